@@ -1,0 +1,50 @@
+# Every target but `help` creates .venv and installs the project on first use; the second time that costs nothing.
+#   PYTHON=python3.12 make course    choose the interpreter (3.11 to 3.13)
+#   TORCH=cpu make course            Linux without a GPU: PyTorch's CPU build, which is far smaller
+
+PYTHON  ?= python3
+EXTRAS  ?= all
+TORCH   ?=
+BIN     := .venv/bin
+STAMP   := .venv/installed
+export JUPYTER_PLATFORM_DIRS = 1
+
+ifeq ($(TORCH),cpu)
+PIP_ARGS += --extra-index-url https://download.pytorch.org/whl/cpu
+endif
+
+.PHONY: help course lab test check publish environment constraints
+.DEFAULT_GOAL := help
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml constraints.txt
+	@echo "Setting up .venv (once, a few minutes: PyTorch is large) ..."
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; (3, 11) <= v < (3, 14) or sys.exit("tinytx needs Python 3.11 to 3.13, got %d.%d: try PYTHON=python3.12 make ..." % v)'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e ".[$(EXTRAS)]"
+	@touch $@
+
+course: $(STAMP)  ## run every notebook here and write site/index.html
+	$(BIN)/tinytx course
+
+lab: $(STAMP)  ## open your own copy of the notebooks in JupyterLab
+	$(BIN)/tinytx lab
+
+test: $(STAMP)  ## run all tests, notebooks included, offline
+	$(BIN)/python -m pytest -q --durations=15
+
+check: $(STAMP)  ## ruff, mypy and the fast tests
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -m "not slow and not notebook"
+
+publish: $(STAMP)  ## for authors: rebuild notebooks/*.ipynb and figures/
+	$(BIN)/python -m tinytx.teaching.course publish
+
+environment: $(STAMP)  ## for authors: write environment.yml from pyproject.toml
+	$(BIN)/python -m tinytx.teaching.project environment
+
+constraints: $(STAMP)  ## for authors: write constraints.txt from what is installed in .venv
+	$(BIN)/python -m tinytx.teaching.project constraints

@@ -1,0 +1,53 @@
+"""Settings every test shares: threads on purpose, equal seeds, a budget of seconds, GPU tests only on a GPU."""
+
+import os
+
+# Before torch is imported anywhere: more threads than cores make two-core machines crawl.
+os.environ.setdefault("OMP_NUM_THREADS", str(min(4, os.cpu_count() or 1)))
+os.environ.setdefault("TINYTX_BUDGET", "smoke")
+os.environ.setdefault("MPLBACKEND", "agg")
+os.environ.setdefault("TQDM_DISABLE", "1")
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+
+# No deadline: a busy machine is no reason for a red test. Derandomised, so that a red test repeats.
+settings.register_profile("tinytx", deadline=None, derandomize=True, max_examples=40)
+settings.load_profile("tinytx")
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def pytest_collection_modifyitems(items):
+    """Skip what is marked `gpu` where there is no GPU."""
+    if torch.cuda.is_available():
+        return
+    for item in items:
+        if "gpu" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="needs a GPU"))
+
+
+@pytest.fixture(autouse=True)
+def _same_seed_for_every_test():
+    """Make each test independent of those that ran before it."""
+    torch.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002  (code under test may still read the global state)
+
+
+@pytest.fixture(scope="session")
+def root():
+    """The project's root folder."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """The folder of real text beside the checkout; the test is skipped, saying so, where it is absent."""
+    folder = Path(os.environ.get("TINYTX_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip("real text is absent: set TINYTX_DATA to the folder that holds cls-books/ and the others")
+    return folder

@@ -1,0 +1,218 @@
+"""What goes in comes out, pieces keep to their words, and bad settings are named."""
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tinytx.text.tokenizer import MODEL_TYPES, SPACE_MARK, SPECIAL_PIECES, Tokenizer
+
+TEXTS = [
+    "le livre est beau et la fin du livre est belle",
+    "la table de la voisine est grande, la petite table aussi",
+    "le chat mange la souris  ici, le chien mange le chat",
+    "j'aime bien l'auteur et j'aime l'histoire de l'auteur",
+    "un texte avec <mask> et <pad> et <unk> dedans",
+    "des signes \u2581 \u2585 \t \n \r \x00 \x01 \x05 \x1b dedans",
+] * 3
+WORDS = sorted({word for text in TEXTS for word in text.split(" ") if word})
+RESERVED = "\u2581\u2585\t\x00\n\r\x01\x02\x03\x04\x05\x06\x1b"
+known_text = st.text(sorted(set("".join(TEXTS)))) | st.text(RESERVED + " a")
+words = st.lists(st.sampled_from(WORDS), max_size=6)
+
+
+@pytest.fixture(scope="module", params=MODEL_TYPES)
+def tokenizer(request):
+    return Tokenizer.train(TEXTS, vocab_size=66, model_type=request.param)
+
+
+@pytest.fixture(scope="module", params=MODEL_TYPES)
+def byte_tokenizer(request):
+    return Tokenizer.train(TEXTS, vocab_size=320, model_type=request.param, byte_fallback=True)
+
+
+@given(text=known_text)
+def test_text_of_known_characters_comes_back_unchanged(tokenizer, text):
+    ids = tokenizer.encode(text)
+    assert tokenizer.unk_id not in ids
+    assert tokenizer.decode(ids) == text
+
+
+@given(text=st.text() | known_text)
+def test_any_text_comes_back_unchanged_with_byte_fallback(byte_tokenizer, text):
+    ids = byte_tokenizer.encode(text)
+    assert byte_tokenizer.unk_id not in ids
+    assert byte_tokenizer.decode(ids) == text
+
+
+@given(text=st.text(alphabet="<>pademsk \u2581") | st.lists(st.sampled_from(SPECIAL_PIECES)).map("".join))
+def test_raw_text_never_gives_a_special_id(byte_tokenizer, text):
+    assert all(token_id >= len(SPECIAL_PIECES) for token_id in byte_tokenizer.encode(text))
+
+
+def test_no_piece_crosses_a_space(tokenizer):
+    for token_id in range(len(SPECIAL_PIECES), tokenizer.vocab_size):
+        assert SPACE_MARK not in tokenizer.piece(token_id)[1:]
+
+
+@given(chosen=words)
+def test_words_are_encoded_alike_wherever_they_stand(tokenizer, chosen):
+    expected = [token_id for word in chosen for token_id in tokenizer.word_pieces(word)]
+    assert tokenizer.encode(" ".join(chosen)) == expected
+
+
+def test_pieces_spell_the_text(tokenizer):
+    text = "le chat  mange"
+    pieces = tokenizer.pieces(text)
+    assert "".join(pieces) == SPACE_MARK + text.replace(" ", SPACE_MARK)
+    assert len(pieces) == len(tokenizer.encode(text))
+
+
+def test_a_frequent_word_becomes_one_piece():
+    tokenizer = Tokenizer.train(["la table", "le sable"] * 50, vocab_size=21, model_type="bpe")
+    assert "\u2581la" in tokenizer.pieces("la table")
+
+
+def test_apostrophes_join_their_letters_only_when_scripts_may_mix():
+    texts = ["l' auteur l' histoire l' auteur"] * 20
+    apart = Tokenizer.train(texts, vocab_size=26, model_type="bpe")
+    joined = Tokenizer.train(texts, vocab_size=26, model_type="bpe", split_by_script=False)
+    assert len(apart.word_pieces("l'")) == 2
+    assert joined.pieces("l'") == ["\u2581l'"]
+
+
+def test_special_ids_are_fixed_and_readable(tokenizer):
+    ids = (
+        tokenizer.pad_id,
+        tokenizer.unk_id,
+        tokenizer.bos_id,
+        tokenizer.eos_id,
+        tokenizer.mask_id,
+        tokenizer.cls_id,
+        tokenizer.sep_id,
+    )
+    assert ids == tuple(range(7))
+    assert tuple(map(tokenizer.piece, ids)) == SPECIAL_PIECES
+
+
+def test_special_ids_leave_no_trace_in_decoded_text(tokenizer):
+    ids = tokenizer.encode("le chat mange")
+    framed = [tokenizer.bos_id, *ids[:2], tokenizer.mask_id, *ids[2:], tokenizer.eos_id, tokenizer.pad_id]
+    assert tokenizer.decode(framed) == "le chat mange"
+
+
+def test_an_unknown_character_stays_visible(tokenizer):
+    ids = tokenizer.encode("le \u0436")
+    assert ids[-1] == tokenizer.unk_id
+    assert tokenizer.decode(ids) == "le \u2047"
+
+
+def test_bytes_that_are_no_text_decode_to_the_replacement_character(byte_tokenizer):
+    first_byte_of_two = byte_tokenizer.encode("\u0436")[1]
+    assert byte_tokenizer.decode([first_byte_of_two]) == "\ufffd"
+
+
+def test_empty_text_has_no_pieces(tokenizer):
+    assert tokenizer.encode("") == []
+    assert tokenizer.decode([]) == ""
+
+
+def test_a_batch_is_encoded_as_its_singles(tokenizer):
+    assert tokenizer.encode_batch(TEXTS) == [tokenizer.encode(text) for text in TEXTS]
+    assert tokenizer.encode_batch([]) == []
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_training_twice_gives_the_same_bytes(model_type):
+    first, second = (Tokenizer.train(TEXTS, vocab_size=66, model_type=model_type) for _ in range(2))
+    assert first.to_bytes() == second.to_bytes()
+
+
+def test_a_saved_tokenizer_is_the_same_when_loaded(tokenizer, tmp_path):
+    path = tmp_path / "tokenizer.model"
+    tokenizer.save(path)
+    unpickled = pickle.loads(pickle.dumps(tokenizer))
+    for copy in (Tokenizer.load(path), Tokenizer.from_bytes(tokenizer.to_bytes()), unpickled):
+        assert copy.to_bytes() == tokenizer.to_bytes()
+        assert copy.encode(TEXTS[0]) == tokenizer.encode(TEXTS[0])
+    assert [entry.name for entry in tmp_path.iterdir()] == ["tokenizer.model"]
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_the_limits_named_for_the_vocabulary_are_the_real_ones(model_type):
+    with pytest.raises(ValueError, match="vocab_size must be at least") as too_small:
+        Tokenizer.train(TEXTS, vocab_size=20, model_type=model_type)
+    with pytest.raises(ValueError, match="vocab_size must be at most") as too_large:
+        Tokenizer.train(TEXTS, vocab_size=5000, model_type=model_type)
+    smallest = int(str(too_small.value).split()[5])
+    largest = int(str(too_large.value).split()[5].rstrip(","))
+    for vocab_size in (smallest, largest):
+        made = Tokenizer.train(TEXTS, vocab_size=vocab_size, model_type=model_type)
+        assert made.vocab_size == vocab_size
+    for vocab_size in (smallest - 1, largest + 1):
+        with pytest.raises(ValueError, match="vocab_size"):
+            Tokenizer.train(TEXTS, vocab_size=vocab_size, model_type=model_type)
+
+
+def test_a_long_line_is_learned_from_too():
+    long_line = "zigzag " * 3000
+    tokenizer = Tokenizer.train([long_line, "le chat"], vocab_size=25, model_type="bpe")
+    assert tokenizer.pieces("zigzag") == ["\u2581zigzag"]
+
+
+def test_thinned_texts_still_give_every_character():
+    texts = [f"mot {chr(0x4E00 + i)}" for i in range(50)]
+    tokenizer = Tokenizer.train(texts, vocab_size=62, model_type="bpe", max_chars=60)
+    assert [tokenizer.decode(tokenizer.encode(text)) for text in texts] == texts
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", "  "]])
+def test_training_on_nothing_is_refused(texts):
+    with pytest.raises(ValueError, match="texts must hold at least one character"):
+        Tokenizer.train(texts, vocab_size=100)
+
+
+def test_training_says_nothing(capfd):
+    Tokenizer.train(TEXTS, vocab_size=66)
+    with pytest.raises(ValueError):
+        Tokenizer.train(TEXTS, vocab_size=6600)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_unknown_model_type_is_refused():
+    with pytest.raises(ValueError, match="model_type must be one of unigram, bpe, got 'word'"):
+        Tokenizer.train(TEXTS, vocab_size=100, model_type="word")
+
+
+def test_one_str_in_place_of_several_is_refused(tokenizer):
+    with pytest.raises(TypeError, match="got one str"):
+        Tokenizer.train("le chat", vocab_size=20)
+    with pytest.raises(TypeError, match="got one str"):
+        tokenizer.encode_batch("le chat")
+
+
+def test_text_that_is_no_unicode_is_refused(tokenizer):
+    with pytest.raises(ValueError, match="lone surrogate at 1"):
+        tokenizer.encode("a\ud800")
+
+
+@pytest.mark.parametrize("token_id", [-1, 66])
+def test_ids_outside_the_vocabulary_are_refused(tokenizer, token_id):
+    with pytest.raises(ValueError, match=f"token_id must be from 0 to 65, got {token_id}"):
+        tokenizer.decode([token_id])
+
+
+@pytest.mark.parametrize("word", ["", "le chat"])
+def test_word_pieces_wants_one_word(tokenizer, word):
+    with pytest.raises(ValueError, match="word must be non-empty and hold no space"):
+        tokenizer.word_pieces(word)
+
+
+def test_files_that_are_no_tokenizer_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="tokenizer file must exist"):
+        Tokenizer.load(tmp_path / "missing.model")
+    for content in (b"", b"not a model"):
+        (tmp_path / "bad.model").write_bytes(content)
+        with pytest.raises(ValueError, match="bad.model: model must be"):
+            Tokenizer.load(tmp_path / "bad.model")

@@ -1,0 +1,342 @@
+"""Text to ids and back, on sentencepiece, so that nothing of the text is lost on the way.
+
+sentencepiece writes a space as the sign U+2581 inside its pieces. Three properties follow from how it is
+set up here: the same text comes back as went in, no piece ever crosses a space, and a special id never
+comes out of raw text.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import sentencepiece
+
+SPECIAL_PIECES = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>", "<cls>", "<sep>")
+MODEL_TYPES = ("unigram", "bpe")
+SPACE_MARK = "\u2581"
+UNKNOWN_SURFACE = "\u2047"
+
+# sentencepiece keeps these characters for itself: the space mark, the marks for unknown characters and for
+# forced boundaries, the end of a C string, and the ends of lines, which it trims. They travel under the names
+# of control characters that text has no use for; where text does hold one of those, an escape goes before it.
+_ESCAPE = "\x1b"
+_STAND_INS = {SPACE_MARK: "\x01", "\u2585": "\x02", "\t": "\x03", "\x00": "\x04", "\n": "\x05", "\r": "\x06"}
+_OUTWARD = {ord(char): inner for char, inner in _STAND_INS.items()} | {
+    ord(inner): _ESCAPE + inner for inner in (*_STAND_INS.values(), _ESCAPE)
+}
+_RESERVED = re.compile("[" + "".join(map(chr, _OUTWARD)) + "]")
+_ESCAPED = re.compile(f"{_ESCAPE}(.)|([\x01-\x06])", re.DOTALL)
+_STOOD_FOR = {inner: char for char, inner in _STAND_INS.items()}
+
+
+class Tokenizer:
+    """Cut text into pieces with a sentencepiece model, and put pieces together again.
+
+    Made by `Tokenizer.train`, `Tokenizer.load` or `Tokenizer.from_bytes`.
+
+    Parameters
+    ----------
+    model : bytes
+        A serialised sentencepiece model with the special pieces of this package.
+
+    Raises
+    ------
+    ValueError
+        If `model` is no sentencepiece model, or its first pieces are not `SPECIAL_PIECES`.
+
+    Notes
+    -----
+    With U+2581 written as ``_``, the text ``"le chat"`` is read as ``_le_chat``: the mark of a space belongs
+    to the word after it, and the first word gets one too. A word therefore has the same pieces wherever it
+    stands, and ``encode("a b") == encode("a") + encode("b")``.
+
+    References
+    ----------
+    Kudo and Richardson, "SentencePiece", arXiv 1808.06226, section 3.2 (lossless tokenization).
+    Kudo, "Subword Regularization", arXiv 1804.10959, section 3.2 (the unigram model).
+
+    Examples
+    --------
+    >>> tokenizer = Tokenizer.train(["le chat", "la table"] * 9, vocab_size=18)
+    >>> tokenizer.decode(tokenizer.encode("la  cale"))
+    'la  cale'
+    >>> tokenizer.encode("la table") == tokenizer.encode("la") + tokenizer.encode("table")
+    True
+    """
+
+    pad_id: ClassVar[int] = 0
+    unk_id: ClassVar[int] = 1
+    bos_id: ClassVar[int] = 2
+    eos_id: ClassVar[int] = 3
+    mask_id: ClassVar[int] = 4
+    cls_id: ClassVar[int] = 5
+    sep_id: ClassVar[int] = 6
+
+    def __init__(self, model: bytes) -> None:
+        self._model = bytes(model)
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(self._model)
+        except RuntimeError as error:
+            raise ValueError(f"model must be a sentencepiece model, got {len(model)} other bytes") from error
+        size = self._processor.get_piece_size()
+        first = tuple(self._processor.id_to_piece(i) for i in range(min(size, len(SPECIAL_PIECES))))
+        if first != SPECIAL_PIECES:
+            raise ValueError(f"model must begin with the pieces {SPECIAL_PIECES}, got {first}")
+        self._surfaces = [self._surface(token_id) for token_id in range(size)]
+
+    def _surface(self, token_id: int) -> bytes:
+        """The bytes that one piece adds to the text."""
+        piece = self._processor.id_to_piece(token_id)
+        if self._processor.is_control(token_id):
+            return b""
+        if self._processor.is_unknown(token_id):
+            return UNKNOWN_SURFACE.encode()
+        if self._processor.is_byte(token_id):
+            return bytes([int(piece[3:-1], 16)])  # "<0xE9>"
+        return piece.replace(SPACE_MARK, " ").encode()
+
+    @classmethod
+    def train(
+        cls,
+        texts: Iterable[str],
+        *,
+        vocab_size: int,
+        model_type: str = "unigram",
+        byte_fallback: bool = False,
+        split_by_script: bool = True,
+        max_chars: int = 10_000_000,
+    ) -> Tokenizer:
+        """Learn the pieces of some texts; the same texts and settings give the same bytes.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            What to learn from. Every character that occurs in it becomes a piece, so text made of these
+            characters never meets the unknown piece.
+        vocab_size : int
+            Number of pieces, the special ones included.
+        model_type : {"unigram", "bpe"}
+            "unigram" starts from many pieces and drops the least useful, "bpe" merges frequent neighbours.
+        byte_fallback : bool
+            Keep 256 pieces for single bytes, so that every text whatever can be written with known pieces.
+        split_by_script : bool
+            Whether a piece ends where letters meet punctuation. False lets "l'" or "mot." be one piece.
+        max_chars : int
+            Longer training texts are thinned to every second text, every third, and so on.
+
+        Returns
+        -------
+        Tokenizer
+            With exactly `vocab_size` pieces.
+
+        Raises
+        ------
+        ValueError
+            If there is no text to learn from, or `vocab_size` is smaller than the characters need, or larger
+            than the texts can fill; the message says what is possible.
+        """
+        if isinstance(texts, str):
+            raise TypeError("texts must be an iterable of str, got one str")
+        if model_type not in MODEL_TYPES:
+            raise ValueError(f"model_type must be one of {', '.join(MODEL_TYPES)}, got {model_type!r}")
+        inner = [_escape(text) for text in texts if text]
+        letters = set[str]().union(*inner) - {" "}
+        if not letters:
+            raise ValueError("texts must hold at least one character that is no space, got none")
+        smallest = len(SPECIAL_PIECES) + 256 * byte_fallback + 1 + len(letters)
+        if vocab_size < smallest:
+            raise ValueError(
+                f"vocab_size must be at least {smallest} for these texts ({len(letters)} characters, the "
+                f"space and {smallest - 1 - len(letters)} special pieces), got {vocab_size}"
+            )
+        model = _train_model(
+            _thin(inner, max_chars),
+            vocab_size=vocab_size,
+            model_type=model_type,
+            byte_fallback=byte_fallback,
+            split_by_unicode_script=split_by_script,
+            required_chars="".join(sorted(letters)),
+        )
+        tokenizer = cls(model)
+        if tokenizer.vocab_size != vocab_size:
+            raise ValueError(
+                f"vocab_size must be at most {tokenizer.vocab_size}, the most that these texts can fill, "
+                f"got {vocab_size}"
+            )
+        return tokenizer
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of pieces, the special ones included."""
+        return len(self._surfaces)
+
+    def __repr__(self) -> str:
+        return f"Tokenizer(vocab_size={self.vocab_size})"
+
+    def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes]]:
+        return Tokenizer, (self._model,)
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text, without any special id but that of unknown characters.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        list of int
+            Empty for the empty text. ``decode(encode(text)) == text`` if every character is known.
+        """
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of several texts: ``[encode(text) for text in texts]``, faster."""
+        if isinstance(texts, str):
+            raise TypeError("texts must be a sequence of str, got one str")
+        inner = [_escape(text) for text in texts]
+        return self._processor.encode(inner, out_type=int, num_threads=1)
+
+    def decode(self, token_ids: Iterable[int]) -> str:
+        """Text of some ids; special pieces add nothing, an unknown one adds U+2047.
+
+        Parameters
+        ----------
+        token_ids : iterable of int
+            From 0 to ``vocab_size - 1``.
+
+        Returns
+        -------
+        str
+            The space before a first word is left out, as `encode` put it there.
+        """
+        surfaces = []
+        for token_id in token_ids:
+            self._check_id(token_id)
+            surfaces.append(self._surfaces[token_id])
+        text = b"".join(surfaces).decode("utf-8", errors="replace")
+        return _unescape(text.removeprefix(" "))
+
+    def pieces(self, text: str) -> list[str]:
+        """The pieces of a text as a reader sees them, with U+2581 for a space.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        list of str
+            One for each id of ``encode(text)``.
+        """
+        return [self.piece(token_id) for token_id in self.encode(text)]
+
+    def piece(self, token_id: int) -> str:
+        """One piece as a reader sees it."""
+        self._check_id(token_id)
+        return _unescape(self._processor.id_to_piece(token_id))
+
+    def word_pieces(self, word: str) -> tuple[int, ...]:
+        """Ids of one space-delimited word, the same wherever the word stands.
+
+        Parameters
+        ----------
+        word : str
+            Not empty, without a space.
+
+        Returns
+        -------
+        tuple of int
+            ``encode(" ".join(words))`` is the concatenation of these over `words`.
+        """
+        if not word or " " in word:
+            raise ValueError(f"word must be non-empty and hold no space, got {word!r}")
+        return tuple(self.encode(word))
+
+    def _check_id(self, token_id: int) -> None:
+        if not 0 <= token_id < self.vocab_size:
+            raise ValueError(f"token_id must be from 0 to {self.vocab_size - 1}, got {token_id}")
+
+    def to_bytes(self) -> bytes:
+        """The model as bytes, for `from_bytes`."""
+        return self._model
+
+    @classmethod
+    def from_bytes(cls, model: bytes) -> Tokenizer:
+        """The tokenizer that `to_bytes` wrote."""
+        return cls(model)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, aside first, so that no half-written file is ever found there."""
+        target = Path(path)
+        aside = target.with_name(target.name + ".part")
+        try:
+            aside.write_bytes(self._model)
+            os.replace(aside, target)
+        finally:
+            aside.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Tokenizer:
+        """Read a model that `save` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the file is missing or holds no tokenizer of this package.
+        """
+        source = Path(path)
+        if not source.is_file():
+            raise ValueError(f"tokenizer file must exist, got {source}")
+        try:
+            return cls(source.read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{source}: {error}") from error
+
+
+def _escape(text: str) -> str:
+    """Put text into the form that sentencepiece reads; no two texts get the same form."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"text must be valid Unicode, got a lone surrogate at {error.start}") from error
+    return text.translate(_OUTWARD) if _RESERVED.search(text) else text
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPED.sub(lambda match: match[1] or _STOOD_FOR[match[2]], text)
+
+
+def _thin(texts: list[str], max_chars: int) -> list[str]:
+    """Every k-th text, with the smallest k that stays near `max_chars`."""
+    n_chars = sum(map(len, texts))
+    return texts[:: -(-n_chars // max_chars)]
+
+
+def _train_model(texts: list[str], **settings: Any) -> bytes:
+    out = io.BytesIO()
+    fixed: dict[str, Any] = {
+        "normalization_rule_name": "identity",
+        "remove_extra_whitespaces": False,
+        "character_coverage": 1.0,
+        "max_sentence_length": 2**30,  # in bytes; longer lines would be left out without a word
+        "hard_vocab_limit": False,  # so that asking too much tells how much there is
+        "num_threads": 1,
+        "minloglevel": 2,
+        "control_symbols": list(SPECIAL_PIECES[4:]),
+    }
+    for index, name in enumerate(("pad", "unk", "bos", "eos")):
+        fixed |= {f"{name}_id": index, f"{name}_piece": SPECIAL_PIECES[index]}
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(texts), model_writer=out, **fixed, **settings
+        )
+    except RuntimeError as error:
+        raise ValueError(f"sentencepiece cannot learn from these texts: {error}") from error
+    return out.getvalue()

@@ -1,4 +1,4 @@
-"""Settings every test shares: threads on purpose, equal seeds, a budget of seconds, GPU tests only on a GPU."""
+"""Settings every test shares: threads on purpose, equal seeds, a budget of seconds, GPU tests on GPUs."""
 
 import os
 

@@ -1,0 +1,24 @@
+"""Figures in one house style; the only package here that imports matplotlib and seaborn.
+
+Colours are Okabe and Ito's, told apart with every common form of colour blindness; letters are large
+enough for a projector; lines carry their names beside them, so that no legend has to be matched by hue.
+"""
+
+from tinytx.teaching.plots.display import png_bytes, save_figure, show
+from tinytx.teaching.plots.lines import Curve, bars, curves
+from tinytx.teaching.plots.matrices import heatmap
+from tinytx.teaching.plots.style import COLORS, REFERENCE_COLOR, figure, style
+
+__all__ = [
+    "COLORS",
+    "REFERENCE_COLOR",
+    "Curve",
+    "bars",
+    "curves",
+    "figure",
+    "heatmap",
+    "png_bytes",
+    "save_figure",
+    "show",
+    "style",
+]

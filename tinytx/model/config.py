@@ -1,0 +1,168 @@
+"""The settings of a transformer: one frozen, checked dataclass, and presets by name."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import MISSING, asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig:
+    """Everything that fixes the shape of a transformer, checked when it is built.
+
+    Parameters
+    ----------
+    vocab_size : int
+        V, how many token ids there are.
+    d_model : int
+        D, the width of the vector that stands for one token; a multiple of `n_heads`.
+    n_heads : int
+        H, attention heads in each block; each is ``head_dim = d_model / n_heads`` wide.
+    n_layers : int
+        Blocks, one on top of the other.
+    d_ff : int
+        F, the inner width of the feed-forward network.
+    max_len : int
+        The longest sequence the model takes, in tokens.
+    causal : bool
+        True: a token sees itself and what stands before it. False: it sees the whole sequence.
+    norm : {"first", "last"}
+        Where layer normalisation stands: ``x + f(norm(x))`` or, as in the paper, ``norm(x + f(x))``.
+    activation : {"gelu", "relu"}
+        Between the two linear maps of the feed-forward network.
+    positions : {"sinusoidal", "learned", "none"}
+        What is added to the embeddings to say where a token stands; sinusoidal needs an even `d_model`.
+    dropout : float
+        In [0, 1); where the paper has it, and on the attention weights.
+    bias : bool
+        False leaves out the additive bias of every linear map and every norm, in the head too.
+    tie_embeddings : bool
+        True: the language-model head uses the embedding matrix as its weight.
+    scale_embeddings : bool
+        True multiplies embeddings by ``sqrt(d_model)`` before positions are added.
+
+    Raises
+    ------
+    TypeError
+        If a number or a switch is of another type.
+    ValueError
+        If a value lies outside its range, or `n_heads` does not divide `d_model`.
+
+    References
+    ----------
+    .. [1] Vaswani et al., "Attention Is All You Need", arXiv 1706.03762, sections 3 and 5.4.
+    .. [2] Press and Wolf, "Using the Output Embedding to Improve Language Models", arXiv 1608.05859.
+    .. [3] Xiong et al., "On Layer Normalization in the Transformer Architecture", arXiv 2002.04745.
+
+    Examples
+    --------
+    >>> config = TransformerConfig(vocab_size=100, d_model=12, n_heads=3, n_layers=2, d_ff=24)
+    >>> config.head_dim
+    4
+    >>> config.replace(n_heads=5)
+    Traceback (most recent call last):
+    ValueError: n_heads must divide d_model, got d_model=12, n_heads=5
+    """
+
+    vocab_size: int
+    d_model: int
+    n_heads: int
+    n_layers: int
+    d_ff: int
+    max_len: int = 512
+    causal: bool = True
+    norm: Literal["first", "last"] = "first"
+    activation: Literal["gelu", "relu"] = "gelu"
+    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
+    dropout: float = 0.0
+    bias: bool = True
+    tie_embeddings: bool = False
+    scale_embeddings: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len"):
+            _check_size(name, getattr(self, name))
+        for name in ("causal", "bias", "tie_embeddings", "scale_embeddings"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        _check_choice("norm", self.norm, ("first", "last"))
+        _check_choice("activation", self.activation, ("gelu", "relu"))
+        _check_choice("positions", self.positions, ("sinusoidal", "learned", "none"))
+        if isinstance(self.dropout, bool) or not isinstance(self.dropout, int | float):
+            raise TypeError(f"dropout must be a number, got {self.dropout!r}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
+        if self.d_model % self.n_heads:
+            raise ValueError(
+                f"n_heads must divide d_model, got d_model={self.d_model}, n_heads={self.n_heads}"
+            )
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ValueError(f"d_model must be even for sinusoidal positions, got d_model={self.d_model}")
+
+    @property
+    def head_dim(self) -> int:
+        """K, the width of one attention head."""
+        return self.d_model // self.n_heads
+
+    def replace(self, **changes: Any) -> TransformerConfig:
+        """Return a copy with some fields changed, checked again."""
+        return replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values, fit for JSON; `from_dict` takes them back."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> TransformerConfig:
+        """Build a configuration from the fields that `to_dict` wrote.
+
+        Raises
+        ------
+        ValueError
+            If a field is unknown (the nearest known name is suggested) or a required one is missing.
+
+        Examples
+        --------
+        >>> TransformerConfig.from_dict({"n_head": 2})
+        Traceback (most recent call last):
+        ValueError: fields must be those of TransformerConfig, got unknown n_head (did you mean n_heads?)
+        """
+        known = [field.name for field in fields(cls)]
+        unknown = [name + _suggestion(name, known) for name in values if name not in known]
+        if unknown:
+            raise ValueError(f"fields must be those of TransformerConfig, got unknown {', '.join(unknown)}")
+        required = [field.name for field in fields(cls) if field.default is MISSING]
+        missing = [name for name in required if name not in values]
+        if missing:
+            raise ValueError(f"fields {', '.join(required)} must be given, got none for {', '.join(missing)}")
+        return cls(**values)
+
+
+def _check_size(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+
+
+def _suggestion(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(str(name), known, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+PRESETS: dict[str, TransformerConfig] = {
+    # The model of the lab the course grew out of: torch's encoder layer with its defaults, and a causal mask.
+    "seed-lab": TransformerConfig(
+        vocab_size=100, d_model=200, n_heads=2, n_layers=4, d_ff=200, norm="last", activation="relu"
+    ),
+    "tiny": TransformerConfig(
+        vocab_size=1_000, d_model=64, n_heads=4, n_layers=2, d_ff=256, max_len=128, tie_embeddings=True
+    ),
+    "small-gpt": TransformerConfig(vocab_size=8_000, d_model=256, n_heads=4, n_layers=6, d_ff=1_024),
+}

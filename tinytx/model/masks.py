@@ -1,0 +1,146 @@
+"""Who may look at whom: boolean masks, True = may attend.
+
+One sign everywhere, that of `torch.nn.functional.scaled_dot_product_attention`. Beware that
+`torch.nn.MultiheadAttention` reads the opposite one: there, True = blocked.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def causal_mask(seq_len: int, *, device: torch.device | str | None = None) -> Tensor:
+    """Let every token see itself and what stands before it.
+
+    ``mask[t, s] = (s <= t)``: the lower triangle, diagonal included.
+
+    Parameters
+    ----------
+    seq_len : int
+        T, at least 1.
+    device : torch.device or str, optional
+        Where the mask is made.
+
+    Returns
+    -------
+    Tensor of shape (T, T), bool
+        Row t says what query t may attend to; every row has at least one True.
+
+    Raises
+    ------
+    ValueError
+        If `seq_len` is smaller than 1.
+
+    References
+    ----------
+    .. [1] Vaswani et al., arXiv 1706.03762, section 3.2.3.
+
+    Examples
+    --------
+    >>> causal_mask(3).int()
+    tensor([[1, 0, 0],
+            [1, 1, 0],
+            [1, 1, 1]], dtype=torch.int32)
+    """
+    if seq_len < 1:
+        raise ValueError(f"seq_len must be at least 1, got {seq_len}")
+    return torch.ones(seq_len, seq_len, dtype=torch.bool, device=device).tril()
+
+
+def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor:
+    """Tell real tokens from padding.
+
+    Parameters
+    ----------
+    token_ids : Tensor of shape (B, S), integer
+        A padded batch.
+    pad_id : int
+        The id that fills short rows.
+
+    Returns
+    -------
+    Tensor of shape (B, S), bool
+        True = a real token.
+
+    Notes
+    -----
+    A row of this mask speaks of keys, not of query-key pairs: `over_keys` turns it into an attention mask.
+
+    Examples
+    --------
+    >>> padding_mask(torch.tensor([[7, 8, 9], [5, 0, 0]]), pad_id=0)
+    tensor([[ True,  True,  True],
+            [ True, False, False]])
+    """
+    return token_ids != pad_id
+
+
+def over_keys(padding_mask: Tensor) -> Tensor:
+    """Turn "which tokens are real" into "which keys may be attended to", for all heads and queries.
+
+    Parameters
+    ----------
+    padding_mask : Tensor of shape (B, S), bool
+        True = a real token.
+
+    Returns
+    -------
+    Tensor of shape (B, 1, 1, S), bool
+        Broadcasts over the heads and queries of attention weights of shape (B, H, T, S).
+
+    Raises
+    ------
+    TypeError
+        If the mask is not boolean.
+    ValueError
+        If the mask is not two-dimensional.
+
+    Examples
+    --------
+    >>> over_keys(torch.tensor([[True, True], [True, False]])).shape
+    torch.Size([2, 1, 1, 2])
+    """
+    check_bool(padding_mask, "padding_mask")
+    if padding_mask.dim() != 2:
+        raise ValueError(f"padding_mask must have shape (B, S), got {tuple(padding_mask.shape)}")
+    return padding_mask[:, None, None, :]  # (B, 1, 1, S)
+
+
+def combine_masks(*masks: Tensor | None) -> Tensor | None:
+    """Allow what every mask allows.
+
+    Parameters
+    ----------
+    *masks : Tensor, bool, or None
+        Of shapes that broadcast against each other; None forbids nothing.
+
+    Returns
+    -------
+    Tensor, bool, or None
+        The logical AND, of the broadcast shape; None if nothing was forbidden.
+
+    Raises
+    ------
+    TypeError
+        If a mask is not boolean.
+
+    Examples
+    --------
+    >>> combine_masks(causal_mask(3), torch.tensor([False, True, True])).int()
+    tensor([[0, 0, 0],
+            [0, 1, 0],
+            [0, 1, 1]], dtype=torch.int32)
+    """
+    combined = None
+    for mask in masks:
+        if mask is not None:
+            check_bool(mask, "mask")
+            combined = mask if combined is None else combined & mask
+    return combined
+
+
+def check_bool(mask: Tensor, name: str) -> None:
+    """Refuse masks of 0 and -inf, and of 0 and 1: their sign could be misread."""
+    if mask.dtype != torch.bool:
+        raise TypeError(f"{name} must be boolean (True = may attend), got {mask.dtype}")

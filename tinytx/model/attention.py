@@ -1,0 +1,167 @@
+"""Attention between queries and keys, written out and fused.
+
+Shape letters: T queries, S keys, K width of one query or key.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tinytx.model.masks import causal_mask, check_bool
+
+
+def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Say how much each query attends to each key.
+
+    ``softmax(q kᵀ / sqrt(K))`` over the keys that the mask allows.
+
+    Parameters
+    ----------
+    q : Tensor of shape (..., T, K)
+        Queries.
+    k : Tensor of shape (..., S, K)
+        Keys.
+    mask : Tensor, bool, broadcastable to (..., T, S), optional
+        True = may attend.
+
+    Returns
+    -------
+    Tensor of shape (..., T, S)
+        Rows are non-negative and sum to 1; blocked weights are exactly 0. The row of a query that may see
+        nothing is all zeros.
+
+    Raises
+    ------
+    TypeError
+        If the mask is not boolean.
+    ValueError
+        If the mask does not broadcast to the weights.
+
+    Notes
+    -----
+    Dividing by ``sqrt(K)`` keeps the variance of the products at that of the entries of q and k, whatever the
+    width, so that softmax stays away from its flat ends.
+
+    References
+    ----------
+    .. [1] Vaswani et al., arXiv 1706.03762, section 3.2.1, equation 1.
+
+    Examples
+    --------
+    Two keys score ln 3 and 0, so the weights stand as 3 to 1:
+
+    >>> q, k = torch.tensor([[1.0]]), torch.tensor([[math.log(3)], [0.0]])
+    >>> attention_weights(q, k)
+    tensor([[0.7500, 0.2500]])
+    >>> attention_weights(q, k, mask=torch.tensor([[False, True]]))
+    tensor([[0., 1.]])
+    """
+    attn_scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, S)
+    if mask is None:
+        return attn_scores.softmax(dim=-1)
+    _check_mask(mask, attn_scores.shape)
+    # The lowest finite number rather than -inf: a row without any allowed key would turn into NaN, and so
+    # would its gradient. Such a row comes out uniform instead, and the second fill makes it zero.
+    attn_scores = attn_scores.masked_fill(~mask, torch.finfo(attn_scores.dtype).min)
+    return attn_scores.softmax(dim=-1).masked_fill(~mask, 0.0)
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Give each query the mean of the values, weighted by how much it attends to their keys.
+
+    ``softmax(q kᵀ / sqrt(K)) v``, written out: the weights are formed.
+
+    Parameters
+    ----------
+    q : Tensor of shape (..., T, K)
+        Queries.
+    k : Tensor of shape (..., S, K)
+        Keys.
+    v : Tensor of shape (..., S, K)
+        Values, one for each key.
+    mask : Tensor, bool, broadcastable to (..., T, S), optional
+        True = may attend.
+
+    Returns
+    -------
+    Tensor of shape (..., T, K)
+        The context of each query; zeros for a query that may see nothing.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `attention_weights`.
+
+    References
+    ----------
+    .. [1] Vaswani et al., arXiv 1706.03762, section 3.2.1, equation 1.
+
+    Examples
+    --------
+    Queries of zero attend evenly to all they may see, so each context is a plain mean:
+
+    >>> q, k, v = torch.zeros(3, 1), torch.zeros(3, 1), torch.tensor([[1.0], [3.0], [8.0]])
+    >>> attention(q, k, v).flatten()
+    tensor([4., 4., 4.])
+    >>> attention(q, k, v, causal_mask(3)).flatten()
+    tensor([1., 2., 4.])
+    """
+    return attention_weights(q, k, mask) @ v
+
+
+def fused_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    *,
+    is_causal: bool = False,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Compute what `attention` computes by torch's fused kernels, which need not keep the weights.
+
+    Parameters
+    ----------
+    q, k, v, mask
+        As in `attention`.
+    is_causal : bool
+        True adds the causal mask; with `mask` None it need not even be formed. Needs T = S.
+    dropout : float
+        Probability with which a weight is dropped.
+
+    Returns
+    -------
+    Tensor of shape (..., T, K)
+        Equal to ``attention(q, k, v, mask)`` up to rounding, where nothing is dropped.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `attention_weights`; also if `is_causal` and T differs from S.
+
+    Notes
+    -----
+    What a kernel returns for a query that may see nothing depends on the kernel. Here such a query is shown
+    everything and its context is set to zero afterwards, on every device and with finite gradients.
+    """
+    if is_causal and q.shape[-2] != k.shape[-2]:
+        raise ValueError(f"is_causal needs as many keys as queries, got T={q.shape[-2]}, S={k.shape[-2]}")
+    if mask is None:
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=is_causal)
+    _check_mask(mask, (*q.shape[:-1], k.shape[-2]))
+    if is_causal:
+        mask = mask & causal_mask(q.shape[-2], device=q.device)  # (..., T, S)
+    blind = ~mask.any(dim=-1, keepdim=True)  # (..., T, 1), True = this query may see nothing
+    context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask | blind, dropout_p=dropout)
+    return context.masked_fill(blind, 0.0)
+
+
+def _check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
+    check_bool(mask, "mask")
+    from_the_right = zip(reversed(mask.shape), reversed(shape), strict=False)
+    if mask.dim() > len(shape) or any(got not in (1, expected) for got, expected in from_the_right):
+        raise ValueError(f"mask must broadcast to {tuple(shape)}, got shape {tuple(mask.shape)}")

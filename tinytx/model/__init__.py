@@ -1,0 +1,57 @@
+"""The transformer. Knows nothing of text: token ids come in, vectors and scores go out.
+
+config       settings, checked; presets by name
+masks        who may look at whom
+positions    how order is known
+attention    attention, written out and fused
+multihead    attention with many heads
+blocks       attention and feed-forward with their norms
+body         embeddings, positions and a stack of blocks
+transformer  a body with a head: language model, classifier
+counting     how many parameters, by closed form and by counting
+"""
+
+from tinytx.model.attention import attention, attention_weights, fused_attention
+from tinytx.model.blocks import Block, BlockTrace, FeedForward
+from tinytx.model.body import Trace, TransformerBody
+from tinytx.model.config import PRESETS, TransformerConfig
+from tinytx.model.counting import ParameterRow, ParameterTable, count_parameters, parameter_table
+from tinytx.model.masks import causal_mask, combine_masks, over_keys, padding_mask
+from tinytx.model.multihead import AttentionTrace, MultiHeadAttention
+from tinytx.model.positions import (
+    LearnedPositions,
+    SinusoidalPositions,
+    shift_matrix,
+    sinusoidal_positions,
+)
+from tinytx.model.transformer import Classifier, LanguageModel, pool
+
+__all__ = [
+    "PRESETS",
+    "AttentionTrace",
+    "Block",
+    "BlockTrace",
+    "Classifier",
+    "FeedForward",
+    "LanguageModel",
+    "LearnedPositions",
+    "MultiHeadAttention",
+    "ParameterRow",
+    "ParameterTable",
+    "SinusoidalPositions",
+    "Trace",
+    "TransformerBody",
+    "TransformerConfig",
+    "attention",
+    "attention_weights",
+    "causal_mask",
+    "combine_masks",
+    "count_parameters",
+    "fused_attention",
+    "over_keys",
+    "padding_mask",
+    "parameter_table",
+    "pool",
+    "shift_matrix",
+    "sinusoidal_positions",
+]

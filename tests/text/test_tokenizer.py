@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinytx.text.tokenizer import MODEL_TYPES, SPACE_MARK, SPECIAL_PIECES, Tokenizer
+from tinytx.text.lossless import SPACE_MARK, SPECIAL_PIECES
+from tinytx.text.tokenizer import MODEL_TYPES, Tokenizer
 
 TEXTS = [
     "le livre est beau et la fin du livre est belle",
@@ -180,7 +181,9 @@ def test_training_says_nothing(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_unknown_model_type_is_refused():
+def test_unknown_settings_are_refused():
+    with pytest.raises(ValueError, match="max_chars must be at least 1, got 0"):
+        Tokenizer.train(TEXTS, vocab_size=66, max_chars=0)
     with pytest.raises(ValueError, match="model_type must be one of unigram, bpe, got 'word'"):
         Tokenizer.train(TEXTS, vocab_size=100, model_type="word")
 

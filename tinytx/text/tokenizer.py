@@ -7,31 +7,17 @@ comes out of raw text.
 
 from __future__ import annotations
 
-import io
 import os
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sentencepiece
 
-SPECIAL_PIECES = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>", "<cls>", "<sep>")
-MODEL_TYPES = ("unigram", "bpe")
-SPACE_MARK = "\u2581"
-UNKNOWN_SURFACE = "\u2047"
+from tinytx.text.lossless import SPACE_MARK, SPECIAL_PIECES, escape, train_model, unescape
 
-# sentencepiece keeps these characters for itself: the space mark, the marks for unknown characters and for
-# forced boundaries, the end of a C string, and the ends of lines, which it trims. They travel under the names
-# of control characters that text has no use for; where text does hold one of those, an escape goes before it.
-_ESCAPE = "\x1b"
-_STAND_INS = {SPACE_MARK: "\x01", "\u2585": "\x02", "\t": "\x03", "\x00": "\x04", "\n": "\x05", "\r": "\x06"}
-_OUTWARD = {ord(char): inner for char, inner in _STAND_INS.items()} | {
-    ord(inner): _ESCAPE + inner for inner in (*_STAND_INS.values(), _ESCAPE)
-}
-_RESERVED = re.compile("[" + "".join(map(chr, _OUTWARD)) + "]")
-_ESCAPED = re.compile(f"{_ESCAPE}(.)|([\x01-\x06])", re.DOTALL)
-_STOOD_FOR = {inner: char for char, inner in _STAND_INS.items()}
+MODEL_TYPES = ("unigram", "bpe")
+UNKNOWN_SURFACE = "\u2047"
 
 
 class Tokenizer:
@@ -145,7 +131,9 @@ class Tokenizer:
             raise TypeError("texts must be an iterable of str, got one str")
         if model_type not in MODEL_TYPES:
             raise ValueError(f"model_type must be one of {', '.join(MODEL_TYPES)}, got {model_type!r}")
-        inner = [_escape(text) for text in texts if text]
+        if max_chars < 1:
+            raise ValueError(f"max_chars must be at least 1, got {max_chars}")
+        inner = [escape(text) for text in texts if text]
         letters = set[str]().union(*inner) - {" "}
         if not letters:
             raise ValueError("texts must hold at least one character that is no space, got none")
@@ -155,8 +143,8 @@ class Tokenizer:
                 f"vocab_size must be at least {smallest} for these texts ({len(letters)} characters, the "
                 f"space and {smallest - 1 - len(letters)} special pieces), got {vocab_size}"
             )
-        model = _train_model(
-            _thin(inner, max_chars),
+        model = train_model(
+            inner[:: -(-sum(map(len, inner)) // max_chars)],
             vocab_size=vocab_size,
             model_type=model_type,
             byte_fallback=byte_fallback,
@@ -200,7 +188,7 @@ class Tokenizer:
         """Ids of several texts: ``[encode(text) for text in texts]``, faster."""
         if isinstance(texts, str):
             raise TypeError("texts must be a sequence of str, got one str")
-        inner = [_escape(text) for text in texts]
+        inner = [escape(text) for text in texts]
         return self._processor.encode(inner, out_type=int, num_threads=1)
 
     def decode(self, token_ids: Iterable[int]) -> str:
@@ -221,7 +209,7 @@ class Tokenizer:
             self._check_id(token_id)
             surfaces.append(self._surfaces[token_id])
         text = b"".join(surfaces).decode("utf-8", errors="replace")
-        return _unescape(text.removeprefix(" "))
+        return unescape(text.removeprefix(" "))
 
     def pieces(self, text: str) -> list[str]:
         """The pieces of a text as a reader sees them, with U+2581 for a space.
@@ -240,7 +228,7 @@ class Tokenizer:
     def piece(self, token_id: int) -> str:
         """One piece as a reader sees it."""
         self._check_id(token_id)
-        return _unescape(self._processor.id_to_piece(token_id))
+        return unescape(self._processor.id_to_piece(token_id))
 
     def word_pieces(self, word: str) -> tuple[int, ...]:
         """Ids of one space-delimited word, the same wherever the word stands.
@@ -298,45 +286,3 @@ class Tokenizer:
             return cls(source.read_bytes())
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from error
-
-
-def _escape(text: str) -> str:
-    """Put text into the form that sentencepiece reads; no two texts get the same form."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"text must be valid Unicode, got a lone surrogate at {error.start}") from error
-    return text.translate(_OUTWARD) if _RESERVED.search(text) else text
-
-
-def _unescape(text: str) -> str:
-    return _ESCAPED.sub(lambda match: match[1] or _STOOD_FOR[match[2]], text)
-
-
-def _thin(texts: list[str], max_chars: int) -> list[str]:
-    """Every k-th text, with the smallest k that stays near `max_chars`."""
-    n_chars = sum(map(len, texts))
-    return texts[:: -(-n_chars // max_chars)]
-
-
-def _train_model(texts: list[str], **settings: Any) -> bytes:
-    out = io.BytesIO()
-    fixed: dict[str, Any] = {
-        "normalization_rule_name": "identity",
-        "remove_extra_whitespaces": False,
-        "character_coverage": 1.0,
-        "max_sentence_length": 2**30,  # in bytes; longer lines would be left out without a word
-        "hard_vocab_limit": False,  # so that asking too much tells how much there is
-        "num_threads": 1,
-        "minloglevel": 2,
-        "control_symbols": list(SPECIAL_PIECES[4:]),
-    }
-    for index, name in enumerate(("pad", "unk", "bos", "eos")):
-        fixed |= {f"{name}_id": index, f"{name}_piece": SPECIAL_PIECES[index]}
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(texts), model_writer=out, **fixed, **settings
-        )
-    except RuntimeError as error:
-        raise ValueError(f"sentencepiece cannot learn from these texts: {error}") from error
-    return out.getvalue()

@@ -1,0 +1,147 @@
+"""Token sequences into batches with little padding, and long texts into windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def pad_batch(sequences: Sequence[Sequence[int]], pad_id: int) -> Tensor:
+    """Stack sequences, each filled up on the right to the length of the longest.
+
+    Parameters
+    ----------
+    sequences : sequence of B sequences of int
+    pad_id : int
+
+    Returns
+    -------
+    LongTensor of shape (B, T)
+        T is the length of the longest sequence.
+
+    Raises
+    ------
+    ValueError
+        If there is no sequence.
+
+    Examples
+    --------
+    >>> pad_batch([[7, 8, 9], [7]], pad_id=0)
+    tensor([[7, 8, 9],
+            [7, 0, 0]])
+    """
+    if not sequences:
+        raise ValueError("sequences must hold at least one sequence, got none")
+    seq_len = max(map(len, sequences))
+    rows = [[*sequence, *[pad_id] * (seq_len - len(sequence))] for sequence in sequences]
+    return torch.tensor(rows, dtype=torch.long)  # (B, T)
+
+
+def batches_by_length(
+    lengths: Sequence[int], tokens_per_batch: int, *, seed: int, epoch: int
+) -> list[list[int]]:
+    """Group sequences of similar length, so that a batch holds little padding.
+
+    Sequences are shuffled, then sorted by length, cut into batches as large as the budget allows, and the
+    batches are shuffled.
+
+    Parameters
+    ----------
+    lengths : sequence of int
+        Length of each sequence, from 0 up.
+    tokens_per_batch : int
+        Largest number of positions in a padded batch: sequences times the length of the longest.
+    seed, epoch : int
+        From 0 up. The answer is a function of all the arguments and of nothing else.
+
+    Returns
+    -------
+    list of list of int
+        Indices into `lengths`; each stands in exactly one batch.
+
+    Raises
+    ------
+    ValueError
+        If the longest sequence alone exceeds the budget.
+
+    Examples
+    --------
+    >>> batches = batches_by_length([5, 2, 5, 2, 2], tokens_per_batch=10, seed=0, epoch=0)
+    >>> sorted(sorted(batch) for batch in batches)
+    [[0, 2], [1, 3, 4]]
+    """
+    longest = max(lengths, default=0)
+    if longest > tokens_per_batch:
+        raise ValueError(
+            f"tokens_per_batch must hold the longest sequence, got tokens_per_batch={tokens_per_batch}, "
+            f"longest={longest}"
+        )
+    rng = np.random.default_rng([seed, epoch])
+    shuffled = rng.permutation(len(lengths))
+    by_length = shuffled[np.argsort(np.asarray(lengths)[shuffled], kind="stable")].tolist()
+    batches: list[list[int]] = []
+    current: list[int] = []
+    for index in by_length:
+        # Lengths grow, so the newcomer sets the width; an empty sequence still takes one position.
+        if (len(current) + 1) * max(1, lengths[index]) > tokens_per_batch and current:
+            batches.append(current)
+            current = []
+        current.append(index)
+    if current:
+        batches.append(current)
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def padding_share(lengths: Sequence[int], batches: Sequence[Sequence[int]]) -> float:
+    """Share of padding among all positions of all padded batches.
+
+    Parameters
+    ----------
+    lengths : sequence of int
+    batches : sequence of sequence of int
+        Indices into `lengths`.
+
+    Returns
+    -------
+    float
+        From 0 (no padding) to below 1; 0 for no batches.
+
+    Examples
+    --------
+    >>> padding_share([4, 2], [[0, 1]])
+    0.25
+    """
+    n_positions = sum(len(batch) * max(lengths[i] for i in batch) for batch in batches)
+    n_tokens = sum(lengths[i] for batch in batches for i in batch)
+    return 1 - n_tokens / n_positions if n_positions else 0.0
+
+
+def chunks(ids: Sequence[int], max_len: int) -> list[list[int]]:
+    """Cut one text into windows in which every token but the first is predicted exactly once.
+
+    A window is read as inputs ``window[:-1]`` and targets ``window[1:]``; so that no target is lost at a
+    cut, each window begins with the last token of the one before.
+
+    Parameters
+    ----------
+    ids : sequence of int
+        The whole text, with its first and last marks where it has them.
+    max_len : int
+        Largest number of inputs in a window, at least 1.
+
+    Returns
+    -------
+    list of list of int
+        Of 2 to ``max_len + 1`` ids each; no window for a text of fewer than 2 ids.
+
+    Examples
+    --------
+    >>> chunks([2, 10, 11, 12, 13, 3], max_len=2)
+    [[2, 10, 11], [11, 12, 13], [13, 3]]
+    """
+    if max_len < 1:
+        raise ValueError(f"max_len must be at least 1, got {max_len}")
+    return [list(ids[start : start + max_len + 1]) for start in range(0, len(ids) - 1, max_len)]

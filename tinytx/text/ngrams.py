@@ -1,0 +1,198 @@
+"""A language model made of counts: the baseline that a trained network has to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+Sequences = Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class _Level:
+    """Counts for histories of one length, as sorted arrays.
+
+    A history of k tokens is named by its rank among those seen; its key joins the rank of its last k - 1
+    tokens with the token before them. A continuation's key joins the rank of a history with a next token.
+    """
+
+    history_keys: np.ndarray
+    history_counts: np.ndarray  # c(h), how often h was continued
+    history_types: np.ndarray  # T(h), by how many different tokens
+    next_keys: np.ndarray
+    next_counts: np.ndarray  # c(h, w)
+
+
+class NGramModel:
+    r"""n-gram model with interpolated Witten-Bell smoothing.
+
+    .. math:: P(w \mid h) = \frac{c(h, w) + T(h)\, P(w \mid h')}{c(h) + T(h)}
+
+    with c the counts in the training text, T(h) the number of different tokens seen after the history h, and
+    h' the history without its oldest token. Below the empty history stands the uniform distribution; a
+    history that was never seen hands everything to h'.
+
+    Parameters
+    ----------
+    order : int
+        Number n of tokens in the longest counted n-gram, the predicted one included; at least 1.
+    vocab_size : int
+        Number of different ids; every one of them can be predicted.
+    bos_id, eos_id : int
+        Put before each sequence, so that its first token has a full history, and after it, to be predicted.
+
+    References
+    ----------
+    Witten and Bell, "The zero-frequency problem", IEEE Transactions on Information Theory 37(4), 1991
+    (method C). Chen and Goodman, arXiv cmp-lg/9606011, section 2.4 (the interpolated form).
+
+    Examples
+    --------
+    Ids 0 to 3, where 2 opens and 3 closes. In ``0 0 1 3`` four tokens are predicted, three of them different,
+    so P(0) = (2 + 3/4) / (4 + 3):
+
+    >>> model = NGramModel(order=1, vocab_size=4).fit([[0, 0, 1]])
+    >>> model.next_probs([]).round(4).tolist()
+    [0.3929, 0.25, 0.1071, 0.25]
+    """
+
+    def __init__(self, order: int, vocab_size: int, *, bos_id: int = 2, eos_id: int = 3) -> None:
+        if order < 1:
+            raise ValueError(f"order must be at least 1, got {order}")
+        if not (0 <= bos_id < vocab_size and 0 <= eos_id < vocab_size):
+            raise ValueError(
+                f"bos_id and eos_id must be from 0 to {vocab_size - 1}, got bos_id={bos_id}, eos_id={eos_id}"
+            )
+        self.order = order
+        self.vocab_size = vocab_size
+        self.bos_id = bos_id
+        self.eos_id = eos_id
+        self._levels: list[_Level] = []
+
+    def fit(self, sequences: Sequences) -> NGramModel:
+        """Count the n-grams of some sequences, for every order up to the model's own.
+
+        Parameters
+        ----------
+        sequences : sequence of sequence of int
+            Ids from 0 to ``vocab_size - 1``, without marks for beginning and end.
+
+        Returns
+        -------
+        NGramModel
+            This model.
+        """
+        stream, targets = self._stream(sequences)
+        ranks = np.zeros(len(targets), dtype=np.int64)
+        levels = []
+        for distance in range(self.order):
+            keys = ranks if distance == 0 else ranks * self.vocab_size + stream[targets - distance]
+            history_keys, ranks, history_counts = np.unique(keys, return_inverse=True, return_counts=True)
+            next_keys, next_counts = np.unique(ranks * self.vocab_size + stream[targets], return_counts=True)
+            history_types = np.bincount(next_keys // self.vocab_size, minlength=len(history_keys))
+            levels.append(_Level(history_keys, history_counts, history_types, next_keys, next_counts))
+        self._levels = levels
+        return self
+
+    def log_prob(self, sequence: Sequence[int], order: int | None = None) -> np.ndarray:
+        """Log-probabilities of a sequence, token by token.
+
+        Parameters
+        ----------
+        sequence : sequence of T ints
+        order : int, optional
+            A smaller order than the model's own, as if it had been fitted with that one.
+
+        Returns
+        -------
+        array of shape (T + 1,)
+            In nats; the last entry is that of the end mark.
+        """
+        stream, targets = self._stream([sequence])
+        return np.log(self._probs(stream, targets, stream[targets], order))
+
+    def nats_per_token(self, sequences: Sequences, order: int | None = None) -> float:
+        """Mean of the negative log-probabilities over all tokens of some sequences, end marks included.
+
+        Parameters
+        ----------
+        sequences : sequence of sequence of int
+        order : int, optional
+            As in `log_prob`.
+
+        Returns
+        -------
+        float
+        """
+        stream, targets = self._stream(sequences)
+        return float(-np.log(self._probs(stream, targets, stream[targets], order)).mean())
+
+    def next_probs(self, prefix: Sequence[int], order: int | None = None) -> np.ndarray:
+        """Distribution of the token after a prefix, in which the end mark stands for the end.
+
+        Parameters
+        ----------
+        prefix : sequence of int
+            The sequence from its beginning; may be empty.
+        order : int, optional
+            As in `log_prob`.
+
+        Returns
+        -------
+        array of shape (V,)
+            Positive; sums to 1.
+        """
+        stream, targets = self._stream([prefix])
+        every_token = np.arange(self.vocab_size)
+        return self._probs(stream, np.full_like(every_token, targets[-1]), every_token, order)
+
+    def _stream(self, sequences: Sequences) -> tuple[np.ndarray, np.ndarray]:
+        """All sequences in one array with their marks, and the positions in it that are predicted."""
+        if not sequences:
+            raise ValueError("sequences must hold at least one sequence, got none")
+        opening = [self.bos_id] * (self.order - 1)
+        lengths = np.array([len(sequence) for sequence in sequences])
+        stream = np.fromiter(
+            (token for sequence in sequences for token in (*opening, *sequence, self.eos_id)),
+            dtype=np.int64,
+            count=int(lengths.sum()) + len(lengths) * self.order,
+        )
+        if stream.min() < 0 or stream.max() >= self.vocab_size:
+            outside = stream.max() if stream.max() >= self.vocab_size else stream.min()
+            raise ValueError(f"ids must be from 0 to {self.vocab_size - 1}, got {outside}")
+        ends = np.cumsum(lengths + self.order)
+        is_target = np.ones(len(stream), dtype=bool)
+        for offset in range(self.order - 1):
+            is_target[ends - lengths - self.order + offset] = False
+        return stream, np.flatnonzero(is_target)
+
+    def _probs(
+        self, stream: np.ndarray, positions: np.ndarray, tokens: np.ndarray, order: int | None
+    ) -> np.ndarray:
+        """Probability of each token at its position, given what stands before that position."""
+        if not self._levels:
+            raise ValueError("the model must be fitted before it is asked, got no call of fit")
+        order = self.order if order is None else order
+        if not 1 <= order <= self.order:
+            raise ValueError(f"order must be from 1 to {self.order}, got {order}")
+        probs = np.full(len(positions), 1 / self.vocab_size)
+        ranks = np.zeros(len(positions), dtype=np.int64)
+        alive = np.arange(len(positions))  # where the history was seen; a longer one can only be rarer
+        for distance, level in enumerate(self._levels[:order]):
+            if distance:
+                keys = ranks * self.vocab_size + stream[positions[alive] - distance]
+                ranks, seen = _find(level.history_keys, keys)
+                ranks, alive = ranks[seen], alive[seen]
+            found, known = _find(level.next_keys, ranks * self.vocab_size + tokens[alive])
+            counts = np.where(known, level.next_counts[found], 0)
+            n_types = level.history_types[ranks]
+            probs[alive] = (counts + n_types * probs[alive]) / (level.history_counts[ranks] + n_types)
+        return probs
+
+
+def _find(sorted_keys: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each key stands in a sorted array, and whether it does."""
+    places = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
+    return places, sorted_keys[places] == keys

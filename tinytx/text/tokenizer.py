@@ -134,15 +134,7 @@ class Tokenizer:
         if max_chars < 1:
             raise ValueError(f"max_chars must be at least 1, got {max_chars}")
         inner = [escape(text) for text in texts if text]
-        letters = set[str]().union(*inner) - {" "}
-        if not letters:
-            raise ValueError("texts must hold at least one character that is no space, got none")
-        smallest = len(SPECIAL_PIECES) + 256 * byte_fallback + 1 + len(letters)
-        if vocab_size < smallest:
-            raise ValueError(
-                f"vocab_size must be at least {smallest} for these texts ({len(letters)} characters, the "
-                f"space and {smallest - 1 - len(letters)} special pieces), got {vocab_size}"
-            )
+        letters = _check_room(inner, vocab_size, byte_fallback)
         model = train_model(
             inner[:: -(-sum(map(len, inner)) // max_chars)],
             vocab_size=vocab_size,
@@ -286,3 +278,17 @@ class Tokenizer:
             return cls(source.read_bytes())
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from error
+
+
+def _check_room(inner: list[str], vocab_size: int, byte_fallback: bool) -> set[str]:
+    """The characters of some escaped texts, after a check that the vocabulary has room for them."""
+    letters = set[str]().union(*inner) - {" "}
+    if not letters:
+        raise ValueError("texts must hold at least one character that is no space, got none")
+    smallest = len(SPECIAL_PIECES) + 256 * byte_fallback + 1 + len(letters)
+    if vocab_size < smallest:
+        raise ValueError(
+            f"vocab_size must be at least {smallest} for these texts ({len(letters)} characters, the "
+            f"space and {smallest - 1 - len(letters)} special pieces), got {vocab_size}"
+        )
+    return letters

@@ -145,10 +145,8 @@ class Tokenizer:
         )
         tokenizer = cls(model)
         if tokenizer.vocab_size != vocab_size:
-            raise ValueError(
-                f"vocab_size must be at most {tokenizer.vocab_size}, the most that these texts can fill, "
-                f"got {vocab_size}"
-            )
+            largest = f"{tokenizer.vocab_size}, the most that these texts can fill"
+            raise ValueError(f"vocab_size must be at most {largest}, got {vocab_size}")
         return tokenizer
 
     @property

@@ -62,7 +62,9 @@ def heatmap(
         raise ValueError(f"allowed must have the shape of matrix, {values.shape}, got {hidden.shape}")
     rows, cols = values.shape
     signed = bool((np.nan_to_num(values) < 0).any())
-    size = {"width": min(9.0, 3.4 + 0.42 * cols), "height": min(7.0, 2.0 + 0.42 * rows)}
+    longest = max(map(len, col_labels), default=0) if col_labels is not None else 0
+    cell = 0.42 if longest <= 3 else 0.6
+    size = {"width": min(9.0, 3.2 + cell * cols), "height": min(7.0, 2.0 + 0.42 * rows)}
     fig, ax = own_axes(ax, **size)
     with style():
         sns.heatmap(
@@ -84,8 +86,10 @@ def heatmap(
         )
         ax.grid(False)
         ax.tick_params(axis="y", rotation=0, length=0)
-        long_names = col_labels is not None and max(map(len, col_labels), default=0) > 3
-        ax.tick_params(axis="x", rotation=40 if long_names else 0, length=0)
+        ax.tick_params(axis="x", length=0)
+        if longest > 6 or (longest > 3 and cols > 9):
+            for tick in ax.get_xticklabels():
+                tick.set(rotation=40, ha="right", rotation_mode="anchor")
         name_axes(ax, title, xlabel, ylabel)
         if hidden is not None and hidden.any():
             _hatch_what_is_masked(fig, ax)

@@ -155,7 +155,8 @@ def fused_attention(
     _check_mask(mask, (*q.shape[:-1], k.shape[-2]))
     if is_causal:
         mask = mask & causal_mask(q.shape[-2], device=q.device)  # (..., T, S)
-    blind = ~mask.any(dim=-1, keepdim=True)  # (..., T, 1), True = this query may see nothing
+    mask = torch.atleast_2d(mask)  # the kernels want an axis of queries
+    blind = ~mask.any(dim=-1, keepdim=True)  # (..., T or 1, 1), True = this query may see nothing
     context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask | blind, dropout_p=dropout)
     return context.masked_fill(blind, 0.0)
 

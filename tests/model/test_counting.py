@@ -1,0 +1,151 @@
+"""The closed form: numbers of the lab, numel for every configuration, formulas that mean what they say."""
+
+import itertools
+import re
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from tinytx.model import (
+    PRESETS,
+    Classifier,
+    LanguageModel,
+    TransformerBody,
+    TransformerConfig,
+    count_parameters,
+    parameter_table,
+)
+
+SEED_LAB = PRESETS["seed-lab"]
+
+
+def build(config, head, n_classes):
+    with torch.device("meta"):  # shapes only: nothing is drawn
+        if head == "lm":
+            return LanguageModel(config)
+        return Classifier(config, n_classes) if head == "classifier" else TransformerBody(config)
+
+
+@pytest.mark.parametrize(("head", "n_params"), [("lm", 1_008_100), ("classifier", 988_402), (None, 988_000)])
+def test_seed_lab_has_the_numbers_of_the_lab(head, n_params):
+    assert parameter_table(SEED_LAB, head).total == n_params
+    assert count_parameters(build(SEED_LAB, head, 2)) == n_params
+
+
+def test_every_term_of_the_lab():
+    counts = {row.name: (row.count, row.times) for row in parameter_table(SEED_LAB).rows}
+    assert counts == {
+        "token_embed": (20_000, 1),
+        "pos_embed": (0, 1),
+        "attn_norm": (400, 4),
+        "q_proj, k_proj, v_proj": (120_600, 4),
+        "out_proj": (40_200, 4),
+        "ff_norm": (400, 4),
+        "up_proj": (40_200, 4),
+        "down_proj": (40_200, 4),
+        "lm_head": (20_100, 1),
+    }
+    assert parameter_table(SEED_LAB).parts == {"embeddings": 20_000, "blocks": 968_000, "head": 20_100}
+
+
+def test_every_switch_counts_as_the_model_does():
+    switches = itertools.product(
+        ["first", "last"],
+        ["sinusoidal", "learned", "none"],
+        [True, False],
+        [True, False],
+        ["lm", "classifier", None],
+    )
+    for norm, positions, bias, tied, head in switches:
+        config = TransformerConfig(
+            vocab_size=11,
+            d_model=14,
+            n_heads=7,
+            n_layers=3,
+            d_ff=5,
+            max_len=13,
+            norm=norm,
+            positions=positions,
+            bias=bias,
+            tie_embeddings=tied,
+        )
+        assert parameter_table(config, head, 5).total == count_parameters(build(config, head, 5)), config
+
+
+@st.composite
+def configurations(draw):
+    n_heads = draw(st.integers(1, 5))
+    positions = draw(st.sampled_from(["sinusoidal", "learned", "none"]))
+    head_dim = draw(st.integers(1, 6)) * (2 if positions == "sinusoidal" else 1)
+    return TransformerConfig(
+        vocab_size=draw(st.integers(1, 50)),
+        d_model=n_heads * head_dim,
+        n_heads=n_heads,
+        n_layers=draw(st.integers(1, 4)),
+        d_ff=draw(st.integers(1, 40)),
+        max_len=draw(st.integers(1, 40)),
+        causal=draw(st.booleans()),
+        norm=draw(st.sampled_from(["first", "last"])),
+        activation=draw(st.sampled_from(["gelu", "relu"])),
+        positions=positions,
+        bias=draw(st.booleans()),
+        tie_embeddings=draw(st.booleans()),
+    )
+
+
+@given(configurations(), st.sampled_from(["lm", "classifier", None]), st.integers(1, 7))
+def test_closed_form_equals_numel(config, head, n_classes):
+    table = parameter_table(config, head, n_classes)
+    assert table.total == count_parameters(build(config, head, n_classes))
+    assert table.total == sum(table.parts.values())
+
+
+@given(configurations(), st.sampled_from(["lm", "classifier"]), st.integers(1, 7))
+def test_every_printed_formula_has_the_printed_value(config, head, n_classes):
+    """Read as Python, a formula gives its count, with letters as with numbers."""
+    letters = {
+        "V": config.vocab_size,
+        "D": config.d_model,
+        "F": config.d_ff,
+        "C": n_classes,
+        "max_len": config.max_len,
+    }
+    for row in parameter_table(config, head, n_classes).rows:
+        assert eval(row.formula.replace("·", "*"), {}, letters) == row.count
+        assert eval(row.numbers.replace("·", "*")) == row.count
+        assert not re.search("[A-Za-z]", row.numbers)
+
+
+def test_the_number_of_heads_changes_nothing():
+    totals = {parameter_table(SEED_LAB.replace(n_heads=n_heads)).total for n_heads in (1, 2, 4, 8, 200)}
+    assert totals == {1_008_100}
+
+
+def test_printed_table_holds_every_term_with_formula_and_number():
+    table = parameter_table(SEED_LAB)
+    lines = str(table).splitlines()
+    for row in table.rows:
+        (line,) = [
+            line for line in lines if line.split("  ")[0] == row.name or line.startswith(f"  {row.name} ")
+        ]
+        assert row.formula in line and row.numbers in line and line.endswith(f" {row.count:,}")
+    assert re.search(r"^one block +242,000$", str(table), re.M)
+    assert re.search(r"^all blocks .* 4·242,000 +968,000$", str(table), re.M)
+    assert re.search(r"^total +20,000 \+ 968,000 \+ 20,100 +1,008,100$", str(table), re.M)
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_shared_parameters_count_once():
+    model = nn.ModuleList([nn.Linear(3, 5), nn.Linear(3, 5)])
+    model[1].weight = model[0].weight
+    assert count_parameters(model) == 15 + 5 + 5
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="^head must be 'lm', 'classifier' or None, got 'mlm'$"):
+        parameter_table(SEED_LAB, "mlm")
+    with pytest.raises(ValueError, match="^n_classes must be at least 1, got 0$"):
+        parameter_table(SEED_LAB, "classifier", 0)

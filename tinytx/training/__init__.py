@@ -1,0 +1,100 @@
+"""How models learn: joins `tinytx.model` and `tinytx.text`.
+
+settings      steps, rates, precision                budgets       recipes by name, or seconds
+objectives    what is predicted                      loop          one training loop
+checkpoints   models on disk                         runfolder     runs that can be gone on with
+evaluation    loss, perplexity, accuracy             intervals     Wilson, Student
+decoding      choosing next tokens                   experiments   several seeds, kept results
+pretraining, finetuning    from corpus to figures in one call
+"""
+
+from tinytx.training.budgets import (
+    BUDGETS,
+    FinetuneRecipe,
+    Recipe,
+    corpus_kind,
+    default_budget,
+    plan,
+    plan_finetuning,
+)
+from tinytx.training.checkpoints import load, load_tokenizer, save
+from tinytx.training.decoding import Generation, generate, generate_ids, next_token_probs
+from tinytx.training.evaluation import (
+    ClassifierScore,
+    Evaluation,
+    LanguageModelScore,
+    evaluate_checkpoint,
+    evaluate_classifier,
+    evaluate_language_model,
+    exact_nats,
+    text_nats,
+)
+from tinytx.training.finetuning import FinetuneResult, finetune, label_subset
+from tinytx.training.intervals import Interval, PairedInterval, paired_interval, wilson_interval
+from tinytx.training.loop import DivergenceError, History, TrainingInterrupted, train
+from tinytx.training.objectives import (
+    CausalObjective,
+    ClassificationObjective,
+    causal_batch,
+    classification_loss,
+    language_model_loss,
+)
+from tinytx.training.pretraining import (
+    PretrainResult,
+    causal_objective,
+    new_language_model,
+    pretrain,
+    train_tokenizer,
+)
+from tinytx.training.runfolder import RunFolder
+from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+
+__all__ = [
+    "BUDGETS",
+    "CausalObjective",
+    "ClassificationObjective",
+    "ClassifierScore",
+    "DivergenceError",
+    "Evaluation",
+    "FinetuneRecipe",
+    "FinetuneResult",
+    "Generation",
+    "History",
+    "Interval",
+    "LanguageModelScore",
+    "PairedInterval",
+    "PretrainResult",
+    "Recipe",
+    "RunFolder",
+    "TrainingInterrupted",
+    "TrainingSettings",
+    "causal_batch",
+    "causal_objective",
+    "choose_device",
+    "choose_precision",
+    "classification_loss",
+    "corpus_kind",
+    "default_budget",
+    "evaluate_checkpoint",
+    "evaluate_classifier",
+    "evaluate_language_model",
+    "exact_nats",
+    "finetune",
+    "generate",
+    "generate_ids",
+    "label_subset",
+    "language_model_loss",
+    "load",
+    "load_tokenizer",
+    "new_language_model",
+    "next_token_probs",
+    "paired_interval",
+    "plan",
+    "plan_finetuning",
+    "pretrain",
+    "save",
+    "text_nats",
+    "train",
+    "train_tokenizer",
+    "wilson_interval",
+]

@@ -1,0 +1,269 @@
+"""How much is spent on a run: budgets by name, or a number of seconds.
+
+A named budget is a fixed number of steps for a corpus and an objective, so that equal seeds give equal
+bytes on one machine. The two tables below are the one place where these numbers stand.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from tinytx.model import TransformerConfig
+from tinytx.text.corpora import Corpus
+from tinytx.training.loop import train
+from tinytx.training.objectives import Objective
+from tinytx.training.settings import TrainingSettings
+
+BUDGETS = ("smoke", "laptop", "study", "gpu")
+KINDS = ("world", "reviews", "text")
+
+
+@dataclass(frozen=True)
+class _Pretraining:
+    """One row of the table: the model, its vocabulary, and how it is trained."""
+
+    vocab_size: int
+    d_model: int
+    n_layers: int
+    n_heads: int
+    max_len: int
+    n_steps: int
+    tokens_per_batch: int
+    lr: float
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Finetuning:
+    """One row of the table: passes over the labelled texts, and how they are made."""
+
+    n_epochs: int
+    tokens_per_batch: int
+    lr: float
+    dropout: float
+
+
+# fmt: off
+_PRETRAINING = {
+    #                             pieces  width layers heads length  steps  tokens    rate  dropout
+    ("world", "smoke"):   _Pretraining(600,  32,  1,  2, 128,     30,  1024, 3e-3),
+    ("world", "laptop"):  _Pretraining(1000, 128, 2,  4, 128,    900,  4096, 3e-3),
+    ("world", "study"):   _Pretraining(1000, 192, 3,  6, 128,   5000,  4096, 2e-3, 0.0),
+    ("world", "gpu"):     _Pretraining(1000, 256, 4,  8, 128,   8000, 16384, 1e-3, 0.1),
+    ("reviews", "smoke"):  _Pretraining(600,  32, 1,  2, 128,     20,  1024, 3e-3),
+    ("reviews", "laptop"): _Pretraining(4000, 128, 2, 4, 256,    300,  4096, 2e-3, 0.1),
+    ("reviews", "study"):  _Pretraining(4000, 192, 3, 6, 256,   1200,  4096, 1.5e-3, 0.1),
+    ("reviews", "gpu"):    _Pretraining(8000, 384, 6, 6, 512,   4000, 16384, 6e-4, 0.2),
+    ("text", "smoke"):    _Pretraining(600,  32,  1,  2, 128,     20,  1024, 3e-3),
+    ("text", "laptop"):   _Pretraining(4000, 128, 2,  4, 256,    500,  4096, 2e-3),
+    ("text", "study"):    _Pretraining(8000, 256, 4,  8, 256,   3000,  4096, 1e-3),
+    ("text", "gpu"):      _Pretraining(8000, 512, 8,  8, 512,  20000, 32768, 5e-4, 0.1),
+}
+_FINETUNING = {
+    #                             epochs  tokens  rate  dropout
+    ("world", "smoke"):    _Finetuning(2,  1024, 1e-3, 0.1),
+    ("world", "laptop"):   _Finetuning(15, 1024, 1e-3, 0.1),
+    ("world", "study"):    _Finetuning(15, 1024, 1e-3, 0.1),
+    ("world", "gpu"):      _Finetuning(15, 1024, 5e-4, 0.1),
+    ("reviews", "smoke"):  _Finetuning(1,  8192, 1e-3, 0.1),
+    ("reviews", "laptop"): _Finetuning(6,  4096, 5e-4, 0.2),
+    ("reviews", "study"):  _Finetuning(15, 4096, 5e-4, 0.2),
+    ("reviews", "gpu"):    _Finetuning(15, 8192, 3e-4, 0.2),
+}
+# fmt: on
+FF_FACTOR = 4
+WARMUP_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All numbers of a pretraining run: model, size of the vocabulary, training settings."""
+
+    budget: str
+    vocab_size: int
+    config: TransformerConfig
+    settings: TrainingSettings
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as JSON can hold them."""
+        return {
+            "budget": self.budget,
+            "vocab_size": self.vocab_size,
+            "config": self.config.to_dict(),
+            "settings": self.settings.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Recipe:
+        """The recipe that `to_dict` wrote."""
+        return cls(
+            fields["budget"],
+            fields["vocab_size"],
+            TransformerConfig.from_dict(fields["config"]),
+            TrainingSettings.from_dict(fields["settings"]),
+        )
+
+
+@dataclass(frozen=True)
+class FinetuneRecipe:
+    """All numbers of a fine-tuning run but the number of steps, which follows from the data."""
+
+    budget: str
+    n_epochs: int
+    tokens_per_batch: int
+    lr: float
+    dropout: float
+
+
+def default_budget() -> str:
+    """The budget of the environment variable ``TINYTX_BUDGET``, "laptop" where it is not set."""
+    return os.environ.get("TINYTX_BUDGET") or "laptop"
+
+
+def corpus_kind(corpus: Corpus) -> str:
+    """What decides the numbers of a run: "world", "reviews" (any labelled texts) or "text"."""
+    if corpus.name == "world":
+        return "world"
+    return "reviews" if corpus.train.labels is not None else "text"
+
+
+def parse_budget(budget: str | float | None) -> str | float:
+    """A budget's name, or a positive number of seconds; None means `default_budget`.
+
+    Examples
+    --------
+    >>> parse_budget("smoke"), parse_budget("90"), parse_budget(2.5)
+    ('smoke', 90.0, 2.5)
+    """
+    budget = default_budget() if budget is None else budget
+    if budget in BUDGETS:
+        return budget
+    try:
+        seconds = float(budget)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise ValueError(
+            f"budget must be one of {', '.join(BUDGETS)}, or a positive number of seconds, got {budget!r}"
+        )
+    return seconds
+
+
+def named_budget(budget: str | float) -> str:
+    """The budget whose model suits a number of seconds; a name stays as it is."""
+    if isinstance(budget, str):
+        return budget
+    if budget < 10:
+        return "smoke"
+    return "laptop" if budget < 300 else "study"
+
+
+def plan(kind: str, objective: str = "causal", budget: str | float | None = None, *, seed: int = 0) -> Recipe:
+    """The recipe for pretraining on a kind of corpus with a budget.
+
+    Parameters
+    ----------
+    kind : {"world", "reviews", "text"}
+        See `corpus_kind`.
+    objective : {"causal"}
+    budget : str or float, optional
+        For a number of seconds the number of steps is a placeholder, until `steps_within` has measured.
+    seed : int
+
+    Returns
+    -------
+    Recipe
+
+    Examples
+    --------
+    >>> recipe = plan("world", "causal", "smoke")
+    >>> recipe.settings.n_steps == plan("world", "causal", "smoke", seed=3).settings.n_steps
+    True
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind of corpus must be one of {', '.join(KINDS)}, got {kind!r}")
+    if objective != "causal":
+        raise ValueError(f"objective must be causal, the one there is so far, got {objective!r}")
+    name = named_budget(parse_budget(budget))
+    row = _PRETRAINING[kind, name]
+    config = TransformerConfig(
+        vocab_size=row.vocab_size,
+        d_model=row.d_model,
+        n_heads=row.n_heads,
+        n_layers=row.n_layers,
+        d_ff=FF_FACTOR * row.d_model,
+        max_len=row.max_len,
+        dropout=row.dropout,
+    )
+    settings = TrainingSettings(n_steps=1, lr=row.lr, tokens_per_batch=row.tokens_per_batch, seed=seed)
+    return Recipe(name, row.vocab_size, config, resize(settings, row.n_steps))
+
+
+def plan_finetuning(kind: str, budget: str | float | None = None) -> FinetuneRecipe:
+    """The recipe for fine-tuning on a kind of labelled corpus with a budget."""
+    name = named_budget(parse_budget(budget))
+    if (kind, name) not in _FINETUNING:
+        raise ValueError(f"fine-tuning needs a corpus with labels, got one of kind {kind!r}")
+    row = _FINETUNING[kind, name]
+    return FinetuneRecipe(name, row.n_epochs, row.tokens_per_batch, row.lr, row.dropout)
+
+
+def steps_within(
+    seconds: float,
+    make_model: Callable[[], nn.Module],
+    objective: Objective,
+    settings: TrainingSettings,
+    n_timed: int = 8,
+) -> tuple[TrainingSettings, float]:
+    """Settings whose steps take about so many seconds, found by timing the first steps of a spare model.
+
+    Parameters
+    ----------
+    seconds : float
+        For all steps together, the timed ones included.
+    make_model : callable
+        Gives a model that may be trained and thrown away.
+    objective : Objective
+    settings : TrainingSettings
+        All but the number of steps is kept.
+    n_timed : int
+        Steps that are timed, after two that are not.
+
+    Returns
+    -------
+    settings : TrainingSettings
+        With steps, warm-up and intervals that suit the time.
+    seconds : float
+        How long these steps should take.
+    """
+    begin = time.perf_counter()
+    ends: list[float] = []
+
+    def mark(step: int, model: nn.Module) -> None:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        ends.append(time.perf_counter())
+
+    timed = settings.replace(n_steps=n_timed + 2, warmup_steps=0, lr=settings.lr / 10)
+    train(make_model(), objective, timed, on_step=mark, progress=False)
+    per_step = statistics.fmean(b - a for a, b in zip(ends[1:], ends[2:], strict=False))
+    left = seconds - (time.perf_counter() - begin)
+    return resize(settings, max(1, int(left / per_step))), max(1, int(left / per_step)) * per_step
+
+
+def resize(settings: TrainingSettings, n_steps: int) -> TrainingSettings:
+    """The same settings for another number of steps: warm-up and intervals keep their share."""
+    return settings.replace(
+        n_steps=n_steps,
+        warmup_steps=int(WARMUP_SHARE * n_steps),
+        checkpoint_every=max(10, n_steps // 10),
+        log_every=max(1, min(50, n_steps // 50)),
+    )

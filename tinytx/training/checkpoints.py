@@ -1,0 +1,202 @@
+"""Models on disk: a folder of JSON and safetensors, written aside and renamed, never a pickle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save as safetensors_bytes
+from torch import nn
+
+from tinytx.model import Classifier, LanguageModel, TransformerConfig
+from tinytx.text import Tokenizer
+from tinytx.training.files import (
+    is_empty_folder,
+    is_pickle,
+    json_bytes,
+    read_json,
+    read_tensors,
+    write_folder,
+)
+
+FORMAT = "tinytx checkpoint"
+VERSION = 1
+MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE = "model.json", "model.safetensors", "tokenizer.model"
+STEP_PREFIX = "step-"
+
+
+def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | None = None) -> Path:
+    """Write a model, and its tokenizer, as a checkpoint folder.
+
+    The folder appears under its name only when every byte is on disk; a checkpoint that stood there
+    before is replaced in the same way.
+
+    Parameters
+    ----------
+    model : LanguageModel or Classifier
+    path : path
+        The folder. It may be missing, empty, or a checkpoint.
+    tokenizer : Tokenizer, optional
+        Needed to read or write text with the model later.
+
+    Returns
+    -------
+    Path
+        The folder.
+    """
+    target = Path(path)
+    if target.exists() and not (target / MODEL_FILE).is_file() and not is_empty_folder(target):
+        raise ValueError(
+            f"a checkpoint goes into a new or empty folder, got {target}, which holds other files"
+        )
+    write_folder(target, model_files(model, tokenizer))
+    return target
+
+
+def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> LanguageModel | Classifier:
+    """Read a model that `save` or a training run wrote.
+
+    Parameters
+    ----------
+    path : path
+        A checkpoint folder, or a run folder, of which the newest checkpoint is taken.
+    device : str or torch.device
+
+    Returns
+    -------
+    LanguageModel or Classifier
+        In evaluation mode.
+
+    Raises
+    ------
+    ValueError
+        When there is no checkpoint, a file is missing, cut short or a pickle, or the weights belong to
+        another model; the message names the file and the cause.
+    """
+    folder = find_checkpoint(path)
+    model = _build(_read_description(folder), folder / MODEL_FILE)
+    load_weights(model, folder)
+    return model.to(device).eval()
+
+
+def load_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
+    """Read the tokenizer of a checkpoint or run folder."""
+    file = find_checkpoint(path) / TOKENIZER_FILE
+    if not file.is_file():
+        raise ValueError(f"{file} is missing: this checkpoint was saved without its tokenizer")
+    return Tokenizer.load(file)
+
+
+def find_checkpoint(path: str | os.PathLike[str]) -> Path:
+    """The checkpoint folder that a path means: itself, or the newest one in a run folder."""
+    folder = Path(path)
+    if folder.is_file():
+        raise ValueError(f"a checkpoint is a folder with {MODEL_FILE} in it, got {_what_is(folder)} {folder}")
+    if not folder.exists():
+        raise ValueError(f"a checkpoint folder must exist, got {folder}, which does not")
+    if (folder / MODEL_FILE).is_file():
+        return folder
+    if steps := step_folders(folder):
+        return steps[-1]
+    raise ValueError(f"a checkpoint folder holds {MODEL_FILE}, got {folder}, which holds none")
+
+
+def step_folders(folder: Path) -> list[Path]:
+    """The checkpoints of a run folder, oldest first."""
+    found = [path for path in folder.glob(f"{STEP_PREFIX}*") if path.name[len(STEP_PREFIX) :].isdigit()]
+    return sorted(found, key=step_of)
+
+
+def step_of(folder: Path) -> int:
+    """The step that a checkpoint folder was written after."""
+    return int(folder.name[len(STEP_PREFIX) :])
+
+
+def model_files(model: nn.Module, tokenizer: Tokenizer | None) -> dict[str, bytes]:
+    """The files of a checkpoint that hold model and tokenizer; equal models give equal bytes."""
+    state = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
+    # Tied weights are one tensor under two names: safetensors holds it once.
+    first_name: dict[int, str] = {}
+    tied = {}
+    for name, tensor in model.state_dict().items():
+        owner = first_name.setdefault(tensor.data_ptr(), name)
+        if owner != name:
+            tied[name] = owner
+    weights = {name: tensor.contiguous() for name, tensor in state.items() if name not in tied}
+    description = {"format": FORMAT, "version": VERSION, **_describe(model), "tied": tied}
+    files = {MODEL_FILE: json_bytes(description), WEIGHTS_FILE: safetensors_bytes(weights)}
+    if tokenizer is not None:
+        files[TOKENIZER_FILE] = tokenizer.to_bytes()
+    return files
+
+
+def load_weights(model: nn.Module, folder: Path) -> None:
+    """Fill a model with the weights of a checkpoint; every name and shape must fit."""
+    description = _read_description(folder)
+    weights = read_tensors(folder / WEIGHTS_FILE)
+    for name, owner in description.get("tied", {}).items():
+        if owner in weights:
+            weights[name] = weights[owner]
+    wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    for name in sorted(wanted.keys() | given.keys()):
+        if wanted.get(name) != given.get(name):
+            raise ValueError(
+                f"{folder / WEIGHTS_FILE} holds the weights of another model: "
+                f"{name} should be {_shape(wanted.get(name))}, got {_shape(given.get(name))}"
+            )
+    model.load_state_dict(weights)
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return "absent" if shape is None else f"of shape {shape}"
+
+
+def _describe(model: nn.Module) -> dict[str, Any]:
+    if isinstance(model, LanguageModel):
+        return {"kind": "language_model", "config": model.config.to_dict()}
+    if isinstance(model, Classifier):
+        return {
+            "kind": "classifier",
+            "config": model.config.to_dict(),
+            "n_classes": model.head.out_features,
+            "pooling": model.pooling,
+            "dropout": model.dropout.p,
+        }
+    raise TypeError(f"a checkpoint holds a LanguageModel or a Classifier, got {type(model).__name__}")
+
+
+def _build(description: Mapping[str, Any], file: Path) -> LanguageModel | Classifier:
+    try:
+        config = TransformerConfig.from_dict(dict(description["config"]))
+        if description["kind"] == "language_model":
+            return LanguageModel(config)
+        if description["kind"] == "classifier":
+            return Classifier(
+                config,
+                n_classes=description["n_classes"],
+                pooling=description["pooling"],
+                dropout=description["dropout"],
+            )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{file} does not describe a model: {error}") from error
+    raise ValueError(f"{file} describes a model of unknown kind, got {description['kind']!r}")
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    description = read_json(folder / MODEL_FILE)
+    if description.get("format") != FORMAT or "kind" not in description:
+        raise ValueError(f"{folder / MODEL_FILE} is no description of a tinytx model")
+    if description.get("version") != VERSION:
+        raise ValueError(
+            f"{folder / MODEL_FILE} has version {description.get('version')}, expected {VERSION}"
+        )
+    return description
+
+
+def _what_is(file: Path) -> str:
+    with file.open("rb") as stream:
+        return "a pickle:" if is_pickle(stream.read(4)) else "the file"

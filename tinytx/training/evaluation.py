@@ -1,0 +1,298 @@
+"""How good a model is: nats per token and perplexity, accuracy with its interval."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from tinytx.model import Classifier, LanguageModel
+from tinytx.text import Tokenizer
+from tinytx.text.corpora import Corpus, load_corpus
+from tinytx.training.checkpoints import load, load_tokenizer
+from tinytx.training.intervals import Interval, PairedInterval, paired_interval, wilson_interval
+from tinytx.training.objectives import CausalObjective, ClassificationObjective
+from tinytx.training.settings import choose_device
+
+__all__ = [
+    "ClassifierScore",
+    "Evaluation",
+    "Interval",
+    "LanguageModelScore",
+    "PairedInterval",
+    "check_vocabulary",
+    "classifier_inputs",
+    "count_correct",
+    "evaluate_checkpoint",
+    "evaluate_classifier",
+    "evaluate_language_model",
+    "exact_nats",
+    "paired_interval",
+    "reported_split",
+    "text_nats",
+    "wilson_interval",
+]
+
+
+@dataclass(frozen=True)
+class LanguageModelScore:
+    """How surprised a language model is by some texts.
+
+    Attributes
+    ----------
+    total_nats : float
+        ``-log P`` of all texts together.
+    n_tokens : int
+        Predicted tokens: all pieces, and one end mark a text.
+    n_texts : int
+    """
+
+    total_nats: float
+    n_tokens: int
+    n_texts: int
+
+    @property
+    def nats_per_token(self) -> float:
+        """Mean loss."""
+        return self.total_nats / self.n_tokens
+
+    @property
+    def perplexity(self) -> float:
+        """``exp`` of the mean loss: as uncertain as a fair choice among so many tokens."""
+        return math.exp(min(self.nats_per_token, 700.0))
+
+
+@dataclass(frozen=True)
+class ClassifierScore:
+    """How often a classifier is right.
+
+    Attributes
+    ----------
+    correct, n : int
+    n_cut : int
+        Texts that were longer than the model can read, and lost their end.
+    """
+
+    correct: int
+    n: int
+    n_cut: int = 0
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right answers."""
+        return self.correct / self.n
+
+    @property
+    def interval(self) -> Interval:
+        """Wilson interval of the accuracy at 95 %."""
+        return wilson_interval(self.correct, self.n)
+
+
+@torch.no_grad()
+def text_nats(
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    *,
+    tokens_per_batch: int = 8192,
+) -> np.ndarray:
+    """``-log P`` of each text in nats, the end mark included.
+
+    Texts longer than the model can read are read in chunks, each from its own beginning, so that every
+    token counts once. Computed in float32 whatever training used; sums are made in float64.
+
+    Parameters
+    ----------
+    model : LanguageModel
+    tokenizer : Tokenizer
+    texts : sequence of N str
+    tokens_per_batch : int
+        Changes memory and speed, not the result.
+
+    Returns
+    -------
+    ndarray of shape (N,), float64
+    """
+    return _nats(model, _causal_objective(model, tokenizer, texts), tokenizer.pad_id, tokens_per_batch)
+
+
+def evaluate_language_model(
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    *,
+    tokens_per_batch: int = 8192,
+) -> LanguageModelScore:
+    """Loss and perplexity on some texts; parameters as in `text_nats`."""
+    objective = _causal_objective(model, tokenizer, texts)
+    nats = _nats(model, objective, tokenizer.pad_id, tokens_per_batch)
+    return LanguageModelScore(float(nats.sum()), objective.n_tokens, objective.n_texts)
+
+
+def _causal_objective(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]) -> CausalObjective:
+    check_vocabulary(model, tokenizer)
+    return CausalObjective(
+        tokenizer.encode_batch(texts),
+        bos_id=tokenizer.bos_id,
+        eos_id=tokenizer.eos_id,
+        pad_id=tokenizer.pad_id,
+        max_len=model.config.max_len,
+    )
+
+
+@torch.no_grad()
+def _nats(model: LanguageModel, objective: CausalObjective, pad_id: int, tokens_per_batch: int) -> np.ndarray:
+    device = next(model.parameters()).device
+    was_training = model.training
+    model.eval()
+    nats = np.zeros(objective.n_texts)
+    text_of_row = np.asarray(objective.text_of_row)
+    for indices in objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=tokens_per_batch):
+        inputs, targets = (part.to(device) for part in objective.batch(indices))
+        logits = model(inputs).float()  # (B, T, V)
+        losses = F.cross_entropy(
+            logits.flatten(0, 1), targets.flatten(), ignore_index=pad_id, reduction="none"
+        )
+        rows = losses.view(targets.shape).double().sum(dim=1)  # (B,)
+        np.add.at(nats, text_of_row[indices], rows.cpu().numpy())
+    model.train(was_training)
+    return nats
+
+
+def check_vocabulary(model: LanguageModel | Classifier, tokenizer: Tokenizer) -> None:
+    """Refuse a tokenizer that makes other ids than the model knows."""
+    if tokenizer.vocab_size != model.config.vocab_size:
+        raise ValueError(
+            f"tokenizer and model must have one vocabulary, got {tokenizer.vocab_size} pieces "
+            f"and vocab_size={model.config.vocab_size}"
+        )
+
+
+def classifier_inputs(
+    tokenizer: Tokenizer, texts: Sequence[str], max_len: int
+) -> tuple[list[list[int]], int]:
+    """Ids of labelled texts as a classifier reads them, and how many texts were cut.
+
+    Each begins with ``bos``, as in pretraining; of a text that is too long the beginning is kept.
+    """
+    whole = [[tokenizer.bos_id, *ids] for ids in tokenizer.encode_batch(texts)]
+    return [ids[:max_len] for ids in whole], sum(len(ids) > max_len for ids in whole)
+
+
+def evaluate_classifier(
+    model: Classifier,
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    labels: Sequence[int],
+    *,
+    tokens_per_batch: int = 16384,
+) -> ClassifierScore:
+    """Accuracy on labelled texts.
+
+    Parameters
+    ----------
+    model : Classifier
+    tokenizer : Tokenizer
+    texts : sequence of N str
+    labels : sequence of N int
+    tokens_per_batch : int
+        Changes memory and speed, not the result.
+    """
+    check_vocabulary(model, tokenizer)
+    sequences, n_cut = classifier_inputs(tokenizer, texts, model.config.max_len)
+    objective = ClassificationObjective(sequences, labels, pad_id=tokenizer.pad_id)
+    correct = count_correct(model, objective, tokens_per_batch=tokens_per_batch)
+    return ClassifierScore(correct, len(labels), n_cut)
+
+
+@torch.no_grad()
+def count_correct(
+    model: Classifier, objective: ClassificationObjective, *, tokens_per_batch: int = 16384
+) -> int:
+    """Number of texts of the objective whose class the model names."""
+    was_training = model.training
+    model.eval()
+    correct = 0
+    for indices in objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=tokens_per_batch):
+        answers = objective.logits(model, indices).argmax(dim=-1).cpu()
+        correct += int((answers == objective.labels[indices]).sum())
+    model.train(was_training)
+    return correct
+
+
+def exact_nats(corpus: Corpus, texts: Sequence[str]) -> np.ndarray | None:
+    """``-log P`` of each text under the language it was drawn from, None where that is not known.
+
+    No model can expect to do better than this on the same texts: it is the floor under a loss curve.
+    """
+    if corpus.name != "world":
+        return None
+    from tinytx.text.world import World
+
+    return -np.asarray(World().batch_log_prob([tuple(text.split(" ")) for text in texts]))
+
+
+def reported_split(corpus: Corpus) -> str:
+    """The split that figures are reported on: test where there is one, else valid."""
+    return "valid" if corpus.test is None else "test"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What `evaluate_checkpoint` found.
+
+    Attributes
+    ----------
+    corpus, split : str
+    score : LanguageModelScore or ClassifierScore
+    floor : float or None
+        Exact nats per token of the same texts, where the language is known; None for a classifier.
+    """
+
+    corpus: str
+    split: str
+    score: LanguageModelScore | ClassifierScore
+    floor: float | None = None
+
+
+def evaluate_checkpoint(
+    checkpoint: str | os.PathLike[str],
+    corpus: str | os.PathLike[str] | Corpus,
+    *,
+    split: str | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    device: str = "auto",
+) -> Evaluation:
+    """Evaluate what a checkpoint holds: a language model by its loss, a classifier by its accuracy.
+
+    Parameters
+    ----------
+    checkpoint : path
+        A checkpoint or run folder.
+    corpus : str, path or Corpus
+    split : {"train", "valid", "test", "all"}, optional
+        By default the test split, or valid where there is none.
+    data_dir : path, optional
+        Folder that holds one folder a corpus.
+    device : {"auto", "cpu", "cuda"}
+    """
+    model, tokenizer = load(checkpoint, choose_device(device)), load_tokenizer(checkpoint)
+    data = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
+    chosen = reported_split(data) if split is None else split
+    if chosen != "all" and chosen not in data.splits:
+        raise ValueError(f"split must be all or one of {', '.join(data.splits)}, got {chosen!r}")
+    parts = list(data.splits.values()) if chosen == "all" else [data.splits[chosen]]
+    texts = [text for part in parts for text in part.texts]
+    if isinstance(model, LanguageModel):
+        score = evaluate_language_model(model, tokenizer, texts)
+        exact = exact_nats(data, texts)
+        return Evaluation(data.name, chosen, score, None if exact is None else exact.sum() / score.n_tokens)
+    labels = [label for part in parts for label in part.labels or ()]
+    if len(labels) != len(texts):
+        raise ValueError(f"a classifier is evaluated on texts with labels, got {data.name}, which has none")
+    return Evaluation(data.name, chosen, evaluate_classifier(model, tokenizer, texts, labels))

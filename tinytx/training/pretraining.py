@@ -1,0 +1,215 @@
+"""Pretraining from start to end: corpus, tokenizer, model, training, held-out loss."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tinytx.model import LanguageModel, TransformerConfig
+from tinytx.text import SPECIAL_PIECES, Tokenizer
+from tinytx.text.corpora import Corpus, load_corpus
+from tinytx.training.budgets import Recipe, corpus_kind, parse_budget, plan, resize, steps_within
+from tinytx.training.evaluation import LanguageModelScore, evaluate_language_model, exact_nats
+from tinytx.training.loop import History, OnStep, train
+from tinytx.training.objectives import CausalObjective
+from tinytx.training.plans import check_request, describe, fingerprint, stored_plan, stored_tokenizer
+from tinytx.training.runfolder import RunFolder
+from tinytx.training.settings import choose_device, choose_precision
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class PretrainResult:
+    """A pretrained model and how it came about.
+
+    Attributes
+    ----------
+    model : LanguageModel
+        In evaluation mode.
+    tokenizer : Tokenizer
+    history : History
+    recipe : Recipe
+        Every number that was used.
+    split : str
+        The split that ``score`` was measured on.
+    score : LanguageModelScore
+    floor : float or None
+        Exact nats per token of the same texts, where the language is known.
+    path : Path or None
+        The run folder.
+    """
+
+    model: LanguageModel
+    tokenizer: Tokenizer
+    history: History
+    recipe: Recipe
+    split: str
+    score: LanguageModelScore
+    floor: float | None
+    path: Path | None
+
+
+def pretrain(
+    corpus: str | os.PathLike[str] | Corpus,
+    *,
+    objective: str = "causal",
+    budget: str | float | None = None,
+    seed: int = 0,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    data_dir: str | os.PathLike[str] | None = None,
+    device: str = "auto",
+    vocab_size: int | None = None,
+    model_changes: Mapping[str, Any] | None = None,
+    training_changes: Mapping[str, Any] | None = None,
+    on_step: OnStep | None = None,
+    progress: bool | None = None,
+    report: Report = print,
+) -> PretrainResult:
+    """Train a tokenizer and a language model on the training split, and measure the valid split.
+
+    Parameters
+    ----------
+    corpus : str, path or Corpus
+        A name, a file, or a corpus at hand; labels are not looked at.
+    objective : {"causal"}
+    budget : str or float, optional
+        Name or seconds; by default that of the environment, see `default_budget`.
+    seed : int
+        Of first weights, data order and dropout.
+    out : path, optional
+        Run folder for plan and checkpoints; None writes nothing.
+    resume : bool
+        Go on with the run in ``out``; a missing or empty folder starts afresh, a finished run is only read.
+    data_dir : path, optional
+        Folder that holds one folder a corpus.
+    device : {"auto", "cpu", "cuda"}
+    vocab_size : int, optional
+        Pieces, exactly so many; by default the budget's, or fewer where the text cannot fill them.
+    model_changes, training_changes : mapping, optional
+        Fields of `TransformerConfig` and `TrainingSettings` to be used in place of the budget's.
+    on_step : callable, optional
+        See `train`.
+    progress : bool, optional
+        Show a bar; by default when a person watches.
+    report : callable
+        Told the plan in one line.
+
+    Returns
+    -------
+    PretrainResult
+    """
+    where = choose_device(device)
+    stored = stored_plan(out, resume)
+    asked = parse_budget(budget)
+    data = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
+    request = {
+        "command": "pretrain",
+        "corpus": data.name,
+        "texts": fingerprint(data),
+        "objective": objective,
+        "budget": asked,
+        "seed": seed,
+        "vocab_size": vocab_size,
+        "model": dict(model_changes or {}),
+        "training": dict(training_changes or {}),
+    }
+    if stored is None:
+        recipe = _recipe(plan(corpus_kind(data), objective, asked, seed=seed), request, where)
+        tokenizer = train_tokenizer(data.train.texts, recipe.vocab_size, exact=vocab_size is not None)
+        recipe = _with_vocabulary(recipe, tokenizer.vocab_size)
+    else:
+        check_request(stored, request)
+        recipe = Recipe.from_dict(stored["recipe"])
+        tokenizer = stored_tokenizer(out or "") or train_tokenizer(data.train.texts, recipe.vocab_size)
+    learning = causal_objective(tokenizer, data.train.texts, recipe.config.max_len)
+    expected = ""
+    if stored is None and isinstance(asked, float):
+        recipe, expected = _timed(recipe, asked, learning, where)
+    model = new_language_model(recipe.config, seed).to(where)
+    report(describe(model, recipe.settings) + expected)
+    with RunFolder.opened(out, {"request": request, "recipe": recipe.to_dict()}, tokenizer, report) as run:
+        history = train(
+            model, learning, recipe.settings, run=run, on_step=on_step, progress=progress, label="pretraining"
+        )
+    score = evaluate_language_model(model, tokenizer, data.valid.texts)
+    exact = exact_nats(data, data.valid.texts)
+    floor = None if exact is None else float(exact.sum()) / score.n_tokens
+    path = None if out is None else Path(out)
+    return PretrainResult(model, tokenizer, history, recipe, "valid", score, floor, path)
+
+
+def new_language_model(config: TransformerConfig, seed: int) -> LanguageModel:
+    """A language model with first weights drawn from ``seed``; the global random state is left alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return LanguageModel(config)
+
+
+def causal_objective(tokenizer: Tokenizer, texts: Sequence[str], max_len: int) -> CausalObjective:
+    """Next-token prediction over all of some texts."""
+    return CausalObjective(
+        tokenizer.encode_batch(texts),
+        bos_id=tokenizer.bos_id,
+        eos_id=tokenizer.eos_id,
+        pad_id=tokenizer.pad_id,
+        max_len=max_len,
+    )
+
+
+def train_tokenizer(texts: Sequence[str], vocab_size: int, *, exact: bool = True) -> Tokenizer:
+    """Learn pieces from texts; unless ``exact``, a size that does not suit them is brought into range.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    vocab_size : int
+    exact : bool
+        False: a text with more characters than pieces asked for gets more, one too poor to fill them fewer.
+    """
+    if exact:
+        return Tokenizer.train(texts, vocab_size=vocab_size)
+    n_characters = len(set().union(*texts) | {" "})
+    smallest = len(SPECIAL_PIECES) + n_characters
+    size = max(vocab_size, smallest + n_characters // 2)
+    while size > smallest:
+        try:
+            return Tokenizer.train(texts, vocab_size=size)
+        except ValueError:
+            size = smallest + (size - smallest) * 2 // 3
+    return Tokenizer.train(texts, vocab_size=smallest)
+
+
+def _recipe(base: Recipe, request: Mapping[str, Any], where: torch.device) -> Recipe:
+    """The budget's recipe with what was asked for put in its place."""
+    training = dict(request["training"])
+    settings = base.settings
+    if "n_steps" in training:
+        settings = resize(settings, training["n_steps"])
+    settings = settings.replace(**training)
+    settings = settings.replace(precision=choose_precision(settings.precision, where))
+    config = base.config.replace(**request["model"])
+    vocab_size = base.vocab_size if request["vocab_size"] is None else request["vocab_size"]
+    return Recipe(base.budget, vocab_size, config, settings)
+
+
+def _with_vocabulary(recipe: Recipe, vocab_size: int) -> Recipe:
+    config = recipe.config.replace(vocab_size=vocab_size)
+    return dataclasses.replace(recipe, vocab_size=vocab_size, config=config)
+
+
+def _timed(
+    recipe: Recipe, seconds: float, learning: CausalObjective, where: torch.device
+) -> tuple[Recipe, str]:
+    def spare_model() -> LanguageModel:
+        return new_language_model(recipe.config, 0).to(where)
+
+    settings, expected = steps_within(seconds, spare_model, learning, recipe.settings)
+    return dataclasses.replace(recipe, settings=settings), f", about {expected:.0f} s"

@@ -1,0 +1,150 @@
+"""How long, how fast and how precisely a model is trained: frozen settings, checked when built."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+PRECISIONS = ("auto", "fp32", "bf16")
+DECAYS = ("cosine", "linear")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """Everything that, beside model and data, decides what training does.
+
+    Parameters
+    ----------
+    n_steps : int
+        Updates of the weights.
+    lr : float
+        Highest learning rate, reached after the warm-up.
+    warmup_steps : int
+        Steps over which the rate rises from 0.
+    decay : {"cosine", "linear"}
+        How it falls afterwards.
+    final_lr_fraction : float
+        Share of ``lr`` that is left at the end.
+    weight_decay : float
+        Decoupled, on matrices only: not on embeddings, norms and biases.
+    betas : pair of float
+        Of AdamW.
+    clip_norm : float
+        Largest length of the whole gradient; longer ones are scaled down.
+    tokens_per_batch : int
+        Tokens of a batch at most, padding included.
+    precision : {"auto", "fp32", "bf16"}
+        Of the products; weights and optimizer stay in float32. "auto" takes bfloat16 where the hardware
+        has instructions for it.
+    seed : int
+        Of data order and dropout.
+    log_every : int
+        Steps between two records of the history.
+    checkpoint_every : int
+        Steps between two checkpoints.
+
+    Raises
+    ------
+    ValueError
+        For a value outside its range.
+    """
+
+    n_steps: int
+    lr: float = 1e-3
+    warmup_steps: int = 0
+    decay: str = "cosine"
+    final_lr_fraction: float = 0.05
+    weight_decay: float = 0.1
+    betas: tuple[float, float] = (0.9, 0.98)
+    clip_norm: float = 1.0
+    tokens_per_batch: int = 4096
+    precision: str = "auto"
+    seed: int = 0
+    log_every: int = 10
+    checkpoint_every: int = 500
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "betas", tuple(self.betas))
+        for name in ("n_steps", "tokens_per_batch", "log_every", "checkpoint_every"):
+            _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
+        for name in ("lr", "clip_norm"):
+            _require(getattr(self, name) > 0, name, "positive", getattr(self, name))
+        for name in ("warmup_steps", "weight_decay", "seed"):
+            _require(getattr(self, name) >= 0, name, "0 or more", getattr(self, name))
+        _require(0 <= self.final_lr_fraction <= 1, "final_lr_fraction", "in [0, 1]", self.final_lr_fraction)
+        _require(all(0 <= beta < 1 for beta in self.betas), "betas", "two numbers in [0, 1)", self.betas)
+        _require(self.decay in DECAYS, "decay", f"one of {', '.join(DECAYS)}", self.decay)
+        _require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}", self.precision)
+
+    def lr_at(self, step: int) -> float:
+        """Learning rate of a step, the first being step 1.
+
+        Examples
+        --------
+        >>> settings = TrainingSettings(n_steps=10, lr=1.0, warmup_steps=4, final_lr_fraction=0.0)
+        >>> [round(settings.lr_at(step), 3) for step in (1, 2, 4, 7, 10)]
+        [0.25, 0.5, 1.0, 0.5, 0.0]
+        """
+        if step <= self.warmup_steps:
+            return self.lr * step / self.warmup_steps
+        done = (step - self.warmup_steps) / max(1, self.n_steps - self.warmup_steps)
+        left = 1 - done if self.decay == "linear" else (1 + math.cos(math.pi * done)) / 2
+        return self.lr * (self.final_lr_fraction + (1 - self.final_lr_fraction) * left)
+
+    def is_scheduled(self, step: int) -> bool:
+        """Whether a checkpoint is due after this step: every ``checkpoint_every`` steps and at the end."""
+        return step == self.n_steps or step % self.checkpoint_every == 0
+
+    def replace(self, **changes: Any) -> TrainingSettings:
+        """A copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as JSON can hold them."""
+        return {**dataclasses.asdict(self), "betas": list(self.betas)}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> TrainingSettings:
+        """Settings from `to_dict`; a field that does not exist is refused by name."""
+        known = {field.name for field in dataclasses.fields(cls)}
+        if unknown := sorted(set(fields) - known):
+            raise ValueError(f"training settings have no field {', '.join(unknown)}")
+        return cls(**fields)
+
+
+def _require(holds: bool, name: str, rule: str, got: object) -> None:
+    if not holds:
+        raise ValueError(f"{name} must be {rule}, got {got}")
+
+
+def choose_device(name: str = "auto") -> torch.device:
+    """The device to compute on: "cpu", "cuda", or "auto" for a GPU where there is one."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"device must be auto, cpu or cuda, got {name!r}")
+    has_gpu = torch.cuda.is_available()
+    if name == "cuda" and not has_gpu:
+        raise ValueError("device cuda needs a GPU that PyTorch can use, got a machine without one")
+    return torch.device("cuda" if has_gpu and name != "cpu" else "cpu")
+
+
+def choose_precision(precision: str, device: torch.device) -> str:
+    """What "auto" means on this device: "bf16" where the hardware multiplies bfloat16, else "fp32"."""
+    if precision != "auto":
+        return precision
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
+    return "bf16" if _cpu_multiplies_bf16() else "fp32"
+
+
+def _cpu_multiplies_bf16() -> bool:
+    # Emulated bfloat16 is slower than float32, so only processors with the instructions count.
+    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        query = getattr(torch.cpu, name, None)
+        if query is not None and query():
+            return True
+    return False

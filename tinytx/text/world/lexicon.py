@@ -1,0 +1,213 @@
+"""The words of the world: read from the tables beside this file, turned into choices with features.
+
+A *choice* is one way to fill a slot of a sentence: a noun in the singular, an adjective, a verb. It carries one
+weight a genre and a few features; the grammar of each language asks for the features it needs (gender, number,
+first sound, place ...) and never looks at a word itself. Adding a line to a table is enough to extend the world.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+TABLES = Path(__file__).parent / "tables"
+GENRES = ("crime", "love", "history", "fantasy", "travel")
+
+OWN_GENRE, ANY_GENRE = 0.42, 0.55  # the rest of a noun's chance is spread over the nouns of other genres
+PLURAL_SHARE = 0.25
+OPTIONAL_SHARE = 0.20  # how often an optional adjective ("adj0?") is there
+ZIPF_SHIFT = 2.0  # the word at rank r of its table has a weight of 1 / (r + ZIPF_SHIFT)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One way to fill a slot.
+
+    Attributes
+    ----------
+    lemma : str
+        Dictionary form in French, for tests and reports.
+    weights : tuple of float
+        Probability of the choice within its slot, one a genre of `GENRES`.
+    features : mapping from str to str
+        What the grammars ask for: `gender`, `number`, `initial`, `en`, ...
+    """
+
+    lemma: str
+    weights: tuple[float, ...]
+    features: Mapping[str, str]
+
+
+def first_sound_english(word: str) -> str:
+    """Say whether an English word takes "an" (``"v"``) or "a" (``"c"``).
+
+    Examples
+    --------
+    >>> [first_sound_english(word) for word in ("idyll", "hour", "useless", "unbearable")]
+    ['v', 'v', 'c', 'v']
+    """
+    word = word.lower()
+    if word.startswith(("hour", "honest", "heir")):
+        return "v"
+    if word.startswith(("us", "uni", "eu", "one")):
+        return "c"
+    return "v" if word[0] in "aeiou" else "c"
+
+
+def zipf(n: int) -> list[float]:
+    """Give the probabilities of `n` ranks, each proportional to 1 / (rank + `ZIPF_SHIFT`)."""
+    raw = [1.0 / (rank + ZIPF_SHIFT) for rank in range(n)]
+    return [weight / sum(raw) for weight in raw]
+
+
+def _starts_with_vowel(word: str) -> str:
+    return "v" if word[0] in "aeiouéèêâàîœ" else "c"
+
+
+class Lexicon:
+    """All words of the world, with their forms in French and English.
+
+    Parameters
+    ----------
+    tables : Path, optional
+        Folder with `nouns.tsv`, `adjectives.tsv`, `verbs.tsv`, `adverbs.tsv` and `particles.tsv`.
+
+    Raises
+    ------
+    ValueError
+        If a table lacks a column or a row has a field too many or too few; the message names file and line.
+    """
+
+    def __init__(self, tables: Path = TABLES) -> None:
+        self.nouns = read_table(tables / "nouns.tsv")
+        self.adjectives = read_table(tables / "adjectives.tsv")
+        self.verbs = read_table(tables / "verbs.tsv")
+        self.adverbs = read_table(tables / "adverbs.tsv")
+        self.particles = read_table(tables / "particles.tsv")
+
+    def noun_choices(self, roles: Iterable[str], options: frozenset[str]) -> list[Choice]:
+        """List the nouns of some roles, in the singular, the plural or both (options ``sg``, ``pl``).
+
+        A genre prefers its own nouns: of the chance of a role, `ANY_GENRE` goes to nouns of any genre and
+        `OWN_GENRE` to the nouns of that genre, as far as the role has both kinds.
+        """
+        nouns = [row for role in roles for row in self.nouns if row["role"] == role]
+        chances = [_noun_weights(nouns, genre) for genre in GENRES]
+        choices = []
+        for row, weights in zip(nouns, zip(*chances, strict=True), strict=True):
+            has_plural = row["plural"] != "-" and "sg" not in options
+            if "pl" in options and not has_plural:
+                raise ValueError(f"a slot with the option pl needs nouns that have a plural, got {row['french']!r}")
+            share = 1.0 if "pl" in options else PLURAL_SHARE if has_plural else 0.0
+            for number, chance in (("sg", 1.0 - share), ("pl", share)):
+                if chance > 0:
+                    features = _noun_features(row, number)
+                    choices.append(Choice(row["french"], tuple(w * chance for w in weights), features))
+        return choices
+
+    def adjective_choices(self, polarity: str, options: frozenset[str]) -> list[Choice]:
+        """List the adjectives of a polarity (``+``, ``-`` or ``0``); the options narrow the list.
+
+        ``any`` keeps those said of persons too, ``degree`` those that take "very", ``odd`` and ``even`` every
+        other rank (so that two adjectives of one sentence differ), ``?`` adds the choice of none.
+        """
+        rows = [row for row in self.adjectives if row["polarity"] == polarity]
+        if "any" in options:
+            rows = [row for row in rows if row["of"] == "any"]
+        if "degree" in options:
+            rows = [row for row in rows if row["degree"] == "yes"]
+        if options & {"odd", "even"}:
+            rows = rows[1::2] if "odd" in options else rows[::2]
+        choices = _ranked(rows, _adjective_features, "masculine")
+        if "?" in options:
+            present = [Choice(c.lemma, tuple(w * OPTIONAL_SHARE for w in c.weights), c.features) for c in choices]
+            none = Choice("", (1.0 - OPTIONAL_SHARE,) * len(GENRES), {"lead": "-", "an": "-", "en": "", "ms": ""})
+            choices = [*present, none]
+        return choices
+
+    def verb_choices(self, kind: str, polarity: str) -> list[Choice]:
+        """List the verbs of a kind (``liking``, ``touching``, ``advice``) and polarity."""
+        rows = [row for row in self.verbs if row["kind"] == kind and row["polarity"] == polarity]
+        return _ranked(rows, dict, "french")
+
+    def adverb_choices(self, polarity: str) -> list[Choice]:
+        """List the adverbs of manner of a polarity."""
+        rows = [row for row in self.adverbs if row["polarity"] == polarity]
+        return _ranked(rows, lambda row: {"fr": row["french"], "en": row["english"]}, "french")
+
+    def particle_choices(self, kind: str) -> list[Choice]:
+        """List the neutral particles of a class: adverbs of ``degree``, or ``made`` (how a book was made)."""
+        rows = [row for row in self.particles if row["class"] == kind]
+        return _ranked(rows, lambda row: {"fr": row["french"], "en": row["english"]}, "french")
+
+    @cached_property
+    def lemmas(self) -> frozenset[str]:
+        """Dictionary forms of all words that carry meaning."""
+        nouns = {row["french"] for row in self.nouns}
+        return frozenset(nouns | {row["masculine"] for row in self.adjectives} | {row["french"] for row in self.verbs})
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """Read a table: one header line, then rows of as many fields, separated by tabs."""
+    with open(path, encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+    for line, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise ValueError(f"{path.name} line {line} must have {len(header)} fields, got {len(row)}: {row}")
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def _noun_weights(nouns: list[dict[str, str]], genre: str) -> list[float]:
+    groups = {
+        "any": (ANY_GENRE, [row for row in nouns if row["genre"] == "any"]),
+        "own": (OWN_GENRE, [row for row in nouns if row["genre"] == genre]),
+        "other": (1.0 - ANY_GENRE - OWN_GENRE, [row for row in nouns if row["genre"] not in ("any", genre)]),
+    }
+    total = sum(share for share, rows in groups.values() if rows)
+    weight = {
+        id(row): share / total * chance
+        for share, rows in groups.values()
+        for row, chance in zip(rows, zipf(len(rows)), strict=True)
+    }
+    return [weight[id(row)] for row in nouns]
+
+
+def _noun_features(row: dict[str, str], number: str) -> dict[str, str]:
+    singular = number == "sg"
+    french_plural = row["french"] + "s" if row["plural"] == "." else row["plural"]
+    english_plural = row["english"] + "s" if row["english_plural"] == "." else row["english_plural"]
+    english = row["english"] if singular else english_plural
+    return {
+        "gender": row["gender"],
+        "number": number,
+        "initial": row["initial"],
+        "fr": row["french"] if singular else french_plural,
+        "en": english,
+        "an": first_sound_english(english),
+    }
+
+
+def _adjective_features(row: dict[str, str]) -> dict[str, str]:
+    masculine, feminine = row["masculine"], row["feminine"]
+    return {
+        "lead": _starts_with_vowel(masculine) if row["place"] == "before" else "-",
+        "an": first_sound_english(row["english"]),
+        "en": row["english"],
+        "ms": masculine,
+        "fs": feminine,
+        "mp": masculine + "s" if row["masculine_plural"] == "." else row["masculine_plural"],
+        "fp": feminine + "s",
+        "mv": masculine if row["before_vowel"] == "." else row["before_vowel"],
+    }
+
+
+def _ranked(
+    rows: list[dict[str, str]], features: Callable[[dict[str, str]], Mapping[str, str]], lemma: str
+) -> list[Choice]:
+    chances = zipf(len(rows))
+    return [
+        Choice(row[lemma], (chance,) * len(GENRES), features(row)) for row, chance in zip(rows, chances, strict=True)
+    ]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from tinytx.model import LanguageModel
-    from tinytx.text import Tokenizer
+from tinytx.model import Classifier, LanguageModel
+from tinytx.text import Tokenizer
 
 
 def _check_sampling(temperature: float, top_k: int | None, top_p: float | None) -> None:
@@ -90,6 +90,10 @@ class Generation:
     def __str__(self) -> str:
         return self.prompt + self.continuation
 
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as JSON can hold them, and the whole text."""
+        return {**dataclasses.asdict(self), "token_ids": list(self.token_ids), "text": str(self)}
+
 
 @torch.no_grad()
 def generate_ids(
@@ -137,7 +141,7 @@ def generate_ids(
 
 
 def generate(
-    model: LanguageModel,
+    model: LanguageModel | Classifier,
     tokenizer: Tokenizer,
     prompt: str = "",
     *,
@@ -152,7 +156,7 @@ def generate(
     Parameters
     ----------
     model : LanguageModel
-        A causal model.
+        A causal one; another kind of model is refused.
     tokenizer : Tokenizer
         The one it was trained with.
     prompt : str
@@ -169,6 +173,8 @@ def generate(
     Generation
         Prompt, continuation, the new ids, and whether the model ended the text itself.
     """
+    if not isinstance(model, LanguageModel):
+        raise ValueError(f"generation needs a language model, got a {type(model).__name__}")
     if not model.config.causal:
         raise ValueError("generation needs a causal model, got one that reads both ways")
     prompt_ids = tokenizer.encode(prompt)

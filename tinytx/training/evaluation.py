@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,6 +33,7 @@ __all__ = [
     "evaluate_checkpoint",
     "evaluate_classifier",
     "evaluate_language_model",
+    "evaluate_split",
     "exact_nats",
     "paired_interval",
     "reported_split",
@@ -66,6 +69,17 @@ class LanguageModelScore:
         """``exp`` of the mean loss: as uncertain as a fair choice among so many tokens."""
         return math.exp(min(self.nats_per_token, 700.0))
 
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as JSON can hold them."""
+        return {
+            **dataclasses.asdict(self),
+            "nats_per_token": self.nats_per_token,
+            "perplexity": self.perplexity,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.nats_per_token:.4f} nats per token, perplexity {self.perplexity:.2f}"
+
 
 @dataclass(frozen=True)
 class ClassifierScore:
@@ -91,6 +105,14 @@ class ClassifierScore:
     def interval(self) -> Interval:
         """Wilson interval of the accuracy at 95 %."""
         return wilson_interval(self.correct, self.n)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as JSON can hold them."""
+        return {**dataclasses.asdict(self), "accuracy": self.accuracy, "interval": list(self.interval)}
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"accuracy {self.accuracy:.4f} [{low:.4f}, {high:.4f}], {self.correct:,} of {self.n:,}"
 
 
 @torch.no_grad()
@@ -259,6 +281,24 @@ class Evaluation:
     score: LanguageModelScore | ClassifierScore
     floor: float | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as JSON can hold them."""
+        kind = "language_model" if isinstance(self.score, LanguageModelScore) else "classifier"
+        figures = {"kind": kind, "corpus": self.corpus, "split": self.split, **self.score.to_dict()}
+        if isinstance(self.score, LanguageModelScore) and self.floor is not None:
+            gap = self.score.nats_per_token - self.floor
+            figures |= {"floor_nats_per_token": self.floor, "gap_nats_per_token": gap}
+        return figures
+
+    def __str__(self) -> str:
+        line = f"{self.corpus}, {self.split} split: {self.score}"
+        if isinstance(self.score, LanguageModelScore) and self.floor is not None:
+            gap = self.score.nats_per_token - self.floor
+            line += f"; exact floor {self.floor:.4f}, gap {gap:.4f}"
+        if isinstance(self.score, ClassifierScore) and self.score.n_cut:
+            line += f"; {self.score.n_cut:,} texts were too long and lost their end"
+        return line
+
 
 def evaluate_checkpoint(
     checkpoint: str | os.PathLike[str],
@@ -286,13 +326,21 @@ def evaluate_checkpoint(
     chosen = reported_split(data) if split is None else split
     if chosen != "all" and chosen not in data.splits:
         raise ValueError(f"split must be all or one of {', '.join(data.splits)}, got {chosen!r}")
-    parts = list(data.splits.values()) if chosen == "all" else [data.splits[chosen]]
+    return evaluate_split(model, tokenizer, data, chosen)
+
+
+def evaluate_split(
+    model: LanguageModel | Classifier, tokenizer: Tokenizer, corpus: Corpus, split: str
+) -> Evaluation:
+    """Evaluate a model on one split of a corpus, or on "all"."""
+    parts = list(corpus.splits.values()) if split == "all" else [corpus.splits[split]]
     texts = [text for part in parts for text in part.texts]
     if isinstance(model, LanguageModel):
         score = evaluate_language_model(model, tokenizer, texts)
-        exact = exact_nats(data, texts)
-        return Evaluation(data.name, chosen, score, None if exact is None else exact.sum() / score.n_tokens)
+        exact = exact_nats(corpus, texts)
+        floor = None if exact is None else float(exact.sum()) / score.n_tokens
+        return Evaluation(corpus.name, split, score, floor)
     labels = [label for part in parts for label in part.labels or ()]
     if len(labels) != len(texts):
-        raise ValueError(f"a classifier is evaluated on texts with labels, got {data.name}, which has none")
-    return Evaluation(data.name, chosen, evaluate_classifier(model, tokenizer, texts, labels))
+        raise ValueError(f"a classifier is evaluated on texts with labels, got {corpus.name}, which has none")
+    return Evaluation(corpus.name, split, evaluate_classifier(model, tokenizer, texts, labels))

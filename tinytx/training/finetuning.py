@@ -44,7 +44,7 @@ from tinytx.training.runfolder import RunFolder
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FinetuneResult:
     """A fine-tuned classifier and how it came about.
 
@@ -79,6 +79,26 @@ class FinetuneResult:
     n_labels: int
     n_cut: int
     path: Path | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Figures as JSON can hold them."""
+        return {
+            "kind": "classifier",
+            "fresh": self.fresh,
+            "split": self.split,
+            **self.score.to_dict(),
+            "n_labels": self.n_labels,
+            "n_cut_in_training": self.n_cut,
+            "n_epochs": self.recipe.n_epochs,
+            "accuracy_by_epoch": self.accuracy_by_epoch,
+            "path": None if self.path is None else str(self.path),
+        }
+
+    def __repr__(self) -> str:
+        start = "from scratch" if self.fresh else "pretrained"
+        cut = f"; {self.score.n_cut:,} texts were too long and lost their end" if self.score.n_cut else ""
+        kept = "" if self.path is None else f"\nkept in {self.path}"
+        return f"{start}, {self.n_labels:,} labelled texts, {self.split} split: {self.score}{cut}{kept}"
 
     @property
     def accuracy_by_epoch(self) -> list[float]:
@@ -159,13 +179,16 @@ def finetune(
     learning, n_cut = _objective(tokenizer, learned, given.config.max_len)
     model = _new_classifier(given, recipe.dropout, _n_classes(data), pooling, fresh, seed)
     model.to(where)
+    expected = ""
     if stored is None:
-        recipe, settings = _fixed_plan(recipe, asked, learning, model, seed)
+        recipe, settings, expected = _fixed_plan(recipe, asked, learning, model, seed)
     else:
         check_request(stored, request)
         recipe = FinetuneRecipe(**stored["recipe"])
         settings = TrainingSettings.from_dict(stored["settings"])
-    report(f"{describe(model, settings)}; {len(learned):,} labelled texts, {recipe.n_epochs} epochs")
+    report(
+        f"{describe(model, settings)}; {len(learned):,} labelled texts, {recipe.n_epochs} epochs{expected}"
+    )
     if n_cut:
         report(f"{n_cut:,} of {len(learned):,} texts exceed {model.config.max_len} ids and lose their end")
     scoring = _Scoring(tokenizer, data.splits[reported_split(data)], model.config.max_len, n_scored)
@@ -258,7 +281,7 @@ def _fixed_plan(
     learning: ClassificationObjective,
     model: Classifier,
     seed: int,
-) -> tuple[FinetuneRecipe, TrainingSettings]:
+) -> tuple[FinetuneRecipe, TrainingSettings, str]:
     """Turn epochs, or seconds, into a number of steps."""
     settings = TrainingSettings(
         n_steps=1,
@@ -267,13 +290,15 @@ def _fixed_plan(
         seed=seed,
         precision=choose_precision("auto", next(model.parameters()).device),
     )
+    expected = ""
     if isinstance(asked, float):
-        timed, _ = steps_within(asked, lambda: copy.deepcopy(model), learning, settings)
+        timed, seconds = steps_within(asked, lambda: copy.deepcopy(model), learning, settings)
         n_epochs = 1
         while _n_steps(learning, settings, n_epochs + 1) <= timed.n_steps:
             n_epochs += 1
         recipe = dataclasses.replace(recipe, n_epochs=n_epochs)
-    return recipe, resize(settings, _n_steps(learning, settings, recipe.n_epochs))
+        expected = f", about {seconds * _n_steps(learning, settings, n_epochs) / timed.n_steps:.0f} s"
+    return recipe, resize(settings, _n_steps(learning, settings, recipe.n_epochs)), expected
 
 
 def _epoch_ends(learning: ClassificationObjective, settings: TrainingSettings, n_epochs: int) -> list[int]:

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from tinytx.model import LanguageModel, TransformerConfig
+from tinytx.model import LanguageModel, TransformerConfig, count_parameters
 from tinytx.text import SPECIAL_PIECES, Tokenizer
 from tinytx.text.corpora import Corpus, load_corpus
-from tinytx.training.budgets import Recipe, corpus_kind, parse_budget, plan, resize, steps_within
-from tinytx.training.evaluation import LanguageModelScore, evaluate_language_model, exact_nats
+from tinytx.training.budgets import FF_FACTOR, Recipe, corpus_kind, parse_budget, plan, resize, steps_within
+from tinytx.training.evaluation import Evaluation, evaluate_split
 from tinytx.training.loop import History, OnStep, train
 from tinytx.training.objectives import CausalObjective
 from tinytx.training.plans import check_request, describe, fingerprint, stored_plan, stored_tokenizer
@@ -25,7 +25,7 @@ from tinytx.training.settings import choose_device, choose_precision
 Report = Callable[[str], None]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PretrainResult:
     """A pretrained model and how it came about.
 
@@ -37,11 +37,8 @@ class PretrainResult:
     history : History
     recipe : Recipe
         Every number that was used.
-    split : str
-        The split that ``score`` was measured on.
-    score : LanguageModelScore
-    floor : float or None
-        Exact nats per token of the same texts, where the language is known.
+    evaluation : Evaluation
+        Loss on the valid split, with the exact floor where the language is known.
     path : Path or None
         The run folder.
     """
@@ -50,10 +47,25 @@ class PretrainResult:
     tokenizer: Tokenizer
     history: History
     recipe: Recipe
-    split: str
-    score: LanguageModelScore
-    floor: float | None
+    evaluation: Evaluation
     path: Path | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Figures as JSON can hold them."""
+        return {
+            **self.evaluation.to_dict(),
+            "n_params": count_parameters(self.model),
+            "vocab_size": self.recipe.vocab_size,
+            "n_steps": self.recipe.settings.n_steps,
+            "precision": self.recipe.settings.precision,
+            "first_loss": self.history.loss[0],
+            "last_loss": self.history.loss[-1],
+            "path": None if self.path is None else str(self.path),
+        }
+
+    def __repr__(self) -> str:
+        kept = "" if self.path is None else f"\nkept in {self.path}"
+        return f"{self.evaluation}{kept}"
 
 
 def pretrain(
@@ -139,11 +151,8 @@ def pretrain(
         history = train(
             model, learning, recipe.settings, run=run, on_step=on_step, progress=progress, label="pretraining"
         )
-    score = evaluate_language_model(model, tokenizer, data.valid.texts)
-    exact = exact_nats(data, data.valid.texts)
-    floor = None if exact is None else float(exact.sum()) / score.n_tokens
-    path = None if out is None else Path(out)
-    return PretrainResult(model, tokenizer, history, recipe, "valid", score, floor, path)
+    evaluation = evaluate_split(model, tokenizer, data, "valid")
+    return PretrainResult(model, tokenizer, history, recipe, evaluation, None if out is None else Path(out))
 
 
 def new_language_model(config: TransformerConfig, seed: int) -> LanguageModel:
@@ -195,7 +204,10 @@ def _recipe(base: Recipe, request: Mapping[str, Any], where: torch.device) -> Re
         settings = resize(settings, training["n_steps"])
     settings = settings.replace(**training)
     settings = settings.replace(precision=choose_precision(settings.precision, where))
-    config = base.config.replace(**request["model"])
+    model = dict(request["model"])
+    if "d_model" in model:
+        model.setdefault("d_ff", FF_FACTOR * model["d_model"])
+    config = base.config.replace(**model)
     vocab_size = base.vocab_size if request["vocab_size"] is None else request["vocab_size"]
     return Recipe(base.budget, vocab_size, config, settings)
 

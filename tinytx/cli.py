@@ -1,0 +1,217 @@
+"""The command ``tinytx``: reads arguments, calls the package, prints what came back."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tinytx.options import MODEL_FIELDS, TRAINING_FIELDS, Answer, Command, build_parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Returns
+    -------
+    int
+        0 when done; 2 after bad input, told in one line on standard error; 130 when stopped by hand.
+    """
+    try:
+        args = build_parser(COMMANDS).parse_args(argv)
+        answer, text = args.command(args)
+    except KeyboardInterrupt as stop:
+        print(f"tinytx: {stop or 'stopped by hand'}", file=sys.stderr)
+        return 130
+    except (ValueError, OSError) as error:
+        print(f"tinytx: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    status = answer.pop("exit_status", 0)
+    print(json.dumps(answer, ensure_ascii=False) if args.json else text)
+    return status
+
+
+def _report(args: argparse.Namespace) -> Callable[[str], None]:
+    # With --json standard output holds the one object and nothing else.
+    stream = sys.stderr if args.json else sys.stdout
+    return lambda line: print(line, file=stream, flush=True)
+
+
+def pretrain(args: argparse.Namespace) -> Answer:
+    """Train a language model and a tokenizer on a corpus."""
+    from tinytx.training import pretrain
+
+    model_changes = _given(args, {name: name for name in MODEL_FIELDS if name != "vocab_size"})
+    result = pretrain(
+        args.corpus,
+        objective=args.objective,
+        budget=args.budget,
+        seed=args.seed,
+        out=args.out,
+        resume=args.resume,
+        data_dir=args.data_dir,
+        device=args.device,
+        vocab_size=args.vocab_size,
+        model_changes=model_changes,
+        training_changes=_given(args, TRAINING_FIELDS),
+        report=_report(args),
+    )
+    return result.to_dict(), repr(result)
+
+
+def finetune(args: argparse.Namespace) -> Answer:
+    """Train a classifier on labelled texts, from a pretrained body or from scratch."""
+    from tinytx.training import finetune
+
+    result = finetune(
+        args.checkpoint,
+        args.corpus,
+        fresh=args.fresh,
+        budget=args.budget,
+        seed=args.seed,
+        out=args.out,
+        resume=args.resume,
+        data_dir=args.data_dir,
+        device=args.device,
+        n_labels=args.labels,
+        pooling=args.pooling,
+        report=_report(args),
+    )
+    return result.to_dict(), repr(result)
+
+
+def evaluate(args: argparse.Namespace) -> Answer:
+    """Loss and perplexity of a language model, or accuracy of a classifier."""
+    from tinytx.training import evaluate_checkpoint
+
+    result = evaluate_checkpoint(
+        args.checkpoint, args.corpus, split=args.split, data_dir=args.data_dir, device=args.device
+    )
+    return result.to_dict(), str(result)
+
+
+def generate(args: argparse.Namespace) -> Answer:
+    """Carry on a prompt by sampling."""
+    from tinytx.training import choose_device, generate, load, load_tokenizer
+
+    result = generate(
+        load(args.checkpoint, choose_device(args.device)),
+        load_tokenizer(args.checkpoint),
+        args.prompt,
+        max_new_tokens=args.max_new_tokens,
+        temperature=args.temperature,
+        top_k=args.top_k,
+        top_p=args.top_p,
+        seed=args.seed,
+    )
+    return {**result.to_dict(), "seed": args.seed}, str(result)
+
+
+def count(args: argparse.Namespace) -> Answer:
+    """Count the parameters of a model, term by term."""
+    import torch
+
+    from tinytx.model import Classifier, LanguageModel, count_parameters, parameter_table
+
+    config = _config(args)
+    table = parameter_table(config, args.head, args.n_classes)
+    with torch.device("meta"):  # shapes without memory
+        model = LanguageModel(config) if args.head == "lm" else Classifier(config, args.n_classes)
+    rows = [
+        {"part": row.part, "name": row.name, "formula": row.formula, "numbers": row.numbers}
+        | {"count": row.count, "times": row.times, "total": row.total}
+        for row in table.rows
+    ]
+    answer = {"head": args.head, "total": table.total, "numel": count_parameters(model), "rows": rows}
+    return {**answer, "config": config.to_dict()}, f"{table}\nnumel of the model built: {answer['numel']:,}"
+
+
+def data_list(args: argparse.Namespace) -> Answer:
+    """Name the corpora that can be asked for."""
+    from tinytx.text.corpora import list_corpora
+
+    rows = [vars(info) for info in list_corpora(args.data_dir)]
+    lines = [
+        f"{row['name']:<12}{'ready' if row['available'] else 'absent':<8}{row['description']}" for row in rows
+    ]
+    lines.append("any .txt (one document a line) or .tsv (label, tab, text) file can be named too")
+    return {"corpora": rows}, "\n".join(lines)
+
+
+def experiment_transfer(args: argparse.Namespace) -> Answer:
+    """Measure pretrained against scratch over several seeds; results are kept."""
+    from tinytx.teaching.results import Results
+    from tinytx.training.experiments import transfer
+
+    rows = transfer(
+        args.corpus,
+        store=Results("transfer", args.results),
+        budget=args.budget,
+        n_seeds=args.seeds,
+        label_counts=args.labels,
+        checkpoint=args.checkpoint,
+        work_dir=args.work_dir,
+        data_dir=args.data_dir,
+        device=args.device,
+        report=_report(args),
+    )
+    answer = {"corpus": str(args.corpus), "rows": [row.to_dict() for row in rows]}
+    return answer, "\n".join(map(str, rows))
+
+
+def course(args: argparse.Namespace) -> Answer:
+    """Run the notebooks and write the site."""
+    from tinytx.teaching.course import run_course
+    from tinytx.training.budgets import parse_budget
+
+    report = run_course(args.lesson, budget=args.budget and str(parse_budget(args.budget)))
+    return {**report.to_dict(), "exit_status": 0 if report.ok else 1}, f"open {report.index}"
+
+
+def lab(args: argparse.Namespace) -> Answer:
+    """Open a personal copy of the course in JupyterLab."""
+    from tinytx.teaching.course import open_lab
+
+    return {"exit_status": open_lab()}, "the lab is closed"
+
+
+def _given(args: argparse.Namespace, fields: dict[str, str]) -> dict[str, Any]:
+    """The options among these that were given, under the names of the settings they change."""
+    values = {field: getattr(args, option, None) for option, field in fields.items()}
+    return {field: value for field, value in values.items() if value is not None}
+
+
+def _config(args: argparse.Namespace) -> Any:
+    from tinytx.model import PRESETS, TransformerConfig
+    from tinytx.training.files import read_json
+
+    fields: dict[str, Any] = {}
+    if args.preset is not None:
+        if args.preset not in PRESETS:
+            raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {args.preset!r}")
+        fields = PRESETS[args.preset].to_dict()
+    if args.config is not None:
+        fields |= read_json(args.config)
+    try:
+        return TransformerConfig.from_dict(fields | _given(args, {name: name for name in MODEL_FIELDS}))
+    except TypeError as error:  # a number written as a string in the file, say
+        raise ValueError(str(error)) from error
+
+
+COMMANDS: dict[str, Command] = {
+    "pretrain": pretrain,
+    "finetune": finetune,
+    "evaluate": evaluate,
+    "generate": generate,
+    "count": count,
+    "data list": data_list,
+    "experiment transfer": experiment_transfer,
+    "course": course,
+    "lab": lab,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

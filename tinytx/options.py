@@ -1,0 +1,142 @@
+"""What the command ``tinytx`` accepts: every command with its options."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+Answer = tuple[dict[str, Any], str]  # what --json prints, and what a person reads
+Command = Callable[[argparse.Namespace], Answer]
+
+MODEL_FIELDS = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "dropout")
+TRAINING_FIELDS = {
+    "steps": "n_steps",
+    "lr": "lr",
+    "tokens_per_batch": "tokens_per_batch",
+    "precision": "precision",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are one line, like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message} (see {self.prog} --help)")
+
+
+def build_parser(functions: Mapping[str, Command]) -> argparse.ArgumentParser:
+    """The parser of all commands; ``args.command`` of what it reads is the function to call."""
+    parser = _Parser(prog="tinytx", description="A small transformer to learn from, and its course.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_runs(commands, functions)
+    _add_experiments(commands, functions)
+    _add_readers(commands, functions)
+    _add_course(commands, functions)
+    return parser
+
+
+def _command(commands: Any, name: str, function: Command) -> _Parser:
+    words = (function.__doc__ or "").strip()
+    sub = commands.add_parser(name, help=words, description=words)
+    sub.set_defaults(command=function)
+    sub.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    return sub
+
+
+def _add_corpus(sub: _Parser, *, default: str | None = None) -> None:
+    sub.add_argument(
+        "--corpus", required=default is None, default=default, help="a name, or a .txt or .tsv file"
+    )
+    sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
+    sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
+
+
+def _add_model(sub: _Parser) -> None:
+    for name in MODEL_FIELDS:
+        kind: type = float if name == "dropout" else int
+        sub.add_argument(f"--{name.replace('_', '-')}", type=kind, help=f"{name} of the model")
+
+
+def _add_run(sub: _Parser) -> None:
+    _add_corpus(sub)
+    sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
+    sub.add_argument("--seed", type=int, default=0, help="equal seeds give equal bytes")
+    sub.add_argument("--out", type=Path, required=True, help="new folder for the run")
+    sub.add_argument("--resume", action="store_true", help="go on with the run in --out")
+
+
+def _add_runs(commands: Any, functions: Mapping[str, Command]) -> None:
+    sub = _command(commands, "pretrain", functions["pretrain"])
+    _add_run(sub)
+    sub.add_argument("--objective", default="causal", help="causal")
+    _add_model(sub)
+    sub.add_argument("--steps", type=int, help="steps, in place of the budget's")
+    sub.add_argument("--lr", type=float, help="highest learning rate")
+    sub.add_argument("--tokens-per-batch", type=int, help="tokens of a batch at most, padding included")
+    sub.add_argument("--precision", help="auto, fp32 or bf16")
+
+    sub = _command(commands, "finetune", functions["finetune"])
+    sub.add_argument("checkpoint", type=Path, help="folder of a pretrained model")
+    _add_run(sub)
+    sub.add_argument("--fresh", action="store_true", help="same tokenizer and configuration, new weights")
+    sub.add_argument("--labels", type=int, help="learn from so many labelled texts only")
+    sub.add_argument("--pooling", default="mean", help="mean, last or first")
+
+
+def _add_experiments(commands: Any, functions: Mapping[str, Command]) -> None:
+    experiments = commands.add_parser("experiment", help="Measure with several seeds.")
+    sub = _command(
+        experiments.add_subparsers(required=True, metavar="NAME"),
+        "transfer",
+        functions["experiment transfer"],
+    )
+    _add_corpus(sub, default="world")
+    sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
+    sub.add_argument("--seeds", type=int, default=5, help="number of seeds")
+    sub.add_argument("--labels", type=_numbers, default=[50, 200], help="numbers of labels, such as 50,200")
+    sub.add_argument("--checkpoint", type=Path, help="a pretrained model; else one is pretrained")
+    sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the kept results")
+    sub.add_argument("--work-dir", type=Path, default=Path("build"), help="folder for the pretrained model")
+
+
+def _add_readers(commands: Any, functions: Mapping[str, Command]) -> None:
+    sub = _command(commands, "evaluate", functions["evaluate"])
+    sub.add_argument("checkpoint", type=Path, help="folder of a model")
+    _add_corpus(sub)
+    sub.add_argument("--split", help="train, valid, test or all; by default test, or valid without a test")
+
+    sub = _command(commands, "generate", functions["generate"])
+    sub.add_argument("checkpoint", type=Path, help="folder of a language model")
+    sub.add_argument("--prompt", default="", help="text to carry on")
+    sub.add_argument("--max-new-tokens", type=int, default=50, help="pieces at most")
+    sub.add_argument("--temperature", type=float, default=1.0, help="below 1 sharpens, above 1 flattens")
+    sub.add_argument("--top-k", type=int, help="keep the k most probable pieces")
+    sub.add_argument("--top-p", type=float, help="keep the most probable pieces that reach probability p")
+    sub.add_argument("--seed", type=int, default=0, help="equal seeds give equal texts")
+    sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
+
+    sub = _command(commands, "count", functions["count"])
+    sub.add_argument("--preset", help="a configuration by name, such as seed-lab")
+    sub.add_argument("--config", type=Path, help="JSON file with fields of a configuration")
+    sub.add_argument("--head", default="lm", choices=("lm", "classifier"), help="what stands on the body")
+    sub.add_argument("--n-classes", type=int, default=2, help="classes of the classifier")
+    _add_model(sub)
+
+
+def _add_course(commands: Any, functions: Mapping[str, Command]) -> None:
+    data = commands.add_parser("data", help="Corpora to learn from.").add_subparsers(
+        required=True, metavar="ACTION"
+    )
+    sub = _command(data, "list", functions["data list"])
+    sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
+
+    sub = _command(commands, "course", functions["course"])
+    sub.add_argument("lesson", nargs="*", help="numbers or names of lessons; all when left out")
+    sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
+    _command(commands, "lab", functions["lab"])
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]

@@ -1,0 +1,209 @@
+"""Experiments with several seeds, cell by cell, so that what is measured once is never lost."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tinytx.text.corpora import Corpus, load_corpus
+from tinytx.training.budgets import corpus_kind, parse_budget, plan, plan_finetuning
+from tinytx.training.checkpoints import load, load_tokenizer
+from tinytx.training.files import json_bytes
+from tinytx.training.finetuning import finetune, weights_fingerprint
+from tinytx.training.intervals import PairedInterval, paired_interval
+from tinytx.training.plans import fingerprint
+from tinytx.training.pretraining import Report, pretrain
+from tinytx.training.progress import progress_bar
+
+STARTS = ("pretrained", "scratch")
+
+
+class Store(Protocol):
+    """Where records are kept by key; ``put`` has them on disk when it returns."""
+
+    def get(self, key: str) -> dict | None:
+        """The record under a key, or None."""
+        ...
+
+    def put(self, key: str, record: dict) -> None:
+        """Keep a record."""
+        ...
+
+
+@dataclass(frozen=True)
+class TransferRow:
+    """Pretrained against scratch with one number of labels, over all seeds.
+
+    Attributes
+    ----------
+    n_labels : int
+    seeds : tuple of int
+    pretrained, scratch : tuple of float
+        Accuracy after the last epoch, one a seed.
+    gain : PairedInterval or None
+        Of pretrained minus scratch; None for a single seed.
+    """
+
+    n_labels: int
+    seeds: tuple[int, ...]
+    pretrained: tuple[float, ...]
+    scratch: tuple[float, ...]
+    gain: PairedInterval | None
+
+    def __str__(self) -> str:
+        line = (
+            f"{self.n_labels:>6,} labels, {len(self.seeds)} seeds: pretrained "
+            f"{statistics.fmean(self.pretrained):.3f}, scratch {statistics.fmean(self.scratch):.3f}"
+        )
+        if self.gain is None:
+            return line
+        return f"{line}, gain {self.gain.mean:+.3f} [{self.gain.low:+.3f}, {self.gain.high:+.3f}]"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as JSON can hold them, with the means."""
+        return {
+            "n_labels": self.n_labels,
+            "seeds": list(self.seeds),
+            "pretrained": list(self.pretrained),
+            "scratch": list(self.scratch),
+            "mean_pretrained": statistics.fmean(self.pretrained),
+            "mean_scratch": statistics.fmean(self.scratch),
+            "gain": None if self.gain is None else [self.gain.mean, self.gain.low, self.gain.high],
+        }
+
+
+def transfer(
+    corpus: str | os.PathLike[str] | Corpus = "world",
+    *,
+    store: Store,
+    budget: str | float | None = None,
+    n_seeds: int = 5,
+    label_counts: Sequence[int] = (50, 200),
+    checkpoint: str | os.PathLike[str] | None = None,
+    work_dir: str | os.PathLike[str] = "build",
+    data_dir: str | os.PathLike[str] | None = None,
+    device: str = "auto",
+    progress: bool | None = None,
+    report: Report = print,
+) -> list[TransferRow]:
+    """Measure what pretraining is worth: the same labels, order and seeds, with and without it.
+
+    Each cell (number of labels, seed, start) is kept in the store as soon as it is measured. Cells that are
+    there already, from the same pretrained weights, texts and budget, are not measured again.
+
+    Parameters
+    ----------
+    corpus : str, path or Corpus
+        With labels.
+    store : Store
+        Such as ``tinytx.teaching.results.Results("transfer")``.
+    budget : str or float, optional
+        For pretraining and for each fine-tuning.
+    n_seeds : int
+        Seeds 0, 1, ...: each draws another subset of labels, another order and other new weights.
+    label_counts : sequence of int
+    checkpoint : path, optional
+        A pretrained model. By default one is pretrained, once, in a folder below ``work_dir``.
+    work_dir, data_dir, device : path, path, str
+    progress : bool, optional
+        Show a bar; by default when a person watches.
+    report : callable
+        Told the plan in one line.
+
+    Returns
+    -------
+    list of TransferRow
+        One a number of labels.
+    """
+    if n_seeds < 1:
+        raise ValueError(f"n_seeds must be at least 1, got {n_seeds}")
+    asked = parse_budget(budget)
+    data = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
+    if data.train.labels is None:
+        raise ValueError(
+            f"the transfer experiment needs a corpus with labels, got {data.name}, which has none"
+        )
+    if not label_counts or not all(1 <= n <= len(data.train) for n in label_counts):
+        raise ValueError(f"labels must be numbers from 1 to {len(data.train)}, got {list(label_counts)}")
+    if checkpoint is None:
+        recipe = plan(corpus_kind(data), "causal", asked).to_dict()
+        name = hashlib.sha256(json_bytes({"recipe": recipe, "texts": fingerprint(data)})).hexdigest()[:12]
+        checkpoint = Path(work_dir) / f"transfer-{data.name}-{asked}-{name}"
+        pretrain(
+            data, budget=asked, out=checkpoint, resume=True, device=device, progress=progress, report=report
+        )
+    load_tokenizer(checkpoint)  # refuses a checkpoint that cannot be fine-tuned before anything is measured
+    weights = weights_fingerprint(load(checkpoint).body)
+    origin = {
+        "weights": weights,
+        "texts": fingerprint(data),
+        "finetuning": dataclasses.asdict(plan_finetuning(corpus_kind(data), asked)),
+    }
+    cells = [(n, seed, start) for n in label_counts for seed in range(n_seeds) for start in STARTS]
+    records = {}
+    with progress_bar(len(cells), label="transfer", show=progress) as bar:
+        for n_labels, seed, start in cells:
+            key = f"{data.name}/{asked}/labels {n_labels}/seed {seed}/{start}"
+            record = store.get(key)
+            if record is None or record.get("origin") != origin:
+                record = _measure(checkpoint, data, asked, n_labels, seed, start, device)
+                store.put(key, {**record, "origin": origin})
+            records[n_labels, seed, start] = record
+            bar.update()
+    return list(_rows(records, label_counts, n_seeds))
+
+
+def _measure(
+    checkpoint: str | os.PathLike[str],
+    corpus: Corpus,
+    budget: str | float,
+    n_labels: int,
+    seed: int,
+    start: str,
+    device: str,
+) -> dict[str, Any]:
+    result = finetune(
+        checkpoint,
+        corpus,
+        fresh=start == "scratch",
+        budget=budget,
+        seed=seed,
+        n_labels=n_labels,
+        device=device,
+        progress=False,
+        report=_say_nothing,
+    )
+    return {
+        "corpus": corpus.name,
+        "n_labels": n_labels,
+        "seed": seed,
+        "start": start,
+        "split": result.split,
+        "correct": result.score.correct,
+        "n": result.score.n,
+        "accuracy": result.score.accuracy,
+        "accuracy_by_epoch": result.accuracy_by_epoch,
+    }
+
+
+def _say_nothing(line: str) -> None:
+    """Leave out the plan of each cell: the experiment has told its own."""
+
+
+def _rows(
+    records: Mapping[tuple[int, int, str], Mapping[str, Any]], label_counts: Sequence[int], n_seeds: int
+) -> Iterator[TransferRow]:
+    seeds = range(n_seeds)
+    for n_labels in label_counts:
+        pretrained, scratch = (
+            tuple(records[n_labels, seed, start]["accuracy"] for seed in seeds) for start in STARTS
+        )
+        differences = [a - b for a, b in zip(pretrained, scratch, strict=True)]
+        gain = paired_interval(differences) if n_seeds > 1 else None
+        yield TransferRow(n_labels, tuple(seeds), pretrained, scratch, gain)

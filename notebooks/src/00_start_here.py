@@ -103,7 +103,10 @@ assert torch.equal(vectors.mean(dim=0), shuffled.mean(dim=0))
 
 # %%
 beau = vectors[3].tolist()
-scores = [sum(a * b for a, b in zip(beau, word, strict=True)) / math.sqrt(4) for word in vectors.tolist()]
+scores = []
+for word in vectors.tolist():
+    products = [a * b for a, b in zip(beau, word, strict=True)]
+    scores.append(sum(products) / math.sqrt(4))
 for word, score in zip(words, scores, strict=True):
     print(f"{word:<6}{score:4.1f}")
 # NBVAL_CHECK_OUTPUT
@@ -134,7 +137,7 @@ for word, weight in zip(words, weights_by_hand, strict=True):
 # where the softmax works along each row. The last row must be what we just computed.
 
 # %%
-scores_all = vectors @ vectors.T / math.sqrt(4)  # (4, 4): row = who looks, column = at whom
+scores_all = vectors @ vectors.T / math.sqrt(4)  # (4, 4): who looks, at whom
 weights_all = scores_all.softmax(dim=-1)
 torch.testing.assert_close(weights_all[3], torch.tensor(weights_by_hand))
 weights_all.sum(dim=-1)
@@ -162,11 +165,12 @@ print("by hand, all at once and the package agree")
 # %%
 fig, ax = plots.heatmap(
     weights_all, row_labels=words, col_labels=words, numbers=".2f", low=0, high=1,
-    xlabel="looked at", ylabel="who looks", bar_label="weight", title="Everybody may look at everybody",
+    xlabel="looked at", ylabel="who looks", bar_label="weight",
+    title="Everybody may look at everybody",
 )  # fmt: skip
 plots.show(fig, name="00_attention_on_four_words", alt="""
-    Attention weights of four words as a four by four heat map. The rows of le and est are darkest on themselves;
-    roman and beau share most of their weight between each other.""")
+    Attention weights of four words as a four by four heat map. The rows of le and est
+    are darkest on themselves; roman and beau share most of their weight with each other.""")
 
 # %% [markdown]
 # ### And with a mask
@@ -181,12 +185,15 @@ plots.show(fig, name="00_attention_on_four_words", alt="""
 mask = tx.causal_mask(len(words))
 masked_weights = tx.attention_weights(vectors, vectors, mask)
 fig, ax = plots.heatmap(
-    masked_weights, allowed=mask, row_labels=words, col_labels=words, numbers=".2f", low=0, high=1,
-    xlabel="looked at", ylabel="who looks", bar_label="weight", title="Nobody may look ahead",
+    masked_weights, allowed=mask, row_labels=words, col_labels=words,
+    numbers=".2f", low=0, high=1,
+    xlabel="looked at", ylabel="who looks", bar_label="weight",
+    title="Nobody may look ahead",
 )  # fmt: skip
 plots.show(fig, name="00_causal_attention_on_four_words", alt="""
-    The same heat map with a causal mask. Everything above the diagonal is grey and hatched, because looking ahead is
-    masked; le gives all its weight to itself, and each row still sums to one.""")
+    The same heat map with a causal mask. Everything above the diagonal is grey and
+    hatched, because looking ahead is masked; le gives all its weight to itself, and each
+    row still sums to one.""")
 
 # %% [markdown]
 # ### Break it
@@ -202,7 +209,7 @@ for name, allowed in {"with the mask": mask, "without it": None}.items():
     before = tx.attention(vectors, vectors, vectors, allowed)
     after = tx.attention(other, other, other, allowed)
     moved = (before - after).abs().amax(dim=-1) > 0
-    print(f"{name:<14}", {word: bool(flag) for word, flag in zip(words, moved, strict=True)})
+    print(f"{name:<14}", dict(zip(words, moved.tolist(), strict=True)))
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -258,8 +265,8 @@ Markdown(lessons.lesson_table())
 #
 # <details><summary>What happens</summary>
 #
-# The rows of *roman* and *beau* now give *est* a share, because it fits them; the row of *est* spreads out too. Only the row of *le* stays: all its
-# scores with the others are zero as before, and so are their shares.
+# The rows of *roman* and *beau* now give *est* a share, because it fits them; the row of *est* spreads out too. Only the row of *le* stays: it
+# fits none of the others, before as after, and its shares are what they were.
 #
 # </details>
 #

@@ -57,14 +57,18 @@ class Machine:
             gpu = f"{self.gpu}, {self.gpu_memory_gib:.0f} GiB"
         rows = {
             "system": self.system,
-            "processor": f"{self.cpu}, {self.cores} cores",
+            "processor": f"{self.cpu}, {_count(self.cores, 'core')}",
             "memory": memory,
             "GPU": gpu,
             "Python": self.python,
-            "PyTorch": f"{self.torch}, {self.threads} threads",
+            "PyTorch": f"{self.torch}, {_count(self.threads, 'thread')}",
             "bfloat16": "fast" if self.bf16 else "works, slowly",
         }
-        return "\n".join(f"{name:<10}{value}" for name, value in rows.items())
+        return "\n".join(f"{name:<11}{value}" for name, value in rows.items())
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def usable_cores() -> int:

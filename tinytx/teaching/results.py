@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 from tinytx.teaching.machine import this_machine
+from tinytx.teaching.names import check_plain_name
 
 
 def _commit() -> str:
@@ -76,9 +77,7 @@ class Results:
     """
 
     def __init__(self, name: str, folder: str | Path = "results"):
-        if not name or Path(name).name != name:
-            raise ValueError(f"name must be a plain file name without folders, got {name!r}")
-        self.name = name
+        self.name = check_plain_name(name)
         self.path = Path(folder) / f"{name}.json"
         self._content: dict = {"name": name, "runs": [], "seeds": [], "records": {}, "measured_in_run": {}}
         if self.path.exists():

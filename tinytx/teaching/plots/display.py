@@ -7,6 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from tinytx.teaching.names import check_plain_name
 from tinytx.teaching.plots.style import style
 
 
@@ -60,8 +61,7 @@ def save_figure(fig: Figure, name: str, alt: str = "") -> None:
     alt : str
         Kept in the SVG as its description.
     """
-    if Path(name).name != name or not name:
-        raise ValueError(f"name must be a plain file name without folders, got {name!r}")
+    check_plain_name(name)
     folder = os.environ.get("TINYTX_FIGURES")
     if not folder:
         return

@@ -1,0 +1,85 @@
+"""Formulas without a script, and pages that a screen reader and a phone can use."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+pytest.importorskip("latex2mathml")
+pytest.importorskip("nbconvert")
+
+from tinytx.teaching.site import index_page, markdown_to_html, style_sheet
+from tinytx.teaching.site.formulas import to_mathml
+
+FORMULAS = [
+    r"\operatorname{softmax}\left(\frac{QK^\top}{\sqrt{d}}\right)V",
+    r"\mathrm{PE}(pos, 2i) = \sin\left(\frac{pos}{10000^{2i/d}}\right)",
+    r"R(k)=\begin{pmatrix}\cos k & -\sin k\\ \sin k & \cos k\end{pmatrix}",
+    r"\begin{aligned}a &= b\\ c &= d\end{aligned}",
+    r"\operatorname*{argmax}_x \log P(x \mid y), \quad x_1, \dots, x_T \in \mathbb{R}^{T \times D}",
+    r"x < y > z",
+]
+
+
+@pytest.mark.parametrize("latex", FORMULAS)
+def test_a_formula_becomes_well_formed_mathml_without_latex_left(latex):
+    markup = to_mathml(latex, block=True)
+    tree = ET.fromstring(markup)
+    assert tree.tag.endswith("math") and tree.get("display") == "block"
+    assert "\\" not in "".join(tree.itertext())
+    assert "&" not in "".join(tree.itertext())
+
+
+@pytest.mark.parametrize("latex", [r"\nosuchcommand x", r"a & b", r"\frac{1}"])
+def test_a_formula_that_cannot_be_drawn_is_refused(latex):
+    with pytest.raises(ValueError, match="a formula must"):
+        to_mathml(latex)
+
+
+def test_formulas_are_found_in_prose_and_dollars_in_code_are_left_alone():
+    html = markdown_to_html("Inline $x^2$, block\n\n$$\\frac{1}{2}$$\n\nand `cost = $5` in code.")
+    assert html.count("<math") == 2
+    assert 'display="block"' in html
+    assert "<code>cost = $5</code>" in html
+
+
+def test_the_style_serves_light_dark_phones_and_quiet_readers():
+    sheet = style_sheet()
+    for query in (
+        "prefers-color-scheme: dark",
+        "prefers-reduced-motion",
+        "max-width: 40rem",
+        "focus-visible",
+    ):
+        assert query in sheet
+    assert not re.search(r"@import|url\(", sheet)
+
+
+def contrast(one, other):
+    """Return the contrast of two colours as WCAG 2 defines it."""
+
+    def luminance(color):
+        values = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in values]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_text_stands_out_from_its_ground_in_light_and_dark():
+    light, dark = re.findall(r":root \{(.*?)\}", style_sheet(), re.S)
+    for theme in (light, dark):
+        colors = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", theme))
+        for ground in ("ground", "raised"):
+            for ink in ("ink", "soft", "accent", "warn"):
+                assert contrast(colors[ink], colors[ground]) >= 4.5, (ink, ground)
+
+
+def test_the_index_shows_every_lesson_and_links_none_that_has_no_page(tmp_path):
+    page = index_page([], tmp_path)
+    assert page.count('<li><div class="card waiting">') == 14
+    (tmp_path / "03_positions.html").write_text("from an earlier run")
+    page = index_page([], tmp_path)
+    assert re.findall(r'<a class="card" href="([^"]+)"', page) == ["03_positions.html"]
+    assert '<meta name="viewport"' in page and '<html lang="en">' in page

@@ -1,0 +1,90 @@
+"""Files that follow from others: environment.yml, constraints.txt and the table in the README.
+
+``python -m tinytx.teaching.project environment|constraints|readme`` writes one of them; tests compare them.
+"""
+
+import argparse
+import re
+import sys
+import tomllib
+from collections.abc import Sequence
+from importlib.metadata import distributions
+from pathlib import Path
+
+from tinytx.teaching.lessons import lesson_table, project_root
+
+#: Extras a learner needs, as opposed to somebody who works on the course.
+LEARNER_EXTRAS = ("lab", "build", "widgets", "eval")
+# Ours, the installer itself, and what only one kind of machine has.
+_NOT_PINNED = re.compile(r"tinytx|pip|setuptools|wheel|triton|nvidia-.*|cuda-.*")
+_README_TABLE = re.compile(r"(<!-- lessons -->\n).*?(\n<!-- end of lessons -->)", re.S)
+
+
+def environment_text(pyproject: dict) -> str:
+    """Return environment.yml: Python from conda-forge, everything else through pip as in pyproject.toml.
+
+    Parameters
+    ----------
+    pyproject : dict
+        The parsed pyproject.toml.
+    """
+    project = pyproject["project"]
+    needed = list(project["dependencies"])
+    for extra in LEARNER_EXTRAS:
+        needed += project["optional-dependencies"][extra]
+    lines = [
+        "# Written by `make environment` from pyproject.toml: change it there.",
+        "name: tinytx",
+        "channels:",
+        "  - conda-forge",
+        "dependencies:",
+        f"  - python {project['requires-python']}",
+        "  - pip",
+        "  - pip:",
+        *(f"      - {requirement}" for requirement in needed),
+        "      - -e .",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def constraints_text(installed: dict[str, str]) -> str:
+    """Return constraints.txt for installed versions by name, without build labels such as ``+cpu``."""
+    names = {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in installed.items()}
+    pinned = [
+        f"{name}=={version.split('+')[0]}"
+        for name, version in sorted(names.items())
+        if not _NOT_PINNED.fullmatch(name)
+    ]
+    head = "# Exact versions that were tested, written by `make constraints`; floors are in pyproject.toml."
+    return "\n".join([head, *pinned]) + "\n"
+
+
+def readme_text(readme: str) -> str:
+    """Return the README with the table of lessons as it is now."""
+    if not _README_TABLE.search(readme):
+        raise ValueError("README.md must hold <!-- lessons --> and <!-- end of lessons -->, got neither")
+    return _README_TABLE.sub(lambda found: f"{found[1]}\n{lesson_table('notebooks/')}\n{found[2]}", readme)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write one of the files; `make environment` and `make constraints` call it."""
+    parser = argparse.ArgumentParser(prog="python -m tinytx.teaching.project", description=__doc__)
+    parser.add_argument("what", choices=["environment", "constraints", "readme"])
+    what = parser.parse_args(arguments).what
+    root: Path = project_root()
+    if what == "environment":
+        pyproject = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+        target, text = root / "environment.yml", environment_text(pyproject)
+    elif what == "constraints":
+        here = {found.metadata["Name"]: found.version for found in distributions()}
+        target, text = root / "constraints.txt", constraints_text(here)
+    else:
+        target = root / "README.md"
+        text = readme_text(target.read_text(encoding="utf-8"))
+    target.write_text(text, encoding="utf-8")
+    print(f"wrote {target.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -81,10 +81,10 @@ class TransformerBody(nn.Module):
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
         last_norm = nn.LayerNorm(config.d_model, bias=config.bias)
         self.final_norm = last_norm if config.norm == "first" else nn.Identity()
-        self.reset_parameters()
+        self._draw_weights()
 
-    def reset_parameters(self) -> None:
-        """Draw new weights (see Notes)."""
+    def _draw_weights(self) -> None:
+        """Start embeddings and linear maps as the Notes say; norms start as torch has them."""
         config = self.config
         embed_std = config.d_model**-0.5 * (FIRST_LOGIT_STD if config.tie_embeddings else 1.0)
         nn.init.normal_(self.token_embed.weight, std=embed_std)

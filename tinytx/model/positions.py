@@ -164,12 +164,8 @@ class LearnedPositions(nn.Module):
 
     def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
-        self.table = nn.Parameter(torch.empty(max_len, d_model))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw new vectors of length about 1, a fraction of that of a scaled embedding."""
-        nn.init.normal_(self.table, std=self.table.shape[1] ** -0.5)
+        # Vectors of length about 1: a fraction of a scaled embedding, so that tokens speak louder at first.
+        self.table = nn.Parameter(torch.randn(max_len, d_model) * d_model**-0.5)
 
     def forward(self, x: Tensor) -> Tensor:
         """Add row t of the table to token t; x and the result have shape (B, T, D)."""

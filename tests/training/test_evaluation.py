@@ -1,0 +1,122 @@
+"""Evaluation against sums made by hand and against the exact language."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from tinytx.model import Classifier, LanguageModel
+from tinytx.text.corpora import Corpus, Split
+from tinytx.training.checkpoints import save
+from tinytx.training.evaluation import (
+    ClassifierScore,
+    LanguageModelScore,
+    evaluate_checkpoint,
+    evaluate_classifier,
+    evaluate_language_model,
+    exact_nats,
+    text_nats,
+)
+
+
+def nats_by_hand(model, tokenizer, text):
+    """Sum over tokens, one text at a time, without batches or chunks."""
+    ids = [tokenizer.bos_id, *tokenizer.encode(text), tokenizer.eos_id]
+    log_probs = model(torch.tensor([ids[:-1]]))[0].log_softmax(dim=-1)
+    return -sum(log_probs[i, target].item() for i, target in enumerate(ids[1:]))
+
+
+def test_nats_equal_the_sum_over_single_texts_whatever_the_batches(config, tokenizer, corpus):
+    model = LanguageModel(config.replace(max_len=200)).eval()
+    wanted = [nats_by_hand(model, tokenizer, text) for text in corpus.valid.texts]
+    for size in (40, 500, 100_000):
+        got = text_nats(model, tokenizer, corpus.valid.texts, tokens_per_batch=size)
+        np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+def test_a_text_beyond_max_len_is_read_in_chunks_and_counts_whole(config, tokenizer):
+    model = LanguageModel(config.replace(max_len=5))
+    text = "le chat mange un petit chien"
+    score = evaluate_language_model(model, tokenizer, [text, "la"])
+    assert score.n_tokens == len(tokenizer.encode(text)) + len(tokenizer.encode("la")) + 2
+    # The first chunk alone is what a model sees that reads no further.
+    ids = [tokenizer.bos_id, *tokenizer.encode(text), tokenizer.eos_id]
+    parts = [ids[start : start + 6] for start in range(0, len(ids) - 1, 5)]
+    wanted = 0.0
+    with torch.no_grad():
+        for part in parts:
+            log_probs = model.eval()(torch.tensor([part[:-1]]))[0].log_softmax(dim=-1)
+            wanted -= sum(log_probs[i, target].item() for i, target in enumerate(part[1:]))
+    assert text_nats(model, tokenizer, [text])[0] == pytest.approx(wanted, rel=1e-5)
+
+
+def test_perplexity_is_the_exponential_of_the_mean():
+    score = LanguageModelScore(total_nats=12.0, n_tokens=4, n_texts=1)
+    assert score.nats_per_token == 3.0
+    assert score.perplexity == pytest.approx(math.exp(3))
+
+
+def test_a_model_that_knows_nothing_has_the_perplexity_of_its_vocabulary(config, tokenizer, corpus):
+    model = LanguageModel(config)
+    with torch.no_grad():
+        model.head.weight.zero_()
+    score = evaluate_language_model(model, tokenizer, corpus.valid.texts)
+    assert score.perplexity == pytest.approx(config.vocab_size, rel=1e-5)
+
+
+def test_accuracy_counts_right_answers_and_cut_texts(config, tokenizer, corpus):
+    model = Classifier(config.replace(max_len=8), n_classes=2).eval()
+    split = corpus.valid
+    right = n_cut = 0
+    for text, label in zip(split.texts, split.labels, strict=True):
+        ids = [tokenizer.bos_id, *tokenizer.encode(text)]
+        n_cut += len(ids) > 8
+        right += int(model(torch.tensor([ids[:8]])).argmax()) == label
+    score = evaluate_classifier(model, tokenizer, split.texts, split.labels, tokens_per_batch=32)
+    assert score == ClassifierScore(right, len(split), n_cut)
+    assert n_cut > 0
+    assert score.interval.low < score.accuracy < score.interval.high
+
+
+def test_evaluation_leaves_the_mode_of_the_model(config, tokenizer, corpus):
+    model = LanguageModel(config).train()
+    evaluate_language_model(model, tokenizer, corpus.valid.texts)
+    assert model.training
+
+
+def test_a_tokenizer_of_another_size_is_refused(config, tokenizer):
+    model = LanguageModel(config.replace(vocab_size=config.vocab_size + 1))
+    with pytest.raises(ValueError, match="one vocabulary, got 30 pieces and vocab_size=31"):
+        evaluate_language_model(model, tokenizer, ["le chat"])
+
+
+def test_the_kind_of_the_checkpoint_decides_what_is_measured(tmp_path, config, tokenizer, corpus):
+    save(LanguageModel(config), tmp_path / "lm", tokenizer)
+    save(Classifier(config), tmp_path / "classifier", tokenizer)
+    language = evaluate_checkpoint(tmp_path / "lm", corpus, device="cpu")
+    assert isinstance(language.score, LanguageModelScore) and language.split == "test"
+    labels = evaluate_checkpoint(tmp_path / "classifier", corpus, split="all", device="cpu")
+    assert isinstance(labels.score, ClassifierScore) and labels.score.n == 170
+    without_test = Corpus("toy", corpus.train, corpus.valid)
+    assert evaluate_checkpoint(tmp_path / "lm", without_test, device="cpu").split == "valid"
+    plain = Corpus("plain", Split(("le chat",)), Split(("la",)))
+    with pytest.raises(ValueError, match="texts with labels, got plain, which has none"):
+        evaluate_checkpoint(tmp_path / "classifier", plain, device="cpu")
+    with pytest.raises(ValueError, match="split must be all or one of train, valid, got 'test'"):
+        evaluate_checkpoint(tmp_path / "lm", without_test, split="test", device="cpu")
+
+
+def test_the_floor_is_known_for_the_world_only_and_no_model_is_below_it(config, corpus):
+    from tinytx.text import Tokenizer
+    from tinytx.text.world import World
+
+    assert exact_nats(corpus, corpus.valid.texts) is None
+    world = World()
+    reviews = world.reviews(40, seed=5)
+    texts = tuple(" ".join(review.words) for review in reviews)
+    exact = exact_nats(Corpus("world", Split(texts), Split(texts)), texts)
+    np.testing.assert_allclose(exact, [-world.log_prob(review.words) for review in reviews], rtol=1e-9)
+    tokenizer = Tokenizer.train(texts, vocab_size=150)
+    model = LanguageModel(config.replace(vocab_size=150, max_len=200))
+    assert (text_nats(model, tokenizer, texts) > exact).all()

@@ -1,9 +1,9 @@
 """A language whose truth is known: book reviews in French, with an English twin, and every probability exact.
 
-A review has a hidden label and a hidden genre; its sentences follow a small grammar (`sentences.tsv`) filled from
-tables of words. The grammar is compiled to a weighted automaton, so that no probability is estimated: the floor
-that a loss curve is drawn against, the perfect next-word prediction and the best possible guess of a label are
-sums over the automaton.
+A review has a hidden label and a hidden genre; its sentences follow a small grammar (`sentences.tsv`) filled
+from tables of words. The grammar is compiled to a weighted automaton, so that no probability is estimated:
+the floor that a loss curve is drawn against, the perfect next-word prediction and the best possible guess of
+a label are sums over the automaton.
 
 ========================  ===================================================================================
 `steps`, `grammar`        patterns, slots and steps; what both languages have in common
@@ -14,8 +14,8 @@ sums over the automaton.
 ========================  ===================================================================================
 """
 
-from tinytx.text.world.reviews import ReviewPlan
+from tinytx.text.world.reviews import Review, ReviewPlan
 from tinytx.text.world.sampling import SentencePair
-from tinytx.text.world.world import Review, World
+from tinytx.text.world.world import World
 
 __all__ = ["Review", "ReviewPlan", "SentencePair", "World"]

@@ -45,7 +45,10 @@ DETERMINERS: dict[str, tuple[Determiner, ...]] = {
     "the": (lambda number, sound: "the",),
     "this": (lambda number, sound: "this" if number == "sg" else "these",),
     "a": (lambda number, sound: VOWEL_ARTICLE[sound] if number == "sg" else "",),
-    "what": (lambda number, sound: "what", lambda number, sound: VOWEL_ARTICLE[sound] if number == "sg" else ""),
+    "what": (
+        lambda number, sound: "what",
+        lambda number, sound: VOWEL_ARTICLE[sound] if number == "sg" else "",
+    ),
     "bare": (),
 }
 # operation: (singular, plural, tag)
@@ -87,7 +90,11 @@ def _noun_phrase(token: Token, adjective: int | None) -> list[Step]:
     noun_step = Step(lambda read: read(noun, "en"), fills=noun, tag=str(noun))
     if adjective is None:
         return [*written, noun_step]
-    return [*written, Step(lambda read: read(adjective, "en"), fills=adjective, tag=str(adjective)), noun_step]
+    return [
+        *written,
+        Step(lambda read: read(adjective, "en"), fills=adjective, tag=str(adjective)),
+        noun_step,
+    ]
 
 
 def _by_number(token: Token) -> Step:
@@ -103,4 +110,6 @@ def _by_number(token: Token) -> Step:
 def _touching(token: Token) -> Step:
     slot, noun = token.slots
     feature = {"sg": "english", "pl": "english_second"}
-    return Step(lambda read: read(slot, feature[read(noun, "number")]), frozenset({(noun, "number")}), slot, str(slot))
+    return Step(
+        lambda read: read(slot, feature[read(noun, "number")]), frozenset({(noun, "number")}), slot, str(slot)
+    )

@@ -1,7 +1,7 @@
 """How French writes a sentence: articles and their contractions, elision, agreement, the place of adjectives.
 
-Each operation of a pattern becomes one or more steps. A step asks only for features (gender, number, the first
-sound of what follows), so that every word of the tables is written rightly by the same few rules.
+Each operation of a pattern becomes one or more steps. A step asks only for features (gender, number, the
+first sound of what follows), so that every word of the tables is written rightly by the same few rules.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def _declare_noun(token: Token, lexicon: Lexicon, polarity: str) -> dict[int, li
     slots = {token.slots[0]: lexicon.noun_choices(roles, numbers)}
     if token.attribute is not None:
         narrow = frozenset("?") if token.attribute.optional else frozenset()
-        slots[token.attribute.slot] = lexicon.adjective_choices(signed(token.attribute.sign, polarity), narrow)
+        slots[token.attribute.slot] = lexicon.adjective_choices(
+            signed(token.attribute.sign, polarity), narrow
+        )
     return slots
 
 
@@ -65,9 +67,11 @@ def steps(token: Token) -> list[Step]:
     )
 
 
-# --- noun phrases ---------------------------------------------------------------------------------------------
+# --- noun phrases ---------------------------------------------------------------------------------
 
-Article = Callable[[str, str, str, bool], str]  # (gender, number, next sound, an adjective comes first) -> word
+Article = Callable[
+    [str, str, str, bool], str
+]  # (gender, number, next sound, an adjective comes first) -> word
 
 
 def _le(gender: str, number: str, sound: str, _: bool) -> str:
@@ -147,12 +151,18 @@ def _noun_phrase(token: Token) -> list[Step]:
         return Step(write, frozenset(features), tag=tag)
 
     articles = ARTICLES[token.operation]
-    written = [article_step(article, f"det{noun}" if article is articles[-1] else None) for article in articles]
+    written = [
+        article_step(article, f"det{noun}" if article is articles[-1] else None) for article in articles
+    ]
     noun_step = Step(lambda read: read(noun, "fr"), fills=noun, tag=str(noun))
     if adjective is None:
         return [*written, noun_step]
-    before = Step(lambda read: _adjective_before(read, adjective, noun), frozenset(features), adjective, str(adjective))
-    after = Step(lambda read: _adjective_after(read, adjective, noun), frozenset(features), adjective, str(adjective))
+    before = Step(
+        lambda read: _adjective_before(read, adjective, noun), frozenset(features), adjective, str(adjective)
+    )
+    after = Step(
+        lambda read: _adjective_after(read, adjective, noun), frozenset(features), adjective, str(adjective)
+    )
     return [*written, before, noun_step, after]
 
 
@@ -176,7 +186,7 @@ def agreeing(read: Read, adjective: int, noun: int) -> str:
     return read(adjective, read(noun, "gender") + read(noun, "number")[0])
 
 
-# --- everything else ------------------------------------------------------------------------------------------
+# --- everything else ------------------------------------------------------------------------------
 
 
 def _be(token: Token) -> list[Step]:
@@ -244,9 +254,13 @@ def _read_participle(token: Token) -> list[Step]:
 
 def _touching(token: Token) -> list[Step]:
     slot, noun = token.slots
-    me = Step(lambda read: "m'" if read(slot, "initial") == "v" else "me", frozenset({(slot, "initial")}), tag="me")
+    me = Step(
+        lambda read: "m'" if read(slot, "initial") == "v" else "me", frozenset({(slot, "initial")}), tag="me"
+    )
     feature = {"sg": "french", "pl": "second"}
-    verb = Step(lambda read: read(slot, feature[read(noun, "number")]), frozenset({(noun, "number")}), slot, str(slot))
+    verb = Step(
+        lambda read: read(slot, feature[read(noun, "number")]), frozenset({(noun, "number")}), slot, str(slot)
+    )
     return [me, verb]
 
 

@@ -1,9 +1,10 @@
 """Sentences of the world: one abstract structure, written by two languages.
 
-A row of `sentences.tsv` is a *rule*. Its French side declares numbered slots, ``{adj+ 3 1}`` being "slot 3, an
-adjective of the sentence's polarity, agreeing with slot 1"; its English side names the same slots in its own order.
-To write a sentence means to choose a rule, fill its slots, and let each language take its *steps*, each of which
-writes at most one word. Because all that is random stands in the slots, both languages have the same probabilities.
+A row of `sentences.tsv` is a *rule*. Its French side declares numbered slots, ``{adj+ 3 1}`` being "slot 3,
+an adjective of the sentence's polarity, agreeing with slot 1"; its English side names the same slots in its
+own order. To write a sentence means to choose a rule, fill its slots, and let each language take its *steps*,
+each of which writes at most one word. Because all that is random stands in the slots, both languages have the
+same probabilities.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Rule:
     source: str
 
     def write(self, language: str, filled: Mapping[int, Choice]) -> list[tuple[str, str | None]]:
-        """Write the sentence for filled slots: its words (the first without its capital), each with its tag."""
+        """Write the sentence for filled slots: its words, the first without its capital, and their tags."""
 
         def read(slot: int, feature: str) -> str:
             return filled[slot].features[feature]
@@ -83,7 +84,9 @@ class Grammar:
         rows = read_table(tables / "sentences.tsv")
         self.rules = {polarity: _rules(rows, polarity, self.lexicon) for polarity in POLARITIES}
         self.openers = [
-            Opener(row["class"], {"fr": tuple(row["french"].split(" ")), "en": tuple(row["english"].split(" "))})
+            Opener(
+                row["class"], {"fr": tuple(row["french"].split(" ")), "en": tuple(row["english"].split(" "))}
+            )
             for row in read_table(tables / "openers.tsv")
         ]
 
@@ -108,5 +111,7 @@ def _rule(row: dict[str, str], polarity: str, lexicon: Lexicon, total: float) ->
     }
     for language, sequence in steps.items():
         if missing := set(slots) - {step.fills for step in sequence}:
-            raise ValueError(f"each language must fill every slot, {language} leaves {sorted(missing)}: {row}")
+            raise ValueError(
+                f"each language must fill every slot, {language} leaves {sorted(missing)}: {row}"
+            )
     return Rule(float(row["weight"]) / total, slots, steps, row["french"])

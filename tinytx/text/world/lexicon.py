@@ -1,8 +1,9 @@
 """The words of the world: read from the tables beside this file, turned into choices with features.
 
-A *choice* is one way to fill a slot of a sentence: a noun in the singular, an adjective, a verb. It carries one
-weight a genre and a few features; the grammar of each language asks for the features it needs (gender, number,
-first sound, place ...) and never looks at a word itself. Adding a line to a table is enough to extend the world.
+A *choice* is one way to fill a slot of a sentence: a noun in the singular, an adjective, a verb. It carries
+one weight a genre and a few features; the grammar of each language asks for the features it needs (gender,
+number, first sound, place ...) and never looks at a word itself. Adding a line to a table is enough to extend
+the world.
 """
 
 from __future__ import annotations
@@ -100,7 +101,9 @@ class Lexicon:
         for row, weights in zip(nouns, zip(*chances, strict=True), strict=True):
             has_plural = row["plural"] != "-" and "sg" not in options
             if "pl" in options and not has_plural:
-                raise ValueError(f"a slot with the option pl needs nouns that have a plural, got {row['french']!r}")
+                raise ValueError(
+                    f"a slot with the option pl needs nouns that have a plural, got {row['french']!r}"
+                )
             share = 1.0 if "pl" in options else PLURAL_SHARE if has_plural else 0.0
             for number, chance in (("sg", 1.0 - share), ("pl", share)):
                 if chance > 0:
@@ -123,8 +126,12 @@ class Lexicon:
             rows = rows[1::2] if "odd" in options else rows[::2]
         choices = _ranked(rows, _adjective_features, "masculine")
         if "?" in options:
-            present = [Choice(c.lemma, tuple(w * OPTIONAL_SHARE for w in c.weights), c.features) for c in choices]
-            none = Choice("", (1.0 - OPTIONAL_SHARE,) * len(GENRES), {"lead": "-", "an": "-", "en": "", "ms": ""})
+            present = [
+                Choice(c.lemma, tuple(w * OPTIONAL_SHARE for w in c.weights), c.features) for c in choices
+            ]
+            none = Choice(
+                "", (1.0 - OPTIONAL_SHARE,) * len(GENRES), {"lead": "-", "an": "-", "en": "", "ms": ""}
+            )
             choices = [*present, none]
         return choices
 
@@ -147,7 +154,9 @@ class Lexicon:
     def lemmas(self) -> frozenset[str]:
         """Dictionary forms of all words that carry meaning."""
         nouns = {row["french"] for row in self.nouns}
-        return frozenset(nouns | {row["masculine"] for row in self.adjectives} | {row["french"] for row in self.verbs})
+        return frozenset(
+            nouns | {row["masculine"] for row in self.adjectives} | {row["french"] for row in self.verbs}
+        )
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
@@ -209,5 +218,6 @@ def _ranked(
 ) -> list[Choice]:
     chances = zipf(len(rows))
     return [
-        Choice(row[lemma], (chance,) * len(GENRES), features(row)) for row, chance in zip(rows, chances, strict=True)
+        Choice(row[lemma], (chance,) * len(GENRES), features(row))
+        for row, chance in zip(rows, chances, strict=True)
     ]

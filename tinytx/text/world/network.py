@@ -1,7 +1,7 @@
 """From rules to states and arcs: the sentences of one language as an acyclic weighted network.
 
-Each step of a rule is crossed with the features that later steps still need (and no others), so that every path
-from an entry to an end writes one correct sentence, and every correct sentence is written by some path.
+Each step of a rule is crossed with the features that later steps still need (and no others), so that every
+path from an entry to an end writes one correct sentence, and every correct sentence is written by some path.
 Arc weights are probabilities: in each genre, what leaves a state sums to 1.
 """
 
@@ -19,7 +19,9 @@ from tinytx.text.world.steps import Read, Step
 
 Known = tuple[tuple[tuple[int, str], str], ...]  # features settled so far: ((slot, feature), value), sorted
 Weights = np.ndarray  # (G,), one a genre
-Frontier = dict[Known, list[tuple[int, Weights]]]  # where a rule stands: states, each with weight not yet on an arc
+Frontier = dict[
+    Known, list[tuple[int, Weights]]
+]  # where a rule stands: states, each with weight not yet on an arc
 
 START = -1  # the source of a rule's first arcs, before they are tied to the entries of a polarity
 
@@ -31,7 +33,7 @@ class Network:
     Attributes
     ----------
     words : tuple of str
-        The vocabulary; arcs refer to it by index.
+        The vocabulary in sorted order; arcs refer to it by index.
     source, target, word : ndarray of shape (A,)
         Arc endpoints and the word that it writes.
     weight : ndarray of shape (A, G)
@@ -53,6 +55,13 @@ class Network:
     ends: tuple[int, ...]
     entries: tuple[dict[str, int], ...]
 
+    def arcs_from(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """List all arcs that leave some states: for each, the row of its state in `states`, and its index."""
+        counts = self.first[states + 1] - self.first[states]
+        rows = np.repeat(np.arange(len(states)), counts)
+        offset = self.first[states] - (np.cumsum(counts) - counts)
+        return rows, np.arange(counts.sum()) + offset[rows]
+
 
 def build_network(grammar: Grammar, language: str) -> Network:
     """Compile the rules of a grammar for one language (``"fr"`` or ``"en"``)."""
@@ -64,7 +73,10 @@ def build_network(grammar: Grammar, language: str) -> Network:
         for kind in sorted(low_first):
             entry[kind] = builder.new_state()
         chains = [(opener, entry[opener.kind]) for opener in grammar.openers]
-        inner = {id(opener): [builder.new_state() for _ in opener.words[language][1:]] for opener in grammar.openers}
+        inner = {
+            id(opener): [builder.new_state() for _ in opener.words[language][1:]]
+            for opener in grammar.openers
+        }
         low, entry["plain"] = builder.new_state(), builder.new_state()
         for opener, start in chains:
             same_kind = sum(other.kind == opener.kind for other in grammar.openers)
@@ -103,7 +115,9 @@ class _Builder:
         for position, step in enumerate(steps):
             later = steps[position + 1 :]
             last = position == len(steps) - 1
-            frontier = self._take(step, frontier, rule, _Needed.after(later), (low, capitalised), end if last else None)
+            frontier = self._take(
+                step, frontier, rule, _Needed.after(later), (low, capitalised), end if last else None
+            )
 
     def _take(
         self,
@@ -119,7 +133,9 @@ class _Builder:
         targets: dict[Known, int] = {}
         for known, word, weight, after in _outcomes(step, frontier, rule, needed):
             if not word:
-                moved[after].extend((source, w if weight is None else w * weight) for source, w in frontier[known])
+                moved[after].extend(
+                    (source, w if weight is None else w * weight) for source, w in frontier[known]
+                )
                 continue
             if after not in targets:
                 targets[after] = self.new_state() if end is None else end
@@ -136,6 +152,9 @@ class _Builder:
 
     def finish(self, ends: tuple[int, ...], entries: tuple[dict[str, int], ...]) -> Network:
         arcs, weight = np.array(self.arcs), np.array(self.weights)
+        words = sorted(self.vocabulary)
+        rank = {self.vocabulary[word]: place for place, word in enumerate(words)}
+        arcs[:, 2] = [rank[word] for word in arcs[:, 2].tolist()]
         order = np.argsort(arcs[:, 0], kind="stable")
         source, target, word = arcs[order].T.copy()
         weight = weight[order]
@@ -148,7 +167,10 @@ class _Builder:
                 total[state] = (weight[span] * total[target[span]]).sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             weight = np.where(total[source] > 0, weight * total[target] / total[source], 0.0)
-        return Network(tuple(self.vocabulary), source, target, word, weight, first, ends, entries)
+        for state in (state for entry in entries for state in entry.values()):
+            if not np.allclose(total[state], 1.0, rtol=0.0, atol=1e-9):
+                raise ValueError(f"all that begins at an entry must sum to 1, got {total[state].tolist()}")
+        return Network(tuple(words), source, target, word, weight, first, ends, entries)
 
 
 @dataclass(frozen=True)
@@ -164,14 +186,16 @@ class _Needed:
         return cls(reads, frozenset(step.fills for step in steps if step.fills is not None))
 
     def keep(self, known: Mapping[tuple[int, str], str]) -> Known:
-        kept = {pair: value for pair, value in known.items() if pair in self.features or pair[0] in self.slots}
+        kept = {
+            pair: value for pair, value in known.items() if pair in self.features or pair[0] in self.slots
+        }
         return tuple(sorted(kept.items()))
 
 
 def _outcomes(
     step: Step, frontier: Frontier, rule: Rule, needed: _Needed
 ) -> Iterator[tuple[Known, str | None, Weights | None, Known]]:
-    """List what a step may do: (from which features, word or none, weight or None for 1, features after it)."""
+    """List what a step may do: (features before, word or none, weight or None for 1, features after)."""
     for known in frontier:
         for settled in _settle(sorted(step.reads), dict(known), rule):
             if step.fills is None:
@@ -182,7 +206,11 @@ def _outcomes(
                 if word is None:  # another step fills the slot
                     yield known, None, None, needed.keep(settled)
                     break
-                own = {(step.fills, name): choice.features[name] for slot, name in needed.features if slot == step.fills}
+                own = {
+                    (step.fills, name): choice.features[name]
+                    for slot, name in needed.features
+                    if slot == step.fills
+                }
                 yield known, word, np.array(choice.weights), needed.keep(settled | own)
 
 

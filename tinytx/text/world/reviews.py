@@ -1,4 +1,4 @@
-"""What a whole review is made of: its hidden label and genre, how many sentences, how they follow each other."""
+"""Whole reviews: hidden label and genre, number of sentences, how one follows another."""
 
 from __future__ import annotations
 
@@ -8,6 +8,35 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tinytx.text.world.grammar import POLARITIES
+from tinytx.text.world.typography import write_out
+
+
+@dataclass(frozen=True)
+class Review:
+    """A book review.
+
+    Attributes
+    ----------
+    words : tuple of str
+        Its units: elided articles, words, punctuation marks; joined by single spaces they are what models
+        read.
+    label : int
+        1 if the review is favourable, else 0.
+    genre : str
+        Hidden genre of the book, one of `GENRES`.
+    language : str
+        ``"fr"`` or ``"en"``.
+    """
+
+    words: tuple[str, ...]
+    label: int
+    genre: str
+    language: str = "fr"
+
+    @property
+    def text(self) -> str:
+        """The review as people read it."""
+        return write_out(self.words, self.language)
 
 
 @dataclass(frozen=True)
@@ -21,11 +50,13 @@ class ReviewPlan:
     agreement : float
         Probability that a sentence has the polarity of its review.
     openers : mapping from str to mapping
-        For a sentence that comes first, keeps or turns the polarity of the one before (``"first"``, ``"same"``,
-        ``"turn"``): probability of each kind of opener; ``"plain"`` is none.
+        For a sentence that comes first, keeps or turns the polarity of the one before (``"first"``,
+        ``"same"``, ``"turn"``): probability of each kind of opener; ``"plain"`` is none.
     """
 
-    sentences: Mapping[int, float] = field(default_factory=lambda: {2: 0.15, 3: 0.25, 4: 0.25, 5: 0.20, 6: 0.15})
+    sentences: Mapping[int, float] = field(
+        default_factory=lambda: {2: 0.15, 3: 0.25, 4: 0.25, 5: 0.20, 6: 0.15}
+    )
     agreement: float = 0.95
     openers: Mapping[str, Mapping[str, float]] = field(
         default_factory=lambda: {
@@ -36,7 +67,11 @@ class ReviewPlan:
     )
 
     def __post_init__(self) -> None:
-        for name, chances in {"sentences": self.sentences, **self.openers}.items():
+        named: dict[str, Mapping[int, float] | Mapping[str, float]] = {
+            "sentences": self.sentences,
+            **self.openers,
+        }
+        for name, chances in named.items():
             if abs(sum(chances.values()) - 1.0) > 1e-9 or min(chances.values()) < 0:
                 raise ValueError(f"chances of {name} must be positive and sum to 1, got {dict(chances)}")
         if not 0.0 < self.agreement < 1.0:
@@ -60,7 +95,7 @@ class ReviewPlan:
         return np.array([[same, other], [other, same]])
 
     def opener_chances(self, previous: int | None, polarity: int) -> Mapping[str, float]:
-        """Chances of the openers of a sentence, given the polarity of the one before (None: it comes first)."""
+        """Chances of the openers of a sentence after one of polarity `previous` (None: it comes first)."""
         if previous is None:
             return self.openers["first"]
         return self.openers["same" if previous == polarity else "turn"]

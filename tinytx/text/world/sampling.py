@@ -1,4 +1,4 @@
-"""Drawing from the world: whole reviews at once from the network, and sentences in both languages side by side."""
+"""Drawing from the world: whole reviews from the network, and sentences in both languages side by side."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from random import Random
 
 import numpy as np
 
-from tinytx.text.world.grammar import Grammar, Rule, capitalised
+from tinytx.text.world.grammar import Grammar, Opener, Rule, capitalised
 from tinytx.text.world.lexicon import GENRES, Choice
 from tinytx.text.world.network import Network
 from tinytx.text.world.reviews import N_LABELS, ReviewPlan
@@ -63,7 +63,7 @@ class ReviewSampler:
         self._entry_states, self._entry_chances = self._entry_table()
 
     def _within_states(self, genre: int) -> np.ndarray:
-        """Cumulate arc chances within each state and add the state's number: one sorted array to search in."""
+        """Cumulate arc chances within each state, plus the number of the state: one sorted array."""
         network = self._network
         running = np.cumsum(network.weight[:, genre])
         before = np.r_[0.0, running][network.first[network.source]]
@@ -73,13 +73,16 @@ class ReviewSampler:
         return np.minimum(within, 1.0) + network.source + genre * self._n_states
 
     def _entry_table(self) -> tuple[np.ndarray, np.ndarray]:
-        """Tabulate where a sentence may begin, and the cumulative chances, (3 previous, 2 labels, entries)."""
+        """Tabulate where a sentence may begin, and cumulative chances, (3 previous, 2 labels, entries)."""
         spots = [(p, kind) for p, entries in enumerate(self._network.entries) for kind in entries]
         polarity = self._plan.polarity_given_label()
         chances = np.array(
             [
                 [
-                    [polarity[label, p] * self._plan.opener_chances(prev, p).get(kind, 0.0) for p, kind in spots]
+                    [
+                        polarity[label, p] * self._plan.opener_chances(prev, p).get(kind, 0.0)
+                        for p, kind in spots
+                    ]
                     for label in range(N_LABELS)
                 ]
                 for prev in (0, 1, None)
@@ -156,17 +159,15 @@ class PairSampler:
         }
         openers = [opener for opener in self._grammar.openers if opener.kind == kind]
         opener = random.choice(openers) if openers else None
-        english, french = (self._written(rule, filled, language, opener and opener.words) for language in ("en", "fr"))
+        english, french = (self._written(rule, filled, language, opener) for language in ("en", "fr"))
         return align(english, french)
 
     @staticmethod
-    def _written(
-        rule: Rule, filled: Mapping[int, Choice], language: str, opener: Mapping[str, tuple[str, ...]] | None
-    ) -> Tagged:
+    def _written(rule: Rule, filled: Mapping[int, Choice], language: str, opener: Opener | None) -> Tagged:
         words = rule.write(language, filled)
         if opener is None:
             return capitalised(words)
-        return [(word, f"opener{place}") for place, word in enumerate(opener[language])] + words
+        return [(word, f"opener{place}") for place, word in enumerate(opener.words[language])] + words
 
 
 def _pick(cumulated: list[float], random: Random) -> int:

@@ -1,8 +1,8 @@
 """The small language in which sentence patterns are written, and the steps it is turned into.
 
 A pattern is a line of tokens separated by spaces. A token is a word as it stands, or an operation in braces:
-``{le 1 work,aspect sg adj+2}`` writes a definite article, a noun of the roles work or aspect in slot 1, always
-singular, with an adjective of the sentence's polarity in slot 2.
+``{le 1 work,aspect sg adj+2}`` writes a definite article, a noun of the roles work or aspect in slot 1,
+always singular, with an adjective of the sentence's polarity in slot 2.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Step:
     Attributes
     ----------
     write : callable
-        Takes `read(slot, feature)` and returns the word; ``""`` writes nothing; None leaves the slot to another
-        step of the same sentence (an adjective that does not stand here).
+        Takes `read(slot, feature)` and returns the word; ``""`` writes nothing; None leaves the slot to
+        another step of the same sentence (an adjective that does not stand here).
     reads : frozenset of (int, str)
         Features of *other* slots that `write` asks for.
     fills : int or None
@@ -92,7 +92,9 @@ def parse(pattern: str) -> list[Token]:
     >>> [token.operation or token.word for token in parse("C' est {adj+ 2} .")]
     ["C'", 'est', 'adj', '.']
     """
-    return [_operation(text) if text.startswith("{") else Token("", word=text) for text in TOKEN.findall(pattern)]
+    return [
+        _operation(text) if text.startswith("{") else Token("", word=text) for text in TOKEN.findall(pattern)
+    ]
 
 
 def _operation(text: str) -> Token:

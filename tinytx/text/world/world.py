@@ -3,51 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
+from tinytx.text.world import estimates
 from tinytx.text.world.automaton import Automaton, Forward
+from tinytx.text.world.backward import Backward
+from tinytx.text.world.estimates import Entropies, Estimate
 from tinytx.text.world.grammar import Grammar
 from tinytx.text.world.lexicon import GENRES, TABLES
 from tinytx.text.world.network import Network, build_network
-from tinytx.text.world.reviews import ReviewPlan
+from tinytx.text.world.reviews import Review, ReviewPlan
 from tinytx.text.world.sampling import PairSampler, ReviewSampler, SentencePair
+from tinytx.text.world.tokens import TokenWorld
 from tinytx.text.world.typography import split_up, write_out
 
+if TYPE_CHECKING:
+    from tinytx.text.tokenizer import Tokenizer
+
 NextWord = dict[str | None, float]
-
-
-@dataclass(frozen=True)
-class Review:
-    """A book review.
-
-    Attributes
-    ----------
-    words : tuple of str
-        Its units: elided articles, words, punctuation marks; joined by single spaces they are what models read.
-    label : int
-        1 if the review is favourable, else 0.
-    genre : str
-        Hidden genre of the book, one of `GENRES`.
-    language : str
-        ``"fr"`` or ``"en"``.
-    """
-
-    words: tuple[str, ...]
-    label: int
-    genre: str
-    language: str = "fr"
-
-    @property
-    def text(self) -> str:
-        """The review as people read it."""
-        return write_out(self.words, self.language)
 
 
 @lru_cache(maxsize=8)
@@ -68,12 +47,19 @@ class World:
     plan : ReviewPlan, optional
         Chances above the sentence: how many sentences, how faithful to the label.
 
+    Attributes
+    ----------
+    vocabulary : tuple of str
+        All words there are, in sorted order.
+    automaton, backward : Automaton, Backward
+        Sums over all that may be hidden, for those who want more than the questions asked here.
+
     Examples
     --------
     >>> world = World()
     >>> review = world.reviews(1, seed=3)[0]
-    >>> sum(world.next_word(review.words[:4]).values())  # doctest: +ELLIPSIS
-    1.0...
+    >>> round(sum(world.next_word(review.words[:4]).values()), 9)
+    1.0
     >>> world.log_prob(["Bonjour", "le", "monde"])
     -inf
     """
@@ -84,22 +70,19 @@ class World:
         if language not in ("fr", "en"):
             raise ValueError(f"language must be 'fr' or 'en', got {language!r}")
         self.language, self.plan = language, plan or ReviewPlan()
-        self._grammar, self._network = _compiled(Path(tables), language)
-        self._automaton = Automaton(self._network, self.plan)
-        self._sampler = ReviewSampler(self._network, self.plan)
-        self._pair_sampler = PairSampler(self._grammar, self.plan)
+        self.grammar, network = _compiled(Path(tables), language)
+        self.vocabulary = network.words
+        self.automaton = Automaton(network, self.plan)
+        self.backward = Backward(network, self.plan)
+        self._sampler = ReviewSampler(network, self.plan)
+        self._pair_sampler = PairSampler(self.grammar, self.plan)
 
-    @property
-    def vocabulary(self) -> tuple[str, ...]:
-        """All words there are, in sorted order."""
-        return tuple(sorted(self._network.words))
-
-    # --- drawing ----------------------------------------------------------------------------------------------
+    # --- drawing ------------------------------------------------------------------------------------
 
     def reviews(self, n: int, *, seed: int) -> list[Review]:
         """Draw n reviews with their labels; the same seed gives the same reviews."""
         draw = self._sampler.draw(_count(n), np.random.default_rng(seed))
-        words = np.array(self._network.words, dtype=object)
+        words = np.array(self.vocabulary, dtype=object)
         labels, genres = draw.labels.tolist(), [GENRES[genre] for genre in draw.genres]
         return [
             Review(tuple(words[ids]), label, genre, self.language)
@@ -112,23 +95,22 @@ class World:
 
     def pairs(self, n: int, *, seed: int) -> list[tuple[str, str]]:
         """Draw n sentences as (English, French), written as people read them."""
-        return [
-            (write_out(pair.english, "en"), write_out(pair.french, "fr")) for pair in self.sentence_pairs(n, seed=seed)
-        ]
+        pairs = self.sentence_pairs(n, seed=seed)
+        return [(write_out(pair.english, "en"), write_out(pair.french, "fr")) for pair in pairs]
 
     def split(self, text: str) -> list[str]:
         """Split text as people write it into the world's words."""
-        return split_up(text, self._network.words)
+        return split_up(text, self.vocabulary)
 
-    # --- exact questions --------------------------------------------------------------------------------------
+    # --- exact questions ----------------------------------------------------------------------------
 
     def log_prob(self, words: Sequence[str]) -> float:
         """Give log P(words is the whole review) in nats; -inf for what no review reads like."""
-        return self._read(words).log_prob_of_end
+        return self.automaton.forward(words).log_prob_of_end
 
     def batch_log_prob(self, reviews: Iterable[Sequence[str]]) -> np.ndarray:
         """Give the log-probability of each of many reviews, shape (n,)."""
-        return np.array([self._automaton.read(words).log_prob_of_end for words in reviews])
+        return np.array([self.automaton.read(words).log_prob_of_end for words in reviews])
 
     def next_word(self, prefix: Sequence[str]) -> NextWord:
         """Give the probability of every word that may come next, and of the end of the review under None.
@@ -141,17 +123,33 @@ class World:
         Returns
         -------
         dict from str or None to float
-            Sums to 1.
+            Sums to 1; the most probable word comes first. None is there only if the review may end here.
 
         Raises
         ------
         ValueError
             If the prefix holds a word that the world does not know, or that cannot stand there; it is named.
         """
-        state = self._possible(prefix)
-        found = self._named(self._automaton.next_word(state))
-        end = float(state.stopped.sum()) / state.total
-        return {**found, None: end} if end > 0 else dict(found)
+        chances = self.automaton.next_words([self._possible(prefix)])[0]
+        words: tuple[str | None, ...] = (*self.vocabulary, None)
+        return {words[index]: chance for index, chance in _ranked(chances)}
+
+    def next_words(self, words: Sequence[str]) -> np.ndarray:
+        """Give P(next word) at every place of a review.
+
+        Parameters
+        ----------
+        words : sequence of str
+            A whole review, or its beginning.
+
+        Returns
+        -------
+        ndarray of shape (T + 1, V + 1)
+            Row t: after t words. Columns: the words of `vocabulary`, then the end of the review; rows sum to
+            1.
+        """
+        self._possible(words)
+        return self.automaton.next_words(self.automaton.prefixes(words))
 
     @overload
     def fill(self, words: Sequence[str | None], position: int) -> dict[str, float]: ...
@@ -173,7 +171,7 @@ class World:
         Returns
         -------
         dict from str to float, or list of them
-            For each hidden position its distribution, which sums to 1.
+            For each hidden position its distribution, which sums to 1; the most probable word comes first.
 
         Raises
         ------
@@ -183,16 +181,20 @@ class World:
         positions = [position] if isinstance(position, int) else list(position)
         if out := [p for p in positions if not 0 <= p < len(words)]:
             raise ValueError(f"positions must lie in 0 to {len(words) - 1}, got {out}")
+        if not positions:
+            return []
         hidden = set(positions)
         visible = [None if index in hidden else word for index, word in enumerate(words)]
         self._check_known([word for word in visible if word is not None])
-        after = self._automaton.backward(visible, down_to=min(hidden) + 1)
+        after = self.backward.layers(visible, down_to=min(hidden) + 1)
         filled = []
         for place in positions:
-            chances = self._automaton.between(self._automaton.forward(visible[:place]), after[place + 1])
+            chances = self.backward.between(self.automaton.forward(visible[:place]), after[place + 1])
             if not chances.sum() > 0:
-                raise ValueError(f"no word at position {place} makes this a review: {' '.join(w or '_' for w in visible)}")
-            filled.append(self._named(chances / chances.sum()))
+                shown = " ".join(word or "_" for word in visible)
+                raise ValueError(f"some word must make this a review, but none does at {place}: {shown}")
+            found = _ranked(chances / chances.sum())
+            filled.append({self.vocabulary[index]: chance for index, chance in found})
         return filled[0] if isinstance(position, int) else filled
 
     def label_posterior(self, words: Sequence[str]) -> float:
@@ -203,32 +205,68 @@ class World:
         """Give P(genre | the whole review) for each of `genres`."""
         return dict(zip(GENRES, self._hidden(words).sum(axis=(0, 1)).tolist(), strict=True))
 
-    # --- within -----------------------------------------------------------------------------------------------
+    def entropies(self, words: Sequence[str]) -> Entropies:
+        """Give how uncertain each word of a review is, given what stands left, and given both sides."""
+        self._hidden(words)
+        return estimates.entropies(self.automaton, self.backward, words)
 
-    def _read(self, words: Sequence[str]) -> Forward:
-        return self._automaton.forward(words)
+    def through(self, tokenizer: Tokenizer) -> TokenWorld:
+        """Ask the same questions about the pieces that a tokenizer makes of the words."""
+        return TokenWorld(self.automaton, self.backward, tokenizer)
+
+    # --- expectations -------------------------------------------------------------------------------
+
+    def entropy_per_word(self, *, n: int = 1000, seed: int = 0) -> Estimate:
+        """Estimate the nats that the best model loses per prediction (each word, and the end of a review)."""
+        return estimates.entropy_per_word(self.automaton, self._drawn(n, seed))
+
+    def mean_conditional_entropy(self, sides: str = "left", *, n: int = 200, seed: int = 0) -> Estimate:
+        """Estimate the entropy of a word in nats, given all to its ``"left"``, or given ``"both"`` sides."""
+        if sides not in ("left", "both"):
+            raise ValueError(f"sides must be 'left' or 'both', got {sides!r}")
+        found = [self.entropies(words) for words in self._drawn(n, seed)]
+        return estimates.mean_per_word([one.left if sides == "left" else one.both for one in found])
+
+    def best_accuracy(self, n_sentences: int | None = None, *, n: int = 1000, seed: int = 0) -> Estimate:
+        """Estimate how often the best guess of the label is right, after the first `n_sentences` or all."""
+        if n_sentences is not None and n_sentences < 0:
+            raise ValueError(f"n_sentences must be 0 or more, got {n_sentences}")
+        return estimates.best_accuracy(self.automaton, self._drawn(n, seed), n_sentences)
+
+    # --- within -------------------------------------------------------------------------------------
+
+    def _drawn(self, n: int, seed: int) -> list[tuple[str, ...]]:
+        if n < 2:
+            raise ValueError(f"n must be 2 or more, got {n}")
+        return [review.words for review in self.reviews(n, seed=seed)]
 
     def _hidden(self, words: Sequence[str]) -> np.ndarray:
         stopped = self._possible(words).stopped
         if not stopped.any():
-            raise ValueError(f"a whole review must end with a sentence and hold two or more, got {' '.join(words)!r}")
+            fewest = min(self.plan.sentences)
+            raise ValueError(f"a review must hold {fewest} or more whole sentences, got {' '.join(words)!r}")
         return stopped / stopped.sum()
 
     def _possible(self, prefix: Sequence[str]) -> Forward:
         self._check_known(prefix)
-        state = self._read(prefix)
+        state = self.automaton.forward(prefix)
         if not state.total > 0:
-            fine = next(n for n in range(len(prefix)) if not self._read(prefix[: n + 1]).total > 0)
-            raise ValueError(f"a prefix must begin some review, but after {' '.join(prefix[:fine])!r} none goes on with {prefix[fine]!r}")
+            known = self.automaton.prefixes(prefix)
+            fine = next(length for length, one in enumerate(known[1:]) if not one.total > 0)
+            said = f"after {' '.join(prefix[:fine])!r} none goes on with {prefix[fine]!r}"
+            raise ValueError(f"a prefix must begin some review, but {said}")
         return state
 
-    def _check_known(self, words: Sequence[str]) -> None:
+    def _check_known(self, words: Iterable[str]) -> None:
         for word in words:
-            if word not in self._automaton.word_ids:
+            if word not in self.automaton.word_ids:
                 raise ValueError(f"words must be in the vocabulary of the world, got {word!r}")
 
-    def _named(self, chances: np.ndarray) -> dict[str, float]:
-        return {self._network.words[index]: float(chances[index]) for index in np.flatnonzero(chances)}
+
+def _ranked(chances: np.ndarray) -> list[tuple[int, float]]:
+    possible = np.flatnonzero(chances)
+    order = possible[np.argsort(-chances[possible], kind="stable")]
+    return list(zip(order.tolist(), chances[order].tolist(), strict=True))
 
 
 def _count(n: int) -> int:

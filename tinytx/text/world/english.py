@@ -39,11 +39,11 @@ def steps(token: Token, attributes: Mapping[int, int]) -> list[Step]:
     raise ValueError(f"an English operation must be one of {known}, got {token.operation!r}")
 
 
-Determiner = Callable[[str, str], str]  # (number, next sound) -> word
+Determiner = Callable[[str, str], str]  # ("pl", "sg" or "mass", next sound) -> word
 
 DETERMINERS: dict[str, tuple[Determiner, ...]] = {
     "the": (lambda number, sound: "the",),
-    "this": (lambda number, sound: "this" if number == "sg" else "these",),
+    "this": (lambda number, sound: "these" if number == "pl" else "this",),
     "a": (lambda number, sound: VOWEL_ARTICLE[sound] if number == "sg" else "",),
     "what": (
         lambda number, sound: "what",
@@ -51,6 +51,7 @@ DETERMINERS: dict[str, tuple[Determiner, ...]] = {
     ),
     "bare": (),
 }
+SOUNDING = ("a", "what")  # these ask for the sound of the next word, and whether a noun can be counted
 # operation: (singular, plural, tag)
 BY_NUMBER = {
     "be": ("is", "are", "be"),
@@ -74,14 +75,20 @@ PLAIN = {
 
 def _noun_phrase(token: Token, adjective: int | None) -> list[Step]:
     noun = token.slots[0]
-    features = {(noun, "number"), (noun, "an")}
+    features = {(noun, "number"), (noun, "an"), (noun, "countable")}
     if adjective is not None:
         features.add((adjective, "an"))
+    if token.operation not in SOUNDING:
+        features = {(noun, "number")}
 
     def determiner_step(determiner: Determiner, tag: str | None) -> Step:
         def write(read: Read) -> str:
+            number = read(noun, "number")
+            if token.operation not in SOUNDING:
+                return determiner(number, "")
             sound = "-" if adjective is None else read(adjective, "an")
-            return determiner(read(noun, "number"), read(noun, "an") if sound == "-" else sound)
+            number = number if read(noun, "countable") == "yes" else "mass"
+            return determiner(number, read(noun, "an") if sound == "-" else sound)
 
         return Step(write, frozenset(features), tag=tag)
 

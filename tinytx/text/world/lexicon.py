@@ -9,6 +9,7 @@ the world.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,13 +48,13 @@ def first_sound_english(word: str) -> str:
 
     Examples
     --------
-    >>> [first_sound_english(word) for word in ("idyll", "hour", "useless", "unbearable")]
-    ['v', 'v', 'c', 'v']
+    >>> [first_sound_english(word) for word in ("idyll", "hour", "useless", "unbearable", "unique")]
+    ['v', 'v', 'c', 'v', 'c']
     """
     word = word.lower()
     if word.startswith(("hour", "honest", "heir")):
         return "v"
-    if word.startswith(("us", "uni", "eu", "one")):
+    if re.match("us|uni(?!n|m)|eu|one", word):
         return "c"
     return "v" if word[0] in "aeiou" else "c"
 
@@ -196,6 +197,7 @@ def _noun_features(row: dict[str, str], number: str) -> dict[str, str]:
         "fr": row["french"] if singular else french_plural,
         "en": english,
         "an": first_sound_english(english),
+        "countable": "no" if row["english_plural"] == "mass" else "yes",
     }
 
 

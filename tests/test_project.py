@@ -163,3 +163,19 @@ def test_only_plots_imports_matplotlib(root):
         if "plots" not in path.parts:
             imported = re.findall(r"^\s*(?:import|from) (matplotlib|seaborn)", path.read_text("utf-8"), re.M)
             assert not imported, path
+
+
+def test_git_ignores_no_source(root):
+    """A pattern such as `site/` without a leading slash would also hide a package of that name."""
+    if not (root / ".git").exists():
+        pytest.skip("not a git checkout")
+    paths = [str(path.relative_to(root)) for path in (root / "tinytx").rglob("*") if path.suffix != ".pyc"]
+    sources = [path for path in paths if "__pycache__" not in path]
+    found = subprocess.run(
+        ["git", "check-ignore", "--no-index", "--stdin"],
+        cwd=root,
+        input="\n".join(sources),
+        capture_output=True,
+        text=True,
+    )
+    assert found.stdout == ""

@@ -1,0 +1,91 @@
+"""The transfer experiment: cell by cell, interrupted and gone on with, statistics of pairs."""
+
+import pytest
+
+from tinytx.teaching.results import Results
+from tinytx.training.experiments import transfer
+from tinytx.training.intervals import paired_interval
+
+
+def run(corpus, tmp_path, store=None, **settings):
+    store = store or Results("transfer", tmp_path / "results")
+    settings = {"n_seeds": 2, "label_counts": (4, 9)} | settings
+    return transfer(
+        corpus, store=store, budget="smoke", work_dir=tmp_path / "build", device="cpu", **settings
+    )
+
+
+class StopsAfter:
+    """A store that is switched off after a number of records."""
+
+    def __init__(self, store, n_records):
+        self.store, self.left = store, n_records
+
+    def get(self, key):
+        return self.store.get(key)
+
+    def put(self, key, record):
+        if self.left == 0:
+            raise ConnectionAbortedError
+        self.left -= 1
+        self.store.put(key, record)
+
+
+def test_rows_hold_paired_differences_of_the_kept_records(corpus, tmp_path):
+    rows = run(corpus, tmp_path)
+    records = Results("transfer", tmp_path / "results").data
+    assert len(records) == 8 and [row.n_labels for row in rows] == [4, 9]
+    for row in rows:
+        by_start = {
+            start: [
+                record["accuracy"]
+                for record in records.values()
+                if (record["n_labels"], record["start"]) == (row.n_labels, start)
+            ]
+            for start in ("pretrained", "scratch")
+        }
+        assert list(row.pretrained) == by_start["pretrained"] and list(row.scratch) == by_start["scratch"]
+        pairs = zip(row.pretrained, row.scratch, strict=True)
+        assert row.gain == paired_interval([a - b for a, b in pairs])
+    for record in records.values():
+        assert record["split"] == "test" and record["accuracy"] == record["accuracy_by_epoch"][-1]
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(corpus, tmp_path):
+    whole = run(corpus, tmp_path / "whole")
+    store = Results("transfer", tmp_path / "results")
+    with pytest.raises(ConnectionAbortedError):
+        run(corpus, tmp_path, StopsAfter(store, 5))
+    assert len(Results("transfer", tmp_path / "results").data) == 5
+    counting = StopsAfter(Results("transfer", tmp_path / "results"), 3)
+    assert run(corpus, tmp_path, counting) == whole
+    assert counting.left == 0  # the five that were there were not measured again
+
+
+def test_cells_of_another_checkpoint_are_measured_anew(corpus, tmp_path):
+    run(corpus, tmp_path, n_seeds=1, label_counts=(4,))
+    from tinytx.training import pretrain
+
+    pretrain(corpus, budget="smoke", seed=9, out=tmp_path / "other", device="cpu")
+    counting = StopsAfter(Results("transfer", tmp_path / "results"), 2)
+    run(corpus, tmp_path, counting, n_seeds=1, label_counts=(4,), checkpoint=tmp_path / "other")
+    assert counting.left == 0
+
+
+def test_a_single_seed_has_no_interval(corpus, tmp_path):
+    (row,) = run(corpus, tmp_path, n_seeds=1, label_counts=(4,))
+    assert row.gain is None and row.to_dict()["gain"] is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"n_seeds": 0}, "n_seeds must be at least 1, got 0"),
+        ({"label_counts": (4, 121)}, r"from 1 to 120, got \[4, 121\]"),
+        ({"label_counts": ()}, "from 1 to 120"),
+    ],
+)
+def test_impossible_requests_are_refused_before_anything_is_trained(corpus, tmp_path, settings, words):
+    with pytest.raises(ValueError, match=words):
+        run(corpus, tmp_path, **settings)
+    assert not (tmp_path / "build").exists() and not (tmp_path / "results").exists()

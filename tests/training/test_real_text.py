@@ -1,0 +1,28 @@
+"""Real French text from one end to the other with the smoke budget; skipped, saying so, where it is absent."""
+
+from tinytx.training import finetune, pretrain
+
+
+def test_novels_then_reviews_run_to_the_end(shared_data, tmp_path):
+    prose = tmp_path / "novels.txt"
+    lines = (shared_data / "eltec-fra" / "corpus.valid.txt").read_text(encoding="utf-8").splitlines()
+    prose.write_text("\n".join(lines[:1500]), encoding="utf-8")
+    pretrained = pretrain(prose, budget="smoke", out=tmp_path / "lm", device="cpu")
+    assert pretrained.evaluation.score.n_tokens > 0
+    results = [
+        finetune(
+            tmp_path / "lm",
+            "cls-books",
+            fresh=fresh,
+            data_dir=shared_data,
+            budget="smoke",
+            out=tmp_path / f"classifier-{fresh}",
+            device="cpu",
+        )
+        for fresh in (False, True)
+    ]
+    for result in results:
+        assert result.n_labels == 1600 and result.n_cut > 0
+        low, high = result.score.interval
+        assert 0 < low < result.score.accuracy < high < 1
+        assert result.split in repr(result)

@@ -198,9 +198,11 @@ class Automaton:
         rows, arcs = self.network.arcs_from(states)
         value = np.einsum("ag,ag->a", by_genre[rows], self.network.weight[arcs])
         cell = owner[rows] * n_columns + self.network.word[arcs]
-        chances = np.bincount(cell, value, minlength=len(before) * n_columns).reshape(-1, n_columns)
-        chances[:, -1] = [one.stopped.sum() for one in before]
-        return chances / np.array([one.total for one in before])[:, None]
+        chances = np.bincount(cell, value, minlength=len(before) * n_columns)
+        chances = chances.astype(float).reshape(-1, n_columns)  # without any arc it would be whole numbers
+        chances[:, -1] = np.array([one.stopped for one in before]).sum(axis=(1, 2, 3))
+        total = np.bincount(owner, by_genre.sum(axis=1), minlength=len(before)) + chances[:, -1]
+        return chances / total[:, None]
 
 
 def _add(mass: Mass, state: int, weight: np.ndarray) -> None:

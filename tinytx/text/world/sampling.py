@@ -110,7 +110,7 @@ class ReviewSampler:
                 left[ended] -= 1
                 state[ended] = self._begin(np.full(len(ended), polarity), labels[ended], rng)
             active = active[left[active] > 0]
-        table = np.stack(columns, axis=1)
+        table = np.stack(columns, axis=1) if columns else np.empty((n, 0), dtype=np.int32)
         lengths = (table >= 0).sum(axis=1)
         return Draw([row[:length] for row, length in zip(table, lengths, strict=True)], labels, genres)
 

@@ -98,9 +98,7 @@ class TokenWorld:
         words = self._automaton.next_words([before])[0]
         begun = self._begun.get(last, [])
         pieces = [self._pieces[index][len(last)] for index in begun]
-        chances = np.bincount(
-            np.array(pieces, dtype=np.int64), words[begun], minlength=self._tokenizer.vocab_size
-        )
+        chances = self._tally(pieces, words[begun])
         whole = self._whole.get(last)
         if whole is not None and words[whole] > 0:
             after = self._automaton.advance(before, self._words[whole])
@@ -109,7 +107,7 @@ class TokenWorld:
 
     def _first_pieces(self, before: Forward) -> np.ndarray:
         words = self._automaton.next_words([before])[0]
-        chances = np.bincount(self._first, words[:-1], minlength=self._tokenizer.vocab_size)
+        chances = self._tally(self._first, words[:-1])
         chances[self._tokenizer.eos_id] += words[-1]
         return chances
 
@@ -167,7 +165,12 @@ class TokenWorld:
         """Sum up, for each piece, the chances of the words that it stands for."""
         before = self._automaton.forward(words)
         weight = self._backward.between(before, after)[fits] * np.exp(before.log_scale)
-        return np.bincount(np.array(pieces, dtype=np.int64), weight, minlength=self._tokenizer.vocab_size)
+        return self._tally(pieces, weight)
+
+    def _tally(self, pieces: Sequence[int] | np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Sum up the weights of each piece; shape (vocab_size,)."""
+        counted = np.bincount(np.asarray(pieces, dtype=np.int64), weight, minlength=self._tokenizer.vocab_size)
+        return counted.astype(float)  # without any piece it would be whole numbers
 
     def _body(self, ids: Sequence[int]) -> tuple[list[int], int]:
         """Take off `bos_id` and `eos_id`; give the rest, and how many stood before it."""
@@ -178,11 +181,13 @@ class TokenWorld:
 
     def _parse(self, ids: Sequence[int]) -> tuple[list[str], Pieces]:
         """Split pieces into whole words and the pieces of the last one, which may be unfinished."""
+        if not ids:
+            return [], ()
         starts = [place for place, one in enumerate(ids) if one in self._starts]
-        if ids and (not starts or starts[0] != 0):
+        if not starts or starts[0] != 0:
             raise ValueError(f"the first piece must begin a word, got {self._tokenizer.piece(ids[0])!r}")
         spans = [tuple(ids[a:b]) for a, b in zip(starts, [*starts[1:], len(ids)], strict=True)]
-        return [self._word(pieces) for pieces in spans[:-1]], spans[-1] if spans else ()
+        return [self._word(pieces) for pieces in spans[:-1]], spans[-1]
 
     def _word(self, pieces: Pieces) -> str:
         if pieces not in self._whole:

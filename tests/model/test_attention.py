@@ -79,6 +79,22 @@ def test_is_causal_equals_adding_the_causal_mask(kind):
 
 
 @pytest.mark.parametrize("kind", ["none", "causal", "padding", "both"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_fused_in_bfloat16_stays_close_to_plain(kind, is_causal):
+    mask = make_mask(kind)
+    exact = make_qkv()
+    low = [tensor.detach().bfloat16().requires_grad_() for tensor in exact]
+    full = mask if not is_causal else causal_mask(T) if mask is None else mask & causal_mask(T)
+    expected, got = attention(*exact, full), fused_attention(*low, mask, is_causal=is_causal)
+    assert_close(got.double(), expected, atol=0.03, rtol=0.03)
+    for tensor, reference in zip(gradients(got, low), gradients(expected, exact), strict=True):
+        assert_close(tensor.double(), reference, atol=0.1, rtol=0.05)
+    if kind == "blind":
+        assert (got[1, :, 3] == 0).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_plain_equals_the_function_of_torch(kind):
     inputs, mask = make_qkv(), make_mask(kind)
     ours, theirs = attention(*inputs, mask), F.scaled_dot_product_attention(*inputs, attn_mask=mask)

@@ -150,15 +150,46 @@ def fused_attention(
     """
     if is_causal and q.shape[-2] != k.shape[-2]:
         raise ValueError(f"is_causal needs as many keys as queries, got T={q.shape[-2]}, S={k.shape[-2]}")
+    if mask is not None:
+        _check_mask(mask, (*q.shape[:-1], k.shape[-2]))
+    if _products_are_faster(q, k):
+        return _attention_by_products(q, k, v, mask, is_causal, dropout)
     if mask is None:
         return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=is_causal)
-    _check_mask(mask, (*q.shape[:-1], k.shape[-2]))
     if is_causal:
         mask = mask & causal_mask(q.shape[-2], device=q.device)  # (..., T, S)
     mask = torch.atleast_2d(mask)  # the kernels want an axis of queries
     blind = ~mask.any(dim=-1, keepdim=True)  # (..., T or 1, 1), True = this query may see nothing
     context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask | blind, dropout_p=dropout)
     return context.masked_fill(blind, 0.0)
+
+
+SHORT_ON_CPU = 256  # keys up to which the products beat the fused kernel in bfloat16 on a CPU
+
+
+def _products_are_faster(q: Tensor, k: Tensor) -> bool:
+    """Say whether to avoid the fused kernel: in bfloat16 on a CPU it is slow for few keys."""
+    return q.device.type == "cpu" and q.dtype == torch.bfloat16 and k.shape[-2] <= SHORT_ON_CPU
+
+
+def _attention_by_products(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool, dropout: float
+) -> Tensor:
+    """Compute `fused_attention` by two plain products, softmax and masking in place."""
+    attn_scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)  # (..., T, S)
+    if is_causal:
+        triangle = causal_mask(q.shape[-2], device=q.device)
+        mask = triangle if mask is None else mask & triangle
+    blind = None
+    if mask is not None:
+        blocked = ~mask
+        attn_scores = attn_scores.masked_fill_(blocked, torch.finfo(attn_scores.dtype).min)
+        blind = blocked.all(dim=-1, keepdim=True)  # (..., T or 1, 1)
+    attn_weights = attn_scores.softmax(dim=-1, dtype=attn_scores.dtype)
+    if dropout > 0.0:
+        attn_weights = F.dropout(attn_weights, dropout)
+    context = attn_weights @ v  # (..., T, K)
+    return context if blind is None or not blind.any() else context.masked_fill(blind, 0.0)
 
 
 def _check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:

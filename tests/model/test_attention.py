@@ -78,7 +78,6 @@ def test_is_causal_equals_adding_the_causal_mask(kind):
     assert_close(fused_attention(*inputs, mask, is_causal=True), attention(*inputs, explicit))
 
 
-@pytest.mark.parametrize("kind", ["none", "causal", "padding", "both"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_fused_in_bfloat16_stays_close_to_plain(kind, is_causal):

@@ -1,4 +1,4 @@
-"""Real French text from one end to the other with the smoke budget; skipped, saying so, where it is absent."""
+"""Real French text from end to end with the smoke budget; skipped, saying so, where it is absent."""
 
 from tinytx.training import finetune, pretrain
 

@@ -3,7 +3,8 @@
 settings      steps, rates, precision                budgets       recipes by name, or seconds
 objectives    what is predicted                      loop          one training loop
 checkpoints   models on disk                         runfolder     runs that can be gone on with
-evaluation    loss, perplexity, accuracy             intervals     Wilson, Student
+evaluation    loss, perplexity, accuracy             scoring       a model against a split
+intervals     Wilson, Student                        plans         what a run was asked to do
 decoding      choosing next tokens                   experiments   several seeds, kept results
 pretraining, finetuning    from corpus to figures in one call
 """
@@ -21,12 +22,9 @@ from tinytx.training.checkpoints import load, load_tokenizer, save
 from tinytx.training.decoding import Generation, generate, generate_ids, next_token_probs
 from tinytx.training.evaluation import (
     ClassifierScore,
-    Evaluation,
     LanguageModelScore,
-    evaluate_checkpoint,
     evaluate_classifier,
     evaluate_language_model,
-    exact_nats,
     text_nats,
 )
 from tinytx.training.finetuning import FinetuneResult, finetune, label_subset
@@ -47,6 +45,7 @@ from tinytx.training.pretraining import (
     train_tokenizer,
 )
 from tinytx.training.runfolder import RunFolder
+from tinytx.training.scoring import Evaluation, evaluate_checkpoint, evaluate_split, exact_nats
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
 
 __all__ = [
@@ -78,6 +77,7 @@ __all__ = [
     "evaluate_checkpoint",
     "evaluate_classifier",
     "evaluate_language_model",
+    "evaluate_split",
     "exact_nats",
     "finetune",
     "generate",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,28 +14,20 @@ import torch.nn.functional as F
 
 from tinytx.model import Classifier, LanguageModel
 from tinytx.text import Tokenizer
-from tinytx.text.corpora import Corpus, load_corpus
-from tinytx.training.checkpoints import load, load_tokenizer
 from tinytx.training.intervals import Interval, PairedInterval, paired_interval, wilson_interval
 from tinytx.training.objectives import CausalObjective, ClassificationObjective
-from tinytx.training.settings import choose_device
 
 __all__ = [
     "ClassifierScore",
-    "Evaluation",
     "Interval",
     "LanguageModelScore",
     "PairedInterval",
     "check_vocabulary",
     "classifier_inputs",
     "count_correct",
-    "evaluate_checkpoint",
     "evaluate_classifier",
     "evaluate_language_model",
-    "evaluate_split",
-    "exact_nats",
     "paired_interval",
-    "reported_split",
     "text_nats",
     "wilson_interval",
 ]
@@ -121,7 +112,7 @@ def text_nats(
     tokenizer: Tokenizer,
     texts: Sequence[str],
     *,
-    tokens_per_batch: int = 8192,
+    tokens_per_batch: int = 4096,
 ) -> np.ndarray:
     """``-log P`` of each text in nats, the end mark included.
 
@@ -148,7 +139,7 @@ def evaluate_language_model(
     tokenizer: Tokenizer,
     texts: Sequence[str],
     *,
-    tokens_per_batch: int = 8192,
+    tokens_per_batch: int = 4096,
 ) -> LanguageModelScore:
     """Loss and perplexity on some texts; parameters as in `text_nats`."""
     objective = _causal_objective(model, tokenizer, texts)
@@ -212,7 +203,7 @@ def evaluate_classifier(
     texts: Sequence[str],
     labels: Sequence[int],
     *,
-    tokens_per_batch: int = 16384,
+    tokens_per_batch: int = 4096,
 ) -> ClassifierScore:
     """Accuracy on labelled texts.
 
@@ -234,7 +225,7 @@ def evaluate_classifier(
 
 @torch.no_grad()
 def count_correct(
-    model: Classifier, objective: ClassificationObjective, *, tokens_per_batch: int = 16384
+    model: Classifier, objective: ClassificationObjective, *, tokens_per_batch: int = 4096
 ) -> int:
     """Number of texts of the objective whose class the model names."""
     was_training = model.training
@@ -245,102 +236,3 @@ def count_correct(
         correct += int((answers == objective.labels[indices]).sum())
     model.train(was_training)
     return correct
-
-
-def exact_nats(corpus: Corpus, texts: Sequence[str]) -> np.ndarray | None:
-    """``-log P`` of each text under the language it was drawn from, None where that is not known.
-
-    No model can expect to do better than this on the same texts: it is the floor under a loss curve.
-    """
-    if corpus.name != "world":
-        return None
-    from tinytx.text.world import World
-
-    return -np.asarray(World().batch_log_prob([tuple(text.split(" ")) for text in texts]))
-
-
-def reported_split(corpus: Corpus) -> str:
-    """The split that figures are reported on: test where there is one, else valid."""
-    return "valid" if corpus.test is None else "test"
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What `evaluate_checkpoint` found.
-
-    Attributes
-    ----------
-    corpus, split : str
-    score : LanguageModelScore or ClassifierScore
-    floor : float or None
-        Exact nats per token of the same texts, where the language is known; None for a classifier.
-    """
-
-    corpus: str
-    split: str
-    score: LanguageModelScore | ClassifierScore
-    floor: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """All figures as JSON can hold them."""
-        kind = "language_model" if isinstance(self.score, LanguageModelScore) else "classifier"
-        figures = {"kind": kind, "corpus": self.corpus, "split": self.split, **self.score.to_dict()}
-        if isinstance(self.score, LanguageModelScore) and self.floor is not None:
-            gap = self.score.nats_per_token - self.floor
-            figures |= {"floor_nats_per_token": self.floor, "gap_nats_per_token": gap}
-        return figures
-
-    def __str__(self) -> str:
-        line = f"{self.corpus}, {self.split} split: {self.score}"
-        if isinstance(self.score, LanguageModelScore) and self.floor is not None:
-            gap = self.score.nats_per_token - self.floor
-            line += f"; exact floor {self.floor:.4f}, gap {gap:.4f}"
-        if isinstance(self.score, ClassifierScore) and self.score.n_cut:
-            line += f"; {self.score.n_cut:,} texts were too long and lost their end"
-        return line
-
-
-def evaluate_checkpoint(
-    checkpoint: str | os.PathLike[str],
-    corpus: str | os.PathLike[str] | Corpus,
-    *,
-    split: str | None = None,
-    data_dir: str | os.PathLike[str] | None = None,
-    device: str = "auto",
-) -> Evaluation:
-    """Evaluate what a checkpoint holds: a language model by its loss, a classifier by its accuracy.
-
-    Parameters
-    ----------
-    checkpoint : path
-        A checkpoint or run folder.
-    corpus : str, path or Corpus
-    split : {"train", "valid", "test", "all"}, optional
-        By default the test split, or valid where there is none.
-    data_dir : path, optional
-        Folder that holds one folder a corpus.
-    device : {"auto", "cpu", "cuda"}
-    """
-    model, tokenizer = load(checkpoint, choose_device(device)), load_tokenizer(checkpoint)
-    data = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
-    chosen = reported_split(data) if split is None else split
-    if chosen != "all" and chosen not in data.splits:
-        raise ValueError(f"split must be all or one of {', '.join(data.splits)}, got {chosen!r}")
-    return evaluate_split(model, tokenizer, data, chosen)
-
-
-def evaluate_split(
-    model: LanguageModel | Classifier, tokenizer: Tokenizer, corpus: Corpus, split: str
-) -> Evaluation:
-    """Evaluate a model on one split of a corpus, or on "all"."""
-    parts = list(corpus.splits.values()) if split == "all" else [corpus.splits[split]]
-    texts = [text for part in parts for text in part.texts]
-    if isinstance(model, LanguageModel):
-        score = evaluate_language_model(model, tokenizer, texts)
-        exact = exact_nats(corpus, texts)
-        floor = None if exact is None else float(exact.sum()) / score.n_tokens
-        return Evaluation(corpus.name, split, score, floor)
-    labels = [label for part in parts for label in part.labels or ()]
-    if len(labels) != len(texts):
-        raise ValueError(f"a classifier is evaluated on texts with labels, got {corpus.name}, which has none")
-    return Evaluation(corpus.name, split, evaluate_classifier(model, tokenizer, texts, labels))

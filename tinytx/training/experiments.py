@@ -177,7 +177,7 @@ def _measure(
         n_labels=n_labels,
         device=device,
         progress=False,
-        report=_say_nothing,
+        report=lambda line: None,
     )
     return {
         "corpus": corpus.name,
@@ -190,10 +190,6 @@ def _measure(
         "accuracy": result.score.accuracy,
         "accuracy_by_epoch": result.accuracy_by_epoch,
     }
-
-
-def _say_nothing(line: str) -> None:
-    """Leave out the plan of each cell: the experiment has told its own."""
 
 
 def _rows(

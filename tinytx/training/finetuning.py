@@ -34,13 +34,13 @@ from tinytx.training.evaluation import (
     check_vocabulary,
     classifier_inputs,
     count_correct,
-    reported_split,
 )
 from tinytx.training.loop import History, OnStep, train
 from tinytx.training.objectives import ClassificationObjective
 from tinytx.training.plans import check_request, describe, fingerprint, stored_plan
 from tinytx.training.pretraining import PretrainResult, Report
 from tinytx.training.runfolder import RunFolder
+from tinytx.training.scoring import reported_split
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
 
 

@@ -15,11 +15,11 @@ from tinytx.model import LanguageModel, TransformerConfig, count_parameters
 from tinytx.text import SPECIAL_PIECES, Tokenizer
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.training.budgets import FF_FACTOR, Recipe, corpus_kind, parse_budget, plan, resize, steps_within
-from tinytx.training.evaluation import Evaluation, evaluate_split
 from tinytx.training.loop import History, OnStep, train
 from tinytx.training.objectives import CausalObjective
 from tinytx.training.plans import check_request, describe, fingerprint, stored_plan, stored_tokenizer
 from tinytx.training.runfolder import RunFolder
+from tinytx.training.scoring import Evaluation, evaluate_split
 from tinytx.training.settings import choose_device, choose_precision
 
 Report = Callable[[str], None]

@@ -1,0 +1,41 @@
+"""A model against a split: the right measure, the right texts, the exact floor."""
+
+import numpy as np
+import pytest
+
+from tinytx.model import Classifier, LanguageModel
+from tinytx.text.corpora import Corpus, Split
+from tinytx.training.checkpoints import save
+from tinytx.training.evaluation import ClassifierScore, LanguageModelScore, text_nats
+from tinytx.training.scoring import evaluate_checkpoint, exact_nats
+
+
+def test_the_kind_of_the_checkpoint_decides_what_is_measured(tmp_path, config, tokenizer, corpus):
+    save(LanguageModel(config), tmp_path / "lm", tokenizer)
+    save(Classifier(config), tmp_path / "classifier", tokenizer)
+    language = evaluate_checkpoint(tmp_path / "lm", corpus, device="cpu")
+    assert isinstance(language.score, LanguageModelScore) and language.split == "test"
+    labels = evaluate_checkpoint(tmp_path / "classifier", corpus, split="all", device="cpu")
+    assert isinstance(labels.score, ClassifierScore) and labels.score.n == 170
+    without_test = Corpus("toy", corpus.train, corpus.valid)
+    assert evaluate_checkpoint(tmp_path / "lm", without_test, device="cpu").split == "valid"
+    plain = Corpus("plain", Split(("le chat",)), Split(("la",)))
+    with pytest.raises(ValueError, match="texts with labels, got plain, which has none"):
+        evaluate_checkpoint(tmp_path / "classifier", plain, device="cpu")
+    with pytest.raises(ValueError, match="split must be all or one of train, valid, got 'test'"):
+        evaluate_checkpoint(tmp_path / "lm", without_test, split="test", device="cpu")
+
+
+def test_the_floor_is_known_for_the_world_only_and_no_model_is_below_it(config, corpus):
+    from tinytx.text import Tokenizer
+    from tinytx.text.world import World
+
+    assert exact_nats(corpus, corpus.valid.texts) is None
+    world = World()
+    reviews = world.reviews(40, seed=5)
+    texts = tuple(" ".join(review.words) for review in reviews)
+    exact = exact_nats(Corpus("world", Split(texts), Split(texts)), texts)
+    np.testing.assert_allclose(exact, [-world.log_prob(review.words) for review in reviews], rtol=1e-9)
+    tokenizer = Tokenizer.train(texts, vocab_size=150)
+    model = LanguageModel(config.replace(vocab_size=150, max_len=200))
+    assert (text_nats(model, tokenizer, texts) > exact).all()

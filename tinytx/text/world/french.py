@@ -249,7 +249,7 @@ def _form(token: Token, feature: str) -> list[Step]:
 def _read_participle(token: Token) -> list[Step]:
     noun = token.slots[0]
     reads = frozenset({(noun, "gender"), (noun, "number")})
-    return [Step(lambda read: "lu" + _ending(read, noun), reads, tag=f"lu{noun}")]
+    return [Step(lambda read: "lu" + _ending(read, noun), reads, tag="read")]
 
 
 def _touching(token: Token) -> list[Step]:

@@ -69,6 +69,28 @@ class Opener:
     kind: str
     words: Mapping[str, tuple[str, ...]]
 
+    def tagged(self, language: str) -> list[tuple[str, str | None]]:
+        """Give the words with their tags: commas, first and last words match, or all match a single one.
+
+        Examples
+        --------
+        >>> words = {"fr": ("Bonjour", "les", "amis", ","), "en": ("Hello", "friends", ",")}
+        >>> [tag for _, tag in Opener("greeting", words).tagged("fr")]
+        ['first', None, 'last', 'comma']
+        """
+        spoken = {side: [word for word in words if word != ","] for side, words in self.words.items()}
+        lengths = {len(words) for words in spoken.values()}
+        last = len(spoken[language]) - 1
+
+        def tag(place: int) -> str | None:
+            if place > last:
+                return "comma"
+            if place == 0 or 1 in lengths:
+                return "first"
+            return "last" if place == last else str(-place) if len(lengths) == 1 else None
+
+        return [(word, tag(place)) for place, word in enumerate(self.words[language])]
+
 
 class Grammar:
     """Rules and openers, read from tables.

@@ -167,7 +167,7 @@ class PairSampler:
         words = rule.write(language, filled)
         if opener is None:
             return capitalised(words)
-        return [(word, f"opener{place}") for place, word in enumerate(opener.words[language])] + words
+        return opener.tagged(language) + words
 
 
 def _pick(cumulated: list[float], random: Random) -> int:

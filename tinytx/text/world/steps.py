@@ -13,6 +13,31 @@ from dataclasses import dataclass
 
 Read = Callable[[int, str], str]  # (slot, feature) -> value
 
+# plain words of patterns that translate each other, by the tag they share
+MEANING = {
+    **{
+        "c'": "it",
+        "ce": "it",
+        "it": "it",
+        "est": "is",
+        "is": "is",
+        "j'": "i",
+        "je": "i",
+        "I": "i",
+        "me": "me",
+    },
+    **{"et": "and", "and": "and", "mais": "but", "but": "but", "pas": "not", "not": "not"},
+    **{"que": "that", "that": "that", "lu": "read", "read": "read", "si": "if", "if": "if"},
+    **{
+        "vous": "you",
+        "you": "you",
+        "aimez": "like",
+        "like": "like",
+        "malgré": "despite",
+        "despite": "despite",
+    },
+    **{"grâce": "thanks", "thanks": "thanks", "cause": "because", "because": "because"},
+}
 OPPOSITE = {"+": "-", "-": "+"}
 TOKEN = re.compile(r"\{[^}]*\}?|\S+")
 OPERATION = re.compile(r"\{([^\d}]*?)([+-]?) (\d[^}]*)\}")
@@ -125,5 +150,5 @@ def signed(sign: str, polarity: str) -> str:
 
 
 def literal(word: str) -> Step:
-    """Make a step that always writes the same word; punctuation is tagged as its own counterpart."""
-    return Step(lambda read: word, tag=word if not word[0].isalpha() else None)
+    """Make a step that always writes the same word."""
+    return Step(lambda read: word, tag=MEANING.get(word) if word[0].isalpha() else word)

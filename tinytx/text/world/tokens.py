@@ -169,7 +169,9 @@ class TokenWorld:
 
     def _tally(self, pieces: Sequence[int] | np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Sum up the weights of each piece; shape (vocab_size,)."""
-        counted = np.bincount(np.asarray(pieces, dtype=np.int64), weight, minlength=self._tokenizer.vocab_size)
+        counted = np.bincount(
+            np.asarray(pieces, dtype=np.int64), weight, minlength=self._tokenizer.vocab_size
+        )
         return counted.astype(float)  # without any piece it would be whole numbers
 
     def _body(self, ids: Sequence[int]) -> tuple[list[int], int]:

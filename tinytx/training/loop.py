@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tinytx.training.objectives import Objective
 from tinytx.training.progress import progress_bar
@@ -164,7 +163,8 @@ class _Training:
             state.epoch, state.position = state.epoch + 1, 0
 
     def _step(self, indices: list[int]) -> None:
-        with _precision(self.settings.precision, self.device):
+        bf16 = choose_precision(self.settings.precision, self.device) == "bf16"
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16):
             loss = self.objective.loss(self.model, indices)
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm)
@@ -243,19 +243,6 @@ def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.
     ]
     filled = [group for group in groups if group["params"]]
     return torch.optim.AdamW(filled, lr=settings.lr, betas=settings.betas, fused=True)
-
-
-@contextlib.contextmanager
-def _precision(precision: str, device: torch.device) -> Iterator[None]:
-    """Compute the products in the given precision; weights stay in float32."""
-    bf16 = choose_precision(precision, device) == "bf16"
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16))
-        if bf16 and device.type == "cpu":
-            # torch's fused CPU kernel goes backward several times slower in bfloat16 than in float32,
-            # which eats up all that bfloat16 gains elsewhere; the unfused one does not.
-            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
-        yield
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tinytx.model.body import TransformerBody
     from tinytx.model.config import PRESETS, TransformerConfig
     from tinytx.model.counting import count_parameters, parameter_table
+    from tinytx.model.diagnosis import diagnose_count
     from tinytx.model.masks import causal_mask, padding_mask
     from tinytx.model.multihead import MultiHeadAttention
     from tinytx.model.positions import shift_matrix, sinusoidal_positions
@@ -32,6 +33,7 @@ _NAMES = {
     "tinytx.model.body": ("TransformerBody",),
     "tinytx.model.config": ("PRESETS", "TransformerConfig"),
     "tinytx.model.counting": ("count_parameters", "parameter_table"),
+    "tinytx.model.diagnosis": ("diagnose_count",),
     "tinytx.model.masks": ("causal_mask", "padding_mask"),
     "tinytx.model.multihead": ("MultiHeadAttention",),
     "tinytx.model.positions": ("shift_matrix", "sinusoidal_positions"),
@@ -57,6 +59,7 @@ __all__ = [
     "attention_weights",
     "causal_mask",
     "count_parameters",
+    "diagnose_count",
     "load",
     "load_corpus",
     "padding_mask",

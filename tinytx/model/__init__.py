@@ -9,6 +9,7 @@ blocks       attention and feed-forward with their norms
 body         embeddings, positions and a stack of blocks
 transformer  a body with a head: language model, classifier
 counting     how many parameters, by closed form and by counting
+diagnosis    what somebody got wrong who counts them differently, by its list of misconceptions
 """
 
 from tinytx.model.attention import attention, attention_weights, fused_attention
@@ -16,6 +17,7 @@ from tinytx.model.blocks import Block, BlockTrace, FeedForward
 from tinytx.model.body import Trace, TransformerBody
 from tinytx.model.config import PRESETS, TransformerConfig
 from tinytx.model.counting import ParameterRow, ParameterTable, count_parameters, parameter_table
+from tinytx.model.diagnosis import Diagnosis, diagnose_count
 from tinytx.model.masks import causal_mask, combine_masks, over_keys, padding_mask
 from tinytx.model.multihead import AttentionTrace, MultiHeadAttention
 from tinytx.model.positions import (
@@ -32,6 +34,7 @@ __all__ = [
     "Block",
     "BlockTrace",
     "Classifier",
+    "Diagnosis",
     "FeedForward",
     "LanguageModel",
     "LearnedPositions",
@@ -47,6 +50,7 @@ __all__ = [
     "causal_mask",
     "combine_masks",
     "count_parameters",
+    "diagnose_count",
     "fused_attention",
     "over_keys",
     "padding_mask",

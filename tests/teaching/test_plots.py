@@ -56,6 +56,16 @@ def test_a_signed_matrix_has_white_at_zero():
     assert not np.allclose(pixels(fig, ax, 0, 0).mean((0, 1)), pixels(fig, ax, 0, 2).mean((0, 1)), atol=0.1)
 
 
+def test_what_is_not_a_number_says_so_unless_it_is_masked():
+    broken = torch.tensor([[1.0, float("nan"), float("nan")], [0.0, 1.0, 0.0]])
+    fig, ax = plots.heatmap(broken, allowed=ALLOWED, low=0, high=1)
+    named = {text.get_position() for text in ax.texts if text.get_text() == "NaN"}
+    assert named == {(1.5, 0.5)}, "column 1 of row 0; column 2 is masked"
+    assert pixels(fig, ax, 0, 1).std(axis=(0, 1)).max() > 0.02
+    _, whole = plots.heatmap(WEIGHTS, low=0, high=1)
+    assert not whole.texts
+
+
 @pytest.mark.parametrize("matrix", [np.zeros(3), np.zeros((2, 3, 5))])
 def test_a_matrix_has_two_axes(matrix):
     with pytest.raises(ValueError, match="two axes, got shape"):

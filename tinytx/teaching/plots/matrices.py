@@ -6,9 +6,9 @@ import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, Rectangle
 
-from tinytx.teaching.plots.style import name_axes, numbers_of, own_axes, style
+from tinytx.teaching.plots.style import COLORS, name_axes, numbers_of, own_axes, style
 
 
 def heatmap(
@@ -28,6 +28,8 @@ def heatmap(
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
     """Draw a matrix as coloured cells, with masked cells hatched so that nobody takes them for zeros.
+
+    What is not a number stands out: such a cell is left white and reads NaN.
 
     Parameters
     ----------
@@ -93,6 +95,7 @@ def heatmap(
         name_axes(ax, title, xlabel, ylabel)
         if hidden is not None and hidden.any():
             _hatch_what_is_masked(fig, ax)
+        _name_what_is_no_number(ax, values, hidden)
     return fig, ax
 
 
@@ -103,3 +106,11 @@ def _hatch_what_is_masked(fig: Figure, ax: Axes) -> None:
     if not fig.legends:
         masked = Patch(label="masked", facecolor=face, edgecolor=line, hatch=hatch)
         fig.legend(handles=[masked], loc="outside lower right")
+
+
+def _name_what_is_no_number(ax: Axes, values: np.ndarray, hidden: np.ndarray | None) -> None:
+    """Write NaN into the cells that have no colour, which would otherwise look like the ground."""
+    broken = np.isnan(values) if hidden is None else np.isnan(values) & ~hidden
+    for row, col in np.argwhere(broken):
+        ax.add_patch(Rectangle((col, row), 1, 1, facecolor="white", edgecolor=COLORS[1], linewidth=1.2))
+        ax.text(col + 0.5, row + 0.5, "NaN", color=COLORS[1], ha="center", va="center", fontsize=9)

@@ -161,6 +161,22 @@ def experiment_transfer(args: argparse.Namespace) -> Answer:
     return answer, "\n".join(map(str, rows))
 
 
+def experiment_ladder(args: argparse.Namespace) -> Answer:
+    """Measure counting models and transformers against the exact floor of the world."""
+    from tinytx.teaching.results import Results
+    from tinytx.training.ladder import ladder, to_dict
+
+    rows = ladder(
+        store=Results("ladder", args.results),
+        budget=args.budget,
+        n_seeds=args.seeds,
+        device=args.device,
+        report=_report(args),
+    )
+    head = f"{'model':<22}{'nats':>8}{'gap':>9}{'share':>8}"
+    return to_dict(rows), "\n".join([head, *map(str, rows)])
+
+
 def course(args: argparse.Namespace) -> Answer:
     """Run the notebooks and write the site."""
     from tinytx.teaching.course import run_course
@@ -208,6 +224,7 @@ COMMANDS: dict[str, Command] = {
     "count": count,
     "data list": data_list,
     "experiment transfer": experiment_transfer,
+    "experiment ladder": experiment_ladder,
     "course": course,
     "lab": lab,
 }

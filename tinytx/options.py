@@ -86,19 +86,25 @@ def _add_runs(commands: Any, functions: Mapping[str, Command]) -> None:
 
 
 def _add_experiments(commands: Any, functions: Mapping[str, Command]) -> None:
-    experiments = commands.add_parser("experiment", help="Measure with several seeds.")
-    sub = _command(
-        experiments.add_subparsers(required=True, metavar="NAME"),
-        "transfer",
-        functions["experiment transfer"],
+    experiments = commands.add_parser("experiment", help="Measure with several seeds.").add_subparsers(
+        required=True, metavar="NAME"
     )
+    sub = _command(experiments, "transfer", functions["experiment transfer"])
     _add_corpus(sub, default="world")
-    sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
-    sub.add_argument("--seeds", type=int, default=5, help="number of seeds")
+    _add_kept(sub, seeds=5)
     sub.add_argument("--labels", type=_numbers, default=[50, 200], help="numbers of labels, such as 50,200")
     sub.add_argument("--checkpoint", type=Path, help="a pretrained model; else one is pretrained")
-    sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the kept results")
     sub.add_argument("--work-dir", type=Path, default=Path("build"), help="folder for the pretrained model")
+
+    sub = _command(experiments, "ladder", functions["experiment ladder"])
+    sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    _add_kept(sub, seeds=3)
+
+
+def _add_kept(sub: _Parser, *, seeds: int) -> None:
+    sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
+    sub.add_argument("--seeds", type=int, default=seeds, help="number of seeds")
+    sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the kept results")
 
 
 def _add_readers(commands: Any, functions: Mapping[str, Command]) -> None:

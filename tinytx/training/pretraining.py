@@ -135,12 +135,15 @@ def pretrain(
     }
     if stored is None:
         recipe = _recipe(plan(corpus_kind(data), objective, asked, seed=seed), request, where)
-        tokenizer = train_tokenizer(data.train.texts, recipe.vocab_size, exact=vocab_size is not None)
+        exact, kind = vocab_size is not None, corpus_kind(data)
+        tokenizer = train_tokenizer(data.train.texts, recipe.vocab_size, exact=exact, kind=kind)
         recipe = _with_vocabulary(recipe, tokenizer.vocab_size)
     else:
         check_request(stored, request)
         recipe = Recipe.from_dict(stored["recipe"])
-        tokenizer = stored_tokenizer(out or "") or train_tokenizer(data.train.texts, recipe.vocab_size)
+        tokenizer = stored_tokenizer(out or "") or train_tokenizer(
+            data.train.texts, recipe.vocab_size, kind=corpus_kind(data)
+        )
     learning = causal_objective(tokenizer, data.train.texts, recipe.config.max_len)
     expected = ""
     if stored is None and isinstance(asked, float):
@@ -173,7 +176,9 @@ def causal_objective(tokenizer: Tokenizer, texts: Sequence[str], max_len: int) -
     )
 
 
-def train_tokenizer(texts: Sequence[str], vocab_size: int, *, exact: bool = True) -> Tokenizer:
+def train_tokenizer(
+    texts: Sequence[str], vocab_size: int, *, exact: bool = True, kind: str = "text"
+) -> Tokenizer:
     """Learn pieces from texts; unless ``exact``, a size that does not suit them is brought into range.
 
     Parameters
@@ -182,18 +187,22 @@ def train_tokenizer(texts: Sequence[str], vocab_size: int, *, exact: bool = True
     vocab_size : int
     exact : bool
         False: a text with more characters than pieces asked for gets more, one too poor to fill them fewer.
+    kind : str
+        Of the corpus, see `corpus_kind`. The few words of the world are merged into pieces that are mostly
+        whole words ("l'" among them), so that its texts are short.
     """
+    how: dict[str, Any] = {"model_type": "bpe", "split_by_script": False} if kind == "world" else {}
     if exact:
-        return Tokenizer.train(texts, vocab_size=vocab_size)
+        return Tokenizer.train(texts, vocab_size=vocab_size, **how)
     n_characters = len(set().union(*texts) | {" "})
     smallest = len(SPECIAL_PIECES) + n_characters
     size = max(vocab_size, smallest + n_characters // 2)
     while size > smallest:
         try:
-            return Tokenizer.train(texts, vocab_size=size)
+            return Tokenizer.train(texts, vocab_size=size, **how)
         except ValueError:
             size = smallest + (size - smallest) * 2 // 3
-    return Tokenizer.train(texts, vocab_size=smallest)
+    return Tokenizer.train(texts, vocab_size=smallest, **how)
 
 
 def _recipe(base: Recipe, request: Mapping[str, Any], where: torch.device) -> Recipe:

@@ -1,0 +1,134 @@
+"""The ladder on the world: counting models rung by rung, a transformer above them, the exact floor below all.
+
+Everybody reads the same training text in the same pieces and is judged on the same held-out text, so that
+the only question left is who predicts better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from tinytx.text import NGramModel, Tokenizer
+from tinytx.text.corpora import Corpus, load_corpus
+from tinytx.training.budgets import parse_budget, plan
+from tinytx.training.experiments import Store
+from tinytx.training.plans import fingerprint
+from tinytx.training.pretraining import Report, pretrain, train_tokenizer
+from tinytx.training.progress import progress_bar
+from tinytx.training.scoring import exact_nats
+
+ORDERS = (1, 2, 3, 4, 5, 6)
+BEST_OF = 4  # the transformer is compared with the best counting model up to this order
+
+
+@dataclass(frozen=True)
+class LadderRow:
+    """One model of the ladder.
+
+    Attributes
+    ----------
+    model : str
+        ``"3-gram"``, ``"transformer, seed 0"``.
+    nats_per_token : float
+        Loss on the held-out text.
+    gap : float
+        How far that is above the exact floor of the same text.
+    share : float
+        How much of the way from the best counting model (up to `BEST_OF`) to the floor is covered: 0 at that
+        model, 1 at the floor, negative above it.
+    """
+
+    model: str
+    nats_per_token: float
+    gap: float
+    share: float
+
+    def __str__(self) -> str:
+        return f"{self.model:<22}{self.nats_per_token:8.4f}{self.gap:9.4f}{self.share:8.2f}"
+
+
+def ladder(
+    *,
+    store: Store,
+    budget: str | float | None = None,
+    n_seeds: int = 3,
+    orders: Sequence[int] = ORDERS,
+    device: str = "auto",
+    progress: bool | None = None,
+    report: Report = print,
+) -> list[LadderRow]:
+    """Measure count-based n-gram models and pretrained transformers against the floor of the world.
+
+    Parameters
+    ----------
+    store : Store
+        Keeps each figure as soon as it is measured.
+    budget : str or float, optional
+        Of each transformer.
+    n_seeds : int
+        Transformers trained, seeds 0, 1, ...
+    orders : sequence of int
+        Longest history plus one of the counting models (interpolated Witten-Bell).
+    device : str
+    progress : bool, optional
+    report : callable
+
+    Returns
+    -------
+    list of LadderRow
+        Counting models by order, then transformers by seed.
+    """
+    asked, corpus = parse_budget(budget), load_corpus("world")
+    recipe = plan("world", "causal", asked)
+    tokenizer = train_tokenizer(corpus.train.texts, recipe.vocab_size, exact=False, kind="world")
+    floor = _floor(corpus, tokenizer)
+    origin = {"texts": fingerprint(corpus), "pieces": tokenizer.vocab_size}
+    measured: dict[str, float] = {}
+    cells = [(f"{order}-gram", partial(_count, corpus, tokenizer, order), origin) for order in orders]
+    cells += [
+        (
+            f"transformer, seed {seed}",
+            partial(_train, corpus, asked, seed, device, report),
+            origin | {"recipe": recipe.to_dict()},
+        )
+        for seed in range(n_seeds)
+    ]
+    with progress_bar(len(cells), label="ladder", show=progress) as bar:
+        for name, measure, source in cells:
+            key = f"world/{asked if name.startswith('transformer') else 'counts'}/{name}"
+            record = store.get(key)
+            if record is None or record.get("origin") != source:
+                record = {"nats_per_token": measure(), "floor": floor, "origin": source}
+                store.put(key, record)
+            measured[name] = record["nats_per_token"]
+            bar.update()
+    best = min(measured[f"{order}-gram"] for order in orders if order <= BEST_OF)
+    return [
+        LadderRow(name, loss, loss - floor, (best - loss) / (best - floor)) for name, loss in measured.items()
+    ]
+
+
+def to_dict(rows: Sequence[LadderRow]) -> dict[str, Any]:
+    """Rows as JSON can hold them."""
+    return {"rows": [asdict(row) for row in rows]}
+
+
+def _floor(corpus: Corpus, tokenizer: Tokenizer) -> float:
+    texts = corpus.valid.texts
+    nats = exact_nats(corpus, texts)
+    if nats is None:
+        raise ValueError(f"the ladder needs a corpus whose probabilities are known, got {corpus.name}")
+    return float(nats.sum()) / sum(len(ids) + 1 for ids in tokenizer.encode_batch(texts))
+
+
+def _count(corpus: Corpus, tokenizer: Tokenizer, order: int) -> float:
+    model = NGramModel(order, tokenizer.vocab_size).fit(tokenizer.encode_batch(corpus.train.texts))
+    return model.nats_per_token(tokenizer.encode_batch(corpus.valid.texts))
+
+
+def _train(corpus: Corpus, budget: str | float, seed: int, device: str, report: Report) -> float:
+    result = pretrain(corpus, budget=budget, seed=seed, device=device, report=report)
+    return float(result.evaluation.to_dict()["nats_per_token"])

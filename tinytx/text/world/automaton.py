@@ -171,6 +171,10 @@ class Automaton:
         self._cache[key] = state
         return state
 
+    def forget(self) -> None:
+        """Forget which prefixes were read lately, as a measurement of speed must."""
+        self._cache.clear()
+
     def next_words(self, before: Sequence[Forward]) -> np.ndarray:
         """Give P(next word | prefix) for many prefixes.
 

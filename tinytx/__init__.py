@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tinytx.model.multihead import MultiHeadAttention
     from tinytx.model.positions import shift_matrix, sinusoidal_positions
     from tinytx.model.transformer import Classifier, LanguageModel
+    from tinytx.model.translator import Translator
     from tinytx.text.corpora import load_corpus
     from tinytx.text.tokenizer import Tokenizer
     from tinytx.text.world import Review, World
@@ -38,6 +39,7 @@ _NAMES = {
     "tinytx.model.multihead": ("MultiHeadAttention",),
     "tinytx.model.positions": ("shift_matrix", "sinusoidal_positions"),
     "tinytx.model.transformer": ("Classifier", "LanguageModel"),
+    "tinytx.model.translator": ("Translator",),
     "tinytx.text.corpora": ("load_corpus",),
     "tinytx.text.tokenizer": ("Tokenizer",),
     "tinytx.text.world": ("Review", "World"),
@@ -54,6 +56,7 @@ __all__ = [
     "Tokenizer",
     "TransformerBody",
     "TransformerConfig",
+    "Translator",
     "World",
     "attention",
     "attention_weights",

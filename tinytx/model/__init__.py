@@ -8,6 +8,8 @@ multihead    attention with many heads
 blocks       attention and feed-forward with their norms
 body         embeddings, positions and a stack of blocks
 transformer  a body with a head: language model, classifier
+decoder      a stack of blocks that also looks at another sequence
+translator   encoder and decoder together
 counting     how many parameters, by closed form and by counting
 diagnosis    what somebody got wrong who counts them differently, by its list of misconceptions
 """
@@ -17,6 +19,7 @@ from tinytx.model.blocks import Block, BlockTrace, FeedForward
 from tinytx.model.body import Trace, TransformerBody
 from tinytx.model.config import PRESETS, TransformerConfig
 from tinytx.model.counting import ParameterRow, ParameterTable, count_parameters, parameter_table
+from tinytx.model.decoder import DecoderBlock, DecoderBlockTrace, DecoderTrace, TransformerDecoder
 from tinytx.model.diagnosis import Diagnosis, diagnose_count
 from tinytx.model.masks import causal_mask, combine_masks, over_keys, padding_mask
 from tinytx.model.multihead import AttentionTrace, MultiHeadAttention
@@ -27,6 +30,7 @@ from tinytx.model.positions import (
     sinusoidal_positions,
 )
 from tinytx.model.transformer import Classifier, LanguageModel, pool
+from tinytx.model.translator import Translator, TranslatorTrace
 
 __all__ = [
     "PRESETS",
@@ -34,6 +38,9 @@ __all__ = [
     "Block",
     "BlockTrace",
     "Classifier",
+    "DecoderBlock",
+    "DecoderBlockTrace",
+    "DecoderTrace",
     "Diagnosis",
     "FeedForward",
     "LanguageModel",
@@ -45,6 +52,9 @@ __all__ = [
     "Trace",
     "TransformerBody",
     "TransformerConfig",
+    "TransformerDecoder",
+    "Translator",
+    "TranslatorTrace",
     "attention",
     "attention_weights",
     "causal_mask",

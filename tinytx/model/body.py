@@ -72,13 +72,16 @@ class TransformerBody(nn.Module):
     tensor([1., 0., 0.], grad_fn=<SelectBackward0>)
     """
 
+    block_class: type[nn.Module] = Block
+    n_sublayers = 2  # that write into the residual stream, in each block
+
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
         self.token_embed = nn.Embedding(config.vocab_size, config.d_model)
         self.pos_embed = _positions(config)
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
+        self.blocks = nn.ModuleList(self.block_class(config) for _ in range(config.n_layers))
         last_norm = nn.LayerNorm(config.d_model, bias=config.bias)
         self.final_norm = last_norm if config.norm == "first" else nn.Identity()
         self._draw_weights()
@@ -88,7 +91,7 @@ class TransformerBody(nn.Module):
         config = self.config
         embed_std = config.d_model**-0.5 * (FIRST_LOGIT_STD if config.tie_embeddings else 1.0)
         nn.init.normal_(self.token_embed.weight, std=embed_std)
-        gain = (2 * config.n_layers) ** -0.5 if config.norm == "first" else 1.0
+        gain = (self.n_sublayers * config.n_layers) ** -0.5 if config.norm == "first" else 1.0
         for name, module in self.blocks.named_modules():
             if isinstance(module, nn.Linear):
                 residual = name.endswith(("out_proj", "down_proj"))

@@ -1,0 +1,204 @@
+"""The encoder-decoder: torch's own with copied weights, leaks, padding, tied matrices, what it refuses."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.testing import assert_close
+
+from tinytx.model import TransformerConfig, Translator, count_parameters, sinusoidal_positions
+
+CONFIG = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=13)
+B, S, T = 2, 7, 5
+
+
+@pytest.fixture
+def float64():
+    """Build everything in float64, tables included."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def torch_transformer(config):
+    its = nn.Transformer(
+        config.d_model,
+        config.n_heads,
+        config.n_layers,
+        config.n_layers,
+        config.d_ff,
+        dropout=0.0,
+        activation=config.activation,
+        batch_first=True,
+        norm_first=config.norm == "first",
+    )
+    if config.norm == "last":  # torch would normalise twice
+        its.encoder.norm = its.decoder.norm = None
+    return its
+
+
+def pairs_of_parameters(ours, its):
+    """Our parameters, where need be side by side, with those of torch's encoder and decoder."""
+
+    def attention(mine, other):
+        projections = (mine.q_proj, mine.k_proj, mine.v_proj)
+        yield [projection.weight for projection in projections], other.in_proj_weight
+        yield [projection.bias for projection in projections], other.in_proj_bias
+        yield from plain(mine.out_proj, other.out_proj)
+
+    def plain(mine, other):
+        yield [mine.weight], other.weight
+        yield [mine.bias], other.bias
+
+    for block, layer in zip(ours.encoder.blocks, its.encoder.layers, strict=True):
+        yield from attention(block.attn, layer.self_attn)
+        yield from plain(block.attn_norm, layer.norm1)
+        yield from plain(block.ff_norm, layer.norm2)
+        yield from plain(block.ff.up_proj, layer.linear1)
+        yield from plain(block.ff.down_proj, layer.linear2)
+    for block, layer in zip(ours.decoder.blocks, its.decoder.layers, strict=True):
+        yield from attention(block.attn, layer.self_attn)
+        yield from attention(block.cross_attn, layer.multihead_attn)
+        yield from plain(block.attn_norm, layer.norm1)
+        yield from plain(block.cross_norm, layer.norm2)
+        yield from plain(block.ff_norm, layer.norm3)
+        yield from plain(block.ff.up_proj, layer.linear1)
+        yield from plain(block.ff.down_proj, layer.linear2)
+    if ours.config.norm == "first":
+        yield from plain(ours.encoder.final_norm, its.encoder.norm)
+        yield from plain(ours.decoder.final_norm, its.decoder.norm)
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("norm", ["last", "first"])
+@pytest.mark.parametrize("padded", [False, True])
+def test_equals_the_transformer_of_torch_forward_and_backward(norm, padded):
+    config = CONFIG.replace(norm=norm, tie_embeddings=True)
+    ours, its = Translator(config), torch_transformer(config)
+    with torch.no_grad():
+        for mine, other in pairs_of_parameters(ours, its):
+            if other.dim() == 1:  # biases of zero would hide a bias that is not added
+                for parameter in mine:
+                    parameter.add_(torch.randn_like(parameter) * 0.3)
+            other.copy_(torch.cat(mine))
+    n_copied = sum(other.numel() for _, other in pairs_of_parameters(ours, its))
+    assert n_copied == count_parameters(its)
+    matrix = ours.encoder.token_embed.weight.detach().clone().requires_grad_()
+    src_ids, tgt_ids = torch.randint(11, (3, S)), torch.randint(11, (3, T))
+    src_real = torch.arange(S) < torch.tensor([[7], [4], [1]]) if padded else None
+    tgt_real = torch.arange(T) < torch.tensor([[3], [5], [2]]) if padded else None
+
+    def embed(token_ids):
+        x = F.embedding(token_ids, matrix) * math.sqrt(config.d_model)
+        return x + sinusoidal_positions(token_ids.shape[1], config.d_model)
+
+    hidden = its(
+        embed(src_ids),
+        embed(tgt_ids),
+        tgt_mask=~torch.ones(T, T).tril().bool(),
+        src_key_padding_mask=~src_real if padded else None,
+        memory_key_padding_mask=~src_real if padded else None,
+        tgt_key_padding_mask=~tgt_real if padded else None,
+    )
+    expected = hidden @ matrix.T
+    logits = ours(src_ids, tgt_ids, src_real, tgt_real)
+    assert_close(logits, expected, rtol=0, atol=1e-9)
+    weighting = torch.randn_like(logits)
+    (logits * weighting).sum().backward()
+    (expected * weighting).sum().backward()
+    assert_close(ours.encoder.token_embed.weight.grad, matrix.grad, rtol=0, atol=1e-9)
+    for mine, other in pairs_of_parameters(ours, its):
+        grads = torch.cat([parameter.grad for parameter in mine])
+        assert_close(grads, other.grad, rtol=0, atol=1e-9)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("norm", ["last", "first"])
+@pytest.mark.parametrize("padded", [False, True])
+def test_trace_equals_forward(norm, padded):
+    model = Translator(CONFIG.replace(norm=norm))
+    src_ids, tgt_ids = torch.randint(11, (B, S)), torch.randint(11, (B, T))
+    src_real = torch.arange(S) < torch.tensor([[7], [4]]) if padded else None
+    trace = model.trace(src_ids, tgt_ids, src_real)
+    assert_close(model.head(trace.decoder.hidden[-1]), model(src_ids, tgt_ids, src_real))
+    assert_close(trace.encoder.hidden[-1], model.encode(src_ids, src_real))
+    assert [tuple(w.shape) for w in trace.decoder.cross_weights] == [(B, 3, T, S)] * 2
+    assert [tuple(w.shape) for w in trace.decoder.attn_weights] == [(B, 3, T, T)] * 2
+    for weights in trace.decoder.cross_weights:
+        assert_close(weights.sum(-1), torch.ones(B, 3, T))
+        if padded:
+            assert (weights[1, :, :, 4:] == 0).all()
+
+
+def test_no_target_token_sees_what_follows_and_all_see_the_whole_source():
+    model = Translator(CONFIG)
+    src_ids, tgt_ids = torch.randint(11, (B, S)), torch.randint(11, (B, T))
+    before = model(src_ids, tgt_ids)
+    for j in range(T):
+        changed = tgt_ids.clone()
+        changed[:, j] = (changed[:, j] + 1) % 11
+        after = model(src_ids, changed)
+        assert torch.equal(before[:, :j], after[:, :j])
+        assert all(not torch.equal(before[:, t], after[:, t]) for t in range(j, T))
+    for j in range(S):
+        changed = src_ids.clone()
+        changed[:, j] = (changed[:, j] + 1) % 11
+        after = model(changed, tgt_ids)
+        assert all(not torch.equal(before[:, t], after[:, t]) for t in range(T))
+
+
+def test_a_padded_batch_gives_what_single_rows_give():
+    model = Translator(CONFIG)
+    src_ids, tgt_ids = torch.randint(1, 11, (B, S)), torch.randint(1, 11, (B, T))
+    n_src, n_tgt = (7, 3), (2, 5)
+    src_real = torch.arange(S) < torch.tensor(n_src)[:, None]
+    together = model(src_ids.masked_fill(~src_real, 0), tgt_ids, src_real)
+    for row in range(B):
+        alone = model(src_ids[row : row + 1, : n_src[row]], tgt_ids[row : row + 1, : n_tgt[row]])
+        assert_close(together[row : row + 1, : n_tgt[row]], alone)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_tied_there_is_one_matrix_untied_there_are_three(tied):
+    model = Translator(CONFIG.replace(tie_embeddings=tied))
+    matrices = [model.encoder.token_embed.weight, model.decoder.token_embed.weight, model.head.weight]
+    assert len({matrix.data_ptr() for matrix in matrices}) == (1 if tied else 3)
+    assert (model.head.bias is None) is tied
+
+
+@pytest.mark.parametrize("norm", ["last", "first"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_first_loss_is_that_of_a_guess(norm, tied):
+    config = TransformerConfig(
+        vocab_size=1_000, d_model=64, n_heads=4, n_layers=3, d_ff=256, norm=norm, tie_embeddings=tied
+    )
+    model = Translator(config)
+    src_ids, tgt_ids, targets = (torch.randint(1_000, (16, 20)) for _ in range(3))
+    loss = F.cross_entropy(model(src_ids, tgt_ids).flatten(0, 1), targets.flatten())
+    assert abs(loss.item() - math.log(1_000)) < 0.1
+
+
+def test_one_batch_can_be_learned_by_heart():
+    model = Translator(CONFIG.replace(d_model=24, d_ff=48, tie_embeddings=True))
+    src_ids, tgt_ids = torch.randint(1, 11, (4, S)), torch.randint(1, 11, (4, T))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(120):
+        loss = F.cross_entropy(model(src_ids, tgt_ids[:, :-1]).flatten(0, 1), tgt_ids[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.05
+
+
+def test_what_does_not_fit_is_refused():
+    model = Translator(CONFIG)
+    src_ids, tgt_ids = torch.randint(11, (B, S)), torch.randint(11, (B, T))
+    with pytest.raises(ValueError, match=r"^memory must have shape \(2, S, 6\), got \(1, 7, 6\)$"):
+        model.decode(tgt_ids, model.encode(src_ids)[:1])
+    with pytest.raises(ValueError, match=r"^memory_padding_mask must have shape \(2, 7\), got \(2, 5\)$"):
+        model.decode(tgt_ids, model.encode(src_ids), torch.ones(B, T, dtype=torch.bool))
+    with pytest.raises(ValueError, match="max_len=13"):
+        model(src_ids, torch.zeros(B, 14, dtype=torch.long))

@@ -68,7 +68,7 @@ SMALL_TABLES = {
     """,
 }
 FEW_SENTENCES = """weight\tpolarity\tfrench\tenglish
-3\tboth\t{le 1 person adj0?9} {be 1} {adj+ 3 1} .\t{the 1} {be 1} {adj 3} .
+3\tboth\t{le 1 person} {be 1} {adj+ 3 1} .\t{the 1} {be 1} {adj 3} .
 2\tboth\tquel {adj- 2} !\twhat {adj 2} !
 1\t+\tc' est {un 1 verdict+ sg} .\tit is {a 1} .
 1\t-\tquel {adj+ 2} !\twhat {adj 2} !

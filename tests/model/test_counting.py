@@ -1,38 +1,34 @@
 """The closed form: numbers of the lab, numel for every configuration, formulas that mean what they say."""
 
 import itertools
+import json
 import re
 
 import pytest
-import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
 from tinytx.model import (
     PRESETS,
-    Classifier,
-    LanguageModel,
-    TransformerBody,
     TransformerConfig,
+    build_empty,
     count_parameters,
     parameter_table,
 )
+from tinytx.model.count_report import count_report
+from tinytx.model.terms import KINDS
 
 SEED_LAB = PRESETS["seed-lab"]
 
 
-def build(config, head, n_classes):
-    with torch.device("meta"):  # shapes only: nothing is drawn
-        if head == "lm":
-            return LanguageModel(config)
-        return Classifier(config, n_classes) if head == "classifier" else TransformerBody(config)
+HEADS = ["lm", "classifier", "translation", None]
 
 
 @pytest.mark.parametrize(("head", "n_params"), [("lm", 1_008_100), ("classifier", 988_402), (None, 988_000)])
 def test_seed_lab_has_the_numbers_of_the_lab(head, n_params):
     assert parameter_table(SEED_LAB, head).total == n_params
-    assert count_parameters(build(SEED_LAB, head, 2)) == n_params
+    assert count_parameters(build_empty(SEED_LAB, head, 2)) == n_params
 
 
 def test_every_term_of_the_lab():
@@ -57,7 +53,7 @@ def test_every_switch_counts_as_the_model_does():
         ["sinusoidal", "learned", "none"],
         [True, False],
         [True, False],
-        ["lm", "classifier", None],
+        HEADS,
     )
     for norm, positions, bias, tied, head in switches:
         config = TransformerConfig(
@@ -72,7 +68,9 @@ def test_every_switch_counts_as_the_model_does():
             bias=bias,
             tie_embeddings=tied,
         )
-        assert parameter_table(config, head, 5).total == count_parameters(build(config, head, 5)), config
+        assert parameter_table(config, head, 5).total == count_parameters(build_empty(config, head, 5)), (
+            config
+        )
 
 
 @st.composite
@@ -96,14 +94,16 @@ def configurations(draw):
     )
 
 
-@given(configurations(), st.sampled_from(["lm", "classifier", None]), st.integers(1, 7))
+@settings(max_examples=300)
+@given(configurations(), st.sampled_from(HEADS), st.integers(1, 7))
 def test_closed_form_equals_numel(config, head, n_classes):
+    """Encoder, decoder and encoder-decoder, every switch, every width."""
     table = parameter_table(config, head, n_classes)
-    assert table.total == count_parameters(build(config, head, n_classes))
-    assert table.total == sum(table.parts.values())
+    assert table.total == count_parameters(build_empty(config, head, n_classes))
+    assert table.total == sum(table.parts.values()) == sum(table.kinds.values())
 
 
-@given(configurations(), st.sampled_from(["lm", "classifier"]), st.integers(1, 7))
+@given(configurations(), st.sampled_from(HEADS), st.integers(1, 7))
 def test_every_printed_formula_has_the_printed_value(config, head, n_classes):
     """Read as Python, a formula gives its count, with letters as with numbers."""
     letters = {
@@ -117,6 +117,40 @@ def test_every_printed_formula_has_the_printed_value(config, head, n_classes):
         assert eval(row.formula.replace("·", "*"), {}, letters) == row.count
         assert eval(row.numbers.replace("·", "*")) == row.count
         assert not re.search("[A-Za-z]", row.numbers)
+
+
+BASE = TransformerConfig(
+    vocab_size=37_000, d_model=512, n_heads=8, n_layers=6, d_ff=2_048, norm="last", tie_embeddings=True
+)
+
+
+def test_the_transformer_of_the_paper_counted_by_hand():
+    attention, feed_forward = 4 * (512 * 512 + 512), 2 * 512 * 2_048 + 2_048 + 512
+    encoder, decoder = attention + feed_forward + 2 * 1_024, 2 * attention + feed_forward + 3 * 1_024
+    table = parameter_table(BASE, "translation")
+    assert table.parts == {
+        "embeddings": 37_000 * 512,
+        "encoder": 6 * encoder,
+        "decoder": 6 * decoder,
+        "head": 0,
+    }
+    assert table.total == 63_082_496
+    assert table.kinds == {
+        "embeddings": 37_000 * 512,
+        "attention": 18 * attention,
+        "feed_forward": 12 * feed_forward,
+        "norms": 30 * 1_024,
+        "head": 0,
+    }
+
+
+def test_a_mask_and_the_number_of_an_activation_learn_nothing():
+    totals = {
+        parameter_table(SEED_LAB.replace(causal=causal, activation=activation)).total
+        for causal in (True, False)
+        for activation in ("gelu", "relu")
+    }
+    assert totals == {1_008_100}
 
 
 def test_the_number_of_heads_changes_nothing():
@@ -138,6 +172,48 @@ def test_printed_table_holds_every_term_with_formula_and_number():
     assert len({len(line) for line in lines}) == 1
 
 
+def test_both_stacks_of_an_encoder_decoder_are_laid_out():
+    text = str(parameter_table(BASE, "translation"))
+    assert re.search(r"^one encoder block +3,152,384$", text, re.M)
+    assert re.search(r"^all encoder blocks .* 6·3,152,384 +18,914,304$", text, re.M)
+    assert re.search(r"^one decoder block +4,204,032$", text, re.M)
+    assert re.search(r"^all decoder blocks .* 6·4,204,032 +25,224,192$", text, re.M)
+    assert text.endswith("63,082,496")
+
+
+def test_proportions_are_bars_as_long_as_the_shares():
+    table = parameter_table(SEED_LAB)
+    lines = table.proportions(width=100).splitlines()
+    assert [line.split()[0] for line in lines] == list(KINDS)
+    for line, count in zip(lines, table.kinds.values(), strict=True):
+        share = 100 * count / table.total
+        assert abs(line.count("█") - share) < 1
+        assert line.endswith(f"{count:,}  {f'{share:.1f} %':>7}")
+    assert len({len(line) for line in lines}) == 1
+
+
+@given(configurations(), st.sampled_from(HEADS))
+def test_proportions_of_any_model_can_be_drawn(config, head):
+    table = parameter_table(config, head)
+    for line, (kind, count) in zip(table.proportions(8).splitlines(), table.kinds.items(), strict=True):
+        assert line.startswith(kind) and bool(re.search("[█▏▎▍▌▋▊▉]", line)) is (count > 0)
+
+
+def test_the_report_of_the_command_has_table_bars_and_diagnosis():
+    report = count_report(SEED_LAB, "classifier", claimed=340_400)
+    assert report.numel == report.table.total == 988_402
+    text = str(report)
+    assert str(report.table) in text and report.table.proportions() in text and str(report.diagnosis) in text
+    answer = json.loads(json.dumps(report.to_dict()))
+    assert answer["total"] == answer["numel"] == 988_402
+    assert sum(row["total"] for row in answer["rows"]) == 988_402
+    assert sum(answer["proportions"].values()) == pytest.approx(1)
+    assert answer["diagnosis"]["correct"] is False
+    assert "attention-as-heads-times-d2" in answer["diagnosis"]["explanations"][0]
+    assert "diagnosis" not in count_report(SEED_LAB).to_dict()
+    assert count_report(SEED_LAB, claimed=242_000, part="layer").diagnosis.correct
+
+
 def test_shared_parameters_count_once():
     model = nn.ModuleList([nn.Linear(3, 5), nn.Linear(3, 5)])
     model[1].weight = model[0].weight
@@ -145,7 +221,11 @@ def test_shared_parameters_count_once():
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="^head must be 'lm', 'classifier' or None, got 'mlm'$"):
+    with pytest.raises(
+        ValueError, match="^head must be 'lm', 'classifier', 'translation' or None, got 'mlm'$"
+    ):
         parameter_table(SEED_LAB, "mlm")
     with pytest.raises(ValueError, match="^n_classes must be at least 1, got 0$"):
         parameter_table(SEED_LAB, "classifier", 0)
+    with pytest.raises(ValueError, match="^head must be .* got 'mlm'$"):
+        build_empty(SEED_LAB, "mlm")

@@ -10,6 +10,7 @@ body         embeddings, positions and a stack of blocks
 transformer  a body with a head: language model, classifier
 decoder      a stack of blocks that also looks at another sequence
 translator   encoder and decoder together
+terms        rows and tables of a count
 counting     how many parameters, by closed form and by counting
 diagnosis    what somebody got wrong who counts them differently, by its list of misconceptions
 """
@@ -18,7 +19,13 @@ from tinytx.model.attention import attention, attention_weights, fused_attention
 from tinytx.model.blocks import Block, BlockTrace, FeedForward
 from tinytx.model.body import Trace, TransformerBody
 from tinytx.model.config import PRESETS, TransformerConfig
-from tinytx.model.counting import ParameterRow, ParameterTable, count_parameters, parameter_table
+from tinytx.model.counting import (
+    ParameterRow,
+    ParameterTable,
+    build_empty,
+    count_parameters,
+    parameter_table,
+)
 from tinytx.model.decoder import DecoderBlock, DecoderBlockTrace, DecoderTrace, TransformerDecoder
 from tinytx.model.diagnosis import Diagnosis, diagnose_count
 from tinytx.model.masks import causal_mask, combine_masks, over_keys, padding_mask
@@ -57,6 +64,7 @@ __all__ = [
     "TranslatorTrace",
     "attention",
     "attention_weights",
+    "build_empty",
     "causal_mask",
     "combine_masks",
     "count_parameters",

@@ -2,98 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import nn
 
+from tinytx.model.body import TransformerBody
 from tinytx.model.config import TransformerConfig
+from tinytx.model.terms import (
+    ParameterRow,
+    ParameterTable,
+    Term,
+    attention_terms,
+    feed_forward_terms,
+    linear,
+    make_table,
+    norm,
+)
+from tinytx.model.transformer import Classifier, LanguageModel
+from tinytx.model.translator import Translator
 
-Head = Literal["lm", "classifier"]
+__all__ = ["Head", "ParameterRow", "ParameterTable", "build_empty", "count_parameters", "parameter_table"]
 
-
-@dataclass(frozen=True)
-class ParameterRow:
-    """One term of the count.
-
-    Attributes
-    ----------
-    part : str
-        Where it belongs: "embeddings", "blocks", "final_norm" or "head".
-    name : str
-        The module, as in the code.
-    formula : str
-        In the letters V, D, F, C and the name max_len, for one block where it belongs to blocks.
-    numbers : str
-        The formula with the sizes put in.
-    count : int
-        Its value.
-    times : int
-        How often it occurs: once, or once a block.
-    """
-
-    part: str
-    name: str
-    formula: str
-    numbers: str
-    count: int
-    times: int
-
-    @property
-    def total(self) -> int:
-        """Parameters in all occurrences."""
-        return self.count * self.times
-
-
-@dataclass(frozen=True)
-class ParameterTable:
-    """Every term of a parameter count; `str` lays it out as a table.
-
-    Attributes
-    ----------
-    rows : tuple of ParameterRow
-        In the order of the forward pass.
-    """
-
-    rows: tuple[ParameterRow, ...]
-
-    @property
-    def total(self) -> int:
-        """Parameters of the whole model."""
-        return sum(row.total for row in self.rows)
-
-    @property
-    def parts(self) -> dict[str, int]:
-        """Parameters of each part, in the order of the forward pass."""
-        sums: dict[str, int] = {}
-        for row in self.rows:
-            sums[row.part] = sums.get(row.part, 0) + row.total
-        return sums
-
-    def __str__(self) -> str:
-        lines = [("", "formula", "with numbers", "parameters"), *self._lines(), self._total_line()]
-        widths = [max(len(line[column]) for line in lines) for column in range(4)]
-        texts = [
-            f"{name:<{widths[0]}}  {formula:<{widths[1]}}  {numbers:<{widths[2]}}  {count:>{widths[3]}}"
-            for name, formula, numbers, count in lines
-        ]
-        rule = "-" * len(texts[0])
-        return "\n".join([texts[0], rule, *texts[1:-1], rule, texts[-1]])
-
-    def _lines(self) -> Iterator[tuple[str, str, str, str]]:
-        in_block = [row for row in self.rows if row.part == "blocks"]
-        for row in self.rows:
-            name = f"  {row.name}" if row in in_block else row.name
-            yield name, row.formula, row.numbers, f"{row.count:,}"
-            if in_block and row is in_block[-1]:
-                block, times = sum(each.count for each in in_block), row.times
-                yield "one block", "", "", f"{block:,}"
-                yield "all blocks", "n_layers·block", f"{times}·{block:,}", f"{times * block:,}"
-
-    def _total_line(self) -> tuple[str, str, str, str]:
-        return "total", "", " + ".join(f"{count:,}" for count in self.parts.values()), f"{self.total:,}"
+Head = Literal["lm", "classifier", "translation"]
 
 
 def parameter_table(
@@ -107,8 +39,9 @@ def parameter_table(
     ----------
     config : TransformerConfig
         The settings.
-    head : {"lm", "classifier"} or None
-        What stands on the body; None counts the body alone.
+    head : {"lm", "classifier", "translation"} or None
+        What stands on the body; None counts the body alone, an encoder or, with `causal`, a decoder: the mask
+        learns nothing. "translation" counts both, the `Translator`.
     n_classes : int
         C, read for a classifier.
 
@@ -138,11 +71,14 @@ def parameter_table(
     >>> row = table.rows[3]
     >>> row.name, row.formula, row.numbers, row.count, row.times
     ('q_proj, k_proj, v_proj', '3·(D·D + D)', '3·(2·2 + 2)', 18, 3)
+
+    The encoder-decoder of the paper, whose authors write 65 million:
+
+    >>> base = TransformerConfig(vocab_size=37_000, d_model=512, n_heads=8, n_layers=6, d_ff=2_048)
+    >>> parameter_table(base.replace(norm="last", tie_embeddings=True), head="translation").total
+    63082496
     """
-    if head not in ("lm", "classifier", None):
-        raise ValueError(f"head must be 'lm', 'classifier' or None, got {head!r}")
-    if n_classes < 1:
-        raise ValueError(f"n_classes must be at least 1, got {n_classes}")
+    _check(head, n_classes)
     sizes = {
         "V": config.vocab_size,
         "D": config.d_model,
@@ -150,8 +86,8 @@ def parameter_table(
         "C": n_classes,
         "max_len": config.max_len,
     }
-    terms = [*_embedding_terms(config), *_block_terms(config), *_last_terms(config, head)]
-    return ParameterTable(tuple(_row(*term, sizes=sizes, config=config) for term in terms))
+    terms = _translator_terms(config) if head == "translation" else _one_stack_terms(config, head)
+    return make_table(terms, sizes, config.n_layers)
 
 
 def count_parameters(model: nn.Module) -> int:
@@ -165,60 +101,59 @@ def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-Term = tuple[str, str, str]  # part, name, formula
+def build_empty(config: TransformerConfig, head: Head | None = "lm", n_classes: int = 2) -> nn.Module:
+    """Build the model of `parameter_table` with shapes but without numbers, so that any size costs nothing.
+
+    Examples
+    --------
+    >>> from tinytx.model.config import PRESETS
+    >>> count_parameters(build_empty(PRESETS["seed-lab"].replace(vocab_size=10**9)))
+    401000968000
+    """
+    _check(head, n_classes)
+    with torch.device("meta"):
+        if head == "lm":
+            return LanguageModel(config)
+        if head == "classifier":
+            return Classifier(config, n_classes)
+        return Translator(config) if head == "translation" else TransformerBody(config)
 
 
-def _embedding_terms(config: TransformerConfig) -> Iterator[Term]:
-    yield "embeddings", "token_embed", "V·D"
-    yield "embeddings", "pos_embed", "max_len·D" if config.positions == "learned" else "0"
+def _check(head: str | None, n_classes: int) -> None:
+    if head not in ("lm", "classifier", "translation", None):
+        raise ValueError(f"head must be 'lm', 'classifier', 'translation' or None, got {head!r}")
+    if n_classes < 1:
+        raise ValueError(f"n_classes must be at least 1, got {n_classes}")
 
 
-def _block_terms(config: TransformerConfig) -> Iterator[Term]:
-    square = _linear("D", "D", config.bias)
-    yield "blocks", "attn_norm", _norm(config.bias)
-    yield "blocks", "q_proj, k_proj, v_proj", f"3·({square})" if config.bias else f"3·{square}"
-    yield "blocks", "out_proj", square
-    yield "blocks", "ff_norm", _norm(config.bias)
-    yield "blocks", "up_proj", _linear("D", "F", config.bias)
-    yield "blocks", "down_proj", _linear("F", "D", config.bias)
-
-
-def _last_terms(config: TransformerConfig, head: Head | None) -> Iterator[Term]:
+def _one_stack_terms(config: TransformerConfig, head: Head | None) -> Iterator[Term]:
+    learned = config.positions == "learned"
+    yield Term("embeddings", "embeddings", "token_embed", "V·D")
+    yield Term("embeddings", "embeddings", "pos_embed", "max_len·D" if learned else "0")
+    yield from attention_terms("blocks", config.bias)
+    yield from feed_forward_terms("blocks", config.bias)
     if config.norm == "first":
-        yield "final_norm", "final_norm", _norm(config.bias)
+        yield Term("final_norm", "norms", "final_norm", norm(config.bias))
     if head == "lm" and config.tie_embeddings:
-        yield "head", "lm_head, tied", "V" if config.bias else "0"
+        yield Term("head", "head", "lm_head, tied", "V" if config.bias else "0")
     elif head == "lm":
-        yield "head", "lm_head", _linear("D", "V", config.bias)
+        yield Term("head", "head", "lm_head", linear("D", "V", config.bias))
     elif head == "classifier":
-        yield "head", "class_head", _linear("D", "C", config.bias)
+        yield Term("head", "head", "class_head", linear("D", "C", config.bias))
 
 
-def _linear(wide_in: str, wide_out: str, bias: bool) -> str:
-    return f"{wide_in}·{wide_out} + {wide_out}" if bias else f"{wide_in}·{wide_out}"
-
-
-def _norm(bias: bool) -> str:
-    return "2·D" if bias else "D"
-
-
-def _row(
-    part: str, name: str, formula: str, *, sizes: dict[str, int], config: TransformerConfig
-) -> ParameterRow:
-    numbers = re.sub(r"[A-Za-z_]+", lambda letter: str(sizes[letter.group()]), formula)
-    times = config.n_layers if part == "blocks" else 1
-    return ParameterRow(part, name, formula, numbers, _evaluate(numbers), times)
-
-
-def _evaluate(numbers: str) -> int:
-    """Value of sums and products such as ``3·(200·200 + 200)``."""
-    factor, _, inner = numbers.partition("·(")
-    if inner:
-        return int(factor) * _evaluate(inner.removesuffix(")"))
-    total = 0
-    for summand in numbers.split(" + "):
-        product = 1
-        for number in summand.split("·"):
-            product *= int(number)
-        total += product
-    return total
+def _translator_terms(config: TransformerConfig) -> Iterator[Term]:
+    tied, learned = config.tie_embeddings, config.positions == "learned"
+    yield Term("embeddings", "embeddings", "token_embed", "V·D" if tied else "2·V·D")
+    yield Term("embeddings", "embeddings", "pos_embed", "2·max_len·D" if learned else "0")
+    yield from attention_terms("encoder", config.bias)
+    yield from feed_forward_terms("encoder", config.bias)
+    yield from attention_terms("decoder", config.bias)
+    yield from attention_terms("decoder", config.bias, "cross: ", "cross_norm")
+    yield from feed_forward_terms("decoder", config.bias)
+    if config.norm == "first":
+        yield Term("final_norm", "norms", "final_norm, two", f"2·{norm(config.bias)}")
+    if tied:
+        yield Term("head", "head", "lm_head, tied", "0")
+    else:
+        yield Term("head", "head", "lm_head", linear("D", "V", config.bias))

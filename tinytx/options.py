@@ -81,6 +81,7 @@ def _add_runs(commands: Any, functions: Mapping[str, Command]) -> None:
     sub.add_argument("checkpoint", type=Path, help="folder of a pretrained model")
     _add_run(sub)
     sub.add_argument("--fresh", action="store_true", help="same tokenizer and configuration, new weights")
+    sub.add_argument("--frozen", action="store_true", help="train the head alone, on the body as it is")
     sub.add_argument("--labels", type=int, help="learn from so many labelled texts only")
     sub.add_argument("--pooling", default="mean", help="mean, last or first")
 
@@ -94,6 +95,7 @@ def _add_experiments(commands: Any, functions: Mapping[str, Command]) -> None:
     _add_kept(sub, seeds=5)
     sub.add_argument("--labels", type=_numbers, default=[50, 200], help="numbers of labels, such as 50,200")
     sub.add_argument("--checkpoint", type=Path, help="a pretrained model; else one is pretrained")
+    sub.add_argument("--scored", type=int, help="test texts scored after each epoch; all count at the end")
     sub.add_argument("--work-dir", type=Path, default=Path("build"), help="folder for the pretrained model")
 
     sub = _command(experiments, "ladder", functions["experiment ladder"])

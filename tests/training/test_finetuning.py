@@ -9,7 +9,7 @@ import torch
 from tinytx.text.corpora import Corpus, Split
 from tinytx.training import finetune, label_subset, pretrain
 from tinytx.training.checkpoints import load, save
-from tinytx.training.finetuning import weights_fingerprint
+from tinytx.training.finetuning import PROBE_RATE, weights_fingerprint
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +53,32 @@ def test_a_pretrained_body_is_kept_and_a_fresh_one_is_new(pretrained, corpus):
     assert fresh.tokenizer.to_bytes() == kept.tokenizer.to_bytes()
     # The same labels in the same order: only the body differs.
     torch.testing.assert_close(fresh.model.head.weight, kept.model.head.weight, atol=1e-6, rtol=0)
+
+
+def test_a_frozen_body_keeps_every_weight_while_the_head_learns(pretrained, corpus):
+    probe = quick(pretrained, corpus, frozen=True, recipe_changes={"n_epochs": 10})
+    before = quick(pretrained, corpus, frozen=True, recipe_changes={"n_epochs": 1, "lr": 1e-12})
+    assert weights_fingerprint(probe.model.body) == weights_fingerprint(pretrained.model.body)
+    assert not torch.allclose(probe.model.head.weight, before.model.head.weight, atol=1e-3)
+    assert probe.history.loss[-1] < probe.history.loss[0]
+    assert all(parameter.requires_grad for parameter in probe.model.parameters())
+
+
+def test_a_probe_takes_its_own_rate_unless_told_otherwise(pretrained, corpus):
+    usual, probe = (
+        finetune(pretrained, corpus, budget="smoke", device="cpu", frozen=frozen).recipe.lr
+        for frozen in (False, True)
+    )
+    assert probe == PROBE_RATE * usual
+    assert quick(pretrained, corpus, frozen=True).recipe.lr == 1e-2
+
+
+def test_a_finished_probe_is_resumed_to_the_same_result(tmp_path, pretrained, corpus):
+    first = quick(pretrained, corpus, frozen=True, out=tmp_path / "out")
+    again = quick(pretrained, corpus, frozen=True, out=tmp_path / "out", resume=True)
+    assert again.score == first.score
+    with pytest.raises(ValueError, match="another frozen: it began with True, now False"):
+        quick(pretrained, corpus, out=tmp_path / "out", resume=True)
 
 
 def test_a_path_gives_what_the_model_in_memory_gives(tmp_path, pretrained, corpus):

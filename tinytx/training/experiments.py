@@ -21,7 +21,7 @@ from tinytx.training.plans import fingerprint
 from tinytx.training.pretraining import Report, pretrain
 from tinytx.training.progress import progress_bar
 
-STARTS = ("pretrained", "scratch")
+STARTS = ("pretrained", "scratch", "frozen")  # the last: a pretrained body of which only the head learns
 
 
 class Store(Protocol):
@@ -44,8 +44,8 @@ class TransferRow:
     ----------
     n_labels : int
     seeds : tuple of int
-    pretrained, scratch : tuple of float
-        Accuracy after the last epoch, one a seed.
+    pretrained, scratch, frozen : tuple of float
+        Accuracy after the last epoch, one a seed; frozen: the pretrained body as it is, only the head learns.
     gain : PairedInterval or None
         Of pretrained minus scratch; None for a single seed.
     """
@@ -54,12 +54,14 @@ class TransferRow:
     seeds: tuple[int, ...]
     pretrained: tuple[float, ...]
     scratch: tuple[float, ...]
+    frozen: tuple[float, ...]
     gain: PairedInterval | None
 
     def __str__(self) -> str:
         line = (
             f"{self.n_labels:>6,} labels, {len(self.seeds)} seeds: pretrained "
-            f"{statistics.fmean(self.pretrained):.3f}, scratch {statistics.fmean(self.scratch):.3f}"
+            f"{statistics.fmean(self.pretrained):.3f}, scratch {statistics.fmean(self.scratch):.3f}, "
+            f"frozen {statistics.fmean(self.frozen):.3f}"
         )
         if self.gain is None:
             return line
@@ -72,8 +74,10 @@ class TransferRow:
             "seeds": list(self.seeds),
             "pretrained": list(self.pretrained),
             "scratch": list(self.scratch),
+            "frozen": list(self.frozen),
             "mean_pretrained": statistics.fmean(self.pretrained),
             "mean_scratch": statistics.fmean(self.scratch),
+            "mean_frozen": statistics.fmean(self.frozen),
             "gain": None if self.gain is None else [self.gain.mean, self.gain.low, self.gain.high],
         }
 
@@ -89,6 +93,7 @@ def transfer(
     work_dir: str | os.PathLike[str] = "build",
     data_dir: str | os.PathLike[str] | None = None,
     device: str = "auto",
+    n_scored: int | None = None,
     progress: bool | None = None,
     report: Report = print,
 ) -> list[TransferRow]:
@@ -111,6 +116,8 @@ def transfer(
     checkpoint : path, optional
         A pretrained model. By default one is pretrained, once, in a folder below ``work_dir``.
     work_dir, data_dir, device : path, path, str
+    n_scored : int, optional
+        Texts that each curve looks at after each epoch; the accuracy of a row counts all of the split.
     progress : bool, optional
         Show a bar; by default when a person watches.
     report : callable
@@ -141,9 +148,11 @@ def transfer(
     load_tokenizer(checkpoint)  # refuses a checkpoint that cannot be fine-tuned before anything is measured
     weights = weights_fingerprint(load(checkpoint).body)
     origin = {
+        "budget": asked,
         "weights": weights,
         "texts": fingerprint(data),
         "finetuning": dataclasses.asdict(plan_finetuning(corpus_kind(data), asked)),
+        "n_scored": n_scored,
     }
     cells = [(n, seed, start) for n in label_counts for seed in range(n_seeds) for start in STARTS]
     records = {}
@@ -152,7 +161,7 @@ def transfer(
             key = f"{data.name}/{asked}/labels {n_labels}/seed {seed}/{start}"
             record = store.get(key)
             if record is None or record.get("origin") != origin:
-                record = _measure(checkpoint, data, asked, n_labels, seed, start, device)
+                record = _measure(checkpoint, data, asked, n_labels, seed, start, device, n_scored)
                 store.put(key, {**record, "origin": origin})
             records[n_labels, seed, start] = record
             bar.update()
@@ -167,15 +176,18 @@ def _measure(
     seed: int,
     start: str,
     device: str,
+    n_scored: int | None,
 ) -> dict[str, Any]:
     result = finetune(
         checkpoint,
         corpus,
         fresh=start == "scratch",
+        frozen=start == "frozen",
         budget=budget,
         seed=seed,
         n_labels=n_labels,
         device=device,
+        n_scored=n_scored,
         progress=False,
         report=lambda line: None,
     )
@@ -197,9 +209,9 @@ def _rows(
 ) -> Iterator[TransferRow]:
     seeds = range(n_seeds)
     for n_labels in label_counts:
-        pretrained, scratch = (
+        pretrained, scratch, frozen = (
             tuple(records[n_labels, seed, start]["accuracy"] for seed in seeds) for start in STARTS
         )
         differences = [a - b for a, b in zip(pretrained, scratch, strict=True)]
         gain = paired_interval(differences) if n_seeds > 1 else None
-        yield TransferRow(n_labels, tuple(seeds), pretrained, scratch, gain)
+        yield TransferRow(n_labels, tuple(seeds), pretrained, scratch, frozen, gain)

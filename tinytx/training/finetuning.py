@@ -43,6 +43,8 @@ from tinytx.training.runfolder import RunFolder
 from tinytx.training.scoring import reported_split
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
 
+PROBE_RATE = 10.0
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FinetuneResult:
@@ -111,6 +113,7 @@ def finetune(
     corpus: str | os.PathLike[str] | Corpus,
     *,
     fresh: bool = False,
+    frozen: bool = False,
     budget: str | float | None = None,
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
@@ -135,6 +138,9 @@ def finetune(
         With labels.
     fresh : bool
         Same tokenizer and configuration, but new weights: training from scratch.
+    frozen : bool
+        Train the head alone and leave the body as it is, a *probe* of what its vectors already tell. The
+        learning rate is then `PROBE_RATE` times that of the recipe: the head is all there is to move.
     budget : str or float, optional
         Name or seconds; by default that of the environment, see `default_budget`.
     seed : int
@@ -161,6 +167,8 @@ def finetune(
     asked = parse_budget(budget)
     data = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
     recipe = plan_finetuning(corpus_kind(data), asked)
+    if frozen:
+        recipe = dataclasses.replace(recipe, lr=PROBE_RATE * recipe.lr)
     recipe = dataclasses.replace(recipe, **dict(recipe_changes or {}))
     given, tokenizer = _body_and_tokenizer(checkpoint)
     request = {
@@ -169,6 +177,7 @@ def finetune(
         "corpus": data.name,
         "texts": fingerprint(data),
         "fresh": fresh,
+        "frozen": frozen,
         "budget": asked,
         "seed": seed,
         "n_labels": n_labels,
@@ -179,6 +188,7 @@ def finetune(
     learning, n_cut = _objective(tokenizer, learned, given.config.max_len)
     model = _new_classifier(given, recipe.dropout, _n_classes(data), pooling, fresh, seed)
     model.to(where)
+    model.body.requires_grad_(not frozen)
     expected = ""
     if stored is None:
         recipe, settings, expected = _fixed_plan(recipe, asked, learning, model, seed)
@@ -195,10 +205,11 @@ def finetune(
     plan = {"request": request, "recipe": dataclasses.asdict(recipe), "settings": settings.to_dict()}
     with RunFolder.opened(out, plan, tokenizer, report) as run:
         ends = _epoch_ends(learning, settings, recipe.n_epochs)
-        label = "from scratch" if fresh else "fine-tuning"
+        label = "from scratch" if fresh else "probing" if frozen else "fine-tuning"
         history = train(
             model, learning, settings, run=run, on_step=scoring.after(ends), progress=progress, label=label
         )
+    model.body.requires_grad_(True)
     score = scoring.score(model)
     split, path = reported_split(data), None if out is None else Path(out)
     return FinetuneResult(model, tokenizer, history, recipe, fresh, split, score, len(learned), n_cut, path)

@@ -230,11 +230,16 @@ class _Training:
 
 
 def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.AdamW:
-    """AdamW that pulls matrices towards zero, but neither embeddings nor norms nor biases."""
+    """AdamW that pulls matrices towards zero, but neither embeddings nor norms nor biases.
+
+    Parameters that need no gradient, those of a frozen body, are left out.
+    """
     embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
     decayed: list[nn.Parameter] = []
     free: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
         spared = parameter.dim() < 2 or id(parameter) in embeddings or "pos_embed" in name
         (free if spared else decayed).append(parameter)
     groups = [

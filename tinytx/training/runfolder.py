@@ -175,6 +175,8 @@ def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Te
 
 def _restore_moments(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
     for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
         optimizer.state[parameter] = {
             key: tensors[f"optimizer/{key}/{name}"].to(parameter.device)
             for key in ("step", "exp_avg", "exp_avg_sq")

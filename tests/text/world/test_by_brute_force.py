@@ -58,7 +58,7 @@ def test_label_and_genre_posterior(truth):
         assert_allclose(list(truth.world.genre_posterior(words).values()), hidden.sum(axis=0), **EXACT)
 
 
-@pytest.mark.parametrize("n_hidden", [1, 2, 3])
+@pytest.mark.parametrize("n_hidden", [1, 2, 3, 99])
 def test_fill_with_hidden_words(truth, n_hidden):
     rng = np.random.default_rng(n_hidden)
     for words in truth.sample(40, seed=4):

@@ -6,6 +6,7 @@ checkpoints   models on disk                         runfolder     runs that can
 evaluation    loss, perplexity, accuracy             scoring       a model against a split
 intervals     Wilson, Student                        plans         what a run was asked to do
 decoding      choosing next tokens                   experiments   several seeds, kept results
+many          many texts at once                     nextword      from pieces to whole words
 pretraining, finetuning    from corpus to figures in one call
 """
 
@@ -30,6 +31,8 @@ from tinytx.training.evaluation import (
 from tinytx.training.finetuning import FinetuneResult, finetune, label_subset
 from tinytx.training.intervals import Interval, PairedInterval, paired_interval, wilson_interval
 from tinytx.training.loop import DivergenceError, History, TrainingInterrupted, train
+from tinytx.training.many import generate_many
+from tinytx.training.nextword import next_word_probs
 from tinytx.training.objectives import (
     CausalObjective,
     ClassificationObjective,
@@ -82,12 +85,14 @@ __all__ = [
     "finetune",
     "generate",
     "generate_ids",
+    "generate_many",
     "label_subset",
     "language_model_loss",
     "load",
     "load_tokenizer",
     "new_language_model",
     "next_token_probs",
+    "next_word_probs",
     "paired_interval",
     "plan",
     "plan_finetuning",

@@ -173,24 +173,38 @@ def generate(
     Generation
         Prompt, continuation, the new ids, and whether the model ended the text itself.
     """
-    if not isinstance(model, LanguageModel):
-        raise ValueError(f"generation needs a language model, got a {type(model).__name__}")
-    if not model.config.causal:
-        raise ValueError("generation needs a causal model, got one that reads both ways")
     prompt_ids = tokenizer.encode(prompt)
-    specials = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id, tokenizer.mask_id}
-    specials |= {tokenizer.cls_id, tokenizer.sep_id}
     new_ids = generate_ids(
-        model,
+        able_to_generate(model),
         [tokenizer.bos_id, *prompt_ids],
         eos_id=tokenizer.eos_id,
-        forbidden_ids=tuple(sorted(specials)),
+        forbidden_ids=unwritten_ids(tokenizer),
         max_new_tokens=max_new_tokens,
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
         seed=seed,
     )
+    return written(tokenizer, prompt, prompt_ids, new_ids)
+
+
+def able_to_generate(model: LanguageModel | Classifier) -> LanguageModel:
+    """The model itself; one that cannot write text from left to right is refused."""
+    if not isinstance(model, LanguageModel):
+        raise ValueError(f"generation needs a language model, got a {type(model).__name__}")
+    if not model.config.causal:
+        raise ValueError("generation needs a causal model, got one that reads both ways")
+    return model
+
+
+def unwritten_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """The ids that stand for no text and do not end one: generation forbids them."""
+    specials = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id, tokenizer.mask_id}
+    return tuple(sorted(specials | {tokenizer.cls_id, tokenizer.sep_id}))
+
+
+def written(tokenizer: Tokenizer, prompt: str, prompt_ids: list[int], new_ids: list[int]) -> Generation:
+    """What new ids say after a prompt."""
     start = tokenizer.decode(prompt_ids)
     whole = tokenizer.decode(prompt_ids + new_ids)
     # Decoding the new ids alone would lose the space in front of them.

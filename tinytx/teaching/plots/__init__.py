@@ -5,6 +5,7 @@ enough for a projector; lines carry their names beside them, so that no legend h
 """
 
 from tinytx.teaching.plots.display import png_bytes, save_figure, show
+from tinytx.teaching.plots.groups import grouped_bars
 from tinytx.teaching.plots.lines import Curve, bars, curves
 from tinytx.teaching.plots.matrices import heatmap
 from tinytx.teaching.plots.style import COLORS, REFERENCE_COLOR, figure, style
@@ -16,6 +17,7 @@ __all__ = [
     "bars",
     "curves",
     "figure",
+    "grouped_bars",
     "heatmap",
     "png_bytes",
     "save_figure",

@@ -10,6 +10,7 @@ from tinytx.model import Classifier, LanguageModel
 from tinytx.training.evaluation import (
     ClassifierScore,
     LanguageModelScore,
+    class_probabilities,
     evaluate_classifier,
     evaluate_language_model,
     text_nats,
@@ -85,3 +86,15 @@ def test_a_tokenizer_of_another_size_is_refused(config, tokenizer):
     model = LanguageModel(config.replace(vocab_size=config.vocab_size + 1))
     with pytest.raises(ValueError, match="one vocabulary, got 30 pieces and vocab_size=31"):
         evaluate_language_model(model, tokenizer, ["le chat"])
+
+
+def test_class_probabilities_stand_in_the_order_of_the_texts(config, tokenizer, corpus):
+    model = Classifier(config.replace(max_len=200), n_classes=3)
+    texts = corpus.valid.texts
+    found = class_probabilities(model, tokenizer, texts, tokens_per_batch=60)
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-12)
+    for row, text in zip(found, texts, strict=True):
+        ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(text)]])
+        np.testing.assert_allclose(row, model.eval()(ids)[0].softmax(dim=-1).detach(), rtol=1e-5)
+    right = evaluate_classifier(model, tokenizer, texts, found.argmax(axis=1).tolist())
+    assert right.accuracy == 1

@@ -23,6 +23,7 @@ __all__ = [
     "LanguageModelScore",
     "PairedInterval",
     "check_vocabulary",
+    "class_probabilities",
     "classifier_inputs",
     "count_correct",
     "evaluate_classifier",
@@ -221,6 +222,38 @@ def evaluate_classifier(
     objective = ClassificationObjective(sequences, labels, pad_id=tokenizer.pad_id)
     correct = count_correct(model, objective, tokens_per_batch=tokens_per_batch)
     return ClassifierScore(correct, len(labels), n_cut)
+
+
+@torch.no_grad()
+def class_probabilities(
+    model: Classifier, tokenizer: Tokenizer, texts: Sequence[str], *, tokens_per_batch: int = 4096
+) -> np.ndarray:
+    """``P(class | text)`` as the classifier sees it.
+
+    Parameters
+    ----------
+    model : Classifier
+    tokenizer : Tokenizer
+    texts : sequence of N str
+        Cut as in `classifier_inputs`.
+    tokens_per_batch : int
+        Changes memory and speed, not the result.
+
+    Returns
+    -------
+    ndarray of shape (N, C), float64
+        In the order of the texts; rows sum to 1.
+    """
+    check_vocabulary(model, tokenizer)
+    sequences, _ = classifier_inputs(tokenizer, texts, model.config.max_len)
+    objective = ClassificationObjective(sequences, [0] * len(sequences), pad_id=tokenizer.pad_id)
+    was_training = model.training
+    model.eval()
+    found = np.zeros((len(sequences), model.head.out_features))
+    for indices in objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=tokens_per_batch):
+        found[indices] = objective.logits(model, indices).double().softmax(dim=-1).cpu().numpy()
+    model.train(was_training)
+    return found
 
 
 @torch.no_grad()

@@ -11,6 +11,7 @@ from torch import nn
 from tinytx.model.body import TransformerBody
 from tinytx.model.config import TransformerConfig
 from tinytx.model.terms import (
+    LAYERED,
     ParameterRow,
     ParameterTable,
     Term,
@@ -87,7 +88,7 @@ def parameter_table(
         "max_len": config.max_len,
     }
     terms = _translator_terms(config) if head == "translation" else _one_stack_terms(config, head)
-    return make_table(terms, sizes, config.n_layers)
+    return make_table(terms, sizes, dict.fromkeys(LAYERED, config.n_layers))
 
 
 def count_parameters(model: nn.Module) -> int:

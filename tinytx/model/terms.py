@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 # Parts that occur once a layer, and how the lines below them are called.
 _LAYERS = {"blocks": "block", "encoder": "encoder block", "decoder": "decoder block"}
+LAYERED = tuple(_LAYERS)
 KINDS = ("embeddings", "attention", "feed_forward", "norms", "head")
 
 
@@ -148,7 +149,7 @@ class Term:
     formula: str
 
 
-def make_table(terms: Iterable[Term], sizes: Mapping[str, int], n_layers: int) -> ParameterTable:
+def make_table(terms: Iterable[Term], sizes: Mapping[str, int], times: Mapping[str, int]) -> ParameterTable:
     """Put sizes into terms.
 
     Parameters
@@ -157,15 +158,14 @@ def make_table(terms: Iterable[Term], sizes: Mapping[str, int], n_layers: int) -
         Formulas are sums of products, such as ``D·F + F``, or a factor and such a sum, ``3·(D·D + D)``.
     sizes : mapping of str to int
         The value of each letter.
-    n_layers : int
-        How often the terms of blocks occur.
+    times : mapping of str to int
+        How often the terms of a part occur; once where it is not in here.
     """
-    return ParameterTable(tuple(_row(term, sizes, n_layers) for term in terms))
+    return ParameterTable(tuple(_row(term, sizes, times.get(term.part, 1)) for term in terms))
 
 
-def _row(term: Term, sizes: Mapping[str, int], n_layers: int) -> ParameterRow:
+def _row(term: Term, sizes: Mapping[str, int], times: int) -> ParameterRow:
     numbers = re.sub(r"[A-Za-z_]+", lambda letter: str(sizes[letter.group()]), term.formula)
-    times = n_layers if term.part in _LAYERS else 1
     return ParameterRow(term.part, term.name, term.formula, numbers, _evaluate(numbers), times, term.kind)
 
 
@@ -204,8 +204,8 @@ def attention_terms(
     yield Term(part, "attention", f"{module}out_proj", square)
 
 
-def feed_forward_terms(part: str, bias: bool = True) -> Iterator[Term]:
-    """Terms of one feed-forward network with its norm."""
+def feed_forward_terms(part: str, bias: bool = True, inner: str = "F") -> Iterator[Term]:
+    """Terms of one feed-forward network with its norm; `inner` is the letter of its width."""
     yield Term(part, "norms", "ff_norm", norm(bias))
-    yield Term(part, "feed_forward", "up_proj", linear("D", "F", bias))
-    yield Term(part, "feed_forward", "down_proj", linear("F", "D", bias))
+    yield Term(part, "feed_forward", "up_proj", linear("D", inner, bias))
+    yield Term(part, "feed_forward", "down_proj", linear(inner, "D", bias))

@@ -4,6 +4,7 @@ Colours are Okabe and Ito's, told apart with every common form of colour blindne
 enough for a projector; lines carry their names beside them, so that no legend has to be matched by hue.
 """
 
+from tinytx.teaching.plots.dials import dials
 from tinytx.teaching.plots.display import png_bytes, save_figure, show
 from tinytx.teaching.plots.groups import grouped_bars
 from tinytx.teaching.plots.lines import Curve, bars, curves
@@ -16,6 +17,7 @@ __all__ = [
     "Curve",
     "bars",
     "curves",
+    "dials",
     "figure",
     "grouped_bars",
     "heatmap",

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
@@ -22,7 +23,7 @@ def heatmap(
     title: str | None = None,
     low: float | None = None,
     high: float | None = None,
-    cmap: str | None = None,
+    cmap: str | Colormap | None = None,
     bar_label: str | None = None,
     numbers: str | None = None,
     ax: Axes | None = None,
@@ -43,7 +44,7 @@ def heatmap(
         Name the axes with their units.
     low, high : float, optional
         Ends of the colour scale; fix them where figures are compared.
-    cmap : str, optional
+    cmap : str or Colormap, optional
         Blues for what is nowhere negative, else red over white (zero) to blue.
     bar_label : str, optional
         Name of the colour bar; without one there is no bar.

@@ -14,7 +14,7 @@ import pytest
 
 from tinytx.text.world import ReviewPlan, World
 from tinytx.text.world.grammar import POLARITIES, Grammar
-from tinytx.text.world.lexicon import GENRES, TABLES
+from tinytx.text.world.lexicon import TABLES
 
 SMALL_TABLES = {
     "nouns": """
@@ -115,7 +115,7 @@ class Truth:
 
 def _sentences(grammar: Grammar, language: str, polarity: str, kind: str) -> dict[Words, np.ndarray]:
     """List all sentences with their probability in each genre."""
-    found: dict[Words, np.ndarray] = defaultdict(lambda: np.zeros(len(GENRES)))
+    found: dict[Words, np.ndarray] = defaultdict(lambda: np.zeros(len(grammar.lexicon.books)))
     openers = [opener.words[language] for opener in grammar.openers if opener.kind == kind]
     for rule in grammar.rules[polarity]:
         for filled in itertools.product(*rule.slots.values()):
@@ -140,7 +140,7 @@ def enumerate_reviews(world: World) -> Truth:
 
     def after(previous: int | None, label: int, left: int) -> Iterator[tuple[Words, np.ndarray]]:
         if left == 0:
-            yield (), np.ones(len(GENRES))
+            yield (), np.ones(len(grammar.lexicon.books))
             return
         for (polarity, kind), listed in sentences.items():
             moment = "first" if previous is None else "same" if previous == polarity else "turn"
@@ -153,10 +153,10 @@ def enumerate_reviews(world: World) -> Truth:
                 for more, weight in rest:
                     yield words + more, chance * by_genre * weight
 
-    reviews: dict[Words, np.ndarray] = defaultdict(lambda: np.zeros((2, len(GENRES))))
+    reviews: dict[Words, np.ndarray] = defaultdict(lambda: np.zeros((2, len(grammar.lexicon.books))))
     for label, (n_sentences, chance) in itertools.product((0, 1), plan.sentences.items()):
         for words, by_genre in after(None, label, n_sentences):
-            reviews[words][label] += by_genre * chance / (2 * len(GENRES))
+            reviews[words][label] += by_genre * chance / (2 * len(grammar.lexicon.books))
     return Truth(world, reviews)
 
 

@@ -1,7 +1,7 @@
 r"""Exact probabilities, forward: what a prefix leaves open.
 
 A state of the whole automaton is a pair: where the sentence stands (a state :math:`q` of the `Network`), and
-what is hidden above it (label :math:`z`, number of finished sentences :math:`k`, genre :math:`g`), kept as an
+what is hidden above it (label :math:`z`, number of finished sentences :math:`k`, book :math:`g`), kept as an
 array of shape (2, K + 1, G). With one more word :math:`w` the weights move along its arcs,
 
 .. math:: \alpha_{t+1}(q', z, k, g) = \sum_{q \to q' \text{ writes } w} \alpha_t(q, z, k, g) \, P(q \to q'
@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinytx.text.world.lexicon import GENRES
 from tinytx.text.world.network import Network
 from tinytx.text.world.reviews import N_LABELS, ReviewPlan
 
@@ -53,7 +52,7 @@ class Forward:
 
     @property
     def hidden(self) -> np.ndarray:
-        """P(label, finished sentences, genre | prefix), shape (2, K + 1, G)."""
+        """P(label, finished sentences, book | prefix), shape (2, K + 1, G)."""
         weight = sum(self.mass.values(), self.stopped)
         return weight / weight.sum()
 
@@ -82,7 +81,7 @@ class Automaton:
     def __init__(self, network: Network, plan: ReviewPlan) -> None:
         self.network, self.plan = network, plan
         self.word_ids = {word: index for index, word in enumerate(network.words)}
-        self._nothing = np.zeros((N_LABELS, plan.most_sentences + 1, len(GENRES)))
+        self._nothing = np.zeros((N_LABELS, plan.most_sentences + 1, network.n_books))
         self._stop = plan.stop[None, :, None]
         self._polarity = plan.polarity_given_label()
         self._follow: dict[int, dict[int, list[tuple[int, np.ndarray]]]] = {}
@@ -91,7 +90,7 @@ class Automaton:
     def start(self) -> Forward:
         """Give the state of affairs before the first word."""
         hidden = np.zeros_like(self._nothing)
-        hidden[:, 0] = 1.0 / (N_LABELS * len(GENRES))
+        hidden[:, 0] = 1.0 / (N_LABELS * self.network.n_books)
         mass: Mass = {}
         self._enter(None, hidden, mass)
         return Forward(mass, self._nothing, 0.0)
@@ -198,14 +197,14 @@ class Automaton:
         states = np.array([state for one in before for state in one.mass], dtype=np.int64)
         owner = np.repeat(np.arange(len(before)), [len(one.mass) for one in before])
         hidden = [hidden for one in before for hidden in one.mass.values()]
-        by_genre = np.array(hidden).reshape(-1, *self._nothing.shape).sum(axis=(1, 2))  # (states, G)
+        by_book = np.array(hidden).reshape(-1, *self._nothing.shape).sum(axis=(1, 2))  # (states, G)
         rows, arcs = self.network.arcs_from(states)
-        value = np.einsum("ag,ag->a", by_genre[rows], self.network.weight[arcs])
+        value = np.einsum("ag,ag->a", by_book[rows], self.network.weight[arcs])
         cell = owner[rows] * n_columns + self.network.word[arcs]
         chances = np.bincount(cell, value, minlength=len(before) * n_columns)
         chances = chances.astype(float).reshape(-1, n_columns)  # without any arc it would be whole numbers
         chances[:, -1] = np.array([one.stopped for one in before]).sum(axis=(1, 2, 3))
-        total = np.bincount(owner, by_genre.sum(axis=1), minlength=len(before)) + chances[:, -1]
+        total = np.bincount(owner, by_book.sum(axis=1), minlength=len(before)) + chances[:, -1]
         return chances / total[:, None]
 
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinytx.text.world.automaton import Forward
-from tinytx.text.world.lexicon import GENRES
 from tinytx.text.world.network import Network
 from tinytx.text.world.reviews import N_LABELS, ReviewPlan
 
@@ -60,7 +59,7 @@ class Backward:
     def __init__(self, network: Network, plan: ReviewPlan) -> None:
         self.network, self.plan = network, plan
         self._word_ids = {word: index for index, word in enumerate(network.words)}
-        self._shape = (N_LABELS, plan.most_sentences + 1, len(GENRES))
+        self._shape = (N_LABELS, plan.most_sentences + 1, network.n_books)
         self._stop = plan.stop[None, :, None]
         self._polarity = plan.polarity_given_label()
         self._is_entry = np.zeros(len(network.first), dtype=bool)

@@ -29,7 +29,7 @@ class Rule:
     weight : float
         Probability of the rule among those of its polarity.
     slots : mapping from int to list of Choice
-        What each slot may hold; weights sum to 1 in every genre.
+        What each slot may hold; weights sum to 1 for every book.
     steps : mapping from str to tuple of Step
         How ``"fr"`` and ``"en"`` write it.
     source : str

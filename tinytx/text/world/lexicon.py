@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 TABLES = Path(__file__).parent / "tables"
+WORK = "work"  # the role of nouns for the book itself
 GENRES = ("crime", "love", "history", "fantasy", "travel")
 
 OWN_GENRE, ANY_GENRE = 0.42, 0.55  # the rest of a noun's chance is spread over the nouns of other genres
+OWN_BOOK, ANY_BOOK = 0.58, 0.38  # the same for what the book itself is called: "cette saga", "ce roman"
 PLURAL_SHARE = 0.25
 OPTIONAL_SHARE = 0.20  # how often an optional adjective ("adj0?") is there
 ZIPF_SHIFT = 2.0  # the word at rank r of its table has a weight of 1 / (r + ZIPF_SHIFT)
@@ -33,7 +36,7 @@ class Choice:
     lemma : str
         Dictionary form in French, for tests and reports.
     weights : tuple of float
-        Probability of the choice within its slot, one a genre of `GENRES`.
+        Probability of the choice within its slot, one for each kind of book.
     features : mapping from str to str
         What the grammars ask for: `gender`, `number`, `initial`, `en`, ...
     """
@@ -41,6 +44,14 @@ class Choice:
     lemma: str
     weights: tuple[float, ...]
     features: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Book:
+    """What a review is about: a genre, and the noun that such a book is called by."""
+
+    genre: str
+    noun: str
 
 
 def first_sound_english(word: str) -> str:
@@ -89,17 +100,23 @@ class Lexicon:
         self.verbs = read_table(tables / "verbs.tsv")
         self.adverbs = read_table(tables / "adverbs.tsv")
         self.particles = read_table(tables / "particles.tsv")
+        self.books = tuple(_books(self.nouns))
 
     def noun_choices(self, roles: Iterable[str], options: frozenset[str]) -> list[Choice]:
         """List the nouns of some roles, in the singular, the plural or both (options ``sg``, ``pl``).
 
         A genre prefers its own nouns: of the chance of a role, `ANY_GENRE` goes to nouns of any genre and
-        `OWN_GENRE` to the nouns of that genre, as far as the role has both kinds.
+        `OWN_GENRE` to the nouns of that genre, as far as the role has both kinds. Among the nouns for the work
+        itself, `OWN_BOOK` goes to the one noun that the reviewed book is called by.
         """
-        nouns = [row for role in roles for row in self.nouns if row["role"] == role]
-        chances = [_noun_weights(nouns, genre) for genre in GENRES]
+        roles = list(roles)
+        weighted = [
+            (row, [weight / len(roles) for weight in weights])
+            for role in roles
+            for row, weights in self._noun_weights(role)
+        ]
         choices = []
-        for row, weights in zip(nouns, zip(*chances, strict=True), strict=True):
+        for row, weights in weighted:
             has_plural = row["plural"] != "-" and "sg" not in options
             if "pl" in options and not has_plural:
                 raise ValueError(
@@ -125,13 +142,13 @@ class Lexicon:
             rows = [row for row in rows if row["degree"] == "yes"]
         if options & {"odd", "even"}:
             rows = rows[1::2] if "odd" in options else rows[::2]
-        choices = _ranked(rows, _adjective_features, "masculine")
+        choices = self._ranked(rows, _adjective_features, "masculine")
         if "?" in options:
             present = [
                 Choice(c.lemma, tuple(w * OPTIONAL_SHARE for w in c.weights), c.features) for c in choices
             ]
             none = Choice(
-                "", (1.0 - OPTIONAL_SHARE,) * len(GENRES), {"lead": "-", "an": "-", "en": "", "ms": ""}
+                "", (1.0 - OPTIONAL_SHARE,) * len(self.books), {"lead": "-", "an": "-", "en": "", "ms": ""}
             )
             choices = [*present, none]
         return choices
@@ -139,17 +156,33 @@ class Lexicon:
     def verb_choices(self, kind: str, polarity: str) -> list[Choice]:
         """List the verbs of a kind (``liking``, ``touching``, ``advice``) and polarity."""
         rows = [row for row in self.verbs if row["kind"] == kind and row["polarity"] == polarity]
-        return _ranked(rows, dict, "french")
+        return self._ranked(rows, dict, "french")
 
     def adverb_choices(self, polarity: str) -> list[Choice]:
         """List the adverbs of manner of a polarity."""
         rows = [row for row in self.adverbs if row["polarity"] == polarity]
-        return _ranked(rows, lambda row: {"fr": row["french"], "en": row["english"]}, "french")
+        return self._ranked(rows, lambda row: {"fr": row["french"], "en": row["english"]}, "french")
 
     def particle_choices(self, kind: str) -> list[Choice]:
         """List the neutral particles of a class: adverbs of ``degree``, or ``made`` (how a book was made)."""
         rows = [row for row in self.particles if row["class"] == kind]
-        return _ranked(rows, lambda row: {"fr": row["french"], "en": row["english"]}, "french")
+        return self._ranked(rows, lambda row: {"fr": row["french"], "en": row["english"]}, "french")
+
+    def _ranked(
+        self, rows: list[dict[str, str]], features: Callable[[dict[str, str]], Mapping[str, str]], lemma: str
+    ) -> list[Choice]:
+        return [
+            Choice(row[lemma], (chance,) * len(self.books), features(row))
+            for row, chance in zip(rows, zipf(len(rows)), strict=True)
+        ]
+
+    def _noun_weights(self, role: str) -> Iterator[tuple[dict[str, str], tuple[float, ...]]]:
+        """Pair the nouns of a role with their chances, one for each book."""
+        nouns = [row for row in self.nouns if row["role"] == role]
+        if not nouns:
+            raise ValueError(f"the table of nouns must hold some of each role in use, got none of {role!r}")
+        by_book = [_weights_within_role(nouns, book) for book in self.books]
+        return zip(nouns, zip(*by_book, strict=True), strict=True)
 
     @cached_property
     def lemmas(self) -> frozenset[str]:
@@ -170,19 +203,28 @@ def read_table(path: Path) -> list[dict[str, str]]:
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 
-def _noun_weights(nouns: list[dict[str, str]], genre: str) -> list[float]:
-    groups = {
-        "any": (ANY_GENRE, [row for row in nouns if row["genre"] == "any"]),
-        "own": (OWN_GENRE, [row for row in nouns if row["genre"] == genre]),
-        "other": (1.0 - ANY_GENRE - OWN_GENRE, [row for row in nouns if row["genre"] not in ("any", genre)]),
-    }
-    total = sum(share for share, rows in groups.values() if rows)
-    weight = {
-        id(row): share / total * chance
-        for share, rows in groups.values()
-        for row, chance in zip(rows, zipf(len(rows)), strict=True)
-    }
-    return [weight[id(row)] for row in nouns]
+def _books(nouns: list[dict[str, str]]) -> Iterator[Book]:
+    for genre in GENRES:
+        own = [row["french"] for row in nouns if row["role"] == WORK and row["genre"] == genre]
+        yield from (Book(genre, noun) for noun in own or [""])
+
+
+def _weights_within_role(nouns: list[dict[str, str]], book: Book) -> list[float]:
+    """Give the chance of each noun of one role in reviews of a book."""
+    is_work = nouns[0]["role"] == WORK
+    own_share, any_share = (OWN_BOOK, ANY_BOOK) if is_work else (OWN_GENRE, ANY_GENRE)
+
+    def group(row: dict[str, str]) -> str:
+        if row["genre"] == "any":
+            return "any"
+        own = row["french"] == book.noun if is_work else row["genre"] == book.genre
+        return "own" if own else "other"
+
+    shares = {"any": any_share, "own": own_share, "other": 1.0 - any_share - own_share}
+    sizes = Counter(group(row) for row in nouns)
+    total = sum(shares[name] for name in sizes)
+    chances = {name: iter(zipf(size)) for name, size in sizes.items()}
+    return [shares[group(row)] / total * next(chances[group(row)]) for row in nouns]
 
 
 def _noun_features(row: dict[str, str], number: str) -> dict[str, str]:
@@ -213,13 +255,3 @@ def _adjective_features(row: dict[str, str]) -> dict[str, str]:
         "fp": feminine + "s",
         "mv": masculine if row["before_vowel"] == "." else row["before_vowel"],
     }
-
-
-def _ranked(
-    rows: list[dict[str, str]], features: Callable[[dict[str, str]], Mapping[str, str]], lemma: str
-) -> list[Choice]:
-    chances = zipf(len(rows))
-    return [
-        Choice(row[lemma], (chance,) * len(GENRES), features(row))
-        for row, chance in zip(rows, chances, strict=True)
-    ]

@@ -2,7 +2,7 @@
 
 Each step of a rule is crossed with the features that later steps still need (and no others), so that every
 path from an entry to an end writes one correct sentence, and every correct sentence is written by some path.
-Arc weights are probabilities: in each genre, what leaves a state sums to 1.
+Arc weights are probabilities: for each book, what leaves a state sums to 1.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tinytx.text.world.grammar import POLARITIES, Grammar, Opener, Rule, capital
-from tinytx.text.world.lexicon import GENRES, Choice
+from tinytx.text.world.lexicon import Choice
 from tinytx.text.world.steps import Read, Step
 
 Known = tuple[tuple[tuple[int, str], str], ...]  # features settled so far: ((slot, feature), value), sorted
-Weights = np.ndarray  # (G,), one a genre
+Weights = np.ndarray  # (G,), one for each book that a review may be about
 Frontier = dict[
     Known, list[tuple[int, Weights]]
 ]  # where a rule stands: states, each with weight not yet on an arc
@@ -37,7 +37,7 @@ class Network:
     source, target, word : ndarray of shape (A,)
         Arc endpoints and the word that it writes.
     weight : ndarray of shape (A, G)
-        Probability of the arc given its source state and the genre.
+        Probability of the arc given its source state and what the review is about, one of G books.
     first : ndarray of shape (Q + 1,)
         Arcs of state q are those from ``first[q]`` up to ``first[q + 1]``.
     ends : tuple of int
@@ -62,10 +62,15 @@ class Network:
         offset = self.first[states] - (np.cumsum(counts) - counts)
         return rows, np.arange(counts.sum()) + offset[rows]
 
+    @property
+    def n_books(self) -> int:
+        """Number of books that a review may be about: G."""
+        return self.weight.shape[1]
+
 
 def build_network(grammar: Grammar, language: str) -> Network:
     """Compile the rules of a grammar for one language (``"fr"`` or ``"en"``)."""
-    builder = _Builder(language)
+    builder = _Builder(language, len(grammar.lexicon.books))
     ends, entries = [], []
     for polarity in POLARITIES:
         end, entry = builder.new_state(), {}
@@ -91,6 +96,7 @@ def build_network(grammar: Grammar, language: str) -> Network:
 @dataclass
 class _Builder:
     language: str
+    n_books: int
     n_states: int = 0
     vocabulary: dict[str, int] = field(default_factory=dict)
     arcs: list[tuple[int, int, int]] = field(default_factory=list)
@@ -106,12 +112,12 @@ class _Builder:
 
     def add_opener(self, opener: Opener, states: Sequence[int], chance: float) -> None:
         for position, word in enumerate(opener.words[self.language]):
-            weight = np.full(len(GENRES), chance if position == 0 else 1.0)
+            weight = np.full(self.n_books, chance if position == 0 else 1.0)
             self.add_arc(states[position], states[position + 1], word, weight)
 
     def add_rule(self, rule: Rule, *, low: int, capitalised: int, end: int) -> None:
         steps = rule.steps[self.language]
-        frontier: Frontier = {(): [(START, np.full(len(GENRES), rule.weight))]}
+        frontier: Frontier = {(): [(START, np.full(self.n_books, rule.weight))]}
         for position, step in enumerate(steps):
             later = steps[position + 1 :]
             last = position == len(steps) - 1
@@ -147,7 +153,7 @@ class _Builder:
                 else:
                     self.add_arc(source, targets[after], word, total)
         for after, state in targets.items():
-            moved[after].append((state, np.ones(len(GENRES))))
+            moved[after].append((state, np.ones(self.n_books)))
         return moved
 
     def finish(self, ends: tuple[int, ...], entries: tuple[dict[str, int], ...]) -> Network:
@@ -159,7 +165,7 @@ class _Builder:
         source, target, word = arcs[order].T.copy()
         weight = weight[order]
         first = np.searchsorted(source, np.arange(self.n_states + 1))
-        total = np.zeros((self.n_states, len(GENRES)))  # of all ways to finish the sentence from a state
+        total = np.zeros((self.n_states, self.n_books))  # of all ways to finish the sentence from a state
         total[list(ends)] = 1.0
         for state in range(self.n_states - 1, -1, -1):
             if state not in ends:

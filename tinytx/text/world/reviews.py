@@ -1,4 +1,4 @@
-"""Whole reviews: hidden label and genre, number of sentences, how one follows another."""
+"""Whole reviews: hidden label and book, number of sentences, how one follows another."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ class Review:
         1 if the review is favourable, else 0.
     genre : str
         Hidden genre of the book, one of `GENRES`.
+    book : str
+        What such a book is called, also hidden: "saga", "journal"; most often the review calls it so, too.
     language : str
         ``"fr"`` or ``"en"``.
     """
@@ -31,6 +33,7 @@ class Review:
     words: tuple[str, ...]
     label: int
     genre: str
+    book: str
     language: str = "fr"
 
     @property

@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 
 from tinytx.text.world.grammar import Grammar, Opener, Rule, capitalised
-from tinytx.text.world.lexicon import GENRES, Choice
+from tinytx.text.world.lexicon import Choice
 from tinytx.text.world.network import Network
 from tinytx.text.world.reviews import N_LABELS, ReviewPlan
 
@@ -44,13 +44,13 @@ class Draw:
     ----------
     words : list of ndarray
         Word ids of each review.
-    labels, genres : ndarray of shape (n,)
+    labels, books : ndarray of shape (n,)
         What was hidden.
     """
 
     words: list[np.ndarray]
     labels: np.ndarray
-    genres: np.ndarray
+    books: np.ndarray
 
 
 class ReviewSampler:
@@ -59,18 +59,18 @@ class ReviewSampler:
     def __init__(self, network: Network, plan: ReviewPlan) -> None:
         self._network, self._plan = network, plan
         self._n_states = len(network.first) - 1
-        self._cumulative = np.concatenate([self._within_states(genre) for genre in range(len(GENRES))])
+        self._cumulative = np.concatenate([self._within_states(book) for book in range(network.n_books)])
         self._entry_states, self._entry_chances = self._entry_table()
 
-    def _within_states(self, genre: int) -> np.ndarray:
+    def _within_states(self, book: int) -> np.ndarray:
         """Cumulate arc chances within each state, plus the number of the state: one sorted array."""
         network = self._network
-        running = np.cumsum(network.weight[:, genre])
+        running = np.cumsum(network.weight[:, book])
         before = np.r_[0.0, running][network.first[network.source]]
         within = running - before
         last = network.first[1:][np.diff(network.first) > 0] - 1
         within[last] = 1.0
-        return np.minimum(within, 1.0) + network.source + genre * self._n_states
+        return np.minimum(within, 1.0) + network.source + book * self._n_states
 
     def _entry_table(self) -> tuple[np.ndarray, np.ndarray]:
         """Tabulate where a sentence may begin, and cumulative chances, (3 previous, 2 labels, entries)."""
@@ -93,14 +93,14 @@ class ReviewSampler:
     def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """Draw n reviews."""
         network, plan = self._network, self._plan
-        labels, genres = rng.integers(N_LABELS, size=n), rng.integers(len(GENRES), size=n)
+        labels, books = rng.integers(N_LABELS, size=n), rng.integers(network.n_books, size=n)
         counts, chances = zip(*plan.sentences.items(), strict=True)
         left = rng.choice(counts, p=chances, size=n)
         state = self._begin(np.full(n, 2), labels, rng)
         active, columns = np.arange(n), []
         while len(active):
-            key = state[active] + genres[active] * self._n_states + rng.random(len(active))
-            arc = np.searchsorted(self._cumulative, key, side="right") - genres[active] * len(network.source)
+            key = state[active] + books[active] * self._n_states + rng.random(len(active))
+            arc = np.searchsorted(self._cumulative, key, side="right") - books[active] * len(network.source)
             column = np.full(n, -1, dtype=np.int32)
             column[active] = network.word[arc]
             columns.append(column)
@@ -112,7 +112,7 @@ class ReviewSampler:
             active = active[left[active] > 0]
         table = np.stack(columns, axis=1) if columns else np.empty((n, 0), dtype=np.int32)
         lengths = (table >= 0).sum(axis=1)
-        return Draw([row[:length] for row, length in zip(table, lengths, strict=True)], labels, genres)
+        return Draw([row[:length] for row, length in zip(table, lengths, strict=True)], labels, books)
 
     def _begin(self, previous: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         cumulative = self._entry_chances[previous, labels]
@@ -131,30 +131,30 @@ class PairSampler:
         }
         self._cumulated = cache(self._cumulated_choices)
 
-    def _cumulated_choices(self, polarity: str, index: int, slot: int, genre: int) -> list[float]:
+    def _cumulated_choices(self, polarity: str, index: int, slot: int, book: int) -> list[float]:
         choices = self._rules[polarity][0][index].slots[slot]
-        return list(accumulate(choice.weights[genre] for choice in choices))
+        return list(accumulate(choice.weights[book] for choice in choices))
 
     def sentences(self, random: Random) -> Iterator[SentencePair]:
         """Go on drawing reviews, and give their sentences one by one."""
         plan, polarities = self._plan, tuple(self._rules)
         counts, count_chances = list(plan.sentences), list(plan.sentences.values())
         while True:
-            label, genre = random.randrange(N_LABELS), random.randrange(len(GENRES))
+            label, book = random.randrange(N_LABELS), random.randrange(len(self._grammar.lexicon.books))
             previous = None
             for _ in range(random.choices(counts, count_chances)[0]):
                 polarity = label if random.random() < plan.agreement else 1 - label
                 openers = plan.opener_chances(previous, polarity)
                 kind = random.choices(list(openers), list(openers.values()))[0]
-                yield self._sentence(polarities[polarity], genre, kind, random)
+                yield self._sentence(polarities[polarity], book, kind, random)
                 previous = polarity
 
-    def _sentence(self, polarity: str, genre: int, kind: str, random: Random) -> SentencePair:
+    def _sentence(self, polarity: str, book: int, kind: str, random: Random) -> SentencePair:
         rules, cumulated = self._rules[polarity]
         index = _pick(cumulated, random)
         rule = rules[index]
         filled = {
-            slot: choices[_pick(self._cumulated(polarity, index, slot, genre), random)]
+            slot: choices[_pick(self._cumulated(polarity, index, slot, book), random)]
             for slot, choices in rule.slots.items()
         }
         openers = [opener for opener in self._grammar.openers if opener.kind == kind]

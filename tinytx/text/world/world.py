@@ -71,7 +71,7 @@ class World:
             raise ValueError(f"language must be 'fr' or 'en', got {language!r}")
         self.language, self.plan = language, plan or ReviewPlan()
         self.grammar, network = _compiled(Path(tables), language)
-        self.vocabulary = network.words
+        self.vocabulary, self.books = network.words, self.grammar.lexicon.books
         self.automaton = Automaton(network, self.plan)
         self.backward = Backward(network, self.plan)
         self._sampler = ReviewSampler(network, self.plan)
@@ -83,10 +83,10 @@ class World:
         """Draw n reviews with their labels; the same seed gives the same reviews."""
         draw = self._sampler.draw(_count(n), np.random.default_rng(seed))
         words = np.array(self.vocabulary, dtype=object)
-        labels, genres = draw.labels.tolist(), [GENRES[genre] for genre in draw.genres]
+        labels, books = draw.labels.tolist(), [self.books[book] for book in draw.books]
         return [
-            Review(tuple(words[ids]), label, genre, self.language)
-            for ids, label, genre in zip(draw.words, labels, genres, strict=True)
+            Review(tuple(words[ids]), label, book.genre, book.noun, self.language)
+            for ids, label, book in zip(draw.words, labels, books, strict=True)
         ]
 
     def sentence_pairs(self, n: int, *, seed: int) -> list[SentencePair]:
@@ -203,7 +203,10 @@ class World:
 
     def genre_posterior(self, words: Sequence[str]) -> dict[str, float]:
         """Give P(genre | the whole review) for each of `genres`."""
-        return dict(zip(GENRES, self._hidden(words).sum(axis=(0, 1)).tolist(), strict=True))
+        chances = dict.fromkeys(GENRES, 0.0)
+        for book, chance in zip(self.books, self._hidden(words).sum(axis=(0, 1)).tolist(), strict=True):
+            chances[book.genre] += chance
+        return chances
 
     def entropies(self, words: Sequence[str]) -> Entropies:
         """Give how uncertain each word of a review is, given what stands left, and given both sides."""

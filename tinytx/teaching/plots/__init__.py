@@ -9,6 +9,7 @@ from tinytx.teaching.plots.display import png_bytes, save_figure, show
 from tinytx.teaching.plots.groups import grouped_bars
 from tinytx.teaching.plots.lines import Curve, bars, curves
 from tinytx.teaching.plots.matrices import heatmap
+from tinytx.teaching.plots.shares import share_areas, share_bars
 from tinytx.teaching.plots.style import COLORS, REFERENCE_COLOR, figure, style
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "heatmap",
     "png_bytes",
     "save_figure",
+    "share_areas",
+    "share_bars",
     "show",
     "style",
 ]

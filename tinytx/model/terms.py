@@ -97,14 +97,19 @@ class ParameterTable:
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        lines = [("", "formula", "with numbers", "parameters"), *self._lines(), self._total_line()]
-        widths = [max(len(line[column]) for line in lines) for column in range(4)]
+        lines = [("", "formula", "with numbers", "parameters"), *self._lines()]
+        names, formulas, numbers, counts = (max(len(line[column]) for line in lines) for column in range(4))
+        # The sum of the last line may reach over two columns.
+        sum_of_parts = " + ".join(f"{count:,}" for count in self.parts.values() if count)
+        numbers = max(numbers, len(sum_of_parts) - formulas - 2)
+        counts = max(counts, len(f"{self.total:,}"))
         texts = [
-            f"{name:<{widths[0]}}  {formula:<{widths[1]}}  {numbers:<{widths[2]}}  {count:>{widths[3]}}"
-            for name, formula, numbers, count in lines
+            f"{name:<{names}}  {formula:<{formulas}}  {number:<{numbers}}  {count:>{counts}}"
+            for name, formula, number, count in lines
         ]
-        rule = "-" * len(texts[0])
-        return "\n".join([texts[0], rule, *texts[1:-1], rule, texts[-1]])
+        last = f"{'total':<{names}}  {sum_of_parts:>{formulas + 2 + numbers}}  {self.total:>{counts},}"
+        rule = "-" * len(last)
+        return "\n".join([texts[0], rule, *texts[1:], rule, last])
 
     def _lines(self) -> Iterator[tuple[str, str, str, str]]:
         last = {row.part: row for row in self.rows if row.part in _LAYERS}
@@ -120,9 +125,6 @@ class ParameterTable:
                 block = sum(each.count for each in self.rows if each.part == row.part)
                 yield f"one {name}", "", "", f"{block:,}"
                 yield f"all {name}s", "n_layers·block", f"{times}·{block:,}", f"{times * block:,}"
-
-    def _total_line(self) -> tuple[str, str, str, str]:
-        return "total", "", " + ".join(f"{count:,}" for count in self.parts.values()), f"{self.total:,}"
 
 
 def _sums(named: Iterable[tuple[str, ParameterRow]]) -> dict[str, int]:

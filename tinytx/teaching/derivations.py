@@ -109,7 +109,7 @@ def check(name: str, line: object = ..., number: object = ...) -> str:
     derivation = DERIVATIONS[name]
     if line is ... or line is None:
         return f"{name}: not attempted yet."
-    if line not in range(1, len(derivation.lines) + 1):
+    if not isinstance(line, int) or line not in range(1, len(derivation.lines) + 1):
         return f"{name}: line must be a number from 1 to {len(derivation.lines)}, got {line!r}."
     if line != derivation.wrong_line:
         if line > derivation.wrong_line and _passes_on(derivation, line):
@@ -122,9 +122,9 @@ def check(name: str, line: object = ..., number: object = ...) -> str:
     return f"{name}: found! {derivation.hint}"
 
 
-def _passes_on(derivation: Derivation, line: object) -> bool:
+def _passes_on(derivation: Derivation, line: int) -> bool:
     """Whether a line below the slip uses what the slip gave: the layers and the total do."""
-    return derivation.lines[int(str(line)) - 1].what in ("all layers", "total")
+    return derivation.lines[line - 1].what in ("all layers", "total")
 
 
 def _derivation(

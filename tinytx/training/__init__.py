@@ -24,6 +24,7 @@ from tinytx.training.decoding import Generation, generate, generate_ids, next_to
 from tinytx.training.evaluation import (
     ClassifierScore,
     LanguageModelScore,
+    class_probabilities,
     evaluate_classifier,
     evaluate_language_model,
     text_nats,
@@ -74,6 +75,7 @@ __all__ = [
     "causal_objective",
     "choose_device",
     "choose_precision",
+    "class_probabilities",
     "classification_loss",
     "corpus_kind",
     "default_budget",

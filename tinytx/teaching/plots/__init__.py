@@ -7,8 +7,10 @@ enough for a projector; lines carry their names beside them, so that no legend h
 from tinytx.teaching.plots.dials import dials
 from tinytx.teaching.plots.display import png_bytes, save_figure, show
 from tinytx.teaching.plots.groups import grouped_bars
+from tinytx.teaching.plots.kinds import kind_map
 from tinytx.teaching.plots.lines import Curve, bars, curves
 from tinytx.teaching.plots.matrices import heatmap
+from tinytx.teaching.plots.points import Points, scatter
 from tinytx.teaching.plots.shares import share_areas, share_bars
 from tinytx.teaching.plots.style import COLORS, REFERENCE_COLOR, figure, style
 
@@ -16,14 +18,17 @@ __all__ = [
     "COLORS",
     "REFERENCE_COLOR",
     "Curve",
+    "Points",
     "bars",
     "curves",
     "dials",
     "figure",
     "grouped_bars",
     "heatmap",
+    "kind_map",
     "png_bytes",
     "save_figure",
+    "scatter",
     "share_areas",
     "share_bars",
     "show",

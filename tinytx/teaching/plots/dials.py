@@ -43,7 +43,7 @@ def dials(
     if values.ndim != 2:
         raise ValueError(f"angles must have two axes, got shape {values.shape}")
     rows, cols = values.shape
-    fig, ax = own_axes(ax, min(10.0, 2.6 + 0.8 * cols), min(8.0, 1.3 + 0.8 * rows))
+    fig, ax = own_axes(ax, min(9.0, 1.8 + 0.66 * cols), min(8.0, 1.1 + 0.66 * rows))
     radius = 0.4
     with style():
         for row in range(rows):

@@ -106,8 +106,8 @@ class Lexicon:
         """List the nouns of some roles, in the singular, the plural or both (options ``sg``, ``pl``).
 
         A genre prefers its own nouns: of the chance of a role, `ANY_GENRE` goes to nouns of any genre and
-        `OWN_GENRE` to the nouns of that genre, as far as the role has both kinds. Among the nouns for the work
-        itself, `OWN_BOOK` goes to the one noun that the reviewed book is called by.
+        `OWN_GENRE` to the nouns of that genre, as far as the role has both kinds. Among the nouns for the
+        work itself, `OWN_BOOK` goes to the one noun that the reviewed book is called by.
         """
         roles = list(roles)
         weighted = [

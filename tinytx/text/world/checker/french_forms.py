@@ -19,8 +19,8 @@ PRONOUNS = {"il": ("m", "sg"), "elle": ("f", "sg"), "ils": ("m", "pl"), "elles":
 PLAIN = frozenset({
     "à", "ai", "aimez", "amis", "bonjour", "bref", "c'", "cause", "d'", "de", "en", "et", "fois",
     "franchement", "grâce", "honnêtement", "il", "j'", "je", "lecteurs", "les", "lu", "mais", "malgré",
-    "me", "m'", "n'", "ne", "ni", "outre", "pas", "plus", "pourtant", "puis", "qu'", "que", "revanche", "toutefois",
-    "si", "tous", "vous", ",", ".", "!",
+    "me", "m'", "n'", "ne", "ni", "outre", "pas", "plus", "pourtant", "puis", "qu'", "que", "revanche",
+    "si", "toutefois", "tous", "vous", ",", ".", "!",
 })
 # fmt: on
 VOWELS = "aeiouàâéèêëîïôœ"

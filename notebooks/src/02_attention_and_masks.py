@@ -159,8 +159,8 @@ def attention_by_loops(queries, keys, values):
 
 # %% [markdown]
 # Follow *she* and *elle*: $2 \cdot 1 + 0 + 2 \cdot 1 + 0 = 4$, divided by $\sqrt{4}$ gives a score of 2. The three scores of *she* are 2, 0 and 1.
-# Softmax turns them into weights that sum to one, and the result, the **context**, is the mean of the three values by these weights. *She* should mostly
-# receive what *elle* hands over, so a number not far above 10; *sings* should get nearer to 20.
+# Softmax turns them into weights that sum to one, and the result, the **context**, is the mean of the three values by these weights. *She* looks
+# mostly at *elle*, whose value is 10. Will it receive about 10? Watch what the 40 of *bien* does, even with a modest weight.
 
 # %%
 weights_by_hand, contexts_by_hand = attention_by_loops(queries, keys, values)
@@ -178,7 +178,9 @@ for word, weights, context in zip(english, weights_by_hand, contexts_by_hand, st
 # Queries, keys and values are not made up in a real model. They come from the word vectors by three learnt matrices. Let $y$ be the
 # sequence that asks and $x$ the one it looks at, one vector in each row. Then
 #
-# $$Q_y = y\,W_Q, \qquad K_x = x\,W_K, \qquad V_x = x\,W_V, \qquad \text{attention}(y, x) = \operatorname{softmax}\left(\frac{Q_y K_x^\top}{\sqrt{d}}\right) V_x .$$
+# $$Q_y = y\,W_Q, \qquad K_x = x\,W_K, \qquad V_x = x\,W_V,$$
+#
+# $$\text{attention}(y, x) = \operatorname{softmax}\left(\frac{Q_y K_x^\top}{\sqrt{d}}\right) V_x .$$
 #
 # In words: $Q_y K_x^\top$ holds all scores at once, softmax works along each row, and the product with $V_x$ takes all the means. The
 # loops must give the same.
@@ -241,7 +243,7 @@ for d in widths:
 
 # %% [markdown]
 # The spread is $\sqrt{d}$ within a few per cent, as announced. Left of each arrow is the raw score, right of it the divided one. Before the picture: which of the two curves will
-# be level, and where does the other one end? One dotted level to compare with: an even spread over 32 keys, $1/32$.
+# be level, and where does the other one end? One dashed level to compare with: an even spread over 32 keys, $1/32$.
 
 # %%
 fig, ax = plots.curves(

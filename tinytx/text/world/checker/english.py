@@ -12,8 +12,8 @@ PLAIN = frozenset({
     "I", "a", "an", "and", "because", "besides", "but", "despite", "did", "do", "does", "everyone",
     "frankly", "friends", "hello", "honestly", "however", "if", "in", "is", "are", "it", "like", "me",
     "moreover", "neither", "nor", "not", "of", "read", "readers", "short", "speak", "speaks", "that",
-    "the", "them", "then", "these", "they", "this", "thanks", "time", "to", "what", "yet", "nevertheless", "you", ",",
-    ".", "!",
+    "the", "them", "then", "these", "they", "this", "thanks", "time", "to", "what", "yet", "you",
+    "nevertheless", ",", ".", "!",
 })
 # fmt: on
 NUMBERED = {"is": "sg", "are": "pl", "does": "sg", "do": "pl", "speaks": "sg", "speak": "pl"}

@@ -6,7 +6,8 @@ the only question left is who predicts better.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -108,6 +109,73 @@ def ladder(
     best = min(measured[f"{order}-gram"] for order in orders if order <= BEST_OF)
     return [
         LadderRow(name, loss, loss - floor, (best - loss) / (best - floor)) for name, loss in measured.items()
+    ]
+
+
+@dataclass(frozen=True)
+class LadderMean:
+    """One kind of model of the ladder, over all its seeds.
+
+    Attributes
+    ----------
+    model : str
+        ``"3-gram"``, ``"transformer, laptop"``.
+    n_runs : int
+    nats_per_token : float
+        Mean over the runs.
+    spread : float or None
+        Their standard deviation; None for a single run.
+    share : float
+        As in `LadderRow`, of the mean.
+    """
+
+    model: str
+    n_runs: int
+    nats_per_token: float
+    spread: float | None
+    share: float
+
+    def __str__(self) -> str:
+        spread = "" if self.spread is None else f"± {self.spread:.4f}"
+        runs = f"{self.n_runs} run" + "s" * (self.n_runs > 1)
+        return f"{self.model:<22}{runs:<8}{self.nats_per_token:7.4f} {spread:<9}{self.share:8.2f}"
+
+
+def means(records: Mapping[str, Mapping[str, Any]]) -> list[LadderMean]:
+    """Read what `ladder` kept in a store: means over seeds, best counting model and floor applied.
+
+    Parameters
+    ----------
+    records : mapping of str to mapping
+        By key, as the store holds them. Transformers that read other pieces or other text than the counting
+        models are left out, as their figures cannot be compared.
+
+    Returns
+    -------
+    list of LadderMean
+        Counting models, then transformers by budget, each in the order of the records.
+    """
+    counts = {key: one for key, one in records.items() if "/counts/" in key}
+    compared = [one for key, one in counts.items() if int(key.split("/")[-1].split("-")[0]) <= BEST_OF]
+    if not compared:
+        raise ValueError(f"records must hold a counting model of order 1 to {BEST_OF}, got {list(records)}")
+    best, floor = min(one["nats_per_token"] for one in compared), compared[0]["floor"]
+    same = {key: compared[0]["origin"][key] for key in ("texts", "pieces")}
+    losses: dict[str, list[float]] = {}
+    for key, one in (counts | dict(records)).items():
+        _, budget, name = key.split("/")
+        if same.items() <= one["origin"].items():
+            kind = name if budget == "counts" else f"transformer, {budget}"
+            losses.setdefault(kind, []).append(one["nats_per_token"])
+    return [
+        LadderMean(
+            kind,
+            len(nats),
+            statistics.fmean(nats),
+            statistics.stdev(nats) if len(nats) > 1 else None,
+            (best - statistics.fmean(nats)) / (best - floor),
+        )
+        for kind, nats in losses.items()
     ]
 
 

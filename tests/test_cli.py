@@ -131,6 +131,21 @@ def test_data_list_names_the_corpora(call, capsys):
     assert "world" in capsys.readouterr().out
 
 
+def test_data_world_writes_splits_pairs_and_a_card(call, tmp_path):
+    out = tmp_path / "world"
+    answer = call("data", "world", "--reviews", "200", "--seed", "5", "--pairs", "--out", str(out))
+    n_lines = {path.name: len(path.read_text("utf-8").splitlines()) for path in out.glob("*.tsv")}
+    assert answer["rows"] == n_lines
+    assert sum(n for name, n in answer["rows"].items() if not name.startswith("pairs")) == 200
+    assert "200" in (out / "README.md").read_text("utf-8")
+
+
+def test_count_names_the_mistake_behind_a_wrong_number(call):
+    answer = call("count", "--preset", "seed-lab", "--diagnose", "120600", "--part", "attention")
+    found = answer["diagnosis"]["explanations"]
+    assert found == [["heads-for-qkv-matrices"], ["output-projection-forgotten"]]  # 2 heads: the same number
+
+
 def test_experiment_keeps_its_results_and_goes_on(call, reviews, checkpoint, tmp_path):
     arguments = (
         "experiment",

@@ -112,21 +112,10 @@ def generate(args: argparse.Namespace) -> Answer:
 
 def count(args: argparse.Namespace) -> Answer:
     """Count the parameters of a model, term by term."""
-    import torch
+    from tinytx.model.count_report import count_report
 
-    from tinytx.model import Classifier, LanguageModel, count_parameters, parameter_table
-
-    config = _config(args)
-    table = parameter_table(config, args.head, args.n_classes)
-    with torch.device("meta"):  # shapes without memory
-        model = LanguageModel(config) if args.head == "lm" else Classifier(config, args.n_classes)
-    rows = [
-        {"part": row.part, "name": row.name, "formula": row.formula, "numbers": row.numbers}
-        | {"count": row.count, "times": row.times, "total": row.total}
-        for row in table.rows
-    ]
-    answer = {"head": args.head, "total": table.total, "numel": count_parameters(model), "rows": rows}
-    return {**answer, "config": config.to_dict()}, f"{table}\nnumel of the model built: {answer['numel']:,}"
+    report = count_report(_config(args), args.head, args.n_classes, args.diagnose, args.part)
+    return report.to_dict(), str(report)
 
 
 def data_list(args: argparse.Namespace) -> Answer:
@@ -139,6 +128,17 @@ def data_list(args: argparse.Namespace) -> Answer:
     ]
     lines.append("any .txt (one document a line) or .tsv (label, tab, text) file can be named too")
     return {"corpora": rows}, "\n".join(lines)
+
+
+def data_world(args: argparse.Namespace) -> Answer:
+    """Write reviews of the world to files, with labels and a card."""
+    from tinytx.text.world.export import write_world
+
+    rows = write_world(
+        args.out, n_reviews=args.reviews, seed=args.seed, pairs=args.pairs, language=args.language
+    )
+    lines = [f"{name}: {n_rows:,} rows" for name, n_rows in rows.items()]
+    return {"out": str(args.out), "rows": rows}, "\n".join([*lines, f"the card is {args.out}/README.md"])
 
 
 def experiment_transfer(args: argparse.Namespace) -> Answer:
@@ -225,6 +225,7 @@ COMMANDS: dict[str, Command] = {
     "generate": generate,
     "count": count,
     "data list": data_list,
+    "data world": data_world,
     "experiment transfer": experiment_transfer,
     "experiment ladder": experiment_ladder,
     "course": course,

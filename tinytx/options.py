@@ -130,6 +130,8 @@ def _add_readers(commands: Any, functions: Mapping[str, Command]) -> None:
     sub.add_argument("--config", type=Path, help="JSON file with fields of a configuration")
     sub.add_argument("--head", default="lm", choices=("lm", "classifier"), help="what stands on the body")
     sub.add_argument("--n-classes", type=int, default=2, help="classes of the classifier")
+    sub.add_argument("--diagnose", type=int, metavar="N", help="say which mistake gives this wrong number")
+    sub.add_argument("--part", default="total", help="what N is about: total, attention, feed_forward, ...")
     _add_model(sub)
 
 
@@ -139,6 +141,13 @@ def _add_course(commands: Any, functions: Mapping[str, Command]) -> None:
     )
     sub = _command(data, "list", functions["data list"])
     sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
+
+    sub = _command(data, "world", functions["data world"])
+    sub.add_argument("--reviews", type=int, default=10_000, help="number of reviews")
+    sub.add_argument("--seed", type=int, default=1, help="equal seeds give equal files")
+    sub.add_argument("--pairs", action="store_true", help="write English-French sentence pairs too")
+    sub.add_argument("--language", default="fr", help="of the reviews: fr or en")
+    sub.add_argument("--out", type=Path, required=True, help="new folder")
 
     sub = _command(commands, "course", functions["course"])
     sub.add_argument("lesson", nargs="*", help="numbers or names of lessons; all when left out")

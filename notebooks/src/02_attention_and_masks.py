@@ -15,7 +15,7 @@
 #
 # 1. compute attention of one sequence over another, by hand and as matrices, and say what makes it *self*-attention;
 # 2. say why scores are divided by $\sqrt{d}$, and what happens without it;
-# 3. build causal and padding masks, combine them, and recognise six wrong ones by their symptoms;
+# 3. build causal and padding masks, combine them, and recognise the usual wrong ones by their symptoms;
 # 4. test any model for leaks: move one input, and see which outputs move;
 # 5. read the attention maps of several heads, and compare a learnt map with the right one where that is known.
 #
@@ -718,7 +718,7 @@ for name, body in {"open": open_body, "causal": masked_body}.items():
 #
 # In your own copy (`make lab`), say what you expect, then run.
 #
-# **1.** A report says: "The model reads from left to right, so each word takes its context from the right." Which panel of the six wrong masks is that, and what would the leak test print?
+# **1.** A report says: "The model reads from left to right, so each word takes its context from the right." Which panel of the wrong masks is that, and which outputs would the leak test see moving?
 #
 # <details><summary>Answer</summary>
 #

@@ -195,3 +195,11 @@ def test_the_style_does_not_leak_into_other_figures():
     plots.heatmap(WEIGHTS, allowed=ALLOWED)
     plots.curves([plots.Curve("a", [1, 2], [3, 5])], xlabel="x", ylabel="y")
     assert mpl.rcParams == before
+
+
+def test_the_number_of_a_negative_bar_stands_to_its_left():
+    fig, ax = plots.bars({"gain": 0.2, "loss": -0.3}, intervals={"loss": (-0.5, 0.1)}, xlabel="points")
+    plots.png_bytes(fig)  # places the letters
+    gain, loss = (text.get_window_extent() for text in ax.texts)
+    assert gain.x0 > ax.transData.transform((0.2, 0))[0]
+    assert loss.x1 < ax.transData.transform((-0.5, 0))[0]

@@ -158,16 +158,20 @@ def bars(
     fig, ax : Figure, Axes
     """
     fig, ax = own_axes(ax, 7.4, 1.6 + 0.45 * len(values))
-    ends = {name: max(value, *(intervals or {}).get(name, (value, value))) for name, value in values.items()}
+    ends = {  # where the number goes: beyond bar and interval, to the left of what is negative
+        name: (min if value < 0 else max)(value, *(intervals or {}).get(name, (value, value)))
+        for name, value in values.items()
+    }
     with style():
         names = list(values)
         ax.barh(names, [values[name] for name in names], color=color, height=0.62)
         for name, (low, high) in (intervals or {}).items():
             ax.plot([low, high], [name, name], color="#222222", linewidth=1.8, marker="|", markersize=9)
         for name in names:
+            left = values[name] < 0
             ax.annotate(
-                format(values[name], numbers), (ends[name], name), xytext=(6, 0),
-                textcoords="offset points", va="center", fontsize=11,
+                format(values[name], numbers), (ends[name], name), xytext=(-6 if left else 6, 0),
+                textcoords="offset points", ha="right" if left else "left", va="center", fontsize=11,
             )  # fmt: skip
         for label, level in (references or {}).items():
             ax.axvline(level, color=REFERENCE_COLOR, linewidth=1.6, linestyle=(0, (4, 3)))

@@ -24,7 +24,7 @@ OWN_GENRE, ANY_GENRE = 0.42, 0.55  # the rest of a noun's chance is spread over 
 OWN_BOOK, ANY_BOOK = 0.58, 0.38  # the same for what the book itself is called: "cette saga", "ce roman"
 PLURAL_SHARE = 0.25
 OPTIONAL_SHARE = 0.20  # how often an optional adjective ("adj0?") is there
-ZIPF_SHIFT = 2.0  # the word at rank r of its table has a weight of 1 / (r + ZIPF_SHIFT)
+ZIPF_SHIFT = 1.0  # the word at rank r (from 0) of its table has a weight of 1 / (r + ZIPF_SHIFT)
 
 
 @dataclass(frozen=True)

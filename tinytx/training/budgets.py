@@ -55,9 +55,9 @@ class _Finetuning:
 _PRETRAINING = {
     #                             pieces  width layers heads length  steps  tokens    rate  dropout
     ("world", "smoke"):   _Pretraining(600,  32,  1,  2, 128,     30,  1024, 3e-3),
-    ("world", "laptop"):  _Pretraining(700, 128, 2,  4, 128,    1800,  2048, 3e-3),
-    ("world", "study"):   _Pretraining(700, 192, 3,  6, 128,   5000,  4096, 2e-3, 0.0),
-    ("world", "gpu"):     _Pretraining(700, 256, 4,  8, 128,   8000, 16384, 1e-3, 0.1),
+    ("world", "laptop"):  _Pretraining(1000, 128, 2, 4, 128,    1600,  2048, 8e-3),
+    ("world", "study"):   _Pretraining(1000, 192, 3, 6, 128,   5000,  4096, 4e-3),
+    ("world", "gpu"):     _Pretraining(1000, 256, 4, 8, 128,   8000, 16384, 2e-3, 0.1),
     ("reviews", "smoke"):  _Pretraining(600,  32, 1,  2, 128,     20,  1024, 3e-3),
     ("reviews", "laptop"): _Pretraining(4000, 128, 2, 4, 256,    300,  4096, 2e-3, 0.1),
     ("reviews", "study"):  _Pretraining(4000, 192, 3, 6, 256,   1200,  4096, 1.5e-3, 0.1),

@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 
 from tinytx.teaching.plots.style import COLORS, name_axes, own_axes, style
 
-FULL, HALF = 0.82, 0.5  # of the space of a group, and of the letters' height that a bar needs
+FULL = 0.82  # of the space of a group
+GAP, BAR = 0.14, 0.25  # inches between groups, and for a bar with its number
 
 
 def grouped_bars(
@@ -51,7 +52,7 @@ def grouped_bars(
     for name, values in series.items():
         if set(values) != set(groups):
             raise ValueError(f"all series must have the groups {groups}, got {list(values)} for {name!r}")
-    fig, ax = own_axes(ax, 7.4, 1.5 + HALF * (0.35 + 0.6 * len(series)) * len(groups))
+    fig, ax = own_axes(ax, 7.4, 1.5 + (GAP + BAR * len(series)) * len(groups))
     height = FULL / len(series)
     with style():
         for number, (name, values) in enumerate(series.items()):

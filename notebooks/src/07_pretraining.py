@@ -30,7 +30,6 @@
 
 # %%
 import math
-from collections import Counter
 
 import numpy as np
 import torch
@@ -375,14 +374,13 @@ plots.show(fig, name="07_next_word", alt="""For the eight likeliest words after 
     as one bar, and the true probability as another beside it.""")
 
 # %% [markdown]
-# Nobody told the model what an adjective is, nor that *très* may stand before one, nor that a masculine noun wants a masculine form. It was asked, again and again, what comes next. To answer well it had
+# Nobody told the model what an adjective is, nor that *très* may stand before one, nor that a masculine noun wants a masculine form. It was only asked, again and again, what comes next, and to answer well it had
 # to find out. This is what predicting the next word teaches.
 #
 # ### Where is the gap?
 #
-# What has it *not* found out? The divergences at all held-out positions can tell. We sort them by what stands there, and by how far into the review it is. The forms of nouns and adjectives come
-# from the grammar's own tables. After a full stop the question is twofold (does another sentence begin, and with which word?), so this place is a kind of its own. A word of several pieces counts
-# with each of them.
+# What has it *not* found out? We sort the divergences at all held-out positions by what stands there and by the sentence of the review. After a full stop a sentence or the
+# end may follow; this place is a kind of its own. The grammar's tables say what is a noun or an adjective.
 
 # %%
 forms = FrenchForms(world.grammar.lexicon)
@@ -401,9 +399,9 @@ def places(text):
 
 standing = [place for text in held_out for place in places(text)]
 _, divergences = compare(model)
-for kind, count in Counter(kind for kind, _ in standing).most_common():
+for kind in ("start or end", "other word", "noun", "adjective", "mark"):
     mine = divergences[[one == kind for one, _ in standing]]
-    print(f"{kind:<13}{count:>6} positions   mean {mine.mean():.4f} nats   share of the whole gap {mine.sum() / divergences.sum():4.0%}")
+    print(f"{kind:<13}{len(mine):>6} positions   mean {mine.mean():.4f} nats   share of the whole gap {mine.sum() / divergences.sum():4.0%}")
 
 # %% [markdown]
 # Predict: is the gap the same everywhere? Which kinds of word ask the model to remember something from earlier sentences? Do later sentences ask for more, or is the

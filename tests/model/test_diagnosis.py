@@ -119,6 +119,7 @@ def test_both_are_named_where_attention_biases_weigh_as_much_as_both_norms():
     said = str(diagnose_count(LAB, "lm", 1_008_100 - 4 * 800))
     assert "the biases of attention were forgotten; or the norms were forgotten." in said
     assert "2 explanations" in said
+    assert diagnose_count(LAB, "lm", 1_008_100 - 4 * 800)._repr_markdown_() == said
 
 
 @pytest.mark.parametrize("part", PARTS)

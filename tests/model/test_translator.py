@@ -182,15 +182,15 @@ def test_the_first_loss_is_that_of_a_guess(norm, tied):
 
 
 def test_one_batch_can_be_learned_by_heart():
-    model = Translator(CONFIG.replace(d_model=24, d_ff=48, tie_embeddings=True))
+    model = Translator(CONFIG.replace(d_model=24, d_ff=48, n_layers=1, tie_embeddings=True))
     src_ids, tgt_ids = torch.randint(1, 11, (4, S)), torch.randint(1, 11, (4, T))
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(120):
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-2)
+    for _ in range(40):
         loss = F.cross_entropy(model(src_ids, tgt_ids[:, :-1]).flatten(0, 1), tgt_ids[:, 1:].flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    assert loss.item() < 0.05
+    assert loss.item() < 0.1
 
 
 def test_what_does_not_fit_is_refused():

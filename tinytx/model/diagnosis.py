@@ -60,6 +60,9 @@ class Diagnosis:
             return f"{wrong}: {causes[0]}."
         return f"{wrong}; {len(causes)} explanations give it: {'; or '.join(causes)}."
 
+    def _repr_markdown_(self) -> str:
+        return str(self)  # a notebook shows the sentence
+
 
 def diagnose_count(
     config: TransformerConfig, head: Head | None, claimed: int, part: str = "total", n_classes: int = 2

@@ -55,7 +55,7 @@ class _Finetuning:
 _PRETRAINING = {
     #                             pieces  width layers heads length  steps  tokens    rate  dropout
     ("world", "smoke"):   _Pretraining(600,  32,  1,  2, 128,     30,  1024, 3e-3),
-    ("world", "laptop"):  _Pretraining(1000, 128, 2, 4, 128,    1600,  2048, 8e-3),
+    ("world", "laptop"):  _Pretraining(1000, 128, 2, 4, 128,    1500,  2048, 8e-3),
     ("world", "study"):   _Pretraining(1000, 192, 3, 6, 128,   5000,  4096, 4e-3),
     ("world", "gpu"):     _Pretraining(1000, 256, 4, 8, 128,   8000, 16384, 2e-3, 0.1),
     ("reviews", "smoke"):  _Pretraining(600,  32, 1,  2, 128,     20,  1024, 3e-3),
@@ -70,9 +70,9 @@ _PRETRAINING = {
 _FINETUNING = {
     #                             epochs  tokens  rate  dropout
     ("world", "smoke"):    _Finetuning(2,  1024, 1e-3, 0.1),
-    ("world", "laptop"):   _Finetuning(15, 1024, 1e-3, 0.1),
-    ("world", "study"):    _Finetuning(15, 1024, 1e-3, 0.1),
-    ("world", "gpu"):      _Finetuning(15, 1024, 5e-4, 0.1),
+    ("world", "laptop"):   _Finetuning(15, 512, 1e-3, 0.1),
+    ("world", "study"):    _Finetuning(15, 512, 1e-3, 0.1),
+    ("world", "gpu"):      _Finetuning(15, 512, 1e-3, 0.1),
     ("reviews", "smoke"):  _Finetuning(1,  8192, 1e-3, 0.1),
     ("reviews", "laptop"): _Finetuning(6,  4096, 5e-4, 0.2),
     ("reviews", "study"):  _Finetuning(15, 4096, 5e-4, 0.2),

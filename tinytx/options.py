@@ -128,7 +128,7 @@ def _add_readers(commands: Any, functions: Mapping[str, Command]) -> None:
     sub = _command(commands, "count", functions["count"])
     sub.add_argument("--preset", help="a configuration by name, such as seed-lab")
     sub.add_argument("--config", type=Path, help="JSON file with fields of a configuration")
-    sub.add_argument("--head", default="lm", choices=("lm", "classifier"), help="what stands on the body")
+    sub.add_argument("--head", default="lm", choices=("lm", "classifier", "translation"), help="what stands on the body")
     sub.add_argument("--n-classes", type=int, default=2, help="classes of the classifier")
     sub.add_argument("--diagnose", type=int, metavar="N", help="say which mistake gives this wrong number")
     sub.add_argument("--part", default="total", help="what N is about: total, attention, feed_forward, ...")

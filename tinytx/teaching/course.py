@@ -165,7 +165,9 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
     root = project_root() if root is None else root
     lessons = pick_lessons(wanted, root)
     fresh = root / "build" / "figures"
-    shutil.rmtree(fresh, ignore_errors=True)
+    for lesson in lessons:
+        for old in fresh.glob(f"{lesson.number:02d}_*"):  # another publication may be drawing the others
+            old.unlink()
     runs = _run_all(lessons, root, figures=fresh)
     for run in runs:
         if run.failure is not None:

@@ -34,27 +34,26 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
+from IPython.display import Markdown
 
 import tinytx as tx
 from tinytx import training
 from tinytx.teaching import plots, results
 from tinytx.text import NGramModel
-from tinytx.text.world.checker import check_sentence
-from tinytx.text.world.checker.french_forms import FrenchForms
+from tinytx.text.world.checker import check_sentence, french_forms
 from tinytx.training.ladder import means
 
 _ = torch.manual_seed(0)
 
 # %% [markdown]
-# Here is what will be read. Spaces stand around every mark and after every apostrophe, so that a unit of the grammar is a word between spaces. To write is
-# harder than to read, so look at how the sentences hang together: a review is about one book, and its writer liked it or did not.
+# Here is what will be read. Spaces stand around every mark and after every apostrophe, so that a unit of the grammar is a word between spaces. Read the
+# three reviews for what holds their sentences together: each is about one book, and its writer liked it or did not. A good guess of the next word would use that.
 
 # %%
 corpus = tx.load_corpus("world")
 world = tx.World()
-print(f"{len(corpus.train.texts):,} reviews to learn from; here are three.\n")
-for text in corpus.train.texts[:3]:
-    print("·", text)
+print(f"{len(corpus.train.texts):,} reviews to learn from; here are three.")
+Markdown("\n".join(f"- {text}" for text in corpus.train.texts[:3]))
 
 # %% [markdown]
 # A model reads *pieces*, which it gets from a tokenizer: frequent words are whole, rare ones in parts, and `▁` marks the
@@ -62,7 +61,8 @@ for text in corpus.train.texts[:3]:
 
 # %%
 recipe = training.plan("world")
-tokenizer = training.train_tokenizer(corpus.train.texts, recipe.vocab_size, exact=False, kind="world")
+size = recipe.vocab_size
+tokenizer = training.train_tokenizer(corpus.train.texts, size, exact=False, kind="world")
 V = tokenizer.vocab_size
 print(V, "pieces;", " ".join(tokenizer.pieces(corpus.train.texts[0])))
 
@@ -88,10 +88,10 @@ for number, answer in enumerate(targets, start=1):
 # %%
 config = recipe.config.replace(vocab_size=V)
 untrained = training.new_language_model(config, seed=1)
-marks = {"bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id, "pad_id": tokenizer.pad_id}
+marks = {name: getattr(tokenizer, name) for name in ("bos_id", "eos_id", "pad_id")}
 ids, next_ids = training.causal_batch([tokenizer.encode(" ".join(words))], **marks)
 probabilities = untrained(ids).softmax(dim=-1)  # (B, T, V)
-print("inputs", tuple(ids.shape), " targets", tuple(next_ids.shape), " distributions", tuple(probabilities.shape))
+print("inputs", *ids.shape, " targets", *next_ids.shape, " distributions", *probabilities.shape)
 assert torch.equal(ids[:, 1:], next_ids[:, :-1])
 
 # %% [markdown]
@@ -107,14 +107,16 @@ class ForgotTheShift(training.CausalObjective):
         return inputs, inputs
 
 
-sequences = tokenizer.encode_batch(corpus.train.texts[:2000])
-small = tx.TransformerConfig(vocab_size=V, d_model=64, n_heads=2, n_layers=1, d_ff=128, max_len=128)
-brief = training.TrainingSettings(n_steps=80, lr=5e-3, warmup_steps=10, tokens_per_batch=1024, log_every=4)
+some = tokenizer.encode_batch(corpus.train.texts[:2000])
+small = config.replace(d_model=64, n_heads=2, n_layers=1, d_ff=128)
+brief = training.TrainingSettings(
+    n_steps=80, lr=5e-3, warmup_steps=10, tokens_per_batch=1024, log_every=4
+)
 
 
 def learn(objective_class):
     model = training.new_language_model(small, seed=0)
-    objective = objective_class(sequences, **marks, max_len=small.max_len)
+    objective = objective_class(some, **marks, max_len=small.max_len)
     return model, training.train(model, objective, brief, progress=False)
 
 
@@ -129,7 +131,7 @@ wrong, wrong_history = learn(ForgotTheShift)
 # %%
 held_out = corpus.valid.texts[:80]
 held_ids = tokenizer.encode_batch(held_out)
-n_tokens = sum(len(one) + 1 for one in held_ids)  # the end of each review is predicted, too
+n_tokens = sum(len(one) + 1 for one in held_ids)  # the end is predicted, too
 floor = training.exact_nats(corpus, held_out).sum() / n_tokens
 print(f"{n_tokens:,} tokens; floor {floor:.3f} nats per token")
 
@@ -141,11 +143,12 @@ print(f"{n_tokens:,} tokens; floor {floor:.3f} nats per token")
 fig, ax = plots.curves(
     [plots.Curve("the token after", right_history.step, right_history.loss),
      plots.Curve("the token itself", wrong_history.step, wrong_history.loss)],
-    references={"exact floor": floor}, y_range=(0, 7), title="Too good to be true",
+    references={"exact floor": floor}, y_range=(0, 7.5), title="Too good to be true",
     xlabel="step", ylabel="training loss (nats per token)",
 )  # fmt: skip
-plots.show(fig, name="07_forgotten_shift", alt="""Training loss against steps for two small models. With shifted targets it falls
-    slowly and stays above the dashed exact floor; asked for the token itself, it falls through the floor to nearly zero.""")
+plots.show(fig, name="07_forgotten_shift", alt="""Training loss against steps for two small models.
+    With shifted targets it falls slowly and stays above the dashed exact floor; asked for the
+    token itself, it falls through the floor to nearly zero.""")
 
 # %% [markdown]
 # A loss below the floor is not a triumph, it is an alarm: the model must be looking at the answer. It has learned to *copy*. Asked the real question it
@@ -155,8 +158,8 @@ plots.show(fig, name="07_forgotten_shift", alt="""Training loss against steps fo
 # %%
 for name, model in {"the token after": right, "the token itself": wrong}.items():
     copied = model(ids).argmax(dim=-1).eq(ids).float().mean()
-    score = training.evaluate_language_model(model, tokenizer, held_out)
-    print(f"{name:<17} held-out loss {score.nats_per_token:6.2f}   says its input again: {copied:4.0%}")
+    nats = training.evaluate_language_model(model, tokenizer, held_out).nats_per_token
+    print(f"{name:<17} held-out loss {nats:6.2f}   says its input again: {copied:4.0%}")
 print(f"{'pure guessing':<17} held-out loss {math.log(V):6.2f}")
 assert wrong_history.loss[-1] < floor < right_history.loss[-1]
 
@@ -203,7 +206,8 @@ print("the loop, the matrix form, PyTorch and the package agree")
 
 # %%
 first = training.evaluate_language_model(untrained, tokenizer, held_out)
-print(f"untrained {first.nats_per_token:.3f}    ln V = ln {V} = {math.log(V):.3f}    perplexity {first.perplexity:.0f}")
+print(f"untrained {first.nats_per_token:.3f} nats per token, perplexity {first.perplexity:.0f}")
+print(f"ln V = ln {V} = {math.log(V):.3f}")
 assert abs(first.nats_per_token - math.log(V)) < 0.1
 
 # %% [markdown]
@@ -232,10 +236,11 @@ for n, nats in by_order.items():
 p, q = [0.50, 0.25, 0.25], [0.25, 0.25, 0.50]
 divergence = sum(a * math.log(a / b) for a, b in zip(p, q, strict=True))
 entropy = -sum(a * math.log(a) for a in p)
-expected_loss = -sum(a * math.log(b) for a, b in zip(p, q, strict=True))
-assert math.isclose(expected_loss, entropy + divergence)
-torch.testing.assert_close(F.kl_div(torch.tensor(q).log(), torch.tensor(p), reduction="sum"), torch.tensor(divergence))
-print(f"expected loss {expected_loss:.4f} = entropy {entropy:.4f} + divergence {divergence:.4f}")
+loss = -sum(a * math.log(b) for a, b in zip(p, q, strict=True))
+assert math.isclose(loss, entropy + divergence)
+by_torch = F.kl_div(torch.tensor(q).log(), torch.tensor(p), reduction="sum")
+assert math.isclose(by_torch, divergence, rel_tol=1e-5)
+print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergence:.4f}")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -247,21 +252,18 @@ print(f"expected loss {expected_loss:.4f} = entropy {entropy:.4f} + divergence {
 
 # %%
 exactly = world.through(tokenizer)
-exact = np.array([exactly.next_token(one[:t]) for one in held_ids for t in range(len(one) + 1)])
-exact = torch.from_numpy(exact)  # (positions, V)
+prefixes = [one[:t] for one in held_ids for t in range(len(one) + 1)]
+exact = torch.from_numpy(np.array([exactly.next_token(one) for one in prefixes]))  # (positions, V)
 inputs, targets = training.causal_batch(held_ids, **marks)
 real = targets != tokenizer.pad_id
 
 
 @torch.no_grad()
 def compare(model):
-    logits = model(inputs.to(next(model.parameters()).device)).cpu()[real]  # (positions, V)
-    log_q = logits.double().log_softmax(dim=-1)
+    logits = model(inputs.to(next(model.parameters()).device)).cpu()[real]
+    log_q = logits.double().log_softmax(dim=-1)  # (positions, V)
     divergences = F.kl_div(log_q, exact, reduction="none").sum(dim=-1)  # (positions,)
     return F.nll_loss(log_q, targets[real]).item(), divergences
-
-
-assert len(exact) == n_tokens
 
 # %% [markdown]
 # ## The package: pretraining
@@ -292,33 +294,35 @@ seen = result.history.evaluations
 steps, losses = [one["step"] for one in seen], [one["loss"] for one in seen]
 lines = {f"best count ({best_n}-gram)": by_order[best_n], "exact floor": floor}
 close = (floor - 0.05, max(by_order[best_n] + 0.4, losses[-1] + 0.1))
+views = {"From knowing nothing to the floor": (0, 7.5), "The last part, closer": close}
 fig, axes = plots.figure(2, 1, width=7.6, height=7.0, sharex=True)
-for ax, view, title in zip(axes, [(0, 7), close], ["From knowing nothing to the floor", "The last part, closer"], strict=True):
-    plots.curves([plots.Curve("transformer", steps, losses)], references=lines, x_log=True, y_range=view, title=title,
-                 xlabel="step (logarithmic)", ylabel="held-out loss (nats per token)", ax=ax)  # fmt: skip
-plots.show(fig, name="07_loss_and_floor", alt="""Held-out loss against training steps, logarithmic, whole and magnified. The curve starts near the
-    logarithm of the vocabulary size, crosses the dashed line of the best counting model, and stays above the exact floor.""")
+for ax, (title, view) in zip(axes, views.items(), strict=True):
+    plots.curves(
+        [plots.Curve("transformer", steps, losses)], references=lines, x_log=True, y_range=view, ax=ax,
+        xlabel="step (logarithmic)", ylabel="held-out loss (nats per token)", title=title,
+    )  # fmt: skip
+plots.show(fig, name="07_loss_and_floor", alt="""Held-out loss against training steps, whole and magnified.
+    The curve starts near the logarithm of the vocabulary size, crosses the dashed line of the
+    best counting model, and stays above the exact floor.""")
 
 # %% [markdown]
-# The curve starts at $\ln V$, crosses the counting model and then leans on the floor. How much of the way from one line to the other did it go? With $N$ for the counting model, $L$ for ours
+# The curve starts at $\ln V$, crosses the counting model and flattens out above the floor. How much of the way from one line to the other did it go? With $N$ for the counting model, $L$ for ours
 # and $F$ for the floor, that is $(N - L) / (N - F)$: 0 at the baseline, 1 at perfection. Eighty reviews are good for a curve; for the verdict we take the whole held-out
 # text.
 
 # %%
-valid_ids = tokenizer.encode_batch(corpus.valid.texts)
-score = result.evaluation.score
-L, floor_all = score.nats_per_token, result.evaluation.floor
-N = counting.nats_per_token(valid_ids, order=best_n)
+score, bottom = result.evaluation.score, result.evaluation.floor
+L = score.nats_per_token
+N = counting.nats_per_token(tokenizer.encode_batch(corpus.valid.texts), order=best_n)
+for name, nats in {"counting model N": N, "transformer    L": L, "exact floor    F": bottom}.items():
+    print(f"{name} = {nats:.4f} nats per token, perplexity {math.exp(nats):5.2f}")
 n_words = sum(len(text.split(" ")) + 1 for text in corpus.valid.texts)
-print(f"counting model N = {N:.4f} nats per token, perplexity {math.exp(N):5.2f}")
-print(f"transformer    L = {L:.4f} nats per token, perplexity {math.exp(L):5.2f}")
-print(f"exact floor    F = {floor_all:.4f} nats per token, perplexity {math.exp(floor_all):5.2f}")
-print(f"\ngap L - F: {L - floor_all:.4f} nats per token, {(L - floor_all) * score.n_tokens / n_words:.4f} nats per word")
-print(f"covered (N - L) / (N - F): {(N - L) / (N - floor_all):.1%} of the way")
+print(f"\ngap L - F: {L - bottom:.4f} nats per token, {(L - bottom) * score.n_tokens / n_words:.4f} per word")
+print(f"covered (N - L) / (N - F): {(N - L) / (N - bottom):.1%} of the way")
 
 # %% [markdown]
-# One run with one seed is an anecdote. The command `tinytx experiment ladder` trains several, with longer histories for the counting models too, and keeps what it measured. This is the
-# table, read from the file. A share above 1 cannot occur, and one below 0 means worse than the baseline.
+# One run with one seed is an anecdote. The command `tinytx experiment ladder` trains several, with longer histories for the counting models too, and keeps what it measured. Here is its
+# table, read from the file. No model can be expected above a share of 1; below 0 means worse than the baseline.
 
 # %%
 try:
@@ -335,14 +339,15 @@ except FileNotFoundError as not_measured_yet:
 # have the same expectation. Will they agree at each step? One of them uses only the tokens that happened to come.
 
 # %%
+gaps, apart = [one - floor for one in losses], [one["divergence"] for one in seen]
 fig, ax = plots.curves(
-    [plots.Curve("divergence from the truth", steps, [one["divergence"] for one in seen]),
-     plots.Curve("loss - floor", steps, [one["loss"] - floor for one in seen], dashed=True)],
+    [plots.Curve("divergence", steps, apart), plots.Curve("loss - floor", steps, gaps, dashed=True)],
     x_log=True, y_log=True, title="The gap is the divergence",
     xlabel="step (logarithmic)", ylabel="nats per token (logarithmic)",
 )  # fmt: skip
-plots.show(fig, name="07_divergence", alt="""Mean Kullback-Leibler divergence from the true next piece, and loss minus floor, against training
-    steps, both axes logarithmic. The two curves lie almost on top of each other and fall together from above five nats.""")
+plots.show(fig, name="07_divergence", alt="""Mean Kullback-Leibler divergence from the true next piece, and loss
+    minus floor, against training steps, both axes logarithmic. The two curves lie almost on top
+    of each other and fall together from above five nats.""")
 
 # %% [markdown]
 # They run together; where they part, chance in eighty reviews is the reason. The divergence has less of it, since it weighs all that could have come.
@@ -360,18 +365,22 @@ truth = world.next_word(prefix)
 chances = training.next_word_probs(model, tokenizer, prefix, world.vocabulary)
 guess = dict(zip([*world.vocabulary, None], chances, strict=True))
 off = sum(chance * math.log(chance / guess[word]) for word, chance in truth.items())
-print(f"divergence {off:.4f} nats;  possible next words: {len(truth)};  they get {sum(guess[w] for w in truth):.1%} from the model")
+print(f"{len(truth)} words may follow; the model gives them {sum(guess[one] for one in truth):.1%}")
+print(f"divergence from the truth {off:.4f} nats")
 
 # %% [markdown]
 # Before you look at the bars: which words would *you* expect next? The eight that are likeliest in truth are drawn, each with the
 # model's bar and the true one, and the rest of the language is left out for the sake of the eye.
 
 # %%
-likeliest = list(truth)[:8]
-named = {name: {word or "(the end)": chance[word] for word in likeliest} for name, chance in {"model": guess, "truth": truth}.items()}
-fig, ax = plots.grouped_bars(named, numbers=".3f", xlabel="probability of being the next word", title=f"{beginning} …")
-plots.show(fig, name="07_next_word", alt="""For the eight likeliest words after a beginning, the probability that the model gives to each
-    as one bar, and the true probability as another beside it.""")
+named = {word or "(the end)": word for word in list(truth)[:8]}
+fig, ax = plots.grouped_bars(
+    {"model": {name: guess[word] for name, word in named.items()},
+     "truth": {name: truth[word] for name, word in named.items()}},
+    numbers=".3f", xlabel="probability of being the next word", title=f"{beginning} …",
+)  # fmt: skip
+plots.show(fig, name="07_next_word", alt="""For the eight likeliest words after a beginning, the probability that
+    the model gives to each as one bar, and the true probability as another beside it.""")
 
 # %% [markdown]
 # Nobody told the model what an adjective is, nor that *très* may stand before one, nor that a masculine noun wants a masculine form. It was only asked, again and again, what comes next, and to answer well it had
@@ -383,39 +392,49 @@ plots.show(fig, name="07_next_word", alt="""For the eight likeliest words after 
 # end may follow; this place is a kind of its own. The grammar's tables say what is a noun or an adjective.
 
 # %%
-forms = FrenchForms(world.grammar.lexicon)
+forms = french_forms.FrenchForms(world.grammar.lexicon)
+
+
+def kind_of(word):
+    if word in ".,!":
+        return "mark"
+    return "noun" if word in forms.nouns else "adjective" if word in forms.adjectives else "other word"
 
 
 def places(text):
-    sentence, kind = 1, "start or end"
+    sentence, starts = 1, True
     for word in text.split(" "):
-        if kind != "start or end":
-            kind = "noun" if word in forms.nouns else "adjective" if word in forms.adjectives else "other word"
-            kind = "mark" if word in ".,!" else kind
+        kind = "start or end" if starts else kind_of(word)
         yield from [(kind, sentence)] * len(tokenizer.word_pieces(word))
-        sentence, kind = (sentence + 1, "start or end") if word in ".!" else (sentence, "other word")
+        starts = word in ".!"
+        sentence += starts
     yield ("start or end", sentence)
 
 
-standing = [place for text in held_out for place in places(text)]
 _, divergences = compare(model)
-for kind in ("start or end", "other word", "noun", "adjective", "mark"):
+standing = [place for text in held_out for place in places(text)]
+kinds = ("start or end", "other word", "noun", "adjective", "mark")
+for kind in kinds:
     mine = divergences[[one == kind for one, _ in standing]]
-    print(f"{kind:<13}{len(mine):>6} positions   mean {mine.mean():.4f} nats   share of the whole gap {mine.sum() / divergences.sum():4.0%}")
+    share = mine.sum() / divergences.sum()
+    print(f"{kind:<13}{len(mine):>6} places   mean {mine.mean():.4f} nats   share of the gap {share:4.0%}")
 
 # %% [markdown]
 # Predict: is the gap the same everywhere? Which kinds of word ask the model to remember something from earlier sentences? Do later sentences ask for more, or is the
 # model helped by having read more?
 
 # %%
-rows = ["start or end", "other word", "noun", "adjective", "mark"]
-table = [[divergences[[one == (kind, k) for one in standing]].mean().item() for k in range(1, 7)] for kind in rows]
+def mean_at(kind, k):
+    return divergences[[one == (kind, k) for one in standing]].mean()
+
+
 fig, ax = plots.heatmap(
-    table, row_labels=rows, col_labels=[str(k) for k in range(1, 7)], numbers=".3f", low=0, title="Where the gap is",
+    [[mean_at(kind, k) for k in range(1, 7)] for kind in kinds], numbers=".3f", low=0,
+    row_labels=kinds, col_labels=[str(k) for k in range(1, 7)], title="Where the gap is",
     xlabel="sentence of the review", ylabel="what stands there", bar_label="mean divergence (nats)",
 )  # fmt: skip
-plots.show(fig, name="07_where_the_gap_is", alt="""Mean divergence of the model from the truth in a table of cells: rows are kinds of word, columns
-    the first to the sixth sentence of a review.""")
+plots.show(fig, name="07_where_the_gap_is", alt="""Mean divergence of the model from the truth in a table of cells: rows
+    are kinds of word, columns the first to the sixth sentence of a review.""")
 
 # %% [markdown]
 # Marks and little words follow from what stands just before them. Nouns and adjectives depend on what is hidden *above* the words: which book it is, and whether the
@@ -429,12 +448,13 @@ plots.show(fig, name="07_where_the_gap_is", alt="""Mean divergence of the model 
 # %%
 judged = ["L'intrigue est {}.", "Le style est {}.", "La fin est {}."]
 saying = {"+": "magnifique", "-": "médiocre"}
-good, bad = ([row["masculine"] for row in world.grammar.lexicon.adjectives if row["polarity"] == sign] for sign in "+-")
+table = world.grammar.lexicon.adjectives
+good, bad = ([row["masculine"] for row in table if row["polarity"] == sign] for sign in "+-")
 
 
 def share_of_praise(pattern):
-    said = " ".join(one.format(saying[sign]) for one, sign in zip(judged, pattern, strict=False))
-    prefix = world.split(f"{said} Le roman est")
+    said = [one.format(saying[sign]) for one, sign in zip(judged, pattern, strict=False)]
+    prefix = world.split(" ".join([*said, "Le roman est"]))
     true = np.array([world.next_word(prefix).get(word, 0.0) for word in good + bad])
     believed = training.next_word_probs(model, tokenizer, prefix, good + bad)[:-1]
     return [chances[: len(good)].sum() / chances.sum() for chances in (believed, true)]
@@ -446,14 +466,18 @@ def share_of_praise(pattern):
 # %%
 patterns = ["+", "-", "+-", "-+", "++-", "-+-"]
 shares = {" ".join(one): share_of_praise(one) for one in patterns}
-bars = {name: {one: pair[k] for one, pair in shares.items()} for k, name in enumerate(["model", "truth"])}
-fig, ax = plots.grouped_bars(bars, xlabel="share of praise", ylabel="sentences before", title="Le roman est …")
-plots.show(fig, name="07_three_sentences_ago", alt="""Share of praise among the next words after one to three judging sentences, the model's bar beside
-    the true one. In truth the first of three sentences makes a large difference; how much of it has the model learned?""")
+fig, ax = plots.grouped_bars(
+    {"model": {one: pair[0] for one, pair in shares.items()},
+     "truth": {one: pair[1] for one, pair in shares.items()}},
+    xlabel="share of praise", ylabel="sentences before", title="Le roman est …",
+)  # fmt: skip
+plots.show(fig, name="07_three_sentences_ago", alt="""Share of praise among the next words after one to three judging
+    sentences, the model's bar beside the true one. In truth the first of three sentences makes
+    a large difference; how much of it has the model learned?""")
 
 # %% [markdown]
-# Compare the last two true bars, then the model's. How far its bars move with the true ones is how far it has learned to look back. No word near *est* can help: only attention across
-# sentences can, and it comes late in training. (Try `TINYTX_BUDGET=study`.)
+# Compare the last two true bars, then the model's. How far its bars move with the true ones is how far it has learned to look back. To follow the last sentence is one thing, to count the votes of *all* sentences is
+# another: no word near *est* can help with that, only attention across sentences. (Does a longer budget, `TINYTX_BUDGET=study`, learn more of it?)
 #
 # ## Break it: a softmax too many
 #
@@ -461,8 +485,9 @@ plots.show(fig, name="07_three_sentences_ago", alt="""Share of praise among the 
 # right token and a 0 for all others, is now charged as if it had said $e / (e + V - 1)$. What does that cost?
 
 # %%
-for n in (700, 50_001):
-    print(f"V = {n:>6,}: ln V = {math.log(n):6.3f}, lowest possible loss = {math.log(n - 1 + math.e) - 1:6.3f}")
+for n in (1_000, 50_001):
+    lowest = math.log(n - 1 + math.e) - 1
+    print(f"V = {n:>6,}: ln V = {math.log(n):6.3f}, lowest possible loss = {lowest:6.3f}")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -473,7 +498,8 @@ for n in (700, 50_001):
 class OneSoftmaxTooMany(training.CausalObjective):
     def loss(self, model, indices):
         inputs, targets = self.batch(indices)
-        return training.language_model_loss(model(inputs).softmax(dim=-1), targets, tokenizer.pad_id)
+        probabilities = model(inputs).softmax(dim=-1)
+        return training.language_model_loss(probabilities, targets, tokenizer.pad_id)
 
 
 twice, twice_history = learn(OneSoftmaxTooMany)
@@ -483,14 +509,16 @@ twice, twice_history = learn(OneSoftmaxTooMany)
 # out: where such a loss starts, and the best it could ever show.
 
 # %%
+lowest = math.log(V - 1 + math.e) - 1
 fig, ax = plots.curves(
     [plots.Curve("logits", right_history.step, right_history.loss),
      plots.Curve("probabilities", twice_history.step, twice_history.loss)],
-    references={"ln V": math.log(V), "lowest possible": math.log(V - 1 + math.e) - 1}, y_range=(0, 7),
+    references={"ln V": math.log(V), "lowest possible": lowest}, y_range=(0, 7.5),
     xlabel="step", ylabel="training loss (nats per token)", title="Stuck, without a sound",
 )  # fmt: skip
-plots.show(fig, name="07_softmax_twice", alt="""Training loss against steps. With logits it falls steadily; with probabilities in place of
-    logits it stays close to the logarithm of the vocabulary size, above the dashed line of the lowest loss possible there.""")
+plots.show(fig, name="07_softmax_twice", alt="""Training loss against steps. With logits it falls steadily; with
+    probabilities in place of logits it stays close to the logarithm of the vocabulary size,
+    above the dashed line of the lowest loss possible there.""")
 
 # %% [markdown]
 # No error, no warning, a loss that falls a little: many a run has been left going like this for hours. The cure is to know two numbers in advance, $\ln V$ at
@@ -504,21 +532,20 @@ plots.show(fig, name="07_softmax_twice", alt="""Training loss against steps. Wit
 
 # %%
 start = [0.4, 0.3, 0.2, 0.1]
-squares = [p**2 for p in start]
 by_hand = {
-    "temperature 0.5": [one / sum(squares) for one in squares],
-    "top-k, k = 2": [0.4 / 0.7, 0.3 / 0.7, 0.0, 0.0],
-    "top-p, p = 0.8": [0.4 / 0.9, 0.3 / 0.9, 0.2 / 0.9, 0.0],  # 0.7 is not enough: the third one stays
+    "temperature": [p**2 / 0.3 for p in start],
+    "top_k": [0.4 / 0.7, 0.3 / 0.7, 0.0, 0.0],
+    "top_p": [0.4 / 0.9, 0.3 / 0.9, 0.2 / 0.9, 0.0],  # 0.7 is not enough: the third stays
 }
-by_package = [{"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.8}]
-for (name, expected), how in zip(by_hand.items(), by_package, strict=True):
-    torch.testing.assert_close(training.next_token_probs(torch.tensor(start).log(), **how), torch.tensor(expected))
-    print(f"{name:<16}", " ".join(f"{p:.3f}" for p in expected))
+for (way, expected), value in zip(by_hand.items(), (0.5, 2, 0.8), strict=True):
+    found = training.next_token_probs(torch.tensor(start).log(), **{way: value})
+    torch.testing.assert_close(found, torch.tensor(expected))
+    print(f"{way} = {value}".ljust(18), " ".join(f"{p:.3f}" for p in expected))
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # The same on a real distribution: our model's, for the piece that follows *Le livre*. Each row is one way to draw. Predict which rows will have hatched cells, that is,
-# pieces that can never be drawn, and which row is the flattest.
+# pieces that are masked and can never be drawn, and which row is the flattest.
 
 # %%
 ways = {"as it is": {}, "temperature 0.5": {"temperature": 0.5}, "temperature 2": {"temperature": 2.0},
@@ -526,15 +553,16 @@ ways = {"as it is": {}, "temperature 0.5": {"temperature": 0.5}, "temperature 2"
 asked = torch.tensor([[tokenizer.bos_id, *tokenizer.encode("Le livre")]])
 with torch.no_grad():
     scores = model(asked.to(next(model.parameters()).device))[0, -1].cpu()  # (V,)
-drawn_from = torch.stack([training.next_token_probs(scores, **how) for how in ways.values()])
 top = scores.argsort(descending=True)[:12]
+drawn = torch.stack([training.next_token_probs(scores, **how)[top] for how in ways.values()])
 fig, ax = plots.heatmap(
-    drawn_from[:, top], allowed=drawn_from[:, top] > 0, row_labels=list(ways), numbers=".2f", low=0,
+    drawn, allowed=drawn > 0, row_labels=list(ways), numbers=".2f", low=0, bar_label="probability",
     col_labels=[tokenizer.piece(one) for one in top.tolist()], xlabel="the twelve likeliest pieces",
-    bar_label="probability", title="Five ways to draw the piece after Le livre",
+    title="Five ways to draw the piece after Le livre",
 )  # fmt: skip
-plots.show(fig, name="07_ways_to_draw", alt="""Five rows of probabilities of the twelve likeliest next pieces. A low temperature makes the first
-    cells darker, a high one the row even; with top-k and top-p the cells on the right are hatched, as these pieces are cut away.""")
+plots.show(fig, name="07_ways_to_draw", alt="""Five rows of probabilities of the twelve likeliest next pieces. A low
+    temperature makes the first cells darker, a high one the row even; with top-k and top-p the
+    cells on the right are hatched, as these pieces are cut away.""")
 
 # %% [markdown]
 # ### "Bonjour les …"
@@ -543,10 +571,13 @@ plots.show(fig, name="07_ways_to_draw", alt="""Five rows of probabilities of the
 # with which probability it would itself have written this very review; $-\infty$ means that it is no review of the language at all.
 
 # %%
-hello = " ".join(world.split("Bonjour les"))
+hello, lines = " ".join(world.split("Bonjour les")), []
 for temperature in (0.5, 1.0, 1.5):
-    text = str(training.generate(model, tokenizer, hello, max_new_tokens=120, temperature=temperature, seed=3))
-    print(f"temperature {temperature}, log P = {world.log_prob(text.split(' ')):.1f} nats\n  {text}\n")
+    how = {"temperature": temperature, "max_new_tokens": 120, "seed": 3}
+    text = str(training.generate(model, tokenizer, hello, **how))
+    log_prob = world.log_prob(text.split(" "))
+    lines.append(f"- **temperature {temperature}, log P = {log_prob:.1f} nats:** {text}")
+Markdown("\n".join(lines))
 
 # %% [markdown]
 # Three texts are three anecdotes. So the model writes a hundred reviews at each of three temperatures, from nothing, and the grammar reads them all: how many belong to the language? With how many different
@@ -563,7 +594,8 @@ def counting_review(draw):
 draw = np.random.default_rng(0)
 reviews = {f"{best_n}-gram, temperature 1": [counting_review(draw) for _ in range(100)]}
 for temperature in (0.5, 1.0, 1.5):
-    written = training.generate_many(model, tokenizer, n=100, max_new_tokens=120, temperature=temperature, seed=1)
+    how = {"temperature": temperature, "max_new_tokens": 120, "seed": 1}
+    written = training.generate_many(model, tokenizer, n=100, **how)
     reviews[f"model, temperature {temperature}"] = [str(one) for one in written]
 reviews["the language itself"] = [" ".join(one.words) for one in world.reviews(100, seed=7)]
 
@@ -574,15 +606,17 @@ reviews["the language itself"] = [" ".join(one.words) for one in world.reviews(1
 # %%
 print(f"{'who writes':<25}in the language  different words  length  log P per word")
 for who, texts in reviews.items():
-    logs = world.batch_log_prob([text.split(" ") for text in texts])
+    split = [text.split(" ") for text in texts]
+    used = {word for words in split for word in words} & set(world.vocabulary)
+    logs = world.batch_log_prob(split)
     fine = np.isfinite(logs)
-    used = {word for text in texts for word in text.split(" ")} & set(world.vocabulary)
-    n_words = sum(len(text.split(" ")) + 1 for text, ok in zip(texts, fine, strict=True) if ok)
-    per_word = f"{n_words / fine.sum():8.0f}{logs[fine].sum() / n_words:16.2f}" if fine.any() else f"{'-':>8}{'-':>16}"
-    print(f"{who:<25}{fine.mean():15.0%}{len(used):17}{per_word}")
+    line = f"{who:<25}{fine.mean():15.0%}{len(used):17}"
+    if n_words := sum(len(words) + 1 for words, ok in zip(split, fine, strict=True) if ok):
+        line += f"{n_words / fine.sum():8.0f}{logs[fine].sum() / n_words:16.2f}"
+    print(line)
 
 # %% [markdown]
-# And what is wrong with the others? The package has a small checker of French grammar, which knows nothing of probabilities. It reads sentence by sentence and says what a teacher would
+# Cold writing keeps to the beaten track: more of it belongs to the language, with fewer different words. Hot writing strays. And what is wrong with the reviews that stray? The package has a small checker of French grammar, which knows nothing of probabilities. It reads sentence by sentence and says what a teacher would
 # mark. Here is what it finds in the reviews that the model wrote at temperature 1 and the language does not know.
 
 # %%
@@ -591,10 +625,12 @@ def sentences_of(text):
     return [sentence.split() for sentence in whole if sentence.split()]
 
 
-odd = [text for text in reviews["model, temperature 1.0"] if world.log_prob(text.split(" ")) == -math.inf]
-checked = [(" ".join(words), check_sentence(words)) for text in odd for words in sentences_of(text)]
-marked = [(sentence, errors[0]) for sentence, errors in checked if errors]
-print(f"{len(odd)} reviews outside the language; {len(marked)} of their {len(checked)} sentences are marked\n")
+texts = reviews["model, temperature 1.0"]
+odd = [text for text in texts if world.log_prob(text.split(" ")) == -math.inf]
+checked = [(words, check_sentence(words)) for text in odd for words in sentences_of(text)]
+marked = [(" ".join(words), errors[0]) for words, errors in checked if errors]
+print(f"{len(odd)} reviews are outside the language; of their {len(checked)} sentences")
+print(f"{len(marked)} are marked, such as\n")
 for sentence, error in marked[:4]:
     print(f"{sentence[:90]}\n   {error}")
 
@@ -620,12 +656,12 @@ for sentence, error in marked[:4]:
 #
 # </details>
 #
-# **2.** Set `beginning` to `Les aveux sont` and then to `La légende est`. Which words does the model expect, and why do their forms differ?
+# **2.** Set `beginning` to `J'ai adoré cette saga. La fin est belle. La` and look for *saga* among the bars. Then let the first sentence be about `ce livre`. What does the truth do, and does the model follow?
 #
 # <details><summary>What you find</summary>
 #
-# *aveux* is masculine and plural, *légende* feminine and singular, and the adjectives agree, in the model's bars as in the true ones. Each noun belongs to a genre of books, too: go on with
-# a second sentence, and the nouns of that genre are expected more.
+# A review calls its book by the same name again and again. So in truth *saga* is likely once it has been named, two sentences ago, and unlikely otherwise. How far the model's bar follows shows whether it has learned to look back
+# for the name, as it has to look back for praise and blame.
 #
 # </details>
 #

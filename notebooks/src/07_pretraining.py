@@ -91,7 +91,7 @@ untrained = training.new_language_model(config, seed=1)
 marks = {name: getattr(tokenizer, name) for name in ("bos_id", "eos_id", "pad_id")}
 ids, next_ids = training.causal_batch([tokenizer.encode(" ".join(words))], **marks)
 probabilities = untrained(ids).softmax(dim=-1)  # (B, T, V)
-print("inputs", *ids.shape, " targets", *next_ids.shape, " distributions", *probabilities.shape)
+print("inputs", *ids.shape, " targets", *next_ids.shape, " answers", *probabilities.shape)
 assert torch.equal(ids[:, 1:], next_ids[:, :-1])
 
 # %% [markdown]
@@ -146,9 +146,10 @@ fig, ax = plots.curves(
     references={"exact floor": floor}, y_range=(0, 7.5), title="Too good to be true",
     xlabel="step", ylabel="training loss (nats per token)",
 )  # fmt: skip
-plots.show(fig, name="07_forgotten_shift", alt="""Training loss against steps for two small models.
-    With shifted targets it falls slowly and stays above the dashed exact floor; asked for the
-    token itself, it falls through the floor to nearly zero.""")
+plots.show(fig, name="07_forgotten_shift", alt="""
+    Training loss against steps for two small models. With shifted targets it falls slowly
+    and stays above the dashed exact floor; asked for the token itself, it falls through
+    the floor to nearly zero.""")
 
 # %% [markdown]
 # A loss below the floor is not a triumph, it is an alarm: the model must be looking at the answer. It has learned to *copy*. Asked the real question it
@@ -233,13 +234,11 @@ for n, nats in by_order.items():
 # $\frac12 \ln 2 + 0 + \frac14 \ln \frac12 = \frac14 \ln 2$.
 
 # %%
-p, q = [0.50, 0.25, 0.25], [0.25, 0.25, 0.50]
-divergence = sum(a * math.log(a / b) for a, b in zip(p, q, strict=True))
-entropy = -sum(a * math.log(a) for a in p)
-loss = -sum(a * math.log(b) for a, b in zip(p, q, strict=True))
-assert math.isclose(loss, entropy + divergence)
-by_torch = F.kl_div(torch.tensor(q).log(), torch.tensor(p), reduction="sum")
-assert math.isclose(by_torch, divergence, rel_tol=1e-5)
+p, q = torch.tensor([[0.50, 0.25, 0.25], [0.25, 0.25, 0.50]])
+divergence = (p * (p / q).log()).sum()
+entropy, loss = -(p * p.log()).sum(), -(p * q.log()).sum()
+torch.testing.assert_close(loss, entropy + divergence)
+torch.testing.assert_close(divergence, F.kl_div(q.log(), p, reduction="sum"))
 print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergence:.4f}")
 # NBVAL_CHECK_OUTPUT
 
@@ -253,7 +252,7 @@ print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergenc
 # %%
 exactly = world.through(tokenizer)
 prefixes = [one[:t] for one in held_ids for t in range(len(one) + 1)]
-exact = torch.from_numpy(np.array([exactly.next_token(one) for one in prefixes]))  # (positions, V)
+exact = torch.tensor(np.array([exactly.next_token(one) for one in prefixes]))  # (places, V)
 inputs, targets = training.causal_batch(held_ids, **marks)
 real = targets != tokenizer.pad_id
 
@@ -261,8 +260,8 @@ real = targets != tokenizer.pad_id
 @torch.no_grad()
 def compare(model):
     logits = model(inputs.to(next(model.parameters()).device)).cpu()[real]
-    log_q = logits.double().log_softmax(dim=-1)  # (positions, V)
-    divergences = F.kl_div(log_q, exact, reduction="none").sum(dim=-1)  # (positions,)
+    log_q = logits.double().log_softmax(dim=-1)  # (places, V)
+    divergences = F.kl_div(log_q, exact, reduction="none").sum(dim=-1)  # (places,)
     return F.nll_loss(log_q, targets[real]).item(), divergences
 
 # %% [markdown]
@@ -298,12 +297,13 @@ views = {"From knowing nothing to the floor": (0, 7.5), "The last part, closer":
 fig, axes = plots.figure(2, 1, width=7.6, height=7.0, sharex=True)
 for ax, (title, view) in zip(axes, views.items(), strict=True):
     plots.curves(
-        [plots.Curve("transformer", steps, losses)], references=lines, x_log=True, y_range=view, ax=ax,
-        xlabel="step (logarithmic)", ylabel="held-out loss (nats per token)", title=title,
+        [plots.Curve("transformer", steps, losses)], references=lines, y_range=view, x_log=True,
+        xlabel="step (logarithmic)", ylabel="held-out loss (nats per token)", title=title, ax=ax,
     )  # fmt: skip
-plots.show(fig, name="07_loss_and_floor", alt="""Held-out loss against training steps, whole and magnified.
-    The curve starts near the logarithm of the vocabulary size, crosses the dashed line of the
-    best counting model, and stays above the exact floor.""")
+plots.show(fig, name="07_loss_and_floor", alt="""
+    Held-out loss against training steps, whole and magnified. The curve starts near the
+    logarithm of the vocabulary size, crosses the dashed line of the best counting model,
+    and stays above the exact floor.""")
 
 # %% [markdown]
 # The curve starts at $\ln V$, crosses the counting model and flattens out above the floor. How much of the way from one line to the other did it go? With $N$ for the counting model, $L$ for ours
@@ -314,10 +314,11 @@ plots.show(fig, name="07_loss_and_floor", alt="""Held-out loss against training 
 score, bottom = result.evaluation.score, result.evaluation.floor
 L = score.nats_per_token
 N = counting.nats_per_token(tokenizer.encode_batch(corpus.valid.texts), order=best_n)
-for name, nats in {"counting model N": N, "transformer    L": L, "exact floor    F": bottom}.items():
-    print(f"{name} = {nats:.4f} nats per token, perplexity {math.exp(nats):5.2f}")
+for name, nats in {"counting N": N, "transformer L": L, "floor F": bottom}.items():
+    print(f"{name:>13} = {nats:.4f} nats per token, perplexity {math.exp(nats):5.2f}")
 n_words = sum(len(text.split(" ")) + 1 for text in corpus.valid.texts)
-print(f"\ngap L - F: {L - bottom:.4f} nats per token, {(L - bottom) * score.n_tokens / n_words:.4f} per word")
+per_word = (L - bottom) * score.n_tokens / n_words
+print(f"\ngap L - F: {L - bottom:.4f} nats per token, {per_word:.4f} per word")
 print(f"covered (N - L) / (N - F): {(N - L) / (N - bottom):.1%} of the way")
 
 # %% [markdown]
@@ -325,12 +326,9 @@ print(f"covered (N - L) / (N - F): {(N - L) / (N - bottom):.1%} of the way")
 # table, read from the file. No model can be expected above a share of 1; below 0 means worse than the baseline.
 
 # %%
-try:
-    ladder = results.read_results("ladder")
-    print(f"{'model':<22}{'':<8}{'nats per token':<17}{'share':>8}")
-    print(*means(ladder.data), ladder.source_line(), sep="\n")
-except FileNotFoundError as not_measured_yet:
-    print(not_measured_yet)
+ladder = results.read_results("ladder")
+print(f"{'model':<22}{'':<8}{'nats per token':<17}{'share':>8}")
+print(*means(ladder.data), ladder.source_line(), sep="\n")
 
 # %% [markdown]
 # ### The divergence falls with it
@@ -341,13 +339,14 @@ except FileNotFoundError as not_measured_yet:
 # %%
 gaps, apart = [one - floor for one in losses], [one["divergence"] for one in seen]
 fig, ax = plots.curves(
-    [plots.Curve("divergence", steps, apart), plots.Curve("loss - floor", steps, gaps, dashed=True)],
-    x_log=True, y_log=True, title="The gap is the divergence",
+    [plots.Curve("divergence", steps, apart),
+     plots.Curve("loss - floor", steps, gaps, dashed=True)], x_log=True, y_log=True, title="The gap is the divergence",
     xlabel="step (logarithmic)", ylabel="nats per token (logarithmic)",
 )  # fmt: skip
-plots.show(fig, name="07_divergence", alt="""Mean Kullback-Leibler divergence from the true next piece, and loss
-    minus floor, against training steps, both axes logarithmic. The two curves lie almost on top
-    of each other and fall together from above five nats.""")
+plots.show(fig, name="07_divergence", alt="""
+    Mean Kullback-Leibler divergence from the true next piece, and loss minus floor,
+    against training steps, both axes logarithmic. The two curves lie almost on top of
+    each other and fall together from above five nats.""")
 
 # %% [markdown]
 # They run together; where they part, chance in eighty reviews is the reason. The divergence has less of it, since it weighs all that could have come.
@@ -365,8 +364,8 @@ truth = world.next_word(prefix)
 chances = training.next_word_probs(model, tokenizer, prefix, world.vocabulary)
 guess = dict(zip([*world.vocabulary, None], chances, strict=True))
 off = sum(chance * math.log(chance / guess[word]) for word, chance in truth.items())
-print(f"{len(truth)} words may follow; the model gives them {sum(guess[one] for one in truth):.1%}")
-print(f"divergence from the truth {off:.4f} nats")
+print(f"{len(truth)} words may follow; divergence from the truth {off:.4f} nats")
+print(f"the model gives these words {sum(guess[one] for one in truth):.1%}")
 
 # %% [markdown]
 # Before you look at the bars: which words would *you* expect next? The eight that are likeliest in truth are drawn, each with the
@@ -379,8 +378,9 @@ fig, ax = plots.grouped_bars(
      "truth": {name: truth[word] for name, word in named.items()}},
     numbers=".3f", xlabel="probability of being the next word", title=f"{beginning} …",
 )  # fmt: skip
-plots.show(fig, name="07_next_word", alt="""For the eight likeliest words after a beginning, the probability that
-    the model gives to each as one bar, and the true probability as another beside it.""")
+plots.show(fig, name="07_next_word", alt="""
+    For the eight likeliest words after a beginning, the probability that the model gives
+    to each as one bar, and the true probability as another beside it.""")
 
 # %% [markdown]
 # Nobody told the model what an adjective is, nor that *très* may stand before one, nor that a masculine noun wants a masculine form. It was only asked, again and again, what comes next, and to answer well it had
@@ -396,9 +396,9 @@ forms = french_forms.FrenchForms(world.grammar.lexicon)
 
 
 def kind_of(word):
-    if word in ".,!":
-        return "mark"
-    return "noun" if word in forms.nouns else "adjective" if word in forms.adjectives else "other word"
+    if word in ".,!" or word in forms.nouns:
+        return "mark" if word in ".,!" else "noun"
+    return "adjective" if word in forms.adjectives else "other word"
 
 
 def places(text):
@@ -417,7 +417,7 @@ kinds = ("start or end", "other word", "noun", "adjective", "mark")
 for kind in kinds:
     mine = divergences[[one == kind for one, _ in standing]]
     share = mine.sum() / divergences.sum()
-    print(f"{kind:<13}{len(mine):>6} places   mean {mine.mean():.4f} nats   share of the gap {share:4.0%}")
+    print(f"{kind:<13}{len(mine):>6} places, mean {mine.mean():.4f} nats, {share:4.0%} of the gap")
 
 # %% [markdown]
 # Predict: is the gap the same everywhere? Which kinds of word ask the model to remember something from earlier sentences? Do later sentences ask for more, or is the
@@ -430,11 +430,12 @@ def mean_at(kind, k):
 
 fig, ax = plots.heatmap(
     [[mean_at(kind, k) for k in range(1, 7)] for kind in kinds], numbers=".3f", low=0,
-    row_labels=kinds, col_labels=[str(k) for k in range(1, 7)], title="Where the gap is",
-    xlabel="sentence of the review", ylabel="what stands there", bar_label="mean divergence (nats)",
+    row_labels=kinds, col_labels=[str(k) for k in range(1, 7)], bar_label="mean divergence (nats)",
+    xlabel="sentence of the review", ylabel="what stands there", title="Where the gap is",
 )  # fmt: skip
-plots.show(fig, name="07_where_the_gap_is", alt="""Mean divergence of the model from the truth in a table of cells: rows
-    are kinds of word, columns the first to the sixth sentence of a review.""")
+plots.show(fig, name="07_where_the_gap_is", alt="""
+    Mean divergence of the model from the truth in a table of cells: rows are kinds of
+    word, columns the first to the sixth sentence of a review.""")
 
 # %% [markdown]
 # Marks and little words follow from what stands just before them. Nouns and adjectives depend on what is hidden *above* the words: which book it is, and whether the
@@ -471,9 +472,10 @@ fig, ax = plots.grouped_bars(
      "truth": {one: pair[1] for one, pair in shares.items()}},
     xlabel="share of praise", ylabel="sentences before", title="Le roman est …",
 )  # fmt: skip
-plots.show(fig, name="07_three_sentences_ago", alt="""Share of praise among the next words after one to three judging
-    sentences, the model's bar beside the true one. In truth the first of three sentences makes
-    a large difference; how much of it has the model learned?""")
+plots.show(fig, name="07_three_sentences_ago", alt="""
+    Share of praise among the next words after one to three judging sentences, the model's
+    bar beside the true one. In truth the first of three sentences makes a large
+    difference; how much of it has the model learned?""")
 
 # %% [markdown]
 # Compare the last two true bars, then the model's. How far its bars move with the true ones is how far it has learned to look back. To follow the last sentence is one thing, to count the votes of *all* sentences is
@@ -516,9 +518,10 @@ fig, ax = plots.curves(
     references={"ln V": math.log(V), "lowest possible": lowest}, y_range=(0, 7.5),
     xlabel="step", ylabel="training loss (nats per token)", title="Stuck, without a sound",
 )  # fmt: skip
-plots.show(fig, name="07_softmax_twice", alt="""Training loss against steps. With logits it falls steadily; with
-    probabilities in place of logits it stays close to the logarithm of the vocabulary size,
-    above the dashed line of the lowest loss possible there.""")
+plots.show(fig, name="07_softmax_twice", alt="""
+    Training loss against steps. With logits it falls steadily; with probabilities in
+    place of logits it stays close to the logarithm of the vocabulary size, above the
+    dashed line of the lowest loss possible there.""")
 
 # %% [markdown]
 # No error, no warning, a loss that falls a little: many a run has been left going like this for hours. The cure is to know two numbers in advance, $\ln V$ at
@@ -548,21 +551,23 @@ for (way, expected), value in zip(by_hand.items(), (0.5, 2, 0.8), strict=True):
 # pieces that are masked and can never be drawn, and which row is the flattest.
 
 # %%
-ways = {"as it is": {}, "temperature 0.5": {"temperature": 0.5}, "temperature 2": {"temperature": 2.0},
-        "top-k, k = 5": {"top_k": 5}, "top-p, p = 0.8": {"top_p": 0.8}}  # fmt: skip
+ways = {"as it is": {}, "temperature 0.5": {"temperature": 0.5},
+        "temperature 2": {"temperature": 2.0}, "top-k, k = 5": {"top_k": 5},
+        "top-p, p = 0.8": {"top_p": 0.8}}  # fmt: skip
 asked = torch.tensor([[tokenizer.bos_id, *tokenizer.encode("Le livre")]])
 with torch.no_grad():
     scores = model(asked.to(next(model.parameters()).device))[0, -1].cpu()  # (V,)
 top = scores.argsort(descending=True)[:12]
 drawn = torch.stack([training.next_token_probs(scores, **how)[top] for how in ways.values()])
 fig, ax = plots.heatmap(
-    drawn, allowed=drawn > 0, row_labels=list(ways), numbers=".2f", low=0, bar_label="probability",
-    col_labels=[tokenizer.piece(one) for one in top.tolist()], xlabel="the twelve likeliest pieces",
-    title="Five ways to draw the piece after Le livre",
+    drawn, allowed=drawn > 0, numbers=".2f", low=0, bar_label="probability",
+    row_labels=list(ways), col_labels=[tokenizer.piece(one) for one in top.tolist()],
+    xlabel="the twelve likeliest pieces", title="Five ways to draw the piece after Le livre",
 )  # fmt: skip
-plots.show(fig, name="07_ways_to_draw", alt="""Five rows of probabilities of the twelve likeliest next pieces. A low
-    temperature makes the first cells darker, a high one the row even; with top-k and top-p the
-    cells on the right are hatched, as these pieces are cut away.""")
+plots.show(fig, name="07_ways_to_draw", alt="""
+    Five rows of probabilities of the twelve likeliest next pieces. A low temperature
+    makes the first cells darker, a high one the row even; with top-k and top-p the cells
+    on the right are hatched, as these pieces are cut away.""")
 
 # %% [markdown]
 # ### "Bonjour les …"

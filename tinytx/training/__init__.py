@@ -29,7 +29,7 @@ from tinytx.training.evaluation import (
     evaluate_language_model,
     text_nats,
 )
-from tinytx.training.finetuning import FinetuneResult, finetune, label_subset
+from tinytx.training.finetuning import FinetuneResult, finetune
 from tinytx.training.intervals import Interval, PairedInterval, paired_interval, wilson_interval
 from tinytx.training.loop import DivergenceError, History, TrainingInterrupted, train
 from tinytx.training.many import generate_many
@@ -51,6 +51,7 @@ from tinytx.training.pretraining import (
 from tinytx.training.runfolder import RunFolder
 from tinytx.training.scoring import Evaluation, evaluate_checkpoint, evaluate_split, exact_nats
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+from tinytx.training.subsets import label_subset
 
 __all__ = [
     "BUDGETS",

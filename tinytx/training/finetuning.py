@@ -5,21 +5,18 @@ from __future__ import annotations
 import copy
 import dataclasses
 import hashlib
-import itertools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import nn
 
 from tinytx.model import Classifier, TransformerBody
 from tinytx.model.transformer import Pooling
 from tinytx.text import Tokenizer
-from tinytx.text.corpora import Corpus, Split, load_corpus
+from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.training.budgets import (
     FinetuneRecipe,
     corpus_kind,
@@ -29,19 +26,16 @@ from tinytx.training.budgets import (
     steps_within,
 )
 from tinytx.training.checkpoints import load, load_tokenizer
-from tinytx.training.evaluation import (
-    ClassifierScore,
-    check_vocabulary,
-    classifier_inputs,
-    count_correct,
-)
-from tinytx.training.loop import History, OnStep, train
+from tinytx.training.epochs import EpochScoring, epoch_ends, n_steps_of, objective_of
+from tinytx.training.evaluation import ClassifierScore, check_vocabulary
+from tinytx.training.loop import History, train
 from tinytx.training.objectives import ClassificationObjective
 from tinytx.training.plans import check_request, describe, fingerprint, stored_plan
 from tinytx.training.pretraining import PretrainResult, Report
 from tinytx.training.runfolder import RunFolder
 from tinytx.training.scoring import reported_split
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+from tinytx.training.subsets import label_subset
 
 PROBE_RATE = 10.0
 
@@ -185,7 +179,7 @@ def finetune(
         "changes": dict(recipe_changes or {}),
     }
     learned = data.train if n_labels is None else label_subset(data.train, n_labels, seed)
-    learning, n_cut = _objective(tokenizer, learned, given.config.max_len)
+    learning, n_cut = objective_of(tokenizer, learned, given.config.max_len)
     model = _new_classifier(given, recipe.dropout, _n_classes(data), pooling, fresh, seed)
     model.to(where)
     model.body.requires_grad_(not frozen)
@@ -201,10 +195,10 @@ def finetune(
     )
     if n_cut:
         report(f"{n_cut:,} of {len(learned):,} texts exceed {model.config.max_len} ids and lose their end")
-    scoring = _Scoring(tokenizer, data.splits[reported_split(data)], model.config.max_len, n_scored)
+    scoring = EpochScoring(tokenizer, data.splits[reported_split(data)], model.config.max_len, n_scored)
     plan = {"request": request, "recipe": dataclasses.asdict(recipe), "settings": settings.to_dict()}
     with RunFolder.opened(out, plan, tokenizer, report) as run:
-        ends = _epoch_ends(learning, settings, recipe.n_epochs)
+        ends = epoch_ends(learning, settings, recipe.n_epochs)
         label = "from scratch" if fresh else "probing" if frozen else "fine-tuning"
         history = train(
             model, learning, settings, run=run, on_step=scoring.after(ends), progress=progress, label=label
@@ -213,30 +207,6 @@ def finetune(
     score = scoring.score(model)
     split, path = reported_split(data), None if out is None else Path(out)
     return FinetuneResult(model, tokenizer, history, recipe, fresh, split, score, len(learned), n_cut, path)
-
-
-def label_subset(split: Split, n_labels: int, seed: int) -> Split:
-    """Some texts of a split, drawn by ``seed``, with as many of each class as can be.
-
-    Examples
-    --------
-    >>> subset = label_subset(Split(tuple("abcdefgh"), (0, 1) * 4), 4, seed=0)
-    >>> sorted(subset.labels)
-    [0, 0, 1, 1]
-    """
-    labels = split.labels or ()
-    if not 1 <= n_labels <= len(labels):
-        raise ValueError(f"n_labels must be from 1 to {len(labels)}, the labels there are, got {n_labels}")
-    rng = np.random.default_rng(seed)
-    shuffled = rng.permutation(len(labels)).tolist()
-    # The first text of each class, then the second of each, and so on.
-    seen: dict[int, int] = {}
-    rank = {}
-    for index in shuffled:
-        rank[index] = seen.get(labels[index], 0)
-        seen[labels[index]] = rank[index] + 1
-    chosen = sorted(sorted(shuffled, key=rank.__getitem__)[:n_labels])
-    return Split(tuple(split.texts[i] for i in chosen), tuple(labels[i] for i in chosen))
 
 
 def weights_fingerprint(body: TransformerBody) -> str:
@@ -267,11 +237,6 @@ def _n_classes(corpus: Corpus) -> int:
             f"labels must count up from 0, got the label {n_classes - 1} among {len(corpus.train)} texts"
         )
     return n_classes
-
-
-def _objective(tokenizer: Tokenizer, split: Split, max_len: int) -> tuple[ClassificationObjective, int]:
-    sequences, n_cut = classifier_inputs(tokenizer, split.texts, max_len)
-    return ClassificationObjective(sequences, split.labels or (), pad_id=tokenizer.pad_id), n_cut
 
 
 def _new_classifier(
@@ -305,55 +270,8 @@ def _fixed_plan(
     if isinstance(asked, float):
         timed, seconds = steps_within(asked, lambda: copy.deepcopy(model), learning, settings)
         n_epochs = 1
-        while _n_steps(learning, settings, n_epochs + 1) <= timed.n_steps:
+        while n_steps_of(learning, settings, n_epochs + 1) <= timed.n_steps:
             n_epochs += 1
         recipe = dataclasses.replace(recipe, n_epochs=n_epochs)
-        expected = f", about {seconds * _n_steps(learning, settings, n_epochs) / timed.n_steps:.0f} s"
-    return recipe, resize(settings, _n_steps(learning, settings, recipe.n_epochs)), expected
-
-
-def _epoch_ends(learning: ClassificationObjective, settings: TrainingSettings, n_epochs: int) -> list[int]:
-    """The step that ends each epoch."""
-    sizes = [
-        len(
-            learning.epoch_batches(
-                seed=settings.seed, epoch=epoch, tokens_per_batch=settings.tokens_per_batch
-            )
-        )
-        for epoch in range(n_epochs)
-    ]
-    return list(itertools.accumulate(sizes))
-
-
-def _n_steps(learning: ClassificationObjective, settings: TrainingSettings, n_epochs: int) -> int:
-    return _epoch_ends(learning, settings, n_epochs)[-1]
-
-
-class _Scoring:
-    """Scores on one split: of its first texts after each epoch, of all at the end."""
-
-    def __init__(self, tokenizer: Tokenizer, split: Split, max_len: int, n_scored: int | None) -> None:
-        self._whole, self._n_cut = _objective(tokenizer, split, max_len)
-        self._n = len(split)
-        first = split if n_scored is None else Split(split.texts[:n_scored], (split.labels or ())[:n_scored])
-        self._n_first = len(first)
-        self._first = self._whole if first is split else _objective(tokenizer, first, max_len)[0]
-
-    def after(self, epoch_ends: list[int]) -> OnStep:
-        """A callback that scores the model at the end of each epoch."""
-
-        def on_step(step: int, model: nn.Module) -> dict[str, Any] | None:
-            if step not in epoch_ends or not isinstance(model, Classifier):
-                return None
-            correct = count_correct(model, self._first)
-            return {
-                "epoch": 1 + epoch_ends.index(step),
-                "accuracy": correct / self._n_first,
-                "n": self._n_first,
-            }
-
-        return on_step
-
-    def score(self, model: Classifier) -> ClassifierScore:
-        """The score on the whole split."""
-        return ClassifierScore(count_correct(model, self._whole), self._n, self._n_cut)
+        expected = f", about {seconds * n_steps_of(learning, settings, n_epochs) / timed.n_steps:.0f} s"
+    return recipe, resize(settings, n_steps_of(learning, settings, recipe.n_epochs)), expected

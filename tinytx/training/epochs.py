@@ -1,0 +1,70 @@
+"""Fine-tuning counts in epochs: where they end, and how a classifier stands at the end of each."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from torch import nn
+
+from tinytx.model import Classifier
+from tinytx.text import Tokenizer
+from tinytx.text.corpora import Split
+from tinytx.training.evaluation import ClassifierScore, classifier_inputs, count_correct
+from tinytx.training.loop import OnStep
+from tinytx.training.objectives import ClassificationObjective
+from tinytx.training.settings import TrainingSettings
+
+
+def objective_of(tokenizer: Tokenizer, split: Split, max_len: int) -> tuple[ClassificationObjective, int]:
+    """The task of naming the classes of a split, and how many of its texts were cut to ``max_len``."""
+    sequences, n_cut = classifier_inputs(tokenizer, split.texts, max_len)
+    return ClassificationObjective(sequences, split.labels or (), pad_id=tokenizer.pad_id), n_cut
+
+
+def epoch_ends(learning: ClassificationObjective, settings: TrainingSettings, n_epochs: int) -> list[int]:
+    """The step that ends each epoch."""
+    sizes = [
+        len(
+            learning.epoch_batches(
+                seed=settings.seed, epoch=epoch, tokens_per_batch=settings.tokens_per_batch
+            )
+        )
+        for epoch in range(n_epochs)
+    ]
+    return list(itertools.accumulate(sizes))
+
+
+def n_steps_of(learning: ClassificationObjective, settings: TrainingSettings, n_epochs: int) -> int:
+    """The steps of all epochs together."""
+    return epoch_ends(learning, settings, n_epochs)[-1]
+
+
+class EpochScoring:
+    """Scores on one split: of its first texts after each epoch, of all at the end."""
+
+    def __init__(self, tokenizer: Tokenizer, split: Split, max_len: int, n_scored: int | None) -> None:
+        self._whole, self._n_cut = objective_of(tokenizer, split, max_len)
+        self._n = len(split)
+        first = split if n_scored is None else Split(split.texts[:n_scored], (split.labels or ())[:n_scored])
+        self._n_first = len(first)
+        self._first = self._whole if first is split else objective_of(tokenizer, first, max_len)[0]
+
+    def after(self, epoch_ends: list[int]) -> OnStep:
+        """A callback that scores the model at the end of each epoch."""
+
+        def on_step(step: int, model: nn.Module) -> dict[str, Any] | None:
+            if step not in epoch_ends or not isinstance(model, Classifier):
+                return None
+            correct = count_correct(model, self._first)
+            return {
+                "epoch": 1 + epoch_ends.index(step),
+                "accuracy": correct / self._n_first,
+                "n": self._n_first,
+            }
+
+        return on_step
+
+    def score(self, model: Classifier) -> ClassifierScore:
+        """The score on the whole split."""
+        return ClassifierScore(count_correct(model, self._whole), self._n, self._n_cut)

@@ -311,14 +311,13 @@ plots.show(fig, name="07_loss_and_floor", alt="""
 # text.
 
 # %%
+valid_ids = tokenizer.encode_batch(corpus.valid.texts)
+n_words = sum(len(text.split(" ")) + 1 for text in corpus.valid.texts)
 score, bottom = result.evaluation.score, result.evaluation.floor
-L = score.nats_per_token
-N = counting.nats_per_token(tokenizer.encode_batch(corpus.valid.texts), order=best_n)
+L, N = score.nats_per_token, counting.nats_per_token(valid_ids, order=best_n)
 for name, nats in {"counting N": N, "transformer L": L, "floor F": bottom}.items():
     print(f"{name:>13} = {nats:.4f} nats per token, perplexity {math.exp(nats):5.2f}")
-n_words = sum(len(text.split(" ")) + 1 for text in corpus.valid.texts)
-per_word = (L - bottom) * score.n_tokens / n_words
-print(f"\ngap L - F: {L - bottom:.4f} nats per token, {per_word:.4f} per word")
+print(f"\ngap L - F: {(gap := L - bottom):.4f} nats per token, {gap * score.n_tokens / n_words:.4f} per word")
 print(f"covered (N - L) / (N - F): {(N - L) / (N - bottom):.1%} of the way")
 
 # %% [markdown]
@@ -340,8 +339,8 @@ print(*means(ladder.data), ladder.source_line(), sep="\n")
 gaps, apart = [one - floor for one in losses], [one["divergence"] for one in seen]
 fig, ax = plots.curves(
     [plots.Curve("divergence", steps, apart),
-     plots.Curve("loss - floor", steps, gaps, dashed=True)], x_log=True, y_log=True, title="The gap is the divergence",
-    xlabel="step (logarithmic)", ylabel="nats per token (logarithmic)",
+     plots.Curve("loss - floor", steps, gaps, dashed=True)], title="The gap is the divergence",
+    x_log=True, y_log=True, xlabel="step (logarithmic)", ylabel="nats per token (logarithmic)",
 )  # fmt: skip
 plots.show(fig, name="07_divergence", alt="""
     Mean Kullback-Leibler divergence from the true next piece, and loss minus floor,
@@ -376,8 +375,7 @@ named = {word or "(the end)": word for word in list(truth)[:8]}
 fig, ax = plots.grouped_bars(
     {"model": {name: guess[word] for name, word in named.items()},
      "truth": {name: truth[word] for name, word in named.items()}},
-    numbers=".3f", xlabel="probability of being the next word", title=f"{beginning} …",
-)  # fmt: skip
+    numbers=".3f", xlabel="probability of being the next word", title=f"{beginning} …")  # fmt: skip
 plots.show(fig, name="07_next_word", alt="""
     For the eight likeliest words after a beginning, the probability that the model gives
     to each as one bar, and the true probability as another beside it.""")
@@ -417,7 +415,7 @@ kinds = ("start or end", "other word", "noun", "adjective", "mark")
 for kind in kinds:
     mine = divergences[[one == kind for one, _ in standing]]
     share = mine.sum() / divergences.sum()
-    print(f"{kind:<13}{len(mine):>6} places, mean {mine.mean():.4f} nats, {share:4.0%} of the gap")
+    print(f"{kind:<13}{len(mine):>6} places, mean {mine.mean():.4f}, {share:4.0%} of the gap")
 
 # %% [markdown]
 # Predict: is the gap the same everywhere? Which kinds of word ask the model to remember something from earlier sentences? Do later sentences ask for more, or is the

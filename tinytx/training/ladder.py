@@ -93,7 +93,7 @@ def ladder(
         (
             f"transformer, seed {seed}",
             partial(_train, corpus, asked, seed, device, report),
-            origin | {"recipe": recipe.to_dict()},
+            origin | {"recipe": plan("world", "causal", asked, seed=seed).to_dict()},
         )
         for seed in range(n_seeds)
     ]

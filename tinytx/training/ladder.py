@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from tinytx.text import NGramModel, Tokenizer
@@ -88,7 +88,8 @@ def ladder(
     floor = _floor(corpus, tokenizer)
     origin = {"texts": fingerprint(corpus), "pieces": tokenizer.vocab_size}
     measured: dict[str, float] = {}
-    cells = [(f"{order}-gram", partial(_count, corpus, tokenizer, order), origin) for order in orders]
+    counting = _Counting(corpus, tokenizer, max(orders))
+    cells = [(f"{order}-gram", partial(counting.nats_per_token, order), origin) for order in orders]
     cells += [
         (
             f"transformer, seed {seed}",
@@ -192,9 +193,24 @@ def _floor(corpus: Corpus, tokenizer: Tokenizer) -> float:
     return float(nats.sum()) / sum(len(ids) + 1 for ids in tokenizer.encode_batch(texts))
 
 
-def _count(corpus: Corpus, tokenizer: Tokenizer, order: int) -> float:
-    model = NGramModel(order, tokenizer.vocab_size).fit(tokenizer.encode_batch(corpus.train.texts))
-    return model.nats_per_token(tokenizer.encode_batch(corpus.valid.texts))
+class _Counting:
+    """A counting model, fitted when it is first asked; one fit serves every order up to its own."""
+
+    def __init__(self, corpus: Corpus, tokenizer: Tokenizer, order: int) -> None:
+        self._corpus, self._tokenizer, self._order = corpus, tokenizer, order
+
+    @cached_property
+    def _model(self) -> NGramModel:
+        sequences = self._tokenizer.encode_batch(self._corpus.train.texts)
+        return NGramModel(self._order, self._tokenizer.vocab_size).fit(sequences)
+
+    @cached_property
+    def _held_out(self) -> list[list[int]]:
+        return self._tokenizer.encode_batch(self._corpus.valid.texts)
+
+    def nats_per_token(self, order: int) -> float:
+        """Loss on the held-out text with histories of up to order - 1 tokens."""
+        return self._model.nats_per_token(self._held_out, order=order)
 
 
 def _train(corpus: Corpus, budget: str | float, seed: int, device: str, report: Report) -> float:

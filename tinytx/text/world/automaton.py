@@ -82,7 +82,7 @@ class Automaton:
 
     def __init__(self, network: Network, plan: ReviewPlan) -> None:
         self.network, self.plan = network, plan
-        self.word_ids = {word: index for index, word in enumerate(network.words)}
+        self.word_ids = network.word_ids
         self._nothing = np.zeros((N_LABELS, plan.most_sentences + 1, network.n_books))
         self._stop = plan.stop[None, :, None]
         self._polarity = plan.polarity_given_label()

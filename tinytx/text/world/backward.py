@@ -58,7 +58,6 @@ class Backward:
 
     def __init__(self, network: Network, plan: ReviewPlan) -> None:
         self.network, self.plan = network, plan
-        self._word_ids = {word: index for index, word in enumerate(network.words)}
         self._shape = (N_LABELS, plan.most_sentences + 1, network.n_books)
         self._stop = plan.stop[None, :, None]
         self._polarity = plan.polarity_given_label()
@@ -103,7 +102,7 @@ class Backward:
     def _arcs_of(self, word: str | None) -> np.ndarray:
         if word is None:
             return np.arange(len(self.network.word))
-        word_id = self._word_ids.get(word)
+        word_id = self.network.word_ids.get(word)
         return np.empty(0, dtype=np.int64) if word_id is None else self._by_word[word_id]
 
     def _before_entries(self, layer: Layer) -> Layer:

@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 TABLES = Path(__file__).parent / "tables"
@@ -183,14 +182,6 @@ class Lexicon:
             raise ValueError(f"the table of nouns must hold some of each role in use, got none of {role!r}")
         by_book = [_weights_within_role(nouns, book) for book in self.books]
         return zip(nouns, zip(*by_book, strict=True), strict=True)
-
-    @cached_property
-    def lemmas(self) -> frozenset[str]:
-        """Dictionary forms of all words that carry meaning."""
-        nouns = {row["french"] for row in self.nouns}
-        return frozenset(
-            nouns | {row["masculine"] for row in self.adjectives} | {row["french"] for row in self.verbs}
-        )
 
 
 def read_table(path: Path) -> list[dict[str, str]]:

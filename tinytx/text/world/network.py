@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -61,6 +62,11 @@ class Network:
         rows = np.repeat(np.arange(len(states)), counts)
         offset = self.first[states] - (np.cumsum(counts) - counts)
         return rows, np.arange(counts.sum()) + offset[rows]
+
+    @cached_property
+    def word_ids(self) -> dict[str, int]:
+        """Index of each word in the vocabulary."""
+        return {word: index for index, word in enumerate(self.words)}
 
     @property
     def n_books(self) -> int:

@@ -1,9 +1,11 @@
 """What goes in comes out, pieces keep to their words, and bad settings are named."""
 
+import itertools
 import pickle
+import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tinytx.text.lossless import SPACE_MARK, SPECIAL_PIECES
@@ -21,6 +23,7 @@ WORDS = sorted({word for text in TEXTS for word in text.split(" ") if word})
 RESERVED = "\u2581\u2585\t\x00\n\r\x01\x02\x03\x04\x05\x06\x1b"
 known_text = st.text(sorted(set("".join(TEXTS)))) | st.text(RESERVED + " a")
 words = st.lists(st.sampled_from(WORDS), max_size=6)
+UNIGRAM = Tokenizer.train(TEXTS[:4] * 3, vocab_size=60)
 
 
 @pytest.fixture(scope="module", params=MODEL_TYPES)
@@ -40,7 +43,15 @@ def test_text_of_known_characters_comes_back_unchanged(tokenizer, text):
     assert tokenizer.decode(ids) == text
 
 
-@given(text=st.text() | known_text)
+@given(text=st.text() | known_text | st.text("a \u2581\u2585"))
+@example("")
+@example(" ")
+@example("  le  chat   ")
+@example("\u2581")
+@example("\u2581le\u2581\u2581chat \u2581")
+@example("\ufeff\u00a0\u2028\u2029\u200b\u200d\x7f\x85\r\n")
+@example("".join(map(chr, range(0x20))))
+@example("\ufdd0\uffff\U0010ffff")
 def test_any_text_comes_back_unchanged_with_byte_fallback(byte_tokenizer, text):
     ids = byte_tokenizer.encode(text)
     assert byte_tokenizer.unk_id not in ids
@@ -195,9 +206,42 @@ def test_one_str_in_place_of_several_is_refused(tokenizer):
         tokenizer.encode_batch("le chat")
 
 
-def test_text_that_is_no_unicode_is_refused(tokenizer):
-    with pytest.raises(ValueError, match="lone surrogate at 1"):
-        tokenizer.encode("a\ud800")
+@given(before=st.text(), code=st.integers(0xD800, 0xDFFF), after=st.text())
+def test_text_that_is_no_unicode_is_refused(byte_tokenizer, before, code, after):
+    for read in (byte_tokenizer.encode, byte_tokenizer.pieces):
+        with pytest.raises(ValueError, match=f"lone surrogate at {len(before)}$"):
+            read(before + chr(code) + after)
+
+
+def test_training_on_what_is_no_unicode_is_refused():
+    with pytest.raises(ValueError, match="lone surrogate at 3"):
+        Tokenizer.train(["le chat", "le \udc80"], vocab_size=66)
+
+
+@given(text=st.text())
+def test_composed_and_decomposed_text_stay_apart(byte_tokenizer, text):
+    forms = {unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD")}
+    assert len({tuple(byte_tokenizer.encode(form)) for form in forms}) == len(forms)
+
+
+@given(word=st.text("abcehilmnstu", min_size=1, max_size=8))
+def test_unigram_takes_the_cut_with_the_largest_sum_of_scores(word):
+    ids = {UNIGRAM.piece(i): i for i in range(len(SPECIAL_PIECES), UNIGRAM.vocab_size)}
+    marked, sums = SPACE_MARK + word, []
+    for cuts in itertools.product((False, True), repeat=len(word)):
+        ends = [i for i, cut in enumerate(cuts, start=1) if cut]
+        pieces = [marked[a:b] for a, b in itertools.pairwise([0, *ends, len(marked)])]
+        if all(piece in ids for piece in pieces):
+            sums.append(sum(UNIGRAM.score(ids[piece]) for piece in pieces))
+    found = sum(map(UNIGRAM.score, UNIGRAM.encode(word)))
+    assert found == pytest.approx(max(sums), abs=1e-4)
+
+
+def test_the_score_of_a_merge_is_its_rank():
+    tokenizer = Tokenizer.train(TEXTS, vocab_size=66, model_type="bpe")
+    assert [tokenizer.score(i) for i in range(7, 12)] == [0, -1, -2, -3, -4]
+    with pytest.raises(ValueError, match="token_id must be from 0 to 65, got 66"):
+        tokenizer.score(66)
 
 
 @pytest.mark.parametrize("token_id", [-1, 66])

@@ -220,6 +220,23 @@ class Tokenizer:
         self._check_id(token_id)
         return unescape(self._processor.id_to_piece(token_id))
 
+    def score(self, token_id: int) -> float:
+        """What one piece counts for when a text is cut.
+
+        Parameters
+        ----------
+        token_id : int
+            Of a piece that is written with letters.
+
+        Returns
+        -------
+        float
+            With "unigram", the natural logarithm of the piece's probability: of all ways to cut a word,
+            `encode` takes the one with the largest sum. With "bpe", minus the number of earlier merges.
+        """
+        self._check_id(token_id)
+        return self._processor.get_score(token_id)
+
     def word_pieces(self, word: str) -> tuple[int, ...]:
         """Ids of one space-delimited word, the same wherever the word stands.
 

@@ -10,6 +10,7 @@ from tinytx.teaching.plots.groups import grouped_bars
 from tinytx.teaching.plots.kinds import kind_map
 from tinytx.teaching.plots.lines import Curve, bars, curves
 from tinytx.teaching.plots.matrices import heatmap
+from tinytx.teaching.plots.pieces import piece_rows
 from tinytx.teaching.plots.points import Points, scatter
 from tinytx.teaching.plots.shares import share_areas, share_bars
 from tinytx.teaching.plots.style import COLORS, REFERENCE_COLOR, figure, style
@@ -26,6 +27,7 @@ __all__ = [
     "grouped_bars",
     "heatmap",
     "kind_map",
+    "piece_rows",
     "png_bytes",
     "save_figure",
     "scatter",

@@ -23,7 +23,7 @@ WORDS = sorted({word for text in TEXTS for word in text.split(" ") if word})
 RESERVED = "\u2581\u2585\t\x00\n\r\x01\x02\x03\x04\x05\x06\x1b"
 known_text = st.text(sorted(set("".join(TEXTS)))) | st.text(RESERVED + " a")
 words = st.lists(st.sampled_from(WORDS), max_size=6)
-UNIGRAM = Tokenizer.train(TEXTS[:4] * 3, vocab_size=60)
+UNIGRAM = Tokenizer.train(TEXTS[:4] * 3, vocab_size=48)
 
 
 @pytest.fixture(scope="module", params=MODEL_TYPES)

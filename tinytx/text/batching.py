@@ -145,3 +145,52 @@ def chunks(ids: Sequence[int], max_len: int) -> list[list[int]]:
     if max_len < 1:
         raise ValueError(f"max_len must be at least 1, got {max_len}")
     return [list(ids[start : start + max_len + 1]) for start in range(0, len(ids) - 1, max_len)]
+
+
+def batches_of_pairs(
+    src_lengths: Sequence[int], tgt_lengths: Sequence[int], tokens_per_batch: int, *, seed: int, epoch: int
+) -> list[list[int]]:
+    """Group pairs of sequences whose lengths are similar on both sides.
+
+    Pairs are shuffled, then sorted by target length and, within one target length, by source length (up and
+    down in turn, so that neighbours stay similar), cut into batches, and the batches are shuffled.
+
+    Parameters
+    ----------
+    src_lengths, tgt_lengths : sequence of int
+        Lengths of both sides of each pair, from 1 up.
+    tokens_per_batch : int
+        Largest number of positions in a padded batch, both sides together; a pair that is longer gets a batch
+        to itself.
+    seed, epoch : int
+        From 0 up. The answer is a function of all the arguments and of nothing else.
+
+    Returns
+    -------
+    list of list of int
+        Indices of pairs; each stands in exactly one batch.
+
+    Examples
+    --------
+    >>> batches = batches_of_pairs([3, 1, 3, 1], [2, 2, 2, 2], tokens_per_batch=10, seed=0, epoch=0)
+    >>> sorted(sorted(batch) for batch in batches)
+    [[0, 2], [1, 3]]
+    """
+    src, tgt = np.asarray(src_lengths), np.asarray(tgt_lengths)
+    rng = np.random.default_rng([seed, epoch])
+    shuffled = rng.permutation(len(src))
+    up_or_down = np.where(tgt % 2, -src, src)
+    order = shuffled[np.lexsort((up_or_down[shuffled], tgt[shuffled]))].tolist()
+    batches: list[list[int]] = []
+    current: list[int] = []
+    widest = (0, 0)
+    for index in order:
+        wider = (max(widest[0], int(src[index])), max(widest[1], int(tgt[index])))
+        if current and (len(current) + 1) * sum(wider) > tokens_per_batch:
+            batches.append(current)
+            current, wider = [], (int(src[index]), int(tgt[index]))
+        current.append(index)
+        widest = wider
+    if current:
+        batches.append(current)
+    return [batches[i] for i in rng.permutation(len(batches))]

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from tinytx.model.positions import shift_matrix, sinusoidal_positions
     from tinytx.model.transformer import Classifier, LanguageModel
     from tinytx.model.translator import Translator
+    from tinytx.teaching.exercises.checking import check
+    from tinytx.teaching.exercises.verdict import Verdict
+    from tinytx.teaching.quizzes import quiz
     from tinytx.text.corpora import load_corpus
     from tinytx.text.tokenizer import Tokenizer
     from tinytx.text.world import Review, World
@@ -40,6 +43,9 @@ _NAMES = {
     "tinytx.model.positions": ("shift_matrix", "sinusoidal_positions"),
     "tinytx.model.transformer": ("Classifier", "LanguageModel"),
     "tinytx.model.translator": ("Translator",),
+    "tinytx.teaching.quizzes": ("quiz",),
+    "tinytx.teaching.exercises.checking": ("check",),
+    "tinytx.teaching.exercises.verdict": ("Verdict",),
     "tinytx.text.corpora": ("load_corpus",),
     "tinytx.text.tokenizer": ("Tokenizer",),
     "tinytx.text.world": ("Review", "World"),
@@ -57,16 +63,19 @@ __all__ = [
     "TransformerBody",
     "TransformerConfig",
     "Translator",
+    "Verdict",
     "World",
     "attention",
     "attention_weights",
     "causal_mask",
+    "check",
     "count_parameters",
     "diagnose_count",
     "load",
     "load_corpus",
     "padding_mask",
     "parameter_table",
+    "quiz",
     "save",
     "shift_matrix",
     "sinusoidal_positions",

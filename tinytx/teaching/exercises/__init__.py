@@ -1,0 +1,23 @@
+"""Exercises whose checkers name the mistake.
+
+>>> import tinytx as tx
+>>> verdict = check("causal_mask", tx.causal_mask, display=False)
+>>> verdict.passed, verdict.mistake
+(True, None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tinytx.teaching.exercises import masks
+from tinytx.teaching.exercises.checking import check
+from tinytx.teaching.exercises.exercise import Exercise
+from tinytx.teaching.exercises.verdict import Verdict
+
+EXERCISES: Mapping[str, Exercise] = MappingProxyType(
+    {exercise.name: exercise for module in (masks,) for exercise in module.EXERCISES}
+)
+
+__all__ = ["EXERCISES", "Exercise", "Verdict", "check"]

@@ -1,0 +1,96 @@
+"""Paragraphs and small grids of numbers, as text for a terminal and as a card for a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import zip_longest
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A small table of cells, some of them marked.
+
+    Attributes
+    ----------
+    title : str
+        What it shows.
+    cells : tuple of rows
+        Each row a tuple of str.
+    marked : frozenset of (row, column)
+        Cells to point at: in brackets as text, bold and outlined in a card.
+    """
+
+    title: str
+    cells: tuple[tuple[str, ...], ...]
+    marked: frozenset[tuple[int, int]] = frozenset()
+
+    def lines(self) -> list[str]:
+        """Title and rows as lines of equal width.
+
+        Examples
+        --------
+        >>> print("\\n".join(Grid("got", (("1", "12"), ("0", "1")), frozenset({(0, 1)})).lines()))
+        got
+         1   [12]
+         0    1
+        """
+        width = max((len(cell) for row in self.cells for cell in row), default=0)
+        lines = [self.title]
+        for r, row in enumerate(self.cells):
+            shown = [f"[{cell}]" if (r, c) in self.marked else f" {cell} " for c, cell in enumerate(row)]
+            lines.append(" ".join(cell.rjust(width + 2) for cell in shown))
+        longest = max(map(len, lines))
+        return [line.ljust(longest) for line in lines]
+
+    def to_html(self) -> str:
+        """A table with inline style only."""
+        rows = []
+        for r, row in enumerate(self.cells):
+            cells = [_cell(cell, (r, c) in self.marked) for c, cell in enumerate(row)]
+            rows.append(f"<tr style='background:none'>{''.join(cells)}</tr>")
+        caption = f"<div style='font-size:90%'>{html.escape(self.title)}</div>"
+        table = f"<table style='border-collapse:separate;border-spacing:2px;margin:0'>{''.join(rows)}</table>"
+        return f"<div style='margin:0 1.5em 0.5em 0'>{caption}{table}</div>"
+
+
+Part = str | tuple[Grid, ...]  # a paragraph, or grids side by side
+
+
+def _cell(text: str, marked: bool) -> str:
+    style = "padding:1px 6px;text-align:right;font-family:monospace;"
+    if marked:
+        style += "border:2px solid currentColor;font-weight:bold"
+    else:
+        style += "border:2px solid transparent"
+    return f"<td style='{style}'>{html.escape(text)}</td>"
+
+
+def _beside(grids: tuple[Grid, ...]) -> str:
+    columns = [grid.lines() for grid in grids]
+    widths = [len(column[0]) for column in columns]
+    rows = zip_longest(*columns, fillvalue="")
+    return "\n".join(
+        "  " + "    ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def as_text(parts: Iterable[Part]) -> str:
+    """Return paragraphs and grids as plain text; marked cells stand in brackets."""
+    return "\n".join(part if isinstance(part, str) else _beside(part) for part in parts)
+
+
+def as_html(heading: str, parts: Iterable[Part], *, quiet: bool = False) -> str:
+    """Return a card: readable without colour, in light and dark; no script, inline style only."""
+    line = "1px dashed" if quiet else "2px solid"
+    inner = [f"<div style='font-weight:bold;margin-bottom:0.4em'>{html.escape(heading)}</div>"]
+    for part in parts:
+        if isinstance(part, str):
+            text = html.escape(part).replace("\n", "<br>")
+            inner.append(f"<div style='margin:0 0 0.4em 0;max-width:48em'>{text}</div>")
+        else:
+            grids = "".join(grid.to_html() for grid in part)
+            inner.append(f"<div style='display:flex;flex-wrap:wrap'>{grids}</div>")
+    style = f"border:{line} currentColor;border-radius:6px;padding:0.6em 0.9em;margin:0.4em 0"
+    return f"<div style='{style}'>{''.join(inner)}</div>"

@@ -1,0 +1,250 @@
+"""Try a learner's function on the inputs of an exercise and say what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import difflib
+import random
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tinytx.teaching.exercises.calling import Outcome, Trouble, call, refuse
+from tinytx.teaching.exercises.comparing import Reading
+from tinytx.teaching.exercises.exercise import Case, Exercise, Mistake
+from tinytx.teaching.exercises.telling import tell_pass, tell_stub, tell_trouble
+from tinytx.teaching.exercises.verdict import Verdict
+
+TIME_LIMIT = 5.0  # seconds for all calls of one check
+_one_at_a_time = threading.RLock()  # the screen is captured, and there is only one
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a function made of one input.
+
+    Attributes
+    ----------
+    case : Case
+    expected : Reading
+    got : Reading or None
+        None where there is a trouble instead.
+    trouble : Trouble or None
+        Also a complaint about type, dtype or shape, or about an input that was modified.
+    printed : str
+    """
+
+    case: Case
+    expected: Reading
+    got: Reading | None
+    trouble: Trouble | None
+    printed: str
+
+    @property
+    def right(self) -> bool:
+        """Whether values, types and manners are as they should be."""
+        return self.trouble is None and self.got is not None and self.got.agrees_with(self.expected)
+
+
+class Session:
+    """One check under way: a function, an exercise, and the time that is left."""
+
+    def __init__(self, exercise: Exercise, function: Any, seed: int) -> None:
+        self.exercise, self.function, self.seed = exercise, function, seed
+        self._until = time.monotonic() + TIME_LIMIT
+
+    def call(self, arguments: Sequence[Any]) -> Outcome:
+        """Call the function on these very arguments."""
+        left = max(self._until - time.monotonic(), 0.05)
+        return call(self.function, self.exercise.parameters, arguments, left)
+
+    def attempt(self, case: Case) -> Trial:
+        """Call the function on a copy of the arguments and read the result."""
+        expected = self.read_known(self.exercise.solve, case)
+        assert expected is not None
+        given, kept = copied(case.arguments), copied(case.arguments)
+        outcome = self.call(given)
+        if outcome.trouble is not None:
+            return Trial(case, expected, None, outcome.trouble, outcome.printed)
+        reading = self._read(outcome.value, case)
+        if isinstance(reading, Trouble):
+            return Trial(case, expected, None, reading, outcome.printed)
+        trouble = reading.complaint or _shape_trouble(reading, expected)
+        if trouble is None and reading.agrees_with(expected):
+            trouble = modified(self.exercise.parameters, given, kept)
+        return Trial(case, expected, reading, trouble, outcome.printed)
+
+    def read_known(self, function: Any, case: Case) -> Reading | None:
+        """Result of one of our own functions, right or wrong; None where it fails."""
+        try:
+            reading = self._read(function(*copied(case.arguments)), case)
+        except Exception:
+            return None
+        return None if isinstance(reading, Trouble) else reading
+
+    def _read(self, value: Any, case: Case) -> Reading | Trouble:
+        try:
+            reading = self.exercise.read(value)
+            if isinstance(reading, Reading) and self.exercise.view is not None:
+                seen = tuple(self.exercise.view(case.arguments, tensor) for tensor in reading.tensors)
+                return Reading(seen, reading.tolerance, reading.complaint, reading.note)
+            return reading
+        except Exception as problem:  # an object that misbehaves when it is looked at
+            return Trouble("wrong-type", f"The result could not be read: {type(problem).__name__}.")
+
+
+def check(name: str, function: Any, *, seed: int = 0, display: bool | None = None) -> Verdict:
+    """Check a learner's function for an exercise, and name the mistake.
+
+    Parameters
+    ----------
+    name : str
+        Of the exercise, such as ``causal_mask``.
+    function : callable
+        What the learner wrote.
+    seed : int
+        For the random part of the inputs.
+    display : bool, optional
+        Whether to show the verdict, as a card in a notebook and as text elsewhere; yes unless told otherwise.
+
+    Returns
+    -------
+    Verdict
+        ``.passed``, ``.mistake``, ``.message``. At the end of a cell it is not shown a second time.
+
+    Raises
+    ------
+    ValueError
+        If there is no such exercise. Nothing that the function does is ever raised.
+
+    Examples
+    --------
+    >>> import tinytx as tx
+    >>> check("causal_mask", tx.causal_mask, display=False).passed
+    True
+    >>> check("causal_mask", lambda seq_len: ~tx.causal_mask(seq_len), display=False).mistake
+    'reversed'
+    """
+    from tinytx.teaching.exercises import EXERCISES
+
+    exercise = find_exercise(name, EXERCISES)
+    with _one_at_a_time, _random_state_kept():
+        verdict = _verdict(exercise, function, seed)
+    if display is None or display:
+        verdict.show()
+    return verdict
+
+
+def find_exercise(name: str, exercises: Mapping[str, Exercise]) -> Exercise:
+    """Return an exercise by name, or name the nearest ones."""
+    if name in exercises:
+        return exercises[name]
+    near = difflib.get_close_matches(str(name), exercises, n=3)
+    known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(exercises)}"
+    raise ValueError(f"name must be that of an exercise, got {name!r}; {known}")
+
+
+def _verdict(exercise: Exercise, function: Any, seed: int) -> Verdict:
+    refusal = refuse(function, exercise.parameters)
+    if refusal is not None:
+        return tell_trouble(exercise, refusal) if refusal.attempted else tell_stub(exercise, refusal)
+    session = Session(exercise, function, seed)
+    if exercise.judge is not None:
+        return exercise.judge(session)
+    trials = []
+    for case in exercise.cases(seed):
+        trials.append(session.attempt(case))
+        trouble = trials[-1].trouble
+        if trouble is not None and not trouble.attempted:
+            return tell_stub(exercise, trouble)
+        if trouble is not None and trouble.slug in ("time-limit", "interrupted"):
+            break
+    wrong = [trial for trial in trials if not trial.right]
+    if not wrong:
+        return _pass_if_steady(session, trials)
+    return _diagnosed(session, trials, wrong[0])
+
+
+def _pass_if_steady(session: Session, trials: Sequence[Trial]) -> Verdict:
+    for trial in (trials[0], trials[-1]):
+        again = session.attempt(trial.case)
+        if not again.right:
+            return tell_trouble(session.exercise, _UNSTEADY, again)
+    return tell_pass(session.exercise, trials)
+
+
+_UNSTEADY = Trouble(
+    "changes-between-calls",
+    "The same call gave another result the second time: something is kept between calls, or left to chance.",
+)
+
+
+def _diagnosed(session: Session, trials: Sequence[Trial], first: Trial) -> Verdict:
+    mistake = _recognise(session, trials)
+    if mistake is None and first.got is not None and first.trouble is None:
+        again = session.attempt(first.case)
+        if again.got is not None and not again.got.agrees_with(first.got):
+            return tell_trouble(session.exercise, _UNSTEADY, first)
+    return tell_trouble(session.exercise, first.trouble, first, mistake)
+
+
+def _recognise(session: Session, trials: Sequence[Trial]) -> Mistake | None:
+    """The first known mistake whose results agree with the learner's on every input."""
+    for mistake in session.exercise.mistakes:
+        if all(_makes(session, mistake, trial) for trial in trials):
+            return mistake
+    return None
+
+
+def _makes(session: Session, mistake: Mistake, trial: Trial) -> bool:
+    reading = session.read_known(mistake.wrong, trial.case)
+    if reading is None or trial.got is None:
+        return reading is None and trial.trouble is not None and trial.trouble.slug == "error"
+    return reading.agrees_with(trial.got)
+
+
+def _shape_trouble(got: Reading, expected: Reading) -> Trouble | None:
+    for mine, due in zip(got.tensors, expected.tensors, strict=True):
+        if mine.shape != due.shape and due.dim() != 1:
+            words = f"The shape should be {tuple(due.shape)}, got {tuple(mine.shape)}."
+            return Trouble("wrong-shape", words)
+    return None
+
+
+def copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """Arguments that may be modified without harm."""
+    return tuple(
+        a.clone() if isinstance(a, Tensor) else copy.copy(a) if isinstance(a, list) else a for a in arguments
+    )
+
+
+def modified(names: Sequence[str], given: Sequence[Any], kept: Sequence[Any]) -> Trouble | None:
+    """Say which argument a function has changed, if any."""
+    for name, now, before in zip(names, given, kept, strict=True):
+        same = torch.equal(now, before) if isinstance(now, Tensor) else now == before
+        if not same:
+            words = f"The result is right, but the call modified its input `{name}`: work on a copy (`.clone()`)."
+            return Trouble("input-modified", words)
+    return None
+
+
+@contextlib.contextmanager
+def _random_state_kept() -> Iterator[None]:
+    """Leave all global random states as they were."""
+    kept = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    on_gpu = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    try:
+        yield
+    finally:
+        random.setstate(kept[0])
+        np.random.set_state(kept[1])  # noqa: NPY002
+        torch.set_rng_state(kept[2])
+        if on_gpu is not None:
+            torch.cuda.set_rng_state_all(on_gpu)

@@ -77,7 +77,7 @@ def test_a_write_that_fails_leaves_the_old_checkpoint(tmp_path):
 
 
 def test_only_whole_models_are_saved(tmp_path, config):
-    with pytest.raises(TypeError, match="a LanguageModel or a Classifier, got TransformerBody"):
+    with pytest.raises(TypeError, match="a LanguageModel, a Classifier or a Translator, got TransformerBody"):
         save(TransformerBody(config), tmp_path / "body")
 
 

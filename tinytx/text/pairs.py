@@ -1,4 +1,4 @@
-"""Pairs of sentences that translate each other, by name or by file, split so that no sentence is in two splits."""
+"""Sentences that translate each other, by name or by file, split so that none stands in two splits."""
 
 from __future__ import annotations
 
@@ -212,7 +212,9 @@ def _world() -> PairCorpus:
         splits[split] = _pairs(rows)
         sources |= {row[0] for row in rows}
         targets |= {row[1] for row in rows}
-    return PairCorpus(_WORLD.name, **splits, licence=_WORLD.licence, source=_WORLD.source, n_removed=n_removed)
+    return PairCorpus(
+        _WORLD.name, **splits, licence=_WORLD.licence, source=_WORLD.source, n_removed=n_removed
+    )
 
 
 def _folder(name: str, data_dir: str | os.PathLike[str] | None) -> Path:

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save as safetensors_bytes
 from torch import nn
 
-from tinytx.model import Classifier, LanguageModel, TransformerConfig
+from tinytx.model import Classifier, LanguageModel, TransformerConfig, Translator
 from tinytx.text import Tokenizer
 from tinytx.training.files import (
     is_empty_folder,
@@ -36,7 +36,7 @@ def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | 
 
     Parameters
     ----------
-    model : LanguageModel or Classifier
+    model : LanguageModel, Classifier or Translator
     path : path
         The folder. It may be missing, empty, or a checkpoint.
     tokenizer : Tokenizer, optional
@@ -56,7 +56,10 @@ def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | 
     return target
 
 
-def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> LanguageModel | Classifier:
+Model = LanguageModel | Classifier | Translator
+
+
+def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Model:
     """Read a model that `save` or a training run wrote.
 
     Parameters
@@ -67,7 +70,7 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> La
 
     Returns
     -------
-    LanguageModel or Classifier
+    LanguageModel, Classifier or Translator
         In evaluation mode.
 
     Raises
@@ -166,14 +169,20 @@ def _describe(model: nn.Module) -> dict[str, Any]:
             "pooling": model.pooling,
             "dropout": model.dropout.p,
         }
-    raise TypeError(f"a checkpoint holds a LanguageModel or a Classifier, got {type(model).__name__}")
+    if isinstance(model, Translator):
+        return {"kind": "translator", "config": model.config.to_dict()}
+    raise TypeError(
+        f"a checkpoint holds a LanguageModel, a Classifier or a Translator, got {type(model).__name__}"
+    )
 
 
-def _build(description: Mapping[str, Any], file: Path) -> LanguageModel | Classifier:
+def _build(description: Mapping[str, Any], file: Path) -> Model:
     try:
         config = TransformerConfig.from_dict(dict(description["config"]))
         if description["kind"] == "language_model":
             return LanguageModel(config)
+        if description["kind"] == "translator":
+            return Translator(config)
         if description["kind"] == "classifier":
             return Classifier(
                 config,

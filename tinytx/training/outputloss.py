@@ -12,7 +12,12 @@ CHUNK = 512  # positions; their logits stay in the processor's cache
 
 
 def smoothed_output_loss(
-    hidden: Tensor, weight: Tensor, targets: Tensor, *, label_smoothing: float = 0.0, bias: Tensor | None = None
+    hidden: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    *,
+    label_smoothing: float = 0.0,
+    bias: Tensor | None = None,
 ) -> Tensor:
     r"""Mean cross-entropy of an output layer's predictions, against targets that are smoothed.
 

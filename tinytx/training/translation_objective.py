@@ -1,10 +1,9 @@
-"""What a translator is trained to do: predict each next piece of the target from the source and what came before."""
+"""What a translator learns: each next piece of the target, from the source and what is written already."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from tinytx.model import Translator
@@ -95,5 +94,9 @@ class TranslationObjective:
         hidden = model.decoder(tgt_ids, memory, memory_padding_mask=src_mask)  # (B, T, D)
         real = targets != self._pad_id
         return smoothed_output_loss(
-            hidden[real], model.head.weight, targets[real], bias=model.head.bias, label_smoothing=label_smoothing
+            hidden[real],
+            model.head.weight,
+            targets[real],
+            bias=model.head.bias,
+            label_smoothing=label_smoothing,
         )

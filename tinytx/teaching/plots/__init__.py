@@ -4,6 +4,7 @@ Colours are Okabe and Ito's, told apart with every common form of colour blindne
 enough for a projector; lines carry their names beside them, so that no legend has to be matched by hue.
 """
 
+from tinytx.teaching.plots.depths import depth_map
 from tinytx.teaching.plots.dials import dials
 from tinytx.teaching.plots.display import png_bytes, save_figure, show
 from tinytx.teaching.plots.groups import grouped_bars
@@ -22,6 +23,7 @@ __all__ = [
     "Points",
     "bars",
     "curves",
+    "depth_map",
     "dials",
     "figure",
     "grouped_bars",

@@ -1,0 +1,189 @@
+"""What attention is compared with: recurrent layers and a convolution, of the same width and interface.
+
+Each takes a sequence (B, T, D) and returns one of the same shape. Shape letters: B rows of a batch, T tokens,
+D width, k kernel size.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Recurrence(nn.Module):
+    """A layer that reads token by token and keeps one vector, its state.
+
+    The states of all tokens are what it returns. What a token contributes is worked out for all tokens at
+    once, by `in_proj`; the states have to wait for one another.
+
+    Parameters
+    ----------
+    d_model : int
+        D, the width of tokens and of the state.
+    n_gates : int
+        How many maps from D to D stand side by side in `in_proj` and in `hidden_proj`.
+    hidden_bias : bool
+        Whether `hidden_proj` adds a bias of its own.
+
+    Raises
+    ------
+    ValueError
+        If `d_model` is smaller than 1.
+    """
+
+    def __init__(self, d_model: int, n_gates: int, hidden_bias: bool) -> None:
+        super().__init__()
+        if d_model < 1:
+            raise ValueError(f"d_model must be at least 1, got {d_model}")
+        self.in_proj = nn.Linear(d_model, n_gates * d_model)
+        self.hidden_proj = nn.Linear(d_model, n_gates * d_model, bias=hidden_bias)
+
+    def forward(self, x: Tensor, state: Tensor | None = None) -> Tensor:
+        """Read a sequence from left to right.
+
+        Parameters
+        ----------
+        x : Tensor of shape (B, T, D)
+            The tokens.
+        state : Tensor of shape (B, D), optional
+            What was read before; zeros where not given.
+
+        Returns
+        -------
+        Tensor of shape (B, T, D)
+            The state after each token; the last one can be handed to the next call.
+        """
+        state = x.new_zeros(x.shape[0], x.shape[2]) if state is None else state  # (B, D)
+        states = []
+        for token in self.in_proj(x).unbind(1):  # (B, n_gates D)
+            state = self._next(token, state)
+            states.append(state)
+        return torch.stack(states, dim=1)  # (B, T, D)
+
+    def step(self, x: Tensor, state: Tensor) -> Tensor:
+        """Return the state after one token; x, state and result have shape (..., D)."""
+        return self._next(self.in_proj(x), state)
+
+    def _next(self, token: Tensor, state: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+class RecurrentLayer(Recurrence):
+    """The vanilla recurrent layer.
+
+    ``h_t = tanh(x_t W + h_{t-1} U + b)``
+
+    Parameters
+    ----------
+    d_model : int
+        D, the width of tokens and of the state.
+
+    Notes
+    -----
+    `torch.nn.RNN` is the same layer with two biases, of which only the sum matters.
+
+    References
+    ----------
+    .. [1] Elman, "Finding Structure in Time", Cognitive Science 14 (1990), 179-211.
+
+    Examples
+    --------
+    >>> RecurrentLayer(d_model=4)(torch.randn(2, 5, 4)).shape
+    torch.Size([2, 5, 4])
+    """
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__(d_model, n_gates=1, hidden_bias=False)
+
+    def _next(self, token: Tensor, state: Tensor) -> Tensor:
+        return torch.tanh(token + self.hidden_proj(state))
+
+
+class GRULayer(Recurrence):
+    """The gated recurrent unit: it can keep its state as it is, and so remember for longer.
+
+    ``r = sigmoid(x W_r + h U_r)`` says how much of the old state the proposal sees, ``z = sigmoid(x W_z + h
+    U_z)`` how much of it stays, ``n = tanh(x W_n + r * (h U_n))`` is the proposal, and the new state is
+    ``(1 - z) * n + z * h``. Each map has a bias.
+
+    Parameters
+    ----------
+    d_model : int
+        D, the width of tokens and of the state.
+
+    Notes
+    -----
+    As in `torch.nn.GRU`, r acts after the map U_n and not before it as in the paper; the rows of `in_proj` and
+    `hidden_proj` stand in the order r, z, n, as torch has them.
+
+    References
+    ----------
+    .. [1] Cho et al., arXiv 1406.1078, section 2.3.
+
+    Examples
+    --------
+    >>> GRULayer(d_model=4)(torch.randn(2, 5, 4)).shape
+    torch.Size([2, 5, 4])
+    """
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__(d_model, n_gates=3, hidden_bias=True)
+
+    def _next(self, token: Tensor, state: Tensor) -> Tensor:
+        reset_in, keep_in, new_in = token.chunk(3, dim=-1)  # (..., D) each
+        reset_hidden, keep_hidden, new_hidden = self.hidden_proj(state).chunk(3, dim=-1)
+        reset = torch.sigmoid(reset_in + reset_hidden)
+        keep = torch.sigmoid(keep_in + keep_hidden)
+        proposal = torch.tanh(new_in + reset * new_hidden)
+        return proposal + keep * (state - proposal)
+
+
+class ConvolutionLayer(nn.Module):
+    """A convolution over time: each token sees itself and its neighbours, through the same map everywhere.
+
+    ``y_t = [x_{t-l}, ..., x_{t-l+k-1}] W + b`` with ``l = (k - 1) // 2``; beyond the ends stand zeros.
+
+    Parameters
+    ----------
+    d_model : int
+        D.
+    kernel_size : int
+        k, how many tokens are seen at once.
+
+    Raises
+    ------
+    ValueError
+        If `d_model` or `kernel_size` is smaller than 1.
+
+    Notes
+    -----
+    Equal to `torch.nn.Conv1d` with ``padding="same"``, which wants the axes (B, D, T) and keeps its weight as
+    (D, D, k); here `proj` holds the same numbers as one matrix for a whole window.
+
+    References
+    ----------
+    .. [1] Gehring et al., "Convolutional Sequence to Sequence Learning", arXiv 1705.03122, section 3.2.
+
+    Examples
+    --------
+    >>> ConvolutionLayer(d_model=4, kernel_size=3)(torch.randn(2, 5, 4)).shape
+    torch.Size([2, 5, 4])
+    """
+
+    def __init__(self, d_model: int, kernel_size: int = 3) -> None:
+        super().__init__()
+        if d_model < 1 or kernel_size < 1:
+            raise ValueError(
+                "d_model and kernel_size must be at least 1, "
+                f"got d_model={d_model}, kernel_size={kernel_size}"
+            )
+        self.kernel_size = kernel_size
+        self.proj = nn.Linear(kernel_size * d_model, d_model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map each window of x, (B, T, D), to one vector."""
+        left = (self.kernel_size - 1) // 2
+        padded = F.pad(x, (0, 0, left, self.kernel_size - 1 - left))  # (B, T + k - 1, D)
+        shifted = [padded[:, j : j + x.shape[1]] for j in range(self.kernel_size)]  # k times (B, T, D)
+        return self.proj(torch.cat(shifted, dim=-1))  # (B, T, k D) -> (B, T, D)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from tinytx.model import attention, attention_weights, causal_mask, fused_attention
+from tinytx.model import alibi_bias, attention, attention_weights, causal_mask, fused_attention
 
 B, H, T, S, K = 2, 3, 5, 7, 11
 KINDS = ["none", "causal", "padding", "both", "blind"]
@@ -128,6 +128,60 @@ def test_weights_sum_to_one_and_blocked_ones_are_exactly_zero(kind):
     allowed = torch.ones(B, H, T, T, dtype=torch.bool) if mask is None else mask.expand(B, H, T, T)
     assert (weights[~allowed] == 0).all() and (weights >= 0).all()
     assert_close(weights.sum(-1), allowed.any(-1).double())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("shape", [(T,), (T, T), (H, T, T), (H, 1, T), (B, 1, 1, T)])
+def test_a_bias_is_added_to_the_scores_in_both_paths(kind, is_causal, shape):
+    """Forward and backward; written out with a fill of -1e300, and zeros where all is blocked."""
+    inputs, mask = make_qkv(), make_mask(kind)
+    bias = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    full = mask if not is_causal else causal_mask(T) if mask is None else mask & causal_mask(T)
+    scores = inputs[0] @ inputs[1].transpose(-2, -1) / math.sqrt(K) + bias
+    if full is not None:
+        scores = scores.masked_fill(~full, -1e300)
+    weights = scores.softmax(-1) if full is None else scores.softmax(-1) * full.any(-1, keepdim=True)
+    expected = weights @ inputs[2]
+    by_hand = gradients(expected, (*inputs, bias))
+    assert_close(attention_weights(*inputs[:2], full, bias), weights)
+    for context in (
+        attention(*inputs, full, bias),
+        fused_attention(*inputs, mask, bias, is_causal=is_causal),
+    ):
+        assert_close(context, expected)
+        for ours, reference in zip(gradients(context, (*inputs, bias)), by_hand, strict=True):
+            assert_close(ours, reference)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("mem_len", [T, 300])
+def test_a_bias_in_bfloat16_stays_close(kind, is_causal, mem_len):
+    """By two products, and with many keys by the fused kernel."""
+    if mem_len == T:
+        exact, mask = make_qkv(), make_mask(kind)
+        full = mask if not is_causal else causal_mask(T) if mask is None else mask & causal_mask(T)
+    else:
+        exact = make_qkv(mem_len, mem_len)
+        full = mask = None if kind == "none" else torch.arange(mem_len) < 200
+        is_causal = False
+    bias = alibi_bias(H, mem_len)
+    low = [tensor.detach().bfloat16() for tensor in exact]
+    got = fused_attention(*low, mask, bias, is_causal=is_causal)
+    assert got.dtype == torch.bfloat16
+    assert_close(got.double(), attention(*exact, full, bias.double()), atol=0.03, rtol=0.03)
+    if kind == "blind" and mem_len == T:
+        assert (got[1, :, 3] == 0).all()
+
+
+def test_a_bias_of_a_wrong_kind_or_shape_is_refused():
+    inputs = make_qkv()
+    for path in (attention, fused_attention):
+        with pytest.raises(TypeError, match="^bias must hold real numbers, got torch.bool$"):
+            path(*inputs, None, causal_mask(T))
+        with pytest.raises(ValueError, match=r"^bias must broadcast to \(2, 3, 5, 5\), got shape \(2, 5\)$"):
+            path(*inputs, None, torch.zeros(B, T))
 
 
 def test_memory_may_have_another_length_and_a_mask_may_be_broadcast():

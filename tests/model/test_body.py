@@ -97,7 +97,7 @@ def test_seed_lab_equals_the_encoder_of_torch_forward_and_backward(norm, causal,
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("norm", ["last", "first"])
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "none"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", "none"])
 def test_trace_equals_forward(norm, positions):
     body = TransformerBody(TINY.replace(norm=norm, positions=positions))
     token_ids = torch.randint(11, (B, T))
@@ -117,7 +117,7 @@ def outputs_of_every_layer(body, token_ids, padding_mask=None):
 
 
 @pytest.mark.parametrize("norm", ["last", "first"])
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "none"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", "none"])
 @pytest.mark.parametrize("with_padding_mask", [False, True])
 def test_changing_a_token_moves_nothing_before_it_in_any_layer(norm, positions, with_padding_mask):
     body = TransformerBody(TINY.replace(norm=norm, positions=positions))
@@ -151,7 +151,7 @@ def test_without_the_mask_a_changed_token_moves_what_stands_before_it(norm):
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "none"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", "none"])
 def test_a_padded_batch_gives_what_single_rows_give(causal, positions):
     body = TransformerBody(TINY.replace(causal=causal, positions=positions))
     rows = [torch.randint(11, (length,)) for length in (7, 5, 2, 1)]
@@ -177,7 +177,7 @@ def test_without_a_padding_mask_a_body_that_looks_both_ways_sees_the_padding():
 def test_without_positions_reordered_tokens_give_reordered_vectors():
     order = torch.tensor([3, 0, 6, 4, 1, 2, 5])
     token_ids = torch.randint(11, (B, T))
-    for positions in ("none", "sinusoidal", "learned"):
+    for positions in ("none", "sinusoidal", "learned", "rotary", "alibi"):
         body = TransformerBody(TINY.replace(causal=False, positions=positions))
         equivariant = torch.isclose(body(token_ids[:, order]), body(token_ids)[:, order]).all().item()
         assert equivariant == (positions == "none")
@@ -233,8 +233,9 @@ def test_inputs_are_not_modified():
 
 
 @pytest.mark.parametrize("norm", ["last", "first"])
-def test_a_row_of_padding_alone_gives_finite_vectors_and_gradients(norm):
-    body = TransformerBody(TINY.replace(norm=norm))
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
+def test_a_row_of_padding_alone_gives_finite_vectors_and_gradients(norm, positions):
+    body = TransformerBody(TINY.replace(norm=norm, positions=positions))
     real = torch.tensor([[True] * 7, [False] * 7])
     hidden = body(torch.randint(11, (B, T)), real)
     hidden.square().sum().backward()
@@ -242,9 +243,34 @@ def test_a_row_of_padding_alone_gives_finite_vectors_and_gradients(norm):
     assert all(parameter.grad.isfinite().all() for parameter in body.parameters())
 
 
-def test_sinusoidal_table_is_not_saved():
-    saved = TransformerBody(TINY).state_dict()
-    assert not [name for name in saved if name.startswith("pos_embed")]
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
+def test_what_can_be_computed_again_is_not_saved(positions):
+    saved = TransformerBody(TINY.replace(positions=positions)).state_dict()
+    assert saved.keys() == TransformerBody(TINY.replace(positions="none")).state_dict().keys()
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("positions", ["rotary", "alibi"])
+def test_relative_positions_know_distances_and_no_places(causal, positions):
+    """Tokens moved on by two places, with the first two out of sight, give the same vectors."""
+    body = TransformerBody(TINY.replace(causal=causal, positions=positions))
+    token_ids = torch.randint(11, (B, T))
+    moved = nn.functional.pad(token_ids, (2, 0))
+    real = (torch.arange(T + 2) >= 2).expand(B, -1)
+    assert_close(body(moved, real)[:, 2:], body(token_ids))
+    absolute = TransformerBody(TINY.replace(causal=causal, positions="sinusoidal"))
+    assert not torch.isclose(absolute(moved, real)[:, 2:], absolute(token_ids)).all()
+
+
+@pytest.mark.parametrize("positions", ["rotary", "alibi"])
+def test_bfloat16_on_the_cpu_stays_close_to_float32(positions):
+    body = TransformerBody(TINY.replace(positions=positions))
+    token_ids = torch.randint(11, (B, T))
+    for padding_mask in (None, torch.arange(T) < torch.tensor([[7], [5]])):
+        expected = body(token_ids, padding_mask)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert_close(body(token_ids, padding_mask).float(), expected, rtol=0.05, atol=0.05)
 
 
 def test_equal_seeds_give_equal_weights():

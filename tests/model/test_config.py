@@ -59,6 +59,11 @@ def test_replace_checks_again():
             ValueError,
             "d_model must be even for sinusoidal positions, got d_model=7",
         ),
+        (
+            {"positions": "rotary", "d_model": 9},
+            ValueError,
+            "head_dim = d_model / n_heads must be even for rotary positions, got d_model=9, n_heads=3",
+        ),
         ({"n_layers": 0}, ValueError, "n_layers must be at least 1, got 0"),
         ({"vocab_size": -1}, ValueError, "vocab_size must be at least 1, got -1"),
         ({"d_ff": 5.0}, TypeError, "d_ff must be an integer, got 5.0"),
@@ -66,7 +71,11 @@ def test_replace_checks_again():
         ({"causal": 1}, TypeError, "causal must be True or False, got 1"),
         ({"norm": "pre"}, ValueError, "norm must be one of first, last, got 'pre'"),
         ({"activation": "tanh"}, ValueError, "activation must be one of gelu, relu, got 'tanh'"),
-        ({"positions": None}, ValueError, "positions must be one of sinusoidal, learned, none, got None"),
+        (
+            {"positions": None},
+            ValueError,
+            "positions must be one of sinusoidal, learned, rotary, alibi, none, got None",
+        ),
         ({"dropout": 1.0}, ValueError, r"dropout must lie in \[0, 1\), got 1.0"),
         ({"dropout": "0"}, TypeError, "dropout must be a number, got '0'"),
     ],
@@ -76,7 +85,7 @@ def test_errors_state_rule_and_value(change, error, message):
         TransformerConfig(**{**SIZES, **change})
 
 
-@pytest.mark.parametrize("positions", ["learned", "none"])
+@pytest.mark.parametrize("positions", ["learned", "alibi", "none"])
 def test_odd_width_is_fine_without_sinusoids(positions):
     assert TransformerConfig(**{**SIZES, "d_model": 9, "positions": positions}).head_dim == 3
 

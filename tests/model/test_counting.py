@@ -50,7 +50,7 @@ def test_every_term_of_the_lab():
 def test_every_switch_counts_as_the_model_does():
     switches = itertools.product(
         ["first", "last"],
-        ["sinusoidal", "learned", "none"],
+        ["sinusoidal", "learned", "rotary", "alibi", "none"],
         [True, False],
         [True, False],
         HEADS,
@@ -76,8 +76,8 @@ def test_every_switch_counts_as_the_model_does():
 @st.composite
 def configurations(draw):
     n_heads = draw(st.integers(1, 5))
-    positions = draw(st.sampled_from(["sinusoidal", "learned", "none"]))
-    head_dim = draw(st.integers(1, 6)) * (2 if positions == "sinusoidal" else 1)
+    positions = draw(st.sampled_from(["sinusoidal", "learned", "rotary", "alibi", "none"]))
+    head_dim = draw(st.integers(1, 6)) * (2 if positions in ("sinusoidal", "rotary") else 1)
     return TransformerConfig(
         vocab_size=draw(st.integers(1, 50)),
         d_model=n_heads * head_dim,

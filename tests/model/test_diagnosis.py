@@ -161,7 +161,7 @@ def random_configuration(draw):
         d_ff=draw.randint(1, 5_000),
         max_len=draw.randint(1, 2_048),
         norm=draw.choice(["first", "last"]),
-        positions=draw.choice(["sinusoidal", "learned", "none"]),
+        positions=draw.choice(["sinusoidal", "learned", "rotary", "alibi", "none"]),
         bias=draw.random() < 0.8,
         tie_embeddings=draw.random() < 0.4,
     )

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from tinytx.model import MultiHeadAttention, attention, causal_mask
+from tinytx.model import AlibiPositions, MultiHeadAttention, RotaryPositions, attention, causal_mask
 
 B, H, T, S, K = 2, 3, 5, 7, 2
 D = H * K
@@ -64,8 +64,10 @@ def test_cross_attention_with_padded_memory_equals_torch():
 
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("kind", ["none", "padding", "blind"])
-def test_fused_and_plain_path_agree(is_causal, kind):
+@pytest.mark.parametrize("positions", [None, RotaryPositions(T, K), AlibiPositions(H)])
+def test_fused_and_plain_path_agree(is_causal, kind, positions):
     attn, _ = make_pair()
+    attn.positions = positions
     x, _ = make_inputs()
     mask = None
     if kind != "none":
@@ -107,6 +109,14 @@ def test_dropout_acts_in_training_only():
 def test_heads_must_divide_the_width():
     with pytest.raises(ValueError, match="^n_heads must divide d_model, got d_model=200, n_heads=3$"):
         MultiHeadAttention(d_model=200, n_heads=3)
+
+
+@pytest.mark.parametrize("positions", [RotaryPositions(S, K), AlibiPositions(H)])
+def test_a_memory_is_refused_where_positions_act_in_attention(positions):
+    attn = MultiHeadAttention(d_model=D, n_heads=H, positions=positions).double()
+    for call in (attn, attn.trace, attn.weights):
+        with pytest.raises(ValueError, match=r"^memory must be left out .* got shape \(2, 7, 6\)$"):
+            call(*make_inputs())
 
 
 def test_causal_attention_to_a_memory_of_another_length_is_refused():

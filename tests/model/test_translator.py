@@ -117,9 +117,10 @@ def test_equals_the_transformer_of_torch_forward_and_backward(norm, padded):
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("norm", ["last", "first"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
 @pytest.mark.parametrize("padded", [False, True])
-def test_trace_equals_forward(norm, padded):
-    model = Translator(CONFIG.replace(norm=norm))
+def test_trace_equals_forward(norm, positions, padded):
+    model = Translator(CONFIG.replace(norm=norm, positions=positions))
     src_ids, tgt_ids = torch.randint(11, (B, S)), torch.randint(11, (B, T))
     src_real = torch.arange(S) < torch.tensor([[7], [4]]) if padded else None
     trace = model.trace(src_ids, tgt_ids, src_real)
@@ -133,8 +134,9 @@ def test_trace_equals_forward(norm, padded):
             assert (weights[1, :, :, 4:] == 0).all()
 
 
-def test_no_target_token_sees_what_follows_and_all_see_the_whole_source():
-    model = Translator(CONFIG)
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
+def test_no_target_token_sees_what_follows_and_all_see_the_whole_source(positions):
+    model = Translator(CONFIG.replace(positions=positions))
     src_ids, tgt_ids = torch.randint(11, (B, S)), torch.randint(11, (B, T))
     before = model(src_ids, tgt_ids)
     for j in range(T):
@@ -150,8 +152,9 @@ def test_no_target_token_sees_what_follows_and_all_see_the_whole_source():
         assert all(not torch.equal(before[:, t], after[:, t]) for t in range(T))
 
 
-def test_a_padded_batch_gives_what_single_rows_give():
-    model = Translator(CONFIG)
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
+def test_a_padded_batch_gives_what_single_rows_give(positions):
+    model = Translator(CONFIG.replace(positions=positions))
     src_ids, tgt_ids = torch.randint(1, 11, (B, S)), torch.randint(1, 11, (B, T))
     n_src, n_tgt = (7, 3), (2, 5)
     src_real = torch.arange(S) < torch.tensor(n_src)[:, None]
@@ -159,6 +162,16 @@ def test_a_padded_batch_gives_what_single_rows_give():
     for row in range(B):
         alone = model(src_ids[row : row + 1, : n_src[row]], tgt_ids[row : row + 1, : n_tgt[row]])
         assert_close(together[row : row + 1, : n_tgt[row]], alone)
+
+
+@pytest.mark.parametrize("positions", ["rotary", "alibi"])
+def test_relative_positions_act_within_each_sequence_and_not_between_them(positions):
+    decoder = Translator(CONFIG.replace(positions=positions)).decoder
+    assert all(block.attn.positions is not None for block in decoder.blocks)
+    assert all(block.cross_attn.positions is None for block in decoder.blocks)
+    tgt_ids, memory = torch.randint(11, (B, T)), torch.randn(B, S, 6)
+    order = torch.tensor([3, 0, 6, 4, 1, 2, 5])  # a decoder reads the source by what it says, not by place
+    assert_close(decoder(tgt_ids, memory[:, order]), decoder(tgt_ids, memory))
 
 
 @pytest.mark.parametrize("tied", [True, False])

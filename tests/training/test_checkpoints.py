@@ -17,7 +17,14 @@ def weights(model):
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"tie_embeddings": True}, {"positions": "learned", "bias": False, "norm": "last"}]
+    "changes",
+    [
+        {},
+        {"tie_embeddings": True},
+        {"positions": "learned", "bias": False, "norm": "last"},
+        {"positions": "rotary"},
+        {"positions": "alibi"},
+    ],
 )
 def test_a_language_model_comes_back_with_its_tokenizer(tmp_path, config, tokenizer, changes):
     model = LanguageModel(config.replace(**changes)).eval()

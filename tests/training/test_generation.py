@@ -41,8 +41,10 @@ def test_a_text_learned_by_heart_is_carried_on_word_for_word(config, tokenizer):
     assert str(result) == text and result.finished
 
 
-def test_top_k_1_is_greedy_decoding_with_a_sliding_window(model, tokenizer):
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", "none"])
+def test_top_k_1_is_greedy_decoding_with_a_sliding_window(config, tokenizer, positions):
     """More new tokens than the model can read at once: the end of the text is what it reads."""
+    model = LanguageModel(config.replace(positions=positions)).eval()
     prefix = [tokenizer.bos_id, *tokenizer.encode("le chat")]
     got = generate_ids(model, prefix, eos_id=-1, max_new_tokens=40, top_k=1)
     ids = list(prefix)

@@ -2,7 +2,9 @@
 
 config       settings, checked; presets by name
 masks        who may look at whom
-positions    how order is known
+positions    order told by vectors that are added: sinusoidal, learned
+rotary       order told by turning queries and keys
+alibi        order told by lowering the scores of what is far away
 attention    attention, written out and fused
 multihead    attention with many heads
 blocks       attention and feed-forward with their norms
@@ -12,13 +14,19 @@ decoder      a stack of blocks that also looks at another sequence
 translator   encoder and decoder together
 terms        rows and tables of a count
 counting     how many parameters, by closed form and by counting
+costs        operations and memory, by closed form; layer_costs for single layers
+meters       operations and kept memory, by counting; dependence: who waits for whom
+baselines    recurrent and convolutional layers to compare with
 diagnosis    what somebody got wrong who counts them differently, by its list of misconceptions
 """
 
+from tinytx.model.alibi import AlibiPositions, alibi_bias, alibi_slopes
 from tinytx.model.attention import attention, attention_weights, fused_attention
+from tinytx.model.baselines import ConvolutionLayer, GRULayer, RecurrentLayer
 from tinytx.model.blocks import Block, BlockTrace, FeedForward
 from tinytx.model.body import Trace, TransformerBody
 from tinytx.model.config import PRESETS, TransformerConfig
+from tinytx.model.costs import CostTable, cost_table
 from tinytx.model.counting import (
     ParameterRow,
     ParameterTable,
@@ -28,6 +36,7 @@ from tinytx.model.counting import (
 )
 from tinytx.model.decoder import DecoderBlock, DecoderBlockTrace, DecoderTrace, TransformerDecoder
 from tinytx.model.diagnosis import Diagnosis, diagnose_count
+from tinytx.model.layer_costs import LayerCost, layer_cost
 from tinytx.model.masks import causal_mask, combine_masks, over_keys, padding_mask
 from tinytx.model.multihead import AttentionTrace, MultiHeadAttention
 from tinytx.model.positions import (
@@ -36,25 +45,33 @@ from tinytx.model.positions import (
     shift_matrix,
     sinusoidal_positions,
 )
+from tinytx.model.rotary import RotaryPositions, rotate_by_position
 from tinytx.model.transformer import Classifier, LanguageModel, pool
 from tinytx.model.translator import Translator, TranslatorTrace
 
 __all__ = [
     "PRESETS",
+    "AlibiPositions",
     "AttentionTrace",
     "Block",
     "BlockTrace",
     "Classifier",
+    "ConvolutionLayer",
+    "CostTable",
     "DecoderBlock",
     "DecoderBlockTrace",
     "DecoderTrace",
     "Diagnosis",
     "FeedForward",
+    "GRULayer",
     "LanguageModel",
+    "LayerCost",
     "LearnedPositions",
     "MultiHeadAttention",
     "ParameterRow",
     "ParameterTable",
+    "RecurrentLayer",
+    "RotaryPositions",
     "SinusoidalPositions",
     "Trace",
     "TransformerBody",
@@ -62,18 +79,23 @@ __all__ = [
     "TransformerDecoder",
     "Translator",
     "TranslatorTrace",
+    "alibi_bias",
+    "alibi_slopes",
     "attention",
     "attention_weights",
     "build_empty",
     "causal_mask",
     "combine_masks",
+    "cost_table",
     "count_parameters",
     "diagnose_count",
     "fused_attention",
+    "layer_cost",
     "over_keys",
     "padding_mask",
     "parameter_table",
     "pool",
+    "rotate_by_position",
     "shift_matrix",
     "sinusoidal_positions",
 ]

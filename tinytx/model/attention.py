@@ -14,10 +14,12 @@ from torch import Tensor
 from tinytx.model.masks import causal_mask, check_bool
 
 
-def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
+def attention_weights(
+    q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Tensor | None = None
+) -> Tensor:
     """Say how much each query attends to each key.
 
-    ``softmax(q kᵀ / sqrt(K))`` over the keys that the mask allows.
+    ``softmax(q kᵀ / sqrt(K) + bias)`` over the keys that the mask allows.
 
     Parameters
     ----------
@@ -27,6 +29,8 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tenso
         Keys.
     mask : Tensor, bool, broadcastable to (..., T, S), optional
         True = may attend.
+    bias : Tensor of real numbers, broadcastable to (..., T, S), optional
+        Added to the scores, such as that of `alibi_bias`.
 
     Returns
     -------
@@ -37,9 +41,9 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tenso
     Raises
     ------
     TypeError
-        If the mask is not boolean.
+        If the mask is not boolean, or the bias is.
     ValueError
-        If the mask does not broadcast to the weights.
+        If mask or bias does not broadcast to the weights.
 
     Notes
     -----
@@ -61,6 +65,9 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tenso
     tensor([[0., 1.]])
     """
     attn_scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, S)
+    if bias is not None:
+        _check_bias(bias, attn_scores.shape)
+        attn_scores = attn_scores + bias
     if mask is None:
         return attn_scores.softmax(dim=-1)
     _check_mask(mask, attn_scores.shape)
@@ -70,10 +77,12 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tenso
     return attn_scores.softmax(dim=-1).masked_fill(~mask, 0.0)
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, bias: Tensor | None = None
+) -> Tensor:
     """Give each query the mean of the values, weighted by how much it attends to their keys.
 
-    ``softmax(q kᵀ / sqrt(K)) v``, written out: the weights are formed.
+    ``softmax(q kᵀ / sqrt(K) + bias) v``, written out: the weights are formed.
 
     Parameters
     ----------
@@ -85,6 +94,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Te
         Values, one for each key.
     mask : Tensor, bool, broadcastable to (..., T, S), optional
         True = may attend.
+    bias : Tensor of real numbers, broadcastable to (..., T, S), optional
+        Added to the scores.
 
     Returns
     -------
@@ -110,7 +121,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Te
     >>> attention(q, k, v, causal_mask(3)).flatten()
     tensor([1., 2., 4.])
     """
-    return attention_weights(q, k, mask) @ v
+    return attention_weights(q, k, mask, bias) @ v
 
 
 def fused_attention(
@@ -118,6 +129,7 @@ def fused_attention(
     k: Tensor,
     v: Tensor,
     mask: Tensor | None = None,
+    bias: Tensor | None = None,
     *,
     is_causal: bool = False,
     dropout: float = 0.0,
@@ -126,17 +138,17 @@ def fused_attention(
 
     Parameters
     ----------
-    q, k, v, mask
+    q, k, v, mask, bias
         As in `attention`.
     is_causal : bool
-        True adds the causal mask; with `mask` None it need not even be formed. Needs T = S.
+        True adds the causal mask; without `mask` and `bias` it need not even be formed. Needs T = S.
     dropout : float
         Probability with which a weight is dropped.
 
     Returns
     -------
     Tensor of shape (..., T, K)
-        Equal to ``attention(q, k, v, mask)`` up to rounding, where nothing is dropped.
+        Equal to ``attention(q, k, v, mask, bias)`` up to rounding, where nothing is dropped.
 
     Raises
     ------
@@ -152,16 +164,29 @@ def fused_attention(
         raise ValueError(f"is_causal needs as many keys as queries, got T={q.shape[-2]}, S={k.shape[-2]}")
     if mask is not None:
         _check_mask(mask, (*q.shape[:-1], k.shape[-2]))
+    if bias is not None:
+        _check_bias(bias, (*q.shape[:-1], k.shape[-2]))
     if _products_are_faster(q, k):
-        return _attention_by_products(q, k, v, mask, is_causal, dropout)
-    if mask is None:
+        return _attention_by_products(q, k, v, mask, bias, is_causal, dropout)
+    if mask is None and bias is None:
         return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=is_causal)
     if is_causal:
-        mask = mask & causal_mask(q.shape[-2], device=q.device)  # (..., T, S)
+        triangle = causal_mask(q.shape[-2], device=q.device)
+        mask = triangle if mask is None else mask & triangle  # (..., T, S)
+    if mask is None:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=_for_kernel(bias, q), dropout_p=dropout)
     mask = torch.atleast_2d(mask)  # the kernels want an axis of queries
     blind = ~mask.any(dim=-1, keepdim=True)  # (..., T or 1, 1), True = this query may see nothing
-    context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask | blind, dropout_p=dropout)
+    shown = mask | blind
+    if bias is not None:
+        shown = _for_kernel(bias.masked_fill(~shown, -torch.inf), q)
+    context = F.scaled_dot_product_attention(q, k, v, attn_mask=shown, dropout_p=dropout)
     return context.masked_fill(blind, 0.0)
+
+
+def _for_kernel(bias: Tensor, q: Tensor) -> Tensor:
+    """Give a bias what the fast kernels ask for: the dtype of the queries and all their axes."""
+    return bias.to(q.dtype)[(None,) * (q.dim() - bias.dim())]
 
 
 SHORT_ON_CPU = 256  # keys up to which the products beat the fused kernel in bfloat16 on a CPU
@@ -173,10 +198,18 @@ def _products_are_faster(q: Tensor, k: Tensor) -> bool:
 
 
 def _attention_by_products(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool, dropout: float
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    is_causal: bool,
+    dropout: float,
 ) -> Tensor:
     """Compute `fused_attention` by two plain products, softmax and masking in place."""
     attn_scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)  # (..., T, S)
+    if bias is not None:
+        attn_scores = attn_scores.add_(bias)
     if is_causal:
         triangle = causal_mask(q.shape[-2], device=q.device)
         mask = triangle if mask is None else mask & triangle
@@ -194,6 +227,16 @@ def _attention_by_products(
 
 def _check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
     check_bool(mask, "mask")
-    from_the_right = zip(reversed(mask.shape), reversed(shape), strict=False)
-    if mask.dim() > len(shape) or any(got not in (1, expected) for got, expected in from_the_right):
-        raise ValueError(f"mask must broadcast to {tuple(shape)}, got shape {tuple(mask.shape)}")
+    _check_broadcast(mask, "mask", shape)
+
+
+def _check_bias(bias: Tensor, shape: tuple[int, ...]) -> None:
+    if not bias.is_floating_point():
+        raise TypeError(f"bias must hold real numbers, got {bias.dtype}")
+    _check_broadcast(bias, "bias", shape)
+
+
+def _check_broadcast(given: Tensor, name: str, shape: tuple[int, ...]) -> None:
+    from_the_right = zip(reversed(given.shape), reversed(shape), strict=False)
+    if given.dim() > len(shape) or any(got not in (1, expected) for got, expected in from_the_right):
+        raise ValueError(f"{name} must broadcast to {tuple(shape)}, got shape {tuple(given.shape)}")

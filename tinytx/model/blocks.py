@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from tinytx.model.alibi import AlibiPositions
 from tinytx.model.config import TransformerConfig
 from tinytx.model.multihead import MultiHeadAttention
+from tinytx.model.rotary import RotaryPositions
 
 
 class FeedForward(nn.Module):
@@ -38,6 +40,22 @@ class FeedForward(nn.Module):
         """Map each vector of x, (B, T, D), to a vector of the same width."""
         x = self.activation(self.up_proj(x))  # (B, T, F)
         return self.down_proj(self.dropout(x))  # (B, T, D)
+
+
+def self_attention(config: TransformerConfig) -> MultiHeadAttention:
+    """Build the self-attention of a block, with its positions where they act inside attention."""
+    positions: RotaryPositions | AlibiPositions | None = None
+    if config.positions == "rotary":
+        positions = RotaryPositions(config.max_len, config.head_dim)
+    elif config.positions == "alibi":
+        positions = AlibiPositions(config.n_heads)
+    return MultiHeadAttention(
+        d_model=config.d_model,
+        n_heads=config.n_heads,
+        bias=config.bias,
+        dropout=config.dropout,
+        positions=positions,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +108,7 @@ class Block(nn.Module):
         super().__init__()
         self.norm_first = config.norm == "first"
         self.attn_norm = nn.LayerNorm(config.d_model, bias=config.bias)
-        self.attn = MultiHeadAttention(
-            d_model=config.d_model, n_heads=config.n_heads, bias=config.bias, dropout=config.dropout
-        )
+        self.attn = self_attention(config)
         self.ff_norm = nn.LayerNorm(config.d_model, bias=config.bias)
         self.ff = FeedForward(config)
         self.dropout = nn.Dropout(config.dropout)

@@ -180,4 +180,4 @@ def _positions(config: TransformerConfig) -> nn.Module:
         return SinusoidalPositions(config.max_len, config.d_model)
     if config.positions == "learned":
         return LearnedPositions(config.max_len, config.d_model)
-    return nn.Identity()
+    return nn.Identity()  # rotary and ALiBi act inside attention

@@ -31,8 +31,9 @@ class TransformerConfig:
         Where layer normalisation stands: ``x + f(norm(x))`` or, as in the paper, ``norm(x + f(x))``.
     activation : {"gelu", "relu"}
         Between the two linear maps of the feed-forward network.
-    positions : {"sinusoidal", "learned", "none"}
-        What is added to the embeddings to say where a token stands; sinusoidal needs an even `d_model`.
+    positions : {"sinusoidal", "learned", "rotary", "alibi", "none"}
+        How order is told. "sinusoidal" (`d_model` even) and "learned" add a vector to each embedding;
+        "rotary" (`head_dim` even) and "alibi" act inside each self-attention. Only "learned" has parameters.
     dropout : float
         In [0, 1); where the paper has it, and on the attention weights.
     bias : bool
@@ -74,7 +75,7 @@ class TransformerConfig:
     causal: bool = True
     norm: Literal["first", "last"] = "first"
     activation: Literal["gelu", "relu"] = "gelu"
-    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
+    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"
     dropout: float = 0.0
     bias: bool = True
     tie_embeddings: bool = False
@@ -88,7 +89,7 @@ class TransformerConfig:
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         _check_choice("norm", self.norm, ("first", "last"))
         _check_choice("activation", self.activation, ("gelu", "relu"))
-        _check_choice("positions", self.positions, ("sinusoidal", "learned", "none"))
+        _check_choice("positions", self.positions, ("sinusoidal", "learned", "rotary", "alibi", "none"))
         if isinstance(self.dropout, bool) or not isinstance(self.dropout, int | float):
             raise TypeError(f"dropout must be a number, got {self.dropout!r}")
         if not 0 <= self.dropout < 1:
@@ -99,6 +100,11 @@ class TransformerConfig:
             )
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"d_model must be even for sinusoidal positions, got d_model={self.d_model}")
+        if self.positions == "rotary" and self.head_dim % 2:
+            raise ValueError(
+                "head_dim = d_model / n_heads must be even for rotary positions, "
+                f"got d_model={self.d_model}, n_heads={self.n_heads}"
+            )
 
     @property
     def head_dim(self) -> int:

@@ -11,7 +11,7 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from tinytx.model.blocks import FeedForward
+from tinytx.model.blocks import FeedForward, self_attention
 from tinytx.model.body import TransformerBody
 from tinytx.model.config import TransformerConfig
 from tinytx.model.masks import over_keys
@@ -66,6 +66,9 @@ class DecoderBlock(nn.Module):
     Equal to `torch.nn.TransformerDecoderLayer` with ``norm_first=(config.norm == "first")`` and
     ``batch_first=True``.
 
+    Rotary positions and ALiBi act among target tokens only: how far a target token stands from a source token
+    has no meaning, since the two sequences are counted apart.
+
     References
     ----------
     .. [1] Vaswani et al., arXiv 1706.03762, section 3.1.
@@ -75,9 +78,11 @@ class DecoderBlock(nn.Module):
         super().__init__()
         self.norm_first = config.norm == "first"
         self.attn_norm = nn.LayerNorm(config.d_model, bias=config.bias)
-        self.attn = _attention(config)
+        self.attn = self_attention(config)
         self.cross_norm = nn.LayerNorm(config.d_model, bias=config.bias)
-        self.cross_attn = _attention(config)
+        self.cross_attn = MultiHeadAttention(
+            d_model=config.d_model, n_heads=config.n_heads, bias=config.bias, dropout=config.dropout
+        )
         self.ff_norm = nn.LayerNorm(config.d_model, bias=config.bias)
         self.ff = FeedForward(config)
         self.dropout = nn.Dropout(config.dropout)
@@ -134,12 +139,6 @@ class DecoderBlock(nn.Module):
         if self.norm_first:
             return x + self.dropout(sublayer(norm(x)))
         return norm(x + self.dropout(sublayer(x)))
-
-
-def _attention(config: TransformerConfig) -> MultiHeadAttention:
-    return MultiHeadAttention(
-        d_model=config.d_model, n_heads=config.n_heads, bias=config.bias, dropout=config.dropout
-    )
 
 
 class TransformerDecoder(TransformerBody):

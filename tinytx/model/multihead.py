@@ -46,6 +46,10 @@ class MultiHeadAttention(nn.Module):
         Whether the four projections add a bias.
     dropout : float
         Probability with which an attention weight is dropped in training.
+    positions : torch.nn.Module, optional
+        Tells self-attention how far apart tokens stand: called with the queries and keys of all heads, it
+        returns what to compare in their place and a bias for the scores, or None. `RotaryPositions` and
+        `AlibiPositions` do so.
 
     Raises
     ------
@@ -70,7 +74,15 @@ class MultiHeadAttention(nn.Module):
     (torch.Size([2, 5, 6]), torch.Size([2, 3, 5, 5]))
     """
 
-    def __init__(self, *, d_model: int, n_heads: int, bias: bool = True, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        n_heads: int,
+        bias: bool = True,
+        dropout: float = 0.0,
+        positions: nn.Module | None = None,
+    ) -> None:
         super().__init__()
         if n_heads < 1 or d_model % n_heads:
             raise ValueError(f"n_heads must divide d_model, got d_model={d_model}, n_heads={n_heads}")
@@ -80,6 +92,7 @@ class MultiHeadAttention(nn.Module):
         self.k_proj = nn.Linear(d_model, d_model, bias=bias)
         self.v_proj = nn.Linear(d_model, d_model, bias=bias)
         self.out_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.positions = positions
 
     def forward(
         self, x: Tensor, memory: Tensor | None = None, mask: Tensor | None = None, *, is_causal: bool = False
@@ -104,21 +117,22 @@ class MultiHeadAttention(nn.Module):
         Raises
         ------
         TypeError, ValueError
-            As in `fused_attention`.
+            As in `fused_attention`; also if a memory is given where `positions` act, which tell distances
+            within one sequence.
         """
-        q, k, v = self._project(x, memory)
+        q, k, v, bias = self._project(x, memory)
         dropout = self.dropout if self.training else 0.0
-        context = fused_attention(q, k, v, mask, is_causal=is_causal, dropout=dropout)  # (B, H, T, K)
+        context = fused_attention(q, k, v, mask, bias, is_causal=is_causal, dropout=dropout)  # (B, H, T, K)
         return self.out_proj(_merge_heads(context))
 
     def trace(
         self, x: Tensor, memory: Tensor | None = None, mask: Tensor | None = None, *, is_causal: bool = False
     ) -> AttentionTrace:
         """Attend by the plain path and keep the weights; nothing is dropped. Parameters as in `forward`."""
-        q, k, v = self._project(x, memory)
+        q, k, v, bias = self._project(x, memory)
         if is_causal:
             mask = combine_masks(mask, causal_mask(x.shape[1], device=x.device))
-        attn_weights = attention_weights(q, k, mask)  # (B, H, T, S)
+        attn_weights = attention_weights(q, k, mask, bias)  # (B, H, T, S)
         return AttentionTrace(self.out_proj(_merge_heads(attn_weights @ v)), attn_weights)
 
     def weights(
@@ -127,12 +141,19 @@ class MultiHeadAttention(nn.Module):
         """Return the attention weights alone, (B, H, T, S). Parameters as in `forward`."""
         return self.trace(x, memory, mask, is_causal=is_causal).attn_weights
 
-    def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Queries, keys and values of all heads, and the bias of the scores."""
+        if memory is not None and self.positions is not None:
+            shape = tuple(memory.shape)
+            raise ValueError(f"memory must be left out where positions act in attention, got shape {shape}")
         memory = x if memory is None else memory
         q = _split_heads(self.q_proj(x), self.n_heads)  # (B, H, T, K)
         k = _split_heads(self.k_proj(memory), self.n_heads)  # (B, H, S, K)
         v = _split_heads(self.v_proj(memory), self.n_heads)  # (B, H, S, K)
-        return q, k, v
+        bias = None
+        if self.positions is not None:
+            q, k, bias = self.positions(q, k)  # bias broadcastable to (B, H, T, S)
+        return q, k, v, bias
 
 
 def _split_heads(x: Tensor, n_heads: int) -> Tensor:

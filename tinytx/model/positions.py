@@ -1,4 +1,4 @@
-"""How a transformer knows the order of its tokens: sinusoidal and learned positions."""
+"""Order told by vectors that are added to the embeddings: sinusoidal and learned positions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def sinusoidal_positions(
     """
     if max_len < 1:
         raise ValueError(f"max_len must be at least 1, got {max_len}")
-    speeds = _speeds(d_model, base)
+    speeds = clock_speeds(d_model, base)
     angles = torch.outer(torch.arange(max_len, dtype=torch.float64), speeds)  # (max_len, D/2)
     hands = torch.stack((angles.sin(), angles.cos()), dim=-1)  # (max_len, D/2, 2)
     return hands.flatten(1).to(dtype or torch.get_default_dtype())  # (max_len, D), sine and cosine in turn
@@ -101,19 +101,25 @@ def shift_matrix(k: float, d_model: int, base: float = 10_000.0) -> Tensor:
     >>> (quarter @ torch.tensor([0.0, 1.0], dtype=torch.float64)).round().tolist()
     [1.0, 0.0]
     """
-    angles = k * _speeds(d_model, base)  # (D/2,)
+    angles = k * clock_speeds(d_model, base)  # (D/2,)
     sin, cos = angles.sin(), angles.cos()
     rotations = torch.stack((cos, sin, -sin, cos), dim=-1).unflatten(-1, (2, 2))  # (D/2, 2, 2)
     return torch.block_diag(*rotations)  # (D, D)
 
 
-def _speeds(d_model: int, base: float) -> Tensor:
-    """Angle per position of each clock hand, (D/2,) in float64: ``base^(-2i / d_model)``."""
-    if d_model < 1 or d_model % 2:
-        raise ValueError(f"d_model must be even and positive, got d_model={d_model}")
+def clock_speeds(width: int, base: float, *, name: str = "d_model") -> Tensor:
+    """Angle per position of each clock hand, (width/2,) in float64: ``base^(-2i / width)``.
+
+    Raises
+    ------
+    ValueError
+        If the width, called `name`, is odd or not positive, or `base` is not positive.
+    """
+    if width < 1 or width % 2:
+        raise ValueError(f"{name} must be even and positive, got {name}={width}")
     if base <= 0:
         raise ValueError(f"base must be positive, got base={base}")
-    exponents = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model  # 2i / D
+    exponents = torch.arange(0, width, 2, dtype=torch.float64) / width  # 2i / width
     return base**-exponents
 
 

@@ -114,8 +114,8 @@ class GRULayer(Recurrence):
 
     Notes
     -----
-    As in `torch.nn.GRU`, r acts after the map U_n and not before it as in the paper; the rows of `in_proj` and
-    `hidden_proj` stand in the order r, z, n, as torch has them.
+    As in `torch.nn.GRU`, r acts after the map U_n and not before it as in the paper; the rows of `in_proj`
+    and `hidden_proj` stand in the order r, z, n, as torch has them.
 
     References
     ----------

@@ -149,9 +149,10 @@ def cost_table(
     Notes
     -----
     Counted are products of matrices, as `torch.utils.flop_counter` counts them; norms, softmax, activations
-    and sums are left out: a few operations for each number, where a product does hundreds. With a causal mask the plain
-    path computes all T·T scores; a fused kernel may skip the forbidden half, and computes scores twice for
-    the backward pass: neither is in here. The torch counter itself reports 0 for fused attention on a CPU.
+    and sums are left out: a few operations for each number, where a product does hundreds. With a causal mask
+    the plain path computes all T·T scores; a fused kernel may skip the forbidden half, and computes scores
+    again in the backward pass: neither is in here. The torch counter itself reports 0 for fused attention on
+    a CPU.
 
     Activations are those of float32 on a CPU. Cache: a model that generates keeps the keys and values of
     every layer, so that it needs not compute them again; 0 without causal mask or language-model head.
@@ -165,7 +166,8 @@ def cost_table(
     .. [2] Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", arXiv
        2205.05198, section 4, whose 16-bit count with dropout differs from this one.
     .. [3] Dao et al., "FlashAttention", arXiv 2205.14135, section 3, for what a fused kernel keeps.
-    .. [4] Pope et al., "Efficiently Scaling Transformer Inference", arXiv 2211.05102, section 2, for the cache.
+    .. [4] Pope et al., "Efficiently Scaling Transformer Inference", arXiv 2211.05102, section 2, for the
+       cache.
 
     Examples
     --------

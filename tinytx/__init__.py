@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tinytx.model.attention import attention, attention_weights
     from tinytx.model.body import TransformerBody
     from tinytx.model.config import PRESETS, TransformerConfig
+    from tinytx.model.costs import cost_table
     from tinytx.model.counting import count_parameters, parameter_table
     from tinytx.model.diagnosis import diagnose_count
     from tinytx.model.masks import causal_mask, padding_mask
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tinytx.model.positions import shift_matrix, sinusoidal_positions
     from tinytx.model.transformer import Classifier, LanguageModel
     from tinytx.model.translator import Translator
+    from tinytx.teaching import widgets  # noqa: F401  (a module, so not among the names of a star import)
     from tinytx.teaching.exercises.checking import check
     from tinytx.teaching.exercises.verdict import Verdict
     from tinytx.teaching.quizzes import quiz
@@ -36,6 +38,7 @@ _NAMES = {
     "tinytx.model.attention": ("attention", "attention_weights"),
     "tinytx.model.body": ("TransformerBody",),
     "tinytx.model.config": ("PRESETS", "TransformerConfig"),
+    "tinytx.model.costs": ("cost_table",),
     "tinytx.model.counting": ("count_parameters", "parameter_table"),
     "tinytx.model.diagnosis": ("diagnose_count",),
     "tinytx.model.masks": ("causal_mask", "padding_mask"),
@@ -52,6 +55,7 @@ _NAMES = {
     "tinytx.training.checkpoints": ("load", "save"),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES = {"widgets": "tinytx.teaching.widgets"}
 
 __all__ = [
     "PRESETS",
@@ -69,6 +73,7 @@ __all__ = [
     "attention_weights",
     "causal_mask",
     "check",
+    "cost_table",
     "count_parameters",
     "diagnose_count",
     "load",
@@ -84,20 +89,24 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562) and remember it."""
-    if name not in _HOME:
+    value: Any
+    if name in _MODULES:
+        value = importlib.import_module(_MODULES[name])
+    elif name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+    else:
         raise AttributeError(_unknown(name))
-    value = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_HOME, *_MODULES})
 
 
 def _unknown(name: str) -> str:
     import difflib
 
-    near = difflib.get_close_matches(name, _HOME, n=1)
+    near = difflib.get_close_matches(name, [*_HOME, *_MODULES], n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return f"module 'tinytx' has no attribute {name!r}{hint}"

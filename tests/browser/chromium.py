@@ -1,0 +1,235 @@
+"""Chromium without a window, driven over the DevTools protocol: keys, pointer, pictures, what went wrong."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_FLAGS = (
+    "--headless=new",
+    "--no-sandbox",  # Chromium refuses to start for root otherwise, as in containers
+    "--disable-gpu",
+    "--hide-scrollbars",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-extensions",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--password-store=basic",
+    "--remote-debugging-port=0",
+    "--remote-allow-origins=*",
+    # Whatever asks for a host other than this machine is told that there is none.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)
+_KEYS = {
+    "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35,
+    "PageUp": 33, "PageDown": 34, "Tab": 9, "Enter": 13, "Escape": 27, "Space": 32,
+}  # fmt: skip
+
+
+def find_chromium() -> str | None:
+    """Return the path of a Chromium or Chrome, or None; TINYTX_CHROMIUM names one of your own."""
+    own = os.environ.get("TINYTX_CHROMIUM")
+    return own or next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+class Page:
+    """One tab. `errors` and `requests` collect what happened since it was opened."""
+
+    def __init__(self, address: str) -> None:
+        import websocket
+
+        self._socket = websocket.create_connection(address, timeout=60, suppress_origin=True)
+        self._next = 0
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+        for domain in ("Page", "Runtime", "Log", "Network", "DOM"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **parameters) -> dict:
+        """Send one command and return its result."""
+        self._next += 1
+        self._socket.send(json.dumps({"id": self._next, "method": method, "params": parameters}))
+        while True:
+            message = json.loads(self._socket.recv())
+            self._note(message)
+            if message.get("id") == self._next:
+                if "error" in message:
+                    raise RuntimeError(f"{method}: {message['error']}")
+                return message.get("result", {})
+
+    def _note(self, message: dict) -> None:
+        kind, what = message.get("method"), message.get("params", {})
+        if kind == "Runtime.exceptionThrown":
+            details = what["exceptionDetails"]
+            self.errors.append(str(details.get("exception", {}).get("description") or details["text"]))
+        elif kind == "Runtime.consoleAPICalled" and what["type"] == "error":
+            self.errors.append(" ".join(str(a.get("value", a.get("description"))) for a in what["args"]))
+        elif kind == "Log.entryAdded" and what["entry"]["level"] == "error":
+            self.errors.append(f"{what['entry']['text']} {what['entry'].get('url', '')}")
+        elif kind == "Network.requestWillBeSent":
+            self.requests.append(what["request"]["url"])
+
+    def outside(self) -> list[str]:
+        """Return the requests that asked for more than what the page itself holds."""
+        return [url for url in self.requests[1:] if not url.startswith(("data:", "blob:"))]
+
+    def size(self, width: int, height: int, *, dark: bool = False) -> None:
+        """Set the window's size in pixels, and the theme."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", **metrics)
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.call("Emulation.setEmulatedMedia", features=scheme)
+
+    def open(self, address: str) -> None:
+        """Go to an address and wait until it is loaded."""
+        self.requests.clear()
+        self.call("Page.navigate", url=address)
+        self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
+
+    def evaluate(self, expression: str):
+        """Return the value of a JavaScript expression; promises are waited for."""
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True, userGesture=True
+        )
+        if "exceptionDetails" in answer:
+            details = answer["exceptionDetails"]
+            raise RuntimeError(f"{expression[:200]}: {details.get('exception', details).get('description')}")
+        return answer["result"].get("value")
+
+    def wait(self, expression: str, seconds: float = 20) -> None:
+        """Wait until an expression is true."""
+        end = time.monotonic() + seconds
+        while not self.evaluate(f"!!({expression})"):
+            if time.monotonic() > end:
+                raise AssertionError(f"not true within {seconds} s: {expression}; errors: {self.errors[:3]}")
+            time.sleep(0.02)
+
+    def settle(self) -> None:
+        """Wait until two frames have been drawn and delayed texts have arrived."""
+        self.evaluate(
+            "new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(r, 200))))"
+        )
+
+    def press(self, key: str) -> None:
+        """Press and release one key, as a person would."""
+        name = " " if key == "Space" else key
+        code = _KEYS.get(key) or ord(key.upper())
+        text = {"Space": " ", "Enter": "\r"}.get(key, key if len(key) == 1 else "")
+        place = key if len(key) > 1 else f"Key{key.upper()}"
+        common = {"key": name, "code": place, "windowsVirtualKeyCode": code}
+        down = {"type": "keyDown", "text": text} if text else {"type": "rawKeyDown"}
+        self.call("Input.dispatchKeyEvent", **down, **common)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    def place(self, selector: str, across: float = 0.5, down: float = 0.5) -> tuple[float, float]:
+        """Scroll an element into view; return a point in it, given as shares of its width and height."""
+        box = self.evaluate(
+            f"(e => {{ if (!e) return null; e.scrollIntoView({{block: 'center', behavior: 'instant'}});"
+            f" const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; }})"
+            f"(document.querySelector({json.dumps(selector)}))"
+        )
+        assert box, f"nothing on the page is {selector}"
+        return box[0] + across * box[2], box[1] + down * box[3]
+
+    def hover(self, x: float, y: float, *, held: bool = False) -> None:
+        """Move the pointer."""
+        button = {"button": "left", "buttons": 1} if held else {}
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y, **button)
+
+    def drag(self, *points: tuple[float, float]) -> None:
+        """Press at the first point, move over the others, release at the last; one point is a click."""
+        self.hover(*points[0])
+        self._button("mousePressed", *points[0])
+        for x, y in points[1:]:
+            self.hover(x, y, held=True)
+        self._button("mouseReleased", *points[-1])
+
+    def _button(self, kind: str, x: float, y: float) -> None:
+        held = 1 if kind == "mousePressed" else 0
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=held, clickCount=1)
+
+    def focus(self, selector: str) -> None:
+        """Give an element the focus."""
+        assert self.evaluate(
+            f"(e => {{ e?.focus(); return !!e && document.activeElement === e; }})"
+            f"(document.querySelector({json.dumps(selector)}))"
+        ), f"nothing that takes the focus is {selector}"
+
+    def screenshot(self, path: Path, selector: str = ".tx") -> None:
+        """Write a PNG of one element with a margin, however tall it is."""
+        box = self.evaluate(
+            f"(b => ({{x: b.left + scrollX, y: b.top + scrollY, width: b.width, height: b.height}}))"
+            f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
+        )
+        margin = 12
+        clip = {"x": max(0, box["x"] - margin), "y": max(0, box["y"] - margin), "scale": 1}
+        clip |= {"width": box["width"] + 2 * margin, "height": box["height"] + 2 * margin}
+        answer = self.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(answer["data"]))
+
+    def close(self) -> None:
+        """Close the tab."""
+        with contextlib.suppress(Exception):
+            self.call("Page.close")
+        self._socket.close()
+
+
+class Chromium:
+    """A running browser; pages are made by `page`."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    @contextlib.contextmanager
+    def page(self, width: int = 1200, height: int = 1000, *, dark: bool = False) -> Iterator[Page]:
+        """Open a tab of its own and close it afterwards."""
+        import urllib.request
+
+        request = urllib.request.Request(f"http://127.0.0.1:{self._port}/json/new?about:blank", method="PUT")
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            address = json.load(answer)["webSocketDebuggerUrl"]
+        page = Page(address)
+        try:
+            page.size(width, height, dark=dark)
+            yield page
+        finally:
+            page.close()
+
+
+@contextlib.contextmanager
+def chromium(executable: str) -> Iterator[Chromium]:
+    """Start a browser with a profile of its own, and end it afterwards."""
+    profile = Path(tempfile.mkdtemp(prefix="tinytx-chromium-"))
+    with (profile / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [executable, *_FLAGS, f"--user-data-dir={profile}", "about:blank"], stdout=log, stderr=log
+        )
+    try:
+        yield Chromium(_port_of(process, profile))
+    finally:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(10)
+        process.kill()
+        shutil.rmtree(profile, ignore_errors=True)
+
+
+def _port_of(process: subprocess.Popen, profile: Path) -> int:
+    told = profile / "DevToolsActivePort"
+    end = time.monotonic() + 60
+    while not (told.is_file() and told.read_text().strip()):
+        if process.poll() is not None or time.monotonic() > end:
+            raise RuntimeError(f"the browser did not start: {(profile / 'log').read_text()[-800:]}")
+        time.sleep(0.05)
+    return int(told.read_text().splitlines()[0])

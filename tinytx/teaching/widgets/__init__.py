@@ -1,0 +1,31 @@
+"""Explorers: pictures that answer back, in JupyterLab and in pages without a kernel or a network.
+
+>>> from tinytx.teaching import widgets
+>>> widgets.mask(["a", "b"]).describe().split('. ')[0]
+'Mask (causal): 3 of 4 cells open'
+
+mask       who may look at whom, what softmax makes of it, and what leaks
+base       what every explorer is
+assets     JavaScript and style as text
+picture    stills, drawn without a plotting library
+
+How to add one, here called ``dice``:
+
+1. ``dice.py``: a subclass of `Explorer` with `kind` ``"dice"``, `title`, traits tagged ``sync=True`` (plain
+   values, and `Bytes` for float32), `describe()` and `picture()`; and a function ``dice(...)`` that checks
+   its arguments and returns one. Everything the page computes is computed here too, in NumPy.
+2. ``js/dice.js``, a plain module that imports nothing (``_common.js`` stands in front of it): exported
+   formulas, ``describe(get)``, which must return the very text of `describe()`, ``build(ui)``, and last
+   ``export default explorer({ build, describe })``. `ui.get` reads a trait, `ui.set` changes it during a
+   gesture, `ui.save` for good; `ui.show(paint, ...elements)` paints now and after each change. Elements come
+   from ``h``, controls from `ui.slider`, `ui.toggle` and `ui.choice`, groups of buttons from ``roving``.
+   ``js/dice.css`` may add style; take colours from the variables in ``explorers.css``.
+3. Its name here, and a line in ``tests/browser/cases.py``, which puts it through rendering, keys, mouse,
+   state, accessibility, JupyterLab, latency and screenshots; ``tests/teaching/widgets/test_dice.py`` compares
+   formulas and texts under node.
+"""
+
+from tinytx.teaching.widgets.base import Explorer
+from tinytx.teaching.widgets.mask import MaskExplorer, mask
+
+__all__ = ["Explorer", "MaskExplorer", "mask"]

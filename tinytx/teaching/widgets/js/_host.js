@@ -1,0 +1,37 @@
+// A stand-in for anywidget in a page without a kernel: the part of its model that explorers use.
+
+export function pageModel(state) {
+  const listeners = new Map();
+  const call = (event) => [...(listeners.get(event) ?? [])].forEach((listener) => listener());
+  return {
+    get: (key) => state[key],
+    set(key, value) {
+      if (state[key] === value) return;
+      state[key] = value;
+      call(`change:${key}`);
+      call("change");
+    },
+    save_changes() {},
+    on(event, listener) { listeners.set(event, (listeners.get(event) ?? new Set()).add(listener)); },
+    off(event, listener) { listeners.get(event)?.delete(listener); },
+  };
+}
+
+// Bring every explorer below `place` to life; one that fails keeps its picture and its summary.
+export function host(explorers, place = document) {
+  for (const box of place.querySelectorAll("[data-tx-explorer]")) {
+    const { kind, title, state, buffers } = JSON.parse(box.dataset.txExplorer);
+    for (const [key, text] of Object.entries(buffers)) {
+      state[key] = new DataView(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
+    }
+    const el = h("div", { class: "tx-here" });
+    try {
+      box.append(el);
+      explorers[kind].render({ model: pageModel({ title, ...state }), el });
+      box.classList.add("tx-live");
+    } catch (problem) {
+      el.remove();
+      console.error(problem);
+    }
+  }
+}

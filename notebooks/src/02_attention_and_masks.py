@@ -714,6 +714,38 @@ for name, body in {"open": open_body, "causal": masked_body}.items():
 # - We never asked how a head can *know* what is two back. Attention itself is blind to order. That is the next lesson.
 
 # %% [markdown]
+# ## Exercises
+#
+# Now you. Each exercise has a cell with dots to fill in and a cell that checks what you wrote. The check tells you more than right or wrong: where your answer differs, on the
+# smallest input it could find, and, if it knows the mistake, what it is. As long as there are only dots, it says "not attempted yet", and nothing else in the lesson waits for you.
+#
+# ### Exercise: the causal mask
+#
+# `Level 1/5 · 5 minutes · outcome 3`
+#
+# Write `causal_mask(seq_len)`. It returns a boolean tensor of shape (T, T), where T is `seq_len`: row $t$ is the one who looks, column $s$ is looked at, and the entry is
+# `True` where $t$ **may** look at $s$, that is at itself and at what stands before it.
+#
+# <details><summary>Hint</summary>
+#
+# Number the places with `torch.arange(seq_len)`, once standing as a column and once lying as a row: comparing the two gives the whole table at once. Two loops will do as well. Check the first row on paper:
+# a single `True`.
+#
+# </details>
+
+
+# %%
+def causal_mask(seq_len):
+    ### BEGIN SOLUTION
+    place = torch.arange(seq_len)
+    return place[:, None] >= place[None, :]  # (T, 1) against (1, T) -> (T, T)
+    ### END SOLUTION
+
+
+# %%
+tx.check("causal_mask", causal_mask)
+
+# %% [markdown]
 # ### Try it yourself
 #
 # In your own copy (`make lab`), say what you expect, then run.

@@ -160,9 +160,11 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
     Raises
     ------
     ValueError
-        If an executed notebook is larger than ``LARGEST_NOTEBOOK`` bytes.
+        If there are no sources, or an executed notebook is larger than ``LARGEST_NOTEBOOK`` bytes.
     """
     root = project_root() if root is None else root
+    if not (root / "notebooks" / "src").is_dir():
+        raise ValueError("publishing needs the sources in notebooks/src, got a release of the course without")
     lessons = pick_lessons(wanted, root)
     fresh = root / "build" / "figures"
     for lesson in lessons:

@@ -65,7 +65,7 @@ def project_root() -> Path:
         If the package stands alone, without the notebooks of the course beside it.
     """
     root = Path(__file__).resolve().parents[2]
-    if not (root / "notebooks" / "src").is_dir():
+    if not any((root / "notebooks").glob("*.ipynb")) and not (root / "notebooks" / "src").is_dir():
         raise ValueError(
             "the course needs a checkout of the project with its notebooks/ folder, "
             "got a package installed without one: clone the project and use `pip install -e .`"
@@ -74,9 +74,14 @@ def project_root() -> Path:
 
 
 def written_lessons(root: Path | None = None) -> tuple[Lesson, ...]:
-    """Return the lessons whose source stands in ``notebooks/src``, in order."""
-    folder = (project_root() if root is None else root) / "notebooks" / "src"
-    return tuple(lesson for lesson in LESSONS if (folder / f"{lesson.name}.py").is_file())
+    """Return the lessons whose source stands in ``notebooks/src``, in order.
+
+    Where there are no sources, as in what ``tinytx release`` wrote, the notebooks themselves count.
+    """
+    folder = (project_root() if root is None else root) / "notebooks"
+    sources = folder / "src"
+    place, ending = (sources, "py") if sources.is_dir() else (folder, "ipynb")
+    return tuple(lesson for lesson in LESSONS if (place / f"{lesson.name}.{ending}").is_file())
 
 
 def pick_lessons(wanted: Iterable[str], root: Path | None = None) -> tuple[Lesson, ...]:

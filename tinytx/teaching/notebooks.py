@@ -17,6 +17,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
+from tinytx.teaching.editions import learners_cell, make_edition
 from tinytx.teaching.lessons import Lesson
 from tinytx.teaching.machine import usable_cores
 
@@ -56,22 +57,57 @@ def _plain_metadata() -> NotebookNode:
     return NotebookNode(kernelspec=NotebookNode(_KERNEL), language_info=NotebookNode(name="python"))
 
 
-def build_notebook(lesson: Lesson, root: Path) -> NotebookNode:
+def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> NotebookNode:
     """Turn ``notebooks/src/NN_slug.py`` into a notebook without outputs.
 
-    Cell ids follow from the text of the cells, so that building twice gives equal notebooks and an
-    inserted cell leaves the ids of the others alone.
+    Cell ids follow from the text of the learner's cells, so that building twice gives equal notebooks, an
+    inserted cell leaves the ids of the others alone, and both editions call a cell the same. Where there are
+    no sources, as in what ``tinytx release`` wrote, the notebook that stands there is taken.
+
+    Parameters
+    ----------
+    lesson : Lesson
+        Which one.
+    root : Path
+        The checkout.
+    solved : bool
+        With the solutions in place of the stubs.
+
+    Raises
+    ------
+    ValueError
+        If its exercises are not written as an edition needs them; the file is named.
     """
-    source = (root / "notebooks" / "src" / f"{lesson.name}.py").read_text(encoding="utf-8")
-    notebook = jupytext.reads(source, fmt="py:percent")
+    place = root / "notebooks" / "src" / f"{lesson.name}.py"
+    if not place.parent.is_dir() and not solved:
+        return _emptied(nbformat.read(root / "notebooks" / f"{lesson.name}.ipynb", 4))
+    notebook = jupytext.reads(place.read_text(encoding="utf-8"), fmt="py:percent")
     notebook.metadata = _plain_metadata()
     notebook.nbformat, notebook.nbformat_minor = 4, 5
+    try:
+        _name_cells(notebook)
+        make_edition(notebook, solved=solved)
+    except (ValueError, SyntaxError) as problem:
+        raise ValueError(f"notebooks/src/{place.name}: {problem}") from None
+    nbformat.validate(notebook)
+    return notebook
+
+
+def _name_cells(notebook: NotebookNode) -> None:
+    """Give each cell its id; equal cells are numbered."""
     taken: dict[str, int] = {}
     for cell in notebook.cells:
-        digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:10]
+        source = learners_cell(cell.source) if cell.cell_type == "code" else cell.source
+        digest = hashlib.sha256(f"{cell.cell_type}\n{source}".encode()).hexdigest()[:10]
         taken[digest] = taken.get(digest, 0) + 1
         cell.id = digest if taken[digest] == 1 else f"{digest}-{taken[digest]}"
-    nbformat.validate(notebook)
+
+
+def _emptied(notebook: NotebookNode) -> NotebookNode:
+    """Leave out the outputs, in place."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
     return notebook
 
 

@@ -26,7 +26,7 @@
 # ## Set-up
 #
 # A model computes with numbers, so a text has to become a list of numbers first. Each number names a **token**; which tokens there are is the **vocabulary**; what cuts the text is a
-# **tokenizer**. Nothing here needs more than one core, and nothing is drawn at random but the texts.
+# **tokenizer**. One core is enough for all that follows. `sentencepiece` is the library that does the real work; first we do it ourselves.
 
 # %%
 import io
@@ -40,6 +40,7 @@ import torch
 
 import tinytx as tx
 from tinytx.teaching import lessons, plots
+from tinytx.teaching.difficult import difficult_texts
 from tinytx.text import NGramModel, merges
 from tinytx.text.files import read_lines
 
@@ -51,12 +52,12 @@ torch.set_num_threads(1)
 
 # %%
 world, corpus = tx.World(), tx.load_corpus("world")
-train, valid, test = corpus.train.texts[:3_000], corpus.valid.texts[:200], corpus.test.texts[:500]
-n_words = len(" ".join(train).split(" "))
+train, valid = corpus.train.texts[:3_000], corpus.valid.texts[:200]
+test = corpus.test.texts[:500]
+train_words = " ".join(train).split(" ")
 print(train[0])
-print(train[1])
-print(f"{n_words:,} words, {len(set(' '.join(train).split(' '))):,} different")
-# NBVAL_CHECK_OUTPUT
+print(train[2])
+print(f"{len(train_words):,} words, {len(set(train_words)):,} different")
 
 # %% [markdown]
 # ## Why: the model that beat the best one possible
@@ -67,8 +68,8 @@ print(f"{n_words:,} words, {len(set(' '.join(train).split(' '))):,} different")
 
 # %%
 def word_encoder(n_kept):
-    counts = Counter(word for text in train for word in text.split(" "))
-    ids = {word: 7 + place for place, (word, _) in enumerate(counts.most_common(n_kept))}
+    frequent = Counter(train_words).most_common(n_kept)
+    ids = {word: 7 + place for place, (word, _) in enumerate(frequent)}
     return lambda texts: [[ids.get(word, 1) for word in text.split(" ")] for text in texts]
 
 
@@ -109,10 +110,10 @@ print(f"{'the floor':>10}{floor:>39.3f}")
 # Fewer words, better model? With 50 words it beats the best that is possible. Such a result is never luck, and the reason is found by looking at what the model was given to read. Here is one review, and another that says the opposite, as the model with 50 words reads them.
 
 # %%
-kept = [word for word, _ in Counter(" ".join(train).split(" ")).most_common(50)]
+kept = [word for word, _ in Counter(train_words).most_common(50)]
 for review in ("Le roman est magnifique .", "Le roman est illisible ."):
-    print(review, " → ", " ".join(word if word in kept else "<unk>" for word in review.split(" ")))
-# NBVAL_CHECK_OUTPUT
+    seen = [word if word in kept else "<unk>" for word in review.split(" ")]
+    print(review, " → ", *seen)
 
 # %% [markdown]
 # What is hard to predict was thrown away, and predicting `<unk>` is easy. So the first demand on a tokenizer: **same text out as went in**. Whoever loses text may win every
@@ -122,12 +123,10 @@ for review in ("Le roman est magnifique .", "Le roman est illisible ."):
 
 # %%
 sentence = "Ce bouquin est génialissime"
-known_words, known_letters = set(" ".join(train).split(" ")), set("".join(train))
-print("unknown words  ", [word for word in sentence.split(" ") if word not in known_words])
-print("unknown letters", [letter for letter in sentence if letter not in known_letters])
-print(f"a review in words      {n_words / len(train):6.1f} tokens")
+print("unknown words  ", [word for word in sentence.split(" ") if word not in train_words])
+print("unknown letters", [letter for letter in sentence if letter not in "".join(train)])
+print(f"a review in words      {len(train_words) / len(train):6.1f} tokens")
 print(f"a review in characters {sum(map(len, train)) / len(train):6.1f} tokens")
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # Words run out, characters run long. Attention compares every token with every other, so a text five times as long means twenty-five times as many comparisons. What we want lies between: **pieces** that are
@@ -150,7 +149,8 @@ def pair_counts(words):
     return pairs
 
 
-print(*(f"{left} {right}: {count}" for (left, right), count in pair_counts(words).most_common()), sep="   ")
+ranked = pair_counts(words).most_common()
+print(*(f"{left} {right}: {count}" for (left, right), count in ranked), sep="   ")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -228,7 +228,7 @@ assert [(m.left, m.right, m.count, m.n_pieces) for m in ours] == by_hand
 
 some, n_merges = train[:1_500], 300
 learned = merges.learn_merges(some, n_merges)
-first, n_letters = 7, len(set("".join(some)))  # 7 special pieces; the space counts as a letter
+first, n_letters = 7, len(set("".join(some)))  # after 7 special pieces; with the space
 bpe = tx.Tokenizer.train(
     some, vocab_size=first + n_merges + n_letters, model_type="bpe", split_by_script=False
 )
@@ -236,7 +236,6 @@ assert [bpe.piece(first + i) for i in range(n_merges)] == [m.piece for m in lear
 assert all(merges.segment(text, learned) == bpe.pieces(text) for text in test)
 print("the first ten:", *[m.piece for m in learned[:10]])
 print("the last ten: ", *[m.piece for m in learned[-10:]])
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # Three hundred merges, all the same in the same order, and 500 fresh reviews are cut alike. First come pairs of letters and endings, at last whole words.
@@ -246,33 +245,43 @@ print("the last ten: ", *[m.piece for m in learned[-10:]])
 # One sentence, after more and more merges. Before you look: which words will be the first to stand in a single box, and which will still be in parts after 300?
 
 # %%
-sentence = "Ce roman est captivant et la fin est inoubliable ."
+sentence = "La fin est inoubliable ."
 stages = (0, 5, 20, 80, 300)
 rows = {f"{n} merges": merges.segment(sentence, learned[:n]) for n in stages}
 fig, ax = plots.piece_rows(rows, title="The sequence shrinks")
-plots.show(fig, name="01_merges", alt="""
-    One French sentence cut into boxes, five rows for 0 to 300 merges. At first every letter has a
-    box; further down boxes grow, frequent short words are whole early, rare ones stay in parts.""")
+plots.show(
+    fig,
+    name="01_merges",
+    alt="""
+    One French sentence cut into boxes, five rows for 0 to 300 merges. At first every letter
+    has a box; further down boxes grow, frequent short words are whole early, the rare long
+    word inoubliable stays in parts.""",
+)
 
 # %% [markdown]
 # The short and frequent words are whole early. The long ones grow from the inside, and parts which many words share stay as they are.
 #
-# How fast does the whole text shrink? Each merge takes away as many pieces as its count, and each count is no larger than the ones before it in nearly all cases. So predict the shape: steep first or steep last? The dashed line is what no number of merges can pass, since no
+# How fast does the whole text shrink? Each merge takes away as many pieces as its count, and no count is larger than the one before. (Why? A pair with a new piece in it cannot be more frequent than that piece.) So predict the shape: steep first or steep last? The dashed line is what no number of merges can pass, since no
 # piece crosses a space.
 
 # %%
-n_words_some = len(" ".join(some).split(" "))
-n_start = sum(map(len, some)) + len(some)  # every character, and a mark before the first word
+n_start = sum(map(len, some)) + len(some)  # each character, and a mark in front of each text
 lengths = [n_start, *(m.n_pieces for m in learned)]
-assert [a - b for a, b in itertools.pairwise(lengths)] == [m.count for m in learned]
-curve = plots.Curve("byte pairs", range(n_merges + 1), [n / n_words_some for n in lengths])
+counts = [m.count for m in learned]
+assert [a - b for a, b in itertools.pairwise(lengths)] == counts == sorted(counts, reverse=True)
+n_some = len(" ".join(some).split(" "))
+curve = plots.Curve("BPE", range(n_merges + 1), [n / n_some for n in lengths])
 fig, ax = plots.curves(
     [curve], xlabel="merges made", ylabel="pieces per word", y_range=(0, 6),
-    references={"one word, one piece": 1}, title="The first merges do most of the work",
+    references={"words": 1}, title="The first merges do most of the work",
 )  # fmt: skip
-plots.show(fig, name="01_shrinking", alt="""
-    Pieces per word against the number of merges, 0 to 300. The curve falls steeply over the
-    first fifty merges and then ever more slowly towards the dashed line at one piece a word.""")
+plots.show(
+    fig,
+    name="01_shrinking",
+    alt="""
+    Pieces per word against the number of merges, 0 to 300. The curve falls steeply over
+    the first fifty merges, then ever more slowly towards the dashed line at one.""",
+)
 
 # %% [markdown]
 # Steep first. A vocabulary has to grow by factors, not by steps, to make texts shorter; keep this in mind for the comparison below.
@@ -282,20 +291,19 @@ plots.show(fig, name="01_shrinking", alt="""
 # BPE never takes a merge back. The **unigram** model, sentencepiece's own default, thinks from the other end: begin with far too many pieces, give each a probability, and drop those that the texts miss least. We train both live, with equally many pieces, and let them cut the same words.
 
 # %%
-kinds = {
-    kind: tx.Tokenizer.train(train, vocab_size=512, model_type=kind) for kind in ("bpe", "unigram")
-}
-for kind, tokenizer in kinds.items():
+kinds = {}
+for kind in ("bpe", "unigram"):
+    tokenizer = kinds[kind] = tx.Tokenizer.train(train, vocab_size=512, model_type=kind)
     assert [tokenizer.decode(ids) for ids in tokenizer.encode_batch(test)] == list(test)
     n_pieces = sum(map(len, tokenizer.encode_batch(test)))
-    print(f"{kind:<8} {n_pieces / len(test):.1f} pieces per review:", *tokenizer.pieces(sentence))
+    print(f"{kind:<8} {n_pieces / len(test):.1f} pieces a review:", *tokenizer.pieces(sentence))
 
 # %% [markdown]
-# To cut a word, a unigram model weighs *all* ways. The probability of a way is the product of the probabilities of its pieces (their logarithms, `score`, are added), and the most probable way is taken. A word of nine letters and its mark has $2^9$ ways: few enough to try each. Does sentencepiece, which
+# To cut a word, a unigram model weighs *all* ways. The probability of a way is the product of the probabilities of its pieces (their logarithms, `score`, are added), and the most probable way is taken. *lentement*, "slowly", has nine letters and so $2^9$ ways: few enough to try each. Does sentencepiece, which
 # never lists them, find the best?
 
 # %%
-unigram, word = kinds["unigram"], "▁captivant"
+unigram, word = kinds["unigram"], "▁lentement"
 ids = {unigram.piece(i): i for i in range(first, unigram.vocab_size)}
 ways = []
 for cuts in itertools.product((False, True), repeat=len(word) - 1):
@@ -306,11 +314,11 @@ for cuts in itertools.product((False, True), repeat=len(word) - 1):
 ways.sort(reverse=True)
 for score, pieces in ways[:3]:
     print(f"{score:7.2f}  ", *pieces)
-assert unigram.pieces("captivant") == ways[0][1]
+assert unigram.pieces("lentement") == ways[0][1]
 print(f"{len(ways)} of {2 ** (len(word) - 1)} ways can be written with these pieces")
 
 # %% [markdown]
-# It does. Neither kind is "right": BPE is simple and greedy, unigram can say how probable each way was.
+# It does, and here the best is what a grammar would say: the adjective and the ending that makes an adverb of it. Nobody told it. (A score of $-13$ means $e^{-13}$.) Neither kind is "right": BPE is simple and greedy, unigram can say how probable each way is.
 #
 # ### A file of your own
 #
@@ -334,7 +342,7 @@ except ValueError as problem:
     print(f"That did not work: {problem}. The licence takes its place.")
     own_file = lessons.project_root() / "LICENSE"
     own_lines, own = train_on(own_file)
-longest = sorted((own.piece(i) for i in range(first, own.vocab_size)), key=len)[-8:]
+longest = sorted((own.piece(i) for i in range(first, own.vocab_size)), key=len)[-5:]
 print(f"{own_file.name}: its longest pieces are", *longest)
 
 # %% [markdown]
@@ -354,7 +362,9 @@ def compare(tokenizer, longest=9):
     def bits(sequences, texts, order):
         return bits_per_character(model.nats_per_token(sequences, order), sequences, texts)
 
-    chosen, order = min((bits(ids_valid, valid, order), order) for order in range(1, longest + 1))
+    chosen, order = min(
+        (bits(ids_valid, valid, order), order) for order in range(1, longest + 1)
+    )
     reviews = [model.log_prob(row, order).sum() / -math.log(2) for row in ids_test]  # bits
     return {
         "length": sum(map(len, ids_test)) / len(test), "back": order - 1, "chosen by": chosen,
@@ -374,38 +384,46 @@ print("kind      pieces   per review   looks back   perplexity per piece   bits 
 for kind, size in [(name, size) for name, several in sizes.items() for size in several]:
     tokenizer = tx.Tokenizer.train(train, vocab_size=size, model_type=kind)
     row = results[kind, size] = compare(tokenizer)
-    print(
-        f"{kind:<8}{size:>8,}{row['length']:>13.1f}{row['back']:>13}"
-        f"{row['perplexity']:>23.2f}{row['best']:>21.3f}"
-    )
+    print(f"{kind:<8}{size:>8,}{row['length']:>13.1f}{row['back']:>13}", end="")
+    print(f"{row['perplexity']:>23.2f}{row['best']:>21.3f}")
 
 # %% [markdown]
-# They point in opposite directions. Perplexity per piece is lowest for the smallest vocabulary; in bits per character the same model is the *worst* of all. Both come from one and the same loss. Here it is as a picture, for BPE. The dashed line on the right is the exact floor. Where does the
+# They point in opposite directions. Perplexity per piece is lowest for the smallest vocabularies; in bits per character the same models are the *worst* of all. Both come from one and the same loss. Here it is as a picture, for BPE. The dashed line on the right is the exact floor. Where does the
 # curve "looks back two pieces" begin, and why so high?
 
 # %%
 bpe_rows = [results["bpe", size] for size in sizes["bpe"]]
+scale = {"xlabel": "pieces in the vocabulary (log scale)", "x_log": True}
 fig, axes = plots.figure(1, 2, width=11.0, height=4.0)
 plots.curves(
     [plots.Curve("", sizes["bpe"], [row["perplexity"] for row in bpe_rows])],
-    xlabel="pieces in the vocabulary (log scale)", ylabel="perplexity per piece", x_log=True,
-    y_range=(0, 10), title="This one misleads", ax=axes[0],
+    **scale, ylabel="perplexity per piece", y_range=(0, 10), title="This one misleads", ax=axes[0],
 )  # fmt: skip
 names = {"looks back two": "two", "as far as helps": "best"}
 plots.curves(
     [plots.Curve(name, sizes["bpe"], [row[key] for row in bpe_rows]) for name, key in names.items()],
-    xlabel="pieces in the vocabulary (log scale)", ylabel="bits per character", x_log=True,
-    y_range=(0, 2), references={"exact floor": floor}, title="This one compares", ax=axes[1],
+    **scale, ylabel="bits per character", y_range=(0, 2), references={"exact floor": floor},
+    title="This one compares", ax=axes[1],
 )  # fmt: skip
-plots.show(fig, name="01_fair_comparison", alt="""
-    Two panels over the vocabulary size, 64 to 2,560. Left, perplexity per piece rises several-fold.
-    Right, bits per character: falling from far above for a model that looks back two pieces, nearly
-    level for one that looks back as far as helps, both above the dashed exact floor.""")
+for ax in axes:
+    ax.set_xticks(sizes["bpe"], [f"{size:,}" for size in sizes["bpe"]])
+    ax.set_xticks([], minor=True)
+plots.show(
+    fig,
+    name="01_fair_comparison",
+    alt="""
+    Two panels over the vocabulary size, 64 to 2,560. Left, perplexity per piece rises
+    several-fold. Right, bits per character: falling from far above for a model that looks
+    back two pieces, nearly level for one that looks back as far as helps, both above the
+    dashed exact floor.""",
+)
 
 # %% [markdown]
 # A piece of one letter is easy to guess: after *roma* comes *n*. A piece of a whole word is hard, but there are fewer of them. Perplexity per piece counts the difficulty of a guess and forgets how many guesses there are. **Bits per character** counts both:
 #
-# $$\frac{\text{bits}}{\text{character}} = \frac{\log_2 \text{perplexity} \cdot \text{pieces}}{\text{characters}} .$$
+# $$\frac{\text{bits}}{\text{character}} = \frac{\log_2 \text{perplexity} \cdot \text{pieces}}{\text{characters}} ,$$
+#
+# where each end of a review, which is predicted too, counts as a piece.
 #
 # The upper curve shows what a larger vocabulary *buys*: two pieces back are two letters at the left end, and two words at the right. A transformer's window is counted in pieces as well. Given enough memory, the sizes lie close together. Is what is left a real difference? The same 500 reviews were read with each, so we compare
 # review by review, with the vocabulary that did best on the other 200.
@@ -413,7 +431,11 @@ plots.show(fig, name="01_fair_comparison", alt="""
 # %%
 ranking = sorted(results, key=lambda name: results[name]["chosen by"])
 first_choice = results[ranking[0]]["reviews"]
-print(f"Chosen on the 200: {ranking[0][0]}, {ranking[0][1]:,} pieces. On the 500 the others need")
+print(
+    "chosen on the 200 reviews:",
+    *ranking[0],
+    "pieces; on the 500 the others need, compared with it",
+)
 for kind, size in ranking[1:]:
     pairs = zip(results[kind, size]["reviews"], first_choice, strict=True)
     gaps = torch.tensor([other - chosen for other, chosen in pairs], dtype=torch.float64)
@@ -431,7 +453,8 @@ for kind, size in ranking[1:]:
 # %%
 def by_rank(label, tokens):
     counts = sorted(Counter(tokens).values(), reverse=True)
-    return plots.Curve(label, range(1, 1 + len(counts)), [1000 * n / sum(counts) for n in counts])
+    shares = [1000 * n / sum(counts) for n in counts]
+    return plots.Curve(label, range(1, 1 + len(counts)), shares)
 
 
 pieces_1280 = tx.Tokenizer.train(train, vocab_size=1_280, model_type="bpe")
@@ -439,22 +462,26 @@ encoded = [i for ids in pieces_1280.encode_batch(train) for i in ids]
 lines = [
     by_rank("characters", "".join(train)),
     by_rank("pieces (1,280)", encoded),
-    by_rank("words", " ".join(train).split(" ")),
+    by_rank("words", train_words),
     by_rank("words, own file", " ".join(own_lines).split()),
 ]
 ranks = lines[2].x
 law = [1000 / rank / sum(1 / r for r in ranks) for rank in ranks]
 lines.append(plots.Curve("1/rank", ranks, law, color=plots.REFERENCE_COLOR, dashed=True))
 fig, ax = plots.curves(
-    lines, xlabel="rank (log scale)", ylabel="uses per 1,000 tokens (log scale)", x_log=True, y_log=True,
-    title="Words and pieces fall like 1/rank at first",
+    lines, xlabel="rank (log scale)", ylabel="uses per 1,000 tokens (log scale)",
+    x_log=True, y_log=True, title="Words and pieces fall like 1/rank at first",
 )  # fmt: skip
-plots.show(fig, name="01_zipf", alt="""
+plots.show(
+    fig,
+    name="01_zipf",
+    alt="""
     Frequency against rank, both axes logarithmic. Words and pieces fall at first along the dashed line
-    1/rank; then they drop below it. Characters are level for long and end early.""")
+    1/rank; then they drop below it. Characters are level for long and end early.""",
+)
 
 # %% [markdown]
-# Words and pieces fall like the law over the first two decades; then our small language ends, as its grammar has no more words, while a real one would go on. Characters bend: all of them are used, and then there are none left.
+# Words and pieces fall like the law over the first two decades; then our small language ends, as its grammar has no more words, while a real one would go on. Characters bend much earlier: there are only so many. (The steps at the end of a short file are the words that occur in it twice, and once.)
 #
 # The right end of the line has a price. Each token will have a row of numbers to be learned, and it learns only when it is read. How many pieces of our largest vocabularies are hardly ever read, or never?
 
@@ -465,7 +492,9 @@ for kind, size in (("bpe", 320), ("bpe", 1_280), ("bpe", 2_560), ("unigram", 640
     tokenizer = tx.Tokenizer.train(train, vocab_size=size, model_type=kind)
     uses = Counter(i for ids in tokenizer.encode_batch(train) for i in ids)
     leftovers[size] = [tokenizer.piece(i) for i in range(first, size) if uses[i] == 0]
-    print(f"{kind:<8}{size:>8,}{len(leftovers[size]):>13,}{sum(n < 10 for n in uses.values()):>13,}")
+    print(
+        f"{kind:<8}{size:>8,}{len(leftovers[size]):>13,}{sum(n < 10 for n in uses.values()):>13,}"
+    )
 print("left over from bpe, 1,280:", *sorted(leftovers[1_280], key=len)[-6:])
 
 # %% [markdown]
@@ -478,20 +507,20 @@ print("left over from bpe, 1,280:", *sorted(leftovers[1_280], key=len)[-6:])
 # %%
 plain = tx.Tokenizer.train(train, vocab_size=512)
 with_bytes = tx.Tokenizer.train(train, vocab_size=512 + 256, byte_fallback=True)
-for text in ("l'œuvre a été relue", "bien 🙂", "ένα βιβλίο"):
+for text in ("l'œuvre a été relue", "bien 🙂", "βιβλίο"):
     for name, tokenizer in {"without": plain, "with bytes": with_bytes}.items():
         back = tokenizer.decode(tokenizer.encode(text))
-        print(f"{name:<11}", *tokenizer.pieces(text), " → ", back, "" if back == text else "  LOST")
+        print(f"{name:<11}", back, "(LOST):" if back != text else ":", *tokenizer.pieces(text))
     print()
 
 # %% [markdown]
-# French accents are ordinary letters here: they stood in the training text. The emoji and the Greek (*a book*) did not, and are gone without fallback: `⁇`, and two different emoji would be the same. With fallback nothing is lost, but Greek costs two pieces a letter, and an emoji four. Why two and four? Ask Python how it stores them.
+# French accents are ordinary letters here: they stood in the training text. The emoji and the Greek (*book*) did not, and are gone without fallback: the whole Greek word is one `⁇`, and every other emoji would give the same. With fallback nothing is lost, but Greek costs two pieces a letter, and an emoji four. Why two and four? Ask Python how it stores them.
 
 # %%
 for character in "eéλ🙂":
     raw = character.encode("utf-8")
     alone = with_bytes.pieces(character)
-    print(f"{character}  {len(raw)} byte{'s' * (len(raw) > 1)}:", *(f"{byte:02X}" for byte in raw), "   pieces:", *alone)
+    print(f"{character}  in bytes:", raw.hex(" ").upper(), "   in pieces:", *alone)
     assert with_bytes.decode(with_bytes.encode(character)) == character
 
 # %% [markdown]
@@ -514,11 +543,10 @@ for text in ("ﬁn", "10²", "½ page", "Ｌｅ roman", "bon…", "«\u00a0oui\u
 # %%
 composed = unicodedata.normalize("NFC", "un été à la mer")
 decomposed = unicodedata.normalize("NFD", composed)
-print(composed, len(composed), "  ", decomposed, len(decomposed), "  equal:", composed == decomposed)
-for tokenizer in (plain, with_bytes):
-    for text in (composed, decomposed):
-        shown = [piece.replace("\u0301", "◌́").replace("\u0300", "◌̀") for piece in tokenizer.pieces(text)]
-        print(len(shown), "pieces:", *shown)
+print(f"{composed} = {decomposed}?  {composed == decomposed}")
+for name, tokenizer in {"without": plain, "with bytes": with_bytes}.items():
+    for form, text in {"composed": composed, "decomposed": decomposed}.items():
+        print(f"{name:<11}{form}, {len(text)} characters:", *tokenizer.pieces(text))
 
 # %% [markdown]
 # Trained on composed accents, it reads decomposed ones as letter, then rubble. Files from different systems come in either form, and a model would find such French harder for no reason that a reader could see. How much longer does it make the 500 reviews?
@@ -526,36 +554,33 @@ for tokenizer in (plain, with_bytes):
 # %%
 for name, form in {"composed": "NFC", "decomposed": "NFD"}.items():
     texts = [unicodedata.normalize(form, text) for text in test]
-    ids = plain.encode_batch(texts)
-    unknown = sum(row.count(plain.unk_id) for row in ids)
+    unknown = sum(ids.count(plain.unk_id) for ids in plain.encode_batch(texts))
     n_pieces = sum(map(len, with_bytes.encode_batch(texts)))
     n_test_words = sum(len(text.split(" ")) for text in texts)
-    print(f"{name:<11} with bytes {n_pieces / n_test_words:.2f} pieces per word;", end=" ")
-    print(f"without, {unknown:,} characters unknown")
+    print(f"{name:<11} without bytes: {unknown:,} unknown pieces;", end="   ")
+    print(f"with bytes: {n_pieces / n_test_words:.2f} pieces per word")
 
 # %% [markdown]
 # ### Same text out, for any text
 #
-# Now the promise from the beginning, tested: 2,000 texts of random characters from all of Unicode, mixed with everything that is dangerous: leading and double spaces, tabs, ends of lines, control characters, and `▁` itself, which sentencepiece uses as its own sign for a space (the package escapes it). Beside ours stands sentencepiece as it comes, with byte fallback too.
+# Now the promise from the beginning, tested: 2,000 texts (one of them empty) of random characters from all of Unicode, mixed with everything that is dangerous: leading and double spaces, tabs, ends of lines, control characters, and `▁` itself, which sentencepiece uses as its own sign for a space (the package escapes it). Beside ours stands sentencepiece as it comes, with byte fallback too.
 
 # %%
-torch.manual_seed(0)
-dangerous = list("  ▁▁\t\n\r\x00\x01\x1b\u00a0\u200d²ﬁé") + ["e\u0301", "<unk>", "<pad>"]
-codes = [code for code in torch.randint(0x110000, (8_000,)).tolist() if not 0xD800 <= code < 0xE000]
-choices = torch.randint(len(dangerous), (len(codes),)).tolist()
-parts = [part for code, i in zip(codes, choices, strict=True) for part in (chr(code), dangerous[i])]
-texts = ["", " ", *("".join(parts[7 * i : 7 * i + 7]) for i in range(1_998))]
-
+texts = difficult_texts(2_000, seed=0)
 model = io.BytesIO()
 sentencepiece.SentencePieceTrainer.train(
-    sentence_iterator=iter(train), model_writer=model, vocab_size=600, byte_fallback=True, minloglevel=2
-)
+    sentence_iterator=iter(train), model_writer=model, vocab_size=600,
+    byte_fallback=True, minloglevel=2,
+)  # fmt: skip
 usual = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
 n_usual = sum(usual.decode(usual.encode(text)) == text for text in texts)
 n_ours = sum(with_bytes.decode(with_bytes.encode(text)) == text for text in texts)
 n_clean = sum(usual.decode(usual.encode(text)) == text for text in test)
-print(f"of {len(texts):,} texts came back as they were: {n_ours:,} (ours), {n_usual:,} (as it comes)")
-print(f"of {len(test)} clean reviews: {n_clean} (as it comes)")
+assert n_ours == len(texts) == 2_000
+print(
+    f"came back as they were: ours {n_ours:,}, as it comes {n_usual:,} of {len(texts):,} texts"
+)
+print(f"and of {len(test)} clean reviews, as it comes: {n_clean}")
 
 # %% [markdown]
 # All of ours come back. "As it comes" is not broken: these texts were made to be difficult, and for clean sentences, where extra spaces and look-alikes are noise, it does what it should. But you should know.
@@ -568,7 +593,6 @@ try:
 except ValueError as problem:
     print(problem)
 assert with_bytes.encode("") == [] and with_bytes.decode([]) == ""
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # ## Break it: a tokenizer trained on other text
@@ -590,18 +614,24 @@ held_out = {"French": french_held, "English": english_held, "own file": own_line
 
 
 def pieces_per_word(tokenizer, texts):
-    return sum(map(len, tokenizer.encode_batch(texts))) / sum(len(text.split()) for text in texts)
+    n_pieces = sum(map(len, tokenizer.encode_batch(texts)))
+    return n_pieces / sum(len(text.split()) for text in texts)
 
 
-table = [[pieces_per_word(t, texts) for texts in held_out.values()] for t in tokenizers.values()]
+table = [[pieces_per_word(t, held) for held in held_out.values()] for t in tokenizers.values()]
 fig, ax = plots.heatmap(
     table, row_labels=list(tokenizers), col_labels=list(held_out), numbers=".2f", low=1,
     xlabel="text that is read", ylabel="tokenizer trained on", bar_label="pieces per word",
     title="At home and abroad",
 )  # fmt: skip
-plots.show(fig, name="01_other_text", alt="""
-    Pieces per word as a three by three table: tokenizers trained on French, on English and on the
-    own file, each reading all three. Each column is palest where training text and text agree.""")
+plots.show(
+    fig,
+    name="01_other_text",
+    alt="""
+    Pieces per word as a three by three table: tokenizers trained on French, on English and
+    on the own file, each reading all three. Each column is palest where the tokenizer was
+    trained on such text.""",
+)
 
 # %% [markdown]
 # Each text is shortest with the tokenizer that was trained on it. Read a *column*, not a row: the same text cut by three. (Rows compare different texts, and legal words are longer.)
@@ -609,17 +639,22 @@ plots.show(fig, name="01_other_text", alt="""
 # Where do the extra pieces come from? Look for accents and capital letters before you read on: English reviews of this world hold neither é nor a capital C.
 
 # %%
-sentence = "Cette héroïne est passionnante."
+sentence = "Cette héroïne est belle."
 rows = {name: tokenizer.pieces(sentence) for name, tokenizer in tokenizers.items()}
-fig, ax = plots.piece_rows(rows, ylabel="trained on", title="One French sentence, three tokenizers")
-plots.show(fig, name="01_one_sentence_three_tokenizers", alt="""
-    The sentence Cette héroïne est passionnante cut by three tokenizers. Trained on French there are
-    few, long pieces; trained on English or the own file, single letters and bytes for the accents.""")
+fig, ax = plots.piece_rows(rows, ylabel="trained on", title="One sentence, three tokenizers")
+plots.show(
+    fig,
+    name="01_one_sentence_three_tokenizers",
+    alt="""
+    The sentence Cette héroïne est belle cut by three tokenizers. Trained on French there
+    are few, long pieces; trained on English or the own file, short ones, single letters,
+    and two byte pieces for each accent.""",
+)
 
 # %% [markdown]
 # Letters where there were words, and two bytes for each accent. That is paid three times: longer sequences, so more computation; less text in a window of a given number of pieces; and parts that mean nothing by themselves.
 #
-# Is the *model* worse, too? Both tokenizers lose nothing, so bits per character may be compared: a counting model trained and measured on French, once with each. It looks back one piece, two, and so on.
+# Is the *model* worse, too? All three tokenizers lose nothing, so bits per character may be compared: a counting model trained and measured on French, once with each. It looks back one piece, two, and so on.
 
 # %%
 print("bits per character of French, looking back   1       2       3       4       5 pieces")
@@ -662,8 +697,8 @@ for vocab_size in (64, 1_280, 8_000, 50_001):
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# That lab trained a dictionary with a small transformer in the middle. This is the trade: a large vocabulary makes sequences short and tables large, most of whose rows are rarely read (Zipf); a small one makes tables small and sequences long. No size is right for all. Published models stand between about 30,000 and 250,000 pieces: they read far more text, in more
-# languages, and are so wide that the table is a small part.
+# That lab trained a dictionary with a small transformer in the middle. This is the trade: a large vocabulary makes sequences short and tables large, most of whose rows are rarely read (Zipf); a small one makes tables small and sequences long. No size is right for all. Published models stand between BERT's 30,522 pieces and mBART's 250,027 (lesson 06 counts both): they read far more text, the larger ones in many
+# languages, and have more layers above the table.
 #
 # ## What this does not show
 #

@@ -48,7 +48,7 @@ def piece_rows(
     if not rows or not all(rows.values()):
         raise ValueError(f"rows must hold at least one row, and each a piece, got {dict(rows)}")
     longest = max(sum(map(len, pieces)) for pieces in rows.values())
-    fig, ax = own_axes(ax, min(10.5, 2.6 + 0.17 * longest), 1.1 + 0.42 * len(rows))
+    fig, ax = own_axes(ax, min(10.5, 2.6 + 0.2 * longest), 1.0 + 0.46 * len(rows))
     with style():
         for row, pieces in enumerate(rows.values()):
             left = 0
@@ -61,7 +61,7 @@ def piece_rows(
                 for place, letter in enumerate(piece):
                     ax.text(
                         left + place + 0.5, row, letter, ha="center", va="center_baseline",
-                        family="DejaVu Sans Mono", fontsize=11,
+                        family="DejaVu Sans Mono", fontsize=12,
                     )  # fmt: skip
                 left += len(piece)
             count = f"{len(pieces)} {unit}"

@@ -179,13 +179,10 @@ def test_no_exercise_stands_twice(root):
 
 def names_bound(tree):
     """Return the names that a cell gives a value at its top level."""
-    bound = set()
-    for node in tree.body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            bound.add(node.name)
-        else:
-            bound |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return bound
+    bound = {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    plain = [node for node in tree.body if not isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    names = [name for node in plain for name in ast.walk(node) if isinstance(name, ast.Name)]
+    return bound | {name.id for name in names if isinstance(name.ctx, ast.Store)}
 
 
 def test_no_later_cell_uses_what_an_exercise_defines(root):

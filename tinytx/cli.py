@@ -210,6 +210,14 @@ def _config(args: argparse.Namespace) -> Any:
         if args.preset not in PRESETS:
             raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {args.preset!r}")
         fields = PRESETS[args.preset].to_dict()
+def release(args: argparse.Namespace) -> Answer:
+    """Write the learner's edition of the course, or the solved one, into a folder."""
+    from tinytx.teaching.release import write_release
+
+    written = write_release(args.folder, solved=args.solved)
+    return written.to_dict(), str(written)
+
+
     if args.config is not None:
         fields |= read_json(args.config)
     try:
@@ -235,3 +243,4 @@ COMMANDS: dict[str, Command] = {
 
 if __name__ == "__main__":
     sys.exit(main())
+    "release": release,

@@ -195,6 +195,14 @@ def lab(args: argparse.Namespace) -> Answer:
     return {"exit_status": open_lab()}, "the lab is closed"
 
 
+def release(args: argparse.Namespace) -> Answer:
+    """Write the learner's edition of the course, or the solved one, into a folder."""
+    from tinytx.teaching.release import write_release
+
+    written = write_release(args.folder, solved=args.solved)
+    return written.to_dict(), str(written)
+
+
 def _given(args: argparse.Namespace, fields: dict[str, str]) -> dict[str, Any]:
     """The options among these that were given, under the names of the settings they change."""
     values = {field: getattr(args, option, None) for option, field in fields.items()}
@@ -210,14 +218,6 @@ def _config(args: argparse.Namespace) -> Any:
         if args.preset not in PRESETS:
             raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {args.preset!r}")
         fields = PRESETS[args.preset].to_dict()
-def release(args: argparse.Namespace) -> Answer:
-    """Write the learner's edition of the course, or the solved one, into a folder."""
-    from tinytx.teaching.release import write_release
-
-    written = write_release(args.folder, solved=args.solved)
-    return written.to_dict(), str(written)
-
-
     if args.config is not None:
         fields |= read_json(args.config)
     try:
@@ -238,9 +238,9 @@ COMMANDS: dict[str, Command] = {
     "experiment ladder": experiment_ladder,
     "course": course,
     "lab": lab,
+    "release": release,
 }
 
 
 if __name__ == "__main__":
     sys.exit(main())
-    "release": release,

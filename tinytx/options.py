@@ -155,10 +155,10 @@ def _add_course(commands: Any, functions: Mapping[str, Command]) -> None:
     sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
     _command(commands, "lab", functions["lab"])
 
-
-def _numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
     sub = _command(commands, "release", functions["release"])
     sub.add_argument("folder", type=Path, help="new or empty folder")
     sub.add_argument("--solved", action="store_true", help="with the solutions in place of the stubs")
 
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]

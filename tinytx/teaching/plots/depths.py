@@ -1,10 +1,14 @@
 """One number a layer, for stacks of several depths: rows of cells of different length."""
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 
 from tinytx.teaching.plots.style import name_axes, numbers_of, own_axes, style
@@ -15,7 +19,7 @@ def depth_map(
     *,
     low: float,
     high: float,
-    bar_label: str,
+    bar_label: str | None = None,
     xlabel: str = "",
     ylabel: str = "",
     title: str | None = None,
@@ -23,8 +27,8 @@ def depth_map(
 ) -> tuple[Figure, Axes]:
     """Draw a row of cells for each stack, one cell a level, in colours on a logarithmic scale.
 
-    Where the scale runs past 1, white is 1, red is more and blue is less, and the scale reaches equally far
-    on both sides; a scale that ends at 1 goes from dark to yellow. A row ends where its stack ends.
+    Where the scale runs past 1, white is 1, red is more and blue is less, as much for a factor up as for the
+    same factor down; a scale that ends at 1 goes from dark to yellow. A row ends where its stack ends.
 
     Parameters
     ----------
@@ -34,8 +38,8 @@ def depth_map(
     low, high : float
         Ends of the colour scale, positive. What lies beyond has the colour of the end, and the colour bar an
         arrow there.
-    bar_label : str
-        Names the colour bar, with its unit.
+    bar_label : str, optional
+        Names the colour bar, with its unit; without one there is no bar.
     xlabel, ylabel, title : str
         Name the axes with their units.
     ax : Axes, optional
@@ -54,35 +58,37 @@ def depth_map(
         raise ValueError("rows must hold at least one stack, got none")
     if not 0 < low < high:
         raise ValueError(f"a logarithmic scale needs 0 < low < high, got low={low}, high={high}")
-    two_sided = low < 1 < high
-    if two_sided:
-        high = max(high, 1 / low)
-        low = 1 / high
-    lines = [numbers_of(line) for line in rows.values()]
-    cells = np.ma.masked_all((len(lines), max(map(len, lines))))
-    for row, line in enumerate(lines):
-        cells[row, : len(line)] = np.where(line > 0, line, np.finfo(float).tiny)
     fig, ax = own_axes(ax, 9.2, 1.5 + 0.32 * len(rows))
+    scale: dict[str, Any] = {"norm": LogNorm(low, high), "cmap": _colors(low, high)}
+    below = above = False
     with style():
-        mesh = ax.pcolormesh(
-            cells,
-            norm=LogNorm(low, high),
-            cmap="RdBu_r" if two_sided else "viridis",
-            edgecolors="#9a9a9a",
-            linewidth=0.4,
-        )
-        below, above = bool((cells < low).any()), bool((cells > high).any())
-        extend = {(False, False): "neither", (True, False): "min", (False, True): "max"}
-        fig.colorbar(mesh, ax=ax, label=bar_label, extend=extend.get((below, above), "both"), pad=0.02)
-        ax.set_yticks(np.arange(len(lines)) + 0.5, [str(name) for name in rows])
-        step = max(1, -(-cells.shape[1] // 10))
-        step = next(nice for nice in (1, 2, 4, 8, 16, step) if nice >= step)
-        levels = np.arange(0, cells.shape[1], step)
+        for place, line in enumerate(map(numbers_of, rows.values())):
+            cells = np.where(line > 0, line, np.finfo(float).tiny)
+            corners = np.arange(len(cells) + 1), (place, place + 1)
+            ax.pcolormesh(*corners, cells[None], edgecolors="#9a9a9a", linewidth=0.4, **scale)
+            below, above = below or cells.min() < low, above or cells.max() > high
+        longest = max(map(len, rows.values()))
+        if bar_label is not None:
+            extend = ("neither", "min", "max", "both")[below + 2 * above]
+            fig.colorbar(ScalarMappable(**scale), ax=ax, label=bar_label, extend=extend, pad=0.02)
+        ax.set_yticks(np.arange(len(rows)) + 0.5, [str(name) for name in rows])
+        step = next(step for step in (1, 2, 4, 8, 16, longest) if 10 * step >= longest)
+        levels = np.arange(0, longest, step)
         ax.set_xticks(levels + 0.5, [str(level) for level in levels])
-        ax.invert_yaxis()
+        ax.set(xlim=(0, longest), ylim=(len(rows), 0))
         ax.grid(False)
         ax.tick_params(length=0)
         for side in ax.spines.values():
             side.set_visible(False)
         name_axes(ax, title, xlabel, ylabel)
     return fig, ax
+
+
+def _colors(low: float, high: float) -> Colormap:
+    """Return the colours from low to high; of a two-sided map the part that is needed, white at 1."""
+    if not low < 1 < high:
+        return colormaps["viridis"]
+    reach = max(math.log(high), -math.log(low))
+    ends = (0.5 + 0.5 * math.log(end) / reach for end in (low, high))
+    part = colormaps["RdBu_r"](np.linspace(*ends, 256))
+    return LinearSegmentedColormap.from_list("part of RdBu_r", part)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinytx.options import MODEL_FIELDS, TRAINING_FIELDS, Answer, Command, build_parser
+from tinytx.translation_cli import search_from, translate
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,7 +30,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"tinytx: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     status = answer.pop("exit_status", 0)
-    print(json.dumps(answer, ensure_ascii=False) if args.json else text)
+    if args.json:
+        print(json.dumps(answer, ensure_ascii=False))
+    elif text is not None:  # None: the command has written line by line
+        print(text)
     return status
 
 
@@ -40,24 +44,26 @@ def _report(args: argparse.Namespace) -> Callable[[str], None]:
 
 
 def pretrain(args: argparse.Namespace) -> Answer:
-    """Train a language model and a tokenizer on a corpus."""
+    """Train a model and a tokenizer on a corpus: of language, or on pairs of sentences a translator."""
     from tinytx.training import pretrain
+    from tinytx.training.translators import train_translator
 
-    model_changes = _given(args, {name: name for name in MODEL_FIELDS if name != "vocab_size"})
-    result = pretrain(
-        args.corpus,
-        objective=args.objective,
-        budget=args.budget,
-        seed=args.seed,
-        out=args.out,
-        resume=args.resume,
-        data_dir=args.data_dir,
-        device=args.device,
-        vocab_size=args.vocab_size,
-        model_changes=model_changes,
-        training_changes=_given(args, TRAINING_FIELDS),
-        report=_report(args),
-    )
+    asked: dict[str, Any] = {
+        "budget": args.budget,
+        "seed": args.seed,
+        "out": args.out,
+        "resume": args.resume,
+        "data_dir": args.data_dir,
+        "device": args.device,
+        "vocab_size": args.vocab_size,
+        "model_changes": _given(args, {name: name for name in MODEL_FIELDS if name != "vocab_size"}),
+        "training_changes": _given(args, TRAINING_FIELDS),
+        "report": _report(args),
+    }
+    if args.objective == "translation":
+        translator = train_translator(args.corpus, **asked)
+        return translator.to_dict(), repr(translator)
+    result = pretrain(args.corpus, objective=args.objective, **asked)
     return result.to_dict(), repr(result)
 
 
@@ -84,11 +90,16 @@ def finetune(args: argparse.Namespace) -> Answer:
 
 
 def evaluate(args: argparse.Namespace) -> Answer:
-    """Loss and perplexity of a language model, or accuracy of a classifier."""
+    """Loss of a language model, accuracy of a classifier, or BLEU of a translator."""
     from tinytx.training import evaluate_checkpoint
 
     result = evaluate_checkpoint(
-        args.checkpoint, args.corpus, split=args.split, data_dir=args.data_dir, device=args.device
+        args.checkpoint,
+        args.corpus,
+        split=args.split,
+        data_dir=args.data_dir,
+        device=args.device,
+        search=search_from(args),
     )
     return result.to_dict(), str(result)
 
@@ -121,13 +132,17 @@ def count(args: argparse.Namespace) -> Answer:
 def data_list(args: argparse.Namespace) -> Answer:
     """Name the corpora that can be asked for."""
     from tinytx.text.corpora import list_corpora
+    from tinytx.text.pairs import list_pair_corpora
 
     rows = [vars(info) for info in list_corpora(args.data_dir)]
+    pairs = [vars(info) for info in list_pair_corpora(args.data_dir)]
     lines = [
-        f"{row['name']:<12}{'ready' if row['available'] else 'absent':<8}{row['description']}" for row in rows
+        f"{row['name']:<15}{'ready' if row['available'] else 'absent':<8}{row['description']}"
+        for row in [*rows, *pairs]
     ]
-    lines.append("any .txt (one document a line) or .tsv (label, tab, text) file can be named too")
-    return {"corpora": rows}, "\n".join(lines)
+    lines.append("any .txt (one document a line) or .tsv (label, tab, text) file can be named too;")
+    lines.append("to translate, a .tsv (source, tab, target)")
+    return {"corpora": rows, "pairs": pairs}, "\n".join(lines)
 
 
 def data_world(args: argparse.Namespace) -> Answer:
@@ -231,6 +246,7 @@ COMMANDS: dict[str, Command] = {
     "finetune": finetune,
     "evaluate": evaluate,
     "generate": generate,
+    "translate": translate,
     "count": count,
     "data list": data_list,
     "data world": data_world,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-Answer = tuple[dict[str, Any], str]  # what --json prints, and what a person reads
+Answer = tuple[dict[str, Any], str | None]  # what --json prints, and what a person reads
 Command = Callable[[argparse.Namespace], Answer]
 
 MODEL_FIELDS = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "dropout")
@@ -70,7 +70,7 @@ def _add_run(sub: _Parser) -> None:
 def _add_runs(commands: Any, functions: Mapping[str, Command]) -> None:
     sub = _command(commands, "pretrain", functions["pretrain"])
     _add_run(sub)
-    sub.add_argument("--objective", default="causal", help="causal")
+    sub.add_argument("--objective", default="causal", help="causal, or translation of pairs of sentences")
     _add_model(sub)
     sub.add_argument("--steps", type=int, help="steps, in place of the budget's")
     sub.add_argument("--lr", type=float, help="highest learning rate")
@@ -114,6 +114,14 @@ def _add_readers(commands: Any, functions: Mapping[str, Command]) -> None:
     sub.add_argument("checkpoint", type=Path, help="folder of a model")
     _add_corpus(sub)
     sub.add_argument("--split", help="train, valid, test or all; by default test, or valid without a test")
+    _add_search(sub)
+
+    sub = _command(commands, "translate", functions["translate"])
+    sub.add_argument("checkpoint", type=Path, help="folder of a translator")
+    sub.add_argument("file", type=Path, nargs="?", help="lines to translate; standard input by default")
+    _add_search(sub)
+    sub.add_argument("--block", type=int, default=256, help="lines translated at once")
+    sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
 
     sub = _command(commands, "generate", functions["generate"])
     sub.add_argument("checkpoint", type=Path, help="folder of a language model")
@@ -134,6 +142,11 @@ def _add_readers(commands: Any, functions: Mapping[str, Command]) -> None:
     sub.add_argument("--diagnose", type=int, metavar="N", help="say which mistake gives this wrong number")
     sub.add_argument("--part", default="total", help="what N is about: total, attention, feed_forward, ...")
     _add_model(sub)
+
+
+def _add_search(sub: _Parser) -> None:
+    sub.add_argument("--beam", type=int, default=1, help="translations followed at once; 1 is greedy")
+    sub.add_argument("--length-penalty", type=float, default=1.0, help="0 prefers short translations, 1 none")
 
 
 def _add_course(commands: Any, functions: Mapping[str, Command]) -> None:

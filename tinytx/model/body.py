@@ -149,14 +149,20 @@ class TransformerBody(nn.Module):
     def _start(self, token_ids: Tensor, padding_mask: Tensor | None) -> tuple[Tensor, Tensor | None, bool]:
         """Check the input; return the embeddings, the mask, and whether the kernel makes the mask causal."""
         self._check(token_ids, padding_mask)
-        x = self.token_embed(token_ids)  # (B, T, D)
-        if self.config.scale_embeddings:
-            x = x * math.sqrt(self.config.d_model)
-        x = self.dropout(self.pos_embed(x))
+        x = self._embed(token_ids)  # (B, T, D)
         if padding_mask is None:
             return x, None, self.config.causal
         causal = causal_mask(token_ids.shape[1], device=x.device) if self.config.causal else None
         return x, combine_masks(over_keys(padding_mask), causal), False  # mask (B, 1, 1 or T, T)
+
+    def _embed(self, token_ids: Tensor, start: int = 0) -> Tensor:
+        """Embed tokens of which the first stands at place `start`."""
+        x = self.token_embed(token_ids)  # (B, T, D)
+        if self.config.scale_embeddings:
+            x = x * math.sqrt(self.config.d_model)
+        if not isinstance(self.pos_embed, nn.Identity):
+            x = self.pos_embed(x, start)
+        return self.dropout(x)
 
     def _check(self, token_ids: Tensor, padding_mask: Tensor | None) -> None:
         config, shape = self.config, tuple(token_ids.shape)

@@ -147,9 +147,9 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.register_buffer("table", sinusoidal_positions(max_len, d_model, base), persistent=False)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Add row t of the table to token t; x and the result have shape (B, T, D)."""
-        return x + self.table[: x.shape[1]]
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """Add row ``start + t`` of the table to token t; x and the result have shape (B, T, D)."""
+        return x + self.table[start : start + x.shape[1]]
 
 
 class LearnedPositions(nn.Module):
@@ -173,6 +173,6 @@ class LearnedPositions(nn.Module):
         # Vectors of length about 1: a fraction of a scaled embedding, so that tokens speak louder at first.
         self.table = nn.Parameter(torch.randn(max_len, d_model) * d_model**-0.5)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Add row t of the table to token t; x and the result have shape (B, T, D)."""
-        return x + self.table[: x.shape[1]]
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """Add row ``start + t`` of the table to token t; x and the result have shape (B, T, D)."""
+        return x + self.table[start : start + x.shape[1]]

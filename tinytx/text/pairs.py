@@ -212,8 +212,13 @@ def _world() -> PairCorpus:
         splits[split] = _pairs(rows)
         sources |= {row[0] for row in rows}
         targets |= {row[1] for row in rows}
+    return _corpus(_WORLD, splits, n_removed)
+
+
+def _corpus(info: CorpusInfo, splits: dict[str, Pairs], n_removed: int = 0) -> PairCorpus:
+    test = splits.get("test")
     return PairCorpus(
-        _WORLD.name, **splits, licence=_WORLD.licence, source=_WORLD.source, n_removed=n_removed
+        info.name, splits["train"], splits["valid"], test, info.licence, info.source, n_removed
     )
 
 
@@ -233,9 +238,7 @@ def _tatoeba(folder: Path) -> PairCorpus:
     found = splits["train"]
     splits["train"] = without(found, LAB_SENTENCES)
     n_removed = len(found) - len(splits["train"])
-    return PairCorpus(
-        _TATOEBA.name, **splits, licence=_TATOEBA.licence, source=_TATOEBA.source, n_removed=n_removed
-    )
+    return _corpus(_TATOEBA, splits, n_removed)
 
 
 def _multi30k(folder: Path) -> PairCorpus:
@@ -250,7 +253,7 @@ def _multi30k(folder: Path) -> PairCorpus:
                 f"{stem}.{filled}, got no text"
             )
         splits[split] = _pairs([(source, sides[1][number]) for number, source in sides[0].items()])
-    return PairCorpus(_MULTI30K.name, **splits, licence=_MULTI30K.licence, source=_MULTI30K.source)
+    return _corpus(_MULTI30K, splits)
 
 
 def _rows(path: Path) -> list[tuple[str, str]]:

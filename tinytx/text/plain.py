@@ -22,8 +22,17 @@ def plain(text: str) -> str:
     return UNSEEN.sub("", SPACES.sub(" ", text)).replace("\u2019", "'").replace("\u02bc", "'").strip()
 
 
-CONTRACTIONS = (("can't", "cannot"), ("won't", "will not"), ("n't", " not"), ("'m", " am"), ("'re", " are"))
-CONTRACTIONS += (("'s", " is"), ("'ll", " will"), ("'ve", " have"), ("'d", " would"))
+CONTRACTIONS = (
+    ("can't", "cannot"),
+    ("won't", "will not"),
+    ("n't", " not"),
+    ("'m", " am"),
+    ("'re", " are"),
+    ("'s", " is"),
+    ("'ll", " will"),
+    ("'ve", " have"),
+    ("'d", " would"),
+)
 
 
 def canonical(text: str) -> str:

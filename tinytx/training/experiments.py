@@ -13,9 +13,8 @@ from typing import Any, Protocol
 
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.training.budgets import corpus_kind, parse_budget, plan, plan_finetuning
-from tinytx.training.checkpoints import load, load_tokenizer
 from tinytx.training.files import json_bytes
-from tinytx.training.finetuning import finetune, weights_fingerprint
+from tinytx.training.finetuning import body_and_tokenizer, finetune, weights_fingerprint
 from tinytx.training.intervals import PairedInterval, paired_interval
 from tinytx.training.plans import fingerprint
 from tinytx.training.pretraining import Report, pretrain
@@ -145,8 +144,8 @@ def transfer(
         pretrain(
             data, budget=asked, out=checkpoint, resume=True, device=device, progress=progress, report=report
         )
-    load_tokenizer(checkpoint)  # refuses a checkpoint that cannot be fine-tuned before anything is measured
-    weights = weights_fingerprint(load(checkpoint).body)
+    # Refuses a checkpoint that cannot be fine-tuned before anything is measured.
+    weights = weights_fingerprint(body_and_tokenizer(checkpoint)[0])
     origin = {
         "budget": asked,
         "weights": weights,

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from tinytx.model import Classifier, TransformerBody
+from tinytx.model import Classifier, TransformerBody, Translator
 from tinytx.model.transformer import Pooling
 from tinytx.text import Tokenizer
 from tinytx.text.corpora import Corpus, load_corpus
@@ -164,7 +164,7 @@ def finetune(
     if frozen:
         recipe = dataclasses.replace(recipe, lr=PROBE_RATE * recipe.lr)
     recipe = dataclasses.replace(recipe, **dict(recipe_changes or {}))
-    given, tokenizer = _body_and_tokenizer(checkpoint)
+    given, tokenizer = body_and_tokenizer(checkpoint)
     request = {
         "command": "finetune",
         "checkpoint": weights_fingerprint(given),
@@ -218,12 +218,15 @@ def weights_fingerprint(body: TransformerBody) -> str:
     return digest.hexdigest()[:16]
 
 
-def _body_and_tokenizer(
+def body_and_tokenizer(
     checkpoint: str | os.PathLike[str] | PretrainResult,
 ) -> tuple[TransformerBody, Tokenizer]:
+    """The body to be fine-tuned and its tokenizer; a checkpoint that has none is refused."""
     if isinstance(checkpoint, PretrainResult):
         return checkpoint.model.body, checkpoint.tokenizer
     model, tokenizer = load(checkpoint), load_tokenizer(checkpoint)
+    if isinstance(model, Translator):
+        raise ValueError("fine-tuning needs a model with one body, got a translator")
     check_vocabulary(model, tokenizer)
     return model.body, tokenizer
 

@@ -7,22 +7,24 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+from torch import nn
 
 from tinytx.model import LanguageModel, TransformerConfig, count_parameters
 from tinytx.text import SPECIAL_PIECES, Tokenizer
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.training.budgets import FF_FACTOR, Recipe, corpus_kind, parse_budget, plan, resize, steps_within
 from tinytx.training.loop import History, OnStep, train
-from tinytx.training.objectives import CausalObjective
+from tinytx.training.objectives import CausalObjective, Objective
 from tinytx.training.plans import check_request, describe, fingerprint, stored_plan, stored_tokenizer
 from tinytx.training.runfolder import RunFolder
 from tinytx.training.scoring import Evaluation, evaluate_split
 from tinytx.training.settings import choose_device, choose_precision
 
 Report = Callable[[str], None]
+RecipeT = TypeVar("RecipeT", bound=Recipe)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,10 +136,10 @@ def pretrain(
         "training": dict(training_changes or {}),
     }
     if stored is None:
-        recipe = _recipe(plan(corpus_kind(data), objective, asked, seed=seed), request, where)
+        recipe = changed_recipe(plan(corpus_kind(data), objective, asked, seed=seed), request, where)
         exact, kind = vocab_size is not None, corpus_kind(data)
         tokenizer = train_tokenizer(data.train.texts, recipe.vocab_size, exact=exact, kind=kind)
-        recipe = _with_vocabulary(recipe, tokenizer.vocab_size)
+        recipe = with_vocabulary(recipe, tokenizer.vocab_size)
     else:
         check_request(stored, request)
         recipe = Recipe.from_dict(stored["recipe"])
@@ -147,7 +149,9 @@ def pretrain(
     learning = causal_objective(tokenizer, data.train.texts, recipe.config.max_len)
     expected = ""
     if stored is None and isinstance(asked, float):
-        recipe, expected = _timed(recipe, asked, learning, where)
+        recipe, expected = timed_recipe(
+            recipe, asked, learning, lambda: new_language_model(recipe.config, 0).to(where)
+        )
     model = new_language_model(recipe.config, seed).to(where)
     report(describe(model, recipe.settings) + expected)
     with RunFolder.opened(out, {"request": request, "recipe": recipe.to_dict()}, tokenizer, report) as run:
@@ -156,6 +160,12 @@ def pretrain(
         )
     evaluation = evaluate_split(model, tokenizer, data, "valid")
     return PretrainResult(model, tokenizer, history, recipe, evaluation, None if out is None else Path(out))
+
+
+TOKENIZERS: dict[str, dict[str, Any]] = {
+    "world": {"model_type": "bpe", "split_by_script": False},
+    "pairs": {"model_type": "bpe"},
+}
 
 
 def new_language_model(config: TransformerConfig, seed: int) -> LanguageModel:
@@ -189,9 +199,9 @@ def train_tokenizer(
         False: a text with more characters than pieces asked for gets more, one too poor to fill them fewer.
     kind : str
         Of the corpus, see `corpus_kind`. The few words of the world are merged into pieces that are mostly
-        whole words ("l'" among them), so that its texts are short.
+        whole words ("l'" among them), so that its texts are short. "pairs": both sides of pairs of sentences.
     """
-    how: dict[str, Any] = {"model_type": "bpe", "split_by_script": False} if kind == "world" else {}
+    how: dict[str, Any] = TOKENIZERS.get(kind, {})
     if exact:
         return Tokenizer.train(texts, vocab_size=vocab_size, **how)
     n_characters = len(set().union(*texts) | {" "})
@@ -205,7 +215,7 @@ def train_tokenizer(
     return Tokenizer.train(texts, vocab_size=smallest, **how)
 
 
-def _recipe(base: Recipe, request: Mapping[str, Any], where: torch.device) -> Recipe:
+def changed_recipe(base: RecipeT, request: Mapping[str, Any], where: torch.device) -> RecipeT:
     """The budget's recipe with what was asked for put in its place."""
     training = dict(request["training"])
     settings = base.settings
@@ -218,19 +228,18 @@ def _recipe(base: Recipe, request: Mapping[str, Any], where: torch.device) -> Re
         model.setdefault("d_ff", FF_FACTOR * model["d_model"])
     config = base.config.replace(**model)
     vocab_size = base.vocab_size if request["vocab_size"] is None else request["vocab_size"]
-    return Recipe(base.budget, vocab_size, config, settings)
+    return dataclasses.replace(base, vocab_size=vocab_size, config=config, settings=settings)
 
 
-def _with_vocabulary(recipe: Recipe, vocab_size: int) -> Recipe:
+def with_vocabulary(recipe: RecipeT, vocab_size: int) -> RecipeT:
+    """The recipe for as many pieces as the tokenizer has."""
     config = recipe.config.replace(vocab_size=vocab_size)
     return dataclasses.replace(recipe, vocab_size=vocab_size, config=config)
 
 
-def _timed(
-    recipe: Recipe, seconds: float, learning: CausalObjective, where: torch.device
-) -> tuple[Recipe, str]:
-    def spare_model() -> LanguageModel:
-        return new_language_model(recipe.config, 0).to(where)
-
+def timed_recipe(
+    recipe: RecipeT, seconds: float, learning: Objective, spare_model: Callable[[], nn.Module]
+) -> tuple[RecipeT, str]:
+    """The recipe with as many steps as fit into so many seconds, and words about how long they take."""
     settings, expected = steps_within(seconds, spare_model, learning, recipe.settings)
     return dataclasses.replace(recipe, settings=settings), f", about {expected:.0f} s"

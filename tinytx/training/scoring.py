@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytx.model import Classifier, LanguageModel
+from tinytx.model import Classifier, LanguageModel, Translator
 from tinytx.text import Tokenizer
 from tinytx.text.corpora import Corpus, load_corpus
+from tinytx.training.beamsearch import Search
 from tinytx.training.checkpoints import load, load_tokenizer
 from tinytx.training.evaluation import (
     ClassifierScore,
@@ -20,6 +21,8 @@ from tinytx.training.evaluation import (
     evaluate_language_model,
 )
 from tinytx.training.settings import choose_device
+from tinytx.training.translating import GREEDY
+from tinytx.training.translation_scoring import TranslationEvaluation, evaluate_translator
 
 
 def exact_nats(corpus: Corpus, texts: Sequence[str]) -> np.ndarray | None:
@@ -82,8 +85,11 @@ def evaluate_checkpoint(
     split: str | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     device: str = "auto",
-) -> Evaluation:
+    search: Search = GREEDY,
+) -> Evaluation | TranslationEvaluation:
     """Evaluate what a checkpoint holds: a language model by its loss, a classifier by its accuracy.
+
+    A translator is evaluated by its translations of a parallel corpus, see `evaluate_translator`.
 
     Parameters
     ----------
@@ -95,8 +101,14 @@ def evaluate_checkpoint(
     data_dir : path, optional
         Folder that holds one folder a corpus.
     device : {"auto", "cpu", "cuda"}
+    search : Search
+        How a translator searches.
     """
     model, tokenizer = load(checkpoint, choose_device(device)), load_tokenizer(checkpoint)
+    if isinstance(model, Translator):
+        if isinstance(corpus, Corpus):
+            raise ValueError(f"a translator is evaluated on pairs, got the texts of {corpus.name}")
+        return evaluate_translator(model, tokenizer, corpus, split=split, search=search, data_dir=data_dir)
     data = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
     chosen = reported_split(data) if split is None else split
     if chosen != "all" and chosen not in data.splits:

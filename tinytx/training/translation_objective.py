@@ -72,6 +72,10 @@ class TranslationObjective:
             self._sources.lengths, self._tgt_lengths, tokens_per_batch, seed=seed, epoch=epoch
         )
 
+    def n_predictions(self, indices: Sequence[int]) -> int:
+        """Real target positions of the pairs at ``indices``."""
+        return sum(self._tgt_lengths[i] for i in indices)
+
     def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
         """Source (B, S), decoder input and targets (B, T) of the pairs at ``indices``, padded."""
         rows = self._targets.rows(indices)  # (B, T + 1)

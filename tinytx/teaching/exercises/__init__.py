@@ -11,13 +11,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tinytx.teaching.exercises import masks
+from tinytx.teaching.exercises import (
+    attending,
+    counting,
+    decoding,
+    losses,
+    masking,
+    masks,
+    pooling,
+    positions,
+    sampling,
+)
 from tinytx.teaching.exercises.checking import check
 from tinytx.teaching.exercises.exercise import Exercise
 from tinytx.teaching.exercises.verdict import Verdict
 
+_MODULES = (masks, attending, positions, counting, losses, sampling, pooling, masking, decoding)
 EXERCISES: Mapping[str, Exercise] = MappingProxyType(
-    {exercise.name: exercise for module in (masks,) for exercise in module.EXERCISES}
+    {exercise.name: exercise for module in _MODULES for exercise in module.EXERCISES}
 )
 
 __all__ = ["EXERCISES", "Exercise", "Verdict", "check"]

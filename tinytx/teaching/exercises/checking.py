@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import copy
+import dataclasses
 import difflib
 import random
 import threading
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from tinytx.teaching.exercises.calling import Outcome, Trouble, call, refuse
-from tinytx.teaching.exercises.comparing import Reading
+from tinytx.teaching.exercises.comparing import Reading, ids
 from tinytx.teaching.exercises.exercise import Case, Exercise, Mistake
 from tinytx.teaching.exercises.telling import tell_pass, tell_stub, tell_trouble
 from tinytx.teaching.exercises.verdict import Verdict
@@ -76,10 +76,21 @@ class Session:
         reading = self._read(outcome.value, case)
         if isinstance(reading, Trouble):
             return Trial(case, expected, None, reading, outcome.printed)
-        trouble = reading.complaint or _shape_trouble(reading, expected)
-        if trouble is None and reading.agrees_with(expected):
+        trouble = reading.complaint or self._shape_trouble(reading, expected)
+        if trouble is None and (self.exercise.judge is not None or reading.agrees_with(expected)):
             trouble = modified(self.exercise.parameters, given, kept)
         return Trial(case, expected, reading, trouble, outcome.printed)
+
+    def tell(self, trial: Trial) -> Verdict:
+        """The verdict on a call that came to nothing that could be compared."""
+        assert trial.trouble is not None
+        if not trial.trouble.attempted:
+            return tell_stub(self.exercise, trial.trouble)
+        return tell_trouble(self.exercise, trial.trouble, dataclasses.replace(trial, got=None))
+
+    def tell_trouble(self, trouble: Trouble) -> Verdict:
+        """The verdict on something that no single call shows."""
+        return tell_trouble(self.exercise, trouble)
 
     def read_known(self, function: Any, case: Case) -> Reading | None:
         """Result of one of our own functions, right or wrong; None where it fails."""
@@ -88,6 +99,15 @@ class Session:
         except Exception:
             return None
         return None if isinstance(reading, Trouble) else reading
+
+    def _shape_trouble(self, got: Reading, expected: Reading) -> Trouble | None:
+        if self.exercise.read is ids:  # lists of another length are other lists
+            return None
+        for mine, due in zip(got.tensors, expected.tensors, strict=True):
+            if mine.shape != due.shape:
+                words = f"The shape should be {tuple(due.shape)}, got {tuple(mine.shape)}."
+                return Trouble("wrong-shape", words)
+        return None
 
     def _read(self, value: Any, case: Case) -> Reading | Trouble:
         try:
@@ -177,7 +197,8 @@ def _pass_if_steady(session: Session, trials: Sequence[Trial]) -> Verdict:
         again = session.attempt(trial.case)
         if not again.right:
             return tell_trouble(session.exercise, _UNSTEADY, again)
-    return tell_pass(session.exercise, trials)
+    hint = session.exercise.hint(session) if session.exercise.hint is not None else ""
+    return tell_pass(session.exercise, trials, hint)
 
 
 _UNSTEADY = Trouble(
@@ -187,6 +208,8 @@ _UNSTEADY = Trouble(
 
 
 def _diagnosed(session: Session, trials: Sequence[Trial], first: Trial) -> Verdict:
+    telling = [trial for trial in trials if trial.trouble is not None and trial.trouble.slug == "additive-mask"]
+    first = telling[0] if telling else first
     mistake = _recognise(session, trials)
     if mistake is None and first.got is not None and first.trouble is None:
         again = session.attempt(first.case)
@@ -197,40 +220,49 @@ def _diagnosed(session: Session, trials: Sequence[Trial], first: Trial) -> Verdi
 
 def _recognise(session: Session, trials: Sequence[Trial]) -> Mistake | None:
     """The first known mistake whose results agree with the learner's on every input."""
+    telling_first = sorted(trials, key=lambda trial: trial.right)
     for mistake in session.exercise.mistakes:
-        if all(_makes(session, mistake, trial) for trial in trials):
+        if all(_makes(session, mistake, trial) for trial in telling_first):
             return mistake
-    return None
+    further = session.exercise.recognise
+    return further(trials) if further is not None else None
 
 
 def _makes(session: Session, mistake: Mistake, trial: Trial) -> bool:
     reading = session.read_known(mistake.wrong, trial.case)
     if reading is None or trial.got is None:
         return reading is None and trial.trouble is not None and trial.trouble.slug == "error"
-    return reading.agrees_with(trial.got)
-
-
-def _shape_trouble(got: Reading, expected: Reading) -> Trouble | None:
-    for mine, due in zip(got.tensors, expected.tensors, strict=True):
-        if mine.shape != due.shape and due.dim() != 1:
-            words = f"The shape should be {tuple(due.shape)}, got {tuple(mine.shape)}."
-            return Trouble("wrong-shape", words)
-    return None
+    return dataclasses.replace(reading, tolerance=max(reading.tolerance, mistake.tolerance)).agrees_with(trial.got)
 
 
 def copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
     """Arguments that may be modified without harm."""
     return tuple(
-        a.clone() if isinstance(a, Tensor) else copy.copy(a) if isinstance(a, list) else a for a in arguments
+        a.clone()
+        if isinstance(a, Tensor)
+        else _same_state(a)
+        if isinstance(a, torch.Generator)
+        else list(a)
+        if isinstance(a, list)
+        else a
+        for a in arguments
     )
+
+
+def _same_state(given: torch.Generator) -> torch.Generator:
+    fresh = torch.Generator(given.device)
+    fresh.set_state(given.get_state())
+    return fresh
 
 
 def modified(names: Sequence[str], given: Sequence[Any], kept: Sequence[Any]) -> Trouble | None:
     """Say which argument a function has changed, if any."""
     for name, now, before in zip(names, given, kept, strict=True):
+        if isinstance(now, torch.Generator):
+            continue
         same = torch.equal(now, before) if isinstance(now, Tensor) else now == before
         if not same:
-            words = f"The result is right, but the call modified its input `{name}`: work on a copy (`.clone()`)."
+            words = f"The call modified its input `{name}`: work on a copy, such as `{name}.clone()`."
             return Trouble("input-modified", words)
     return None
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tinytx.teaching.exercises.card import Part
 from tinytx.teaching.exercises.comparing import Reader
 
 
@@ -46,6 +47,8 @@ class Mistake:
         Heading to read, in the lesson of the exercise unless `lesson` says otherwise.
     lesson : int or None
         Number of another lesson.
+    tolerance : float
+        Where rounding weighs more than usual in this mistake.
     """
 
     slug: str
@@ -53,6 +56,7 @@ class Mistake:
     wrong: Callable[..., Any]
     section: str = ""
     lesson: int | None = None
+    tolerance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,12 @@ class Exercise:
         From arguments and a tensor to what is compared, where several answers are right.
     judge : callable, optional
         Takes the place of trying the cases, where chance is asked for.
+    recognise : callable, optional
+        From trials to a Mistake, where none of `mistakes` agrees.
+    explain : callable, optional
+        From a trial to paragraphs that say more about the difference.
+    hint : callable, optional
+        From the session to a remark for those who passed, or to an empty text.
     """
 
     name: str
@@ -94,6 +104,9 @@ class Exercise:
     mistakes: Sequence[Mistake] = field(default=(), repr=False)
     view: Callable[[tuple[Any, ...], Tensor], Tensor] | None = None
     judge: Callable[..., Any] | None = None
+    recognise: Callable[..., Mistake | None] | None = None
+    explain: Callable[..., list[Part]] | None = None
+    hint: Callable[..., str] | None = None
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -106,8 +119,9 @@ def family(
     compute: Callable[..., Any],
     slips: Mapping[str, tuple[str, str]],
     exclusive: Iterable[Iterable[str]] = (),
+    together: Iterable[str] = (),
 ) -> tuple[Mistake, ...]:
-    """Mistakes of one implementation that can make several slips: each alone, then every two together.
+    """Mistakes of one implementation that can make several slips: each alone, then pairs.
 
     Parameters
     ----------
@@ -117,14 +131,17 @@ def family(
         From slug to words and section, the commonest first.
     exclusive : iterable of groups of slugs
         Slips of one group do not go together.
+    together : slugs
+        Slips that often come with another one: pairs with these are tried.
     """
+    often = set(together)
     apart = [frozenset(group) for group in exclusive]
     found = [
         Mistake(slug, words, partial(compute, slips=frozenset({slug})), section)
         for slug, (words, section) in slips.items()
     ]
     for one, other in combinations(slips, 2):
-        if any({one, other} <= group for group in apart):
+        if not often & {one, other} or any({one, other} <= group for group in apart):
             continue
         words = f"Two things at once. {slips[one][0]} And: {slips[other][0]}"
         both = partial(compute, slips=frozenset({one, other}))

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _SHOWN = 8  # rows and columns of a grid at most
 
 
-def tell_pass(exercise: Exercise, trials: Sequence[Trial]) -> Verdict:
+def tell_pass(exercise: Exercise, trials: Sequence[Trial], hint: str = "") -> Verdict:
     """All is right; at most one friendly remark."""
     parts = [f"All {len(trials)} inputs give what is expected."]
     notes = [trial.got.note for trial in trials if trial.got is not None and trial.got.note]
-    if notes:
-        parts.append(f"A remark: {notes[0]}")
+    if notes or hint:
+        parts.append(f"A remark: {[*notes, hint][0]}")
     elif any(trial.printed for trial in trials):
         parts.append("A remark: the function prints while it works; that is fine, it was kept off the page.")
     return make_verdict(exercise.name, passed=True, parts=tuple(parts))
@@ -38,10 +38,14 @@ def tell_stub(exercise: Exercise, trouble: Trouble) -> Verdict:
 
 
 def tell_trouble(
-    exercise: Exercise, trouble: Trouble | None, trial: Trial | None = None, mistake: Mistake | None = None
+    exercise: Exercise,
+    trouble: Trouble | None,
+    trial: Trial | None = None,
+    mistake: Mistake | None = None,
+    evidence: Sequence[Part] = (),
 ) -> Verdict:
     """Something is not right yet: say what, on the smallest input that shows it."""
-    parts: list[Part] = [f"Expected: {exercise.rule}"]
+    parts: list[Part] = [f"Expected: {exercise.rule}", *evidence]
     slug = mistake.slug if mistake else trouble.slug if trouble else None
     if trial is not None:
         parts += told_call(exercise, trial.case)
@@ -49,6 +53,8 @@ def tell_trouble(
         parts.append(trouble.text)
     if trial is not None and trial.got is not None:
         parts += told_difference(trial.got, trial.expected)
+        if exercise.explain is not None:
+            parts += exercise.explain(trial)
         if slug is None and any(tensor.isnan().any() for tensor in trial.got.tensors):
             slug = "not-a-number"
             parts.append("There is NaN in the result: somewhere 0/0 or inf - inf was computed.")
@@ -64,7 +70,8 @@ def where_to_read(exercise: Exercise, mistake: Mistake | None = None) -> str:
     """Lesson and section."""
     lesson = exercise.lesson if mistake is None or mistake.lesson is None else mistake.lesson
     section = mistake.section if mistake is not None and mistake.section else exercise.section
-    return f"Where to read: lesson {lesson:02d}, section \"{section}\"."
+    where = f", section \"{section}\"" if section else ""
+    return f"Where to read: lesson {lesson:02d}{where}."
 
 
 def told_call(exercise: Exercise, case: Case) -> list[Part]:

@@ -1,0 +1,367 @@
+"""Exercises on decoding: the greedy way, and several beams."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tinytx.teaching.exercises.card import Part
+from tinytx.teaching.exercises.comparing import ids
+from tinytx.teaching.exercises.exercise import Case, Exercise, family, generator
+
+if TYPE_CHECKING:
+    from tinytx.teaching.exercises.checking import Trial
+
+BOS, EOS = 1, 2
+Slips = frozenset[str]
+Beam = tuple[list[int], float]
+
+
+class Step:
+    """A next-token distribution for every prefix, drawn once from a seed.
+
+    Ids are 0 to V - 1; ``BOS`` is hardly ever predicted. Takes a list, a tuple, an array or a tensor.
+    """
+
+    def __init__(self, seed: int, vocab_size: int = 7, eos_bias: float = 0.0) -> None:
+        self._seed, self._vocab_size, self._eos_bias = seed, vocab_size, eos_bias
+        self._known: dict[tuple[int, ...], Tensor] = {}
+
+    def __call__(self, prefix_ids: Any) -> Tensor:
+        prefix = tuple(int(i) for i in np.asarray(prefix_ids).reshape(-1))
+        if prefix not in self._known:
+            rng = np.random.default_rng([self._seed, *(i & 0xFFFFFFFF for i in prefix)])
+            logits = 1.5 * rng.standard_normal(self._vocab_size)
+            logits[BOS] -= 8.0
+            logits[EOS] += self._eos_bias
+            shifted = logits - logits.max()
+            log_probs = shifted - math.log(np.exp(shifted).sum())
+            self._known[prefix] = torch.tensor(log_probs, dtype=torch.float32, device="cpu")
+        return self._known[prefix].clone()
+
+    def log_prob(self, token_ids: list[int]) -> float:
+        """Summed log-probability of what follows the first id."""
+        return sum(float(self(token_ids[:i])[token]) for i, token in enumerate(token_ids) if i)
+
+    def __repr__(self) -> str:
+        return "step"
+
+
+def _greedy(step: Step, bos_id: int, eos_id: int, max_len: int, *, slips: Slips = frozenset()) -> list[int]:
+    """Greedy decoding with slips."""
+    found = [bos_id]
+    longest = max_len + ("max-len-new-tokens" in slips) - ("one-token-short" in slips)
+    while len(found) < longest:
+        prefix = found[-1:] if "last-id-only" in slips else found[:1] if "prefix-not-extended" in slips else found
+        log_probs = step(prefix)
+        if "eos-forbidden" in slips:
+            log_probs[eos_id] = -torch.inf
+        chosen = int(log_probs.argmin() if "least-probable" in slips else log_probs.argmax())
+        if "second-best" in slips:
+            chosen = int(log_probs.argsort(descending=True)[1])
+        if chosen == eos_id and "eos-dropped" in slips:
+            break
+        found.append(chosen)
+        if chosen == eos_id and "goes-on-after-eos" not in slips:
+            break
+    if "eos-always-appended" in slips and found[-1] != eos_id:
+        found.append(eos_id)
+    if "eos-forced-at-end" in slips and len(found) == max_len:
+        found[-1] = eos_id
+    return found[1:] if "bos-dropped" in slips else found
+
+
+_COMMON = {
+    "bos-dropped": ("The answer lacks `bos_id` at its beginning.", ""),
+    "eos-dropped": ("The answer lacks `eos_id`, which was reached: it belongs to the answer.", ""),
+    "max-len-new-tokens": (
+        "`max_len` tokens were generated: `max_len` counts all ids, `bos_id` too.",
+        "",
+    ),
+    "last-id-only": ("`step` is given the last id only: it needs the whole prefix.", ""),
+}
+_GREEDY_SLIPS = {
+    **_COMMON,
+    "goes-on-after-eos": ("Decoding goes on after `eos_id`: stop there.", ""),
+    "one-token-short": ("It stops one token early: the answer may have `max_len` ids.", ""),
+    "prefix-not-extended": ("`step` is given the same prefix again and again: add each new id to it.", ""),
+    "least-probable": ("The least probable id is taken: the most probable one is asked (argmax).", ""),
+    "second-best": ("The second best id is taken: the best one is asked (argmax).", ""),
+    "eos-always-appended": ("`eos_id` is added at the end even if it was not reached.", ""),
+    "eos-forced-at-end": ("The last id is replaced by `eos_id` when `max_len` is reached: leave it as it is.", ""),
+    "eos-forbidden": ("`eos_id` is never chosen: it is a token like others, and ends the text.", ""),
+}
+
+
+def _greedy_cases(seed: int) -> Iterator[Case]:
+    rng = generator(seed, 9)
+    for max_len, wanted in ((2, None), (2, True), (3, None), (4, True), (5, False), (7, True), (8, None)):
+        for eos_bias in (-0.5, 0.0, 0.5, 1.0) * 8:
+            step = Step(int(torch.randint(1 << 30, (1,), generator=rng, device="cpu")), eos_bias=eos_bias)
+            found = _greedy(step, BOS, EOS, max_len)
+            ended = found[-1] == EOS
+            if wanted is None or (wanted == ended and (not ended or 2 < len(found) < max_len or max_len == 2)):
+                break
+        yield Case((step, BOS, EOS, max_len))
+
+
+def _paths(trial: Trial) -> list[Part]:
+    """How probable the expected and the found sequence are, step by step."""
+    step, *_ = trial.case.arguments
+    rows = [("expected", trial.expected)] + ([("yours", trial.got)] if trial.got is not None else [])
+    lines = []
+    for name, reading in rows:
+        path = reading.tensors[0].tolist()
+        parts = [float(step(path[:i])[token]) for i, token in enumerate(path) if i and 0 <= token < 7]
+        said = " ".join(f"{part:.2f}" for part in parts)
+        lines.append(f"{name} {path}: log-probabilities {said}, sum {sum(parts):.2f}" + _score(trial, parts))
+    return ["Along the way, after each prefix:\n" + "\n".join(lines)]
+
+
+def _score(trial: Trial, parts: list[float]) -> str:
+    if len(trial.case.arguments) < 6:
+        return ""
+    penalty = trial.case.arguments[5]
+    return f", score {sum(parts) / max(len(parts), 1) ** penalty:.3f}"
+
+
+GREEDY_DECODE = Exercise(
+    name="greedy_decode",
+    signature="greedy_decode(step, bos_id, eos_id, max_len)",
+    lesson=10,
+    section="",
+    rule=(
+        "a list of ids: bos_id, then each time the most probable next id of step(prefix), until eos_id (kept) or "
+        "max_len ids in all."
+    ),
+    read=ids,
+    solve=_greedy,
+    cases=_greedy_cases,
+    mistakes=family(
+        _greedy,
+        _GREEDY_SLIPS,
+        (
+            ["goes-on-after-eos", "eos-dropped", "eos-always-appended", "eos-forbidden"],
+            ["last-id-only", "prefix-not-extended"],
+            ["least-probable", "second-best"],
+            ["one-token-short", "max-len-new-tokens"],
+            ["eos-forced-at-end", "eos-always-appended", "eos-dropped"],
+        ),
+        together=("bos-dropped", "max-len-new-tokens", "eos-dropped"),
+    ),
+    explain=_paths,
+)
+
+
+def _continuations(step: Step, beams: list[Beam], size: int, slips: Slips) -> list[Beam]:
+    """All continuations, the best first."""
+    found: list[Beam] = []
+    for path, total in beams:
+        log_probs = step(path[-1:] if "last-id-only" in slips else path)
+        gain = log_probs.double().exp() if "probabilities-summed" in slips else log_probs.double()
+        each = [([*path, token], (0.0 if "only-last-step" in slips else total) + g) for token, g in enumerate(gain.tolist())]
+        if "one-continuation-each" in slips and len(beams) > 1:
+            each = [max(each, key=lambda beam: beam[1])]
+        found += each
+    return sorted(found, key=lambda beam: beam[1], reverse="worst-kept" not in slips)
+
+
+def _final_score(beam: Beam, penalty: float, slips: Slips) -> float:
+    path, total = beam
+    length = len(path) - 1
+    if "penalty-counts-bos" in slips:
+        length += 1
+    if "penalty-leaves-out-eos" in slips and path[-1] == EOS:
+        length = max(length - 1, 1)
+    if "penalty-ignored" in slips:
+        return total
+    if "always-mean" in slips:
+        return total / max(length, 1)
+    if "penalty-multiplied" in slips:
+        return total * length**penalty
+    if "penalty-as-factor" in slips:
+        return total / (length * penalty) if penalty else total
+    if "penalty-subtracted" in slips:
+        return total - penalty * length
+    if "google-penalty" in slips:
+        return total / ((5 + length) / 6) ** penalty
+    return total / length**penalty
+
+
+def _beam(
+    step: Step, bos_id: int, eos_id: int, beam_size: int, max_len: int, length_penalty: float, *, slips: Slips = frozenset()
+) -> list[int]:
+    """Beam search with slips."""
+    beams: list[Beam] = [([bos_id], 0.0)]
+    finished: list[Beam] = []
+    longest = max_len + ("max-len-new-tokens" in slips) - ("one-token-short" in slips)
+    if "one-beam" in slips:
+        beam_size = 1
+    size = beam_size
+    while beams and len(beams[0][0]) < longest:
+        beams, ended = _kept(step, beams, size, eos_id, finished, length_penalty, slips)
+        finished += ended
+        if "beams-shrink" in slips:
+            size = beam_size - len(finished)
+            if size <= 0:
+                break
+        if "first-finished-wins" in slips and ended:
+            beams = []
+        if "stops-when-enough-finished" in slips and len(finished) >= beam_size:
+            break
+    return _answer(beams, finished, length_penalty, slips)
+
+
+def _kept(
+    step: Step, beams: list[Beam], size: int, eos_id: int, finished: list[Beam], penalty: float, slips: Slips
+) -> tuple[list[Beam], list[Beam]]:
+    """The beams that go on, and those that have just ended."""
+    found = _continuations(step, beams, size, slips)
+    if "penalty-during-search" in slips:
+        found.sort(key=lambda beam: _final_score(beam, penalty, slips), reverse=True)
+    if "goes-on-after-eos" in slips:
+        return found[:size], []
+    if "finished-take-a-place" in slips:
+        pool = sorted([*found, *finished], key=lambda beam: beam[1], reverse=True)[:size]
+        finished.clear()
+        return [b for b in pool if b[0][-1] != eos_id], [b for b in pool if b[0][-1] == eos_id]
+    if "places-refilled" in slips:
+        going = [beam for beam in found if beam[0][-1] != eos_id][:size]
+        last = found.index(going[-1]) if going else len(found)
+        return going, [beam for beam in found[:last] if beam[0][-1] == eos_id]
+    if "places-refilled-from-double" in slips:
+        pool = found[: 2 * size]
+        going = [beam for beam in pool if beam[0][-1] != eos_id][:size]
+        return going, [beam for beam in pool if beam[0][-1] == eos_id]
+    if "every-ending-finished" in slips:
+        going = [beam for beam in found if beam[0][-1] != eos_id][:size]
+        return going, [beam for beam in found if beam[0][-1] == eos_id]
+    pool = found[:size]
+    return [b for b in pool if b[0][-1] != eos_id], [b for b in pool if b[0][-1] == eos_id]
+
+
+def _answer(beams: list[Beam], finished: list[Beam], penalty: float, slips: Slips) -> list[int]:
+    pool = [*finished, *beams]
+    if "finished-forgotten" in slips and beams:
+        pool = beams
+    if "unfinished-forgotten" in slips and finished:
+        pool = finished
+    if "first-of-unfinished" in slips:
+        pool = beams[:1] or finished[:1]
+    best = max(pool, key=lambda beam: _final_score(beam, penalty, slips))[0]
+    if "bos-dropped" in slips:
+        best = best[1:]
+    return best[:-1] if "eos-dropped" in slips and best[-1] == EOS else best
+
+
+_REFILLED = (
+    "When a beam ends, another continuation takes its place in that step: nothing does. The beam_size best of all "
+    "continuations are kept, those that end leave, and the next step again keeps beam_size."
+)
+_BEAM_SLIPS = {
+    "penalty-ignored": ("`length_penalty` has no effect: divide the sum by length ** length_penalty at the end.", ""),
+    "always-mean": (
+        "The sum is divided by the length itself: divide by length ** length_penalty.",
+        "",
+    ),
+    "penalty-counts-bos": ("The length counts `bos_id`: only generated ids count.", ""),
+    "penalty-leaves-out-eos": ("The length leaves out `eos_id`: it is generated, so it counts.", ""),
+    "penalty-multiplied": ("The sum is multiplied by length ** length_penalty: divide.", ""),
+    "penalty-as-factor": ("The sum is divided by length · length_penalty: it is length ** length_penalty.", ""),
+    "penalty-subtracted": ("The penalty is subtracted: divide by length ** length_penalty.", ""),
+    "google-penalty": (
+        "The length enters as ((5 + length) / 6): here it is length ** length_penalty, nothing more.",
+        "",
+    ),
+    "penalty-during-search": (
+        "The length penalty takes part in the search: beams are kept by their sum; the penalty comes at the end.",
+        "",
+    ),
+    "places-refilled": (_REFILLED, ""),
+    "places-refilled-from-double": (_REFILLED, ""),
+    "every-ending-finished": (
+        "Every continuation by `eos_id` is counted as finished: only those among the beam_size best are.",
+        "",
+    ),
+    "finished-take-a-place": (
+        "Finished beams stay and take a place among the beam_size: they leave, and the next step keeps beam_size of "
+        "the others.",
+        "",
+    ),
+    "beams-shrink": (
+        "Each finished beam makes the search narrower for good: the next step again keeps beam_size continuations.",
+        "",
+    ),
+    "finished-forgotten": ("Finished beams are forgotten when unfinished ones are left: compare all of them.", ""),
+    "unfinished-forgotten": (
+        "Unfinished beams are forgotten when some have finished: compare all of them.",
+        "",
+    ),
+    "first-finished-wins": ("The search ends with the first finished beam: go on until none is left.", ""),
+    "stops-when-enough-finished": (
+        "The search ends when beam_size beams have finished: go on until none is left or max_len is reached.",
+        "",
+    ),
+    "first-of-unfinished": ("The answer is the first beam: it is the best of finished and unfinished ones by score.", ""),
+    "goes-on-after-eos": ("Beams go on after `eos_id`: one that ends in it is finished.", ""),
+    "one-beam": ("Only one beam is followed, which is the greedy way.", ""),
+    "one-continuation-each": (
+        "Each beam keeps only its best continuation: the beam_size best of all continuations are kept, of whichever beam.",
+        "",
+    ),
+    "only-last-step": ("Continuations are compared by their last log-probability: compare sums over the whole path.", ""),
+    "probabilities-summed": ("Probabilities are added up: add log-probabilities.", ""),
+    "worst-kept": ("The worst continuations are kept: keep the best.", ""),
+    **_COMMON,
+    "one-token-short": ("It stops one token early: the answer may have `max_len` ids.", ""),
+}
+_BEAM_APART = (
+    [slug for slug in _BEAM_SLIPS if "penalty" in slug or slug == "always-mean"],
+    [
+        "places-refilled",
+        "places-refilled-from-double",
+        "every-ending-finished",
+        "finished-take-a-place",
+        "goes-on-after-eos",
+        "beams-shrink",
+    ],
+    ["finished-forgotten", "unfinished-forgotten", "first-of-unfinished", "goes-on-after-eos"],
+    ["first-finished-wins", "stops-when-enough-finished"],
+    ["one-token-short", "max-len-new-tokens"],
+    ["one-beam", "one-continuation-each", "only-last-step", "probabilities-summed", "worst-kept", "last-id-only"],
+)
+
+
+def _beam_cases(seed: int) -> Iterator[Case]:
+    rng = generator(seed, 10)
+    sizes = ((2, 2, 1.0), (2, 3, 0.0), (2, 3, 1.0), (2, 4, 0.0), (3, 3, 0.6), (2, 4, 1.0), (3, 4, 0.0))
+    sizes += ((2, 5, 0.7), (3, 5, 1.0), (2, 6, 0.5), (3, 6, 0.0), (3, 6, 1.2), (2, 7, 2.0), (1, 5, 0.8))
+    for beam_size, max_len, penalty in sizes:
+        for eos_bias in (0.5, 1.0):
+            step = Step(int(torch.randint(1 << 30, (1,), generator=rng, device="cpu")), eos_bias=eos_bias)
+            yield Case((step, BOS, EOS, beam_size, max_len, penalty))
+
+
+BEAM_SEARCH = Exercise(
+    name="beam_search",
+    signature="beam_search(step, bos_id, eos_id, beam_size, max_len, length_penalty)",
+    lesson=10,
+    section="",
+    rule=(
+        "a list of ids. From every unfinished beam, all continuations; keep the beam_size best by summed "
+        "log-probability; those that end in eos_id are finished and leave, nothing takes their places in that step. Go on "
+        "until none is left or max_len ids are reached. The best of finished and unfinished by sum / (number of "
+        "generated ids) ** length_penalty."
+    ),
+    read=ids,
+    solve=_beam,
+    cases=_beam_cases,
+    mistakes=family(_beam, _BEAM_SLIPS, _BEAM_APART, ("penalty-ignored", "penalty-counts-bos", "bos-dropped")),
+    explain=_paths,
+)
+EXERCISES = (GREEDY_DECODE, BEAM_SEARCH)

@@ -1,0 +1,302 @@
+"""The exercise on BERT's masking: chance is asked for, so shares are tested beside the rules that always hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from tinytx.teaching.exercises.calling import Trouble
+from tinytx.teaching.exercises.card import Grid, Part
+from tinytx.teaching.exercises.comparing import integers, pair
+from tinytx.teaching.exercises.exercise import Case, Exercise, Mistake, generator
+from tinytx.teaching.exercises.telling import tell_pass, tell_trouble
+from tinytx.teaching.exercises.verdict import Verdict
+
+if TYPE_CHECKING:
+    from tinytx.teaching.exercises.checking import Session, Trial
+
+_SECTION = "How BERT is trained"
+_IGNORED = -100
+_SIGMAS = 5.6  # of a binomial share: correct code is rejected less than once in ten million
+_VOCAB, _MASK_ID, _SPECIAL = 60, 4, [0, 1, 2, 3]
+_SHAPES = ((1, 8), (3, 8), (6, 20), (30, 100))
+_PROBABILITIES = (0.5, 0.5, 0.3, 0.8)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What came of one call.
+
+    Attributes
+    ----------
+    token_ids, inputs, labels : Tensor of shape (B, T)
+    p : float
+    """
+
+    token_ids: Tensor
+    inputs: Tensor
+    labels: Tensor
+    p: float
+
+    @property
+    def special(self) -> Tensor:
+        """Where special ids stand."""
+        return torch.isin(self.token_ids, torch.tensor(_SPECIAL, device="cpu"))
+
+    @property
+    def drawn(self) -> Tensor:
+        """Where a label stands."""
+        return self.labels != _IGNORED
+
+    @property
+    def changed(self) -> Tensor:
+        """Where the input differs from the original."""
+        return self.inputs != self.token_ids
+
+
+Finding = tuple[str, str, Tensor | None]  # slug, words, cells to mark
+_LABELS = "labels hold the original id where a token was drawn, and -100 everywhere else."
+
+
+def _labels_of_draw(draw: Draw) -> Finding | None:
+    """Rules on labels that hold whatever is drawn."""
+    odd = draw.drawn & (draw.labels != draw.token_ids)
+    if not draw.drawn.any() and not draw.changed.any():
+        return None  # nothing drawn: the shares will tell
+    if (draw.labels == draw.token_ids).all():
+        return ("labels-everywhere", f"Every place has a label: {_LABELS}", ~draw.changed)
+    where = draw.labels[~draw.changed & odd]
+    if odd.any() and len(where) and (draw.labels[odd] == where[0]).all() and where[0] not in draw.token_ids[odd]:
+        words = f"Places that are not predicted have the label {int(where[0])}: it must be -100, which the loss skips."
+        return ("other-ignored-label", words, odd)
+    fill = draw.labels[odd].unique()
+    if odd.any() and len(fill) == 1 and (draw.labels[~draw.changed] == fill[0]).float().mean() > 0.5:
+        words = f"Places that are not predicted have the label {int(fill[0])}: it must be -100, which the loss skips."
+        return ("other-ignored-label", words, odd)
+    if draw.changed.any() and not (draw.drawn & draw.changed).any():
+        words = f"Labels stand where nothing was drawn, and -100 where something was: {_LABELS}"
+        return ("labels-reversed", words, draw.drawn)
+    if odd.any() and (draw.labels == draw.inputs)[draw.drawn].all():
+        return ("labels-are-new-ids", f"The labels hold what the input was changed to: {_LABELS}", odd)
+    if odd.any() and (draw.labels == _MASK_ID)[odd].all():
+        return ("labels-are-new-ids", f"The labels hold the mask id: {_LABELS}", odd)
+    if odd.any():
+        return ("wrong-labels", f"Some labels are neither the original id nor -100: {_LABELS}", odd)
+    return None
+
+
+def _places(draw: Draw) -> Finding | None:
+    """Rules on which tokens may be drawn and changed."""
+    hit = draw.special & (draw.drawn | draw.changed)
+    if hit.any():
+        return ("special-drawn", "Special tokens are drawn too: they are never predicted nor changed.", hit)
+    bare = draw.changed & ~draw.drawn
+    if bare.any():
+        words = "Inputs are changed at places without a label: only drawn tokens change, and each of them has a label."
+        return ("changed-without-label", words, bare)
+    outside = (draw.inputs < 0) | (draw.inputs >= _VOCAB)
+    if outside.any():
+        return ("id-outside-vocabulary", "A random id lies outside the vocabulary, 0 to V - 1.", outside)
+    random_ids = draw.changed & (draw.inputs != _MASK_ID)
+    bad = random_ids & torch.isin(draw.inputs, torch.tensor(_SPECIAL, device="cpu"))
+    if bad.any():
+        return ("random-special-id", "A token was replaced by a special id: random ids are neither special nor `mask_id`.", bad)
+    return None
+
+
+def _off(observed: float, expected: float, n: int) -> bool:
+    """Whether a share of n lies too far from what it should be."""
+    return abs(observed - expected) > _SIGMAS * math.sqrt(expected * (1 - expected) / n)
+
+
+def _near(shares: Sequence[float], pattern: Sequence[float]) -> bool:
+    return all(abs(share - due) < 0.035 for share, due in zip(shares, pattern, strict=True))
+
+
+_PATTERNS = (
+    ((1, 0, 0), "always-mask-id", "Every drawn token becomes `mask_id`: 80 % do, 10 % become a random id, 10 % stay."),
+    ((0.9, 0.1, 0), "nothing-stays", "No drawn token stays as it is: 10 % of them do, and are predicted all the same."),
+    ((0.8, 0.2, 0), "nothing-stays", "No drawn token stays as it is: 10 % of them do, and are predicted all the same."),
+    ((0.889, 0.111, 0), "kept-without-label", "Drawn tokens that stay have no label: they are predicted too."),
+    ((0.8, 0, 0.2), "no-random-ids", "No drawn token becomes a random id: 10 % of them do."),
+    ((0.9, 0, 0.1), "no-random-ids", "No drawn token becomes a random id: 10 % of them do."),
+    (
+        (0.8, 0.02, 0.18),
+        "tenth-of-the-rest",
+        "Random ids are a tenth of what `mask_id` left, 2 %: it is half of that rest, 10 % of the drawn tokens.",
+    ),
+    (
+        (0.72, 0.1, 0.18),
+        "overlapping-draws",
+        "Two separate draws overlap, so random ids overwrite `mask_id`: draw one number, and cut it at 0.8 and 0.9.",
+    ),
+    (
+        (0.4, 0.5, 0.1),
+        "half-overwritten",
+        "Random ids overwrite half of all: they are for half of the tokens that `mask_id` left.",
+    ),
+    (
+        (0.1, 0.8, 0.1),
+        "shares-exchanged",
+        "80 % become random ids and 10 % `mask_id`: it is the other way round.",
+    ),
+    ((0.1, 0.1, 0.8), "shares-exchanged", "80 % stay and 10 % become `mask_id`: 80 % become `mask_id`."),
+    ((0.333, 0.333, 0.333), "equal-shares", "The three fates are equally likely: they are 80, 10 and 10 %."),
+    ((0.15, 0.1, 0.75), "p-used-twice", "The share of `mask_id` is not 80 %."),
+)
+
+
+def _shares(draw: Draw) -> Finding | None:
+    """Shares on a large input."""
+    n, drawn = int((~draw.special).sum()), int(draw.drawn.sum())
+    share = drawn / n
+    of_drawn = draw.inputs[draw.drawn]
+    masked = float((of_drawn == _MASK_ID).float().mean()) if drawn else 0.0
+    stays = float((~draw.changed)[draw.drawn].float().mean()) if drawn else 0.0
+    fates = (masked, 1 - masked - stays, stays)
+    if drawn and not (draw.changed.any()):
+        return ("input-unchanged", "Labels are given, but the inputs are not changed at all.", None)
+    if _near([*fates, share / draw.p], [8 / 9, 1 / 9, 0.0, 0.9]):
+        return _PATTERNS[3][1], f"{_PATTERNS[3][2]} {_told(fates)}", None
+    if _off(share, draw.p, n):
+        return _wrong_share(draw, share)
+    same_rows = draw.drawn == draw.drawn[:1]
+    if bool((same_rows | draw.special | draw.special[:1]).all()):
+        return ("same-places-in-all-rows", "All rows are drawn at the same places: every token has its own draw.", None)
+    if any(_off(fate, due, drawn) for fate, due in zip(fates, (0.8, 0.1, 0.1), strict=True)):
+        for pattern, slug, words in _PATTERNS:
+            if _near(fates, pattern):
+                return slug, f"{words} {_told(fates)}", None
+        return ("wrong-shares", f"The shares are not 80, 10 and 10 %. {_told(fates)}", None)
+    new = draw.inputs[draw.changed & (draw.inputs != _MASK_ID)]
+    if len(new.unique()) < 12:
+        words = "All random ids are alike or nearly: each token gets a random id of its own from the vocabulary."
+        return ("same-random-id", words, None)
+    return None
+
+
+def _told(fates: Sequence[float]) -> str:
+    masked, random_id, stays = (f"{100 * fate:.0f} %" for fate in fates)
+    return f"Of the drawn tokens {masked} became `mask_id`, {random_id} another id, {stays} stayed."
+
+
+def _wrong_share(draw: Draw, share: float) -> Finding:
+    told = f"With p = {draw.p}, {100 * share:.0f} % of the tokens that are not special have a label."
+    if share == 0:
+        return ("nothing-drawn", f"Nothing was drawn. {told}", None)
+    if share == 1:
+        return ("everything-drawn", f"Every token was drawn. {told}", None)
+    if abs(share - (1 - draw.p)) < 0.05:
+        return ("one-minus-p", f"Tokens are drawn with probability 1 - p: check the side of `<`. {told}", None)
+    if abs(share - 0.15) < 0.04:
+        return ("p-ignored", f"15 % are drawn whatever p is. {told}", None)
+    if abs(share - 0.8 * draw.p) < 0.05 and not (draw.drawn & (draw.inputs != _MASK_ID)).any():
+        return ("only-masked-labelled", f"Only tokens that became `mask_id` have a label: all drawn ones do. {told}", None)
+    return ("wrong-share-drawn", f"Each token that is not special is drawn with probability p. {told}", None)
+
+
+def _batch(seed: int, shape: tuple[int, int]) -> Tensor:
+    rng = generator(seed, 11)
+    token_ids = torch.randint(len(_SPECIAL) + 1, _VOCAB, shape, generator=rng, device="cpu")
+    token_ids[:, 0], token_ids[:, -1] = 1, 2
+    if shape[0] > 1:
+        token_ids[1, -2:] = torch.tensor([2, 0], device="cpu")
+    return token_ids
+
+
+def judge(session: Session) -> Verdict:
+    """Try growing batches; rules that always hold first, shares on the largest."""
+    trials: list[Trial] = []
+    for number, (shape, p) in enumerate(zip(_SHAPES, _PROBABILITIES, strict=True)):
+        trial, verdict = _attempt(session, shape, p, number)
+        if verdict is not None:
+            return verdict
+        trials.append(trial)
+        draw = _draw(trial)
+        rules: tuple[Callable[[Draw], Finding | None], ...] = (_labels_of_draw, _places)
+        if number == len(_SHAPES) - 1:
+            rules = (_labels_of_draw, _places, _shares)
+        for rule in rules:
+            finding = rule(draw)
+            if finding is not None:
+                return _tell(session.exercise, trial, draw, finding)
+    return _about_chance(session, trials) or tell_pass(session.exercise, trials)
+
+
+def _attempt(session: Session, shape: tuple[int, int], p: float, number: int) -> tuple[Trial, Verdict | None]:
+    trial = session.attempt(_case(session.seed, shape, p, number))
+    if trial.trouble is None:
+        return trial, None
+    return trial, session.tell(trial)
+
+
+def _case(seed: int, shape: tuple[int, int], p: float, number: int) -> Case:
+    arguments = (_batch(seed, shape), _MASK_ID, list(_SPECIAL), _VOCAB, p, generator(seed, 100 + number))
+    return Case(arguments)
+
+
+def _draw(trial: Trial) -> Draw:
+    assert trial.got is not None
+    token_ids, p = trial.case.arguments[0], trial.case.arguments[4]
+    return Draw(token_ids, trial.got.tensors[0], trial.got.tensors[1], p)
+
+
+def _about_chance(session: Session, trials: Sequence[Trial]) -> Verdict | None:
+    """The generator, and nothing else, decides what is drawn."""
+    last, shape, p = trials[-2], _SHAPES[-2], _PROBABILITIES[-2]
+    again = session.attempt(_case(session.seed, shape, p, len(_SHAPES) - 2))
+    assert last.got is not None
+    if again.got is not None and not again.got.agrees_with(last.got):
+        words = "The same generator in the same state gave another result: draw all random numbers with `generator=generator`."
+        return session.tell_trouble(Trouble("generator-ignored", words))
+    other = session.attempt(_case(session.seed, shape, p, 77))
+    if other.got is not None and other.got.agrees_with(last.got):
+        words = "Another generator gave the very same result: the draw must come from the generator handed over."
+        return session.tell_trouble(Trouble("same-draw-every-time", words))
+    return None
+
+
+def _tell(exercise: Exercise, trial: Trial, draw: Draw, finding: Finding) -> Verdict:
+    slug, words, cells = finding
+    mistake = Mistake(slug, words, lambda *arguments: None, _SECTION)
+    parts: list[Part] = []
+    if cells is not None:
+        row = int(cells.any(1).nonzero()[0, 0]) if cells.any() else 0
+        marks = frozenset((0, int(c)) for c in cells[row].nonzero().flatten().tolist() if c < 12)
+        row_of = lambda tensor: (tuple(str(v) for v in tensor[row, :12].tolist()),)  # noqa: E731
+        name = f"[{row}]" + (", beginning" if draw.token_ids.shape[1] > 12 else "")
+        parts = [
+            f"Row {row}, mask_id={_MASK_ID}, special ids {_SPECIAL}, p={draw.p}:",
+            (Grid(f"token_ids{name}", row_of(draw.token_ids), marks),),
+            (Grid(f"inputs{name}", row_of(draw.inputs), marks),),
+            (Grid(f"labels{name}", row_of(draw.labels), marks),),
+        ]
+    return tell_trouble(exercise, None, None, mistake, parts)
+
+
+def _nothing_drawn(*arguments: Any) -> tuple[Tensor, Tensor]:
+    token_ids = arguments[0]
+    return token_ids.clone(), torch.full_like(token_ids, _IGNORED)
+
+
+MASK_TOKENS = Exercise(
+    name="mask_tokens",
+    signature="mask_tokens(token_ids, mask_id, special_ids, vocab_size, p, generator)",
+    lesson=9,
+    section=_SECTION,
+    rule=(
+        "(inputs, labels), both (B, T). Each token that is not special is drawn with probability p; of those 80 % "
+        "become mask_id, 10 % a random id that is neither special nor mask_id, 10 % stay. labels hold the original id "
+        "where drawn, -100 elsewhere; token_ids itself is left as it was."
+    ),
+    read=pair(integers, integers, "inputs, labels"),
+    solve=_nothing_drawn,
+    cases=lambda seed: (_case(seed, shape, p, n) for n, (shape, p) in enumerate(zip(_SHAPES, _PROBABILITIES, strict=True))),
+    judge=judge,
+)
+EXERCISES = (MASK_TOKENS,)

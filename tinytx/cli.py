@@ -218,6 +218,20 @@ def release(args: argparse.Namespace) -> Answer:
     return written.to_dict(), str(written)
 
 
+def check(args: argparse.Namespace) -> Answer:
+    """Grade a filled-in notebook, or a folder of copies."""
+    from tinytx.teaching.grading import Limits, grade_folder, grade_notebook
+
+    limits = Limits(seconds=args.seconds, mebibytes=args.memory)
+    if args.path.is_dir():
+        report = grade_folder(args.path, csv=args.csv, limits=limits)
+        return report.to_dict(), str(report)
+    if args.csv is not None:
+        raise ValueError(f"--csv goes with a folder of copies, got the file {args.path}")
+    copy = grade_notebook(args.path, limits=limits)
+    return copy.to_dict(), str(copy)
+
+
 def _given(args: argparse.Namespace, fields: dict[str, str]) -> dict[str, Any]:
     """The options among these that were given, under the names of the settings they change."""
     values = {field: getattr(args, option, None) for option, field in fields.items()}
@@ -255,6 +269,7 @@ COMMANDS: dict[str, Command] = {
     "course": course,
     "lab": lab,
     "release": release,
+    "check": check,
 }
 
 

@@ -172,6 +172,12 @@ def _add_course(commands: Any, functions: Mapping[str, Command]) -> None:
     sub.add_argument("folder", type=Path, help="new or empty folder")
     sub.add_argument("--solved", action="store_true", help="with the solutions in place of the stubs")
 
+    sub = _command(commands, "check", functions["check"])
+    sub.add_argument("path", type=Path, help="a filled-in notebook, or a folder of copies")
+    sub.add_argument("--csv", type=Path, help="for a folder: file with a row a copy (FOLDER-grades.csv)")
+    sub.add_argument("--seconds", type=float, default=20.0, help="time for each exercise")
+    sub.add_argument("--memory", type=int, default=2048, help="memory for each exercise, in MiB")
+
 
 def _numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]

@@ -1,0 +1,787 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 05 · Heads and cost
+#
+# **Why many heads, and what do they cost?**
+#
+# After this lesson you can
+#
+# 1. write attention of one sequence over another, cut one projection into many heads, and say why their number changes no parameter count;
+# 2. prove that one head cannot do a task that two can, and show it by training;
+# 3. derive what attention, recurrent layers and convolutions cost, and say *when* one is cheaper;
+# 4. measure the same on your machine: time, waiting, and how far a gradient reaches;
+# 5. work out the operations and the memory of a whole model before you build it.
+#
+# *You need:* lesson 02, attention and masks. *It takes:* an hour to read; three quarters of a minute to run, with or without a GPU.
+
+# %% [markdown]
+# ## Set-up
+#
+# Times are measured in this lesson, so everything runs on one core, where less disturbs them. Close what else is busy on your machine, if you can. The budget `smoke`
+# cuts training and measuring short: everything runs then, but little is learned, and the times mean nothing.
+
+# %%
+import itertools
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import tinytx as tx
+from tinytx.model import ConvolutionLayer, GRULayer, RecurrentLayer, dependence, layer_cost, meters
+from tinytx.teaching import plots
+from tinytx.training import default_budget, timing
+
+torch.set_num_threads(1)
+_ = torch.manual_seed(0)
+smoke = default_budget() == "smoke"
+
+# %% [markdown]
+# ## Why: one look, two questions
+#
+# A verb wants to know its subject *and* its object. Two questions, two places to look at. But attention is a mean: its weights sum to one, and out comes one blend. The tempting answer is: "no
+# matter, let it look at both, half and half." Let the two places hold one bit each, and give a bit its own number as value. Here is what arrives for all four cases.
+
+# %%
+for first, second in itertools.product([0, 1], repeat=2):
+    blend = 0.5 * first + 0.5 * second
+    print(f"the places hold {first} and {second}, what arrives is {blend}")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# Four cases went in, and three came out: after the blend nobody can tell *0 and 1* from *1 and 0*. Who did what to whom is lost. A second head would look at the other place by itself. Is there really no way round it, with
+# other weights, with more width, with longer training? And if we take more heads, what does it cost? These are the two halves of this lesson.
+#
+# ## By hand: attention of y over x
+#
+# First the tool, once more and in its general form. A sequence $y$ of $T$ vectors asks a sequence $x$ of $S$ vectors:
+#
+# $$\operatorname{attention}(y, x) = \operatorname{softmax}\left(\frac{Q_y K_x^\top}{\sqrt{d}}\right) V_x, \qquad Q_y = y W_Q,\quad K_x = x W_K,\quad V_x = x W_V .$$
+#
+# In loops: every $y_t$ scores every $x_s$, makes shares of the scores, and takes the mean of the values by these shares. The matrices must give the same.
+
+# %%
+D = 8
+w_q, w_k, w_v = torch.randn(3, D, D) / D**0.5
+
+
+def attend(y, x):
+    scores = (y @ w_q) @ (x @ w_k).T / D**0.5  # (T, D) @ (D, S) -> (T, S)
+    return scores.softmax(dim=-1) @ (x @ w_v)  # (T, S) @ (S, D) -> (T, D)
+
+
+y, x = torch.randn(2, D), torch.randn(5, D)
+for t in range(2):
+    shares = torch.stack([((y[t] @ w_q) @ (x[s] @ w_k) / D**0.5).exp() for s in range(5)])
+    mean = sum(shares[s] / shares.sum() * (x[s] @ w_v) for s in range(5))
+    torch.testing.assert_close(mean, attend(y, x)[t])
+
+# %% [markdown]
+# Two askers, five that are asked, two answers: the result is as long as $y$ and made of stuff from $x$. **Self-attention** is the case $y = x$, a sequence that asks itself, and needs no formula of its own. The package says the same:
+# `module(y, memory=x)`, and `module(x)` when the memory is the sequence itself.
+
+# %%
+module = tx.MultiHeadAttention(d_model=D, n_heads=2)
+longer, shorter = torch.randn(1, 5, D), torch.randn(1, 2, D)  # (B, S, D), (B, T, D)
+torch.testing.assert_close(module(longer, memory=longer), module(longer))
+print("y over x:", tuple(module(shorter, memory=longer).shape), " x over x:", tuple(module(longer).shape))
+
+# %% [markdown]
+# ## Vectorised: many heads are one reshape
+#
+# With $H$ heads, each has its own $W_Q^h, W_K^h, W_V^h$, from $D$ numbers to only $K = D / H$. Each attends for itself, the results are laid side by side, and a last map $W_O$ mixes them. Written so, it is a
+# loop over heads. We take the matrices of the heads from `module`: head $h$ owns rows $hK$ to $(h+1)K$ of each projection.
+
+
+# %%
+def head_by_head(module, x):
+    d_model, n_heads = x.shape[-1], module.n_heads
+    contexts = []
+    for rows in torch.arange(d_model).split(d_model // n_heads):
+        q, k, v = (
+            F.linear(x, proj.weight[rows], proj.bias[rows])  # (B, T, D) -> (B, T, K)
+            for proj in (module.q_proj, module.k_proj, module.v_proj)
+        )
+        contexts.append(tx.attention(q, k, v))
+    return module.out_proj(torch.cat(contexts, dim=-1))  # H times (B, T, K) -> (B, T, D)
+
+
+torch.testing.assert_close(head_by_head(module, longer), module(longer))
+
+# %% [markdown]
+# Now without the loop. The matrices of all heads, one below the other, *are* one $D \times D$ matrix. So project once, and cut the $D$ numbers of each result into $H$ lots of $K$. Cutting is a reshape: no number is
+# computed or moved. The axis of heads then goes to the front, where attention takes it as one more batch axis.
+
+
+# %%
+def by_reshape(module, x):
+    def heads(projected):
+        return projected.unflatten(-1, (module.n_heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)
+
+    q, k, v = heads(module.q_proj(x)), heads(module.k_proj(x)), heads(module.v_proj(x))
+    context = tx.attention(q, k, v)  # (B, H, T, K)
+    return module.out_proj(context.transpose(1, 2).flatten(2))  # (B, T, H, K) -> (B, T, D)
+
+
+torch.testing.assert_close(by_reshape(module, longer), head_by_head(module, longer))
+
+# %% [markdown]
+# ## The package, and torch
+#
+# `tx.MultiHeadAttention` is this code with the fused kernel in the middle. Torch's own module stores the first three projections in one matrix and reads a boolean mask with the **opposite sign**: there True means *blocked*. So with our weights
+# copied into it, our `mask` must agree with its `~mask`.
+
+# %%
+ours = tx.MultiHeadAttention(d_model=12, n_heads=3)
+theirs = nn.MultiheadAttention(12, 3, batch_first=True)
+three = (ours.q_proj, ours.k_proj, ours.v_proj)
+theirs.in_proj_weight.data = torch.cat([proj.weight.data for proj in three])  # (3 D, D)
+theirs.in_proj_bias.data = torch.cat([proj.bias.data for proj in three])
+theirs.out_proj.load_state_dict(ours.out_proj.state_dict())
+words, mask = torch.randn(2, 7, 12), tx.causal_mask(7)
+output, _ = theirs(words, words, words, attn_mask=~mask)
+torch.testing.assert_close(ours(words, mask=mask), output)
+
+# %% [markdown]
+# ### What the number of heads changes, and what it does not
+#
+# Since heads are lots cut from one projection, their number should change no parameter, but change the function. Guess before you read: how many parameters have 1, 2, 4, 8 heads at width 64, and how different is what
+# they compute, *with the very same weights*? The last column is the slip of many reports: they multiply the size of one map, $D^2 + D$, by the number of **heads**.
+
+# %%
+one = tx.MultiHeadAttention(d_model=64, n_heads=1)
+tokens = torch.randn(1, 10, 64)
+print("heads   parameters   output differs by   heads · (D² + D)")
+for n_heads in (1, 2, 4, 8):
+    many = tx.MultiHeadAttention(d_model=64, n_heads=n_heads)
+    many.load_state_dict(one.state_dict())
+    differs = (many(tokens) - one(tokens)).norm() / one(tokens).norm()
+    slip = n_heads * (64**2 + 64)
+    print(f"{n_heads:>5}{tx.count_parameters(many):>13,}{differs:>17.0%}{slip:>21,}")
+
+# %% [markdown]
+# The count stands still; the function does not. And the slip is right exactly once, at four heads, by luck: four is the number of **maps** (queries, keys, values, out). Whoever checks the formula on a model with four heads will never notice. With any
+# other number a checker can tell:
+
+# %%
+for n_heads in (4, 2):
+    config = tx.PRESETS["seed-lab"].replace(n_heads=n_heads)
+    claimed = n_heads * (200**2 + 200)
+    print(f"{n_heads} heads:", tx.diagnose_count(config, "lm", claimed, part="attention"))
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# ## Look: a task that one head cannot do
+#
+# Eight bits sit on a ring. Each place asks two questions: which bit is **one** place back, and which is **three** places back? Two answers of one bit each, so four possible pairs. There are $2^8 = 256$ rows in all, and we shall test every
+# one. Over all rows, each of the four pairs is the right one for exactly a quarter.
+
+# %%
+N_PLACES, BACK = 8, (1, 3)
+all_bits = torch.tensor(list(itertools.product([0, 1], repeat=N_PLACES)))  # (256, T)
+
+
+def answers_to(bits):
+    return torch.stack([bits.roll(back, dims=1) for back in BACK], dim=-1)  # (B, T, 2)
+
+
+right = answers_to(all_bits)
+pairs = (2 * right[..., 0] + right[..., 1])[:, 5]  # what place 5 should say: 0, 1, 2 or 3
+print("bits", all_bits[77].tolist(), " place 5 should say", right[77, 5].tolist())
+print("rows for each pair:", pairs.bincount().tolist())
+
+# %% [markdown]
+# The model is bare attention: queries and keys know letters and places; **values know the letter only** (so it is in the first layer of a model with rotary positions or ALiBi); what the heads bring goes through one linear map to two numbers, and the sign
+# of each is an answer. `hidden` puts a small network in place of that last map; we need it for a control.
+
+
+# %%
+class Asker(nn.Module):
+    def __init__(self, width, n_heads, hidden=None):
+        super().__init__()
+        self.n_heads = n_heads
+        self.letter, self.place = nn.Embedding(2, width), nn.Embedding(N_PLACES, width)
+        self.q_proj, self.k_proj, self.v_proj = (nn.Linear(width, width) for _ in range(3))
+        straight, bent = nn.Linear(width, 2), nn.Sequential(nn.LazyLinear(32), nn.GELU(), nn.Linear(32, 2))
+        self.read = bent if hidden else straight
+
+    def weights(self, bits):
+        seen = self.letter(bits) + self.place.weight  # (B, T, D)
+        return tx.attention_weights(self.heads(self.q_proj(seen)), self.heads(self.k_proj(seen)))
+
+    def forward(self, bits):
+        values = self.heads(self.v_proj(self.letter(bits)))  # (B, H, T, K)
+        return self.read((self.weights(bits) @ values).transpose(1, 2).flatten(2))  # (B, T, 2)
+
+    def heads(self, x):
+        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+
+
+# %% [markdown]
+# ### The proof
+#
+# **Claim.** One head with a linear readout gives, at any place, at most *three* of the four pairs, whatever its weights. So at most three quarters of its answers are right.
+#
+# 1. There are two letters, so there are two values, $v_0$ and $v_1$. Let $\lambda$ be the total weight on places that hold a 1. Weights sum to one, so the head brings $(1 - \lambda)\,v_0 + \lambda\,v_1$: a point on the straight **segment** from $v_0$ to $v_1$.
+# 2. Each answer asks whether a linear function (plus a constant) is positive. Along a segment such a function is $a + b\lambda$. It changes its sign at most once.
+# 3. Two answers, two changes: they cut the segment into at most three pieces. On each piece the pair of answers is one and the same. One of the four pairs is **never given**.
+# 4. Every pair is right for exactly a quarter of the rows. So at least a quarter is wrong.
+#
+# Width does not occur in it, nor how weights come about, nor training. It used three things: one set of weights, values that know two letters only, a linear readout. Two heads have a $\lambda$ each, so a whole **square** instead of a
+# segment, with a corner for each pair.
+#
+# Is the bound reached? By hand: put $2/3$ of the weight on the first place and $1/3$ on the second, so that $\lambda$ tells all four cases apart, and cut as well as one can.
+
+# %%
+shares = torch.zeros(N_PLACES, N_PLACES)  # row t: how much place t looks at each place
+for t in range(N_PLACES):
+    shares[t, t - BACK[0]], shares[t, t - BACK[1]] = 2 / 3, 1 / 3
+lam = all_bits.float() @ shares.T  # (256, T): 0, 1/3, 2/3 or 1
+said = torch.stack([lam > 1 / 2, lam > 1 / 6], dim=-1)  # one cut for each answer
+by_hand = (said == right).all(dim=-1).float().mean().item()
+print(f"right pairs with one head, set by hand: {by_hand:.2f}")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# Exactly three quarters: the bound cannot be lowered. (The first cut is right always; the second would have to cut twice.)
+#
+# ### Trained
+#
+# Now gradient descent may try. Each model is trained on random rows, from five different seeds, and then asked about all 256 rows. What do you expect of one head four times as wide?
+
+
+# %%
+def train(seed, n_steps=20 if smoke else 400, **shape):
+    torch.manual_seed(seed)
+    model = Asker(**shape)
+    model(all_bits[:1])  # a lazy layer learns its size
+    optimizer = torch.optim.AdamW(model.parameters())
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.015, n_steps, pct_start=0.1)
+    for _ in range(n_steps):
+        bits = torch.randint(2, (32, N_PLACES))
+        loss = F.binary_cross_entropy_with_logits(model(bits), answers_to(bits).float())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    return model
+
+
+shapes = {
+    "one head": {"width": 16, "n_heads": 1},
+    "one head, 4 times as wide": {"width": 64, "n_heads": 1},
+    "two heads": {"width": 16, "n_heads": 2},
+    "one head, hidden layer": {"width": 16, "n_heads": 1, "hidden": True},
+}
+trained = {name: [train(seed, **shape) for seed in range(5)] for name, shape in shapes.items()}
+
+# %% [markdown]
+# The table holds mean and spread (standard deviation) over the seeds. *Pairs given* is the largest number of different pairs that any place gives over all rows, which the proof limits to three for one head with a
+# linear readout. The first line is a guess.
+
+
+# %%
+@torch.no_grad()
+def exam(model):
+    said = model(all_bits) > 0  # (256, T, 2)
+    codes = 2 * said[..., 0] + said[..., 1].int()  # (256, T)
+    given = max(len(codes[:, t].unique()) for t in range(N_PLACES))
+    return (said == right).all(dim=-1).float().mean().item(), given
+
+
+print(f"{'':<28}{'parameters':<13}{'right pairs':<18}pairs given")
+print(f"{'a guess':<28}{'':<13}{1 / 4:.3f}")
+for name, models in trained.items():
+    scores, given = zip(*map(exam, models), strict=True)
+    std, mean = torch.std_mean(torch.tensor(scores))
+    print(f"{name:<28}{tx.count_parameters(models[0]):<13,}{f'{mean:.3f} ± {std:.3f}':<18}{max(given)}")
+    if name in ("one head", "one head, 4 times as wide"):
+        assert max(scores) <= 0.75 and max(given) <= 3
+
+# %% [markdown]
+# The line that counts is the third against the first: the *same number of parameters*, cut into two lots instead of one. One head may stay well below its bound of 0.75: the loss likes an honest "half and half" better
+# than a certain mistake. The last line is the control: with a bent readout the proof no longer holds, and one head can tell $\lambda = 1/3$ from $2/3$. So a feed-forward network can repair what a single head blurs, if it must.
+#
+# Now look at the proof. For place 5 every row is a point: across, the first number that the model gives, up, the second. Colours are the right pairs; the lines through zero are where answers change. What shape will the left cloud have?
+
+# %%
+fig, axes = plots.figure(1, 2, width=11.5, height=4.6)
+for name, panel in zip(("one head", "two heads"), axes, strict=True):
+    numbers = trained[name][0](all_bits)[:, 5]  # (256, 2)
+    groups = [
+        plots.Points(f"right: {pair // 2} {pair % 2}", *numbers[pairs == pair].T) for pair in range(4)
+    ]
+    plots.scatter(groups, xlabel="first number", ylabel="second number", title=name, size=70, ax=panel)
+    panel.axhline(0, color="#555555", linewidth=1)
+    panel.axvline(0, color="#555555", linewidth=1)
+axes[0].get_legend().remove()
+plots.show(fig, name="05_segment_and_square", alt="""
+    Two scatter plots of the two numbers a model gives for place 5, one point a row. With one head
+    all points lie on one straight line, which crosses at most three of the four quadrants. With two
+    heads the four right pairs lie in four groups, one in each quadrant.""")
+
+# %% [markdown]
+# One head: a line, as step 1 says, and a line meets three quadrants at most. Two heads: four clouds, each in its own quadrant.
+#
+# Where do the heads look? The right maps are known: a stripe one back and a stripe three back (on a ring, so that they come in again at the right). Two heads should divide them; which takes which is an accident of the seed. What
+# can the single head do?
+
+# %%
+known = torch.stack([torch.eye(N_PLACES).roll(-back, dims=1) for back in BACK])  # (2, T, T)
+maps = trained["two heads"][0].weights(all_bits).mean(dim=0)  # (H, T, T), mean over all rows
+if (maps * known).sum() < (maps.flip(0) * known).sum():
+    maps = maps.flip(0)
+single = trained["one head"][0].weights(all_bits).mean(dim=0)[0]
+columns = {"known": known, "two heads, trained": maps, "": [single, known.mean(dim=0)]}
+fig, axes = plots.figure(2, 3, width=10.4, height=6.6)
+for column, (name, pictures) in zip(axes.T, columns.items(), strict=True):
+    titles = [f"{name}: {back} back" for back in BACK] if name else ["one head, trained", "half and half"]
+    for panel, picture, title in zip(column, pictures, titles, strict=True):
+        plots.heatmap(picture, title=title, low=0, high=1, ax=panel)
+fig.supxlabel("place looked at")
+fig.supylabel("place that asks")
+plots.show(fig, name="05_maps_of_heads", alt="""
+    Attention maps on a ring of eight places. Left the known ones, a stripe one back and a stripe
+    three back. Middle the two trained heads, each showing one of these stripes. Right the single
+    head, with both stripes at about half strength, like the map of half and half below it.""")
+
+# %% [markdown]
+# Trained long enough, each of the two heads wears one stripe, nearly black, while the single head spreads over both. *Many small heads instead of one large one: the same parameters, different patterns.* How closely the maps fit, as weight on the right place, 1 being perfect:
+
+# %%
+even = 1 / N_PLACES
+print(f"{'looking evenly':<26}{even:.2f}   {even:.2f}")
+for name, picture in {"one head": single.expand(2, -1, -1), "two heads": maps}.items():
+    fits = (picture * known).sum(dim=(1, 2)) / N_PLACES
+    print(f"{name:<26}{fits[0]:.2f}   {fits[1]:.2f}   together {fits.sum():.2f}")
+
+# %% [markdown]
+# ## What does a layer cost?
+#
+# Attention is one way of letting tokens hear each other. A **recurrent** layer reads from left to right and keeps one state; a **convolution** with kernel $k$ shows each token its $k$ nearest. All three map $n$ vectors of $d$ numbers to
+# $n$ vectors of $d$ numbers, so they can be compared. Count products of matrices; a multiply-add is **two** operations.
+#
+# - One map from $d$ to $d$, for $n$ vectors: $2 n d^2$.
+# - *Attention:* four maps, $8 n d^2$; and for all pairs of tokens scores and weighted sums, $2 n^2 d$ each.
+# - *Vanilla recurrent:* two maps a token, $4 n d^2$. *GRU:* three times that, $12 n d^2$.
+# - *Convolution:* each token meets $k$ maps, $2 k n d^2$.
+#
+# Torch can count operations while they run. (It knows nothing of fused attention on a CPU and counts it as 0, so we let it watch the plain path, `trace`.)
+
+# %%
+n, d, k = 50, 24, 3
+attention = tx.MultiHeadAttention(d_model=d, n_heads=1)
+layers = {"recurrent": RecurrentLayer(d), "gru": GRULayer(d), "convolution": ConvolutionLayer(d, k)}
+x = torch.randn(1, n, d)
+counted = {"attention": meters.count_flops(lambda: attention.trace(x))}
+counted |= {kind: meters.count_flops(partial(layer, x)) for kind, layer in layers.items()}
+derived = {
+    "attention": 8 * n * d**2 + 4 * n**2 * d,
+    "recurrent": 4 * n * d**2,
+    "gru": 12 * n * d**2,
+    "convolution": 2 * k * n * d**2,
+}
+assert counted == derived
+for kind in derived:
+    assert layer_cost(kind, d_model=d, seq_len=n, kernel_size=k).flops_forward == derived[kind]
+    print(f"{kind:<12}{counted[kind]:>10,} operations")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# ### "Attention is cheaper than a recurrent layer"
+#
+# So it says in many reports, and no more. It is no true sentence before it says *when*, and of *what*. The paper's table compares the pairs of tokens alone with a recurrent layer, so the four maps are left out. Set the formulas equal and solve for $n$; then
+# look whether the search agrees.
+
+# %%
+def flops(kind, n, d=64, k=3):
+    return layer_cost(kind, d_model=d, seq_len=n, kernel_size=k).flops_forward
+
+
+def pairs_only(n, d=64):
+    return sum(row.total for row in layer_cost("attention", d_model=d, seq_len=n).flops.rows[1:3])
+
+
+def cheaper_up_to(mine, kind):
+    return max((n for n in range(1, 1000) if mine(n) < flops(kind, n)), default="never")
+
+
+print(f"{'cheaper up to n =':<20}{'pairs alone':<14}all of attention")
+for kind in ("recurrent", "gru", "convolution"):
+    whole = cheaper_up_to(partial(flops, "attention"), kind)
+    print(f"than {kind:<15}{cheaper_up_to(pairs_only, kind):<14}{whole}")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# The last length that is still cheaper is 63, so the costs meet at $n = d = 64$: the **pairs alone** against the vanilla layer ($4 n^2 d = 4 n d^2$), and **all of attention** against a GRU ($8 + 4 = 12$). But all of attention against a vanilla layer or a
+# convolution with $k = 3$: never. The true sentence is: *the pairs cost less than a recurrent layer while the text is shorter than the model is wide.*
+#
+# In the picture both axes are logarithmic, so that a power becomes a straight line and its exponent the slope. Where will the line of attention bend?
+
+# %%
+lengths = [2**power for power in range(2, 13)]
+lines = [
+    plots.Curve("attention", lengths, [flops("attention", n) for n in lengths]),
+    plots.Curve("its pairs alone", lengths, [pairs_only(n) for n in lengths], dashed=True),
+    plots.Curve("vanilla recurrent", lengths, [flops("recurrent", n) for n in lengths]),
+    plots.Curve("GRU", lengths, [flops("gru", n) for n in lengths]),
+    plots.Curve("convolution, k = 3", lengths, [flops("convolution", n) for n in lengths]),
+]
+fig, ax = plots.curves(
+    lines, x_log=True, y_log=True, xlabel="length n, tokens (log scale)",
+    ylabel="operations (log scale)", title="Width 64: operations cross at n = d",
+)  # fmt: skip
+ax.axvline(64, color="#555555", linewidth=1.2, linestyle=":")
+plots.show(fig, name="05_operations", alt="""
+    Operations against length from 4 to 4,096 at width 64, both axes logarithmic. Recurrent layers
+    and convolution are parallel straight lines. Attention runs parallel to them for short texts,
+    meets the GRU at the dotted line n = 64, and bends up to twice the slope. Its pairs alone are
+    a straight line of double slope that meets the vanilla layer at the same n.""")
+
+# %% [markdown]
+# For short texts attention is its four maps, slope 1; for long ones it is its pairs, slope 2. The bend lies where both weigh the same, at $4 n^2 d = 8 n d^2$, or $n = 2d$.
+#
+# ## Now with a clock
+#
+# Operations are paper. What does *your* machine say? We time all layers in turn, again and again (A B C, A B C), so that a slow moment hits all of them alike, and take medians. Besides our own GRU, a loop in Python, there is torch's,
+# a loop in compiled code.
+
+# %%
+def make_layers(d):
+    return {
+        "attention": tx.MultiHeadAttention(d_model=d, n_heads=1),
+        "vanilla recurrent": RecurrentLayer(d),
+        "GRU": GRULayer(d),
+        "GRU, torch's loop": nn.GRU(d, d, batch_first=True),
+        "convolution, k = 3": ConvolutionLayer(d, 3),
+    }
+
+
+def measure(sizes):
+    tasks = {}
+    for n, d in sizes:
+        for name, layer in make_layers(d).items():
+            tasks[name, n, d] = partial(layer, torch.randn(1, n, d))
+    with torch.inference_mode():
+        return timing.time_in_turn(tasks, n_rounds=2 if smoke else 6)
+
+
+lengths = [16, 32, 64, 128] if smoke else [64, 128, 256, 512, 1024, 2048, 4096]
+widths = [16, 32, 64] if smoke else [32, 64, 128, 256, 512, 1024]
+by_length = measure([(n, 64) for n in lengths])
+by_width = measure([(128, d) for d in widths])
+
+# %% [markdown]
+# Left, the width is 64 and the text grows; right, the text has 128 tokens and the model grows. Compare the left panel with the picture before: is the order of the lines the same? And is everything already straight at the left edge of each panel?
+
+# %%
+def draw(times, sizes, panel, xlabel, title):
+    lines = []
+    for name in make_layers(2):
+        found = [time for (other, *size), time in times.items() if other == name]
+        ms = [[1e3 * number for number in (t.median, t.low, t.high)] for t in found]
+        middle, low, high = zip(*ms, strict=True)
+        lines.append(plots.Curve(name, sizes, middle, low=low, high=high))
+    plots.curves(lines, x_log=True, y_log=True, xlabel=xlabel, ylabel="milliseconds (log scale)",
+                 title=title, ax=panel)  # fmt: skip
+
+
+fig, axes = plots.figure(2, 1, width=8.4, height=8.6)
+draw(by_length, lengths, axes[0], "length n, tokens (log scale)", "Time by length, d = 64")
+draw(by_width, widths, axes[1], "width d (log scale)", "Time by width, n = 128")
+plots.show(fig, name="05_time", alt="""
+    Two panels of measured times on logarithmic axes, with the range of all rounds as bands. By
+    length: convolution and recurrent layers are nearly parallel straight lines, attention rises
+    more steeply than they do towards the right. By width: recurrent layers are flat on the left,
+    and all lines are steeper on the right.""")
+
+# %% [markdown]
+# A formula like $8 n d^2 + 4 n^2 d$ has no single exponent, and small sizes are mostly overhead. So we fit lines to the largest sizes only (four lengths, three widths), once for each round, and give the mean of these slopes with its
+# 95 % interval. Beside it stands the slope that the *operations* have over the same sizes. Where they differ, it is not noise but the machine.
+
+# %%
+KIND = {"attention": "attention", "vanilla recurrent": "recurrent", "GRU": "gru",
+        "GRU, torch's loop": "gru", "convolution, k = 3": "convolution"}  # fmt: skip
+
+
+def slopes(name, sizes, times, scale):
+    fit = timing.exponent_of_times(scale, [times[name, n, d] for n, d in sizes])
+    paper = timing.exponent(scale, [flops(KIND[name], n, d) for n, d in sizes])
+    return f"{paper:>10.2f}{fit.mean:>10.2f}  [{fit.low:.2f}, {fit.high:.2f}]"
+
+
+top_n, top_d = lengths[-4:], widths[-3:]
+by_n, by_d = f"n from {top_n[0]} to {top_n[-1]}", f"d from {top_d[0]} to {top_d[-1]}"
+print(f"{'exponents':<25}{by_n:<36}{by_d}")
+print(f"{'':<20}{'paper':>10}{'measured':>10}{'':<16}{'paper':>10}{'measured':>10}")
+for name in KIND:
+    by_n = slopes(name, [(n, 64) for n in top_n], by_length, top_n)
+    by_d = slopes(name, [(128, d) for d in top_d], by_width, top_d)
+    print(f"{name:<20}{by_n}  {by_d}")
+
+# %% [markdown]
+# Read the columns in pairs. In $n$ recurrent layers and convolution should come out near 1 and attention close to 2. In $d$ the loops often stay below their 2: a step with a small matrix costs what it costs to start it,
+# however small it is.
+#
+# And the crossing at $n = d$? We look for the length at which attention comes to take longer than each of the others.
+
+# %%
+medians = {name: [by_length[name, n, 64].median for n in lengths] for name in KIND}
+for name in list(KIND)[1:]:
+    met = timing.first_crossing(lengths, medians["attention"], medians[name])
+    slower_at_once = medians["attention"][0] >= medians[name][0]
+    if met:
+        found = f"overtaken at n = {met:,.0f}, that is {met / 64:.0f} d"
+    else:
+        found = "slower from the start" if slower_at_once else f"still faster at n = {lengths[-1]:,}"
+    rate = flops(KIND[name], lengths[-1]) / medians[name][-1] / 1e9
+    print(f"attention against {name:<20}{found:<38}({rate:6.2f} billion operations a second)")
+rate = flops("attention", lengths[-1]) / medians["attention"][-1] / 1e9
+print(f"attention itself: {rate:.2f} billion operations a second")
+
+# %% [markdown]
+# By operations, attention should be overtaken at $n = d$ by a GRU and never be cheaper than a vanilla layer. If your clock says otherwise, the last column says why: an operation does not cost the same everywhere. Attention and
+# convolution are a few *large* products, which a processor works off at full speed. A recurrent layer is a long row of small ones, each of which has to wait for the one before, and most of the time goes into starting them.
+#
+# ## Waiting: what cannot be done at once
+#
+# With unlimited cores, what would still have to happen one after the other? Autograd keeps a graph of what was computed from what. Its **longest chain** is the answer, in numbers that no clock can disturb. Guess how the four chains grow when a text gets twice as
+# long.
+
+# %%
+torch.manual_seed(0)
+layers = {
+    "attention": tx.MultiHeadAttention(d_model=8, n_heads=2),
+    "vanilla recurrent": RecurrentLayer(8),
+    "GRU": GRULayer(8),
+    "convolution, k = 5": ConvolutionLayer(8, kernel_size=5),
+}
+print(f"{'longest chain at n =':<22}" + "".join(f"{n:>6}" for n in (8, 16, 32, 64)) + "   a token more")
+for name, layer in layers.items():
+    chain = [dependence.longest_chain(layer(torch.randn(1, n, 8))) for n in (8, 16, 32, 64)]
+    growth = (chain[3] - chain[2]) / 32
+    print(f"{name:<22}" + "".join(f"{links:>6}" for links in chain) + f"{growth:>15g}")
+
+# %% [markdown]
+# Constant, $O(1)$, for attention and convolution; $O(n)$ for recurrent layers, where each token adds some links. With this the paper's case for attention begins (in its section 1): what does not wait can be done at once, and a GPU does a great
+# deal at once.
+#
+# ## Distance: how far news must travel
+#
+# If the last word depends on the first, through how many stations must the news pass? We count rounds. In one round every token hears what a layer lets it hear: for attention and convolution one layer, applied again; for a recurrent layer one step, in
+# which each state hears its neighbour. After each round we ask the gradient of the *last* vector with respect to the *first* token whether it is still exactly zero.
+
+# %%
+print(f"{'rounds at n =':<22}" + "".join(f"{n:>6}" for n in (9, 17, 33, 65)))
+for name, layer in layers.items():
+    rounds = [dependence.path_length(layer, n, 8) for n in (9, 17, 33, 65)]
+    kind = KIND.get(name, "convolution")
+    assert rounds == [layer_cost(kind, d_model=8, seq_len=n, kernel_size=5).path_length for n in (9, 17, 33, 65)]
+    print(f"{name:<22}" + "".join(f"{number:>6}" for number in rounds))
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# Attention: one, always. Recurrent: $n$. A convolution that looks two places back needs $(n - 1)/2$ layers: in general $O(n/k)$. (With growing gaps in the kernel, *dilation*, it would be $O(\log_k n)$.)
+#
+# Long ways are hard to learn, since a gradient may fade on each station. How large is it after $t$ tokens, in layers with fresh weights? The last line is a GRU whose gate *keep* was pushed open by adding 4 to its bias. Which lines will be straight on this
+# logarithmic axis, and what does a straight line mean?
+
+# %%
+torch.manual_seed(0)
+keeping = GRULayer(32)
+keeping.hidden_proj.bias.data[32:64] += 4
+fresh = {
+    "attention": tx.MultiHeadAttention(d_model=32, n_heads=4),
+    "vanilla recurrent": RecurrentLayer(32),
+    "GRU": GRULayer(32),
+    "convolution, k = 9": ConvolutionLayer(32, kernel_size=9),
+    "GRU told to keep": keeping,
+}
+texts, lines = torch.randn(4, 64, 32), []
+for name, layer in fresh.items():
+    sizes = dependence.gradient_sizes(layer, texts).flip(0)  # (T,), by distance from the last token
+    reached = sizes[sizes > 0]
+    lines.append(plots.Curve(name, range(len(reached)), reached))
+    print(f"{name:<20}reaches {len(reached):>2} tokens; next to the farthest {reached[1] / reached[-1]:9.1e} to 1")
+
+# %% [markdown]
+# These are the sizes along the way, from the token itself, at the left, to one that stands 63 places before it.
+
+# %%
+fig, ax = plots.curves(
+    lines, y_log=True, xlabel="distance to the token, in places", ylabel="size of the gradient (log scale)",
+    title="How far a gradient reaches through one layer",
+)  # fmt: skip
+plots.show(fig, name="05_gradients", alt="""
+    Size of the gradient by distance, 0 to 63, logarithmic. Attention is level. The vanilla
+    recurrent layer and the GRU fall as straight lines over many powers of ten, the vanilla one
+    faster. The GRU told to keep falls slowly. The convolution is level and ends at distance 4.""")
+
+# %% [markdown]
+# A straight line here means that each step multiplies by the same factor below one: the gradient **vanishes** exponentially in a vanilla layer, and more slowly in a GRU, the more slowly the more its gate keeps. In attention distance plays no part. In a convolution it is a wall. Now all is measured, and can be put together:
+#
+# | one layer | operations | must wait | path | measured above |
+# |---|---|---|---|---|
+# | self-attention | $O(n^2 d)$, with its maps $+\,O(n d^2)$ | $O(1)$ | $O(1)$ | slopes, chains, rounds |
+# | recurrent, vanilla or GRU | $O(n d^2)$ | $O(n)$ | $O(n)$ | slopes, chains, rounds |
+# | convolution, kernel $k$ | $O(k n d^2)$ | $O(1)$ | $O(n/k)$ | slopes, chains, rounds |
+#
+# ## Use it: what will a whole model cost?
+#
+# `tx.cost_table` applies these formulas to a whole model, from its configuration alone: operations, and memory with what training must keep. Here is the small model of the lab with a text of 128 tokens. Find the two
+# terms with $T \cdot T$ in them, and what takes most of the memory.
+
+# %%
+print(tx.cost_table(tx.PRESETS["seed-lab"], batch_size=1, seq_len=128))
+
+# %% [markdown]
+# A table is worth what its check is worth. So we build a model and count: operations as torch sees them, on the plain path and on the fused one (which it cannot see), and the bytes of all tensors that autograd really keeps. What is left out by both: norms, softmax and sums, a few operations
+# a number where a product takes hundreds.
+
+# %%
+config = tx.PRESETS["small-gpt"].replace(max_len=16_384)
+model = tx.LanguageModel(config)
+ids, following = torch.randint(8_000, (2, 2, 128))  # (B, T) each
+
+
+def loss(path):
+    body = model.body
+    hidden = body(ids) if path == "fused" else body.trace(ids).hidden[-1]
+    return F.cross_entropy(model.head(hidden).flatten(0, 1), following.flatten())
+
+
+constants = [*model.parameters(), *model.buffers()]
+for path in ("plain", "fused"):
+    table = tx.cost_table(config, batch_size=2, seq_len=128, attention=path)
+    operations = meters.count_flops(lambda path=path: loss(path))
+    kept = meters.count_saved_bytes(lambda path=path: loss(path), constants)
+    print(f"{path}: operations, formula {table.flops_forward:,}, counted {operations:,}")
+    print(f"       bytes kept, formula {table.bytes_activations:,}, counted {kept:,}"
+          f" ({100 * (table.bytes_activations / kept - 1):+.2f} %)")  # fmt: skip
+    assert abs(table.bytes_activations / kept - 1) < 0.02
+    assert operations == table.flops_forward or path == "fused"
+
+# %% [markdown]
+# On the plain path the operations agree to the last one; on the fused path the counter misses those of the pairs. What is kept agrees within two per cent.
+#
+# A rule of thumb says that training takes $6 N$ operations a token, for $N$ parameters outside the embeddings: two forward for each weight, and four backward. It forgets the pairs. Where does that begin to matter, for this model of
+# width 256?
+
+# %%
+n_params = table.parameters.parts["blocks"] + table.parameters.parts["head"]
+print("tokens     formula against 6 N")
+for seq_len in (64, 256, 1024, 4096, 16_384):
+    exact = tx.cost_table(config, batch_size=1, seq_len=seq_len).flops_training
+    print(f"{seq_len:>6,}{exact / (6 * n_params * seq_len):>14.2f}")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# As long as the text is short beside the width, the rule is fine; for long texts the pairs, which no parameter stands for, take over.
+#
+# Memory next. Parameters, gradients and Adam's two numbers for each parameter do not depend on the text. What the forward pass keeps does, in proportion to the text, and with plain attention, which keeps all weights, as its **square**. Where
+# will the kept numbers outweigh the model?
+
+# %%
+lengths = [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384]
+costs = {
+    path: [tx.cost_table(config, batch_size=1, seq_len=n, attention=path) for n in lengths]
+    for path in ("plain", "fused")
+}
+fixed = [(t.bytes_training - t.bytes_activations) / 2**20 for t in costs["fused"]]
+lines = [
+    plots.Curve("kept, plain attention", lengths, [t.bytes_activations / 2**20 for t in costs["plain"]]),
+    plots.Curve("kept, fused attention", lengths, [t.bytes_activations / 2**20 for t in costs["fused"]]),
+    plots.Curve("key-value cache", lengths, [t.bytes_kv_cache / 2**20 for t in costs["fused"]]),
+    plots.Curve("model and optimizer", lengths, fixed, dashed=True),
+]
+fig, ax = plots.curves(
+    lines, x_log=True, y_log=True, xlabel="length n, tokens (log scale)", ylabel="MiB (log scale)",
+    title="Six layers of width 256: memory by length",
+)  # fmt: skip
+plots.show(fig, name="05_memory", alt="""
+    Memory against length from 64 to 16,384 tokens on logarithmic axes. Model and optimizer are
+    level. What is kept with fused attention rises with slope 1; with plain attention it starts a
+    little higher and bends up to slope 2. The key-value cache is a straight line far below.""")
+
+# %% [markdown]
+# The fused kernel keeps one number for each query and head, the logarithm of the sum in its softmax, and computes the weights again when it needs them: linear instead of quadratic, at the price of some operations more.
+#
+# The lowest line is the memory of *generation*. A model that writes word by word keeps the keys and values of all words so far, so that it need not compute them again: $2\,D$ numbers a layer and token. From the model itself, the tensors, and
+# from the formula:
+
+# %%
+keys_and_values = []
+for block in model.body.blocks:
+    for proj in (block.attn.k_proj, block.attn.v_proj):
+        proj.register_forward_hook(lambda module, args, out: keys_and_values.append(out))
+with torch.no_grad():
+    model(ids)
+in_model = sum(tensor.nbytes for tensor in keys_and_values)
+table = tx.cost_table(config, batch_size=2, seq_len=128)
+assert in_model == table.bytes_kv_cache
+each = table.bytes_kv_cache // (2 * 128)
+print(f"{each:,} bytes a token; as much as the model itself after {table.bytes_parameters // each:,} tokens")
+
+# %% [markdown]
+# ## What this does not show
+#
+# - The proof is about *one* layer whose values know letters only, read by a linear map. Values that know their place, a second layer or a feed-forward network give one head other ways out, as the control showed. That heads
+#   *specialise* in large models is another question; there many can be taken out without much loss (Michel et al., 2019).
+# - All times are those of one core and one text at a time. With many texts at once the steps of a recurrent layer become larger products, and it catches up; on a GPU waiting weighs more still. A later lesson goes on from here.
+# - The longest chain takes a product of matrices for one operation. Inside it sums have to be formed as well, in about $\log d$ steps at best.
+# - Gradients were those of fresh weights, and shrink or explode with their size. A trained recurrent layer may carry further, or not as far.
+# - Formulas of memory hold for float32 without dropout on this version of torch. Buffers that a kernel needs for a moment are not in them.
+
+# %% [markdown]
+# ### Try it yourself
+#
+# In your own copy (`make lab`), say what you expect, then run.
+#
+# **1.** A report says: "Self-attention costs less than a recurrent layer." Name two conditions under which the sentence is true, and one under which it never is.
+#
+# <details><summary>Answer</summary>
+#
+# By operations: the pairs alone against a vanilla layer while $n < d$; all of attention against a GRU while $n < d$. Never: all of attention against a vanilla layer, since its four maps cost more than both maps of the other. By
+# the clock it depends on the machine: see what yours has printed.
+#
+# </details>
+#
+# **2.** A report counts one attention layer as $h\,(d^2 + d)$ with $h$ heads and tests the formula on a model with $h = 4$. It agrees. What is wrong?
+#
+# <details><summary>Answer</summary>
+#
+# The factor is the number of *maps*: queries, keys, values and out, always four. Heads are lots cut from the same maps. Test formulas on sizes that differ from each other and from all constants: 3, 5 or 7 heads would have shown it.
+#
+# </details>
+#
+# **3.** Give `Asker` values that know their place as well (`self.letter(bits) + self.place.weight` in `forward`). Which step of the proof breaks? Can one head learn the task now?
+#
+# <details><summary>Answer</summary>
+#
+# Step 1: there are sixteen values now instead of two, and what a head brings need not lie on one segment. The proof says nothing any more; what training makes of it you have to measure.
+#
+# </details>
+#
+# ## Summary
+#
+# 1. Attention of $y$ over $x$ is $\operatorname{softmax}(Q_y K_x^\top/\sqrt{d})\,V_x$; self-attention is $y = x$. Heads are lots cut from one projection by a reshape: any number of them has the same parameters, $4(d^2 + d)$, and another function.
+# 2. One head brings a point on a segment where values are two, and a linear readout cuts it into three pieces at most; two heads bring a square.
+# 3. Attention takes $8nd^2 + 4n^2d$ operations, vanilla recurrence $4nd^2$, a GRU $12nd^2$, a convolution $2knd^2$. "Cheaper" needs a *when* ($n < d$) and an *of what*.
+# 4. The clock has its own crossing: an operation in a large product is not the same as one in a small step that has to wait. Chains grow with the text in recurrent layers only; paths grow in recurrent layers and convolutions; over recurrent ones gradients fade.
+# 5. `tx.cost_table` gives operations and memory of a model from its configuration, in agreement with what torch counts.
+#
+# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.2 (heads) and 4 with table 1 (operations, waiting, path; $O(n/k)$ layers for contiguous kernels stands in the text). GRU: Cho et al.,
+# [arXiv:1406.1078](https://arxiv.org/abs/1406.1078), section 2.3. Vanishing gradients: Pascanu, Mikolov and Bengio, [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 2. Superfluous heads: Michel, Levy and Neubig,
+# [arXiv:1905.10650](https://arxiv.org/abs/1905.10650). $6N$: Kaplan et al., [arXiv:2001.08361](https://arxiv.org/abs/2001.08361), section 2.1. What training keeps: Korthikanti et al.,
+# [arXiv:2205.05198](https://arxiv.org/abs/2205.05198), section 4. Fused attention: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3. The cache: Pope et al.,
+# [arXiv:2211.05102](https://arxiv.org/abs/2211.05102), section 2.
+#
+# *What comes next:* lesson 06 counts parameters, term by term, and tells from a wrong number what was forgotten.

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tinytx.model.dropout import dropout as drop
 from tinytx.model.masks import causal_mask, check_bool
 
 
@@ -220,7 +221,7 @@ def _attention_by_products(
         blind = blocked.all(dim=-1, keepdim=True)  # (..., T or 1, 1)
     attn_weights = attn_scores.softmax(dim=-1, dtype=attn_scores.dtype)
     if dropout > 0.0:
-        attn_weights = F.dropout(attn_weights, dropout)
+        attn_weights = drop(attn_weights, dropout)
     context = attn_weights @ v  # (..., T, K)
     return context if blind is None or not blind.any() else context.masked_fill(blind, 0.0)
 

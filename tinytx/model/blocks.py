@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from tinytx.model.alibi import AlibiPositions
 from tinytx.model.config import TransformerConfig
+from tinytx.model.dropout import Dropout
 from tinytx.model.multihead import MultiHeadAttention
 from tinytx.model.rotary import RotaryPositions
 
@@ -33,7 +34,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.up_proj = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
         self.down_proj = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.activation = nn.GELU() if config.activation == "gelu" else nn.ReLU()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -111,7 +112,7 @@ class Block(nn.Module):
         self.attn = self_attention(config)
         self.ff_norm = nn.LayerNorm(config.d_model, bias=config.bias)
         self.ff = FeedForward(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None, *, is_causal: bool = False) -> Tensor:
         """Send a sequence through the block.

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from tinytx.model.blocks import Block
 from tinytx.model.config import TransformerConfig
+from tinytx.model.dropout import Dropout
 from tinytx.model.masks import causal_mask, combine_masks, over_keys
 from tinytx.model.positions import LearnedPositions, SinusoidalPositions
 
@@ -80,7 +81,7 @@ class TransformerBody(nn.Module):
         self.config = config
         self.token_embed = nn.Embedding(config.vocab_size, config.d_model)
         self.pos_embed = _positions(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(self.block_class(config) for _ in range(config.n_layers))
         last_norm = nn.LayerNorm(config.d_model, bias=config.bias)
         self.final_norm = last_norm if config.norm == "first" else nn.Identity()

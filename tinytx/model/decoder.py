@@ -15,6 +15,7 @@ from tinytx.model.blocks import FeedForward, self_attention
 from tinytx.model.body import TransformerBody
 from tinytx.model.cache import DecoderCache, KeyValues
 from tinytx.model.config import TransformerConfig
+from tinytx.model.dropout import Dropout
 from tinytx.model.masks import over_keys
 from tinytx.model.multihead import MultiHeadAttention
 
@@ -86,7 +87,7 @@ class DecoderBlock(nn.Module):
         )
         self.ff_norm = nn.LayerNorm(config.d_model, bias=config.bias)
         self.ff = FeedForward(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(
         self,

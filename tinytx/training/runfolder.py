@@ -174,12 +174,17 @@ def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Te
 
 
 def _restore_moments(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    by_name: dict[str, dict[str, Tensor]] = {}
+    for path, tensor in tensors.items():
+        kind, _, rest = path.partition("/")
+        if kind == "optimizer":
+            key, _, name = rest.partition("/")
+            by_name.setdefault(name, {})[key] = tensor
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
         optimizer.state[parameter] = {
-            key: tensors[f"optimizer/{key}/{name}"].to(parameter.device)
-            for key in ("step", "exp_avg", "exp_avg_sq")
+            key: tensor.to(parameter.device) for key, tensor in by_name[name].items()
         }
         if parameter.device.type == "cuda" and "random/cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random/cuda"], parameter.device)

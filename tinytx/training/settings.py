@@ -12,6 +12,7 @@ import torch
 
 PRECISIONS = ("auto", "fp32", "bf16")
 DECAYS = ("cosine", "linear")
+OPTIMIZERS = ("adamw", "muon")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,8 @@ class TrainingSettings:
         Share of ``lr`` that is left at the end.
     weight_decay : float
         Decoupled, on matrices only: not on embeddings, norms and biases.
+    optimizer : {"adamw", "muon"}
+        "muon": `Muon` for the matrices of hidden layers, AdamW for the rest.
     betas : pair of float
         Of AdamW.
     clip_norm : float
@@ -60,6 +63,7 @@ class TrainingSettings:
     decay: str = "cosine"
     final_lr_fraction: float = 0.05
     weight_decay: float = 0.1
+    optimizer: str = "adamw"
     betas: tuple[float, float] = (0.9, 0.98)
     clip_norm: float = 1.0
     tokens_per_batch: int = 4096
@@ -78,6 +82,9 @@ class TrainingSettings:
             _require(getattr(self, name) >= 0, name, "0 or more", getattr(self, name))
         _require(0 <= self.final_lr_fraction <= 1, "final_lr_fraction", "in [0, 1]", self.final_lr_fraction)
         _require(all(0 <= beta < 1 for beta in self.betas), "betas", "two numbers in [0, 1)", self.betas)
+        _require(
+            self.optimizer in OPTIMIZERS, "optimizer", f"one of {', '.join(OPTIMIZERS)}", self.optimizer
+        )
         _require(self.decay in DECAYS, "decay", f"one of {', '.join(DECAYS)}", self.decay)
         _require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}", self.precision)
 

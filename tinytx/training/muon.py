@@ -1,0 +1,111 @@
+"""Muon: an optimizer that gives every direction of a matrix the same stride."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tinytx.training.settings import choose_precision
+
+MOMENTUM = 0.95
+N_ITERATIONS = 5
+# An odd polynomial whose iteration lifts every singular value in (0, 1] to about 1 (between 0.7 and 1.2).
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+ADAM_LENGTH = 0.2  # root mean square of a usual update of Adam, in units of the rate
+
+
+def orthogonalised(matrices: Tensor, n_iterations: int = N_ITERATIONS) -> Tensor:
+    r"""Matrices with the same singular vectors, and singular values near 1: about :math:`U V^T`.
+
+    Newton-Schulz iteration :math:`X \leftarrow a X + b (X X^T) X + c (X X^T)^2 X` from ``X / |X|``, made of
+    matrix products only.
+
+    Parameters
+    ----------
+    matrices : Tensor of shape (..., M, N)
+    n_iterations : int
+
+    Returns
+    -------
+    Tensor of shape (..., M, N)
+        In the dtype of the matrices; computed in bfloat16 where the hardware multiplies it.
+    """
+    a, b, c = COEFFICIENTS
+    fast = choose_precision("auto", matrices.device) == "bf16" and matrices.dtype == torch.float32
+    x = matrices.to(torch.bfloat16) if fast else matrices
+    tall = x.shape[-2] > x.shape[-1]
+    if tall:
+        x = x.mT
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    for _ in range(n_iterations):
+        square = x @ x.mT  # (..., M, M)
+        x = a * x + (b * square + c * square @ square) @ x
+    return (x.mT if tall else x).to(matrices.dtype)
+
+
+class Muon(torch.optim.AdamW):
+    """Momentum, orthogonalised, for matrices; AdamW for everything else.
+
+    Adam's strides follow the few directions in which gradients are large. Muon takes the running mean of the
+    gradient of a matrix and sets all its singular values to 1, so that rare directions are learned as fast as
+    common ones.
+
+    Parameters
+    ----------
+    matrices : iterable of Parameter of two dimensions
+        Hidden layers; not embeddings, and not an output layer.
+    others : iterable of dict
+        Groups of all other parameters, as `torch.optim.AdamW` takes them.
+    lr : float
+        Of both: an update of a matrix is made as long as one of Adam usually is, which is `ADAM_LENGTH` times
+        the rate for an entry.
+    weight_decay : float
+        Of the matrices.
+    betas : pair of float
+        Of AdamW.
+
+    References
+    ----------
+    Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024 (kellerjordan.github.io).
+    Liu et al., "Muon is scalable for LLM training", arXiv 2502.16982, section 2.2, for the length.
+    """
+
+    def __init__(
+        self,
+        matrices: Iterable[nn.Parameter],
+        others: Iterable[dict[str, Any]],
+        *,
+        lr: float,
+        weight_decay: float,
+        betas: tuple[float, float],
+    ) -> None:
+        first = {"params": list(matrices), "weight_decay": weight_decay}
+        super().__init__([first, *others], lr=lr, betas=betas, fused=True)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Make one update from the gradients at hand; those of the matrices are used up."""
+        group = self.param_groups[0]
+        by_shape: dict[tuple[int, ...], list[nn.Parameter]] = {}
+        for parameter in group["params"]:
+            if parameter.grad is not None:
+                by_shape.setdefault(tuple(parameter.shape), []).append(parameter)
+        for shape, parameters in by_shape.items():
+            updates = orthogonalised(torch.stack([self._pull(parameter) for parameter in parameters]))
+            stride = group["lr"] * ADAM_LENGTH * max(shape) ** 0.5
+            for parameter, update in zip(parameters, updates, strict=True):
+                parameter.mul_(1 - group["lr"] * group["weight_decay"])
+                parameter.add_(update, alpha=-stride)
+                parameter.grad = None  # AdamW passes over what has no gradient
+        super().step()
+
+    def _pull(self, parameter: nn.Parameter) -> Tensor:
+        """The running mean of the gradient, looked at one step ahead (Nesterov)."""
+        state = self.state[parameter]
+        if "momentum" not in state:
+            state["momentum"] = torch.zeros_like(parameter)
+        state["momentum"].lerp_(parameter.grad, 1 - MOMENTUM)
+        return torch.lerp(parameter.grad, state["momentum"], MOMENTUM)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinytx.options import MODEL_FIELDS, TRAINING_FIELDS, Answer, Command, build_parser
-from tinytx.translation_cli import search_from, translate
+from tinytx.translation_cli import experiment_broken, experiment_translation, search_from, translate
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -266,6 +266,8 @@ COMMANDS: dict[str, Command] = {
     "data world": data_world,
     "experiment transfer": experiment_transfer,
     "experiment ladder": experiment_ladder,
+    "experiment translation": experiment_translation,
+    "experiment broken-translation": experiment_broken,
     "course": course,
     "lab": lab,
     "release": release,

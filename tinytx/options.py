@@ -103,6 +103,17 @@ def _add_experiments(commands: Any, functions: Mapping[str, Command]) -> None:
     _add_kept(sub, seeds=3)
 
 
+    sub = _command(experiments, "translation", functions["experiment translation"])
+    _add_corpus(sub, default="world")
+    _add_kept(sub, seeds=1)
+    _add_search(sub, beam=4)
+    sub.add_argument("--work-dir", type=Path, default=Path("build"), help="folder for the trained models")
+
+    sub = _command(experiments, "broken-translation", functions["experiment broken-translation"])
+    _add_corpus(sub, default="world")
+    _add_kept(sub, seeds=1)
+
+
 def _add_kept(sub: _Parser, *, seeds: int) -> None:
     sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
     sub.add_argument("--seeds", type=int, default=seeds, help="number of seeds")
@@ -144,8 +155,8 @@ def _add_readers(commands: Any, functions: Mapping[str, Command]) -> None:
     _add_model(sub)
 
 
-def _add_search(sub: _Parser) -> None:
-    sub.add_argument("--beam", type=int, default=1, help="translations followed at once; 1 is greedy")
+def _add_search(sub: _Parser, *, beam: int = 1) -> None:
+    sub.add_argument("--beam", type=int, default=beam, help="translations followed at once; 1 is greedy")
     sub.add_argument("--length-penalty", type=float, default=1.0, help="0 prefers short translations, 1 none")
 
 

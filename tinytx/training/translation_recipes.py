@@ -117,6 +117,7 @@ def plan_translation(kind: str, budget: str | float | None = None, *, seed: int 
         lr=row.lr,
         tokens_per_batch=row.tokens_per_batch,
         decay="linear",
+        optimizer="muon",
         final_lr_fraction=0.0,
         seed=seed,
     )

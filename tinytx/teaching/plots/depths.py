@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from tinytx.teaching.plots.style import name_axes, numbers_of, own_axes, style
 
@@ -64,14 +65,15 @@ def depth_map(
     with style():
         for place, line in enumerate(map(numbers_of, rows.values())):
             cells = np.where(line > 0, line, np.finfo(float).tiny)
-            corners = np.arange(len(cells) + 1), (place, place + 1)
-            ax.pcolormesh(*corners, cells[None], edgecolors="#9a9a9a", linewidth=0.4, **scale)
+            ax.pcolormesh(np.arange(len(cells) + 1), (place, place + 0.9), cells[None], **scale)
+            outline = Rectangle((0, place), len(cells), 0.9, fill=False, edgecolor="#8a8a8a", clip_on=False)
+            ax.add_patch(outline)
             below, above = below or cells.min() < low, above or cells.max() > high
         longest = max(map(len, rows.values()))
         if bar_label is not None:
             extend = ("neither", "min", "max", "both")[below + 2 * above]
             fig.colorbar(ScalarMappable(**scale), ax=ax, label=bar_label, extend=extend, pad=0.02)
-        ax.set_yticks(np.arange(len(rows)) + 0.5, [str(name) for name in rows])
+        ax.set_yticks(np.arange(len(rows)) + 0.45, [str(name) for name in rows])
         step = next(step for step in (1, 2, 4, 8, 16, longest) if 10 * step >= longest)
         levels = np.arange(0, longest, step)
         ax.set_xticks(levels + 0.5, [str(level) for level in levels])

@@ -183,6 +183,13 @@ def test_without_positions_reordered_tokens_give_reordered_vectors():
         assert equivariant == (positions == "none")
 
 
+def test_any_module_may_stand_in_for_positions():
+    body = TransformerBody(TINY)
+    body.pos_embed = nn.Linear(6, 6)
+    token_ids = torch.randint(11, (B, T))
+    assert_close(body.trace(token_ids).hidden[0], body.pos_embed(body.token_embed(token_ids) * 6**0.5))
+
+
 def test_embeddings_are_scaled_by_the_root_of_the_width():
     body = TransformerBody(TINY.replace(positions="none"))
     token_ids = torch.randint(11, (B, T))

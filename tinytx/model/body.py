@@ -161,8 +161,10 @@ class TransformerBody(nn.Module):
         x = self.token_embed(token_ids)  # (B, T, D)
         if self.config.scale_embeddings:
             x = x * math.sqrt(self.config.d_model)
-        if not isinstance(self.pos_embed, nn.Identity):
+        if start and not isinstance(self.pos_embed, nn.Identity):
             x = self.pos_embed(x, start)
+        else:  # any module that maps x may stand here
+            x = self.pos_embed(x)
         return self.dropout(x)
 
     def _check(self, token_ids: Tensor, padding_mask: Tensor | None) -> None:

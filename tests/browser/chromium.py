@@ -55,6 +55,9 @@ class Page:
         self.requests: list[str] = []
         for domain in ("Page", "Runtime", "Log", "Network", "DOM"):
             self.call(f"{domain}.enable")
+        # A window without a screen has no focus, and JupyterLab asks which of its parts has it.
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
+        self.call("Page.bringToFront")
 
     def call(self, method: str, **parameters) -> dict:
         """Send one command and return its result."""

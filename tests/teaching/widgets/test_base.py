@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tinytx as tx
-from tinytx.teaching.widgets.assets import explorers_in, module_source, page_script, style_sheet
+from tinytx.teaching.widgets.assets import explorers_in, module_source, page_script, shared_source, style_sheet
 from tinytx.teaching.widgets.base import fixed, listed, numbers, percent
 
 FOLDER = files("tinytx.teaching.widgets").joinpath("js")
@@ -114,7 +114,7 @@ def test_a_module_imports_nothing_and_ends_in_its_one_default_export(kind):
     for line in lines[:-1]:
         assert "export" not in line or line.startswith(("export function ", "export const ")), line
     assert not re.search(r"</(script|style)", source + style_sheet([kind]), re.I)
-    assert module_source(kind).startswith(FOLDER.joinpath("_common.js").read_text(encoding="utf-8"))
+    assert module_source(kind) == f"{shared_source()}\n{source}"
 
 
 @pytest.mark.parametrize("kind", KINDS)

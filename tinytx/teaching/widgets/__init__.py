@@ -14,7 +14,7 @@ How to add one, here called ``dice``:
 1. ``dice.py``: a subclass of `Explorer` with `kind` ``"dice"``, `title`, traits tagged ``sync=True`` (plain
    values, and `Bytes` for float32), `describe()` and `picture()`; and a function ``dice(...)`` that checks
    its arguments and returns one. Everything the page computes is computed here too, in NumPy.
-2. ``js/dice.js``, a plain module that imports nothing (``_common.js`` stands in front of it): exported
+2. ``js/dice.js``, a plain module that imports nothing (``js/_*.js`` stand in front of it): exported
    formulas, ``describe(get)``, which must return the very text of `describe()`, ``build(ui)``, and last
    ``export default explorer({ build, describe })``. `ui.get` reads a trait, `ui.set` changes it during a
    gesture, `ui.save` for good; `ui.show(paint, ...elements)` paints now and after each change. Elements come

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
+_SHARED = ("_numbers.js", "_elements.js", "_paint.js", "_frame.js")
 _EXPORT = re.compile(r"^export (default )?", re.M)
 _KIND = re.compile(r"data-tx-explorer='\{\"kind\":\"([a-z_]+)\"")
 
@@ -26,9 +27,14 @@ def style_sheet(kinds: Iterable[str]) -> str:
     return "\n".join(_read(name) for name in ["explorers.css", *there])
 
 
+def shared_source() -> str:
+    """Return what stands in front of every explorer's module."""
+    return "\n".join(map(_read, _SHARED))
+
+
 def module_source(kind: str) -> str:
     """Return an explorer as one module, the shared part first."""
-    return f"{_read('_common.js')}\n{_read(f'{kind}.js')}"
+    return f"{shared_source()}\n{_read(f'{kind}.js')}"
 
 
 def page_script(kinds: Iterable[str]) -> str:
@@ -39,7 +45,7 @@ def page_script(kinds: Iterable[str]) -> str:
     kinds : iterable of str
         Which modules of ``js/`` the page needs.
     """
-    shared = _EXPORT.sub("", _read("_common.js") + _read("_host.js"))
+    shared = _EXPORT.sub("", f"{shared_source()}\n{_read('_host.js')}")
     wrapped = "\n".join(
         f"EXPLORERS.{kind} = (() => {{\n{_as_function_body(_read(f'{kind}.js'))}}})();"
         for kind in sorted(set(kinds))

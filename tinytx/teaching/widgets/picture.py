@@ -17,7 +17,7 @@ LINE = "#c9cdd4"
 ACCENT = "#1f5fa8"
 WARN = "#a8370b"
 _SCALE = 2  # pixels per unit, for sharp print
-# From nothing to all, as in _common.js.
+# From nothing to all, as in _paint.js.
 _BLUES = ((244, 248, 253), (178, 206, 235), (92, 150, 208), (33, 94, 168), (8, 42, 98))
 
 

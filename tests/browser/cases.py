@@ -1,0 +1,46 @@
+"""One entry an explorer: how to make it, what to press, where to click. Every browser test goes through it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tinytx as tx
+from tinytx.teaching.widgets import Explorer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """An explorer and what a person might do to it.
+
+    Attributes
+    ----------
+    code : str
+        An expression that makes it from ``tx``; JupyterLab is given the same.
+    keys : (selector, key, key back, trait)
+        With the focus there, the key changes the trait, and the other key changes it back.
+    mouse : (selector, points, trait)
+        Pressing at the first point (shares of width and height), moving over the others and releasing at the
+        last changes the trait; one point is a click.
+    sweep : (selector, pressed, rows)
+        Moving over this element changes pixels all the time, with the button pressed or not; the way goes
+        over it in so many rows.
+    """
+
+    code: str
+    keys: tuple[str, str, str, str]
+    mouse: tuple[str, list[tuple[float, float]], str]
+    sweep: tuple[str, bool, int]
+
+    def make(self) -> Explorer:
+        """Return a new explorer."""
+        return eval(self.code, {"tx": tx})
+
+
+CASES: dict[str, Case] = {
+    "mask": Case(
+        code="tx.widgets.mask(where='after')",
+        keys=(".tx-inputs [tabindex='0']", "ArrowDown", "ArrowUp", "moved"),
+        mouse=(".tx-mask-grid", [(0.5, 0.4), (0.7, 0.4), (0.9, 0.4)], "drawn"),
+        sweep=(".tx-mask-grid", True, 6),
+    ),
+}

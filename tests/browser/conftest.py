@@ -1,0 +1,47 @@
+"""One browser for all tests here; without one they are skipped, saying what is missing."""
+
+import pytest
+
+from tests.browser.cases import CASES
+from tests.browser.chromium import chromium, find_chromium
+from tests.browser.lab import lab
+
+
+def pytest_collection_modifyitems(items):
+    """Mark everything in this folder as needing a browser."""
+    for item in items:
+        if "tests/browser" in item.path.as_posix():
+            item.add_marker(pytest.mark.browser)
+
+
+def pytest_generate_tests(metafunc):
+    """Run a test that asks for `case` once for each explorer."""
+    if "case" in metafunc.fixturenames:
+        metafunc.parametrize("case", CASES.values(), ids=CASES)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A running Chromium."""
+    pytest.importorskip("websocket", reason="needs websocket-client")
+    executable = find_chromium()
+    if executable is None:
+        pytest.skip("needs Chromium: `make test-browser` installs it, or says how")
+    with chromium(executable) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser):
+    """A tab in which nothing may go wrong."""
+    with browser.page() as tab:
+        yield tab
+        assert tab.errors == []
+
+
+@pytest.fixture(scope="session")
+def labserver(tmp_path_factory):
+    """A JupyterLab of its own: (address with its token, folder of its notebooks)."""
+    pytest.importorskip("jupyterlab")
+    with lab(tmp_path_factory.mktemp("lab")) as running:
+        yield running

@@ -1,0 +1,158 @@
+"""Explorers in a page opened from the disk, with no kernel and no network."""
+
+import json
+
+import pytest
+
+SUMMARY = "document.querySelector('.tx-say').textContent"
+# What can be seen: pixels of canvases, and elements with their attributes.
+LOOK = """(() => [...document.querySelectorAll('.tx canvas')].map(c => c.toDataURL()).join()
+  + document.querySelector('.tx').innerHTML)()"""
+
+
+def relative(page, selector, points):
+    """Return points of an element in pixels of the window."""
+    page.place(selector)
+    return [page.place(selector, across, down) for across, down in points]
+
+
+@pytest.fixture
+def opened(case, page, tmp_path):
+    """The explorer behind a page, opened."""
+    explorer = case.make()
+    page.open(explorer.save_html(tmp_path / "page.html").as_uri())
+    page.wait("document.querySelector('.tx-say')?.textContent")
+    return explorer
+
+
+def test_it_is_drawn_and_says_what_python_says(opened, page):
+    assert page.evaluate(SUMMARY) == opened.describe()
+    assert page.evaluate("document.querySelector('.tx').getAttribute('aria-label')") == opened.title
+    assert page.evaluate("getComputedStyle(document.querySelector('.tx-still')).display") == "none"
+    assert page.outside() == []
+
+
+@pytest.mark.parametrize("width", [360, 768, 1920])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_nothing_sticks_out_at_any_width(opened, page, width, dark):
+    page.size(width, 900, dark=dark)
+    page.settle()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    outside = """(() => { const right = document.querySelector('.tx').getBoundingClientRect().right;
+      const hidden = e => e.closest('.tx-scroll, [hidden]') || !e.getClientRects().length;
+      return [...document.querySelectorAll('.tx *')].filter(e => !hidden(e)
+        && e.getBoundingClientRect().right > right + 1).map(e => e.outerHTML.slice(0, 80)); })()"""
+    assert page.evaluate(outside) == []
+
+
+def test_a_key_changes_picture_and_summary_and_the_other_key_brings_them_back(opened, case, page):
+    selector, key, back, _ = case.keys
+    page.focus(selector)
+    page.settle()
+    look, summary = page.evaluate(LOOK), page.evaluate(SUMMARY)
+    page.press(key)
+    page.settle()
+    assert page.evaluate(LOOK) != look and page.evaluate(SUMMARY) != summary
+    page.press(back)
+    page.settle()
+    assert page.evaluate(SUMMARY) == summary
+    assert page.outside() == []
+
+
+def test_the_mouse_changes_picture_and_summary(opened, case, page):
+    selector, points, _ = case.mouse
+    look, summary = page.evaluate(LOOK), page.evaluate(SUMMARY)
+    page.drag(*relative(page, selector, points))
+    page.settle()
+    assert page.evaluate(LOOK) != look and page.evaluate(SUMMARY) != summary
+
+
+def test_state_outlives_a_change_of_theme_and_width(opened, case, page):
+    page.focus(case.keys[0])
+    page.press(case.keys[1])
+    page.settle()
+    summary, look = page.evaluate(SUMMARY), page.evaluate(LOOK)
+    page.size(500, 900, dark=True)
+    page.settle()
+    assert page.evaluate(SUMMARY) == summary
+    page.size(1200, 1000)
+    page.settle()
+    assert page.evaluate(LOOK) == look
+
+
+def test_tab_reaches_every_control_and_leaves(opened, page):
+    """Each control takes the focus once on the way through, refuses JupyterLab's shortcuts, and shows it."""
+    wanted = page.evaluate(
+        """(() => { const all = [...document.querySelectorAll('.tx :is(button, input, select, [tabindex])')];
+          all.forEach((e, i) => { e.dataset.number = i; });
+          const groups = new Set();
+          return all.filter(e => !e.disabled && e.tabIndex >= 0 && !e.closest('[hidden]')
+            && (e.type !== 'radio' || (e.checked && !groups.has(e.name) && groups.add(e.name))))
+            .map(e => e.dataset.number); })()"""
+    )
+    assert wanted
+    page.evaluate("document.body.focus()")
+    seen, bare = [], []
+    for _ in range(len(wanted) + 2):
+        page.press("Tab")
+        found = page.evaluate(
+            """(e => e && e.dataset.number ? [e.dataset.number, e.hasAttribute('data-lm-suppress-shortcuts'),
+              getComputedStyle(e).outlineStyle] : null)(document.activeElement)"""
+        )
+        if found:
+            seen.append(found[0])
+            bare += [found] if not found[1] or found[2] == "none" else []
+    assert bare == []
+    assert set(wanted) <= set(seen)
+
+
+def test_print_and_a_browser_without_scripts_show_the_picture_and_the_summary(opened, page, tmp_path):
+    shown = """(e => [e.querySelector('img').getBoundingClientRect().width > 200,
+      e.querySelector('img').naturalWidth > 0, e.querySelector('p').innerText])
+      (document.querySelector('.tx-still'))"""
+    page.call("Emulation.setEmulatedMedia", media="print")
+    wide, loaded, words = page.evaluate(shown)
+    assert wide and loaded and words == f"{opened.title}. {opened.describe()}"
+    assert not page.evaluate("document.querySelector('.tx').getClientRects().length")
+    page.call("Emulation.setEmulatedMedia", media="screen")
+    page.call("Emulation.setScriptExecutionDisabled", value=True)
+    page.open((tmp_path / "page.html").as_uri())
+    wide, loaded, words = page.evaluate(shown)
+    assert wide and loaded and words == f"{opened.title}. {opened.describe()}"
+    page.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def test_two_of_a_kind_in_one_page_live_side_by_side(case, page, tmp_path):
+    explorer = case.make()
+    text = explorer.save_html(tmp_path / "one.html").read_text(encoding="utf-8")
+    twice = explorer.to_html()
+    (tmp_path / "two.html").write_text(text.replace(twice, twice + twice), encoding="utf-8")
+    page.open((tmp_path / "two.html").as_uri())
+    page.wait("document.querySelectorAll('.tx-say').length === 2")
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids))
+    second = "[...document.querySelectorAll('.tx-say')][1].textContent"
+    before = page.evaluate(second)
+    page.focus(case.keys[0])
+    page.press(case.keys[1])
+    page.settle()
+    assert page.evaluate(second) == before != page.evaluate(SUMMARY)
+
+
+def test_reduced_motion_is_respected(opened, page):
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
+    moving = """[...document.querySelectorAll('.tx *')].filter(e => { const s = getComputedStyle(e);
+      return s.animationName !== 'none' || parseFloat(s.transitionDuration) > 0; }).length"""
+    assert page.evaluate(moving) == 0
+
+
+def test_a_page_whose_state_is_broken_keeps_its_picture(browser, case, tmp_path):
+    explorer = case.make()
+    text = explorer.save_html(tmp_path / "page.html").read_text(encoding="utf-8")
+    kind = json.dumps({"kind": explorer.kind})[1:-1].replace(" ", "")
+    (tmp_path / "broken.html").write_text(text.replace(kind, '"kind":"nosuch"'), encoding="utf-8")
+    with browser.page() as tab:
+        tab.open((tmp_path / "broken.html").as_uri())
+        tab.settle()
+        assert tab.evaluate("document.querySelector('.tx-still img').getBoundingClientRect().width") > 200
+        assert len(tab.errors) == 1

@@ -1,0 +1,46 @@
+// Elements, and keys within groups of them. Shared by all explorers, imports nothing.
+
+const SVG = new Set(["svg", "path", "line", "circle", "rect", "g", "text", "polyline"]);
+const FOCUSABLE = new Set(["button", "input", "select", "textarea", "summary", "a"]);
+
+// An element with attributes and children; attributes named on... are listeners.
+export function h(tag, attributes = {}, ...children) {
+  const element = SVG.has(tag) ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  // JupyterLab takes keys from whatever has the focus unless that very element refuses; its parents cannot.
+  if (FOCUSABLE.has(tag) || "tabindex" in attributes) element.setAttribute("data-lm-suppress-shortcuts", "true");
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value != null) element.setAttribute(name, value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child != null));
+  return element;
+}
+
+let made = 0;
+export const uid = () => `tx-${++made}-${Math.random().toString(36).slice(2, 8)}`;
+
+// One stop for Tab in a group of elements, the arrow keys move within; `columns` makes it a grid.
+// go(index) is called when a key chose another element.
+export function roving(box, elements, { columns = 1, go = () => {} } = {}) {
+  const move = (to) => {
+    elements.forEach((element, i) => { element.tabIndex = i === to ? 0 : -1; });
+  };
+  box.addEventListener("keydown", (event) => {
+    const at = elements.indexOf(event.target);
+    const column = at % columns;
+    const steps = columns === 1
+      ? { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1, Home: -at, End: elements.length - 1 - at }
+      : { ArrowDown: columns, ArrowUp: -columns, ArrowRight: column < columns - 1 ? 1 : 0, ArrowLeft: column ? -1 : 0,
+          Home: -column, End: columns - 1 - column };
+    const step = steps[event.key];
+    if (at < 0 || step === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    const to = at + step;
+    if (step === 0 || to < 0 || to >= elements.length) return;
+    move(to);
+    elements[to].focus();
+    go(to);
+  });
+  return move;
+}

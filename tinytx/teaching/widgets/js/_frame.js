@@ -1,0 +1,109 @@
+// The frame of an explorer: state, redrawing, summary, controls. Shared by all, imports nothing.
+
+// Turn build(ui) and describe(get) into what anywidget and our own host call.
+export function explorer({ build, describe }) {
+  return {
+    render({ model, el }) {
+      const leaving = new AbortController();
+      build(frame(model, el, describe, leaving.signal));
+      return () => leaving.abort();
+    },
+  };
+}
+
+function frame(model, el, describe, signal) {
+  const status = h("p", { class: "tx-say", role: "status" });
+  const tip = h("div", { class: "tx-tip", "aria-hidden": "true", hidden: true });
+  const root = h("div", { class: "tx", role: "group", "aria-label": model.get("title") });
+  el.append(root);
+  const painters = [];
+  let asked = 0, spoken;
+  const get = (key) => floats(model.get(key));
+  const draw = () => {
+    asked = 0;
+    if (signal.aborted) return;
+    painters.forEach((paint) => paint());
+    // While a key is held the summary waits, or a screen reader would be flooded.
+    clearTimeout(spoken);
+    const text = describe(get);
+    if (status.textContent) spoken = setTimeout(() => { if (status.textContent !== text) status.textContent = text; }, 150);
+    else status.textContent = text;
+  };
+  const redraw = () => { asked ||= requestAnimationFrame(draw); };
+  const ui = {
+    model, root, signal, get, redraw,
+    // set: while a gesture lasts; save: when it is done, one message to the kernel.
+    set(key, value) { model.set(key, value); },
+    save(key, value) { model.set(key, value); model.save_changes(); },
+    done() { model.save_changes(); },
+    // Before the element is part of the page it has no colour; its first size brings a redraw.
+    get theme() {
+      const ink = getComputedStyle(root).color.match(/\d+/g) ?? [0, 0, 0];
+      return inkOn(ink.slice(0, 3).map(Number)) === "#fff" ? "light" : "dark";
+    },
+    // What parts may take up, in pixels.
+    get width() { return (root.clientWidth || 640) - 30; },
+    // Show parts, then call paint now and once a frame after any change of state, theme or width.
+    show(paint, ...parts) {
+      root.append(...parts.flat(Infinity), status, tip);
+      painters.push(paint);
+      draw();
+    },
+    // A note beside the pointer; null takes it away. What it says must also be found without a pointer.
+    tip(text, event) {
+      tip.hidden = text == null;
+      if (tip.hidden) return;
+      tip.textContent = text;
+      const box = root.getBoundingClientRect(), left = event.clientX - box.left;
+      tip.style.left = `${clamp(left + 14, 0, Math.max(0, box.width - tip.offsetWidth - 2))}px`;
+      tip.style.top = `${event.clientY - box.top + 18}px`;
+    },
+    slider: (key, options) => slider(ui, key, options),
+    toggle: (key, options) => toggle(ui, key, options),
+    choice: (key, options) => choice(ui, key, options),
+    painters,
+  };
+  model.on("change", redraw);
+  const dark = matchMedia("(prefers-color-scheme: dark)"), themes = new MutationObserver(redraw);
+  dark.addEventListener("change", redraw, { signal });
+  themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
+  let width = 0;
+  const sizes = new ResizeObserver(() => { if (root.clientWidth !== width) { width = root.clientWidth; redraw(); } });
+  sizes.observe(root);
+  signal.addEventListener("abort", () => { model.off("change", redraw); themes.disconnect(); sizes.disconnect(); clearTimeout(spoken); });
+  return ui;
+}
+
+// Controls are native inputs, so that keys, names and values come with them.
+
+// to and from turn the place of the handle into the value of the state, as for a logarithmic scale.
+function slider(ui, key, { label, min, max, step = 1, format = String, to = (x) => x, from = (x) => x }) {
+  const id = uid();
+  const value = h("span", { class: "tx-value", "aria-hidden": "true" });
+  const input = h("input", {
+    id, type: "range", min, max, step,
+    oninput: () => ui.set(key, to(+input.value)), onchange: () => ui.done(),
+  });
+  ui.painters.push(() => {
+    const now = ui.get(key);
+    input.value = from(now);
+    value.textContent = format(now);
+    input.setAttribute("aria-valuetext", format(now));
+  });
+  return h("div", { class: "tx-control" }, h("label", { for: id }, label), input, value);
+}
+
+function toggle(ui, key, { label }) {
+  const id = uid(), input = h("input", { id, type: "checkbox", onchange: () => ui.save(key, input.checked) });
+  ui.painters.push(() => { input.checked = ui.get(key); });
+  return h("div", { class: "tx-control tx-toggle" }, input, h("label", { for: id }, label));
+}
+
+// options: [value, words] pairs.
+function choice(ui, key, { label, options }) {
+  const name = uid();
+  const inputs = options.map(([value]) => h("input", { type: "radio", name, id: uid(), onchange: () => ui.save(key, value) }));
+  ui.painters.push(() => inputs.forEach((input, i) => { input.checked = options[i][0] === ui.get(key); }));
+  return h("fieldset", { class: "tx-choice" }, h("legend", {}, label),
+    inputs.map((input, i) => h("span", {}, input, h("label", { for: input.id }, options[i][1]))));
+}

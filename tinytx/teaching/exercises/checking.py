@@ -219,13 +219,23 @@ def _diagnosed(session: Session, trials: Sequence[Trial], first: Trial) -> Verdi
 
 
 def _recognise(session: Session, trials: Sequence[Trial]) -> Mistake | None:
-    """The first known mistake whose results agree with the learner's on every input."""
+    """The first known mistake whose results agree with the learner's on every input.
+
+    Where several single ones do, as different slips can make equal counts, the others are told too.
+    """
     telling_first = sorted(trials, key=lambda trial: trial.right)
+    found = None
     for mistake in session.exercise.mistakes:
+        if found is not None and ("+" in mistake.slug or mistake.words in found.words):
+            continue
         if all(_makes(session, mistake, trial) for trial in telling_first):
-            return mistake
-    further = session.exercise.recognise
-    return further(trials) if further is not None else None
+            if "+" in mistake.slug:
+                return mistake
+            words = mistake.words if found is None else f"{found.words} Or this, which comes to the same: {mistake.words}"
+            found = dataclasses.replace(found or mistake, words=words)
+    if found is None and session.exercise.recognise is not None:
+        return session.exercise.recognise(trials)
+    return found
 
 
 def _makes(session: Session, mistake: Mistake, trial: Trial) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import Head
 from tinytx.model.diagnosis import diagnose_count
-from tinytx.model.misconceptions import MISCONCEPTIONS, WORDS, Question
+from tinytx.model.misconceptions import WORDS, Question
 from tinytx.teaching.exercises.comparing import count
 from tinytx.teaching.exercises.exercise import Case, Exercise, Mistake
 
@@ -28,7 +28,13 @@ _COMMON = (  # what people forget or mix up, the commonest first; the rest follo
     "attention-as-heads-times-d2",
     "positions-counted-as-learned",
 )
-_NOT_ASKED = {"positions-forgotten", "block-norms-forgotten", "final-norm-forgotten"}  # the lab's model has none
+_NOT_ASKED = {  # nothing to forget in the lab's model, or right by accident with its two heads
+    "positions-forgotten",
+    "block-norms-forgotten",
+    "final-norm-forgotten",
+    "heads-for-feed-forward-matrices",
+    "heads-for-norms",
+}
 _SINGLE = [*_COMMON, *(slug for slug in WORDS if slug not in _COMMON and slug not in _NOT_ASKED)]
 
 

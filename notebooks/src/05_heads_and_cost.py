@@ -28,20 +28,21 @@
 # cuts training and measuring short: everything runs then, but little is learned, and the times mean nothing.
 
 # %%
+import inspect
 import itertools
-from functools import partial
+import textwrap
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 import tinytx as tx
-from tinytx.model import ConvolutionLayer, GRULayer, RecurrentLayer, dependence, layer_cost, meters
-from tinytx.teaching import plots
-from tinytx.training import default_budget, timing
+from tinytx.model import ConvolutionLayer, GRULayer, RecurrentLayer
+from tinytx.model import dependence, layer_cost, meters
+from tinytx.teaching import plots, two_questions
+from tinytx.training import default_budget, layer_speed, timing
 
 torch.set_num_threads(1)
-_ = torch.manual_seed(0)
 smoke = default_budget() == "smoke"
 
 # %% [markdown]
@@ -66,9 +67,10 @@ for first, second in itertools.product([0, 1], repeat=2):
 #
 # $$\operatorname{attention}(y, x) = \operatorname{softmax}\left(\frac{Q_y K_x^\top}{\sqrt{d}}\right) V_x, \qquad Q_y = y W_Q,\quad K_x = x W_K,\quad V_x = x W_V .$$
 #
-# In loops: every $y_t$ scores every $x_s$, makes shares of the scores, and takes the mean of the values by these shares. The matrices must give the same.
+# In words: all products of queries and keys, scaled, become weights along each row, and the weights take means of the values.
 
 # %%
+_ = torch.manual_seed(0)
 D = 8
 w_q, w_k, w_v = torch.randn(3, D, D) / D**0.5
 
@@ -78,11 +80,15 @@ def attend(y, x):
     return scores.softmax(dim=-1) @ (x @ w_v)  # (T, S) @ (S, D) -> (T, D)
 
 
+# %% [markdown]
+# In loops: every $y_t$ scores every $x_s$; the exponentials of the scores, divided by their sum, are the weights; and the mean of the values by these weights is what $y_t$ receives. Both must give the same.
+
+# %%
 y, x = torch.randn(2, D), torch.randn(5, D)
 for t in range(2):
-    shares = torch.stack([((y[t] @ w_q) @ (x[s] @ w_k) / D**0.5).exp() for s in range(5)])
-    mean = sum(shares[s] / shares.sum() * (x[s] @ w_v) for s in range(5))
-    torch.testing.assert_close(mean, attend(y, x)[t])
+    raised = [((y[t] @ w_q) @ (x[s] @ w_k) / D**0.5).exp() for s in range(5)]
+    received = sum(raised[s] / sum(raised) * (x[s] @ w_v) for s in range(5))
+    torch.testing.assert_close(received, attend(y, x)[t])
 
 # %% [markdown]
 # Two askers, five that are asked, two answers: the result is as long as $y$ and made of stuff from $x$. **Self-attention** is the case $y = x$, a sequence that asks itself, and needs no formula of its own. The package says the same:
@@ -92,7 +98,8 @@ for t in range(2):
 module = tx.MultiHeadAttention(d_model=D, n_heads=2)
 longer, shorter = torch.randn(1, 5, D), torch.randn(1, 2, D)  # (B, S, D), (B, T, D)
 torch.testing.assert_close(module(longer, memory=longer), module(longer))
-print("y over x:", tuple(module(shorter, memory=longer).shape), " x over x:", tuple(module(longer).shape))
+print("y over x:", tuple(module(shorter, memory=longer).shape))
+print("x over x:", tuple(module(longer).shape))
 
 # %% [markdown]
 # ## Vectorised: many heads are one reshape
@@ -103,14 +110,10 @@ print("y over x:", tuple(module(shorter, memory=longer).shape), " x over x:", tu
 
 # %%
 def head_by_head(module, x):
-    d_model, n_heads = x.shape[-1], module.n_heads
-    contexts = []
-    for rows in torch.arange(d_model).split(d_model // n_heads):
-        q, k, v = (
-            F.linear(x, proj.weight[rows], proj.bias[rows])  # (B, T, D) -> (B, T, K)
-            for proj in (module.q_proj, module.k_proj, module.v_proj)
-        )
-        contexts.append(tx.attention(q, k, v))
+    three, contexts = (module.q_proj, module.k_proj, module.v_proj), []
+    for rows in torch.arange(D).split(D // module.n_heads):
+        of_head = [F.linear(x, proj.weight[rows], proj.bias[rows]) for proj in three]
+        contexts.append(tx.attention(*of_head))  # q, k, v: (B, T, K)
     return module.out_proj(torch.cat(contexts, dim=-1))  # H times (B, T, K) -> (B, T, D)
 
 
@@ -122,16 +125,14 @@ torch.testing.assert_close(head_by_head(module, longer), module(longer))
 
 
 # %%
-def by_reshape(module, x):
-    def heads(projected):
-        return projected.unflatten(-1, (module.n_heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)
-
-    q, k, v = heads(module.q_proj(x)), heads(module.k_proj(x)), heads(module.v_proj(x))
-    context = tx.attention(q, k, v)  # (B, H, T, K)
-    return module.out_proj(context.transpose(1, 2).flatten(2))  # (B, T, H, K) -> (B, T, D)
+def heads(x, n_heads):
+    return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)
 
 
-torch.testing.assert_close(by_reshape(module, longer), head_by_head(module, longer))
+three = (module.q_proj, module.k_proj, module.v_proj)
+context = tx.attention(*(heads(proj(longer), 2) for proj in three))  # (B, H, T, K)
+output = module.out_proj(context.transpose(1, 2).flatten(2))  # -> (B, T, H, K) -> (B, T, D)
+torch.testing.assert_close(output, head_by_head(module, longer))
 
 # %% [markdown]
 # ## The package, and torch
@@ -175,7 +176,8 @@ for n_heads in (1, 2, 4, 8):
 for n_heads in (4, 2):
     config = tx.PRESETS["seed-lab"].replace(n_heads=n_heads)
     claimed = n_heads * (200**2 + 200)
-    print(f"{n_heads} heads:", tx.diagnose_count(config, "lm", claimed, part="attention"))
+    verdict = str(tx.diagnose_count(config, "lm", claimed, part="attention"))
+    print(textwrap.fill(f"{n_heads} heads: {verdict}", 84))
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -185,45 +187,21 @@ for n_heads in (4, 2):
 # one. Over all rows, each of the four pairs is the right one for exactly a quarter.
 
 # %%
-N_PLACES, BACK = 8, (1, 3)
-all_bits = torch.tensor(list(itertools.product([0, 1], repeat=N_PLACES)))  # (256, T)
-
-
-def answers_to(bits):
-    return torch.stack([bits.roll(back, dims=1) for back in BACK], dim=-1)  # (B, T, 2)
-
-
-right = answers_to(all_bits)
+bits = two_questions.all_rows()  # (256, T)
+right = two_questions.answers_to(bits)  # (256, T, 2)
 pairs = (2 * right[..., 0] + right[..., 1])[:, 5]  # what place 5 should say: 0, 1, 2 or 3
-print("bits", all_bits[77].tolist(), " place 5 should say", right[77, 5].tolist())
+print("bits", bits[77].tolist(), " place 5 should say", right[77, 5].tolist())
 print("rows for each pair:", pairs.bincount().tolist())
+# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # The model is bare attention: queries and keys know letters and places; **values know the letter only** (so it is in the first layer of a model with rotary positions or ALiBi); what the heads bring goes through one linear map to two numbers, and the sign
-# of each is an answer. `hidden` puts a small network in place of that last map; we need it for a control.
+# of each is an answer. Here is all that it computes; `_heads` is the reshape from above.
 
 
 # %%
-class Asker(nn.Module):
-    def __init__(self, width, n_heads, hidden=None):
-        super().__init__()
-        self.n_heads = n_heads
-        self.letter, self.place = nn.Embedding(2, width), nn.Embedding(N_PLACES, width)
-        self.q_proj, self.k_proj, self.v_proj = (nn.Linear(width, width) for _ in range(3))
-        straight, bent = nn.Linear(width, 2), nn.Sequential(nn.LazyLinear(32), nn.GELU(), nn.Linear(32, 2))
-        self.read = bent if hidden else straight
-
-    def weights(self, bits):
-        seen = self.letter(bits) + self.place.weight  # (B, T, D)
-        return tx.attention_weights(self.heads(self.q_proj(seen)), self.heads(self.k_proj(seen)))
-
-    def forward(self, bits):
-        values = self.heads(self.v_proj(self.letter(bits)))  # (B, H, T, K)
-        return self.read((self.weights(bits) @ values).transpose(1, 2).flatten(2))  # (B, T, 2)
-
-    def heads(self, x):
-        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
-
+print(inspect.getsource(two_questions.Asker.weights))
+print(inspect.getsource(two_questions.Asker.forward))
 
 # %% [markdown]
 # ### The proof
@@ -241,10 +219,8 @@ class Asker(nn.Module):
 # Is the bound reached? By hand: put $2/3$ of the weight on the first place and $1/3$ on the second, so that $\lambda$ tells all four cases apart, and cut as well as one can.
 
 # %%
-shares = torch.zeros(N_PLACES, N_PLACES)  # row t: how much place t looks at each place
-for t in range(N_PLACES):
-    shares[t, t - BACK[0]], shares[t, t - BACK[1]] = 2 / 3, 1 / 3
-lam = all_bits.float() @ shares.T  # (256, T): 0, 1/3, 2/3 or 1
+one_back, three_back = bits.roll(1, dims=1), bits.roll(3, dims=1)  # (256, T)
+lam = 2 / 3 * one_back + 1 / 3 * three_back  # 0, 1/3, 2/3 or 1
 said = torch.stack([lam > 1 / 2, lam > 1 / 6], dim=-1)  # one cut for each answer
 by_hand = (said == right).all(dim=-1).float().mean().item()
 print(f"right pairs with one head, set by hand: {by_hand:.2f}")
@@ -255,33 +231,19 @@ print(f"right pairs with one head, set by hand: {by_hand:.2f}")
 #
 # ### Trained
 #
-# Now gradient descent may try. Each model is trained on random rows, from five different seeds, and then asked about all 256 rows. What do you expect of one head four times as wide?
+# Now gradient descent may try. Each model is trained on random rows, from five different seeds, and then asked about all 256 rows. What do you expect of one head four times as wide? The last model is a control: its readout is a small network with a hidden layer instead of a linear map.
 
 
 # %%
-def train(seed, n_steps=20 if smoke else 400, **shape):
-    torch.manual_seed(seed)
-    model = Asker(**shape)
-    model(all_bits[:1])  # a lazy layer learns its size
-    optimizer = torch.optim.AdamW(model.parameters())
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.015, n_steps, pct_start=0.1)
-    for _ in range(n_steps):
-        bits = torch.randint(2, (32, N_PLACES))
-        loss = F.binary_cross_entropy_with_logits(model(bits), answers_to(bits).float())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-    return model
-
-
 shapes = {
     "one head": {"width": 16, "n_heads": 1},
     "one head, 4 times as wide": {"width": 64, "n_heads": 1},
     "two heads": {"width": 16, "n_heads": 2},
-    "one head, hidden layer": {"width": 16, "n_heads": 1, "hidden": True},
+    "one head, hidden layer": {"width": 16, "n_heads": 1, "hidden": 32},
 }
-trained = {name: [train(seed, **shape) for seed in range(5)] for name, shape in shapes.items()}
+n_steps = 20 if smoke else 400
+trained = {name: [two_questions.train_asker(seed, n_steps, **shape) for seed in range(5)]
+           for name, shape in shapes.items()}  # fmt: skip
 
 # %% [markdown]
 # The table holds mean and spread (standard deviation) over the seeds. *Pairs given* is the largest number of different pairs that any place gives over all rows, which the proof limits to three for one head with a
@@ -289,81 +251,77 @@ trained = {name: [train(seed, **shape) for seed in range(5)] for name, shape in 
 
 
 # %%
-@torch.no_grad()
-def exam(model):
-    said = model(all_bits) > 0  # (256, T, 2)
-    codes = 2 * said[..., 0] + said[..., 1].int()  # (256, T)
-    given = max(len(codes[:, t].unique()) for t in range(N_PLACES))
-    return (said == right).all(dim=-1).float().mean().item(), given
-
-
 print(f"{'':<28}{'parameters':<13}{'right pairs':<18}pairs given")
-print(f"{'a guess':<28}{'':<13}{1 / 4:.3f}")
+print(f"{'a guess':<41}{1 / 4:.3f}")
 for name, models in trained.items():
-    scores, given = zip(*map(exam, models), strict=True)
-    std, mean = torch.std_mean(torch.tensor(scores))
-    print(f"{name:<28}{tx.count_parameters(models[0]):<13,}{f'{mean:.3f} ± {std:.3f}':<18}{max(given)}")
-    if name in ("one head", "one head, 4 times as wide"):
-        assert max(scores) <= 0.75 and max(given) <= 3
+    exams = [two_questions.examine(model) for model in models]
+    std, mean = torch.std_mean(torch.tensor([exam.right for exam in exams]))
+    given, n_params = max(exam.pairs_given for exam in exams), tx.count_parameters(models[0])
+    print(f"{name:<28}{n_params:<13,}{f'{mean:.3f} ± {std:.3f}':<18}{given}")
+    assert (given <= 3 and mean <= 0.75) or name in ("two heads", "one head, hidden layer")
 
 # %% [markdown]
 # The line that counts is the third against the first: the *same number of parameters*, cut into two lots instead of one. One head may stay well below its bound of 0.75: the loss likes an honest "half and half" better
 # than a certain mistake. The last line is the control: with a bent readout the proof no longer holds, and one head can tell $\lambda = 1/3$ from $2/3$. So a feed-forward network can repair what a single head blurs, if it must.
 #
-# Now look at the proof. For place 5 every row is a point: across, the first number that the model gives, up, the second. Colours are the right pairs; the lines through zero are where answers change. What shape will the left cloud have?
+# Now look at the proof. For place 5 every row is a point: across, the first number that the model gives, up, the second. Colours are the right pairs; the lines through zero are where answers change. For the single head, a dashed line joins the two ends of its segment, which are easy to have: the rows of nothing but zeros ($\lambda = 0$) and of nothing but ones. What shape
+# will the left cloud have?
 
 # %%
-fig, axes = plots.figure(1, 2, width=11.5, height=4.6)
+fig, axes = plots.figure(1, 2, width=10.6, height=4.4)
 for name, panel in zip(("one head", "two heads"), axes, strict=True):
-    numbers = trained[name][0](all_bits)[:, 5]  # (256, 2)
-    groups = [
-        plots.Points(f"right: {pair // 2} {pair % 2}", *numbers[pairs == pair].T) for pair in range(4)
-    ]
-    plots.scatter(groups, xlabel="first number", ylabel="second number", title=name, size=70, ax=panel)
+    x, y = trained[name][0](bits)[:, 5].detach().T  # (256,) each
+    sorted_by_pair = [(n, pairs == n) for n in range(4)]
+    groups = [plots.Points(f"right: {n // 2} {n % 2}", x[of], y[of]) for n, of in sorted_by_pair]
+    axis_names = {"xlabel": "first number", "ylabel": "second number"}
+    plots.scatter(groups, **axis_names, title=name, size=70, ax=panel)
     panel.axhline(0, color="#555555", linewidth=1)
     panel.axvline(0, color="#555555", linewidth=1)
-axes[0].get_legend().remove()
+    if name == "one head":
+        panel.plot(x[[0, -1]], y[[0, -1]], color="#555555", linestyle="--", zorder=0)
+        panel.get_legend().remove()
 plots.show(fig, name="05_segment_and_square", alt="""
     Two scatter plots of the two numbers a model gives for place 5, one point a row. With one head
-    all points lie on one straight line, which crosses at most three of the four quadrants. With two
-    heads the four right pairs lie in four groups, one in each quadrant.""")
+    all points lie on one dashed segment, which crosses at most three of the four quadrants. With
+    two heads the four right pairs lie in four groups, one in each quadrant.""")
 
 # %% [markdown]
 # One head: a line, as step 1 says, and a line meets three quadrants at most. Two heads: four clouds, each in its own quadrant.
 #
-# Where do the heads look? The right maps are known: a stripe one back and a stripe three back (on a ring, so that they come in again at the right). Two heads should divide them; which takes which is an accident of the seed. What
-# can the single head do?
+# Where do the heads look? The right maps are known: a stripe one back and a stripe three back (on a ring, so that they come in again at the right). Two heads should divide them; which takes which is an accident of the seed. We put them in the order of the known ones, and print how well each map fits: its mean weight on the right place, 1 being perfect. Since the weights of one head sum to one, its two fits share a
+# total of 1.
 
 # %%
-known = torch.stack([torch.eye(N_PLACES).roll(-back, dims=1) for back in BACK])  # (2, T, T)
-maps = trained["two heads"][0].weights(all_bits).mean(dim=0)  # (H, T, T), mean over all rows
-if (maps * known).sum() < (maps.flip(0) * known).sum():
-    maps = maps.flip(0)
-single = trained["one head"][0].weights(all_bits).mean(dim=0)[0]
-columns = {"known": known, "two heads, trained": maps, "": [single, known.mean(dim=0)]}
-fig, axes = plots.figure(2, 3, width=10.4, height=6.6)
-for column, (name, pictures) in zip(axes.T, columns.items(), strict=True):
-    titles = [f"{name}: {back} back" for back in BACK] if name else ["one head, trained", "half and half"]
-    for panel, picture, title in zip(column, pictures, titles, strict=True):
-        plots.heatmap(picture, title=title, low=0, high=1, ax=panel)
+known = torch.stack([torch.eye(8).roll(-back, dims=1) for back in (1, 3)])  # (2, T, T)
+maps = trained["two heads"][0].weights(bits).mean(dim=0)  # (H, T, T), mean over all rows
+maps = max(maps, maps.flip(0), key=lambda order: (order * known).sum())
+single = trained["one head"][0].weights(bits).mean(dim=0)[0]  # (T, T)
+print(f"{'looking evenly':<16}0.12   0.12")
+for name, picture in {"one head": single.expand(2, -1, -1), "two heads": maps}.items():
+    fits = (picture * known).sum(dim=(1, 2)) / 8
+    print(f"{name:<16}{fits[0]:.2f}   {fits[1]:.2f}   together {fits.sum():.2f}")
+
+# %% [markdown]
+# Here are the maps, the known ones on the left. Trained long enough, each of the two heads should wear one stripe, nearly black, and the single head shares its weight between both, at each place in its own proportion.
+
+# %%
+pictures = {
+    "known: 1 back": known[0], "two heads: 1 back": maps[0], "one head": single,
+    "known: 3 back": known[1], "two heads: 3 back": maps[1], "half and half": known.mean(dim=0),
+}  # fmt: skip
+fig, axes = plots.figure(2, 3, width=9.6, height=6.2)
+for (title, picture), panel in zip(pictures.items(), axes.flat, strict=True):
+    plots.heatmap(picture, title=title, low=0, high=1, ax=panel)
 fig.supxlabel("place looked at")
 fig.supylabel("place that asks")
 plots.show(fig, name="05_maps_of_heads", alt="""
     Attention maps on a ring of eight places. Left the known ones, a stripe one back and a stripe
     three back. Middle the two trained heads, each showing one of these stripes. Right the single
-    head, with both stripes at about half strength, like the map of half and half below it.""")
+    head, with both stripes at part of their strength, above a map of half and half.""")
 
 # %% [markdown]
-# Trained long enough, each of the two heads wears one stripe, nearly black, while the single head spreads over both. *Many small heads instead of one large one: the same parameters, different patterns.* How closely the maps fit, as weight on the right place, 1 being perfect:
-
-# %%
-even = 1 / N_PLACES
-print(f"{'looking evenly':<26}{even:.2f}   {even:.2f}")
-for name, picture in {"one head": single.expand(2, -1, -1), "two heads": maps}.items():
-    fits = (picture * known).sum(dim=(1, 2)) / N_PLACES
-    print(f"{name:<26}{fits[0]:.2f}   {fits[1]:.2f}   together {fits.sum():.2f}")
-
-# %% [markdown]
+# This is the short answer to "why many heads": many small ones instead of one large one have the same parameters and can hold *different patterns* at once.
+#
 # ## What does a layer cost?
 #
 # Attention is one way of letting tokens hear each other. A **recurrent** layer reads from left to right and keeps one state; a **convolution** with kernel $k$ shows each token its $k$ nearest. All three map $n$ vectors of $d$ numbers to
@@ -378,46 +336,41 @@ for name, picture in {"one head": single.expand(2, -1, -1), "two heads": maps}.i
 
 # %%
 n, d, k = 50, 24, 3
-attention = tx.MultiHeadAttention(d_model=d, n_heads=1)
-layers = {"recurrent": RecurrentLayer(d), "gru": GRULayer(d), "convolution": ConvolutionLayer(d, k)}
 x = torch.randn(1, n, d)
-counted = {"attention": meters.count_flops(lambda: attention.trace(x))}
-counted |= {kind: meters.count_flops(partial(layer, x)) for kind, layer in layers.items()}
-derived = {
-    "attention": 8 * n * d**2 + 4 * n**2 * d,
-    "recurrent": 4 * n * d**2,
-    "gru": 12 * n * d**2,
-    "convolution": 2 * k * n * d**2,
+tasks = {
+    "attention": lambda: tx.MultiHeadAttention(d_model=d, n_heads=1).trace(x),
+    "recurrent": lambda: RecurrentLayer(d)(x),
+    "gru": lambda: GRULayer(d)(x),
+    "convolution": lambda: ConvolutionLayer(d, k)(x),
 }
-assert counted == derived
-for kind in derived:
-    assert layer_cost(kind, d_model=d, seq_len=n, kernel_size=k).flops_forward == derived[kind]
-    print(f"{kind:<12}{counted[kind]:>10,} operations")
+counted = {kind: meters.count_flops(task) for kind, task in tasks.items()}
+assert counted["attention"] == 8 * n * d**2 + 4 * n**2 * d
+assert counted["recurrent"] == 4 * n * d**2 and counted["gru"] == 12 * n * d**2
+assert counted["convolution"] == 2 * k * n * d**2
+print(counted)
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # ### "Attention is cheaper than a recurrent layer"
 #
 # So it says in many reports, and no more. It is no true sentence before it says *when*, and of *what*. The paper's table compares the pairs of tokens alone with a recurrent layer, so the four maps are left out. Set the formulas equal and solve for $n$; then
-# look whether the search agrees.
+# look whether a search at $d = 64$ agrees. (`layer_cost` is the package's table of these formulas.)
 
 # %%
-def flops(kind, n, d=64, k=3):
-    return layer_cost(kind, d_model=d, seq_len=n, kernel_size=k).flops_forward
+def flops(kind, n):
+    return layer_cost(kind, d_model=64, seq_len=n, kernel_size=3).flops_forward
 
 
-def pairs_only(n, d=64):
-    return sum(row.total for row in layer_cost("attention", d_model=d, seq_len=n).flops.rows[1:3])
+def pairs_only(kind, n):
+    terms = layer_cost(kind, d_model=64, seq_len=n).flops.rows
+    return sum(row.total for row in terms if row.name in ("scores", "weighted sums"))
 
 
-def cheaper_up_to(mine, kind):
-    return max((n for n in range(1, 1000) if mine(n) < flops(kind, n)), default="never")
-
-
-print(f"{'cheaper up to n =':<20}{'pairs alone':<14}all of attention")
-for kind in ("recurrent", "gru", "convolution"):
-    whole = cheaper_up_to(partial(flops, "attention"), kind)
-    print(f"than {kind:<15}{cheaper_up_to(pairs_only, kind):<14}{whole}")
+for name, mine in {"pairs alone": pairs_only, "all of attention": flops}.items():
+    for kind in ("recurrent", "gru", "convolution"):
+        cheaper = [n for n in range(1, 1000) if mine("attention", n) < flops(kind, n)]
+        found = f"up to n = {cheaper[-1]}" if cheaper else "never"
+        print(f"{name:<17}cheaper than {kind:<12} {found}")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -428,16 +381,13 @@ for kind in ("recurrent", "gru", "convolution"):
 
 # %%
 lengths = [2**power for power in range(2, 13)]
-lines = [
-    plots.Curve("attention", lengths, [flops("attention", n) for n in lengths]),
-    plots.Curve("its pairs alone", lengths, [pairs_only(n) for n in lengths], dashed=True),
-    plots.Curve("vanilla recurrent", lengths, [flops("recurrent", n) for n in lengths]),
-    plots.Curve("GRU", lengths, [flops("gru", n) for n in lengths]),
-    plots.Curve("convolution, k = 3", lengths, [flops("convolution", n) for n in lengths]),
-]
+alone = [pairs_only("attention", n) for n in lengths]
+lines = [plots.Curve("its pairs alone", lengths, alone, dashed=True)]
+for kind in ("attention", "recurrent", "gru", "convolution"):
+    lines.append(plots.Curve(kind, lengths, [flops(kind, n) for n in lengths]))
 fig, ax = plots.curves(
-    lines, x_log=True, y_log=True, xlabel="length n, tokens (log scale)",
-    ylabel="operations (log scale)", title="Width 64: operations cross at n = d",
+    lines, x_log=True, y_log=True, title="Width 64: operations cross at n = d",
+    xlabel="length n, tokens (log scale)", ylabel="operations (log scale)",
 )  # fmt: skip
 ax.axvline(64, color="#555555", linewidth=1.2, linestyle=":")
 plots.show(fig, name="05_operations", alt="""
@@ -455,100 +405,61 @@ plots.show(fig, name="05_operations", alt="""
 # a loop in compiled code.
 
 # %%
-def make_layers(d):
-    return {
-        "attention": tx.MultiHeadAttention(d_model=d, n_heads=1),
-        "vanilla recurrent": RecurrentLayer(d),
-        "GRU": GRULayer(d),
-        "GRU, torch's loop": nn.GRU(d, d, batch_first=True),
-        "convolution, k = 3": ConvolutionLayer(d, 3),
-    }
-
-
-def measure(sizes):
-    tasks = {}
-    for n, d in sizes:
-        for name, layer in make_layers(d).items():
-            tasks[name, n, d] = partial(layer, torch.randn(1, n, d))
-    with torch.inference_mode():
-        return timing.time_in_turn(tasks, n_rounds=2 if smoke else 6)
-
-
 lengths = [16, 32, 64, 128] if smoke else [64, 128, 256, 512, 1024, 2048, 4096]
 widths = [16, 32, 64] if smoke else [32, 64, 128, 256, 512, 1024]
-by_length = measure([(n, 64) for n in lengths])
-by_width = measure([(128, d) for d in widths])
+n_rounds = 2 if smoke else 9
+by_length = layer_speed.time_layers([(n, 64) for n in lengths], n_rounds)
+by_width = layer_speed.time_layers([(128, d) for d in widths], n_rounds)
 
 # %% [markdown]
-# Left, the width is 64 and the text grows; right, the text has 128 tokens and the model grows. Compare the left panel with the picture before: is the order of the lines the same? And is everything already straight at the left edge of each panel?
+# Above, the width is 64 and the text grows; below, the text has 128 tokens and the model grows. Bands hold the middle half of all rounds. Compare the upper panel with the picture before: is the order of the lines the same? And is everything already
+# straight at the left edge of each panel?
 
 # %%
-def draw(times, sizes, panel, xlabel, title):
-    lines = []
-    for name in make_layers(2):
-        found = [time for (other, *size), time in times.items() if other == name]
-        ms = [[1e3 * number for number in (t.median, t.low, t.high)] for t in found]
-        middle, low, high = zip(*ms, strict=True)
-        lines.append(plots.Curve(name, sizes, middle, low=low, high=high))
-    plots.curves(lines, x_log=True, y_log=True, xlabel=xlabel, ylabel="milliseconds (log scale)",
-                 title=title, ax=panel)  # fmt: skip
-
-
-fig, axes = plots.figure(2, 1, width=8.4, height=8.6)
-draw(by_length, lengths, axes[0], "length n, tokens (log scale)", "Time by length, d = 64")
-draw(by_width, widths, axes[1], "width d (log scale)", "Time by width, n = 128")
+panels = {"length n, tokens": by_length, "width d": by_width}
+titles = ["Time by length, d = 64", "Time by width, n = 128"]
+fig, axes = plots.figure(2, 1, width=8.0, height=8.0)
+for (what, seen), title, panel in zip(panels.items(), titles, axes, strict=True):
+    lines = [plots.Curve(name, seen.scale, *seen.milliseconds(name)) for name in seen.times]
+    axis_names = {"xlabel": f"{what} (log scale)", "ylabel": "milliseconds (log scale)"}
+    plots.curves(lines, x_log=True, y_log=True, **axis_names, title=title, ax=panel)
 plots.show(fig, name="05_time", alt="""
-    Two panels of measured times on logarithmic axes, with the range of all rounds as bands. By
-    length: convolution and recurrent layers are nearly parallel straight lines, attention rises
+    Two panels of measured times on logarithmic axes, with the middle half of all rounds as bands.
+    By length: convolution and recurrent layers are nearly parallel straight lines, attention rises
     more steeply than they do towards the right. By width: recurrent layers are flat on the left,
     and all lines are steeper on the right.""")
 
 # %% [markdown]
-# A formula like $8 n d^2 + 4 n^2 d$ has no single exponent, and small sizes are mostly overhead. So we fit lines to the largest sizes only (four lengths, three widths), once for each round, and give the mean of these slopes with its
-# 95 % interval. Beside it stands the slope that the *operations* have over the same sizes. Where they differ, it is not noise but the machine.
+# A formula like $8 n d^2 + 4 n^2 d$ has no single exponent, and small sizes are mostly overhead. So we fit lines to the medians of the largest sizes only (four lengths, three widths). The interval (95 %) is a *bootstrap*: the rounds are drawn again and again with replacement, as if we had measured anew. Beside it stands the slope that the *operations* have over the same sizes. Where they differ, it is not noise but the machine.
 
 # %%
-KIND = {"attention": "attention", "vanilla recurrent": "recurrent", "GRU": "gru",
-        "GRU, torch's loop": "gru", "convolution, k = 3": "convolution"}  # fmt: skip
-
-
-def slopes(name, sizes, times, scale):
-    fit = timing.exponent_of_times(scale, [times[name, n, d] for n, d in sizes])
-    paper = timing.exponent(scale, [flops(KIND[name], n, d) for n, d in sizes])
-    return f"{paper:>10.2f}{fit.mean:>10.2f}  [{fit.low:.2f}, {fit.high:.2f}]"
-
-
-top_n, top_d = lengths[-4:], widths[-3:]
-by_n, by_d = f"n from {top_n[0]} to {top_n[-1]}", f"d from {top_d[0]} to {top_d[-1]}"
-print(f"{'exponents':<25}{by_n:<36}{by_d}")
-print(f"{'':<20}{'paper':>10}{'measured':>10}{'':<16}{'paper':>10}{'measured':>10}")
-for name in KIND:
-    by_n = slopes(name, [(n, 64) for n in top_n], by_length, top_n)
-    by_d = slopes(name, [(128, d) for d in top_d], by_width, top_d)
-    print(f"{name:<20}{by_n}  {by_d}")
+print(f"{'exponents':<22}in n: paper, measured       in d: paper, measured")
+for name in by_length.times:
+    columns = []
+    for seen, n_last in ((by_length, 4), (by_width, 3)):
+        fit = seen.exponent(name, n_last)
+        value, low, high = fit.measured.value, fit.measured.low, fit.measured.high
+        columns.append(f"{fit.paper:4.2f}   {value:4.2f} [{low:4.2f}, {high:4.2f}]")
+    print(f"{name:<22}" + "    ".join(columns))
 
 # %% [markdown]
 # Read the columns in pairs. In $n$ recurrent layers and convolution should come out near 1 and attention close to 2. In $d$ the loops often stay below their 2: a step with a small matrix costs what it costs to start it,
 # however small it is.
 #
-# And the crossing at $n = d$? We look for the length at which attention comes to take longer than each of the others.
+# And the crossing at $n = d$? We look for the length from which attention takes longer than each of the others, if it was faster at first. Beside it stands how many operations each layer gets done in a second at the largest length.
 
 # %%
-medians = {name: [by_length[name, n, 64].median for n in lengths] for name in KIND}
-for name in list(KIND)[1:]:
-    met = timing.first_crossing(lengths, medians["attention"], medians[name])
-    slower_at_once = medians["attention"][0] >= medians[name][0]
-    if met:
-        found = f"overtaken at n = {met:,.0f}, that is {met / 64:.0f} d"
-    else:
-        found = "slower from the start" if slower_at_once else f"still faster at n = {lengths[-1]:,}"
-    rate = flops(KIND[name], lengths[-1]) / medians[name][-1] / 1e9
-    print(f"attention against {name:<20}{found:<38}({rate:6.2f} billion operations a second)")
-rate = flops("attention", lengths[-1]) / medians["attention"][-1] / 1e9
-print(f"attention itself: {rate:.2f} billion operations a second")
+mine = by_length.medians("attention")
+for name in by_length.times:
+    theirs = by_length.medians(name)
+    met = timing.first_crossing(lengths, mine, theirs)
+    faster = "attention faster throughout" if mine[-1] < theirs[-1] else "attention slower at once"
+    found = f"attention slower from n = {met:,.0f} = {met / 64:.0f} d" if met else faster
+    rate = f"{name:<20}{by_length.rate(name) / 1e9:7.2f} billion operations a second"
+    print(rate if name == "attention" else f"{rate}   {found}")
 
 # %% [markdown]
-# By operations, attention should be overtaken at $n = d$ by a GRU and never be cheaper than a vanilla layer. If your clock says otherwise, the last column says why: an operation does not cost the same everywhere. Attention and
+# By operations, attention should be overtaken at $n = d$ by a GRU and never be cheaper than a vanilla layer. If your clock says otherwise, the rates say why: an operation does not cost the same everywhere. Attention and
 # convolution are a few *large* products, which a processor works off at full speed. A recurrent layer is a long row of small ones, each of which has to wait for the one before, and most of the time goes into starting them.
 #
 # ## Waiting: what cannot be done at once
@@ -564,11 +475,11 @@ layers = {
     "GRU": GRULayer(8),
     "convolution, k = 5": ConvolutionLayer(8, kernel_size=5),
 }
-print(f"{'longest chain at n =':<22}" + "".join(f"{n:>6}" for n in (8, 16, 32, 64)) + "   a token more")
+print(f"{'longest chain at n =':<24}8    16    32    64   a token more")
 for name, layer in layers.items():
     chain = [dependence.longest_chain(layer(torch.randn(1, n, 8))) for n in (8, 16, 32, 64)]
-    growth = (chain[3] - chain[2]) / 32
-    print(f"{name:<22}" + "".join(f"{links:>6}" for links in chain) + f"{growth:>15g}")
+    numbers = "".join(f"{links:>6}" for links in chain)
+    print(f"{name:<19}{numbers}{(chain[3] - chain[2]) / 32:>15g}")
 
 # %% [markdown]
 # Constant, $O(1)$, for attention and convolution; $O(n)$ for recurrent layers, where each token adds some links. With this the paper's case for attention begins (in its section 1): what does not wait can be done at once, and a GPU does a great
@@ -580,12 +491,10 @@ for name, layer in layers.items():
 # which each state hears its neighbour. After each round we ask the gradient of the *last* vector with respect to the *first* token whether it is still exactly zero.
 
 # %%
-print(f"{'rounds at n =':<22}" + "".join(f"{n:>6}" for n in (9, 17, 33, 65)))
+print(f"{'rounds at n =':<24}9    17    33    65")
 for name, layer in layers.items():
     rounds = [dependence.path_length(layer, n, 8) for n in (9, 17, 33, 65)]
-    kind = KIND.get(name, "convolution")
-    assert rounds == [layer_cost(kind, d_model=8, seq_len=n, kernel_size=5).path_length for n in (9, 17, 33, 65)]
-    print(f"{name:<22}" + "".join(f"{number:>6}" for number in rounds))
+    print(f"{name:<19}" + "".join(f"{number:>6}" for number in rounds))
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -610,15 +519,15 @@ for name, layer in fresh.items():
     sizes = dependence.gradient_sizes(layer, texts).flip(0)  # (T,), by distance from the last token
     reached = sizes[sizes > 0]
     lines.append(plots.Curve(name, range(len(reached)), reached))
-    print(f"{name:<20}reaches {len(reached):>2} tokens; next to the farthest {reached[1] / reached[-1]:9.1e} to 1")
+    print(f"{name:<20}reaches {len(reached):>2} tokens, nearest to farthest {reached[1] / reached[-1]:7.1e}")
 
 # %% [markdown]
 # These are the sizes along the way, from the token itself, at the left, to one that stands 63 places before it.
 
 # %%
 fig, ax = plots.curves(
-    lines, y_log=True, xlabel="distance to the token, in places", ylabel="size of the gradient (log scale)",
-    title="How far a gradient reaches through one layer",
+    lines, y_log=True, title="How far a gradient reaches through one layer",
+    xlabel="distance to the token, in places", ylabel="size of the gradient (log scale)",
 )  # fmt: skip
 plots.show(fig, name="05_gradients", alt="""
     Size of the gradient by distance, 0 to 63, logarithmic. Attention is level. The vanilla
@@ -643,7 +552,7 @@ plots.show(fig, name="05_gradients", alt="""
 print(tx.cost_table(tx.PRESETS["seed-lab"], batch_size=1, seq_len=128))
 
 # %% [markdown]
-# A table is worth what its check is worth. So we build a model and count: operations as torch sees them, on the plain path and on the fused one (which it cannot see), and the bytes of all tensors that autograd really keeps. What is left out by both: norms, softmax and sums, a few operations
+# A table is worth what its check is worth. So we build a model and count: operations as torch sees them, on the plain path and on the fused one (which it cannot see), and the bytes of all tensors that autograd really keeps. On the plain path operations must agree to the last one, and what is kept within two per cent. What is left out by both: norms, softmax and sums, a few operations
 # a number where a product takes hundreds.
 
 # %%
@@ -652,25 +561,25 @@ model = tx.LanguageModel(config)
 ids, following = torch.randint(8_000, (2, 2, 128))  # (B, T) each
 
 
-def loss(path):
-    body = model.body
-    hidden = body(ids) if path == "fused" else body.trace(ids).hidden[-1]
+def loss_of(hidden):
     return F.cross_entropy(model.head(hidden).flatten(0, 1), following.flatten())
 
 
+passes = {
+    "plain": lambda: loss_of(model.body.trace(ids).hidden[-1]),
+    "fused": lambda: loss_of(model.body(ids)),
+}
 constants = [*model.parameters(), *model.buffers()]
-for path in ("plain", "fused"):
+for path, run in passes.items():
     table = tx.cost_table(config, batch_size=2, seq_len=128, attention=path)
-    operations = meters.count_flops(lambda path=path: loss(path))
-    kept = meters.count_saved_bytes(lambda path=path: loss(path), constants)
-    print(f"{path}: operations, formula {table.flops_forward:,}, counted {operations:,}")
-    print(f"       bytes kept, formula {table.bytes_activations:,}, counted {kept:,}"
-          f" ({100 * (table.bytes_activations / kept - 1):+.2f} %)")  # fmt: skip
+    counted, kept = meters.count_flops(run), meters.count_saved_bytes(run, constants)
+    print(f"{path}: operations {table.flops_forward:>13,}   counted {counted:>13,}")
+    print(f"       bytes kept {table.bytes_activations:>13,}   counted {kept:>13,}")
     assert abs(table.bytes_activations / kept - 1) < 0.02
-    assert operations == table.flops_forward or path == "fused"
+assert meters.count_flops(passes["plain"]) == table.flops_forward
 
 # %% [markdown]
-# On the plain path the operations agree to the last one; on the fused path the counter misses those of the pairs. What is kept agrees within two per cent.
+# On the fused path the counter misses the operations of the pairs, and of nothing else.
 #
 # A rule of thumb says that training takes $6 N$ operations a token, for $N$ parameters outside the embeddings: two forward for each weight, and four backward. It forgets the pairs. Where does that begin to matter, for this model of
 # width 256?
@@ -691,17 +600,24 @@ for seq_len in (64, 256, 1024, 4096, 16_384):
 
 # %%
 lengths = [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384]
-costs = {
-    path: [tx.cost_table(config, batch_size=1, seq_len=n, attention=path) for n in lengths]
-    for path in ("plain", "fused")
+fused, plain = (
+    [tx.cost_table(config, batch_size=1, seq_len=n, attention=path) for n in lengths]
+    for path in ("fused", "plain")
+)
+heights = {
+    "kept, plain attention": [table.bytes_activations for table in plain],
+    "kept, fused attention": [table.bytes_activations for table in fused],
+    "key-value cache": [table.bytes_kv_cache for table in fused],
+    "model and optimizer": [table.bytes_training - table.bytes_activations for table in fused],
 }
-fixed = [(t.bytes_training - t.bytes_activations) / 2**20 for t in costs["fused"]]
-lines = [
-    plots.Curve("kept, plain attention", lengths, [t.bytes_activations / 2**20 for t in costs["plain"]]),
-    plots.Curve("kept, fused attention", lengths, [t.bytes_activations / 2**20 for t in costs["fused"]]),
-    plots.Curve("key-value cache", lengths, [t.bytes_kv_cache / 2**20 for t in costs["fused"]]),
-    plots.Curve("model and optimizer", lengths, fixed, dashed=True),
-]
+
+# %% [markdown]
+# Both axes are logarithmic once more: what grows in proportion to the text has slope 1, what grows as its square slope 2, and what does not depend on it is level.
+
+# %%
+lines = []
+for name, line in heights.items():
+    lines.append(plots.Curve(name, lengths, [n_bytes / 2**20 for n_bytes in line]))
 fig, ax = plots.curves(
     lines, x_log=True, y_log=True, xlabel="length n, tokens (log scale)", ylabel="MiB (log scale)",
     title="Six layers of width 256: memory by length",
@@ -718,17 +634,16 @@ plots.show(fig, name="05_memory", alt="""
 # from the formula:
 
 # %%
-keys_and_values = []
-for block in model.body.blocks:
-    for proj in (block.attn.k_proj, block.attn.v_proj):
-        proj.register_forward_hook(lambda module, args, out: keys_and_values.append(out))
+n_bytes = 0
 with torch.no_grad():
-    model(ids)
-in_model = sum(tensor.nbytes for tensor in keys_and_values)
+    hidden = model.body.trace(ids).hidden
+    for block, x in zip(model.body.blocks, hidden, strict=False):
+        x = block.attn_norm(x)
+        n_bytes += block.attn.k_proj(x).nbytes + block.attn.v_proj(x).nbytes
 table = tx.cost_table(config, batch_size=2, seq_len=128)
-assert in_model == table.bytes_kv_cache
+assert n_bytes == table.bytes_kv_cache
 each = table.bytes_kv_cache // (2 * 128)
-print(f"{each:,} bytes a token; as much as the model itself after {table.bytes_parameters // each:,} tokens")
+print(f"{each:,} bytes a token, as much as the model after {table.bytes_parameters // each:,} tokens")
 
 # %% [markdown]
 # ## What this does not show
@@ -762,7 +677,7 @@ print(f"{each:,} bytes a token; as much as the model itself after {table.bytes_p
 #
 # </details>
 #
-# **3.** Give `Asker` values that know their place as well (`self.letter(bits) + self.place.weight` in `forward`). Which step of the proof breaks? Can one head learn the task now?
+# **3.** Give the values of `Asker` the place as well: in your copy of `forward`, write `self.letter(bits) + self.place.weight` where it has `self.letter(bits)`. Which step of the proof breaks? Can one head learn the task now?
 #
 # <details><summary>Answer</summary>
 #

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tinytx.training.intervals import PairedInterval, paired_interval
+import numpy as np
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -33,13 +33,18 @@ class Times:
 
     @property
     def low(self) -> float:
-        """The quickest."""
-        return min(self.seconds)
+        """A quarter of the rounds was quicker."""
+        return self._quartile(0)
 
     @property
     def high(self) -> float:
-        """The slowest."""
-        return max(self.seconds)
+        """A quarter of the rounds was slower."""
+        return self._quartile(2)
+
+    def _quartile(self, which: int) -> float:
+        if len(self.seconds) == 1:
+            return self.seconds[0]
+        return statistics.quantiles(self.seconds, n=4, method="inclusive")[which]
 
 
 def time_in_turn(
@@ -117,33 +122,56 @@ def exponent(x: Sequence[float], y: Sequence[float]) -> float:
     return statistics.linear_regression([math.log(each) for each in x], [math.log(each) for each in y]).slope
 
 
+@dataclass(frozen=True)
+class Slope:
+    """An exponent fitted to measured times, and the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
 def exponent_of_times(
-    x: Sequence[float], times: Sequence[Times], confidence: float = 0.95
-) -> PairedInterval:
-    """Fit an exponent to each round of measurements by itself, and give the mean with its t-interval.
+    x: Sequence[float], times: Sequence[Times], confidence: float = 0.95, n_resamples: int = 1000
+) -> Slope:
+    """Fit an exponent to the medians over all rounds, with a bootstrap interval.
 
     Parameters
     ----------
     x : sequence of float
         Sizes.
     times : sequence of Times
-        One a size, with equally many rounds, at least two.
+        One a size, with equally many rounds.
     confidence : float
-        Share of such intervals that cover the truth.
+        Share of the exponents of resampled rounds that lie within the interval.
+    n_resamples : int
+        How often rounds are drawn with replacement, from a fixed seed.
 
     Returns
     -------
-    PairedInterval
+    Slope
         How well the exponent is known, given that times vary from round to round. That the points lie on a
         line at all it does not say.
 
     Raises
     ------
     ValueError
-        As in `exponent` and `paired_interval`.
+        As in `exponent`; also if `confidence` does not lie between 0 and 1.
+
+    References
+    ----------
+    .. [1] Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, section 13.3.
     """
-    rounds = zip(*(each.seconds for each in times), strict=True)
-    return paired_interval([exponent(x, seconds) for seconds in rounds], confidence)
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+    value = exponent(x, [each.median for each in times])
+    seconds = np.array([each.seconds for each in times])  # (sizes, rounds)
+    n_rounds = seconds.shape[1]
+    drawn = np.random.default_rng(0).integers(n_rounds, size=(n_resamples, n_rounds))
+    medians = np.log(np.median(seconds[:, drawn], axis=-1))  # (sizes, n_resamples)
+    slopes = np.polyfit(np.log(np.asarray(x, dtype=float)), medians, 1)[0]  # (n_resamples,)
+    low, high = np.quantile(slopes, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Slope(value, float(low), float(high))
 
 
 def first_crossing(x: Sequence[float], y: Sequence[float], other: Sequence[float]) -> float | None:

@@ -1,12 +1,13 @@
 """Grade filled-in notebooks: learners' code runs in processes of its own, with limits and without a network.
 
-Only what an exercise needs is run: the learner's function, and the imports, definitions and values that it
-reads. Training cells stay where they are. Each exercise is tried by itself, with limits on time, processor,
-memory, files and threads, in an empty folder; what it writes elsewhere, the network and other programs are
-refused. On Linux with unprivileged namespaces (``unshare``) the kernel refuses as well: no network device, every
-other file read-only. Elsewhere a guard in the interpreter stands alone. All this is made for honest learners and
-their accidents: verdicts are ours, made on the function itself, so that redefining ``tx.check`` gains nothing,
-but somebody set on cheating a checker that runs in the same interpreter will find a way.
+Only what an exercise needs is run: the learner's function, and the imports, definitions and values that
+it reads. Training cells stay where they are. Each exercise is tried by itself, with limits on time,
+processor, memory, files and threads, in an empty folder; what it writes elsewhere, the network and other
+programs are refused. On Linux with unprivileged namespaces (``unshare``) the kernel refuses as well: no
+network device, every other file read-only. Elsewhere a guard in the interpreter stands alone. All this
+is made for honest learners and their accidents: verdicts are ours, made on the function itself, so that
+redefining ``tx.check`` gains nothing, but somebody set on cheating a checker that runs in the same
+interpreter will find a way.
 """
 
 from __future__ import annotations

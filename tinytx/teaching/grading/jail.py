@@ -1,7 +1,8 @@
 """What learners' code may not do: use up the machine, write outside one folder, start programs, go online.
 
-Limits and guard act within one process of Python and hold against accidents and mischief, not against an expert's
-attack on the interpreter. Where Linux allows namespaces, :mod:`enclose` adds walls of the kernel's.
+Limits and guard act within one process of Python and hold against accidents and mischief, not against an
+expert's attack on the interpreter. Where Linux allows namespaces, :mod:`enclose` adds walls of the
+kernel's.
 """
 
 from __future__ import annotations
@@ -140,3 +141,18 @@ def guard(folder: str) -> None:
             rule(*arguments)
 
     sys.addaudithook(hook)
+    _guard_torch(inside)
+
+
+def _guard_torch(inside: Callable[[Any], None]) -> None:
+    """Let torch ask before it writes a file: it does so in C++, where the interpreter hears nothing of it."""
+    import torch
+
+    writer = torch._C.PyTorchFileWriter
+
+    def checked(target: Any, *rest: Any, **options: Any) -> Any:
+        if isinstance(target, (str, bytes, os.PathLike)):
+            inside(target)
+        return writer(target, *rest, **options)
+
+    torch._C.PyTorchFileWriter = checked  # type: ignore[misc, assignment]

@@ -1,4 +1,4 @@
-"""What to run for each exercise of a notebook: found by calls of its check, or by the name of its function."""
+"""What to run for each exercise of a notebook, found by calls of its check or by the name of a function."""
 
 import ast
 import re
@@ -118,13 +118,13 @@ def plain_python(text: str) -> str:
     Examples
     --------
     >>> plain_python("%%time\\nx = 1")
-    '\\nx = 1\\n'
+    'pass\\nx = 1\\n'
     >>> plain_python("%%html\\n<p>")
     ''
     """
     timed = _TIMED.match(text)
     if timed:
-        text = "\n" + text[timed.end() :]  # an empty line, so that lines keep their numbers
+        text = "pass\n" + text[timed.end() :]  # a line for a line, so that they keep their numbers
     elif _FOREIGN.match(text):
         return ""
     try:

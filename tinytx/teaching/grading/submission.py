@@ -47,7 +47,7 @@ def read_submission(path: Path) -> Submission:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as problem:
-        what = "an empty file" if not path.stat().st_size else f"{problem} in {path}"
+        what = "an empty file" if not path.stat().st_size else str(problem)
         raise ValueError(f"{path.name} must be a Jupyter notebook, got {what}") from None
     cells = _cells(content)
     if cells is None:

@@ -1,8 +1,9 @@
 """The process in which learners' code runs: reads one job, answers in lines of JSON.
 
-What it imports and decides itself stays on this side of a fork: each exercise is tried in a child with limits,
-which hands back one line through a pipe of its own. What a child prints, breaks, leaves running or forgets to end
-is gone with it. Where there is no fork, the one who gives the jobs gives one exercise each.
+What it imports and decides itself stays on this side of a fork: each exercise is tried in a child with
+limits, which hands back one line through a pipe of its own. What a child prints, breaks, leaves running
+or forgets to end is gone with it. Where there is no fork, the one who gives the jobs gives one exercise
+each.
 """
 
 from __future__ import annotations

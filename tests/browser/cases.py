@@ -1,4 +1,4 @@
-"""One entry an explorer: how to make it, what to press, where to click. Every browser test goes through it."""
+"""One entry an explorer: how to make it, what to press, where to click. Every browser test uses it."""
 
 from __future__ import annotations
 

@@ -90,8 +90,9 @@ def lab(folder: Path) -> Iterator[Lab]:
         "IPYTHONDIR": str(home / "ipython"),
     }
     command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
-        "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}", f"--notebook-dir={notebooks}",
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1",
+        f"--port={port}", "--ServerApp.port_retries=0",
+        f"--IdentityProvider.token={token}", f"--notebook-dir={notebooks}",
         "--LabApp.expose_app_in_browser=True",
     ]  # fmt: skip
     with (folder / "log").open("wb") as log:

@@ -8,7 +8,8 @@ import pytest
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 SITE = sorted((Path(__file__).resolve().parents[2] / "site").glob("*.html"))
 _RUN = """axe.run(document, { resultTypes: ['violations'] }).then(found => JSON.stringify(
-  found.violations.map(v => [v.id, v.help, v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + n.failureSummary)])))"""
+  found.violations.map(v => [v.id, v.help,
+    v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + n.failureSummary)])))"""
 
 
 def violations(page, address, dark):

@@ -8,7 +8,11 @@ import pytest
 pytest.importorskip("latex2mathml")
 pytest.importorskip("nbconvert")
 
-from tinytx.teaching.site import index_page, markdown_to_html, style_sheet
+import nbformat
+
+from tinytx.teaching.lessons import LESSONS
+from tinytx.teaching.notebooks import Run
+from tinytx.teaching.site import index_page, markdown_to_html, page, style_sheet
 from tinytx.teaching.site.formulas import to_mathml
 
 FORMULAS = [
@@ -74,6 +78,37 @@ def test_text_stands_out_from_its_ground_in_light_and_dark():
         for ground in ("ground", "raised"):
             for ink in ("ink", "soft", "accent", "warn"):
                 assert contrast(colors[ink], colors[ground]) >= 4.5, (ink, ground)
+
+
+def test_code_stands_out_from_its_ground_in_light_and_dark():
+    grounds = re.findall(r"--code: (#[0-9a-f]{6})", style_sheet())
+    light, dark = style_sheet().rsplit("@media (prefers-color-scheme: dark)", 1)
+    for ground, sheet in zip(grounds, (light, dark), strict=True):
+        inks = re.findall(r"\.highlight \.(?!w )[\w-]+ \{ color: (#[0-9a-fA-F]{6})", sheet)
+        assert len(set(inks)) > 5
+        assert min(contrast(ink, ground) for ink in inks) >= 4.5
+
+
+def lesson_page(*outputs):
+    cells = [nbformat.v4.new_code_cell("1 + 1", outputs=list(outputs))]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    run = Run(lesson=LESSONS[2], notebook=notebook, seconds=1.0, peak_bytes=0, failure=None)
+    return page(run, LESSONS[1], LESSONS[3])
+
+
+def test_a_page_has_a_script_where_there_is_an_explorer_and_then_once():
+    import tinytx as tx
+
+    assert "<script" not in lesson_page()
+    html = tx.widgets.mask(["it's", '"so"']).to_html()  # both kinds of quotation marks
+    output = nbformat.v4.new_output("display_data", data={"text/html": html, "text/plain": "a mask"})
+    shown = lesson_page(output, output)
+    assert shown.count("<script") == 1 and shown.count('data-tx-kind="mask"') == 2
+    assert shown.count("function paintCells") == 1 and shown.count(".tx-mask-grid {") == 1
+
+
+def test_keys_alone_can_scroll_code():
+    assert "<pre>" not in lesson_page() and '<pre tabindex="0">' in lesson_page()
 
 
 def test_the_index_shows_every_lesson_and_links_none_that_has_no_page(tmp_path):

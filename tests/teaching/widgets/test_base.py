@@ -12,7 +12,13 @@ import numpy as np
 import pytest
 
 import tinytx as tx
-from tinytx.teaching.widgets.assets import explorers_in, module_source, page_script, shared_source, style_sheet
+from tinytx.teaching.widgets.assets import (
+    explorers_in,
+    module_source,
+    page_script,
+    shared_source,
+    style_sheet,
+)
 from tinytx.teaching.widgets.base import fixed, listed, numbers, percent
 
 FOLDER = files("tinytx.teaching.widgets").joinpath("js")
@@ -41,7 +47,8 @@ def test_html_holds_summary_picture_and_state_and_no_script():
     assert [tag for tag, _ in reader.tags] == ["div", "div", "p", "strong", "img"]
     assert " ".join(reader.words.split()) == f"Mask explorer. {explorer.describe()}"
     content = json.loads(reader.tags[0][1]["data-tx-explorer"])
-    assert content["kind"] == "mask" and content["state"]["tokens"] == explorer.tokens
+    assert reader.tags[0][1]["data-tx-kind"] == "mask"
+    assert content["state"]["tokens"] == explorer.tokens
     assert set(content["buffers"]) == {"inputs", "maps", "push"}
     picture = reader.tags[-1][1]
     assert picture["src"].startswith("data:image/png;base64,") and picture["alt"]

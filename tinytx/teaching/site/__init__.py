@@ -1,4 +1,7 @@
-"""The course as web pages with everything inside them: they ask no host for anything and need no script."""
+"""The course as web pages with everything inside them: they ask no host for anything.
+
+Only explorers need a script, which stands in the page too; without it they are pictures with a summary.
+"""
 
 import base64
 import datetime
@@ -19,6 +22,7 @@ from tinytx.teaching.lessons import LESSONS, Lesson, spoken_time
 from tinytx.teaching.machine import this_machine
 from tinytx.teaching.notebooks import Run
 from tinytx.teaching.site.formulas import to_mathml
+from tinytx.teaching.widgets import assets
 
 _HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)<a class="anchor-link"', re.S)
 _TAG = re.compile(r"<[^>]+>")
@@ -68,7 +72,7 @@ def _resource(name: str) -> str:
 
 def style_sheet() -> str:
     """Return the style of all pages, with colours for code in light and dark."""
-    light = HtmlFormatter(style="friendly").get_style_defs(".highlight")
+    light = HtmlFormatter(style="xcode").get_style_defs(".highlight")
     dark = HtmlFormatter(style="github-dark").get_style_defs(".highlight")
     # The page decides the ground that code stands on.
     light, dark = (re.sub(r"\.highlight \{[^}]*\}", "", sheet) for sheet in (light, dark))
@@ -88,7 +92,15 @@ def _icon() -> str:
 
 
 def _fill(template: str, **values: str) -> str:
-    return Template(_resource(template)).substitute(style=style_sheet(), icon=_icon(), **values)
+    return Template(_resource(template)).substitute(icon=_icon(), **values)
+
+
+def _explorers(body: str) -> tuple[str, str]:
+    """Return the style and the script of the explorers in a page, once however many there are."""
+    kinds = assets.explorers_in(body)
+    if not kinds:
+        return "", ""
+    return assets.style_sheet(kinds), f'<script type="module">\n{assets.page_script(kinds)}\n</script>'
 
 
 def _neighbour(lesson: Lesson | None, word: str, kind: str) -> str:
@@ -109,12 +121,17 @@ def page(run: Run, previous: Lesson | None, following: Lesson | None) -> str:
         Whose pages the page points to.
     """
     body = re.sub(r'href="([\w./-]+)\.ipynb(#[^"]*)?"', r'href="\1.html\2"', notebook_to_html(run.notebook))
+    # Keys alone can then scroll a long line, and no screen reader announces a column without a name.
+    body = body.replace("<pre>", '<pre tabindex="0">').replace("<th></th>", "<td></td>")
     chapters = "".join(
         f'<li><a href="#{anchor}">{_TAG.sub("", title)}</a></li>' for anchor, title in _HEADING.findall(body)
     )
+    explorer_style, script = _explorers(body)
     failed = '<p class="failed">A cell of this notebook failed; what follows it did not run.</p>'
     return _fill(
         "page.html",
+        style=style_sheet() + explorer_style,
+        script=script,
         title=f"{run.lesson.number:02d} {html.escape(run.lesson.title)}",
         contents=chapters,
         failed=failed if run.failure else "",
@@ -163,6 +180,7 @@ def index_page(runs: Sequence[Run], folder: Path) -> str:
     )
     return _fill(
         "index.html",
+        style=style_sheet(),
         cards="\n".join(_card(lesson, by_name.get(lesson.name), folder) for lesson in LESSONS),
         facts="".join(f"<li>{html.escape(fact)}</li>" for fact in facts),
     )

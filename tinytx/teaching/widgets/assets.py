@@ -12,7 +12,7 @@ from importlib.resources import files
 
 _SHARED = ("_numbers.js", "_elements.js", "_paint.js", "_frame.js")
 _EXPORT = re.compile(r"^export (default )?", re.M)
-_KIND = re.compile(r"data-tx-explorer='\{\"kind\":\"([a-z_]+)\"")
+_KIND = re.compile(r'data-tx-kind="([a-z_]+)"')
 
 
 @cache

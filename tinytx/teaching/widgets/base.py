@@ -69,7 +69,7 @@ class Explorer(traitlets.HasTraits):
         buffers = {name: value for name, value in values.items() if isinstance(value, bytes)}
         state = {name: value for name, value in values.items() if name not in buffers}
         packed = {name: base64.b64encode(value).decode() for name, value in buffers.items()}
-        content = {"kind": self.kind, "title": self.title, "state": state, "buffers": packed}
+        content = {"title": self.title, "state": state, "buffers": packed}
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         attribute = text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
         picture = self.picture()
@@ -77,7 +77,8 @@ class Explorer(traitlets.HasTraits):
             f'src="{picture.data_uri()}" width="{picture.width}" alt="Picture of what the text above says"'
         )
         return (
-            f'<div class="tx-explorer" data-tx-explorer=\'{attribute}\'><div class="tx-still">'
+            f'<div class="tx-explorer" data-tx-kind="{self.kind}" data-tx-explorer=\'{attribute}\'>'
+            '<div class="tx-still">'
             f"<p><strong>{html.escape(self.title)}.</strong> {html.escape(self.describe())}</p>"
             f"<img {still}></div></div>"
         )

@@ -20,14 +20,14 @@ export function pageModel(state) {
 // Bring every explorer below `place` to life; one that fails keeps its picture and its summary.
 export function host(explorers, place = document) {
   for (const box of place.querySelectorAll("[data-tx-explorer]")) {
-    const { kind, title, state, buffers } = JSON.parse(box.dataset.txExplorer);
+    const { title, state, buffers } = JSON.parse(box.dataset.txExplorer);
     for (const [key, text] of Object.entries(buffers)) {
       state[key] = new DataView(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
     }
     const el = h("div", { class: "tx-here" });
     try {
       box.append(el);
-      explorers[kind].render({ model: pageModel({ title, ...state }), el });
+      explorers[box.dataset.txKind].render({ model: pageModel({ title, ...state }), el });
       box.classList.add("tx-live");
     } catch (problem) {
       el.remove();

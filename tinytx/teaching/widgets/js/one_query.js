@@ -1,0 +1,221 @@
+// The explorer of one query. `get` maps the name of a trait to its value, buffers as float32.
+
+const STEPS = ["q and keys", "q·k", "÷ √d", "mask", "softmax", "× V"];
+const SPELLED = 6, N_QUERIES = 64, N_KEYS = 8, WIDEST = 512;
+
+// What attention does with the chosen query, from its products to its context.
+export function chainOf(get) {
+  const n = get("key_tokens").length, at = get("query"), open = get("allowed").slice(at * n, (at + 1) * n);
+  const width = get("keys").length / n, wide = get("values").length / n;
+  const q = get("queries").subarray(at * width, (at + 1) * width);
+  const rows = (flat, size) => Array.from({ length: n }, (_, i) => flat.subarray(i * size, (i + 1) * size));
+  const k = rows(get("keys"), width), v = rows(get("values"), wide);
+  const products = k.map((row) => row.reduce((sum, x, c) => sum + x * q[c], 0));
+  const scores = products.map((x) => (get("scaled") ? x / Math.sqrt(width) : x));
+  const top = scores.reduce((most, x, i) => (open[i] ? Math.max(most, x) : most), -Infinity);
+  const powers = scores.map((x, i) => (open[i] ? Math.exp(x - top) : 0));
+  const sum = powers.reduce((a, b) => a + b, 0), weights = powers.map((x) => x / (sum || 1));
+  const context = Array.from({ length: wide }, (_, c) => v.reduce((total, row, i) => total + weights[i] * row[c], 0));
+  return { q, k, v, open, products, scores, top, powers, sum, weights, context };
+}
+
+// Numbers in words, with a real minus sign.
+const number = (x, digits = 2) => {
+  const text = x.toFixed(digits);
+  return +text ? text.replace("-", "−") : text.replace("-", "");
+};
+const factor = (x) => (number(x).startsWith("−") ? `(${number(x)})` : number(x));
+const vector = (row) => (row.length > SPELLED ? `a vector of ${row.length} numbers` : `(${Array.from(row, (x) => number(x)).join(", ")})`);
+
+function softmaxInWords(c, key, name) {
+  if (!c.open.some(Boolean)) return "Nothing may be seen: every weight is 0.";
+  if (!c.open[key]) return `Key ${name}: exp(−∞) = 0, so its weight is 0.`;
+  return `Key ${name}: exp(${number(c.scores[key])} − ${factor(c.top)}) = ${number(c.powers[key], 3)}, `
+    + `divided by the sum ${number(c.sum, 3)} over all keys: ${number(c.weights[key], 3)}.`;
+}
+
+// One step for the chosen key, in numbers.
+export function spell(get, c = chainOf(get)) {
+  const key = get("key"), name = named(get("key_tokens"), key), score = number(c.scores[key]);
+  const terms = c.q.length > SPELLED ? `the sum of ${c.q.length} products` : Array.from(c.q, (x, i) => `${factor(x)}·${factor(c.k[key][i])}`).join(" + ");
+  return [
+    () => `Query ${named(get("query_tokens"), get("query"))} asks with q = ${vector(c.q)}; key ${name} is ${vector(c.k[key])}, its value ${vector(c.v[key])}.`,
+    () => `Key ${name}: ${terms} = ${number(c.products[key])}.`,
+    () => (get("scaled") ? `Key ${name}: ${number(c.products[key])} / √${c.q.length} = ${score}.` : `Key ${name}: not divided, the score stays ${score}.`),
+    () => (c.open[key] ? `Key ${name} may be seen: its score stays ${score}.` : `Key ${name} is blocked: its score ${score} becomes −∞.`),
+    () => softmaxInWords(c, key, name),
+    () => `Key ${name} gives ${number(c.weights[key], 3)} of its value ${vector(c.v[key])}. All keys together: context ${vector(c.context)}.`,
+  ][get("step")]();
+}
+
+// Random queries and keys, number i from the bits of i: see saturation.py.
+const mixed = (x) => {
+  x = Math.imul(x ^ (x >>> 16), 0x85ebca6b);
+  x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35);
+  return (x ^ (x >>> 16)) >>> 0;
+};
+const even = (i) => (mixed(i) + 0.5) / 2 ** 32;
+let drawn = null;
+export function normals() {
+  drawn ??= Float64Array.from({ length: (N_QUERIES + N_KEYS) * WIDEST }, (_, i) =>
+    Math.sqrt(-2 * Math.log(even(2 * i + 1))) * Math.cos(2 * Math.PI * even(2 * i + 2)));
+  return drawn;
+}
+
+// Attention weights of all random queries over the random keys, a row each.
+export function randomWeights(width, scaled) {
+  const all = normals(), keys = N_QUERIES * WIDEST;
+  return Array.from({ length: N_QUERIES }, (_, i) => softmax(Float64Array.from({ length: N_KEYS }, (_, j) => {
+    let sum = 0;
+    for (let c = 0; c < width; c++) sum += all[i * WIDEST + c] * all[keys + j * WIDEST + c];
+    return scaled ? sum / Math.sqrt(width) : sum;
+  })));
+}
+
+// Mean over rows of the largest weight, and of the entropy in bits.
+export function sharpness(rows) {
+  const mean = (f) => rows.reduce((sum, row) => sum + f(row), 0) / rows.length;
+  return [mean((row) => Math.max(...row)), mean(entropy)];
+}
+
+export function describe(get) {
+  const c = chainOf(get), step = get("step"), tokens = get("key_tokens");
+  let text = `Step ${step + 1} of ${STEPS.length}, ${STEPS[step]}. ${spell(get, c)} `;
+  if (step >= 4 && c.sum) {
+    const most = Math.max(...c.weights), first = c.weights.findIndex((w) => w > most - 1e-9);
+    text += `Largest weight: ${number(most)} on key ${named(tokens, first)}; entropy ${number(entropy(c.weights))} bits. `;
+  }
+  const [raw, divided] = [false, true].map((scaled) => sharpness(randomWeights(get("head_dim"), scaled)));
+  return `${text}Random q and k, d = ${get("head_dim")}: the largest of ${N_KEYS} weights is on average ${number(raw[0])} undivided `
+    + `and ${number(divided[0])} divided by √d; entropy ${number(raw[1])} and ${number(divided[1])} bits.`;
+}
+
+// A vector as bars, up for more than 0 and down for less; a short one also in numbers.
+function bars(row, scale) {
+  const short = row.length <= SPELLED, cell = short ? 40 : Math.max(2, Math.min(8, 150 / row.length)), high = 15;
+  const d = Array.from(row, (x, i) => {
+    const y = high - (high - 1) * clamp(x / scale, -1, 1);
+    return `M${((i + (short ? 0.25 : 0)) * cell).toFixed(1)} ${high}V${y.toFixed(1)}h${(short ? cell / 2 : Math.max(1, cell - 1)).toFixed(1)}V${high}Z`;
+  });
+  const width = row.length * cell, own = short ? { "aria-hidden": "true" } : { role: "img", "aria-label": `${row.length} numbers` };
+  return h("span", { class: "tx-vec" },
+    h("svg", { width, height: 2 * high, ...own }, h("line", { x1: 0, x2: width, y1: high, y2: high }), h("path", { d: d.join("") })),
+    short ? h("span", { class: "tx-vec-numbers" }, Array.from(row, (x) => h("span", {}, number(x)))) : null);
+}
+
+// The columns of the table: from which step each is filled, and in which steps it is needed to follow.
+const COLUMNS = [
+  { name: "key", from: 0, need: [0, 1], cell: (c, i, most) => bars(c.k[i], most.k) },
+  { name: "q·k", from: 1, need: [1, 2], cell: (c, i) => number(c.products[i]) },
+  { name: "÷ √d", from: 2, need: [2, 3], cell: (c, i) => number(c.scores[i]) },
+  { name: "mask", from: 3, need: [3, 4], cell: (c, i) => (c.open[i] ? number(c.scores[i]) : h("span", { class: "tx-no" }, "−∞")) },
+  { name: "softmax", from: 4, need: [4, 5], cell: (c, i) => weightCell(c, i) },
+  { name: "value", from: 0, need: [0, 5], cell: (c, i, most) => bars(c.v[i], most.v) },
+  { name: "weight × value", from: 5, need: [5], cell: (c, i, most) => bars(c.v[i].map((x) => c.weights[i] * x), most.v) },
+];
+const ACTIVE = [[0, 5], [1], [2], [3], [4], [6]];
+
+function weightCell(c, i) {
+  const bar = c.open[i] ? h("i", { style: `width:${64 * c.weights[i]}px` }) : null;
+  return [h("span", { class: c.open[i] ? "tx-share" : "tx-share tx-no", "aria-hidden": "true" }, bar), c.open[i] ? c.weights[i].toFixed(3) : "blocked"];
+}
+
+// Keys down, steps across; below it what comes out.
+function table(ui) {
+  const tokens = ui.get("key_tokens"), size = (name) => Math.max(1e-9, ...ui.get(name).map(Math.abs));
+  const most = { k: Math.max(size("keys"), size("queries")), v: size("values") };
+  const keys = tokens.map((token, i) => h("button", { type: "button", class: "tx-token", "aria-label": `key ${named(tokens, i)}`, title: token, onclick: () => ui.save("key", i) }, token));
+  const heads = COLUMNS.map(({ name }) => h("th", { scope: "col" }, name));
+  const asks = COLUMNS.map(() => h("td")), ends = COLUMNS.map(() => h("td"));
+  const cells = tokens.map(() => COLUMNS.map(() => h("td")));
+  const asker = h("th", { scope: "row" });
+  const rows = tokens.map((_, i) => h("tr", { onclick: (event) => { if (!event.target.closest("button")) ui.save("key", i); } }, h("th", { scope: "row" }, keys[i]), cells[i]));
+  const box = h("table", { class: "tx-chain" },
+    h("thead", {}, h("tr", {}, h("td"), heads), h("tr", { class: "tx-asks" }, asker, asks)),
+    h("tbody", {}, rows), h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "together"), ends)));
+  const stop = roving(box, keys, { go: (i) => ui.save("key", i) });
+  const update = (c) => {
+    const step = ui.get("step"), key = ui.get("key");
+    const fill = (cell, j, content) => {
+      cell.replaceChildren(...[step >= COLUMNS[j].from ? content() : []].flat());
+      cell.className = `${ACTIVE[step].includes(j) ? "tx-now" : ""} ${COLUMNS[j].need.includes(step) ? "" : "tx-far"}`;
+    };
+    heads.forEach((cell, j) => fill(cell, j, () => (j === 2 && !ui.get("scaled") ? "not divided" : COLUMNS[j].name)));
+    cells.forEach((row, i) => row.forEach((cell, j) => fill(cell, j, () => COLUMNS[j].cell(c, i, most))));
+    asks.forEach((cell, j) => fill(cell, j, () => (j === 0 ? bars(c.q, most.k) : "")));
+    ends.forEach((cell, j) => fill(cell, j, () => (j === 4 ? `sum ${number(c.sum ? 1 : 0, 3)}` : j === 6 ? bars(c.context, most.v) : "")));
+    asker.replaceChildren("q of ", h("b", {}, ui.get("query_tokens")[ui.get("query")]));
+    stop(key);
+    keys.forEach((button, i) => { button.setAttribute("aria-pressed", i === key); rows[i].dataset.chosen = i === key; });
+  };
+  update.box = h("div", { class: "tx-scroll" }, box);
+  return update;
+}
+
+const X = (width) => 36 + (Math.log2(width) / 9) * 250, Y = (share) => 12 + (1 - share) * 130;
+
+// The mean largest weight against d, with and without the division.
+function curves(ui) {
+  const widths = Array.from({ length: 10 }, (_, i) => 2 ** i), say = h("tbody");
+  const line = (scaled) => h("polyline", { class: scaled ? "tx-tame" : "tx-wild", fill: "none", points: widths.map((d) => `${X(d)},${Y(sharpness(randomWeights(d, scaled))[0])}`).join(" ") });
+  const word = (x, y, text, more = {}) => h("text", { x, y, ...more }, text);
+  const marker = h("line", { class: "tx-marker", y1: Y(1), y2: Y(0) }), dots = [h("circle", { r: 5, class: "tx-wild" }), h("circle", { r: 5, class: "tx-tame" })];
+  const chart = h("svg", { viewBox: "0 0 300 176", role: "img", class: "tx-curves" },
+    [0, 0.5, 1].map((share) => [h("line", { class: "tx-rule", x1: X(1), x2: X(512), y1: Y(share), y2: Y(share) }), word(30, Y(share) + 4, share, { "text-anchor": "end" })]),
+    [1, 8, 64, 512].map((d) => word(X(d), Y(0) + 16, d, { "text-anchor": "middle" })), word(161, 174, "d, the width of q and k", { "text-anchor": "middle" }),
+    line(false), line(true), word(X(34), Y(0.95), "undivided", { class: "tx-wild", "text-anchor": "end" }), word(X(90), Y(0.24), "divided by √d", { class: "tx-tame", "text-anchor": "middle" }), marker, dots);
+  const follow = (event) => {
+    const at = chart.getBoundingClientRect(), x = ((event.clientX - at.left) / at.width) * 300;
+    ui.set("head_dim", Math.round(2 ** (clamp((x - 36) / 250, 0, 1) * 9)));
+  };
+  chart.addEventListener("pointerdown", (event) => { chart.setPointerCapture(event.pointerId); follow(event); });
+  chart.addEventListener("pointermove", (event) => { if (event.buttons & 1) follow(event); });
+  chart.addEventListener("pointerup", () => ui.done());
+  const update = () => {
+    const d = ui.get("head_dim"), both = [false, true].map((scaled) => randomWeights(d, scaled)), sharp = both.map(sharpness);
+    marker.setAttribute("x1", X(d));
+    marker.setAttribute("x2", X(d));
+    dots.forEach((dot, i) => { dot.setAttribute("cx", X(d)); dot.setAttribute("cy", Y(sharp[i][0])); });
+    chart.setAttribute("aria-label", `Mean largest of ${N_KEYS} weights against d from 1 to ${WIDEST}: at ${d} it is ${number(sharp[0][0])} undivided and ${number(sharp[1][0])} divided.`);
+    say.replaceChildren(...["undivided", "divided by √d"].map((name, i) => h("tr", { class: i ? "tx-tame" : "tx-wild" }, h("th", { scope: "row" }, name),
+      h("td", {}, h("span", { class: "tx-eight", "aria-hidden": "true" }, Array.from(both[i][0], (w) => h("i", { style: `height:${Math.max(1, 40 * w)}px` })))),
+      h("td", {}, number(sharp[i][0])), h("td", {}, number(sharp[i][1])))));
+  };
+  update.box = h("div", { class: "tx-panels" }, chart, h("div", { class: "tx-panel" },
+    ui.slider("head_dim", { label: "d", min: 0, max: 9, step: 0.25, to: (x) => Math.round(2 ** x), from: Math.log2 }),
+    h("table", { class: "tx-sharp" }, h("thead", {}, h("tr", {}, h("td"), ["one query’s 8 weights", "largest", "entropy, bits"].map((name) => h("th", { scope: "col" }, name)))), say),
+    h("p", { class: "tx-note" }, "Bars: the weights of one random query. Numbers: means of 64. Entropy is 3 bits where all 8 keys get the same.")));
+  return update;
+}
+
+function radios(ui, trait, names, label, text = (name) => name) {
+  const buttons = names.map((name, i) => h("button", { type: "button", class: "tx-token", role: "radio", "aria-label": `${label} ${named(names, i)}`, onclick: () => ui.save(trait, i) }, text(name, i)));
+  const box = h("div", { class: "tx-radios", role: "radiogroup", "aria-label": label }, buttons), stop = roving(box, buttons, { go: (i) => ui.save(trait, i) });
+  ui.painters.push(() => {
+    stop(ui.get(trait));
+    buttons.forEach((button, i) => button.setAttribute("aria-checked", i === ui.get(trait)));
+  });
+  return box;
+}
+
+function build(ui) {
+  const go = (by) => () => ui.save("step", clamp(ui.get("step") + by, 0, STEPS.length - 1));
+  const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back"), next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next step →");
+  const rows = table(ui), lines = curves(ui), words = h("p", { class: "tx-spelled", "aria-hidden": "true" });
+  const paint = () => {
+    const c = chainOf(ui.get);
+    back.disabled = ui.get("step") === 0;
+    next.disabled = ui.get("step") === STEPS.length - 1;
+    words.textContent = spell(ui.get, c);
+    rows(c);
+    lines();
+  };
+  ui.show(paint,
+    h("p", { class: "tx-invite" }, "Press “Next step”, or the arrow keys on a step. Choose a query, and a key to see its sums written out."),
+    h("div", { class: "tx-row" }, h("span", { class: "tx-word" }, "query"), radios(ui, "query", ui.get("query_tokens"), "query"), ui.toggle("scaled", { label: "divide by √d" })),
+    h("div", { class: "tx-row tx-steps" }, radios(ui, "step", STEPS, "step", (name, i) => `${i + 1}  ${name}`), h("span", { class: "tx-pair" }, back, next)),
+    rows.box, words,
+    h("section", { class: "tx-why" }, h("p", { class: "tx-title" }, "Why divide? Random q and k, as wide as you like"), lines.box));
+}
+
+export default explorer({ build, describe });

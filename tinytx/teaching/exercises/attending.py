@@ -65,7 +65,7 @@ def _weights(scores: Tensor, mask: Tensor, slips: Slips) -> Tensor:
     return weights * mask if "mask-after-softmax" in slips else weights
 
 
-_NO_ZEROING = {"nan-for-blind", "uniform-for-blind", "mask-ignored", "mask-multiplied", "mask-added", "argmax"}
+_NO_ZEROING = {"nan-for-blind", "uniform-for-blind", "mask-ignored", "mask-multiplied", "mask-added"}
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, *, slips: Slips = frozenset()) -> Tensor:

@@ -210,12 +210,23 @@ _UNSTEADY = Trouble(
 def _diagnosed(session: Session, trials: Sequence[Trial], first: Trial) -> Verdict:
     telling = [trial for trial in trials if trial.trouble is not None and trial.trouble.slug == "additive-mask"]
     first = telling[0] if telling else first
-    mistake = _recognise(session, trials)
-    if mistake is None and first.got is not None and first.trouble is None:
-        again = session.attempt(first.case)
-        if again.got is not None and not again.got.agrees_with(first.got):
-            return tell_trouble(session.exercise, _UNSTEADY, first)
+    one_too_many = first.trouble is not None and first.trouble.slug == "too-many-results"
+    mistake = None if one_too_many else _recognise(session, trials)
+    stopped = [trial for trial in trials if trial.got is None]
+    if mistake is None and first.trouble is None and stopped:
+        first = stopped[0]
+    if mistake is None and first.trouble is None and _unsteady(session, [first, *trials[-3:]]):
+        return tell_trouble(session.exercise, _UNSTEADY, first)
     return tell_trouble(session.exercise, first.trouble, first, mistake)
+
+
+def _unsteady(session: Session, trials: Sequence[Trial]) -> bool:
+    """Whether some call gives another result when it is repeated."""
+    for trial in trials:
+        again = session.attempt(trial.case)
+        if trial.got is not None and again.got is not None and not again.got.agrees_with(trial.got):
+            return True
+    return False
 
 
 def _recognise(session: Session, trials: Sequence[Trial]) -> Mistake | None:

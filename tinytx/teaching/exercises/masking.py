@@ -169,9 +169,10 @@ def _shares(draw: Draw) -> Finding | None:
     if bool((same_rows | draw.special | draw.special[:1]).all()):
         return ("same-places-in-all-rows", "All rows are drawn at the same places: every token has its own draw.", None)
     if any(_off(fate, due, drawn) for fate, due in zip(fates, (0.8, 0.1, 0.1), strict=True)):
-        for pattern, slug, words in _PATTERNS:
-            if _near(fates, pattern):
-                return slug, f"{words} {_told(fates)}", None
+        known = [row for row in _PATTERNS if _near(fates, row[0]) and (row[0][1] > 0) == (fates[1] > 0)]
+        if known:
+            _, slug, words = min(known, key=lambda row: sum(abs(a - b) for a, b in zip(fates, row[0], strict=True)))
+            return slug, f"{words} {_told(fates)}", None
         return ("wrong-shares", f"The shares are not 80, 10 and 10 %. {_told(fates)}", None)
     new = draw.inputs[draw.changed & (draw.inputs != _MASK_ID)]
     if len(new.unique()) < 12:
@@ -191,9 +192,9 @@ def _wrong_share(draw: Draw, share: float) -> Finding:
         return ("nothing-drawn", f"Nothing was drawn. {told}", None)
     if share == 1:
         return ("everything-drawn", f"Every token was drawn. {told}", None)
-    if abs(share - (1 - draw.p)) < 0.05:
+    if abs(share - (1 - draw.p)) < 0.025:
         return ("one-minus-p", f"Tokens are drawn with probability 1 - p: check the side of `<`. {told}", None)
-    if abs(share - 0.15) < 0.04:
+    if abs(share - 0.15) < 0.025:
         return ("p-ignored", f"15 % are drawn whatever p is. {told}", None)
     if abs(share - 0.8 * draw.p) < 0.05 and not (draw.drawn & (draw.inputs != _MASK_ID)).any():
         return ("only-masked-labelled", f"Only tokens that became `mask_id` have a label: all drawn ones do. {told}", None)
@@ -225,7 +226,8 @@ def judge(session: Session) -> Verdict:
             finding = rule(draw)
             if finding is not None:
                 return _tell(session.exercise, trial, draw, finding)
-    return _about_chance(session, trials) or tell_pass(session.exercise, trials)
+    verdict = _about_chance(session, trials)
+    return tell_pass(session.exercise, trials) if verdict is None else verdict
 
 
 def _attempt(session: Session, shape: tuple[int, int], p: float, number: int) -> tuple[Trial, Verdict | None]:

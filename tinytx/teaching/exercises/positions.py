@@ -30,7 +30,7 @@ def _speeds(d_model: int, slips: Slips) -> tuple[Tensor, Tensor]:
     if "exponent-doubled" in slips:
         exponent = 4 * i / d_model
     if "last-frequency-off-by-one" in slips:
-        exponent = 2 * i / (d_model - 2)
+        exponent = 2 * i / max(d_model - 2, 1)
     if "one-speed" in slips:
         exponent = 0 * i
     if "exponent-not-divided" in slips:

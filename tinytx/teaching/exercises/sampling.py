@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -62,9 +63,18 @@ def _tempered(logits: Tensor, temperature: float, slips: Slips) -> Tensor:
 
 
 def _probs(
-    logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, *, slips: Slips = frozenset()
+    logits: Tensor,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    *,
+    slips: Slips = frozenset(),
+    scaled: bool = False,
 ) -> Tensor:
-    """Distribution with slips; without any it is that of the package."""
+    """Distribution with slips; without any it is that of the package.
+
+    `scaled`: what top-k leaves is scaled to 1 before top-p counts. Both readings pass.
+    """
     logits = logits.double()
     probs = _tempered(logits, temperature, slips)
     ranked_by = logits.softmax(-1) if "top-p-before-temperature" in slips else probs
@@ -74,7 +84,10 @@ def _probs(
     if top_k is not None and "top-k-ignored" not in slips:
         keep &= _kept_by_top_k(len(ordered), top_k, slips)
     if top_p is not None and "top-p-ignored" not in slips:
-        keep &= _kept_by_top_p(ranked_by[order], top_p, slips)
+        counted = ranked_by[order]
+        if scaled:
+            counted = counted * keep / (counted * keep).sum()
+        keep &= _kept_by_top_p(counted, top_p, slips)
     left = _normalised(ordered, keep, slips)
     if "argmax" in slips:
         left = (left == left.max()).double()
@@ -228,6 +241,7 @@ NEXT_TOKEN_PROBS = Exercise(
     cases=_cases,
     mistakes=(
         *family(_probs, _SLIPS, _APART, ("not-renormalised", "crossing-dropped", "temperature-multiplied")),
+        *family(partial(_probs, scaled=True), _SLIPS, _APART),
         Mistake(
             "logits-set-to-0",
             "Removed tokens get the logit 0, and exp(0) = 1: set them to -inf, or filter the probabilities.",

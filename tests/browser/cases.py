@@ -43,4 +43,10 @@ CASES: dict[str, Case] = {
         mouse=(".tx-mask-grid", [(0.5, 0.4), (0.7, 0.4), (0.9, 0.4)], "drawn"),
         sweep=(".tx-mask-grid", True, 6),
     ),
+    "one_query": Case(
+        code="tx.widgets.one_query()",
+        keys=(".tx-steps [tabindex='0']", "ArrowRight", "ArrowLeft", "step"),
+        mouse=(".tx-curves", [(0.4, 0.5), (0.6, 0.5), (0.5, 0.5)], "head_dim"),
+        sweep=(".tx-curves", True, 3),
+    ),
 }

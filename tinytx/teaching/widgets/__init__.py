@@ -5,6 +5,7 @@
 'Mask (causal): 3 of 4 cells open'
 
 mask       who may look at whom, what softmax makes of it, and what leaks
+one_query  one query through attention, step by step, and what the scale is for
 base       what every explorer is
 assets     JavaScript and style as text
 picture    stills, drawn without a plotting library
@@ -27,5 +28,6 @@ How to add one, here called ``dice``:
 
 from tinytx.teaching.widgets.base import Explorer
 from tinytx.teaching.widgets.mask import MaskExplorer, mask
+from tinytx.teaching.widgets.one_query import OneQueryExplorer, one_query
 
-__all__ = ["Explorer", "MaskExplorer", "mask"]
+__all__ = ["Explorer", "MaskExplorer", "OneQueryExplorer", "mask", "one_query"]

@@ -114,7 +114,7 @@ class Chain:
         top = self.scores[self.seen].max()
         return (
             f"Key {name}: exp({number(self.scores[key])} − {factor(top)}) = {number(self.powers[key], 3)}, "
-            f"divided by the sum {number(self.powers.sum(), 3)} over all keys: {number(self.weights[key], 3)}."
+            f"divided by the sum {number(self.powers.sum(), 3)} over keys: {number(self.weights[key], 3)}."
         )
 
 
@@ -148,8 +148,8 @@ def vector(values: np.ndarray) -> str:
     Examples
     --------
     >>> vector(np.array([1.0, -2.0])), vector(np.zeros(9))
-    ('(1.00, −2.00)', 'a vector of 9 numbers')
+    ('(1.00, −2.00)', '(9 numbers)')
     """
     if values.size > SPELLED:
-        return f"a vector of {values.size} numbers"
+        return f"({values.size} numbers)"
     return f"({', '.join(map(number, values))})"

@@ -67,7 +67,7 @@ class OneQueryExplorer(Explorer):
         return Chain(q[self.query], k, v, seen, self.scaled)
 
     def describe(self) -> str:
-        """Say what the step does to the chosen key, how sharp the weights are, and what width does to them."""
+        """Say what the step does to the chosen key, how sharp the weights are, and what width does."""
         chain = self.chain()
         asker = f"Query {self.query} “{self.query_tokens[self.query]}”"
         text = f"Step {self.step + 1} of {len(STEPS)}, {STEPS[self.step]}. "

@@ -25,13 +25,13 @@ const number = (x, digits = 2) => {
   return +text ? text.replace("-", "−") : text.replace("-", "");
 };
 const factor = (x) => (number(x).startsWith("−") ? `(${number(x)})` : number(x));
-const vector = (row) => (row.length > SPELLED ? `a vector of ${row.length} numbers` : `(${Array.from(row, (x) => number(x)).join(", ")})`);
+const vector = (row) => (row.length > SPELLED ? `(${row.length} numbers)` : `(${Array.from(row, (x) => number(x)).join(", ")})`);
 
 function softmaxInWords(c, key, name) {
   if (!c.open.some(Boolean)) return "Nothing may be seen: every weight is 0.";
   if (!c.open[key]) return `Key ${name}: exp(−∞) = 0, so its weight is 0.`;
   return `Key ${name}: exp(${number(c.scores[key])} − ${factor(c.top)}) = ${number(c.powers[key], 3)}, `
-    + `divided by the sum ${number(c.sum, 3)} over all keys: ${number(c.weights[key], 3)}.`;
+    + `divided by the sum ${number(c.sum, 3)} over keys: ${number(c.weights[key], 3)}.`;
 }
 
 // One step for the chosen key, in numbers.
@@ -129,7 +129,7 @@ function table(ui) {
   const asks = COLUMNS.map(() => h("td")), ends = COLUMNS.map(() => h("td"));
   const cells = tokens.map(() => COLUMNS.map(() => h("td")));
   const asker = h("th", { scope: "row" });
-  const rows = tokens.map((_, i) => h("tr", { onclick: (event) => { if (!event.target.closest("button")) ui.save("key", i); } }, h("th", { scope: "row" }, keys[i]), cells[i]));
+  const rows = tokens.map((_, i) => h("tr", { onclick: (event) => { if (!event.target.closest("button")) ui.save("key", i); } }, h("th", { scope: "row" }, h("small", { "aria-hidden": "true" }, i), keys[i]), cells[i]));
   const box = h("table", { class: "tx-chain" },
     h("thead", {}, h("tr", {}, h("td"), heads), h("tr", { class: "tx-asks" }, asker, asks)),
     h("tbody", {}, rows), h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "together"), ends)));
@@ -163,7 +163,8 @@ function curves(ui) {
   const chart = h("svg", { viewBox: "0 0 300 176", role: "img", class: "tx-curves" },
     [0, 0.5, 1].map((share) => [h("line", { class: "tx-rule", x1: X(1), x2: X(512), y1: Y(share), y2: Y(share) }), word(30, Y(share) + 4, share, { "text-anchor": "end" })]),
     [1, 8, 64, 512].map((d) => word(X(d), Y(0) + 16, d, { "text-anchor": "middle" })), word(161, 174, "d, the width of q and k", { "text-anchor": "middle" }),
-    line(false), line(true), word(X(34), Y(0.95), "undivided", { class: "tx-wild", "text-anchor": "end" }), word(X(90), Y(0.24), "divided by √d", { class: "tx-tame", "text-anchor": "middle" }), marker, dots);
+    line(false), line(true), marker, dots,
+    word(X(10), Y(0.83), "undivided", { class: "tx-wild", "text-anchor": "end" }), word(X(12), Y(0.22), "divided by √d", { class: "tx-tame", "text-anchor": "middle" }));
   const follow = (event) => {
     const at = chart.getBoundingClientRect(), x = ((event.clientX - at.left) / at.width) * 300;
     ui.set("head_dim", Math.round(2 ** (clamp((x - 36) / 250, 0, 1) * 9)));
@@ -183,7 +184,7 @@ function curves(ui) {
   };
   update.box = h("div", { class: "tx-panels" }, chart, h("div", { class: "tx-panel" },
     ui.slider("head_dim", { label: "d", min: 0, max: 9, step: 0.25, to: (x) => Math.round(2 ** x), from: Math.log2 }),
-    h("table", { class: "tx-sharp" }, h("thead", {}, h("tr", {}, h("td"), ["one query’s 8 weights", "largest", "entropy, bits"].map((name) => h("th", { scope: "col" }, name)))), say),
+    h("div", { class: "tx-scroll" }, h("table", { class: "tx-sharp" }, h("thead", {}, h("tr", {}, h("td"), ["one query’s 8 weights", "largest", "entropy (bits)"].map((name) => h("th", { scope: "col" }, name)))), say)),
     h("p", { class: "tx-note" }, "Bars: the weights of one random query. Numbers: means of 64. Entropy is 3 bits where all 8 keys get the same.")));
   return update;
 }

@@ -13,11 +13,11 @@ ifeq ($(TORCH),cpu)
 PIP_ARGS += --extra-index-url https://download.pytorch.org/whl/cpu
 endif
 
-.PHONY: help course lab test check publish environment constraints
+.PHONY: help course lab test check check-the-checkers publish environment constraints
 .DEFAULT_GOAL := help
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml constraints.txt
 	@echo "Setting up .venv (once, a few minutes: PyTorch is large) ..."
@@ -39,6 +39,9 @@ check: $(STAMP)  ## ruff, mypy and the fast tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q -m "not slow and not notebook"
+
+check-the-checkers: $(STAMP)  ## try every exercise's checker with 20 seeds, keep the table in results/
+	$(BIN)/python -m tinytx.teaching.exercises.proof --keep
 
 publish: $(STAMP)  ## for authors: rebuild notebooks/*.ipynb and figures/
 	$(BIN)/python -m tinytx.teaching.course publish

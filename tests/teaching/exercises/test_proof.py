@@ -45,13 +45,14 @@ def test_a_verdict_comes_within_a_tenth_of_a_second(trials):
 
 
 @pytest.mark.parametrize("name", EXERCISES)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_known_mistakes_differ_from_the_right_answer_with_every_seed(name, seed):
     for mistake in EXERCISES[name].mistakes:
         if "+" not in mistake.slug:  # some pairs undo each other
             assert not check(name, mistake.wrong, seed=seed, display=False).passed, mistake.slug
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_row_an_exercise_and_ends_with_0():
     done = subprocess.run(
         [sys.executable, "-m", "tinytx.teaching.exercises.proof", "--seeds", "1", "--without-endless"],

@@ -98,4 +98,4 @@ def test_in_a_notebook_a_card_is_shown_once_whichever_way_it_is_written():
     *shown, stopped = ([out for out in cell.outputs if "data" in out] for cell in notebook.cells)
     assert [len(outputs) for outputs in shown] == [1, 1, 1, 1]
     assert all("causal_mask: passed" in outputs[0]["data"]["text/html"] for outputs in shown)
-    assert "still running" in stopped[0]["data"]["text/plain"] and "line 3" in stopped[0]["data"]["text/plain"]
+    assert "still running" in stopped[0]["data"]["text/plain"] and "in your line" in stopped[0]["data"]["text/plain"]

@@ -127,7 +127,7 @@ def _trouble_of(error: BaseException, function: Any, seconds: float) -> Trouble:
     where = _learners_line(error, function)
     if isinstance(error, TimeUp):
         return Trouble(
-            "time-limit", f"The function was still running after {seconds:.0f} s and was stopped{where}."
+            "time-limit", f"The function was still running after {seconds:.2g} s and was stopped{where}."
         )
     if isinstance(error, NotImplementedError) and not str(error).strip():
         return Trouble(None, "There is nothing here yet.", attempted=False)

@@ -253,11 +253,13 @@ def _activation_terms(
         yield Term("final_norm", "norms", "final_norm", one_norm)
     if head == "lm":
         yield Term("head", "head", "into lm_head", f"{w}·B·T·D")
-        yield Term("head", "head", "loss", f"{w}·B·T·V + {BYTES_PER_ID}·B·T + {w}")
+        yield Term("head", "head", "log-probabilities", f"{w}·B·T·V")
+        yield Term("head", "head", "targets, count", f"{BYTES_PER_ID}·B·T + {w}")
     elif head == "classifier":
         yield Term("head", "head", "pooling", f"B·T + {BYTES_PER_ID}·B")
         yield Term("head", "head", "into class_head", f"{w}·B·D")
-        yield Term("head", "head", "loss", f"{w}·B·C + {BYTES_PER_ID}·B + {w}")
+        yield Term("head", "head", "log-probabilities", f"{w}·B·C")
+        yield Term("head", "head", "targets, count", f"{BYTES_PER_ID}·B + {w}")
 
 
 def _position_activations(config: TransformerConfig, w: int) -> Iterator[Term]:
@@ -273,7 +275,7 @@ def _position_activations(config: TransformerConfig, w: int) -> Iterator[Term]:
 
 def attention_activations(part: str, w: int, path: AttentionPath, causal: bool) -> Iterator[Term]:
     """Terms of what one self-attention keeps, at w bytes a number."""
-    yield Term(part, "attention", "into q_proj, k_proj, v_proj", f"{w}·B·T·D")
+    yield Term(part, "attention", "into q, k, v", f"{w}·B·T·D")
     yield Term(part, "attention", "q, k, v", f"3·{w}·B·T·D")
     if path == "fused":
         yield Term(part, "attention", "log-sums of scores", f"{w}·B·H·T")
@@ -290,23 +292,24 @@ def _cache_terms(w: int) -> Iterator[Term]:
 
 def _layout(sections: dict[str, tuple[ParameterRow, ...]], totals: dict[str, int]) -> str:
     """Lay out rows under headings, each with its sum, and further totals below."""
-    cells = [
-        (f"  {row.name}", row.formula, row.numbers, f"× {row.times}" if row.times > 1 else "", row.total)
-        for rows in sections.values()
-        for row in rows
-    ]
-    columns = [max([len(cell[column]) for cell in cells], default=0) for column in range(4)]
-    columns[0] = max(columns[0], *map(len, [*sections, *totals]))
-    highest = max([*totals.values(), *(cell[4] for cell in cells)])
-    digits = len(f"{highest:,}")
-    lines, remaining = [], iter(cells)
-    for heading, rows in sections.items():
+    cells = {
+        heading: [
+            (f"  {row.name}", row.formula, row.numbers, f"× {row.times}" if row.times > 1 else "", row.total)
+            for row in rows
+        ]
+        for heading, rows in sections.items()
+    }
+    every = [cell for group in cells.values() for cell in group]
+    widths = [max([len(cell[column]) for cell in every], default=0) for column in range(4)]
+    digits = len(f"{max([*totals.values(), *(cell[4] for cell in every)]):,}")
+    left = sum(widths) + 6
+    lines = []
+    for heading, group in cells.items():
         lines.append(heading)
-        for name, formula, numbers, times, total in (next(remaining) for _ in rows):
-            texts = zip((name, formula, numbers, times), columns, strict=True)
-            lines.append("  ".join(f"{text:<{width}}" for text, width in texts) + f"  {total:>{digits},}")
-        total = sum(row.total for row in rows)
-        lines.append(f"{'  together':<{sum(columns) + 6}}  {total:>{digits},}")
-    lines.append("-" * (sum(columns) + 8 + digits))
-    lines += [f"{name:<{sum(columns) + 6}}  {total:>{digits},}" for name, total in totals.items()]
+        for *texts, total in group:
+            row = "  ".join(f"{text:<{width}}" for text, width in zip(texts, widths, strict=True))
+            lines.append(f"{row}  {total:>{digits},}")
+        lines.append(f"{'  together':<{left}}  {sum(cell[4] for cell in group):>{digits},}")
+    lines.append("-" * (left + 2 + digits))
+    lines += [f"{name:<{left}}  {total:>{digits},}" for name, total in totals.items()]
     return "\n".join(lines)

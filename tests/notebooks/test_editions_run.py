@@ -27,9 +27,9 @@ LESSONS = [
 ]
 
 
-#: Laptop seconds up to which a solved notebook is run whole. In longer ones the cells that no exercise reads are
-#: left out: the learner's edition has the very same ones, and tests/teaching/test_editions.py proves that none of
-#: them reads what an exercise defines.
+#: Laptop seconds up to which a solved notebook is run whole. In longer ones the cells that no exercise reads
+#: are left out: the learner's edition has the very same ones, and tests/teaching/test_editions.py proves that
+#: none of them reads what an exercise defines.
 WHOLE = 20
 
 

@@ -4,7 +4,6 @@ import hashlib
 import os
 import re
 import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import jupytext
 import nbformat
-import psutil
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
@@ -20,6 +18,7 @@ from nbformat import NotebookNode
 from tinytx.teaching.editions import learners_cell, make_edition
 from tinytx.teaching.lessons import Lesson
 from tinytx.teaching.machine import usable_cores
+from tinytx.teaching.memory import PeakMemory
 
 _KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 _WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -145,39 +144,6 @@ def _process_id(client: NotebookClient) -> int | None:
     return getattr(getattr(client.km, "provisioner", None), "pid", None)
 
 
-class _PeakMemory:
-    """Watch the resident memory of a process and its children from a thread."""
-
-    def __init__(self) -> None:
-        self.peak = 0
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def watch(self, pid: int | None) -> None:
-        """Begin; a second call changes nothing."""
-        if self._thread is None and pid is not None:
-            self._thread = threading.Thread(target=self._sample, args=(pid,), daemon=True)
-            self._thread.start()
-
-    def _sample(self, pid: int) -> None:
-        while True:
-            try:
-                process = psutil.Process(pid)
-                family = [process, *process.children(recursive=True)]
-                self.peak = max(self.peak, sum(member.memory_info().rss for member in family))
-            except psutil.Error:
-                return  # the kernel has ended: the peak is known
-            if self._stop.wait(0.2):
-                return
-
-    def stop(self) -> int:
-        """End and return the peak in bytes."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-        return self.peak
-
-
 def _failure(notebook: NotebookNode, problem: Exception) -> Failure:
     """Find the cell that raised, or the first without an end where a dead kernel left no traceback."""
     for number, cell in enumerate(notebook.cells):
@@ -225,7 +191,7 @@ def execute(
     Run
         With the first failure, after which no further cell is run.
     """
-    memory = _PeakMemory()
+    memory = PeakMemory()
     began = time.perf_counter()
     client: NotebookClient = NotebookClient(
         notebook,

@@ -28,6 +28,7 @@ _README_EDITS = (
     (r"^python -m pytest\n", ""),
     (r" +notebooks/src/   what is edited", ""),
     (r"^tests/ .*\n", ""),
+    (r" Solutions in\n`notebooks/src` stand between nbgrader's markers\.", ""),
     (r" · \.ci/run · \.github/workflows/", ""),
     (r"^\| \*test:\*.*\n", ""),
     (r"^## For authors\n.*?(?=^## )", ""),

@@ -137,7 +137,7 @@ def _backwards(before: Sequence[Statement], wanted: set[str]) -> tuple[list[Stat
         for name in statement.sets
     }
     while True:
-        live, called = set(wanted), set()
+        live, called = set(wanted), set[str]()
         chosen = []
         for statement in reversed(before):
             star = isinstance(statement.node, ast.ImportFrom) and statement.node.names[0].name == "*"

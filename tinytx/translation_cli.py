@@ -23,11 +23,13 @@ def translate(args: argparse.Namespace) -> tuple[dict[str, Any], str | None]:
     from tinytx.training import choose_device, load, load_tokenizer
     from tinytx.training.translating import translate_lines
 
+    if args.block < 1:
+        raise ValueError(f"block must be at least 1, got {args.block}")
+    search = search_from(args)
     model = load(args.checkpoint, choose_device(args.device))
     if not isinstance(model, Translator):
         raise ValueError(f"translating needs a translator, got a {type(model).__name__}")
     tokenizer = load_tokenizer(args.checkpoint)
-    search = search_from(args)
     name = "standard input" if args.file is None else str(args.file)
     done = []
     with sys.stdin.buffer if args.file is None else args.file.open("rb") as stream:

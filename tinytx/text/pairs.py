@@ -12,7 +12,7 @@ from tinytx.text.corpora import CorpusInfo
 from tinytx.text.files import read_lines, split_rows
 from tinytx.text.plain import canonical
 
-WORLD_SIZES = {"test": 1_000, "valid": 1_000, "train": 60_000}  # drawn; train loses what is held out
+WORLD_SIZES = {"test": 1_000, "valid": 1_000, "train": 40_000}  # drawn; train loses what is held out
 WORLD_SEED = 21_000  # of test; the next two seeds draw valid and train
 HELD_OUT = 0.05  # of the pairs of a file, for valid and for test each
 

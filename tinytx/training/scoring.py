@@ -12,6 +12,7 @@ import numpy as np
 from tinytx.model import Classifier, LanguageModel, Translator
 from tinytx.text import Tokenizer
 from tinytx.text.corpora import Corpus, load_corpus
+from tinytx.text.pairs import PairCorpus
 from tinytx.training.beamsearch import Search
 from tinytx.training.checkpoints import load, load_tokenizer
 from tinytx.training.evaluation import (
@@ -80,7 +81,7 @@ class Evaluation:
 
 def evaluate_checkpoint(
     checkpoint: str | os.PathLike[str],
-    corpus: str | os.PathLike[str] | Corpus,
+    corpus: str | os.PathLike[str] | Corpus | PairCorpus,
     *,
     split: str | None = None,
     data_dir: str | os.PathLike[str] | None = None,
@@ -95,7 +96,7 @@ def evaluate_checkpoint(
     ----------
     checkpoint : path
         A checkpoint or run folder.
-    corpus : str, path or Corpus
+    corpus : str, path, Corpus or PairCorpus
     split : {"train", "valid", "test", "all"}, optional
         By default the test split, or valid where there is none.
     data_dir : path, optional
@@ -109,6 +110,8 @@ def evaluate_checkpoint(
         if isinstance(corpus, Corpus):
             raise ValueError(f"a translator is evaluated on pairs, got the texts of {corpus.name}")
         return evaluate_translator(model, tokenizer, corpus, split=split, search=search, data_dir=data_dir)
+    if isinstance(corpus, PairCorpus):
+        raise ValueError(f"a {type(model).__name__} is evaluated on texts, got the pairs of {corpus.name}")
     data = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
     chosen = reported_split(data) if split is None else split
     if chosen != "all" and chosen not in data.splits:

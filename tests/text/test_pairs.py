@@ -1,0 +1,125 @@
+"""Parallel corpora: splits that share no sentence, plain typography, errors that name the line."""
+
+import pytest
+
+from tinytx.text.batching import batches_of_pairs
+from tinytx.text.pairs import LAB_SENTENCES, Pairs, list_pair_corpora, load_pairs, without
+from tinytx.text.plain import canonical, plain
+
+
+def write(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def test_no_sentence_of_the_world_stands_in_two_splits():
+    splits = load_pairs("world").splits
+    for side in ("sources", "targets"):
+        seen = [set(getattr(pairs, side)) for pairs in splits.values()]
+        assert not seen[0] & seen[1] and not seen[0] & seen[2] and not seen[1] & seen[2]
+    assert len(splits["train"]) > 20_000 and len(splits["valid"]) > 900 < len(splits["test"])
+
+
+def test_pairs_of_a_file_that_share_a_side_stay_together(tmp_path):
+    # Chains: source i has two targets, target 3 i is shared by two sources.
+    rows = [f"a {i // 2}\tb {(i + 1) // 2 if i % 6 else i}" for i in range(300)]
+    corpus = load_pairs(write(tmp_path / "mine.tsv", rows))
+    assert corpus.name == "mine.tsv"
+    everything = [pair for s in corpus.splits.values() for pair in zip(s.sources, s.targets, strict=True)]
+    assert sorted(everything) == sorted(tuple(row.split("\t")) for row in rows)
+    for side in ("sources", "targets"):
+        train, valid, test = (set(getattr(pairs, side)) for pairs in corpus.splits.values())
+        assert not train & valid and not train & test and not valid & test
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (["one\tun", "two deux"], "line 2: must be a source, a tab and a target, got no tab"),
+        (["one\tun", "", "two\t "], "line 3: must be a source, a tab and a target, got an empty side"),
+        (["one\tun", "one\tune"], "at least 3 different texts"),
+    ],
+)
+def test_bad_lines_are_named(tmp_path, rows, message):
+    with pytest.raises(ValueError, match=message):
+        load_pairs(write(tmp_path / "mine.tsv", rows))
+
+
+def test_further_columns_are_not_read(tmp_path):
+    rows = [f"word {i}\tmot {i}\tCC-BY" for i in range(9)]
+    assert load_pairs(write(tmp_path / "mine.tsv", rows)).train.targets[0].startswith("mot")
+
+
+def test_what_is_missing_is_named(tmp_path):
+    with pytest.raises(ValueError, match="data_dir must be the folder that holds tatoeba-en-fr/, got None"):
+        load_pairs("tatoeba-en-fr")
+    with pytest.raises(ValueError, match="data_dir must hold the folder multi30k-en-fr, looked for"):
+        load_pairs("multi30k-en-fr", tmp_path)
+    with pytest.raises(ValueError, match="one of world, tatoeba-en-fr, multi30k-en-fr or the path of a .tsv"):
+        load_pairs("wmt14")
+    (tmp_path / "multi30k-en-fr").mkdir()
+    with pytest.raises(ValueError, match="train.en"):
+        load_pairs("multi30k-en-fr", tmp_path)
+    assert [info.available for info in list_pair_corpora(tmp_path)] == [True, False, True]
+
+
+def test_captions_are_read_line_by_line_and_a_line_without_translation_is_named(tmp_path):
+    folder = tmp_path / "multi30k-en-fr"
+    for stem in ("train", "val", "test_2016_flickr"):
+        write(folder / f"{stem}.en", [f"{stem} one", f"{stem} two"])
+        write(folder / f"{stem}.fr", [f"{stem} un", f"{stem} deux"])
+    corpus = load_pairs("multi30k-en-fr", tmp_path)
+    assert corpus.test.sources == ("test_2016_flickr one", "test_2016_flickr two")
+    assert corpus.valid.targets == ("val un", "val deux")
+    write(folder / "val.fr", ["val un", ""])
+    with pytest.raises(
+        ValueError, match="val.fr, line 2: must translate the same line of val.en, got no text"
+    ):
+        load_pairs("multi30k-en-fr", tmp_path)
+
+
+def test_the_sentences_of_the_lab_are_not_learned(tmp_path):
+    rows = [f"number {i}.\tnumero {i}." for i in range(5)]
+    held = [
+        "I'm a student.\tJe suis étudiant.",
+        "I didn't mean to hurt you!\tJe ne voulais pas te blesser.",
+        "I am a pupil.\tje suis étudiant !",
+    ]
+    write(tmp_path / "tatoeba-en-fr" / "pairs.train.tsv", [*rows, *held])
+    write(tmp_path / "tatoeba-en-fr" / "pairs.valid.tsv", ["red\trouge"])
+    corpus = load_pairs("tatoeba-en-fr", tmp_path)
+    assert len(corpus.train) == 5 and corpus.n_removed == 3 and corpus.test is None
+
+
+def test_on_the_real_pairs_nothing_is_shared_and_the_lab_is_held_out(shared_data):
+    corpus = load_pairs("tatoeba-en-fr", shared_data)
+    assert not set(corpus.train.sources) & set(corpus.valid.sources)
+    assert not set(corpus.train.targets) & set(corpus.valid.targets)
+    learned = {canonical(source) for source in corpus.train.sources}
+    assert corpus.n_removed > 0 and not learned & {canonical(sentence) for sentence in LAB_SENTENCES}
+
+
+def test_without_takes_out_what_says_the_same_on_either_side():
+    pairs = Pairs(
+        ("He's here.", "He is here", "She is", "it"), ("Il est là.", "le voici", "le voici !", "ça")
+    )
+    assert without(pairs, ["he is here!"]).sources == ("it",)
+
+
+def test_typography_is_made_plain_and_stays_so():
+    text = "\u00abL\u2019eau\u00a0?\u202f!\u2009\u00ad\u200b"
+    assert plain(text) == "\u00abL'eau ? !" == plain(plain(text))
+
+
+@pytest.mark.parametrize("budget", [7, 20, 1000])
+def test_every_pair_is_in_one_batch_of_the_size_allowed(budget):
+    src = [1 + (7 * i) % 11 for i in range(101)]
+    tgt = [1 + (5 * i) % 13 for i in range(101)]
+    batches = batches_of_pairs(src, tgt, budget, seed=3, epoch=1)
+    assert sorted(i for batch in batches for i in batch) == list(range(101))
+    for batch in batches:
+        size = len(batch) * (max(src[i] for i in batch) + max(tgt[i] for i in batch))
+        assert size <= budget or len(batch) == 1
+    assert batches == batches_of_pairs(src, tgt, budget, seed=3, epoch=1)
+    assert len(batches) < 4 or batches != batches_of_pairs(src, tgt, budget, seed=3, epoch=2)

@@ -714,6 +714,15 @@ for name, body in {"open": open_body, "causal": masked_body}.items():
 # - We never asked how a head can *know* what is two back. Attention itself is blind to order. That is the next lesson.
 
 # %% [markdown]
+# ## Questions
+#
+# Before you write code, five questions without any. Pick an answer, and read what it gets back: the wrong ones are not foolish, most of them were written down by somebody. In your own copy there are buttons to press;
+# on a page without a kernel each answer opens on a click.
+
+# %%
+tx.quiz("attention_and_masks")
+
+# %% [markdown]
 # ## Exercises
 #
 # Now you. Each exercise has a cell with dots to fill in and a cell that checks what you wrote. The check tells you more than right or wrong: where your answer differs, on the

@@ -11,6 +11,8 @@ blocks       attention and feed-forward with their norms
 body         embeddings, positions and a stack of blocks
 transformer  a body with a head: language model, classifier
 decoder      a stack of blocks that also looks at another sequence
+cache        keys and values kept from step to step
+dropout      dropout that costs little on a CPU
 translator   encoder and decoder together
 terms        rows and tables of a count
 counting     how many parameters, by closed form and by counting

@@ -8,8 +8,18 @@ intervals     Wilson, Student                        plans         what a run wa
 decoding      choosing next tokens                   experiments   several seeds, kept results
 many          many texts at once                     nextword      from pieces to whole words
 pretraining, finetuning    from corpus to figures in one call
+muon          an optimizer for matrices              outputloss    the loss over a large vocabulary
+
+translators             from pairs of sentences to a translator in one call
+translation_objective   what it learns               translation_recipes     how much is spent
+beamsearch              greedy and beam search       translation_steps       one step of the decoder
+translating             texts in, texts out          bleu                    BLEU and chrF
+translation_scoring     a translator on a split      alignment               where it looks
+translation_experiment, broken_translation           kept results
 """
 
+from tinytx.training.beamsearch import Search
+from tinytx.training.bleu import TranslationScore, score_translations
 from tinytx.training.budgets import (
     BUDGETS,
     FinetuneRecipe,
@@ -52,6 +62,9 @@ from tinytx.training.runfolder import RunFolder
 from tinytx.training.scoring import Evaluation, evaluate_checkpoint, evaluate_split, exact_nats
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
 from tinytx.training.subsets import label_subset
+from tinytx.training.translating import Translation, translate
+from tinytx.training.translation_scoring import TranslationEvaluation, evaluate_translator
+from tinytx.training.translators import TranslatorResult, train_translator
 
 __all__ = [
     "BUDGETS",
@@ -70,8 +83,13 @@ __all__ = [
     "PretrainResult",
     "Recipe",
     "RunFolder",
+    "Search",
     "TrainingInterrupted",
     "TrainingSettings",
+    "Translation",
+    "TranslationEvaluation",
+    "TranslationScore",
+    "TranslatorResult",
     "causal_batch",
     "causal_objective",
     "choose_device",
@@ -84,6 +102,7 @@ __all__ = [
     "evaluate_classifier",
     "evaluate_language_model",
     "evaluate_split",
+    "evaluate_translator",
     "exact_nats",
     "finetune",
     "generate",
@@ -101,8 +120,11 @@ __all__ = [
     "plan_finetuning",
     "pretrain",
     "save",
+    "score_translations",
     "text_nats",
     "train",
     "train_tokenizer",
+    "train_translator",
+    "translate",
     "wilson_interval",
 ]

@@ -247,14 +247,14 @@ print("and now the two reviews get different scores")
 
 # %%
 speeds = 100.0 ** (-torch.arange(0, 8, 2, dtype=torch.float64) / 8)  # (D/2,)
-places = torch.arange(10, dtype=torch.float64)
+places = torch.arange(8, dtype=torch.float64)
 fig, ax = plots.dials(
     torch.outer(speeds, places),
     row_labels=[f"hand {i}\n{speed:.2f} rad" for i, speed in enumerate(speeds)],
     xlabel="place of the word (tokens)", title="Each place has its own picture",
 )  # fmt: skip
 plots.show(fig, name="03_clocks", alt="""
-    Four rows of ten clocks, one column for each place from 0 to 9. In the first row the
+    Four rows of eight clocks, one column for each place from 0 to 7. In the first row the
     hand turns by almost a sixth of a circle per place and comes round; each further row
     turns about three times slower, and the last hand hardly leaves the top.""")
 
@@ -340,7 +340,7 @@ print("each of 511 places looks most at the one before it")
 # white? And in which cells of the right one do you expect the weight, given that a word is to look at the one before it? What can word 0 do?
 
 # %%
-fig, (left, right) = plots.figure(1, 2, width=9.6, height=4.6)
+fig, (left, right) = plots.figure(1, 2, width=8.8, height=4.2)
 plots.heatmap(
     tx.shift_matrix(3, 8, base=100), low=-1, high=1, numbers=".1f", ax=left,
     xlabel="dimension before", ylabel="dimension after", title="The rotation R(3)",
@@ -534,17 +534,17 @@ print("weights fade by exp(-1/4) a word; forwards and backwards read the same")
 # ALiBi: what is added to the score in each head. Predict: which of the left curves have you seen before? Where is the peak of the second? And which head on the right can look far?
 
 # %%
-fig, (left, right) = plots.figure(1, 2, width=10.4, height=4.0)
+fig, (left, right) = plots.figure(1, 2, width=9.8, height=3.8)
 key = waves[0]  # the clock of place 0
 pairs = {
     "q = k": (key, key),
     "q = R(-20)k": (tx.shift_matrix(-20, 64) @ key, key),
     "at random": torch.randn(2, 64, dtype=torch.float64),
 }
-distances = torch.arange(-60, 61)
+distances = torch.arange(-40, 41)
 lines = []
 for name, (q, k) in pairs.items():
-    turned = rotate_by_position(k.expand(121, 64), distances)  # (121, K)
+    turned = rotate_by_position(k.expand(81, 64), distances)  # (81, K)
     lines.append(plots.Curve(name, distances, turned @ q / (q.norm() * k.norm())))
 plots.curves(
     lines, xlabel="distance from query to key (tokens)", ylabel="score (cosine)",
@@ -556,7 +556,7 @@ plots.heatmap(
     ylabel="slope of the head", title="ALiBi: added to the score",
 )  # fmt: skip
 plots.show(fig, name="03_rotary_and_alibi", alt="""
-    Left, the score of turned queries and keys against distances from 60 back to 60
+    Left, the score of turned queries and keys against distances from 40 back to 40
     ahead: for equal vectors a peak at distance 0 that falls in waves to both sides
     alike; for a query turned back by 20 the same curve with its peak at distance -20;
     for a random pair irregular waves. Right, the biases of four heads up to distance 7:

@@ -55,11 +55,15 @@ def word_spans(words: Sequence[str], language: str) -> list[tuple[int, int]]:
 
 
 def words_of_pieces(tokenizer: Tokenizer, words: Sequence[str], language: str) -> list[set[int]]:
-    """For each piece of the written sentence, the numbers of the words that it writes."""
+    """For each piece of the written sentence, the numbers of the words that it writes.
+
+    A piece that is but a space belongs to the word that it begins.
+    """
     spans, found, end = word_spans(words, language), [], -1  # the first piece begins with a space of its own
     for piece in tokenizer.pieces(write_out(words, language)):
         begin, end = end, end + len(piece)
-        found.append({i for i, (first, last) in enumerate(spans) if first < end and last > begin})
+        own = {i for i, (first, last) in enumerate(spans) if first < end and last > begin}
+        found.append(own or {i for i, (first, _) in enumerate(spans) if first == end})
     return found
 
 

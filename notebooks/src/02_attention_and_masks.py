@@ -716,7 +716,7 @@ for name, body in {"open": open_body, "causal": masked_body}.items():
 # %% [markdown]
 # ## Questions
 #
-# Before you write code, five questions without any. Pick an answer, and read what it gets back: the wrong ones are not foolish, most of them were written down by somebody. In your own copy there are buttons to press;
+# Before you write code, five questions without any. Pick an answer, and read what it gets back: the wrong ones are not foolish, and several of them were found in reports. In your own copy there are buttons to press;
 # on a page without a kernel each answer opens on a click.
 
 # %%

@@ -51,7 +51,7 @@ def stub_prints(seq_len):
 
 
 def stub_with_given_lines(seq_len):
-    place = torch.arange(seq_len)
+    place = torch.arange(seq_len)  # noqa: F841  (a stub with a line given)
     mask = ...  # compare place with itself
     return mask
 
@@ -62,7 +62,15 @@ def stub_half_filled(seq_len):
 
 
 STUBS = [stub_dots, stub_pass, stub_docstring, stub_return_dots, stub_raises, stub_prints]
-STUBS += [stub_with_given_lines, stub_half_filled, lambda n: None, lambda n: ..., lambda n: (..., ...), None, ...]
+STUBS += [
+    stub_with_given_lines,
+    stub_half_filled,
+    lambda n: None,
+    lambda n: ...,
+    lambda n: (..., ...),
+    None,
+    ...,
+]
 
 
 @pytest.mark.parametrize("stub", STUBS)
@@ -74,7 +82,7 @@ def test_a_stub_is_neither_passed_nor_a_mistake(stub):
 
 def with_swallowing(n):
     while True:
-        try:
+        try:  # noqa: SIM105
             time.sleep(60)
         except:  # noqa: E722
             pass
@@ -87,7 +95,7 @@ def busy(n):
 
 def catches_exceptions(n):
     while True:
-        try:
+        try:  # noqa: SIM105
             sum(range(100))
         except Exception:
             pass
@@ -95,7 +103,7 @@ def catches_exceptions(n):
 
 def catches_everything(n):
     while True:
-        try:
+        try:  # noqa: SIM105
             sum(range(100))
         except BaseException:  # noqa: B036
             pass
@@ -106,7 +114,14 @@ def prints_for_ever(n):
         print("again")
 
 
-ENDLESS = [busy, lambda n: time.sleep(1e9), catches_exceptions, catches_everything, with_swallowing, prints_for_ever]
+ENDLESS = [
+    busy,
+    lambda n: time.sleep(1e9),
+    catches_exceptions,
+    catches_everything,
+    with_swallowing,
+    prints_for_ever,
+]
 
 
 @pytest.mark.parametrize("endless", ENDLESS)
@@ -191,7 +206,9 @@ def test_the_learners_line_is_told_when_the_error_comes_from_a_library():
     assert f"in your line {multiplies.__code__.co_firstlineno + 2}: `return a @ a`" in found.message
 
 
-@pytest.mark.parametrize("problem", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), Unsayable(), MemoryError()])
+@pytest.mark.parametrize(
+    "problem", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), Unsayable(), MemoryError()]
+)
 def test_whatever_is_raised_is_caught(problem):
     found = verdict(raiser(problem))
     assert not found.passed and found.attempted and found.mistake in ("error", "interrupted")
@@ -239,9 +256,12 @@ def test_odd_results_are_named(slug):
 
 
 @pytest.mark.parametrize(
-    "value", [Odd(), {}, [], (), 3, "x", b"x", object(), torch.tensor([]), torch.ones(1, device="meta"), Odd, {1}, 1j]
+    "value",
+    [Odd(), {}, [], (), 3, "x", b"x", object(), torch.tensor([]), torch.ones(1, device="meta"), Odd, {1}, 1j],
 )
-@pytest.mark.parametrize("name", ["causal_mask", "attention", "perplexity", "greedy_decode", "shift_targets", "mask_tokens"])
+@pytest.mark.parametrize(
+    "name", ["causal_mask", "attention", "perplexity", "greedy_decode", "shift_targets", "mask_tokens"]
+)
 def test_no_result_is_too_odd_for_a_verdict(name, value):
     found = verdict(lambda *arguments: value, name)
     assert not found.passed and found.attempted and str(found)
@@ -264,8 +284,18 @@ def test_right_ones_in_every_dress_pass():
         def method(self, n, extra=1):
             return tx.causal_mask(n)
 
-    dresses = [Callable(), Module(), Named.static, Named().method, functools.partial(tx.causal_mask, device="cpu")]
-    dresses += [lambda *sizes: tx.causal_mask(*sizes), functools.lru_cache(tx.causal_mask), torch.jit.ignore(tx.causal_mask)]
+    dresses = [
+        Callable(),
+        Module(),
+        Named.static,
+        Named().method,
+        functools.partial(tx.causal_mask, device="cpu"),
+    ]
+    dresses += [
+        lambda *sizes: tx.causal_mask(*sizes),
+        functools.lru_cache(tx.causal_mask),
+        torch.jit.ignore(tx.causal_mask),
+    ]
 
     def keyword_only(*, seq_len):
         return tx.causal_mask(seq_len)

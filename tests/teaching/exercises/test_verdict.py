@@ -10,11 +10,26 @@ from tinytx.teaching.exercises import EXERCISES, Verdict
 from tinytx.teaching.exercises.card import Grid, as_html, as_text
 from tinytx.teaching.lessons import LESSONS
 
-NAMES = (
-    "causal_mask padding_mask attention split_heads sinusoidal_positions shift_matrix count_language_model "
-    "count_classifier shift_targets language_model_loss perplexity next_token_probs mean_pool last_token mask_tokens "
-    "cross_attention_mask greedy_decode beam_search"
-).split()
+NAMES = [
+    "causal_mask",
+    "padding_mask",
+    "attention",
+    "split_heads",
+    "sinusoidal_positions",
+    "shift_matrix",
+    "count_language_model",
+    "count_classifier",
+    "shift_targets",
+    "language_model_loss",
+    "perplexity",
+    "next_token_probs",
+    "mean_pool",
+    "last_token",
+    "mask_tokens",
+    "cross_attention_mask",
+    "greedy_decode",
+    "beam_search",
+]
 
 
 def test_all_exercises_are_there():
@@ -98,4 +113,7 @@ def test_in_a_notebook_a_card_is_shown_once_whichever_way_it_is_written():
     *shown, stopped = ([out for out in cell.outputs if "data" in out] for cell in notebook.cells)
     assert [len(outputs) for outputs in shown] == [1, 1, 1, 1]
     assert all("causal_mask: passed" in outputs[0]["data"]["text/html"] for outputs in shown)
-    assert "still running" in stopped[0]["data"]["text/plain"] and "in your line" in stopped[0]["data"]["text/plain"]
+    assert (
+        "still running" in stopped[0]["data"]["text/plain"]
+        and "in your line" in stopped[0]["data"]["text/plain"]
+    )

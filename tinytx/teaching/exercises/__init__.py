@@ -13,8 +13,9 @@ from types import MappingProxyType
 
 from tinytx.teaching.exercises import (
     attending,
+    beams,
     counting,
-    decoding,
+    greedy,
     losses,
     masking,
     masks,
@@ -26,7 +27,7 @@ from tinytx.teaching.exercises.checking import check
 from tinytx.teaching.exercises.exercise import Exercise
 from tinytx.teaching.exercises.verdict import Verdict
 
-_MODULES = (masks, attending, positions, counting, losses, sampling, pooling, masking, decoding)
+_MODULES = (masks, attending, positions, counting, losses, sampling, pooling, masking, greedy, beams)
 EXERCISES: Mapping[str, Exercise] = MappingProxyType(
     {exercise.name: exercise for module in _MODULES for exercise in module.EXERCISES}
 )

@@ -15,7 +15,7 @@ from tinytx.teaching.exercises.comparing import floats
 from tinytx.teaching.exercises.exercise import Case, Exercise, Mistake, family, generator, normal
 
 if TYPE_CHECKING:
-    from tinytx.teaching.exercises.checking import Session
+    from tinytx.teaching.exercises.session import Session
 
 _ALL, _SCALE = "All at once: attention of y over x", "Break it: attention without the scale"
 _MASKS, _BLIND = "Break it: ways to get the mask wrong", "A query that may see nothing"
@@ -31,6 +31,8 @@ def _scaled(q: Tensor, k: Tensor, slips: Slips) -> Tensor:
         "scale-multiplied": width**-0.5,
         "scale-by-keys": math.sqrt(k.shape[-2]),
         "scale-by-queries": math.sqrt(q.shape[-2]),
+        "scale-by-root-of-64": 8.0,
+        "scale-by-root-of-512": math.sqrt(512),
         "scale-by-second-axis": math.sqrt(q.shape[1]),
         "scale-by-first-axis": math.sqrt(q.shape[0]),
     }
@@ -89,7 +91,9 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, *, slips: Slips = 
     return context.transpose(-2, -1) if "transposed" in slips else context
 
 
-_ANOTHER_SCALE = "The scores are divided by the root of another length: it is the width K of a query, `q.shape[-1]`."
+_ANOTHER_SCALE = (
+    "The scores are divided by the root of another length: it is the width K of a query, `q.shape[-1]`."
+)
 _ANOTHER_AXIS = (
     "The softmax runs over the wrong axis: for each query, the weights of all keys must sum to 1 (`dim=-1`)."
 )
@@ -103,13 +107,18 @@ _SLIPS = {
     "scale-by-keys": (_ANOTHER_SCALE, _SCALE),
     "scale-by-queries": (_ANOTHER_SCALE, _SCALE),
     "scale-by-second-axis": (_ANOTHER_SCALE, _SCALE),
+    "scale-by-root-of-64": ("The scores are always divided by 8: divide by sqrt(K), whatever K is.", _SCALE),
+    "scale-by-root-of-512": (
+        "The scores are always divided by sqrt(512): it is the width K of a query.",
+        _SCALE,
+    ),
     "scale-by-first-axis": (_ANOTHER_SCALE, _SCALE),
     "scale-after-softmax": (
         "The division by sqrt(K) comes after the softmax: it belongs to the scores, before it.",
         _SCALE,
     ),
     "mask-reversed": (
-        "The mask is read the wrong way round: True means \"may attend\"; the places with False are blocked.",
+        'The mask is read the wrong way round: True means "may attend"; the places with False are blocked.',
         "Two signs for one rule",
     ),
     "mask-after-softmax": (
@@ -118,7 +127,8 @@ _SLIPS = {
     ),
     "mask-ignored": ("The mask has no effect.", _MASKS),
     "mask-multiplied": (
-        "Blocked scores become 0 (or 1e-9), and exp(0) = 1: they keep their weight. They should be so negative "
+        "Blocked scores become 0 (or 1e-9), and exp(0) = 1: they keep their weight. They should "
+        "be so negative "
         "that the softmax gives them 0.",
         _MASKS,
     ),
@@ -148,7 +158,14 @@ _SLIPS = {
 }
 _EXCLUSIVE = (
     [slug for slug in _SLIPS if slug.startswith(("scale", "not-scaled"))],
-    ["mask-reversed", "mask-after-softmax", "mask-ignored", "mask-multiplied", "mask-added", "mask-transposed"],
+    [
+        "mask-reversed",
+        "mask-after-softmax",
+        "mask-ignored",
+        "mask-multiplied",
+        "mask-added",
+        "mask-transposed",
+    ],
     [slug for slug in _SLIPS if "softmax" in slug and not slug.startswith(("mask", "scale"))]
     + ["argmax", "returns-weights"],
     ["uniform-for-blind", "nan-for-blind", "mask-ignored", "mask-multiplied", "mask-added", "argmax"],
@@ -161,7 +178,8 @@ def _attention_cases(seed: int) -> Iterator[Case]:
     rng = generator(seed, 3)
 
     def case(*lead: int, t: int, s: int, k: int, mask: Tensor) -> Case:
-        return Case((normal(rng, *lead, t, k), normal(rng, *lead, s, k), normal(rng, *lead, s, k), mask))
+        shapes = ((*lead, t, k), (*lead, s, k), (*lead, s, k))
+        return Case((*(normal(rng, *shape).round(decimals=1) for shape in shapes), mask))
 
     yield case(t=1, s=2, k=2, mask=torch.ones(1, 2, dtype=torch.bool, device="cpu"))
     yield case(t=2, s=3, k=2, mask=torch.tensor([[True, False, True], [True, True, False]], device="cpu"))
@@ -184,7 +202,9 @@ def _attention_hint(session: Session) -> str:
     mask = torch.ones(1, 2, dtype=torch.bool, device="cpu")
     value = session.call((q, k, k.clone(), mask)).value
     if isinstance(value, Tensor) and not value.isfinite().all():
-        return "With scores near 100 the softmax overflows: subtract the largest score of each row before exp."
+        return (
+            "With scores near 100 the softmax overflows: subtract the largest score of each row before exp."
+        )
     return ""
 
 
@@ -221,7 +241,8 @@ def _cut(x: Tensor, n_heads: int) -> Tensor:
 
 
 _SCRAMBLED = (
-    "The numbers are only laid out anew, so heads hold pieces of different tokens. Split the last axis first, "
+    "The numbers are only laid out anew, so heads hold pieces of different tokens. Split the last "
+    "axis first, "
     "(B, T, H, K), then exchange T and H with `transpose(1, 2)`."
 )
 SPLIT_HEADS = Exercise(
@@ -245,7 +266,8 @@ SPLIT_HEADS = Exercise(
         ),
         Mistake(
             "interleaved",
-            "A head takes every H-th feature: it should take K neighbouring ones. View as (H, K), not (K, H).",
+            "A head takes every H-th feature: it should take K neighbouring ones. View as (H, K), "
+            "not (K, H).",
             lambda x, h: x.view(*x.shape[:2], -1, h).permute(0, 3, 1, 2),
         ),
         Mistake(
@@ -263,7 +285,11 @@ SPLIT_HEADS = Exercise(
             "The last two axes are exchanged: (B, H, T, K).",
             lambda x, h: _cut(x, h).permute(0, 2, 3, 1),
         ),
-        Mistake("heads-first", "The heads stand before the batch: (B, H, T, K).", lambda x, h: torch.stack(x.chunk(h, -1))),
+        Mistake(
+            "heads-first",
+            "The heads stand before the batch: (B, H, T, K).",
+            lambda x, h: torch.stack(x.chunk(h, -1)),
+        ),
         Mistake(
             "heads-last",
             "The heads stand last: (B, H, T, K).",

@@ -166,7 +166,7 @@ def code_of(function: Any) -> Any:
             function = function.forward
         elif hasattr(function, "__func__"):
             function = function.__func__
-        elif hasattr(type(function), "__call__") and not isinstance(function, type):
+        elif callable(function) and not isinstance(function, type):
             function = type(function).__call__
         else:
             return None
@@ -222,4 +222,3 @@ def quoted(printed: str, lines: int = 3) -> str:
     kept = [line[:100] for line in printed.strip().splitlines()]
     more = ["..."] if len(kept) > lines else []
     return "\n".join(f"  | {line}" for line in kept[:lines] + more)
-

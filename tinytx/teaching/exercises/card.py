@@ -72,7 +72,8 @@ def _beside(grids: tuple[Grid, ...]) -> str:
     widths = [len(column[0]) for column in columns]
     rows = zip_longest(*columns, fillvalue="")
     return "\n".join(
-        "  " + "    ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
+        "  " + "    ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in rows
     )
 
 

@@ -7,117 +7,20 @@ import dataclasses
 import difflib
 import random
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from tinytx.teaching.exercises.calling import Outcome, Trouble, call, refuse
-from tinytx.teaching.exercises.comparing import Reading, ids
-from tinytx.teaching.exercises.exercise import Case, Exercise, Mistake
+from tinytx.teaching.exercises.calling import Trouble, refuse
+from tinytx.teaching.exercises.exercise import Exercise, Mistake
+from tinytx.teaching.exercises.session import Session, Trial
 from tinytx.teaching.exercises.telling import tell_pass, tell_stub, tell_trouble
 from tinytx.teaching.exercises.verdict import Verdict
 
 TIME_LIMIT = 5.0  # seconds for all calls of one check
 _one_at_a_time = threading.RLock()  # the screen is captured, and there is only one
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What a function made of one input.
-
-    Attributes
-    ----------
-    case : Case
-    expected : Reading
-    got : Reading or None
-        None where there is a trouble instead.
-    trouble : Trouble or None
-        Also a complaint about type, dtype or shape, or about an input that was modified.
-    printed : str
-    """
-
-    case: Case
-    expected: Reading
-    got: Reading | None
-    trouble: Trouble | None
-    printed: str
-
-    @property
-    def right(self) -> bool:
-        """Whether values, types and manners are as they should be."""
-        return self.trouble is None and self.got is not None and self.got.agrees_with(self.expected)
-
-
-class Session:
-    """One check under way: a function, an exercise, and the time that is left."""
-
-    def __init__(self, exercise: Exercise, function: Any, seed: int) -> None:
-        self.exercise, self.function, self.seed = exercise, function, seed
-        self._until = time.monotonic() + TIME_LIMIT
-
-    def call(self, arguments: Sequence[Any]) -> Outcome:
-        """Call the function on these very arguments."""
-        left = max(self._until - time.monotonic(), 0.05)
-        return call(self.function, self.exercise.parameters, arguments, left)
-
-    def attempt(self, case: Case) -> Trial:
-        """Call the function on a copy of the arguments and read the result."""
-        expected = self.read_known(self.exercise.solve, case)
-        assert expected is not None
-        given, kept = copied(case.arguments), copied(case.arguments)
-        outcome = self.call(given)
-        if outcome.trouble is not None:
-            return Trial(case, expected, None, outcome.trouble, outcome.printed)
-        reading = self._read(outcome.value, case)
-        if isinstance(reading, Trouble):
-            return Trial(case, expected, None, reading, outcome.printed)
-        trouble = reading.complaint or self._shape_trouble(reading, expected)
-        if trouble is None and (self.exercise.judge is not None or reading.agrees_with(expected)):
-            trouble = modified(self.exercise.parameters, given, kept)
-        return Trial(case, expected, reading, trouble, outcome.printed)
-
-    def tell(self, trial: Trial) -> Verdict:
-        """The verdict on a call that came to nothing that could be compared."""
-        assert trial.trouble is not None
-        if not trial.trouble.attempted:
-            return tell_stub(self.exercise, trial.trouble)
-        return tell_trouble(self.exercise, trial.trouble, dataclasses.replace(trial, got=None))
-
-    def tell_trouble(self, trouble: Trouble) -> Verdict:
-        """The verdict on something that no single call shows."""
-        return tell_trouble(self.exercise, trouble)
-
-    def read_known(self, function: Any, case: Case) -> Reading | None:
-        """Result of one of our own functions, right or wrong; None where it fails."""
-        try:
-            reading = self._read(function(*copied(case.arguments)), case)
-        except Exception:
-            return None
-        return None if isinstance(reading, Trouble) else reading
-
-    def _shape_trouble(self, got: Reading, expected: Reading) -> Trouble | None:
-        if self.exercise.read is ids:  # lists of another length are other lists
-            return None
-        for mine, due in zip(got.tensors, expected.tensors, strict=True):
-            if mine.shape != due.shape:
-                words = f"The shape should be {tuple(due.shape)}, got {tuple(mine.shape)}."
-                return Trouble("wrong-shape", words)
-        return None
-
-    def _read(self, value: Any, case: Case) -> Reading | Trouble:
-        try:
-            reading = self.exercise.read(value)
-            if isinstance(reading, Reading) and self.exercise.view is not None:
-                seen = tuple(self.exercise.view(case.arguments, tensor) for tensor in reading.tensors)
-                return Reading(seen, reading.tolerance, reading.complaint, reading.note)
-            return reading
-        except Exception as problem:  # an object that misbehaves when it is looked at
-            return Trouble("wrong-type", f"The result could not be read: {type(problem).__name__}.")
 
 
 def check(name: str, function: Any, *, seed: int = 0, display: bool | None = None) -> Verdict:
@@ -175,7 +78,7 @@ def _verdict(exercise: Exercise, function: Any, seed: int) -> Verdict:
     refusal = refuse(function, exercise.parameters)
     if refusal is not None:
         return tell_trouble(exercise, refusal) if refusal.attempted else tell_stub(exercise, refusal)
-    session = Session(exercise, function, seed)
+    session = Session(exercise, function, seed, TIME_LIMIT)
     if exercise.judge is not None:
         return exercise.judge(session)
     trials = []
@@ -208,7 +111,9 @@ _UNSTEADY = Trouble(
 
 
 def _diagnosed(session: Session, trials: Sequence[Trial], first: Trial) -> Verdict:
-    telling = [trial for trial in trials if trial.trouble is not None and trial.trouble.slug == "additive-mask"]
+    telling = [
+        trial for trial in trials if trial.trouble is not None and trial.trouble.slug == "additive-mask"
+    ]
     first = telling[0] if telling else first
     one_too_many = first.trouble is not None and first.trouble.slug == "too-many-results"
     mistake = None if one_too_many else _recognise(session, trials)
@@ -242,7 +147,11 @@ def _recognise(session: Session, trials: Sequence[Trial]) -> Mistake | None:
         if all(_makes(session, mistake, trial) for trial in telling_first):
             if "+" in mistake.slug:
                 return mistake
-            words = mistake.words if found is None else f"{found.words} Or this, which comes to the same: {mistake.words}"
+            words = (
+                mistake.words
+                if found is None
+                else f"{found.words} Or this, which comes to the same: {mistake.words}"
+            )
             found = dataclasses.replace(found or mistake, words=words)
     if found is None and session.exercise.recognise is not None:
         return session.exercise.recognise(trials)
@@ -253,39 +162,9 @@ def _makes(session: Session, mistake: Mistake, trial: Trial) -> bool:
     reading = session.read_known(mistake.wrong, trial.case)
     if reading is None or trial.got is None:
         return reading is None and trial.trouble is not None and trial.trouble.slug == "error"
-    return dataclasses.replace(reading, tolerance=max(reading.tolerance, mistake.tolerance)).agrees_with(trial.got)
-
-
-def copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
-    """Arguments that may be modified without harm."""
-    return tuple(
-        a.clone()
-        if isinstance(a, Tensor)
-        else _same_state(a)
-        if isinstance(a, torch.Generator)
-        else list(a)
-        if isinstance(a, list)
-        else a
-        for a in arguments
+    return dataclasses.replace(reading, tolerance=max(reading.tolerance, mistake.tolerance)).agrees_with(
+        trial.got
     )
-
-
-def _same_state(given: torch.Generator) -> torch.Generator:
-    fresh = torch.Generator(given.device)
-    fresh.set_state(given.get_state())
-    return fresh
-
-
-def modified(names: Sequence[str], given: Sequence[Any], kept: Sequence[Any]) -> Trouble | None:
-    """Say which argument a function has changed, if any."""
-    for name, now, before in zip(names, given, kept, strict=True):
-        if isinstance(now, torch.Generator):
-            continue
-        same = torch.equal(now, before) if isinstance(now, Tensor) else now == before
-        if not same:
-            words = f"The call modified its input `{name}`: work on a copy, such as `{name}.clone()`."
-            return Trouble("input-modified", words)
-    return None
 
 
 @contextlib.contextmanager

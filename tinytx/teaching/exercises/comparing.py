@@ -61,7 +61,7 @@ def differing(got: Tensor, expected: Tensor, tolerance: float = _TOLERANCE) -> T
 def _as_tensor(value: Any, due: str) -> tuple[Tensor, Trouble | None] | Trouble:
     """A plain tensor on the CPU, with what is wrong about its type."""
     complaint = None
-    if isinstance(value, (tuple, list)) and value and isinstance(value[0], Tensor) and not value[0].dim() == 0:
+    if isinstance(value, (tuple, list)) and value and isinstance(value[0], Tensor) and value[0].dim():
         words = f"{due} is due and nothing else; got {len(value)} results: return only the one asked for."
         value, complaint = value[0], Trouble("too-many-results", words)
     if isinstance(value, (np.ndarray, np.generic)):
@@ -96,7 +96,9 @@ def boolean(value: Any) -> Reading | Trouble:
             "Here masks are boolean: True = may attend."
         )
         return Reading((tensor == 0,), complaint=Trouble("additive-mask", words))
-    words = f"Masks are boolean, True = may attend; got dtype {tensor.dtype}: `.bool()` makes a mask of 0 and 1."
+    words = (
+        f"Masks are boolean, True = may attend; got dtype {tensor.dtype}: `.bool()` makes a mask of 0 and 1."
+    )
     return Reading((tensor != 0,), complaint=complaint or Trouble("not-boolean", words))
 
 
@@ -177,7 +179,9 @@ def ids(value: Any) -> Reading | Trouble:
         plain = [operator.index(item) for item in value]
     except TypeError:
         kinds = sorted({kind_of(item) for item in value})
-        return Trouble("wrong-type", f"A list of ids (ints) is due, got a list that holds {', '.join(kinds)}.")
+        return Trouble(
+            "wrong-type", f"A list of ids (ints) is due, got a list that holds {', '.join(kinds)}."
+        )
     return Reading((torch.tensor(plain, dtype=torch.int64),), note=note)
 
 

@@ -14,7 +14,7 @@ from tinytx.teaching.exercises.comparing import count
 from tinytx.teaching.exercises.exercise import Case, Exercise, Mistake
 
 if TYPE_CHECKING:
-    from tinytx.teaching.exercises.checking import Trial
+    from tinytx.teaching.exercises.session import Trial
 
 _MODEL, _LAYER, _SLIP = "The whole model", "One layer", "Find the slip"
 _COMMON = (  # what people forget or mix up, the commonest first; the rest follow in the order of the table
@@ -42,16 +42,30 @@ _SINGLE = [*_COMMON, *(slug for slug in WORDS if slug not in _COMMON and slug no
 def _config(vocab_size: int, d_model: int, n_layers: int, d_ff: int) -> TransformerConfig:
     """The architecture of lab A in another size: two heads, sinusoidal positions, biases, norm last."""
     return TransformerConfig(
-        vocab_size=vocab_size, d_model=d_model, n_heads=2, n_layers=n_layers, d_ff=d_ff, norm="last", causal=True
+        vocab_size=vocab_size,
+        d_model=d_model,
+        n_heads=2,
+        n_layers=n_layers,
+        d_ff=d_ff,
+        norm="last",
+        causal=True,
     )
 
 
-def _lm(vocab_size: int, d_model: int, n_layers: int, d_ff: int, *, slips: frozenset[str] = frozenset()) -> int:
+def _lm(
+    vocab_size: int, d_model: int, n_layers: int, d_ff: int, *, slips: frozenset[str] = frozenset()
+) -> int:
     return Question(_config(vocab_size, d_model, n_layers, d_ff), "lm", 2, "total").count(slips)
 
 
 def _classifier(
-    vocab_size: int, d_model: int, n_layers: int, d_ff: int, n_classes: int, *, slips: frozenset[str] = frozenset()
+    vocab_size: int,
+    d_model: int,
+    n_layers: int,
+    d_ff: int,
+    n_classes: int,
+    *,
+    slips: frozenset[str] = frozenset(),
 ) -> int:
     config = _config(vocab_size, d_model, n_layers, d_ff)
     return Question(config, "classifier", n_classes, "total").count(slips)
@@ -70,7 +84,14 @@ def _sum_of(rule: Callable[..., int]) -> Callable[..., int]:
     """From a rule on embedding, one layer, layers and head to a rule on the sizes."""
 
     def total(vocab_size: int, d_model: int, n_layers: int, d_ff: int, *rest: int) -> int:
-        return rule(vocab_size * d_model, _layer(d_model, d_ff), n_layers, _head(vocab_size, d_model, rest), d_model, d_ff)
+        return rule(
+            vocab_size * d_model,
+            _layer(d_model, d_ff),
+            n_layers,
+            _head(vocab_size, d_model, rest),
+            d_model,
+            d_ff,
+        )
 
     return total
 
@@ -132,13 +153,15 @@ _FURTHER = (
     ),
     Mistake(
         "feed-forward-biases-alike",
-        "Both biases of the feed-forward network were given the same length: one has d_ff numbers, the other D.",
+        "Both biases of the feed-forward network were given the same length: one has d_ff "
+        "numbers, the other D.",
         _sum_of(lambda e, layer, n, h, d, f: e + n * (layer - d + f) + h),
         _LAYER,
     ),
     Mistake(
         "feed-forward-biases-alike",
-        "Both biases of the feed-forward network were given the same length: one has d_ff numbers, the other D.",
+        "Both biases of the feed-forward network were given the same length: one has d_ff "
+        "numbers, the other D.",
         _sum_of(lambda e, layer, n, h, d, f: e + n * (layer - f + d) + h),
         _LAYER,
     ),
@@ -151,13 +174,34 @@ _FURTHER = (
 )
 
 
+_FIXED = (
+    "This is the number for the sizes of the lab, whatever sizes are asked for: compute it from the "
+    "arguments."
+)
+_FIXED_LM = Mistake("fixed-number", _FIXED, lambda *sizes: _lm(100, 200, 4, 200), _MODEL)
+_FIXED_CLASSIFIER = Mistake("fixed-number", _FIXED, lambda *sizes: _classifier(100, 200, 4, 200, 2), _MODEL)
+_TWO_CLASSES = Mistake(
+    "two-classes-assumed",
+    "Two classes were counted, whatever n_classes is.",
+    lambda v, d, n, f, n_classes: _classifier(v, d, n, f, 2),
+    _MODEL,
+)
+_BIAS_OF_WIDTH = "The bias of the head was given D numbers: it has one for each output."
+
+
+def _bias_of_width(compute: Callable[..., int], *sizes: int) -> int:
+    n_outputs = sizes[4] if len(sizes) > 4 else sizes[0]
+    return compute(*sizes) - n_outputs + sizes[1]
+
+
 def _mistakes(compute: Callable[..., int], *no_slips: str) -> tuple[Mistake, ...]:
     asked = tuple(
         Mistake(slug, _sentence(WORDS[slug]), partial(compute, slips=frozenset({slug})), _SLIP)
         for slug in _SINGLE
         if slug not in no_slips
     )
-    return (*asked, *_FURTHER)
+    bias = Mistake("head-bias-of-width", _BIAS_OF_WIDTH, partial(_bias_of_width, compute), _MODEL)
+    return (*asked, *_FURTHER, bias)
 
 
 def _sentence(clause: str) -> str:
@@ -189,13 +233,20 @@ def _recognise(head: Head, trials: Sequence[Trial]) -> Mistake | None:
 
 
 def _cases(seed: int, classes: bool) -> Iterator[Case]:
-    sizes = ((5, 2, 2, 3, 3), (11, 6, 2, 7, 4), (100, 200, 4, 200, 2), (37 + seed, 14, 3, 23, 5), (101, 34, 6, 59, 7))
+    sizes = (
+        (5, 2, 2, 3, 3),
+        (11, 6, 2, 7, 4),
+        (100, 200, 4, 200, 2),
+        (37 + seed, 14, 3, 23, 5),
+        (101, 34, 6, 59, 7),
+    )
     for size in sizes:
         yield Case(size if classes else size[:4])
 
 
 _RULE = (
-    "the number of learned numbers in the model of this lesson: embedding, n_layers layers (attention with four "
+    "the number of learned numbers in the model of this lesson: embedding, n_layers layers "
+    "(attention with four "
     "matrices, feed-forward with two, two norms; biases everywhere; norm last), sinusoidal positions, and "
 )
 COUNT_LANGUAGE_MODEL = Exercise(
@@ -207,7 +258,7 @@ COUNT_LANGUAGE_MODEL = Exercise(
     read=count,
     solve=_lm,
     cases=lambda seed: _cases(seed, False),
-    mistakes=_mistakes(_lm),
+    mistakes=(*_mistakes(_lm), _FIXED_LM),
     recognise=partial(_recognise, "lm"),
 )
 COUNT_CLASSIFIER = Exercise(
@@ -219,7 +270,11 @@ COUNT_CLASSIFIER = Exercise(
     read=count,
     solve=_classifier,
     cases=lambda seed: _cases(seed, True),
-    mistakes=_mistakes(_classifier, "embedding-tied"),  # its head has no vocabulary to share
+    mistakes=(
+        *_mistakes(_classifier, "embedding-tied"),
+        _FIXED_CLASSIFIER,
+        _TWO_CLASSES,
+    ),  # its head has no vocabulary to share
     recognise=partial(_recognise, "classifier"),
 )
 EXERCISES = (COUNT_LANGUAGE_MODEL, COUNT_CLASSIFIER)

@@ -97,6 +97,8 @@ def _in_thread(seconds: float, function: Callable[..., Any], args: Any, keywords
         return box[0]
     give_up = time.monotonic() + _GRACE_SECONDS
     while not done.is_set() and time.monotonic() < give_up:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(TimeUp))
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread.ident or 0), ctypes.py_object(TimeUp)
+        )
         done.wait(_pause())
     return None, interrupt or TimeUp()

@@ -6,20 +6,28 @@ import math
 from collections.abc import Iterator
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from tinytx.teaching.exercises.comparing import integers, number, pair
 from tinytx.teaching.exercises.exercise import Case, Exercise, Mistake, family, generator, normal
 from tinytx.training.objectives import language_model_loss
 
-_TEACHER, _TEMPTING = "Why: the text is its own teacher", "The tempting wrong way: the answer is the token itself"
-_NATS, _POSITIONS, _TOO_MANY = "By hand: nats and perplexity", "All positions at once", "Break it: a softmax too many"
+_TEACHER, _TEMPTING = (
+    "Why: the text is its own teacher",
+    "The tempting wrong way: the answer is the token itself",
+)
+_NATS, _POSITIONS, _TOO_MANY = (
+    "By hand: nats and perplexity",
+    "All positions at once",
+    "Break it: a softmax too many",
+)
 Slips = frozenset[str]
 
 
 def _ids(rng: torch.Generator, *shape: int) -> Tensor:
-    return torch.randperm(math.prod(shape) + 3, generator=rng, device="cpu")[: math.prod(shape)].view(shape) + 2
+    return (
+        torch.randperm(math.prod(shape) + 3, generator=rng, device="cpu")[: math.prod(shape)].view(shape) + 2
+    )
 
 
 def _shift_cases(seed: int) -> Iterator[Case]:
@@ -33,7 +41,8 @@ def _last_column(token_ids: Tensor, fill: int) -> Tensor:
 
 
 _ROLLED = (
-    "The row is rolled round, so the last target is the first token of the row: nothing stands after the last "
+    "The row is rolled round, so the last target is the first token of the row: nothing stands "
+    "after the last "
     "token, so inputs and targets are one shorter, (B, T - 1)."
 )
 _BATCH = "The shift runs over the rows of the batch: shift along the sequence, `[:, 1:]`."
@@ -42,7 +51,7 @@ SHIFT_TARGETS = Exercise(
     signature="shift_targets(token_ids)",
     lesson=7,
     section=_TEACHER,
-    rule="(inputs, targets), each of shape (B, T - 1): the target at t is the token that follows the input at t.",
+    rule="(inputs, targets), each (B, T - 1): the target at t is the token that follows the input at t.",
     read=pair(integers, integers, "inputs, targets"),
     solve=lambda ids: (ids[:, :-1], ids[:, 1:]),
     cases=_shift_cases,
@@ -115,7 +124,8 @@ SHIFT_TARGETS = Exercise(
         *(
             Mistake(
                 "filled-in-front",
-                "The inputs begin with an invented token: the tokens given are all there is; cut both to T - 1.",
+                "The inputs begin with an invented token: the tokens given are all there is; cut "
+                "both to T - 1.",
                 lambda ids, fill=fill: (torch.cat((_last_column(ids, fill), ids[:, :-1]), 1), ids),
             )
             for fill in (0, 1)
@@ -136,6 +146,10 @@ def _loss(logits: Tensor, targets: Tensor, pad_id: int, *, slips: Slips = frozen
     if "padding-out-of-softmax" in slips:
         logits = logits.index_fill(-1, torch.tensor([pad_id], device="cpu"), -1e9)
     log_probs = logits.log_softmax(1 if "softmax-over-positions" in slips else -1)
+    if "log-softmax-forgotten" in slips:
+        log_probs = logits
+    if "log-forgotten" in slips:
+        log_probs = logits.softmax(-1)
     picked = log_probs.gather(-1, targets[..., None])[..., 0]  # (B, T)
     real = targets != (0 if "pad-id-0-assumed" in slips else pad_id)
     if "only-padding" in slips:
@@ -171,19 +185,25 @@ _LOSS_SLIPS = {
         _POSITIONS,
     ),
     "divided-by-all": (
-        "Padding is left out of the sum, but the sum is divided by the number of all places: divide by the number "
+        "Padding is left out of the sum, but the sum is divided by the number of all places: "
+        "divide by the number "
         "of real ones.",
         _POSITIONS,
     ),
     "not-divided": ("This is the sum: divide it by the number of real tokens.", _NATS),
-    "divided-by-rows": ("The sum is divided by the number of rows: divide it by the number of real tokens.", _NATS),
+    "divided-by-rows": (
+        "The sum is divided by the number of rows: divide it by the number of real tokens.",
+        _NATS,
+    ),
     "mean-of-means": (
-        "The mean is taken in each row first, then over rows, so tokens of short rows weigh more: take one mean over "
+        "The mean is taken in each row first, then over rows, so tokens of short rows weigh more: "
+        "take one mean over "
         "all real tokens.",
         _POSITIONS,
     ),
     "softmax-twice": (
-        "Two softmaxes: cross-entropy expects logits and applies log-softmax itself, so feed it no probabilities.",
+        "Two softmaxes: cross-entropy expects logits and applies log-softmax itself, so feed it "
+        "no probabilities.",
         _TOO_MANY,
     ),
     "bits": ("This is in bits: nats are asked, the natural logarithm.", _NATS),
@@ -191,13 +211,23 @@ _LOSS_SLIPS = {
     "perplexity-returned": ("This is the perplexity, exp of the loss: return the loss itself.", _NATS),
     "sign-forgotten": ("The sign is reversed: a loss is minus the log-probability.", _NATS),
     "probability-for-log": ("This averages probabilities: average minus their logarithms.", _NATS),
+    "log-softmax-forgotten": (
+        "Raw logits are taken for log-probabilities: `nll_loss` expects log_softmax, "
+        "`cross_entropy` applies it itself.",
+        _POSITIONS,
+    ),
+    "log-forgotten": ("Probabilities are taken for log-probabilities: the logarithm is missing.", _NATS),
     "log-of-mean-probability": (
         "The mean is taken before the logarithm: take the logarithm at each token, then the mean.",
         _NATS,
     ),
-    "softmax-over-positions": ("The softmax runs over positions: it belongs over the vocabulary, `dim=-1`.", _POSITIONS),
+    "softmax-over-positions": (
+        "The softmax runs over positions: it belongs over the vocabulary, `dim=-1`.",
+        _POSITIONS,
+    ),
     "view-for-transpose": (
-        "`view` or `reshape` to (B, V, T) scrambles the numbers: exchange axes with `transpose(1, 2)`, or flatten to "
+        "`view` or `reshape` to (B, V, T) scrambles the numbers: exchange axes with `transpose(1, "
+        "2)`, or flatten to "
         "(B · T, V).",
         _POSITIONS,
     ),
@@ -216,6 +246,7 @@ _LOSS_APART = (
     ["padding-counted", "divided-by-all", "only-padding", "pad-id-0-assumed"],
     ["divided-by-all", "not-divided", "divided-by-rows", "mean-of-means", "log-of-mean-probability"],
     ["bits", "base-10"],
+    ["softmax-twice", "log-softmax-forgotten", "log-forgotten", "softmax-over-positions"],
     ["probability-for-log", "log-of-mean-probability", "sign-forgotten"],
 )
 
@@ -268,33 +299,76 @@ PERPLEXITY = Exercise(
     solve=lambda nats, n: math.exp(nats / n),
     cases=_perplexity_cases,
     mistakes=(
-        Mistake("not-divided", "The total was not divided by the number of tokens.", lambda nats, n: math.exp(nats)),
-        Mistake("base-2", "Nats go with e: this is 2 to that power, which goes with bits.", lambda nats, n: 2 ** (nats / n)),
+        Mistake(
+            "not-divided",
+            "The total was not divided by the number of tokens.",
+            lambda nats, n: math.exp(nats),
+        ),
+        Mistake(
+            "base-2",
+            "Nats go with e: this is 2 to that power, which goes with bits.",
+            lambda nats, n: 2 ** (nats / n),
+        ),
         Mistake(
             "negative-exponent",
-            "This is exp of minus the mean, a probability: the total is already the sum of minus log-probabilities.",
+            "This is exp of minus the mean, a probability: the total is already the sum of minus "
+            "log-probabilities.",
             lambda nats, n: math.exp(-nats / n),
         ),
-        Mistake("exp-forgotten", "This is the mean nats a token: exp of it is missing.", lambda nats, n: nats / n),
+        Mistake(
+            "exp-forgotten", "This is the mean nats a token: exp of it is missing.", lambda nats, n: nats / n
+        ),
         Mistake(
             "divided-after-exp",
             "The division comes after the exp: take the mean first, then exp.",
             lambda nats, n: math.exp(nats) / n,
         ),
-        Mistake("exchanged", "The division is upside down: nats per token.", lambda nats, n: math.exp(n / nats)),
+        Mistake(
+            "exchanged", "The division is upside down: nats per token.", lambda nats, n: math.exp(n / nats)
+        ),
         Mistake("log-for-exp", "This takes the logarithm: take exp.", lambda nats, n: math.log(nats / n)),
         Mistake("base-10", "Nats go with e, not with 10.", lambda nats, n: 10 ** (nats / n)),
-        Mistake("root-of-total", "This is the n-th root of the total: exp(total / n).", lambda nats, n: nats ** (1 / n)),
-        Mistake("whole-division", "`//` throws the fraction away: divide with `/`.", lambda nats, n: math.exp(nats // n)),
-        Mistake("one-token-too-many", "The total is divided by n + 1.", lambda nats, n: math.exp(nats / (n + 1))),
-        Mistake("multiplied", "The total is multiplied by the number of tokens: divide.", lambda nats, n: math.exp(nats * n)),
-        Mistake("bits-mixed-up", "The mean is turned into bits, then put to e: nats go with e as they are.", lambda nats, n: math.exp(nats / n / math.log(2))),
-        Mistake("one-subtracted", "One is taken away: `expm1` is exp minus 1.", lambda nats, n: math.expm1(nats / n)),
+        Mistake(
+            "root-of-total",
+            "This is the n-th root of the total: exp(total / n).",
+            lambda nats, n: nats ** (1 / n),
+        ),
+        Mistake(
+            "whole-division",
+            "`//` throws the fraction away: divide with `/`.",
+            lambda nats, n: math.exp(nats // n),
+        ),
+        Mistake(
+            "one-token-too-many", "The total is divided by n + 1.", lambda nats, n: math.exp(nats / (n + 1))
+        ),
+        Mistake(
+            "multiplied",
+            "The total is multiplied by the number of tokens: divide.",
+            lambda nats, n: math.exp(nats * n),
+        ),
+        Mistake(
+            "bits-mixed-up",
+            "The mean is turned into bits, then put to e: nats go with e as they are.",
+            lambda nats, n: math.exp(nats / n / math.log(2)),
+        ),
+        Mistake(
+            "one-subtracted",
+            "One is taken away: `expm1` is exp minus 1.",
+            lambda nats, n: math.expm1(nats / n),
+        ),
         *(
-            Mistake("rounded", "The result is rounded: return it as it is.", lambda nats, n, digits=digits: round(math.exp(nats / n), digits))
+            Mistake(
+                "rounded",
+                "The result is rounded: return it as it is.",
+                lambda nats, n, digits=digits: round(math.exp(nats / n), digits),
+            )
             for digits in (0, 1, 2)
         ),
-        Mistake("rounded", "The result is cut to a whole number: return it as it is.", lambda nats, n: int(math.exp(nats / n))),
+        Mistake(
+            "rounded",
+            "The result is cut to a whole number: return it as it is.",
+            lambda nats, n: int(math.exp(nats / n)),
+        ),
     ),
 )
 EXERCISES = (SHIFT_TARGETS, LANGUAGE_MODEL_LOSS, PERPLEXITY)

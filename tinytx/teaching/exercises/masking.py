@@ -1,4 +1,4 @@
-"""The exercise on BERT's masking: chance is asked for, so shares are tested beside the rules that always hold."""
+"""The exercise on BERT's masking: rules that always hold, and shares, since chance is asked for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tinytx.teaching.exercises.telling import tell_pass, tell_trouble
 from tinytx.teaching.exercises.verdict import Verdict
 
 if TYPE_CHECKING:
-    from tinytx.teaching.exercises.checking import Session, Trial
+    from tinytx.teaching.exercises.session import Session, Trial
 
 _SECTION = "How BERT is trained"
 _IGNORED = -100
@@ -66,17 +66,34 @@ _LABELS = "labels hold the original id where a token was drawn, and -100 everywh
 def _labels_of_draw(draw: Draw) -> Finding | None:
     """Rules on labels that hold whatever is drawn."""
     odd = draw.drawn & (draw.labels != draw.token_ids)
+    if (draw.inputs == _IGNORED).any():
+        return (
+            "exchanged",
+            "The two results are exchanged: inputs first, then labels.",
+            draw.inputs == _IGNORED,
+        )
     if not draw.drawn.any() and not draw.changed.any():
         return None  # nothing drawn: the shares will tell
     if (draw.labels == draw.token_ids).all():
         return ("labels-everywhere", f"Every place has a label: {_LABELS}", ~draw.changed)
     where = draw.labels[~draw.changed & odd]
-    if odd.any() and len(where) and (draw.labels[odd] == where[0]).all() and where[0] not in draw.token_ids[odd]:
-        words = f"Places that are not predicted have the label {int(where[0])}: it must be -100, which the loss skips."
+    if (
+        odd.any()
+        and len(where)
+        and (draw.labels[odd] == where[0]).all()
+        and where[0] not in draw.token_ids[odd]
+    ):
+        words = (
+            f"Places that are not predicted have the label {int(where[0])}: it must be -100, which the "
+            f"loss skips."
+        )
         return ("other-ignored-label", words, odd)
     fill = draw.labels[odd].unique()
     if odd.any() and len(fill) == 1 and (draw.labels[~draw.changed] == fill[0]).float().mean() > 0.5:
-        words = f"Places that are not predicted have the label {int(fill[0])}: it must be -100, which the loss skips."
+        words = (
+            f"Places that are not predicted have the label {int(fill[0])}: it must be -100, which the "
+            f"loss skips."
+        )
         return ("other-ignored-label", words, odd)
     if draw.changed.any() and not (draw.drawn & draw.changed).any():
         words = f"Labels stand where nothing was drawn, and -100 where something was: {_LABELS}"
@@ -97,7 +114,16 @@ def _places(draw: Draw) -> Finding | None:
         return ("special-drawn", "Special tokens are drawn too: they are never predicted nor changed.", hit)
     bare = draw.changed & ~draw.drawn
     if bare.any():
-        words = "Inputs are changed at places without a label: only drawn tokens change, and each of them has a label."
+        if draw.drawn.any() and (draw.inputs[draw.drawn] == _MASK_ID).all() and draw.drawn.sum() > bare.sum():
+            words = (
+                "Only tokens that became `mask_id` have a label: all drawn ones do, also those that "
+                "got another id or stay."
+            )
+            return ("only-masked-labelled", words, bare)
+        words = (
+            "Inputs are changed at places without a label: only drawn tokens change, and each of them "
+            "has a label."
+        )
         return ("changed-without-label", words, bare)
     outside = (draw.inputs < 0) | (draw.inputs >= _VOCAB)
     if outside.any():
@@ -105,7 +131,11 @@ def _places(draw: Draw) -> Finding | None:
     random_ids = draw.changed & (draw.inputs != _MASK_ID)
     bad = random_ids & torch.isin(draw.inputs, torch.tensor(_SPECIAL, device="cpu"))
     if bad.any():
-        return ("random-special-id", "A token was replaced by a special id: random ids are neither special nor `mask_id`.", bad)
+        return (
+            "random-special-id",
+            "A token was replaced by a special id: random ids are neither special nor `mask_id`.",
+            bad,
+        )
     return None
 
 
@@ -119,21 +149,39 @@ def _near(shares: Sequence[float], pattern: Sequence[float]) -> bool:
 
 
 _PATTERNS = (
-    ((1, 0, 0), "always-mask-id", "Every drawn token becomes `mask_id`: 80 % do, 10 % become a random id, 10 % stay."),
-    ((0.9, 0.1, 0), "nothing-stays", "No drawn token stays as it is: 10 % of them do, and are predicted all the same."),
-    ((0.8, 0.2, 0), "nothing-stays", "No drawn token stays as it is: 10 % of them do, and are predicted all the same."),
-    ((0.889, 0.111, 0), "kept-without-label", "Drawn tokens that stay have no label: they are predicted too."),
+    (
+        (1, 0, 0),
+        "always-mask-id",
+        "Every drawn token becomes `mask_id`: 80 % do, 10 % become a random id, 10 % stay.",
+    ),
+    (
+        (0.9, 0.1, 0),
+        "nothing-stays",
+        "No drawn token stays as it is: 10 % of them do, and are predicted all the same.",
+    ),
+    (
+        (0.8, 0.2, 0),
+        "nothing-stays",
+        "No drawn token stays as it is: 10 % of them do, and are predicted all the same.",
+    ),
+    (
+        (0.889, 0.111, 0),
+        "kept-without-label",
+        "Drawn tokens that stay have no label: they are predicted too.",
+    ),
     ((0.8, 0, 0.2), "no-random-ids", "No drawn token becomes a random id: 10 % of them do."),
     ((0.9, 0, 0.1), "no-random-ids", "No drawn token becomes a random id: 10 % of them do."),
     (
         (0.8, 0.02, 0.18),
         "tenth-of-the-rest",
-        "Random ids are a tenth of what `mask_id` left, 2 %: it is half of that rest, 10 % of the drawn tokens.",
+        "Random ids are a tenth of what `mask_id` left, 2 %: it is half of that rest, 10 % of the "
+        "drawn tokens.",
     ),
     (
         (0.72, 0.1, 0.18),
         "overlapping-draws",
-        "Two separate draws overlap, so random ids overwrite `mask_id`: draw one number, and cut it at 0.8 and 0.9.",
+        "Two separate draws overlap, so random ids overwrite `mask_id`: draw one number, and cut "
+        "it at 0.8 and 0.9.",
     ),
     (
         (0.4, 0.5, 0.1),
@@ -167,16 +215,24 @@ def _shares(draw: Draw) -> Finding | None:
         return _wrong_share(draw, share)
     same_rows = draw.drawn == draw.drawn[:1]
     if bool((same_rows | draw.special | draw.special[:1]).all()):
-        return ("same-places-in-all-rows", "All rows are drawn at the same places: every token has its own draw.", None)
+        return (
+            "same-places-in-all-rows",
+            "All rows are drawn at the same places: every token has its own draw.",
+            None,
+        )
     if any(_off(fate, due, drawn) for fate, due in zip(fates, (0.8, 0.1, 0.1), strict=True)):
         known = [row for row in _PATTERNS if _near(fates, row[0]) and (row[0][1] > 0) == (fates[1] > 0)]
         if known:
-            _, slug, words = min(known, key=lambda row: sum(abs(a - b) for a, b in zip(fates, row[0], strict=True)))
+            _, slug, words = min(
+                known, key=lambda row: sum(abs(a - b) for a, b in zip(fates, row[0], strict=True))
+            )
             return slug, f"{words} {_told(fates)}", None
         return ("wrong-shares", f"The shares are not 80, 10 and 10 %. {_told(fates)}", None)
     new = draw.inputs[draw.changed & (draw.inputs != _MASK_ID)]
     if len(new.unique()) < 12:
-        words = "All random ids are alike or nearly: each token gets a random id of its own from the vocabulary."
+        words = (
+            "All random ids are alike or nearly: each token gets a random id of its own from the vocabulary."
+        )
         return ("same-random-id", words, None)
     return None
 
@@ -193,11 +249,19 @@ def _wrong_share(draw: Draw, share: float) -> Finding:
     if share == 1:
         return ("everything-drawn", f"Every token was drawn. {told}", None)
     if abs(share - (1 - draw.p)) < 0.025:
-        return ("one-minus-p", f"Tokens are drawn with probability 1 - p: check the side of `<`. {told}", None)
+        return (
+            "one-minus-p",
+            f"Tokens are drawn with probability 1 - p: check the side of `<`. {told}",
+            None,
+        )
     if abs(share - 0.15) < 0.025:
         return ("p-ignored", f"15 % are drawn whatever p is. {told}", None)
     if abs(share - 0.8 * draw.p) < 0.05 and not (draw.drawn & (draw.inputs != _MASK_ID)).any():
-        return ("only-masked-labelled", f"Only tokens that became `mask_id` have a label: all drawn ones do. {told}", None)
+        return (
+            "only-masked-labelled",
+            f"Only tokens that became `mask_id` have a label: all drawn ones do. {told}",
+            None,
+        )
     return ("wrong-share-drawn", f"Each token that is not special is drawn with probability p. {told}", None)
 
 
@@ -254,11 +318,16 @@ def _about_chance(session: Session, trials: Sequence[Trial]) -> Verdict | None:
     again = session.attempt(_case(session.seed, shape, p, len(_SHAPES) - 2))
     assert last.got is not None
     if again.got is not None and not again.got.agrees_with(last.got):
-        words = "The same generator in the same state gave another result: draw all random numbers with `generator=generator`."
+        words = (
+            "The same generator in the same state gave another result: draw all random numbers with "
+            "`generator=generator`."
+        )
         return session.tell_trouble(Trouble("generator-ignored", words))
     other = session.attempt(_case(session.seed, shape, p, 77))
     if other.got is not None and other.got.agrees_with(last.got):
-        words = "Another generator gave the very same result: the draw must come from the generator handed over."
+        words = (
+            "Another generator gave the very same result: the draw must come from the generator handed over."
+        )
         return session.tell_trouble(Trouble("same-draw-every-time", words))
     return None
 
@@ -292,13 +361,17 @@ MASK_TOKENS = Exercise(
     lesson=9,
     section=_SECTION,
     rule=(
-        "(inputs, labels), both (B, T). Each token that is not special is drawn with probability p; of those 80 % "
-        "become mask_id, 10 % a random id that is neither special nor mask_id, 10 % stay. labels hold the original id "
+        "(inputs, labels), both (B, T). Each token that is not special is drawn with probability "
+        "p; of those 80 % "
+        "become mask_id, 10 % a random id that is neither special nor mask_id, 10 % stay. labels "
+        "hold the original id "
         "where drawn, -100 elsewhere; token_ids itself is left as it was."
     ),
     read=pair(integers, integers, "inputs, labels"),
     solve=_nothing_drawn,
-    cases=lambda seed: (_case(seed, shape, p, n) for n, (shape, p) in enumerate(zip(_SHAPES, _PROBABILITIES, strict=True))),
+    cases=lambda seed: (
+        _case(seed, shape, p, n) for n, (shape, p) in enumerate(zip(_SHAPES, _PROBABILITIES, strict=True))
+    ),
     judge=judge,
 )
 EXERCISES = (MASK_TOKENS,)

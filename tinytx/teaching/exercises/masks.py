@@ -32,20 +32,21 @@ CAUSAL_MASK = Exercise(
     signature="causal_mask(seq_len)",
     lesson=2,
     section=_CAUSAL,
-    rule="a boolean tensor of shape (T, T); row t is True in the columns s <= t, itself and what stands before.",
+    rule="a boolean tensor of shape (T, T); row t is True in the columns s <= t, its own and those before.",
     read=boolean,
     solve=causal_mask,
     cases=_causal_cases,
     mistakes=(
         Mistake(
             "reversed",
-            "This is the mask of what is blocked. Here True means \"may attend\", so exchange True and False.",
+            'This is the mask of what is blocked. Here True means "may attend", so exchange True and False.',
             _rule(lambda t, s: s > t),
             _SIGNS,
         ),
         Mistake(
             "transposed",
-            "Rows and columns are exchanged: each token sees itself and the future. Row t is the one who looks, "
+            "Rows and columns are exchanged: each token sees itself and the future. Row t is the "
+            "one who looks, "
             "column s is looked at, so the lower triangle is True.",
             _rule(lambda t, s: s >= t),
         ),
@@ -65,7 +66,9 @@ CAUSAL_MASK = Exercise(
             _rule(lambda t, s: s >= 0 * t),
         ),
         Mistake(
-            "nothing-allowed", "Everything is False: no token may look anywhere.", _rule(lambda t, s: s < 0 * t)
+            "nothing-allowed",
+            "Everything is False: no token may look anywhere.",
+            _rule(lambda t, s: s < 0 * t),
         ),
         Mistake(
             "only-itself",
@@ -150,7 +153,8 @@ def _by_length(shift: int) -> Callable[[Tensor, int], Tensor]:
 _REVERSED = "True stands at the padding. Here True means a real token, one that may be looked at."
 _PAD_ZERO = "Padding is taken to have id 0: it is `pad_id` that tells, and 0 may be a real token."
 _BROADCAST = (
-    "The values are right, but axes were added for broadcasting: return (B, S), and add axes where it is used."
+    "The values are right, but axes were added for broadcasting: return (B, S), and add axes where it "
+    "is used."
 )
 PADDING_MASK = Exercise(
     name="padding_mask",
@@ -177,7 +181,8 @@ PADDING_MASK = Exercise(
         ),
         Mistake(
             "row-without-padding",
-            "The first padding is looked for in each row; a row without any gets place 0, so nothing is left.",
+            "The first padding is looked for in each row; a row without any gets place 0, so "
+            "nothing is left.",
             _first_pad,
         ),
         Mistake("one-too-many", "The first padding token is still True.", _by_length(1)),
@@ -199,12 +204,14 @@ PADDING_MASK = Exercise(
         Mistake("extra-axes", _BROADCAST, lambda ids, pad: (ids != pad)[:, :, None]),
         Mistake(
             "square",
-            "This is a square for each row, who may look at whom: only the (B, S) mask of real tokens is asked.",
+            "This is a square for each row, who may look at whom: only the (B, S) mask of real "
+            "tokens is asked.",
             lambda ids, pad: (ids != pad)[:, None, :] & (ids != pad)[:, :, None],
         ),
         Mistake(
             "square",
-            "This is a square for each row, who may look at whom: only the (B, S) mask of real tokens is asked.",
+            "This is a square for each row, who may look at whom: only the (B, S) mask of real "
+            "tokens is asked.",
             lambda ids, pad: (ids != pad)[:, None, :].expand(-1, ids.shape[1], -1),
         ),
         Mistake(
@@ -276,7 +283,8 @@ CROSS_ATTENTION_MASK = Exercise(
         ),
         Mistake(
             "causal-too+target-padding-too",
-            "A triangle hides part of the source, which is known as a whole; and rows of padded target places "
+            "A triangle hides part of the source, which is known as a whole; and rows of padded "
+            "target places "
             "are emptied, which should be like the others.",
             lambda src, tgt, pad: _cross(src, tgt, pad, causal=True, target_too=True),
         ),

@@ -69,21 +69,25 @@ MEAN_POOL = Exercise(
         ),
         Mistake(
             "divided-by-all",
-            "The padding is left out of the sum, but the sum is divided by the whole width: divide each row by its "
+            "The padding is left out of the sum, but the sum is divided by the whole width: "
+            "divide each row by its "
             "own number of real tokens.",
             lambda hidden, mask: _sum(hidden, mask) / hidden.shape[1],
             _PADDING,
         ),
-        Mistake(
-            "not-divided", "This is the sum: divide by the number of real tokens.", _sum
-        ),
+        Mistake("not-divided", "This is the sum: divide by the number of real tokens.", _sum),
         Mistake(
             "divided-by-batch-total",
-            "The sum is divided by the real tokens of the whole batch: each row has its own number, `mask.sum(1)`.",
+            "The sum is divided by the real tokens of the whole batch: each row has its own "
+            "number, `mask.sum(1)`.",
             lambda hidden, mask: _sum(hidden, mask) / mask.sum(),
         ),
         Mistake("reversed", _REVERSED, lambda hidden, mask: _mean(hidden, ~mask)),
-        Mistake("reversed", _REVERSED, lambda hidden, mask: _sum(hidden, ~mask) / _lengths(~mask).clamp(min=1)[:, None]),
+        Mistake(
+            "reversed",
+            _REVERSED,
+            lambda hidden, mask: _sum(hidden, ~mask) / _lengths(~mask).clamp(min=1)[:, None],
+        ),
         Mistake(
             "one-length-for-all",
             "All rows are divided by the longest length: each row has its own.",
@@ -94,20 +98,37 @@ MEAN_POOL = Exercise(
             "All rows are averaged together: one vector for each row, (B, D).",
             lambda hidden, mask: hidden[mask].mean(0),
         ),
-        Mistake("features-averaged", "The mean runs over the features: it runs over tokens, (B, D).", lambda hidden, mask: hidden.mean(2)),
+        Mistake(
+            "features-averaged",
+            "The mean runs over the features: it runs over tokens, (B, D).",
+            lambda hidden, mask: hidden.mean(2),
+        ),
         Mistake(
             "features-averaged",
             "The mean runs over the features: it runs over tokens, (B, D).",
             lambda hidden, mask: (hidden * mask[..., None]).mean(2),
         ),
-        Mistake("batch-averaged", "The mean runs over the batch: it runs over tokens, (B, D).", lambda hidden, mask: hidden.mean(0)),
+        Mistake(
+            "batch-averaged",
+            "The mean runs over the batch: it runs over tokens, (B, D).",
+            lambda hidden, mask: hidden.mean(0),
+        ),
         Mistake(
             "maximum",
             "This is the largest value of each feature: the mean is asked.",
             lambda hidden, mask: hidden.masked_fill(~mask[..., None], -torch.inf).amax(1),
         ),
-        Mistake("maximum", "This is the largest value of each feature: the mean is asked.", lambda hidden, mask: hidden.amax(1), _PADDING),
-        Mistake("first-token", "This is the first token: the mean of all real ones is asked.", lambda hidden, mask: hidden[:, 0]),
+        Mistake(
+            "maximum",
+            "This is the largest value of each feature: the mean is asked.",
+            lambda hidden, mask: hidden.amax(1),
+            _PADDING,
+        ),
+        Mistake(
+            "first-token",
+            "This is the first token: the mean of all real ones is asked.",
+            lambda hidden, mask: hidden[:, 0],
+        ),
         Mistake(
             "last-token",
             "This is the last real token: the mean of all real ones is asked.",
@@ -146,7 +167,7 @@ LAST_TOKEN = Exercise(
     signature="last_token(hidden, mask)",
     lesson=8,
     section=_SECTION,
-    rule="a tensor of shape (B, D): for each row, the vector of its last real token (the last True of the mask).",
+    rule="a tensor of shape (B, D): for each row, the vector of its last real token (mask True).",
     read=floats,
     solve=lambda hidden, mask: _at(hidden, _lengths(mask) - 1),
     cases=_cases,
@@ -208,10 +229,16 @@ LAST_TOKEN = Exercise(
         ),
         Mistake("mean", "This is the mean of the real tokens: only the last one is asked.", _mean),
         Mistake("sum", "This is the sum of the real tokens: only the last one is asked.", _sum),
-        Mistake("padding-counted", "This is the mean of all places.", lambda hidden, mask: hidden.mean(1), _PADDING),
+        Mistake(
+            "padding-counted",
+            "This is the mean of all places.",
+            lambda hidden, mask: hidden.mean(1),
+            _PADDING,
+        ),
         Mistake(
             "every-length-for-every-row",
-            "Each row is read at the places of all rows, (B, B, D): pair them, `hidden[torch.arange(B), last]`.",
+            "Each row is read at the places of all rows, (B, B, D): pair them, "
+            "`hidden[torch.arange(B), last]`.",
             lambda hidden, mask: hidden[:, _lengths(mask) - 1],
         ),
         Mistake(

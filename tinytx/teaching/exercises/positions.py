@@ -75,22 +75,32 @@ _EXPONENT = "The exponent is 2i / D, i counting the pairs from 0"
 _BASE = "The base is 10,000."
 _SLIPS = {
     "halves": (
-        "All sines come first, then all cosines: they should take turns, sine in even columns, cosine in odd ones.",
+        "All sines come first, then all cosines: they should take turns, sine in even columns, "
+        "cosine in odd ones.",
         _AT_ONCE,
     ),
-    "sine-and-cosine-exchanged": ("Sine and cosine are exchanged: sine stands in the even columns.", _BY_HAND),
-    "exponent-without-2": (f"{_EXPONENT}; here it is i / D, half of it (or the base is 100, which comes to the same).", _BY_HAND),
+    "sine-and-cosine-exchanged": (
+        "Sine and cosine are exchanged: sine stands in the even columns.",
+        _BY_HAND,
+    ),
+    "exponent-without-2": (
+        f"{_EXPONENT}; here it is i / D, half of it (or the base is 100, which comes to the same).",
+        _BY_HAND,
+    ),
     "exponent-doubled": (
-        f"{_EXPONENT}, so that it is the column itself, 0, 2, 4 ..., over D; here the column was doubled once more.",
+        f"{_EXPONENT}, so that it is the column itself, 0, 2, 4 ..., over D; here the column was "
+        f"doubled once more.",
         _BY_HAND,
     ),
     "cosine-has-own-speed": (
-        f"{_EXPONENT}; here each column has its own. A sine and the cosine beside it turn at one speed: both use "
+        f"{_EXPONENT}; here each column has its own. A sine and the cosine beside it turn at one "
+        f"speed: both use "
         "the exponent of the even column.",
         _BY_HAND,
     ),
     "last-frequency-off-by-one": (
-        f"{_EXPONENT} to D/2 - 1; here it is stretched so that the last one reaches 1: divide by D, not D - 2.",
+        f"{_EXPONENT} to D/2 - 1; here it is stretched so that the last one reaches 1: divide by "
+        f"D, not D - 2.",
         _BY_HAND,
     ),
     "one-speed": ("All columns turn at one speed: the angle is pos / 10000^(2i/D).", _BY_HAND),
@@ -102,7 +112,10 @@ _SLIPS = {
         "Another tempting way: one number between 0 and 1",
     ),
     "full-turns": ("Angles are multiplied by 2π: they are taken in radians as they are.", _BY_HAND),
-    "sine-everywhere": ("There is no cosine: odd columns hold the cosine of the same angle.", "Break it: sine alone"),
+    "sine-everywhere": (
+        "There is no cosine: odd columns hold the cosine of the same angle.",
+        "Break it: sine alone",
+    ),
     "cosine-everywhere": ("There is no sine: even columns hold the sine.", _BY_HAND),
     "base-1000": (f"{_BASE} Yours is 1,000.", "How to choose the base"),
     "base-100000": (f"{_BASE} Yours is 100,000.", "How to choose the base"),
@@ -136,7 +149,8 @@ SINUSOIDAL_POSITIONS = Exercise(
     lesson=3,
     section=_BY_HAND,
     rule=(
-        "a tensor of shape (T, D): column 2i holds sin(pos / 10000^(2i/D)), column 2i + 1 the cosine of the same "
+        "a tensor of shape (T, D): column 2i holds sin(pos / 10000^(2i/D)), column 2i + 1 the "
+        "cosine of the same "
         "angle."
     ),
     read=floats,
@@ -144,10 +158,13 @@ SINUSOIDAL_POSITIONS = Exercise(
     cases=_position_cases,
     mistakes=_with_rounding(
         (
-            *family(_positions, _SLIPS, _EXCLUSIVE, ("halves", "exponent-without-2", "sine-and-cosine-exchanged")),
+            *family(
+                _positions, _SLIPS, _EXCLUSIVE, ("halves", "exponent-without-2", "sine-and-cosine-exchanged")
+            ),
             Mistake(
                 "even-tokens",
-                "Even tokens got sines, odd tokens cosines: it is the even and odd columns (features) that differ.",
+                "Even tokens got sines, odd tokens cosines: it is the even and odd columns "
+                "(features) that differ.",
                 _even_rows,
                 _BY_HAND,
             ),
@@ -205,31 +222,41 @@ def _rotation(k: float, d_model: int, *, slips: Slips = frozenset()) -> Tensor:
 
 _TURNS = {
     "turned-backwards": (
-        "This is the way back: M @ PE(pos + k) = PE(pos). Exchange the signs of the two sines (or transpose).",
+        "This is the way back: M @ PE(pos + k) = PE(pos). Exchange the signs of the two sines (or "
+        "transpose).",
         _ROTATION,
     ),
     "minus-forgotten": (
-        "One of the two sines has a minus: cos(a + b) = cos a cos b - sin a sin b. Here both have the same sign.",
+        "One of the two sines has a minus: cos(a + b) = cos a cos b - sin a sin b. Here both have "
+        "the same sign.",
         _ROTATION,
     ),
     "sine-and-cosine-exchanged": ("Sine and cosine are exchanged: the diagonal holds cosines.", _ROTATION),
     "halves": (
-        "This is for a layout with all sines first. Here sine and cosine take turns, so blocks of 2 × 2 stand on "
+        "This is for a layout with all sines first. Here sine and cosine take turns, so blocks of "
+        "2 × 2 stand on "
         "the diagonal.",
         _ROTATION,
     ),
     "one-step": ("This moves one step, whatever k: the angle of a pair is k times its speed.", _ROTATION),
     "one-step-too-many": ("This moves k + 1 steps.", _ROTATION),
     "one-speed": ("All pairs are turned by the angle k: pair i turns at its own speed.", _ROTATION),
-    "exponent-without-2": (f"{_EXPONENT}; here it is i / D, half of it (or the base is 100, which comes to the same).", _BY_HAND),
+    "exponent-without-2": (
+        f"{_EXPONENT}; here it is i / D, half of it (or the base is 100, which comes to the same).",
+        _BY_HAND,
+    ),
     "exponent-doubled": (f"{_EXPONENT}; here it is 4i / D, twice that.", _BY_HAND),
     "speeds-inverted": ("Speeds are 10000^(2i/D): they are one over that.", _BY_HAND),
     "last-frequency-off-by-one": (
-        f"{_EXPONENT} to D/2 - 1; here it is stretched so that the last one reaches 1: divide by D, not D - 2.",
+        f"{_EXPONENT} to D/2 - 1; here it is stretched so that the last one reaches 1: divide by "
+        f"D, not D - 2.",
         _BY_HAND,
     ),
     "only-first-pair": ("Only the first pair is turned, the rest is 0: every pair has its block.", _ROTATION),
-    "only-first-pair-turned": ("Only the first pair is turned, the rest stays: every pair has its block.", _ROTATION),
+    "only-first-pair-turned": (
+        "Only the first pair is turned, the rest stays: every pair has its block.",
+        _ROTATION,
+    ),
     "base-1000": (f"{_BASE} Yours is 1,000.", "How to choose the base"),
 }
 _TURNS_APART = (
@@ -251,14 +278,18 @@ def _by_roll(k: int, d_model: int) -> Tensor:
     return torch.roll(torch.eye(d_model, dtype=torch.float64, device="cpu"), int(k), 0)
 
 
-_K_TIMES = "This multiplies numbers where steps should be composed: k steps are the matrix of one step to the power k."
+_K_TIMES = (
+    "This multiplies numbers where steps should be composed: k steps are the matrix of one step to "
+    "the power k."
+)
 SHIFT_MATRIX = Exercise(
     name="shift_matrix",
     signature="shift_matrix(k, d_model)",
     lesson=3,
     section=_ROTATION,
     rule=(
-        "a tensor M of shape (D, D), the same for all positions, with M @ PE(pos) = PE(pos + k). The grids show "
+        "a tensor M of shape (D, D), the same for all positions, with M @ PE(pos) = PE(pos + k). "
+        "The grids show "
         "M @ PE(pos), one row for each pos."
     ),
     read=floats,
@@ -269,12 +300,14 @@ SHIFT_MATRIX = Exercise(
             *family(_rotation, _TURNS, _TURNS_APART, ("turned-backwards", "halves")),
             Mistake(
                 "rows-rolled",
-                "This shifts the entries of a vector. Nothing is moved along the vector: each pair is turned.",
+                "This shifts the entries of a vector. Nothing is moved along the vector: each "
+                "pair is turned.",
                 _by_roll,
             ),
             Mistake(
                 "rows-rolled",
-                "This shifts the entries of a vector. Nothing is moved along the vector: each pair is turned.",
+                "This shifts the entries of a vector. Nothing is moved along the vector: each "
+                "pair is turned.",
                 lambda k, d_model: _by_roll(-k, d_model),
             ),
             Mistake(

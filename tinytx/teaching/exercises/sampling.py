@@ -93,6 +93,8 @@ def _probs(
         left = (left == left.max()).double()
     if "left-sorted" in slips:
         return left
+    if "put-back-wrongly" in slips:
+        return left[order]
     back = torch.empty_like(left)
     back[order] = left
     return back
@@ -112,6 +114,14 @@ def _logits_set_to_zero(logits: Tensor, temperature: float, top_k: int | None, t
     return (logits.double() / temperature * keep).softmax(-1)
 
 
+def _alike_where_empty(
+    logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, *, scaled: bool
+) -> Tensor:
+    """The crossing token dropped by a huge negative logit: equal shares if all are dropped."""
+    probs = _probs(logits, temperature, top_k, top_p, slips=frozenset({"crossing-dropped"}), scaled=scaled)
+    return probs.nan_to_num(1 / len(probs))
+
+
 def _nothing_off(logits: Tensor, temperature: float, top_k: int | None, top_p: float | None) -> Tensor:
     return _probs(logits, temperature, 1 if top_k is None else top_k, 1.0 if top_p is None else top_p)
 
@@ -129,12 +139,16 @@ _SLIPS = {
     ),
     "one-too-many": (f"{_TOP_P}; here the token after it was kept as well.", _WRITE),
     "threshold": (f"{_TOP_P}: it is the running sum that is compared with p, not each probability.", _WRITE),
-    "threshold-of-rest": (f"{_TOP_P}: it is the running sum that is compared with p, not each probability.", _WRITE),
+    "threshold-of-rest": (
+        f"{_TOP_P}: it is the running sum that is compared with p, not each probability.",
+        _WRITE,
+    ),
     "share-of-vocabulary": (f"{_TOP_P}: it is no share of the vocabulary.", _WRITE),
     "tail-counted": (f"{_TOP_P}; here the sum runs from the least probable one.", _WRITE),
     "temperature-multiplied": ("The logits are multiplied by the temperature: divide them by it.", _WRITE),
     "temperature-ignored": (
-        "The temperature has no effect. (Dividing probabilities by it and scaling them to 1 again changes nothing: "
+        "The temperature has no effect. (Dividing probabilities by it and scaling them to 1 again "
+        "changes nothing: "
         "divide the logits, before the softmax.)",
         _WRITE,
     ),
@@ -157,6 +171,12 @@ _SLIPS = {
         "The probabilities stand in sorted order: put each back at the place of its token (`scatter`).",
         _WRITE,
     ),
+    "put-back-wrongly": (
+        "The probabilities are put back at wrong places: `sorted[order]` orders once more. What "
+        "stands at place i of "
+        "the sorted ones belongs to token order[i]: `result[order] = sorted`, or `scatter`.",
+        _WRITE,
+    ),
     "softmax-for-renormalising": (
         "What is left goes through a softmax again, which gives weight to removed tokens: divide by the sum.",
         _WRITE,
@@ -169,6 +189,7 @@ _APART = (
     + ["top-p-ignored", "top-p-before-temperature"],
     [slug for slug in _SLIPS if slug.startswith(("temperature", "softmax-twice"))],
     [slug for slug in _SLIPS if slug.startswith("top-k")],
+    ["left-sorted", "put-back-wrongly"],
 )
 
 
@@ -232,8 +253,10 @@ NEXT_TOKEN_PROBS = Exercise(
     lesson=7,
     section=_WRITE,
     rule=(
-        "a distribution of shape (V,): softmax of logits / temperature; then only the top_k largest; then only the "
-        "smallest set of most probable tokens that reaches top_p, the one that crosses included; what is left sums "
+        "a distribution of shape (V,): softmax of logits / temperature; then only the top_k "
+        "largest; then only the "
+        "smallest set of most probable tokens that reaches top_p, the one that crosses included; "
+        "what is left sums "
         "to 1. None switches top_k or top_p off."
     ),
     read=floats,
@@ -242,6 +265,12 @@ NEXT_TOKEN_PROBS = Exercise(
     mistakes=(
         *family(_probs, _SLIPS, _APART, ("not-renormalised", "crossing-dropped", "temperature-multiplied")),
         *family(partial(_probs, scaled=True), _SLIPS, _APART),
+        *(
+            Mistake(
+                "crossing-dropped", _SLIPS["crossing-dropped"][0], partial(_alike_where_empty, scaled=scaled)
+            )
+            for scaled in (False, True)
+        ),
         Mistake(
             "logits-set-to-0",
             "Removed tokens get the logit 0, and exp(0) = 1: set them to -inf, or filter the probabilities.",
@@ -249,7 +278,7 @@ NEXT_TOKEN_PROBS = Exercise(
         ),
         Mistake(
             "none-not-off",
-            "None stands for \"off\": then nothing is filtered.",
+            'None stands for "off": then nothing is filtered.',
             _nothing_off,
         ),
         Mistake(

@@ -15,9 +15,10 @@ from tinytx.teaching.exercises.exercise import Case, Exercise, Mistake
 from tinytx.teaching.exercises.verdict import Verdict, make_verdict
 
 if TYPE_CHECKING:
-    from tinytx.teaching.exercises.checking import Trial
+    from tinytx.teaching.exercises.session import Trial
 
 _SHOWN = 8  # rows and columns of a grid at most
+_LEGIBLE = 40  # numbers of an input that is spelled out at most
 
 
 def tell_pass(exercise: Exercise, trials: Sequence[Trial], hint: str = "") -> Verdict:
@@ -70,7 +71,7 @@ def where_to_read(exercise: Exercise, mistake: Mistake | None = None) -> str:
     """Lesson and section."""
     lesson = exercise.lesson if mistake is None or mistake.lesson is None else mistake.lesson
     section = mistake.section if mistake is not None and mistake.section else exercise.section
-    where = f", section \"{section}\"" if section else ""
+    where = f', section "{section}"' if section else ""
     return f"Where to read: lesson {lesson:02d}{where}."
 
 
@@ -80,8 +81,10 @@ def told_call(exercise: Exercise, case: Case) -> list[Part]:
     for name, value in zip(exercise.parameters, case.arguments, strict=True):
         if isinstance(value, Tensor):
             spoken.append(name)
-            if value.dim() <= 2 and value.numel() <= 40:
+            if value.dim() <= 2 and value.numel() <= _LEGIBLE:
                 grids.append(Grid(f"{name} =", _cells(value)))
+            elif value.dim() == 3 and value.numel() <= _LEGIBLE:
+                grids += [Grid(f"{name}[{i}] =", _cells(matrix)) for i, matrix in enumerate(value)]
             else:
                 grids.append(Grid(f"{name}: shape {tuple(value.shape)}", ()))
         elif callable(value) or isinstance(value, torch.Generator):
@@ -107,7 +110,7 @@ def told_difference(got: Reading, expected: Reading) -> list[Part]:
 
 def _side_by_side(mine: Tensor, due: Tensor, tolerance: float) -> tuple[Grid, ...]:
     if mine.shape != due.shape:
-        return Grid("expected", _cells(due)), Grid("yours", _cells(mine))
+        return Grid("expected", _cells(due)), Grid("yours", _cells(mine), _from_first_difference(mine, due))
     wrong, where = differing(mine, due, tolerance), ""
     while due.dim() > 2:  # the first slice that differs
         first = int(wrong.flatten(1).any(dim=1).nonzero()[0, 0])
@@ -116,10 +119,20 @@ def _side_by_side(mine: Tensor, due: Tensor, tolerance: float) -> tuple[Grid, ..
     row = max(0, marked[0][0] - _SHOWN + 1)
     column = max(0, marked[0][1] - _SHOWN + 1)
     cells = frozenset((r - row, c - column) for r, c in marked if 0 <= c - column < _SHOWN)
+    where += " (1 = True)" if due.dtype == torch.bool else ""
     return (
         Grid(f"expected{where}", _cells(due, row, column)),
         Grid(f"yours{where}", _cells(mine, row, column), cells),
     )
+
+
+def _from_first_difference(mine: Tensor, due: Tensor) -> frozenset[tuple[int, int]]:
+    """Cells of a list of another length that are not as expected."""
+    if mine.dim() != 1 or due.dim() != 1:
+        return frozenset()
+    pairs = zip(mine.tolist(), due.tolist(), strict=False)
+    alike = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(mine), len(due)))
+    return frozenset((0, i) for i in range(alike, min(len(mine), _SHOWN)))
 
 
 def _cells(tensor: Tensor, row: int = 0, column: int = 0) -> tuple[tuple[str, ...], ...]:
@@ -132,4 +145,4 @@ def _cells(tensor: Tensor, row: int = 0, column: int = 0) -> tuple[tuple[str, ..
 def _spoken(value: Any) -> str:
     if isinstance(value, bool):
         return "1" if value else "0"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{round(value, 6) + 0.0:.4g}" if isinstance(value, float) else str(value)

@@ -100,7 +100,12 @@ def _cell() -> int:
 
 
 def make_verdict(
-    exercise: str, *, passed: bool, parts: tuple[Part, ...], mistake: str | None = None, attempted: bool = True
+    exercise: str,
+    *,
+    passed: bool,
+    parts: tuple[Part, ...],
+    mistake: str | None = None,
+    attempted: bool = True,
 ) -> Verdict:
     """Build a verdict whose message is its parts as text."""
     return Verdict(passed, mistake, as_text(parts), attempted, exercise, parts)

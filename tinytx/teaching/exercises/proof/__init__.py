@@ -75,7 +75,7 @@ def try_all(seeds: Iterable[int], solutions: Iterable[Solution] = SOLUTIONS) -> 
 
 
 def table(trials: Iterable[Trial]) -> dict[str, dict]:
-    """One row an exercise: how many solutions, how many were taken or rejected as they should be, how fast."""
+    """One row an exercise: how many solutions, how many judged as they should be, how fast."""
     rows = {}
     done = list(trials)
     for name in EXERCISES:

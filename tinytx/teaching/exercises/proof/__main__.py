@@ -17,7 +17,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tinytx.teaching.exercises.proof", description=__doc__)
     parser.add_argument("--seeds", type=int, default=20, help="how many seeds, from 0 (default: %(default)s)")
     parser.add_argument("--keep", action="store_true", help="write the table to results/checkers.json")
-    parser.add_argument("--without-endless", action="store_true", help="leave out loops that run into the time limit")
+    parser.add_argument(
+        "--without-endless", action="store_true", help="leave out loops that run into the time limit"
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     chosen = [s for s in SOLUTIONS if not (options.without_endless and s.slug == "time-limit")]
@@ -28,7 +30,9 @@ def main() -> int:
         right = f"{row['right_passed']}/{row['right_trials']}"
         rejected = f"{row['wrong_rejected']}/{row['wrong_trials']}"
         named = f"{row['wrong_named']}/{row['wrong_trials']}"
-        print(f"{name:22s} {right:>9s} {rejected:>10s} {named:>10s}  {row['median_ms']} / {row['slowest_ms']}")
+        print(
+            f"{name:22s} {right:>9s} {rejected:>10s} {named:>10s}  {row['median_ms']} / {row['slowest_ms']}"
+        )
         for solution, names in row["named_otherwise"].items():
             print(f"    {solution}: {names}")
     if options.keep:

@@ -1,4 +1,5 @@
 """Solutions for count_language_model and count_classifier."""
+# mypy: ignore-errors
 
 from torch import nn
 
@@ -206,7 +207,10 @@ def classifier_positions(vocab_size, d_model, n_layers, d_ff, n_classes):
     return classifier_formula(vocab_size + 512, d_model, n_layers, d_ff, n_classes)
 
 
-@wrong("count_classifier", "attention-as-heads-times-d2+feed-forward-forgotten+norms-forgotten+head-bias-forgotten")
+@wrong(
+    "count_classifier",
+    "attention-as-heads-times-d2+feed-forward-forgotten+norms-forgotten+head-bias-forgotten",
+)
 def classifier_of_the_lab(vocab_size, d_model, n_layers, d_ff, n_classes, n_heads=2):
     return vocab_size * d_model + n_layers * n_heads * d_model**2 + d_model * n_classes
 

@@ -1,4 +1,5 @@
 """Solutions for greedy_decode and beam_search."""
+# mypy: ignore-errors
 
 import torch
 
@@ -259,7 +260,9 @@ def beam_counts_bos(step, bos_id, eos_id, beam_size, max_len, length_penalty):
 
 @wrong("beam_search", "penalty-multiplied")
 def beam_multiplies(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    return _search(step, bos_id, eos_id, beam_size, max_len, lambda b: b[1] * (len(b[0]) - 1) ** length_penalty)
+    return _search(
+        step, bos_id, eos_id, beam_size, max_len, lambda b: b[1] * (len(b[0]) - 1) ** length_penalty
+    )
 
 
 @wrong("beam_search", "unfinished-forgotten")

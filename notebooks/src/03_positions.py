@@ -538,8 +538,8 @@ fig, (left, right) = plots.figure(1, 2, width=9.8, height=3.8)
 key = waves[0]  # the clock of place 0
 pairs = {
     "q = k": (key, key),
-    "q = R(-20)k": (tx.shift_matrix(-20, 64) @ key, key),
-    "at random": torch.randn(2, 64, dtype=torch.float64),
+    "turned": (tx.shift_matrix(-20, 64) @ key, key),
+    "random": torch.randn(2, 64, dtype=torch.float64),
 }
 distances = torch.arange(-40, 41)
 lines = []
@@ -563,7 +563,7 @@ plots.show(fig, name="03_rotary_and_alibi", alt="""
     they fall quickly in the head of slope 1/4 and hardly in the head of slope 1/256.""")
 
 # %% [markdown]
-# The curve of equal vectors is the similarity you know. A query that is turned by 20 moves it as a whole: this head looks twenty back, wherever it stands. So a head can learn to look at any distance, to either side. ALiBi offers no such
+# The curve of equal vectors is the similarity you know. A query that was turned by $R(-20)$ moves it as a whole: this head looks twenty back, wherever it stands. So a head can learn to look at any distance, to either side. ALiBi offers no such
 # choice. Near counts more than far, in the first heads steeply, in the last ones hardly. That is less. Keep the question: when is less better?
 #
 # | positions | where they act | learned | what they can tell |
@@ -671,7 +671,7 @@ for kind in kinds:
 # they blur. Sinusoids and learned vectors both learn the game, which agrees with the paper, where both gave "nearly identical results" on translation (arXiv:1706.03762, table 3, row E). With sixteen words they keep the places they
 # know, and lose the others. Rotary positions know distances only, and *one before* is the same distance everywhere: they carry on.
 #
-# ALiBi is not made for this game. It cannot tell the word before from the word after, and with two heads its slopes are 1/16 and 1/256: all eight words count nearly the same.
+# ALiBi is not made for this game, and does hardly better than a bag. It cannot tell the word before from the word after, and with two heads its slopes are 1/16 and 1/256: all eight words count nearly the same.
 
 # ### What the trained head does
 #
@@ -703,7 +703,7 @@ plots.show(fig, name="03_trained_heads_look_back", alt="""
 # ## Break it: train short, test long
 #
 # A game of one rule is not language. So here is the question of the lesson once more, for small language models on the reviews of our world: each predicts the next word, and sees only what stands before (a causal mask).
-# All five kinds are trained on snippets of **16 words**, cut out of the reviews anywhere.
+# Five kinds (all but the single number) are trained on snippets of **16 words**, cut out of the reviews anywhere.
 #
 # Then we ask for the first eight words of new reviews, **the same words every time**, and put more and more of *other* reviews before them: no word, 4, 8, … 96 words. Reviews have nothing to do with each other, so what stands before
 # helps nobody and need disturb nobody. The lowest loss that anybody can reach, the *floor*, is the same for every length. We know the grammar, so we can compute it.
@@ -712,7 +712,7 @@ plots.show(fig, name="03_trained_heads_look_back", alt="""
 numbers = {None: 0} | {word: i for i, word in enumerate(world.vocabulary, start=1)}
 
 
-def in_one_row(reviews):  # None marks the end of one review and the beginning of the next
+def in_one_row(reviews):  # None: one review ends, the next begins
     words = [word for review in reviews for word in (None, *review.words)]
     return torch.tensor([numbers[word] for word in words])
 
@@ -720,7 +720,7 @@ def in_one_row(reviews):  # None marks the end of one review and the beginning o
 train_row = in_one_row(world.reviews(8_000, seed=1))
 new_reviews = world.reviews(145, seed=2)
 test_row = in_one_row(new_reviews)
-starts = (test_row == 0).nonzero()[20:, 0]  # the 125 reviews that have enough before them
+starts = (test_row == 0).nonzero()[20:, 0]  # of 125 reviews with enough before them
 first_eight = [review.words[:8] for review in new_reviews[20:]]
 floor = -sum(world.automaton.read(words).log_prob for words in first_eight) / (125 * 8)
 print(f"{len(train_row):,} words to train on; floor {floor:.3f} nats a word")
@@ -744,7 +744,7 @@ def train_reader(kind, seed):
     snippets = torch.Generator().manual_seed(seed)
     for _ in range(n_steps):
         first = torch.randint(len(train_row) - 16, (16, 1), generator=snippets)
-        token_ids = train_row[first + torch.arange(17)]  # (16, 17): 16 words, and what follows
+        token_ids = train_row[first + torch.arange(17)]  # (16, 17): 16 and the next
         logits = model(token_ids[:, :-1])  # (16, 16, V)
         F.cross_entropy(logits.flatten(0, 1), token_ids[:, 1:].flatten()).backward()
         optimizer.step()
@@ -774,7 +774,8 @@ for kind in ("none", "learned", "sinusoidal", "rotary", "alibi"):
     losses[kind] = torch.tensor(found)  # (seeds, lengths)
     rise = losses[kind][:, -1] - losses[kind][:, 0]
     first, last = losses[kind].mean(dim=0)[[0, -1]]
-    print(f"{kind:<12}{first:6.2f} -> {last:.2f}, worse by {rise.mean():5.2f} ± {rise.std():.2f}")
+    print(f"{kind:<12}{first:6.2f} -> {last:.2f}", end=", ")
+    print(f"worse by {rise.mean():5.2f} ± {rise.std():.2f}")
 
 # %% [markdown]
 # The same as curves. Shaded is what lies within the trained length; the bands run from the best to the worst of the three runs. All points are the loss on the same 1,000 words. What tells rotary positions from ALiBi here, and where do
@@ -794,7 +795,7 @@ ax.axvspan(0, 8, color="#eeeeee", zorder=0)
 plots.show(fig, name="03_train_short_test_long", alt="""
     Loss on the same words against the number of words before them, for five kinds of
     positions trained on 16 words, with the exact floor below all. Within the trained
-    length all are level. Beyond it sinusoidal positions rise most. Learned positions
+    length all are nearly level. Beyond it sinusoidal positions rise most. Learned positions
     and none at all drift up. Rotary positions stay level up to about twice the trained
     length and then rise. ALiBi stays nearly level to the end.""")
 
@@ -818,7 +819,8 @@ for kind, (model, *_) in readers.items():
     print(f"{kind:<12}", *(f"{share:5.0%}" for share in shares))
 
 # %% [markdown]
-# Every kind but ALiBi spends about as much of its attention on words that are too far away to matter as if it made no difference between them, in every head. In sixteen words nothing was ever that far, so nothing taught them to let go.
+# In every head of every kind but ALiBi, the share is about that of a head that looks at all words evenly, near or far. In sixteen words nothing was ever that far, so nothing taught them to let go. That much is measured; here is
+# what goes wrong, as far as these numbers let us see it.
 #
 # - *None*: each word is one voice among all, and ninety others drown the near ones.
 # - *Learned*: noise beyond place 15, added to every word.

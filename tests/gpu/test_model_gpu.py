@@ -27,8 +27,9 @@ def make_batch(config):
 @pytest.mark.parametrize("norm", ["first", "last"])
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("padded", [True, False])
-def test_gpu_equals_cpu_in_float64_forward_and_backward(norm, causal, padded):
-    model = LanguageModel(CONFIG.replace(norm=norm, causal=causal)).double()
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
+def test_gpu_equals_cpu_in_float64_forward_and_backward(norm, causal, padded, positions):
+    model = LanguageModel(CONFIG.replace(norm=norm, causal=causal, positions=positions)).double()
     token_ids, real = make_batch(CONFIG)
     results = []
     for device in ("cpu", "cuda"):
@@ -63,8 +64,9 @@ def test_every_kernel_gives_zeros_to_blind_queries_and_equals_the_plain_path(dty
 
 
 @pytest.mark.parametrize("padded", [True, False])
-def test_bfloat16_autocast_on_gpu_stays_close_to_float32_on_cpu(padded):
-    model = LanguageModel(PRESETS["seed-lab"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
+def test_bfloat16_autocast_on_gpu_stays_close_to_float32_on_cpu(padded, positions):
+    model = LanguageModel(PRESETS["seed-lab"].replace(positions=positions))
     token_ids, real = make_batch(CONFIG.replace(vocab_size=100))
     padding_mask = real if padded else None
     expected = model(token_ids, padding_mask)

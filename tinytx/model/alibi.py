@@ -99,7 +99,7 @@ def _lower_by_distance(slopes: Tensor, seq_len: int, mem_len: int) -> Tensor:
         raise ValueError(f"there must be at least as many keys as queries, got T={seq_len}, S={mem_len}")
     places = torch.arange(mem_len, device=slopes.device)
     distances = (places[mem_len - seq_len :, None] - places).abs()  # (T, S)
-    return -slopes[:, None, None] * distances  # (H, T, S)
+    return slopes[:, None, None] * -distances  # (H, T, S)
 
 
 class AlibiPositions(nn.Module):

@@ -24,7 +24,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# Times are measured in this lesson, so everything runs on one core, where less disturbs them. Close what else is busy on your machine, if you can. The budget `smoke`
+# Times are measured in this lesson, so everything runs on one core, where less disturbs them. The budget `smoke`
 # cuts training and measuring short: everything runs then, but little is learned, and the times mean nothing.
 
 # %%
@@ -406,7 +406,7 @@ plots.show(fig, name="05_operations", alt="""
 #
 # ## Now with a clock
 #
-# Operations are paper. What does *your* machine say? We time all layers in turn, again and again (A B C, A B C), so that a slow moment hits all of them alike, and take medians. Besides our own GRU, a loop in Python, there is torch's,
+# Operations are paper. What does *your* machine say? We time all layers in turn, again and again (A B C, A B C), so that a slow moment hits all of them alike, and take medians. The clock is that of the process: it stands still while other programs have the core. Besides our own GRU, a loop in Python, there is torch's,
 # a loop in compiled code.
 
 # %%

@@ -37,6 +37,12 @@ def test_one_slow_round_moves_the_median_little():
     assert Times((1.0, 1.1, 50.0)).median == 1.1
 
 
+def test_the_clock_of_the_process_does_not_count_waiting():
+    wait = {"wait": lambda: time.sleep(0.01)}
+    waited = time_in_turn(wait, n_rounds=2, min_seconds=0, clock=time.process_time)["wait"]
+    assert waited.median < 0.005
+
+
 def test_the_middle_half_of_the_rounds_lies_between_low_and_high():
     times = Times((5.0, 1.0, 4.0, 2.0, 3.0))
     assert (times.low, times.median, times.high) == (2.0, 3.0, 4.0)

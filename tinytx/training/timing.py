@@ -48,7 +48,11 @@ class Times:
 
 
 def time_in_turn(
-    tasks: Mapping[Name, Callable[[], object]], *, n_rounds: int = 5, min_seconds: float = 0.002
+    tasks: Mapping[Name, Callable[[], object]],
+    *,
+    n_rounds: int = 5,
+    min_seconds: float = 0.002,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[Name, Times]:
     """Time several tasks, one after the other and again: A B C, A B C, ...
 
@@ -61,6 +65,9 @@ def time_in_turn(
         How often each task is measured, at least 1.
     min_seconds : float
         A task that is quicker is called several times in a row, so that the clock can see it.
+    clock : callable without arguments
+        Says what time it is, in seconds. `time.process_time` stands still while other programs have the
+        core, but adds up the time of all threads.
 
     Returns
     -------
@@ -87,19 +94,19 @@ def time_in_turn(
     n_calls = {}
     for name, task in tasks.items():
         task()
-        n_calls[name] = max(1, math.ceil(min_seconds / max(_seconds(task, 1), 1e-9)))
+        n_calls[name] = max(1, math.ceil(min_seconds / max(_seconds(task, 1, clock), 1e-9)))
     seconds: dict[Name, list[float]] = {name: [] for name in tasks}
     for _ in range(n_rounds):
         for name, task in tasks.items():
-            seconds[name].append(_seconds(task, n_calls[name]) / n_calls[name])
+            seconds[name].append(_seconds(task, n_calls[name], clock) / n_calls[name])
     return {name: Times(tuple(each)) for name, each in seconds.items()}
 
 
-def _seconds(task: Callable[[], object], n_calls: int) -> float:
-    start = time.perf_counter()
+def _seconds(task: Callable[[], object], n_calls: int, clock: Callable[[], float]) -> float:
+    start = clock()
     for _ in range(n_calls):
         task()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def exponent(x: Sequence[float], y: Sequence[float]) -> float:

@@ -37,6 +37,13 @@ class Case:
 
 
 CASES: dict[str, Case] = {
+    "attention": Case(
+        code="tx.widgets.attention(tx.Translator(tx.PRESETS['tiny']), ['a', 'b', 'c', 'a'], "
+        "['u', 'v', 'w', 'x', 'y', 'z'], token_ids=[1, 2, 3, 1], key_ids=[4, 5, 6, 7, 8, 9])",
+        keys=("[aria-label='Query'] [tabindex='0']", "ArrowRight", "ArrowLeft", "query"),
+        mouse=(".tx-matrix", [(0.5, 0.9)], "query"),
+        sweep=(".tx-matrix", False, 5),
+    ),
     "mask": Case(
         code="tx.widgets.mask(where='after')",
         keys=(".tx-inputs [tabindex='0']", "ArrowDown", "ArrowUp", "moved"),
@@ -48,5 +55,11 @@ CASES: dict[str, Case] = {
         keys=(".tx-steps [tabindex='0']", "ArrowRight", "ArrowLeft", "step"),
         mouse=(".tx-curves", [(0.4, 0.5), (0.6, 0.5), (0.5, 0.5)], "head_dim"),
         sweep=(".tx-curves", True, 3),
+    ),
+    "shapes": Case(
+        code="tx.widgets.shapes()",
+        keys=(".tx-list [tabindex='0']", "ArrowDown", "ArrowUp", "step"),
+        mouse=(".tx-tables", [(0.4, 0.3)], "token"),
+        sweep=(".tx-tables", True, 5),
     ),
 }

@@ -4,8 +4,14 @@
 >>> widgets.mask(["a", "b"]).describe().split('. ')[0]
 'Mask (causal): 3 of 4 cells open'
 
+attention  all heads of a model, each row a distribution
+attending  attention weights with their words, from a model or from numbers
 mask       who may look at whom, what softmax makes of it, and what leaks
 one_query  one query through attention, step by step, and what the scale is for
+chain      the arithmetic of one query, as numbers and in words
+saturation random queries and keys that Python and the page draw alike
+shapes     one block from (B, T, D) through the heads and back, entry by entry
+block_steps what one block does to shapes: code, axes, parameters
 base       what every explorer is
 assets     JavaScript and style as text
 picture    stills, drawn without a plotting library
@@ -26,8 +32,20 @@ How to add one, here called ``dice``:
    formulas and texts under node.
 """
 
+from tinytx.teaching.widgets.attention import AttentionExplorer, attention
 from tinytx.teaching.widgets.base import Explorer
 from tinytx.teaching.widgets.mask import MaskExplorer, mask
 from tinytx.teaching.widgets.one_query import OneQueryExplorer, one_query
+from tinytx.teaching.widgets.shapes import ShapesExplorer, shapes
 
-__all__ = ["Explorer", "MaskExplorer", "OneQueryExplorer", "mask", "one_query"]
+__all__ = [
+    "AttentionExplorer",
+    "Explorer",
+    "MaskExplorer",
+    "OneQueryExplorer",
+    "ShapesExplorer",
+    "attention",
+    "mask",
+    "one_query",
+    "shapes",
+]

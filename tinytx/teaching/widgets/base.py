@@ -17,6 +17,7 @@ import traitlets
 from tinytx.teaching.widgets.assets import module_source, page_script, style_sheet
 from tinytx.teaching.widgets.picture import Picture
 
+_LARGE = 32_000  # bytes
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -32,6 +33,8 @@ class Explorer(traitlets.HasTraits):
         The file ``js/<kind>.js`` that answers to pointer and keys.
     title : str
         What a screen reader calls the explorer.
+    shares : tuple of str
+        Buffers of numbers between 0 and 1: in a page, large ones are rounded to 1/65535, which halves them.
 
     Notes
     -----
@@ -42,6 +45,7 @@ class Explorer(traitlets.HasTraits):
 
     kind: ClassVar[str]
     title: ClassVar[str]
+    shares: ClassVar[tuple[str, ...]] = ()
 
     def describe(self) -> str:
         """Say in words what the picture shows now; ``describe`` of the JavaScript module says the same."""
@@ -68,7 +72,7 @@ class Explorer(traitlets.HasTraits):
         values = self.shared()
         buffers = {name: value for name, value in values.items() if isinstance(value, bytes)}
         state = {name: value for name, value in values.items() if name not in buffers}
-        packed = {name: base64.b64encode(value).decode() for name, value in buffers.items()}
+        packed = {name: self._packed(name, value) for name, value in buffers.items()}
         content = {"title": self.title, "state": state, "buffers": packed}
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         attribute = text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
@@ -82,6 +86,14 @@ class Explorer(traitlets.HasTraits):
             f"<p><strong>{html.escape(self.title)}.</strong> {html.escape(self.describe())}</p>"
             f"<img {still}></div></div>"
         )
+
+    def _packed(self, name: str, value: bytes) -> dict[str, str]:
+        """Return a buffer as text, with the type of its numbers."""
+        kind = "float32"
+        if name in self.shares and len(value) > _LARGE:
+            kind = "uint16"
+            value = np.rint(np.frombuffer(value, np.float32) * 65535.0).astype("<u2").tobytes()
+        return {kind: base64.b64encode(value).decode()}
 
     def save_html(self, path: str | os.PathLike[str]) -> Path:
         """Write one page that responds with no kernel and no network; return its path.
@@ -189,7 +201,7 @@ def fixed(value: float, digits: int) -> str:
     ('0.13', '0.12')
     """
     step = Decimal(1).scaleb(-digits)
-    return str(Decimal(float(value)).quantize(step, rounding=ROUND_HALF_UP))
+    return str(Decimal(float(value) + 0.0).quantize(step, rounding=ROUND_HALF_UP))
 
 
 def percent(share: float) -> str:

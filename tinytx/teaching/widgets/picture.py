@@ -108,13 +108,29 @@ class Picture:
         shares : ndarray of shape (T, S)
         blocked : bool ndarray of shape (T, S), optional
         """
-        gap = 1 if size >= 8 else 0
+        if size < 8:
+            self._small_cells(x, y, size, shares, blocked)
+            return
+        gap = 1
         for (row, col), share in np.ndenumerate(shares):
             place = (x + col * size, y + row * size, size - gap, size - gap)
             if blocked is not None and blocked[row, col]:
                 self.hatch(*place)
             else:
                 self.rect(*place, fill=blues(share))
+
+    def _small_cells(
+        self, x: float, y: float, size: float, shares: np.ndarray, blocked: np.ndarray | None
+    ) -> None:
+        """Draw a matrix as one small image; blocked cells are grey, as there is no room for stripes."""
+        table = np.array([blues(level / 255) for level in range(256)], np.uint8)
+        colors = table[np.rint(255 * np.clip(shares, 0, 1)).astype(int)]  # (T, S, 3)
+        if blocked is not None:
+            colors[blocked] = (200, 204, 210)
+        wide, high = (max(1, round(n * size * _SCALE)) for n in shares.shape[::-1])
+        how = Image.Resampling.BOX if size * _SCALE < 1 else Image.Resampling.NEAREST
+        tile = Image.fromarray(colors).resize((wide, high), how)
+        self.image.paste(tile, (round(x * _SCALE), round(y * _SCALE)))
 
     def png(self) -> bytes:
         """Return the picture as PNG with few colours, which keeps notebooks small."""

@@ -45,7 +45,7 @@ function frame(model, el, describe, signal) {
     get width() { return (root.clientWidth || 640) - 30; },
     // Show parts, then call paint now and once a frame after any change of state, theme or width.
     show(paint, ...parts) {
-      root.append(...parts.flat(Infinity), status, tip);
+      root.append(...parts.flat(Infinity).filter((part) => part != null), status, tip);
       painters.push(paint);
       draw();
     },

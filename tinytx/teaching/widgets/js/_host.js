@@ -17,13 +17,17 @@ export function pageModel(state) {
   };
 }
 
+// A buffer as float32: large shares between 0 and 1 come as multiples of 1/65535.
+export function unpacked({ float32, uint16 }) {
+  const bytes = Uint8Array.from(atob(float32 ?? uint16), (letter) => letter.charCodeAt(0)).buffer;
+  return new DataView(float32 ? bytes : Float32Array.from(new Uint16Array(bytes), (x) => x / 65535).buffer);
+}
+
 // Bring every explorer below `place` to life; one that fails keeps its picture and its summary.
 export function host(explorers, place = document) {
   for (const box of place.querySelectorAll("[data-tx-explorer]")) {
     const { title, state, buffers } = JSON.parse(box.dataset.txExplorer);
-    for (const [key, text] of Object.entries(buffers)) {
-      state[key] = new DataView(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
-    }
+    for (const [key, packed] of Object.entries(buffers)) state[key] = unpacked(packed);
     const el = h("div", { class: "tx-here" });
     try {
       box.append(el);

@@ -53,7 +53,7 @@ export function paintCells(canvas, { rows, cols, size, share, blocked = () => fa
       const off = blocked(i, j), value = share(i, j), color = off ? null : shade(value, theme);
       pen.fillStyle = off ? stripes : rgb(color);
       pen.fillRect(j * size, i * size, size - gap, size - gap);
-      if (numbers && !off) {
+      if (numbers && !off && value >= 0.005) {
         pen.fillStyle = inkOn(color);
         pen.fillText(value.toFixed(2).replace(/^0/, ""), (j + 0.5) * size - gap / 2, (i + 0.5) * size);
       }

@@ -664,7 +664,7 @@ for norm in ("last", "first"):
         print(f"{name:<24}loss at the end {ends.mean():.2f} ± {ends.std():.2f}")
 
 # %% [markdown]
-# Blue is norm first, orange norm last; dashed is without warm-up. Find the curve that would not have been there in a paper: the setting that did not work.
+# Now the way there. Blue is norm first, orange norm last; dashed is without warm-up. Which of the two blue curves should be ahead after 30 steps?
 
 # %%
 lines = []
@@ -826,7 +826,7 @@ plots.show(fig, name="04_dropout", alt="""
     turn up again; with dropout the curve stays lower, and with 128 rows it is lowest.""")
 
 # %% [markdown]
-# Without dropout the 64 rows are known by heart, and the fresh ones get *worse* again. Dropout slows the learning by heart and takes a good part off the damage. It does not abolish it: with dropout too, known and
+# Without dropout the 64 rows are soon known nearly by heart, and the fresh ones get *worse* again. Dropout slows the learning by heart and takes a good part off the damage. It does not abolish it: with dropout too, known and
 # fresh rows lie far apart. And look at the third arm: twice the examples do more. Dropout is what one does for want of data; [lesson 07](07_pretraining.ipynb), with plenty of text, does without.
 #
 # ## The package, and torch
@@ -937,4 +937,4 @@ print(f"equal in both orders, {tx.count_parameters(block):,} parameters")
 # Hinton, [arXiv:1607.06450](https://arxiv.org/abs/1607.06450), section 3; its place and warm-up: Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745), sections 3 and 4; attention alone: Dong, Cordonnier and Loukas,
 # [arXiv:2103.03404](https://arxiv.org/abs/2103.03404), section 2; query weights without gradient: Noci et al., [arXiv:2206.03126](https://arxiv.org/abs/2206.03126).
 #
-# *What comes next:* lesson 05 asks why attention has several heads, and what all this costs.
+# *What comes next:* [lesson 05](05_heads_and_cost.ipynb) asks why attention has several heads, and what all this costs.

@@ -91,6 +91,6 @@ def _colors(low: float, high: float) -> Colormap:
     if not low < 1 < high:
         return colormaps["viridis"]
     reach = max(math.log(high), -math.log(low))
-    ends = (0.5 + 0.5 * math.log(end) / reach for end in (low, high))
-    part = colormaps["RdBu_r"](np.linspace(*ends, 256))
+    first, last = (0.5 + 0.5 * math.log(end) / reach for end in (low, high))
+    part = colormaps["RdBu_r"](np.linspace(first, last, 256))
     return LinearSegmentedColormap.from_list("part of RdBu_r", part)

@@ -85,15 +85,15 @@ def sharpness(weights: np.ndarray) -> tuple[float, float]:
 
 def draw_curves(picture: Picture, x: float, y: float, width: float, height: float, head_dim: int) -> None:
     """Draw the mean largest weight of random queries against d, with and without the division."""
-    picture.text(x, 14, "Random q and k: the largest of 8 weights", bold=True)
+    picture.text(x, 14, f"Mean largest of {N_KEYS} weights", bold=True)
     picture.rect(x, y, width, height, outline=LINE)
     widths = [2**power for power in range(10)]
     for scaled, color in ((True, ACCENT), (False, WARN)):
         heights = [sharpness(random_weights(d, scaled=scaled))[0] for d in widths]
         points = [(x + width * i / 9, y + height * (1 - h)) for i, h in enumerate(heights)]
         picture.line(points, color=color, width=2.5)
-        words = "divided by √d" if scaled else "undivided"
-        picture.text(points[-1][0] - 4, points[-1][1] + 14, words, color=color, anchor="rm")
+        words, down = ("divided by √d", height - 20) if scaled else ("undivided", 12)
+        picture.text(x + 6, y + down, words, color=color)
     at = x + width * math.log2(head_dim) / 9
     picture.line([(at, y), (at, y + height)], color=SOFT, width=1)
     picture.text(at, y + height + 12, f"d = {head_dim}", anchor="mm")

@@ -136,11 +136,11 @@ function table(ui) {
   const stop = roving(box, keys, { go: (i) => ui.save("key", i) });
   const update = (c) => {
     const step = ui.get("step"), key = ui.get("key");
-    const fill = (cell, j, content) => {
-      cell.replaceChildren(...[step >= COLUMNS[j].from ? content() : []].flat());
+    const fill = (cell, j, content, from = COLUMNS[j].from) => {
+      cell.replaceChildren(...[step >= from ? content() : []].flat());
       cell.className = `${ACTIVE[step].includes(j) ? "tx-now" : ""} ${COLUMNS[j].need.includes(step) ? "" : "tx-far"}`;
     };
-    heads.forEach((cell, j) => fill(cell, j, () => (j === 2 && !ui.get("scaled") ? "not divided" : COLUMNS[j].name)));
+    heads.forEach((cell, j) => fill(cell, j, () => (j === 2 && !ui.get("scaled") ? "not divided" : COLUMNS[j].name), 0));
     cells.forEach((row, i) => row.forEach((cell, j) => fill(cell, j, () => COLUMNS[j].cell(c, i, most))));
     asks.forEach((cell, j) => fill(cell, j, () => (j === 0 ? bars(c.q, most.k) : "")));
     ends.forEach((cell, j) => fill(cell, j, () => (j === 4 ? `sum ${number(c.sum ? 1 : 0, 3)}` : j === 6 ? bars(c.context, most.v) : "")));

@@ -437,7 +437,7 @@ plots.show(fig, name="05_time", alt="""
     and all lines are steeper on the right.""")
 
 # %% [markdown]
-# A formula like $8 n d^2 + 4 n^2 d$ has no single exponent, and small sizes are mostly overhead. So we fit lines to the medians of the largest sizes only (four lengths, three widths). The interval (95 %) is a *bootstrap*: the rounds are drawn again and again with replacement, as if we had measured anew. Beside it stands the slope that the *operations* have over the same sizes. Where they differ, it is not noise but the machine.
+# A formula like $8 n d^2 + 4 n^2 d$ has no single exponent, and small sizes are mostly overhead. So we fit lines to the medians of the largest sizes only (four lengths, three widths). The interval (95 %) is a *bootstrap*: the rounds are drawn again and again with replacement, as if we had measured anew. Beside it stands the slope that the *operations* have over the same sizes. Where the interval leaves that slope out, it is not noise but the machine.
 
 # %%
 print(f"{'exponents':<22}in n: paper, measured       in d: paper, measured")
@@ -468,7 +468,7 @@ for name in by_length.times:
 
 # %% [markdown]
 # By operations, attention should be overtaken at $n = d$ by a GRU and never be cheaper than a vanilla layer. If your clock says otherwise, the rates say why: an operation does not cost the same everywhere. Attention and
-# convolution are a few *large* products, which a processor works off at full speed. A recurrent layer is a long row of small ones, each of which has to wait for the one before, and most of the time goes into starting them.
+# convolution are a few *large* products, which a processor works off at full speed. A recurrent layer is a long row of small ones, each of which has to wait for the one before, and much of the time goes into starting them.
 #
 # ## Waiting: what cannot be done at once
 #

@@ -16,7 +16,7 @@ dropout      dropout that costs little on a CPU
 translator   encoder and decoder together
 terms        rows and tables of a count
 counting     how many parameters, by closed form and by counting
-costs        operations and memory, by closed form; layer_costs for single layers
+costs        operations and memory, by closed form: cost_terms, costs; layer_costs for single layers
 meters       operations and kept memory, by counting; dependence: who waits for whom
 baselines    recurrent and convolutional layers to compare with
 diagnosis    what somebody got wrong who counts them differently, by its list of misconceptions

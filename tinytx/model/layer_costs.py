@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from tinytx.model.costs import BACKWARD, attention_activations, attention_flops
+from tinytx.model.cost_terms import attention_activations, attention_flops
+from tinytx.model.costs import BACKWARD
 from tinytx.model.terms import ParameterTable, Term, make_table
 
 LayerKind = Literal["attention", "recurrent", "gru", "convolution"]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tinytx.text.corpora import CorpusInfo
 from tinytx.text.files import read_lines, split_rows
+from tinytx.text.pair_files import connected, read_pairs
 from tinytx.text.plain import canonical
 
 WORLD_SIZES = {"test": 1_000, "valid": 1_000, "train": 40_000}  # drawn; train loses what is held out
@@ -232,9 +233,9 @@ def _folder(name: str, data_dir: str | os.PathLike[str] | None) -> Path:
 
 
 def _tatoeba(folder: Path) -> PairCorpus:
-    splits = {name: _pairs(_rows(folder / f"pairs.{name}.tsv")) for name in ("train", "valid")}
+    splits = {name: _pairs(read_pairs(folder / f"pairs.{name}.tsv")) for name in ("train", "valid")}
     if (folder / "pairs.test.tsv").exists():
-        splits["test"] = _pairs(_rows(folder / "pairs.test.tsv"))
+        splits["test"] = _pairs(read_pairs(folder / "pairs.test.tsv"))
     found = splits["train"]
     splits["train"] = without(found, LAB_SENTENCES)
     n_removed = len(found) - len(splits["train"])
@@ -256,38 +257,10 @@ def _multi30k(folder: Path) -> PairCorpus:
     return _corpus(_MULTI30K, splits)
 
 
-def _rows(path: Path) -> list[tuple[str, str]]:
-    rows = []
-    for number, line in read_lines(path):
-        cells = [cell.strip() for cell in line.split("\t")]
-        if len(cells) < 2 or not cells[0] or not cells[1]:
-            got = "no tab" if len(cells) < 2 else "an empty side"
-            raise ValueError(f"{path}, line {number}: must be a source, a tab and a target, got {got}")
-        rows.append((cells[0], cells[1]))
-    return rows
-
-
 def _file(path: Path) -> PairCorpus:
-    rows = _rows(path)
-    groups = [str(group) for group in _connected(rows)]
+    rows = read_pairs(path)
+    groups = [str(group) for group in connected(rows)]
     train, valid, test = (
         _pairs([rows[i] for i in split]) for split in split_rows(path, groups, share=HELD_OUT)
     )
     return PairCorpus(path.name, train, valid, test)
-
-
-def _connected(rows: Sequence[tuple[str, str]]) -> list[int]:
-    """Number the groups of pairs that share a source or a target, directly or over others."""
-    parent = list(range(len(rows)))
-
-    def root(i: int) -> int:
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = parent[i]
-        return i
-
-    first: dict[tuple[int, str], int] = {}
-    for i, row in enumerate(rows):
-        for key in enumerate(row):
-            parent[root(i)] = root(first.setdefault(key, i))
-    return [root(i) for i in range(len(rows))]

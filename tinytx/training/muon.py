@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -94,7 +94,8 @@ class Muon(torch.optim.AdamW):
             if parameter.grad is not None:
                 by_shape.setdefault(tuple(parameter.shape), []).append(parameter)
         for shape, parameters in by_shape.items():
-            updates = orthogonalised(torch.stack([self._pull(parameter) for parameter in parameters]))
+            pulls = [self._pull(parameter, cast(Tensor, parameter.grad)) for parameter in parameters]
+            updates = orthogonalised(torch.stack(pulls))
             stride = group["lr"] * ADAM_LENGTH * max(shape) ** 0.5
             for parameter, update in zip(parameters, updates, strict=True):
                 parameter.mul_(1 - group["lr"] * group["weight_decay"])
@@ -102,10 +103,10 @@ class Muon(torch.optim.AdamW):
                 parameter.grad = None  # AdamW passes over what has no gradient
         super().step()
 
-    def _pull(self, parameter: nn.Parameter) -> Tensor:
+    def _pull(self, parameter: nn.Parameter, gradient: Tensor) -> Tensor:
         """The running mean of the gradient, looked at one step ahead (Nesterov)."""
         state = self.state[parameter]
         if "momentum" not in state:
             state["momentum"] = torch.zeros_like(parameter)
-        state["momentum"].lerp_(parameter.grad, 1 - MOMENTUM)
-        return torch.lerp(parameter.grad, state["momentum"], MOMENTUM)
+        state["momentum"].lerp_(gradient, 1 - MOMENTUM)
+        return torch.lerp(gradient, state["momentum"], MOMENTUM)

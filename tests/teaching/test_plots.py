@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 import torch
 from matplotlib import image
+from PIL import Image
 
 from tinytx.teaching import plots
 from tinytx.teaching.plots.lines import _spread
+from tinytx.teaching.plots.style import style
 
 WEIGHTS = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 ALLOWED = torch.tensor([[True, True, False], [True, True, True]])
@@ -203,3 +205,16 @@ def test_the_number_of_a_negative_bar_stands_to_its_left():
     gain, loss = (text.get_window_extent() for text in ax.texts)
     assert gain.x0 > ax.transData.transform((0.2, 0))[0]
     assert loss.x1 < ax.transData.transform((-0.5, 0))[0]
+
+
+def test_a_png_of_256_colours_looks_like_the_figure():
+    """Against matplotlib's own PNG, in true colour, of the picture with the most colours: a gradient."""
+    fig, _ = plots.heatmap(torch.linspace(0, 1, 700).reshape(20, 35), title="a gradient")
+    stream = io.BytesIO()
+    with style():
+        fig.savefig(stream, format="png")
+    small = Image.open(io.BytesIO(plots.png_bytes(fig)))
+    true, few = (np.asarray(im.convert("RGB"), dtype=float) for im in (Image.open(stream), small))
+    assert small.mode == "P"
+    assert np.abs(true - few).mean() < 1  # of 255
+    assert len(plots.png_bytes(fig)) < 0.6 * len(stream.getvalue())

@@ -169,13 +169,14 @@ def fused_attention(
         _check_bias(bias, (*q.shape[:-1], k.shape[-2]))
     if _products_are_faster(q, k):
         return _attention_by_products(q, k, v, mask, bias, is_causal, dropout)
-    if mask is None and bias is None:
-        return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=is_causal)
-    if is_causal:
+    if is_causal and (mask is not None or bias is not None):  # the kernels take either a mask or is_causal
         triangle = causal_mask(q.shape[-2], device=q.device)
         mask = triangle if mask is None else mask & triangle  # (..., T, S)
     if mask is None:
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=_for_kernel(bias, q), dropout_p=dropout)
+        added = None if bias is None else _for_kernel(bias, q)
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=added, dropout_p=dropout, is_causal=is_causal
+        )
     mask = torch.atleast_2d(mask)  # the kernels want an axis of queries
     blind = ~mask.any(dim=-1, keepdim=True)  # (..., T or 1, 1), True = this query may see nothing
     shown = mask | blind

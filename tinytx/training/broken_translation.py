@@ -19,7 +19,7 @@ from tinytx.training.loop import DivergenceError
 from tinytx.training.pretraining import Report
 from tinytx.training.progress import progress_bar
 from tinytx.training.translating import translate
-from tinytx.training.translation_recipes import TranslationRecipe, pair_kind, plan_translation
+from tinytx.training.translation_recipes import pair_kind, plan_translation
 from tinytx.training.translation_scoring import evaluate_translator
 from tinytx.training.translators import TranslatorResult, pairs_fingerprint, train_translator
 
@@ -27,6 +27,7 @@ SOUND = {"norm": "first", "warm-up": True, "rate": 2e-3, "dropout": 0.1}
 BROKEN = {"norm": "last", "warm-up": False, "rate": 2e-2, "dropout": 0.0}
 N_SCORED, N_SHOWN = 300, 5  # held-out pairs
 WARMUP_SHARE = 0.1
+N_TIMES = 3  # as many steps as the budget's recipe: the student had Adam, which needs more of them than Muon
 DIAGNOSES = {
     "greedy": Search(),
     "no repeats": Search(forbid_repeats=True),
@@ -105,7 +106,8 @@ def train_patient(
     name : str
         A key of `variants`.
     corpus, budget, seed, data_dir, device, progress, report
-        As in `train_translator`; everything but the four ingredients is the budget's, with AdamW.
+        As in `train_translator`; everything but the four ingredients is the budget's, with AdamW and
+        `N_TIMES` as many steps.
     training_changes : mapping, optional
         Further changes, such as a number of steps.
     """
@@ -114,7 +116,8 @@ def train_patient(
     data = corpus if isinstance(corpus, PairCorpus) else load_pairs(corpus, data_dir)
     recipe = plan_translation(pair_kind(data.name), budget, seed=seed)
     changes = dict(training_changes or {})
-    model, training = _changes(variants()[name], recipe, changes.get("n_steps"))
+    changes.setdefault("n_steps", N_TIMES * recipe.settings.n_steps)
+    model, training = _changes(variants()[name], changes["n_steps"])
     try:
         result = train_translator(
             data,
@@ -133,10 +136,7 @@ def train_patient(
     return _examined(name, result, data)
 
 
-def _changes(
-    ingredients: Mapping[str, Any], recipe: TranslationRecipe, n_steps: int | None
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    n_steps = recipe.settings.n_steps if n_steps is None else n_steps
+def _changes(ingredients: Mapping[str, Any], n_steps: int) -> tuple[dict[str, Any], dict[str, Any]]:
     model = {"norm": ingredients["norm"], "dropout": ingredients["dropout"]}
     training = {
         "lr": ingredients["rate"],
@@ -159,9 +159,7 @@ def _examined(name: str, result: TranslatorResult, data: PairCorpus) -> Patient:
         for i, (source, target) in enumerate(zip(sources, targets, strict=True))
     ]
     history = result.history
-    return Patient(
-        name, history.step, history.loss, score.score.bleu, score.nats_per_token, shown, result
-    )
+    return Patient(name, history.step, history.loss, score.score.bleu, score.nats_per_token, shown, result)
 
 
 def _first(data: PairCorpus, n: int) -> PairCorpus:
@@ -203,6 +201,7 @@ def broken_translation(
                 "texts": pairs_fingerprint(data),
                 "recipe": plan_translation(pair_kind(data.name), asked, seed=seed).to_dict(),
                 "ingredients": variants()[name],
+                "n_times": N_TIMES,
             }
             key = f"{data.name}/{asked}/seed {seed}/{name}"
             record = store.get(key)

@@ -249,7 +249,7 @@ SPLIT_HEADS = Exercise(
     name="split_heads",
     signature="split_heads(x, n_heads)",
     lesson=5,
-    section="",
+    section="Vectorised: many heads are one reshape",
     rule=(
         "a tensor of shape (B, H, T, K), K = D / H: head h holds, for every token, the features h·K to "
         "(h + 1)·K - 1."

@@ -56,6 +56,12 @@ CASES: dict[str, Case] = {
         mouse=(".tx-curves", [(0.4, 0.5), (0.6, 0.5), (0.5, 0.5)], "head_dim"),
         sweep=(".tx-curves", True, 3),
     ),
+    "positions": Case(
+        code="tx.widgets.positions()",
+        keys=(".tx-look input", "ArrowRight", "ArrowLeft", "position"),
+        mouse=(".tx-pe-stage", [(0.3, 0.3), (0.5, 0.6)], "position"),
+        sweep=(".tx-pe-stage", True, 5),
+    ),
     "shapes": Case(
         code="tx.widgets.shapes()",
         keys=(".tx-list [tabindex='0']", "ArrowDown", "ArrowUp", "step"),

@@ -10,6 +10,7 @@ mask       who may look at whom, what softmax makes of it, and what leaks
 one_query  one query through attention, step by step, and what the scale is for
 chain      the arithmetic of one query, as numbers and in words
 saturation random queries and keys that Python and the page draw alike
+positions  sinusoidal positions as a table, as clocks, by similarity, and one shift as a rotation
 shapes     one block from (B, T, D) through the heads and back, entry by entry
 block_steps what one block does to shapes: code, axes, parameters
 base       what every explorer is
@@ -36,6 +37,7 @@ from tinytx.teaching.widgets.attention import AttentionExplorer, attention
 from tinytx.teaching.widgets.base import Explorer
 from tinytx.teaching.widgets.mask import MaskExplorer, mask
 from tinytx.teaching.widgets.one_query import OneQueryExplorer, one_query
+from tinytx.teaching.widgets.positions import PositionsExplorer, positions
 from tinytx.teaching.widgets.shapes import ShapesExplorer, shapes
 
 __all__ = [
@@ -43,9 +45,11 @@ __all__ = [
     "Explorer",
     "MaskExplorer",
     "OneQueryExplorer",
+    "PositionsExplorer",
     "ShapesExplorer",
     "attention",
     "mask",
     "one_query",
+    "positions",
     "shapes",
 ]

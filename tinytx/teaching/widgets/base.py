@@ -232,3 +232,14 @@ def listed(items: list) -> str:
         parts += [f"{run[0]}–{run[-1]}"] if len(run) > 2 else [str(item) for item in run]
         start = end
     return ", ".join(parts)
+
+
+def grouped(digits: str | int) -> str:
+    """Write a number with a comma before each group of three digits.
+
+    Examples
+    --------
+    >>> grouped(1007900), grouped("35332.9")
+    ('1,007,900', '35,332.9')
+    """
+    return f"{Decimal(digits):,f}"

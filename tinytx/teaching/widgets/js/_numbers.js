@@ -61,3 +61,5 @@ export function listed(items) {
   }
   return parts.join(", ");
 }
+// A comma before each group of three digits; n may be a BigInt or the text of a number.
+export const grouped = (n) => String(n).replace(/^\d+/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ","));

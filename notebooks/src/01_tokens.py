@@ -686,6 +686,15 @@ for vocab_size in (64, 1_280, 8_000, 50_001):
 # - Both kinds here stop at spaces. Chinese or Thai have none between words, and other tokenizers (byte-level BPE in GPT-2, for one) cut differently.
 
 # %% [markdown]
+# ## Questions
+#
+# A few questions to see what has stayed. Pick an answer, and read what it gets back: none of the wrong ones is foolish, and each is told what is wrong with it. In your own copy there are buttons to press; on a page
+# without a kernel each answer opens on a click.
+
+# %%
+tx.quiz("tokens")
+
+# %% [markdown]
 # ### Try it yourself
 #
 # In your own copy (`make lab`), say what you expect, then run.

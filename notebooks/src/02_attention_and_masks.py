@@ -733,7 +733,7 @@ tx.quiz("attention_and_masks")
 # `Level 1/5 · 5 minutes · outcome 3`
 #
 # Write `causal_mask(seq_len)`. It returns a boolean tensor of shape (T, T), where T is `seq_len`: row $t$ is the one who looks, column $s$ is looked at, and the entry is
-# `True` where $t$ **may** look at $s$, that is at itself and at what stands before it.
+# `True` where $t$ **may** look at $s$, that is at itself and at what stands before it. *It trains* keeping apart who looks and who is looked at, and which sign a mask has.
 #
 # <details><summary>Hint</summary>
 #
@@ -753,6 +753,60 @@ def causal_mask(seq_len):
 
 # %%
 tx.check("causal_mask", causal_mask)
+
+# %% [markdown]
+# ### Exercise: the padding mask
+#
+# `Level 1/5 · 5 minutes · outcome 3`
+#
+# Write `padding_mask(token_ids, pad_id)`. `token_ids` has shape (B, S), rows filled up on the right with `pad_id`, an id of the vocabulary that need not be 0. Return a boolean tensor of the same shape, `True` where a real token stands, one that may be looked at. Each row has
+# at least one. *It trains* asking for the meaning of an id, not for a number that it often has.
+#
+# <details><summary>Hint</summary>
+#
+# One comparison of the whole tensor with one id. Before you run the check, ask yourself what your line does to a real token whose id is 0, and to ids above and below `pad_id`.
+#
+# </details>
+
+
+# %%
+def padding_mask(token_ids, pad_id):
+    ### BEGIN SOLUTION
+    return token_ids != pad_id  # (B, S)
+    ### END SOLUTION
+
+
+# %%
+tx.check("padding_mask", padding_mask)
+
+# %% [markdown]
+# ### Exercise: attention with a mask
+#
+# `Level 3/5 · 15 minutes · outcome 1`
+#
+# Write `attention(q, k, v, mask)`. Queries have shape (..., T, K), keys and values (..., S, K), with any axes in front; `mask`, boolean and of shape (..., T, S), is `True` where a query may look. Return the contexts, (..., T, K): the scale in its place, softmax over the allowed keys, and **zeros**
+# for a query that may see nothing. Loops, matrices or torch's own function: as you like. *It trains* putting scale, mask and softmax in their order.
+#
+# <details><summary>Hint</summary>
+#
+# Swap the last two axes of the keys with `k.transpose(-2, -1)`; then the shapes say what to multiply. Forbid before softmax. For a row where nothing is allowed softmax gives NaN or an even spread, depending on how you forbid; in both cases the weights of forbidden places can still be set
+# to zero afterwards.
+#
+# </details>
+
+
+# %%
+def attention(q, k, v, mask):
+    ### BEGIN SOLUTION
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, S)
+    weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
+    weights = weights.masked_fill(~mask, 0.0)  # changes only rows that may see nothing
+    return weights @ v  # (..., T, S) @ (..., S, K) -> (..., T, K)
+    ### END SOLUTION
+
+
+# %%
+tx.check("attention", attention)
 
 # %% [markdown]
 # ### Try it yourself

@@ -849,8 +849,83 @@ print(f"causal mask, no positions: scores differ by {difference:.2g}")
 
 # %% [markdown]
 # Language models with causal masks and no positions can indeed be trained, and find out about places by themselves (arXiv:2203.16634). Most models add positions all the same.
+
+# %% [markdown]
+# ## Questions
 #
-# ## Try it yourself
+# Five minutes without code. Pick an answer, and read what it gets back: slips from reports are among the choices. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
+
+# %%
+tx.quiz("positions")
+
+# %% [markdown]
+# ## Exercises
+#
+# Now build the clocks yourself. Each exercise has a cell with dots to fill in and a cell that checks what you wrote. The check says more than right or wrong: where your numbers differ, on the smallest table it could find, and, if it knows the
+# mistake, what it is. While there are only dots, it says "not attempted yet", and nothing else waits for you.
+#
+# ### Exercise: the table of clocks
+#
+# `Level 2/5 · 10 minutes · outcome 2`
+#
+# Write `sinusoidal_positions(max_len, d_model)`. It returns a tensor of shape (T, D), with T = `max_len` places, counted from 0, and D = `d_model`, which is even. Hand $i$ turns by $1 / 10{,}000^{2i/D}$ radians a
+# place, $i = 0 \ldots D/2 - 1$; its sine stands in column $2i$, its cosine in column $2i + 1$. Loops or one outer product, float32 or float64: as you like. *It trains* reading an index formula exactly as it stands.
+#
+# <details><summary>Hint</summary>
+#
+# First the speeds, one for each of the D / 2 hands; print them for D = 4: 1 and 0.01. Then every place times every speed. Getting sine and cosine to take turns is the fiddly part: two assignments to `[:, 0::2]` and `[:, 1::2]` do it, or a `torch.stack` along a new
+# last axis.
+#
+# </details>
+
+
+# %%
+def sinusoidal_positions(max_len, d_model):
+    ### BEGIN SOLUTION
+    exponents = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model  # (D/2,), 2i/D
+    places = torch.arange(max_len, dtype=torch.float64)  # (T,)
+    angles = torch.outer(places, 10_000**-exponents)  # (T, D/2)
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)  # (T, D)
+    ### END SOLUTION
+
+
+# %%
+tx.check("sinusoidal_positions", sinusoidal_positions)
+
+# %% [markdown]
+# ### Exercise: the matrix that moves on
+#
+# `Level 3/5 · 15 minutes · outcome 3`
+#
+# Write `shift_matrix(k, d_model)`. It returns a tensor M of shape (D, D), the same for all places, with M @ PE(pos) = PE(pos + k). PE is the table of the exercise before, with its base of 10,000 and sine and cosine taking turns; D is even,
+# and PE(pos) stands as a column of D numbers. The check applies your matrix to several places. *It trains* turning a proof, the addition theorems, into an array.
+#
+# <details><summary>Hint</summary>
+#
+# Only blocks of 2 × 2 on the diagonal are not zero. Begin with D = 2, where the speed is 1, and write $\sin(pos + k)$ and $\cos(pos + k)$ out: what stands before $\sin(pos)$ and $\cos(pos)$ fills the two rows. Mind which of the four entries has the minus.
+#
+# </details>
+
+
+# %%
+def shift_matrix(k, d_model):
+    ### BEGIN SOLUTION
+    matrix = torch.zeros(d_model, d_model, dtype=torch.float64)  # (D, D)
+    for i in range(d_model // 2):
+        angle = k / 10_000 ** (2 * i / d_model)
+        sine, cosine = 2 * i, 2 * i + 1  # the two places of hand i
+        matrix[sine, sine] = matrix[cosine, cosine] = math.cos(angle)
+        matrix[sine, cosine] = math.sin(angle)
+        matrix[cosine, sine] = -math.sin(angle)
+    return matrix
+    ### END SOLUTION
+
+
+# %%
+tx.check("shift_matrix", shift_matrix)
+
+# %% [markdown]
+# ### Try it yourself
 #
 # **1.** Somebody writes: "Words at even places get sines, words at odd places cosines." What would the table for "I am a Robot" look like then, and what would go wrong?
 #

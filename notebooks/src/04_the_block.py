@@ -884,8 +884,18 @@ print(f"equal in both orders, {tx.count_parameters(block):,} parameters")
 # - Width 32 and 100 steps are tiny, and we looked at three learning rates. A fair contest would look for the best rate of each order, with and without warm-up.
 # - Norm last is not the loser in every respect. In Xiong's experiments both reach about the same quality once warmed up. It is harder to get going, and above all when it is deep.
 # - The checkerboard shows what one token's vector can be turned into. In a text, attention itself is a product of tokens, and can do more than draw straight lines.
+
+# %% [markdown]
+# ## Questions
 #
-# ## Try it yourself
+# A few questions before you go on to experiments of your own. Pick an answer, and read what it gets back; a slip from reports is among the choices. In your own copy there are buttons to press; on a page
+# without a kernel each answer opens on a click.
+
+# %%
+tx.quiz("the_block")
+
+# %% [markdown]
+# ### Try it yourself
 #
 # In your own copy (`make lab`), say what you expect, then run.
 #

@@ -667,6 +667,46 @@ print(f"{each:,} bytes a token, as much as the model after {table.bytes_paramete
 # - Formulas of memory hold for float32 without dropout on this version of torch. Buffers that a kernel needs for a moment are not in them.
 
 # %% [markdown]
+# ## Questions
+#
+# First without code. Pick an answer, and read what it gets back; slips from reports on just this subject are among the choices. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
+
+# %%
+tx.quiz("heads_and_cost")
+
+# %% [markdown]
+# ## Exercises
+#
+# One exercise, on the line of code that makes many heads out of one projection. Fill in the dots, and run the cell below them, which checks what you wrote and, if it knows the mistake, says what it is. While there are only dots, it says "not attempted yet", and nothing else waits
+# for you.
+#
+# ### Exercise: cut the heads
+#
+# `Level 2/5 · 10 minutes · outcome 1`
+#
+# Write `split_heads(x, n_heads)`, without looking at `heads` above. `x` has shape (B, T, D), and D is a multiple of `n_heads`. The result has shape (B, H, T, K), H = `n_heads`, K = D / H: head $h$ holds, for every token, the
+# features $hK$ to $(h+1)K - 1$. A reshape does it, and so do slices that are stacked. *It trains* telling a reshape that keeps neighbours together from one that only has the right shape.
+#
+# <details><summary>Hint</summary>
+#
+# Take B = 1, T = 2, D = 4, two heads, and number the entries 0 to 7: token 0 holds 0 1 2 3. Head 0 must hold 0 1 and 4 5. Cut the *last* axis into two first; then the axes are (B, T, H, K), and two of them have to change places.
+#
+# </details>
+
+
+# %%
+def split_heads(x, n_heads):
+    ### BEGIN SOLUTION
+    batch_size, seq_len, d_model = x.shape
+    lots = x.view(batch_size, seq_len, n_heads, d_model // n_heads)  # (B, T, H, K)
+    return lots.transpose(1, 2)  # (B, H, T, K)
+    ### END SOLUTION
+
+
+# %%
+tx.check("split_heads", split_heads)
+
+# %% [markdown]
 # ### Try it yourself
 #
 # In your own copy (`make lab`), say what you expect, then run.

@@ -547,8 +547,84 @@ for name, published in PUBLISHED.items():
 # gradient and the optimizer's averages beside it, and intermediate results come on top.
 #
 # And `tx.diagnose_count` knows the mistakes we have met. A number that it can explain may still have come about in another way.
+
+# %% [markdown]
+# ## Questions
 #
-# ## Try it yourself
+# First without a pencil: a few questions on where the numbers come from. Pick an answer and read what it gets back; slips from reports are among the choices. In your own copy there are buttons to press;
+# on a page without a kernel each answer opens on a click.
+
+# %%
+tx.quiz("counting_parameters")
+
+# %% [markdown]
+# ## Exercises
+#
+# Now write the counts down as functions, once and for all sizes. Below each cell to fill in stands one that checks it, on several sizes. If your number is wrong, the check does what `tx.diagnose_count` did above: it says
+# what was probably forgotten. While there are only dots, it says "not attempted yet", and nothing else waits for you.
+#
+# ### Exercise: count a language model
+#
+# `Level 2/5 · 15 minutes · outcome 1`
+#
+# Write `count_language_model(vocab_size, d_model, n_layers, d_ff)`, which returns a whole number: all parameters of the lab's language model in that size. Two heads, so widths are even; each layer with four maps in attention,
+# two in the feed-forward network and two norms; biases everywhere; norm last, so none after the last layer; positions as sines and cosines; a head onto the vocabulary that is not tied to the embedding. *It trains* taking a model apart, term by term, without forgetting the small ones.
+#
+# <details><summary>Hint</summary>
+#
+# Two helpers do most of it: one for a map from $a$ to $b$ numbers, one for a norm. Then go from bottom to top: table, one layer, all layers, head. Try the sizes of the lab on paper: 100, 200, 4, 200 should give the number at the top of this lesson.
+#
+# </details>
+
+
+# %%
+def count_language_model(vocab_size, d_model, n_layers, d_ff):
+    ### BEGIN SOLUTION
+    def map_between(a, b):
+        return a * b + b  # an arrow for each pair, a bias for each output
+
+    attention = 4 * map_between(d_model, d_model)
+    feed_forward = map_between(d_model, d_ff) + map_between(d_ff, d_model)
+    norms = 2 * 2 * d_model  # two norms, each with a factor and a shift for each number
+    embedding = vocab_size * d_model  # a table: no bias
+    head = map_between(d_model, vocab_size)
+    return embedding + n_layers * (attention + feed_forward + norms) + head
+    ### END SOLUTION
+
+
+# %%
+tx.check("count_language_model", count_language_model)
+
+# %% [markdown]
+# ### Exercise: count a classifier
+#
+# `Level 2/5 · 5 minutes · outcome 1`
+#
+# Write `count_classifier(vocab_size, d_model, n_layers, d_ff, n_classes)`, a whole number again: the same body, with a head onto `n_classes` scores instead of the vocabulary. *It trains* saying what stays and what goes when a head is swapped.
+#
+# <details><summary>Hint</summary>
+#
+# Embedding and layers are those of the language model, to the last number. What is left to ask is how many arrows and how many biases lead from $D$ numbers to $C$.
+#
+# </details>
+
+
+# %%
+def count_classifier(vocab_size, d_model, n_layers, d_ff, n_classes):
+    ### BEGIN SOLUTION
+    attention = 4 * (d_model * d_model + d_model)
+    feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
+    norms = 2 * 2 * d_model
+    body = vocab_size * d_model + n_layers * (attention + feed_forward + norms)
+    return body + d_model * n_classes + n_classes
+    ### END SOLUTION
+
+
+# %%
+tx.check("count_classifier", count_classifier)
+
+# %% [markdown]
+# ### Try it yourself
 #
 # In your own copy, on paper first:
 #
@@ -556,7 +632,7 @@ for name, published in PUBLISHED.items():
 #
 # <details><summary>Answer</summary>
 #
-# Embedding $10{,}000$. A layer: attention $4 \cdot 110 = 440$, feed-forward $440 + 410 = 850$, norms $40$, in all $1{,}330$; twice, $2{,}660$. Head $33$. Total $12{,}693$. Check it with `tx.parameter_table`, or your own number with `tx.diagnose_count`.
+# Embedding $10{,}000$. A layer: attention $4 \cdot 110 = 440$, feed-forward $440 + 410 = 850$, norms $40$, in all $1{,}330$; twice, $2{,}660$. Head $33$. Total $12{,}693$. Check it with your own `count_classifier`, or with `tx.parameter_table`; if your number is another one, ask `tx.diagnose_count`.
 #
 # </details>
 #

@@ -648,7 +648,130 @@ for sentence, error in marked[:4]:
 # praise from blame with few labels is the question of lesson 08.
 
 # %% [markdown]
-# ## Try it yourself
+# ## Questions
+#
+# A few questions before you write code. Pick an answer, and read what it gets back: each wrong one is told what is wrong with it. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
+
+# %%
+tx.quiz("pretraining")
+
+# %% [markdown]
+# ## Exercises
+#
+# Four short functions, which together are nearly a language model's whole business but for the model itself. Each has a cell with dots and a cell that checks what you wrote: it says where your answer differs, on the smallest input it could find, and, if it knows the mistake,
+# what it is. While there are only dots, it says "not attempted yet", and nothing else waits for you.
+#
+# ### Exercise: questions and answers
+#
+# `Level 1/5 · 5 minutes · outcome 1`
+#
+# Write `shift_targets(token_ids)`. `token_ids` has shape (B, T), and the marks for beginning and end are in it already. It returns the pair `(inputs, targets)`, both of shape (B, T - 1): the target at place $t$ is the token that follows the input at place $t$, in the same row. Nothing
+# is invented and nothing rolled round. *It trains* the shift, which nothing complains about when it is forgotten.
+#
+# <details><summary>Hint</summary>
+#
+# Write a row of four ids on paper, and below each the one that follows. For one of them nothing follows, so it can only be an answer; another is nobody's successor, so it can only be a question.
+#
+# </details>
+
+
+# %%
+def shift_targets(token_ids):
+    ### BEGIN SOLUTION
+    return token_ids[:, :-1], token_ids[:, 1:]  # (B, T - 1) each
+    ### END SOLUTION
+
+
+# %%
+tx.check("shift_targets", shift_targets)
+
+# %% [markdown]
+# ### Exercise: the loss
+#
+# `Level 3/5 · 15 minutes · outcome 2`
+#
+# Write `language_model_loss(logits, targets, pad_id)`. `logits` has shape (B, T, V); `targets` has shape (B, T), is shifted already, and holds `pad_id`, an id of the vocabulary like any other, where a row is filled up. Return one number: the mean surprise, $-\ln p$ in **nats**, over
+# all real targets of the batch together. Each row has at least one. *It trains* picking one entry in each distribution, and leaving the padding out of sum *and* count.
+#
+# <details><summary>Hint</summary>
+#
+# `log_softmax` along the vocabulary, then pick: `gather` wants an index with as many axes as the scores, so the targets need one more, of length 1. Select with `targets != pad_id` before you take the mean. Padding is left out as a *target* only; the softmax runs over all V.
+#
+# </details>
+
+
+# %%
+def language_model_loss(logits, targets, pad_id):
+    ### BEGIN SOLUTION
+    log_probs = logits.log_softmax(dim=-1)  # (B, T, V)
+    surprise = -log_probs.gather(-1, targets[:, :, None])[:, :, 0]  # (B, T)
+    return surprise[targets != pad_id].mean()
+    ### END SOLUTION
+
+
+# %%
+tx.check("language_model_loss", language_model_loss)
+
+# %% [markdown]
+# ### Exercise: perplexity of a text
+#
+# `Level 1/5 · 5 minutes · outcome 2`
+#
+# Write `perplexity(total_nats, n_tokens)`, which returns one number. `total_nats` is the *sum* of all surprises of a text, in nats; `n_tokens`, a whole number of at least 1, says how many tokens were predicted. Lay it beside the example by hand: three tokens with a sum of $6 \ln 2$ have the perplexity
+# 4. *It trains* keeping sum, mean and exponential in their order.
+#
+# <details><summary>Hint</summary>
+#
+# Perplexity belongs to a token, not to a text: a text twice as long is not twice as surprising per token. And nats go with one particular base.
+#
+# </details>
+
+
+# %%
+def perplexity(total_nats, n_tokens):
+    ### BEGIN SOLUTION
+    return math.exp(total_nats / n_tokens)
+    ### END SOLUTION
+
+
+# %%
+tx.check("perplexity", perplexity)
+
+# %% [markdown]
+# ### Exercise: ways to draw
+#
+# `Level 4/5 · 20 minutes · outcome 5`
+#
+# Write `next_token_probs(logits, temperature, top_k, top_p)`: from logits of shape (V,) the probabilities, shape (V,), with which the next token is drawn. In this order: divide by the temperature (positive); keep the `top_k` largest; of these keep the smallest set of most probable tokens whose
+# probability reaches `top_p`, the one that crosses included; make the rest sum to one. `None` for `top_k` or `top_p` switches that step off. There are no ties. *It trains* filtering in sorted order, and finding the way back.
+#
+# <details><summary>Hint</summary>
+#
+# Sort the probabilities, and keep the order: it is needed to put them back. For top-p ask, for each token, what all *likelier* ones hold together; it stays as long as that is below `top_p`. (That is `cumsum` without the token itself.) So the first always stays. Try 0.4, 0.3, 0.2, 0.1 with
+# `top_p` = 0.8 on paper.
+#
+# </details>
+
+
+# %%
+def next_token_probs(logits, temperature, top_k, top_p):
+    ### BEGIN SOLUTION
+    probs, order = (logits / temperature).softmax(dim=-1).sort(descending=True)  # (V,)
+    if top_k is not None:
+        probs[top_k:] = 0.0
+    if top_p is not None:
+        likelier = probs.cumsum(dim=0) - probs  # what stands before each
+        probs[likelier >= top_p] = 0.0
+    put_back = torch.zeros_like(probs).scatter(0, order, probs)
+    return put_back / put_back.sum()
+    ### END SOLUTION
+
+
+# %%
+tx.check("next_token_probs", next_token_probs)
+
+# %% [markdown]
+# ### Try it yourself
 #
 # **1.** Somebody says: "a language model that reads from left to right uses the context on the right, since the next word stands there." What is wrong?
 #

@@ -745,6 +745,72 @@ for low in (0.5, 0.6, 0.7, 0.8, 0.9):
 # - A frozen probe says what a *linear* head can find in the vectors, not all that is in them.
 
 # %% [markdown]
+# ## Questions
+#
+# Before the code, a few questions. Pick an answer, and read what it gets back; a slip from a report is among the choices. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
+
+# %%
+tx.quiz("transfer")
+
+# %% [markdown]
+# ## Exercises
+#
+# Two ways to turn a row of vectors into one, written by you. Padding stands on the right, and rows are of any length, but each holds at least one real token. Below each cell to fill in stands its check, which says where your answer differs, on the smallest batch it could find,
+# and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet", and nothing else waits for you.
+#
+# ### Exercise: the mean of the real tokens
+#
+# `Level 2/5 · 10 minutes · outcome 1`
+#
+# Write `mean_pool(hidden, mask)`. `hidden` has shape (B, T, D); `mask` has shape (B, T) and is boolean, `True` where a real token stands. The result has shape (B, D): for each row the mean of the vectors of its real tokens. What the padding holds
+# must not change it. *It trains* masked sums, where both the sum and what it is divided by need the mask.
+#
+# <details><summary>Hint</summary>
+#
+# The mask needs a third axis of length 1 before it can be multiplied with `hidden`. Then the sum over the tokens; and each row is divided by its *own* number of real tokens. A loop over the rows, with `hidden[b, mask[b]]`, is just as right.
+#
+# </details>
+
+
+# %%
+def mean_pool(hidden, mask):
+    ### BEGIN SOLUTION
+    summed = (hidden * mask[:, :, None]).sum(dim=1)  # (B, T, D) * (B, T, 1) -> (B, D)
+    return summed / mask.sum(dim=1, keepdim=True)  # (B, D) / (B, 1)
+    ### END SOLUTION
+
+
+# %%
+tx.check("mean_pool", mean_pool)
+
+# %% [markdown]
+# ### Exercise: the last real token
+#
+# `Level 2/5 · 10 minutes · outcome 1`
+#
+# Write `last_token(hidden, mask)`, with `hidden` of shape (B, T, D) and the boolean `mask` of shape (B, T), `True` where a real token stands, as before. The result has shape (B, D): for each row the vector of its last *real* token, which is rarely the last
+# column. *It trains* indexing with one index per row, and an off-by-one that is easily made.
+#
+# <details><summary>Hint</summary>
+#
+# With padding on the right, $n$ real tokens stand at places 0 to $n - 1$. The mask knows $n$ for each row. To take one vector from each row, give `hidden` two lists of indices of length B: which row, and which place.
+#
+# </details>
+
+
+# %%
+def last_token(hidden, mask):
+    ### BEGIN SOLUTION
+    rows = torch.arange(len(hidden))  # (B,)
+    places = mask.sum(dim=1) - 1  # (B,)
+    return hidden[rows, places]  # (B, D)
+    ### END SOLUTION
+
+
+# %%
+tx.check("last_token", last_token)
+
+# %% [markdown]
 # ### Try it yourself
 #
 # In your own copy (`make lab`), say what you expect, then run.
@@ -766,12 +832,12 @@ for low in (0.5, 0.6, 0.7, 0.8, 0.9):
 #
 # </details>
 #
-# **3.** Somebody writes: "Pretrained 80.7, scratch 78.5 on 2,000 test reviews, so pretraining helps." Which three questions do you ask?
+# **3.** Somebody writes: "Pretrained 1,614 of 2,000 test reviews right, scratch 1,570. By `training.wilson_interval` the two intervals overlap, so the difference is luck." What does the overlap show, and what should he have counted instead?
 #
 # <details><summary>Answer</summary>
 #
-# How many seeds, and what is the interval of their differences? Was the epoch chosen on those 2,000 reviews? What does a bag of words reach? (By Wilson, each of the two numbers alone is uncertain by nearly two points either
-# way: try `training.wilson_interval(1614, 2000)`.)
+# Little. Each interval says how far *that* model might be from its accuracy on other reviews of the kind. But both read the **same** 2,000, and reviews that are hard for one are mostly hard for the other, so this part of the luck is shared. He should count the reviews that only one of
+# them gets right, and compare those two numbers. And then train both again, with other seeds: that luck is in neither count.
 #
 # </details>
 #

@@ -738,7 +738,59 @@ for task, m, c, n in zip(tasks, masked, left_to_right, (0, 0, 408, 872, 0), stri
 # - One causal model, one seed, a short training. The intervals are about the blanks, not about another training run.
 # - Our grammar has few long ties and a small vocabulary. The *number* of bits belongs to this language; that articles gain most and content words keep most of theirs is what to take along, and worth checking elsewhere.
 # - What is best for filling a blank need not be best for classifying. That was the point of the published table.
+
+# %% [markdown]
+# ## Questions
 #
+# A few questions first. Pick an answer, and read what it gets back; a slip from a report is among the choices. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
+
+# %%
+tx.quiz("masked_or_causal")
+
+# %% [markdown]
+# ## Exercises
+#
+# One exercise, but a rich one: BERT's own preparation of a text, as tensors. Fill in the dots and run the cell below them. Since chance is at work, the check looks at what must always hold and, on a large batch, at the shares; and it asks twice, with the generator in the same
+# state. While there are only dots, it says "not attempted yet", and nothing else waits for you.
+#
+# ### Exercise: hide, exchange, leave
+#
+# `Level 4/5 · 25 minutes · outcome 4`
+#
+# Write `mask_tokens(token_ids, mask_id, special_ids, vocab_size, p, generator)`. It returns `(inputs, labels)`, both of shape (B, T) like `token_ids`, which itself stays as it is. Each token that is not in the list `special_ids` is drawn
+# with probability `p`, by itself. Of the drawn ones 80 % become `mask_id`, 10 % a random id, neither special nor `mask_id`, 10 % stay. `labels` hold the original id where a token was drawn and -100, which losses skip, elsewhere. Take all chance from
+# `generator`. *It trains* keeping three fates and two results apart.
+#
+# <details><summary>Hint</summary>
+#
+# Draw twice, each time one number between 0 and 1 for every place, with `torch.rand(token_ids.shape, generator=generator)`: the first says whether, the second, cut at 0.8 and 0.9, says what. The labels follow from the first alone. For random ids,
+# make a list of those allowed, and draw places in that list. `torch.where` puts things together without touching the input.
+#
+# </details>
+
+
+# %%
+def mask_tokens(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    ### BEGIN SOLUTION
+    special = torch.isin(token_ids, torch.tensor(special_ids))  # (B, T)
+    drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~special
+    labels = torch.where(drawn, token_ids, -100)
+
+    allowed = [i for i in range(vocab_size) if i not in special_ids and i != mask_id]
+    places = torch.randint(len(allowed), token_ids.shape, generator=generator)
+    others = torch.tensor(allowed)[places]  # (B, T), an id for each place, needed or not
+
+    fate = torch.rand(token_ids.shape, generator=generator)
+    inputs = torch.where(drawn & (fate < 0.8), mask_id, token_ids)
+    inputs = torch.where(drawn & (fate >= 0.8) & (fate < 0.9), others, inputs)
+    return inputs, labels
+    ### END SOLUTION
+
+
+# %%
+tx.check("mask_tokens", mask_tokens)
+
+# %% [markdown]
 # ### Try it yourself
 #
 # **1.** "A causal model sees the left, and through deeper layers a little of the right." Right or wrong?

@@ -113,7 +113,10 @@ class TrainingSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """Fields as JSON can hold them."""
-        return {**dataclasses.asdict(self), "betas": list(self.betas)}
+        fields = {**dataclasses.asdict(self), "betas": list(self.betas)}
+        if self.optimizer == "adamw":  # left out, as runs and results that are kept know of no other
+            del fields["optimizer"]
+        return fields
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> TrainingSettings:

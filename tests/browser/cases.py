@@ -65,7 +65,7 @@ CASES: dict[str, Case] = {
     "shapes": Case(
         code="tx.widgets.shapes()",
         keys=(".tx-list [tabindex='0']", "ArrowDown", "ArrowUp", "step"),
-        mouse=(".tx-tables", [(0.4, 0.3)], "token"),
+        mouse=(".tx-tables", [(0.4, 0.95)], "token"),
         sweep=(".tx-tables", True, 5),
     ),
 }

@@ -30,9 +30,9 @@ class OneQueryExplorer(Explorer):
 
     query_tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
     key_tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    queries = traitlets.Bytes().tag(sync=True)
-    keys = traitlets.Bytes().tag(sync=True)
-    values = traitlets.Bytes().tag(sync=True)
+    q = traitlets.Bytes().tag(sync=True)
+    k = traitlets.Bytes().tag(sync=True)
+    v = traitlets.Bytes().tag(sync=True)
     allowed = traitlets.List(traitlets.Int()).tag(sync=True)
     query = traitlets.Int(0).tag(sync=True)
     key = traitlets.Int(0).tag(sync=True)
@@ -59,7 +59,7 @@ class OneQueryExplorer(Explorer):
     def chain(self) -> Chain:
         """Return the numbers of the chosen query, from its products to its context."""
         n_keys = len(self.key_tokens)
-        sides = ((self.queries, len(self.query_tokens)), (self.keys, n_keys), (self.values, n_keys))
+        sides = ((self.q, len(self.query_tokens)), (self.k, n_keys), (self.v, n_keys))
         q, k, v = (
             np.frombuffer(buffer, np.float32).reshape(n_rows, -1).astype(float) for buffer, n_rows in sides
         )
@@ -192,9 +192,9 @@ def one_query(
     return OneQueryExplorer(
         query_tokens=names,
         key_tokens=key_names,
-        queries=q.tobytes(),
-        keys=k.tobytes(),
-        values=v.tobytes(),
+        q=q.tobytes(),
+        k=k.tobytes(),
+        v=v.tobytes(),
         allowed=_cells(mask, (len(q), len(k))),
         query=chosen,
         key=min(1, len(k) - 1),

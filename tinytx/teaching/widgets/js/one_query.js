@@ -6,10 +6,10 @@ const SPELLED = 6, N_QUERIES = 64, N_KEYS = 8, WIDEST = 512;
 // What attention does with the chosen query, from its products to its context.
 export function chainOf(get) {
   const n = get("key_tokens").length, at = get("query"), open = get("allowed").slice(at * n, (at + 1) * n);
-  const width = get("keys").length / n, wide = get("values").length / n;
-  const q = get("queries").subarray(at * width, (at + 1) * width);
+  const width = get("k").length / n, wide = get("v").length / n;
+  const q = get("q").subarray(at * width, (at + 1) * width);
   const rows = (flat, size) => Array.from({ length: n }, (_, i) => flat.subarray(i * size, (i + 1) * size));
-  const k = rows(get("keys"), width), v = rows(get("values"), wide);
+  const k = rows(get("k"), width), v = rows(get("v"), wide);
   const products = k.map((row) => row.reduce((sum, x, c) => sum + x * q[c], 0));
   const scores = products.map((x) => (get("scaled") ? x / Math.sqrt(width) : x));
   const top = scores.reduce((most, x, i) => (open[i] ? Math.max(most, x) : most), -Infinity);
@@ -123,7 +123,7 @@ function weightCell(c, i) {
 // Keys down, steps across; below it what comes out.
 function table(ui) {
   const tokens = ui.get("key_tokens"), size = (name) => Math.max(1e-9, ...ui.get(name).map(Math.abs));
-  const most = { k: Math.max(size("keys"), size("queries")), v: size("values") };
+  const most = { k: Math.max(size("k"), size("q")), v: size("v") };
   const keys = tokens.map((token, i) => h("button", { type: "button", class: "tx-token", "aria-label": `key ${named(tokens, i)}`, title: token, onclick: () => ui.save("key", i) }, token));
   const heads = COLUMNS.map(({ name }) => h("th", { scope: "col" }, name));
   const asks = COLUMNS.map(() => h("td")), ends = COLUMNS.map(() => h("td"));

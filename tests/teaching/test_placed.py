@@ -1,4 +1,4 @@
-"""Exercises and quizzes stand in the lessons they belong to, and every pointer to a section leads somewhere."""
+"""Exercises and quizzes stand in the lessons they belong to, and pointers to sections lead somewhere."""
 
 import ast
 import re
@@ -6,7 +6,9 @@ from collections import Counter
 
 import pytest
 
-jupytext = pytest.importorskip("jupytext")
+pytest.importorskip("jupytext")
+
+import jupytext
 
 from tinytx.teaching.checkcalls import check_calls
 from tinytx.teaching.editions import has_solution

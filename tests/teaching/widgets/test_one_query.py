@@ -128,7 +128,7 @@ def test_what_does_not_fit_is_refused():
         one_query(q, k, q)
     with pytest.raises(ValueError, match="q must have 2 axes"):
         one_query(None, k, v)
-    with pytest.raises(ValueError, match="at most 24 tokens of 128 numbers"):
+    with pytest.raises(ValueError, match="at most 24 tokens of 64 numbers"):
         one_query(np.zeros((25, 3)), k, v)
     with pytest.raises(TypeError, match=r"mask must be bool \(True = may attend\), got int64"):
         one_query(q, k, v, mask=np.ones((2, 5), dtype=np.int64))

@@ -14,7 +14,7 @@ from tinytx.teaching.widgets.picture import SOFT, Picture, blues
 from tinytx.teaching.widgets.saturation import N_KEYS, WIDEST, draw_curves, random_weights, sharpness
 
 STEPS = ("q and keys", "q·k", "÷ √d", "mask", "softmax", "× V")
-_MOST_TOKENS, _MOST_NUMBERS = 24, 128
+_MOST_TOKENS, _MOST_NUMBERS = 24, 64
 # Five tokens in whole numbers, so that every product can be checked on paper.
 _TOKENS = ("the", "cat", "saw", "the", "dog")
 _Q = ((1, 0, 1, 0), (0, 2, 0, 1), (2, 0, 1, -1), (1, 0, 1, 0), (0, 1, 1, 2))
@@ -133,11 +133,11 @@ def one_query(
     Parameters
     ----------
     q : Tensor of shape (T, K), optional
-        Queries, at most 24 of at most 128 numbers. Without q, k and v: five tokens with small whole numbers,
+        Queries, at most 24 of at most 64 numbers. Without q, k and v: five tokens with small whole numbers,
         and the causal mask where none is given.
     k : Tensor of shape (S, K), optional
         Keys.
-    v : Tensor of shape (S, any width up to 128), optional
+    v : Tensor of shape (S, any width up to 64), optional
         Values.
     mask : Tensor, bool, broadcastable to (T, S), optional
         True = may attend.

@@ -145,6 +145,9 @@ function table(ui) {
     asks.forEach((cell, j) => fill(cell, j, () => (j === 0 ? bars(c.q, most.k) : "")));
     ends.forEach((cell, j) => fill(cell, j, () => (j === 4 ? `sum ${number(c.sum ? 1 : 0, 3)}` : j === 6 ? bars(c.context, most.v) : "")));
     asker.replaceChildren("q of ", h("b", {}, ui.get("query_tokens")[ui.get("query")]));
+    // Where not all fits, what this step does not need gives way.
+    box.classList.remove("tx-tight");
+    if (update.box.scrollWidth > update.box.clientWidth) box.classList.add("tx-tight");
     stop(key);
     keys.forEach((button, i) => { button.setAttribute("aria-pressed", i === key); rows[i].dataset.chosen = i === key; });
   };

@@ -76,7 +76,10 @@ function laidOut(get, room) {
   const now = nowOf(get), { B, H } = sizesOf(get), left = 30, top = 40, gap = 10, heads = now.axes[1] === "H", narrow = room < 480;
   const tables = tablesOf(get).filter((table) => !narrow || table.at(0, 0).b === entryOf(get).b);
   const { cols, lots } = tables[0], split = lots > 1 ? 6 : 0, group = heads ? H : narrow ? 1 : B;
-  const size = clamp(Math.floor((room / group - left - gap - (lots - 1) * split) / cols), 22, 36), step = (c) => c * size + Math.floor((c * lots) / cols) * split;
+  const fit = (n) => Math.floor((room / n - left - gap - (lots - 1) * split) / cols);
+  let n = group;
+  while (n > 1 && fit(n) < 24) n = Math.ceil(n / 2);
+  const size = clamp(fit(n), 22, 36), step = (c) => c * size + Math.floor((c * lots) / cols) * split;
   const width = left + step(cols - 1) + size;
   let x = 0, y = 0, most = 0;
   tables.forEach((table, i) => {

@@ -58,7 +58,7 @@ def test_python_moves_the_page_and_a_second_view_shows_the_same(opened, case, pa
     fresh = case.make()
     assert getattr(fresh, trait) != value
     opened.ask(page, f"setattr(explorer, {trait!r}, {getattr(fresh, trait)!r})")
-    page.wait(f"{SUMMARY} === {json.dumps(fresh.describe())}")
+    page.wait(f"{SUMMARY} === {json.dumps(opened.ask(page, 'explorer.describe()'))}")
     page.focus(selector)
     page.press(key)
     page.settle()

@@ -87,6 +87,12 @@ def test_the_bundle_offers_the_live_view_and_the_page_and_they_share_one_state()
     assert explorer.widget.get_state("inputs")["inputs"] == explorer.inputs
 
 
+@pytest.mark.parametrize("name", [name for name in tx.widgets.__all__ if name.endswith("Explorer")])
+def test_no_trait_takes_a_name_that_a_widget_needs_itself(name):
+    anywidget = pytest.importorskip("anywidget")
+    assert not set(getattr(tx.widgets, name).class_traits(sync=True)) & set(dir(anywidget.AnyWidget))
+
+
 def test_without_anywidget_an_explorer_is_a_picture_and_a_page(root, tmp_path):
     code = """
 import sys
@@ -104,7 +110,7 @@ explorer.save_html(sys.argv[1])
 def test_the_explorers_themselves_import_neither_anywidget_nor_a_plotting_library(root):
     code = (
         "import sys, tinytx; tinytx.widgets.mask().to_html(); "
-        "print({'anywidget', 'ipywidgets', 'matplotlib', 'torch'} & set(sys.modules))"
+        "print({'anywidget', 'ipywidgets', 'matplotlib'} & set(sys.modules))"
     )
     environment = {**os.environ, "PYTHONPATH": str(root)}
     found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)

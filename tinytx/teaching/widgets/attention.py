@@ -23,8 +23,8 @@ class AttentionExplorer(Explorer):
     shares = ("weights",)
 
     names = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    queries = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
-    keys = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
+    query_tokens = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
+    key_tokens = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
     sizes = traitlets.List(traitlets.List(traitlets.Int())).tag(sync=True)
     masks = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
     weights = traitlets.Bytes().tag(sync=True)
@@ -75,11 +75,11 @@ class AttentionExplorer(Explorer):
         """Say what the open query looks at most, and how spread out its weights are."""
         layer, head, query = self.place()
         row = self.open_part()[layer, head, query]
-        keys, n_open = self.keys[self.part], int(self.allowed()[query].sum())
+        keys, n_open = self.key_tokens[self.part], int(self.allowed()[query].sum())
         name = self.names[self.part]
         text = (
             f"{name[0].upper()}{name[1:]}, layer {layer}, head {head}: "
-            f"query {query} “{self.queries[self.part][query]}” "
+            f"query {query} “{self.query_tokens[self.part][query]}” "
         )
         if not row.any():
             return text + "may look at nothing."
@@ -110,7 +110,7 @@ class AttentionExplorer(Explorer):
                 picture.rect(x - 3, y - 3, n_keys * thumb + 5, n_queries * thumb + 5, outline=ACCENT, line=2)
         picture.text(left, 12, f"layer {layer}, head {head}", bold=True)
         picture.cells(left, top, cell, weights[layer, head], ~allowed)
-        queries, keys = self.queries[self.part], self.keys[self.part]
+        queries, keys = self.query_tokens[self.part], self.key_tokens[self.part]
         if cell >= 12:
             for i, token in enumerate(queries):
                 color = ACCENT if i == query else SOFT
@@ -186,8 +186,8 @@ def attention(
         _check_size(part)
     return AttentionExplorer(
         names=[part.name for part in parts],
-        queries=[part.queries for part in parts],
-        keys=[part.keys for part in parts],
+        query_tokens=[part.queries for part in parts],
+        key_tokens=[part.keys for part in parts],
         sizes=[list(part.weights.shape) for part in parts],
         masks=[["".join("01"[cell] for cell in row.astype(int)) for row in part.allowed] for part in parts],
         weights=b"".join(part.weights.astype(np.float32).tobytes() for part in parts),

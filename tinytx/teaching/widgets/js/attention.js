@@ -8,7 +8,7 @@ export function openPart(get) {
   const head = (l, a) => weights.subarray(start + (l * heads + a) * rows * cols, start + (l * heads + a + 1) * rows * cols);
   return {
     layers, heads, rows, cols, head,
-    queries: get("queries")[part], keys: get("keys")[part], name: get("names")[part],
+    queries: get("query_tokens")[part], keys: get("key_tokens")[part], name: get("names")[part],
     layer: Math.min(get("layer"), layers - 1), at: Math.min(get("head"), heads - 1), query: Math.min(get("query"), rows - 1),
     row: (l, a, i) => head(l, a).subarray(i * cols, (i + 1) * cols),
     blocked: (i, j) => masks[i][j] === "0",

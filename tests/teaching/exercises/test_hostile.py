@@ -155,17 +155,44 @@ def test_a_thread_that_sleeps_for_ever_keeps_nobody_waiting(quick):
 
 
 def test_handler_and_timer_of_before_are_put_back(quick):
-    rung = []
-    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
-    kept = signal.setitimer(signal.ITIMER_REAL, 0.6)
+    def before(signum, frame): ...
+
+    handler = signal.signal(signal.SIGALRM, before)
+    kept = signal.setitimer(signal.ITIMER_REAL, 300.0, 7.0)
     try:
         assert verdict(busy).mistake == "time-limit"
-        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] < 0.6
-        time.sleep(0.7)
-        assert rung == [1]
+        left, interval = signal.getitimer(signal.ITIMER_REAL)
+        assert 200 < left < 299.8 and interval == 7.0
+        assert signal.getsignal(signal.SIGALRM) is before
     finally:
-        signal.signal(signal.SIGALRM, before)
         signal.setitimer(signal.ITIMER_REAL, *kept)
+        signal.signal(signal.SIGALRM, handler)
+
+
+def test_a_tracer_of_before_is_put_back(quick):
+    def tracer(frame, event, argument): ...
+
+    before = sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        found = verdict(catches_everything)
+        kept = sys.gettrace()
+    finally:
+        sys.settrace(before)
+    assert found.mistake == "time-limit" and kept is tracer
+
+
+def test_what_is_to_be_done_at_the_end_is_done_when_time_is_up(quick):
+    closed = []
+
+    def tidy(n):
+        try:
+            while True:
+                pass
+        finally:
+            closed.append(n)
+
+    assert verdict(tidy).mistake == "time-limit" and closed == [1]
 
 
 def fails(n):

@@ -58,7 +58,7 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
     from tinytx.teaching.exercises import EXERCISES
 
     exercise = find_exercise(name, EXERCISES)
-    with _one_at_a_time, _random_state_kept():
+    with _one_at_a_time, _global_state_kept():
         verdict = _verdict(exercise, function, seed)
     if display is None or display:
         verdict.show()
@@ -168,13 +168,15 @@ def _makes(session: Session, mistake: Mistake, trial: Trial) -> bool:
 
 
 @contextlib.contextmanager
-def _random_state_kept() -> Iterator[None]:
-    """Leave all global random states as they were."""
+def _global_state_kept() -> Iterator[None]:
+    """Leave all global random states as they were, and whether gradients are recorded."""
+    records_gradients = torch.is_grad_enabled()
     kept = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     on_gpu = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
     try:
         yield
     finally:
+        torch.set_grad_enabled(records_gradients)
         random.setstate(kept[0])
         np.random.set_state(kept[1])  # noqa: NPY002
         torch.set_rng_state(kept[2])

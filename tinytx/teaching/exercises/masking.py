@@ -206,20 +206,20 @@ def _shares(draw: Draw) -> Finding | None:
     of_drawn = draw.inputs[draw.drawn]
     masked = float((of_drawn == _MASK_ID).float().mean()) if drawn else 0.0
     stays = float((~draw.changed)[draw.drawn].float().mean()) if drawn else 0.0
-    fates = (masked, 1 - masked - stays, stays)
+    fates = (masked, abs(round(1 - masked - stays, 9)), stays)
     if drawn and not (draw.changed.any()):
         return ("input-unchanged", "Labels are given, but the inputs are not changed at all.", None)
     if _near([*fates, share / draw.p], [8 / 9, 1 / 9, 0.0, 0.9]):
         return _PATTERNS[3][1], f"{_PATTERNS[3][2]} {_told(fates)}", None
-    if _off(share, draw.p, n):
-        return _wrong_share(draw, share)
     same_rows = draw.drawn == draw.drawn[:1]
-    if bool((same_rows | draw.special | draw.special[:1]).all()):
+    if drawn and bool((same_rows | draw.special | draw.special[:1]).all()):
         return (
             "same-places-in-all-rows",
             "All rows are drawn at the same places: every token has its own draw.",
             None,
         )
+    if _off(share, draw.p, n):
+        return _wrong_share(draw, share)
     if any(_off(fate, due, drawn) for fate, due in zip(fates, (0.8, 0.1, 0.1), strict=True)):
         known = [row for row in _PATTERNS if _near(fates, row[0]) and (row[0][1] > 0) == (fates[1] > 0)]
         if known:

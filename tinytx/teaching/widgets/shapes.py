@@ -14,6 +14,7 @@ from tinytx.teaching.widgets.block_steps import Step, block_steps
 from tinytx.teaching.widgets.picture import ACCENT, INK, LINE, SOFT, Picture, blues
 
 _MOST = {"B": 4, "T": 8, "D": 16, "F": 32}
+_MOST_DRAWN = 120  # entries in a still, which must stay small
 
 
 class ShapesExplorer(Explorer):
@@ -113,21 +114,24 @@ class ShapesExplorer(Explorer):
     def picture(self) -> Picture:
         """Draw the steps with shapes and parameters, and of the present one the followed batch."""
         row, labels, at = 19, self.labels()[self.entry()["b"]], self.entry()
-        in_front = self.now().axes[1] == "H"  # a table for each head
-        tables = list(labels) if in_front else [labels.reshape(len(labels), -1)]
-        n_cols, room = len(tables[0][0]), 370
+        title = f"{self.now().name}, b = {at['b']}"
+        tables: list[tuple[int | None, np.ndarray]] = [(None, labels.reshape(len(labels), -1))]
+        if self.now().axes[1] == "H":
+            tables = list(enumerate(labels))
+            if labels.size > _MOST_DRAWN:
+                tables, title = [tables[at["h"]]], f"{title}, only head {at['h']}"
+        (n_rows, n_cols), room = tables[0][1].shape, 370
         fair = max((room + 10) // len(tables), 28 * n_cols + 10) - 10  # all in one line, or not too small
-        wide = min(44, fair // n_cols, room // n_cols)
+        wide, high = min(44, fair // n_cols, room // n_cols), 24 * n_rows + 12
         in_line = max(1, (room + 10) // (wide * n_cols + 10))
-        high = 24 * len(labels if not in_front else tables[0]) + 12
         n_lines = -(-len(tables) // in_line)
         picture = Picture(760, max(46 + row * (len(self.steps) + 1), 40 + high * n_lines))
         self._draw_steps(picture, row)
-        picture.text(376, 14, f"{self.now().name}, b = {at['b']}", bold=True)
-        for h, table in enumerate(tables):
-            line, place = divmod(h, in_line)
+        picture.text(376, 14, title, bold=True)
+        for i, (head, table) in enumerate(tables):
+            line, place = divmod(i, in_line)
             corner = (376 + place * (wide * n_cols + 10), 32 + line * high)
-            self._draw_table(picture, corner, wide, table, h if in_front else None)
+            self._draw_table(picture, corner, wide, table, head)
         return picture
 
     def _draw_steps(self, picture: Picture, row: int) -> None:

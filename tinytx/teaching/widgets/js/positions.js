@@ -147,13 +147,13 @@ function dial(ui) {
   const title = h("p", { class: "tx-title" }), sum = h("div", { class: "tx-equation", role: "img" });
   const arc = h("path", { class: "tx-arc" }), from = h("line", { class: "tx-from" }), to = h("line", { class: "tx-to" });
   const word = (text, more) => h("text", { "text-anchor": "middle", ...more }, text), labels = [word("", { class: "tx-from" }), word("", { class: "tx-to" })];
-  const chart = h("svg", { viewBox: "-150 -124 300 248", class: "tx-dial", "aria-hidden": "true" },
+  const chart = h("svg", { viewBox: "-130 -124 260 248", class: "tx-dial", "aria-hidden": "true" },
     h("circle", { r: 90, class: "tx-rim" }), h("line", { x1: -90, x2: 90, class: "tx-rule" }), h("line", { y1: -90, y2: 90, class: "tx-rule" }),
-    arc, from, to, labels);
+    h("text", { x: 69, y: -5, class: "tx-axis" }, "sine"), h("text", { x: 5, y: -70, class: "tx-axis" }, "cosine"), arc, from, to, labels);
   const note = h("p", { class: "tx-note" });
   const update = (place, hand, shift) => {
     const speed = speedsOf(ui.get)[hand], tips = tipsOf(ui.get), angle = shift * speed, r = rotationOf(ui.get);
-    title.textContent = `Hand ${hand}, k = ${shift} on: turned by ${shift} · ${speed.toPrecision(3)} = ${angle.toFixed(3)} radians`;
+    title.textContent = `Hand ${hand}, ${shift} on: turned by ${shift} · ${speed.toPrecision(3)} = ${angle.toFixed(3)} radians`;
     [from, to].forEach((line, i) => { line.setAttribute("x2", 86 * tips[i][0]); line.setAttribute("y2", -86 * tips[i][1]); });
     const close = Math.hypot(tips[0][0] - tips[1][0], tips[0][1] - tips[1][1]) < 0.45;
     labels.forEach((label, i) => {

@@ -44,6 +44,12 @@ CASES: dict[str, Case] = {
         mouse=(".tx-matrix", [(0.5, 0.9)], "query"),
         sweep=(".tx-matrix", False, 5),
     ),
+    "count": Case(
+        code="tx.widgets.count()",
+        keys=(".tx-size-T input", "ArrowRight", "ArrowLeft", "seq_len"),
+        mouse=(".tx-size-T input", [(0.5, 0.5), (0.8, 0.5)], "seq_len"),
+        sweep=(".tx-size-V input", True, 1),
+    ),
     "mask": Case(
         code="tx.widgets.mask(where='after')",
         keys=(".tx-inputs [tabindex='0']", "ArrowDown", "ArrowUp", "moved"),

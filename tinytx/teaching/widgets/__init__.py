@@ -12,10 +12,6 @@ chain      the arithmetic of one query, as numbers and in words
 saturation random queries and keys that Python and the page draw alike
 positions  sinusoidal positions as a table, as clocks, by similarity, and one shift as a rotation
 shapes     one block from (B, T, D) through the heads and back, entry by entry
-sampling   temperature, top-k, top-p and draws, beside the true distribution
-drawing    the stages of sampling, and draws that Python and the page make alike
-next_word  a beginning, and how a model and the world go on, word by word
-continuations next words of model and world, and a tree of them for pages without a kernel
 block_steps what one block does to shapes: code, axes, parameters
 count      what a configuration learns, computes and keeps, beside a pinned one
 count_state its settings as a configuration, its costs as bars
@@ -44,10 +40,8 @@ from tinytx.teaching.widgets.attention import AttentionExplorer, attention
 from tinytx.teaching.widgets.base import Explorer
 from tinytx.teaching.widgets.count import CountExplorer, count
 from tinytx.teaching.widgets.mask import MaskExplorer, mask
-from tinytx.teaching.widgets.next_word import NextWordExplorer, next_word
 from tinytx.teaching.widgets.one_query import OneQueryExplorer, one_query
 from tinytx.teaching.widgets.positions import PositionsExplorer, positions
-from tinytx.teaching.widgets.sampling import SamplingExplorer, sampling
 from tinytx.teaching.widgets.shapes import ShapesExplorer, shapes
 
 __all__ = [
@@ -55,17 +49,13 @@ __all__ = [
     "CountExplorer",
     "Explorer",
     "MaskExplorer",
-    "NextWordExplorer",
     "OneQueryExplorer",
     "PositionsExplorer",
-    "SamplingExplorer",
     "ShapesExplorer",
     "attention",
     "count",
     "mask",
-    "next_word",
     "one_query",
     "positions",
-    "sampling",
     "shapes",
 ]

@@ -13,7 +13,7 @@ ifeq ($(TORCH),cpu)
 PIP_ARGS += --extra-index-url https://download.pytorch.org/whl/cpu
 endif
 
-.PHONY: help course lab test check check-the-checkers publish environment constraints
+.PHONY: help course lab test check check-the-checkers test-browser bench-widgets publish environment constraints
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -33,15 +33,23 @@ lab: $(STAMP)  ## open your own copy of the notebooks in JupyterLab
 	$(BIN)/tinytx lab
 
 test: $(STAMP)  ## run all tests, notebooks included, offline
-	$(BIN)/python -m pytest -q --durations=15
+	$(BIN)/python -m pytest -q -m "not browser" --durations=15
 
 check: $(STAMP)  ## ruff, mypy and the fast tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -m "not slow and not notebook"
+	$(BIN)/python -m pytest -q -m "not slow and not notebook and not browser"
 
 check-the-checkers: $(STAMP)  ## try every exercise's checker with 20 seeds, keep the table in results/
 	$(BIN)/python -m tinytx.teaching.exercises.proof --keep
+
+test-browser: $(STAMP)  ## try the explorers in Chromium: pages, JupyterLab, accessibility
+	$(BIN)/python -m tests.browser.install
+	$(BIN)/python -m pytest -q -m browser tests/browser --durations=15
+
+bench-widgets: $(STAMP)  ## measure how fast the explorers answer, keep the table in results/
+	$(BIN)/python -m tests.browser.install
+	$(BIN)/python -m tests.browser.bench
 
 publish: $(STAMP)  ## for authors: rebuild notebooks/*.ipynb and figures/
 	$(BIN)/python -m tinytx.teaching.course publish

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import tinytx as tx
@@ -24,16 +25,23 @@ class Case:
     sweep : (selector, pressed, rows)
         Moving over this element changes pixels all the time, with the button pressed or not; the way goes
         over it in so many rows.
+    scene : callable, optional
+        Makes what the screenshots show, where that is more than `make` does.
     """
 
     code: str
     keys: tuple[str, str, str, str]
     mouse: tuple[str, list[tuple[float, float]], str]
     sweep: tuple[str, bool, int]
+    scene: Callable[[], Explorer] | None = None
 
     def make(self) -> Explorer:
         """Return a new explorer."""
         return eval(self.code, {"tx": tx})
+
+    def shown(self) -> Explorer:
+        """Return a new explorer for the screenshots."""
+        return self.scene() if self.scene else self.make()
 
 
 CASES: dict[str, Case] = {
@@ -56,6 +64,12 @@ CASES: dict[str, Case] = {
         mouse=(".tx-mask-grid", [(0.5, 0.4), (0.7, 0.4), (0.9, 0.4)], "drawn"),
         sweep=(".tx-mask-grid", True, 6),
     ),
+    "next_word": Case(
+        code="tx.widgets.next_word(n_stored=40)",
+        keys=(".tx-options [tabindex='0']", "ArrowDown", "ArrowUp", "pointed"),
+        mouse=(".tx-option", [(0.5, 0.5)], "words"),
+        sweep=(".tx-options", True, 5),
+    ),
     "one_query": Case(
         code="tx.widgets.one_query()",
         keys=(".tx-steps [tabindex='0']", "ArrowRight", "ArrowLeft", "step"),
@@ -67,6 +81,12 @@ CASES: dict[str, Case] = {
         keys=(".tx-look input", "ArrowRight", "ArrowLeft", "position"),
         mouse=(".tx-pe-stage", [(0.3, 0.3), (0.5, 0.6)], "position"),
         sweep=(".tx-pe-stage", True, 5),
+    ),
+    "sampling": Case(
+        code="tx.widgets.sampling()",
+        keys=(".tx-dials .tx-control:nth-child(3) input", "ArrowLeft", "ArrowRight", "top_p"),
+        mouse=(".tx-draws button", [(0.5, 0.5)], "n_draws"),
+        sweep=(".tx-dials .tx-control:nth-child(1) input", True, 1),
     ),
     "shapes": Case(
         code="tx.widgets.shapes()",

@@ -153,10 +153,18 @@ class Page:
     def drag(self, *points: tuple[float, float]) -> None:
         """Press at the first point, move over the others, release at the last; one point is a click."""
         self.hover(*points[0])
-        self._button("mousePressed", *points[0])
+        self.press_button(*points[0])
         for x, y in points[1:]:
             self.hover(x, y, held=True)
-        self._button("mouseReleased", *points[-1])
+        self.release_button(*points[-1])
+
+    def press_button(self, x: float, y: float) -> None:
+        """Press the left button of the mouse."""
+        self._button("mousePressed", x, y)
+
+    def release_button(self, x: float, y: float) -> None:
+        """Release it."""
+        self._button("mouseReleased", x, y)
 
     def _button(self, kind: str, x: float, y: float) -> None:
         held = 1 if kind == "mousePressed" else 0
@@ -171,6 +179,10 @@ class Page:
 
     def screenshot(self, path: Path, selector: str = ".tx") -> None:
         """Write a PNG of one element with a margin, however tall it is."""
+        path.write_bytes(self.pixels(selector))
+
+    def pixels(self, selector: str) -> bytes:
+        """Return that PNG."""
         box = self.evaluate(
             f"(b => ({{x: b.left + scrollX, y: b.top + scrollY, width: b.width, height: b.height}}))"
             f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
@@ -179,7 +191,7 @@ class Page:
         clip = {"x": max(0, box["x"] - margin), "y": max(0, box["y"] - margin), "scale": 1}
         clip |= {"width": box["width"] + 2 * margin, "height": box["height"] + 2 * margin}
         answer = self.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(answer["data"]))
+        return base64.b64decode(answer["data"])
 
     def close(self) -> None:
         """Close the tab."""

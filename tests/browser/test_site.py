@@ -10,7 +10,7 @@ from tinytx.teaching.notebooks import Run
 from tinytx.teaching.site import page as lesson_page
 
 _PROSE = "# A lesson\n\nSome `code`, and a formula: $x^2$.\n\n## A chapter\n\n| a | b |\n|---|---|\n| 1 | 2 |"
-_CODE = "import tinytx as tx\n\n@property\ndef f(x: int = 0x1F, *, y='text') -> float:  # a remark\n    return x\n"
+_CODE = "import tinytx as tx\n\n@property\ndef f(x: int = 0x1F, *, y='text') -> float:  # say\n    return x\n"
 
 
 @pytest.fixture(scope="module")

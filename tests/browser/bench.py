@@ -1,0 +1,143 @@
+"""How long a reader waits: from a key or a movement to changed pixels, for each explorer and for matplotlib.
+
+``make bench-widgets`` runs it and writes ``results/widgets.json``. Everything happens in one JupyterLab and one
+browser, one thing after the other. A move is made when nothing has changed for a while. Time runs from the
+browser's stamp on the event to the end of the first frame after something below the explorer was changed
+(an element, or a canvas drawn upon): up to one frame, 17 ms, more than the eye waits. Whether pixels did
+change is checked apart from that, by comparing pictures of the screen before and after some moves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from tests.browser.cases import CASES
+from tests.browser.chromium import Chromium, Page, chromium, find_chromium
+from tests.browser.lab import ROOT, Lab, lab
+
+N_MOVES = 30
+_PROBE = (Path(__file__).parent / "probe.js").read_text(encoding="utf-8")
+_MATPLOTLIB = """
+import ipywidgets, numpy as np
+from tinytx.teaching import plots
+weights = np.random.default_rng(0).dirichlet(np.ones(16), size=(31, 16))
+slider, out = ipywidgets.IntSlider(min=0, max=30), ipywidgets.Output()
+def redraw(_=None):
+    fig, _ = plots.heatmap(weights[slider.value], xlabel="key", ylabel="query")
+    with out:
+        out.clear_output(wait=True)
+        plots.show(fig, alt="weights")
+slider.observe(redraw, "value")
+redraw()
+ipywidgets.VBox([slider, out]).add_class("slow")
+"""
+
+
+def _measure(page: Page, watched: str, moves: list) -> dict:
+    """Make moves one by one and return the waiting times in milliseconds."""
+    page.evaluate(f"{_PROBE}({json.dumps(watched)})")
+    waits, changed = [], 0
+    for number, move in enumerate(moves):
+        check = number % 5 == 0
+        before = page.pixels(watched) if check else b""
+        page.evaluate("probe.quiet()")
+        move()
+        try:
+            page.wait("probe.waited !== null", 5)
+        except AssertionError:
+            continue
+        waits.append(page.evaluate("probe.waited"))
+        changed += check and page.pixels(watched) != before
+    checked = len(moves[::5])
+    if len(waits) < len(moves) or changed < checked:
+        raise RuntimeError(
+            f"every move must change pixels, got {len(waits)} of {len(moves)} moves with a change and "
+            f"{changed} of {checked} pictures that differ, watching {watched}"
+        )
+    median, high = np.percentile(waits, [50, 95])
+    return {"n_moves": len(waits), "median_ms": round(median, 1), "p95_ms": round(high, 1)}
+
+
+def _way(page: Page, selector: str, rows: int) -> list[tuple[float, float]]:
+    """Return where the pointer goes: over an element from left to right, in so many rows."""
+    each = N_MOVES // rows + 1
+    shares = [((col + 0.5) / each, (row + 0.5) / rows) for row in range(rows) for col in range(each)]
+    page.place(selector)
+    return [page.place(selector, *share) for share in shares[: N_MOVES + 1]]
+
+
+def _pointer(page: Page, watched: str, selector: str, pressed: bool, rows: int) -> dict:
+    start, *way = _way(page, selector, rows)
+    page.hover(*start)
+    if pressed:
+        page.press_button(*start)
+    try:
+        return _measure(page, watched, [lambda at=at: page.hover(*at, held=pressed) for at in way])
+    finally:
+        if pressed:
+            page.release_button(*way[-1])
+
+
+def _open(running: Lab, page: Page, name: str, source: str, ready: str) -> None:
+    running.write(f"{name}.ipynb", source)
+    running.open(page, f"{name}.ipynb")
+    page.wait(f"document.querySelector({ready!r})", 90)
+    page.settle()
+
+
+def _explorer(browser: Chromium, running: Lab, kind: str) -> dict:
+    case = CASES[kind]
+    record = {}
+    with browser.page() as page:
+        _open(running, page, kind, f"import tinytx as tx\n{case.code}", ".tx-say")
+        selector, key, back, _ = case.keys
+        page.focus(selector)
+        keys = [lambda pressed=(key, back)[i % 2]: page.press(pressed) for i in range(N_MOVES)]
+        record["keys"] = _measure(page, ".tx", keys)
+    with browser.page() as page:
+        _open(running, page, kind, f"import tinytx as tx\n{case.code}", ".tx-say")
+        record["pointer"] = _pointer(page, ".tx", *case.sweep)
+    return record
+
+
+def _matplotlib(browser: Chromium, running: Lab) -> dict:
+    with browser.page() as page:
+        _open(running, page, "matplotlib", _MATPLOTLIB, ".slow img")
+        page.evaluate("document.querySelector('.slow .noUi-target').style.width = '400px'")
+        return {"pointer": _pointer(page, ".slow", ".slow .noUi-base", True, 1)}
+
+
+def main() -> int:
+    """Measure, print a table, and keep the results."""
+    parser = argparse.ArgumentParser(prog="python -m tests.browser.bench", description=__doc__)
+    parser.add_argument("--results", default=ROOT / "results", help="folder of widgets.json")
+    parser.add_argument("kinds", nargs="*", help="explorers, all when left out")
+    arguments = parser.parse_args()
+    from tinytx.teaching.results import Results
+
+    executable = find_chromium()
+    if executable is None:
+        parser.error("needs Chromium: `make test-browser` installs it, or says how")
+    store = Results("widgets", arguments.results)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        chromium(executable) as browser,
+        lab(Path(folder)) as running,
+    ):
+        store.put("matplotlib", _matplotlib(browser, running))
+        for kind in arguments.kinds or CASES:
+            store.put(kind, _explorer(browser, running, kind))
+    print(f"{'':<12}{'':<10}{'median':>10}{'95th percentile':>18}")
+    for kind, record in store.data.items():
+        for means, times in record.items():
+            print(f"{kind:<12}{means:<10}{times['median_ms']:>7.0f} ms{times['p95_ms']:>15.0f} ms")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -12,11 +12,11 @@ export function chosenOf(get) {
 // The table, rows one after the other: sine and cosine of each hand in turn.
 export function tableOf(get) {
   const width = get("d_model"), speeds = speedsOf(get), out = new Float64Array(get("max_len") * width);
-  for (let place = 0; place < get("max_len"); place++) {
-    speeds.forEach((speed, i) => {
-      out[place * width + 2 * i] = Math.sin(place * speed);
-      out[place * width + 2 * i + 1] = Math.cos(place * speed);
-    });
+  for (let place = 0, at = 0; place < get("max_len"); place++) {
+    for (const speed of speeds) {
+      out[at++] = Math.sin(place * speed);
+      out[at++] = Math.cos(place * speed);
+    }
   }
   return out;
 }
@@ -33,11 +33,15 @@ export function tipsOf(get) {
   return [place, place + shift].map((p) => [Math.sin(p * speed), Math.cos(p * speed)]);
 }
 
-// PE(p) · PE(p + distance) divided by D/2, the mean over hands of the cosine of the angle between them.
-export function similarityOf(get) {
-  const speeds = speedsOf(get);
-  return Float64Array.from({ length: get("max_len") }, (_, distance) =>
-    speeds.reduce((sum, speed) => sum + Math.cos(distance * speed), 0) / speeds.length);
+// PE(p) · PE(p + distance) divided by D/2: the mean over hands of the cosine of the angle between them, and that
+// is what the table holds for the place that is as far from 0.
+export function similarityOf(get, table = tableOf(get)) {
+  const width = get("d_model");
+  return Float64Array.from({ length: get("max_len") }, (_, distance) => {
+    let sum = 0;
+    for (let j = 1; j < width; j += 2) sum += table[distance * width + j];
+    return (2 * sum) / width;
+  });
 }
 
 // A number with a real minus sign, and none before zero.
@@ -71,7 +75,7 @@ function follow(ui, element, use) {
 }
 
 // The table as a picture, with frames around the chosen row and the two columns of the chosen hand.
-function heatmap(ui) {
+function heatmap(ui, tableNow) {
   const canvas = h("canvas", { role: "img", class: "tx-pe" }), row = h("i", { class: "tx-pe-row" }), columns = h("i", { class: "tx-pe-columns" });
   const stage = h("div", { class: "tx-pe-stage" }, canvas, row, columns), at = (x, n) => Math.min(n - 1, Math.floor(x * n));
   follow(ui, stage, (across, down) => {
@@ -89,7 +93,7 @@ function heatmap(ui) {
   const update = (place, hand) => {
     const [n, width, base] = ["max_len", "d_model", "base"].map(ui.get), theme = ui.theme, key = [n, width, base, theme].join();
     if (key !== drawn) {
-      const table = tableOf(ui.get);
+      const table = tableNow();
       paintPixels(canvas, { rows: n, cols: width, share: (i, j) => (table[i * width + j] + 1) / 2, theme });
       stage.style.height = `${Math.max(250, n)}px`;
       drawn = key;
@@ -133,7 +137,7 @@ function clocks(ui) {
     now.setAttribute("d", line(hand));
     for (const [name, value] of Object.entries({ cx: x, cy: y, r })) mark.setAttribute(name, value);
     names.replaceChildren(...(cell >= 26 ? every.map((i) => h("text", { x: center(i)[0], y: center(i)[1] + r + 13, "text-anchor": "middle", class: i === hand ? "tx-one" : "" }, i)) : []));
-    title.textContent = `Place ${place} as ${n} clocks: fast hands left, slow ones right`;
+    title.textContent = `Place ${place} as ${n} clocks: fast hands first, slow ones last`;
     chart.setAttribute("aria-label", `${n} clocks at place ${place}; hand ${hand}, marked, stands at (sine, cosine) = ${tipInWords(tipsOf(ui.get)[0])}`);
   };
   update.box = [title, h("div", { class: "tx-clock-box" }, chart)];
@@ -149,7 +153,7 @@ function dial(ui) {
   const word = (text, more) => h("text", { "text-anchor": "middle", ...more }, text), labels = [word("", { class: "tx-from" }), word("", { class: "tx-to" })];
   const chart = h("svg", { viewBox: "-130 -124 260 248", class: "tx-dial", "aria-hidden": "true" },
     h("circle", { r: 90, class: "tx-rim" }), h("line", { x1: -90, x2: 90, class: "tx-rule" }), h("line", { y1: -90, y2: 90, class: "tx-rule" }),
-    h("text", { x: 69, y: -5, class: "tx-axis" }, "sine"), h("text", { x: 5, y: -70, class: "tx-axis" }, "cosine"), arc, from, to, labels);
+    h("text", { x: 56, y: -5, class: "tx-axis" }, "sine"), h("text", { x: 5, y: -70, class: "tx-axis" }, "cosine"), arc, from, to, labels);
   const note = h("p", { class: "tx-note" });
   const update = (place, hand, shift) => {
     const speed = speedsOf(ui.get)[hand], tips = tipsOf(ui.get), angle = shift * speed, r = rotationOf(ui.get);
@@ -157,7 +161,7 @@ function dial(ui) {
     [from, to].forEach((line, i) => { line.setAttribute("x2", 86 * tips[i][0]); line.setAttribute("y2", -86 * tips[i][1]); });
     const close = Math.hypot(tips[0][0] - tips[1][0], tips[0][1] - tips[1][1]) < 0.45;
     labels.forEach((label, i) => {
-      const [x, y] = tips[i], out = close && i ? 118 : 104;
+      const [x, y] = tips[i], out = close && i ? 128 : 110;
       label.textContent = [place, place + shift][i];
       label.setAttribute("x", out * x);
       label.setAttribute("y", -out * y + 5);
@@ -177,7 +181,7 @@ const LEFT = 34, RIGHT = 392, TOP = 10, BOTTOM = 150;
 const Y = (alike) => TOP + ((1 - alike) / 2) * (BOTTOM - TOP);
 
 // Similarity against distance; dragging moves k.
-function curve(ui) {
+function curve(ui, tableNow) {
   const title = h("p", { class: "tx-title" }), line = h("polyline", { fill: "none" }), marker = h("line", { class: "tx-marker", y1: TOP, y2: BOTTOM }), dot = h("circle", { r: 5.5 });
   const word = (x, y, text, anchor) => h("text", { x, y, "text-anchor": anchor }, text), end = word(RIGHT, BOTTOM + 16, "", "end");
   const chart = h("svg", { viewBox: "0 0 400 170", role: "img", class: "tx-alike" },
@@ -188,7 +192,7 @@ function curve(ui) {
   const update = (place, hand, shift) => {
     const last = ui.get("max_len") - 1, key = ["max_len", "d_model", "base"].map(ui.get).join(), X = (d) => LEFT + (d / last) * (RIGHT - LEFT);
     if (key !== drawn) {
-      alike = similarityOf(ui.get);
+      alike = similarityOf(ui.get, tableNow());
       line.setAttribute("points", Array.from(alike, (a, d) => `${X(d).toFixed(1)},${Y(a).toFixed(1)}`).join(" "));
       end.textContent = last;
       drawn = key;
@@ -213,7 +217,14 @@ function bounded(ui, key, label, last, which) {
 }
 
 function build(ui) {
-  const parts = [heatmap(ui), clocks(ui), dial(ui), curve(ui)], toLast = () => ui.get("max_len") - 1;
+  let known = "", table;
+  const tableNow = () => {
+    const key = ["max_len", "d_model", "base"].map(ui.get).join();
+    if (key !== known) table = tableOf(ui.get);
+    known = key;
+    return table;
+  };
+  const parts = [heatmap(ui, tableNow), clocks(ui), dial(ui), curve(ui, tableNow)], toLast = () => ui.get("max_len") - 1;
   const nice = (x) => 2 ** (x >> 1) * (x % 2 ? 1.5 : 1), back = (v) => { const low = Math.floor(Math.log2(v)); return 2 * (low + v / 2 ** low - 1); };
   ui.show(() => parts.forEach((part) => part(...chosenOf(ui.get))),
     h("p", { class: "tx-invite" }, "Move the place: fast hands spin, slow ones creep. Then change k: the hand turns by one angle, wherever it stands."),

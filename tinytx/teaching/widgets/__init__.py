@@ -16,6 +16,10 @@ block_steps what one block does to shapes: code, axes, parameters
 count      what a configuration learns, computes and keeps, beside a pinned one
 count_state its settings as a configuration, its costs as bars
 count_words large numbers in short, what changed, bars as a still
+sampling   temperature, top-k, top-p and draws, beside the true distribution
+drawing    the stages of sampling, and draws that Python and the page make alike
+next_word  a beginning, and how a model and the world go on, word by word
+continuations next words of model and world, and a tree of them for pages without a kernel
 base       what every explorer is
 assets     JavaScript and style as text
 picture    stills, drawn without a plotting library
@@ -40,8 +44,10 @@ from tinytx.teaching.widgets.attention import AttentionExplorer, attention
 from tinytx.teaching.widgets.base import Explorer
 from tinytx.teaching.widgets.count import CountExplorer, count
 from tinytx.teaching.widgets.mask import MaskExplorer, mask
+from tinytx.teaching.widgets.next_word import NextWordExplorer, next_word
 from tinytx.teaching.widgets.one_query import OneQueryExplorer, one_query
 from tinytx.teaching.widgets.positions import PositionsExplorer, positions
+from tinytx.teaching.widgets.sampling import SamplingExplorer, sampling
 from tinytx.teaching.widgets.shapes import ShapesExplorer, shapes
 
 __all__ = [
@@ -49,13 +55,17 @@ __all__ = [
     "CountExplorer",
     "Explorer",
     "MaskExplorer",
+    "NextWordExplorer",
     "OneQueryExplorer",
     "PositionsExplorer",
+    "SamplingExplorer",
     "ShapesExplorer",
     "attention",
     "count",
     "mask",
+    "next_word",
     "one_query",
     "positions",
+    "sampling",
     "shapes",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Sequence
@@ -50,18 +51,20 @@ class Session:
 
     def __init__(self, exercise: Exercise, function: Any, seed: int, seconds: float) -> None:
         self.exercise, self.function, self.seed = exercise, function, seed
-        self._until = time.monotonic() + seconds
+        self._seconds, self._started = seconds, time.process_time()
+        chosen = torch.get_default_device()  # where the learner wants to work
+        self._device = torch.device("cpu") if chosen.type == "meta" else chosen
 
     def call(self, arguments: Sequence[Any]) -> Outcome:
         """Call the function on these very arguments."""
-        left = max(self._until - time.monotonic(), 0.05)
+        left = max(self._seconds - (time.process_time() - self._started), 0.1)
         return call(self.function, self.exercise.parameters, arguments, left)
 
     def attempt(self, case: Case) -> Trial:
         """Call the function on a copy of the arguments and read the result."""
         expected = self.read_known(self.exercise.solve, case)
         assert expected is not None
-        given, kept = copied(case.arguments), copied(case.arguments)
+        given, kept = copied(case.arguments, self._device), copied(case.arguments, self._device)
         outcome = self.call(given)
         if outcome.trouble is not None:
             return Trial(case, expected, None, outcome.trouble, outcome.printed)
@@ -87,7 +90,8 @@ class Session:
     def read_known(self, function: Any, case: Case) -> Reading | None:
         """Result of one of our own functions, right or wrong; None where it fails."""
         try:
-            reading = self._read(function(*copied(case.arguments)), case)
+            with torch.device("cpu") if self._device.type != "cpu" else contextlib.nullcontext():
+                reading = self._read(function(*copied(case.arguments)), case)
         except Exception:
             return None
         return None if isinstance(reading, Trouble) else reading
@@ -112,24 +116,22 @@ class Session:
             return Trouble("wrong-type", f"The result could not be read: {type(problem).__name__}.")
 
 
-def copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
-    """Arguments that may be modified without harm."""
-    return tuple(
-        a.clone()
-        if isinstance(a, Tensor)
-        else _same_state(a)
-        if isinstance(a, torch.Generator)
-        else list(a)
-        if isinstance(a, list)
-        else a
-        for a in arguments
-    )
+def copied(arguments: Sequence[Any], device: torch.device | str = "cpu") -> tuple[Any, ...]:
+    """Arguments that may be modified without harm, on a device."""
+    return tuple(_copy(argument, device) for argument in arguments)
 
 
-def _same_state(given: torch.Generator) -> torch.Generator:
-    fresh = torch.Generator(given.device)
-    fresh.set_state(given.get_state())
-    return fresh
+def _copy(argument: Any, device: torch.device | str) -> Any:
+    if isinstance(argument, Tensor):
+        return argument.clone().to(device)
+    if isinstance(argument, list):
+        return list(argument)
+    if not isinstance(argument, torch.Generator):
+        return argument
+    fresh = torch.Generator(device)
+    if fresh.device == argument.device:
+        return fresh.set_state(argument.get_state())
+    return fresh.manual_seed(argument.initial_seed())  # states of one kind of device fit no other
 
 
 def modified(names: Sequence[str], given: Sequence[Any], kept: Sequence[Any]) -> Trouble | None:

@@ -1,0 +1,34 @@
+"""Checkers take results on a GPU, and work where a learner made it the default device."""
+
+import pytest
+import torch
+
+import tinytx as tx
+from tinytx.teaching.exercises.proof import SOLUTIONS
+
+pytestmark = pytest.mark.gpu
+ON_TENSORS = [
+    s
+    for s in SOLUTIONS
+    if s.slug is None
+    and not any(word in s.name for word in ("numpy", "loop", "list", "decode"))
+    and s.exercise not in ("greedy_decode", "beam_search", "perplexity")
+]
+
+
+def test_results_on_a_gpu_pass():
+    assert tx.check("causal_mask", lambda n: tx.causal_mask(n, device="cuda"), display=False).passed
+    moved = tx.check("attention", lambda *a: tx.attention(*(x.cuda() for x in a)), display=False)
+    assert moved.passed
+    wrong = tx.check("attention", lambda *a: tx.attention(*(x.cuda() for x in a[:3])), display=False)
+    assert wrong.mistake == "mask-ignored"
+
+
+@pytest.mark.parametrize("solution", ON_TENSORS, ids=lambda solution: solution.name)
+def test_right_solutions_pass_with_the_gpu_as_default_device(solution):
+    torch.set_default_device("cuda")
+    try:
+        found = tx.check(solution.exercise, solution.function, display=False)
+    finally:
+        torch.set_default_device(None)
+    assert found.passed, str(found)

@@ -23,8 +23,8 @@ class Case:
         Pressing at the first point (shares of width and height), moving over the others and releasing at the
         last changes the trait; one point is a click.
     sweep : (selector, pressed, rows)
-        Moving over this element changes pixels all the time, with the button pressed or not; the way goes
-        over it in so many rows.
+        Moving over these elements changes pixels all the time, with the button pressed or not; the way goes
+        over them in so many rows.
     scene : callable, optional
         Makes what the screenshots show, where that is more than `make` does.
     """
@@ -62,12 +62,12 @@ CASES: dict[str, Case] = {
         code="tx.widgets.mask(where='after')",
         keys=(".tx-inputs [tabindex='0']", "ArrowDown", "ArrowUp", "moved"),
         mouse=(".tx-mask-grid", [(0.5, 0.4), (0.7, 0.4), (0.9, 0.4)], "drawn"),
-        sweep=(".tx-mask-grid", True, 6),
+        sweep=(".tx-cell", True, 6),
     ),
     "next_word": Case(
         code="tx.widgets.next_word(n_stored=40)",
         keys=(".tx-options [tabindex='0']", "ArrowDown", "ArrowUp", "pointed"),
-        mouse=(".tx-option", [(0.5, 0.5)], "words"),
+        mouse=(".tx-option:first-child", [(0.5, 0.5)], "words"),
         sweep=(".tx-options", True, 5),
     ),
     "one_query": Case(
@@ -85,7 +85,7 @@ CASES: dict[str, Case] = {
     "sampling": Case(
         code="tx.widgets.sampling()",
         keys=(".tx-dials .tx-control:nth-child(3) input", "ArrowLeft", "ArrowRight", "top_p"),
-        mouse=(".tx-draws button", [(0.5, 0.5)], "n_draws"),
+        mouse=(".tx-draws button:first-child", [(0.5, 0.5)], "n_draws"),
         sweep=(".tx-dials .tx-control:nth-child(1) input", True, 1),
     ),
     "shapes": Case(

@@ -89,7 +89,9 @@ class CountExplorer(Explorer):
         Returns
         -------
         dict of dict of int
-            Parameters in numbers, the compute of one forward pass in operations, memory in bytes.
+            Parameters in numbers, the compute of one forward pass in operations, memory in bytes. Of the
+            activations, those of norms in blocks stand with the feed-forward network, those of token ids and
+            the last norm with the head.
         """
         return bars_of(cost_of(self.pinned if pinned else self.settings()))
 

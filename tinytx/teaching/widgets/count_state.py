@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from tinytx.model.config import PRESETS, TransformerConfig
 from tinytx.model.costs import CostTable, cost_table
@@ -60,14 +60,16 @@ def bars_of(table: CostTable) -> dict[str, dict[str, int]]:
 
 def config_of(state: Mapping[str, Any]) -> TransformerConfig:
     sizes = {name: state[name] for name in ("vocab_size", "d_model", "n_layers", "n_heads", "d_ff")}
-    fixed_positions = "none" if state["d_model"] % 2 else "sinusoidal"
+    positions: Literal["learned", "sinusoidal", "none"] = "none" if state["d_model"] % 2 else "sinusoidal"
+    if state["learned"]:
+        positions = "learned"
     return TransformerConfig(
         **sizes,
         max_len=max(state["max_len"], state["seq_len"]),  # a table must have a row for each place
         causal=state["causal"],
         norm="first" if state["norm_first"] else "last",
         activation="gelu" if state["gelu"] else "relu",
-        positions="learned" if state["learned"] else fixed_positions,
+        positions=positions,
         bias=state["bias"],
         tie_embeddings=state["tie_embeddings"],
     )

@@ -157,7 +157,7 @@ function dial(ui) {
   const note = h("p", { class: "tx-note" });
   const update = (place, hand, shift) => {
     const speed = speedsOf(ui.get)[hand], tips = tipsOf(ui.get), angle = shift * speed, r = rotationOf(ui.get);
-    title.textContent = `Hand ${hand}, ${shift} on: turned by ${shift} · ${speed.toPrecision(3)} = ${angle.toFixed(3)} radians`;
+    title.textContent = `Hand ${hand}, k = ${shift}: turned by ${shift} · ${speed.toPrecision(3)} = ${angle.toFixed(3)} radians`;
     [from, to].forEach((line, i) => { line.setAttribute("x2", 86 * tips[i][0]); line.setAttribute("y2", -86 * tips[i][1]); });
     const close = Math.hypot(tips[0][0] - tips[1][0], tips[0][1] - tips[1][1]) < 0.45;
     labels.forEach((label, i) => {

@@ -69,7 +69,7 @@ def test_the_lab_can_be_checked_on_paper():
     assert explorer.bars()["generating"]["key-value cache"] == 4 * 2 * 4 * 10 * 200
     assert explorer.config() == tx.PRESETS["seed-lab"]
     text = explorer.describe()
-    assert text.startswith("1,008,100 parameters, most of them attention (64%). One forward pass of 1 × 10")
+    assert text.startswith("1,008,100 parameters, the largest part attention (64%). One forward pass of 1 × 10")
     assert "(length 2 → 10): parameters the same, compute × " in text and "(pairs × 25.00)" in text
     explorer.pin()
     assert explorer.describe().endswith("This is the pinned state.")
@@ -78,9 +78,9 @@ def test_the_lab_can_be_checked_on_paper():
 def test_embeddings_rule_small_models():
     explorer = tx.widgets.count(tx.PRESETS["tiny"])
     explorer.vocab_size = 30_000
-    assert "most of them embeddings" in explorer.describe()
+    assert "the largest part embeddings" in explorer.describe()
     explorer.d_model = explorer.d_ff = 4_096
-    assert "most of them attention" in explorer.describe()
+    assert "the largest part attention" in explorer.describe()
 
 
 def test_heads_that_do_not_divide_the_width_become_fewer():

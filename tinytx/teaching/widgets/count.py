@@ -103,7 +103,7 @@ class CountExplorer(Explorer):
         most = max(learned, key=lambda name: learned[name])
         cache = now["generating"]["key-value cache"]
         text = (
-            f"{grouped(sums['parameters'])} parameters, most of them {most} "
+            f"{grouped(sums['parameters'])} parameters, the largest part {most} "
             f"({percent(learned[most] / sums['parameters'])}). One forward pass of {state['batch_size']} × "
             f"{grouped(state['seq_len'])} tokens: {in_short(sums['compute'])} operations, "
             f"{percent(compute['attention, pairs'] / sums['compute'])} of them for pairs of tokens. "

@@ -88,7 +88,7 @@ export function describe(get) {
   const sum = (bars, group) => total(bars[group]), cache = now.generating["key-value cache"], pairs = now.compute["attention, pairs"];
   const most = Object.keys(learned).reduce((best, name) => (learned[name] > learned[best] ? name : best)), changed = changes(pinned, state);
   const against = (group) => ratio(sum(now, group), sum(then, group));
-  const text = `${grouped(sum(now, "parameters"))} parameters, most of them ${most} (${share(learned[most], sum(now, "parameters"))}). `
+  const text = `${grouped(sum(now, "parameters"))} parameters, the largest part ${most} (${share(learned[most], sum(now, "parameters"))}). `
     + `One forward pass of ${state.batch_size} × ${grouped(state.seq_len)} tokens: ${inShort(sum(now, "compute"))} operations, `
     + `${share(pairs, sum(now, "compute"))} of them for pairs of tokens. `
     + `Training holds ${inShort(sum(now, "training"))}B, generation ${inShort(sum(now, "generating"))}B, ${inShort(cache)}B of it cache. `;

@@ -69,7 +69,7 @@ def test_the_lab_can_be_checked_on_paper():
     assert explorer.bars()["generating"]["key-value cache"] == 4 * 2 * 4 * 10 * 200
     assert explorer.config() == tx.PRESETS["seed-lab"]
     text = explorer.describe()
-    assert text.startswith("1,008,100 parameters, the largest part attention (64%). One forward pass of 1 × 10")
+    assert text.startswith("1,008,100 parameters, the largest part attention (64%).")
     assert "(length 2 → 10): parameters the same, compute × " in text and "(pairs × 25.00)" in text
     explorer.pin()
     assert explorer.describe().endswith("This is the pinned state.")

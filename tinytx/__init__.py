@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tinytx.model.costs import cost_table
     from tinytx.model.counting import count_parameters, parameter_table
     from tinytx.model.diagnosis import diagnose_count
+    from tinytx.model.masked import MaskedLanguageModel
     from tinytx.model.masks import causal_mask, padding_mask
     from tinytx.model.multihead import MultiHeadAttention
     from tinytx.model.positions import shift_matrix, sinusoidal_positions
@@ -41,6 +42,7 @@ _NAMES = {
     "tinytx.model.costs": ("cost_table",),
     "tinytx.model.counting": ("count_parameters", "parameter_table"),
     "tinytx.model.diagnosis": ("diagnose_count",),
+    "tinytx.model.masked": ("MaskedLanguageModel",),
     "tinytx.model.masks": ("causal_mask", "padding_mask"),
     "tinytx.model.multihead": ("MultiHeadAttention",),
     "tinytx.model.positions": ("shift_matrix", "sinusoidal_positions"),
@@ -61,6 +63,7 @@ __all__ = [
     "PRESETS",
     "Classifier",
     "LanguageModel",
+    "MaskedLanguageModel",
     "MultiHeadAttention",
     "Review",
     "Tokenizer",

@@ -147,7 +147,7 @@ def _add_readers(commands: Any, functions: Mapping[str, Command]) -> None:
     sub = _command(commands, "count", functions["count"])
     sub.add_argument("--preset", help="a configuration by name, such as seed-lab")
     sub.add_argument("--config", type=Path, help="JSON file with fields of a configuration")
-    heads = ("lm", "classifier", "translation")
+    heads = ("lm", "classifier", "translation", "masked", "masked+nsp")
     sub.add_argument("--head", default="lm", choices=heads, help="what stands on the body")
     sub.add_argument("--n-classes", type=int, default=2, help="classes of the classifier")
     sub.add_argument("--diagnose", type=int, metavar="N", help="say which mistake gives this wrong number")

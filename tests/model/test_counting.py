@@ -22,7 +22,7 @@ from tinytx.model.terms import KINDS
 SEED_LAB = PRESETS["seed-lab"]
 
 
-HEADS = ["lm", "classifier", "translation", None]
+HEADS = ["lm", "classifier", "translation", "masked", "masked+nsp", None]
 
 
 @pytest.mark.parametrize(("head", "n_params"), [("lm", 1_008_100), ("classifier", 988_402), (None, 988_000)])
@@ -91,6 +91,7 @@ def configurations(draw):
         positions=positions,
         bias=draw(st.booleans()),
         tie_embeddings=draw(st.booleans()),
+        embed_norm=draw(st.booleans()),
     )
 
 
@@ -98,6 +99,8 @@ def configurations(draw):
 @given(configurations(), st.sampled_from(HEADS), st.integers(1, 7))
 def test_closed_form_equals_numel(config, head, n_classes):
     """Encoder, decoder and encoder-decoder, every switch, every width."""
+    if head != "translation":
+        config = config.replace(n_segments=n_classes - 1)
     table = parameter_table(config, head, n_classes)
     assert table.total == count_parameters(build_empty(config, head, n_classes))
     assert table.total == sum(table.parts.values()) == sum(table.kinds.values())
@@ -112,6 +115,7 @@ def test_every_printed_formula_has_the_printed_value(config, head, n_classes):
         "F": config.d_ff,
         "C": n_classes,
         "max_len": config.max_len,
+        "n_segments": config.n_segments,
     }
     for row in parameter_table(config, head, n_classes).rows:
         assert eval(row.formula.replace("·", "*"), {}, letters) == row.count
@@ -222,7 +226,8 @@ def test_shared_parameters_count_once():
 
 def test_bad_arguments_are_refused():
     with pytest.raises(
-        ValueError, match="^head must be 'lm', 'classifier', 'translation' or None, got 'mlm'$"
+        ValueError,
+        match=r"^head must be 'lm', 'classifier', 'translation', 'masked', 'masked\+nsp' or None, got 'mlm'$",
     ):
         parameter_table(SEED_LAB, "mlm")
     with pytest.raises(ValueError, match="^n_classes must be at least 1, got 0$"):

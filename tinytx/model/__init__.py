@@ -10,8 +10,10 @@ multihead    attention with many heads
 blocks       attention and feed-forward with their norms
 body         embeddings, positions and a stack of blocks
 transformer  a body with a head: language model, classifier
+masked       a body that fills blanks, with BERT's heads
 decoder      a stack of blocks that also looks at another sequence
 cache        keys and values kept from step to step
+interop      weights to and from the transformers package
 dropout      dropout that costs little on a CPU
 translator   encoder and decoder together
 terms        rows and tables of a count
@@ -39,6 +41,7 @@ from tinytx.model.counting import (
 from tinytx.model.decoder import DecoderBlock, DecoderBlockTrace, DecoderTrace, TransformerDecoder
 from tinytx.model.diagnosis import Diagnosis, diagnose_count
 from tinytx.model.layer_costs import LayerCost, layer_cost
+from tinytx.model.masked import MaskedHead, MaskedLanguageModel, NextSentenceHead
 from tinytx.model.masks import causal_mask, combine_masks, over_keys, padding_mask
 from tinytx.model.multihead import AttentionTrace, MultiHeadAttention
 from tinytx.model.positions import (
@@ -69,7 +72,10 @@ __all__ = [
     "LanguageModel",
     "LayerCost",
     "LearnedPositions",
+    "MaskedHead",
+    "MaskedLanguageModel",
     "MultiHeadAttention",
+    "NextSentenceHead",
     "ParameterRow",
     "ParameterTable",
     "RecurrentLayer",

@@ -108,9 +108,9 @@ class Block(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.norm_first = config.norm == "first"
-        self.attn_norm = nn.LayerNorm(config.d_model, bias=config.bias)
+        self.attn_norm = nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
         self.attn = self_attention(config)
-        self.ff_norm = nn.LayerNorm(config.d_model, bias=config.bias)
+        self.ff_norm = nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
         self.ff = FeedForward(config)
         self.dropout = Dropout(config.dropout)
 

@@ -42,6 +42,12 @@ class TransformerConfig:
         True: the language-model head uses the embedding matrix as its weight.
     scale_embeddings : bool
         True multiplies embeddings by ``sqrt(d_model)`` before positions are added.
+    n_segments : int
+        Sentences that a row may be made of, each told by a learned vector added to its tokens; 0 for none.
+    embed_norm : bool
+        True puts a norm on the sum of embeddings, before the first block, as BERT does.
+    norm_eps : float
+        Positive; added to the variance in every norm.
 
     Raises
     ------
@@ -55,6 +61,7 @@ class TransformerConfig:
     .. [1] Vaswani et al., "Attention Is All You Need", arXiv 1706.03762, sections 3 and 5.4.
     .. [2] Press and Wolf, "Using the Output Embedding to Improve Language Models", arXiv 1608.05859.
     .. [3] Xiong et al., "On Layer Normalization in the Transformer Architecture", arXiv 2002.04745.
+    .. [4] Devlin et al., "BERT", arXiv 1810.04805, section 3 and figure 2, for segments.
 
     Examples
     --------
@@ -80,20 +87,27 @@ class TransformerConfig:
     bias: bool = True
     tie_embeddings: bool = False
     scale_embeddings: bool = True
+    n_segments: int = 0
+    embed_norm: bool = False
+    norm_eps: float = 1e-5
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len"):
             _check_size(name, getattr(self, name))
-        for name in ("causal", "bias", "tie_embeddings", "scale_embeddings"):
+        _check_size("n_segments", self.n_segments, smallest=0)
+        for name in ("causal", "bias", "tie_embeddings", "scale_embeddings", "embed_norm"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         _check_choice("norm", self.norm, ("first", "last"))
         _check_choice("activation", self.activation, ("gelu", "relu"))
         _check_choice("positions", self.positions, ("sinusoidal", "learned", "rotary", "alibi", "none"))
-        if isinstance(self.dropout, bool) or not isinstance(self.dropout, int | float):
-            raise TypeError(f"dropout must be a number, got {self.dropout!r}")
+        for name in ("dropout", "norm_eps"):
+            if isinstance(getattr(self, name), bool) or not isinstance(getattr(self, name), int | float):
+                raise TypeError(f"{name} must be a number, got {getattr(self, name)!r}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
+        if not 0 < self.norm_eps < float("inf"):
+            raise ValueError(f"norm_eps must be positive, got {self.norm_eps}")
         if self.d_model % self.n_heads:
             raise ValueError(
                 f"n_heads must divide d_model, got d_model={self.d_model}, n_heads={self.n_heads}"
@@ -116,8 +130,14 @@ class TransformerConfig:
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values, fit for JSON; `from_dict` takes them back."""
-        return asdict(self)
+        """Return the fields as plain values, fit for JSON; `from_dict` takes them back.
+
+        What only some models have is left out where it is absent: models and results that are kept from
+        before know nothing of it.
+        """
+        values = asdict(self)
+        absent = {field.name: field.default for field in fields(self) if field.name in _RARE}
+        return {name: value for name, value in values.items() if name not in absent or value != absent[name]}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TransformerConfig:
@@ -145,11 +165,14 @@ class TransformerConfig:
         return cls(**values)
 
 
-def _check_size(name: str, value: object) -> None:
+_RARE = ("n_segments", "embed_norm", "norm_eps")
+
+
+def _check_size(name: str, value: object, smallest: int = 1) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
+    if value < smallest:
+        raise ValueError(f"{name} must be at least {smallest}, got {value}")
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -45,6 +45,8 @@ def activation_terms(
     # GELU needs what came in, ReLU only what it returns, which down_proj keeps anyway.
     inner = 2 if config.activation == "gelu" else 1
     yield Term("embeddings", "embeddings", "token_ids", f"{BYTES_PER_ID}·B·T")
+    if config.embed_norm:
+        yield Term("embeddings", "norms", "embed_norm", one_norm)
     yield Term("blocks", "norms", "attn_norm", one_norm)
     yield from attention_activations("blocks", w, path, config.causal)
     if path == "fused":

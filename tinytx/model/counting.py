@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import nn
 
 from tinytx.model.body import TransformerBody
 from tinytx.model.config import TransformerConfig
+from tinytx.model.masked import MaskedLanguageModel
 from tinytx.model.terms import (
     LAYERED,
     ParameterRow,
@@ -26,7 +27,7 @@ from tinytx.model.translator import Translator
 
 __all__ = ["Head", "ParameterRow", "ParameterTable", "build_empty", "count_parameters", "parameter_table"]
 
-Head = Literal["lm", "classifier", "translation"]
+Head = Literal["lm", "classifier", "translation", "masked", "masked+nsp"]
 
 
 def parameter_table(
@@ -40,9 +41,10 @@ def parameter_table(
     ----------
     config : TransformerConfig
         The settings.
-    head : {"lm", "classifier", "translation"} or None
+    head : {"lm", "classifier", "translation", "masked", "masked+nsp"} or None
         What stands on the body; None counts the body alone, an encoder or, with `causal`, a decoder: the mask
-        learns nothing. "translation" counts both, the `Translator`.
+        learns nothing. "translation" counts both, the `Translator`. "masked" counts the `MaskedLanguageModel`
+        with its transform (without it, it is "lm"), "masked+nsp" its head for next sentences too.
     n_classes : int
         C, read for a classifier.
 
@@ -80,12 +82,15 @@ def parameter_table(
     63082496
     """
     _check(head, n_classes)
+    if head == "translation" and config.n_segments:
+        raise ValueError(f"a translator must have n_segments=0, got n_segments={config.n_segments}")
     sizes = {
         "V": config.vocab_size,
         "D": config.d_model,
         "F": config.d_ff,
         "C": n_classes,
         "max_len": config.max_len,
+        "n_segments": config.n_segments,
     }
     terms = _translator_terms(config) if head == "translation" else _one_stack_terms(config, head)
     return make_table(terms, sizes, dict.fromkeys(LAYERED, config.n_layers))
@@ -117,12 +122,15 @@ def build_empty(config: TransformerConfig, head: Head | None = "lm", n_classes: 
             return LanguageModel(config)
         if head == "classifier":
             return Classifier(config, n_classes)
+        if head in ("masked", "masked+nsp"):
+            return MaskedLanguageModel(config, next_sentence=head == "masked+nsp")
         return Translator(config) if head == "translation" else TransformerBody(config)
 
 
 def _check(head: str | None, n_classes: int) -> None:
-    if head not in ("lm", "classifier", "translation", None):
-        raise ValueError(f"head must be 'lm', 'classifier', 'translation' or None, got {head!r}")
+    if head is not None and head not in get_args(Head):
+        known = ", ".join(map(repr, get_args(Head)))
+        raise ValueError(f"head must be {known} or None, got {head!r}")
     if n_classes < 1:
         raise ValueError(f"n_classes must be at least 1, got {n_classes}")
 
@@ -131,14 +139,25 @@ def _one_stack_terms(config: TransformerConfig, head: Head | None) -> Iterator[T
     learned = config.positions == "learned"
     yield Term("embeddings", "embeddings", "token_embed", "V·D")
     yield Term("embeddings", "embeddings", "pos_embed", "max_len·D" if learned else "0")
+    if config.n_segments:
+        yield Term("embeddings", "embeddings", "segment_embed", "n_segments·D")
+    if config.embed_norm:
+        yield Term("embeddings", "norms", "embed_norm", norm(config.bias))
     yield from attention_terms("blocks", config.bias)
     yield from feed_forward_terms("blocks", config.bias)
     if config.norm == "first":
         yield Term("final_norm", "norms", "final_norm", norm(config.bias))
-    if head == "lm" and config.tie_embeddings:
-        yield Term("head", "head", "lm_head, tied", "V" if config.bias else "0")
-    elif head == "lm":
-        yield Term("head", "head", "lm_head", linear("D", "V", config.bias))
+    if head in ("masked", "masked+nsp"):
+        yield Term("head", "head", "dense", linear("D", "D", config.bias))
+        yield Term("head", "norms", "norm", norm(config.bias))
+    if head in ("lm", "masked", "masked+nsp"):
+        if config.tie_embeddings:
+            yield Term("head", "head", "lm_head, tied", "V" if config.bias else "0")
+        else:
+            yield Term("head", "head", "lm_head", linear("D", "V", config.bias))
+    if head == "masked+nsp":
+        yield Term("head", "head", "pooler", linear("D", "D", config.bias))
+        yield Term("head", "head", "next_head", linear("D", "2", config.bias))
     elif head == "classifier":
         yield Term("head", "head", "class_head", linear("D", "C", config.bias))
 
@@ -147,6 +166,8 @@ def _translator_terms(config: TransformerConfig) -> Iterator[Term]:
     tied, learned = config.tie_embeddings, config.positions == "learned"
     yield Term("embeddings", "embeddings", "token_embed", "V·D" if tied else "2·V·D")
     yield Term("embeddings", "embeddings", "pos_embed", "2·max_len·D" if learned else "0")
+    if config.embed_norm:
+        yield Term("embeddings", "norms", "embed_norm, two", f"2·{norm(config.bias)}")
     yield from attention_terms("encoder", config.bias)
     yield from feed_forward_terms("encoder", config.bias)
     yield from attention_terms("decoder", config.bias)

@@ -79,13 +79,13 @@ class DecoderBlock(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.norm_first = config.norm == "first"
-        self.attn_norm = nn.LayerNorm(config.d_model, bias=config.bias)
+        self.attn_norm = nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
         self.attn = self_attention(config)
-        self.cross_norm = nn.LayerNorm(config.d_model, bias=config.bias)
+        self.cross_norm = nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
         self.cross_attn = MultiHeadAttention(
             d_model=config.d_model, n_heads=config.n_heads, bias=config.bias, dropout=config.dropout
         )
-        self.ff_norm = nn.LayerNorm(config.d_model, bias=config.bias)
+        self.ff_norm = nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
         self.ff = FeedForward(config)
         self.dropout = Dropout(config.dropout)
 

@@ -167,6 +167,7 @@ class Question:
 def _embedding(asked: Question, slips: Slips) -> int:
     config = asked.config
     tokens = config.vocab_size * config.d_model * (1 + ("embedding-counted-twice" in slips))
+    tokens += config.n_segments * config.d_model + (_norm(asked, slips) if config.embed_norm else 0)
     learned = config.positions == "learned" and "positions-forgotten" not in slips
     if learned or "positions-counted-as-learned" in slips:
         return tokens + config.max_len * config.d_model

@@ -69,6 +69,8 @@ class Translator(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
+        if config.n_segments:
+            raise ValueError(f"a translator must have n_segments=0, got n_segments={config.n_segments}")
         self.encoder = TransformerBody(config.replace(causal=False))
         self.decoder = TransformerDecoder(config.replace(causal=True))
         biased = config.bias and not config.tie_embeddings

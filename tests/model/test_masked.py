@@ -1,0 +1,140 @@
+"""Filling blanks: both sides are read, segments are told apart, only hidden places reach the output."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from tinytx.model import (
+    LanguageModel,
+    MaskedLanguageModel,
+    TransformerBody,
+    TransformerConfig,
+    Translator,
+    cost_table,
+    parameter_table,
+)
+from tinytx.model.meters import count_saved_bytes
+
+CONFIG = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=7)
+IDS = torch.tensor([[1, 8, 3, 9, 2]])
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_every_place_looks_both_ways_whatever_causal_says(causal):
+    model = MaskedLanguageModel(CONFIG.replace(causal=causal)).eval()
+    assert not model.config.causal
+    for changed in range(5):
+        other = IDS.clone()
+        other[0, changed] = 10
+        moved = (model(IDS) - model(other)).abs().amax(dim=-1)[0] > 1e-7
+        assert moved.all()
+
+
+def test_the_head_is_dense_activation_norm_and_tied_output():
+    model = MaskedLanguageModel(CONFIG.replace(tie_embeddings=True)).eval()
+    hidden = model.body(IDS)
+    linear = model.head.dense[0]
+    inner = F.gelu(hidden @ linear.weight.T + linear.bias)
+    inner = (inner - inner.mean(-1, keepdim=True)) / (inner.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
+    expected = inner @ model.body.token_embed.weight.T + model.head.output.bias
+    torch.testing.assert_close(model(IDS), expected)
+    assert model.head.output.weight is model.body.token_embed.weight
+
+
+def test_without_transform_it_has_the_parameters_and_the_function_of_a_language_model():
+    config = CONFIG.replace(causal=False, tie_embeddings=True)
+    masked, plain = MaskedLanguageModel(config, transform=False), LanguageModel(config)
+    plain.body.load_state_dict(masked.body.state_dict())
+    torch.testing.assert_close(masked(IDS), plain(IDS))
+    assert sum(p.numel() for p in masked.parameters()) == parameter_table(config, "lm").total
+
+
+def test_body_and_head_apart_give_the_logits_of_the_hidden_places():
+    model = MaskedLanguageModel(CONFIG).eval()
+    hidden = torch.tensor([[False, True, False, True, False]])
+    rows = []
+    model.head.output.register_forward_hook(lambda module, inputs, output: rows.append(len(inputs[0])))
+    logits = model.head(model.body(IDS)[hidden])
+    assert rows == [2]
+    torch.testing.assert_close(logits, model(IDS)[hidden])
+
+
+def test_the_first_loss_is_that_of_a_guess():
+    config = TransformerConfig(
+        vocab_size=500, d_model=64, n_heads=4, n_layers=2, d_ff=128, tie_embeddings=True
+    )
+    ids = torch.randint(0, 500, (4, 30))
+    loss = F.cross_entropy(MaskedLanguageModel(config)(ids).flatten(0, 1), ids.flatten())
+    assert abs(loss.item() - torch.tensor(500.0).log().item()) < 0.3
+
+
+def test_segments_are_added_and_the_first_is_taken_where_none_is_given():
+    body = TransformerBody(CONFIG.replace(n_segments=3, causal=False)).eval()
+    zeros = torch.zeros_like(IDS)
+    torch.testing.assert_close(body(IDS), body(IDS, segment_ids=zeros), rtol=0, atol=0)
+    segments = torch.tensor([[0, 0, 1, 2, 2]])
+    seen = body.trace(IDS, segment_ids=segments).hidden
+    moved = seen[0] - body.trace(IDS).hidden[0]
+    table = body.segment_embed.weight
+    torch.testing.assert_close(moved, table[segments] - table[zeros])
+    torch.testing.assert_close(seen[-1], body(IDS, segment_ids=segments))
+
+
+def test_a_norm_on_embeddings_leaves_mean_zero_and_variance_one():
+    first = TransformerBody(CONFIG.replace(embed_norm=True)).trace(IDS).hidden[0]
+    torch.testing.assert_close(first.mean(-1), torch.zeros(1, 5), atol=1e-6, rtol=0)
+    torch.testing.assert_close(first.var(-1, correction=0), torch.ones(1, 5), atol=1e-3, rtol=0)
+
+
+def test_what_is_added_to_the_variance_can_be_set():
+    body = TransformerBody(CONFIG.replace(norm_eps=1e-3, embed_norm=True))
+    assert {m.eps for m in body.modules() if isinstance(m, torch.nn.LayerNorm)} == {1e-3}
+
+
+def test_a_norm_on_embeddings_is_among_the_kept_bytes():
+    config = CONFIG.replace(embed_norm=True, n_segments=2, causal=False)
+    model = LanguageModel(config)
+    ids, targets = torch.randint(0, 11, (3, 7)), torch.randint(0, 11, (3, 7))
+    saved = count_saved_bytes(
+        lambda: F.cross_entropy(model(ids).flatten(0, 1), targets.flatten()), ignore=model.parameters()
+    )
+    assert saved == cost_table(config, batch_size=3, seq_len=7).bytes_activations
+
+
+def test_old_settings_mean_what_they_meant_and_rare_ones_survive_json():
+    assert "n_segments" not in CONFIG.to_dict() and "norm_eps" not in CONFIG.to_dict()
+    rare = CONFIG.replace(n_segments=2, embed_norm=True, norm_eps=1e-12)
+    assert TransformerConfig.from_dict(rare.to_dict()) == rare
+    assert not any("segment" in name or "embed_norm" in name for name in LanguageModel(CONFIG).state_dict())
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: CONFIG.replace(n_segments=-1), ValueError, "n_segments must be at least 0, got -1"),
+        (lambda: CONFIG.replace(n_segments=True), TypeError, "n_segments must be an integer, got True"),
+        (lambda: CONFIG.replace(embed_norm=1), TypeError, "embed_norm must be True or False, got 1"),
+        (lambda: CONFIG.replace(norm_eps=0), ValueError, "norm_eps must be positive, got 0"),
+        (lambda: Translator(CONFIG.replace(n_segments=2)), ValueError, "n_segments=0, got n_segments=2"),
+        (
+            lambda: parameter_table(CONFIG.replace(n_segments=2), "translation"),
+            ValueError,
+            "n_segments=0, got n_segments=2",
+        ),
+        (lambda: TransformerBody(CONFIG)(IDS, segment_ids=IDS), ValueError, "n_segments of 1 or more"),
+        (
+            lambda: TransformerBody(CONFIG.replace(n_segments=2))(IDS, segment_ids=IDS),
+            ValueError,
+            r"segment_ids must lie in 0..1, got 1 to 9",
+        ),
+        (
+            lambda: TransformerBody(CONFIG.replace(n_segments=2))(IDS, segment_ids=IDS[:, 1:]),
+            ValueError,
+            r"segment_ids must have the shape of token_ids, \(1, 5\), got \(1, 4\)",
+        ),
+        (lambda: MaskedLanguageModel(CONFIG).follows(IDS), ValueError, "a model with next_sentence=True"),
+    ],
+)
+def test_impossible_requests_are_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

@@ -59,16 +59,17 @@ CASES: dict[str, Case] = {
         sweep=(".tx-size-V input", True, 1),
     ),
     "mask": Case(
-        code="tx.widgets.mask(where='after')",
+        code="tx.widgets.mask(causal=False)",
         keys=(".tx-inputs [tabindex='0']", "ArrowDown", "ArrowUp", "moved"),
         mouse=(".tx-mask-grid", [(0.5, 0.4), (0.7, 0.4), (0.9, 0.4)], "drawn"),
         sweep=(".tx-cell", True, 6),
+        scene=lambda: tx.widgets.mask(where="after", padding=1),
     ),
     "next_word": Case(
-        code="tx.widgets.next_word(n_stored=40)",
+        code="tx.widgets.next_word(beginnings='Bonjour les amis,', n_stored=40)",
         keys=(".tx-options [tabindex='0']", "ArrowDown", "ArrowUp", "pointed"),
         mouse=(".tx-option:first-child", [(0.5, 0.5)], "words"),
-        sweep=(".tx-options", True, 5),
+        sweep=(".tx-options", False, 5),
     ),
     "one_query": Case(
         code="tx.widgets.one_query()",
@@ -86,7 +87,7 @@ CASES: dict[str, Case] = {
         code="tx.widgets.sampling()",
         keys=(".tx-dials .tx-control:nth-child(3) input", "ArrowLeft", "ArrowRight", "top_p"),
         mouse=(".tx-draws button:first-child", [(0.5, 0.5)], "n_draws"),
-        sweep=(".tx-dials .tx-control:nth-child(1) input", True, 1),
+        sweep=(".tx-stages tbody", False, 5),
     ),
     "shapes": Case(
         code="tx.widgets.shapes()",

@@ -127,7 +127,8 @@ function listing(ui, line, back) {
     const word = h("span", { class: "tx-next-word" }), bars = named.map((side) => ({ fill: h("i"), text: h("b"), side }));
     const go = () => choose(i);
     const box = h("button", { type: "button", class: "tx-option", onclick: go, onfocus: () => point(i) }, word,
-      h("span", { class: "tx-two", "aria-hidden": "true" }, bars.map(({ fill, text, side }) => h("span", { class: `tx-one tx-${side}` }, h("em", {}, side), h("u", {}, fill), text))));
+      " ",
+      h("span", { class: "tx-two" }, bars.map(({ fill, text, side }) => h("span", { class: `tx-one tx-${side}` }, h("em", {}, side), " ", h("u", {}, fill), text, " "))));
     return { box, word, bars };
   });
   const current = () => rowsOf(ui.get("answer").row);
@@ -148,6 +149,11 @@ function listing(ui, line, back) {
     else rows[clamp(to, 0, last)].box.focus();
     event.preventDefault();
   });
+  box.addEventListener("pointermove", (event) => {
+    const at = rows.findIndex((row) => row.box.contains(event.target)), [word, , truth] = current()[at] ?? [];
+    ui.tip(word === undefined || !truth ? null : word ? `${written([...ui.get("words"), word], ui.get("glued"))} …` : "The review ends here.", event);
+  });
+  box.addEventListener("pointerleave", () => ui.tip(null));
   let before = ui.get("words");
   const update = () => {
     const found = current(), at = Math.min(ui.get("pointed"), found.length - 1), moved = !same(before, ui.get("words"));
@@ -160,7 +166,6 @@ function listing(ui, line, back) {
       const [name, guess, truth] = found[i];
       word.textContent = shownAs(name);
       const chances = named.map((side) => [side, side === "model" ? guess : truth]);
-      button.setAttribute("aria-label", `${shownAs(name)}: ${chances.map(([side, p]) => `${side} ${p ? share(p) : "never"}`).join(", ")}`);
       button.dataset.chosen = i === at;
       bars.forEach(({ fill, text }, j) => {
         const p = chances[j][1];

@@ -88,6 +88,7 @@ function cell() {
   const box = h("td", {}, h("span", { class: "tx-bar", "aria-hidden": "true" }, bar), words);
   return {
     box,
+    words: () => words.textContent,
     fill(p, full, text, cut) {
       const wide = p > 0 ? `max(${clamp((100 * p) / full, 0, 100).toFixed(2)}%, 1px)` : "0px";
       if (bar.style.width !== wide) bar.style.width = wide;
@@ -148,9 +149,14 @@ function table(ui) {
     });
     scale.textContent = `A bar over a whole column is ${(100 * full).toFixed(0)}%. “both”: either rule alone would cut it.`;
   };
-  const scale = h("p", { class: "tx-note" });
+  const scale = h("p", { class: "tx-note" }), body = h("tbody", {}, rows.map(({ box }) => box));
+  body.addEventListener("pointermove", (event) => {
+    const row = rows.find(({ box }) => box.contains(event.target));
+    ui.tip(row ? `${row.name.textContent}: ${columns.map(({ head }, j) => `${head} ${row.cells[j].words()}`).join(", ")}` : null, event);
+  });
+  body.addEventListener("pointerleave", () => ui.tip(null));
   update.box = [h("div", { class: "tx-scroll" }, h("table", { class: "tx-stages" },
-    h("thead", {}, h("tr", {}, h("td"), heads)), h("tbody", {}, rows.map(({ box }) => box)),
+    h("thead", {}, h("tr", {}, h("td"), heads)), body,
     h("tfoot", {}, feet.map(({ name, cells }) => h("tr", {}, name, cells))))), scale];
   return update;
 }

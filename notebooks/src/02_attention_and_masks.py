@@ -173,6 +173,17 @@ for word, weights, context in zip(english, weights_by_hand, contexts_by_hand, st
 # Nothing in this asks the two sides to be equally long: two queries and three keys make a table of two rows and three columns. Each *row*
 # belongs to one word that asks and sums to one; a column need not sum to anything.
 #
+# ### Step through it
+#
+# The next picture answers back: click it, or reach it with the Tab key and use the arrows. It holds the numbers above, of *she* first, and takes them through one step at a time, from $q \cdot k$
+# to the context. Choose *sings* and go through its steps before you read them off. (Such a picture also works on the exported page, without Python.)
+
+# %%
+tx.widgets.one_query(queries, keys, values, tokens=english, key_tokens=french, query=0)
+
+# %% [markdown]
+# One switch leaves the division by $\sqrt{d}$ out. With four numbers it changes little. The lower part draws random queries and keys as wide as you like, and there it changes everything: more about that in a moment.
+#
 # ## All at once: attention of y over x
 #
 # Queries, keys and values are not made up in a real model. They come from the word vectors by three learnt matrices. Let $y$ be the
@@ -449,6 +460,18 @@ assert torch.equal(tx.attention(q, k, v, allowed)[:2], torch.zeros(2, 8))
 # %% [markdown]
 # The first is the dangerous one: a single NaN anywhere spreads through the layers to the loss, and from there into every weight.
 #
+# ### Draw your own
+#
+# All of this in one place. Combine the causal mask, padding, a window and a prefix, or turn single cells over yourself. The rows below show what softmax makes of your mask and what each row sums to, and the leak test
+# runs at every change. Three things to try: open one cell of the future and see which outputs begin to move; mask *after* softmax and read the sums; and set two layers, with a window of two. How far back does the
+# last word see now?
+
+# %%
+tx.widgets.mask(words, padding=1)
+
+# %% [markdown]
+# With a window, a word two layers up has seen what its neighbours had seen: news travels one window a layer. A leak travels in the same way, which is why one open cell in one layer is enough to spoil a deep model.
+#
 # ## Two signs for one rule
 #
 # Within torch itself the same boolean mask is read in two opposite ways. `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do. The module
@@ -676,7 +699,16 @@ plots.show(fig, name="02_learnt_and_known_maps", alt="""
 
 # %% [markdown]
 # In the first two rows nothing was asked, so what the heads do there is free (and place 0 has no choice). Everywhere else, two heads found by themselves the division of work that we wrote down
-# beforehand. The same look explains the dice: open the model that predicted them, and see how much weight a place gives to the one just right of it, where the answer stood.
+# beforehand.
+#
+# Those maps were means over 500 rows. Here is the same model on a single row of letters. Point at a place, or move with the arrow keys, and read how its weight is spread: by the colour of the letters, by the numbers, and by the entropy,
+# which counts in bits how undecided the head is. Which head is surer of itself? Note that equal letters are not taken for each other: it is places that are looked at.
+
+# %%
+tx.widgets.attention(model, ["ABCDE"[letter] for letter in letters[0]], token_ids=letters[:1], query=7)
+
+# %% [markdown]
+# You will meet this explorer again, with more layers and more heads. The same look explains the dice: open the model that predicted them, and see how much weight a place gives to the one just right of it, where the answer stood.
 
 # %%
 for name, player in players.items():

@@ -389,6 +389,13 @@ plots.show(fig, name="03_similarity_and_distance", alt="""
 # All three start at 1 and fall. The small base soon swings around zero only, and then says nothing about *how* far away a word is. The base of 10,000
 # is still on its way down at the right end: it has slow hands to spare. Notice the waves, too. Nearer means more similar on the whole, but not always.
 #
+# Table, clocks, similarity and rotation are four views of one thing, and here they move together. Choose a place and a hand, then a shift $k$, and check that the same turn leads from every place to the one $k$ words on. Then make the base small and watch
+# what happens to the curve. Everything can be reached with Tab and the arrow keys.
+
+# %%
+tx.widgets.positions(121, 64, 100, position=23, hand=4, shift=4)
+
+# %% [markdown]
 # ### How to choose the base
 #
 # Is larger always better, then? A hand that does not move within the texts you have is a wasted dimension. Here are, for width 64 and texts of 512 tokens, the slowest turn, and

@@ -131,6 +131,15 @@ output = module.out_proj(context.transpose(1, 2).flatten(2))  # -> (B, T, H, K) 
 torch.testing.assert_close(output, head_by_head(module, longer))
 
 # %% [markdown]
+# To see that nothing is lost on the way, follow single numbers. In this explorer each entry carries its address, (b, t, d), and keeps it through a whole block: the projections, the cut into heads, scores, weights, and the way
+# back. Choose an entry and move through the steps; then choose another number of heads. Which lines of the list change their shape, and does any change its parameters?
+
+# %%
+tx.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, step=3)
+
+# %% [markdown]
+# Shapes with an H in them change, and so does the number of scores. The parameters stay what they are.
+#
 # ## The package, and torch
 #
 # `tx.MultiHeadAttention` is this code with the fused kernel in the middle. Torch's own module stores the first three projections in one matrix and reads a boolean mask with the **opposite sign**: there True means *blocked*. So with our weights

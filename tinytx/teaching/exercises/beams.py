@@ -259,7 +259,7 @@ BEAM_SEARCH = Exercise(
     name="beam_search",
     signature="beam_search(step, bos_id, eos_id, beam_size, max_len, length_penalty)",
     lesson=10,
-    section="",
+    section="Searching: the best piece is not the best sentence",
     rule=(
         "a list of ids. From every unfinished beam, all continuations; keep the beam_size best by summed "
         "log-probability; those that end in eos_id are finished and leave, nothing takes their "

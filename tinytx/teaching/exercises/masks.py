@@ -252,7 +252,7 @@ CROSS_ATTENTION_MASK = Exercise(
     name="cross_attention_mask",
     signature="cross_attention_mask(src_ids, tgt_ids, pad_id)",
     lesson=10,
-    section="",
+    section="Three attentions, three masks",
     rule=(
         "a boolean tensor of shape (B, T, S): every target place t may attend to the real tokens s of its "
         "source, the same for every t, padded ones too."

@@ -93,15 +93,12 @@ class NextWordExplorer(Explorer):
         text = f"{self.problem} " if self.problem else ""
         text += f"After “{self.text}” " if self.words else "At the beginning "
         text += f"{n_possible} {'word' if n_possible == 1 else 'words'} may follow in the world. "
-        sides = (["model"] if self.has_model else []) + ["world"]
-        for side in sides:
-            column = 1 if side == "model" else 2
-            best = sorted(rows, key=lambda row: -row[column])[:3]
-            named = ", ".join(f"“{word or '(the end)'}” {_percent(row)}" for word, row in
-                              ((row[0], row[column]) for row in best if row[column] > 0))  # fmt: skip
-            text += f"The {side} expects {named}. "
-        word, guess, true = rows[at]
-        text += f"Chosen: “{word or '(the end)'}”, "
+        names = [word or "(the end)" for word, _, _ in rows]
+        if self.has_model:
+            text += f"The model expects {_likeliest(names, [guess for _, guess, _ in rows])}. "
+        text += f"The world expects {_likeliest(names, [true for _, _, true in rows])}. "
+        _, guess, true = rows[at]
+        text += f"Chosen: “{names[at]}”, "
         text += f"model {_percent(guess)}, " if self.has_model else ""
         return text + (f"world {_percent(true)}." if true else "which the world never says here.")
 
@@ -126,6 +123,12 @@ class NextWordExplorer(Explorer):
 
 def _percent(share: float) -> str:
     return f"{fixed(100 * share, 1)}%"
+
+
+def _likeliest(names: list[str], shares: list[float]) -> str:
+    """Name the three largest shares."""
+    best = sorted(range(len(names)), key=lambda place: -shares[place])[:3]
+    return ", ".join(f"“{names[place]}” {_percent(shares[place])}" for place in best if shares[place])
 
 
 def next_word(

@@ -32,7 +32,7 @@ class SamplingExplorer(Explorer):
     contexts = traitlets.List(traitlets.Unicode()).tag(sync=True)
     tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
     logits = traitlets.Bytes().tag(sync=True)
-    truth = traitlets.List().tag(sync=True)
+    truth: traitlets.List = traitlets.List().tag(sync=True)
     context = traitlets.Int(0).tag(sync=True)
     temperature = traitlets.Float(1.0).tag(sync=True)
     top_k = traitlets.Int(1).tag(sync=True)
@@ -210,6 +210,7 @@ def sampling(
     texts = [beginnings] if isinstance(beginnings, str) else list(beginnings)
     if not texts:
         raise ValueError("beginnings must hold at least one text, got none")
+    truth: np.ndarray | None
     if source is None:
         tokens, logits, truth = _of_world(world or World(), texts)
     else:

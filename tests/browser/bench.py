@@ -1,8 +1,8 @@
 """How long a reader waits: from a key or a movement to changed pixels, for each explorer and for matplotlib.
 
-``make bench-widgets`` runs it and writes ``results/widgets.json``. Everything happens in one JupyterLab and one
-browser, one thing after the other. A move is made when nothing has changed for a while. Time runs from the
-browser's stamp on the event to the end of the first frame after something below the explorer was changed
+``make bench-widgets`` runs it and writes ``results/widgets.json``. Everything happens in one JupyterLab and
+one browser, one thing after the other. A move is made when nothing has changed for a while. Time runs from
+the browser's stamp on the event to the end of the first frame after something below the explorer was changed
 (an element, or a canvas drawn upon): up to one frame, 17 ms, more than the eye waits. Whether pixels did
 change is checked apart from that, by comparing pictures of the screen before and after some moves.
 """
@@ -66,13 +66,18 @@ def _measure(page: Page, watched: str, moves: list) -> dict:
 def _way(page: Page, selector: str, rows: int) -> list[tuple[float, float]]:
     """Return where the pointer goes: over an element from left to right, in so many rows."""
     each = N_MOVES // rows + 1
-    shares = [((col + 0.5) / each, (row + 0.5) / rows) for row in range(rows) for col in range(each)]
+    places = [(col, row) for row in range(rows) for col in range(each)]
+    # A little off the middle, where there may be a gap between two cells.
+    shares = [((col + 0.5) / each + 0.02, (row + 0.5) / rows + 0.02) for col, row in places]
     page.place(selector)
     return [page.place(selector, *share) for share in shares[: N_MOVES + 1]]
 
 
-def _pointer(page: Page, watched: str, selector: str, pressed: bool, rows: int) -> dict:
+def _pointer(
+    page: Page, watched: str, selector: str, pressed: bool, rows: int, grip: str | None = None
+) -> dict:
     start, *way = _way(page, selector, rows)
+    start = page.place(grip) if grip else start
     page.hover(*start)
     if pressed:
         page.press_button(*start)
@@ -106,10 +111,11 @@ def _explorer(browser: Chromium, running: Lab, kind: str) -> dict:
 
 
 def _matplotlib(browser: Chromium, running: Lab) -> dict:
+    watched = ".slow .widget-output"  # the slider's own handle moves at once
     with browser.page() as page:
-        _open(running, page, "matplotlib", _MATPLOTLIB, ".slow img")
+        _open(running, page, "matplotlib", _MATPLOTLIB, f"{watched} img")
         page.evaluate("document.querySelector('.slow .noUi-target').style.width = '400px'")
-        return {"pointer": _pointer(page, ".slow", ".slow .noUi-base", True, 1)}
+        return {"pointer": _pointer(page, watched, ".slow .noUi-base", True, 1, grip=".slow .noUi-handle")}
 
 
 def main() -> int:

@@ -136,14 +136,19 @@ class Page:
         self.call("Input.dispatchKeyEvent", type="keyUp", **common)
 
     def place(self, selector: str, across: float = 0.5, down: float = 0.5) -> tuple[float, float]:
-        """Scroll an element into view; return a point in it, given as shares of its width and height."""
+        """Scroll elements into view; return a point in the box around all of them, as shares of its sides."""
         box = self.evaluate(
-            f"(e => {{ if (!e) return null; e.scrollIntoView({{block: 'center', behavior: 'instant'}});"
-            f" const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; }})"
-            f"(document.querySelector({json.dumps(selector)}))"
+            f"""(all => {{
+              if (!all.length) return null;
+              all[all.length >> 1].scrollIntoView({{block: 'center', behavior: 'instant'}});
+              const boxes = all.map(e => e.getBoundingClientRect());
+              return [Math.min(...boxes.map(b => b.left)), Math.min(...boxes.map(b => b.top)),
+                Math.max(...boxes.map(b => b.right)), Math.max(...boxes.map(b => b.bottom))];
+            }})([...document.querySelectorAll({json.dumps(selector)})])"""
         )
         assert box, f"nothing on the page is {selector}"
-        return box[0] + across * box[2], box[1] + down * box[3]
+        left, top, right, bottom = box
+        return left + across * (right - left), top + down * (bottom - top)
 
     def hover(self, x: float, y: float, *, held: bool = False) -> None:
         """Move the pointer."""

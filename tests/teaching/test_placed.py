@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -23,6 +24,7 @@ PLACED = [exercise for exercise in EXERCISES.values() if LESSONS[exercise.lesson
 POINTER = re.compile(r'Where to read: lesson (\d\d), section "(.+)"\.')
 
 
+@cache
 def cells_of(root, lesson):
     text = (root / "notebooks" / "src" / f"{lesson.name}.py").read_text(encoding="utf-8")
     return jupytext.reads(text, fmt="py:percent").cells

@@ -131,26 +131,27 @@ _REFILLED = (
     "beam_size best of all "
     "continuations are kept, those that end leave, and the next step again keeps beam_size."
 )
+_PENALTY = "Short or long: the length penalty"
 _BEAM_SLIPS = {
     "penalty-ignored": (
         "`length_penalty` has no effect: divide the sum by length ** length_penalty at the end.",
-        "",
+        _PENALTY,
     ),
     "always-mean": (
         "The sum is divided by the length itself: divide by length ** length_penalty.",
-        "",
+        _PENALTY,
     ),
-    "penalty-counts-bos": ("The length counts `bos_id`: only generated ids count.", ""),
-    "penalty-leaves-out-eos": ("The length leaves out `eos_id`: it is generated, so it counts.", ""),
-    "penalty-multiplied": ("The sum is multiplied by length ** length_penalty: divide.", ""),
+    "penalty-counts-bos": ("The length counts `bos_id`: only generated ids count.", _PENALTY),
+    "penalty-leaves-out-eos": ("The length leaves out `eos_id`: it is generated, so it counts.", _PENALTY),
+    "penalty-multiplied": ("The sum is multiplied by length ** length_penalty: divide.", _PENALTY),
     "penalty-as-factor": (
         "The sum is divided by length · length_penalty: it is length ** length_penalty.",
-        "",
+        _PENALTY,
     ),
-    "penalty-subtracted": ("The penalty is subtracted: divide by length ** length_penalty.", ""),
+    "penalty-subtracted": ("The penalty is subtracted: divide by length ** length_penalty.", _PENALTY),
     "google-penalty": (
         "The length enters as ((5 + length) / 6): here it is length ** length_penalty, nothing more.",
-        "",
+        _PENALTY,
     ),
     "places-refilled": (_REFILLED, ""),
     "places-refilled-from-double": (_REFILLED, ""),

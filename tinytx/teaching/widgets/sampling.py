@@ -134,13 +134,14 @@ class SamplingExplorer(Explorer):
             picture.text(x, 42, name, color=SOFT)
             for i, token in enumerate(rows):
                 y, width = 56 + high * i, (wide - 56) * shares[token] / full
-                gone = place == 1 and not found.left[token]
-                if gone:
-                    picture.hatch(x, y, max(width, 3), high - 6)
-                else:
-                    picture.rect(x, y, width, high - 6, fill=blues(0.6))
-                words = "cut" if gone else _percent(shares[token])
-                picture.text(x + width + 5, y + 8, words, size=11, color=WARN if gone else SOFT)
+                if place in (1, 2) and not found.left[token]:
+                    picture.hatch(x, y, wide - 56, high - 6)
+                    picture.text(x + wide - 51, y + 8, "cut", size=11, color=WARN)
+                    continue
+                picture.rect(x, y, width, high - 6, fill=blues(0.6))
+                words = str(counts[token]) if place == 3 else _percent(shares[token])
+                words = "never" if place == 4 and not shares[token] else words
+                picture.text(x + width + 5, y + 8, words, size=11, color=SOFT)
         for i, token in enumerate(rows):
             picture.text(left - 10, 64 + high * i, self.tokens[token][:14], anchor="rm")
         words = f"a bar over the whole width is {_percent(full)}; {int(found.left.sum())} tokens are left"

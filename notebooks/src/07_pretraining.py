@@ -384,6 +384,13 @@ plots.show(fig, name="07_next_word", alt="""
 # Nobody told the model what an adjective is, nor that *très* may stand before one, nor that a masculine noun wants a masculine form. It was only asked, again and again, what comes next, and to answer well it had
 # to find out. This is what predicting the next word teaches.
 #
+# Here you can walk through the language word by word. Write a beginning or take one, look at both distributions, and press one of the words to go on. Follow what the model likes best for two sentences; then go
+# back and take the rarest word each time. Where do the two columns part? (In the exported page a tree of beginnings is stored, and the explorer says where it ends.)
+
+# %%
+tx.widgets.next_word(model, tokenizer, ["Bonjour les", "Bonjour les amis, le roman est"], world=world)
+
+# %% [markdown]
 # ### Where is the gap?
 #
 # What has it *not* found out? We sort the divergences at all held-out positions by what stands there and by the sentence of the review. After a full stop a sentence or the
@@ -568,6 +575,15 @@ plots.show(fig, name="07_ways_to_draw", alt="""
     on the right are hatched, as these pieces are cut away.""")
 
 # %% [markdown]
+# The same in motion, stage by stage: first the temperature, then top-k, then top-p, and last what is left is scaled to sum to one. The true distribution stands beside it. Find settings that come nearer to the truth than the
+# plain model, if you can; and find two beginnings for which the same $p$ keeps very different numbers of pieces. Then draw a hundred times and compare.
+
+# %%
+tx.widgets.sampling(model, tokenizer, ["Le livre", "Bonjour les", "C'est", "Le roman est"], world=world)
+
+# %% [markdown]
+# A cut helps where the model wrongly gives a little to many impossible pieces, and harms where the truth itself is wide. No single setting is right everywhere.
+#
 # ### "Bonjour les …"
 #
 # Some reviews begin with a greeting. Let the model carry one on, cold, as it is, and hot. In most courses one would now say whether it *looks* good. We can know. The grammar says

@@ -44,6 +44,16 @@ class Case:
         return self.scene() if self.scene else self.make()
 
 
+def trained_attention() -> Explorer:
+    """Train a small language model for half a minute and let it read a review."""
+    from tinytx.training import pretrain
+
+    trained = pretrain("world", budget=25.0, report=lambda _: None, model_changes={"n_layers": 3})
+    text = " ".join(tx.World("fr").reviews(1, seed=3)[0].text.split()[:15])
+    pieces, ids = trained.tokenizer.pieces(text), trained.tokenizer.encode(text)
+    return tx.widgets.attention(trained.model, pieces, token_ids=ids, layer=2, query=len(ids) - 2)
+
+
 CASES: dict[str, Case] = {
     "attention": Case(
         code="tx.widgets.attention(tx.Translator(tx.PRESETS['tiny']), ['a', 'b', 'c', 'a'], "
@@ -51,6 +61,7 @@ CASES: dict[str, Case] = {
         keys=("[aria-label='Query'] [tabindex='0']", "ArrowRight", "ArrowLeft", "query"),
         mouse=(".tx-matrix", [(0.5, 0.9)], "query"),
         sweep=(".tx-matrix", False, 5),
+        scene=trained_attention,
     ),
     "count": Case(
         code="tx.widgets.count()",

@@ -1,12 +1,18 @@
-"""axe-core finds no violation: on a page of each explorer, and on pages of the site, in both themes."""
+"""axe-core finds no violation: on a page of each explorer, and on the page of each lesson, in both themes."""
 
 import json
 from pathlib import Path
 
+import nbformat
 import pytest
 
+from tinytx.teaching.lessons import LESSONS
+from tinytx.teaching.notebooks import Run
+from tinytx.teaching.site import index_page
+from tinytx.teaching.site import page as lesson_page
+
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-SITE = sorted((Path(__file__).resolve().parents[2] / "site").glob("*.html"))
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 _RUN = """axe.run(document, { resultTypes: ['violations'] }).then(found => JSON.stringify(
   found.violations.map(v => [v.id, v.help,
     v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + n.failureSummary)])))"""
@@ -28,7 +34,16 @@ def test_an_explorer_has_no_violation(case, page, tmp_path, dark):
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("path", SITE, ids=lambda path: path.stem)
-def test_a_page_of_the_site_has_no_violation(page, path, dark):
-    """Only where `make course` has written the site."""
-    assert violations(page, path.as_uri(), dark) == []
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_page_of_a_lesson_has_no_violation_and_asks_for_nothing(page, tmp_path, path, dark):
+    lesson = next(lesson for lesson in LESSONS if lesson.name == path.stem)
+    run = Run(lesson=lesson, notebook=nbformat.read(path, 4), seconds=1.0, peak_bytes=0, failure=None)
+    (tmp_path / "lesson.html").write_text(lesson_page(run, None, None), encoding="utf-8")
+    assert violations(page, (tmp_path / "lesson.html").as_uri(), dark) == []
+    assert page.outside() == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_first_page_of_the_site_has_no_violation(page, tmp_path, dark):
+    (tmp_path / "index.html").write_text(index_page([], tmp_path), encoding="utf-8")
+    assert violations(page, (tmp_path / "index.html").as_uri(), dark) == []

@@ -40,7 +40,8 @@ def _raise_again(frame: Any, event: str, argument: Any) -> Any:
 
 Result = tuple[Any, BaseException | None]  # the value, or what was raised
 
-_PATIENCE = 3  # how many times its seconds of the processor a call may take on the clock
+_PATIENCE = 5  # how many times its seconds of the processor a call may take on the clock
+_AGAIN = 0.05  # seconds between rings: one that comes just before a sleep begins does not end it
 _POLITE = 20  # times that a call is asked to end, with all its `finally`, before it is made to
 _GRACE_SECONDS = 3.0  # for a thread to end that was told to
 _jitter = random.Random(0)  # of its own: the learner's random state is left alone
@@ -54,7 +55,7 @@ def call_within(seconds: float, function: Callable[..., Any], *args: Any, **keyw
     """Call a function and return its value or what it raised; never raises itself.
 
     The seconds are those of the processor, so that a busy machine ends no honest call; on the clock it may
-    take three times as long. On the main thread a timer signal ends the call, also one that sleeps; handler
+    take five times as long. On the main thread a timer signal ends the call, also one that sleeps; handler
     and timer of before are put back. Elsewhere, and where there are no such signals, the call runs in a
     thread of its own, which is told to stop, and given up if it sleeps in C for ever.
     """
@@ -83,9 +84,9 @@ def _with_alarm(
             sys.settrace(None)  # else what follows would be interrupted too
         used, passed = time.thread_time() - used_before, time.monotonic() - started
         if used < seconds and passed < _PATIENCE * seconds:
-            signal.setitimer(signal.ITIMER_REAL, max(seconds - used, 0.01))
+            signal.setitimer(signal.ITIMER_REAL, max(seconds - used, 0.01), _AGAIN)
             return
-        signal.setitimer(signal.ITIMER_REAL, _pause())  # and again, should this one be caught
+        signal.setitimer(signal.ITIMER_REAL, _pause(), _AGAIN)  # should this one be caught
         if frame is not None and frame.f_code.co_filename != __file__:
             rung += 1
             raise TimeUp if rung <= _POLITE else TimeUpAtEveryLine
@@ -96,7 +97,7 @@ def _with_alarm(
     signal.signal(signal.SIGALRM, ring)
     value, error = None, None
     try:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
         value = function(*args, **keywords)
         armed = False
     except BaseException as raised:  # noqa: B036  (a learner may raise anything)

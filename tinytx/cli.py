@@ -60,10 +60,13 @@ def pretrain(args: argparse.Namespace) -> Answer:
         "training_changes": _given(args, TRAINING_FIELDS),
         "report": _report(args),
     }
+    if args.whole_words and not args.objective.startswith("masked"):
+        raise ValueError(f"--whole-words goes with a masked objective, got {args.objective}")
     if args.objective == "translation":
         translator = train_translator(args.corpus, **asked)
         return translator.to_dict(), repr(translator)
-    result = pretrain(args.corpus, objective=args.objective, **asked)
+    masking = {"whole_words": True} if args.whole_words else None
+    result = pretrain(args.corpus, objective=args.objective, masking_changes=masking, **asked)
     return result.to_dict(), repr(result)
 
 
@@ -90,7 +93,7 @@ def finetune(args: argparse.Namespace) -> Answer:
 
 
 def evaluate(args: argparse.Namespace) -> Answer:
-    """Loss of a language model, accuracy of a classifier, or BLEU of a translator."""
+    """Loss of a language model, causal or masked, accuracy of a classifier, or BLEU of a translator."""
     from tinytx.training import evaluate_checkpoint
 
     result = evaluate_checkpoint(

@@ -70,7 +70,8 @@ def _add_run(sub: _Parser) -> None:
 def _add_runs(commands: Any, functions: Mapping[str, Command]) -> None:
     sub = _command(commands, "pretrain", functions["pretrain"])
     _add_run(sub)
-    sub.add_argument("--objective", default="causal", help="causal, or translation of pairs of sentences")
+    sub.add_argument("--objective", default="causal", help="causal, masked, masked+nsp, or translation")
+    sub.add_argument("--whole-words", action="store_true", help="masked: hide words, not pieces")
     _add_model(sub)
     sub.add_argument("--steps", type=int, help="steps, in place of the budget's")
     sub.add_argument("--lr", type=float, help="highest learning rate")

@@ -18,7 +18,7 @@ from tinytx.training.budgets import (
     plan_finetuning,
     steps_within,
 )
-from tinytx.training.pretraining import causal_objective, new_language_model
+from tinytx.training.tasks import causal_objective, new_language_model
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -63,8 +63,8 @@ def test_what_is_no_budget_is_refused(budget):
 
 
 def test_unknown_objectives_kinds_and_missing_labels_are_refused(corpus):
-    with pytest.raises(ValueError, match="objective must be causal, .* got 'masked'"):
-        plan("world", "masked", "smoke")
+    with pytest.raises(ValueError, match=r"objective must be one of causal, masked, masked\+nsp, got 'mlm'"):
+        plan("world", "mlm", "smoke")
     with pytest.raises(ValueError, match="kind of corpus must be one of"):
         plan("poems", "causal", "smoke")
     with pytest.raises(ValueError, match="needs a corpus with labels, got one of kind 'text'"):

@@ -84,7 +84,8 @@ def test_a_write_that_fails_leaves_the_old_checkpoint(tmp_path):
 
 
 def test_only_whole_models_are_saved(tmp_path, config):
-    with pytest.raises(TypeError, match="a LanguageModel, a Classifier or a Translator, got TransformerBody"):
+    kinds = "a LanguageModel, a MaskedLanguageModel, a Classifier or a Translator"
+    with pytest.raises(TypeError, match=f"{kinds}, got TransformerBody"):
         save(TransformerBody(config), tmp_path / "body")
 
 

@@ -6,8 +6,8 @@ import torch
 from tinytx.model import Classifier, LanguageModel
 from tinytx.training.decoding import generate, generate_ids
 from tinytx.training.loop import train
-from tinytx.training.pretraining import causal_objective
 from tinytx.training.settings import TrainingSettings
+from tinytx.training.tasks import causal_objective
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import torch
 
 from tinytx.model import LanguageModel
 from tinytx.training.loop import DivergenceError, TrainingInterrupted, make_optimizer, train
-from tinytx.training.pretraining import causal_objective, new_language_model
 from tinytx.training.runfolder import RunFolder
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+from tinytx.training.tasks import causal_objective, new_language_model
 
 SETTINGS = TrainingSettings(
     n_steps=12,

@@ -10,6 +10,10 @@ many          many texts at once                     nextword      from pieces t
 pretraining, finetuning    from corpus to figures in one call
 muon          an optimizer for matrices              outputloss    the loss over a large vocabulary
 
+masking           which tokens are hidden            sentence_pairs    does one follow the other?
+masked_objective  what a masked model learns         blanks            one blank at a time
+tasks             model and objective of a recipe
+
 translators             from pairs of sentences to a translator in one call
 translation_objective   what it learns               translation_recipes     how much is spent
 beamsearch              greedy and beam search       translation_steps       one step of the decoder
@@ -19,6 +23,7 @@ translation_experiment, broken_translation           kept results
 """
 
 from tinytx.training.beamsearch import Search
+from tinytx.training.blanks import BlankScore, evaluate_blanks, fill_probs
 from tinytx.training.bleu import TranslationScore, score_translations
 from tinytx.training.budgets import (
     BUDGETS,
@@ -43,6 +48,8 @@ from tinytx.training.finetuning import FinetuneResult, finetune
 from tinytx.training.intervals import Interval, PairedInterval, paired_interval, wilson_interval
 from tinytx.training.loop import DivergenceError, History, TrainingInterrupted, train
 from tinytx.training.many import generate_many
+from tinytx.training.masked_objective import MaskedObjective
+from tinytx.training.masking import Masking, mask_tokens
 from tinytx.training.nextword import next_word_probs
 from tinytx.training.objectives import (
     CausalObjective,
@@ -53,8 +60,6 @@ from tinytx.training.objectives import (
 )
 from tinytx.training.pretraining import (
     PretrainResult,
-    causal_objective,
-    new_language_model,
     pretrain,
     train_tokenizer,
 )
@@ -62,12 +67,14 @@ from tinytx.training.runfolder import RunFolder
 from tinytx.training.scoring import Evaluation, evaluate_checkpoint, evaluate_split, exact_nats
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
 from tinytx.training.subsets import label_subset
+from tinytx.training.tasks import causal_objective, new_language_model
 from tinytx.training.translating import Translation, translate
 from tinytx.training.translation_scoring import TranslationEvaluation, evaluate_translator
 from tinytx.training.translators import TranslatorResult, train_translator
 
 __all__ = [
     "BUDGETS",
+    "BlankScore",
     "CausalObjective",
     "ClassificationObjective",
     "ClassifierScore",
@@ -79,6 +86,8 @@ __all__ = [
     "History",
     "Interval",
     "LanguageModelScore",
+    "MaskedObjective",
+    "Masking",
     "PairedInterval",
     "PretrainResult",
     "Recipe",
@@ -98,12 +107,14 @@ __all__ = [
     "classification_loss",
     "corpus_kind",
     "default_budget",
+    "evaluate_blanks",
     "evaluate_checkpoint",
     "evaluate_classifier",
     "evaluate_language_model",
     "evaluate_split",
     "evaluate_translator",
     "exact_nats",
+    "fill_probs",
     "finetune",
     "generate",
     "generate_ids",
@@ -112,6 +123,7 @@ __all__ = [
     "language_model_loss",
     "load",
     "load_tokenizer",
+    "mask_tokens",
     "new_language_model",
     "next_token_probs",
     "next_word_probs",

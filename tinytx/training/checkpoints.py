@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save as safetensors_bytes
 from torch import nn
 
-from tinytx.model import Classifier, LanguageModel, TransformerConfig, Translator
+from tinytx.model import Classifier, LanguageModel, MaskedLanguageModel, TransformerConfig, Translator
 from tinytx.text import Tokenizer
 from tinytx.training.files import (
     is_empty_folder,
@@ -36,7 +36,7 @@ def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | 
 
     Parameters
     ----------
-    model : LanguageModel, Classifier or Translator
+    model : LanguageModel, MaskedLanguageModel, Classifier or Translator
     path : path
         The folder. It may be missing, empty, or a checkpoint.
     tokenizer : Tokenizer, optional
@@ -56,7 +56,7 @@ def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | 
     return target
 
 
-Model = LanguageModel | Classifier | Translator
+Model = LanguageModel | MaskedLanguageModel | Classifier | Translator
 
 
 def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Model:
@@ -70,7 +70,7 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Mo
 
     Returns
     -------
-    LanguageModel, Classifier or Translator
+    LanguageModel, MaskedLanguageModel, Classifier or Translator
         In evaluation mode.
 
     Raises
@@ -161,6 +161,13 @@ def _shape(shape: tuple[int, ...] | None) -> str:
 def _describe(model: nn.Module) -> dict[str, Any]:
     if isinstance(model, LanguageModel):
         return {"kind": "language_model", "config": model.config.to_dict()}
+    if isinstance(model, MaskedLanguageModel):
+        return {
+            "kind": "masked_language_model",
+            "config": model.config.to_dict(),
+            "transform": model.transform,
+            "next_sentence": model.next_head is not None,
+        }
     if isinstance(model, Classifier):
         return {
             "kind": "classifier",
@@ -171,9 +178,8 @@ def _describe(model: nn.Module) -> dict[str, Any]:
         }
     if isinstance(model, Translator):
         return {"kind": "translator", "config": model.config.to_dict()}
-    raise TypeError(
-        f"a checkpoint holds a LanguageModel, a Classifier or a Translator, got {type(model).__name__}"
-    )
+    kinds = "a LanguageModel, a MaskedLanguageModel, a Classifier or a Translator"
+    raise TypeError(f"a checkpoint holds {kinds}, got {type(model).__name__}")
 
 
 def _build(description: Mapping[str, Any], file: Path) -> Model:
@@ -181,6 +187,10 @@ def _build(description: Mapping[str, Any], file: Path) -> Model:
         config = TransformerConfig.from_dict(dict(description["config"]))
         if description["kind"] == "language_model":
             return LanguageModel(config)
+        if description["kind"] == "masked_language_model":
+            return MaskedLanguageModel(
+                config, transform=description["transform"], next_sentence=description["next_sentence"]
+            )
         if description["kind"] == "translator":
             return Translator(config)
         if description["kind"] == "classifier":

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tinytx.model import Classifier, LanguageModel, Translator
+from tinytx.model import Classifier, LanguageModel, MaskedLanguageModel, Translator
 from tinytx.text import Tokenizer
 
 
@@ -141,7 +141,7 @@ def generate_ids(
 
 
 def generate(
-    model: LanguageModel | Classifier | Translator,
+    model: LanguageModel | MaskedLanguageModel | Classifier | Translator,
     tokenizer: Tokenizer,
     prompt: str = "",
     *,
@@ -188,7 +188,7 @@ def generate(
     return written(tokenizer, prompt, prompt_ids, new_ids)
 
 
-def able_to_generate(model: LanguageModel | Classifier | Translator) -> LanguageModel:
+def able_to_generate(model: LanguageModel | MaskedLanguageModel | Classifier | Translator) -> LanguageModel:
     """The model itself; one that cannot write text from left to right is refused."""
     if not isinstance(model, LanguageModel):
         raise ValueError(f"generation needs a language model, got a {type(model).__name__}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from tinytx.model import Classifier
+from tinytx.model import Classifier, TransformerConfig
 from tinytx.text import Tokenizer
 from tinytx.text.corpora import Split
 from tinytx.training.evaluation import ClassifierScore, classifier_inputs, count_correct
@@ -16,9 +16,11 @@ from tinytx.training.objectives import ClassificationObjective
 from tinytx.training.settings import TrainingSettings
 
 
-def objective_of(tokenizer: Tokenizer, split: Split, max_len: int) -> tuple[ClassificationObjective, int]:
-    """The task of naming the classes of a split, and how many of its texts were cut to ``max_len``."""
-    sequences, n_cut = classifier_inputs(tokenizer, split.texts, max_len)
+def objective_of(
+    tokenizer: Tokenizer, split: Split, config: TransformerConfig
+) -> tuple[ClassificationObjective, int]:
+    """The task of naming the classes of a split, and how many of its texts were cut to what fits."""
+    sequences, n_cut = classifier_inputs(tokenizer, split.texts, config.max_len, causal=config.causal)
     return ClassificationObjective(sequences, split.labels or (), pad_id=tokenizer.pad_id), n_cut
 
 
@@ -43,12 +45,14 @@ def n_steps_of(learning: ClassificationObjective, settings: TrainingSettings, n_
 class EpochScoring:
     """Scores on one split: of its first texts after each epoch, of all at the end."""
 
-    def __init__(self, tokenizer: Tokenizer, split: Split, max_len: int, n_scored: int | None) -> None:
-        self._whole, self._n_cut = objective_of(tokenizer, split, max_len)
+    def __init__(
+        self, tokenizer: Tokenizer, split: Split, config: TransformerConfig, n_scored: int | None
+    ) -> None:
+        self._whole, self._n_cut = objective_of(tokenizer, split, config)
         self._n = len(split)
         first = split if n_scored is None else Split(split.texts[:n_scored], (split.labels or ())[:n_scored])
         self._n_first = len(first)
-        self._first = self._whole if first is split else objective_of(tokenizer, first, max_len)[0]
+        self._first = self._whole if first is split else objective_of(tokenizer, first, config)[0]
 
     def after(self, epoch_ends: list[int]) -> OnStep:
         """A callback that scores the model at the end of each epoch."""

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from tinytx.model import Classifier, LanguageModel
+from tinytx.model import Classifier, LanguageModel, MaskedLanguageModel
 from tinytx.text import Tokenizer
 from tinytx.training.intervals import Interval, PairedInterval, paired_interval, wilson_interval
 from tinytx.training.objectives import CausalObjective, ClassificationObjective
@@ -178,7 +178,7 @@ def _nats(model: LanguageModel, objective: CausalObjective, pad_id: int, tokens_
     return nats
 
 
-def check_vocabulary(model: LanguageModel | Classifier, tokenizer: Tokenizer) -> None:
+def check_vocabulary(model: LanguageModel | MaskedLanguageModel | Classifier, tokenizer: Tokenizer) -> None:
     """Refuse a tokenizer that makes other ids than the model knows."""
     if tokenizer.vocab_size != model.config.vocab_size:
         raise ValueError(
@@ -188,12 +188,17 @@ def check_vocabulary(model: LanguageModel | Classifier, tokenizer: Tokenizer) ->
 
 
 def classifier_inputs(
-    tokenizer: Tokenizer, texts: Sequence[str], max_len: int
+    tokenizer: Tokenizer, texts: Sequence[str], max_len: int, *, causal: bool = True
 ) -> tuple[list[list[int]], int]:
     """Ids of labelled texts as a classifier reads them, and how many texts were cut.
 
-    Each begins with ``bos``, as in pretraining; of a text that is too long the beginning is kept.
+    A row looks as in pretraining: it begins with ``bos`` for a causal body, and stands between ``cls`` and
+    ``sep`` for one that looks both ways. Of a text that is too long the beginning is kept.
     """
+    if not causal:
+        cls_id, sep_id, room = tokenizer.cls_id, tokenizer.sep_id, max_len - 2
+        texts_ids = tokenizer.encode_batch(texts)
+        return [[cls_id, *ids[:room], sep_id] for ids in texts_ids], sum(len(ids) > room for ids in texts_ids)
     whole = [[tokenizer.bos_id, *ids] for ids in tokenizer.encode_batch(texts)]
     return [ids[:max_len] for ids in whole], sum(len(ids) > max_len for ids in whole)
 
@@ -218,7 +223,9 @@ def evaluate_classifier(
         Changes memory and speed, not the result.
     """
     check_vocabulary(model, tokenizer)
-    sequences, n_cut = classifier_inputs(tokenizer, texts, model.config.max_len)
+    sequences, n_cut = classifier_inputs(
+        tokenizer, texts, model.config.max_len, causal=model.config.causal
+    )
     objective = ClassificationObjective(sequences, labels, pad_id=tokenizer.pad_id)
     correct = count_correct(model, objective, tokens_per_batch=tokens_per_batch)
     return ClassifierScore(correct, len(labels), n_cut)
@@ -245,7 +252,9 @@ def class_probabilities(
         In the order of the texts; rows sum to 1.
     """
     check_vocabulary(model, tokenizer)
-    sequences, _ = classifier_inputs(tokenizer, texts, model.config.max_len)
+    sequences, _ = classifier_inputs(
+        tokenizer, texts, model.config.max_len, causal=model.config.causal
+    )
     objective = ClassificationObjective(sequences, [0] * len(sequences), pad_id=tokenizer.pad_id)
     was_training = model.training
     model.eval()

@@ -127,7 +127,8 @@ def finetune(
     ----------
     checkpoint : path or PretrainResult
         Gives tokenizer, configuration and body. The body keeps the attention it was pretrained with, and is
-        copied: what is passed in stays as it is.
+        copied: what is passed in stays as it is. One that looks both ways reads texts between ``cls`` and
+        ``sep``.
     corpus : str, path or Corpus
         With labels.
     fresh : bool
@@ -179,7 +180,7 @@ def finetune(
         "changes": dict(recipe_changes or {}),
     }
     learned = data.train if n_labels is None else label_subset(data.train, n_labels, seed)
-    learning, n_cut = objective_of(tokenizer, learned, given.config.max_len)
+    learning, n_cut = objective_of(tokenizer, learned, given.config)
     model = _new_classifier(given, recipe.dropout, _n_classes(data), pooling, fresh, seed)
     model.to(where)
     model.body.requires_grad_(not frozen)
@@ -195,7 +196,7 @@ def finetune(
     )
     if n_cut:
         report(f"{n_cut:,} of {len(learned):,} texts exceed {model.config.max_len} ids and lose their end")
-    scoring = EpochScoring(tokenizer, data.splits[reported_split(data)], model.config.max_len, n_scored)
+    scoring = EpochScoring(tokenizer, data.splits[reported_split(data)], model.config, n_scored)
     plan = {"request": request, "recipe": dataclasses.asdict(recipe), "settings": settings.to_dict()}
     with RunFolder.opened(out, plan, tokenizer, report) as run:
         ends = epoch_ends(learning, settings, recipe.n_epochs)

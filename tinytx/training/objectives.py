@@ -108,16 +108,29 @@ class PackedSequences:
     ----------
     sequences : iterable of sequences of int
     pad_id : int
+
+    Attributes
+    ----------
+    flat : Tensor of shape (total length,)
+    lengths : list of int
     """
 
     def __init__(self, sequences: Iterable[Sequence[int]], pad_id: int) -> None:
         arrays = [np.asarray(ids, dtype=np.int32) for ids in sequences]
-        self.pad_id = pad_id
-        self.lengths = [len(array) for array in arrays]
         flat = np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int32)
-        self._ids = torch.from_numpy(flat)
-        self._lengths = torch.tensor(self.lengths, dtype=torch.long)
+        self._set(torch.from_numpy(flat), [len(array) for array in arrays], pad_id)
+
+    def _set(self, flat: Tensor, lengths: list[int], pad_id: int) -> None:
+        self.flat, self.lengths, self.pad_id = flat, lengths, pad_id
+        self._lengths = torch.tensor(lengths, dtype=torch.long)
         self._starts = self._lengths.cumsum(0) - self._lengths
+
+    @classmethod
+    def of_flat(cls, flat: Tensor, lengths: list[int], pad_id: int) -> PackedSequences:
+        """Sequences that lie end to end already, of these lengths."""
+        packed = cls.__new__(cls)
+        packed._set(flat, lengths, pad_id)
+        return packed
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -128,8 +141,8 @@ class PackedSequences:
         lengths = self._lengths[chosen]
         offsets = torch.arange(int(lengths.max()))
         real = offsets < lengths[:, None]  # (B, T)
-        places = (self._starts[chosen][:, None] + offsets).clamp_(max=max(len(self._ids) - 1, 0))
-        return torch.where(real, self._ids[places], self.pad_id).long()
+        places = (self._starts[chosen][:, None] + offsets).clamp_(max=max(len(self.flat) - 1, 0))
+        return torch.where(real, self.flat[places], self.pad_id).long()
 
 
 def _batches(lengths: list[int], tokens_per_batch: int, *, seed: int, epoch: int) -> list[list[int]]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tinytx.model import Classifier, LanguageModel, Translator, count_parameters
+from tinytx.model import Classifier, LanguageModel, MaskedLanguageModel, Translator, count_parameters
 from tinytx.text import Tokenizer
 from tinytx.text.corpora import Corpus
 from tinytx.training.checkpoints import load_tokenizer, step_folders
@@ -80,7 +80,9 @@ def stored_tokenizer(out: str | os.PathLike[str]) -> Tokenizer | None:
     return None
 
 
-def describe(model: LanguageModel | Classifier | Translator, settings: TrainingSettings) -> str:
+def describe(
+    model: LanguageModel | MaskedLanguageModel | Classifier | Translator, settings: TrainingSettings
+) -> str:
     """One line for a person who waits: size of the model and amount of training."""
     config = model.config
     return (

@@ -12,16 +12,17 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from tinytx.model import LanguageModel, TransformerConfig, count_parameters
+from tinytx.model import LanguageModel, MaskedLanguageModel, count_parameters
 from tinytx.text import SPECIAL_PIECES, Tokenizer
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.training.budgets import FF_FACTOR, Recipe, corpus_kind, parse_budget, plan, resize, steps_within
 from tinytx.training.loop import History, OnStep, train
-from tinytx.training.objectives import CausalObjective, Objective
+from tinytx.training.objectives import Objective
 from tinytx.training.plans import check_request, describe, fingerprint, stored_plan, stored_tokenizer
 from tinytx.training.runfolder import RunFolder
 from tinytx.training.scoring import Evaluation, evaluate_split
 from tinytx.training.settings import choose_device, choose_precision
+from tinytx.training.tasks import new_model, objective_for
 
 Report = Callable[[str], None]
 RecipeT = TypeVar("RecipeT", bound=Recipe)
@@ -33,19 +34,20 @@ class PretrainResult:
 
     Attributes
     ----------
-    model : LanguageModel
+    model : LanguageModel or MaskedLanguageModel
         In evaluation mode.
     tokenizer : Tokenizer
     history : History
     recipe : Recipe
         Every number that was used.
     evaluation : Evaluation
-        Loss on the valid split, with the exact floor where the language is known.
+        Loss on the valid split, with the exact floor where the language is known; of a masked model the loss
+        on blanks, see `evaluate_blanks`.
     path : Path or None
         The run folder.
     """
 
-    model: LanguageModel
+    model: LanguageModel | MaskedLanguageModel
     tokenizer: Tokenizer
     history: History
     recipe: Recipe
@@ -83,6 +85,7 @@ def pretrain(
     vocab_size: int | None = None,
     model_changes: Mapping[str, Any] | None = None,
     training_changes: Mapping[str, Any] | None = None,
+    masking_changes: Mapping[str, Any] | None = None,
     on_step: OnStep | None = None,
     progress: bool | None = None,
     report: Report = print,
@@ -93,7 +96,8 @@ def pretrain(
     ----------
     corpus : str, path or Corpus
         A name, a file, or a corpus at hand; labels are not looked at.
-    objective : {"causal"}
+    objective : {"causal", "masked", "masked+nsp"}
+        Predict the next token; predict hidden ones, as BERT; that, and whether one sentence follows another.
     budget : str or float, optional
         Name or seconds; by default that of the environment, see `default_budget`.
     seed : int
@@ -107,8 +111,9 @@ def pretrain(
     device : {"auto", "cpu", "cuda"}
     vocab_size : int, optional
         Pieces, exactly so many; by default the budget's, or fewer where the text cannot fill them.
-    model_changes, training_changes : mapping, optional
-        Fields of `TransformerConfig` and `TrainingSettings` to be used in place of the budget's.
+    model_changes, training_changes, masking_changes : mapping, optional
+        Fields of `TransformerConfig`, `TrainingSettings` and, for a masked model, `Masking`, to be used in
+        place of the budget's.
     on_step : callable, optional
         See `train`.
     progress : bool, optional
@@ -134,6 +139,7 @@ def pretrain(
         "vocab_size": vocab_size,
         "model": dict(model_changes or {}),
         "training": dict(training_changes or {}),
+        **({"masking": dict(masking_changes)} if masking_changes else {}),
     }
     if stored is None:
         recipe = changed_recipe(plan(corpus_kind(data), objective, asked, seed=seed), request, where)
@@ -146,13 +152,11 @@ def pretrain(
         tokenizer = stored_tokenizer(out or "") or train_tokenizer(
             data.train.texts, recipe.vocab_size, kind=corpus_kind(data)
         )
-    learning = causal_objective(tokenizer, data.train.texts, recipe.config.max_len)
+    learning = objective_for(recipe, tokenizer, data.train.texts)
     expected = ""
     if stored is None and isinstance(asked, float):
-        recipe, expected = timed_recipe(
-            recipe, asked, learning, lambda: new_language_model(recipe.config, 0).to(where)
-        )
-    model = new_language_model(recipe.config, seed).to(where)
+        recipe, expected = timed_recipe(recipe, asked, learning, lambda: new_model(recipe, 0).to(where))
+    model = new_model(recipe, seed).to(where)
     report(describe(model, recipe.settings) + expected)
     with RunFolder.opened(out, {"request": request, "recipe": recipe.to_dict()}, tokenizer, report) as run:
         history = train(
@@ -166,24 +170,6 @@ TOKENIZERS: dict[str, dict[str, Any]] = {
     "world": {"model_type": "bpe", "split_by_script": False},
     "pairs": {"model_type": "bpe"},
 }
-
-
-def new_language_model(config: TransformerConfig, seed: int) -> LanguageModel:
-    """A language model with first weights drawn from ``seed``; the global random state is left alone."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return LanguageModel(config)
-
-
-def causal_objective(tokenizer: Tokenizer, texts: Sequence[str], max_len: int) -> CausalObjective:
-    """Next-token prediction over all of some texts."""
-    return CausalObjective(
-        tokenizer.encode_batch(texts),
-        bos_id=tokenizer.bos_id,
-        eos_id=tokenizer.eos_id,
-        pad_id=tokenizer.pad_id,
-        max_len=max_len,
-    )
 
 
 def train_tokenizer(
@@ -227,6 +213,10 @@ def changed_recipe(base: RecipeT, request: Mapping[str, Any], where: torch.devic
     if "d_model" in model:
         model.setdefault("d_ff", FF_FACTOR * model["d_model"])
     config = base.config.replace(**model)
+    if masking := request.get("masking"):
+        if base.masking is None:
+            raise ValueError(f"only a masked model is masked, got {', '.join(masking)} for a causal one")
+        base = dataclasses.replace(base, masking=dataclasses.replace(base.masking, **masking))
     vocab_size = base.vocab_size if request["vocab_size"] is None else request["vocab_size"]
     return dataclasses.replace(base, vocab_size=vocab_size, config=config, settings=settings)
 

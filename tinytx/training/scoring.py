@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tinytx.model import Classifier, LanguageModel, Translator
+from tinytx.model import Classifier, LanguageModel, MaskedLanguageModel, Translator
 from tinytx.text import Tokenizer
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.text.pairs import PairCorpus
 from tinytx.training.beamsearch import Search
+from tinytx.training.blanks import BlankScore, blank_texts, evaluate_blanks
 from tinytx.training.checkpoints import load, load_tokenizer
 from tinytx.training.evaluation import (
     ClassifierScore,
@@ -38,6 +39,19 @@ def exact_nats(corpus: Corpus, texts: Sequence[str]) -> np.ndarray | None:
     return -np.asarray(World().batch_log_prob([tuple(text.split(" ")) for text in texts]))
 
 
+def exact_blank_nats(corpus: Corpus, tokenizer: Tokenizer, texts: Sequence[str]) -> np.ndarray | None:
+    """``-log P(piece | all others)`` of each piece of some texts, None where the language is not known."""
+    if corpus.name != "world":
+        return None
+    from tinytx.text.world import World
+
+    world = World().through(tokenizer)
+    nats = []
+    for ids in tokenizer.encode_batch(texts):
+        nats.append(-np.log(world.fill_tokens(ids)[np.arange(len(ids)), ids]))
+    return np.concatenate(nats)
+
+
 def reported_split(corpus: Corpus) -> str:
     """The split that figures are reported on: test where there is one, else valid."""
     return "valid" if corpus.test is None else "test"
@@ -50,29 +64,37 @@ class Evaluation:
     Attributes
     ----------
     corpus, split : str
-    score : LanguageModelScore or ClassifierScore
+    score : LanguageModelScore, BlankScore or ClassifierScore
     floor : float or None
-        Exact nats per token of the same texts, where the language is known; None for a classifier.
+        Exact nats per token, or per blank, of the same texts, where the language is known; None for a
+        classifier.
     """
 
     corpus: str
     split: str
-    score: LanguageModelScore | ClassifierScore
+    score: LanguageModelScore | BlankScore | ClassifierScore
     floor: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as JSON can hold them."""
-        kind = "language_model" if isinstance(self.score, LanguageModelScore) else "classifier"
+        kinds = {LanguageModelScore: "language_model", BlankScore: "masked_language_model"}
+        kind = kinds.get(type(self.score), "classifier")
         figures = {"kind": kind, "corpus": self.corpus, "split": self.split, **self.score.to_dict()}
         if isinstance(self.score, LanguageModelScore) and self.floor is not None:
             gap = self.score.nats_per_token - self.floor
             figures |= {"floor_nats_per_token": self.floor, "gap_nats_per_token": gap}
+        if isinstance(self.score, BlankScore) and self.floor is not None:
+            gap = self.score.nats_per_blank - self.floor
+            figures |= {"floor_nats_per_blank": self.floor, "gap_nats_per_blank": gap}
         return figures
 
     def __str__(self) -> str:
         line = f"{self.corpus}, {self.split} split: {self.score}"
         if isinstance(self.score, LanguageModelScore) and self.floor is not None:
             gap = self.score.nats_per_token - self.floor
+            line += f"; exact floor {self.floor:.4f}, gap {gap:.4f}"
+        if isinstance(self.score, BlankScore) and self.floor is not None:
+            gap = self.score.nats_per_blank - self.floor
             line += f"; exact floor {self.floor:.4f}, gap {gap:.4f}"
         if isinstance(self.score, ClassifierScore) and self.score.n_cut:
             line += f"; {self.score.n_cut:,} texts were too long and lost their end"
@@ -120,7 +142,7 @@ def evaluate_checkpoint(
 
 
 def evaluate_split(
-    model: LanguageModel | Classifier, tokenizer: Tokenizer, corpus: Corpus, split: str
+    model: LanguageModel | MaskedLanguageModel | Classifier, tokenizer: Tokenizer, corpus: Corpus, split: str
 ) -> Evaluation:
     """Evaluate a model on one split of a corpus, or on "all"."""
     parts = list(corpus.splits.values()) if split == "all" else [corpus.splits[split]]
@@ -130,6 +152,10 @@ def evaluate_split(
         exact = exact_nats(corpus, texts)
         floor = None if exact is None else float(exact.sum()) / score.n_tokens
         return Evaluation(corpus.name, split, score, floor)
+    if isinstance(model, MaskedLanguageModel):
+        exact = exact_blank_nats(corpus, tokenizer, blank_texts(tokenizer, texts))
+        floor = None if exact is None else float(exact.mean())
+        return Evaluation(corpus.name, split, evaluate_blanks(model, tokenizer, texts), floor)
     labels = [label for part in parts for label in part.labels or ()]
     if len(labels) != len(texts):
         raise ValueError(f"a classifier is evaluated on texts with labels, got {corpus.name}, which has none")

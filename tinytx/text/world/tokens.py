@@ -143,27 +143,60 @@ class TokenWorld:
         following, unfinished = self._parse(rest[len(tail) :])
         following = [*following, self._word(unfinished)] if unfinished else following
         after = self._backward.layers(following)[0]
-        chances = self._inside(words, last, tail, after) + self._in_front(words, last, tail, after)
+        chances = self._between(self._automaton.forward(words), last, tail, after)
         if not chances.sum() > 0:
             raise ValueError(f"some piece must make this a review, but none does at {position}")
         return chances / chances.sum()
 
-    def _inside(self, words: list[str], last: Pieces, tail: Pieces, after: Layer) -> np.ndarray:
-        """Weigh the pieces that stand between the beginning of a word and the rest of it."""
-        fits = [v for v in self._begun.get(last, []) if self._pieces[v][len(last) + 1 :] == tail]
-        return self._weighed(words, fits, [self._pieces[v][len(last)] for v in fits], after)
+    def fill_tokens(self, ids: Sequence[int]) -> np.ndarray:
+        """Give what `fill_token` gives, for each place of a review in turn; sums are shared.
 
-    def _in_front(self, words: list[str], last: Pieces, tail: Pieces, after: Layer) -> np.ndarray:
-        """Weigh the pieces that begin a word, after a whole one."""
+        Parameters
+        ----------
+        ids : sequence of T ints
+            A whole review without `bos_id` and `eos_id`.
+
+        Returns
+        -------
+        ndarray of shape (T, vocab_size)
+            Rows sum to 1.
+
+        Raises
+        ------
+        ValueError
+            If the pieces are no review.
+        """
+        whole, unfinished = self._parse(ids)
+        words = [*whole, self._word(unfinished)] if unfinished else whole
+        before, after = self._automaton.prefixes(words), self._backward.layers(words)
+        if not (before[-1].total > 0 and len(after[0].states)):
+            raise ValueError(f"the pieces must be those of a review, got {self._tokenizer.decode(ids)!r}")
+        nothing: Pieces = ()
+        spans = [nothing, *(self._pieces[self._automaton.word_ids[word]] for word in words)]
+        rows = []
+        for number, span in enumerate(spans[1:]):
+            for place in range(len(span)):
+                # The hidden piece may go on with what stands before it in the word, or with the word before.
+                inside = place > 0 or number == 0
+                state = before[number] if inside else before[number - 1]
+                last = span[:place] if inside else spans[number]
+                rows.append(self._between(state, last, span[place + 1 :], after[number + 1]))
+        chances = np.stack(rows)
+        return chances / chances.sum(axis=1, keepdims=True)
+
+    def _between(self, before: Forward, last: Pieces, tail: Pieces, after: Layer) -> np.ndarray:
+        """Weigh the pieces between some pieces, which may be a whole word, and the rest of a word."""
+        inside = [v for v in self._begun.get(last, []) if self._pieces[v][len(last) + 1 :] == tail]
+        chances = self._weighed(before, inside, [self._pieces[v][len(last)] for v in inside], after)
         if last and last not in self._whole:
-            return np.zeros(self._tokenizer.vocab_size)
-        fits = self._ended.get(tail, [])
-        before = [*words, self._word(last)] if last else words
-        return self._weighed(before, fits, [self._pieces[v][0] for v in fits], after)
+            return chances
+        if last:
+            before = self._automaton.advance(before, self._word(last))
+        first = self._ended.get(tail, [])
+        return chances + self._weighed(before, first, [self._pieces[v][0] for v in first], after)
 
-    def _weighed(self, words: list[str], fits: list[int], pieces: list[int], after: Layer) -> np.ndarray:
+    def _weighed(self, before: Forward, fits: list[int], pieces: list[int], after: Layer) -> np.ndarray:
         """Sum up, for each piece, the chances of the words that it stands for."""
-        before = self._automaton.forward(words)
         weight = self._backward.between(before, after)[fits] * np.exp(before.log_scale)
         return self._tally(pieces, weight)
 

@@ -113,8 +113,8 @@ def test_the_readme_gives_a_reason_for_every_dependency(root, requirements):
 
 def test_what_the_readme_names_exists(root):
     readme = (root / "README.md").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z]+):", (root / "Makefile").read_text(encoding="utf-8"), re.M))
-    assert set(re.findall(r"\bmake ([a-z]+)", readme)) - {"up"} <= targets
+    targets = set(re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(encoding="utf-8"), re.M))
+    assert set(re.findall(r"\bmake ([a-z-]+)", readme)) - {"up"} <= targets
     for link in re.findall(r"\]\(([^)#]+)\)", readme):
         assert (root / link).exists(), link
     house = readme.split("## The house")[1].split("## ")[0]
@@ -145,6 +145,7 @@ def test_workflows_can_be_read(root):
     cpu = yaml.safe_load((root / ".github/workflows/cpu.yml").read_text(encoding="utf-8"))
     gpu = yaml.safe_load((root / ".github/workflows/gpu.yml").read_text(encoding="utf-8"))
     assert cpu["jobs"]["test"]["strategy"]["matrix"]["python"] == ["3.11", "3.13"]
+    assert {"run": "make test-browser"} in cpu["jobs"]["browser"]["steps"]
     assert gpu["jobs"]["notebooks"]["runs-on"][0] == "self-hosted"
     assert gpu["jobs"]["notebooks"]["env"]["TINYTX_BUDGET"] == "gpu"
 

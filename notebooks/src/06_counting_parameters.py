@@ -326,7 +326,7 @@ plots.show(fig, name="06_embedding_by_vocabulary_and_depth", alt="""
 # Dark is at the upper right: a huge vocabulary over few layers. Models for many languages are drawn that way, since they need pieces of words from all of them; this is one reason among others to choose the size of
 # a vocabulary with care.
 #
-# Now move the controls yourself. The bars are the terms of this lesson and, beside them, what a model of that size has to compute and to keep (the subject of lesson 05). The pale outline is a state that you can pin to compare with. First change the length of the text and the
+# Now move the controls yourself. The bars are the terms of this lesson and, beside them, what a model of that size has to compute and to keep (the subject of lesson 05). The dashed bars below them are a state that you can pin, to compare with. First change the length of the text and the
 # number of heads: which bars move? Then look for a model of which more than half is embedding.
 
 # %%

@@ -118,3 +118,10 @@ def test_the_index_shows_every_lesson_and_links_none_that_has_no_page(tmp_path):
     page = index_page([], tmp_path)
     assert re.findall(r'<a class="card" href="([^"]+)"', page) == ["03_positions.html"]
     assert '<meta name="viewport"' in page and '<html lang="en">' in page
+
+
+def test_the_style_of_tables_spares_those_of_explorers():
+    """A table laid out as a block squeezed the bars of an explorer to nothing."""
+    rules = re.findall(r"^(\.rendered_html [^{]*\b(?:table|th|td)\b[^{]*)\{", site.style_sheet(), re.M)
+    assert len(rules) >= 3
+    assert all(":not(.tx *)" in rule for rule in rules)

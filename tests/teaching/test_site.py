@@ -122,6 +122,6 @@ def test_the_index_shows_every_lesson_and_links_none_that_has_no_page(tmp_path):
 
 def test_the_style_of_tables_spares_those_of_explorers():
     """A table laid out as a block squeezed the bars of an explorer to nothing."""
-    rules = re.findall(r"^(\.rendered_html [^{]*\b(?:table|th|td)\b[^{]*)\{", site.style_sheet(), re.M)
+    rules = re.findall(r"^(\.rendered_html [^{]*\b(?:table|th|td)\b[^{]*)\{", style_sheet(), re.M)
     assert len(rules) >= 3
     assert all(":not(.tx *)" in rule for rule in rules)

@@ -41,10 +41,11 @@ import torch.nn.functional as F
 
 import tinytx as tx
 from tinytx import training
-from tinytx.teaching import plots, results, torch_twin
-from tinytx.text.pairs import LAB_SENTENCES, PairCorpus, Pairs, load_pairs
+from tinytx.teaching import plots, torch_twin, translator_checks
+from tinytx.text.pairs import Pairs, load_pairs
 from tinytx.text.world.typography import write_out
-from tinytx.training import Search, alignment, beamsearch, broken_translation, translation_scoring
+from tinytx.training import Search, alignment, broken_translation, translation_scoring
+from tinytx.training.beamsearch import beam_search as search_beams
 from tinytx.training.translation_recipes import plan_translation
 
 _ = torch.manual_seed(0)
@@ -56,11 +57,10 @@ _ = torch.manual_seed(0)
 # English *and* French stand in no training pair, and a checker that names every mistake of French grammar. Here are three pairs.
 
 # %%
-pairs = load_pairs("world")
-world = tx.World()
+pairs, world = load_pairs("world"), tx.World()
 print(f"{len(pairs.train):,} pairs to learn from, {len(pairs.valid):,} held out\n")
-for english, french in list(zip(pairs.valid.sources, pairs.valid.targets, strict=True))[:3]:
-    print(f"{english}\n    {french}")
+for n in range(3):
+    print(f"{pairs.valid.sources[n]}\n    {pairs.valid.targets[n]}")
 
 # %% [markdown]
 # The tempting way: count which French word stands beside each English one, and write the commonest in its place. With the true alignment at hand such a dictionary cannot be better. We try it on fresh sentences. What will go wrong first: words, order, or endings?
@@ -70,19 +70,24 @@ dictionary = defaultdict(Counter)
 for pair in world.sentence_pairs(4000, seed=23_001):
     for i, j in pair.alignment:
         dictionary[pair.english[i]][pair.french[j]] += 1
-seen = set(pairs.train.sources)
-fresh = [p for p in world.sentence_pairs(1000, seed=23_000) if write_out(p.english, "en") not in seen]
-questions = [write_out(pair.english, "en") for pair in fresh]
-answers = [write_out(pair.french, "fr") for pair in fresh]
 
 
 def by_dictionary(words):
-    return [dictionary[w].most_common(1)[0][0] if w in dictionary else w for w in words]
+    known = [dictionary[w].most_common(1)[0][0] if w in dictionary else w for w in words]
+    return write_out(known, "fr")
 
+# %% [markdown]
+# Fresh sentences are drawn with another seed, and those that stand among the training pairs are left out. `write_out` puts spaces and apostrophes where they belong.
 
-tries = {"word for word": [write_out(by_dictionary(pair.english), "fr") for pair in fresh]}
+# %%
+drawn, seen = world.sentence_pairs(1000, seed=23_000), set(pairs.train.sources)
+fresh = [pair for pair in drawn if write_out(pair.english, "en") not in seen]
+questions = [write_out(pair.english, "en") for pair in fresh]
+answers = [write_out(pair.french, "fr") for pair in fresh]
+tries = {"word for word": [by_dictionary(pair.english) for pair in fresh]}
 for n in range(1, 4):
-    print(f"{questions[n]}\n    by dictionary {tries['word for word'][n]}\n    right         {answers[n]}")
+    print(questions[n])
+    print(f"    by dictionary {tries['word for word'][n]}\n    right         {answers[n]}")
 
 # %% [markdown]
 # Nearly all the right words, and hardly a right sentence. In French an adjective may follow its noun, and article, adjective and participle take gender and number from a noun that stands elsewhere. A word cannot be translated
@@ -90,15 +95,15 @@ for n in range(1, 4):
 
 
 # %%
-def report(name, translations):
-    score = training.score_translations(translations, [[answer] for answer in answers])
-    count = translation_scoring.count_mistakes(translations)
-    exact = sum(a == b for a, b in zip(translations, answers, strict=True)) / len(answers)
-    low, high = score.interval
-    print(f"{name:<16}{score.bleu:>6.1f} [{low:.1f}, {high:.1f}]{exact:>11.0%}{count.n_agreement:>15,}")
+def report(name, texts):
+    score = training.score_translations(texts, [[answer] for answer in answers])
+    n_agreement = translation_scoring.count_mistakes(texts).n_agreement
+    exact = sum(a == b for a, b in zip(texts, answers, strict=True)) / len(answers)
+    bleu = "{:5.1f} [{:.1f}, {:.1f}]".format(score.bleu, *score.interval)
+    print(f"{name:<16}{bleu:<22}{exact:>8.0%}{n_agreement:>17,}")
 
 
-HEAD = f"{'':<18}BLEU [95 %]   wholly right   mistakes of agreement"
+HEAD = f"{'':<17}BLEU [95 %]       wholly right   mistakes of agreement"
 print(HEAD)
 report("word for word", tries["word for word"])
 
@@ -117,19 +122,21 @@ values = [[1.0, 0], [0, 1], [1, 1], [9, 9]]
 real = [word != "<pad>" for word in source]
 
 
-def cross_attention(queries, keys, values, real):
-    contexts, table = [], []
-    for query in queries:
-        scores = [sum(a * b for a, b in zip(query, key, strict=True)) / math.sqrt(4) for key in keys]
-        raised = [math.exp(score) if may else 0.0 for score, may in zip(scores, real, strict=True)]
-        table.append([r / sum(raised) for r in raised])
-        contexts.append([sum(w * v[i] for w, v in zip(table[-1], values, strict=True)) for i in range(2)])
-    return table, contexts
+def dot(a, b):
+    return sum(x * y for x, y in zip(a, b, strict=True))
 
+# %% [markdown]
+# For each place that asks: a score for each source word, $e$ to its power, zero where padding stands, divided by the sum. Before you run it: where will *ai* look?
 
-table, contexts = cross_attention(queries, keys, values, real)
-for asking, weights in zip(written, table, strict=True):
-    print(f"{asking:<8}" + "".join(f"{w:>9.3f}" for w in weights))
+# %%
+all_weights, contexts = [], []
+for word, query in zip(written, queries, strict=True):
+    scores = [dot(query, key) / math.sqrt(4) for key in keys]
+    raised = [math.exp(x) if may else 0.0 for x, may in zip(scores, real, strict=True)]
+    weights = [each / sum(raised) for each in raised]
+    all_weights.append(weights)
+    contexts.append([dot(weights, column) for column in zip(*values, strict=True)])
+    print(f"{word:<8}" + "".join(f"{w:>9.3f}" for w in weights))
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -138,16 +145,17 @@ for asking, weights in zip(written, table, strict=True):
 
 # %%
 may = torch.tensor(real)  # (S,), True = may attend
-by_matrices = tx.attention(torch.tensor(queries), torch.tensor(keys), torch.tensor(values), may)
+by_matrices = tx.attention(*map(torch.tensor, (queries, keys, values)), may)
 torch.testing.assert_close(by_matrices, torch.tensor(contexts))
 
 ours = tx.MultiHeadAttention(d_model=12, n_heads=3)
+theirs = torch_twin.torch_attention(ours)  # with our weights
 asking, memory = torch.randn(1, 3, 12), torch.randn(1, 4, 12)  # (B, T, D), (B, S, D)
-output, weights = torch_twin.torch_attention(ours)(asking, memory, memory, key_padding_mask=~may[None])
-torch.testing.assert_close(ours(asking, memory, tx.model.over_keys(may[None])), output)
-_, wrong_sign = torch_twin.torch_attention(ours)(asking, memory, memory, key_padding_mask=may[None])
+output, weights = theirs(asking, memory, memory, key_padding_mask=~may[None])
+torch.testing.assert_close(ours(asking, memory, may), output)
+_, wrong = theirs(asking, memory, memory, key_padding_mask=may[None])
 print("weight on the padding, right sign:", weights[0, :, 3].tolist())
-print("weight on the padding, wrong sign:", wrong_sign[0, :, 3].tolist())
+print("weight on the padding, wrong sign:", wrong[0, :, 3].tolist())
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -158,22 +166,19 @@ print("weight on the padding, wrong sign:", wrong_sign[0, :, 3].tolist())
 # An encoder-decoder uses attention three times. Encoder on itself: all real tokens. Decoder on itself: real tokens to the left, and itself. Decoder on memory: all real tokens of the source, for every row. Before the picture: which of them is a triangle, and which of them is not square?
 
 # %%
-src_ids = torch.tensor([[11, 12, 13, 3, 0]])  # four real tokens (the last is the end mark), one padding
-tgt_ids = torch.tensor([[2, 21, 22, 23]])  # the mark of the beginning, three tokens
+src_ids = torch.tensor([[11, 12, 13, 3, 0]])  # the end mark is 3, one padding
+tgt_ids = torch.tensor([[2, 21, 22, 23]])  # the mark of the beginning is 2
 src_real = tx.padding_mask(src_ids, pad_id=0)
-masks = {
-    "encoder looks at itself": src_real.expand(5, 5),
-    "decoder looks at itself": tx.causal_mask(4),
-    "decoder looks at the source": src_real.expand(4, 5),
-}
+masks = {"encoder on itself": src_real.expand(5, 5), "decoder on itself": tx.causal_mask(4),
+         "decoder on source": src_real.expand(4, 5)}
 fig, axes = plots.figure(1, 3, width=10.2, height=3.9)
 for ax, (name, mask) in zip(axes, masks.items(), strict=True):
-    plots.heatmap(mask, allowed=mask, low=0, high=1, title=name, xlabel="looked at (place)", ax=ax)
-    ax.set_title(name, fontsize=11)
+    plots.heatmap(mask, allowed=mask, low=0, high=1, title=name, xlabel="looked at", ax=ax)
 axes[0].set_ylabel("who looks (place)")
 plots.show(fig, name="10_three_masks", alt="""
-    Three masks. The encoder on itself: a square, open but for the column of padding. The decoder on itself: a lower
-    triangle. The decoder on the source: four rows of five, open but for the column of padding.""")
+    Three masks. The encoder on itself: a square, open but for the column of padding. The
+    decoder on itself: a lower triangle. The decoder on the source: four rows of five, open
+    but for the column of padding.""")
 
 # %% [markdown]
 # Only the middle one is a triangle. "The causal mask is a thing of the decoder", says a report: of the original's three attentions only this one wears it, but lesson 02 put it on an encoder stack and got a language model. It is an argument of attention, not an organ of a stack; and the decoder's *other* attention
@@ -189,36 +194,41 @@ recipe = plan_translation("world")
 some = Pairs(pairs.train.sources[:2000], pairs.train.targets[:2000])
 toy = tx.Tokenizer.train([*some.sources, *some.targets], vocab_size=700)
 objective = translation_scoring.translation_objective(toy, some, recipe.config.max_len)
-reads, decoder_reads, predicts = objective.batch([3])
-name = {2: "<bos>", 3: "<eos>"}.get
-print("encoder reads   ", toy.decode(reads[0].tolist()), "<eos>")
-print("decoder reads   ", name(int(decoder_reads[0, 0])), toy.decode(decoder_reads[0].tolist()))
-print("decoder predicts", toy.decode(predicts[0].tolist()), name(int(predicts[0, -1])))
-assert torch.equal(decoder_reads[0, 1:], predicts[0, :-1])  # shifted by one place
+source_ids, read_ids, wanted_ids = (ids[0].tolist() for ids in objective.batch([3]))
+assert (read_ids[0], wanted_ids[-1]) == (toy.bos_id, toy.eos_id)
+assert read_ids[1:] == wanted_ids[:-1]  # shifted by one place
+print("encoder reads   ", toy.decode(source_ids), "<eos>")
+print("decoder reads    <bos>", toy.decode(read_ids))
+print("decoder predicts", toy.decode(wanted_ids), "<eos>")
 
 # %% [markdown]
 # So the answer to each place stands in the decoder's input, one place to the right. The causal mask is what keeps it from being read. Lesson 02's test shows it: change one input, see which outputs move. Below are a translator with random weights and a copy whose decoder has no mask. `True` above the diagonal means: the answer can be read off.
 
 # %%
-tiny = tx.TransformerConfig(vocab_size=40, d_model=12, n_heads=3, n_layers=2, d_ff=20, tie_embeddings=True)
+tiny = tx.TransformerConfig(
+    vocab_size=40, d_model=12, n_heads=3, n_layers=2, d_ff=20, tie_embeddings=True
+)
 honest = tx.Translator(tiny).double().eval()
-open_one = copy.deepcopy(honest)
-open_one.decoder.config = open_one.decoder.config.replace(causal=False)
+unmasked = copy.deepcopy(honest)
+unmasked.decoder.config = tiny.replace(causal=False)
 
 
 @torch.no_grad()
-def moved_by(model, which):
-    before, rows = model(src_ids, tgt_ids, src_real), []  # (1, T, V)
+def moved_by(model, which):  # row: output, column: the input that was changed
+    before, columns = model(src_ids, tgt_ids, src_real), []  # (1, T, V)
     for s in range((src_ids, tgt_ids)[which].shape[1]):
         inputs = [src_ids.clone(), tgt_ids.clone()]
         inputs[which][0, s] += 1
-        rows.append((model(*inputs, src_real) != before).any(dim=-1)[0])
-    return torch.stack(rows, dim=1).int()  # row: output, column: what was changed
+        columns.append((model(*inputs, src_real) != before).any(dim=-1)[0])
+    return torch.stack(columns, dim=1).int()
 
+# %% [markdown]
+# Three tables: the target's tokens changed with the mask and without, and the source's, the last of which is padding. Which columns will be all zero?
 
+# %%
 print("target, with the mask:\n", moved_by(honest, 1))
-print("target, without:\n", moved_by(open_one, 1))
-print("source (the last is padding):\n", moved_by(honest, 0))
+print("target, without:\n", moved_by(unmasked, 1))
+print("source:\n", moved_by(honest, 0))
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -229,17 +239,12 @@ print("source (the last is padding):\n", moved_by(honest, 0))
 # Source and target share one vocabulary here, so one matrix of $V \times D$ can serve three times: as embedding of the source, of the target, and as output layer. That is **tying**. Below, our model tied and untied, and the base model of the paper (section 3.4 ties all three).
 
 # %%
-base = tx.TransformerConfig(
-    vocab_size=37_000, d_model=512, n_heads=8, n_layers=6, d_ff=2_048, norm="last", tie_embeddings=True
-)
-models = {"ours": plan_translation("world", "laptop").config, "the paper's base": base}
-for name, config in models.items():
-    tied, untied = (
-        tx.parameter_table(config.replace(tie_embeddings=tie), head="translation").total
-        for tie in (True, False)
-    )
-    print(f"{name:<18} tied {tied:>12,}    untied {untied:>12,}")
-assert tx.count_parameters(honest) == tx.parameter_table(tiny, head="translation").total
+base = tx.TransformerConfig(vocab_size=37_000, d_model=512, n_heads=8, n_layers=6, d_ff=2_048)
+configs = {"ours": plan_translation("world", "laptop").config, "base": base.replace(norm="last")}
+for name, config in configs.items():
+    both = [config.replace(tie_embeddings=tied) for tied in (True, False)]
+    tied, untied = (tx.parameter_table(each, head="translation").total for each in both)
+    print(f"{name:<6} tied {tied:>12,}    untied {untied:>12,}")
 matrix = 512 * 512 + 512  # one projection of the base model, with its bias
 print(f"cross-attention {6 * 4 * matrix:,}, all 18 output projections {18 * matrix:,}")
 # NBVAL_CHECK_OUTPUT
@@ -261,13 +266,16 @@ for piece, logit in enumerate(logits):
 by_torch = F.cross_entropy(torch.tensor([logits]), torch.tensor([target]), label_smoothing=s)
 torch.testing.assert_close(torch.tensor(loss), by_torch)
 
+# %% [markdown]
+# How low can it get? The best a model can do is to give exactly the smoothed target; what is left is the target's own entropy.
 
-def floor_of(s, vocab_size):  # the loss of a model that gives exactly the smoothed target
+# %%
+def floor_of(s, vocab_size):
     right, other = 1 - s + s / vocab_size, s / vocab_size
-    return -right * math.log(right) - (vocab_size - 1) * (other * math.log(other) if other else 0)
+    return -right * math.log(right) - (vocab_size - 1) * other * math.log(other)
 
 
-print(f"smoothed loss {loss:.4f}; it cannot fall below {floor_of(s, 4):.4f}, unsmoothed below 0")
+print(f"smoothed loss {loss:.4f}, lowest possible {floor_of(s, 4):.4f}")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -281,7 +289,9 @@ print(f"smoothed loss {loss:.4f}; it cannot fall below {floor_of(s, 4):.4f}, uns
 for norm in ("first", "last"):
     mine = tx.Translator(tiny.replace(norm=norm)).double().eval()
     for parameter in mine.parameters():
-        parameter.data += 0.3 * torch.randn_like(parameter)  # biases of zero would hide mistakes
+        parameter.data += 0.3 * torch.randn_like(
+            parameter
+        )  # biases of zero would hide mistakes
     theirs = torch_twin.TorchTranslator(mine)
     difference = theirs(src_ids, tgt_ids, src_real) - mine(src_ids, tgt_ids, src_real)
     assert difference.abs().max() < 1e-9
@@ -289,13 +299,13 @@ for norm in ("first", "last"):
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# ## Use it: a translator in about a minute
+# ## Use it: train a translator
 #
 # Now we train one. Batches hold pairs of similar length, up to a number of tokens, so that little is padding. The recipe (width, layers, rate, smoothing) is the budget's. At the start the model knows nothing: it must be as surprised as somebody who guesses among $V$ pieces. What will it reach? The floor of smoothing is one bound.
 
 # %%
 begin = time.perf_counter()
-result = training.train_translator(pairs, progress=False, report=lambda line: print(textwrap.fill(line, 88)))
+result = training.train_translator(pairs, progress=False)
 model, tokenizer = result.model, result.tokenizer
 print(f"trained and scored in {time.perf_counter() - begin:.0f} s")
 
@@ -304,14 +314,14 @@ print(f"trained and scored in {time.perf_counter() - begin:.0f} s")
 
 # %%
 history, V = result.history, model.config.vocab_size
+levels = {"guessing, ln V": math.log(V), "floor": floor_of(result.recipe.label_smoothing, V)}
 fig, ax = plots.curves(
-    [plots.Curve("training", history.step, history.loss)], xlabel="step", title="A translator learns",
-    ylabel="smoothed loss (nats per piece)", y_range=(0, 1.1 * math.log(V)),
-    references={"guessing, ln V": math.log(V), "floor": floor_of(result.recipe.label_smoothing, V)},
+    [plots.Curve("training", history.step, history.loss)], references=levels, xlabel="step",
+    ylabel="smoothed loss (nats per piece)", y_range=(0, 8), title="A translator learns",
 )  # fmt: skip
 plots.show(fig, name="10_learning", alt="""
-    Training loss of the translator over the steps: it begins at the dashed line ln V, falls fast, then slowly, and
-    ends above a lower dashed line, the floor that label smoothing leaves.""")
+    Training loss of the translator over the steps: it begins at the dashed line ln V, falls
+    fast, then slowly, and ends above a lower dashed line, the floor that smoothing leaves.""")
 
 # %% [markdown]
 # It starts at $\ln V$, as it should; what is left above the floor at the end is what the model still has to be surprised about. Here is the score on all held-out pairs, as it has to be reported: with its interval and sacreBLEU's *signature*, which says how it was counted.
@@ -324,12 +334,12 @@ print(f"\nunsmoothed, held out: {result.evaluation.nats_per_token:.3f} nats per 
 # And beside the dictionary, on the same fresh sentences. *Wholly right* asks for the very sentence of the grammar. Then the first translations that differ: are they mistakes of words or of agreement?
 
 # %%
-print(HEAD)
 tries["greedy"] = [one.text for one in training.translate(model, tokenizer, questions)]
-for name, translations in tries.items():
-    report(name, translations)
-different = [t for t in zip(questions, tries["greedy"], answers, strict=True) if t[1] != t[2]]
-for english, french, right in different[:3]:
+print(HEAD)
+for name, texts in tries.items():
+    report(name, texts)
+rows = [t for t in zip(questions, tries["greedy"], answers, strict=True) if t[1] != t[2]]
+for english, french, right in rows[:3]:
     print(f"\n{english}\n    the model  {french}\n    right      {right}")
 
 # %% [markdown]
@@ -337,55 +347,56 @@ for english, french, right in different[:3]:
 #
 # Where did it look? For a real text nobody knows where a translator *should* look. Here the grammar does. We take a short sentence in which French turns two words around, give the model its right translation, and draw for each piece that is to be written how much each English piece was looked at. Row $t$ is the step that *predicts* piece $t$, when it has not been read yet. What should cross?
 
+
 # %%
 def turned(pair):
     places = [j for _, j in sorted(pair.alignment)]
     return places != sorted(places) and 6 <= len(pair.english) <= 8
 
 
-pair = min(filter(turned, fresh), key=lambda p: len(tokenizer.pieces(write_out(p.french, "fr"))))
+pair = min(filter(turned, fresh), key=lambda p: len(tokenizer.encode(write_out(p.french, "fr"))))
 english, french = write_out(pair.english, "en"), write_out(pair.french, "fr")
 weights = alignment.cross_attention(model, tokenizer, english, french).cpu()  # (L, H, T, S)
 mass = alignment.alignment_mass(model, tokenizer, fresh[:300])
 layer, head = divmod(int(mass.mass.argmax()), model.config.n_heads)
-shown = {
-    f"layer {layer + 1}, head {head + 1}": weights[layer, head],
-    "mean of all heads": weights.mean(dim=(0, 1)),
-    "by the grammar": alignment.true_alignment(tokenizer, pair),
-}
 print(english, "→", french)
 
 # %% [markdown]
 # Left the head that agrees best with the grammar (over 300 sentences, not this one), in the middle the mean of all heads, right the truth.
 
 # %%
-fig, axes = plots.figure(1, 3, width=12.6, height=4.6)
-marks = [*tokenizer.pieces(english), "<eos>"], [*tokenizer.pieces(french), "<eos>"]
-for ax, (name, picture) in zip(axes, shown.items(), strict=True):
-    rows = marks[1] if ax is axes[0] else [""] * len(marks[1])
-    plots.heatmap(
-        picture, row_labels=rows, col_labels=marks[0], low=0, high=1, title=name, xlabel="source (piece)", ax=ax
-    )
-axes[0].set_ylabel("piece to be written")
+maps = {f"layer {layer + 1}, head {head + 1}": weights[layer, head],
+        "mean of all heads": weights.mean(dim=(0, 1)),
+        "by the grammar": alignment.true_alignment(tokenizer, pair)}
+rows = [piece.replace("▁", "") for piece in [*tokenizer.pieces(french), "<eos>"]]
+columns = [piece.replace("▁", "") for piece in [*tokenizer.pieces(english), "<eos>"]]
+fig, axes = plots.figure(1, 3, width=10.2, height=4.2)
+for ax, (name, table) in zip(axes, maps.items(), strict=True):
+    shown = rows if ax is axes[0] else [""] * len(rows)
+    plots.heatmap(table, row_labels=shown, col_labels=columns, low=0, high=1, title=name, ax=ax)
+axes[0].set_ylabel("French piece to be written")
+fig.supxlabel("English piece looked at")
 plots.show(fig, name="10_alignment", alt="""
-    Three maps of French pieces to be written against English pieces. Right, by the grammar: a diagonal on which
-    noun and adjective cross. Left, the best head: nearly the same cells are dark. Middle, the mean of all heads: paler.""")
+    Three maps of French pieces to be written against English pieces. Right, by the grammar: a
+    diagonal on which noun and adjective cross. Left, the best head: nearly the same cells are
+    dark. Middle, the mean of all heads: paler.""")
 
 # %% [markdown]
-# Look for the crossing: the French noun is written while its English counterpart, further to the right, is looked at. No such thing was ever told to the model; it had only pairs of whole sentences. Rows that are empty on the right (end marks, words without counterpart such as *ai*) are free to look anywhere.
+# Look for the crossing: the French noun is written while its English counterpart, further to the right, is looked at. No such thing was ever told to the model; it had only pairs of whole sentences. Rows that are empty on the right (end marks, words without counterpart such as the *ai* of *j'ai lu*) are free to look anywhere.
 #
 # One sentence proves nothing. So: how much of each head's attention falls on the right place, over 300 sentences? The dashed line is what an even spread would give. How many heads, would you guess, do this job?
 
 # %%
-names = [f"layer {n + 1}, head {h + 1}" for n, row in enumerate(mass.mass) for h in range(len(row))]
+shares = {f"layer {n + 1}, head {h + 1}": share
+          for n, row in enumerate(mass.mass.tolist()) for h, share in enumerate(row)}
 fig, ax = plots.bars(
-    dict(zip(names, mass.mass.flatten().tolist(), strict=True)), numbers=".2f",
-    references={"even": mass.uniform}, xlabel="share of attention on aligned pieces",
-    title="How much looks where the grammar says",
+    shares, numbers=".2f", references={"even": mass.uniform},
+    xlabel="share of attention on aligned pieces", title="How much looks where the grammar says",
 )  # fmt: skip
 plots.show(fig, name="10_mass", alt="""
-    One bar for each cross-attention head: the share of its attention that falls on the pieces of the aligned word,
-    beside a dashed line for an even spread. Most heads of the trained model lie well beyond it.""")
+    One bar for each cross-attention head: the share of its attention that falls on the pieces
+    of the aligned word, beside a dashed line for an even spread. Most heads of the trained
+    model lie well beyond it.""")
 
 # %% [markdown]
 # A head below 1 need not be wrong. To write the ending of an adjective it is *useful* to look at the noun, which the alignment does not count; the encoder has moved information between places as well. The map says where a head looks, and the grammar only one reason to look somewhere.
@@ -404,7 +415,10 @@ table = {
     ("le", "chat", "noir"): {"<eos>": 1.0},
 }
 
+# %% [markdown]
+# **Beam search** hedges: it follows the best few beginnings, its *beams*, at once. From every unfinished beam, all continuations; keep the best few of all; those that end are finished and leave. A beam of one is the greedy way. Follow both on paper first: two steps are enough to see where they part.
 
+# %%
 def follow(size):
     beams, finished = {(): 1.0}, {}
     while beams:
@@ -422,7 +436,7 @@ for size in (1, 2):
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# A beam of one is greedy: it takes *la*, and cannot go back. A beam of two keeps *le* alive, although it was second, and finds a sentence half as probable again. **Beam search**: from every unfinished beam, all continuations; keep the best few; those that end are finished and leave.
+# A beam of one is greedy: it takes *la*, and cannot go back. A beam of two keeps *le* alive, although it was second, and finds a sentence half as probable again.
 #
 # ### Short or long: the length penalty
 #
@@ -436,17 +450,21 @@ class TableSteps:
     """What the package's beam search asks of a model, answered from the table."""
 
     def logits(self, prefixes):
-        known = [table.get(tuple(words[i] for i in row[1:]), {"<eos>": 1.0}) for row in prefixes.tolist()]
-        return torch.tensor([[shares.get(word, 0.0) for word in words] for shares in known]).log()
+        paths = [tuple(words[i] for i in row[1:]) for row in prefixes.tolist()]
+        known = [table.get(path, {"<eos>": 1.0}) for path in paths]
+        return torch.tensor([[each.get(word, 0.0) for word in words] for each in known]).log()
 
     def select(self, rows):
         pass  # it keeps nothing
 
+# %% [markdown]
+# The best of the finished by hand, and what the package finds with the same two beams, for two penalties. Which sentence would you expect for which?
 
+# %%
 for alpha in (0.0, 1.0):
     best = max(finished, key=lambda path: math.log(finished[path]) / len(path) ** alpha)
     search = Search(beam_size=2, length_penalty=alpha)
-    (found,) = beamsearch.beam_search(TableSteps(), [9], bos_id=0, eos_id=1, search=search)
+    (found,) = search_beams(TableSteps(), [9], bos_id=0, eos_id=1, search=search)
     assert tuple(words[i] for i in found.token_ids) == best
     print(f"length penalty {alpha}: {' '.join(best)}")
 # NBVAL_CHECK_OUTPUT
@@ -457,17 +475,17 @@ for alpha in (0.0, 1.0):
 # %%
 few, right = questions[:300], [[answer] for answer in answers[:300]]
 greedy = training.translate(model, tokenizer, few)
-print(f"{'search':<24}BLEU   brevity   more probable   less probable")
+print(f"{'search':<20}{'BLEU':>8}{'brevity':>10}{'more probable':>16}{'less probable':>16}")
 for size, alpha in ((1, 1.0), (2, 1.0), (4, 1.0), (8, 1.0), (4, 0.0)):
     search = Search(beam_size=size, length_penalty=alpha)
     found = training.translate(model, tokenizer, few, search=search)
     gains = [b.log_prob - g.log_prob for b, g in zip(found, greedy, strict=True)]
     score = training.score_translations([one.text for one in found], right, n_resamples=2)
-    counts = sum(gain > 1e-3 for gain in gains), sum(gain < -1e-3 for gain in gains)
-    print(f"beam {size}, penalty {alpha:<8}{score.bleu:>7.1f}{score.brevity:>9.3f}{counts[0]:>12}{counts[1]:>16}")
+    more, less = sum(gain > 1e-3 for gain in gains), sum(gain < -1e-3 for gain in gains)
+    print(f"beam {size}, penalty {alpha}{score.bleu:>9.1f}{score.brevity:>10.3f}{more:>16}{less:>16}")
 
 # %% [markdown]
-# With a penalty of 1 the beam seeks the best *mean*, so its $\log P$ may well be lower; with 0 it seeks $\log P$ itself and still has no guarantee, since the greedy path may be pushed out on the way. In our small world most sentences have one translation and the model is sure of it, so there is little for a search to find. On real sentences it is worth more: see the table near the end.
+# With a penalty of 1 the beam seeks the best *mean*, so its $\log P$ may well be lower; with 0 it seeks $\log P$ itself and still has no guarantee, since the greedy path may be pushed out on the way. In our small world each sentence has one translation and the model is sure of it, so there is little for a search to find. On real sentences it is worth more: see the table near the end.
 #
 # ## The cache: writing one more piece costs one piece
 #
@@ -480,29 +498,25 @@ for cached in (True, False):
     found = training.translate(model, tokenizer, few, cached=cached)
     seconds[cached] = time.perf_counter() - begin
     assert [one.text for one in found] == [one.text for one in greedy]
-print(f"300 sentences, equal translations: {seconds[True]:.2f} s kept, {seconds[False]:.2f} s anew")
+print(f"equal translations; kept {seconds[True]:.2f} s, anew {seconds[False]:.2f} s")
 
 # %% [markdown]
 # Our sentences are short. How does the difference grow with the length? Each step without a cache reads the whole prefix; $n$ steps read about $n^2 / 2$ pieces, with a cache $n$. We let a model with random weights write exactly $n$ pieces for four sources. On these doubly logarithmic axes, which slopes do you expect?
 
 # %%
-writer = tx.Translator(plan_translation("world", "laptop").config.replace(max_len=130)).eval()
-lengths, clock = [8, 16, 32, 64, 128], {"kept": [], "anew": []}
-for n in lengths:
-    exactly = Search(max_factor=0.0, max_extra=n, read_on=n / 20)  # 20 pieces a source
-    for name, cached in {"kept": True, "anew": False}.items():
-        begin = time.perf_counter()
-        found = training.translating.translate_ids(writer, [[9] * 20] * 4, search=exactly, cached=cached)
-        clock[name].append(time.perf_counter() - begin)
-        assert {len(one.token_ids) for one in found} == {n}
+writer = tx.Translator(configs["ours"].replace(max_len=130)).eval()
+lengths = [8, 16, 32, 64, 128]
+kept, anew = (
+    translator_checks.writing_seconds(writer, lengths, cached=cached) for cached in (True, False)
+)
 fig, ax = plots.curves(
-    [plots.Curve(name, lengths, values) for name, values in clock.items()], x_log=True, y_log=True,
+    [plots.Curve("kept", lengths, kept), plots.Curve("anew", lengths, anew)], x_log=True, y_log=True,
     xlabel="pieces written", ylabel="seconds", title="Keys and values kept, or computed anew",
 )  # fmt: skip
 plots.show(fig, name="10_cache", alt="""
-    Time to write 8 to 128 pieces on logarithmic axes. With keys and values kept the line rises with slope one;
-    computed anew it lies above and bends upwards, towards slope two.""")
-print(f"at {n} pieces {clock['anew'][-1] / clock['kept'][-1]:.1f} times as fast")
+    Time to write 8 to 128 pieces on logarithmic axes. With keys and values kept the line rises
+    with slope one; computed anew it lies above and bends upwards, towards slope two.""")
+print(f"at {lengths[-1]} pieces {anew[-1] / kept[-1]:.1f} times as fast")
 
 # %% [markdown]
 # *Kept* rises in proportion to the length. *Anew* runs along with it at first, as a small step costs what it costs to start it, then bends upwards. The price is memory: two vectors of width $D$ for each layer and written piece.
@@ -514,50 +528,53 @@ print(f"at {n} pieces {clock['anew'][-1] / clock['kept'][-1]:.1f} times as fast"
 # %%
 lesson = Pairs(pairs.train.sources[:3000], pairs.train.targets[:3000])
 again = translation_scoring.translation_objective(tokenizer, lesson, model.config.max_len, 0.1)
-patients, curves = {}, []
-for rate in (1e-3, 1e-2, 3e-2):
-    patients[rate] = copy.deepcopy(model)
+patients, curves = {"before": model}, []
+for rate in (1e-3, 1e-2, 2e-2):
     settings = training.TrainingSettings(n_steps=20, lr=rate, tokens_per_batch=1000, log_every=1)
-    found = training.train(patients[rate], again, settings, progress=False)
-    curves.append(plots.Curve(f"rate {rate:g}", found.step, found.loss))
+    patient = patients[f"rate {rate:g}"] = copy.deepcopy(model)
+    seen = training.train(patient, again, settings, progress=False)
+    curves.append(plots.Curve(f"rate {rate:g}", seen.step, seen.loss))
+
+# %% [markdown]
+# The first point of each curve is the loss before anything was changed. How many steps will it take until the damage is done?
+
+# %%
 fig, ax = plots.curves(
     curves, xlabel="further step, without warm-up", ylabel="smoothed loss (nats per piece)",
     references={"guessing, ln V": math.log(V)}, title="A good model, trained on too fast",
 )  # fmt: skip
 plots.show(fig, name="10_diverging", alt="""
-    Loss over twenty further steps of the trained translator at three rates. At the lowest it stays low; at the two
-    higher ones it jumps within a few steps, and only partly comes down again.""")
+    Loss over twenty further steps of the trained translator at three rates. At the lowest it
+    stays low; at the two higher ones it jumps within a few steps, and only partly comes down.""")
 
 # %% [markdown]
-# One step is enough. A fresh optimizer divides by a mean of gradients that it hardly knows yet, so its first steps are as long as the rate allows; warm-up exists for that moment. Now a question that no loss curve answers: **does the patient still read its source?** If it does, somebody else's source must hurt. We measure the held-out loss with
+# At the higher rates one step is enough. A fresh optimizer divides by a mean of gradients that it hardly knows yet, so its first steps are as long as the rate allows; warm-up exists for that moment. Now a question that no loss curve answers: **does the patient still read its source?** If it does, somebody else's source must hurt. We measure the held-out loss with
 # each sentence's own source, and with its neighbour's.
 
 # %%
 own = Pairs(tuple(questions[:200]), tuple(answers[:200]))
-neighbours = Pairs(own.sources[1:] + own.sources[:1], own.targets)
-
-
-def worth(patient, tokenizer):
-    return [translation_scoring.pair_nats(patient, tokenizer, each) for each in (own, neighbours)]
-
-
 print(f"{'':<14}own source   another's   different translations of 200")
-for name, patient in {"before": model, **{f"rate {r:g}": p for r, p in patients.items()}}.items():
-    losses = worth(patient, tokenizer)
+for name, patient in patients.items():
+    losses = translator_checks.source_losses(patient, tokenizer, own)
     texts = {one.text for one in training.translate(patient, tokenizer, own.sources)}
-    print(f"{name:<14}{losses[0]:>8.2f}{losses[1]:>13.2f}{len(texts):>16}")
+    print(f"{name:<14}{losses.own:>8.2f}{losses.other:>13.2f}{len(texts):>16}")
 
 # %% [markdown]
-# Where both losses are equal, the source is worth nothing: what is left is a language model of French that says the same to everybody. Where they differ, it still reads, whatever its output looks like. The report's own diagnostic looks at the output: **forbid repeats**, and **read on** past an early end mark. What does each patient still know?
+# Where both losses are equal, the source is worth nothing: what is left is a language model of French that says the same to everybody. Where they differ, it still reads, whatever its output looks like. The report's own diagnostic looks at the output: **forbid repeats**, and **read on** past an early end mark. We do both to the two sentences in which each patient repeats itself most. What does each patient still know?
+
 
 # %%
-for rate in (1e-2, 3e-2):
-    print(f"rate {rate:g}")
-    for n in (1, 2):
-        print("   ", own.sources[n])
-        for how, search in broken_translation.DIAGNOSES.items():
-            (found,) = training.translate(patients[rate], tokenizer, [own.sources[n]], search=search)
-            print(f"        {how:<22}{found.text[:80]}")
+def repeats(one):
+    return len(one.token_ids) - len(set(one.token_ids))
+
+
+for name in ("rate 0.01", "rate 0.02"):
+    written = training.translate(patients[name], tokenizer, own.sources)
+    worst = [one.source for one in sorted(written, key=repeats, reverse=True)[:2]]
+    for how, search in broken_translation.DIAGNOSES.items():
+        print(f"{name}, {how}")
+        for found in training.translate(patients[name], tokenizer, worst, search=search):
+            print(f"    {found.source}\n        → {found.text[:76]}")
 
 # %% [markdown]
 # If the words of the sentence appear once repeats are forbidden, the knowledge was there, and the *search* was caught in a loop, as the report found for its model. If the same few frequent words come for every source, nothing about the source is left. (Both diagnoses forbid things that good sentences need. They examine; they do not translate.)
@@ -567,41 +584,20 @@ for rate in (1e-2, 3e-2):
 # And trained from scratch with all four faults? A short live version, on short sentences and a small model: all faults, and all faults but one, the norm (first instead of last).
 
 # %%
-rows = [row for row in zip(pairs.train.sources, pairs.train.targets, strict=True) if len(row[0]) <= 32]
-brief = PairCorpus("world", Pairs(*zip(*rows, strict=True)), own)
-N_STEPS = 20 if recipe.budget == "smoke" else 250
-
-
-def brief_patient(norm, rate=2e-2):
-    return training.train_translator(
-        brief, budget="smoke", search=None, progress=False, report=lambda line: None,
-        model_changes={"d_model": 64, "n_heads": 4, "d_ff": 256, "norm": norm, "dropout": 0.0},
-        training_changes={"n_steps": N_STEPS, "tokens_per_batch": 500, "optimizer": "adamw",
-                          "lr": rate, "warmup_steps": 0},
-    )  # fmt: skip
-
-
+n_steps = 20 if recipe.budget == "smoke" else 250
+faults = {"warmup_steps": 0, "lr": 2e-2, "dropout": 0.0, "n_steps": n_steps}
 for name, norm in {"all four faults": "last", "repaired: norm": "first"}.items():
-    found = brief_patient(norm)
-    losses = worth(found.model, found.tokenizer)
-    texts = training.translate(found.model, found.tokenizer, brief.train.sources[:2])
-    print(f"{name}: own source {losses[0]:.2f}, another's {losses[1]:.2f} nats")
-    for one in texts:
-        print(f"    {one.source}  →  {one.text[:60]}")
+    found = translator_checks.short_race(pairs, norm=norm, **faults)
+    losses = translator_checks.source_losses(found.model, found.tokenizer, own)
+    print(f"{name}: own source {losses.own:.2f}, another's {losses.other:.2f} nats")
+    for one in training.translate(found.model, found.tokenizer, questions[5:8]):
+        print(f"    {one.source}\n        → {one.text[:76]}")
 
 # %% [markdown]
 # So short a run shows how such a model fails, not which of the faults matters in the end. For that, `tinytx experiment broken-translation` trains ten: all faults, each repaired alone, all sound, and each fault alone. If it has been run here, this is its table.
 
 # %%
-try:
-    kept = results.read_results("broken-translation")
-except FileNotFoundError:
-    print("not measured here yet: `tinytx experiment broken-translation`")
-else:
-    print(textwrap.fill(kept.source_line(), 88))
-    for record in kept.data.values():
-        bleu = "diverged" if record["bleu"] is None else f"BLEU {record['bleu']:5.1f}"
-        print(f"seed {record['seed']}  {record['name']:<24}{bleu}")
+print(translator_checks.told_faults())
 
 # %% [markdown]
 # ## BLEU, told honestly
@@ -611,17 +607,13 @@ else:
 # %%
 from sacrebleu.metrics import BLEU
 
-good = [
-    "La rivière est pleine de poissons.",
-    "Le fleuve est rempli de poissons.",
-    "La rivière regorge de poissons.",
-]
+good = ["La rivière est pleine de poissons.", "Le fleuve est rempli de poissons.",
+        "La rivière regorge de poissons."]
 looping = "La rivière est pleine de poissons de poissons de poissons."
-for hypothesis, reference in ((good[0], good[1]), (good[0], good[2]), (looping, good[0])):
-    scores = [
-        BLEU(tokenize=how).corpus_score([hypothesis], [[reference]]).score for how in ("13a", "none", "char")
-    ]
-    print(f"{hypothesis}\n    against {reference}")
+for text, reference in ((good[0], good[1]), (good[0], good[2]), (looping, good[0])):
+    scores = [BLEU(tokenize=how).corpus_score([text], [[reference]]).score
+              for how in ("13a", "none", "char")]
+    print(f"{text}\n    against {reference}")
     print("    13a {:.0f}, spaces {:.0f}, characters {:.0f}".format(*scores))
 together = BLEU().corpus_score(good[:1], [[good[1]], [good[2]]]).score
 print(f"{good[0]}\n    against the two others together: {together:.0f}")
@@ -631,23 +623,26 @@ print(f"{good[0]}\n    against the two others together: {together:.0f}")
 # Two faultless translations of a sentence score low against each other, and the stammering one scores above both: on one sentence BLEU means nothing. It was made for a whole test set, where such accidents average out. The way of splitting changes the figure by tens of points with nothing translated differently, so figures compare only where signatures are equal. And with **several references** a translation has more chances to be
 # right: the last line is higher than either alone. A figure against five references must not stand beside one against a single reference.
 #
-# Last, **the interval**. It comes from drawing test sets out of this one, with replacement, a thousand times. How wide is it for 25 sentences, and how does it shrink?
+# Last, **the interval**. It comes from drawing test sets out of this one, with replacement, a thousand times. How wide is it for 25 sentences, and how does it shrink? We draw the dictionary and the trained model.
 
 # %%
-sizes, shown = [25, 50, 100, 200, 400, len(answers)], []
-for n in sizes:
-    shown.append(training.score_translations(tries["greedy"][:n], [[a] for a in answers[:n]], n_resamples=300))
-lows, highs = zip(*(score.interval for score in shown), strict=True)
+sizes, bands = [25, 50, 100, 200, 400, len(answers)], []
+for name, texts in tries.items():
+    scores = [training.score_translations(texts[:n], [[a] for a in answers[:n]], n_resamples=300)
+              for n in sizes]
+    low, high = zip(*(score.interval for score in scores), strict=True)
+    bands.append(plots.Curve(name, sizes, [one.bleu for one in scores], low=low, high=high))
 fig, ax = plots.curves(
-    [plots.Curve("greedy", sizes, [one.bleu for one in shown], low=lows, high=highs)], x_log=True,
-    xlabel="sentences in the test set", ylabel="BLEU, with 95 % interval", title="How sure is a BLEU score?",
+    bands, xlabel="sentences in the test set", ylabel="BLEU, with 95 % interval",
+    title="How sure is a BLEU score?",
 )  # fmt: skip
 plots.show(fig, name="10_interval", alt="""
-    BLEU of the same translator against the number of test sentences, 25 to several hundred, with a shaded interval
-    that is wide on the left and narrow on the right.""")
+    BLEU of the dictionary and of the trained model against the number of test sentences, 25 to
+    several hundred, with shaded intervals. The dictionary's is wide on the left and narrows to
+    the right; the model's is narrow.""")
 
 # %% [markdown]
-# The interval says how much *another choice of sentences* would move the figure. It says nothing about another seed of training, another domain, or whether the translations are good: French with a wrong article loses as many points as French with a wrong word.
+# Four times the sentences, about half the width. Beware of the left end of a very good model: if a small test set happens to hold no mistake of it, every test set drawn from it holds none either, and the interval has no width at all. That is not certainty. The interval says how much *another choice of sentences* would move the figure. It says nothing about another seed of training, another domain, or whether the translations are good: French with a wrong article loses as many points as French with a wrong word.
 #
 # ## Real pairs
 #
@@ -655,35 +650,15 @@ plots.show(fig, name="10_interval", alt="""
 
 
 # %%
-def show_real(corpus):
-    try:
-        kept = results.read_results(f"translation-{corpus}")
-    except FileNotFoundError:
-        command = f"tinytx experiment translation --corpus {corpus} --budget study --data-dir DATA"
-        print(f"{corpus}: not measured here yet; `{command}` does it")
-        return
-    print(textwrap.fill(f"{corpus}: {kept.source_line()}", 88))
-    for key, record in kept.data.items():
-        print(f"  {key}: {record['n_params']:,} parameters, {record['n_steps']:,} steps")
-        for how, score in record["scores"].items():
-            low, high = score["interval"]
-            line = f"    {how:<11} BLEU {score['bleu']:.1f} [{low:.1f}, {high:.1f}], chrF {score['chrf']:.1f}"
-            several = score["all_references"]
-            print(line + (f", all references {several['bleu']:.1f}" if several else ""))
-        print("    " + score["signature"])
-        for sentence in LAB_SENTENCES if corpus.startswith("tatoeba") else ():
-            print(f"    {sentence}  →  {record['sentences'][sentence][how]}")
-
-
-show_real("tatoeba-en-fr")
-show_real("multi30k-en-fr")
+print(translator_checks.told_translation("tatoeba-en-fr"))
+print(translator_checks.told_translation("multi30k-en-fr"))
 
 # %% [markdown]
-# If the table is there, read it against three things: the interval; "all references", where each different English sentence counts once against all of its French ones; and the signature. The sentences are shown as the beam wrote them, right or wrong.
+# If the table is there, read it against three things: the interval; "all references", where each different English sentence counts once against all of its French ones; and the signature. The sentences are shown as greedy and beam wrote them, right or wrong.
 #
 # ## What this does not show
 #
-# - Our world has a few hundred words and hardly any sentence with two translations. A BLEU that is high here says that the machinery works, not that translation is solved. No ambiguity, no idiom, no name, no sentence longer than the model can read.
+# - Our world has few words, and one translation for each of its sentences. A BLEU that is high here says that the machinery works, not that translation is solved. No ambiguity, no idiom, no name, no sentence longer than the model can read.
 # - Held-out sentences are new, but their words and patterns are not.
 # - One seed, in front of you. The interval of BLEU does not cover that.
 # - Attention on the aligned word is not an explanation of the translation (lesson 02 has the dispute).
@@ -785,7 +760,9 @@ def beam_search(step, bos_id, eos_id, beam_size, max_len, length_penalty):
         kept = sorted(grown, key=lambda beam: beam[1], reverse=True)[:beam_size]
         finished += [beam for beam in kept if beam[0][-1] == eos_id]
         beams = [beam for beam in kept if beam[0][-1] != eos_id]
-    return max(finished + beams, key=lambda beam: beam[1] / (len(beam[0]) - 1) ** length_penalty)[0]
+    return max(
+        finished + beams, key=lambda beam: beam[1] / (len(beam[0]) - 1) ** length_penalty
+    )[0]
     ### END SOLUTION
 
 

@@ -197,6 +197,25 @@ def experiment_ladder(args: argparse.Namespace) -> Answer:
     return to_dict(rows), "\n".join([head, *map(str, rows)])
 
 
+def experiment_objectives(args: argparse.Namespace) -> Answer:
+    """Measure causal against masked pretraining, with and without next sentences, on the world."""
+    from tinytx.teaching.results import Results
+    from tinytx.training.objectives_experiment import objectives
+
+    rows = objectives(
+        store=Results("objectives", args.results),
+        budget=args.budget,
+        n_seeds=args.seeds,
+        label_counts=args.labels,
+        n_blanks=args.blanks,
+        n_prefixes=args.prefixes,
+        work_dir=args.work_dir,
+        device=args.device,
+        report=_report(args),
+    )
+    return {"rows": [row.to_dict() for row in rows]}, "\n".join(map(str, rows))
+
+
 def course(args: argparse.Namespace) -> Answer:
     """Run the notebooks and write the site."""
     from tinytx.teaching.course import run_course
@@ -269,6 +288,7 @@ COMMANDS: dict[str, Command] = {
     "data world": data_world,
     "experiment transfer": experiment_transfer,
     "experiment ladder": experiment_ladder,
+    "experiment objectives": experiment_objectives,
     "experiment translation": experiment_translation,
     "experiment broken-translation": experiment_broken,
     "course": course,

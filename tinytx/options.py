@@ -103,6 +103,13 @@ def _add_experiments(commands: Any, functions: Mapping[str, Command]) -> None:
     sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
     _add_kept(sub, seeds=3)
 
+    sub = _command(experiments, "objectives", functions["experiment objectives"])
+    sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    _add_kept(sub, seeds=3)
+    sub.add_argument("--labels", type=_numbers, default=[50, 200], help="numbers of labels, such as 50,200")
+    sub.add_argument("--blanks", type=int, default=200, help="test texts in which one blank is filled")
+    sub.add_argument("--prefixes", type=int, default=100, help="test texts whose first half is carried on")
+    sub.add_argument("--work-dir", type=Path, default=Path("build"), help="folder for the pretrained models")
 
     sub = _command(experiments, "translation", functions["experiment translation"])
     _add_corpus(sub, default="world")

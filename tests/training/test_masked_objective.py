@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from tinytx.model import MaskedLanguageModel
 from tinytx.text.corpora import Corpus, Split
-from tinytx.training import Masking, MaskedObjective, finetune, load, pretrain, save
+from tinytx.training import MaskedObjective, Masking, finetune, load, pretrain, save
 from tinytx.training.loop import train
 from tinytx.training.settings import TrainingSettings
 

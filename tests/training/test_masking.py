@@ -38,7 +38,7 @@ def test_labels_hold_the_original_where_drawn_and_nothing_else_moves():
     inputs, labels = masked()
     drawn = labels != -100
     assert (labels[drawn] == IDS[drawn]).all() and (inputs[~drawn] == IDS[~drawn]).all()
-    assert (IDS == before).all()
+    assert (before == IDS).all()
 
 
 def test_special_tokens_are_neither_drawn_nor_put_in():

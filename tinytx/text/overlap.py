@@ -1,0 +1,122 @@
+r"""Does one passage follow another? Guessed from their words alone: the baseline that a network has to beat.
+
+Two passages about one thing use words that go together. A count of such pairs of words knows nothing of
+order, grammar or sense; what it gets right, a network may get right in the same cheap way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+Items = Sequence[int]
+_CHUNK = 1_000  # passages whose words are laid out at once
+
+
+class TopicOverlap:
+    r"""Classifier of pairs of passages by the words in them.
+
+    A pair (x, y) scores the mean, over all pairs of words, of
+
+    .. math:: w(u, v) = \log \frac{(c_0(u, v) + 1) / (n_0 + 1)}{(c_1(u, v) + 1) / (n_1 + 1)}
+
+    with c the number of training pairs that have u in x and v in y, for those that follow one another (0) and
+    those that do not (1). Above a threshold, chosen on training pairs that were not counted, it says 0.
+
+    Parameters
+    ----------
+    vocab_size : int
+        Words are numbers below it.
+    associations : bool
+        False looks at shared words only: w is 1 for u = v and 0 otherwise.
+
+    Notes
+    -----
+    Takes two matrices of vocab_size by vocab_size numbers.
+
+    Examples
+    --------
+    >>> firsts, seconds, labels = [[0], [1]] * 20, [[0], [1], [1], [0]] * 10, [0, 0, 1, 1] * 10
+    >>> model = TopicOverlap(2).fit(firsts, seconds, labels)
+    >>> model.predict([[0], [0]], [[0], [1]]).tolist()
+    [0, 1]
+    """
+
+    def __init__(self, vocab_size: int, *, associations: bool = True) -> None:
+        if vocab_size < 1:
+            raise ValueError(f"vocab_size must be at least 1, got {vocab_size}")
+        self.vocab_size, self.associations = vocab_size, associations
+        self.weights = np.eye(vocab_size)
+        self.threshold = 0.0
+        self._fitted = False
+
+    def fit(self, firsts: Sequence[Items], seconds: Sequence[Items], labels: Sequence[int]) -> TopicOverlap:
+        """Learn from pairs; every second one is counted, the others choose the threshold.
+
+        Parameters
+        ----------
+        firsts, seconds : sequence of N sequences of int
+        labels : sequence of N int
+            0 where the second follows the first, else 1; both must occur among the pairs counted.
+
+        Returns
+        -------
+        TopicOverlap
+            This model.
+        """
+        _check(firsts, seconds)
+        kinds = np.asarray(labels)
+        if len(kinds) != len(firsts) or len(set(kinds[::2].tolist())) < 2 or len(kinds) < 4:
+            raise ValueError(f"labels must be one a pair and of both kinds, got {len(kinds)} labels")
+        if self.associations:
+            odds = []
+            for kind in (0, 1):
+                chosen = [i for i in range(0, len(kinds), 2) if kinds[i] == kind]
+                odds.append((self._count(firsts, seconds, chosen) + 1) / (len(chosen) + 1))
+            self.weights = np.log(odds[0] / odds[1])
+        self._fitted = True
+        scores, wanted = self.scores(firsts[1::2], seconds[1::2]), kinds[1::2]
+        order = np.argsort(-scores, kind="stable")
+        # With the k best called 0: right are the zeros among them and the ones below.
+        right = np.r_[0, np.cumsum(np.where(wanted[order] == 0, 1, -1))] + (wanted == 1).sum()
+        bounds = np.r_[np.inf, scores[order], -np.inf]
+        # Equal scores cannot be told apart, so a threshold lies between different ones.
+        best = int(np.where(bounds[:-1] > bounds[1:], right, -1).argmax())
+        self.threshold = float(bounds[best + 1] if best < len(scores) else -np.inf)
+        return self
+
+    def scores(self, firsts: Sequence[Items], seconds: Sequence[Items]) -> np.ndarray:
+        """Mean weight of the pairs of words of each pair of passages, shape (N,); 0 where one is empty."""
+        _check(firsts, seconds)
+        found = []
+        for at in range(0, len(firsts), _CHUNK):
+            x, y = (self._present(side[at : at + _CHUNK]) for side in (firsts, seconds))  # (n, V)
+            total = np.einsum("nv,nv->n", x @ self.weights, y)
+            found.append(total / np.maximum(x.sum(1) * y.sum(1), 1))
+        return np.concatenate(found) if found else np.zeros(0)
+
+    def predict(self, firsts: Sequence[Items], seconds: Sequence[Items]) -> np.ndarray:
+        """0 for each pair that seems to follow, else 1; shape (N,)."""
+        if not self._fitted:
+            raise ValueError("the classifier must be fitted before it is asked, got no call of fit")
+        return (self.scores(firsts, seconds) <= self.threshold).astype(int)
+
+    def _count(self, firsts: Sequence[Items], seconds: Sequence[Items], chosen: list[int]) -> np.ndarray:
+        counts = np.zeros((self.vocab_size, self.vocab_size), dtype=np.float32)
+        for at in range(0, len(chosen), _CHUNK):
+            part = chosen[at : at + _CHUNK]
+            counts += self._present([firsts[i] for i in part]).T @ self._present([seconds[i] for i in part])
+        return counts.astype(float)
+
+    def _present(self, passages: Sequence[Items]) -> np.ndarray:
+        """Which words occur in each passage; shape (n, V)."""
+        present = np.zeros((len(passages), self.vocab_size), dtype=np.float32)
+        for row, passage in enumerate(passages):
+            present[row, list(passage)] = 1
+        return present
+
+
+def _check(firsts: Sequence[Items], seconds: Sequence[Items]) -> None:
+    if len(firsts) != len(seconds):
+        raise ValueError(f"firsts and seconds must be as many, got {len(firsts)} and {len(seconds)}")

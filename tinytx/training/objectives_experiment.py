@@ -1,0 +1,347 @@
+"""The contest of objectives: causal, masked, and masked with next sentences, measured cell by cell."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tinytx.model import MaskedLanguageModel, TransformerConfig, cost_table, count_parameters
+from tinytx.text.corpora import Corpus, load_corpus
+from tinytx.training.budgets import Recipe, parse_budget, plan, plan_finetuning
+from tinytx.training.experiments import Store
+from tinytx.training.files import json_bytes
+from tinytx.training.finetuning import finetune
+from tinytx.training.intervals import PairedInterval, paired_interval
+from tinytx.training.masking import Masking
+from tinytx.training.objective_measures import (
+    best_label_accuracy,
+    completion_measures,
+    fill_measures,
+    next_sentence_measures,
+)
+from tinytx.training.plans import fingerprint
+from tinytx.training.pretraining import PretrainResult, Report, pretrain
+from tinytx.training.progress import progress_bar
+
+MEAN_LEN = 40  # ids of a review of the world, about; read for the closed form of operations
+BODY = {"tie_embeddings": True, "n_segments": 2}  # of all contestants, so that their bodies are alike
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One way to pretrain.
+
+    Attributes
+    ----------
+    name : str
+    objective : str
+        Of `pretrain`.
+    equal : str or None
+        What it has in common with the causal model beside data, tokenizer and body: "compute" (floating-point
+        operations of training, by closed form) or "tokens" (steps). None for the causal model itself.
+    """
+
+    name: str
+    objective: str
+    equal: str | None
+
+
+CONTESTANTS = (
+    Contestant("causal", "causal", None),
+    Contestant("masked", "masked", "compute"),
+    Contestant("masked+nsp", "masked+nsp", "compute"),
+    Contestant("masked, same tokens", "masked", "tokens"),
+    Contestant("masked+nsp, same tokens", "masked+nsp", "tokens"),
+)
+
+
+@dataclass(frozen=True)
+class ObjectivesRow:
+    """One measure of one contestant over all seeds.
+
+    Attributes
+    ----------
+    measure, contestant : str
+    values : tuple of float
+        One a seed.
+    interval : PairedInterval or None
+        Of the mean over seeds; None for a single seed.
+    gain : PairedInterval or None
+        Of the difference from the causal model with the same seeds; None for that model or a single seed.
+    exact : float or None
+        What the exact language reaches, the optimum.
+    """
+
+    measure: str
+    contestant: str
+    values: tuple[float, ...]
+    interval: PairedInterval | None
+    gain: PairedInterval | None
+    exact: float | None
+
+    def __str__(self) -> str:
+        line = f"{self.measure:<22}{self.contestant:<25}{statistics.fmean(self.values):>8.3f}"
+        if self.interval is not None:
+            line += f" [{self.interval.low:.3f}, {self.interval.high:.3f}]"
+        if self.gain is not None:
+            line += f"  against causal {self.gain.mean:+.3f} [{self.gain.low:+.3f}, {self.gain.high:+.3f}]"
+        return line if self.exact is None else f"{line}  exact {self.exact:.3f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as JSON can hold them, with the mean."""
+        fields = {**dataclasses.asdict(self), "mean": statistics.fmean(self.values)}
+        for name in ("interval", "gain"):
+            one = getattr(self, name)
+            fields[name] = None if one is None else [one.mean, one.low, one.high]
+        return fields
+
+
+def objectives(
+    *,
+    store: Store,
+    corpus: Corpus | None = None,
+    budget: str | float | None = None,
+    n_seeds: int = 3,
+    label_counts: Sequence[int] = (50, 200),
+    n_blanks: int = 200,
+    n_prefixes: int = 100,
+    work_dir: str | os.PathLike[str] = "build",
+    device: str = "auto",
+    progress: bool | None = None,
+    report: Report = print,
+) -> list[ObjectivesRow]:
+    """Pretrain every contestant with every seed on the world, and judge what it learned.
+
+    Each cell (seed, contestant, measure) is kept in the store as soon as it is measured; what is there
+    already, from the same texts, plan and settings, is not measured again. Models lie below ``work_dir``,
+    where an interrupted training goes on.
+
+    Parameters
+    ----------
+    store : Store
+        Such as ``tinytx.teaching.results.Results("objectives")``.
+    corpus : Corpus, optional
+        Texts of the world, by default those of `load_corpus`.
+    budget : str, optional
+        Name of a budget: its causal recipe is that of all, but for the number of steps.
+    n_seeds : int
+        Seeds 0, 1, ...: of weights, order, masks and labels.
+    label_counts : sequence of int
+        For the linear probe and for fine-tuning.
+    n_blanks, n_prefixes : int
+        Test texts in which one blank is filled, and whose first half is carried on.
+    work_dir, device : path, str
+    progress : bool, optional
+        Show a bar; by default when a person watches.
+    report : callable
+        Told the plan of each training in one line.
+
+    Returns
+    -------
+    list of ObjectivesRow
+    """
+    asked = parse_budget(budget)
+    if n_seeds < 1:
+        raise ValueError(f"n_seeds must be at least 1, got {n_seeds}")
+    if isinstance(asked, float):
+        raise ValueError(f"the contest needs a budget by name, as equal steps are compared, got {asked} s")
+    data = load_corpus("world") if corpus is None else corpus
+    contest = _Contest(data, asked, label_counts, n_blanks, n_prefixes, Path(work_dir), device, report)
+    cells = [
+        (seed, one, measure)
+        for seed in range(n_seeds)
+        for one in CONTESTANTS
+        for measure in contest.measures(one)
+    ]
+    records: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    with progress_bar(len(cells), label="objectives", show=progress) as bar:
+        for seed, one, measure in cells:
+            key, origin = f"{asked}/seed {seed}/{one.name}/{measure}", contest.origin(seed, one, measure)
+            record = store.get(key)
+            if record is None or record.get("origin") != origin:
+                found = contest.measured(seed, one, measure)
+                record = {"seed": seed, "contestant": one.name, "measure": measure, **found, "origin": origin}
+                store.put(key, record)
+            records.setdefault((measure, one.name), []).append(record)
+            bar.update()
+    return _rows(records)
+
+
+def training_flops(config: TransformerConfig, masking: Masking | None, seq_len: int = MEAN_LEN) -> float:
+    """Floating-point operations of the forward pass for each id read, by closed form; training takes thrice.
+
+    Only drawn places of a masked model reach its output layer.
+    """
+    sizes = {"batch_size": 1, "seq_len": seq_len}
+    body = cost_table(config, None, **sizes).flops_forward
+    output = cost_table(config, "lm", **sizes).flops_forward - body
+    if masking is None:
+        return (body + output) / seq_len
+    if masking.transform:
+        output += 2 * seq_len * config.d_model**2
+    pooler = 2 * config.d_model**2 + 4 * config.d_model if masking.next_sentence else 0
+    return (body + masking.p * output + pooler) / seq_len
+
+
+class _Contest:
+    """The models of a contest, trained when first needed, and what is measured on them."""
+
+    def __init__(
+        self,
+        data: Corpus,
+        budget: str,
+        label_counts: Sequence[int],
+        n_blanks: int,
+        n_prefixes: int,
+        work_dir: Path,
+        device: str,
+        report: Report,
+    ) -> None:
+        self.data, self.budget, self.labels = data, budget, tuple(label_counts)
+        self.n_blanks, self.n_prefixes = n_blanks, n_prefixes
+        self.work_dir, self.device, self.report = work_dir, device, report
+        self._texts = fingerprint(data)
+        self._split = "valid" if data.test is None else "test"
+        self._at_hand: tuple[int, str] | None = None
+        self._result: PretrainResult | None = None
+        self._best: float | None = None
+
+    def measures(self, one: Contestant) -> list[str]:
+        """Names of what is measured on a contestant."""
+        fills = ["fill", "fill, left side"] if one.objective == "causal" else ["fill"]
+        following = ["next sentence"] if one.objective == "masked+nsp" else []
+        ways = [f"{way} {n}" for n in self.labels for way in ("probe", "finetune")]
+        return ["pretraining", *fills, "complete", *following, *ways]
+
+    def origin(self, seed: int, one: Contestant, measure: str) -> dict[str, Any]:
+        """Everything that a record follows from."""
+        settings: dict[str, Any] = {}
+        if measure.startswith("fill"):
+            settings = {"n_blanks": self.n_blanks}
+        elif measure == "complete":
+            settings = {"n_prefixes": self.n_prefixes}
+        elif measure.startswith(("probe", "finetune")):
+            settings = {"finetuning": dataclasses.asdict(plan_finetuning("world", self.budget))}
+        return {"texts": self._texts, "recipe": self._plan(seed, one).to_dict(), "settings": settings}
+
+    def _plan(self, seed: int, one: Contestant) -> Recipe:
+        """What a contestant is pretrained with, before its tokenizer is known."""
+        base = plan("world", "causal", self.budget, seed=seed)
+        config = base.config.replace(**BODY)
+        n_steps, masking = base.settings.n_steps, None
+        if one.objective != "causal":
+            masking = Masking(next_sentence=one.objective == "masked+nsp", transform=False)
+            config = config.replace(causal=False)
+        if one.equal == "compute":
+            n_steps = round(n_steps * training_flops(config, None) / training_flops(config, masking))
+        settings = base.settings.replace(n_steps=n_steps)
+        return dataclasses.replace(base, config=config, settings=settings, masking=masking)
+
+    def _trained(self, seed: int, one: Contestant) -> PretrainResult:
+        if self._at_hand != (seed, one.name) or self._result is None:
+            wanted = self._plan(seed, one)
+            what = json_bytes({"texts": self._texts, "recipe": wanted.to_dict()})
+            digest = hashlib.sha256(what).hexdigest()[:12]
+            name = one.name.replace(", ", "-").replace(" ", "-")
+            self._result = pretrain(
+                self.data,
+                objective=one.objective,
+                budget=self.budget,
+                seed=seed,
+                out=self.work_dir / f"objectives-{name}-{self.budget}-seed{seed}-{digest}",
+                resume=True,
+                device=self.device,
+                model_changes=BODY,
+                training_changes={"n_steps": wanted.settings.n_steps, "lr": wanted.settings.lr},
+                masking_changes=None if wanted.masking is None else {"transform": False},
+                progress=False,
+                report=self.report,
+            )
+            self._at_hand = (seed, one.name)
+        return self._result
+
+    def measured(self, seed: int, one: Contestant, measure: str) -> dict[str, Any]:
+        """One record."""
+        result = self._trained(seed, one)
+        model, tokenizer, texts = result.model, result.tokenizer, self.data.splits[self._split].texts
+        if measure == "pretraining":
+            return self._pretraining(result)
+        if measure.startswith("fill"):
+            sides = "left" if measure.endswith("left side") else "both"
+            return fill_measures(model, tokenizer, texts, self.n_blanks, sides)
+        if measure == "complete":
+            return completion_measures(model, tokenizer, texts, self.n_prefixes, seed=seed)
+        if measure == "next sentence" and isinstance(model, MaskedLanguageModel):
+            return next_sentence_measures(model, tokenizer, self.data, self._split)
+        return self._labelled(result, seed, *measure.split(" "))
+
+    def _pretraining(self, result: PretrainResult) -> dict[str, Any]:
+        settings, config = result.recipe.settings, result.recipe.config
+        return {
+            **{key: value for key, value in result.to_dict().items() if key != "path"},
+            "n_body": count_parameters(result.model.body),
+            "ids_at_most": settings.n_steps * settings.tokens_per_batch,
+            "flops_per_id": 3 * training_flops(config, result.recipe.masking),
+            "history": {"step": result.history.step, "loss": result.history.loss},
+        }
+
+    def _labelled(self, result: PretrainResult, seed: int, way: str, n_labels: str) -> dict[str, Any]:
+        tuned = finetune(
+            result,
+            self.data,
+            frozen=way == "probe",
+            budget=self.budget,
+            seed=seed,
+            n_labels=int(n_labels),
+            device=self.device,
+            n_scored=1,
+            progress=False,
+            report=lambda line: None,
+        )
+        if self._best is None:
+            split = self.data.splits[self._split]
+            self._best = best_label_accuracy(split.texts, split.labels or ())
+        return {**tuned.score.to_dict(), "exact": {"accuracy": self._best}}
+
+
+# What of each record is compared: name of the row -> (measure, field).
+_FIGURES = {
+    "fill: nats": ("fill", "nats"),
+    "fill: excess": ("fill", "excess"),
+    "fill: accuracy": ("fill", "accuracy"),
+    "fill, left: nats": ("fill, left side", "nats"),
+    "fill, left: accuracy": ("fill, left side", "accuracy"),
+    "complete: possible": ("complete", "possible"),
+    "complete: good words": ("complete", "words_before_error"),
+    "next: model": ("next sentence", "model"),
+    "next: associations": ("next sentence", "associations"),
+    "next: shared words": ("next sentence", "shared"),
+}
+_IDEAL = {"fill: excess": 0.0, "complete: possible": 1.0}
+
+
+def _rows(records: Mapping[tuple[str, str], list[dict[str, Any]]]) -> list[ObjectivesRow]:
+    labelled = {measure for measure, _ in records if measure.startswith(("probe", "finetune"))}
+    figures = {**_FIGURES, **{f"{name} labels": (name, "accuracy") for name in sorted(labelled)}}
+    rows = []
+    for label, (measure, field) in figures.items():
+        causal = [record[field] for record in records.get((measure, "causal"), [])]
+        for one in CONTESTANTS:
+            found = records.get((measure, one.name))
+            if not found:
+                continue
+            values = [record[field] for record in found]
+            several = len(values) > 1
+            gain = None
+            if several and causal and one.name != "causal":
+                gain = paired_interval([a - b for a, b in zip(values, causal, strict=True)])
+            exact = found[0].get("exact", {}).get(field, _IDEAL.get(label))
+            interval = paired_interval(values) if several else None
+            rows.append(ObjectivesRow(label, one.name, tuple(values), interval, gain, exact))
+    return rows

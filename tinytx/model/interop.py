@@ -153,7 +153,7 @@ def from_transformers(model: PreTrainedModel | str | os.PathLike[str]) -> Masked
         n_layers=given.num_hidden_layers,
         d_ff=given.intermediate_size,
         max_len=given.max_position_embeddings,
-        activation=given.hidden_act,
+        activation="gelu" if given.hidden_act == "gelu" else "relu",
         dropout=given.hidden_dropout_prob,
         n_segments=given.type_vocab_size,
         norm_eps=given.layer_norm_eps,

@@ -73,8 +73,8 @@ class MaskedObjective:
         if self._masking.next_sentence:
             pairs = draw_pairs(self._passages, self._room, np.random.default_rng([seed, epoch, _PAIRS]))
             rows = pair_rows(self._tokenizer, pairs)
-            seconds = [np.arange(len(x) + len(y) + 3) > len(x) + 1 for x, y in _both(pairs)]
-            self._segments = PackedSequences(seconds, 0)
+            segments = ([0] * (len(x) + 2) + [1] * (len(y) + 1) for x, y in _both(pairs))
+            self._segments = PackedSequences(segments, 0)
             self._next_labels = torch.tensor(pairs.labels)
         original = PackedSequences(rows, pad_id)
         inputs, labels = self._masked(original.flat, seed, epoch)

@@ -13,6 +13,7 @@ from typing import Any
 
 from tinytx.model import MaskedLanguageModel, TransformerConfig, cost_table, count_parameters
 from tinytx.text.corpora import Corpus, load_corpus
+from tinytx.training.blanks import Sides
 from tinytx.training.budgets import Recipe, parse_budget, plan, plan_finetuning
 from tinytx.training.experiments import Store
 from tinytx.training.files import json_bytes
@@ -31,6 +32,7 @@ from tinytx.training.progress import progress_bar
 
 MEAN_LEN = 40  # ids of a review of the world, about; read for the closed form of operations
 BODY = {"tie_embeddings": True, "n_segments": 2}  # of all contestants, so that their bodies are alike
+TRAINING = ("n_steps", "lr", "optimizer", "decay", "final_lr_fraction")  # all but the first alike, too
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def objectives(
     corpus : Corpus, optional
         Texts of the world, by default those of `load_corpus`.
     budget : str, optional
-        Name of a budget: its causal recipe is that of all, but for the number of steps.
+        Name of a budget: its masked recipe is that of all, but for mask and number of steps.
     n_seeds : int
         Seeds 0, 1, ...: of weights, order, masks and labels.
     label_counts : sequence of int
@@ -178,9 +180,8 @@ def training_flops(config: TransformerConfig, masking: Masking | None, seq_len: 
 
     Only drawn places of a masked model reach its output layer.
     """
-    sizes = {"batch_size": 1, "seq_len": seq_len}
-    body = cost_table(config, None, **sizes).flops_forward
-    output = cost_table(config, "lm", **sizes).flops_forward - body
+    body = cost_table(config, None, batch_size=1, seq_len=seq_len).flops_forward
+    output = cost_table(config, "lm", batch_size=1, seq_len=seq_len).flops_forward - body
     if masking is None:
         return (body + output) / seq_len
     if masking.transform:
@@ -232,12 +233,11 @@ class _Contest:
 
     def _plan(self, seed: int, one: Contestant) -> Recipe:
         """What a contestant is pretrained with, before its tokenizer is known."""
-        base = plan("world", "causal", self.budget, seed=seed)
-        config = base.config.replace(**BODY)
-        n_steps, masking = base.settings.n_steps, None
+        base = plan("world", "masked", self.budget, seed=seed)
+        config, masking = base.config.replace(**BODY, causal=one.objective == "causal"), None
+        n_steps = base.settings.n_steps
         if one.objective != "causal":
             masking = Masking(next_sentence=one.objective == "masked+nsp", transform=False)
-            config = config.replace(causal=False)
         if one.equal == "compute":
             n_steps = round(n_steps * training_flops(config, None) / training_flops(config, masking))
         settings = base.settings.replace(n_steps=n_steps)
@@ -258,7 +258,7 @@ class _Contest:
                 resume=True,
                 device=self.device,
                 model_changes=BODY,
-                training_changes={"n_steps": wanted.settings.n_steps, "lr": wanted.settings.lr},
+                training_changes={name: getattr(wanted.settings, name) for name in TRAINING},
                 masking_changes=None if wanted.masking is None else {"transform": False},
                 progress=False,
                 report=self.report,
@@ -273,7 +273,7 @@ class _Contest:
         if measure == "pretraining":
             return self._pretraining(result)
         if measure.startswith("fill"):
-            sides = "left" if measure.endswith("left side") else "both"
+            sides: Sides = "left" if measure.endswith("left side") else "both"
             return fill_measures(model, tokenizer, texts, self.n_blanks, sides)
         if measure == "complete":
             return completion_measures(model, tokenizer, texts, self.n_prefixes, seed=seed)

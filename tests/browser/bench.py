@@ -42,7 +42,8 @@ ipywidgets.VBox([slider, out]).add_class("slow")
 def _measure(page: Page, watched: str, moves: list) -> dict:
     """Make moves one by one until enough have changed something; return the waiting times in milliseconds.
 
-    The few spare moves make up for those that cannot change anything, at the end of a slider.
+    The few spare moves make up for those that cannot change anything, at the end of a slider. Of the pictures
+    compared most must differ: a small step may round to the same pixels.
     """
     page.evaluate(f"{_PROBE}({json.dumps(watched)})")
     waits, idle, differ = [], 0, []
@@ -60,14 +61,15 @@ def _measure(page: Page, watched: str, moves: list) -> dict:
             differ.append(page.pixels(watched) != before)
         if len(waits) == N_MOVES:
             break
-    if len(waits) < N_MOVES or not all(differ):
+    if len(waits) < N_MOVES or sum(differ) < 0.75 * len(differ):
         raise RuntimeError(
             f"{N_MOVES} moves must change pixels, got {len(waits)} of {len(moves)} with a change and "
             f"{sum(differ)} of {len(differ)} pictures that differ, watching {watched}"
         )
     median, high = np.percentile(waits, [50, 95])
     times = {"median_ms": round(median, 1), "p95_ms": round(high, 1)}
-    return {"n_moves": len(waits), "n_without_change": idle, **times}
+    pictures = {"n_compared": len(differ), "n_different": sum(differ)}
+    return {"n_moves": len(waits), "n_without_change": idle, **pictures, **times}
 
 
 def _way(page: Page, selector: str, rows: int) -> list[tuple[float, float]]:

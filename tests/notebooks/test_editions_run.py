@@ -43,7 +43,8 @@ def solved_with_assertions(lesson):
     cells = []
     for cell in code:
         checked = "tx.check(" in cell.source and checks_in(cell.source)
-        if checked or cell.id in wanted or lesson.seconds <= WHOLE:
+        set_up = "import tinytx as tx" in cell.source  # a check needs it, even if no exercise does
+        if checked or set_up or cell.id in wanted or lesson.seconds <= WHOLE:
             cells.append(cell)
         for call in check_calls(ast.parse(cell.source)) if checked else []:
             asked = f"tx.check({call.name!r}, {ast.unparse(call.function)}, display=False)"

@@ -35,11 +35,27 @@ def test_a_weight_is_the_log_of_how_much_more_often_words_meet():
     firsts = [[0], [2], [0], [2], [2], [2], [0], [2], [2], [2]]
     seconds = [[1], [2], [1, 1], [2], [2], [2], [1], [2], [2], [2]]
     labels = [0, 0, 0, 1, 0, 0, 1, 1, 1, 1]
-    model = TopicOverlap(3).fit(firsts, seconds, labels)
+    model = TopicOverlap(3, certainty=0).fit(firsts, seconds, labels)
     assert model.weights[0, 1] == pytest.approx(np.log(((2 + 1) / (3 + 1)) / ((1 + 1) / (2 + 1))))
     assert model.weights[1, 0] == pytest.approx(np.log((1 / 4) / (1 / 3)))
     both = (model.weights[0, 1] + model.weights[0, 2]) / 2
     assert model.scores([[0, 0]], [[2, 1]]) == pytest.approx([both])
+
+
+def test_what_chance_could_explain_weighs_nothing():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=4000)
+    # Word 0 meets word 1 far more often where passages follow; all else is noise.
+    firsts = [[0, *rng.integers(2, 40, 3).tolist()] for _ in labels]
+    seconds = [
+        [*([1] if rng.random() < (0.2 if label else 0.6) else []), *rng.integers(2, 40, 3).tolist()]
+        for label in labels
+    ]
+    model = TopicOverlap(40).fit(firsts, seconds, labels.tolist())
+    assert model.weights[0, 1] == pytest.approx(np.log(3), abs=0.2)
+    assert (np.delete(model.weights[2:], 1, axis=1) != 0).mean() < 0.01
+    noisy = TopicOverlap(40, certainty=0).fit(firsts, seconds, labels.tolist())
+    assert (noisy.weights[2:, 2:] != 0).mean() > 0.9
 
 
 def test_shared_words_count_as_their_share_of_all_pairs():
@@ -57,6 +73,7 @@ def test_where_nothing_can_be_told_the_commoner_answer_is_given(labels, answer):
 def test_impossible_requests_are_refused():
     for call, words in (
         (lambda: TopicOverlap(0), "vocab_size must be at least 1"),
+        (lambda: TopicOverlap(3, certainty=-1), "certainty must be 0 or more"),
         (lambda: TopicOverlap(3).predict([[1]], [[1]]), "must be fitted before"),
         (lambda: TopicOverlap(3).fit([[1]] * 4, [[1]] * 4, [0] * 4), "of both kinds, got 4 labels"),
         (lambda: TopicOverlap(3).scores([[1]], []), "must be as many, got 1 and 0"),

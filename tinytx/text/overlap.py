@@ -22,7 +22,8 @@ class TopicOverlap:
     .. math:: w(u, v) = \log \frac{(c_0(u, v) + 1) / (n_0 + 1)}{(c_1(u, v) + 1) / (n_1 + 1)}
 
     with c the number of training pairs that have u in x and v in y, for those that follow one another (0) and
-    those that do not (1). Above a threshold, chosen on training pairs that were not counted, it says 0.
+    those that do not (1). A weight that chance could explain is 0: most pairs of words say nothing, and would
+    drown the few that do. Above a threshold, chosen on training pairs that were not counted, it says 0.
 
     Parameters
     ----------
@@ -30,6 +31,8 @@ class TopicOverlap:
         Words are numbers below it.
     associations : bool
         False looks at shared words only: w is 1 for u = v and 0 otherwise.
+    certainty : float
+        Standard errors, ``sqrt(1 / (c_0 + 1) + 1 / (c_1 + 1))``, that a weight must exceed; 0 keeps all.
 
     Notes
     -----
@@ -38,15 +41,17 @@ class TopicOverlap:
     Examples
     --------
     >>> firsts, seconds, labels = [[0], [1]] * 20, [[0], [1], [1], [0]] * 10, [0, 0, 1, 1] * 10
-    >>> model = TopicOverlap(2).fit(firsts, seconds, labels)
+    >>> model = TopicOverlap(2, certainty=0).fit(firsts, seconds, labels)
     >>> model.predict([[0], [0]], [[0], [1]]).tolist()
     [0, 1]
     """
 
-    def __init__(self, vocab_size: int, *, associations: bool = True) -> None:
+    def __init__(self, vocab_size: int, *, associations: bool = True, certainty: float = 3.0) -> None:
         if vocab_size < 1:
             raise ValueError(f"vocab_size must be at least 1, got {vocab_size}")
-        self.vocab_size, self.associations = vocab_size, associations
+        if certainty < 0:
+            raise ValueError(f"certainty must be 0 or more, got {certainty}")
+        self.vocab_size, self.associations, self.certainty = vocab_size, associations, certainty
         self.weights = np.eye(vocab_size)
         self.threshold = 0.0
         self._fitted = False
@@ -70,11 +75,11 @@ class TopicOverlap:
         if len(kinds) != len(firsts) or len(set(kinds[::2].tolist())) < 2 or len(kinds) < 4:
             raise ValueError(f"labels must be one a pair and of both kinds, got {len(kinds)} labels")
         if self.associations:
-            odds = []
-            for kind in (0, 1):
-                chosen = [i for i in range(0, len(kinds), 2) if kinds[i] == kind]
-                odds.append((self._count(firsts, seconds, chosen) + 1) / (len(chosen) + 1))
-            self.weights = np.log(odds[0] / odds[1])
+            chosen = [[i for i in range(0, len(kinds), 2) if kinds[i] == kind] for kind in (0, 1)]
+            counts = [self._count(firsts, seconds, part) + 1 for part in chosen]
+            weights = np.log(counts[0] / (len(chosen[0]) + 1) * (len(chosen[1]) + 1) / counts[1])
+            error = np.sqrt(1 / counts[0] + 1 / counts[1])
+            self.weights = np.where(np.abs(weights) >= self.certainty * error, weights, 0.0)
         self._fitted = True
         scores, wanted = self.scores(firsts[1::2], seconds[1::2]), kinds[1::2]
         order = np.argsort(-scores, kind="stable")

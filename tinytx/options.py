@@ -165,7 +165,9 @@ def _add_readers(commands: Any, functions: Mapping[str, Command]) -> None:
 
 def _add_search(sub: _Parser, *, beam: int = 1) -> None:
     sub.add_argument("--beam", type=int, default=beam, help="translations followed at once; 1 is greedy")
-    sub.add_argument("--length-penalty", type=float, default=1.0, help="log P is divided by length to this power")
+    sub.add_argument(
+        "--length-penalty", type=float, default=1.0, help="log P is divided by length to this power"
+    )
 
 
 def _add_course(commands: Any, functions: Mapping[str, Command]) -> None:

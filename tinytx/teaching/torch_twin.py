@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -79,7 +80,7 @@ class TorchTranslator(nn.Module):
 
 
 def _torch_stacks(config: TransformerConfig, dtype: torch.dtype) -> nn.Transformer:
-    layer = {
+    layer: dict[str, Any] = {
         "d_model": config.d_model,
         "nhead": config.n_heads,
         "dim_feedforward": config.d_ff,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from tinytx.teaching.exercises.comparing import count
 from tinytx.teaching.exercises.exercise import Case, Exercise, Mistake
 
 if TYPE_CHECKING:
+    from tinytx.teaching.exercises.card import Part
     from tinytx.teaching.exercises.session import Trial
 
 _MODEL, _LAYER, _SLIP = "The whole model", "One layer", "Find the slip"
@@ -209,20 +211,23 @@ def _sentence(clause: str) -> str:
 
 
 def _recognise(head: Head, trials: Sequence[Trial]) -> Mistake | None:
-    """Several slips at once: a smallest set that gives every number."""
-    common: set[frozenset[str]] | None = None
+    """Several slips at once: a smallest set that gives every number.
+
+    At some sizes a smaller set, or none, happens to give the number too, so what explains it at any size is
+    counted again at all of them.
+    """
+    asked, candidates = [], set()
     for trial in trials:
         if trial.got is None or trial.got.tensors[0].is_floating_point():
             return None
         sizes = trial.case.arguments
-        n_classes = sizes[4] if len(sizes) > 4 else 2
+        config, n_classes = _config(*sizes[:4]), sizes[4] if len(sizes) > 4 else 2
         claimed = int(trial.got.tensors[0])
-        if claimed == int(trial.expected.tensors[0]):
-            continue
-        found = set(diagnose_count(_config(*sizes[:4]), head, claimed, n_classes=n_classes).explanations)
-        common = found if common is None else common & found
-        if not common:
-            return None
+        asked.append((Question(config, head, n_classes, "total"), claimed))
+        candidates.update(diagnose_count(config, head, claimed, n_classes=n_classes).explanations)
+    common = [
+        slips for slips in candidates if all(question.count(slips) == claimed for question, claimed in asked)
+    ]
     if not common:
         return None
     order = list(WORDS)
@@ -230,6 +235,16 @@ def _recognise(head: Head, trials: Sequence[Trial]) -> Mistake | None:
     chosen = sorted(slips, key=order.index)
     words = _sentence("; ".join(WORDS[slug] for slug in chosen))
     return Mistake("+".join(chosen), f"{len(chosen)} things at once. {words}", lambda *sizes: None, _SLIP)
+
+
+def _by_how_much(trial: Trial) -> list[Part]:
+    """How far the number is off."""
+    if trial.got is None:
+        return []
+    off = trial.got.tensors[0].item() - trial.expected.tensors[0].item()
+    if off == 0 or not math.isfinite(off):
+        return []
+    return [f"That is {abs(off):,} too {'few' if off < 0 else 'many'}."]
 
 
 def _cases(seed: int, classes: bool) -> Iterator[Case]:
@@ -260,6 +275,7 @@ COUNT_LANGUAGE_MODEL = Exercise(
     cases=lambda seed: _cases(seed, False),
     mistakes=(*_mistakes(_lm), _FIXED_LM),
     recognise=partial(_recognise, "lm"),
+    explain=_by_how_much,
 )
 COUNT_CLASSIFIER = Exercise(
     name="count_classifier",
@@ -276,5 +292,6 @@ COUNT_CLASSIFIER = Exercise(
         _TWO_CLASSES,
     ),  # its head has no vocabulary to share
     recognise=partial(_recognise, "classifier"),
+    explain=_by_how_much,
 )
 EXERCISES = (COUNT_LANGUAGE_MODEL, COUNT_CLASSIFIER)

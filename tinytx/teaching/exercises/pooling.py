@@ -69,9 +69,8 @@ MEAN_POOL = Exercise(
         ),
         Mistake(
             "divided-by-all",
-            "The padding is left out of the sum, but the sum is divided by the whole width: "
-            "divide each row by its "
-            "own number of real tokens.",
+            "The padding is left out of the sum, but the sum is divided by the number of "
+            "places: divide each row by its own number of real tokens.",
             lambda hidden, mask: _sum(hidden, mask) / hidden.shape[1],
             _PADDING,
         ),

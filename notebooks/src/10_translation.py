@@ -169,16 +169,17 @@ print("weight on the padding, wrong sign:", wrong[0, :, 3].tolist())
 src_ids = torch.tensor([[11, 12, 13, 3, 0]])  # the end mark is 3, one padding
 tgt_ids = torch.tensor([[2, 21, 22, 23]])  # the mark of the beginning is 2
 src_real = tx.padding_mask(src_ids, pad_id=0)
-masks = {"encoder on itself": src_real.expand(5, 5), "decoder on itself": tx.causal_mask(4),
+masks = {"encoder on itself": src_real.expand(5, 5),
+         "decoder on itself": tx.causal_mask(4),
          "decoder on source": src_real.expand(4, 5)}
 fig, axes = plots.figure(1, 3, width=10.2, height=3.9)
 for ax, (name, mask) in zip(axes, masks.items(), strict=True):
     plots.heatmap(mask, allowed=mask, low=0, high=1, title=name, xlabel="looked at", ax=ax)
 axes[0].set_ylabel("who looks (place)")
 plots.show(fig, name="10_three_masks", alt="""
-    Three masks. The encoder on itself: a square, open but for the column of padding. The
-    decoder on itself: a lower triangle. The decoder on the source: four rows of five, open
-    but for the column of padding.""")
+    Three masks. The encoder on itself: a square, open but for the column of padding.
+    The decoder on itself: a lower triangle. The decoder on the source: four rows of
+    five, open but for the column of padding.""")
 
 # %% [markdown]
 # Only the middle one is a triangle. "The causal mask is a thing of the decoder", says a report: of the original's three attentions only this one wears it, but lesson 02 put it on an encoder stack and got a language model. It is an argument of attention, not an organ of a stack; and the decoder's *other* attention
@@ -202,7 +203,7 @@ print("decoder reads    <bos>", toy.decode(read_ids))
 print("decoder predicts", toy.decode(wanted_ids), "<eos>")
 
 # %% [markdown]
-# So the answer to each place stands in the decoder's input, one place to the right. The causal mask is what keeps it from being read. Lesson 02's test shows it: change one input, see which outputs move. Below are a translator with random weights and a copy whose decoder has no mask. `True` above the diagonal means: the answer can be read off.
+# So the answer to each place stands in the decoder's input, one place to the right. The causal mask is what keeps it from being read. Lesson 02's test shows it: change one input, see which outputs move. Below are a translator with random weights and a copy whose decoder has no mask. A 1 above the diagonal means: the answer can be read off.
 
 # %%
 tiny = tx.TransformerConfig(
@@ -320,11 +321,12 @@ fig, ax = plots.curves(
     ylabel="smoothed loss (nats per piece)", y_range=(0, 8), title="A translator learns",
 )  # fmt: skip
 plots.show(fig, name="10_learning", alt="""
-    Training loss of the translator over the steps: it begins at the dashed line ln V, falls
-    fast, then slowly, and ends above a lower dashed line, the floor that smoothing leaves.""")
+    Training loss of the translator over the steps: it begins at the dashed line ln V,
+    falls fast, then slowly, and ends above a lower dashed line, the floor that
+    smoothing leaves.""")
 
 # %% [markdown]
-# It starts at $\ln V$, as it should; what is left above the floor at the end is what the model still has to be surprised about. Here is the score on all held-out pairs, as it has to be reported: with its interval and sacreBLEU's *signature*, which says how it was counted.
+# It starts near $\ln V$, as it should; what is left above the floor at the end is what the model still has to be surprised about. Here is the score on all held-out pairs, as it has to be reported: with its interval and sacreBLEU's *signature*, which says how it was counted.
 
 # %%
 print(textwrap.fill(str(result.evaluation), 88))
@@ -377,9 +379,9 @@ for ax, (name, table) in zip(axes, maps.items(), strict=True):
 axes[0].set_ylabel("French piece to be written")
 fig.supxlabel("English piece looked at")
 plots.show(fig, name="10_alignment", alt="""
-    Three maps of French pieces to be written against English pieces. Right, by the grammar: a
-    diagonal on which noun and adjective cross. Left, the best head: nearly the same cells are
-    dark. Middle, the mean of all heads: paler.""")
+    Three maps of French pieces to be written against English pieces. Right, by the
+    grammar: a diagonal on which noun and adjective cross. Left, the best head: nearly
+    the same cells are dark. Middle, the mean of all heads: paler.""")
 
 # %% [markdown]
 # Look for the crossing: the French noun is written while its English counterpart, further to the right, is looked at. No such thing was ever told to the model; it had only pairs of whole sentences. Rows that are empty on the right (end marks, words without counterpart such as the *ai* of *j'ai lu*) are free to look anywhere.
@@ -394,9 +396,9 @@ fig, ax = plots.bars(
     xlabel="share of attention on aligned pieces", title="How much looks where the grammar says",
 )  # fmt: skip
 plots.show(fig, name="10_mass", alt="""
-    One bar for each cross-attention head: the share of its attention that falls on the pieces
-    of the aligned word, beside a dashed line for an even spread. Most heads of the trained
-    model lie well beyond it.""")
+    One bar for each cross-attention head: the share of its attention that falls on
+    the pieces of the aligned word, beside a dashed line for an even spread. Most
+    heads of the trained model lie well beyond it.""")
 
 # %% [markdown]
 # A head below 1 need not be wrong. To write the ending of an adjective it is *useful* to look at the noun, which the alignment does not count; the encoder has moved information between places as well. The map says where a head looks, and the grammar only one reason to look somewhere.
@@ -422,7 +424,9 @@ table = {
 def follow(size):
     beams, finished = {(): 1.0}, {}
     while beams:
-        grown = {(*path, word): p * q for path, p in beams.items() for word, q in table[path].items()}
+        grown = {
+            (*path, word): p * q for path, p in beams.items() for word, q in table[path].items()
+        }
         kept = sorted(grown, key=grown.get, reverse=True)[:size]
         print("  keeps", ",  ".join(f"{' '.join(path)} {grown[path]:.3f}" for path in kept))
         finished |= {path: grown[path] for path in kept if path[-1] == "<eos>"}
@@ -440,7 +444,7 @@ for size in (1, 2):
 #
 # ### Short or long: the length penalty
 #
-# Two sentences have finished, one of three words and one of four (the end mark counts). Which is better? Every further word makes $P$ smaller, so comparing $\log P$ favours the short. The **length penalty** $\alpha$ divides: $\log P / n^\alpha$ for $n$ written pieces. At 0 nothing changes, at 1 it is the mean per piece.
+# Two sentences have finished, one of three words and one of four (the end mark counts). Which is better? Every further word makes $P$ smaller, so comparing $\log P$ favours the short one. The **length penalty** $\alpha$ divides: $\log P / n^\alpha$ for $n$ written pieces. At 0 nothing changes, at 1 it is the mean per piece.
 
 # %%
 words = ["<bos>", "<eos>", "la", "le", "chat", "nuit", "noir"]
@@ -452,7 +456,8 @@ class TableSteps:
     def logits(self, prefixes):
         paths = [tuple(words[i] for i in row[1:]) for row in prefixes.tolist()]
         known = [table.get(path, {"<eos>": 1.0}) for path in paths]
-        return torch.tensor([[each.get(word, 0.0) for word in words] for each in known]).log()
+        shares = [[each.get(word, 0.0) for word in words] for each in known]
+        return torch.tensor(shares).log()
 
     def select(self, rows):
         pass  # it keeps nothing
@@ -482,7 +487,8 @@ for size, alpha in ((1, 1.0), (2, 1.0), (4, 1.0), (8, 1.0), (4, 0.0)):
     gains = [b.log_prob - g.log_prob for b, g in zip(found, greedy, strict=True)]
     score = training.score_translations([one.text for one in found], right, n_resamples=2)
     more, less = sum(gain > 1e-3 for gain in gains), sum(gain < -1e-3 for gain in gains)
-    print(f"beam {size}, penalty {alpha}{score.bleu:>9.1f}{score.brevity:>10.3f}{more:>16}{less:>16}")
+    figures = f"{score.bleu:>9.1f}{score.brevity:>10.3f}{more:>16}{less:>16}"
+    print(f"beam {size}, penalty {alpha}{figures}")
 
 # %% [markdown]
 # With a penalty of 1 the beam seeks the best *mean*, so its $\log P$ may well be lower; with 0 it seeks $\log P$ itself and still has no guarantee, since the greedy path may be pushed out on the way. In our small world each sentence has one translation and the model is sure of it, so there is little for a search to find. On real sentences it is worth more: see the table near the end.
@@ -510,12 +516,14 @@ kept, anew = (
     translator_checks.writing_seconds(writer, lengths, cached=cached) for cached in (True, False)
 )
 fig, ax = plots.curves(
-    [plots.Curve("kept", lengths, kept), plots.Curve("anew", lengths, anew)], x_log=True, y_log=True,
+    [plots.Curve("kept", lengths, kept), plots.Curve("anew", lengths, anew)],
+    x_log=True, y_log=True,
     xlabel="pieces written", ylabel="seconds", title="Keys and values kept, or computed anew",
 )  # fmt: skip
 plots.show(fig, name="10_cache", alt="""
-    Time to write 8 to 128 pieces on logarithmic axes. With keys and values kept the line rises
-    with slope one; computed anew it lies above and bends upwards, towards slope two.""")
+    Time to write 8 to 128 pieces on logarithmic axes. With keys and values kept the
+    line rises with slope one; computed anew it lies above and bends upwards, towards
+    slope two.""")
 print(f"at {lengths[-1]} pieces {anew[-1] / kept[-1]:.1f} times as fast")
 
 # %% [markdown]
@@ -544,8 +552,9 @@ fig, ax = plots.curves(
     references={"guessing, ln V": math.log(V)}, title="A good model, trained on too fast",
 )  # fmt: skip
 plots.show(fig, name="10_diverging", alt="""
-    Loss over twenty further steps of the trained translator at three rates. At the lowest it
-    stays low; at the two higher ones it jumps within a few steps, and only partly comes down.""")
+    Loss over twenty further steps of the trained translator at three rates. At the
+    lowest it stays low; at the two higher ones it jumps within a few steps, and only
+    partly comes down.""")
 
 # %% [markdown]
 # At the higher rates one step is enough. A fresh optimizer divides by a mean of gradients that it hardly knows yet, so its first steps are as long as the rate allows; warm-up exists for that moment. Now a question that no loss curve answers: **does the patient still read its source?** If it does, somebody else's source must hurt. We measure the held-out loss with
@@ -637,9 +646,9 @@ fig, ax = plots.curves(
     title="How sure is a BLEU score?",
 )  # fmt: skip
 plots.show(fig, name="10_interval", alt="""
-    BLEU of the dictionary and of the trained model against the number of test sentences, 25 to
-    several hundred, with shaded intervals. The dictionary's is wide on the left and narrows to
-    the right; the model's is narrow.""")
+    BLEU of the dictionary and of the trained model against the number of test
+    sentences, 25 to several hundred, with shaded intervals. The dictionary's is wide
+    on the left and narrows to the right; the model's is narrow.""")
 
 # %% [markdown]
 # Four times the sentences, about half the width. Beware of the left end of a very good model: if a small test set happens to hold no mistake of it, every test set drawn from it holds none either, and the interval has no width at all. That is not certainty. The interval says how much *another choice of sentences* would move the figure. It says nothing about another seed of training, another domain, or whether the translations are good: French with a wrong article loses as many points as French with a wrong word.

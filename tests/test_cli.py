@@ -214,7 +214,7 @@ def test_bad_numbers_are_refused(refused, prose, tmp_path):
     )
     assert "n_steps must be at least 1" in refused(*begin, "--steps", 0)
     assert "device must be auto, cpu or cuda" in refused(*begin, "--device", "abacus")
-    assert "objective must be causal" in refused(*begin, "--objective", "psychic")
+    assert "objective must be one of causal, masked, masked+nsp" in refused(*begin, "--objective", "psychic")
     assert "budget must be one of" in refused(
         "pretrain", "--corpus", prose, "--budget", "x", "--out", tmp_path / "o"
     )

@@ -11,9 +11,10 @@ from tinytx.model.meters import count_flops
 from tinytx.teaching.results import Results
 from tinytx.text.corpora import Corpus, Split
 from tinytx.text.world import World
+from tinytx.training.contest import CONTESTANTS, training_flops
 from tinytx.training.masking import Masking
 from tinytx.training.objective_measures import best_label_accuracy, completion_measures, fill_measures
-from tinytx.training.objectives_experiment import CONTESTANTS, objectives, training_flops
+from tinytx.training.objectives_experiment import objectives
 from tinytx.training.pretraining import train_tokenizer
 
 N = {"n_blanks": 3, "n_prefixes": 3, "label_counts": (8,)}

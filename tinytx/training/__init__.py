@@ -13,7 +13,7 @@ muon          an optimizer for matrices              outputloss    the loss over
 masking           which tokens are hidden            sentence_pairs    does one follow the other?
 masked_objective  what a masked model learns         blanks            one blank at a time
 tasks             model and objective of a recipe    completing        texts from blanks
-objectives_experiment, objective_measures            causal against masked, kept results
+objectives_experiment, contest, objective_measures   causal against masked, kept results
 
 translators             from pairs of sentences to a translator in one call
 translation_objective   what it learns               translation_recipes     how much is spent

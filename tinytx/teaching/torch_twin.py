@@ -45,6 +45,8 @@ class TorchTranslator(nn.Module):
     it is taken out.
     """
 
+    table: Tensor
+
     def __init__(self, ours: Translator) -> None:
         super().__init__()
         config = ours.config

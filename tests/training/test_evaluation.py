@@ -11,6 +11,7 @@ from tinytx.training.evaluation import (
     ClassifierScore,
     LanguageModelScore,
     class_probabilities,
+    classifier_inputs,
     evaluate_classifier,
     evaluate_language_model,
     text_nats,
@@ -98,3 +99,11 @@ def test_class_probabilities_stand_in_the_order_of_the_texts(config, tokenizer, 
         np.testing.assert_allclose(row, model.eval()(ids)[0].softmax(dim=-1).detach(), rtol=1e-5)
     right = evaluate_classifier(model, tokenizer, texts, found.argmax(axis=1).tolist())
     assert right.accuracy == 1
+
+
+def test_a_body_that_looks_both_ways_reads_texts_as_in_its_pretraining(tokenizer):
+    texts = ["le chat", "un chien mange la belle"]
+    ids = tokenizer.encode_batch(texts)
+    cls_id, sep_id, room = tokenizer.cls_id, tokenizer.sep_id, len(ids[0])
+    rows, n_cut = classifier_inputs(tokenizer, texts, room + 2, causal=False)
+    assert rows == [[cls_id, *ids[0], sep_id], [cls_id, *ids[1][:room], sep_id]] and n_cut == 1

@@ -13,9 +13,15 @@ from tinytx.text.corpora import Corpus, Split
 from tinytx.text.world import World
 from tinytx.training.contest import CONTESTANTS, training_flops
 from tinytx.training.masking import Masking
-from tinytx.training.objective_measures import best_label_accuracy, completion_measures, fill_measures
+from tinytx.training.objective_measures import (
+    _follows,
+    best_label_accuracy,
+    completion_measures,
+    fill_measures,
+)
 from tinytx.training.objectives_experiment import objectives
 from tinytx.training.pretraining import train_tokenizer
+from tinytx.training.sentence_pairs import draw_pairs, make_passages
 
 N = {"n_blanks": 3, "n_prefixes": 3, "label_counts": (8,)}
 
@@ -118,6 +124,22 @@ def test_operations_are_those_that_torch_counts(transform, next_sentence):
         return model.head(hidden[:, drawn])
 
     assert training_flops(config, masking, 20) == pytest.approx(count_flops(run_once) / 20)
+
+
+def test_a_pair_is_asked_about_with_its_own_segments_and_without_its_neighbours(config, tokenizer, corpus):
+    model = MaskedLanguageModel(config.replace(n_segments=2), next_sentence=True).eval()
+    passages = make_passages(tokenizer, corpus.valid.texts, 21)
+    pairs = draw_pairs(passages, 21, np.random.default_rng(0))
+    logits = []
+    for first, second in zip(pairs.firsts, pairs.seconds, strict=True):
+        row = [tokenizer.cls_id, *first, tokenizer.sep_id, *second, tokenizer.sep_id]
+        segments = [0] * (len(first) + 2) + [1] * (len(second) + 1)
+        logits.append(model.follows(torch.tensor([row]), segment_ids=torch.tensor([segments])).detach()[0])
+    odds = torch.stack(logits).diff()[:, 0]
+    model.next_head.output.bias.data[1] -= odds.mean()  # so that both answers occur
+    expected = (odds > odds.mean()).int().tolist()
+    assert _follows(model, tokenizer, pairs, n_rows=7).tolist() == expected
+    assert 0 < sum(expected) < len(expected)
 
 
 class Exact:

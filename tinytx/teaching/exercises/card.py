@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -50,12 +51,17 @@ class Grid:
         for r, row in enumerate(self.cells):
             cells = [_cell(cell, (r, c) in self.marked) for c, cell in enumerate(row)]
             rows.append(f"<tr style='background:none'>{''.join(cells)}</tr>")
-        caption = f"<div style='font-size:90%'>{html.escape(self.title)}</div>"
+        caption = f"<div style='font-size:90%'>{_prose(self.title)}</div>"
         table = f"<table style='border-collapse:separate;border-spacing:2px;margin:0'>{''.join(rows)}</table>"
         return f"<div style='margin:0 1.5em 0.5em 0'>{caption}{table}</div>"
 
 
 Part = str | tuple[Grid, ...]  # a paragraph, or grids side by side
+
+
+def _prose(text: str) -> str:
+    """Text with what stands in backticks as code."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", html.escape(text))
 
 
 def _cell(text: str, marked: bool) -> str:
@@ -88,7 +94,7 @@ def as_html(heading: str, parts: Iterable[Part], *, quiet: bool = False) -> str:
     inner = [f"<div style='font-weight:bold;margin-bottom:0.4em'>{html.escape(heading)}</div>"]
     for part in parts:
         if isinstance(part, str):
-            text = html.escape(part).replace("\n", "<br>")
+            text = _prose(part).replace("\n", "<br>")
             inner.append(f"<div style='margin:0 0 0.4em 0;max-width:48em'>{text}</div>")
         else:
             grids = "".join(grid.to_html() for grid in part)

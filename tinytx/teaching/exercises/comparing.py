@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,12 +32,15 @@ class Reading:
         What keeps it from being right although its values can be compared: a wrong type or dtype.
     note : str
         A friendly remark that fails nobody.
+    names : tuple of str
+        What the tensors are called, where there are several.
     """
 
     tensors: tuple[Tensor, ...]
     tolerance: float = _TOLERANCE
     complaint: Trouble | None = None
     note: str = ""
+    names: tuple[str, ...] = ()
 
     def agrees_with(self, other: Reading) -> bool:
         """Same shapes and, up to rounding, same values; NaN equals NaN."""
@@ -83,7 +87,7 @@ def _as_tensor(value: Any, due: str) -> tuple[Tensor, Trouble | None] | Trouble:
 
 def boolean(value: Any) -> Reading | Trouble:
     """Read a mask; numbers are complained about, but compared as what they stand for."""
-    due = "a boolean tensor"
+    due = "A boolean tensor"
     found = _as_tensor(value, due)
     if isinstance(found, Trouble):
         return found
@@ -104,7 +108,7 @@ def boolean(value: Any) -> Reading | Trouble:
 
 def floats(value: Any) -> Reading | Trouble:
     """Read a tensor of real numbers of any precision."""
-    found = _as_tensor(value, "a floating-point tensor")
+    found = _as_tensor(value, "A floating-point tensor")
     if isinstance(found, Trouble):
         return found
     tensor, complaint = found
@@ -116,7 +120,7 @@ def floats(value: Any) -> Reading | Trouble:
 
 def integers(value: Any) -> Reading | Trouble:
     """Read a tensor of ids."""
-    found = _as_tensor(value, "an integer tensor")
+    found = _as_tensor(value, "An integer tensor")
     if isinstance(found, Trouble):
         return found
     tensor, complaint = found
@@ -192,13 +196,19 @@ def pair(first: Reader, second: Reader, names: str) -> Reader:
         if not isinstance(value, (tuple, list)) or len(value) != 2:
             how_many = f" of {len(value)}" if isinstance(value, (tuple, list)) else ""
             return Trouble("wrong-type", f"Two results are due, ({names}); got {kind_of(value)}{how_many}.")
-        readings = first(value[0]), second(value[1])
-        for reading in readings:
-            if isinstance(reading, Trouble):
-                return reading
-        a, b = readings
-        assert isinstance(a, Reading) and isinstance(b, Reading)
+        a, b = first(value[0]), second(value[1])
+        both = tuple(names.split(", "))
+        if isinstance(a, Trouble) or isinstance(b, Trouble):
+            return _about(both[0], a) if isinstance(a, Trouble) else _about(both[1], b)
+        complaint = _about(both[0], a.complaint) or _about(both[1], b.complaint)
         tolerance, note = max(a.tolerance, b.tolerance), a.note or b.note
-        return Reading(a.tensors + b.tensors, tolerance, a.complaint or b.complaint, note)
+        return Reading(a.tensors + b.tensors, tolerance, complaint, note, both)
 
     return read
+
+
+def _about(name: str, trouble: Trouble | None) -> Trouble | None:
+    """A trouble with one of two results."""
+    if trouble is None:
+        return None
+    return dataclasses.replace(trouble, text=f"{name.capitalize()}: {trouble.text}")

@@ -24,6 +24,7 @@ _SECTION = "How BERT is trained"
 _IGNORED = -100
 _SIGMAS = 5.6  # of a binomial share: correct code is rejected less than once in ten million
 _VOCAB, _MASK_ID, _SPECIAL = 60, 4, [0, 1, 2, 3]
+_WINDOW, _BEFORE = 12, 2  # places of a row that are shown, of these before the first to look at
 _SHAPES = ((1, 8), (3, 8), (6, 20), (30, 100))
 _PROBABILITIES = (0.5, 0.5, 0.3, 0.8)
 
@@ -334,19 +335,40 @@ def _about_chance(session: Session, trials: Sequence[Trial]) -> Verdict | None:
 def _tell(exercise: Exercise, trial: Trial, draw: Draw, finding: Finding) -> Verdict:
     slug, words, cells = finding
     mistake = Mistake(slug, words, lambda *arguments: None, _SECTION)
-    parts: list[Part] = []
-    if cells is not None:
-        row = int(cells.any(1).nonzero()[0, 0]) if cells.any() else 0
-        marks = frozenset((0, int(c)) for c in cells[row].nonzero().flatten().tolist() if c < 12)
-        row_of = lambda tensor: (tuple(str(v) for v in tensor[row, :12].tolist()),)  # noqa: E731
-        name = f"[{row}]" + (", beginning" if draw.token_ids.shape[1] > 12 else "")
-        parts = [
-            f"Row {row}, mask_id={_MASK_ID}, special ids {_SPECIAL}, p={draw.p}:",
-            (Grid(f"token_ids{name}", row_of(draw.token_ids), marks),),
-            (Grid(f"inputs{name}", row_of(draw.inputs), marks),),
-            (Grid(f"labels{name}", row_of(draw.labels), marks),),
-        ]
+    parts = [] if cells is None else _first_row(draw, cells, _at_fault(slug, draw))
     return tell_trouble(exercise, None, None, mistake, parts)
+
+
+def _at_fault(slug: str, draw: Draw) -> tuple[str, ...]:
+    """Which of the results breaks the rule."""
+    if slug == "exchanged":
+        return ("inputs", "labels")
+    if slug == "special-drawn":
+        hit = {"inputs": draw.changed & draw.special, "labels": draw.drawn & draw.special}
+        return tuple(name for name, places in hit.items() if places.any())
+    in_inputs = ("changed-without-label", "id-outside-vocabulary", "random-special-id")
+    return ("inputs",) if slug in in_inputs else ("labels",)
+
+
+def _first_row(draw: Draw, cells: Tensor, at_fault: tuple[str, ...]) -> list[Part]:
+    """The first row with a cell to point at, from shortly before that cell on."""
+    width = draw.token_ids.shape[1]
+    row, first = cells.nonzero()[0].tolist() if cells.any() else (0, 0)
+    begin = max(0, min(first - _BEFORE, width - _WINDOW))
+    end = min(begin + _WINDOW, width)
+    marks = frozenset((0, int(c)) for c in cells[row, begin:end].nonzero().flatten())
+    name = f"[{row}]" + (f", places {begin} to {end - 1}" if end - begin < width else "")
+    grids = [
+        Grid(f"{title}{name}", (tuple(str(v) for v in tensor[row, begin:end].tolist()),), marked)
+        for title, tensor, marked in (
+            ("token_ids", draw.token_ids, marks),
+            ("inputs", draw.inputs, marks if "inputs" in at_fault else frozenset()),
+            ("labels", draw.labels, marks if "labels" in at_fault else frozenset()),
+        )
+    ]
+    wrong = " and ".join(at_fault)
+    intro = f"Row {row}, mask_id={_MASK_ID}, special ids {_SPECIAL}, p={draw.p}; wrong at the marked places"
+    return [f"{intro}: {wrong}.", *((grid,) for grid in grids)]
 
 
 def _nothing_drawn(*arguments: Any) -> tuple[Tensor, Tensor]:

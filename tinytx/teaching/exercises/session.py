@@ -99,9 +99,10 @@ class Session:
     def _shape_trouble(self, got: Reading, expected: Reading) -> Trouble | None:
         if self.exercise.read is ids:  # lists of another length are other lists
             return None
-        for mine, due in zip(got.tensors, expected.tensors, strict=True):
+        for i, (mine, due) in enumerate(zip(got.tensors, expected.tensors, strict=True)):
             if mine.shape != due.shape:
-                words = f"The shape should be {tuple(due.shape)}, got {tuple(mine.shape)}."
+                whose = f" of {expected.names[i]}" if expected.names else ""
+                words = f"The shape{whose} should be {tuple(due.shape)}, got {tuple(mine.shape)}."
                 return Trouble("wrong-shape", words)
         return None
 
@@ -110,7 +111,7 @@ class Session:
             reading = self.exercise.read(value)
             if isinstance(reading, Reading) and self.exercise.view is not None:
                 seen = tuple(self.exercise.view(case.arguments, tensor) for tensor in reading.tensors)
-                return Reading(seen, reading.tolerance, reading.complaint, reading.note)
+                return dataclasses.replace(reading, tensors=seen)
             return reading
         except Exception as problem:  # an object that misbehaves when it is looked at
             return Trouble("wrong-type", f"The result could not be read: {type(problem).__name__}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tinytx.teaching.exercises.session import Trial
 
 _SHOWN = 8  # rows and columns of a grid at most
+_DIGITS = 4  # of a number, unless it takes more
 _LEGIBLE = 40  # numbers of an input that is spelled out at most
 
 
@@ -34,7 +35,8 @@ def tell_pass(exercise: Exercise, trials: Sequence[Trial], hint: str = "") -> Ve
 
 def tell_stub(exercise: Exercise, trouble: Trouble) -> Verdict:
     """Nothing has been written yet."""
-    parts = (trouble.text, f"To be written: {exercise.signature}. {exercise.rule}")
+    rule = exercise.rule[0].upper() + exercise.rule[1:]
+    parts = (trouble.text, f"To be written: {exercise.signature}. {rule}")
     return make_verdict(exercise.name, passed=False, parts=parts, attempted=False)
 
 
@@ -98,32 +100,54 @@ def told_call(exercise: Exercise, case: Case) -> list[Part]:
 
 
 def told_difference(got: Reading, expected: Reading) -> list[Part]:
-    """Expected beside got, the differing cells marked."""
-    parts: list[Part] = []
-    for mine, due in zip(got.tensors, expected.tensors, strict=True):
-        if mine.shape == due.shape and not differing(mine, due, got.tolerance).any():
-            continue
-        parts.append(_side_by_side(mine, due, got.tolerance))
-        break
-    return parts
+    """Expected beside got, the differing cells marked; which one it is, where there are several results."""
+    pairs = list(zip(got.tensors, expected.tensors, strict=True))
+    wrong = [
+        i
+        for i, (mine, due) in enumerate(pairs)
+        if mine.shape != due.shape or differing(mine, due, got.tolerance).any()
+    ]
+    if not wrong:
+        return []
+    names = [f"{name}: " for name in expected.names] or [""]
+    parts: list[Part] = [_which(expected.names, wrong)] if expected.names else []
+    return parts + [_side_by_side(*pairs[i], got.tolerance, names[i]) for i in wrong]
 
 
-def _side_by_side(mine: Tensor, due: Tensor, tolerance: float) -> tuple[Grid, ...]:
+def _which(names: Sequence[str], wrong: Sequence[int]) -> str:
+    """Say which of several results differ."""
+    differ = " and ".join(names[i] for i in wrong)
+    right = " and ".join(name for i, name in enumerate(names) if i not in wrong)
+    whole = f"In the result ({', '.join(names)}), {differ} differ"
+    return f"{whole}; {right} are as expected." if right else f"{whole}."
+
+
+def _side_by_side(mine: Tensor, due: Tensor, tolerance: float, name: str) -> tuple[Grid, ...]:
     if mine.shape != due.shape:
-        return Grid("expected", _cells(due)), Grid("yours", _cells(mine), _from_first_difference(mine, due))
+        marked = _from_first_difference(mine, due)
+        return Grid(f"{name}expected", _cells(due)), Grid(f"{name}yours", _cells(mine), marked)
     wrong, where = differing(mine, due, tolerance), ""
     while due.dim() > 2:  # the first slice that differs
         first = int(wrong.flatten(1).any(dim=1).nonzero()[0, 0])
         mine, due, wrong, where = mine[first], due[first], wrong[first], f"{where}[{first}]"
-    marked = torch.atleast_2d(wrong).nonzero().tolist()
-    row = max(0, marked[0][0] - _SHOWN + 1)
-    column = max(0, marked[0][1] - _SHOWN + 1)
-    cells = frozenset((r - row, c - column) for r, c in marked if 0 <= c - column < _SHOWN)
+    wrong = torch.atleast_2d(wrong)
+    row, column = (max(0, int(place) - _SHOWN + 1) for place in wrong.nonzero()[0])
+    here = slice(row, row + _SHOWN), slice(column, column + _SHOWN)
+    mine, due = torch.atleast_2d(mine)[here], torch.atleast_2d(due)[here]
+    marked = frozenset((r, c) for r, c in wrong[here].nonzero().tolist())
+    digits = _digits_that_tell(mine, due, marked)
     where += " (1 = True)" if due.dtype == torch.bool else ""
     return (
-        Grid(f"expected{where}", _cells(due, row, column)),
-        Grid(f"yours{where}", _cells(mine, row, column), cells),
+        Grid(f"{name}expected{where}", _cells(due, digits)),
+        Grid(f"{name}yours{where}", _cells(mine, digits), marked),
     )
+
+
+def _digits_that_tell(mine: Tensor, due: Tensor, marked: Iterable[tuple[int, int]]) -> int:
+    """How many digits it takes until differing numbers look different."""
+    pairs = [(mine[cell].item(), due[cell].item()) for cell in marked]
+    enough = (n for n in range(_DIGITS, 17) if all(_spoken(a, n) != _spoken(b, n) for a, b in pairs))
+    return next(enough, 17)
 
 
 def _from_first_difference(mine: Tensor, due: Tensor) -> frozenset[tuple[int, int]]:
@@ -135,14 +159,20 @@ def _from_first_difference(mine: Tensor, due: Tensor) -> frozenset[tuple[int, in
     return frozenset((0, i) for i in range(alike, min(len(mine), _SHOWN)))
 
 
-def _cells(tensor: Tensor, row: int = 0, column: int = 0) -> tuple[tuple[str, ...], ...]:
+def _cells(tensor: Tensor, digits: int = _DIGITS) -> tuple[tuple[str, ...], ...]:
     if tensor.dim() > 2:
         return ((f"shape {tuple(tensor.shape)}",),)
-    table = torch.atleast_2d(tensor)[row : row + _SHOWN, column : column + _SHOWN]
-    return tuple(tuple(_spoken(value) for value in line) for line in table.tolist())
+    table = torch.atleast_2d(tensor)[:_SHOWN, :_SHOWN]
+    return tuple(tuple(_spoken(value, digits) for value in line) for line in table.tolist())
 
 
-def _spoken(value: Any) -> str:
+def _spoken(value: Any, digits: int = _DIGITS) -> str:
+    """A cell: floats with so many digits, or with more where they would look whole and are not."""
     if isinstance(value, bool):
         return "1" if value else "0"
-    return f"{round(value, 6) + 0.0:.4g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    value = round(value, max(6, digits)) + 0.0  # no trace of rounding in float32, no minus before 0
+    shown = f"{value:.{digits}g}"
+    looks_whole = shown.lstrip("-").isdigit()
+    return f"{value:.7g}" if looks_whole and digits < 7 and float(shown) != value else shown

@@ -62,6 +62,26 @@ def test_a_verdict_is_true_exactly_when_passed_and_fits_into_json():
     assert set(failed.to_dict()) == {"exercise", "passed", "attempted", "mistake", "message"}
 
 
+def test_a_finding_names_the_mistake_or_the_trouble_and_stands_in_the_message():
+    def nothing_known(n):
+        mask = tx.causal_mask(n)
+        mask[:1, 2:] = True
+        return mask
+
+    fails = {
+        "exchange True and False": lambda n: ~tx.causal_mask(n),
+        "ZeroDivisionError": lambda n: 1 // 0,
+        "The shape": lambda n: tx.causal_mask(n)[None, None, None],
+    }
+    for words, function in fails.items():
+        found = tx.check("causal_mask", function, display=False)
+        assert words in found.finding and found.finding in found.message, found.finding
+    assert tx.check("causal_mask", nothing_known, display=False).finding == ""
+    assert tx.check("causal_mask", tx.causal_mask, display=False).finding == ""
+    nan = tx.check("mean_pool", lambda h, m: h.sum(1) * float("nan"), display=False)
+    assert nan.mistake == "not-a-number" and nan.finding.startswith("There is NaN")
+
+
 def test_a_verdict_can_be_built_from_its_five_fields():
     found = Verdict(False, "reversed", "Exchange True and False.", True, "causal_mask")
     assert str(found) == "✗ causal_mask: not yet\nExchange True and False."

@@ -23,7 +23,7 @@ def test_a_notebook_is_graded_in_a_line_an_exercise_or_as_json(tmp_path, write_c
     path = write_copy(tmp_path / "bob.ipynb", SETUP, *WRONG, *renamed, *stub)
     assert main(["check", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("causal_mask             failed (transposed): ")
+    assert lines[0].startswith("causal_mask             failed (transposed): Rows and columns are exchanged")
     assert lines[1].split() == ["padding_mask", "passed"]
     assert lines[2].split() == ["attention", "not", "attempted"] and lines[3] == "1 of 3 passed"
     assert main(["check", str(path), "--json"]) == 0

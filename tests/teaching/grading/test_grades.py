@@ -54,6 +54,19 @@ def test_one_line_an_exercise_whatever_the_message_holds():
     assert printable("a\x07\u202eb\tc") == "a b c"
 
 
+def test_a_line_names_the_mistake_where_it_is_known_and_is_cut_between_words():
+    known = Grade(
+        exercise="attention",
+        status="failed",
+        mistake="unscaled",
+        message="Expected: ...",
+        finding="The scores are not scaled.",
+    )
+    assert str(known).endswith("failed (unscaled): The scores are not scaled.")
+    line = str(failed("attention", None, "Expected: " + "words " * 100))
+    assert line.endswith(" words …") and len(line) < 240
+
+
 def test_a_report_shows_a_line_a_copy_then_the_mistakes(tmp_path):
     lines = str(Report(copies=COPIES, csv=tmp_path / "g.csv")).splitlines()
     assert lines[0].split()[:4] == ["a.ipynb", "1", "of", "2"] and "causal_mask: transposed" in lines[0]

@@ -60,13 +60,15 @@ def tell_trouble(
             parts += exercise.explain(trial)
         if slug is None and any(tensor.isnan().any() for tensor in trial.got.tensors):
             slug = "not-a-number"
-            parts.append("There is NaN in the result: somewhere 0/0 or inf - inf was computed.")
+            trouble = Trouble(slug, "There is NaN in the result: somewhere 0/0 or inf - inf was computed.")
+            parts.append(trouble.text)
     if mistake is not None:
         parts.append(f"What it is: {mistake.words}")
     parts.append(where_to_read(exercise, mistake))
     if trial is not None and trial.printed.strip():
         parts.append(f"It printed:\n{quoted(trial.printed)}")
-    return make_verdict(exercise.name, passed=False, parts=tuple(parts), mistake=slug)
+    finding = mistake.words if mistake is not None else trouble.text if trouble is not None else ""
+    return make_verdict(exercise.name, passed=False, parts=tuple(parts), mistake=slug, finding=finding)
 
 
 def where_to_read(exercise: Exercise, mistake: Mistake | None = None) -> str:

@@ -29,6 +29,9 @@ class Verdict:
         Name of the exercise.
     parts : tuple of Part
         What the message is made of: paragraphs, and rows of grids.
+    finding : str
+        Of the message, the words that name the mistake or the trouble; empty where nothing is known but that
+        the result differs.
 
     Notes
     -----
@@ -42,6 +45,7 @@ class Verdict:
     attempted: bool
     exercise: str
     parts: tuple[Part, ...] = field(default=(), repr=False, compare=False)
+    finding: str = field(default="", repr=False, compare=False)
     _shown_in: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __bool__(self) -> bool:
@@ -106,6 +110,7 @@ def make_verdict(
     parts: tuple[Part, ...],
     mistake: str | None = None,
     attempted: bool = True,
+    finding: str = "",
 ) -> Verdict:
     """Build a verdict whose message is its parts as text."""
-    return Verdict(passed, mistake, as_text(parts), attempted, exercise, parts)
+    return Verdict(passed, mistake, as_text(parts), attempted, exercise, parts, finding)

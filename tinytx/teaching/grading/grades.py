@@ -5,8 +5,11 @@ import io
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 
 from tinytx.teaching.exercises import EXERCISES
+
+_LONGEST = 200  # letters of what is said about an exercise on its line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,12 +27,15 @@ class Grade:
         ``time-limit``, ``crash``.
     message : str
         What to tell the learner.
+    finding : str
+        Of the message, the words that name the mistake, if there are any.
     """
 
     exercise: str
     status: str
     mistake: str | None = None
     message: str = ""
+    finding: str = ""
 
     @property
     def passed(self) -> bool:
@@ -42,8 +48,9 @@ class Grade:
         return self.mistake or self.status
 
     def __str__(self) -> str:
-        said = self.message.strip().splitlines()
-        what = "" if self.passed or not said else f": {printable(said[0])[:160]}"
+        said = (self.finding or self.message).strip().splitlines()
+        told = shorten(printable(said[0]), _LONGEST, placeholder=" …") if said else ""
+        what = f": {told}" if told and not self.passed else ""
         slug = f" ({self.mistake})" if self.mistake else ""
         return f"{self.exercise:<24}{self.status}{slug}{what}"
 

@@ -34,9 +34,17 @@ _ORDER = ("passed", "failed", "not attempted", "missing")
 Answer = dict[str, Any]
 
 
-def answer(exercise: str, status: str, mistake: str | None = None, message: str = "") -> Answer:
+def answer(
+    exercise: str, status: str, mistake: str | None = None, message: str = "", finding: str = ""
+) -> Answer:
     """Return what is said about one exercise."""
-    return {"exercise": exercise, "status": status, "mistake": mistake, "message": message}
+    return {
+        "exercise": exercise,
+        "status": status,
+        "mistake": mistake,
+        "message": message,
+        "finding": finding,
+    }
 
 
 def try_exercise(exercise: str, plan: Plan, job: Answer) -> Answer:
@@ -82,7 +90,7 @@ def _try(exercise: str, attempt: Attempt, plan: Plan, job: Answer) -> Answer:
         return answer(exercise, "passed")
     if not verdict.attempted:
         return answer(exercise, "not attempted")
-    return answer(exercise, "failed", verdict.mistake, verdict.message)
+    return answer(exercise, "failed", verdict.mistake, verdict.message, verdict.finding)
 
 
 def _cell_name(cell: int, plan: Plan) -> str:
@@ -125,7 +133,7 @@ def isolated(exercise: str, attempt: Attempt, plan: Plan, job: Answer) -> Answer
         return answer(exercise, "failed", "time-limit", told)
     try:
         found = json.loads(line)
-        return answer(exercise, found["status"], found["mistake"], found["message"])
+        return answer(exercise, found["status"], found["mistake"], found["message"], found["finding"])
     except (ValueError, TypeError, KeyError):
         told = "the process ended in the middle: out of memory or time, or by a call that ends Python"
         return answer(exercise, "failed", "crash", told)

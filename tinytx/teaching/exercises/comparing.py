@@ -198,17 +198,22 @@ def pair(first: Reader, second: Reader, names: str) -> Reader:
             return Trouble("wrong-type", f"Two results are due, ({names}); got {kind_of(value)}{how_many}.")
         a, b = first(value[0]), second(value[1])
         both = tuple(names.split(", "))
-        if isinstance(a, Trouble) or isinstance(b, Trouble):
-            return _about(both[0], a) if isinstance(a, Trouble) else _about(both[1], b)
-        complaint = _about(both[0], a.complaint) or _about(both[1], b.complaint)
+        if isinstance(a, Trouble):
+            return _about(both[0], a)
+        if isinstance(b, Trouble):
+            return _about(both[1], b)
+        complaints = [
+            _about(name, reading.complaint)
+            for name, reading in zip(both, (a, b), strict=True)
+            if reading.complaint
+        ]
+        complaint = complaints[0] if complaints else None
         tolerance, note = max(a.tolerance, b.tolerance), a.note or b.note
         return Reading(a.tensors + b.tensors, tolerance, complaint, note, both)
 
     return read
 
 
-def _about(name: str, trouble: Trouble | None) -> Trouble | None:
+def _about(name: str, trouble: Trouble) -> Trouble:
     """A trouble with one of two results."""
-    if trouble is None:
-        return None
     return dataclasses.replace(trouble, text=f"{name.capitalize()}: {trouble.text}")

@@ -216,7 +216,8 @@ def _recognise(head: Head, trials: Sequence[Trial]) -> Mistake | None:
     At some sizes a smaller set, or none, happens to give the number too, so what explains it at any size is
     counted again at all of them.
     """
-    asked, candidates = [], set()
+    asked: list[tuple[Question, int]] = []
+    candidates: set[frozenset[str]] = set()
     for trial in trials:
         if trial.got is None or trial.got.tensors[0].is_floating_point():
             return None

@@ -27,8 +27,8 @@ _PROBE = (Path(__file__).parent / "probe.js").read_text(encoding="utf-8")
 _MATPLOTLIB = """
 import ipywidgets, numpy as np
 from tinytx.teaching import plots
-weights = np.random.default_rng(0).dirichlet(np.ones(16), size=(61, 16))
-slider, out = ipywidgets.IntSlider(min=0, max=60), ipywidgets.Output()
+weights = np.random.default_rng(0).dirichlet(np.ones(16), size=(101, 16))
+slider, out = ipywidgets.IntSlider(min=0, max=100), ipywidgets.Output()
 def redraw(_=None):
     fig, _ = plots.heatmap(weights[slider.value], xlabel="key", ylabel="query")
     with out:

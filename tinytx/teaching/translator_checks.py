@@ -48,7 +48,9 @@ def source_losses(model: Translator, tokenizer: Tokenizer, pairs: Pairs) -> Sour
 def writing_seconds(
     model: Translator, lengths: Sequence[int], *, cached: bool, n_sources: int = 4, n_tries: int = 2
 ) -> list[float]:
-    """Time to write exactly so many pieces, the best of some tries.
+    """Processor time to write exactly so many pieces, the best of some tries.
+
+    Other programs that run meanwhile change it less than they change the time on the wall.
 
     Parameters
     ----------
@@ -68,9 +70,9 @@ def writing_seconds(
         exactly = Search(max_factor=0.0, max_extra=n, read_on=n / len(source))
         tries = []
         for _ in range(n_tries):
-            begin = time.perf_counter()
+            begin = time.process_time()
             found = translate_ids(model, [source] * n_sources, search=exactly, cached=cached)
-            tries.append(time.perf_counter() - begin)
+            tries.append(time.process_time() - begin)
             if {len(one.token_ids) for one in found} != {n}:
                 raise ValueError(f"lengths must be at most max_len={model.config.max_len}, got {n}")
         seconds.append(min(tries))

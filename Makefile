@@ -43,11 +43,11 @@ check: $(STAMP)  ## ruff, mypy and the fast tests
 check-the-checkers: $(STAMP)  ## try every exercise's checker with 20 seeds, keep the table in results/
 	$(BIN)/python -m tinytx.teaching.exercises.proof --keep
 
-test-browser: $(STAMP)  ## try the explorers in Chromium: pages, JupyterLab, accessibility
+test-browser: $(STAMP)  ## for authors: try the explorers in Chromium: pages, JupyterLab, accessibility
 	$(BIN)/python -m tests.browser.install
 	$(BIN)/python -m pytest -q -m browser tests/browser --durations=15
 
-bench-widgets: $(STAMP)  ## measure how fast the explorers answer, keep the table in results/
+bench-widgets: $(STAMP)  ## for authors: measure how fast the explorers answer, keep the table in results/
 	$(BIN)/python -m tests.browser.install
 	$(BIN)/python -m tests.browser.bench
 

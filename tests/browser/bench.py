@@ -88,6 +88,7 @@ def _pointer(
     page.hover(*start)
     if pressed:
         page.press_button(*start)
+    way += way[-2::-1]  # and back, where the way there was not enough
     try:
         return _measure(page, watched, [lambda at=at: page.hover(*at, held=pressed) for at in way])
     finally:

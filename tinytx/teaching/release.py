@@ -25,7 +25,7 @@ _FOLDERS = ("tinytx", "figures", "results")
 # Lines and sections of the README that only make sense beside the sources and the tests.
 _README_EDITS = (
     (r"^make test .*$", "make lab        # opens your own copy of the notebooks in JupyterLab"),
-    (r"^python -m pytest\n", ""),
+    (r"^python -m pytest.*\n", ""),
     (r" +notebooks/src/   what is edited", ""),
     (r"^tests/ .*\n", ""),
     (r" Solutions in\n`notebooks/src` stand between nbgrader's markers\.", ""),

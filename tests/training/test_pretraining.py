@@ -53,11 +53,11 @@ def test_resuming_goes_on_with_the_stored_plan_only(tmp_path, corpus):
 
 def test_seconds_are_planned_once_stored_and_followed_after_resuming(tmp_path, corpus):
     lines = []
-    first = pretrain(corpus, budget=0.6, out=tmp_path / "run", device="cpu", report=lines.append)
+    first = pretrain(corpus, budget=3.0, out=tmp_path / "run", device="cpu", report=lines.append)
     assert re.search(r"about \d+ s$", lines[0])
     stored = json.loads((tmp_path / "run" / "plan.json").read_text())
     assert stored["recipe"]["settings"]["n_steps"] == first.recipe.settings.n_steps > 1
-    again = pretrain(corpus, budget=0.6, out=tmp_path / "run", resume=True, device="cpu", report=lines.append)
+    again = pretrain(corpus, budget=3.0, out=tmp_path / "run", resume=True, device="cpu", report=lines.append)
     assert again.recipe == first.recipe and again.history == first.history
 
 

@@ -51,6 +51,16 @@ def test_resuming_goes_on_with_the_stored_plan_only(tmp_path, corpus):
         quick(fewer, out=run, resume=True)
 
 
+@pytest.fixture
+def one_thread():
+    """A model this small is slowed by a second thread, many times over where the cores are busy."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
 def test_seconds_are_planned_once_stored_and_followed_after_resuming(tmp_path, corpus):
     lines = []
     first = pretrain(corpus, budget=3.0, out=tmp_path / "run", device="cpu", report=lines.append)

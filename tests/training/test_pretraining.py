@@ -62,6 +62,7 @@ def one_thread():
 
 @pytest.mark.usefixtures("one_thread")
 def test_seconds_are_planned_once_stored_and_followed_after_resuming(tmp_path, corpus):
+    quick(corpus)  # or what torch loads on first use would eat up the seconds
     lines = []
     first = pretrain(corpus, budget=3.0, out=tmp_path / "run", device="cpu", report=lines.append)
     assert re.search(r"about \d+ s$", lines[0])

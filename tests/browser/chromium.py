@@ -140,6 +140,8 @@ class Page:
         box = self.evaluate(
             f"""(all => {{
               if (!all.length) return null;
+              const view = all[0].closest(".tx");  // another view of the same explorer may follow
+              all = all.filter(e => e.closest(".tx") === view);
               all[all.length >> 1].scrollIntoView({{block: 'center', behavior: 'instant'}});
               const boxes = all.map(e => e.getBoundingClientRect());
               return [Math.min(...boxes.map(b => b.left)), Math.min(...boxes.map(b => b.top)),

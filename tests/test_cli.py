@@ -1,5 +1,6 @@
 """The command line: forms, one JSON object, one line for bad input, nothing half written left behind."""
 
+import argparse
 import json
 import pickle
 import random
@@ -10,9 +11,8 @@ import sys
 import pytest
 import torch
 
-from tinytx.cli import COMMANDS, main
+from tinytx.cli import build_parser, main
 from tinytx.model import Classifier, LanguageModel, TransformerConfig, count_parameters
-from tinytx.options import build_parser
 from tinytx.text import Tokenizer
 from tinytx.training.checkpoints import save
 
@@ -166,10 +166,21 @@ def test_experiment_keeps_its_results_and_goes_on(call, reviews, checkpoint, tmp
     assert (tmp_path / "results" / "transfer.json").read_bytes() == kept
 
 
+def every_command(parser, name=""):
+    groups = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    for group in groups:
+        for word, sub in group.choices.items():
+            yield from every_command(sub, f"{name} {word}".strip())
+    if not groups:
+        yield name
+
+
 def test_every_command_explains_itself_and_takes_json(capsys):
-    for name in COMMANDS:
+    names = list(every_command(build_parser()))
+    assert {"pretrain", "data list", "experiment transfer", "check"} <= set(names)
+    for name in names:
         with pytest.raises(SystemExit) as stop:
-            build_parser(COMMANDS).parse_args([*name.split(), "--help"])
+            build_parser().parse_args([*name.split(), "--help"])
         assert stop.value.code == 0
         assert "--json" in capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""The commands that translate: lines in, lines out."""
+"""The command `translate`: lines in, lines out."""
 
 from __future__ import annotations
 
@@ -6,18 +6,12 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
+
+from tinytx.commands.options import Answer, search_from
 
 
-def search_from(args: argparse.Namespace) -> Any:
-    """How to search for translations, as the options say."""
-    from tinytx.training.beamsearch import Search
-
-    return Search(beam_size=args.beam, length_penalty=args.length_penalty)
-
-
-def translate(args: argparse.Namespace) -> tuple[dict[str, Any], str | None]:
+def translate(args: argparse.Namespace) -> Answer:
     """Translate lines of standard input, or of a file: one line out for each line in."""
     from tinytx.model import Translator
     from tinytx.training import choose_device, load, load_tokenizer
@@ -49,45 +43,6 @@ def translate(args: argparse.Namespace) -> tuple[dict[str, Any], str | None]:
             elif not write_line(one.text):
                 break
     return {"search": search.to_dict(), "translations": done}, None
-
-
-def experiment_translation(args: argparse.Namespace) -> tuple[dict[str, Any], str | None]:
-    """Train a translator and score it on the whole held-out split; results are kept."""
-    from tinytx.teaching.results import Results
-    from tinytx.training.translation_experiment import translation
-
-    rows = translation(
-        args.corpus,
-        store=Results(f"translation-{Path(args.corpus).stem}", args.results),
-        budget=args.budget,
-        n_seeds=args.seeds,
-        beam_size=args.beam,
-        length_penalty=args.length_penalty,
-        work_dir=args.work_dir,
-        data_dir=args.data_dir,
-        device=args.device,
-        report=lambda line: print(line, file=sys.stderr, flush=True),
-    )
-    answer = {"corpus": str(args.corpus), "rows": [row.record for row in rows]}
-    return answer, "\n".join(map(str, rows))
-
-
-def experiment_broken(args: argparse.Namespace) -> tuple[dict[str, Any], str | None]:
-    """Break a translator on purpose and repair it one change at a time; results are kept."""
-    from tinytx.teaching.results import Results
-    from tinytx.training.broken_translation import broken_translation
-
-    patients = broken_translation(
-        args.corpus,
-        store=Results("broken-translation", args.results),
-        budget=args.budget,
-        n_seeds=args.seeds,
-        data_dir=args.data_dir,
-        device=args.device,
-        report=lambda line: print(line, file=sys.stderr, flush=True),
-    )
-    answer = {"corpus": str(args.corpus), "rows": [patient.to_dict() for patient in patients]}
-    return answer, "\n".join(map(str, patients))
 
 
 def read_utf8(stream: BinaryIO | Iterable[bytes], name: str) -> Iterator[str]:

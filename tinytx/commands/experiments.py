@@ -1,0 +1,149 @@
+"""The command `experiment`: measured with several seeds, and kept."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tinytx.commands.options import (
+    Answer,
+    add_command,
+    add_corpus,
+    add_device,
+    add_group,
+    add_kept,
+    add_search,
+    numbers,
+    reporter,
+)
+
+
+def add_experiments(commands: Any) -> None:
+    """`experiment NAME`: results that are kept."""
+    experiments = add_group(commands, "experiment", "Measure with several seeds.", "NAME")
+    sub = add_command(experiments, "transfer", experiment_transfer)
+    add_corpus(sub, default="world")
+    add_kept(sub, seeds=5)
+    sub.add_argument("--labels", type=numbers, default=[50, 200], help="numbers of labels, such as 50,200")
+    sub.add_argument("--checkpoint", type=Path, help="a pretrained model; else one is pretrained")
+    sub.add_argument("--scored", type=int, help="test texts scored after each epoch; all count at the end")
+    sub.add_argument("--work-dir", type=Path, default=Path("build"), help="folder for the pretrained model")
+
+    sub = add_command(experiments, "ladder", experiment_ladder)
+    add_device(sub)
+    add_kept(sub, seeds=3)
+
+    sub = add_command(experiments, "objectives", experiment_objectives)
+    add_device(sub)
+    add_kept(sub, seeds=3)
+    sub.add_argument("--labels", type=numbers, default=[50, 200], help="numbers of labels, such as 50,200")
+    sub.add_argument("--blanks", type=int, default=200, help="test texts in which one blank is filled")
+    sub.add_argument("--prefixes", type=int, default=100, help="test texts whose first half is carried on")
+    sub.add_argument("--work-dir", type=Path, default=Path("build"), help="folder for the pretrained models")
+
+    sub = add_command(experiments, "translation", experiment_translation)
+    add_corpus(sub, default="world")
+    add_kept(sub, seeds=1)
+    add_search(sub, beam=4)
+    sub.add_argument("--work-dir", type=Path, default=Path("build"), help="folder for the trained models")
+
+    sub = add_command(experiments, "broken-translation", experiment_broken_translation)
+    add_corpus(sub, default="world")
+    add_kept(sub, seeds=1)
+
+
+def experiment_transfer(args: argparse.Namespace) -> Answer:
+    """Measure pretrained against scratch over several seeds; results are kept."""
+    from tinytx.teaching.results import Results
+    from tinytx.training.experiments import transfer
+
+    rows = transfer(
+        args.corpus,
+        store=Results("transfer", args.results),
+        budget=args.budget,
+        n_seeds=args.seeds,
+        label_counts=args.labels,
+        checkpoint=args.checkpoint,
+        work_dir=args.work_dir,
+        n_scored=args.scored,
+        data_dir=args.data_dir,
+        device=args.device,
+        report=reporter(args),
+    )
+    answer = {"corpus": str(args.corpus), "rows": [row.to_dict() for row in rows]}
+    return answer, "\n".join(map(str, rows))
+
+
+def experiment_ladder(args: argparse.Namespace) -> Answer:
+    """Measure counting models and transformers against the exact floor of the world."""
+    from tinytx.teaching.results import Results
+    from tinytx.training.ladder import ladder, to_dict
+
+    rows = ladder(
+        store=Results("ladder", args.results),
+        budget=args.budget,
+        n_seeds=args.seeds,
+        device=args.device,
+        report=reporter(args),
+    )
+    head = f"{'model':<22}{'nats':>8}{'gap':>9}{'share':>8}"
+    return to_dict(rows), "\n".join([head, *map(str, rows)])
+
+
+def experiment_objectives(args: argparse.Namespace) -> Answer:
+    """Measure causal against masked pretraining, with and without next sentences, on the world."""
+    from tinytx.teaching.results import Results
+    from tinytx.training.objectives_experiment import objectives
+
+    rows = objectives(
+        store=Results("objectives", args.results),
+        budget=args.budget,
+        n_seeds=args.seeds,
+        label_counts=args.labels,
+        n_blanks=args.blanks,
+        n_prefixes=args.prefixes,
+        work_dir=args.work_dir,
+        device=args.device,
+        report=reporter(args),
+    )
+    return {"rows": [row.to_dict() for row in rows]}, "\n".join(map(str, rows))
+
+
+def experiment_translation(args: argparse.Namespace) -> Answer:
+    """Train a translator and score it on the whole held-out split; results are kept."""
+    from tinytx.teaching.results import Results
+    from tinytx.training.translation_experiment import translation
+
+    rows = translation(
+        args.corpus,
+        store=Results(f"translation-{Path(args.corpus).stem}", args.results),
+        budget=args.budget,
+        n_seeds=args.seeds,
+        beam_size=args.beam,
+        length_penalty=args.length_penalty,
+        work_dir=args.work_dir,
+        data_dir=args.data_dir,
+        device=args.device,
+        report=reporter(args),
+    )
+    answer = {"corpus": str(args.corpus), "rows": [row.record for row in rows]}
+    return answer, "\n".join(map(str, rows))
+
+
+def experiment_broken_translation(args: argparse.Namespace) -> Answer:
+    """Break a translator on purpose and repair it one change at a time; results are kept."""
+    from tinytx.teaching.results import Results
+    from tinytx.training.broken_translation import broken_translation
+
+    patients = broken_translation(
+        args.corpus,
+        store=Results("broken-translation", args.results),
+        budget=args.budget,
+        n_seeds=args.seeds,
+        data_dir=args.data_dir,
+        device=args.device,
+        report=reporter(args),
+    )
+    answer = {"corpus": str(args.corpus), "rows": [patient.to_dict() for patient in patients]}
+    return answer, "\n".join(map(str, patients))

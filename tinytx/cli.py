@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 
+from tinytx.commands.bench import add_bench
 from tinytx.commands.course import add_course
 from tinytx.commands.data import add_data
 from tinytx.commands.experiments import add_experiments
@@ -44,7 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands; ``args.command`` of what it reads is the function to call."""
     parser = Parser(prog="tinytx", description="A small transformer to learn from, and its course.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (add_training, add_experiments, add_readers, add_data, add_course):
+    for add in (add_training, add_experiments, add_readers, add_data, add_bench, add_course):
         add(commands)
     return parser
 

@@ -1,0 +1,105 @@
+"""Runs the parts of a benchmark, keeps what they measured, and makes the table of the README from it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tinytx.bench.ceiling import Ceiling, measure_ceiling
+from tinytx.bench.in_turn import Turns
+from tinytx.bench.settings import BenchSettings
+from tinytx.teaching.results import Results
+
+Record = dict[str, Any]
+# A part is a module with this function: yields records as they are measured, with the key of each.
+Measure = Callable[[BenchSettings, Ceiling], Iterator[tuple[str, Record]]]
+OURS = "tinytx"
+
+
+def run_parts(parts: Sequence[str], settings: BenchSettings, folder: str | Path) -> dict[str, Record]:
+    """Measure some parts, one after the other.
+
+    Parameters
+    ----------
+    parts : sequence of str
+        Modules of this package: "steps", "reviews", "generation".
+    settings : BenchSettings
+    folder : path
+        Gets ``bench-PART.json``, in which each record stands as soon as it is measured: what an interrupted
+        run has finished stays.
+
+    Returns
+    -------
+    dict of str to dict
+        All records of this run, by ``PART/key``.
+    """
+    found: dict[str, Record] = {}
+    ceiling = measure_ceiling(settings)
+    settings.report(str(ceiling))
+    for part in parts:
+        store = Results(f"bench-{part}", folder)
+        store.put("ceiling", ceiling.to_dict())
+        found[f"{part}/ceiling"] = ceiling.to_dict()
+        measure: Measure = importlib.import_module(f"tinytx.bench.{part}").measure
+        for key, record in measure(settings, ceiling):
+            store.put(key, record)
+            found[f"{part}/{key}"] = record
+            settings.report(line_of(key, record))
+    return found
+
+
+def compare(
+    turns: Turns, *, ours: str = OURS, details: dict[str, Record], groups: dict[str, Sequence[str]]
+) -> Record:
+    """What a comparison leaves: times of all, and how many times as fast ours is.
+
+    Parameters
+    ----------
+    turns : Turns
+    ours : str
+        The contestant that the others are measured against.
+    details : dict of str to dict
+        What else is to be kept of each contestant (parameters, precision, tokens a second ...).
+    groups : dict of str to sequence of str
+        Contestants by what they have in common, such as "equal precision": of each group the fastest is
+        named, with its ratio.
+
+    Returns
+    -------
+    dict
+        ``contestants``: by name its times and details; ``ratios``: by name ``median``, ``low``, ``high`` of
+        their time over ours, and the same of processor time under ``processor``; ``fastest``: by group its
+        ``name``, ``median``, ``low``, ``high``.
+    """
+    others = [name for name in turns.wall if name != ours and name in details]
+    ratios = {
+        name: {
+            **turns.ratio(name, ours).to_dict(),
+            "processor": turns.processor_ratio(name, ours).to_dict(),
+        }
+        for name in others
+    }
+    fastest = {}
+    for group, names in groups.items():
+        if names:
+            name = turns.fastest(names)
+            fastest[group] = {"name": name, **turns.ratio(name, ours).to_dict()}
+    return {
+        "ours": ours,
+        "contestants": {name: {**turns.times_of(name), **details[name]} for name in [ours, *others]},
+        "ratios": ratios,
+        "fastest": fastest,
+    }
+
+
+def line_of(key: str, record: Record) -> str:
+    """One comparison in a line."""
+    parts = [
+        f"{each['median']:.2f} [{each['low']:.2f}, {each['high']:.2f}] times {each['name']} ({group})"
+        for group, each in record.get("fastest", {}).items()
+    ]
+    left = record.get("left_out", {})
+    missing = f"; left out: {', '.join(left)}" if left else ""
+    return f"{key}: {'; '.join(parts)}{missing}"

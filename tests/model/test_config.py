@@ -70,11 +70,23 @@ def test_replace_checks_again():
         ({"max_len": True}, TypeError, "max_len must be an integer, got True"),
         ({"causal": 1}, TypeError, "causal must be True or False, got 1"),
         ({"norm": "pre"}, ValueError, "norm must be one of first, last, got 'pre'"),
-        ({"activation": "tanh"}, ValueError, "activation must be one of gelu, relu, got 'tanh'"),
+        (
+            {"activation": "tanh"},
+            ValueError,
+            "activation must be one of gelu, gelu-tanh, relu, silu, got 'tanh'",
+        ),
         (
             {"positions": None},
             ValueError,
             "positions must be one of sinusoidal, learned, rotary, alibi, none, got None",
+        ),
+        ({"head_bias": 0}, TypeError, "head_bias must be True, False or None, got 0"),
+        ({"position_offset": -1}, ValueError, "position_offset must be at least 0, got -1"),
+        (
+            {"position_offset": 2},
+            ValueError,
+            "position_offset must be 0 unless positions are learned, "
+            "got position_offset=2, positions='sinusoidal'",
         ),
         ({"dropout": 1.0}, ValueError, r"dropout must lie in \[0, 1\), got 1.0"),
         ({"dropout": "0"}, TypeError, "dropout must be a number, got '0'"),

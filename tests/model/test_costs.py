@@ -60,7 +60,7 @@ def cases(draw):
         max_len=32,
         causal=draw(st.booleans()),
         norm=draw(st.sampled_from(["first", "last"])),
-        activation=draw(st.sampled_from(["gelu", "relu"])),
+        activation=draw(st.sampled_from(["gelu", "gelu-tanh", "relu", "silu"])),
         positions=draw(st.sampled_from(["sinusoidal", "learned", "rotary", "alibi", "none"])),
         bias=draw(st.booleans()),
         tie_embeddings=draw(st.booleans()),

@@ -87,11 +87,13 @@ def configurations(draw):
         max_len=draw(st.integers(1, 40)),
         causal=draw(st.booleans()),
         norm=draw(st.sampled_from(["first", "last"])),
-        activation=draw(st.sampled_from(["gelu", "relu"])),
+        activation=draw(st.sampled_from(["gelu", "gelu-tanh", "relu", "silu"])),
         positions=positions,
+        position_offset=draw(st.integers(0, 3)) if positions == "learned" else 0,
         bias=draw(st.booleans()),
         tie_embeddings=draw(st.booleans()),
         embed_norm=draw(st.booleans()),
+        head_bias=draw(st.sampled_from([None, True, False])),
     )
 
 
@@ -116,6 +118,7 @@ def test_every_printed_formula_has_the_printed_value(config, head, n_classes):
         "C": n_classes,
         "max_len": config.max_len,
         "n_segments": config.n_segments,
+        "position_offset": config.position_offset,
     }
     for row in parameter_table(config, head, n_classes).rows:
         assert eval(row.formula.replace("·", "*"), {}, letters) == row.count
@@ -152,7 +155,7 @@ def test_a_mask_and_the_number_of_an_activation_learn_nothing():
     totals = {
         parameter_table(SEED_LAB.replace(causal=causal, activation=activation)).total
         for causal in (True, False)
-        for activation in ("gelu", "relu")
+        for activation in ("gelu", "gelu-tanh", "relu", "silu")
     }
     assert totals == {1_008_100}
 

@@ -164,6 +164,7 @@ def random_configuration(draw):
         positions=draw.choice(["sinusoidal", "learned", "rotary", "alibi", "none"]),
         bias=draw.random() < 0.8,
         tie_embeddings=draw.random() < 0.4,
+        head_bias=draw.choice([None, None, True, False]),
     )
 
 

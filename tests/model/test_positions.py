@@ -95,3 +95,12 @@ def test_learned_module_adds_its_vectors_and_trains_only_those_it_used():
     assert_close(module(x) - x, module.table[:5].expand(2, 5, 6))
     assert_close(module.table.grad[:5], torch.full((5, 6), 2.0))  # once for each of the two rows
     assert_close(module.table.grad[5:], torch.zeros(6, 6))
+
+
+def test_an_offset_leaves_the_first_rows_unread():
+    module, x = LearnedPositions(max_len=11, d_model=6, offset=2), torch.randn(2, 5, 6)
+    assert module.table.shape == (13, 6)
+    assert_close(module(x) - x, module.table[2:7].expand(2, 5, 6))
+    assert_close(module(x[:, 3:], start=3), module(x)[:, 3:])
+    module(x).sum().backward()
+    assert not module.table.grad[:2].any() and not module.table.grad[7:].any()

@@ -223,5 +223,5 @@ def _positions(config: TransformerConfig) -> nn.Module:
     if config.positions == "sinusoidal":
         return SinusoidalPositions(config.max_len, config.d_model)
     if config.positions == "learned":
-        return LearnedPositions(config.max_len, config.d_model)
+        return LearnedPositions(config.max_len, config.d_model, config.position_offset)
     return nn.Identity()  # rotary and ALiBi act inside attention

@@ -29,8 +29,9 @@ class TransformerConfig:
         True: a token sees itself and what stands before it. False: it sees the whole sequence.
     norm : {"first", "last"}
         Where layer normalisation stands: ``x + f(norm(x))`` or, as in the paper, ``norm(x + f(x))``.
-    activation : {"gelu", "relu"}
-        Between the two linear maps of the feed-forward network.
+    activation : {"gelu", "gelu-tanh", "relu", "silu"}
+        Between the two linear maps of the feed-forward network. "gelu-tanh" is GELU as GPT-2 approximates it;
+        "silu", ``x sigmoid(x)``, also goes by the name swish.
     positions : {"sinusoidal", "learned", "rotary", "alibi", "none"}
         How order is told. "sinusoidal" (`d_model` even) and "learned" add a vector to each embedding;
         "rotary" (`head_dim` even) and "alibi" act inside each self-attention. Only "learned" has parameters.
@@ -48,6 +49,12 @@ class TransformerConfig:
         True puts a norm on the sum of embeddings, before the first block, as BERT does.
     norm_eps : float
         Positive; added to the variance in every norm.
+    position_offset : int
+        Rows of the table of learned positions before that of the first place; nothing reads them. Published
+        models have them: RoBERTa and BART begin to count at row 2.
+    head_bias : bool, optional
+        Whether what scores the vocabulary adds a bias. Where not given, it does as `bias` says, but for a
+        translator with tied embeddings, which adds none.
 
     Raises
     ------
@@ -81,7 +88,7 @@ class TransformerConfig:
     max_len: int = 512
     causal: bool = True
     norm: Literal["first", "last"] = "first"
-    activation: Literal["gelu", "relu"] = "gelu"
+    activation: Literal["gelu", "gelu-tanh", "relu", "silu"] = "gelu"
     positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"
     dropout: float = 0.0
     bias: bool = True
@@ -90,16 +97,21 @@ class TransformerConfig:
     n_segments: int = 0
     embed_norm: bool = False
     norm_eps: float = 1e-5
+    position_offset: int = 0
+    head_bias: bool | None = None
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len"):
             _check_size(name, getattr(self, name))
-        _check_size("n_segments", self.n_segments, smallest=0)
+        for name in ("n_segments", "position_offset"):
+            _check_size(name, getattr(self, name), smallest=0)
         for name in ("causal", "bias", "tie_embeddings", "scale_embeddings", "embed_norm"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         _check_choice("norm", self.norm, ("first", "last"))
-        _check_choice("activation", self.activation, ("gelu", "relu"))
+        if self.head_bias is not None and not isinstance(self.head_bias, bool):
+            raise TypeError(f"head_bias must be True, False or None, got {self.head_bias!r}")
+        _check_choice("activation", self.activation, ("gelu", "gelu-tanh", "relu", "silu"))
         _check_choice("positions", self.positions, ("sinusoidal", "learned", "rotary", "alibi", "none"))
         for name in ("dropout", "norm_eps"):
             if isinstance(getattr(self, name), bool) or not isinstance(getattr(self, name), int | float):
@@ -111,6 +123,11 @@ class TransformerConfig:
         if self.d_model % self.n_heads:
             raise ValueError(
                 f"n_heads must divide d_model, got d_model={self.d_model}, n_heads={self.n_heads}"
+            )
+        if self.position_offset and self.positions != "learned":
+            raise ValueError(
+                "position_offset must be 0 unless positions are learned, "
+                f"got position_offset={self.position_offset}, positions={self.positions!r}"
             )
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"d_model must be even for sinusoidal positions, got d_model={self.d_model}")
@@ -124,6 +141,16 @@ class TransformerConfig:
     def head_dim(self) -> int:
         """K, the width of one attention head."""
         return self.d_model // self.n_heads
+
+    @property
+    def lm_bias(self) -> bool:
+        """Whether the head of a language model, causal or masked, adds a bias."""
+        return self.bias if self.head_bias is None else self.head_bias
+
+    @property
+    def translation_bias(self) -> bool:
+        """Whether the head of a translator adds a bias."""
+        return self.bias and not self.tie_embeddings if self.head_bias is None else self.head_bias
 
     def replace(self, **changes: Any) -> TransformerConfig:
         """Return a copy with some fields changed, checked again."""
@@ -165,7 +192,7 @@ class TransformerConfig:
         return cls(**values)
 
 
-_RARE = ("n_segments", "embed_norm", "norm_eps")
+_RARE = ("n_segments", "embed_norm", "norm_eps", "position_offset", "head_bias")
 
 
 def _check_size(name: str, value: object, smallest: int = 1) -> None:

@@ -42,8 +42,8 @@ def activation_terms(
 ) -> Iterator[Term]:
     """Terms of the bytes that a forward pass keeps, at w bytes a number."""
     one_norm = f"{w}·B·T·D + 2·{w}·B·T"  # what came in; its mean and spread
-    # GELU needs what came in, ReLU only what it returns, which down_proj keeps anyway.
-    inner = 2 if config.activation == "gelu" else 1
+    # GELU and SiLU need what came in, ReLU only what it returns, which down_proj keeps anyway.
+    inner = 1 if config.activation == "relu" else 2
     yield Term("embeddings", "embeddings", "token_ids", f"{BYTES_PER_ID}·B·T")
     if config.embed_norm:
         yield Term("embeddings", "norms", "embed_norm", one_norm)

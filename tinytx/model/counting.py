@@ -91,6 +91,7 @@ def parameter_table(
         "C": n_classes,
         "max_len": config.max_len,
         "n_segments": config.n_segments,
+        "position_offset": config.position_offset,
     }
     terms = _translator_terms(config) if head == "translation" else _one_stack_terms(config, head)
     return make_table(terms, sizes, dict.fromkeys(LAYERED, config.n_layers))
@@ -136,9 +137,8 @@ def _check(head: str | None, n_classes: int) -> None:
 
 
 def _one_stack_terms(config: TransformerConfig, head: Head | None) -> Iterator[Term]:
-    learned = config.positions == "learned"
     yield Term("embeddings", "embeddings", "token_embed", "V·D")
-    yield Term("embeddings", "embeddings", "pos_embed", "max_len·D" if learned else "0")
+    yield Term("embeddings", "embeddings", "pos_embed", _positions(config))
     if config.n_segments:
         yield Term("embeddings", "embeddings", "segment_embed", "n_segments·D")
     if config.embed_norm:
@@ -152,9 +152,9 @@ def _one_stack_terms(config: TransformerConfig, head: Head | None) -> Iterator[T
         yield Term("head", "norms", "norm", norm(config.bias))
     if head in ("lm", "masked", "masked+nsp"):
         if config.tie_embeddings:
-            yield Term("head", "head", "lm_head, tied", "V" if config.bias else "0")
+            yield Term("head", "head", "lm_head, tied", "V" if config.lm_bias else "0")
         else:
-            yield Term("head", "head", "lm_head", linear("D", "V", config.bias))
+            yield Term("head", "head", "lm_head", linear("D", "V", config.lm_bias))
     if head == "masked+nsp":
         yield Term("head", "head", "pooler", linear("D", "D", config.bias))
         yield Term("head", "head", "next_head", linear("D", "2", config.bias))
@@ -163,9 +163,10 @@ def _one_stack_terms(config: TransformerConfig, head: Head | None) -> Iterator[T
 
 
 def _translator_terms(config: TransformerConfig) -> Iterator[Term]:
-    tied, learned = config.tie_embeddings, config.positions == "learned"
+    tied, positions = config.tie_embeddings, _positions(config)
     yield Term("embeddings", "embeddings", "token_embed", "V·D" if tied else "2·V·D")
-    yield Term("embeddings", "embeddings", "pos_embed", "2·max_len·D" if learned else "0")
+    two = f"2·({positions})" if " + " in positions else f"2·{positions}"
+    yield Term("embeddings", "embeddings", "pos_embed", "0" if positions == "0" else two)
     if config.embed_norm:
         yield Term("embeddings", "norms", "embed_norm, two", f"2·{norm(config.bias)}")
     yield from attention_terms("encoder", config.bias)
@@ -176,6 +177,12 @@ def _translator_terms(config: TransformerConfig) -> Iterator[Term]:
     if config.norm == "first":
         yield Term("final_norm", "norms", "final_norm, two", f"2·{norm(config.bias)}")
     if tied:
-        yield Term("head", "head", "lm_head, tied", "0")
+        yield Term("head", "head", "lm_head, tied", "V" if config.translation_bias else "0")
     else:
-        yield Term("head", "head", "lm_head", linear("D", "V", config.bias))
+        yield Term("head", "head", "lm_head", linear("D", "V", config.translation_bias))
+
+
+def _positions(config: TransformerConfig) -> str:
+    if config.positions != "learned":
+        return "0"
+    return "max_len·D + position_offset·D" if config.position_offset else "max_len·D"

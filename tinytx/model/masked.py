@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from tinytx.model.blocks import activation
 from tinytx.model.body import FIRST_LOGIT_STD, TransformerBody
 from tinytx.model.config import TransformerConfig
 
@@ -18,7 +19,7 @@ class MaskedHead(nn.Module):
     Parameters
     ----------
     config : TransformerConfig
-        Read for sizes, `activation`, `bias` and `norm_eps`.
+        Read for sizes, `activation`, `bias`, `head_bias` and `norm_eps`.
     transform : bool
         False leaves ``norm(act(h W_t + b_t))`` out: one linear map, as in a `LanguageModel`.
 
@@ -38,12 +39,10 @@ class MaskedHead(nn.Module):
         self.dense: nn.Module = nn.Identity()
         self.norm: nn.Module = nn.Identity()
         if transform:
-            activation = nn.GELU() if config.activation == "gelu" else nn.ReLU()
-            self.dense = nn.Sequential(
-                nn.Linear(config.d_model, config.d_model, bias=config.bias), activation
-            )
+            dense = nn.Linear(config.d_model, config.d_model, bias=config.bias)
+            self.dense = nn.Sequential(dense, activation(config))
             self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
-        self.output = nn.Linear(config.d_model, config.vocab_size, bias=config.bias)
+        self.output = nn.Linear(config.d_model, config.vocab_size, bias=config.lm_bias)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Turn vectors (..., D) into logits (..., V)."""

@@ -170,7 +170,7 @@ def _embedding(asked: Question, slips: Slips) -> int:
     tokens += config.n_segments * config.d_model + (_norm(asked, slips) if config.embed_norm else 0)
     learned = config.positions == "learned" and "positions-forgotten" not in slips
     if learned or "positions-counted-as-learned" in slips:
-        return tokens + config.max_len * config.d_model
+        return tokens + (config.max_len + config.position_offset) * config.d_model
     return tokens
 
 
@@ -217,7 +217,12 @@ def _head(asked: Question, slips: Slips) -> int:
     n_outputs = config.vocab_size if head == "lm" else asked.n_classes
     tied = config.tie_embeddings and "embedding-counted-twice" not in slips
     shared = head == "lm" and (tied or "embedding-tied" in slips)
-    return n_outputs * (_biased(asked, slips, "head-bias-forgotten") + (0 if shared else config.d_model))
+    biased = _head_adds_bias(config, head) and not slips & {"head-bias-forgotten", *_ALL_BIASES}
+    return n_outputs * (biased + (0 if shared else config.d_model))
+
+
+def _head_adds_bias(config: TransformerConfig, head: str) -> bool:
+    return config.lm_bias if head == "lm" else config.bias
 
 
 def _biased(asked: Question, slips: Slips, forgotten: str) -> bool:
@@ -255,7 +260,9 @@ _CONDITIONS: dict[str, Callable[[Question], bool]] = {
     "one-layer-too-many": lambda asked: asked.part == "total",
     "embedding-tied": lambda asked: asked.head is not None and not asked.config.tie_embeddings,
     "other-head": lambda asked: asked.head is not None,
-    "head-bias-forgotten": lambda asked: asked.config.bias and asked.head is not None,
+    "head-bias-forgotten": lambda asked: (
+        asked.head is not None and _head_adds_bias(asked.config, asked.head)
+    ),
     "attention-biases-forgotten": _has_bias,
     "feed-forward-biases-forgotten": _has_bias,
     "norm-shifts-forgotten": _has_bias,

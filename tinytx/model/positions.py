@@ -161,6 +161,8 @@ class LearnedPositions(nn.Module):
         Longest sequence, in tokens. A place that training never reaches keeps its random vector.
     d_model : int
         D.
+    offset : int
+        Rows before that of the first place, which are never read.
 
     References
     ----------
@@ -168,11 +170,13 @@ class LearnedPositions(nn.Module):
     .. [2] Vaswani et al., arXiv 1706.03762, table 3, row E, which found them equal to sinusoids.
     """
 
-    def __init__(self, max_len: int, d_model: int) -> None:
+    def __init__(self, max_len: int, d_model: int, offset: int = 0) -> None:
         super().__init__()
+        self.offset = offset
         # Vectors of length about 1: a fraction of a scaled embedding, so that tokens speak louder at first.
-        self.table = nn.Parameter(torch.randn(max_len, d_model) * d_model**-0.5)
+        self.table = nn.Parameter(torch.randn(max_len + offset, d_model) * d_model**-0.5)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """Add row ``start + t`` of the table to token t; x and the result have shape (B, T, D)."""
-        return x + self.table[start : start + x.shape[1]]
+        """Add row ``offset + start + t`` of the table to token t; x and the result have shape (B, T, D)."""
+        first = self.offset + start
+        return x + self.table[first : first + x.shape[1]]

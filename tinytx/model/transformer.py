@@ -54,12 +54,12 @@ class LanguageModel(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.body = TransformerBody(config)
-        self.head = nn.Linear(config.d_model, config.vocab_size, bias=config.bias)
+        self.head = nn.Linear(config.d_model, config.vocab_size, bias=config.lm_bias)
         if config.tie_embeddings:
             self.head.weight = self.body.token_embed.weight
         else:
             nn.init.normal_(self.head.weight, std=FIRST_LOGIT_STD * config.d_model**-0.5)
-        if config.bias:
+        if config.lm_bias:
             nn.init.zeros_(self.head.bias)
 
     @property

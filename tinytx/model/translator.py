@@ -47,7 +47,7 @@ class Translator(nn.Module):
     encoder : TransformerBody
     decoder : TransformerDecoder
     head : torch.nn.Linear
-        From D to V; tied it has no bias, as in the paper.
+        From D to V; tied it has no bias, as in the paper, unless `head_bias` says so.
 
     Notes
     -----
@@ -73,7 +73,7 @@ class Translator(nn.Module):
             raise ValueError(f"a translator must have n_segments=0, got n_segments={config.n_segments}")
         self.encoder = TransformerBody(config.replace(causal=False))
         self.decoder = TransformerDecoder(config.replace(causal=True))
-        biased = config.bias and not config.tie_embeddings
+        biased = config.translation_bias
         self.head = nn.Linear(config.d_model, config.vocab_size, bias=biased)
         if config.tie_embeddings:
             self.decoder.token_embed.weight = self.encoder.token_embed.weight

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tinytx.training.interrupts import stop_on_ctrl_c
 from tinytx.training.objectives import Objective
 from tinytx.training.optimizers import make_optimizer
 from tinytx.training.progress import progress_bar
@@ -28,7 +26,17 @@ class DivergenceError(ValueError):
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Training was stopped by hand, after saving where there was a folder to save into."""
+    """Training was stopped by hand, after saving where there was a folder to save into.
+
+    Attributes
+    ----------
+    happened : str
+        What was done and kept; the whole message also says how to go on from Python.
+    """
+
+    def __init__(self, happened: str, call: str | None = None) -> None:
+        super().__init__(happened if call is None else f"{happened}; to go on: {call}")
+        self.happened = happened
 
 
 @dataclass
@@ -109,10 +117,19 @@ def train(
         When a loss or gradient is no longer finite; names the step and the last good checkpoint.
     TrainingInterrupted
         On Ctrl-C, at the end of the step, after a checkpoint where there is a folder for it.
+
+    Notes
+    -----
+    Equal settings, data, first weights, machine, number of threads and version of torch give equal bytes, in
+    one piece or resumed. Other threads add up in another order, and another version or device may choose
+    other kernels: the last bits then differ, and a resumed run says so. On a GPU some gradients (of
+    embeddings, for one) are added up in the order in which they arrive, so that two runs may differ even there,
+    unless `torch.use_deterministic_algorithms` is on. A budget in seconds plans its steps anew in each run; once
+    planned they are stored, and a resumed run follows them.
     """
     training = _Training(model, objective, settings, run)
     cuda = [training.device] if training.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=cuda), _stop_on_ctrl_c() as stopping:
+    with torch.random.fork_rng(devices=cuda), stop_on_ctrl_c() as stopping:
         torch.manual_seed(settings.seed)
         training.restore()
         state = training.state
@@ -195,7 +212,7 @@ class _Training:
         for step, (loss, norm) in enumerate(self._unread, start=first):
             if not (math.isfinite(loss.item()) and math.isfinite(norm.item())):
                 what = "gradient" if math.isfinite(loss.item()) else "loss"
-                good = None if self.run is None else self.run.newest()
+                good = None if self.run is None else self.run.latest
                 saved = (
                     "no checkpoint was written before" if good is None else f"last good checkpoint: {good}"
                 )
@@ -224,27 +241,7 @@ class _Training:
         if self.run is not None and (stopping or self._save_is_due()):
             self.run.save(self.model, self.optimizer, self.settings, dataclasses.asdict(self.state))
         if stopping:
-            saved = "nothing was kept, as there is no folder to save into"
-            if self.run is not None:
-                saved = f"saved in {self.run.newest()}; the same command with --resume (resume=True) goes on"
-            raise TrainingInterrupted(f"training stopped by hand after step {self.state.step}: {saved}")
-
-
-@contextlib.contextmanager
-def _stop_on_ctrl_c() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into a flag, so that no step is cut in half; the second one stops at once."""
-    flag = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield flag  # only the main thread may handle signals
-        return
-
-    def handle(number: int, frame: object) -> None:
-        if flag.is_set():
-            raise KeyboardInterrupt
-        flag.set()
-
-    before = signal.signal(signal.SIGINT, handle)
-    try:
-        yield flag
-    finally:
-        signal.signal(signal.SIGINT, before)
+            stopped = f"training stopped by hand after step {self.state.step}"
+            if self.run is None:
+                raise TrainingInterrupted(f"{stopped}: nothing was kept, as there is no folder to save into")
+            raise TrainingInterrupted(f"{stopped}: saved in {self.run.latest}", self.run.call)

@@ -271,7 +271,8 @@ def test_bad_checkpoints_are_refused(refused, checkpoint, reviews, tmp_path):
     other = TransformerConfig(vocab_size=35, d_model=8, n_heads=2, n_layers=2, d_ff=12, max_len=32)
     save(LanguageModel(other), tmp_path / "other")
     foreign = copy(
-        "foreign", **{"model.safetensors": (tmp_path / "other" / "model.safetensors").read_bytes()}
+        "foreign",
+        **{"model.safetensors": (tmp_path / "other" / "model.safetensors").read_bytes(), "seal.json": None},
     )
     save(Classifier(other), tmp_path / "judge", Tokenizer.load(checkpoint / "tokenizer.model"))
     (tmp_path / "model.pt").write_bytes(pickle.dumps([1]))

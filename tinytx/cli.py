@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from tinytx.commands.bench import add_bench
 from tinytx.commands.course import add_course
@@ -24,11 +26,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         0 when done; 2 after bad input, told in one line on standard error; 130 when stopped by hand.
     """
+    args = argparse.Namespace()
     try:
         args = build_parser().parse_args(argv)
         answer, text = args.command(args)
     except KeyboardInterrupt as stop:
-        print(f"tinytx: {stop or 'stopped by hand'}", file=sys.stderr)
+        happened = getattr(stop, "happened", "stopped by hand")
+        print(f"tinytx: {happened}{_how_to_go_on(args, argv)}", file=sys.stderr)
         return 130
     except (ValueError, OSError) as error:
         print(f"tinytx: error: {' '.join(str(error).split())}", file=sys.stderr)
@@ -39,6 +43,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     elif text is not None:  # None: the command has written line by line
         print(text)
     return status
+
+
+def _how_to_go_on(args: argparse.Namespace, argv: Sequence[str] | None) -> str:
+    """The command that goes on with a run, where there is one to go on with."""
+    if not hasattr(args, "resume") or not any(args.out.glob("step-*")):
+        return ""
+    words = sys.argv[1:] if argv is None else list(argv)
+    if not args.resume:
+        words.append("--resume")
+    program = ["python", "-m", "tinytx.cli"] if Path(sys.argv[0]).name == "cli.py" else ["tinytx"]
+    return f"; to go on: {shlex.join([*program, *words])}"
 
 
 def build_parser() -> argparse.ArgumentParser:

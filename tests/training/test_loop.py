@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from tinytx.model import LanguageModel
-from tinytx.training.loop import DivergenceError, TrainingInterrupted, make_optimizer, train
+from tinytx.training.loop import DivergenceError, TrainingInterrupted, train
+from tinytx.training.optimizers import make_optimizer
 from tinytx.training.runfolder import RunFolder
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
 from tinytx.training.tasks import causal_objective, new_language_model
@@ -75,7 +76,7 @@ def test_killed_and_resumed_ends_in_the_same_bytes(tmp_path, run_to, precision, 
 def test_ctrl_c_saves_and_the_resumed_run_ends_in_the_same_bytes(tmp_path, run_to):
     run_to(tmp_path / "whole")
     for step in (5, 6, 10):
-        with pytest.raises(TrainingInterrupted, match=f"after step {step}: saved in .*step-0000.*--resume"):
+        with pytest.raises(TrainingInterrupted, match=f"after step {step}: saved in .*step-0000.*same call"):
             run_to(tmp_path / "parts", interrupt_at=step)
     run_to(tmp_path / "parts")
     assert folder_bytes(tmp_path / "whole") == folder_bytes(tmp_path / "parts")

@@ -3,6 +3,8 @@
 settings      steps, rates, precision                budgets       recipes by name, or seconds
 objectives    what is predicted                      loop          one training loop
 checkpoints   models on disk                         runfolder     runs that can be gone on with
+seals         checksums of files                     moments       optimizer and random states by name
+locks         one process a folder                   files         written whole or not at all
 evaluation    loss, perplexity, accuracy             scoring       a model against a split
 intervals     Wilson, Student                        plans         what a run was asked to do
 decoding      choosing next tokens                   experiments   several seeds, kept results

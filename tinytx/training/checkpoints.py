@@ -21,10 +21,12 @@ from tinytx.training.files import (
     read_tensors,
     write_folder,
 )
+from tinytx.training.seals import check_seal, sealed
 
 FORMAT = "tinytx checkpoint"
 VERSION = 1
 MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE = "model.json", "model.safetensors", "tokenizer.model"
+STATE_FILE, MOMENTS_FILE = "training.json", "training.safetensors"  # what only going on with a run needs
 STEP_PREFIX = "step-"
 
 
@@ -52,7 +54,7 @@ def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | 
         raise ValueError(
             f"a checkpoint goes into a new or empty folder, got {target}, which holds other files"
         )
-    write_folder(target, model_files(model, tokenizer))
+    write_folder(target, sealed(model_files(model, tokenizer)))
     return target
 
 
@@ -76,10 +78,11 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Mo
     Raises
     ------
     ValueError
-        When there is no checkpoint, a file is missing, cut short or a pickle, or the weights belong to
-        another model; the message names the file and the cause.
+        When there is no checkpoint, a file is missing, cut short, changed since it was saved or a pickle, or
+        the weights belong to another model; the message names the file and the cause.
     """
     folder = find_checkpoint(path)
+    check_seal(folder, MODEL_FILE, WEIGHTS_FILE)
     model = _build(_read_description(folder), folder / MODEL_FILE)
     load_weights(model, folder)
     return model.to(device).eval()
@@ -90,6 +93,7 @@ def load_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
     file = find_checkpoint(path) / TOKENIZER_FILE
     if not file.is_file():
         raise ValueError(f"{file} is missing: this checkpoint was saved without its tokenizer")
+    check_seal(file.parent, TOKENIZER_FILE)
     return Tokenizer.load(file)
 
 

@@ -13,6 +13,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load as parse_safetensors
 from torch import Tensor
 
+LEFTOVERS = (".part", ".old", ".gone")  # endings of the names aside that the functions below write under
+
 
 def read_json(file: Path) -> dict[str, Any]:
     """A JSON object from a file; a missing, cut or foreign file is refused by name."""
@@ -44,14 +46,30 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
 
 def is_pickle(content: bytes) -> bool:
     """Whether bytes look like a pickle, bare or in the zip archive that ``torch.save`` writes."""
+    if content[8:9] == b"{":  # safetensors, which begins with a length that may look like a pickle
+        return False
     return content[:2] == b"PK" or (
         content[:1] == b"\x80" and content[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05")
     )
 
 
 def is_empty_folder(path: Path) -> bool:
-    """Whether the path is a folder without anything in it."""
-    return path.is_dir() and not any(path.iterdir())
+    """Whether a folder holds nothing, or nothing but what an interrupted write left."""
+    return path.is_dir() and all(map(is_leftover, path.iterdir()))
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether a path is what an interrupted write left: a hidden name that nothing ever reads."""
+    return path.name.startswith(".") and path.name.endswith(LEFTOVERS)
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove what interrupted writes left in a folder."""
+    for path in filter(is_leftover, folder.iterdir()):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def json_bytes(content: Mapping[str, Any]) -> bytes:
@@ -59,9 +77,22 @@ def json_bytes(content: Mapping[str, Any]) -> bytes:
     return (json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
+def as_json(content: Mapping[str, Any]) -> dict[str, Any]:
+    """A mapping as it comes back from a JSON file, tuples as lists."""
+    return json.loads(json_bytes(content))
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, so that a power cut leaves them there."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        _sync_folder(path.parent)
+
+
 def write_folder(target: Path, files: Mapping[str, bytes]) -> None:
     """Write files into a folder that appears, or changes, in one step or not at all."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     aside = target.parent / f".{target.name}.part"
     old = target.parent / f".{target.name}.old"
     if old.exists() and not target.exists():  # stopped between the two renames below
@@ -72,20 +103,21 @@ def write_folder(target: Path, files: Mapping[str, bytes]) -> None:
         aside.mkdir()
         for name, content in files.items():
             _write_through(aside / name, content)
+        _sync_folder(aside)
         if target.exists():
             os.replace(target, old)
         os.replace(aside, target)
+        _sync_folder(target.parent)
     finally:
         if old.exists() and not target.exists():
             os.replace(old, target)
         for leftover in (aside, old):
             shutil.rmtree(leftover, ignore_errors=True)
-    _sync_folder(target.parent)
 
 
 def write_file(target: Path, content: bytes) -> None:
     """Write a file that appears, or changes, in one step or not at all."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     aside = target.with_name(f".{target.name}.part")
     try:
         _write_through(aside, content)
@@ -95,11 +127,23 @@ def write_file(target: Path, content: bytes) -> None:
     _sync_folder(target.parent)
 
 
+def remove_folder(target: Path) -> None:
+    """Remove a folder that nobody may find half removed."""
+    gone = target.parent / f".{target.name}.gone"
+    shutil.rmtree(gone, ignore_errors=True)
+    os.replace(target, gone)
+    _sync_folder(target.parent)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
 def _write_through(file: Path, content: bytes) -> None:
-    with file.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
+    try:
+        with file.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:  # a full disk does not say by itself which file it was
+        raise OSError(error.errno, error.strerror, str(file)) from error
 
 
 def _sync_folder(folder: Path) -> None:
@@ -110,11 +154,3 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def remove_folder(target: Path) -> None:
-    """Remove a folder that nobody may find half removed."""
-    gone = target.parent / f".{target.name}.gone"
-    shutil.rmtree(gone, ignore_errors=True)
-    os.replace(target, gone)
-    shutil.rmtree(gone, ignore_errors=True)

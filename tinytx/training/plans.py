@@ -12,11 +12,16 @@ from typing import Any
 from tinytx.model import Classifier, LanguageModel, MaskedLanguageModel, Translator, count_parameters
 from tinytx.text import Tokenizer
 from tinytx.text.corpora import Corpus
-from tinytx.training.checkpoints import load_tokenizer, step_folders
-from tinytx.training.files import is_empty_folder, read_json
+from tinytx.training.checkpoints import STATE_FILE, load_tokenizer, step_folders, step_of
+from tinytx.training.files import as_json, is_empty_folder, read_json
+from tinytx.training.seals import check_seal
 from tinytx.training.settings import TrainingSettings
 
 PLAN_FILE = "plan.json"
+
+
+class ForeignCheckpoint(ValueError):
+    """A checkpoint that is whole, but of another run."""
 
 
 def stored_plan(out: str | os.PathLike[str] | None, resume: bool) -> dict[str, Any] | None:
@@ -44,16 +49,59 @@ def stored_plan(out: str | os.PathLike[str] | None, resume: bool) -> dict[str, A
         return None
     if not folder.is_dir():
         raise ValueError(f"a run goes into a folder, got the file {folder}")
-    if not (folder / PLAN_FILE).is_file():
+    if not (folder / PLAN_FILE).is_file() and not step_folders(folder):
         raise ValueError(f"a run goes into a new or empty folder, got {folder}, which holds other files")
     if not resume:
         raise ValueError(f"{folder} already holds a run: go on with --resume, or choose another folder")
-    return read_json(folder / PLAN_FILE)
+    return _read_plan(folder)
+
+
+def _read_plan(folder: Path) -> dict[str, Any]:
+    """The plan of a run; a damaged one is read from the newest checkpoint that holds a copy."""
+    try:
+        return read_json(folder / PLAN_FILE)
+    except ValueError:
+        for checkpoint in reversed(step_folders(folder)):
+            with contextlib.suppress(ValueError):
+                check_seal(checkpoint)
+                if copy := read_json(checkpoint / STATE_FILE).get("plan"):
+                    return copy
+        raise
+
+
+def read_state(checkpoint: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """What training was doing when it wrote a checkpoint, as far as JSON holds it.
+
+    Parameters
+    ----------
+    checkpoint : Path
+        One of a run's folders; each of its files is compared with the seal.
+    plan : mapping
+        Of the run.
+
+    Raises
+    ------
+    ForeignCheckpoint
+        When it was written by a run with another plan, or after another step than its name says.
+    ValueError
+        When a file is damaged; it is named.
+    """
+    check_seal(checkpoint)
+    training = read_json(checkpoint / STATE_FILE)
+    state = training.get("state")
+    if not isinstance(state, dict) or "step" not in state:
+        raise ValueError(f"{checkpoint / STATE_FILE} does not say where training stood")
+    if state["step"] != step_of(checkpoint):
+        raise ForeignCheckpoint(f"{checkpoint} was written after step {state['step']}")
+    if as_json(training.get("plan", plan)) != as_json(plan):
+        raise ForeignCheckpoint(f"{checkpoint} was written by a run with another plan")
+    return training
 
 
 def check_request(stored: Mapping[str, Any], request: Mapping[str, Any]) -> None:
     """Refuse to go on with a run that was asked for otherwise; names what differs."""
     before = stored.get("request", {})
+    request = as_json(request)  # as the stored one has been, which turns tuples into lists
     for key in sorted({*before, *request}):
         if before.get(key) != request.get(key):
             what = "the training texts" if key == "texts" else key
@@ -72,10 +120,11 @@ def fingerprint(corpus: Corpus) -> str:
     return digest.hexdigest()[:16]
 
 
-def stored_tokenizer(out: str | os.PathLike[str]) -> Tokenizer | None:
-    """The tokenizer of a run's newest readable checkpoint, or None."""
+def stored_tokenizer(out: str | os.PathLike[str], plan: Mapping[str, Any]) -> Tokenizer | None:
+    """The tokenizer of a run's newest checkpoint that is whole and its own, or None."""
     for folder in reversed(step_folders(Path(out))):
         with contextlib.suppress(ValueError):
+            read_state(folder, plan)
             return load_tokenizer(folder)
     return None
 

@@ -149,7 +149,7 @@ def pretrain(
     else:
         check_request(stored, request)
         recipe = Recipe.from_dict(stored["recipe"])
-        tokenizer = stored_tokenizer(out or "") or train_tokenizer(
+        tokenizer = stored_tokenizer(out or "", stored) or train_tokenizer(
             data.train.texts, recipe.vocab_size, kind=corpus_kind(data)
         )
     learning = objective_for(recipe, tokenizer, data.train.texts)

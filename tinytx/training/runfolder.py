@@ -11,22 +11,35 @@ from typing import Any
 
 import torch
 from safetensors.torch import save as safetensors_bytes
-from torch import Tensor, nn
+from torch import nn
 
 from tinytx.text import Tokenizer
-from tinytx.training.checkpoints import STEP_PREFIX, load_weights, model_files, step_folders, step_of
+from tinytx.training.checkpoints import (
+    MOMENTS_FILE,
+    STATE_FILE,
+    STEP_PREFIX,
+    load_weights,
+    model_files,
+    step_folders,
+    step_of,
+)
 from tinytx.training.files import (
+    as_json,
+    clear_leftovers,
     json_bytes,
+    make_folder,
     read_json,
     read_tensors,
     remove_folder,
     write_file,
     write_folder,
 )
-from tinytx.training.plans import PLAN_FILE
+from tinytx.training.locks import locked
+from tinytx.training.moments import moments, restore_moments
+from tinytx.training.plans import PLAN_FILE, ForeignCheckpoint, check_request, read_state
+from tinytx.training.seals import sealed
 from tinytx.training.settings import TrainingSettings
 
-STATE_FILE, MOMENTS_FILE = "training.json", "training.safetensors"
 KEPT = 2
 
 
@@ -44,6 +57,11 @@ class RunFolder:
         Saved with every checkpoint.
     report : callable
         Told, in one line, when a damaged checkpoint is passed over.
+
+    Attributes
+    ----------
+    latest : Path or None
+        The checkpoint last saved, or gone on from.
     """
 
     def __init__(
@@ -54,7 +72,8 @@ class RunFolder:
         report: Callable[[str], None] = print,
     ) -> None:
         self.path = Path(path)
-        self.plan = plan
+        self.plan = as_json(plan)
+        self.latest: Path | None = None
         self._tokenizer = tokenizer
         self._report = report
 
@@ -67,34 +86,50 @@ class RunFolder:
         tokenizer: Tokenizer | None = None,
         report: Callable[[str], None] = print,
     ) -> Iterator[RunFolder | None]:
-        """A run folder that is gone again if training fails before its first checkpoint; None for no path."""
+        """A run folder, held for this process alone; None for no path.
+
+        It is gone again if training fails before its first checkpoint.
+        """
         if path is None:
             yield None
             return
         run = cls(path, plan, tokenizer, report)
-        run.start()
-        try:
-            yield run
-        except BaseException:
-            run.discard_if_fresh()
-            raise
+        make_folder(run.path)
+        with locked(run.path):
+            run.start()
+            try:
+                yield run
+            except BaseException:
+                run.discard_if_fresh()
+                raise
 
     def start(self) -> None:
         """Write the plan, unless it is there, and clear away what an interrupted write left."""
-        if not (self.path / PLAN_FILE).is_file():
-            write_file(self.path / PLAN_FILE, json_bytes(self.plan))
-        for leftover in self.path.glob(f".{STEP_PREFIX}*"):
-            shutil.rmtree(leftover, ignore_errors=True)
+        make_folder(self.path)
+        clear_leftovers(self.path)
+        file = self.path / PLAN_FILE
+        if file.exists():
+            try:
+                stored = read_json(file)
+            except ValueError as error:
+                self._report(f"{error}; written anew from a checkpoint")
+            else:
+                check_request(stored, self.plan.get("request", {}))
+                self.plan = stored
+                return
+        write_file(file, json_bytes(self.plan))
 
     def discard_if_fresh(self) -> None:
         """Remove a folder that got no further than its plan."""
-        if self.newest() is None and {path.name for path in self.path.glob("*")} <= {PLAN_FILE}:
+        if {path.name for path in self.path.glob("*")} <= {PLAN_FILE}:
             shutil.rmtree(self.path, ignore_errors=True)
 
-    def newest(self) -> Path | None:
-        """The latest checkpoint, or None."""
-        steps = step_folders(self.path)
-        return steps[-1] if steps else None
+    @property
+    def call(self) -> str:
+        """How to go on from Python."""
+        request = self.plan.get("request", {})
+        name = "train_translator" if request.get("objective") == "translation" else request.get("command")
+        return "the same call" if name is None else f"{name}(..., out={str(self.path)!r}, resume=True)"
 
     def save(
         self,
@@ -103,21 +138,34 @@ class RunFolder:
         settings: TrainingSettings,
         state: dict[str, Any],
     ) -> None:
-        """Write a checkpoint and remove those that are no longer needed."""
-        training = {
-            "settings": settings.to_dict(),
-            "state": state,
-            "threads": torch.get_num_threads(),
-            "torch": torch.__version__,
-        }
+        """Write a checkpoint and remove those that are no longer needed.
+
+        Raises
+        ------
+        OSError
+            When there is no room, for one; says which checkpoint stays usable.
+        """
+        training = {"plan": self.plan, "settings": settings.to_dict(), "state": state, **_computed_on(model)}
         files = model_files(model, self._tokenizer)
         files[STATE_FILE] = json_bytes(training)
-        files[MOMENTS_FILE] = safetensors_bytes(_moments(model, optimizer))
-        write_folder(self.path / f"{STEP_PREFIX}{state['step']:06d}", files)
-        self._prune(settings)
+        files[MOMENTS_FILE] = safetensors_bytes(moments(model, optimizer))
+        folder = self.path / f"{STEP_PREFIX}{state['step']:06d}"
+        try:
+            write_folder(folder, sealed(files))
+        except OSError as error:
+            kept = "nothing was saved before"
+            if self.latest is not None:
+                kept = f"{self.latest} stays usable, and resuming goes on from there"
+            what = f"{error.strerror}, so step {state['step']} was not saved ({kept})"
+            raise OSError(error.errno, what, error.filename) from error
+        self.latest = folder
+        self._prune(settings, state["step"])
+        for refused in step_folders(self.path):
+            if step_of(refused) > state["step"]:
+                remove_folder(refused)
 
-    def _prune(self, settings: TrainingSettings) -> None:
-        folders = step_folders(self.path)
+    def _prune(self, settings: TrainingSettings, step: int) -> None:
+        folders = [folder for folder in step_folders(self.path) if step_of(folder) <= step]
         # Those written by hand (Ctrl-C) go first, so that an interrupted run ends with the same folders.
         scheduled = [folder for folder in folders if settings.is_scheduled(step_of(folder))]
         kept = {folders[-1], *scheduled[-KEPT:]}
@@ -128,64 +176,79 @@ class RunFolder:
     def restore(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, settings: TrainingSettings
     ) -> dict[str, Any] | None:
-        """Bring model, optimizer and random state back to the newest checkpoint that can be read.
+        """Bring model, optimizer and random state back to the newest checkpoint that can be gone on with.
+
+        One of another run, found on the way, is put aside under a name of its own; a damaged one stays until
+        the next is saved.
 
         Returns
         -------
         dict or None
             The state that was saved with it; None where no checkpoint has been written yet.
+
+        Raises
+        ------
+        ValueError
+            When there are checkpoints, but none can be gone on with; says why.
         """
-        folders = step_folders(self.path)
-        for folder in reversed(folders):
+        refused: dict[Path, ValueError] = {}
+        for folder in reversed(step_folders(self.path)):
             try:
-                return self._restore_from(folder, model, optimizer, settings)
+                training = self._restore_from(folder, model, optimizer, settings)
             except ValueError as error:
-                if folder == folders[0]:
-                    raise
-                self._report(f"{error}; going on from the checkpoint before it")
+                refused[folder] = error
+                continue
+            for other, error in refused.items():
+                self._report(f"{error}; going on from {folder.name}, the checkpoint before it")
+                if isinstance(error, ForeignCheckpoint):
+                    _put_aside(other)
+            self.latest = folder
+            self._prune(settings, step_of(folder))
+            self._compare(training, model, settings)
+            return training["state"]
+        if refused:
+            reasons = "; ".join(map(str, refused.values()))
+            raise ValueError(f"{reasons}; there is no checkpoint before it to go on from")
         return None
 
     def _restore_from(
         self, folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, settings: TrainingSettings
     ) -> dict[str, Any]:
-        training = read_json(folder / STATE_FILE)
+        training = read_state(folder, self.plan)
         if training.get("settings") != settings.to_dict():
-            raise ValueError(
+            raise ForeignCheckpoint(
                 f"{folder / STATE_FILE} was written with other settings: it cannot be gone on with"
             )
         tensors = read_tensors(folder / MOMENTS_FILE)
         load_weights(model, folder)
         try:
-            _restore_moments(model, optimizer, tensors)
+            restore_moments(model, optimizer, tensors)
         except KeyError as error:
             raise ValueError(f"{folder / MOMENTS_FILE} belongs to another model: it lacks {error}") from error
-        return training["state"]
+        return training
+
+    def _compare(self, training: dict[str, Any], model: nn.Module, settings: TrainingSettings) -> None:
+        """Say so where the rest will be computed otherwise than the beginning was."""
+        changes = [
+            f"{name} {training[name]} before, {now} now"
+            for name, now in _computed_on(model).items()
+            if training.get(name, now) != now
+        ]
+        if changes and training["state"]["step"] < settings.n_steps:
+            self._report(f"{'; '.join(changes)}: the last bits may differ from those of a run in one piece")
 
 
-def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """What the optimizer remembers of each weight, and the random states, by name."""
-    tensors = {"random/cpu": torch.get_rng_state()}
-    for name, parameter in model.named_parameters():
-        for key, value in optimizer.state[parameter].items():
-            tensors[f"optimizer/{key}/{name}"] = value.detach().cpu().contiguous()
-        if parameter.device.type == "cuda":
-            tensors["random/cuda"] = torch.cuda.get_rng_state(parameter.device)
-    return tensors
+def _computed_on(model: nn.Module) -> dict[str, Any]:
+    """What, beside plan and data, decides the last bits of a result."""
+    return {
+        "device": next(model.parameters()).device.type,
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+    }
 
 
-def _restore_moments(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    by_name: dict[str, dict[str, Tensor]] = {}
-    for path, tensor in tensors.items():
-        kind, _, rest = path.partition("/")
-        if kind == "optimizer":
-            key, _, name = rest.partition("/")
-            by_name.setdefault(name, {})[key] = tensor
-    for name, parameter in model.named_parameters():
-        if not parameter.requires_grad:
-            continue
-        optimizer.state[parameter] = {
-            key: tensor.to(parameter.device) for key, tensor in by_name[name].items()
-        }
-        if parameter.device.type == "cuda" and "random/cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["random/cuda"], parameter.device)
-    torch.set_rng_state(tensors["random/cpu"])
+def _put_aside(folder: Path) -> None:
+    aside = folder.with_name(f"other-{folder.name}")
+    while aside.exists():
+        aside = aside.with_name(f"other-{aside.name}")
+    os.replace(folder, aside)

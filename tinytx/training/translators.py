@@ -144,7 +144,7 @@ def train_translator(
     else:
         check_request(stored, request)
         recipe = TranslationRecipe.from_dict(stored["recipe"])
-        tokenizer = stored_tokenizer(out or "") or joint_tokenizer(data, recipe.vocab_size)
+        tokenizer = stored_tokenizer(out or "", stored) or joint_tokenizer(data, recipe.vocab_size)
     learning = _learning(tokenizer, data, recipe)
     expected = ""
     if stored is None and isinstance(asked, float):

@@ -8,6 +8,20 @@ import threading
 from collections.abc import Iterator
 
 
+class TrainingInterrupted(KeyboardInterrupt):
+    """Training was stopped by hand, after saving where there was a folder to save into.
+
+    Attributes
+    ----------
+    happened : str
+        What was done and kept; the whole message also says how to go on from Python.
+    """
+
+    def __init__(self, happened: str, call: str | None = None) -> None:
+        super().__init__(happened if call is None else f"{happened}; to go on: {call}")
+        self.happened = happened
+
+
 @contextlib.contextmanager
 def stop_on_ctrl_c(*, patient: bool = False) -> Iterator[threading.Event]:
     """Turn the first Ctrl-C into a flag; the second one stops at once, unless ``patient``.

@@ -106,7 +106,9 @@ class MaskedObjective:
             return inputs, labels, None, None
         return inputs, labels, self._segments.rows(indices), self._next_labels[torch.as_tensor(indices)]
 
-    def loss(self, model: MaskedLanguageModel, indices: list[int]) -> Tensor:
+    def loss(
+        self, model: MaskedLanguageModel, indices: list[int], batch: list[int] | None = None
+    ) -> Tensor:
         """Mean nats a drawn token, and where sentences are paired, the mean nats of a pair on top."""
         device = next(model.parameters()).device
         inputs, labels, segments, follows = self.batch(indices)
@@ -118,12 +120,17 @@ class MaskedObjective:
         mask = None if bool(real.all()) else real
         hidden = model.body(inputs, mask, segments)  # (B, T, D)
         drawn = labels != IGNORED
-        # A batch may be so small that nothing was drawn: then there is nothing to learn from it.
-        loss = hidden.sum() * 0.0
-        if bool(drawn.any()):
+        if not bool(drawn.any()):
+            # There is nothing to learn from rows of which nothing was drawn: every gradient is zero.
+            loss = model.head(hidden[:, :1]).sum() * 0.0
+        else:
             loss = F.cross_entropy(model.head(hidden[drawn]).float(), labels[drawn])
+            if batch is not None:
+                n_drawn = int((self._labels.rows(batch) != IGNORED).sum())
+                loss = loss * (int(drawn.sum()) / n_drawn)
         if follows is not None and model.next_head is not None:
-            loss = loss + F.cross_entropy(model.next_head(hidden).float(), follows.to(device))
+            answered = F.cross_entropy(model.next_head(hidden).float(), follows.to(device))
+            loss = loss + (answered if batch is None else answered * (len(indices) / len(batch)))
         return loss
 
 

@@ -21,8 +21,8 @@ class Objective(Protocol):
         """Index lists of one pass over the data, a pure function of the arguments."""
         ...
 
-    def loss(self, model: Any, indices: list[int]) -> Tensor:
-        """Mean loss of the batch, in nats."""
+    def loss(self, model: Any, indices: list[int], batch: list[int] | None = None) -> Tensor:
+        """Mean loss of some rows, in nats; or, given the ``batch`` they are of, what they add to its mean."""
         ...
 
 
@@ -193,12 +193,17 @@ class CausalObjective:
         rows = self._rows.rows(indices)  # (B, T + 1)
         return rows[:, :-1], rows[:, 1:]
 
-    def loss(self, model: LanguageModel, indices: list[int]) -> Tensor:
+    def n_predictions(self, indices: Sequence[int]) -> int:
+        """Real targets of the rows at ``indices``."""
+        return sum(self._input_lengths[i] for i in indices)
+
+    def loss(self, model: LanguageModel, indices: list[int], batch: list[int] | None = None) -> Tensor:
         """Mean nats a token. Padding stands on the right, where a causal model never looks: no mask."""
         inputs, targets = self.batch(indices)
         device = next(model.parameters()).device
         hidden = model.body(inputs.to(device))  # (B, T, D)
-        return output_loss(model.head, hidden, targets.to(device), self._pad_id)
+        loss = output_loss(model.head, hidden, targets.to(device), self._pad_id)
+        return loss if batch is None else loss * (self.n_predictions(indices) / self.n_predictions(batch))
 
 
 class ClassificationObjective:
@@ -234,7 +239,8 @@ class ClassificationObjective:
         token_ids = self._rows.rows(indices).to(next(model.parameters()).device)
         return model(token_ids, token_ids != self._pad_id)
 
-    def loss(self, model: Classifier, indices: list[int]) -> Tensor:
+    def loss(self, model: Classifier, indices: list[int], batch: list[int] | None = None) -> Tensor:
         """Mean nats a text."""
         logits = self.logits(model, indices)
-        return classification_loss(logits, self.labels[indices].to(logits.device))
+        loss = classification_loss(logits, self.labels[indices].to(logits.device))
+        return loss if batch is None else loss * (len(indices) / len(batch))

@@ -127,6 +127,27 @@ class TrainingSettings:
         return cls(**fields)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Where and in what order the work of a step is done; what is learned stays the same, up to rounding.
+
+    Parameters
+    ----------
+    accumulate : int
+        Parts of a batch that a process computes one after the other, adding up their gradients, so that only
+        one part at a time has to fit into memory.
+    shard : bool
+        Whether each of several processes keeps only its part of weights, gradients and moments, and blocks
+        are put together while they compute (fully sharded data parallelism). Else each keeps all of it.
+    """
+
+    accumulate: int = 1
+    shard: bool = False
+
+    def __post_init__(self) -> None:
+        _require(self.accumulate >= 1, "accumulate", "at least 1", self.accumulate)
+
+
 def _require(holds: bool, name: str, rule: str, got: object) -> None:
     if not holds:
         raise ValueError(f"{name} must be {rule}, got {got}")

@@ -83,9 +83,10 @@ class TranslationObjective:
         # An end mark that is read, but after which nothing is predicted, is padding like any other.
         return self._sources.rows(indices), rows[:, :-1], targets
 
-    def loss(self, model: Translator, indices: list[int]) -> Tensor:
+    def loss(self, model: Translator, indices: list[int], batch: list[int] | None = None) -> Tensor:
         """Mean nats a target token, smoothed."""
-        return self.nats(model, indices, self.label_smoothing)
+        loss = self.nats(model, indices, self.label_smoothing)
+        return loss if batch is None else loss * (self.n_predictions(indices) / self.n_predictions(batch))
 
     def nats(self, model: Translator, indices: list[int], label_smoothing: float = 0.0) -> Tensor:
         """Mean nats a target token with a smoothing of its own; by default none."""

@@ -118,7 +118,8 @@ def test_a_reader_that_leaves_is_no_error(checkpoint):
     assert process.returncode == 0 and err == b""
 
 
-def test_bad_input_is_refused_in_one_line(checkpoint, pairs_file, tmp_path, capsys):
+def test_bad_input_is_refused_in_one_line(checkpoint, pairs_file, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("TINYTX_DATA", str(tmp_path / "nowhere"))
     for arguments, words in (
         (["translate", tmp_path], "a checkpoint folder holds model.json"),
         (["translate", checkpoint, "--beam", 0], "beam_size must be at least 1, got 0"),
@@ -130,7 +131,7 @@ def test_bad_input_is_refused_in_one_line(checkpoint, pairs_file, tmp_path, caps
         ),
         (
             ["pretrain", "--objective", "translation", "--corpus", "tatoeba-en-fr", "--out", tmp_path / "x"],
-            "data_dir must be the folder that holds tatoeba-en-fr/, got None",
+            "data_dir must hold the folder tatoeba-en-fr, looked for",
         ),
     ):
         assert main([*map(str, arguments)]) == 2

@@ -133,15 +133,15 @@ def test_a_missing_tab_and_a_missing_text_are_named_with_their_line(tmp_path):
 
 @pytest.mark.parametrize("name", ["wrold", "prose.csv", ""])
 def test_an_unknown_name_is_answered_with_the_known_ones(name):
-    with pytest.raises(ValueError, match=f"one of world, cls-books or the path of a .txt or .tsv.*'{name}'"):
+    with pytest.raises(ValueError, match=f"one of world, cls-books, .* or the path of a .txt.*'{name}'"):
         load_corpus(name)
 
 
 def test_named_corpora_say_whether_they_can_be_read(tmp_path):
-    assert [(info.name, info.labelled, info.available) for info in list_corpora(tmp_path)] == [
-        ("world", True, True),
-        ("cls-books", True, False),
-    ]
+    found = {info.name: (info.labelled, info.available) for info in list_corpora(tmp_path)}
+    assert found["world"] == (True, True)
+    assert found["cls-books"] == found["reader-reviews-fr"] == (True, False)
+    assert found["eltec-fra"] == found["tinyshakespeare"] == (False, False)
     assert list_corpora(write_cls_books(tmp_path))[1].available
 
 
@@ -160,8 +160,9 @@ def test_cls_books_takes_a_test_split_and_published_pieces(tmp_path):
     assert load_corpus("cls-books", data_dir).test == Split(("J'ai aim\u00e9.",), (1,))
 
 
-def test_cls_books_says_what_is_missing(tmp_path):
-    with pytest.raises(ValueError, match="data_dir must be the folder that holds cls-books/, got None"):
+def test_cls_books_says_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("TINYTX_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match="nowhere.cls-books: `tinytx data get cls-books` brings it there"):
         load_corpus("cls-books")
     with pytest.raises(ValueError, match="must hold the folder cls-books, looked for .*cls-books"):
         load_corpus("cls-books", tmp_path)

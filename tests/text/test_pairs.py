@@ -51,8 +51,9 @@ def test_further_columns_are_not_read(tmp_path):
     assert load_pairs(write(tmp_path / "mine.tsv", rows)).train.targets[0].startswith("mot")
 
 
-def test_what_is_missing_is_named(tmp_path):
-    with pytest.raises(ValueError, match="data_dir must be the folder that holds tatoeba-en-fr/, got None"):
+def test_what_is_missing_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("TINYTX_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match="tatoeba-en-fr: `tinytx data get tatoeba-en-fr` brings it there"):
         load_pairs("tatoeba-en-fr")
     with pytest.raises(ValueError, match="data_dir must hold the folder multi30k-en-fr, looked for"):
         load_pairs("multi30k-en-fr", tmp_path)

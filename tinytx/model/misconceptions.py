@@ -260,9 +260,7 @@ _CONDITIONS: dict[str, Callable[[Question], bool]] = {
     "one-layer-too-many": lambda asked: asked.part == "total",
     "embedding-tied": lambda asked: asked.head is not None and not asked.config.tie_embeddings,
     "other-head": lambda asked: asked.head is not None,
-    "head-bias-forgotten": lambda asked: (
-        asked.head is not None and _head_adds_bias(asked.config, asked.head)
-    ),
+    "head-bias-forgotten": lambda asked: asked.head is not None and _head_adds_bias(asked.config, asked.head),
     "attention-biases-forgotten": _has_bias,
     "feed-forward-biases-forgotten": _has_bias,
     "norm-shifts-forgotten": _has_bias,

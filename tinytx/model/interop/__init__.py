@@ -1,0 +1,163 @@
+"""Weights to and from the models of the `transformers` package, which give the same outputs.
+
+A published model is the same house with more floors: GPT-2 is our `LanguageModel`, BERT and CamemBERT are our
+`MaskedLanguageModel`, and Marian is our `Translator`, each with settings of its own.
+
+gpt2          GPT-2
+encoders      BERT, RoBERTa, CamemBERT
+translators   BART, mBART, Marian, Pegasus
+mapping       which weight of ours is which of theirs
+equivalents   the same function with other weights
+folders       models on disk, or by name
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from tinytx.model.config import TransformerConfig
+from tinytx.model.interop import encoders, gpt2, translators
+from tinytx.model.interop.encoders import BERT
+from tinytx.model.interop.folders import is_published, load_published, save_published
+from tinytx.model.interop.gpt2 import GPT2
+from tinytx.model.masked import MaskedLanguageModel
+from tinytx.model.transformer import LanguageModel
+from tinytx.model.translator import Translator
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
+
+__all__ = [
+    "BERT",
+    "FAMILIES",
+    "GPT2",
+    "config_from_transformers",
+    "from_transformers",
+    "is_published",
+    "save_transformers",
+    "to_transformers",
+]
+
+Model = LanguageModel | MaskedLanguageModel | Translator
+
+# By `model_type` of a `config.json`: who reads it, and the classes of `transformers` that are read.
+FAMILIES: Mapping[str, tuple[ModuleType, tuple[str, ...]]] = {
+    "gpt2": (gpt2, ("GPT2LMHeadModel",)),
+    "bert": (encoders, ("BertForMaskedLM", "BertForPreTraining")),
+    "roberta": (encoders, ("RobertaForMaskedLM",)),
+    "camembert": (encoders, ("CamembertForMaskedLM",)),
+    "xlm-roberta": (encoders, ("XLMRobertaForMaskedLM",)),
+    "bart": (translators, ("BartForConditionalGeneration",)),
+    "mbart": (translators, ("MBartForConditionalGeneration",)),
+    "marian": (translators, ("MarianMTModel",)),
+    "pegasus": (translators, ("PegasusForConditionalGeneration",)),
+}
+_CLASSES = {family: classes for family, (_, classes) in FAMILIES.items()}
+_WRITERS = {LanguageModel: gpt2, MaskedLanguageModel: encoders, Translator: translators}
+
+
+def from_transformers(model: PreTrainedModel | str | os.PathLike[str]) -> Model:
+    """Build our model that computes the same as one of `transformers`, with the same weights.
+
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel, path or str
+        A model of a class in ``FAMILIES``, a folder that its ``save_pretrained`` wrote, or the name of a
+        published one, such as "camembert-base", which is fetched, or taken from where it was fetched before.
+
+    Returns
+    -------
+    LanguageModel, MaskedLanguageModel or Translator
+        In evaluation mode; weights are copied.
+
+    Raises
+    ------
+    TypeError
+        If the model is of another kind.
+    ValueError
+        If there is no such folder and the name cannot be fetched, a weight is missing, or a setting has no
+        counterpart here; the message names it.
+
+    Notes
+    -----
+    Outputs are equal at real tokens, with padding on the right. Where the two differ in what training drops
+    out, ours drops at one rate what they drop at several.
+    """
+    theirs = load_published(model, _CLASSES) if isinstance(model, str | os.PathLike) else model
+    reader, classes = FAMILIES.get(getattr(theirs.config, "model_type", ""), (None, ()))
+    if reader is None or type(theirs).__name__ not in classes:
+        known = ", ".join(name for names in _CLASSES.values() for name in names)
+        raise TypeError(f"model must be one of {known}, got a {type(theirs).__name__}")
+    return reader.read(theirs).to(theirs.dtype).eval()
+
+
+def to_transformers(model: Model, **settings: Any) -> PreTrainedModel:
+    """Build the model of `transformers` that computes the same, with the same weights.
+
+    Parameters
+    ----------
+    model : LanguageModel, MaskedLanguageModel or Translator
+        A causal language model with the norm first becomes a GPT-2; a masked one with the norm last, a norm
+        on its embeddings and a transform, a BERT, or a RoBERTa where `position_offset` is not 0; a translator
+        one of those in `tinytx.model.interop.translators`.
+    **settings
+        More for its configuration, such as ``eos_token_id=3``.
+
+    Returns
+    -------
+    transformers.PreTrainedModel
+        In evaluation mode; weights are copied.
+
+    Raises
+    ------
+    TypeError
+        If the model is of another kind.
+    ValueError
+        If a setting has no counterpart there; the message names it.
+
+    Notes
+    -----
+    What they lack is written into what they have: sinusoidal positions into a table of learned ones, the
+    scale of embeddings into the embeddings, missing biases as zeros, and the bias of a head that may have
+    none into its matrix (`equivalents.hide_head_bias`).
+
+    Examples
+    --------
+    >>> sizes = dict(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=7)
+    >>> model = MaskedLanguageModel(TransformerConfig(**sizes, **BERT, n_segments=2))
+    >>> to_transformers(model).config.hidden_size                   # doctest: +SKIP
+    6
+    """
+    if type(model) not in _WRITERS:
+        known = ", ".join(kind.__name__ for kind in _WRITERS)
+        raise TypeError(f"model must be one of {known}, got a {type(model).__name__}")
+    return _WRITERS[type(model)].write(model, settings).eval()
+
+
+def config_from_transformers(given: PretrainedConfig) -> TransformerConfig:
+    """Our settings of a model with a configuration of theirs; no weight is needed.
+
+    Raises
+    ------
+    ValueError
+        If the family is unknown or a setting has no counterpart here.
+    """
+    if given.model_type not in FAMILIES:
+        raise ValueError(f"model_type must be one of {', '.join(FAMILIES)}, got {given.model_type!r}")
+    return FAMILIES[given.model_type][0].config_of(given)
+
+
+def save_transformers(model: Model, folder: str | os.PathLike[str], **settings: Any) -> None:
+    """Write a model as a folder that ``AutoModel.from_pretrained`` loads: ``config.json`` and safetensors.
+
+    Parameters
+    ----------
+    model, settings
+        As in `to_transformers`.
+    folder : path
+        New or empty.
+    """
+    save_published(to_transformers(model, **settings), folder)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar
 
 import sentencepiece
 
@@ -55,13 +54,13 @@ class Tokenizer:
     True
     """
 
-    pad_id: ClassVar[int] = 0
-    unk_id: ClassVar[int] = 1
-    bos_id: ClassVar[int] = 2
-    eos_id: ClassVar[int] = 3
-    mask_id: ClassVar[int] = 4
-    cls_id: ClassVar[int] = 5
-    sep_id: ClassVar[int] = 6
+    pad_id: int = 0
+    unk_id: int = 1
+    bos_id: int = 2
+    eos_id: int = 3
+    mask_id: int = 4
+    cls_id: int = 5
+    sep_id: int = 6
 
     def __init__(self, model: bytes) -> None:
         self._model = bytes(model)
@@ -181,6 +180,10 @@ class Tokenizer:
         inner = [escape(text) for text in texts]
         return self._processor.encode(inner, out_type=int, num_threads=1)
 
+    def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of several translations: as `encode_batch`, where both languages share their pieces."""
+        return self.encode_batch(texts)
+
     def decode(self, token_ids: Iterable[int]) -> str:
         """Text of some ids; special pieces add nothing, an unknown one adds U+2047.
 
@@ -272,7 +275,7 @@ class Tokenizer:
         target = Path(path)
         aside = target.with_name(target.name + ".part")
         try:
-            aside.write_bytes(self._model)
+            aside.write_bytes(self.to_bytes())
             os.replace(aside, target)
         finally:
             aside.unlink(missing_ok=True)
@@ -290,7 +293,7 @@ class Tokenizer:
         if not source.is_file():
             raise ValueError(f"tokenizer file must exist, got {source}")
         try:
-            return cls(source.read_bytes())
+            return cls.from_bytes(source.read_bytes())
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from error
 

@@ -181,7 +181,7 @@ def translation_objective(
 ) -> TranslationObjective | None:
     """What is to be learned from some pairs, in plain typography; None where every pair is too long."""
     sources = tokenizer.encode_batch([plain(text) for text in pairs.sources])
-    targets = tokenizer.encode_batch([plain(text) for text in pairs.targets])
+    targets = tokenizer.encode_targets([plain(text) for text in pairs.targets])
     if all(max(len(a), len(b)) >= max_len for a, b in zip(sources, targets, strict=True)):
         return None
     return TranslationObjective(

@@ -12,7 +12,9 @@ from safetensors.torch import save as safetensors_bytes
 from torch import nn
 
 from tinytx.model import Classifier, LanguageModel, MaskedLanguageModel, TransformerConfig, Translator
+from tinytx.model.interop import from_transformers, is_published
 from tinytx.text import Tokenizer
+from tinytx.text.pretrained_tokenizer import PretrainedTokenizer
 from tinytx.training.files import (
     is_empty_folder,
     is_pickle,
@@ -21,6 +23,7 @@ from tinytx.training.files import (
     read_tensors,
     write_folder,
 )
+from tinytx.training.published import published_tokenizer
 from tinytx.training.seals import check_seal, sealed
 
 FORMAT = "tinytx checkpoint"
@@ -28,6 +31,7 @@ VERSION = 1
 MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE = "model.json", "model.safetensors", "tokenizer.model"
 STATE_FILE, MOMENTS_FILE = "training.json", "training.safetensors"  # what only going on with a run needs
 STEP_PREFIX = "step-"
+_TOKENIZER_FILES = {Tokenizer: TOKENIZER_FILE, PretrainedTokenizer: "tokenizer.zip"}
 
 
 def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | None = None) -> Path:
@@ -67,7 +71,8 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Mo
     Parameters
     ----------
     path : path
-        A checkpoint folder, or a run folder, of which the newest checkpoint is taken.
+        A checkpoint folder, a run folder, of which the newest checkpoint is taken, a folder of the package
+        `transformers`, or the name of a published model, see `tinytx.model.interop.from_transformers`.
     device : str or torch.device
 
     Returns
@@ -81,6 +86,8 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Mo
         When there is no checkpoint, a file is missing, cut short, changed since it was saved or a pickle, or
         the weights belong to another model; the message names the file and the cause.
     """
+    if is_published(path):
+        return from_transformers(path).to(device)
     folder = find_checkpoint(path)
     check_seal(folder, MODEL_FILE, WEIGHTS_FILE)
     model = _build(_read_description(folder), folder / MODEL_FILE)
@@ -89,12 +96,15 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Mo
 
 
 def load_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
-    """Read the tokenizer of a checkpoint or run folder."""
-    file = find_checkpoint(path) / TOKENIZER_FILE
-    if not file.is_file():
-        raise ValueError(f"{file} is missing: this checkpoint was saved without its tokenizer")
-    check_seal(file.parent, TOKENIZER_FILE)
-    return Tokenizer.load(file)
+    """Read the tokenizer of what `load` reads."""
+    if is_published(path):
+        return published_tokenizer(path)
+    folder = find_checkpoint(path)
+    for kind, name in _TOKENIZER_FILES.items():
+        if (folder / name).is_file():
+            check_seal(folder, name)
+            return kind.load(folder / name)
+    raise ValueError(f"{folder / TOKENIZER_FILE} is missing: this checkpoint was saved without its tokenizer")
 
 
 def find_checkpoint(path: str | os.PathLike[str]) -> Path:
@@ -136,7 +146,7 @@ def model_files(model: nn.Module, tokenizer: Tokenizer | None) -> dict[str, byte
     description = {"format": FORMAT, "version": VERSION, **_describe(model), "tied": tied}
     files = {MODEL_FILE: json_bytes(description), WEIGHTS_FILE: safetensors_bytes(weights)}
     if tokenizer is not None:
-        files[TOKENIZER_FILE] = tokenizer.to_bytes()
+        files[_TOKENIZER_FILES[type(tokenizer)]] = tokenizer.to_bytes()
     return files
 
 

@@ -197,10 +197,11 @@ def able_to_generate(model: LanguageModel | MaskedLanguageModel | Classifier | T
     return model
 
 
-def unwritten_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
+def unwritten_ids(tokenizer: Tokenizer | type[Tokenizer]) -> tuple[int, ...]:
     """The ids that stand for no text and do not end one: generation forbids them."""
     specials = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id, tokenizer.mask_id}
-    return tuple(sorted(specials | {tokenizer.cls_id, tokenizer.sep_id}))
+    specials |= {tokenizer.cls_id, tokenizer.sep_id}
+    return tuple(sorted(specials - {tokenizer.eos_id}))  # published tokenizers have marks that serve twice
 
 
 def written(tokenizer: Tokenizer, prompt: str, prompt_ids: list[int], new_ids: list[int]) -> Generation:

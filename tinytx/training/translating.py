@@ -15,18 +15,12 @@ from tinytx.text import Tokenizer
 from tinytx.text.batching import pad_batch
 from tinytx.text.plain import plain
 from tinytx.training.beamsearch import Found, Search, Steps, beam_search
+from tinytx.training.decoding import unwritten_ids
 from tinytx.training.translation_steps import CachedSteps, WholeSteps
 
 GREEDY = Search()
 SENTENCE_END = re.compile(r"(?<=[.!?\u2026])\s+")
-UNWRITTEN = (
-    Tokenizer.pad_id,
-    Tokenizer.unk_id,
-    Tokenizer.bos_id,
-    Tokenizer.mask_id,
-    Tokenizer.cls_id,
-    Tokenizer.sep_id,
-)
+UNWRITTEN = unwritten_ids(Tokenizer)
 Report = Callable[[str], None]
 
 
@@ -113,7 +107,8 @@ def translate(
                 f"translated in {len(parts_of[-1])} parts, cut at sentence ends where there are any"
             )
     flat = [part for parts in parts_of for part in parts]
-    found = iter(translate_ids(model, flat, search=search, tokens_per_batch=tokens_per_batch, cached=cached))
+    how: dict[str, Any] = {"search": search, "tokens_per_batch": tokens_per_batch, "cached": cached}
+    found = iter(translate_ids(model, flat, marks=tokenizer, **how))
     return [
         _joined(tokenizer, text, [next(found) for _ in parts])
         for text, parts in zip(texts, parts_of, strict=True)
@@ -160,34 +155,42 @@ def translate_ids(
     search: Search = GREEDY,
     tokens_per_batch: int = 4096,
     cached: bool = True,
+    marks: Tokenizer | type[Tokenizer] = Tokenizer,
 ) -> list[Found]:
-    """Translate ids without any mark, in batches of similar length; parameters as in `translate`."""
+    """Translate ids without any mark, in batches of similar length; parameters as in `translate`.
+
+    The marks are those of ours, unless a tokenizer with others is given.
+    """
     was_training = model.training
     model.eval()
     found: dict[int, Found] = {}
     for indices in _by_length(sources, search.beam_size, tokens_per_batch):
-        answers = _translate_batch(model, [sources[i] for i in indices], search, cached)
+        answers = _translate_batch(model, [sources[i] for i in indices], search, cached, marks)
         found |= dict(zip(indices, answers, strict=True))
     model.train(was_training)
     return [found[i] for i in range(len(sources))]
 
 
 def _translate_batch(
-    model: Translator, sources: Sequence[Sequence[int]], search: Search, cached: bool
+    model: Translator,
+    sources: Sequence[Sequence[int]],
+    search: Search,
+    cached: bool,
+    marks: Tokenizer | type[Tokenizer],
 ) -> list[Found]:
     device = next(model.parameters()).device
-    src_ids = pad_batch([[*ids, Tokenizer.eos_id] for ids in sources], Tokenizer.pad_id).to(device)  # (N, S)
+    src_ids = pad_batch([[*ids, marks.eos_id] for ids in sources], marks.pad_id).to(device)  # (N, S)
     most = [search.most_pieces(len(ids), model.config.max_len) for ids in sources]
     kind: type[CachedSteps] | type[WholeSteps] = CachedSteps if cached else WholeSteps
-    steps: Steps = kind(model, src_ids, src_ids != Tokenizer.pad_id, search.beam_size, max(most))
+    steps: Steps = kind(model, src_ids, src_ids != marks.pad_id, search.beam_size, max(most))
     return beam_search(
         steps,
         most,
-        bos_id=Tokenizer.bos_id,
-        eos_id=Tokenizer.eos_id,
+        bos_id=marks.bos_id,
+        eos_id=marks.eos_id,
         search=search,
         fewest=[search.fewest_pieces(len(ids)) for ids in sources],
-        forbidden_ids=UNWRITTEN
+        forbidden_ids=unwritten_ids(marks)
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from tinytx.model import Classifier, TransformerBody, Translator
+from tinytx.model.interop import is_published
 from tinytx.model.transformer import Pooling
 from tinytx.text import Tokenizer
 from tinytx.text.corpora import Corpus, load_corpus
@@ -38,6 +39,8 @@ from tinytx.training.settings import TrainingSettings, choose_device, choose_pre
 from tinytx.training.subsets import label_subset
 
 PROBE_RATE = 10.0
+# For models that others pretrained at length: Devlin et al., arXiv 1810.04805, appendix A.3.
+PUBLISHED_RATE, PUBLISHED_EPOCHS = 3e-5, 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,8 +128,10 @@ def finetune(
 
     Parameters
     ----------
-    checkpoint : path or PretrainResult
-        Gives tokenizer, configuration and body. The body keeps the attention it was pretrained with, and is
+    checkpoint : path, str or PretrainResult
+        Gives tokenizer, configuration and body; also a folder of the package `transformers`, or the name of a
+        published model, such as "camembert-base", which then learns at ``PUBLISHED_RATE`` for at most
+        ``PUBLISHED_EPOCHS`` epochs. The body keeps the attention it was pretrained with, and is
         copied: what is passed in stays as it is. One that looks both ways reads texts between ``cls`` and
         ``sep``.
     corpus : str, path or Corpus
@@ -164,6 +169,9 @@ def finetune(
     recipe = plan_finetuning(corpus_kind(data), asked)
     if frozen:
         recipe = dataclasses.replace(recipe, lr=PROBE_RATE * recipe.lr)
+    elif not fresh and not isinstance(checkpoint, PretrainResult) and is_published(checkpoint):
+        n_epochs = min(recipe.n_epochs, PUBLISHED_EPOCHS)
+        recipe = dataclasses.replace(recipe, lr=PUBLISHED_RATE, n_epochs=n_epochs)
     recipe = dataclasses.replace(recipe, **dict(recipe_changes or {}))
     given, tokenizer = body_and_tokenizer(checkpoint)
     request = {

@@ -14,6 +14,7 @@ from tinytx.model import Translator
 from tinytx.text import Tokenizer
 from tinytx.text.batching import pad_batch
 from tinytx.text.plain import plain
+from tinytx.text.pretrained_tokenizer import PretrainedTokenizer
 from tinytx.training.beamsearch import Found, Search, Steps, beam_search
 from tinytx.training.decoding import unwritten_ids
 from tinytx.training.translation_steps import CachedSteps, WholeSteps
@@ -96,6 +97,9 @@ def translate(
             f"tokenizer and model must have one vocabulary, got {tokenizer.vocab_size} pieces "
             f"and vocab_size={model.config.vocab_size}"
         )
+    if isinstance(tokenizer, PretrainedTokenizer) and tokenizer.frame != (tokenizer.eos_id,):
+        frame = [tokenizer.piece(token_id) for token_id in tokenizer.frame]
+        raise ValueError(f"a source must be read with an end mark only, got a tokenizer that adds {frame}")
     limit = model.config.max_len - 1  # the end mark is read too
     parts_of = []
     for number, text in enumerate(texts, start=1):

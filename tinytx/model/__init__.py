@@ -12,7 +12,8 @@ body         embeddings, positions and a stack of blocks
 transformer  a body with a head: language model, classifier
 masked       a body that fills blanks, with BERT's heads
 decoder      a stack of blocks that also looks at another sequence
-cache        keys and values kept from step to step
+cache        keys and values kept from token to token
+stepper      reading token by token; fewrows: linear maps of a few rows; asbuilt: is a model as configured?
 interop      weights to and from the transformers package
 dropout      dropout that costs little on a CPU
 translator   encoder and decoder together

@@ -162,14 +162,14 @@ class TransformerBody(nn.Module):
     ) -> tuple[Tensor, Tensor | None, bool]:
         """Check the input; return the embeddings, the mask, and whether the kernel makes the mask causal."""
         self._check(token_ids, padding_mask, segment_ids)
-        x = self._embed(token_ids, segment_ids=segment_ids)  # (B, T, D)
+        x = self.embed(token_ids, segment_ids=segment_ids)  # (B, T, D)
         if padding_mask is None:
             return x, None, self.config.causal
         causal = causal_mask(token_ids.shape[1], device=x.device) if self.config.causal else None
         return x, combine_masks(over_keys(padding_mask), causal), False  # mask (B, 1, 1 or T, T)
 
-    def _embed(self, token_ids: Tensor, start: int = 0, segment_ids: Tensor | None = None) -> Tensor:
-        """Embed tokens of which the first stands at place `start`."""
+    def embed(self, token_ids: Tensor, start: int = 0, segment_ids: Tensor | None = None) -> Tensor:
+        """Embed tokens, (B, T), of which the first stands at place `start`: (B, T, D), unchecked."""
         x = self.token_embed(token_ids)  # (B, T, D)
         if self.config.scale_embeddings:
             x = x * math.sqrt(self.config.d_model)

@@ -1,11 +1,9 @@
-"""Keys and values that are kept from step to step, so that writing one more token costs one token's work.
+"""Keys and values that are kept from token to token, so that one more token costs one token's work.
 
-Shape letters: R rows, N sources, K rows a source (R = N K), H heads, T tokens so far, S source tokens.
+Shape letters: R rows, H heads, T tokens so far, K head width.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,76 +14,62 @@ class KeyValues:
 
     Parameters
     ----------
-    n_rows : int
-        R.
-    n_heads, head_dim : int
     max_len : int
         Most tokens a row.
-    like : Tensor
-        Gives dtype and device.
     """
 
-    def __init__(self, n_rows: int, n_heads: int, head_dim: int, max_len: int, like: Tensor) -> None:
-        self._room = like.new_empty(2, n_rows, n_heads, max_len, head_dim)
+    def __init__(self, max_len: int) -> None:
+        self.max_len = max_len
         self.length = 0
+        self._room: Tensor | None = None  # (2, R, H, max_len, K): keys, values
 
-    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Keep keys and values of one more token, (R, H, 1, head_dim); return all, (R, H, T, head_dim)."""
-        if self.length == self._room.shape[3]:
-            raise ValueError(f"a row must hold at most max_len={self.length} tokens, got one more")
-        self._room[0, :, :, self.length : self.length + 1] = k
-        self._room[1, :, :, self.length : self.length + 1] = v
-        self.length += 1
-        keys, values = self._room[:, :, :, : self.length]
-        return keys, values
-
-    def select(self, rows: Tensor) -> None:
-        """Go on with these rows, in this order; a row may occur several times."""
-        if len(rows) == self._room.shape[1]:
-            self._room[:, :, :, : self.length] = self._room[:, rows, :, : self.length]
-        else:
-            self._room = self._room[:, rows]
-
-
-@dataclass(eq=False)
-class DecoderCache:
-    """What a decoder keeps while it writes: its own keys and values, and those of the source.
-
-    Attributes
-    ----------
-    own : list of KeyValues
-        One a layer.
-    source : list of pairs of Tensor, each (N, H, S, head_dim)
-        Keys and values of the source, one pair a layer; the K rows of a source share them.
-    mask : Tensor of shape (N, 1, 1, S), bool
-        True = a real source token.
-    rows_per_source : int
-        K.
-    """
-
-    own: list[KeyValues]
-    source: list[tuple[Tensor, Tensor]]
-    mask: Tensor
-    rows_per_source: int
-
-    @property
-    def length(self) -> int:
-        """Tokens written so far."""
-        return self.own[0].length
-
-    def select(self, rows: Tensor) -> None:
-        """Go on with these rows, in this order.
+    def append(self, new: Tensor) -> tuple[Tensor, Tensor]:
+        """Keep keys and values of more tokens.
 
         Parameters
         ----------
-        rows : Tensor of shape (R',)
-            Numbers of rows; those of one source stand together, K at a time, and belong together before.
+        new : Tensor of shape (2, R, H, any number, K)
+            Keys and values of each row's next tokens.
+
+        Returns
+        -------
+        tuple of two Tensors of shape (R, H, T, K)
+            All keys and all values.
+
+        Raises
+        ------
+        ValueError
+            If there is no room for so many.
         """
-        if torch.equal(rows, torch.arange(len(self.mask) * self.rows_per_source, device=rows.device)):
+        start, self.length = self.length, self.length + new.shape[3]
+        if self.length > self.max_len:
+            raise ValueError(f"a row must hold at most max_len={self.max_len} tokens, got {self.length}")
+        if self._room is None:
+            self._room = self._take_room(new, new.shape[1])
+        self._room[:, :, :, start : self.length] = new
+        keys, values = self._room[:, :, :, : self.length]
+        return keys, values
+
+    def select(self, rows: Tensor, start: int = 0) -> None:
+        """Go on with these rows, in this order; a row may occur several times.
+
+        Parameters
+        ----------
+        rows : Tensor of shape (R',), integer
+        start : int
+            Where as many rows go on as before: the first token at which any of them differs from the row
+            that stood in its place. What is equal is not copied.
+        """
+        if self._room is None:
             return
-        for kept in self.own:
-            kept.select(rows)
-        sources = rows[:: self.rows_per_source] // self.rows_per_source
-        if len(sources) < len(self.mask):
-            self.source = [(k[sources], v[sources]) for k, v in self.source]
-            self.mask = self.mask[sources]
+        if len(rows) == self._room.shape[1]:
+            (moved,) = torch.nonzero(rows != torch.arange(len(rows), device=rows.device), as_tuple=True)
+            lately = self._room[:, :, :, start : self.length]  # (2, R, H, T - start, K)
+            lately[:, moved] = lately[:, rows[moved]]
+        else:
+            room = self._take_room(self._room, len(rows))
+            room[:, :, :, : self.length] = self._room[:, rows, :, : self.length]
+            self._room = room
+
+    def _take_room(self, like: Tensor, n_rows: int) -> Tensor:
+        return like.new_empty(2, n_rows, like.shape[2], self.max_len, like.shape[4])

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from tinytx.model.blocks import FeedForward, self_attention
 from tinytx.model.body import TransformerBody
-from tinytx.model.cache import DecoderCache, KeyValues
 from tinytx.model.config import TransformerConfig
 from tinytx.model.dropout import Dropout
 from tinytx.model.masks import over_keys
@@ -137,21 +136,6 @@ class DecoderBlock(nn.Module):
         x = self._add(x, self.cross_norm, lambda h: crossed.output)
         return DecoderBlockTrace(self._add(x, self.ff_norm, self.ff), seen.attn_weights, crossed.attn_weights)
 
-    def step(
-        self, x: Tensor, kept: KeyValues, source: tuple[Tensor, Tensor], memory_mask: Tensor | None
-    ) -> Tensor:
-        """Send one more token of each row, (R, 1, D), through the block; see `TransformerDecoder.step`."""
-        n_sources = len(source[0])
-
-        def look_at_source(h: Tensor) -> Tensor:
-            # Rows of one source stand side by side as its queries, so that its keys are kept but once.
-            together = h.unflatten(0, (n_sources, -1)).squeeze(2)  # (R, 1, D) -> (N, K, D)
-            return self.cross_attn.attend(together, *source, memory_mask).flatten(0, 1).unsqueeze(1)
-
-        x = self._add(x, self.attn_norm, lambda h: self.attn.step(h, kept))
-        x = self._add(x, self.cross_norm, look_at_source)
-        return self._add(x, self.ff_norm, self.ff)
-
     def _add(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.norm_first:
             return x + self.dropout(sublayer(norm(x)))
@@ -225,58 +209,6 @@ class TransformerDecoder(TransformerBody):
             tuple(each.attn_weights for each in seen),
             tuple(each.cross_weights for each in seen),
         )
-
-    def begin(
-        self,
-        memory: Tensor,
-        memory_padding_mask: Tensor,
-        *,
-        rows_per_source: int = 1,
-        max_len: int | None = None,
-    ) -> DecoderCache:
-        """Get ready to write about some sources token by token.
-
-        Parameters
-        ----------
-        memory : Tensor of shape (N, S, D)
-            What the encoder returns.
-        memory_padding_mask : Tensor of shape (N, S), bool
-            True = a real source token.
-        rows_per_source : int
-            K, how many rows are written about each source: beams, say.
-        max_len : int, optional
-            Most tokens a row; as many as the configuration allows where not given.
-        """
-        config, n_rows = self.config, len(memory) * rows_per_source
-        room = config.max_len if max_len is None else min(max_len, config.max_len)
-        blocks = cast(Iterable[DecoderBlock], self.blocks)
-        return DecoderCache(
-            [KeyValues(n_rows, config.n_heads, config.head_dim, room, memory) for _ in self.blocks],
-            [block.cross_attn.keys_values(memory) for block in blocks],
-            over_keys(memory_padding_mask),
-            rows_per_source,
-        )
-
-    def step(self, token_ids: Tensor, cache: DecoderCache) -> Tensor:
-        """Write one more token in each row.
-
-        Parameters
-        ----------
-        token_ids : Tensor of shape (R, 1), integer
-            The token that comes after those that the cache holds.
-        cache : DecoderCache
-            Gets the new token too.
-
-        Returns
-        -------
-        Tensor of shape (R, 1, D)
-            What `forward` returns for the last token of each whole row, where nothing is dropped.
-        """
-        x = self._embed(token_ids, cache.length)  # (R, 1, D)
-        blocks = cast(Iterable[DecoderBlock], self.blocks)
-        for block, kept, source in zip(blocks, cache.own, cache.source, strict=True):
-            x = block.step(x, kept, source, cache.mask)
-        return self.final_norm(x)
 
     def _memory_mask(
         self, token_ids: Tensor, memory: Tensor, memory_padding_mask: Tensor | None

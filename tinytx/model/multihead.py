@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from tinytx.model.attention import attention_weights, fused_attention
-from tinytx.model.cache import KeyValues
 from tinytx.model.masks import causal_mask, combine_masks
 
 
@@ -142,35 +141,10 @@ class MultiHeadAttention(nn.Module):
         """Return the attention weights alone, (B, H, T, S). Parameters as in `forward`."""
         return self.trace(x, memory, mask, is_causal=is_causal).attn_weights
 
-    def step(self, x: Tensor, kept: KeyValues) -> Tensor:
-        """Attend from one more token to itself and to all before it, whose keys and values are kept.
-
-        Parameters
-        ----------
-        x : Tensor of shape (R, 1, D)
-        kept : KeyValues
-            Gets those of the new token too.
-
-        Returns
-        -------
-        Tensor of shape (R, 1, D)
-            What `forward` with the causal mask returns for the last token.
-        """
-        q, (k, v) = _split_heads(self.q_proj(x), self.n_heads), kept.append(*self.keys_values(x))
-        bias = None
-        if self.positions is not None:  # keys are kept as they were before they are turned
-            q, k, bias = self.positions(q, k)
-        return self.out_proj(_merge_heads(fused_attention(q, k, v, None, bias)))
-
     def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of a memory, (B, H, S, K) each."""
         k, v = self.k_proj(memory), self.v_proj(memory)  # (B, S, D)
         return _split_heads(k, self.n_heads), _split_heads(v, self.n_heads)
-
-    def attend(self, x: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Attend from x, (B, T, D), to what `keys_values` gave, as `forward` does with the memory itself."""
-        q = _split_heads(self.q_proj(x), self.n_heads)
-        return self.out_proj(_merge_heads(fused_attention(q, k, v, mask)))
 
     def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """Queries, keys and values of all heads, and the bias of the scores."""

@@ -141,3 +141,8 @@ class RotaryPositions(nn.Module):
             raise ValueError(f"a sequence must hold at most max_len={len(self.cos)} tokens, got {mem_len}")
         cos, sin = self.cos[:mem_len], self.sin[:mem_len]  # (S, K/2)
         return _turn(q, cos[-seq_len:], sin[-seq_len:]), _turn(k, cos, sin), None
+
+    def turn(self, x: Tensor, start: int) -> Tensor:
+        """Turn queries or keys, (..., T, K), of which the first stands at place `start`."""
+        end = start + x.shape[-2]
+        return _turn(x, self.cos[start:end], self.sin[start:end])

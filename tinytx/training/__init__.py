@@ -7,8 +7,9 @@ seals         checksums of files                     moments       optimizer and
 locks         one process a folder                   files         written whole or not at all
 evaluation    loss, perplexity, accuracy             scoring       a model against a split
 intervals     Wilson, Student                        plans         what a run was asked to do
-decoding      choosing next tokens                   experiments   several seeds, kept results
-many          many texts at once                     nextword      from pieces to whole words
+sampling      choosing next tokens                   experiments   several seeds, kept results
+decoding      one text; many: many texts             nextword      from pieces to whole words
+continuing    rows of ids side by side, id by id
 pretraining, finetuning    from corpus to figures in one call
 muon          an optimizer for matrices              outputloss    the loss over a large vocabulary
 

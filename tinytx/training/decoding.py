@@ -1,4 +1,4 @@
-"""Choosing next tokens: temperature, top-k, top-p, and sampling a text piece by piece."""
+"""Carrying on a text piece by piece."""
 
 from __future__ import annotations
 
@@ -6,76 +6,20 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from tinytx.model import Classifier, LanguageModel, MaskedLanguageModel, Translator
 from tinytx.text import Tokenizer
+from tinytx.training.continuing import continue_rows
+from tinytx.training.sampling import next_token_probs
 
-
-def _check_sampling(temperature: float, top_k: int | None, top_p: float | None) -> None:
-    if not temperature > 0:
-        raise ValueError(f"temperature must be positive, got {temperature}")
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k must be at least 1, or None for no limit, got {top_k}")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"top_p must lie in (0, 1], or None for no limit, got {top_p}")
-
-
-def next_token_probs(
-    logits: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
-) -> Tensor:
-    """Distribution that the next token is drawn from.
-
-    The logits are divided by the temperature and turned into probabilities; then only the ``top_k``
-    largest stay; then only the smallest set of most probable tokens whose probability reaches
-    ``top_p`` (the token that crosses stays); what is left is scaled to sum to 1.
-
-    Parameters
-    ----------
-    logits : Tensor of shape (..., V)
-        Scores before the softmax; ``-inf`` forbids a token.
-    temperature : float
-        Positive; below 1 sharpens, above 1 flattens.
-    top_k : int or None
-        Number of tokens kept; None keeps all.
-    top_p : float or None
-        Probability to be reached, in (0, 1]; None keeps all.
-
-    Returns
-    -------
-    Tensor of shape (..., V)
-        Probabilities; each row sums to 1.
-
-    Notes
-    -----
-    ``top_p`` counts probability before top-k took any away: with both, the stricter one decides. Some
-    libraries scale the ``top_k`` to sum to 1 first and so keep fewer.
-
-    References
-    ----------
-    Holtzman et al., The Curious Case of Neural Text Degeneration, arXiv:1904.09751, section 3.1 (top-p).
-
-    Examples
-    --------
-    >>> logits = torch.tensor([0.5, 0.3, 0.2]).log()
-    >>> [round(p, 3) for p in next_token_probs(logits, top_k=2).tolist()]
-    [0.625, 0.375, 0.0]
-    >>> [round(p, 3) for p in next_token_probs(logits, top_p=0.6).tolist()]
-    [0.625, 0.375, 0.0]
-    """
-    _check_sampling(temperature, top_k, top_p)
-    probs = torch.softmax(logits.float() / temperature, dim=-1)
-    if top_k is None and top_p in (None, 1.0):
-        return probs
-    ordered, order = probs.sort(dim=-1, descending=True, stable=True)
-    if top_k is not None:
-        ordered[..., top_k:] = 0
-    if top_p is not None and top_p < 1:
-        before = ordered.double().cumsum(dim=-1) - ordered  # probability of all that stand in front
-        ordered[before >= top_p] = 0
-    ordered /= ordered.sum(dim=-1, keepdim=True)
-    return torch.zeros_like(probs).scatter_(-1, order, ordered)
+__all__ = [
+    "Generation",
+    "able_to_generate",
+    "generate",
+    "generate_ids",
+    "next_token_probs",
+    "unwritten_ids",
+    "written",
+]
 
 
 @dataclass(frozen=True)
@@ -95,7 +39,6 @@ class Generation:
         return {**dataclasses.asdict(self), "token_ids": list(self.token_ids), "text": str(self)}
 
 
-@torch.no_grad()
 def generate_ids(
     model: LanguageModel,
     prefix_ids: list[int],
@@ -107,37 +50,30 @@ def generate_ids(
     top_k: int | None = None,
     top_p: float | None = None,
     seed: int = 0,
+    cached: bool = True,
 ) -> list[int]:
     """Sample ids one by one until ``eos_id`` (kept) or ``max_new_tokens``.
 
-    A prefix longer than the model can read loses its beginning, not its end. The global random state is
-    left alone.
+    Parameters as in `continue_rows`, which does so for many prefixes side by side.
 
     Returns
     -------
     list of int
         The new ids only.
     """
-    _check_sampling(temperature, top_k, top_p)
-    if not prefix_ids:
-        raise ValueError("generation needs at least one id to start from, got an empty prefix")
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
-    max_len = model.config.max_len
-    device = next(model.parameters()).device
-    generator = torch.Generator().manual_seed(seed)
-    was_training = model.training
-    model.eval()
-    ids = list(prefix_ids)
-    for _ in range(max_new_tokens):
-        logits = model(torch.tensor([ids[-max_len:]], device=device))[0, -1].float().cpu()  # (V,)
-        logits[list(forbidden_ids)] = -torch.inf
-        probs = next_token_probs(logits, temperature, top_k, top_p)
-        ids.append(int(torch.multinomial(probs, 1, generator=generator)))
-        if ids[-1] == eos_id:
-            break
-    model.train(was_training)
-    return ids[len(prefix_ids) :]
+    (new_ids,) = continue_rows(
+        model,
+        [prefix_ids],
+        eos_id=eos_id,
+        forbidden_ids=forbidden_ids,
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
+        cached=cached,
+    )
+    return new_ids
 
 
 def generate(

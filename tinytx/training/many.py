@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import torch
-
 from tinytx.model import LanguageModel
 from tinytx.text import Tokenizer
-from tinytx.training.decoding import (
-    Generation,
-    able_to_generate,
-    next_token_probs,
-    unwritten_ids,
-    written,
-)
+from tinytx.training.continuing import continue_rows
+from tinytx.training.decoding import Generation, able_to_generate, unwritten_ids, written
 
 
-@torch.no_grad()
 def generate_many(
     model: LanguageModel,
     tokenizer: Tokenizer,
@@ -30,8 +22,7 @@ def generate_many(
 ) -> list[Generation]:
     """Carry on one prompt n times, all of them side by side: far faster than one after the other.
 
-    All rows begin with the same pieces and grow by one piece a step, so that they are equally long and need
-    no padding; a row that has ended leaves the batch.
+    What all begin with is read once.
 
     Parameters
     ----------
@@ -57,28 +48,18 @@ def generate_many(
     --------
     tinytx.training.decoding.generate : one continuation.
     """
-    able_to_generate(model)
-    for name, value in (("n", n), ("max_new_tokens", max_new_tokens)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
-    device = next(model.parameters()).device
-    generator = torch.Generator().manual_seed(seed)
-    was_training = model.training
-    model.eval()
+    if n < 1:
+        raise ValueError(f"n must be at least 1, got {n}")
     prompt_ids = tokenizer.encode(prompt)
-    forbidden = list(unwritten_ids(tokenizer))
-    rows = torch.tensor([[tokenizer.bos_id, *prompt_ids]]).repeat(n, 1)  # (n, T)
-    going = torch.arange(n)
-    new_ids: list[list[int]] = [[] for _ in range(n)]
-    for _ in range(max_new_tokens):
-        logits = model(rows[:, -model.config.max_len :].to(device))[:, -1].float().cpu()  # (n going, V)
-        logits[:, forbidden] = -torch.inf
-        drawn = torch.multinomial(next_token_probs(logits, temperature, top_k, top_p), 1, generator=generator)
-        for row, token_id in zip(going.tolist(), drawn[:, 0].tolist(), strict=True):
-            new_ids[row].append(token_id)
-        left = drawn[:, 0] != tokenizer.eos_id
-        rows, going = torch.cat([rows, drawn], dim=1)[left], going[left]
-        if not len(going):
-            break
-    model.train(was_training)
+    new_ids = continue_rows(
+        able_to_generate(model),
+        [[tokenizer.bos_id, *prompt_ids]] * n,
+        eos_id=tokenizer.eos_id,
+        forbidden_ids=unwritten_ids(tokenizer),
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
+    )
     return [written(tokenizer, prompt, prompt_ids, ids) for ids in new_ids]

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from tinytx.model import Translator
+from tinytx.model.asbuilt import is_as_built
 from tinytx.text import Tokenizer
 from tinytx.text.batching import pad_batch
 from tinytx.text.plain import plain
@@ -185,7 +186,7 @@ def _translate_batch(
     device = next(model.parameters()).device
     src_ids = pad_batch([[*ids, marks.eos_id] for ids in sources], marks.pad_id).to(device)  # (N, S)
     most = [search.most_pieces(len(ids), model.config.max_len) for ids in sources]
-    kind: type[CachedSteps] | type[WholeSteps] = CachedSteps if cached else WholeSteps
+    kind: type[CachedSteps] | type[WholeSteps] = CachedSteps if cached and is_as_built(model) else WholeSteps
     steps: Steps = kind(model, src_ids, src_ids != marks.pad_id, search.beam_size, max(most))
     return beam_search(
         steps,
@@ -194,7 +195,7 @@ def _translate_batch(
         eos_id=marks.eos_id,
         search=search,
         fewest=[search.fewest_pieces(len(ids)) for ids in sources],
-        forbidden_ids=unwritten_ids(marks)
+        forbidden_ids=unwritten_ids(marks),
     )
 
 

@@ -5,9 +5,11 @@ Shape letters: N sources, K beams a source, R = N K rows, S source ids, T ids wr
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from tinytx.model import Translator
+from tinytx.model.stepper import Sources, Stepper
 
 
 class WholeSteps:
@@ -50,15 +52,22 @@ class CachedSteps:
     def __init__(
         self, model: Translator, src_ids: Tensor, src_mask: Tensor, beam_size: int, most: int
     ) -> None:
-        self._model = model
-        memory = model.encode(src_ids, src_mask)  # (N, S, D)
-        self._cache = model.decoder.begin(memory, src_mask, rows_per_source=beam_size, max_len=most)
+        sources = Sources(model.encode(src_ids, src_mask), src_mask, beam_size)
+        n_rows = len(src_ids) * beam_size
+        self._stepper = Stepper(model.decoder, model.head, n_rows=n_rows, max_len=most, sources=sources)
+        self._prefixes = src_ids.new_empty(n_rows, 0)
 
     def logits(self, prefixes: Tensor) -> Tensor:
         """Scores (R, V) of the next id after each prefix (R, T), one id longer at each call."""
-        newest = prefixes[:, -1:].to(self._cache.mask.device)
-        return self._model.head(self._model.decoder.step(newest, self._cache)[:, 0])
+        self._prefixes = prefixes.to(self._prefixes.device)
+        return self._stepper.read(self._prefixes[:, self._stepper.length :])
 
     def select(self, rows: Tensor) -> None:
         """Go on with these rows, in this order."""
-        self._cache.select(rows)
+        if len(rows) != len(self._prefixes):
+            return self._stepper.select(rows)
+        # What two prefixes have in common is kept the same for both.
+        differ = (self._prefixes != self._prefixes[rows]).any(dim=0)  # (T,)
+        if differ.any():
+            self._stepper.select(rows, start=int(torch.argmax(differ.int())))
+        return None

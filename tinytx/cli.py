@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +18,9 @@ from tinytx.commands.experiments import add_experiments
 from tinytx.commands.models import add_readers
 from tinytx.commands.options import Parser
 from tinytx.commands.training import add_training
+
+# One that has lost another process is ended by torchrun, which names whoever ended first as the culprit.
+SECONDS_TO_BE_ENDED = 10
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,17 +37,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         answer, text = args.command(args)
     except KeyboardInterrupt as stop:
         happened = getattr(stop, "happened", "stopped by hand")
+        if _process_number():
+            return 130
         print(f"tinytx: {happened}{_how_to_go_on(args, argv)}", file=sys.stderr)
         return 130
     except (ValueError, OSError) as error:
-        print(f"tinytx: error: {' '.join(str(error).split())}", file=sys.stderr)
+        who = f"process {number}: " if (number := _process_number()) else ""
+        print(f"tinytx: {who}error: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
+        if isinstance(error, ConnectionError):
+            time.sleep(SECONDS_TO_BE_ENDED)
         return 2
     status = answer.pop("exit_status", 0)
+    if _process_number():
+        return status
     if args.json:
         print(json.dumps(answer, ensure_ascii=False))
     elif text is not None:  # None: the command has written line by line
         print(text)
     return status
+
+
+def _process_number() -> int:
+    """Which one this is of the processes that torchrun started; 0 for one alone."""
+    return int(os.environ["RANK"]) if "TORCHELASTIC_RUN_ID" in os.environ else 0
 
 
 def _how_to_go_on(args: argparse.Namespace, argv: Sequence[str] | None) -> str:
@@ -53,6 +70,8 @@ def _how_to_go_on(args: argparse.Namespace, argv: Sequence[str] | None) -> str:
     if not args.resume:
         words.append("--resume")
     program = ["python", "-m", "tinytx.cli"] if Path(sys.argv[0]).name == "cli.py" else ["tinytx"]
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        program = ["torchrun", f"--nproc-per-node={os.environ['LOCAL_WORLD_SIZE']}", "-m", "tinytx.cli"]
     return f"; to go on: {shlex.join([*program, *words])}"
 
 

@@ -36,6 +36,7 @@ def add_training(commands: Any) -> None:
     sub.add_argument("--lr", type=float, help="highest learning rate")
     sub.add_argument("--tokens-per-batch", type=int, help="tokens of a batch at most, padding included")
     sub.add_argument("--precision", help="auto, fp32 or bf16")
+    sub.add_argument("--shard", action="store_true", help="under torchrun: a part of the model a process")
 
     sub = add_command(commands, "finetune", finetune)
     sub.add_argument("checkpoint", type=Path, help="folder of a pretrained model")
@@ -52,11 +53,14 @@ def _add_run(sub: Parser) -> None:
     sub.add_argument("--seed", type=int, default=0, help="equal seeds give equal bytes")
     sub.add_argument("--out", type=Path, required=True, help="new folder for the run")
     sub.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    sub.add_argument("--accumulate", type=int, default=1, help="parts of a batch computed in turn")
 
 
 def pretrain(args: argparse.Namespace) -> Answer:
     """Train a model and a tokenizer on a corpus: of language, or on pairs of sentences a translator."""
     from tinytx.training import pretrain
+    from tinytx.training.distributed import joined
+    from tinytx.training.settings import Layout
     from tinytx.training.translators import train_translator
 
     asked: dict[str, Any] = {
@@ -69,35 +73,41 @@ def pretrain(args: argparse.Namespace) -> Answer:
         "vocab_size": args.vocab_size,
         "model_changes": given(args, {name: name for name in MODEL_FIELDS if name != "vocab_size"}),
         "training_changes": given(args, TRAINING_FIELDS),
+        "layout": Layout(accumulate=args.accumulate, shard=args.shard),
         "report": reporter(args),
     }
     if args.whole_words and not args.objective.startswith("masked"):
         raise ValueError(f"--whole-words goes with a masked objective, got {args.objective}")
     if args.objective == "translation":
-        translator = train_translator(args.corpus, **asked)
+        with joined(args.device):
+            translator = train_translator(args.corpus, **asked)
         return translator.to_dict(), repr(translator)
     masking = {"whole_words": True} if args.whole_words else None
-    result = pretrain(args.corpus, objective=args.objective, masking_changes=masking, **asked)
+    with joined(args.device):
+        result = pretrain(args.corpus, objective=args.objective, masking_changes=masking, **asked)
     return result.to_dict(), repr(result)
 
 
 def finetune(args: argparse.Namespace) -> Answer:
     """Train a classifier on labelled texts, from a pretrained body or from scratch."""
     from tinytx.training import finetune
+    from tinytx.training.distributed import joined
 
-    result = finetune(
-        args.checkpoint,
-        args.corpus,
-        fresh=args.fresh,
-        frozen=args.frozen,
-        budget=args.budget,
-        seed=args.seed,
-        out=args.out,
-        resume=args.resume,
-        data_dir=args.data_dir,
-        device=args.device,
-        n_labels=args.labels,
-        pooling=args.pooling,
-        report=reporter(args),
-    )
+    with joined(args.device):
+        result = finetune(
+            args.checkpoint,
+            args.corpus,
+            fresh=args.fresh,
+            frozen=args.frozen,
+            budget=args.budget,
+            seed=args.seed,
+            out=args.out,
+            resume=args.resume,
+            data_dir=args.data_dir,
+            device=args.device,
+            n_labels=args.labels,
+            pooling=args.pooling,
+            accumulate=args.accumulate,
+            report=reporter(args),
+        )
     return result.to_dict(), repr(result)

@@ -18,10 +18,11 @@ from torch import nn
 
 from tinytx.model import TransformerConfig
 from tinytx.text.corpora import Corpus
+from tinytx.training.distributed import Processes
 from tinytx.training.loop import train
 from tinytx.training.masking import Masking
 from tinytx.training.objectives import Objective
-from tinytx.training.settings import TrainingSettings
+from tinytx.training.settings import Layout, TrainingSettings
 
 BUDGETS = ("smoke", "laptop", "study", "gpu")
 KINDS = ("world", "reviews", "text")
@@ -249,6 +250,7 @@ def steps_within(
     objective: Objective,
     settings: TrainingSettings,
     n_timed: int = 8,
+    layout: Layout | None = None,
 ) -> tuple[TrainingSettings, float]:
     """Settings whose steps take about so many seconds, found by timing the first steps of a spare model.
 
@@ -263,6 +265,8 @@ def steps_within(
         All but the number of steps is kept.
     n_timed : int
         Steps that are timed, after two that are not.
+    layout : Layout, optional
+        See `train`.
 
     Returns
     -------
@@ -271,6 +275,8 @@ def steps_within(
     seconds : float
         How long these steps should take.
     """
+    if layout is not None and layout.shard:
+        raise ValueError(f"a sharded model needs a budget by name, got {seconds:g} seconds")
     begin = time.perf_counter()
     ends: list[float] = []
 
@@ -280,10 +286,16 @@ def steps_within(
         ends.append(time.perf_counter())
 
     timed = settings.replace(n_steps=n_timed + 2, warmup_steps=0, lr=settings.lr / 10)
-    train(make_model(), objective, timed, on_step=mark, progress=False)
-    per_step = statistics.fmean(b - a for a, b in zip(ends[1:], ends[2:], strict=False))
-    left = seconds - (time.perf_counter() - begin)
-    return resize(settings, max(1, int(left / per_step))), max(1, int(left / per_step)) * per_step
+    train(make_model(), objective, timed, layout=layout, on_step=mark, progress=False)
+
+    def steps_left() -> tuple[int, float]:
+        per_step = statistics.fmean(b - a for a, b in zip(ends[1:], ends[2:], strict=False))
+        left = seconds - (time.perf_counter() - begin)
+        n_steps = max(1, int(left / per_step))
+        return n_steps, n_steps * per_step
+
+    n_steps, expected = Processes.current().agree(steps_left)
+    return resize(settings, n_steps), expected
 
 
 def resize(settings: TrainingSettings, n_steps: int) -> TrainingSettings:

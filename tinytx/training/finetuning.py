@@ -27,6 +27,7 @@ from tinytx.training.budgets import (
     steps_within,
 )
 from tinytx.training.checkpoints import load, load_tokenizer
+from tinytx.training.distributed import Processes
 from tinytx.training.epochs import EpochScoring, epoch_ends, n_steps_of, objective_of
 from tinytx.training.evaluation import ClassifierScore, check_vocabulary
 from tinytx.training.loop import History, train
@@ -35,7 +36,7 @@ from tinytx.training.plans import check_request, describe, fingerprint, stored_p
 from tinytx.training.pretraining import PretrainResult, Report
 from tinytx.training.runfolder import RunFolder
 from tinytx.training.scoring import reported_split
-from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+from tinytx.training.settings import Layout, TrainingSettings, choose_device, choose_precision
 from tinytx.training.subsets import label_subset
 
 PROBE_RATE = 10.0
@@ -121,6 +122,7 @@ def finetune(
     pooling: Pooling = "mean",
     recipe_changes: Mapping[str, Any] | None = None,
     n_scored: int | None = None,
+    accumulate: int = 1,
     progress: bool | None = None,
     report: Report = print,
 ) -> FinetuneResult:
@@ -153,6 +155,8 @@ def finetune(
         Fields of `FinetuneRecipe` to be used in place of the budget's.
     n_scored : int, optional
         Texts of the reported split that the curve looks at after each epoch; the final score counts them all.
+    accumulate : int
+        See `Layout`.
     progress : bool, optional
         Show a bar; by default when a person watches.
     report : callable
@@ -162,8 +166,11 @@ def finetune(
     -------
     FinetuneResult
     """
+    processes = Processes.current()
+    report = report if processes.first else lambda line: None
+    layout = Layout(accumulate=accumulate)
     where = choose_device(device)
-    stored = stored_plan(out, resume)
+    stored = processes.agree(lambda: stored_plan(out, resume))
     asked = parse_budget(budget)
     data = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
     recipe = plan_finetuning(corpus_kind(data), asked)
@@ -194,7 +201,7 @@ def finetune(
     model.body.requires_grad_(not frozen)
     expected = ""
     if stored is None:
-        recipe, settings, expected = _fixed_plan(recipe, asked, learning, model, seed)
+        recipe, settings, expected = _fixed_plan(recipe, asked, learning, model, seed, layout)
     else:
         check_request(stored, request)
         recipe = FinetuneRecipe(**stored["recipe"])
@@ -206,14 +213,21 @@ def finetune(
         report(f"{n_cut:,} of {len(learned):,} texts exceed {model.config.max_len} ids and lose their end")
     scoring = EpochScoring(tokenizer, data.splits[reported_split(data)], model.config, n_scored)
     plan = {"request": request, "recipe": dataclasses.asdict(recipe), "settings": settings.to_dict()}
-    with RunFolder.opened(out, plan, tokenizer, report) as run:
+    with RunFolder.opened(out if processes.first else None, plan, tokenizer, report) as run:
         ends = epoch_ends(learning, settings, recipe.n_epochs)
         label = "from scratch" if fresh else "probing" if frozen else "fine-tuning"
         history = train(
-            model, learning, settings, run=run, on_step=scoring.after(ends), progress=progress, label=label
+            model,
+            learning,
+            settings,
+            run=run,
+            layout=layout,
+            on_step=scoring.after(ends),
+            progress=progress,
+            label=label,
         )
     model.body.requires_grad_(True)
-    score = scoring.score(model)
+    score = processes.agree(lambda: scoring.score(model))
     split, path = reported_split(data), None if out is None else Path(out)
     return FinetuneResult(model, tokenizer, history, recipe, fresh, split, score, len(learned), n_cut, path)
 
@@ -269,6 +283,7 @@ def _fixed_plan(
     learning: ClassificationObjective,
     model: Classifier,
     seed: int,
+    layout: Layout,
 ) -> tuple[FinetuneRecipe, TrainingSettings, str]:
     """Turn epochs, or seconds, into a number of steps."""
     settings = TrainingSettings(
@@ -280,7 +295,7 @@ def _fixed_plan(
     )
     expected = ""
     if isinstance(asked, float):
-        timed, seconds = steps_within(asked, lambda: copy.deepcopy(model), learning, settings)
+        timed, seconds = steps_within(asked, lambda: copy.deepcopy(model), learning, settings, layout=layout)
         n_epochs = 1
         while n_steps_of(learning, settings, n_epochs + 1) <= timed.n_steps:
             n_epochs += 1

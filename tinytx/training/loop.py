@@ -193,9 +193,7 @@ class _Training:
                 saved = (
                     "no checkpoint was written before" if good is None else f"last good checkpoint: {good}"
                 )
-                raise DivergenceError(
-                    f"the {what} must stay finite, got loss {loss} at step {step}; {saved}"
-                )
+                raise DivergenceError(f"the {what} must stay finite, got loss {loss} at step {step}; {saved}")
             self.state.losses.append(loss)
         self._unread.clear()
 

@@ -16,12 +16,13 @@ from tinytx.model import LanguageModel, MaskedLanguageModel, count_parameters
 from tinytx.text import SPECIAL_PIECES, Tokenizer
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.training.budgets import FF_FACTOR, Recipe, corpus_kind, parse_budget, plan, resize, steps_within
+from tinytx.training.distributed import Processes
 from tinytx.training.loop import History, OnStep, train
 from tinytx.training.objectives import Objective
 from tinytx.training.plans import check_request, describe, fingerprint, stored_plan, stored_tokenizer
 from tinytx.training.runfolder import RunFolder
 from tinytx.training.scoring import Evaluation, evaluate_split
-from tinytx.training.settings import choose_device, choose_precision
+from tinytx.training.settings import Layout, choose_device, choose_precision
 from tinytx.training.tasks import new_model, objective_for
 
 Report = Callable[[str], None]
@@ -86,6 +87,7 @@ def pretrain(
     model_changes: Mapping[str, Any] | None = None,
     training_changes: Mapping[str, Any] | None = None,
     masking_changes: Mapping[str, Any] | None = None,
+    layout: Layout | None = None,
     on_step: OnStep | None = None,
     progress: bool | None = None,
     report: Report = print,
@@ -114,7 +116,7 @@ def pretrain(
     model_changes, training_changes, masking_changes : mapping, optional
         Fields of `TransformerConfig`, `TrainingSettings` and, for a masked model, `Masking`, to be used in
         place of the budget's.
-    on_step : callable, optional
+    layout, on_step
         See `train`.
     progress : bool, optional
         Show a bar; by default when a person watches.
@@ -125,8 +127,10 @@ def pretrain(
     -------
     PretrainResult
     """
+    processes = Processes.current()
+    report = report if processes.first else lambda line: None
     where = choose_device(device)
-    stored = stored_plan(out, resume)
+    stored = processes.agree(lambda: stored_plan(out, resume))
     asked = parse_budget(budget)
     data = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
     request = {
@@ -144,25 +148,40 @@ def pretrain(
     if stored is None:
         recipe = changed_recipe(plan(corpus_kind(data), objective, asked, seed=seed), request, where)
         exact, kind = vocab_size is not None, corpus_kind(data)
-        tokenizer = train_tokenizer(data.train.texts, recipe.vocab_size, exact=exact, kind=kind)
+        size = recipe.vocab_size
+        tokenizer = processes.agree(lambda: train_tokenizer(data.train.texts, size, exact=exact, kind=kind))
         recipe = with_vocabulary(recipe, tokenizer.vocab_size)
     else:
         check_request(stored, request)
         recipe = Recipe.from_dict(stored["recipe"])
-        tokenizer = stored_tokenizer(out or "", stored) or train_tokenizer(
-            data.train.texts, recipe.vocab_size, kind=corpus_kind(data)
+        size = recipe.vocab_size
+        tokenizer = processes.agree(
+            lambda: (
+                stored_tokenizer(out or "", stored)
+                or train_tokenizer(data.train.texts, size, kind=corpus_kind(data))
+            )
         )
     learning = objective_for(recipe, tokenizer, data.train.texts)
     expected = ""
     if stored is None and isinstance(asked, float):
-        recipe, expected = timed_recipe(recipe, asked, learning, lambda: new_model(recipe, 0).to(where))
+        recipe, expected = timed_recipe(
+            recipe, asked, learning, lambda: new_model(recipe, 0).to(where), layout
+        )
     model = new_model(recipe, seed).to(where)
     report(describe(model, recipe.settings) + expected)
-    with RunFolder.opened(out, {"request": request, "recipe": recipe.to_dict()}, tokenizer, report) as run:
+    folder = out if processes.first else None
+    with RunFolder.opened(folder, {"request": request, "recipe": recipe.to_dict()}, tokenizer, report) as run:
         history = train(
-            model, learning, recipe.settings, run=run, on_step=on_step, progress=progress, label="pretraining"
+            model,
+            learning,
+            recipe.settings,
+            run=run,
+            layout=layout,
+            on_step=on_step,
+            progress=progress,
+            label="pretraining",
         )
-    evaluation = evaluate_split(model, tokenizer, data, "valid")
+    evaluation = processes.agree(lambda: evaluate_split(model, tokenizer, data, "valid"))
     return PretrainResult(model, tokenizer, history, recipe, evaluation, None if out is None else Path(out))
 
 
@@ -228,8 +247,12 @@ def with_vocabulary(recipe: RecipeT, vocab_size: int) -> RecipeT:
 
 
 def timed_recipe(
-    recipe: RecipeT, seconds: float, learning: Objective, spare_model: Callable[[], nn.Module]
+    recipe: RecipeT,
+    seconds: float,
+    learning: Objective,
+    spare_model: Callable[[], nn.Module],
+    layout: Layout | None = None,
 ) -> tuple[RecipeT, str]:
     """The recipe with as many steps as fit into so many seconds, and words about how long they take."""
-    settings, expected = steps_within(seconds, spare_model, learning, recipe.settings)
+    settings, expected = steps_within(seconds, spare_model, learning, recipe.settings, layout=layout)
     return dataclasses.replace(recipe, settings=settings), f", about {expected:.0f} s"

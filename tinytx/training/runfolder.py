@@ -23,6 +23,7 @@ from tinytx.training.checkpoints import (
     step_folders,
     step_of,
 )
+from tinytx.training.distributed import Processes
 from tinytx.training.files import (
     as_json,
     clear_leftovers,
@@ -242,6 +243,7 @@ def _computed_on(model: nn.Module) -> dict[str, Any]:
     """What, beside plan and data, decides the last bits of a result."""
     return {
         "device": next(model.parameters()).device.type,
+        "processes": Processes.current().n,
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
     }

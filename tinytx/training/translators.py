@@ -17,6 +17,7 @@ from tinytx.text.pairs import PairCorpus, load_pairs
 from tinytx.text.plain import plain
 from tinytx.training.beamsearch import Search
 from tinytx.training.budgets import parse_budget
+from tinytx.training.distributed import Processes
 from tinytx.training.loop import History, OnStep, train
 from tinytx.training.plans import check_request, describe, stored_plan, stored_tokenizer
 from tinytx.training.pretraining import (
@@ -27,7 +28,7 @@ from tinytx.training.pretraining import (
     with_vocabulary,
 )
 from tinytx.training.runfolder import RunFolder
-from tinytx.training.settings import choose_device
+from tinytx.training.settings import Layout, choose_device
 from tinytx.training.translating import GREEDY
 from tinytx.training.translation_objective import TranslationObjective
 from tinytx.training.translation_recipes import TranslationRecipe, pair_kind, plan_translation
@@ -101,6 +102,7 @@ def train_translator(
     model_changes: Mapping[str, Any] | None = None,
     training_changes: Mapping[str, Any] | None = None,
     search: Search | None = GREEDY,
+    layout: Layout | None = None,
     on_step: OnStep | None = None,
     progress: bool | None = None,
     report: Report = print,
@@ -111,7 +113,7 @@ def train_translator(
     ----------
     corpus : str, path or PairCorpus
         As in `load_pairs`, or pairs at hand.
-    budget, seed, out, resume, data_dir, device, vocab_size, on_step, progress, report
+    budget, seed, out, resume, data_dir, device, vocab_size, layout, on_step, progress, report
         As in `tinytx.training.pretrain`.
     model_changes, training_changes : mapping, optional
         Fields of `TransformerConfig` and `TrainingSettings` to be used in place of the budget's.
@@ -122,8 +124,10 @@ def train_translator(
     -------
     TranslatorResult
     """
+    processes = Processes.current()
+    report = report if processes.first else lambda line: None
     where = choose_device(device)
-    stored = stored_plan(out, resume)
+    stored = processes.agree(lambda: stored_plan(out, resume))
     asked = parse_budget(budget)
     data = corpus if isinstance(corpus, PairCorpus) else load_pairs(corpus, data_dir)
     request = {
@@ -139,27 +143,41 @@ def train_translator(
     }
     if stored is None:
         recipe = changed_recipe(plan_translation(pair_kind(data.name), asked, seed=seed), request, where)
-        tokenizer = joint_tokenizer(data, recipe.vocab_size, exact=vocab_size is not None)
+        size, exact = recipe.vocab_size, vocab_size is not None
+        tokenizer = processes.agree(lambda: joint_tokenizer(data, size, exact=exact))
         recipe = with_vocabulary(recipe, tokenizer.vocab_size)
     else:
         check_request(stored, request)
         recipe = TranslationRecipe.from_dict(stored["recipe"])
-        tokenizer = stored_tokenizer(out or "", stored) or joint_tokenizer(data, recipe.vocab_size)
+        size = recipe.vocab_size
+        tokenizer = processes.agree(
+            lambda: stored_tokenizer(out or "", stored) or joint_tokenizer(data, size)
+        )
     learning = _learning(tokenizer, data, recipe)
     expected = ""
     if stored is None and isinstance(asked, float):
         recipe, expected = timed_recipe(
-            recipe, asked, learning, lambda: new_translator(recipe.config, 0).to(where)
+            recipe, asked, learning, lambda: new_translator(recipe.config, 0).to(where), layout
         )
     model = new_translator(recipe.config, seed).to(where)
     report(describe(model, recipe.settings) + expected)
-    with RunFolder.opened(out, {"request": request, "recipe": recipe.to_dict()}, tokenizer, report) as run:
+    folder = out if processes.first else None
+    with RunFolder.opened(folder, {"request": request, "recipe": recipe.to_dict()}, tokenizer, report) as run:
         history = train(
-            model, learning, recipe.settings, run=run, on_step=on_step, progress=progress, label="translation"
+            model,
+            learning,
+            recipe.settings,
+            run=run,
+            layout=layout,
+            on_step=on_step,
+            progress=progress,
+            label="translation",
         )
     evaluation = None
     if search is not None:
-        evaluation = evaluate_translator(model, tokenizer, data, split="valid", search=search)
+        evaluation = processes.agree(
+            lambda: evaluate_translator(model, tokenizer, data, split="valid", search=search)
+        )
     path = None if out is None else Path(out)
     return TranslatorResult(model, tokenizer, history, recipe, evaluation, path, learning.n_left_out)
 

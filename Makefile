@@ -13,7 +13,7 @@ ifeq ($(TORCH),cpu)
 PIP_ARGS += --extra-index-url https://download.pytorch.org/whl/cpu
 endif
 
-.PHONY: help course lab test check check-the-checkers test-browser bench-widgets publish environment constraints
+.PHONY: help course lab test check check-the-checkers test-browser torture bench-widgets publish environment constraints
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -46,6 +46,9 @@ check-the-checkers: $(STAMP)  ## try every exercise's checker with 20 seeds, kee
 test-browser: $(STAMP)  ## for authors: try the explorers in Chromium: pages, JupyterLab, accessibility
 	$(BIN)/python -m tests.browser.install
 	$(BIN)/python -m pytest -q -m browser tests/browser --durations=15
+
+torture: $(STAMP)  ## kill training a hundred times, compare every byte, keep the table in results/
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.torture --results results
 
 bench-widgets: $(STAMP)  ## for authors: measure how fast the explorers answer, keep the table in results/
 	$(BIN)/python -m tests.browser.install

@@ -14,7 +14,7 @@ from tinytx.text import Tokenizer
 from tinytx.text.corpora import Corpus
 from tinytx.training.checkpoints import STATE_FILE, load_tokenizer, step_folders, step_of
 from tinytx.training.files import as_json, is_empty_folder, read_json
-from tinytx.training.seals import check_seal
+from tinytx.training.seals import SEAL_FILE, check_seal
 from tinytx.training.settings import TrainingSettings
 
 PLAN_FILE = "plan.json"
@@ -95,6 +95,8 @@ def read_state(checkpoint: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
         raise ForeignCheckpoint(f"{checkpoint} was written after step {state['step']}")
     if as_json(training.get("plan", plan)) != as_json(plan):
         raise ForeignCheckpoint(f"{checkpoint} was written by a run with another plan")
+    if "plan" in training and not (checkpoint / SEAL_FILE).exists():  # older ones have neither
+        raise ValueError(f"{checkpoint / SEAL_FILE} is missing")
     return training
 
 

@@ -24,8 +24,11 @@ def add_experiments(commands: Any) -> None:
     experiments = add_group(commands, "experiment", "Measure with several seeds.", "NAME")
     sub = add_command(experiments, "transfer", experiment_transfer)
     add_corpus(sub, default="world")
-    add_kept(sub, seeds=5)
-    sub.add_argument("--labels", type=numbers, default=[50, 200], help="numbers of labels, such as 50,200")
+    add_kept(sub, seeds=None)
+    sub.add_argument("--labels", type=numbers, help="numbers of labels, such as 50,200")
+    sub.add_argument("--conditions", help="cls-books: what is compared, such as tfidf-logistic,scratch,stars")
+    sub.add_argument("--folds", type=int, help="cls-books: parts of the texts, each tested once a repetition")
+    sub.add_argument("--list", action="store_true", help="cls-books: show cells and what is missing")
     sub.add_argument("--checkpoint", type=Path, help="a pretrained model; else one is pretrained")
     sub.add_argument("--scored", type=int, help="test texts scored after each epoch; all count at the end")
     sub.add_argument("--work-dir", type=Path, default=Path("build"), help="folder for the pretrained model")
@@ -57,13 +60,21 @@ def experiment_transfer(args: argparse.Namespace) -> Answer:
     """Measure pretrained against scratch over several seeds; results are kept."""
     from tinytx.teaching.results import Results
     from tinytx.training.experiments import transfer
+    from tinytx.training.reviews_experiment.table import CORPORA
 
+    if str(args.corpus) in CORPORA:
+        return _transfer_on_reviews(args)
+    only = {"--conditions": args.conditions, "--folds": args.folds, "--list": args.list or None}
+    if misplaced := [name for name, value in only.items() if value is not None]:
+        raise ValueError(
+            f"{', '.join(misplaced)} must go with the corpus {', '.join(CORPORA)}, got {args.corpus}"
+        )
     rows = transfer(
         args.corpus,
         store=Results("transfer", args.results),
         budget=args.budget,
-        n_seeds=args.seeds,
-        label_counts=args.labels,
+        n_seeds=5 if args.seeds is None else args.seeds,
+        label_counts=args.labels or [50, 200],
         checkpoint=args.checkpoint,
         work_dir=args.work_dir,
         n_scored=args.scored,
@@ -73,6 +84,36 @@ def experiment_transfer(args: argparse.Namespace) -> Answer:
     )
     answer = {"corpus": str(args.corpus), "rows": [row.to_dict() for row in rows]}
     return answer, "\n".join(map(str, rows))
+
+
+def _transfer_on_reviews(args: argparse.Namespace) -> Answer:
+    from tinytx.teaching.results import Results
+    from tinytx.text.corpora import load_corpus
+    from tinytx.training.reviews_experiment.listing import listing
+    from tinytx.training.reviews_experiment.table import CONDITIONS, N_FOLDS, ReviewsExperiment
+
+    if args.checkpoint is not None or args.scored is not None:
+        raise ValueError(f"--checkpoint and --scored must go with another corpus, got {args.corpus}")
+    corpus = load_corpus(args.corpus, args.data_dir)
+    experiment = ReviewsExperiment(
+        corpus,
+        store=Results(f"transfer-{corpus.name}", args.results),
+        data_dir=args.data_dir,
+        budget=args.budget,
+        conditions=args.conditions.split(",") if args.conditions else CONDITIONS,
+        label_counts=args.labels or [200],
+        n_folds=N_FOLDS if args.folds is None else args.folds,
+        n_seeds=args.seeds,
+        work_dir=args.work_dir,
+        device=args.device,
+        report=reporter(args),
+    )
+    rows = experiment.rows() if args.list else experiment.run()
+    answer = {"corpus": corpus.name, "n_repeated": experiment.n_repeated, "rows": [r.to_dict() for r in rows]}
+    if not args.list:
+        return answer, "\n".join(map(str, rows))
+    listed = listing(experiment)
+    return {**answer, **listed.to_dict()}, str(listed)
 
 
 def experiment_ladder(args: argparse.Namespace) -> Answer:

@@ -56,7 +56,7 @@ def add_model(sub: Parser) -> None:
         sub.add_argument(f"--{name.replace('_', '-')}", type=kind, help=f"{name} of the model")
 
 
-def add_kept(sub: Parser, *, seeds: int) -> None:
+def add_kept(sub: Parser, *, seeds: int | None) -> None:
     """How much an experiment spends, and where its results are kept."""
     sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
     sub.add_argument("--seeds", type=int, default=seeds, help="number of seeds")

@@ -1,0 +1,204 @@
+"""Bodies for all conditions: pretrained in stages, each kept in a folder and gone on with."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tinytx.model import Classifier, LanguageModel, MaskedLanguageModel, TransformerBody, TransformerConfig
+from tinytx.text import Tokenizer
+from tinytx.training.budgets import Recipe
+from tinytx.training.checkpoints import MODEL_FILE, load, save, step_folders, step_of
+from tinytx.training.evaluation import classifier_inputs
+from tinytx.training.files import json_bytes, write_file
+from tinytx.training.loop import train
+from tinytx.training.masking import Masking
+from tinytx.training.objectives import Objective
+from tinytx.training.plans import describe
+from tinytx.training.pretraining import Report
+from tinytx.training.reviews_experiment.conditions import Condition
+from tinytx.training.reviews_experiment.counts import count_vectors
+from tinytx.training.reviews_experiment.folds import Fold
+from tinytx.training.reviews_experiment.recipes import ReviewsRecipe, Stage
+from tinytx.training.reviews_experiment.sources import Sources
+from tinytx.training.reviews_experiment.stars import StarsObjective
+from tinytx.training.runfolder import RunFolder
+from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+from tinytx.training.tasks import new_model, objective_for
+
+AnyModel = LanguageModel | MaskedLanguageModel | Classifier
+TOKENIZER_WORDS = {"novels": 300_000, "tatoeba": 200_000, "readers": 10_000_000}
+Plan = dict[str, Any]
+
+
+@dataclass
+class Bodies:
+    """Makes bodies when they are first needed, from what lies below `work_dir` where it can.
+
+    Attributes
+    ----------
+    recipe : ReviewsRecipe
+    sources : Sources
+    work_dir : Path
+    device : str
+    report : callable
+        Told what is pretrained, a line each.
+    """
+
+    recipe: ReviewsRecipe
+    sources: Sources
+    work_dir: Path
+    device: str = "auto"
+    report: Report = print
+    _tokenizer: Tokenizer | None = field(default=None, repr=False)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """One for all conditions, learned from text elsewhere: no review of the task was read for it."""
+        if self._tokenizer is None:
+            file = self.work_dir / f"tokenizer-{digest_of(self._pieces())}.model"
+            if not file.is_file():
+                texts = lowered(self.sources.elsewhere("around", TOKENIZER_WORDS))
+                made = Tokenizer.train(texts, vocab_size=self.recipe.vocab_size, max_chars=4_000_000)
+                write_file(file, made.to_bytes())
+            self._tokenizer = Tokenizer.load(file)
+        return self._tokenizer
+
+    def _pieces(self) -> Plan:
+        return {"vocab_size": self.recipe.vocab_size, "words": TOKENIZER_WORDS}
+
+    def new_body(self, *, causal: bool, seed: int) -> TransformerBody:
+        """A body with new weights."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return TransformerBody(self.recipe.config(causal=causal))
+
+    def body(self, wanted: Condition, fold: Fold) -> TransformerBody | None:
+        """The body of a condition for a fold, pretrained where it is not yet; None for new weights."""
+        model: AnyModel | None = None
+        for stage, folder in self.stages(wanted, fold):
+            model = _finished(stage, folder) or self._made(stage, folder, model, fold)
+        return None if model is None else model.body
+
+    def stages(self, wanted: Condition, fold: Fold) -> list[tuple[Plan, Path]]:
+        """How a body comes about, and the folder of each stage: named after all that went into it."""
+        found, digest = [], ""
+        for stage in self._plans(wanted, fold):
+            digest = digest_of({"stage": stage, "before": digest})
+            found.append((stage, self.work_dir / f"{stage['what']}-{stage['text']}-{digest}"))
+        return found
+
+    def _plans(self, wanted: Condition, fold: Fold) -> list[Plan]:
+        recipe = self.recipe
+        shape = {"config": recipe.config(causal=wanted.causal).to_dict(), "pieces": self._pieces()}
+        elsewhere = {"text": "around" if wanted.text == "all" else wanted.text, "words": recipe.words}
+        reviews = {"text": "reviews", "reviews": digest_of({"texts": list(fold.train.texts)})}
+        stages: list[Plan] = []
+        if wanted.objective == "counts":
+            read = reviews if wanted.needs_fold else {}
+            stages.append({"what": "counts", **shape, **read, "text": wanted.text, "words": recipe.words})
+        elif wanted.objective is not None:
+            learns = {"what": wanted.objective, "mask": recipe.mask, **shape}
+            if wanted.text != "reviews":
+                stages.append({**learns, **elsewhere, "stage": dataclasses.asdict(recipe.pretraining)})
+            if wanted.needs_fold:
+                stages.append({**learns, **reviews, "stage": dataclasses.asdict(recipe.adapting)})
+        if wanted.stars:
+            rating = dataclasses.asdict(recipe.rating)
+            stages.append({"what": "stars", "text": "readers", **shape, "stage": rating})
+        return stages
+
+    def _made(self, plan: Plan, folder: Path, before: AnyModel | None, fold: Fold) -> AnyModel:
+        """Carry a stage out, from its latest checkpoint where there is one."""
+        if plan["what"] == "stars":
+            return self._rated(plan, folder, before)
+        texts = lowered(self._texts(plan, fold))
+        config = TransformerConfig.from_dict(plan["config"])
+        masking = None if config.causal else Masking(p=self.recipe.mask)
+        if plan["what"] == "counts":
+            return self._counted(config, texts, folder)
+        settings = self._settings(plan)
+        recipe = Recipe(self.recipe.budget, config.vocab_size, config, settings, masking=masking)
+        model = new_model(recipe, seed=0)
+        if before is not None:
+            model.load_state_dict(before.state_dict())  # body and head
+        return self._run(model, objective_for(recipe, self.tokenizer, texts), plan, folder)
+
+    def _texts(self, plan: Plan, fold: Fold) -> list[str]:
+        """What a stage reads: text elsewhere, the reviews of the fold that are not tested, or both."""
+        name = plan["text"]
+        reviews = list(fold.train.texts) if name in ("reviews", "all") else []
+        if name == "reviews":
+            return reviews
+        return self.sources.elsewhere("around" if name == "all" else name, plan["words"]) + reviews
+
+    def _counted(self, config: TransformerConfig, texts: Sequence[str], folder: Path) -> AnyModel:
+        """New weights but for the embeddings, which come from counts and have the usual size."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = MaskedLanguageModel(config)
+        weight = model.body.token_embed.weight
+        vectors = count_vectors(self.tokenizer.encode_batch(texts), *weight.shape)
+        with torch.no_grad():
+            weight.copy_(vectors * weight.std() / vectors.std())
+        save(model, folder, self.tokenizer)
+        return model.eval()
+
+    def _rated(self, plan: Plan, folder: Path, before: AnyModel | None) -> AnyModel:
+        """A classifier that says from the words whether a reader gave more stars than others."""
+        config = TransformerConfig.from_dict(plan["config"])
+        rated = self.sources.rated
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = Classifier(config.replace(dropout=self.recipe.tuning.dropout))
+        if before is not None:
+            model.body.load_state_dict(before.body.state_dict())
+        sequences, _ = classifier_inputs(
+            self.tokenizer, lowered([one.text for one in rated]), config.max_len, causal=config.causal
+        )
+        learning = StarsObjective(sequences, [one.stars for one in rated], pad_id=self.tokenizer.pad_id)
+        return self._run(model, learning, plan, folder)
+
+    def _settings(self, plan: Plan) -> TrainingSettings:
+        precision = choose_precision("auto", choose_device(self.device))
+        return Stage(**plan["stage"]).settings(0, precision)
+
+    def _run(self, model: Any, learning: Objective, plan: Plan, folder: Path) -> AnyModel:
+        settings = self._settings(plan)
+        model.to(choose_device(self.device))
+        self.report(f"{plan['what']} on {plan['text']}: {describe(model, settings)}")
+        with RunFolder.opened(folder, {"request": plan}, self.tokenizer, self.report) as run:
+            train(model, learning, settings, run=run, label=f"{plan['what']} on {plan['text']}")
+        return model
+
+
+def is_finished(plan: Plan, folder: Path) -> bool:
+    """Whether a stage has been carried out."""
+    if plan["what"] == "counts":
+        return (folder / MODEL_FILE).is_file()
+    steps = step_folders(folder)
+    return bool(steps) and step_of(steps[-1]) >= plan["stage"]["n_steps"]
+
+
+def _finished(plan: Plan, folder: Path) -> AnyModel | None:
+    if not is_finished(plan, folder):
+        return None
+    model = load(folder)
+    assert not hasattr(model, "decoder")
+    return model  # type: ignore[return-value]
+
+
+def lowered(texts: Sequence[str]) -> list[str]:
+    """Texts as bodies read them: in small letters, so that a word has one vector."""
+    return [text.lower() for text in texts]
+
+
+def digest_of(content: Plan) -> str:
+    """A short name for some settings, which changes whenever any of them does."""
+    return hashlib.sha256(json_bytes(content)).hexdigest()[:12]

@@ -1,0 +1,178 @@
+"""How much the experiment on real reviews spends: one table, by budget."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from tinytx.model import TransformerConfig
+from tinytx.training.budgets import FF_FACTOR, resize
+from tinytx.training.settings import TrainingSettings
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of pretraining: steps, tokens a step, and the rate."""
+
+    n_steps: int
+    tokens_per_batch: int
+    lr: float
+
+    def settings(self, seed: int, precision: str, optimizer: str = "muon") -> TrainingSettings:
+        """Settings of a run: warm-up, then linear decay to nothing."""
+        base = TrainingSettings(
+            n_steps=1,
+            lr=self.lr,
+            tokens_per_batch=self.tokens_per_batch,
+            optimizer=optimizer,
+            decay="linear",
+            final_lr_fraction=0.0,
+            precision=precision,
+            seed=seed,
+        )
+        return resize(base, self.n_steps)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How a body and a new head learn from labels.
+
+    Attributes
+    ----------
+    n_updates : int
+        At least so many steps, however few labels there are.
+    n_epochs : int
+        At least so many passes, however many labels there are.
+    texts_per_batch : int
+        About so many.
+    lr, dropout : float
+    optimizer : str
+    pooling : {"mean", "last", "first"}
+    n_curve : int
+        The curve looks at so many moments at most, and at
+    n_scored : int
+        so many of the tested texts; the accuracy that is reported counts all of them, once, at the end.
+    """
+
+    n_updates: int
+    n_epochs: int
+    texts_per_batch: int
+    lr: float
+    dropout: float
+    optimizer: str = "adamw"
+    pooling: str = "mean"
+    n_curve: int = 10
+    n_scored: int = 100
+
+
+@dataclass(frozen=True)
+class ReviewsRecipe:
+    """All numbers of the experiment for one budget.
+
+    Attributes
+    ----------
+    budget : str
+    vocab_size, d_model, n_layers, n_heads, max_len : int
+        Of every body, pretrained or not.
+    positions : str
+    words : dict
+        Of each text elsewhere, how many words are read at most.
+    pretraining, adapting, rating : Stage
+        On text elsewhere; on reviews of the fold; on star ratings.
+    mask : float
+        Share of tokens that are hidden from a masked model.
+    tuning : Tuning
+    """
+
+    budget: str
+    vocab_size: int
+    d_model: int
+    n_layers: int
+    n_heads: int
+    max_len: int
+    positions: str
+    words: dict[str, int]
+    pretraining: Stage
+    adapting: Stage
+    rating: Stage
+    mask: float
+    tuning: Tuning
+
+    def config(self, *, causal: bool) -> TransformerConfig:
+        """The body's configuration."""
+        return TransformerConfig(
+            vocab_size=self.vocab_size,
+            d_model=self.d_model,
+            n_heads=self.n_heads,
+            n_layers=self.n_layers,
+            d_ff=FF_FACTOR * self.d_model,
+            max_len=self.max_len,
+            causal=causal,
+            positions=self.positions,
+            tie_embeddings=True,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as JSON can hold them."""
+        return dataclasses.asdict(self)
+
+
+_WORDS = {"novels": 1_000_000, "tatoeba": 400_000, "readers": 10_000_000}
+RECIPES = {
+    "smoke": ReviewsRecipe(
+        "smoke",
+        vocab_size=400,
+        d_model=16,
+        n_layers=1,
+        n_heads=2,
+        max_len=64,
+        positions="sinusoidal",
+        words={"novels": 3_000, "tatoeba": 3_000, "readers": 3_000},
+        pretraining=Stage(4, 512, 5e-3),
+        adapting=Stage(2, 512, 3e-3),
+        rating=Stage(3, 512, 5e-3),
+        mask=0.2,
+        tuning=Tuning(4, 1, 8, 1e-3, 0.1, n_curve=2, n_scored=10),
+    ),
+    "study": ReviewsRecipe(
+        "study",
+        vocab_size=6_000,
+        d_model=192,
+        n_layers=2,
+        n_heads=6,
+        max_len=256,
+        positions="sinusoidal",
+        words=_WORDS,
+        pretraining=Stage(2_000, 4_096, 5e-3),
+        adapting=Stage(200, 4_096, 3e-3),
+        rating=Stage(600, 4_096, 3e-3),
+        mask=0.25,
+        tuning=Tuning(200, 8, 16, 1e-3, 0.2),
+    ),
+    "gpu": ReviewsRecipe(
+        "gpu",
+        vocab_size=16_000,
+        d_model=512,
+        n_layers=8,
+        n_heads=8,
+        max_len=384,
+        positions="rotary",
+        words={"novels": 10_000_000, "tatoeba": 2_000_000, "readers": 10_000_000},
+        pretraining=Stage(20_000, 32_768, 2e-3),
+        adapting=Stage(1_000, 16_384, 1e-3),
+        rating=Stage(1_000, 16_384, 1e-3),
+        mask=0.3,
+        tuning=Tuning(400, 10, 16, 2e-4, 0.2),
+    ),
+}
+
+
+def reviews_recipe(budget: str | float) -> ReviewsRecipe:
+    """The recipe of a budget; seconds are refused, as equal steps are compared."""
+    if budget == "laptop":
+        budget = "study"
+    if not isinstance(budget, str) or budget not in RECIPES:
+        known = ", ".join(RECIPES)
+        raise ValueError(f"the experiment on reviews needs a budget by name, one of {known}, got {budget!r}")
+    return RECIPES[budget]

@@ -1,0 +1,77 @@
+"""Star ratings of other readers: a neighbour of the task, with labels of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tinytx.model import Classifier
+from tinytx.training.objectives import ClassificationObjective
+from tinytx.training.reviews_experiment.linear import NEED
+from tinytx.training.reviews_experiment.sources import Rated
+
+RIDGE = 3.0
+
+
+class StarsObjective(ClassificationObjective):
+    """Say which share of other readers gave fewer stars: soft labels that are balanced by their making.
+
+    Parameters
+    ----------
+    sequences : sequence of sequences of int
+        Ids of each text as the model reads them.
+    stars : sequence of float
+    pad_id : int
+    """
+
+    def __init__(self, sequences: Sequence[Sequence[int]], stars: Sequence[float], *, pad_id: int) -> None:
+        super().__init__(sequences, [0] * len(sequences), pad_id=pad_id)
+        self.shares = torch.from_numpy(shares_below(stars)).float()  # (N,)
+
+    def loss(self, model: Classifier, indices: list[int]) -> Tensor:
+        """Mean nats a text, against the share as the probability of class 1."""
+        logits = self.logits(model, indices).float()  # (B, 2)
+        wanted = self.shares[indices].to(logits.device)
+        return F.cross_entropy(logits, torch.stack([1 - wanted, wanted], dim=1))
+
+
+def shares_below(stars: Sequence[float]) -> np.ndarray:
+    """For each rating, the share of ratings that are lower, equal ones counted half.
+
+    Examples
+    --------
+    >>> shares_below([5, 1, 5, 3]).tolist()
+    [0.75, 0.125, 0.75, 0.375]
+    """
+    given = np.asarray(stars, dtype=float)
+    ordered = np.sort(given)
+    lower = np.searchsorted(ordered, given, side="left")
+    not_higher = np.searchsorted(ordered, given, side="right")
+    return (lower + not_higher) / (2 * len(given))
+
+
+class LinearStars:
+    """Stars foretold from the words: TF-IDF of words and pairs of words, ridge regression.
+
+    Parameters
+    ----------
+    rated : sequence of Rated
+    """
+
+    def __init__(self, rated: Sequence[Rated]) -> None:
+        try:
+            from sklearn.feature_extraction.text import TfidfVectorizer
+            from sklearn.linear_model import Ridge
+        except ImportError as error:
+            raise ImportError(NEED) from error
+        self._words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2)
+        table = self._words.fit_transform([one.text for one in rated])
+        self._ridge = Ridge(alpha=RIDGE).fit(table, [one.stars for one in rated])
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        """Stars for each text, as a column (N, 1)."""
+        return self._ridge.predict(self._words.transform(texts))[:, None]

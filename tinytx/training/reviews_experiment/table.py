@@ -1,0 +1,272 @@
+"""The table of the experiment on real reviews: cells measured once, rows with paired intervals."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinytx.text.corpora import Corpus, Split
+from tinytx.training.budgets import parse_budget
+from tinytx.training.experiments import Store
+from tinytx.training.intervals import PairedInterval, paired_interval
+from tinytx.training.pretraining import Report
+from tinytx.training.progress import progress_bar
+from tinytx.training.reviews_experiment import linear
+from tinytx.training.reviews_experiment.bodies import Bodies, digest_of, is_finished
+from tinytx.training.reviews_experiment.conditions import CONDITIONS, Condition, condition
+from tinytx.training.reviews_experiment.folds import Fold, distinct_texts, stratified_folds
+from tinytx.training.reviews_experiment.recipes import reviews_recipe
+from tinytx.training.reviews_experiment.sources import Sources
+from tinytx.training.reviews_experiment.stars import LinearStars
+from tinytx.training.reviews_experiment.tuning import fine_tuned, pooled_states
+from tinytx.training.subsets import label_subset
+
+LABELS = (50, 100, 200, 400, 800, 1_600)
+N_FOLDS = 6  # so that five sixths of the different reviews are at least 1,600
+AGAINST = ("scratch", "tfidf-logistic")
+CORPORA = ("cls-books",)  # whose labelled texts are folded
+
+
+@dataclass(frozen=True)
+class ReviewsRow:
+    """One condition with one number of labels, over all folds.
+
+    Attributes
+    ----------
+    condition : str
+    n_labels : int
+    seeds : tuple of int
+        One a fold and repetition.
+    accuracies : tuple of float
+        On the tested part of each fold, after the last epoch: nothing was selected by it.
+    gains : dict
+        Against each condition of `AGAINST` that was measured too: Student's interval of the differences in
+        the same fold with the same labels, or None for a single fold. The folds of a repetition test
+        different reviews but learn from overlapping ones, so the interval is a little too narrow.
+    """
+
+    condition: str
+    n_labels: int
+    seeds: tuple[int, ...]
+    accuracies: tuple[float, ...]
+    gains: dict[str, PairedInterval | None]
+
+    def __str__(self) -> str:
+        line = f"{self.condition:<28}{self.n_labels:>6,} labels  {statistics.fmean(self.accuracies):.4f}"
+        for name, gain in self.gains.items():
+            if gain is not None:
+                line += f"  against {name} {gain.mean:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]"
+        return line
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as JSON can hold them, with the mean."""
+        gains = {name: None if g is None else [g.mean, g.low, g.high] for name, g in self.gains.items()}
+        return {**dataclasses.asdict(self), "mean": statistics.fmean(self.accuracies), "gains": gains}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One thing to be measured."""
+
+    condition: Condition
+    n_labels: int
+    fold: Fold
+
+
+class ReviewsExperiment:
+    """Everything that is measured on one corpus of labelled texts, and what is still missing.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        Its train and valid splits are folded; its test split is not touched.
+    store : Store
+        Such as ``tinytx.teaching.results.Results("transfer-cls-books")``.
+    data_dir : path or None
+        Where the unlabelled texts lie.
+    budget : str
+    conditions : sequence of str
+        See `condition`.
+    label_counts : sequence of int
+    n_folds, n_seeds : int
+        Seeds are as many as folds, or a multiple: then the folds are drawn again.
+    work_dir, device : path, str
+    report : callable
+        Told what is pretrained.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        *,
+        store: Store,
+        data_dir: str | os.PathLike[str] | None,
+        budget: str | float | None = None,
+        conditions: Sequence[str] = CONDITIONS,
+        label_counts: Sequence[int] = (200,),
+        n_folds: int = N_FOLDS,
+        n_seeds: int | None = None,
+        work_dir: str | os.PathLike[str] = "build",
+        device: str = "auto",
+        report: Report = print,
+    ) -> None:
+        self._store, self._budget, self._name = store, parse_budget(budget), corpus.name
+        self._texts, self.n_repeated = distinct_texts(corpus)
+        self._fingerprint = digest_of(
+            {"texts": list(self._texts.texts), "labels": list(self._texts.labels or ())}
+        )
+        n_seeds = n_folds if n_seeds is None else n_seeds
+        if n_seeds < 1 or n_seeds % n_folds:
+            raise ValueError(
+                f"seeds must be a multiple of folds, as every review is tested, got {n_seeds} and {n_folds}"
+            )
+        repeats = range(n_seeds // n_folds)
+        self._folds = [fold for r in repeats for fold in stratified_folds(self._texts, n_folds, r)]
+        smallest = min(len(fold.train) for fold in self._folds)
+        if not label_counts or not all(2 <= n <= smallest for n in label_counts):
+            raise ValueError(f"labels must be numbers from 2 to {smallest}, got {list(label_counts)}")
+        self._n_folds = n_folds
+        self.cells = [
+            Cell(one, n, fold)
+            for one in map(condition, conditions)
+            for n in label_counts
+            for fold in self._folds
+        ]
+        self._recipe = reviews_recipe(self._budget)
+        self._sources = Sources(data_dir, left_out=self._texts.texts)
+        folder = Path(work_dir) / f"transfer-{self._name}"
+        self._bodies = Bodies(self._recipe, self._sources, folder, device, report)
+        self._device = device
+        self._rater: LinearStars | None = None
+
+    def key(self, cell: Cell) -> str:
+        """The name of a cell in the store."""
+        where = f"repeat {cell.fold.repeat}/fold {cell.fold.number}"
+        return f"{self._name}/{self._budget}/{cell.condition.name}/labels {cell.n_labels}/{where}"
+
+    def origin(self, cell: Cell) -> dict[str, Any]:
+        """Everything that a cell follows from."""
+        found: dict[str, Any] = {"texts": self._fingerprint, "n_folds": self._n_folds}
+        if cell.condition.way == "bag":
+            return found
+        stages = [folder.name for _, folder in self._bodies.stages(cell.condition, cell.fold)]
+        config = self._recipe.config(causal=cell.condition.causal).to_dict()
+        tuning = dataclasses.asdict(self._recipe.tuning) if cell.condition.way == "tuned" else None
+        return {**found, "stages": stages, "model": digest_of(config), "tuning": tuning}
+
+    def measured(self, cell: Cell) -> dict[str, Any] | None:
+        """The record of a cell, or None where it is missing or follows from something else."""
+        record = self._store.get(self.key(cell))
+        return record if record is not None and record.get("origin") == self.origin(cell) else None
+
+    def missing(self) -> list[Cell]:
+        """Cells that are not measured yet."""
+        return [cell for cell in self.cells if self.measured(cell) is None]
+
+    def unfinished(self) -> list[str]:
+        """Names of the folders of pretraining that missing cells wait for."""
+        found: dict[str, None] = {}
+        for cell in self.missing():
+            if cell.condition.way != "bag":
+                for stage, folder in self._bodies.stages(cell.condition, cell.fold):
+                    if not is_finished(stage, folder):
+                        found[folder.name] = None
+        return list(found)
+
+    def run(self, *, progress: bool | None = None) -> list[ReviewsRow]:
+        """Measure what is missing, each cell kept at once, and give the rows."""
+        missing = self.missing()
+        with progress_bar(len(missing), label=f"transfer on {self._name}", show=progress) as bar:
+            for cell in missing:
+                self._store.put(self.key(cell), {**self._measure(cell), "origin": self.origin(cell)})
+                bar.update()
+        return self.rows()
+
+    def rows(self) -> list[ReviewsRow]:
+        """Conditions and numbers of labels of which every fold is measured."""
+        found: dict[tuple[str, int], dict[int, float]] = {}
+        for cell in self.cells:
+            record = self.measured(cell)
+            if record is not None:
+                found.setdefault((cell.condition.name, cell.n_labels), {})[cell.fold.seed] = record[
+                    "accuracy"
+                ]
+        whole = {key: values for key, values in found.items() if len(values) == len(self._folds)}
+        return [_row(name, n, values, whole) for (name, n), values in whole.items()]
+
+    def _measure(self, cell: Cell) -> dict[str, Any]:
+        begin = time.process_time()
+        learned = label_subset(cell.fold.train, cell.n_labels, cell.fold.seed)
+        found = (
+            self._with_bag(cell, learned) if cell.condition.way == "bag" else self._with_body(cell, learned)
+        )
+        return {
+            "corpus": self._name,
+            "condition": cell.condition.name,
+            "n_labels": cell.n_labels,
+            "repeat": cell.fold.repeat,
+            "fold": cell.fold.number,
+            "seed": cell.fold.seed,
+            **found,
+            "n": len(cell.fold.tested),
+            "accuracy": found["correct"] / len(cell.fold.tested),
+            "cpu_seconds": round(time.process_time() - begin, 1),
+        }
+
+    def _with_bag(self, cell: Cell, learned: Split) -> dict[str, Any]:
+        name, tested, seed = cell.condition.name, cell.fold.tested, cell.fold.seed
+        chosen: dict[str, Any] = {}
+        if name == "majority":
+            answers = linear.majority(learned, tested)
+        elif name == "tfidf+linear-stars":
+            self._rater = self._rater or LinearStars(self._sources.rated)
+            columns = self._rater(learned.texts), self._rater(tested.texts)
+            answers, chosen = linear.beside_words(learned, tested, *columns, seed)
+        else:
+            answers, chosen = linear.bag_of_words(learned, tested, name.removeprefix("tfidf-"), seed)
+        return {"correct": _n_right(answers, tested), **chosen}
+
+    def _with_body(self, cell: Cell, learned: Split) -> dict[str, Any]:
+        wanted, fold, tested = cell.condition, cell.fold, cell.fold.tested
+        body = self._bodies.body(wanted, fold)
+        if body is None:
+            body = self._bodies.new_body(causal=wanted.causal, seed=fold.seed)
+        pieces = self._bodies.tokenizer
+        if wanted.way == "tuned":
+            correct, curve = fine_tuned(
+                body, pieces, learned, tested, tuning=self._recipe.tuning, seed=fold.seed, device=self._device
+            )
+            return {"correct": correct, "accuracy_by_epoch": curve}
+        columns = [pooled_states(body, pieces, part, device=self._device) for part in (learned, tested)]
+        if wanted.way == "probe":
+            answers, chosen = linear.read_columns(learned, *columns, fold.seed)
+        else:
+            answers, chosen = linear.beside_words(learned, tested, *columns, fold.seed)
+        return {"correct": _n_right(answers, tested), **chosen}
+
+
+def _n_right(answers: np.ndarray, tested: Split) -> int:
+    return int((answers == np.asarray(tested.labels)).sum())
+
+
+def _row(
+    name: str,
+    n_labels: int,
+    values: Mapping[int, float],
+    whole: Mapping[tuple[str, int], Mapping[int, float]],
+) -> ReviewsRow:
+    gains = {}
+    for other in AGAINST:
+        beside = whole.get((other, n_labels))
+        if other != name and beside is not None:
+            differences = [values[seed] - beside[seed] for seed in values]
+            gains[other] = paired_interval(differences) if len(differences) > 1 else None
+    return ReviewsRow(name, n_labels, tuple(values), tuple(values.values()), gains)

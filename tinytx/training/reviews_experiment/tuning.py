@@ -1,0 +1,117 @@
+"""Two ways to use a body: train all of it on the labels, or read its states as they are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from tinytx.model import Classifier, TransformerBody
+from tinytx.model.transformer import pool
+from tinytx.text import Tokenizer
+from tinytx.text.corpora import Split
+from tinytx.training.budgets import resize
+from tinytx.training.epochs import epoch_ends
+from tinytx.training.evaluation import classifier_inputs, count_correct
+from tinytx.training.loop import train
+from tinytx.training.objectives import ClassificationObjective, PackedSequences
+from tinytx.training.reviews_experiment.bodies import lowered
+from tinytx.training.reviews_experiment.recipes import Tuning
+from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+
+
+def fine_tuned(
+    body: TransformerBody,
+    tokenizer: Tokenizer,
+    train_split: Split,
+    tested: Split,
+    *,
+    tuning: Tuning,
+    seed: int,
+    device: str = "auto",
+) -> tuple[int, list[dict[str, Any]]]:
+    """Train a body and a new head, and count how many tested texts the last state names rightly.
+
+    Parameters
+    ----------
+    body : TransformerBody
+        Copied, not changed.
+    tokenizer : Tokenizer
+    train_split, tested : Split
+    tuning : Tuning
+    seed : int
+        Of the head, the order and dropout.
+    device : str
+
+    Returns
+    -------
+    correct : int
+        Of all tested texts.
+    curve : list of dict
+        ``epoch``, ``step``, ``accuracy`` on the first ``n`` tested texts: to look at, not to choose by.
+    """
+    where = choose_device(device)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Classifier(body.config.replace(dropout=tuning.dropout), pooling=tuning.pooling)
+    model.body.load_state_dict(body.state_dict())
+    model.to(where)
+    learning, lengths = _objective(tokenizer, train_split, body)
+    settings = TrainingSettings(
+        n_steps=1,
+        lr=tuning.lr,
+        optimizer=tuning.optimizer,
+        tokens_per_batch=max(max(lengths), math.ceil(tuning.texts_per_batch * float(np.mean(lengths)))),
+        precision=choose_precision("auto", where),
+        seed=seed,
+    )
+    per_epoch = epoch_ends(learning, settings, 1)[0]
+    n_epochs = max(tuning.n_epochs, math.ceil(tuning.n_updates / per_epoch))
+    ends = epoch_ends(learning, settings, n_epochs)
+    first = Split(tested.texts[: tuning.n_scored], (tested.labels or ())[: tuning.n_scored])
+    looked_at = _objective(tokenizer, first, body)[0]
+    every = math.ceil(n_epochs / tuning.n_curve)
+
+    def after(step: int, now: nn.Module) -> dict[str, Any] | None:
+        epoch = 1 + ends.index(step) if step in ends else 0
+        if epoch == 0 or (epoch % every and epoch != n_epochs) or not isinstance(now, Classifier):
+            return None
+        return {"epoch": epoch, "accuracy": count_correct(now, looked_at) / len(first), "n": len(first)}
+
+    history = train(model, learning, resize(settings, ends[-1]), on_step=after, progress=False)
+    return count_correct(model, _objective(tokenizer, tested, body)[0]), history.evaluations
+
+
+def _objective(
+    tokenizer: Tokenizer, split: Split, body: TransformerBody
+) -> tuple[ClassificationObjective, list[int]]:
+    sequences, _ = classifier_inputs(
+        tokenizer, lowered(split.texts), body.config.max_len, causal=body.config.causal
+    )
+    learning = ClassificationObjective(sequences, split.labels or (), pad_id=tokenizer.pad_id)
+    return learning, [len(sequence) for sequence in sequences]
+
+
+@torch.no_grad()
+def pooled_states(
+    body: TransformerBody, tokenizer: Tokenizer, split: Split, *, device: str = "auto"
+) -> np.ndarray:
+    """The mean over each text of the embeddings and of the last states, side by side, shape (N, 2 D)."""
+    where = choose_device(device)
+    body = body.to(where).eval()
+    sequences, _ = classifier_inputs(
+        tokenizer, lowered(split.texts), body.config.max_len, causal=body.config.causal
+    )
+    rows = PackedSequences(sequences, tokenizer.pad_id)
+    found = np.zeros((len(sequences), 2 * body.config.d_model))
+    order = np.argsort(rows.lengths)
+    for at in range(0, len(order), 32):
+        chosen = order[at : at + 32]
+        token_ids = rows.rows(chosen).to(where)
+        real = token_ids != tokenizer.pad_id
+        states = [pool(each, real, "mean") for each in (body.token_embed(token_ids), body(token_ids, real))]
+        found[chosen] = torch.cat(states, dim=1).double().cpu().numpy()
+    return found

@@ -31,7 +31,10 @@ VERSION = 1
 MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE = "model.json", "model.safetensors", "tokenizer.model"
 STATE_FILE, MOMENTS_FILE = "training.json", "training.safetensors"  # what only going on with a run needs
 STEP_PREFIX = "step-"
-_TOKENIZER_FILES = {Tokenizer: TOKENIZER_FILE, PretrainedTokenizer: "tokenizer.zip"}
+_TOKENIZER_FILES: dict[type[Tokenizer], str] = {
+    Tokenizer: TOKENIZER_FILE,
+    PretrainedTokenizer: "tokenizer.zip",
+}
 
 
 def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | None = None) -> Path:

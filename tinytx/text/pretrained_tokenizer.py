@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -39,7 +40,8 @@ class PretrainedTokenizer(Tokenizer):
     also begins its texts. Rows must be filled up with something that no text holds. Where no piece is
     reserved for it, that of a byte serves which never occurs in UTF-8.
 
-    Unlike ours, such a tokenizer may lose something: BERT's writes lower case and drops accents.
+    Unlike ours, such a tokenizer may lose something: BERT's writes lower case and drops accents. That of
+    Marian first makes quotes and dashes plain where the package `sacremoses` is installed.
     """
 
     def __init__(self, inner: Any, *, n_ids: int, start_id: int | None = None) -> None:
@@ -75,6 +77,11 @@ class PretrainedTokenizer(Tokenizer):
             raise ValueError("a tokenizer must have a mark to fill up rows with, got one that has none")
         return unused
 
+    @property
+    def frame(self) -> tuple[int, ...]:
+        """The marks that the model expects around a text, those of an empty one."""
+        return tuple(self._inner("")["input_ids"])
+
     @classmethod
     def train(cls, *args: Any, **settings: Any) -> Tokenizer:
         """Refused: such a tokenizer belongs to a model that is trained already."""
@@ -92,7 +99,7 @@ class PretrainedTokenizer(Tokenizer):
         return PretrainedTokenizer.from_bytes, (self.to_bytes(),)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of several texts, without marks; what looks like a mark in a text is read as text."""
+        """Ids of several texts, without marks; what looks like one is read as text, or as unknown."""
         return self._encode(texts, "text")
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
@@ -111,7 +118,8 @@ class PretrainedTokenizer(Tokenizer):
         if not texts:
             return []
         asked = {side: list(texts), "add_special_tokens": False, "split_special_tokens": True}
-        return [list(ids) for ids in self._inner(**asked, verbose=False)["input_ids"]]
+        found = self._inner(**asked, verbose=False)["input_ids"]
+        return [[self.unk_id if one in self._silent else one for one in ids] for ids in found]
 
     def decode(self, token_ids: Iterable[int]) -> str:
         """Text of some ids; marks add nothing."""
@@ -163,7 +171,9 @@ class PretrainedTokenizer(Tokenizer):
                 for name in archive.namelist():
                     (Path(folder) / Path(name).name).write_bytes(archive.read(name))
                 marks = json.loads((Path(folder) / MARKS_FILE).read_text())
-                inner = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+                with warnings.catch_warnings():  # some recommend packages
+                    warnings.simplefilter("ignore")
+                    inner = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         except (zipfile.BadZipFile, OSError) as error:
             raise ValueError(f"model must be an archive of a tokenizer, got another: {error}") from error
         return cls(inner, **marks)

@@ -6,12 +6,10 @@ import os
 from pathlib import Path
 
 from tinytx.model import LanguageModel, MaskedLanguageModel, Translator
-from tinytx.model.interop import is_published, save_transformers
-from tinytx.model.interop.folders import config_of, reading
+from tinytx.model.interop import save_transformers
+from tinytx.model.interop.folders import read
 from tinytx.text import Tokenizer
 from tinytx.text.pretrained_tokenizer import PretrainedTokenizer
-
-__all__ = ["export", "is_published", "published_tokenizer"]
 
 
 def published_tokenizer(source: str | os.PathLike[str]) -> PretrainedTokenizer:
@@ -22,9 +20,7 @@ def published_tokenizer(source: str | os.PathLike[str]) -> PretrainedTokenizer:
     ValueError
         If it cannot be found, fetched or read, or does not fit the model beside it.
     """
-    config = config_of(source)
-    with reading(source) as transformers:
-        inner = transformers.AutoTokenizer.from_pretrained(source, local_files_only=os.path.isdir(source))
+    config, inner = read(source, "AutoConfig"), read(source, "AutoTokenizer")
     start = config.decoder_start_token_id if config.is_encoder_decoder else None
     try:
         return PretrainedTokenizer(inner, n_ids=config.vocab_size, start_id=start)

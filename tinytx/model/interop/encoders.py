@@ -119,18 +119,16 @@ def write(model: MaskedLanguageModel, settings: Mapping[str, Any]) -> PreTrained
     embed = weights["body.token_embed.weight"]
     weights.setdefault("head.output.bias", embed.new_zeros(config.vocab_size))
     weights.setdefault("body.segment_embed.weight", embed.new_zeros(1, config.d_model))
+    with_next = model.next_head is not None
+    kind = "Roberta" if offset else "Bert"
     if offset:
         expect(config, activation="gelu")
-        if model.next_head is not None:
+        if with_next:
             raise ValueError("next_sentence must be False where position_offset is not 0, got True")
-        kind, settings = transformers.RobertaForMaskedLM, {**settings, "pad_token_id": offset - 1}
-        config_kind: Any = transformers.RobertaConfig
-    else:
-        with_next = model.next_head is not None
-        kind = transformers.BertForPreTraining if with_next else transformers.BertForMaskedLM
-        config_kind = transformers.BertConfig
-    theirs = kind(
-        config_kind(
+        settings = {**settings, "pad_token_id": offset - 1}
+    config_class: Any = getattr(transformers, f"{kind}Config")
+    theirs: Any = getattr(transformers, f"{kind}For{'PreTraining' if with_next else 'MaskedLM'}")(
+        config_class(
             vocab_size=config.vocab_size,
             hidden_size=config.d_model,
             num_hidden_layers=config.n_layers,
@@ -144,6 +142,7 @@ def write(model: MaskedLanguageModel, settings: Mapping[str, Any]) -> PreTrained
             layer_norm_eps=config.norm_eps,
             **settings,
         )
-    ).to(embed.dtype)
+    )
+    theirs.to(embed.dtype)
     fill_theirs(theirs, (_ROBERTA_NAMES if offset else _BERT_NAMES).give(weights))
     return theirs

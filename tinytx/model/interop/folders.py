@@ -5,17 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import urllib.error
+import urllib.request
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from safetensors import SafetensorError
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig, PreTrainedModel
+    from transformers import PreTrainedModel
 
 CONFIG_FILE, OUR_FILE = "config.json", "model.json"
+NETWORK_SECONDS = 15
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 
@@ -49,23 +53,18 @@ def load_published(source: str | os.PathLike[str], classes: Mapping[str, tuple[s
 
     Raises
     ------
-    TypeError
-        If it is another kind of model.
     ValueError
-        If it cannot be found, fetched or read, or a weight is missing. The message is one line and says what
-        to do.
+        If it cannot be found, fetched or read, is another kind of model, or lacks a weight. The message is
+        one line and says what to do.
     """
-    with reading(source) as transformers:
-        config = config_of(source)
-        if config.model_type not in classes:
-            raise TypeError(
-                f"{source} must hold one of {', '.join(classes)}, got the model_type {config.model_type!r}"
-            )
-        known, stated = classes[config.model_type], getattr(config, "architectures", None) or ["none"]
-        kind = stated[0] if stated[0] in known else known[0]
-        model, found = getattr(transformers, kind).from_pretrained(
-            source, local_files_only=os.path.isdir(source), output_loading_info=True
+    config = read(source, "AutoConfig")
+    if config.model_type not in classes:
+        raise ValueError(
+            f"{source} must hold one of {', '.join(classes)}, got the model_type {config.model_type!r}"
         )
+    known, stated = classes[config.model_type], getattr(config, "architectures", None) or ["none"]
+    kind = stated[0] if stated[0] in known else known[0]
+    model, found = read(source, kind, output_loading_info=True)
     if found["missing_keys"]:
         example = sorted(found["missing_keys"])[0]
         raise ValueError(
@@ -75,10 +74,51 @@ def load_published(source: str | os.PathLike[str], classes: Mapping[str, tuple[s
     return model if model.dtype == torch.float64 else model.float()
 
 
-def config_of(source: str | os.PathLike[str]) -> PretrainedConfig:
-    """The configuration in a folder of `transformers`, or of a published model; see `load_published`."""
-    with reading(source) as transformers:
-        return transformers.AutoConfig.from_pretrained(source, local_files_only=os.path.isdir(source))
+def read(source: str | os.PathLike[str], kind: str, **how: Any) -> Any:
+    """Call ``from_pretrained`` of a class of `transformers`, for a folder or a name; see `load_published`.
+
+    What was fetched once is read without the network.
+    """
+    if not is_published(source):
+        raise ValueError(
+            f"model must be a model, a folder of transformers or a name, got {os.fspath(source)!r}, "
+            f"which holds no {CONFIG_FILE}"
+        )
+    transformers, is_folder = _transformers(source), os.path.isdir(source)
+    load = getattr(transformers, kind).from_pretrained
+    with _quiet(transformers, bars=not is_folder):  # who waits for the network may see it
+        try:
+            try:
+                return load(source, local_files_only=True, **how)
+            except OSError:
+                if is_folder:
+                    raise
+            _check_network(source)
+            return load(source, **how)
+        except (OSError, RuntimeError, SafetensorError) as error:
+            first = str(error).strip().partition("\n")[0]
+            if is_folder:
+                raise ValueError(f"{source} cannot be read: {first}") from error
+            raise ValueError(
+                f"{source} is no folder here, and no model of that name could be fetched: give the folder of "
+                f"a checkpoint, or a published name such as camembert-base ({first})"
+            ) from error
+
+
+def _check_network(source: str | os.PathLike[str]) -> None:
+    """Ask once, since `transformers` would ask six times, for half a minute, and tell each time."""
+    from huggingface_hub.constants import ENDPOINT, HF_HUB_OFFLINE
+
+    try:
+        if HF_HUB_OFFLINE:
+            raise OSError("the environment says HF_HUB_OFFLINE")
+        with contextlib.suppress(urllib.error.HTTPError):  # any answer is an answer
+            urllib.request.urlopen(urllib.request.Request(ENDPOINT, method="HEAD"), timeout=NETWORK_SECONDS)
+    except OSError as error:
+        raise ValueError(
+            f"{source} is no folder here and could not be fetched, since the network cannot be reached "
+            f"({error}): go online once (it is kept for later), or copy its folder here and give the path"
+        ) from error
 
 
 def save_published(model: PreTrainedModel, folder: str | os.PathLike[str]) -> None:
@@ -88,37 +128,6 @@ def save_published(model: PreTrainedModel, folder: str | os.PathLike[str]) -> No
         raise ValueError(f"a model goes into a new or empty folder, got {target}, which holds other files")
     with _quiet(_transformers(folder)):
         model.save_pretrained(target)
-
-
-@contextlib.contextmanager
-def reading(source: str | os.PathLike[str]) -> Iterator[Any]:
-    """The package `transformers`, without its chatter; what it cannot read becomes one line."""
-    if not is_published(source):
-        raise ValueError(
-            f"model must be a model, a folder of transformers or a name, got {os.fspath(source)!r}, "
-            f"which holds no {CONFIG_FILE}"
-        )
-    transformers = _transformers(source)
-    with _quiet(transformers, bars=not os.path.isdir(source)):  # who waits for the network may see it
-        try:
-            yield transformers
-        except (OSError, RuntimeError) as error:
-            raise ValueError(_complaint(source, error)) from error
-
-
-def _complaint(source: str | os.PathLike[str], error: Exception) -> str:
-    first = str(error).strip().partition("\n")[0]
-    if os.path.isdir(source):
-        return f"{source} cannot be read: {first}"
-    if "onnect" in str(error) or "offline" in str(error).lower():
-        return (
-            f"{source} is no folder here and could not be fetched, since the network cannot be reached: "
-            "go online once (it is kept for later), or copy its folder here and give the path"
-        )
-    return (
-        f"{source} is no folder here, and no model of that name could be fetched: "
-        f"give the folder of a checkpoint, or a published name such as camembert-base ({first})"
-    )
 
 
 def _transformers(source: str | os.PathLike[str]) -> Any:

@@ -109,7 +109,7 @@ def write(model: LanguageModel, settings: Mapping[str, Any]) -> GPT2LMHeadModel:
         del weights["head.bias"]
     elif bias is not None:
         equivalents.hide_head_bias(weights)
-    theirs = transformers.GPT2LMHeadModel(
+    theirs: Any = transformers.GPT2LMHeadModel(
         transformers.GPT2Config(
             vocab_size=config.vocab_size,
             n_embd=config.d_model,
@@ -125,7 +125,8 @@ def write(model: LanguageModel, settings: Mapping[str, Any]) -> GPT2LMHeadModel:
             tie_word_embeddings="head.weight" not in weights,
             **{"bos_token_id": None, "eos_token_id": None, **settings},
         )
-    ).to(weights["body.token_embed.weight"].dtype)
+    )
+    theirs.to(weights["body.token_embed.weight"].dtype)
     fill_theirs(theirs, _put_together(_NAMES.give(weights)))
     return theirs
 

@@ -118,8 +118,8 @@ def config_of(given: PretrainedConfig) -> TransformerConfig:
 
 def read(theirs: PreTrainedModel) -> Translator:
     """Our model with the weights of theirs."""
-    config = config_of(theirs.config)
-    state = {**theirs.state_dict(), "final_logits_bias": theirs.final_logits_bias[0]}
+    config, state = config_of(theirs.config), theirs.state_dict()
+    state["final_logits_bias"] = state["final_logits_bias"][0]  # (1, V) there
     if state["final_logits_bias"].any():
         config = config.replace(head_bias=True)
     ours = Translator(config)

@@ -9,10 +9,10 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tinytx.text.corpora import TSV_HELD_OUT
 from tinytx.text.downloads.reading import SHAKESPEARE_TRAIN, join_pieces
 from tinytx.text.downloads.registry import Dataset, file_name
 from tinytx.text.files import SPLIT_SEED
+from tinytx.text.own import TSV_HELD_OUT
 from tinytx.text.pair_files import connected
 from tinytx.text.plain import canonical
 

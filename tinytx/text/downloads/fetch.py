@@ -20,7 +20,7 @@ from tinytx.text.downloads.registry import HOST, Dataset, file_name
 ATTEMPTS = 4  # in a row without a new byte
 PAUSE = 1.0  # seconds before the second attempt; then twice as long each time
 TIMEOUT = (15, 60)  # seconds to connect, and between two pieces
-PIECE = 1 << 16  # bytes
+PIECE = 1 << 13  # bytes: what is lost of a transfer that breaks off is less than this
 PASSING = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
 LASTING = (requests.ConnectTimeout, requests.exceptions.SSLError, requests.exceptions.ProxyError)
 NO_SPACE = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)}
@@ -101,6 +101,7 @@ class Resuming:
             answer.raise_for_status()
             coming = int(answer.headers.get("Content-Length", 0))
             self.bar.total = (self.bar.total or 0) + coming
+            self.bar.refresh()
             n_come = 0
             with self.part.open("ab" if partial else "wb") as stream:
                 for piece in answer.iter_content(PIECE):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tinytx.text.corpora import TSV_HELD_OUT, Split
+from tinytx.text.corpus import Split
 from tinytx.text.files import parse_label, read_lines, split_rows
+from tinytx.text.own import TSV_HELD_OUT
 
 SHAKESPEARE_TRAIN = 0.9  # of the characters, the first; as is usual for this text
 LOWEST_LABEL = -1  # of the readers' reviews: low, middling or high praise

@@ -4,105 +4,18 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
-from tinytx.text.files import parse_label, read_lines, split_rows
+from tinytx.text import hub
+from tinytx.text.checks import warn_of_classes, warn_of_repeats, without_repeats
+from tinytx.text.corpus import Corpus, CorpusInfo, Split
+from tinytx.text.docstrings import DOCSTRINGS, PACKAGES, docstrings_corpus, packages_corpus
+from tinytx.text.own import SUFFIXES, Reading, read_own
+from tinytx.text.tables import Columns
 
 WORLD_SIZES = {"train": 30_000, "valid": 2_000, "test": 2_000}
 WORLD_SEED = 20_000  # of train; the next two seeds draw valid and test
-TXT_HELD_OUT, TSV_HELD_OUT = 0.05, 0.10  # of the different texts, for valid and for test each
-
-
-@dataclass(frozen=True)
-class Split:
-    """Texts that serve one purpose, with a label each or with none at all.
-
-    Parameters
-    ----------
-    texts : tuple of str
-        At least one.
-    labels : tuple of int, optional
-        From 0 up, one for each text.
-
-    Examples
-    --------
-    >>> len(Split(("un beau livre", "un livre raté"), (1, 0)))
-    2
-    """
-
-    texts: tuple[str, ...]
-    labels: tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if not self.texts:
-            raise ValueError("a split must hold at least one text, got none")
-        if self.labels is not None and len(self.labels) != len(self.texts):
-            raise ValueError(
-                f"labels must be as many as texts, got {len(self.labels)} labels, {len(self.texts)} texts"
-            )
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """A corpus in its splits.
-
-    Parameters
-    ----------
-    name : str
-        A name of `list_corpora`, or the name of the file.
-    train, valid : Split
-        To learn from, and to choose settings by.
-    test : Split, optional
-        To report on; it selects nothing.
-    licence, source : str
-        As stated where the texts come from; empty for a file of one's own.
-    """
-
-    name: str
-    train: Split
-    valid: Split
-    test: Split | None = None
-    licence: str = ""
-    source: str = ""
-
-    @property
-    def splits(self) -> dict[str, Split]:
-        """The splits that exist, by name."""
-        named = {"train": self.train, "valid": self.valid, "test": self.test}
-        return {name: split for name, split in named.items() if split is not None}
-
-    @property
-    def n_classes(self) -> int | None:
-        """One more than the largest label; None where texts have no labels."""
-        if self.train.labels is None:
-            return None
-        return 1 + max(max(split.labels or ()) for split in self.splits.values())
-
-    def repeated(self) -> dict[str, int]:
-        """How many texts of each held-out split stand, word for word, in the training split too."""
-        seen = set(self.train.texts)
-        return {
-            name: sum(text in seen for text in split.texts)
-            for name, split in self.splits.items()
-            if name != "train"
-        }
-
-
-@dataclass(frozen=True)
-class CorpusInfo:
-    """One row of `list_corpora`: what a named corpus is, and whether it can be read now."""
-
-    name: str
-    description: str
-    labelled: bool
-    licence: str
-    source: str
-    available: bool
-
 
 _WORLD = CorpusInfo(
     name="world",
@@ -134,7 +47,8 @@ def list_corpora(data_dir: str | os.PathLike[str] | None = None) -> tuple[Corpus
     >>> [info.name for info in list_corpora()][:2]
     ['world', 'cls-books']
     """
-    return _WORLD, *(downloaded_info(name, data_dir, labelled) for name, labelled in _DOWNLOADED.items())
+    downloaded = (downloaded_info(name, data_dir, labelled) for name, labelled in _DOWNLOADED.items())
+    return _WORLD, *downloaded, DOCSTRINGS, PACKAGES
 
 
 def downloaded_info(name: str, data_dir: str | os.PathLike[str] | None, labelled: bool) -> CorpusInfo:
@@ -153,48 +67,98 @@ def downloaded_info(name: str, data_dir: str | os.PathLike[str] | None, labelled
     )
 
 
-def load_corpus(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | None = None) -> Corpus:
-    """Read a corpus by its name, or a file.
+def load_corpus(
+    name: str | os.PathLike[str],
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    label_names: Sequence[str] = (),
+    skip_bad_rows: bool = False,
+    drop_repeats: bool = False,
+) -> Corpus:
+    """Read a corpus by its name, or texts of one's own.
 
     Parameters
     ----------
     name : str or path
-        "world" (generated), a corpus that ``tinytx data get`` brings, such as "cls-books", or a file: in
-        a ``.txt`` each line is a document, in a ``.tsv`` each line is a label, a tab and a text. Blank lines
-        are passed over.
+        A name of `list_corpora`; a file; a folder with a file a split, as ``train.csv`` and ``test.csv``;
+        or ``hf:NAME``, a dataset of the library ``datasets`` or a folder that it saved. In a ``.txt`` each
+        line is a document; in a ``.tsv`` each line is a label, a tab and a text, unless columns are named;
+        for ``.csv`` and ``.jsonl`` see `read_table`. Blank lines are passed over.
     data_dir : path, optional
         Folder that holds one folder a corpus. Left out, it is where ``tinytx data get`` leaves them: what the
         environment variable ``TINYTX_DATA`` names, else the user's cache folder.
+    text_column, label_column : str, optional
+        Of a table; by default "text", and "label" where there is such a column.
+    label_names : sequence of str
+        The labels that are known, the first of which is class 0. By default the integers from 0 up, or, in
+        tables, the words that occur in train, in the order of the alphabet.
+    skip_bad_rows : bool
+        Pass over rows of one's own that cannot be used, with a warning that counts them, where otherwise they
+        are an error.
+    drop_repeats : bool
+        Take texts that stand in test, or in valid, out of the splits before it.
 
     Returns
     -------
     Corpus
-        The splits of a file are the same each time, and equal texts stand in one split only. A ``.txt`` gives
-        about 90, 5 and 5 of 100 of its different lines to train, valid and test; a ``.tsv`` 80, 10 and 10 of
-        each label.
+        The splits of a file are the same each time, and equal texts stand in one split only. Without labels
+        about 90, 5 and 5 of 100 of its different texts go to train, valid and test; with labels 80, 10 and 10
+        of each.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or a file is missing, empty, not UTF-8, too small to split or has a line that
-        cannot be read; the message names the line.
+        If the name is unknown, or a file is missing, empty, too small to split, or has rows that cannot be
+        used; the message counts them, and names the line and the fault of the first.
+
+    Warns
+    -----
+    CorpusWarning
+        If a text of a held-out split stands in train too, a class has no text, or rows were passed over.
 
     Notes
     -----
     Splits that come with a corpus are kept as they are. So are those of "world", drawn independently from the
     language: `Corpus.repeated` tells how many held-out texts also occur in training.
     """
-    suffix = Path(name).suffix.lower()
-    if name == _WORLD.name:
-        return _world()
-    if str(name) in _DOWNLOADED:
-        return _downloaded(str(name), data_dir)
-    if suffix == ".txt":
-        return _plain_file(Path(name))
-    if suffix == ".tsv":
-        return _labelled_file(Path(name))
+    how = Reading(Columns(text_column, label_column), tuple(label_names), skip_bad_rows)
+    corpus = _named(str(name), data_dir)
+    if corpus is None:
+        corpus = _own(str(name), how)
+    elif how != Reading():
+        raise ValueError(
+            f"columns, labels and rows must be told of a file of one's own, got the corpus {name}"
+        )
+    if drop_repeats:
+        corpus = without_repeats(corpus)
+    if name != _WORLD.name:
+        warn_of_repeats(corpus)
+        warn_of_classes(corpus)
+    return corpus
+
+
+def _named(name: str, data_dir: str | os.PathLike[str] | None) -> Corpus | None:
+    if name in _DOWNLOADED:
+        return _downloaded(name, data_dir)
+    made = {_WORLD.name: _world, DOCSTRINGS.name: docstrings_corpus, PACKAGES.name: packages_corpus}
+    return made[name]() if name in made else None
+
+
+def _own(name: str, how: Reading) -> Corpus:
+    path = Path(name)
+    if name.startswith(hub.PREFIX):
+        return hub.read_hub(name.removeprefix(hub.PREFIX), how)
+    if name and path.is_dir():
+        return hub.read_hub(name, how) if hub.is_saved(path) else read_own(path, how)
+    if path.suffix.lower() in SUFFIXES:
+        return read_own(path, how)
     known = ", ".join(info.name for info in list_corpora())
-    raise ValueError(f"corpus must be one of {known} or the path of a .txt or .tsv file, got {str(name)!r}")
+    raise ValueError(
+        f"corpus must be one of {known} or the path of a {', '.join(SUFFIXES)} file, or of a folder of such, "
+        f"or {hub.PREFIX}NAME, got {name!r}"
+    )
 
 
 @functools.cache
@@ -219,28 +183,3 @@ def _downloaded(name: str, data_dir: str | os.PathLike[str] | None) -> Corpus:
     splits = read_splits(name, corpus_folder(name, data_dir))
     info = downloaded_info(name, data_dir, _DOWNLOADED[name])
     return Corpus(name=name, **splits, licence=info.licence, source=info.source)
-
-
-def _plain_file(path: Path) -> Corpus:
-    texts = [line for _, line in read_lines(path)]
-    train, valid, test = (
-        Split(tuple(texts[i] for i in rows)) for rows in split_rows(path, texts, share=TXT_HELD_OUT)
-    )
-    return Corpus(name=path.name, train=train, valid=valid, test=test)
-
-
-def _labelled_file(path: Path) -> Corpus:
-    texts, labels = [], []
-    for number, line in read_lines(path):
-        label, tab, text = line.partition("\t")
-        if not tab:
-            raise ValueError(f"{path}, line {number}: must be a label, a tab and a text, got no tab")
-        if not text.strip():
-            raise ValueError(f"{path}, line {number}: must be a label, a tab and a text, got no text")
-        labels.append(parse_label(label, path, number))
-        texts.append(text)
-    train, valid, test = (
-        Split(tuple(texts[i] for i in rows), tuple(labels[i] for i in rows))
-        for rows in split_rows(path, texts, labels, share=TSV_HELD_OUT)
-    )
-    return Corpus(name=path.name, train=train, valid=valid, test=test)

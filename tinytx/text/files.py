@@ -3,21 +3,139 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
+from tinytx.text.corpus import CorpusWarning
+from tinytx.text.faults import Faults
+
 SPLIT_SEED = 20_000
+LONGEST_LINE = 1_000_000  # bytes
+_MARK = b"\xef\xbb\xbf"
+_MARKS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-def read_lines(path: Path) -> list[tuple[int, str]]:
-    """Read the lines that are not blank, each with its number counted from 1.
+@dataclass
+class TextLines:
+    """The lines of a file, as they come, and never more of one in memory than `LONGEST_LINE` bytes.
+
+    Iterating gives pairs of a number, counted from 1, and a line with its end, or None for a line that cannot
+    be used: it is too long, not UTF-8, or holds a NUL byte.
+
+    Parameters
+    ----------
+    path : Path
+        With or without a byte order mark.
+    faults : Faults
+        Takes note of the lines that cannot be used.
+    divide : bool
+        Divide a line that is too long at blanks into several, which share its number, with a warning.
+    n_lines : int
+        So far.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing, or begins with the mark of UTF-16.
+    """
+
+    path: Path
+    faults: Faults
+    divide: bool = False
+    n_lines: int = 0
+    _n_beyond_ascii: int = 0
+    _n_foreign: int = 0
+
+    def __iter__(self) -> Iterator[tuple[int, str | None]]:
+        if not self.path.is_file():
+            raise ValueError(f"corpus file must exist, got {self.path}")
+        with self.path.open("rb") as stream:
+            if stream.peek(2)[:2] in _MARKS_OF_UTF16:  # type: ignore[attr-defined]
+                raise ValueError(f"{self.path} must be UTF-8 text, got the mark of UTF-16: save it as UTF-8")
+            if stream.read(len(_MARK)) != _MARK:
+                stream.seek(0)
+            while line := stream.readline(LONGEST_LINE + 1):
+                self.n_lines += 1
+                if len(line) <= LONGEST_LINE or line.endswith(b"\n"):
+                    yield self.n_lines, self._decoded(line)
+                elif self.divide:
+                    yield from self._parts(line, stream)
+                else:
+                    got = f"{len(line) + _pass_over(stream):,}"
+                    self.faults.add(self.n_lines, f"must hold at most {LONGEST_LINE:,} bytes", got)
+                    yield self.n_lines, None
+        if self._n_foreign:
+            self.faults.hint = (
+                f"{self._n_beyond_ascii:,} other lines with accents are UTF-8: the file mixes encodings"
+                if self._n_beyond_ascii
+                else "no line with accents is UTF-8: save the file as UTF-8 (it may be Windows-1252)"
+            )
+
+    def _parts(self, line: bytes, stream: BinaryIO) -> Iterator[tuple[int, str | None]]:
+        """Parts of a line of which `line` is the beginning, each up to a blank."""
+        n_bytes = n_parts = 0
+        while len(line) > LONGEST_LINE and not line.endswith(b"\n"):
+            end = line.rfind(b" ")
+            if end < 0:
+                rule = f"must hold a blank in every {LONGEST_LINE:,} bytes"
+                self.faults.add(self.n_lines, rule, f"none after byte {n_bytes:,}")
+                _pass_over(stream)
+                yield self.n_lines, None
+                return
+            yield self.n_lines, self._decoded(line[:end], n_bytes)
+            n_bytes, n_parts, line = n_bytes + end + 1, n_parts + 1, line[end + 1 :]
+            line += stream.readline(LONGEST_LINE + 1 - len(line))
+        yield self.n_lines, self._decoded(line, n_bytes)
+        warnings.warn(
+            f"{self.path}, line {self.n_lines}: holds {n_bytes + len(line):,} bytes and is divided at blanks "
+            f"into {n_parts + 1} documents",
+            CorpusWarning,
+            stacklevel=4,
+        )
+
+    def _decoded(self, line: bytes, n_before: int = 0) -> str | None:
+        zero = line.find(b"\0")
+        if zero >= 0:
+            got = f"a NUL byte as byte {n_before + zero + 1} of the line"
+            self.faults.add(self.n_lines, "must be text", got)
+            return None
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            self._n_foreign += 1
+            got = f"the byte 0x{line[error.start]:02x} as byte {n_before + error.start + 1} of the line"
+            self.faults.add(self.n_lines, "must be UTF-8 text", got)
+            return None
+        self._n_beyond_ascii += not line.isascii()
+        return text
+
+
+def _pass_over(stream: BinaryIO) -> int:
+    """Go on to the next line; the number of bytes on the way."""
+    n_bytes = 0
+    while part := stream.readline(LONGEST_LINE):
+        n_bytes += len(part)
+        if part.endswith(b"\n"):
+            break
+    return n_bytes
+
+
+def read_lines(path: Path, *, skip_bad_rows: bool = False, divide: bool = False) -> list[tuple[int, str]]:
+    """Read the lines that are not blank, each with its number counted from 1 and without its end.
 
     Parameters
     ----------
     path : Path
         UTF-8 text, with or without a byte order mark, with either line end.
+    skip_bad_rows : bool
+        Pass over lines that cannot be used, with a warning, where otherwise they are an error.
+    divide : bool
+        See `TextLines`.
 
     Returns
     -------
@@ -27,19 +145,15 @@ def read_lines(path: Path) -> list[tuple[int, str]]:
     Raises
     ------
     ValueError
-        If the file is missing, holds no text, or has a line that is not UTF-8.
+        If the file is missing, holds no text, or has a line that cannot be used.
     """
-    if not path.is_file():
-        raise ValueError(f"corpus file must exist, got {path}")
-    data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    try:
-        content = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        number = 1 + data.count(b"\n", 0, error.start)
-        byte = data[error.start]
-        raise ValueError(f"{path}, line {number}: must be UTF-8 text, got the byte 0x{byte:02x}") from error
-    lines = [(i, line.removesuffix("\r")) for i, line in enumerate(content.split("\n"), start=1)]
-    filled = [(i, line) for i, line in lines if line.strip()]
+    faults = Faults(path, skip=skip_bad_rows)
+    lines = TextLines(path, faults, divide=divide)
+    filled = []
+    for number, line in lines:
+        if line is not None and line.strip():
+            filled.append((number, line.removesuffix("\n").removesuffix("\r")))
+    faults.settle(len(filled))
     if not filled:
         raise ValueError(f"{path} must hold at least one line of text, got an empty file")
     return filled

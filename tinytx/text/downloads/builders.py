@@ -108,12 +108,12 @@ def _gunzipped(dataset: Dataset, upstream: Mapping[str, Path]) -> Built:
 def _novels(dataset: Dataset, upstream: Mapping[str, Path]) -> Built:
     if set(upstream) != set(dataset.files):
         return {}
-    splits: dict[str, list[str]] = {"train": [], "valid": []}
+    splits: dict[str, list[bytes]] = {"train": [], "valid": []}
     for path in sorted(upstream):
         split = "valid" if Path(path).stem in VALID_NOVELS else "train"
         lines = upstream[path].read_bytes().decode("utf-8-sig").split("\n")
-        splits[split] += [" ".join(line.split()) for line in lines if line.strip()]
-    built = {f"corpus.{split}.txt": _text(lines) for split, lines in splits.items()}
+        splits[split].append(_text([" ".join(line.split()) for line in lines if line.strip()]))
+    built = {f"corpus.{split}.txt": b"\n".join(novels) for split, novels in splits.items()}
     sums = [f"{sha256}  {path}" for path, sha256 in sorted(dataset.files.items())]
     return built | {"plain1.sha256": _text(sums)}
 
@@ -143,8 +143,9 @@ _BUILDERS: dict[str, tuple[Builder, str]] = {
     ),
     "eltec-fra": (
         _novels,
-        "novels in the order of their file names, a paragraph a line, white space made single, blank lines "
-        f"left out; valid: {', '.join(VALID_NOVELS)}, whose authors wrote no other of these novels",
+        "novels in the order of their file names, a paragraph a line, white space made single, a blank "
+        f"line between two novels and nowhere else; valid: {', '.join(VALID_NOVELS)}, whose authors wrote no "
+        "other of these novels",
     ),
     "multi30k-en-fr": (_gunzipped, "files and splits as upstream, uncompressed"),
     "reader-reviews-fr": (

@@ -76,10 +76,9 @@ class Processes:
         return [batch[at::n_parts] for at in range(self.rank, n_parts, self.n)]
 
     def total(self, values: Tensor) -> Tensor:
-        """Sums over all processes of what each of them passes, on the CPU."""
-        values = values.cpu()
+        """Sums over all processes of what each of them passes, in double precision on the CPU."""
+        values = values.cpu().double()
         if self.n > 1:
-            values = values.clone()
             dist.all_reduce(values)
         return values
 

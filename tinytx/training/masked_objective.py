@@ -122,7 +122,7 @@ class MaskedObjective:
         drawn = labels != IGNORED
         if not bool(drawn.any()):
             # There is nothing to learn from rows of which nothing was drawn: every gradient is zero.
-            loss = model.head(hidden[:, :1]).sum() * 0.0
+            loss = model.head(hidden[:, :1]).float().sum() * 0.0
         else:
             loss = F.cross_entropy(model.head(hidden[drawn]).float(), labels[drawn])
             if batch is not None:

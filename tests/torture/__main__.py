@@ -192,15 +192,15 @@ def torture(folder: Path, n_kills: int, seed: int, every: int) -> list[Kill]:
         jobs = make_jobs(folder)
         for manner, share in zip(MANNERS, SHARES, strict=True):
             if manner == "power cut" and (problem := Disk.problem()):
-                print(f"power cuts are left out: {problem}")
+                print(f"power cuts are left out: {problem}", flush=True)
                 continue
             for job, n in zip(jobs, shares(n_kills * share, len(jobs)), strict=True):
                 if n:
                     todo.in_a_manner(manner, todo.reference(job), n)
-            print(f"{manner}: {len(todo.kills)} kills so far, {todo.n_runs} runs ended as they should")
+            ended = f"{todo.n_runs} runs ended with the bytes of the uninterrupted one"
+            print(f"{manner}: {len(todo.kills)} kills so far, {ended}", flush=True)
         if every:
             todo.at_every_file_operation(todo.reference(jobs[0]), itertools.count(0, every))
-        print(f"{len(todo.kills)} kills, {todo.n_runs} runs ended with the bytes of the uninterrupted one")
         return todo.kills
     finally:
         if todo.disk is not None:

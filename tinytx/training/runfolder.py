@@ -199,9 +199,9 @@ class RunFolder:
             except ValueError as error:
                 refused[folder] = error
                 continue
-            for other, error in refused.items():
-                self._report(f"{error}; going on from {folder.name}, the checkpoint before it")
-                if isinstance(error, ForeignCheckpoint):
+            for other, reason in refused.items():
+                self._report(f"{reason}; going on from {folder.name}, the checkpoint before it")
+                if isinstance(reason, ForeignCheckpoint):
                     _put_aside(other)
             self.latest = folder
             self._prune(settings, step_of(folder))

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.torture.children import Child, Reached, leftovers, while_saving
@@ -83,7 +83,7 @@ class Torture:
         self.log = folder / "log"
         self.reached = Reached()
         self.kills: list[Kill] = []
-        self.n_runs = 0
+        self.n_folders = self.n_compared = 0
         self.disk: Disk | None = None
         self._references: dict[str, Reference] = {}
 
@@ -118,6 +118,22 @@ class Torture:
             self._note("before each file operation", whole, out)
             self._bring_to_its_end(out, whole.job)
             self._compare(out, whole, f"file operation {number}")
+
+    def row(self) -> dict:
+        """What came of the kills since the row before."""
+        kills, self.kills = self.kills, []
+        n_runs, self.n_compared = self.n_compared, 0
+        lost = [kill.lost for kill in kills if kill.lost is not None]
+        return {
+            "manner": kills[0].manner,
+            "kills": len(kills),
+            "runs": n_runs,
+            "half_written": sum(kill.half_written for kill in kills),
+            "mean_steps_lost": sum(lost) / len(lost) if lost else None,
+            "most_steps_lost": max(lost, default=None),
+            "interval": max(kill.interval for kill in kills),
+            "deaths": [[kill.job, kill.reached, kill.kept] for kill in kills],
+        }
 
     def _killed_once(self, manner: str, whole: Reference, out: Path, n_left: int) -> bool:
         """Go on with a run and kill it; False when it came to its end, or may."""
@@ -175,33 +191,39 @@ class Torture:
         if other:
             raise Lost(f"{whole.job.name}, {manner}: other bytes in {', '.join(other)}")
         shutil.rmtree(out)
-        self.n_runs += 1
+        self.n_folders += 1
+        self.n_compared += 1
 
     def _new_folder(self, *, on_disk: bool = False) -> Path:
         if not on_disk:
-            return self.folder / f"run-{self.n_runs}"
+            return self.folder / f"run-{self.n_folders}"
         if self.disk is None:
             self.disk = Disk(self.folder)
         return self.disk.mount_point / "run"
 
 
-def torture(folder: Path, n_kills: int, seed: int, every: int) -> list[Kill]:
-    """Kill at random, in all manners and all jobs, then before every ``every``-th file operation of one."""
+def torture(folder: Path, n_kills: int, seed: int, every: int) -> Iterator[dict]:
+    """Kill at random, in all manners and all jobs, then before every ``every``-th file operation of one.
+
+    Yields
+    ------
+    dict
+        A row for each manner, as soon as it is done.
+    """
     todo = Torture(folder, seed)
     try:
         jobs = make_jobs(folder)
         for manner, share in zip(MANNERS, SHARES, strict=True):
             if manner == "power cut" and (problem := Disk.problem()):
-                print(f"power cuts are left out: {problem}", flush=True)
+                print(f"power cuts are left out: {problem}")
                 continue
             for job, n in zip(jobs, shares(n_kills * share, len(jobs)), strict=True):
                 if n:
                     todo.in_a_manner(manner, todo.reference(job), n)
-            ended = f"{todo.n_runs} runs ended with the bytes of the uninterrupted one"
-            print(f"{manner}: {len(todo.kills)} kills so far, {ended}", flush=True)
+            yield todo.row()
         if every:
             todo.at_every_file_operation(todo.reference(jobs[0]), itertools.count(0, every))
-        return todo.kills
+            yield todo.row()
     finally:
         if todo.disk is not None:
             todo.disk.unmount()
@@ -213,40 +235,14 @@ def shares(total: float, n: int) -> list[int]:
     return [whole // n + (i < whole % n) for i in range(n)]
 
 
-def summary(kills: list[Kill]) -> list[dict]:
-    """One row a manner."""
-    rows = []
-    for manner in dict.fromkeys(kill.manner for kill in kills):
-        mine = [kill for kill in kills if kill.manner == manner]
-        lost = [kill.lost for kill in mine if kill.lost is not None]
-        rows.append(
-            {
-                "manner": manner,
-                "kills": len(mine),
-                "half_written": sum(kill.half_written for kill in mine),
-                "mean_steps_lost": sum(lost) / len(lost) if lost else None,
-                "most_steps_lost": max(lost, default=None),
-                "interval": max(kill.interval for kill in mine),
-            }
-        )
-    return rows
-
-
-def table(rows: list[dict]) -> str:
-    """The rows for a person."""
-    head = ("killed", "kills", "half written", "steps lost: mean", "most", "interval")
-    lines = [f"{head[0]:<28}" + "".join(f"{name:>18}" for name in head[1:])]
-    for row in rows:
-        mean, most = row["mean_steps_lost"], row["most_steps_lost"]
-        words = (
-            f"{row['kills']}",
-            f"{row['half_written']}",
-            "not known" if mean is None else f"{mean:.1f}",
-            "not known" if most is None else f"{most}",
-            f"{row['interval']}",
-        )
-        lines.append(f"{row['manner']:<28}" + "".join(f"{word:>18}" for word in words))
-    return "\n".join(lines)
+def line(row: dict) -> str:
+    """A row for a person."""
+    mean, most = row["mean_steps_lost"], row["most_steps_lost"]
+    lost = "steps lost not known" if mean is None else f"steps lost {mean:.1f} on average, {most} at most"
+    return (
+        f"{row['manner']:<28}{row['kills']:>4} kills, {row['half_written']} in the middle of writing; {lost}, "
+        f"of {row['interval']} between checkpoints; {row['runs']} runs ended with the bytes of the whole one"
+    )
 
 
 def main() -> int:
@@ -257,20 +253,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
     parser.add_argument("--results", type=Path, help="folder to keep the table in, such as results")
     args = parser.parse_args()
-    begin = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="torture-"))
     try:
-        kills = torture(folder, args.kills, args.seed, args.every)
+        for row in torture(folder, args.kills, args.seed, args.every):
+            print(line(row), flush=True)
+            if args.results:
+                Results("torture", args.results).put(row["manner"], {"seed": args.seed, **row})
     except Lost as problem:
         print(f"torture: {problem}; see {folder}", file=sys.stderr)
         return 1
     shutil.rmtree(folder)
-    rows = summary(kills)
-    print(table(rows))
-    if args.results:
-        seconds = round(time.monotonic() - begin)
-        record = {"seed": args.seed, "rows": rows, "runs_lost": 0, "seconds": seconds}
-        Results("torture", args.results).put("kills", {**record, "kills": [asdict(kill) for kill in kills]})
     return 0
 
 

@@ -237,3 +237,15 @@ def test_masks_of_numbers_or_of_a_wrong_shape_are_refused(path):
 def test_is_causal_needs_as_many_keys_as_queries():
     with pytest.raises(ValueError, match="^is_causal needs as many keys as queries, got T=5, S=7$"):
         fused_attention(*make_qkv(T, S), is_causal=True)
+
+
+@pytest.mark.parametrize("seq_len", [1, 7, 300])
+def test_causal_attention_in_bfloat16_stays_close_and_so_do_its_gradients(seq_len):
+    exact = make_qkv(seq_len, seq_len)
+    low = [tensor.detach().bfloat16().requires_grad_() for tensor in exact]
+    got = fused_attention(*low, is_causal=True)
+    wanted = attention(*exact, causal_mask(seq_len))
+    assert_close(got.double(), wanted, atol=0.03, rtol=0.03)
+    for ours, reference in zip(gradients(got, low), gradients(wanted, exact), strict=True):
+        assert (ours.double() - reference).norm() < 0.02 * reference.norm() + 1e-9
+    assert_close(fused_attention(*(tensor[0, 0] for tensor in low), is_causal=True), got[0, 0])

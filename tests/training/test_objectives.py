@@ -13,6 +13,7 @@ from tinytx.training.objectives import (
     PackedSequences,
     causal_batch,
     language_model_loss,
+    output_loss,
 )
 
 IDS = {"bos_id": 2, "eos_id": 3, "pad_id": 0}
@@ -101,3 +102,18 @@ def test_nothing_to_learn_from_is_refused():
         CausalObjective([], **IDS, max_len=5)
     with pytest.raises(ValueError, match="as many, at least one, got 2 and 1"):
         ClassificationObjective([[2], [2]], [1], pad_id=0)
+
+
+@pytest.mark.parametrize("n_padding", [0, 4])
+def test_the_loss_of_an_output_layer_is_that_of_all_its_logits(n_padding):
+    hidden, head = torch.randn(3, 5, 7, requires_grad=True), torch.nn.Linear(7, 11)
+    targets = torch.randint(1, 11, (3, 5))
+    targets.flatten()[:n_padding] = 0
+    ours = output_loss(head, hidden, targets, pad_id=0)
+    plain = language_model_loss(head(hidden), targets, pad_id=0)
+    torch.testing.assert_close(ours, plain)
+    leaves = [hidden, head.weight, head.bias]
+    for mine, other in zip(
+        torch.autograd.grad(ours, leaves), torch.autograd.grad(plain, leaves), strict=True
+    ):
+        torch.testing.assert_close(mine, other)

@@ -14,7 +14,7 @@ from tinytx.training.outputloss import smoothed_output_loss
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("biased", [True, False])
 def test_equals_torch_forward_and_backward_whatever_the_chunk(monkeypatch, smoothing, biased):
-    monkeypatch.setattr(outputloss, "CHUNK", 4)
+    monkeypatch.setattr(outputloss, "LOGITS_AT_ONCE", 4 * 7)
     hidden = torch.randn(11, 5, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(7, 5, dtype=torch.float64, requires_grad=True)
     bias = torch.randn(7, dtype=torch.float64, requires_grad=True) if biased else None
@@ -46,6 +46,20 @@ def test_under_autocast_it_is_near_and_the_gradients_keep_their_types():
     assert_close(quick, plain, rtol=0.01, atol=0)
     quick.backward()
     assert hidden.grad.dtype == weight.grad.dtype == torch.float32
+
+
+def test_without_rows_it_is_no_number():
+    loss = smoothed_output_loss(torch.randn(0, 3), torch.randn(4, 3), torch.tensor([], dtype=torch.long))
+    assert loss.isnan()
+
+
+def test_logits_far_apart_leave_loss_and_gradients_finite():
+    hidden = torch.tensor([[1.0]], requires_grad=True)
+    weight = torch.tensor([[0.0], [500.0], [-500.0]], requires_grad=True)
+    loss = smoothed_output_loss(hidden, weight, torch.tensor([2]))
+    assert loss.item() == 1000.0
+    loss.backward()
+    assert_close(weight.grad, torch.tensor([[0.0], [1.0], [-1.0]]))
 
 
 def test_the_smoothing_is_checked():

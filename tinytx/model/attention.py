@@ -167,7 +167,7 @@ def fused_attention(
         _check_mask(mask, (*q.shape[:-1], k.shape[-2]))
     if bias is not None:
         _check_bias(bias, (*q.shape[:-1], k.shape[-2]))
-    if _products_are_faster(q, k):
+    if _products_are_faster(q, k, bias):
         return _attention_by_products(q, k, v, mask, bias, is_causal, dropout)
     if is_causal and (mask is not None or bias is not None):  # the kernels take either a mask or is_causal
         triangle = causal_mask(q.shape[-2], device=q.device)
@@ -191,12 +191,15 @@ def _for_kernel(bias: Tensor, q: Tensor) -> Tensor:
     return bias.to(q.dtype)[(None,) * (q.dim() - bias.dim())]
 
 
-SHORT_ON_CPU = 256  # keys up to which the products beat the fused kernel in bfloat16 on a CPU
+# Keys up to which the products beat the fused kernel in bfloat16 on a CPU, forward and backward; with a
+# bias, up to which its sum with the scores keeps digits enough.
+SHORT_ON_CPU, SHORT_WITH_BIAS = 1024, 256
 
 
-def _products_are_faster(q: Tensor, k: Tensor) -> bool:
+def _products_are_faster(q: Tensor, k: Tensor, bias: Tensor | None) -> bool:
     """Say whether to avoid the fused kernel: in bfloat16 on a CPU it is slow for few keys."""
-    return q.device.type == "cpu" and q.dtype == torch.bfloat16 and k.shape[-2] <= SHORT_ON_CPU
+    short = SHORT_ON_CPU if bias is None else SHORT_WITH_BIAS
+    return q.device.type == "cpu" and q.dtype == torch.bfloat16 and k.shape[-2] <= short
 
 
 def _attention_by_products(
@@ -209,6 +212,9 @@ def _attention_by_products(
     dropout: float,
 ) -> Tensor:
     """Compute `fused_attention` by two plain products, softmax and masking in place."""
+    if is_causal and mask is None and bias is None:
+        attn_weights = _causal_scores(q, k).softmax(dim=-1)
+        return (drop(attn_weights, dropout) if dropout > 0.0 else attn_weights) @ v  # (..., T, K)
     attn_scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)  # (..., T, S)
     if bias is not None:
         attn_scores = attn_scores.add_(bias)
@@ -225,6 +231,15 @@ def _attention_by_products(
         attn_weights = drop(attn_weights, dropout)
     context = attn_weights @ v  # (..., T, K)
     return context if blind is None or not blind.any() else context.masked_fill(blind, 0.0)
+
+
+def _causal_scores(q: Tensor, k: Tensor) -> Tensor:
+    """Scaled scores, with -inf where a key comes after the query: one pass for scale, product and mask."""
+    seq_len, width = q.shape[-2:]
+    later = torch.full((seq_len, seq_len), -torch.inf, dtype=q.dtype, device=q.device).triu_(1)
+    left, right = q.reshape(-1, seq_len, width), k.reshape(-1, seq_len, width)  # (N, T, K)
+    attn_scores = torch.baddbmm(later, left, right.transpose(1, 2), alpha=width**-0.5)  # (N, T, T)
+    return attn_scores.view(*q.shape[:-1], seq_len)
 
 
 def _check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:

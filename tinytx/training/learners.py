@@ -17,6 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from tinytx.model.blocks import Block
 from tinytx.model.decoder import DecoderBlock
+from tinytx.training.allocator import keep_memory
 from tinytx.training.distributed import Processes
 from tinytx.training.objectives import Objective
 from tinytx.training.optimizers import make_optimizer
@@ -72,6 +73,7 @@ class Learner:
         self.optimizer = make_optimizer(model, settings)
         self._computing: torch.optim.Optimizer = self.optimizer
         self._loss: nn.Module = LossOf(model, objective)
+        keep_memory()
 
     def start(self) -> None:
         """Give all processes what the first has, before the first step."""

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from tinytx.model import Classifier, LanguageModel
 from tinytx.text.batching import batches_by_length, chunks, pad_batch
+from tinytx.training.outputloss import smoothed_output_loss
 
 
 class Objective(Protocol):
@@ -55,21 +56,25 @@ def classification_loss(logits: Tensor, labels: Tensor) -> Tensor:
     return F.cross_entropy(logits.float(), labels)
 
 
-def output_loss(head: nn.Module, hidden: Tensor, targets: Tensor, pad_id: int) -> Tensor:
-    """Language-model loss from the states before the output layer.
+def output_loss(head: nn.Linear, hidden: Tensor, targets: Tensor, pad_id: int) -> Tensor:
+    """`language_model_loss` of an output layer's predictions, from the states before it.
 
-    The one place where training turns hidden states into a loss, so that a version that never holds all
-    logits at once has one place to go.
+    Only positions with a target are predicted, and all logits never exist at once.
 
     Parameters
     ----------
-    head : Module
+    head : torch.nn.Linear
         From (B, T, D) to (B, T, V).
     hidden : Tensor of shape (B, T, D)
     targets : Tensor of shape (B, T)
+        Best on the CPU, where looking for padding keeps no GPU waiting.
     pad_id : int
     """
-    return language_model_loss(head(hidden), targets, pad_id)
+    hidden, targets = hidden.flatten(0, 1), targets.flatten()
+    real = (targets != pad_id).nonzero()[:, 0]
+    if len(real) < len(targets):
+        hidden, targets = hidden[real.to(hidden.device)], targets[real]
+    return smoothed_output_loss(hidden, head.weight, targets.to(hidden.device), bias=head.bias)
 
 
 def causal_batch(
@@ -202,7 +207,7 @@ class CausalObjective:
         inputs, targets = self.batch(indices)
         device = next(model.parameters()).device
         hidden = model.body(inputs.to(device))  # (B, T, D)
-        loss = output_loss(model.head, hidden, targets.to(device), self._pad_id)
+        loss = output_loss(model.head, hidden, targets, self._pad_id)
         return loss if batch is None else loss * (self.n_predictions(indices) / self.n_predictions(batch))
 
 

@@ -20,8 +20,9 @@ from tinytx.cli import main
 from tinytx.model import Classifier, LanguageModel, MaskedLanguageModel, TransformerConfig, Translator
 from tinytx.teaching.widgets import attention
 from tinytx.text import Tokenizer
+from tinytx.text.pairs import load_pairs
 from tinytx.text.pretrained_tokenizer import PretrainedTokenizer
-from tinytx.training import load, load_tokenizer, save, translate
+from tinytx.training import evaluate_blanks, load, load_tokenizer, save, translate
 from tinytx.training.evaluation import classifier_inputs
 from tinytx.training.published import export
 
@@ -324,6 +325,44 @@ def test_evaluate_a_language_model(folders, reviews, capsys):
             total += theirs(input_ids=row, labels=row).loss.item() * (row.shape[1] - 1)
         n += row.shape[1] - 1
     assert json.loads(answer)["nats_per_token"] == pytest.approx(total / n, abs=1e-5)
+
+
+def test_evaluate_a_masked_model(folders):
+    """The surprise that `transformers` finds at every blank of two texts."""
+    model, tokenizer = load(folders["camembert"]), load_tokenizer(folders["camembert"])
+    theirs = transformers.AutoModelForMaskedLM.from_pretrained(folders["camembert"], local_files_only=True)
+    expected = []
+    for ids in tokenizer.encode_batch(TEXTS[:2]):
+        row = [tokenizer.cls_id, *ids, tokenizer.sep_id]
+        for place, right in enumerate(ids, start=1):
+            blank = torch.tensor([[*row[:place], tokenizer.mask_id, *row[place + 1 :]]])
+            with torch.no_grad():
+                expected.append(-theirs(blank).logits[0, place].log_softmax(-1)[right].item())
+    found = evaluate_blanks(model, tokenizer, TEXTS[:2])
+    assert found.n_blanks == len(expected)
+    assert found.nats_per_blank == pytest.approx(sum(expected) / len(expected), abs=1e-5)
+
+
+def test_evaluate_a_translator(folders, tmp_path, capsys):
+    """BLEU and loss over pairs; the loss is that of `transformers`."""
+    pairs = list(zip(TEXTS[:6], TEXTS[6:12], strict=True))
+    path = tmp_path / "pairs.tsv"
+    path.write_text("\n".join("\t".join(pair) for pair in pairs))
+    asked = ["--corpus", path, "--split", "valid", "--device", "cpu", "--json"]
+    status, answer, err = run(capsys, "evaluate", folders["marian"], *asked)
+    assert status == 0, err
+    answer = json.loads(answer)
+    theirs = transformers.MarianMTModel.from_pretrained(folders["marian"], local_files_only=True)
+    inner = transformers.AutoTokenizer.from_pretrained(folders["marian"], local_files_only=True)
+    total = n = 0
+    valid = load_pairs(path).splits["valid"]
+    for source, target in zip(valid.sources, valid.targets, strict=True):
+        batch = inner(source, text_target=target, return_tensors="pt")
+        with torch.no_grad():
+            total += theirs(**batch).loss.item() * batch["labels"].shape[1]
+        n += batch["labels"].shape[1]
+    assert answer["nats_per_token"] == pytest.approx(total / n, abs=1e-5)
+    assert 0 <= answer["bleu"] <= 100
 
 
 def test_translate_writes_what_transformers_writes(folders, tmp_path, capsys):

@@ -10,6 +10,7 @@ from tinytx.model import (
     MaskedLanguageModel,
     TransformerConfig,
     Translator,
+    build_empty,
     count_parameters,
     parameter_table,
 )
@@ -17,6 +18,7 @@ from tinytx.model.interop import (
     BERT,
     FAMILIES,
     GPT2,
+    config_from_settings,
     config_from_transformers,
     from_transformers,
     save_transformers,
@@ -230,6 +232,9 @@ def test_published_models_are_counted_by_our_closed_form(name):
     given = kind.config_class(**published.settings)
     head = {"gpt2": "lm", "mbart": "translation"}.get(published.family, "masked")
     config = config_from_transformers(given)
+    offline = config_from_settings(published.family, published.settings)
+    assert parameter_table(offline, head).rows == parameter_table(config, head).rows
+    assert count_parameters(build_empty(offline, head)) == parameter_table(config, head).total
     with torch.device("meta"):
         theirs = kind(given)
     assert parameter_table(config, head).total == count_parameters(theirs)
@@ -320,6 +325,20 @@ def test_other_models_are_refused():
         from_transformers(transformers.GPT2Model(transformers.GPT2Config(**GPT2_SIZES)))
     with pytest.raises(ValueError, match="model_type must be one of gpt2, .*, got 't5'"):
         config_from_transformers(transformers.T5Config())
+    with pytest.raises(ValueError, match="family must be one of gpt2, .*, camembert, got 't5'"):
+        config_from_settings("t5", {})
+    with pytest.raises(ValueError, match="settings of bert must hold vocab_size, got none"):
+        config_from_settings("bert", {})
+
+
+def test_usual_settings_are_those_of_a_model_of_the_family():
+    gpt2 = transformers.GPT2Config(**GPT2_SIZES)
+    assert config_from_settings("gpt2", GPT2_SIZES) == config_from_transformers(gpt2)
+    bert = transformers.BertConfig(**BERT_SIZES)
+    assert config_from_settings("bert", BERT_SIZES | {"type_vocab_size": 2}) == config_from_transformers(bert)
+    sizes = {name: value for name, value in BART_SIZES.items() if not name.endswith("_token_id")}
+    mbart = transformers.MBartConfig(**sizes)
+    assert config_from_settings("mbart", sizes) == config_from_transformers(mbart)
 
 
 def test_the_settings_of_gpt2_are_those_of_gpt2():

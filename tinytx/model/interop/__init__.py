@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tinytx.model.config import TransformerConfig
@@ -34,6 +34,7 @@ __all__ = [
     "BERT",
     "FAMILIES",
     "GPT2",
+    "config_from_settings",
     "config_from_transformers",
     "from_transformers",
     "is_published",
@@ -148,6 +149,62 @@ def config_from_transformers(given: PretrainedConfig) -> TransformerConfig:
     if given.model_type not in FAMILIES:
         raise ValueError(f"model_type must be one of {', '.join(FAMILIES)}, got {given.model_type!r}")
     return FAMILIES[given.model_type][0].config_of(given)
+
+
+# What is usual in a family, where only the settings are known that a count depends on.
+_USUAL: Mapping[str, Mapping[str, Any]] = {
+    "gpt2": {
+        "activation_function": "gelu_new",
+        "n_inner": None,
+        "resid_pdrop": 0.1,
+        "layer_norm_epsilon": 1e-5,
+    },
+    "bert": {"hidden_act": "gelu", "hidden_dropout_prob": 0.1, "layer_norm_eps": 1e-12},
+    "roberta": {
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.1,
+        "layer_norm_eps": 1e-5,
+        "pad_token_id": 1,
+    },
+    "mbart": {"activation_function": "gelu", "dropout": 0.1, "scale_embedding": False},
+}
+
+
+def config_from_settings(family: str, settings: Mapping[str, Any]) -> TransformerConfig:
+    """Our settings of a model by those of its ``config.json``; `transformers` need not be installed.
+
+    Parameters
+    ----------
+    family : {"gpt2", "bert", "roberta", "camembert", "mbart"}
+        Its ``model_type``.
+    settings : mapping
+        As in a ``config.json``. What is not in here is taken to be what is usual in the family.
+
+    Raises
+    ------
+    ValueError
+        If the family is another, or a setting is missing or has no counterpart here.
+
+    Examples
+    --------
+    CamemBERT is our masked model with twelve floors:
+
+    >>> from tinytx.model.counting import parameter_table
+    >>> from tinytx.model.published import PUBLISHED
+    >>> camembert = config_from_settings("camembert", PUBLISHED["CamemBERT base"].settings)
+    >>> camembert.n_layers, camembert.d_model, camembert.n_heads, camembert.norm
+    (12, 768, 12, 'last')
+    >>> parameter_table(camembert, head=None).total
+    110031360
+    """
+    usual = _USUAL.get("roberta" if family == "camembert" else family)
+    if usual is None:
+        raise ValueError(f"family must be one of {', '.join(_USUAL)}, camembert, got {family!r}")
+    given: Any = SimpleNamespace(**{"tie_word_embeddings": True, **usual, **settings, "model_type": family})
+    try:
+        return FAMILIES[family][0].config_of(given)
+    except AttributeError as missing:
+        raise ValueError(f"settings of {family} must hold {missing.name}, got none") from None
 
 
 def save_transformers(model: Model, folder: str | os.PathLike[str], **settings: Any) -> None:

@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,7 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = argparse.Namespace()
     try:
         args = build_parser().parse_args(argv)
-        answer, text = args.command(args)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            answer, text = args.command(args)
     except KeyboardInterrupt as stop:
         happened = getattr(stop, "happened", "stopped by hand")
         if _process_number():
@@ -55,6 +58,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     elif text is not None:  # None: the command has written line by line
         print(text)
     return status
+
+
+def _show_warning(message: Warning | str, *where: object) -> None:
+    """A warning in one line, as errors are told."""
+    if not _process_number():
+        print(f"tinytx: warning: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
 
 
 def _process_number() -> int:

@@ -56,11 +56,12 @@ def data_list(args: argparse.Namespace) -> Answer:
     pairs = [vars(info) for info in list_pair_corpora(args.data_dir)]
     folder = data_folder(args.data_dir)
     lines = [
-        f"{row['name']:<19}{'ready' if row['available'] else 'absent':<8}{row['description']}"
+        f"{row['name']:<21}{'ready' if row['available'] else 'absent':<8}{row['description']}"
         for row in [*rows, *pairs]
     ]
     lines.append(f"absent ones: `tinytx data get NAME` brings them to {folder}")
-    lines.append("any .txt (one document a line) or .tsv (label, tab, text) file can be named too;")
+    lines.append("any .txt (one document a line), .tsv (label, tab, text), .csv or .jsonl file can be named,")
+    lines.append("a folder with train.csv and test.csv, or hf:NAME, a dataset of the library datasets;")
     lines.append("to translate, a .tsv (source, tab, target)")
     return {"corpora": rows, "pairs": pairs, "folder": str(folder)}, "\n".join(lines)
 

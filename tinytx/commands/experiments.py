@@ -13,7 +13,9 @@ from tinytx.commands.options import (
     add_device,
     add_group,
     add_kept,
+    add_reading,
     add_search,
+    corpus_from,
     numbers,
     reporter,
 )
@@ -24,6 +26,7 @@ def add_experiments(commands: Any) -> None:
     experiments = add_group(commands, "experiment", "Measure with several seeds.", "NAME")
     sub = add_command(experiments, "transfer", experiment_transfer)
     add_corpus(sub, default="world")
+    add_reading(sub)
     add_kept(sub, seeds=None)
     sub.add_argument("--labels", type=numbers, help="numbers of labels, such as 50,200")
     sub.add_argument("--conditions", help="cls-books: what is compared, such as tfidf-logistic,scratch,stars")
@@ -70,7 +73,7 @@ def experiment_transfer(args: argparse.Namespace) -> Answer:
             f"{', '.join(misplaced)} must go with the corpus {', '.join(CORPORA)}, got {args.corpus}"
         )
     rows = transfer(
-        args.corpus,
+        corpus_from(args),
         store=Results("transfer", args.results),
         budget=args.budget,
         n_seeds=5 if args.seeds is None else args.seeds,
@@ -94,7 +97,8 @@ def _transfer_on_reviews(args: argparse.Namespace) -> Answer:
 
     if args.checkpoint is not None or args.scored is not None:
         raise ValueError(f"--checkpoint and --scored must go with another corpus, got {args.corpus}")
-    corpus = load_corpus(args.corpus, args.data_dir)
+    corpus = corpus_from(args)
+    corpus = load_corpus(corpus, args.data_dir) if corpus is args.corpus else corpus
     experiment = ReviewsExperiment(
         corpus,
         store=Results(f"transfer-{corpus.name}", args.results),

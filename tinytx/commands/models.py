@@ -13,7 +13,9 @@ from tinytx.commands.options import (
     add_corpus,
     add_device,
     add_model,
+    add_reading,
     add_search,
+    corpus_from,
     given,
     search_from,
 )
@@ -25,6 +27,7 @@ def add_readers(commands: Any) -> None:
     sub = add_command(commands, "evaluate", evaluate)
     sub.add_argument("checkpoint", type=Path, help="folder of a model")
     add_corpus(sub)
+    add_reading(sub)
     sub.add_argument("--split", help="train, valid, test or all; by default test, or valid without a test")
     add_search(sub)
 
@@ -62,7 +65,7 @@ def evaluate(args: argparse.Namespace) -> Answer:
 
     result = evaluate_checkpoint(
         args.checkpoint,
-        args.corpus,
+        corpus_from(args),
         split=args.split,
         data_dir=args.data_dir,
         device=args.device,

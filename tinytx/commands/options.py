@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 Answer = tuple[dict[str, Any], str | None]  # what --json prints, and what a person reads
 Command = Callable[[argparse.Namespace], Answer]
 
+READING_FIELDS = ("text_column", "label_column", "label_names", "skip_bad_rows", "drop_repeats")
 MODEL_FIELDS = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "dropout")
 
 
@@ -43,10 +44,29 @@ def add_device(sub: Parser) -> None:
 def add_corpus(sub: Parser, *, default: str | None = None) -> None:
     """Which text, and where it lies."""
     sub.add_argument(
-        "--corpus", required=default is None, default=default, help="a name, or a .txt or .tsv file"
+        "--corpus", required=default is None, default=default, help="a name, a file of texts, or hf:NAME"
     )
     sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
     add_device(sub)
+
+
+def add_reading(sub: Parser) -> None:
+    """How texts of one's own are read."""
+    sub.add_argument("--text-column", help="column of a .csv, .jsonl or .tsv that holds the texts")
+    sub.add_argument("--label-column", help="column that holds the labels")
+    sub.add_argument("--label-names", type=words, help="the known labels, such as bad,good for 0 and 1")
+    sub.add_argument("--skip-bad-rows", action="store_true", help="pass over rows that cannot be used")
+    sub.add_argument("--drop-repeats", action="store_true", help="train on no text that is held out")
+
+
+def corpus_from(args: argparse.Namespace) -> Any:
+    """The corpus as it is named or, where the options say how to read it, as it is read."""
+    asked = {name: getattr(args, name) for name in READING_FIELDS if getattr(args, name)}
+    if not asked:
+        return args.corpus
+    from tinytx.text.corpora import load_corpus
+
+    return load_corpus(args.corpus, args.data_dir, **asked)
 
 
 def add_model(sub: Parser) -> None:
@@ -74,6 +94,11 @@ def add_search(sub: Parser, *, beam: int = 1) -> None:
 def numbers(text: str) -> list[int]:
     """Read ``50,200`` as a list."""
     return [int(part) for part in text.split(",")]
+
+
+def words(text: str) -> list[str]:
+    """Read ``bad,good`` as a list."""
+    return [part.strip() for part in text.split(",")]
 
 
 def search_from(args: argparse.Namespace) -> Any:

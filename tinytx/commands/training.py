@@ -13,6 +13,8 @@ from tinytx.commands.options import (
     add_command,
     add_corpus,
     add_model,
+    add_reading,
+    corpus_from,
     given,
     reporter,
 )
@@ -49,6 +51,7 @@ def add_training(commands: Any) -> None:
 
 def _add_run(sub: Parser) -> None:
     add_corpus(sub)
+    add_reading(sub)
     sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
     sub.add_argument("--seed", type=int, default=0, help="equal seeds give equal bytes")
     sub.add_argument("--out", type=Path, required=True, help="new folder for the run")
@@ -78,13 +81,16 @@ def pretrain(args: argparse.Namespace) -> Answer:
     }
     if args.whole_words and not args.objective.startswith("masked"):
         raise ValueError(f"--whole-words goes with a masked objective, got {args.objective}")
+    corpus = corpus_from(args)
     if args.objective == "translation":
+        if corpus is not args.corpus:
+            raise ValueError("columns, labels and rows may be told of texts, got pairs to translate")
         with joined(args.device):
             translator = train_translator(args.corpus, **asked)
         return translator.to_dict(), repr(translator)
     masking = {"whole_words": True} if args.whole_words else None
     with joined(args.device):
-        result = pretrain(args.corpus, objective=args.objective, masking_changes=masking, **asked)
+        result = pretrain(corpus, objective=args.objective, masking_changes=masking, **asked)
     return result.to_dict(), repr(result)
 
 
@@ -96,7 +102,7 @@ def finetune(args: argparse.Namespace) -> Answer:
     with joined(args.device):
         result = finetune(
             args.checkpoint,
-            args.corpus,
+            corpus_from(args),
             fresh=args.fresh,
             frozen=args.frozen,
             budget=args.budget,

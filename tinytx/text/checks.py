@@ -74,8 +74,8 @@ def warn_of_classes(corpus: Corpus) -> None:
             listed = ", ".join(_class(corpus, label) for label in empty[:5]) + (", ..." if empty[5:] else "")
             what = "can be learned" if split_name == "train" else "is tested"
             _warn(
-                f"{corpus.name}: {len(empty):,} of {n_classes:,} classes have no text in {split_name}: nothing "
-                f"of them {what}: {listed}"
+                f"{corpus.name}: {len(empty):,} of {n_classes:,} classes have no text in {split_name}, so "
+                f"nothing of them {what}: {listed}"
             )
     labels = defaultdict(set)
     for split in corpus.splits.values():

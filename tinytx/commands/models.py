@@ -25,21 +25,21 @@ from tinytx.commands.translate import translate
 def add_readers(commands: Any) -> None:
     """`evaluate`, `translate`, `generate` and `count`."""
     sub = add_command(commands, "evaluate", evaluate)
-    sub.add_argument("checkpoint", type=Path, help="folder of a model")
+    sub.add_argument("checkpoint", type=Path, help="folder of a model, ours or of transformers")
     add_corpus(sub)
     add_reading(sub)
     sub.add_argument("--split", help="train, valid, test or all; by default test, or valid without a test")
     add_search(sub)
 
     sub = add_command(commands, "translate", translate)
-    sub.add_argument("checkpoint", type=Path, help="folder of a translator")
+    sub.add_argument("checkpoint", type=Path, help="folder of a translator, or a published name")
     sub.add_argument("file", type=Path, nargs="?", help="lines to translate; standard input by default")
     add_search(sub)
     sub.add_argument("--block", type=int, default=256, help="lines translated at once")
     add_device(sub)
 
     sub = add_command(commands, "generate", generate)
-    sub.add_argument("checkpoint", type=Path, help="folder of a language model")
+    sub.add_argument("checkpoint", type=Path, help="folder of a language model, or a published name")
     sub.add_argument("--prompt", default="", help="text to carry on")
     sub.add_argument("--max-new-tokens", type=int, default=50, help="pieces at most")
     sub.add_argument("--temperature", type=float, default=1.0, help="below 1 sharpens, above 1 flattens")

@@ -41,7 +41,7 @@ def add_training(commands: Any) -> None:
     sub.add_argument("--shard", action="store_true", help="under torchrun: a part of the model a process")
 
     sub = add_command(commands, "finetune", finetune)
-    sub.add_argument("checkpoint", type=Path, help="folder of a pretrained model")
+    sub.add_argument("checkpoint", type=Path, help="folder of a model, or a published name")
     _add_run(sub)
     sub.add_argument("--fresh", action="store_true", help="same tokenizer and configuration, new weights")
     sub.add_argument("--frozen", action="store_true", help="train the head alone, on the body as it is")

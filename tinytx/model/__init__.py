@@ -14,7 +14,7 @@ masked       a body that fills blanks, with BERT's heads
 decoder      a stack of blocks that also looks at another sequence
 cache        keys and values kept from token to token
 stepper      reading token by token; fewrows: linear maps of a few rows; asbuilt: is a model as configured?
-interop      weights to and from the transformers package
+interop/     weights to and from the transformers package, family by family
 dropout      dropout that costs little on a CPU
 translator   encoder and decoder together
 terms        rows and tables of a count

@@ -99,7 +99,8 @@ class MaskedLanguageModel(nn.Module):
     -----
     In training only hidden places need logits: call body and head apart, ``head(body(token_ids)[hidden])``.
     With ``positions="learned"``, ``norm="last"``, ``embed_norm=True``, ``scale_embeddings=False``,
-    ``tie_embeddings=True``, ``n_segments=2`` and ``norm_eps=1e-12`` it is BERT, see `tinytx.model.interop`.
+    ``tie_embeddings=True``, ``n_segments=2`` and ``norm_eps=1e-12`` it is BERT; `tinytx.model.interop` takes
+    over the weights of BERT and its kin.
 
     References
     ----------

@@ -2,6 +2,7 @@
 
 settings      steps, rates, precision                budgets       recipes by name, or seconds
 objectives    what is predicted                      loop          one training loop
+published     models of others
 checkpoints   models on disk                         runfolder     runs that can be gone on with
 seals         checksums of files                     moments       optimizer and random states by name
 locks         one process a folder                   files         written whole or not at all

@@ -56,6 +56,7 @@ def test_reader_reviews_have_three_labels_and_equal_ones_stay_together(tmp_path)
             assert label == (1 if text == "lu" else int(text.split()[1]) % 3)
 
 
+@pytest.mark.filterwarnings("ignore:.*different labels")
 def test_all_reader_reviews_are_read(shared_data):
     corpus = load_corpus("reader-reviews-fr", shared_data)
     folder = shared_data / "reader-reviews-fr"

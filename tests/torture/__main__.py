@@ -240,7 +240,7 @@ def line(row: dict) -> str:
     mean, most = row["mean_steps_lost"], row["most_steps_lost"]
     lost = "steps lost not known" if mean is None else f"steps lost {mean:.1f} on average, {most} at most"
     return (
-        f"{row['manner']:<28}{row['kills']:>4} kills, {row['half_written']} in the middle of writing; {lost}, "
+        f"{row['manner']:<28}{row['kills']:>4} kills, {row['half_written']} in mid-write; {lost}, "
         f"of {row['interval']} between checkpoints; {row['runs']} runs ended with the bytes of the whole one"
     )
 

@@ -13,6 +13,8 @@ decoding      one text; many: many texts             nextword      from pieces t
 continuing    rows of ids side by side, id by id
 pretraining, finetuning    from corpus to figures in one call
 muon          an optimizer for matrices              outputloss    the loss over a large vocabulary
+distributed   several processes, one model           learners      gradients: alone, copied, sharded
+launching     torchrun from a notebook               scaling       what a second process brings
 
 masking           which tokens are hidden            sentence_pairs    does one follow the other?
 masked_objective  what a masked model learns         blanks            one blank at a time
@@ -41,6 +43,7 @@ from tinytx.training.budgets import (
 )
 from tinytx.training.checkpoints import load, load_tokenizer, save
 from tinytx.training.decoding import Generation, generate, generate_ids, next_token_probs
+from tinytx.training.distributed import LostProcessError, Processes, joined
 from tinytx.training.evaluation import (
     ClassifierScore,
     LanguageModelScore,
@@ -51,6 +54,7 @@ from tinytx.training.evaluation import (
 )
 from tinytx.training.finetuning import FinetuneResult, finetune
 from tinytx.training.intervals import Interval, PairedInterval, paired_interval, wilson_interval
+from tinytx.training.launching import LaunchError, launch
 from tinytx.training.loop import DivergenceError, History, TrainingInterrupted, train
 from tinytx.training.many import generate_many
 from tinytx.training.masked_objective import MaskedObjective
@@ -70,7 +74,7 @@ from tinytx.training.pretraining import (
 )
 from tinytx.training.runfolder import RunFolder
 from tinytx.training.scoring import Evaluation, evaluate_checkpoint, evaluate_split, exact_nats
-from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+from tinytx.training.settings import Layout, TrainingSettings, choose_device, choose_precision
 from tinytx.training.subsets import label_subset
 from tinytx.training.tasks import causal_objective, new_language_model
 from tinytx.training.translating import Translation, translate
@@ -91,10 +95,14 @@ __all__ = [
     "History",
     "Interval",
     "LanguageModelScore",
+    "LaunchError",
+    "Layout",
+    "LostProcessError",
     "MaskedObjective",
     "Masking",
     "PairedInterval",
     "PretrainResult",
+    "Processes",
     "Recipe",
     "RunFolder",
     "Search",
@@ -124,8 +132,10 @@ __all__ = [
     "generate",
     "generate_ids",
     "generate_many",
+    "joined",
     "label_subset",
     "language_model_loss",
+    "launch",
     "load",
     "load_tokenizer",
     "mask_tokens",

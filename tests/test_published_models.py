@@ -402,10 +402,19 @@ def test_damaged_and_foreign_folders_end_in_one_line(folders, tmp_path, reviews,
     shutil.copytree(folders["camembert"], headless)
     bare = transformers.AutoModel.from_pretrained(folders["camembert"], local_files_only=True)
     bare.save_pretrained(headless)
+    unheard = tmp_path / "unheard"
+    shutil.copytree(folders["camembert"], unheard)
+    config = json.loads((unheard / "config.json").read_text())
+    (unheard / "config.json").write_text(json.dumps({**config, "model_type": "shakespeare"}))
+    mute = tmp_path / "mute"
+    shutil.copytree(folders["camembert"], mute)
+    (mute / "tokenizer.json").write_text("{")
     empty = tmp_path / "empty"
     empty.mkdir()
     for folder, words in (
         (cut, "cut cannot be read"),
+        (unheard, "unheard cannot be read"),
+        (mute, "mute cannot be read"),
         (t5, "got the model_type 't5'"),
         (headless, "must hold all weights of a CamembertForMaskedLM, got CamembertModel, which lacks"),
         (empty, "a checkpoint folder holds model.json"),

@@ -127,22 +127,24 @@ def write(model: MaskedLanguageModel, settings: Mapping[str, Any]) -> PreTrained
             raise ValueError("next_sentence must be False where position_offset is not 0, got True")
         settings = {**settings, "pad_token_id": offset - 1}
     config_class: Any = getattr(transformers, f"{kind}Config")
-    theirs: Any = getattr(transformers, f"{kind}For{'PreTraining' if with_next else 'MaskedLM'}")(
-        config_class(
-            vocab_size=config.vocab_size,
-            hidden_size=config.d_model,
-            num_hidden_layers=config.n_layers,
-            num_attention_heads=config.n_heads,
-            intermediate_size=config.d_ff,
-            hidden_act=THEIR_ACTIVATION[config.activation],
-            hidden_dropout_prob=config.dropout,
-            attention_probs_dropout_prob=config.dropout,
-            max_position_embeddings=config.max_len + offset,
-            type_vocab_size=max(config.n_segments, 1),
-            layer_norm_eps=config.norm_eps,
-            **settings,
-        )
-    )
+    model_class: Any = getattr(transformers, f"{kind}For{'PreTraining' if with_next else 'MaskedLM'}")
+    theirs = model_class(config_class(**_their_settings(config), **settings))
     theirs.to(embed.dtype)
     fill_theirs(theirs, (_ROBERTA_NAMES if offset else _BERT_NAMES).give(weights))
     return theirs
+
+
+def _their_settings(config: TransformerConfig) -> dict[str, Any]:
+    return {
+        "vocab_size": config.vocab_size,
+        "hidden_size": config.d_model,
+        "num_hidden_layers": config.n_layers,
+        "num_attention_heads": config.n_heads,
+        "intermediate_size": config.d_ff,
+        "hidden_act": THEIR_ACTIVATION[config.activation],
+        "hidden_dropout_prob": config.dropout,
+        "attention_probs_dropout_prob": config.dropout,
+        "max_position_embeddings": config.max_len + config.position_offset,
+        "type_vocab_size": max(config.n_segments, 1),
+        "layer_norm_eps": config.norm_eps,
+    }

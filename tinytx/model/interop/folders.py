@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -36,7 +35,9 @@ def is_published(source: str | os.PathLike[str]) -> bool:
     path = Path(source)
     if path.is_dir():
         return (path / CONFIG_FILE).is_file() and not (path / OUR_FILE).is_file()
-    if path.exists() or _NAME.fullmatch(os.fspath(source)) is None:
+    # As POSIX writes it: a command may have made a path of a name.
+    name = source if isinstance(source, str) else path.as_posix()
+    if path.exists() or _NAME.fullmatch(name) is None:
         return False
     # What would stand in a folder that exists is a path with a slip in it.
     return len(path.parts) == 1 or not path.parent.is_dir()
@@ -85,24 +86,26 @@ def read(source: str | os.PathLike[str], kind: str, **how: Any) -> Any:
             f"which holds no {CONFIG_FILE}"
         )
     transformers, is_folder = _transformers(source), os.path.isdir(source)
+    source = source if is_folder else Path(source).as_posix()
     load = getattr(transformers, kind).from_pretrained
     with _quiet(transformers, bars=not is_folder):  # who waits for the network may see it
         try:
-            try:
-                return load(source, local_files_only=True, **how)
-            except OSError:
-                if is_folder:
-                    raise
-            _check_network(source)
+            return load(source, local_files_only=True, **how)
+        except Exception as error:  # whatever others' code does with damaged files
+            if is_folder or not isinstance(error, OSError):
+                raise ValueError(f"{source} cannot be read: {_first_line(error)}") from error
+        _check_network(source)
+        try:
             return load(source, **how)
-        except (OSError, RuntimeError, SafetensorError) as error:
-            first = str(error).strip().partition("\n")[0]
-            if is_folder:
-                raise ValueError(f"{source} cannot be read: {first}") from error
+        except Exception as error:
             raise ValueError(
                 f"{source} is no folder here, and no model of that name could be fetched: give the folder of "
-                f"a checkpoint, or a published name such as camembert-base ({first})"
+                f"a checkpoint, or a published name such as camembert-base ({_first_line(error)})"
             ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def _check_network(source: str | os.PathLike[str]) -> None:

@@ -73,8 +73,8 @@ def get(
     Raises
     ------
     FetchError
-        If files cannot be had, are not the known ones, or find no space on the disk. What has come of a file
-        whose transfer broke off stays, and the next call goes on from there; nothing else does.
+        If files cannot be had, are not the known ones, or find no space on the disk. Where a transfer broke
+        off, what has come stays, apart from the corpora, and the next call goes on from there.
     ValueError
         If `source` does not hold the corpus, or a folder is in the way that `get` did not write.
     """
@@ -125,7 +125,7 @@ def _bring(
         report("making the files of the corpus")
         given = Given(build(dataset, upstream), f"downloaded from {host}", rule(dataset))
     card = make_card(dataset, given.files, origin=given.origin, rule=given.rule)
-    if state.files and card["files"] == state.files:
+    if state.files and not state.faults and card["files"] == state.files:
         report(f"{folder} is there already, with as much as the folder given has: nothing to do")
         return False
     lost = [name for name in state.files if name not in given.files]

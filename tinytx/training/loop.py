@@ -79,12 +79,11 @@ def train(
 
     Notes
     -----
-    Equal settings, data, first weights, machine, number of threads and version of torch give equal bytes, in
-    one piece or resumed. Other threads add up in another order, and another version or device may choose
-    other kernels: the last bits then differ, and a resumed run says so. On a GPU some gradients (of
-    embeddings, for one) are added up in the order in which they arrive, so that two runs may differ even
-    there, unless `torch.use_deterministic_algorithms` is on. A budget in seconds plans its steps anew in each
-    run; once planned they are stored, and a resumed run follows them.
+    Equal settings, data, first weights, machine, number of threads and version of torch give equal bytes on
+    a CPU, in one piece or resumed. Other threads or processes add up in another order, and another version
+    or device may choose other kernels: the last bits then differ, and a resumed run says so. GPU kernels that
+    add up in the order of arrival promise no equal bytes. A budget in seconds plans its number of steps anew
+    in every run; once planned it is stored, and a resumed run follows it.
     """
     processes = processes or Processes.current()
     layout = layout or Layout()

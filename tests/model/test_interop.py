@@ -224,7 +224,17 @@ def test_a_bias_that_a_head_may_not_have_is_hidden_exactly():
     torch.testing.assert_close(outputs_of(to_transformers(model)), outputs_of_ours(model), atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("name", [name for name in PUBLISHED if PUBLISHED[name].family in FAMILIES])
+SMALL = ("BERT base", "CamemBERT base", "GPT-2 small", "BARThez")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in SMALL else pytest.param(name, marks=pytest.mark.slow)
+        for name in PUBLISHED
+        if PUBLISHED[name].family in FAMILIES
+    ],
+)
 def test_published_models_are_counted_by_our_closed_form(name):
     """The published settings, built with shapes alone; nothing is downloaded."""
     published = PUBLISHED[name]

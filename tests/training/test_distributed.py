@@ -23,6 +23,15 @@ from tinytx.training.settings import Layout
 RANKS = (0, 1)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    """Several threads only wait for each other over models as small as these."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     """History, weights and folder of the runs that one process makes, by optimizer."""
@@ -161,7 +170,7 @@ def test_shares_of_parts_add_up_to_the_loss_of_a_batch(name):
     model.eval()
     batch = batches_of(name, objective)[0]
     parts = [part for rank in range(3) for part in Processes(rank, 3).parts(batch, 2) if part]
-    assert sorted(sum(parts, [])) == sorted(batch) and len(parts) > 3
+    assert sorted(sum(parts, [])) == sorted(batch) and len(parts) == min(6, len(batch)) > 1
     with torch.no_grad():
         shares = [objective.loss(model, part, batch) for part in parts]
         assert_close(torch.stack(shares).sum(), objective.loss(model, batch), rtol=0, atol=1e-6)
@@ -222,15 +231,12 @@ def test_a_process_that_is_killed_is_named_and_the_run_goes_on(prose, tmp_path):
 
     killer = threading.Thread(target=kill_the_second)
     killer.start()
-    started = time.monotonic()
     with pytest.raises(LaunchError, match="got SIGKILL of process 1"):
-        launch(2, command(prose, out, "--steps", 3000), threads=1)
+        launch(2, command(prose, out, "--steps", 1000), threads=1)
     killer.join()
-    assert time.monotonic() - started < 300
-    reached = max(int(path.name[5:]) for path in out.glob("step-*"))
-    assert 0 < reached < 3000
-    model = load(out)
-    assert all(parameter.isfinite().all() for parameter in model.parameters())
+    assert 0 < max(int(path.name[5:]) for path in out.glob("step-*")) < 1000
+    assert main([str(word) for word in command(prose, out, "--steps", 1000, "--resume")]) == 0
+    assert (out / "step-001000" / "model.json").is_file()
 
 
 @pytest.mark.slow

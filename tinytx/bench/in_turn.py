@@ -43,6 +43,14 @@ class Ratio:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """What a task says of itself: seconds on the wall and of processor, where it ran in another process."""
+
+    wall: float
+    processor: float
+
+
+@dataclass(frozen=True)
 class Turns:
     """What some contestants took, round by round.
 
@@ -114,6 +122,7 @@ def take_turns(
     Parameters
     ----------
     tasks : mapping of str to callable without arguments
+        One that returns a `Spent` is taken at its word.
     n_rounds : int
         How often each is measured, at least 1.
     n_warmup : int
@@ -153,24 +162,27 @@ def take_turns(
     with progress_bar((n_warmup + n_rounds) * len(tasks), label=label, show=progress) as bar:
         for number in range(n_warmup + n_rounds):
             for name, task in tasks.items():
-                seconds, of_processor = _time(task, 1 if number < n_warmup else n_calls, on_gpu)
+                spent = spend(task, 1 if number < n_warmup else n_calls, on_gpu)
                 bar.update()
                 if number >= n_warmup:
-                    wall[name].append(seconds)
-                    processor[name].append(of_processor)
+                    wall[name].append(spent.wall)
+                    processor[name].append(spent.processor)
     return Turns(
         {name: Times(tuple(each)) for name, each in wall.items()},
         {name: Times(tuple(each)) for name, each in processor.items()},
     )
 
 
-def _time(task: Callable[[], object], n_calls: int, on_gpu: bool) -> tuple[float, float]:
-    """Seconds of one call, on the wall and of the processor."""
+def spend(task: Callable[[], object], n_calls: int, on_gpu: bool) -> Spent:
+    """Time one call of a task, of several in a row."""
     if on_gpu:
         torch.cuda.synchronize()
     start, of_processor = time.perf_counter(), time.process_time()
-    for _ in range(n_calls):
-        task()
+    said = [task() for _ in range(n_calls)]
     if on_gpu:
         torch.cuda.synchronize()
-    return (time.perf_counter() - start) / n_calls, (time.process_time() - of_processor) / n_calls
+    wall, processor = time.perf_counter() - start, time.process_time() - of_processor
+    if isinstance(said[0], Spent):
+        wall = sum(each.wall for each in said if isinstance(each, Spent))
+        processor = sum(each.processor for each in said if isinstance(each, Spent))
+    return Spent(wall / n_calls, processor / n_calls)

@@ -97,7 +97,8 @@ def compare(
 def line_of(key: str, record: Record) -> str:
     """One comparison in a line."""
     parts = [
-        f"{each['median']:.2f} [{each['low']:.2f}, {each['high']:.2f}] times {each['name']} ({group})"
+        f"{each['median']:.2f} [{each['low']:.2f}, {each['high']:.2f}] times as fast as {each['name']}"
+        + ("" if group in each["name"] else f" ({group})")
         for group, each in record.get("fastest", {}).items()
     ]
     left = record.get("left_out", {})

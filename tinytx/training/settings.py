@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from tinytx.training.precision import bf16_pays_on_cpu
+
 PRECISIONS = ("auto", "fp32", "bf16")
 DECAYS = ("cosine", "linear")
 OPTIMIZERS = ("adamw", "muon")
@@ -164,18 +166,9 @@ def choose_device(name: str = "auto") -> torch.device:
 
 
 def choose_precision(precision: str, device: torch.device) -> str:
-    """What "auto" means on this device: "bf16" where the hardware multiplies bfloat16, else "fp32"."""
+    """What "auto" means on this device: "bf16" where products are faster in it, else "fp32"."""
     if precision != "auto":
         return precision
     if device.type == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
-    return "bf16" if _cpu_multiplies_bf16() else "fp32"
-
-
-def _cpu_multiplies_bf16() -> bool:
-    # Emulated bfloat16 is slower than float32, so only processors with the instructions count.
-    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
-        query = getattr(torch.cpu, name, None)
-        if query is not None and query():
-            return True
-    return False
+    return "bf16" if bf16_pays_on_cpu() else "fp32"

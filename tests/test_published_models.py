@@ -305,6 +305,13 @@ def test_generate(folders, capsys):
     first = json.loads(answer)
     assert first["prompt"] == "le chat" and first["text"].startswith("le chat") and first["token_ids"]
     assert json.loads(run(capsys, "generate", folders["gpt2"], *asked)[1]) == first
+    likeliest = json.loads(run(capsys, "generate", folders["gpt2"], *asked, "--top-k", 1)[1])["token_ids"]
+    theirs = transformers.GPT2LMHeadModel.from_pretrained(folders["gpt2"], local_files_only=True)
+    tokenizer = load_tokenizer(folders["gpt2"])
+    start = torch.tensor([[tokenizer.bos_id, *tokenizer.encode("le chat")]])
+    never = [[tokenizer.pad_id]]
+    written = theirs.generate(start, max_new_tokens=6, do_sample=False, bad_words_ids=never)
+    assert written[0, start.shape[1] :].tolist() == likeliest
     status, _, err = run(capsys, "generate", folders["camembert"], "--prompt", "le")
     assert status == 2 and "generation needs a language model, got a MaskedLanguageModel" in err
 

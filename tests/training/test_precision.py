@@ -32,3 +32,9 @@ def test_what_is_asked_for_is_not_measured(monkeypatch, afresh):
     monkeypatch.setattr(precision, "_seconds", lambda dtype: 1 / 0)
     assert choose_precision("fp32", torch.device("cpu")) == "fp32"
     assert choose_precision("bf16", torch.device("cpu")) == "bf16"
+
+
+def test_the_number_of_threads_is_left_as_it_was(afresh):
+    before = torch.get_num_threads()
+    precision.bf16_pays_on_cpu()
+    assert torch.get_num_threads() == before

@@ -25,9 +25,15 @@ def bf16_pays_on_cpu() -> bool:
     -----
     With instructions for bfloat16 a product takes half the time or less; without them it is emulated, which
     takes several times as long. So the answer does not depend on chance, nor on what else the machine does:
-    processor time is measured, and the best of several tries counts.
+    the processor time of one thread is measured (several wait for each other on a busy machine), and the
+    best of several tries counts.
     """
-    seconds = {dtype: _seconds(dtype) for dtype in (torch.float32, torch.bfloat16)}
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        seconds = {dtype: _seconds(dtype) for dtype in (torch.float32, torch.bfloat16)}
+    finally:
+        torch.set_num_threads(n_threads)
     return seconds[torch.float32] > LEAST_GAIN * seconds[torch.bfloat16]
 
 
@@ -37,7 +43,7 @@ def _seconds(dtype: torch.dtype) -> float:
     out = torch.empty_like(a)
     found = []
     for _ in range(1 + N_TRIES):
-        start = time.process_time()
+        start = time.thread_time()
         torch.mm(a, a, out=out)
-        found.append(time.process_time() - start)
+        found.append(time.thread_time() - start)
     return min(found[1:])

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from tinytx.training.reviews_experiment.counts import SMOOTHING, WINDOW, count_vectors, near_counts
+from tinytx.training.reviews_experiment.counts import (
+    SMOOTHING,
+    WINDOW,
+    count_vectors,
+    near_counts,
+    spread_evenly,
+)
 
 
 def by_loops(sequences, vocab_size):
@@ -48,3 +54,11 @@ def test_bad_requests_are_refused():
         count_vectors([[0, 1]], 4, 5)
     with pytest.raises(ValueError, match="at least two tokens"):
         count_vectors([[1], [2]], 4, 2)
+
+
+def test_spread_vectors_have_no_common_part_and_equal_spread():
+    torch.manual_seed(0)
+    vectors, frequencies = torch.randn(7, 3) * 5 + 2, torch.tensor([1.0, 0, 2, 5, 1, 1, 3])
+    even = spread_evenly(vectors, frequencies)
+    torch.testing.assert_close((frequencies[:, None] * even).sum(0), torch.zeros(3), atol=1e-5, rtol=0)
+    torch.testing.assert_close(even.std(0), torch.ones(3), atol=1e-4, rtol=0)

@@ -61,10 +61,11 @@ def test_an_interrupted_run_goes_on_where_it_stopped(reviews, data_dir, tmp_path
 
 
 def test_every_condition_runs_and_says_what_it_learned(reviews, data_dir, tmp_path):
-    names = ("scratch", "scratch-causal", "causal:novels", "masked:all", "counts:all/probe", "stars/tfidf")
+    names = ("scratch", "scratch-causal", "causal:novels", "masked:all", "counts:near/probe", "stars/tfidf")
+    names += ("masked:readers+stars/tfidf+stars",)
     made = experiment(reviews, data_dir, tmp_path, conditions=names)
     # Adapted or counted for each of two folds, the rest once; nothing for new weights.
-    assert len(listing(made).unfinished) == 1 + (1 + 2) + 2 + 1
+    assert len(listing(made).unfinished) == 1 + (1 + 2) + 2 + 1 + 2
     rows = {row.condition: row for row in made.run()}
     assert set(rows) == set(names) and listing(made).unfinished == ()
     records = Results("transfer-books", tmp_path / "results").data
@@ -77,7 +78,7 @@ def test_every_condition_runs_and_says_what_it_learned(reviews, data_dir, tmp_pa
 
 
 def test_pretraining_reads_no_tested_review(reviews, data_dir, tmp_path):
-    made = experiment(reviews, data_dir, tmp_path, conditions=("masked:all", "counts:all"))
+    made = experiment(reviews, data_dir, tmp_path, conditions=("masked:all", "counts:near"))
     for cell in made.cells:
         for plan, _ in made._bodies.stages(cell.condition, cell.fold):
             read = set(made._bodies._texts(plan, cell.fold))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from tinytx.model import Classifier, LanguageModel, MaskedLanguageModel, TransformerBody, TransformerConfig
@@ -23,10 +24,10 @@ from tinytx.training.objectives import Objective
 from tinytx.training.plans import describe
 from tinytx.training.pretraining import Report
 from tinytx.training.reviews_experiment.conditions import Condition
-from tinytx.training.reviews_experiment.counts import count_vectors
+from tinytx.training.reviews_experiment.counts import count_vectors, spread_evenly
 from tinytx.training.reviews_experiment.folds import Fold
 from tinytx.training.reviews_experiment.recipes import ReviewsRecipe, Stage
-from tinytx.training.reviews_experiment.sources import Sources
+from tinytx.training.reviews_experiment.sources import BEFORE_REVIEWS, Sources
 from tinytx.training.reviews_experiment.stars import StarsObjective
 from tinytx.training.runfolder import RunFolder
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
@@ -77,14 +78,14 @@ class Bodies:
         """A body with new weights."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return TransformerBody(self.recipe.config(causal=causal))
+            return TransformerBody(self.recipe.config(causal=causal).replace(tie_embeddings=False))
 
-    def body(self, wanted: Condition, fold: Fold) -> TransformerBody | None:
-        """The body of a condition for a fold, pretrained where it is not yet; None for new weights."""
+    def model(self, wanted: Condition, fold: Fold) -> AnyModel | None:
+        """The model whose body a condition uses, pretrained where it is not yet; None for new weights."""
         model: AnyModel | None = None
         for stage, folder in self.stages(wanted, fold):
             model = _finished(stage, folder) or self._made(stage, folder, model, fold)
-        return None if model is None else model.body
+        return model
 
     def stages(self, wanted: Condition, fold: Fold) -> list[tuple[Plan, Path]]:
         """How a body comes about, and the folder of each stage: named after all that went into it."""
@@ -97,15 +98,21 @@ class Bodies:
     def _plans(self, wanted: Condition, fold: Fold) -> list[Plan]:
         recipe = self.recipe
         shape = {"config": recipe.config(causal=wanted.causal).to_dict(), "pieces": self._pieces()}
-        elsewhere = {"text": "around" if wanted.text == "all" else wanted.text, "words": recipe.words}
+        before = BEFORE_REVIEWS.get(wanted.text or "", wanted.text)
+        elsewhere = {"text": before, "words": recipe.words}
         reviews = {"text": "reviews", "reviews": digest_of({"texts": list(fold.train.texts)})}
         stages: list[Plan] = []
         if wanted.objective == "counts":
             read = reviews if wanted.needs_fold else {}
             stages.append({"what": "counts", **shape, **read, "text": wanted.text, "words": recipe.words})
         elif wanted.objective is not None:
-            learns = {"what": wanted.objective, "mask": recipe.mask, **shape}
-            if wanted.text != "reviews":
+            learns = {
+                "what": wanted.objective,
+                "mask": recipe.mask,
+                "from_counts": recipe.from_counts,
+                **shape,
+            }
+            if before is not None:
                 stages.append({**learns, **elsewhere, "stage": dataclasses.asdict(recipe.pretraining)})
             if wanted.needs_fold:
                 stages.append({**learns, **reviews, "stage": dataclasses.asdict(recipe.adapting)})
@@ -120,35 +127,40 @@ class Bodies:
             return self._rated(plan, folder, before)
         texts = lowered(self._texts(plan, fold))
         config = TransformerConfig.from_dict(plan["config"])
-        masking = None if config.causal else Masking(p=self.recipe.mask)
         if plan["what"] == "counts":
-            return self._counted(config, texts, folder)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)
+                counted = MaskedLanguageModel(config)
+            self._count(counted, texts)
+            save(counted, folder, self.tokenizer)
+            return counted.eval()
+        masking = None if config.causal else Masking(p=self.recipe.mask)
         settings = self._settings(plan)
         recipe = Recipe(self.recipe.budget, config.vocab_size, config, settings, masking=masking)
         model = new_model(recipe, seed=0)
         if before is not None:
             model.load_state_dict(before.state_dict())  # body and head
+        elif plan["from_counts"]:
+            self._count(model, texts)
+        # At the rates at which a body learns, what was counted would be gone within a few steps.
+        model.body.token_embed.weight.requires_grad_(not plan["from_counts"])
         return self._run(model, objective_for(recipe, self.tokenizer, texts), plan, folder)
 
     def _texts(self, plan: Plan, fold: Fold) -> list[str]:
         """What a stage reads: text elsewhere, the reviews of the fold that are not tested, or both."""
-        name = plan["text"]
-        reviews = list(fold.train.texts) if name in ("reviews", "all") else []
-        if name == "reviews":
-            return reviews
-        return self.sources.elsewhere("around" if name == "all" else name, plan["words"]) + reviews
+        before = BEFORE_REVIEWS.get(plan["text"], plan["text"])
+        reviews = list(fold.train.texts) if plan["text"] in BEFORE_REVIEWS else []
+        return reviews if before is None else self.sources.elsewhere(before, plan["words"]) + reviews
 
-    def _counted(self, config: TransformerConfig, texts: Sequence[str], folder: Path) -> AnyModel:
-        """New weights but for the embeddings, which come from counts and have the usual size."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            model = MaskedLanguageModel(config)
+    def _count(self, model: LanguageModel | MaskedLanguageModel, texts: Sequence[str]) -> None:
+        """Give the embeddings what counts tell, in the size of new ones that are scaled by the root of D."""
         weight = model.body.token_embed.weight
-        vectors = count_vectors(self.tokenizer.encode_batch(texts), *weight.shape)
+        ids = self.tokenizer.encode_batch(texts)
+        flat = torch.from_numpy(np.concatenate([np.asarray(row, dtype=np.int64) for row in ids]))
+        frequencies = torch.bincount(flat, minlength=len(weight)).float()
         with torch.no_grad():
-            weight.copy_(vectors * weight.std() / vectors.std())
-        save(model, folder, self.tokenizer)
-        return model.eval()
+            weight.copy_(spread_evenly(count_vectors(ids, *weight.shape), frequencies))
+            weight.mul_(weight.shape[1] ** -0.5)
 
     def _rated(self, plan: Plan, folder: Path, before: AnyModel | None) -> AnyModel:
         """A classifier that says from the words whether a reader gave more stars than others."""
@@ -156,7 +168,8 @@ class Bodies:
         rated = self.sources.rated
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            model = Classifier(config.replace(dropout=self.recipe.tuning.dropout))
+            config = config.replace(dropout=self.recipe.tuning.dropout, tie_embeddings=False)
+            model = Classifier(config)
         if before is not None:
             model.body.load_state_dict(before.body.state_dict())
         sequences, _ = classifier_inputs(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinytx.training.reviews_experiment.sources import TEXTS
+from tinytx.training.reviews_experiment.sources import BEFORE_REVIEWS, TEXTS
 
 OBJECTIVES = ("counts", "causal", "masked")
-WAYS = ("tuned", "probe", "tfidf")
+WAYS = ("tuned", "probe", "tfidf", "tfidf+stars")
 BAGS = ("majority", "tfidf-logistic", "tfidf-bayes", "tfidf+linear-stars")
 
 # Compared at 200 labels; the best of each kind have the full table.
@@ -16,11 +16,15 @@ CONDITIONS = (
     "scratch",
     "scratch-causal",
     *(f"{objective}:{text}" for objective in ("causal", "masked") for text in TEXTS),
-    "masked:all/probe",
-    "counts:all",
+    "masked:near/probe",
+    "counts:near",
+    "counts:near/probe",
+    "counts:near/tfidf",
     "stars",
-    "masked:around+stars",
-    "stars/tfidf",
+    "counts:readers+stars",
+    "masked:readers+stars",
+    "counts:readers+stars/tfidf",
+    "counts:readers+stars/tfidf+stars",
 )
 
 
@@ -31,9 +35,9 @@ class Condition:
     Attributes
     ----------
     name : str
-        One of `BAGS`, or BODY, BODY/probe, BODY/tfidf. BODY is "scratch", "scratch-causal", "stars",
-        OBJECTIVE:TEXT or OBJECTIVE:TEXT+stars: pretrained with an objective of `OBJECTIVES` on a text of
-        `TEXTS`, then, with "+stars", trained on the star ratings of other readers.
+        One of `BAGS`, or BODY, BODY/probe, BODY/tfidf, BODY/tfidf+stars. BODY is "scratch",
+        "scratch-causal", "stars", OBJECTIVE:TEXT or OBJECTIVE:TEXT+stars: pretrained with an objective of
+        `OBJECTIVES` on a text of `TEXTS`, then, with "+stars", trained on the star ratings of other readers.
     objective : str or None
         None for new weights.
     text : str or None
@@ -42,7 +46,8 @@ class Condition:
         Whether the body looks to the left only.
     way : str
         "tuned": all of it learns; "probe": a linear model reads its states; "tfidf": the same, beside the
-        words themselves; "bag": no body at all.
+        words themselves; "tfidf+stars": and beside the stars that a linear model foretells; "bag": no body.
+        A body that learned stars gives its opinion to the last two, others their states.
     """
 
     name: str
@@ -55,7 +60,7 @@ class Condition:
     @property
     def needs_fold(self) -> bool:
         """Whether the body is pretrained for each fold anew, on reviews that are not tested there."""
-        return self.text in ("reviews", "all")
+        return self.text in BEFORE_REVIEWS
 
 
 def condition(name: str) -> Condition:
@@ -67,7 +72,7 @@ def condition(name: str) -> Condition:
     ('probe', True)
     >>> condition("masked:newspapers")
     Traceback (most recent call last):
-    ValueError: text must be one of novels, tatoeba, readers, around, reviews, all, got 'newspapers' ...
+    ValueError: text must be one of novels, tatoeba, readers, around, reviews, near, all, got 'newspapers' ...
     """
     if name in BAGS:
         return Condition(name)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-WINDOW = 5
+WINDOW = 15  # wide: words of one mood stand in one sentence, not side by side
 SMOOTHING = 0.75  # of the neighbours' frequencies, so that rare neighbours do not count too much
 EXTRA, ROUNDS = 16, 4  # of the randomised decomposition
 
@@ -59,6 +59,15 @@ def count_vectors(
         rank = min(vocab_size, width + EXTRA)
         left, values, _ = torch.svd_lowrank(positive.float(), q=rank, niter=ROUNDS)
     return left[:, :width] * values[:width].sqrt()  # (V, D)
+
+
+def spread_evenly(vectors: Tensor, frequencies: Tensor) -> Tensor:
+    """Vectors (V, D) without what all tokens of a text share, each direction with a spread of 1.
+
+    ``frequencies`` (V,) weigh the mean: what a mean over a text would show of every text is taken away.
+    """
+    centred = vectors - (frequencies[:, None] * vectors).sum(0) / frequencies.sum()
+    return centred / (centred.std(0) + 1e-6)
 
 
 def near_counts(sequences: Sequence[Sequence[int]], vocab_size: int) -> np.ndarray:

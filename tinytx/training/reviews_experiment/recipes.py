@@ -82,6 +82,8 @@ class ReviewsRecipe:
         On text elsewhere; on reviews of the fold; on star ratings.
     mask : float
         Share of tokens that are hidden from a masked model.
+    from_counts : bool
+        Whether language models start with, and keep, embeddings that come from counts of their first text.
     tuning : Tuning
     """
 
@@ -97,6 +99,7 @@ class ReviewsRecipe:
     adapting: Stage
     rating: Stage
     mask: float
+    from_counts: bool
     tuning: Tuning
 
     def config(self, *, causal: bool) -> TransformerConfig:
@@ -127,12 +130,13 @@ RECIPES = {
         n_layers=1,
         n_heads=2,
         max_len=64,
-        positions="sinusoidal",
+        positions="rotary",
         words={"novels": 3_000, "tatoeba": 3_000, "readers": 3_000},
         pretraining=Stage(4, 512, 5e-3),
         adapting=Stage(2, 512, 3e-3),
         rating=Stage(3, 512, 5e-3),
         mask=0.2,
+        from_counts=True,
         tuning=Tuning(4, 1, 8, 1e-3, 0.1, n_curve=2, n_scored=10),
     ),
     "study": ReviewsRecipe(
@@ -142,12 +146,13 @@ RECIPES = {
         n_layers=2,
         n_heads=6,
         max_len=256,
-        positions="sinusoidal",
+        positions="rotary",
         words=_WORDS,
         pretraining=Stage(2_000, 4_096, 5e-3),
         adapting=Stage(200, 4_096, 3e-3),
         rating=Stage(600, 4_096, 3e-3),
         mask=0.25,
+        from_counts=True,
         tuning=Tuning(200, 8, 16, 1e-3, 0.2),
     ),
     "gpu": ReviewsRecipe(
@@ -163,6 +168,7 @@ RECIPES = {
         adapting=Stage(1_000, 16_384, 1e-3),
         rating=Stage(1_000, 16_384, 1e-3),
         mask=0.3,
+        from_counts=True,
         tuning=Tuning(400, 10, 16, 2e-4, 0.2),
     ),
 }

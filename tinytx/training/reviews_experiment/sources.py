@@ -14,7 +14,9 @@ from tinytx.text.files import read_lines
 from tinytx.training.reviews_experiment.folds import readable, same_text
 
 ELSEWHERE = ("novels", "tatoeba", "readers")
-TEXTS = (*ELSEWHERE, "around", "reviews", "all")  # around: all of elsewhere; all: those, then the reviews
+# around: all of elsewhere; near: readers, then the reviews; all: all of elsewhere, then the reviews
+TEXTS = (*ELSEWHERE, "around", "reviews", "near", "all")
+BEFORE_REVIEWS = {"reviews": None, "near": "readers", "all": "around"}
 SHORTEST_WORDS = 3
 HIGHEST_STARS = 5.0
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytx.model import Classifier
 from tinytx.text.corpora import Corpus, Split
 from tinytx.training.budgets import parse_budget
 from tinytx.training.experiments import Store
@@ -26,7 +27,7 @@ from tinytx.training.reviews_experiment.folds import Fold, distinct_texts, strat
 from tinytx.training.reviews_experiment.recipes import reviews_recipe
 from tinytx.training.reviews_experiment.sources import Sources
 from tinytx.training.reviews_experiment.stars import LinearStars
-from tinytx.training.reviews_experiment.tuning import fine_tuned, pooled_states
+from tinytx.training.reviews_experiment.tuning import fine_tuned, opinions, pooled_states
 from tinytx.training.subsets import label_subset
 
 LABELS = (50, 100, 200, 400, 800, 1_600)
@@ -227,8 +228,7 @@ class ReviewsExperiment:
         if name == "majority":
             answers = linear.majority(learned, tested)
         elif name == "tfidf+linear-stars":
-            self._rater = self._rater or LinearStars(self._sources.rated)
-            columns = self._rater(learned.texts), self._rater(tested.texts)
+            columns = [self._linear_stars(part) for part in (learned, tested)]
             answers, chosen = linear.beside_words(learned, tested, *columns, seed)
         else:
             answers, chosen = linear.bag_of_words(learned, tested, name.removeprefix("tfidf-"), seed)
@@ -236,21 +236,31 @@ class ReviewsExperiment:
 
     def _with_body(self, cell: Cell, learned: Split) -> dict[str, Any]:
         wanted, fold, tested = cell.condition, cell.fold, cell.fold.tested
-        body = self._bodies.body(wanted, fold)
-        if body is None:
-            body = self._bodies.new_body(causal=wanted.causal, seed=fold.seed)
-        pieces = self._bodies.tokenizer
+        model, pieces = self._bodies.model(wanted, fold), self._bodies.tokenizer
+        new = self._bodies.new_body(causal=wanted.causal, seed=fold.seed)
+        body = new if model is None else model.body
         if wanted.way == "tuned":
             correct, curve = fine_tuned(
                 body, pieces, learned, tested, tuning=self._recipe.tuning, seed=fold.seed, device=self._device
             )
             return {"correct": correct, "accuracy_by_epoch": curve}
-        columns = [pooled_states(body, pieces, part, device=self._device) for part in (learned, tested)]
+        columns = []
+        for part in (learned, tested):
+            states = pooled_states(body, pieces, part, device=self._device)
+            if wanted.way != "probe" and isinstance(model, Classifier):
+                states = opinions(model, pieces, part, device=self._device)
+            if wanted.way == "tfidf+stars":
+                states = np.hstack([states, self._linear_stars(part)])
+            columns.append(states)
         if wanted.way == "probe":
             answers, chosen = linear.read_columns(learned, *columns, fold.seed)
         else:
             answers, chosen = linear.beside_words(learned, tested, *columns, fold.seed)
         return {"correct": _n_right(answers, tested), **chosen}
+
+    def _linear_stars(self, part: Split) -> np.ndarray:
+        self._rater = self._rater or LinearStars(self._sources.rated)
+        return self._rater(part.texts)
 
 
 def _n_right(answers: np.ndarray, tested: Split) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from tinytx.model import Classifier, TransformerBody
+from tinytx.model import Classifier, TransformerBody, TransformerConfig
 from tinytx.model.transformer import pool
 from tinytx.text import Tokenizer
 from tinytx.text.corpora import Split
@@ -21,6 +22,8 @@ from tinytx.training.objectives import ClassificationObjective, PackedSequences
 from tinytx.training.reviews_experiment.bodies import lowered
 from tinytx.training.reviews_experiment.recipes import Tuning
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+
+TEXTS_AT_ONCE = 32
 
 
 def fine_tuned(
@@ -95,23 +98,47 @@ def _objective(
     return learning, [len(sequence) for sequence in sequences]
 
 
-@torch.no_grad()
 def pooled_states(
     body: TransformerBody, tokenizer: Tokenizer, split: Split, *, device: str = "auto"
 ) -> np.ndarray:
     """The mean over each text of the embeddings and of the last states, side by side, shape (N, 2 D)."""
+
+    def both(token_ids: Tensor, real: Tensor) -> Tensor:
+        layers = body.token_embed(token_ids), body(token_ids, real)
+        return torch.cat([pool(states, real, "mean") for states in layers], dim=1)
+
+    return _for_each(both, body, body.config, tokenizer, split, device)
+
+
+def opinions(model: Classifier, tokenizer: Tokenizer, split: Split, *, device: str = "auto") -> np.ndarray:
+    """How much a classifier of two classes leans to the second, in nats, as a column (N, 1)."""
+
+    def lean(token_ids: Tensor, real: Tensor) -> Tensor:
+        logits = model(token_ids, real)  # (B, 2)
+        return logits[:, 1:] - logits[:, :1]
+
+    return _for_each(lean, model, model.config, tokenizer, split, device)
+
+
+@torch.no_grad()
+def _for_each(
+    figures: Callable[[Tensor, Tensor], Tensor],
+    module: nn.Module,
+    config: TransformerConfig,
+    tokenizer: Tokenizer,
+    split: Split,
+    device: str,
+) -> np.ndarray:
     where = choose_device(device)
-    body = body.to(where).eval()
-    sequences, _ = classifier_inputs(
-        tokenizer, lowered(split.texts), body.config.max_len, causal=body.config.causal
-    )
+    module.to(where).eval()
+    sequences, _ = classifier_inputs(tokenizer, lowered(split.texts), config.max_len, causal=config.causal)
     rows = PackedSequences(sequences, tokenizer.pad_id)
-    found = np.zeros((len(sequences), 2 * body.config.d_model))
-    order = np.argsort(rows.lengths)
-    for at in range(0, len(order), 32):
-        chosen = order[at : at + 32]
+    order = np.argsort(rows.lengths).tolist()
+    found: dict[int, np.ndarray] = {}
+    for at in range(0, len(order), TEXTS_AT_ONCE):
+        chosen = order[at : at + TEXTS_AT_ONCE]
         token_ids = rows.rows(chosen).to(where)
-        real = token_ids != tokenizer.pad_id
-        states = [pool(each, real, "mean") for each in (body.token_embed(token_ids), body(token_ids, real))]
-        found[chosen] = torch.cat(states, dim=1).double().cpu().numpy()
-    return found
+        found.update(
+            zip(chosen, figures(token_ids, token_ids != tokenizer.pad_id).cpu().numpy(), strict=True)
+        )
+    return np.stack([found[i] for i in range(len(order))]).astype(float)

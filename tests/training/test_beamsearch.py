@@ -8,7 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from tinytx.model import TransformerConfig, Translator
-from tinytx.training.beamsearch import Found, Search, beam_search
+from tinytx.training.beamsearch import Found, Search, _best_log_probs, _in_rows_of_parents, beam_search
 from tinytx.training.translating import UNWRITTEN, translate_ids
 
 BOS, EOS, V = 2, 3, 12
@@ -168,6 +168,25 @@ def test_by_hand_a_beam_of_2_finds_what_greed_misses():
     (found,) = beam_search(steps, [3], search=Search(beam_size=2), **ask)
     assert found == Found((1, 2), pytest.approx(math.log(0.4)), True)
     assert steps.calls == 2  # (0, 2), worth 0.24, has ended as well
+
+
+def test_children_stand_where_their_parents_stood():
+    for _ in range(100):
+        n, k = torch.randint(1, 6, (2,)).tolist()
+        parents = torch.randint(k, (n, k))
+        order = _in_rows_of_parents(parents)
+        assert torch.equal(order.sort(dim=1).values, torch.arange(k).expand(n, k))  # every child once
+        for before, after in zip(parents.tolist(), parents.gather(1, order).tolist(), strict=True):
+            assert all(after[place] == place for place in before)
+
+
+def test_the_best_log_probabilities_are_those_of_a_softmax():
+    logits = torch.randn(5, 40, dtype=torch.double) * 30
+    logits[:, 3] = -torch.inf
+    values, ids = _best_log_probs(logits, 6)
+    best = logits.log_softmax(dim=-1).topk(6, dim=-1)
+    assert_close(values, best.values)
+    assert torch.equal(ids, best.indices)
 
 
 def test_what_is_out_of_range_is_refused():

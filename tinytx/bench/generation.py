@@ -5,8 +5,9 @@ Both have the same weights, so that they write the same; nothing ends early.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from tinytx.bench.in_turn import Turns, take_turns
 from tinytx.bench.report import OURS, Record, compare
 from tinytx.bench.settings import BenchSettings
 from tinytx.model import LanguageModel, TransformerConfig, Translator
-from tinytx.model.fewrows import few_rows
+from tinytx.model.fewrows import LinearMap, few_rows
 from tinytx.model.interop import GPT2, to_transformers
 from tinytx.model.interop.translators import SETTINGS
 from tinytx.training.beamsearch import Search, beam_search
@@ -48,7 +49,7 @@ class _Sizes:
     d_model: int = 256
     n_layers: int = 6
 
-    def of_model(self, vocab_size: int) -> dict[str, int]:
+    def of_model(self, vocab_size: int) -> dict[str, Any]:
         """Sizes of a model that holds all of it."""
         return {
             "vocab_size": vocab_size,
@@ -100,11 +101,9 @@ def _greedy(
         tasks[ANEW] = lambda n: _continued(model, prompts, n, cached=False)
     for task in tasks.values():
         task(WARM_UP)
-    timed: dict[str, Callable[[], Any]] = {
-        name: (lambda task=task: task(sizes.new)) for name, task in tasks.items()
-    }
+    timed: dict[str, Callable[[], Any]] = {name: partial(task, sizes.new) for name, task in tasks.items()}
     if sampled:
-        timed[ANEW] = lambda: _read_anew(model, prompts, sizes)
+        timed[ANEW] = partial(_read_anew, model, prompts, sizes)
     turns = _in_turn(timed, settings)
     if sampled:
         turns = _scaled(turns, ANEW, sizes.new / SAMPLED)
@@ -150,9 +149,7 @@ def _beams(model: Translator, sizes: _Sizes, n_sources: int, settings: BenchSett
         tasks[THEIRS] = lambda n: _generated(theirs, src_ids, n, num_beams=sizes.n_beams)
     for task in tasks.values():
         task(WARM_UP)
-    turns = _in_turn(
-        {name: (lambda task=task: task(sizes.translated)) for name, task in tasks.items()}, settings
-    )
+    turns = _in_turn({name: partial(task, sizes.translated) for name, task in tasks.items()}, settings)
     record = compare(
         turns,
         details={name: _rate(turns, name, n_sources * sizes.translated, model) for name in tasks},
@@ -183,10 +180,10 @@ def _searched(
     return torch.tensor([one.token_ids for one in found])
 
 
-def _theirs(model: nn.Module, **settings: Any) -> tuple[Any, dict[str, str]]:
+def _theirs(model: LanguageModel | Translator, **settings: Any) -> tuple[Any, dict[str, str]]:
     """The same model in `transformers`, and why it is missing where it is."""
     try:
-        theirs = to_transformers(model, **settings)  # type: ignore[arg-type]
+        theirs: Any = to_transformers(model, **settings)
     except ImportError as missing:
         return None, {THEIRS: str(missing)}
     return theirs.to(next(model.parameters()).device), {}
@@ -272,10 +269,9 @@ def _products(sizes: _Sizes, settings: BenchSettings) -> Record:
     for n_rows in sizes.batch_sizes:
         rows = [torch.randn(n_rows, n_in, device=settings.device) for n_in, _ in shapes]
         laid_out = [few_rows([each], n_rows) for each in maps]
-        for name, products in (("torch.nn.Linear", maps), ("laid out", laid_out)):
-            tasks[f"{name}, {n_rows} rows"] = torch.inference_mode()(
-                lambda products=products, rows=rows: [each(x) for each, x in zip(products, rows, strict=True)]
-            )
+        both: dict[str, Sequence[LinearMap]] = {"torch.nn.Linear": maps, "laid out": laid_out}
+        for name, products in both.items():
+            tasks[f"{name}, {n_rows} rows"] = partial(_multiply, products, rows)
     turns = take_turns(
         tasks, n_rounds=10 * settings.n_rounds, n_calls=3, device=settings.device, progress=settings.progress
     )
@@ -288,3 +284,9 @@ def _products(sizes: _Sizes, settings: BenchSettings) -> Record:
             for n in sizes.batch_sizes
         },
     }
+
+
+@torch.inference_mode()
+def _multiply(products: Sequence[LinearMap], rows: Sequence[Tensor]) -> None:
+    for product, x in zip(products, rows, strict=True):
+        product(x)

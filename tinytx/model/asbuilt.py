@@ -7,7 +7,7 @@ from functools import lru_cache
 from torch import nn
 
 from tinytx.model.config import TransformerConfig
-from tinytx.model.counting import build_empty
+from tinytx.model.counting import Head, build_empty
 from tinytx.model.transformer import LanguageModel
 from tinytx.model.translator import Translator
 
@@ -39,7 +39,8 @@ def is_as_built(model: nn.Module) -> bool:
     if type(model) not in (LanguageModel, Translator):
         return False
     modules = dict(model.named_modules())
-    if {name: type(each) for name, each in modules.items()} != _types(type(model), model.config):
+    head: Head = "lm" if type(model) is LanguageModel else "translation"
+    if {name: type(each) for name, each in modules.items()} != _types(head, model.config):
         return False
     return not any(
         each._forward_hooks or each._forward_pre_hooks or "forward" in vars(each) for each in modules.values()
@@ -47,6 +48,5 @@ def is_as_built(model: nn.Module) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _types(kind: type[nn.Module], config: TransformerConfig) -> dict[str, type[nn.Module]]:
-    built = build_empty(config, "translation" if kind is Translator else "lm")
-    return {name: type(each) for name, each in built.named_modules()}
+def _types(head: Head, config: TransformerConfig) -> dict[str, type[nn.Module]]:
+    return {name: type(each) for name, each in build_empty(config, head).named_modules()}

@@ -142,8 +142,7 @@ def beam_search(
     rules = _Rules(tuple(forbidden_ids), eos_id, search.forbid_repeats, tuple(fewest or [0] * len(most)))
     limits = list(most)
     while beams.sources:
-        log_probs = rules.apply(steps.logits(beams.prefixes), beams)  # (R, V)
-        rows = beams.grow(log_probs, limits)
+        rows = beams.grow(rules.apply(steps.logits(beams.prefixes), beams), limits)
         if beams.sources:
             steps.select(rows)
     return [answer for answer in beams.answers if answer is not None]
@@ -159,9 +158,9 @@ class _Rules:
     fewest: tuple[int, ...]
 
     def apply(self, logits: Tensor, beams: _Beams) -> Tensor:
-        """Log-probabilities of what is allowed, in float64."""
-        logits = logits.double()
-        logits[:, list(self.forbidden)] = -torch.inf
+        """The scores (R, V) of what is allowed; those of the rest are -inf."""
+        forbidden = torch.tensor(self.forbidden, dtype=torch.long, device=logits.device)
+        logits.index_fill_(1, forbidden, -torch.inf)
         if self.forbid_repeats:
             ends = logits[:, self.eos_id].clone()
             logits.scatter_(1, beams.prefixes, -torch.inf)
@@ -170,7 +169,7 @@ class _Rules:
         if any(early):
             rows = torch.tensor(early).repeat_interleave(beams.size)
             logits[rows.to(logits.device), self.eos_id] = -torch.inf
-        return logits.log_softmax(dim=-1)
+        return logits
 
 
 class _Beams:
@@ -189,15 +188,17 @@ class _Beams:
         """Ids generated so far, in each beam."""
         return self.prefixes.shape[1] - 1
 
-    def grow(self, log_probs: Tensor, limits: Sequence[int]) -> Tensor:
+    def grow(self, logits: Tensor, limits: Sequence[int]) -> Tensor:
         """Make one step; return which rows go on, as indices (R',) into the rows before."""
         n, k = len(self.sources), self.size
-        device = log_probs.device
+        device = logits.device
         self.scores, self.prefixes = self.scores.to(device), self.prefixes.to(device)
-        best = min(k, log_probs.shape[-1])
-        values, ids = log_probs.topk(best, dim=-1)  # (R, best)
+        best = min(k, logits.shape[-1])
+        values, ids = _best_log_probs(logits, best)  # (R, best)
         totals = (self.scores.view(n * k, 1) + values).view(n, -1)  # (N, K * best)
-        self.scores, places = totals.topk(k, dim=-1)  # (N, K)
+        scores, places = totals.topk(k, dim=-1)  # (N, K)
+        order = _in_rows_of_parents(places // best)  # (N, K)
+        self.scores, places = scores.gather(1, order), places.gather(1, order)
         parents = torch.arange(n, device=device)[:, None] * k + places // best  # (N, K), rows before
         new_ids = ids.view(n, -1).gather(1, places)  # (N, K)
         self.prefixes = torch.cat([self.prefixes[parents.flatten()], new_ids.view(-1, 1)], dim=1)
@@ -242,3 +243,44 @@ class _Beams:
         before = self.answers[source]
         if before is None or found.score(self.penalty) > before.score(self.penalty):
             self.answers[source] = found
+
+
+def _best_log_probs(logits: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """The n largest log-probabilities of each row, (R, n) in float64, and whose they are."""
+    values, ids = logits.topk(n, dim=-1)  # (R, n); the order of logits is that of probabilities
+    largest = values[:, :1]
+    total = (logits - largest).exp_().sum(dim=-1, keepdim=True)  # (R, 1)
+    return (values - largest).double() - total.double().log(), ids
+
+
+def _in_rows_of_parents(parents: Tensor) -> Tensor:
+    """An order of the children in which the first of each parent stands where its parent stood.
+
+    Of a beam that goes on in its own place, nothing that is kept need be copied.
+
+    Parameters
+    ----------
+    parents : Tensor of shape (N, K)
+        The place, in 0..K-1, of the parent of each child.
+
+    Returns
+    -------
+    Tensor of shape (N, K)
+        The child that stands at each place.
+
+    Examples
+    --------
+    Beam 2 goes on twice and beam 1 once; beams 0 and 3 end:
+
+    >>> _in_rows_of_parents(torch.tensor([[2, 2, 1, 2]]))
+    tensor([[1, 2, 0, 3]])
+    """
+    same = parents[:, :, None] == parents[:, None, :]  # (N, K, K)
+    later = same.tril(-1).any(dim=-1)  # (N, K): children whose parent has a child before
+    taken = torch.zeros_like(later).scatter_(1, parents, True)  # places of parents
+    # Both have equally many: children that look for a place, places that are free.
+    children, places = later.int().argsort(dim=1, stable=True), (~taken).int().argsort(dim=1, stable=True)
+    first = (~later).sum(dim=1, keepdim=True)  # (N, 1)
+    at = parents.gather(1, children)  # of a first child
+    free = torch.arange(parents.shape[1], device=parents.device) >= first
+    return torch.empty_like(parents).scatter_(1, torch.where(free, places, at), children)

@@ -43,8 +43,13 @@ GIVEAWAYS = frozenset(
     (*_NICKNAMES, STANDARD_LIBRARY, *map(str.lower, DISTRIBUTIONS), *DISTRIBUTIONS.values())
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z\"'(])")
-# linalg.norm or io/common.py, but neither e.g. nor 0.5
-_PATH = re.compile(r"(?<![\w.])[A-Za-z_]\w+(?:\.[A-Za-z_]\w+)+|\w+(?:/\w+)+\.\w+|\w+\.pyx?\b")
+# linalg.norm, io/common.py or setup.py, but neither e.g. nor 0.5
+_PATH = re.compile(r"[A-Za-z_]\w\.[A-Za-z_]\w|\w/\w+\.\w|\w\.pyx?\b")
+
+
+@functools.cache
+def _gathered() -> Gathered:
+    return gathered(installed())
 
 
 @functools.cache
@@ -56,7 +61,7 @@ def docstrings_corpus() -> Corpus:
     ValueError
         If no source of Python is on this machine.
     """
-    found = gathered(installed())
+    found = _gathered()
     texts: dict[str, list[str]] = {name: [] for name in SPLITS}
     for document, name in _placed(found.documents):
         texts[name].append(document.text)
@@ -82,16 +87,18 @@ def packages_corpus() -> Corpus:
     ValueError
         If fewer than two packages are large enough.
     """
-    found = gathered(installed())
+    found = _gathered()
     return label_packages(found, [count.package for count in found.counts])
 
 
 def label_packages(found: Gathered, packages: Iterable[str], *, min_documents: int = MIN_DOCUMENTS) -> Corpus:
     """`packages_corpus` of the packages among some that have enough documents left."""
     texts: dict[str, dict[str, list[str]]] = defaultdict(lambda: {name: [] for name in SPLITS})
+    seen: set[str] = set()
     for document, name in _placed(found.documents):
         text = without_giveaways(document.text)
-        if text.count(" ") >= MIN_WORDS - 1:
+        if text.count(" ") >= MIN_WORDS - 1 and text not in seen:
+            seen.add(text)
             texts[document.package][name].append(text)
     names = tuple(p for p in packages if sum(map(len, texts[p].values())) >= min_documents)
     if len(names) < 2:
@@ -166,6 +173,8 @@ def without_giveaways(text: str) -> str:
     >>> without_giveaways("Return the mean. Unlike numpy.mean it keeps the type. See NumPy. It is fast.")
     'Return the mean. It is fast.'
     """
+    if not _gives_away(text):
+        return text
     return " ".join(sentence for sentence in _SENTENCE_END.split(text) if not _gives_away(sentence))
 
 

@@ -99,6 +99,7 @@ def gather(packages: Iterable[Source]) -> Gathered:
         No paragraph stands twice, whatever the packages; the order is that of packages, modules and source.
     """
     seen: set[str] = set()
+    whole: set[str] = set()  # the same text may be made of other paragraphs
     documents: list[Document] = []
     counts = []
     with _no_collection():
@@ -108,7 +109,8 @@ def gather(packages: Iterable[Source]) -> Gathered:
                 n_docstrings += len(found)
                 for docstring in found:
                     text = " ".join(_new(paragraphs(docstring), seen))
-                    if text.count(" ") >= MIN_WORDS - 1:
+                    if text.count(" ") >= MIN_WORDS - 1 and text not in whole:
+                        whole.add(text)
                         documents.append(Document(source.name, module, text))
             texts = [document.text for document in documents[first:]]
             words = {word.lower() for text in texts for word in re.findall(r"[^\W\d_]+", text)}
@@ -180,8 +182,8 @@ def _key(packages: tuple[Source, ...]) -> str:
     digest = hashlib.sha256()
     for source in packages:
         digest.update(f"{source.name} {source.version} {source.folder}\n".encode())
-    for module in (prose, sources, gather):
-        digest.update(Path(module.__code__.co_filename if callable(module) else module.__file__).read_bytes())
+    for file in (prose.__file__, sources.__file__, __file__):
+        digest.update(Path(file).read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
 from tinytx.text.plain import plain
 
 MIN_WORDS = 4  # of a paragraph
+LONGEST_TITLE = 40  # characters
 MIN_PLAIN_WORDS = 0.75  # share of the words of a paragraph that must be words, not code
 MIN_FUNCTION_WORDS = 0.15  # share of them that must be among the following
 FUNCTION_WORDS = frozenset(
@@ -30,8 +32,12 @@ SECTIONS = re.compile(
 )
 PROSE_HEADERS = re.compile(r"notes?|warnings?|tips?|important|description|details|remarks?", re.IGNORECASE)
 PROSE_DIRECTIVES = frozenset(("note", "warning", "tip", "important", "caution", "attention", "hint"))
+_RULES = tuple("-=~^*#\"'")
 _UNDERLINE = re.compile(r"([-=~^*#\"'])\1{2,}")
 _HEADER = re.compile(r"([A-Z][A-Za-z ]{2,30}?)\s*:{1,2}")
+_SAID_AT_ONCE = re.compile(
+    r"(Args?|Arguments?|Parameters?|Returns?|Yields?|Raises|Examples?|Usage) ?:(?!:).+"
+)
 _DIRECTIVE = re.compile(r"\.\. ?([\w-]+) ?::\s*(.*)")
 _FIELD = re.compile(r"[:@]\w+[^:]*:(?![\w`:])|@\w+")  # :param x: ..., but not :func:`...`
 _BULLET = re.compile(r"(?:[-*+\u2022]|\(?\w{1,2}[.)])\s+(?=\S)")
@@ -123,54 +129,56 @@ def _cleaned(block: str) -> str:
 def _blocks(lines: list[str]) -> Iterator[str]:
     """Runs of lines that may be prose: between blank lines, bullets, and what is left out."""
     block: list[str] = []
-    in_section = False  # left out, up to the next title
-    dropped_below: int | None = None  # lines indented deeper than this are left out
-    i = 0
-    while i < len(lines):
-        line = lines[i]
-        text = line.strip()
-        indent = len(line) - len(line.lstrip())
-        below = lines[i + 1].strip() if i + 1 < len(lines) else ""
-        i += 1
-        if text and dropped_below is not None and indent <= dropped_below:
-            dropped_below = None
-        ends = not text or bool(_BULLET.match(text))
-        if text and _UNDERLINE.fullmatch(below) and len(text) <= 40:
-            in_section, ends, text = bool(SECTIONS.fullmatch(text.rstrip(":"))), True, ""
-            i += 1
-        elif dropped_below is not None or in_section:
-            text = ""
-        elif text.startswith((">>>", "..")) or _FIELD.match(text) or _HEADER.fullmatch(text):
-            text, drops = _special(text)
-            if drops:
-                dropped_below = indent
-            if drops and text == ">>>":  # and what it prints, up to a blank line
-                while i < len(lines) and lines[i].strip():
-                    i += 1
-                text = ""
-            ends = True
-        if ends and block:
+    for text in _kept(lines):
+        bullet = _BULLET.match(text)
+        if block and (bullet or not text):
             yield "\n".join(block)
             block = []
         if text:
-            block.append(_BULLET.sub("", text, count=1) if ends else text)
-            if text.endswith("::"):
-                dropped_below = indent
+            block.append(text[bullet.end() :] if bullet else text)
     if block:
         yield "\n".join(block)
 
 
-def _special(text: str) -> tuple[str, bool]:
-    """What a line of markup says itself, and whether the lines indented below it are left out."""
-    if text.startswith(">>>"):
-        return ">>>", True
-    directive = _DIRECTIVE.match(text)
-    if directive:
-        kept = directive[1].lower() in PROSE_DIRECTIVES
-        return (directive[2] if kept else ""), not kept
-    header = _HEADER.fullmatch(text)
-    if header:
-        if SECTIONS.fullmatch(header[1]):
+def _kept(lines: list[str]) -> Iterator[str]:
+    """The lines that may be prose, with an empty one wherever a paragraph ends."""
+    in_section = in_doctest = False  # left out: up to the next title, up to the next blank line
+    dropped_below: int | None = None  # lines indented deeper than this are left out
+    for line, below in itertools.pairwise([*lines, ""]):
+        text = line.strip()
+        if not text or _is_underline(text):
+            in_doctest = False
+            yield ""
+        elif in_doctest:
+            continue
+        elif len(text) <= LONGEST_TITLE and _is_underline(below.strip()):
+            in_section, dropped_below = SECTIONS.fullmatch(text.rstrip(":")) is not None, None
+            yield ""
+        elif not in_section:
+            indent = len(line) - len(line.lstrip())
+            if dropped_below is not None and indent > dropped_below:
+                continue
+            in_doctest = text.startswith(">>>")
+            text, drops = ("", False) if in_doctest else _said(text)
+            dropped_below = indent if drops else None
+            yield text
+
+
+def _is_underline(text: str) -> bool:
+    return text[:1] in _RULES and _UNDERLINE.fullmatch(text) is not None
+
+
+def _said(text: str) -> tuple[str, bool]:
+    """What a line says besides its markup, and whether the lines indented below it are left out."""
+    if text.startswith(".."):
+        directive = _DIRECTIVE.match(text)
+        kept = directive is not None and directive[1].lower() in PROSE_DIRECTIVES
+        return (directive[2], False) if directive is not None and kept else ("", True)
+    if text[0] in ":@":
+        return ("", True) if _FIELD.match(text) else (text, False)
+    if text[-1] == ":":
+        header = _HEADER.fullmatch(text)
+        if header and SECTIONS.fullmatch(header[1]):
             return "", True
-        return ("", False) if PROSE_HEADERS.fullmatch(header[1]) else (text, False)
-    return "", True
+        return ("" if header and PROSE_HEADERS.fullmatch(header[1]) else text), text.endswith("::")
+    return ("", True) if ":" in text and _SAID_AT_ONCE.match(text) else (text, False)

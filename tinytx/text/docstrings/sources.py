@@ -6,6 +6,7 @@ import ast
 import importlib.metadata
 import importlib.util
 import inspect
+import os
 import platform
 import re
 import sysconfig
@@ -44,7 +45,7 @@ LEFT_OUT = frozenset(
     )
 )
 READ_ALL_THE_SAME = frozenset(("_core",))  # of the folders whose names begin with an underscore
-MIN_QUOTED = 1 / 8  # share of a file in triple quotes; files of code alone take long and give little
+MIN_QUOTED = 1 / 6  # share of a file in triple quotes; files of code alone take long and give little
 _QUOTED = re.compile(rb'"""(.+?)"""', re.DOTALL)
 # Calls that hand a docstring to compiled code.
 ADDERS = frozenset(("add_docstr", "add_docstr_all", "_add_docstr", "add_newdoc"))
@@ -106,15 +107,22 @@ def docstrings(source: Source) -> Iterator[tuple[str, list[str]]]:
     Source is parsed, never run. Passed over are files with less than `MIN_QUOTED` of their bytes between
     triple quotes, and those that this Python cannot parse.
     """
-    for file in sorted(source.folder.rglob("*.py")):
-        inside = file.relative_to(source.folder)
-        if file.name.startswith("test_") or any(map(_is_left_out, inside.parts[:-1])):
-            continue
+    for file in _files(source.folder):
         content = file.read_bytes()
         if sum(map(len, _QUOTED.findall(content))) >= MIN_QUOTED * len(content):
             found = _of_module(content)
             if found:
-                yield inside.with_suffix("").as_posix(), found
+                yield file.relative_to(source.folder).with_suffix("").as_posix(), found
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """The modules below a folder, in the same order on every machine."""
+    entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    for entry in entries:
+        if entry.is_dir() and not _is_left_out(entry.name):
+            yield from _files(Path(entry))
+        elif entry.name.endswith(".py") and not entry.name.startswith("test_"):
+            yield Path(entry)
 
 
 def _is_left_out(folder: str) -> bool:

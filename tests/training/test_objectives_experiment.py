@@ -19,7 +19,7 @@ from tinytx.training.objective_measures import (
     completion_measures,
     fill_measures,
 )
-from tinytx.training.objectives_experiment import objectives
+from tinytx.training.objectives_experiment import kept_rows, objectives
 from tinytx.training.pretraining import train_tokenizer
 from tinytx.training.sentence_pairs import draw_pairs, make_passages
 
@@ -83,6 +83,8 @@ def test_every_contestant_is_measured_and_what_is_kept_is_not_measured_again(wor
     assert len(records) == 9 + (99 - rest.left) == 5 * 5 + 1 + 2
     nothing = StopsAfter(Results("objectives", tmp_path / "results"), 0)
     assert run(world_corpus, tmp_path, nothing) == rows
+    begun = {**records, "smoke/seed 1/causal/complete": records["smoke/seed 0/causal/complete"]}
+    assert kept_rows(begun, "smoke") == rows and kept_rows(records, "study") == []
 
     pretraining = {
         record["contestant"]: record for record in records.values() if record["measure"] == "pretraining"

@@ -131,6 +131,32 @@ def objectives(
     return _rows(records)
 
 
+def kept_rows(store: Mapping[str, dict[str, Any]], budget: str) -> list[ObjectivesRow]:
+    """The rows of what `objectives` has kept for a budget, nothing measured.
+
+    Parameters
+    ----------
+    store : mapping of str to dict
+        Records by key, such as ``read_results("objectives").data``.
+    budget : str
+
+    Returns
+    -------
+    list of ObjectivesRow
+        Over the seeds that every contestant has been through, for every measure.
+    """
+    parts = {key: key.split("/") for key in store if key.startswith(f"{budget}/")}
+    found: dict[str, set[tuple[str, str]]] = {}
+    for _, seed, contestant, measure in parts.values():
+        found.setdefault(seed, set()).add((contestant, measure))
+    whole = set().union(*found.values()) if found else set()
+    records: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for key, (_, seed, contestant, measure) in sorted(parts.items()):
+        if found[seed] == whole:
+            records.setdefault((measure, contestant), []).append(store[key])
+    return _rows(records)
+
+
 # What of each record is compared: name of the row -> (measure, field).
 _FIGURES = {
     "fill: nats": ("fill", "nats"),

@@ -22,6 +22,7 @@ from tinytx.training.objectives import ClassificationObjective, PackedSequences
 from tinytx.training.reviews_experiment.bodies import lowered
 from tinytx.training.reviews_experiment.recipes import Tuning
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+from tinytx.training.subsets import label_subset
 
 TEXTS_AT_ONCE = 32
 
@@ -54,7 +55,7 @@ def fine_tuned(
     correct : int
         Of all tested texts.
     curve : list of dict
-        ``epoch``, ``step``, ``accuracy`` on the first ``n`` tested texts: to look at, not to choose by.
+        ``epoch``, ``step``, ``accuracy`` on ``n`` of the tested texts: to look at, not to choose by.
     """
     where = choose_device(device)
     with torch.random.fork_rng(devices=[]):
@@ -74,15 +75,15 @@ def fine_tuned(
     per_epoch = epoch_ends(learning, settings, 1)[0]
     n_epochs = max(tuning.n_epochs, math.ceil(tuning.n_updates / per_epoch))
     ends = epoch_ends(learning, settings, n_epochs)
-    first = Split(tested.texts[: tuning.n_scored], (tested.labels or ())[: tuning.n_scored])
-    looked_at = _objective(tokenizer, first, body)[0]
+    some = label_subset(tested, min(tuning.n_scored, len(tested)), seed)
+    looked_at = _objective(tokenizer, some, body)[0]
     every = math.ceil(n_epochs / tuning.n_curve)
 
     def after(step: int, now: nn.Module) -> dict[str, Any] | None:
         epoch = 1 + ends.index(step) if step in ends else 0
         if epoch == 0 or (epoch % every and epoch != n_epochs) or not isinstance(now, Classifier):
             return None
-        return {"epoch": epoch, "accuracy": count_correct(now, looked_at) / len(first), "n": len(first)}
+        return {"epoch": epoch, "accuracy": count_correct(now, looked_at) / len(some), "n": len(some)}
 
     history = train(model, learning, resize(settings, ends[-1]), on_step=after, progress=False)
     return count_correct(model, _objective(tokenizer, tested, body)[0]), history.evaluations

@@ -75,9 +75,9 @@ RUNS = (
 
 
 def batches_of(name, objective):
-    """Two usual batches, one of a single row, and of masked rows one whose second has no drawn token."""
+    """Rows of all lengths, a usual batch, a single row, and two masked rows, one without a drawn token."""
     batches = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=90)
-    chosen = [batches[0], batches[1], batches[0][:1]]
+    chosen = [list(range(11)), batches[0], batches[0][:1]]
     if name == "masked":
         drawn = [int((objective.batch([i])[1] >= 0).sum()) for i in range(20)]
         chosen.append([drawn.index(max(drawn)), drawn.index(0)])

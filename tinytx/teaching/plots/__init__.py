@@ -13,6 +13,7 @@ from tinytx.teaching.plots.lines import Curve, bars, curves
 from tinytx.teaching.plots.matrices import heatmap
 from tinytx.teaching.plots.pieces import piece_rows
 from tinytx.teaching.plots.points import Points, scatter
+from tinytx.teaching.plots.rooflines import roofline
 from tinytx.teaching.plots.seeds import seed_band
 from tinytx.teaching.plots.shares import share_areas, share_bars
 from tinytx.teaching.plots.style import COLORS, REFERENCE_COLOR, figure, style
@@ -32,6 +33,7 @@ __all__ = [
     "kind_map",
     "piece_rows",
     "png_bytes",
+    "roofline",
     "save_figure",
     "scatter",
     "seed_band",

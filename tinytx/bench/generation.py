@@ -24,12 +24,12 @@ from tinytx.model.interop.translators import SETTINGS
 from tinytx.training.beamsearch import Search, beam_search
 from tinytx.training.continuing import continue_rows
 from tinytx.training.timing import Times
-from tinytx.training.translation_steps import CachedSteps, WholeSteps
+from tinytx.training.translation_steps import CachedSteps
 
 THEIRS = "transformers' generate"
 ANEW = "tinytx, every prefix read anew"
-BF16 = "tinytx in bf16"
 WARM_UP = 4  # tokens
+COMPARED = 48  # tokens of both that are asked to be the same
 SAMPLED = 4  # lengths at which reading anew is timed where all of them would take minutes
 BOS = 2
 
@@ -87,11 +87,8 @@ def _greedy(
     model: LanguageModel, sizes: _Sizes, batch_size: int, settings: BenchSettings, ceiling: Ceiling
 ) -> Record:
     prompts = torch.randint(model.config.vocab_size, (batch_size, sizes.prompt))
-    bf16 = LanguageModel(model.config).to(settings.device, torch.bfloat16)
-    bf16.load_state_dict(model.state_dict())
     tasks: dict[str, Callable[[int], Any]] = {
         OURS: lambda n: _continued(model, prompts, n),
-        BF16: lambda n: _continued(bf16, prompts, n),
     }
     theirs, left_out = _theirs(model)
     if theirs is not None:
@@ -117,7 +114,8 @@ def _greedy(
     )
     record["contestants"][ANEW]["lengths_timed"] = SAMPLED if sampled else sizes.new
     if theirs is not None:
-        ours_ids, their_ids = tasks[OURS](sizes.new), tasks[THEIRS](sizes.new)[:, sizes.prompt :].cpu()
+        n = min(sizes.new, COMPARED)
+        ours_ids, their_ids = tasks[OURS](n), tasks[THEIRS](n)[:, sizes.prompt :].cpu()
         record["same_ids"] = (torch.tensor(ours_ids) == their_ids).double().mean().item()
     seconds = turns.wall[OURS].median
     record["share_of_ceiling"] = _shares(model, sizes, batch_size, seconds, ceiling)
@@ -142,7 +140,6 @@ def _beams(model: Translator, sizes: _Sizes, n_sources: int, settings: BenchSett
     src_ids = torch.randint(BOS + 1, model.config.vocab_size, shape, device=settings.device)
     tasks: dict[str, Callable[[int], Any]] = {
         OURS: lambda n: _searched(model, src_ids, sizes.n_beams, n),
-        ANEW: lambda n: _searched(model, src_ids, sizes.n_beams, n, WholeSteps),
     }
     theirs, left_out = _theirs(model, decoder_start_token_id=BOS, pad_token_id=0)
     if theirs is not None:
@@ -153,10 +150,7 @@ def _beams(model: Translator, sizes: _Sizes, n_sources: int, settings: BenchSett
     record = compare(
         turns,
         details={name: _rate(turns, name, n_sources * sizes.translated, model) for name in tasks},
-        groups={
-            "equal precision": [THEIRS] if theirs is not None else [],
-            "no cache": [ANEW],
-        },
+        groups={"equal precision": [THEIRS] if theirs is not None else []},
     )
     if theirs is not None:
         their_ids = tasks[THEIRS](sizes.translated)[:, 1:].cpu()
@@ -165,18 +159,10 @@ def _beams(model: Translator, sizes: _Sizes, n_sources: int, settings: BenchSett
 
 
 @torch.inference_mode()
-def _searched(
-    model: Translator,
-    src_ids: Tensor,
-    n_beams: int,
-    n: int,
-    kind: type[CachedSteps] | type[WholeSteps] = CachedSteps,
-) -> Tensor:
-    real = torch.ones_like(src_ids, dtype=torch.bool)
-    steps = kind(model, src_ids, real, n_beams, n)
-    found = beam_search(
-        steps, [n] * len(src_ids), bos_id=BOS, eos_id=-1, search=Search(beam_size=n_beams), forbidden_ids=(0,)
-    )
+def _searched(model: Translator, src_ids: Tensor, n_beams: int, n: int) -> Tensor:
+    steps = CachedSteps(model, src_ids, torch.ones_like(src_ids, dtype=torch.bool), n_beams, n)
+    most, search = [n] * len(src_ids), Search(beam_size=n_beams)
+    found = beam_search(steps, most, bos_id=BOS, eos_id=-1, search=search, forbidden_ids=(0,))
     return torch.tensor([one.token_ids for one in found])
 
 
@@ -239,7 +225,7 @@ def _scaled(turns: Turns, name: str, factor: float) -> Turns:
 
 def _rate(turns: Turns, name: str, n_tokens: int, model: nn.Module) -> Record:
     return {
-        "precision": "bf16" if name == BF16 else "fp32",
+        "precision": "fp32",
         "n_params": sum(each.numel() for each in model.parameters()),
         "tokens_per_second": n_tokens / turns.wall[name].median,
     }

@@ -213,7 +213,7 @@ def torture(folder: Path, n_kills: int, seed: int, every: int) -> Iterator[dict]
     todo = Torture(folder, seed)
     try:
         jobs = make_jobs(folder)
-        for manner, share in zip(MANNERS, SHARES, strict=True):
+        for manner, share in zip(MANNERS, SHARES, strict=True) if n_kills else ():
             if manner == "power cut" and (problem := Disk.problem()):
                 print(f"power cuts are left out: {problem}")
                 continue
@@ -223,14 +223,14 @@ def torture(folder: Path, n_kills: int, seed: int, every: int) -> Iterator[dict]
             yield todo.row()
         if every:
             todo.at_every_file_operation(todo.reference(jobs[0]), itertools.count(0, every))
-            yield todo.row()
+            yield {**todo.row(), "every": every}
     finally:
         if todo.disk is not None:
             todo.disk.unmount()
 
 
 def shares(total: float, n: int) -> list[int]:
-    """A number in n whole parts, the first of them the larger ones."""
+    """A number, at least 1, in n whole parts, the first of them the larger ones."""
     whole = max(1, round(total))
     return [whole // n + (i < whole % n) for i in range(n)]
 

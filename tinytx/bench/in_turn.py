@@ -80,6 +80,13 @@ class Turns:
         """The contestant among these with the smallest median."""
         return min(names, key=lambda name: self.wall[name].median)
 
+    def per(self, n_done: Mapping[str, int]) -> Turns:
+        """The same for one of the things that each contestant did so many of in a call."""
+        return Turns(
+            {name: _divided(self.wall[name], n) for name, n in n_done.items()},
+            {name: _divided(self.processor[name], n) for name, n in n_done.items()},
+        )
+
     def times_of(self, name: str) -> dict[str, Any]:
         """Times of one contestant as JSON can hold them."""
         return {
@@ -88,6 +95,10 @@ class Turns:
             "seconds_by_round": list(self.wall[name].seconds),
             "processor_seconds_by_round": list(self.processor[name].seconds),
         }
+
+
+def _divided(times: Times, n: int) -> Times:
+    return Times(tuple(seconds / n for seconds in times.seconds))
 
 
 def ratio_of(ratios: Sequence[float]) -> Ratio:

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytx.model import TransformerConfig
+from tinytx.model import LanguageModel, TransformerConfig
 from tinytx.model.interop import GPT2
 
 #: What all of them can be: norms first, learned positions, one matrix for embeddings and output.
@@ -105,8 +105,11 @@ def x_transformers(config: TransformerConfig) -> nn.Module:
     )
 
 
+#: Our model in the same plain loop as the peers: what is due to the model, what to the training code.
+PLAIN = "the same model in a plain loop"
 #: By the name under which a peer is reported: its maker, and what differs from ours.
 PEERS: dict[str, tuple[Callable[[TransformerConfig], nn.Module], str]] = {
+    PLAIN: (LanguageModel, "none"),
     "torch.nn.TransformerEncoder": (TorchEncoder, "none"),
     "transformers GPT-2": (HuggingFaceGPT2, "nothing dropped inside the feed-forward network"),
     "x-transformers": (x_transformers, "no biases in attention and norms"),

@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tinytx.bench.ceiling import Ceiling, measure_ceiling
 from tinytx.bench.in_turn import Turns
 from tinytx.bench.settings import BenchSettings
-from tinytx.teaching.results import Results
+
+if TYPE_CHECKING:
+    from tinytx.teaching.results import Results
 
 Record = dict[str, Any]
 # A part is a module with this function: yields records as they are measured, with the key of each.
 Measure = Callable[[BenchSettings, Ceiling], Iterator[tuple[str, Record]]]
 OURS = "tinytx"
+PARTS = ("steps", "reviews", "generation")
 
 
-def run_parts(parts: Sequence[str], settings: BenchSettings, folder: str | Path) -> dict[str, Record]:
+def run_parts(
+    parts: Sequence[str], settings: BenchSettings, store_of: Callable[[str], Results]
+) -> dict[str, Record]:
     """Measure some parts, one after the other.
 
     Parameters
     ----------
     parts : sequence of str
-        Modules of this package: "steps", "reviews", "generation".
+        Among ``PARTS``, which are modules of this package.
     settings : BenchSettings
-    folder : path
-        Gets ``bench-PART.json``, in which each record stands as soon as it is measured: what an interrupted
-        run has finished stays.
+    store_of : callable
+        Gives the results called ``bench-PART``. Each record is put as soon as it is measured: what an
+        interrupted run has finished stays.
 
     Returns
     -------
@@ -39,7 +45,7 @@ def run_parts(parts: Sequence[str], settings: BenchSettings, folder: str | Path)
     ceiling = measure_ceiling(settings)
     settings.report(str(ceiling))
     for part in parts:
-        store = Results(f"bench-{part}", folder)
+        store = store_of(f"bench-{part}")
         store.put("ceiling", ceiling.to_dict())
         found[f"{part}/ceiling"] = ceiling.to_dict()
         measure: Measure = importlib.import_module(f"tinytx.bench.{part}").measure
@@ -104,3 +110,17 @@ def line_of(key: str, record: Record) -> str:
     left = record.get("left_out", {})
     missing = f"; left out: {', '.join(left)}" if left else ""
     return f"{key}: {'; '.join(parts)}{missing}"
+
+
+def bench_table(folder: Path) -> str:
+    """The table of the README, from what is kept in a folder of results."""
+    lines = ["| | beside | times as fast |", "|---|---|---|"]
+    for part in PARTS:
+        path = folder / f"bench-{part}.json"
+        if not path.is_file():
+            continue
+        for key, record in json.loads(path.read_text(encoding="utf-8"))["records"].items():
+            for each in record.get("fastest", {}).values():
+                between = f"{each['low']:.1f} to {each['high']:.1f}"
+                lines.append(f"| {part}: {key} | {each['name']} | **{each['median']:.1f}** ({between}) |")
+    return "\n".join(lines) if len(lines) > 2 else "Not measured yet: `make bench` does it."

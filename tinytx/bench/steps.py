@@ -17,7 +17,7 @@ import torch
 
 from tinytx.bench.ceiling import Ceiling, product
 from tinytx.bench.in_turn import take_turns
-from tinytx.bench.peers import PEERS, SHARED, n_params, peer_step
+from tinytx.bench.peers import PEERS, PLAIN, SHARED, n_params, peer_step
 from tinytx.bench.report import OURS, Record, compare
 from tinytx.bench.settings import BenchSettings
 from tinytx.bench.texts import reviews, token_stream, tokenizer_for
@@ -118,7 +118,7 @@ def _compare(
         details.update(built)
         for each, about in built.items():
             tasks[each] = worker.task(each)
-            groups[about["group"]].append(each)
+            groups.setdefault(about["group"], []).append(each)
     flops = cost_table(case.config, batch_size=case.batch_size, seq_len=case.seq_len).flops_training
     width = ceiling.width[precision]
     turns = take_turns(
@@ -187,10 +187,10 @@ def peer_contestants(
         (inputs.to(device), targets.contiguous().to(device))
         for inputs, targets in (objective.batch(indices) for indices in _indices(case))
     ]
-    ways: dict[str, tuple[str, bool, dict[str, Any]]] = {
-        f"{name}, {EQUAL}": (EQUAL, precision == "bf16", {"fused": True}),
-        f"{name}, {AS_IT_COMES}": (AS_IT_COMES, False, {}),
-    }
+    equal: tuple[str, bool, dict[str, Any]] = (EQUAL, precision == "bf16", {"fused": True})
+    ways = {f"{name}, {EQUAL}": equal, f"{name}, {AS_IT_COMES}": (AS_IT_COMES, False, {})}
+    if name == PLAIN:
+        ways = {name: (name, *equal[1:])}
     found = {}
     for each, (group, bf16, optimizer) in ways.items():
         torch.manual_seed(0)

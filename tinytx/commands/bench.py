@@ -8,13 +8,11 @@ from typing import Any
 
 from tinytx.commands.options import Answer, add_command, add_device, reporter
 
-PARTS = ("steps", "reviews", "generation")
-
 
 def add_bench(commands: Any) -> None:
     """`bench [PART]`."""
     sub = add_command(commands, "bench", bench)
-    sub.add_argument("part", nargs="?", default="all", help=f"{', '.join(PARTS)}, or all")
+    sub.add_argument("part", nargs="?", default="all", help="steps, reviews, generation, or all")
     sub.add_argument("--rounds", type=int, help="how often each contestant has its turn")
     sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the kept results")
     sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
@@ -24,8 +22,9 @@ def add_bench(commands: Any) -> None:
 
 def bench(args: argparse.Namespace) -> Answer:
     """Measure training and generation beside other packages, in turn; results are kept."""
-    from tinytx.bench.report import run_parts
+    from tinytx.bench.report import PARTS, run_parts
     from tinytx.bench.settings import BenchSettings
+    from tinytx.teaching.results import Results
     from tinytx.training import choose_device
 
     if args.part not in (*PARTS, "all"):
@@ -37,5 +36,6 @@ def bench(args: argparse.Namespace) -> Answer:
         report=reporter(args),
         **({} if args.rounds is None else {"n_rounds": args.rounds}),
     )
-    records = run_parts(PARTS if args.part == "all" else (args.part,), settings, args.results)
+    parts = PARTS if args.part == "all" else (args.part,)
+    records = run_parts(parts, settings, lambda name: Results(name, args.results))
     return {"records": records}, None

@@ -90,6 +90,7 @@ def x_transformers(config: TransformerConfig) -> nn.Module:
         num_tokens=config.vocab_size,
         max_seq_len=config.max_len,
         tie_embedding=True,
+        tie_embedding_scale=1.0,
         emb_dropout=config.dropout,
         attn_layers=Decoder(
             dim=config.d_model,

@@ -124,26 +124,20 @@ def load_corpus(
     language: `Corpus.repeated` tells how many held-out texts also occur in training.
     """
     how = Reading(Columns(text_column, label_column), tuple(label_names), skip_bad_rows)
-    corpus = _named(str(name), data_dir)
-    if corpus is None:
-        corpus = _own(str(name), how)
+    made = {_WORLD.name: _world, DOCSTRINGS.name: docstrings_corpus, PACKAGES.name: packages_corpus}
+    name = str(name)
+    if name not in (*made, *_DOWNLOADED):
+        corpus = _own(name, how)
     elif how != Reading():
-        raise ValueError(
-            f"columns, labels and rows must be told of a file of one's own, got the corpus {name}"
-        )
+        raise ValueError(f"columns, labels and rows may be told of texts of one's own, got the corpus {name}")
+    else:
+        corpus = made[name]() if name in made else _downloaded(name, data_dir)
     if drop_repeats:
         corpus = without_repeats(corpus)
     if name != _WORLD.name:
         warn_of_repeats(corpus)
         warn_of_classes(corpus)
     return corpus
-
-
-def _named(name: str, data_dir: str | os.PathLike[str] | None) -> Corpus | None:
-    if name in _DOWNLOADED:
-        return _downloaded(name, data_dir)
-    made = {_WORLD.name: _world, DOCSTRINGS.name: docstrings_corpus, PACKAGES.name: packages_corpus}
-    return made[name]() if name in made else None
 
 
 def _own(name: str, how: Reading) -> Corpus:

@@ -37,6 +37,8 @@ class TextLines:
         Divide a line that is too long at blanks into several, which share its number, with a warning.
     n_lines : int
         So far.
+    unusable : bytes
+        The latest line that cannot be used; empty for one that is too long.
 
     Raises
     ------
@@ -48,6 +50,7 @@ class TextLines:
     faults: Faults
     divide: bool = False
     n_lines: int = 0
+    unusable: bytes = b""
     _n_beyond_ascii: int = 0
     _n_foreign: int = 0
 
@@ -68,6 +71,7 @@ class TextLines:
                 else:
                     got = f"{len(line) + _pass_over(stream):,}"
                     self.faults.add(self.n_lines, f"must hold at most {LONGEST_LINE:,} bytes", got)
+                    self.unusable = b""
                     yield self.n_lines, None
         if self._n_foreign:
             self.faults.hint = (
@@ -99,6 +103,7 @@ class TextLines:
         )
 
     def _decoded(self, line: bytes, n_before: int = 0) -> str | None:
+        self.unusable = line
         zero = line.find(b"\0")
         if zero >= 0:
             got = f"a NUL byte as byte {n_before + zero + 1} of the line"

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tinytx.text.corpus import Corpus
+from tinytx.text.corpus import Corpus, CorpusWarning
 from tinytx.text.faults import Faults
 from tinytx.text.own import SPLIT_FILES, Reading, Table, assemble
 from tinytx.text.tables import LABEL_COLUMN, select
 
 PREFIX = "hf:"
+UNTOLD = -1  # in place of a label, by the library's convention
 MARKS = ("dataset_dict.json", "dataset_info.json")  # in a folder that the library saved
 
 
@@ -43,20 +44,25 @@ def read_hub(name: str, how: Reading) -> Corpus:
         If the library is not installed, or does not find or cannot read the dataset.
     """
     parts = _load(name)
+    title = f"{PREFIX}{Path(name).name if Path(name).is_dir() else name}"
     tables: dict[str, Table] = {}
-    for split, wanted in SPLIT_FILES.items():
-        found = [part for part in wanted if part in parts]
-        if found:
-            faults = Faults(f"{PREFIX}{name} ({found[0]})", skip=how.skip_bad_rows, unit="row")
-            rows = enumerate(_named(parts[found[0]], how), start=1)
-            tables[split] = Table(select(rows, how.columns, faults), faults)
+    names: tuple[str, ...] = ()
+    for split, part in ((split, part) for split, wanted in SPLIT_FILES.items() for part in wanted):
+        if part not in parts or split in tables:
+            continue
+        class_names = _class_names(parts[part], how)
+        if class_names and set(parts[part][how.columns.label or LABEL_COLUMN]) == {UNTOLD}:
+            warnings.warn(
+                f"{title}: the labels of {part} are not told: left out", CorpusWarning, stacklevel=3
+            )
+            continue
+        faults = Faults(f"{title} ({part})", skip=how.skip_bad_rows, unit="row")
+        rows = enumerate(_named(parts[part], how), start=1)
+        tables[split] = Table(select(rows, how.columns, faults), faults)
+        names = names or class_names
     if "train" not in tables:
-        raise ValueError(f"{PREFIX}{name} must have a split train, got {', '.join(parts) or 'none'}")
-    features = parts["train"].features
-    names = how.label_names or tuple(
-        getattr(features.get(how.columns.label or LABEL_COLUMN), "names", None) or ()
-    )
-    return assemble(f"{PREFIX}{name}", tables, names)
+        raise ValueError(f"{title} must have a split train, got {', '.join(parts) or 'none'}")
+    return assemble(title, tables, how.label_names or names)
 
 
 def _load(name: str) -> Mapping[str, Any]:
@@ -81,10 +87,12 @@ def _load(name: str) -> Mapping[str, Any]:
 
 def _named(part: Any, how: Reading) -> Iterator[dict[str, Any]]:
     """The rows of a dataset, with the name of a class in place of its number."""
-    column = how.columns.label or LABEL_COLUMN
-    names = getattr(part.features.get(column), "names", None)
+    column, names = how.columns.label or LABEL_COLUMN, _class_names(part, how)
     for row in part:
-        if names:
-            with contextlib.suppress(IndexError, TypeError):
-                row[column] = names[row[column]] if row[column] >= 0 else None  # -1: not told
+        if names and isinstance(row[column], int):
+            row[column] = names[row[column]] if row[column] != UNTOLD else None
         yield row
+
+
+def _class_names(part: Any, how: Reading) -> tuple[str, ...]:
+    return tuple(getattr(part.features.get(how.columns.label or LABEL_COLUMN), "names", None) or ())

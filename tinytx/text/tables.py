@@ -176,10 +176,11 @@ def _records(lines: TextLines, columns: Columns) -> Iterator[tuple[int, Cells]]:
 
 
 class _Feed:
-    """Lines for the csv module, empty where they cannot be used; `spoilt` tells that one was not."""
+    """Lines for the csv module, mended so that quotes stay in pairs; `spoilt` tells that one had to be."""
 
     def __init__(self, lines: TextLines) -> None:
         self.spoilt = False
+        self._source = lines
         self._lines = iter(lines)
 
     def __iter__(self) -> Iterator[str]:
@@ -187,8 +188,10 @@ class _Feed:
 
     def __next__(self) -> str:
         line = next(self._lines)[1]
-        self.spoilt = self.spoilt or line is None
-        return "\n" if line is None else line
+        if line is None:
+            self.spoilt = True
+            line = self._source.unusable.replace(b"\0", b"").decode("utf-8", "replace") or "\n"
+        return line
 
 
 def _delimiter(path: Path, columns: Columns) -> str:

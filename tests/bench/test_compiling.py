@@ -1,4 +1,4 @@
-"""A trial of the compiler gives figures, or a reason in one line; the function is what its parts are in torch."""
+"""A trial of the compiler gives figures, or a reason in one line; the function is what torch has."""
 
 import pytest
 import torch

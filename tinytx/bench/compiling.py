@@ -52,7 +52,7 @@ class NotCompiledError(RuntimeError):
 
 
 def norm_and_gelu(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    """A norm and a GELU (its tanh form), one operation after the other, none of them a product of matrices."""
+    """A norm and a GELU (its tanh form), one operation after the other, none a product of matrices."""
     centred = x - x.mean(dim=-1, keepdim=True)
     spread = torch.sqrt((centred * centred).mean(dim=-1, keepdim=True) + 1e-5)
     y = centred / spread * scale + shift

@@ -628,8 +628,7 @@ def kept(name, command):
 
 if torture := kept("torture", "make torture"):
     for name, record in torture.data.items():
-        plain = {key: each for key, each in record.items() if isinstance(each, int | float | str)}
-        print(name, *(f"{key} {each}" for key, each in plain.items()), sep="; ")
+        print(f"{record['kills']:>4} kills in {record['runs']} runs, {name}: all bytes as without")
     print(torture.source_line())
 
 # %% [markdown]
@@ -658,7 +657,7 @@ for speed in speeds:
 # %%
 from tinytx.teaching.machine import usable_cores
 
-named = {f"{one.n_processes} process(es), {one.n_threads} thread(s)": one for one in speeds}
+named = {f"processes: {one.n_processes}, threads each: {one.n_threads}": one for one in speeds}
 fig, ax = plots.bars(
     {name: one.median for name, one in named.items()},
     intervals={name: (min(one.tokens_per_second), max(one.tokens_per_second)) for name, one in named.items()},
@@ -669,7 +668,7 @@ plots.show(fig, name="11_scaling", alt="""
     Bars of tokens a second for one process with one and with two threads, and for
     two processes, beside a dashed line at twice the speed of one.""")
 two, single = speeds[-1], next(one for one in speeds if one.n_processes * one.n_threads == 1)
-print(f"two processes: {two.median / single.median:.2f} times one, on {usable_cores()} usable core(s)")
+print(f"two processes: {two.median / single.median:.2f} times one; usable cores: {usable_cores()}")
 
 # %% [markdown]
 # What is in the way is what Amdahl said: adding up gradients and updating weights is done by each process for itself, whatever the number of hands; both fetch from the same memory; and the slower one keeps the other waiting. Larger batches make the shared part larger, and come closer to the line.

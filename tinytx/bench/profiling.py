@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -104,7 +104,8 @@ def profile(task: Callable[[], object], *, n_warmup: int = 1, n_calls: int = 1) 
     with _Watch() as watch:
         for _ in range(n_calls):
             task()
-    seconds = {name: each / n_calls for name, each in watch.seconds.most_common()}
+    longest_first = sorted(watch.seconds, key=lambda name: -watch.seconds[name])
+    seconds = {name: watch.seconds[name] / n_calls for name in longest_first}
     return Profile(seconds, {name: watch.calls[name] // n_calls for name in seconds})
 
 
@@ -113,7 +114,7 @@ class _Watch(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self.calls: Counter[str] = Counter()
         self._on_gpu = torch.cuda.is_available()
         self._clock = time.perf_counter if self._on_gpu else time.process_time

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tinytx.text.corpus import CorpusWarning
 from tinytx.text.docstrings import prose, sources
 from tinytx.text.docstrings.prose import paragraphs
 from tinytx.text.docstrings.sources import Source, docstrings
@@ -157,7 +158,7 @@ def gathered(packages: Iterable[Source], folder: Path | None = None) -> Gathered
 
     Warns
     -----
-    UserWarning
+    CorpusWarning
         If what was gathered could not be kept, on a full disk say. Nothing is left of it there, and nothing
         is missing from what is returned.
     """
@@ -172,6 +173,7 @@ def gathered(packages: Iterable[Source], folder: Path | None = None) -> Gathered
         warnings.warn(
             f"docstrings: what was gathered could not be kept in {file} ({error}); "
             "it is complete, but gathering takes its time again on the next call",
+            CorpusWarning,
             stacklevel=2,
         )
     return fresh

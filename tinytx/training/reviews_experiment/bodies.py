@@ -117,8 +117,8 @@ class Bodies:
             if wanted.needs_fold:
                 stages.append({**learns, **reviews, "stage": dataclasses.asdict(recipe.adapting)})
         if wanted.stars:
-            rating = dataclasses.asdict(recipe.rating)
-            stages.append({"what": "stars", "text": "readers", **shape, "stage": rating})
+            rates = {"what": "stars", "text": "readers", "from_counts": recipe.from_counts, **shape}
+            stages.append({**rates, "stage": dataclasses.asdict(recipe.rating)})
         return stages
 
     def _made(self, plan: Plan, folder: Path, before: AnyModel | None, fold: Fold) -> AnyModel:
@@ -172,6 +172,7 @@ class Bodies:
             model = Classifier(config)
         if before is not None:
             model.body.load_state_dict(before.body.state_dict())
+            model.body.token_embed.weight.requires_grad_(not plan["from_counts"])
         sequences, _ = classifier_inputs(
             self.tokenizer, lowered([one.text for one in rated]), config.max_len, causal=config.causal
         )

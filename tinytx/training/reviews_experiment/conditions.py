@@ -58,6 +58,11 @@ class Condition:
     way: str = "bag"
 
     @property
+    def is_fresh(self) -> bool:
+        """Whether the body has new weights."""
+        return self.objective is None and not self.stars
+
+    @property
     def needs_fold(self) -> bool:
         """Whether the body is pretrained for each fold anew, on reviews that are not tested there."""
         return self.text in BEFORE_REVIEWS

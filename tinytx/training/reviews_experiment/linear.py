@@ -50,7 +50,7 @@ def bag_of_words(train: Split, tested: Split, kind: str, seed: int) -> tuple[Ans
 
 
 def read_columns(
-    train: Split, columns: np.ndarray, tested_columns: np.ndarray, seed: int
+    train: Split, tested: Split, columns: np.ndarray, tested_columns: np.ndarray, seed: int
 ) -> tuple[Answers, dict]:
     """Logistic regression on columns (n, D), standardised by those of the labelled texts, shape (N, D).
 

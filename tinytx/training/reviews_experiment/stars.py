@@ -34,11 +34,12 @@ class StarsObjective(ClassificationObjective):
         super().__init__(sequences, [0] * len(sequences), pad_id=pad_id)
         self.shares = torch.from_numpy(shares_below(stars)).float()  # (N,)
 
-    def loss(self, model: Classifier, indices: list[int]) -> Tensor:
+    def loss(self, model: Classifier, indices: list[int], batch: list[int] | None = None) -> Tensor:
         """Mean nats a text, against the share as the probability of class 1."""
         logits = self.logits(model, indices).float()  # (B, 2)
         wanted = self.shares[indices].to(logits.device)
-        return F.cross_entropy(logits, torch.stack([1 - wanted, wanted], dim=1))
+        loss = F.cross_entropy(logits, torch.stack([1 - wanted, wanted], dim=1))
+        return loss if batch is None else loss * (len(indices) / len(batch))
 
 
 def shares_below(stars: Sequence[float]) -> np.ndarray:
@@ -74,11 +75,11 @@ class LinearStars:
         letters = TfidfVectorizer(
             analyzer="char_wb", ngram_range=LETTERS, sublinear_tf=True, min_df=5, max_features=120_000
         )
-        self._readers = [_Reader(words, texts, stars), _Reader(letters, texts, stars)]
+        self._by_words, self._by_letters = _Reader(words, texts, stars), _Reader(letters, texts, stars)
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """What the words let expect, from low to high, as a column (N, 1)."""
-        return sum(reader(texts) for reader in self._readers)[:, None]
+        return (self._by_words(texts) + self._by_letters(texts))[:, None]
 
 
 class _Reader:

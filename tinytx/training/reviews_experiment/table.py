@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import nn
 
-from tinytx.model import Classifier
+from tinytx.model import Classifier, TransformerBody
 from tinytx.text.corpora import Corpus, Split
 from tinytx.training.budgets import parse_budget
 from tinytx.training.experiments import Store
@@ -24,7 +25,7 @@ from tinytx.training.reviews_experiment import linear
 from tinytx.training.reviews_experiment.bodies import Bodies, digest_of, is_finished
 from tinytx.training.reviews_experiment.conditions import CONDITIONS, Condition, condition
 from tinytx.training.reviews_experiment.folds import Fold, distinct_texts, stratified_folds
-from tinytx.training.reviews_experiment.recipes import reviews_recipe
+from tinytx.training.reviews_experiment.recipes import Tuning, reviews_recipe
 from tinytx.training.reviews_experiment.sources import Sources
 from tinytx.training.reviews_experiment.stars import LinearStars
 from tinytx.training.reviews_experiment.tuning import fine_tuned, opinions, pooled_states
@@ -142,7 +143,7 @@ class ReviewsExperiment:
             for fold in self._folds
         ]
         self._recipe = reviews_recipe(self._budget)
-        self._sources = Sources(data_dir, left_out=self._texts.texts)
+        self._sources = Sources(None if data_dir is None else Path(data_dir), left_out=self._texts.texts)
         folder = Path(work_dir) / f"transfer-{self._name}"
         self._bodies = Bodies(self._recipe, self._sources, folder, device, report)
         self._device = device
@@ -160,7 +161,7 @@ class ReviewsExperiment:
             return found
         stages = [folder.name for _, folder in self._bodies.stages(cell.condition, cell.fold)]
         config = self._recipe.config(causal=cell.condition.causal).to_dict()
-        tuning = dataclasses.asdict(self._recipe.tuning) if cell.condition.way == "tuned" else None
+        tuning = dataclasses.asdict(self._tuning(cell.condition)) if cell.condition.way == "tuned" else None
         return {**found, "stages": stages, "model": digest_of(config), "tuning": tuning}
 
     def measured(self, cell: Cell) -> dict[str, Any] | None:
@@ -228,8 +229,8 @@ class ReviewsExperiment:
         if name == "majority":
             answers = linear.majority(learned, tested)
         elif name == "tfidf+linear-stars":
-            columns = [self._linear_stars(part) for part in (learned, tested)]
-            answers, chosen = linear.beside_words(learned, tested, *columns, seed)
+            own, others = (self._linear_stars(part) for part in (learned, tested))
+            answers, chosen = linear.beside_words(learned, tested, own, others, seed)
         else:
             answers, chosen = linear.bag_of_words(learned, tested, name.removeprefix("tfidf-"), seed)
         return {"correct": _n_right(answers, tested), **chosen}
@@ -240,23 +241,29 @@ class ReviewsExperiment:
         new = self._bodies.new_body(causal=wanted.causal, seed=fold.seed)
         body = new if model is None else model.body
         if wanted.way == "tuned":
+            tuning = self._tuning(wanted)
             correct, curve = fine_tuned(
-                body, pieces, learned, tested, tuning=self._recipe.tuning, seed=fold.seed, device=self._device
+                body, pieces, learned, tested, tuning=tuning, seed=fold.seed, device=self._device
             )
             return {"correct": correct, "accuracy_by_epoch": curve}
-        columns = []
-        for part in (learned, tested):
-            states = pooled_states(body, pieces, part, device=self._device)
-            if wanted.way != "probe" and isinstance(model, Classifier):
-                states = opinions(model, pieces, part, device=self._device)
-            if wanted.way == "tfidf+stars":
-                states = np.hstack([states, self._linear_stars(part)])
-            columns.append(states)
-        if wanted.way == "probe":
-            answers, chosen = linear.read_columns(learned, *columns, fold.seed)
-        else:
-            answers, chosen = linear.beside_words(learned, tested, *columns, fold.seed)
+        own, others = (self._columns(wanted, model, body, part) for part in (learned, tested))
+        read = linear.read_columns if wanted.way == "probe" else linear.beside_words
+        answers, chosen = read(learned, tested, own, others, fold.seed)
         return {"correct": _n_right(answers, tested), **chosen}
+
+    def _columns(
+        self, wanted: Condition, model: nn.Module | None, body: TransformerBody, part: Split
+    ) -> np.ndarray:
+        """What a linear model is told of each text by a body."""
+        pieces = self._bodies.tokenizer
+        if wanted.way == "probe" or not isinstance(model, Classifier):
+            columns = pooled_states(body, pieces, part, device=self._device)
+        else:
+            columns = opinions(model, pieces, part, device=self._device)
+        return np.hstack([columns, self._linear_stars(part)]) if wanted.way == "tfidf+stars" else columns
+
+    def _tuning(self, wanted: Condition) -> Tuning:
+        return self._recipe.fresh_tuning if wanted.is_fresh else self._recipe.tuning
 
     def _linear_stars(self, part: Split) -> np.ndarray:
         self._rater = self._rater or LinearStars(self._sources.rated)

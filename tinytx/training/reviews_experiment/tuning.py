@@ -62,6 +62,7 @@ def fine_tuned(
         torch.manual_seed(seed)
         model = Classifier(body.config.replace(dropout=tuning.dropout), pooling=tuning.pooling)
     model.body.load_state_dict(body.state_dict())
+    model.body.token_embed.weight.requires_grad_(not tuning.keep_embeddings)
     model.to(where)
     learning, lengths = _objective(tokenizer, train_split, body)
     settings = TrainingSettings(

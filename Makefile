@@ -13,7 +13,7 @@ ifeq ($(TORCH),cpu)
 PIP_ARGS += --extra-index-url https://download.pytorch.org/whl/cpu
 endif
 
-.PHONY: help course lab test check check-the-checkers test-browser torture bench-widgets publish environment constraints
+.PHONY: help course lab test check bench check-the-checkers test-browser torture bench-widgets publish environment constraints
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -39,6 +39,10 @@ check: $(STAMP)  ## ruff, mypy and the fast tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q -m "not slow and not notebook and not browser"
+
+bench: $(STAMP)  ## measure how fast tinytx is beside other packages (some minutes), keep it in results/
+	$(BIN)/tinytx bench
+	$(BIN)/python -m tinytx.teaching.project readme
 
 check-the-checkers: $(STAMP)  ## try every exercise's checker with 20 seeds, keep the table in results/
 	$(BIN)/python -m tinytx.teaching.exercises.proof --keep

@@ -1,4 +1,4 @@
-"""Files that follow from others: environment.yml, constraints.txt and the table in the README.
+"""Files that follow from others: environment.yml, constraints.txt and the tables in the README.
 
 ``python -m tinytx.teaching.project environment|constraints|readme`` writes one of them; tests compare them.
 """
@@ -17,7 +17,6 @@ from tinytx.teaching.lessons import lesson_table, project_root
 LEARNER_EXTRAS = ("lab", "build", "widgets", "eval")
 # Ours, the installer itself, and what only one kind of machine has.
 _NOT_PINNED = re.compile(r"tinytx|pip|setuptools|wheel|triton|nvidia-.*|cuda-.*")
-_README_TABLE = re.compile(r"(<!-- lessons -->\n).*?(\n<!-- end of lessons -->)", re.S)
 
 
 def environment_text(pyproject: dict) -> str:
@@ -59,11 +58,24 @@ def constraints_text(installed: dict[str, str]) -> str:
     return "\n".join([head, *pinned]) + "\n"
 
 
-def readme_text(readme: str) -> str:
-    """Return the README with the table of lessons as it is now."""
-    if not _README_TABLE.search(readme):
-        raise ValueError("README.md must hold <!-- lessons --> and <!-- end of lessons -->, got neither")
-    return _README_TABLE.sub(lambda found: f"{found[1]}\n{lesson_table('notebooks/')}\n{found[2]}", readme)
+def readme_text(readme: str, results: Path) -> str:
+    """Return the README with its tables as they are now.
+
+    Parameters
+    ----------
+    readme : str
+    results : Path
+        Folder of kept results.
+    """
+    from tinytx.bench.report import bench_table
+
+    tables = {"lessons": lesson_table("notebooks/"), "bench": bench_table(results)}
+    for name, table in tables.items():
+        place = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end of {name} -->)", re.S)
+        if not place.search(readme):
+            raise ValueError(f"README.md must hold <!-- {name} --> and <!-- end of {name} -->, got neither")
+        readme = place.sub(lambda found, table=table: f"{found[1]}\n{table}\n{found[2]}", readme)
+    return readme
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         target, text = root / "constraints.txt", constraints_text(here)
     else:
         target = root / "README.md"
-        text = readme_text(target.read_text(encoding="utf-8"))
+        text = readme_text(target.read_text(encoding="utf-8"), root / "results")
     target.write_text(text, encoding="utf-8")
     print(f"wrote {target.name}")
     return 0

@@ -32,6 +32,7 @@ _README_EDITS = (
     (r" · \.ci/run · \.github/workflows/", ""),
     (r"^\| \*test:\*.*\n", ""),
     (r"^## For authors\n.*?(?=^## )", ""),
+    (r"`make bench`", "`tinytx bench`"),
 )
 _AUTHORS_TARGETS = ("test", "check", "check-the-checkers", "bench")
 

@@ -1,0 +1,91 @@
+"""`tinytx bench` from end to end with tiny sizes: what is kept has every field."""
+
+import json
+import sys
+
+import pytest
+
+from tinytx.bench import steps
+from tinytx.bench.report import OURS, bench_table, line_of
+from tinytx.bench.settings import BenchSettings
+from tinytx.cli import main
+
+TIMES = {"seconds", "processor_seconds", "seconds_by_round", "processor_seconds_by_round", "n_params"}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    for part in ("steps", "reviews"):
+        assert main(["bench", part, "--tiny", "--rounds", "2", "--results", str(folder)]) == 0
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["steps", "reviews"])
+def test_what_is_kept_has_every_field(kept, part):
+    content = json.loads((kept / f"bench-{part}.json").read_text())
+    assert content["runs"][0]["machine"]["cores"] >= 1
+    records = content["records"]
+    ceiling = records.pop("ceiling")
+    assert min(*ceiling["gflops"].values(), ceiling["copied_gb_s"]) > 0
+    assert records
+    for record in records.values():
+        assert {"config", "corpus", "precision", "threads", "n_rounds", "left_out"} <= record.keys()
+        assert record["left_out"] == {}
+        assert OURS in record["contestants"]
+        for contestant in record["contestants"].values():
+            assert contestant.keys() >= TIMES and len(contestant["seconds_by_round"]) == 2
+        assert record["ratios"].keys() == record["contestants"].keys() - {OURS}
+        for ratio in (*record["ratios"].values(), *record["fastest"].values()):
+            assert 0 < ratio["low"] <= ratio["median"] <= ratio["high"]
+
+
+@pytest.mark.slow
+def test_the_fastest_of_a_group_is_the_one_with_the_smallest_median(kept):
+    for record in json.loads((kept / "bench-steps.json").read_text())["records"].values():
+        for group, fastest in record.get("fastest", {}).items():
+            rivals = [each for each in record["contestants"].values() if each.get("group") == group]
+            mine = record["contestants"][fastest["name"]]
+            assert mine["group"] == group
+            assert mine["seconds"] == min(each["seconds"] for each in rivals)
+
+
+@pytest.mark.slow
+def test_the_table_has_a_row_a_ratio(kept):
+    n_ratios = sum(
+        len(record.get("fastest", {}))
+        for path in kept.glob("bench-*.json")
+        for record in json.loads(path.read_text())["records"].values()
+    )
+    assert len(bench_table(kept).splitlines()) == 2 + n_ratios
+
+
+def test_without_results_the_table_says_how_to_get_them(tmp_path):
+    assert bench_table(tmp_path) == "Not measured yet: `make bench` does it."
+
+
+def test_a_peer_that_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "x_transformers", None)
+    case = steps.cases(tiny=True)[0]
+    with pytest.raises(ImportError, match="x_transformers"):
+        steps.peer_contestants("x-transformers", case, list(range(2, 99)), "fp32", BenchSettings().device)
+    assert line_of("lab", {"left_out": {"x-transformers": "..."}}) == "lab: ; left out: x-transformers"
+
+
+def test_an_unknown_part_and_no_round_are_refused(capsys):
+    assert main(["bench", "everything"]) == 2
+    assert (
+        "part must be one of steps, reviews, generation or all, got 'everything'" in capsys.readouterr().err
+    )
+    assert main(["bench", "--rounds", "0"]) == 2
+    assert "rounds must be at least 1, got 0" in capsys.readouterr().err
+
+
+def test_all_contestants_read_the_same_batches():
+    for case in steps.cases(tiny=True):
+        objective = steps._objective(case, list(range(2, 99)))
+        for indices in steps._indices(case):
+            inputs, targets = objective.batch(indices)
+            assert inputs.shape == (case.batch_size, case.seq_len)
+            assert (inputs[:, 1:] == targets[:, :-1]).all()

@@ -1,12 +1,11 @@
-"""The table of the experiment on real reviews: cells measured once, rows with paired intervals."""
+"""The experiment on real reviews, cell by cell: each is measured once and kept."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from tinytx.model import Classifier, TransformerBody
 from tinytx.text.corpora import Corpus, Split
 from tinytx.training.budgets import parse_budget
 from tinytx.training.experiments import Store
-from tinytx.training.intervals import PairedInterval, paired_interval
 from tinytx.training.pretraining import Report
 from tinytx.training.progress import progress_bar
 from tinytx.training.reviews_experiment import linear
@@ -26,6 +24,7 @@ from tinytx.training.reviews_experiment.bodies import Bodies, digest_of, is_fini
 from tinytx.training.reviews_experiment.conditions import CONDITIONS, Condition, condition
 from tinytx.training.reviews_experiment.folds import Fold, distinct_texts, stratified_folds
 from tinytx.training.reviews_experiment.recipes import Tuning, reviews_recipe
+from tinytx.training.reviews_experiment.rows import ReviewsRow, row_of
 from tinytx.training.reviews_experiment.sources import Sources
 from tinytx.training.reviews_experiment.stars import LinearStars
 from tinytx.training.reviews_experiment.tuning import fine_tuned, opinions, pooled_states
@@ -33,45 +32,7 @@ from tinytx.training.subsets import label_subset
 
 LABELS = (50, 100, 200, 400, 800, 1_600)
 N_FOLDS = 6  # so that five sixths of the different reviews are at least 1,600
-AGAINST = ("scratch", "tfidf-logistic")
 CORPORA = ("cls-books",)  # whose labelled texts are folded
-
-
-@dataclass(frozen=True)
-class ReviewsRow:
-    """One condition with one number of labels, over all folds.
-
-    Attributes
-    ----------
-    condition : str
-    n_labels : int
-    seeds : tuple of int
-        One a fold and repetition.
-    accuracies : tuple of float
-        On the tested part of each fold, after the last epoch: nothing was selected by it.
-    gains : dict
-        Against each condition of `AGAINST` that was measured too: Student's interval of the differences in
-        the same fold with the same labels, or None for a single fold. The folds of a repetition test
-        different reviews but learn from overlapping ones, so the interval is a little too narrow.
-    """
-
-    condition: str
-    n_labels: int
-    seeds: tuple[int, ...]
-    accuracies: tuple[float, ...]
-    gains: dict[str, PairedInterval | None]
-
-    def __str__(self) -> str:
-        line = f"{self.condition:<28}{self.n_labels:>6,} labels  {statistics.fmean(self.accuracies):.4f}"
-        for name, gain in self.gains.items():
-            if gain is not None:
-                line += f"  against {name} {gain.mean:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]"
-        return line
-
-    def to_dict(self) -> dict[str, Any]:
-        """Fields as JSON can hold them, with the mean."""
-        gains = {name: None if g is None else [g.mean, g.low, g.high] for name, g in self.gains.items()}
-        return {**dataclasses.asdict(self), "mean": statistics.fmean(self.accuracies), "gains": gains}
 
 
 @dataclass(frozen=True)
@@ -120,7 +81,8 @@ class ReviewsExperiment:
         device: str = "auto",
         report: Report = print,
     ) -> None:
-        self._store, self._budget, self._name = store, parse_budget(budget), corpus.name
+        self._recipe = reviews_recipe(parse_budget(budget))
+        self._store, self._budget, self._name = store, self._recipe.budget, corpus.name
         self._texts, self.n_repeated = distinct_texts(corpus)
         self._fingerprint = digest_of(
             {"texts": list(self._texts.texts), "labels": list(self._texts.labels or ())}
@@ -142,7 +104,6 @@ class ReviewsExperiment:
             for n in label_counts
             for fold in self._folds
         ]
-        self._recipe = reviews_recipe(self._budget)
         self._sources = Sources(None if data_dir is None else Path(data_dir), left_out=self._texts.texts)
         folder = Path(work_dir) / f"transfer-{self._name}"
         self._bodies = Bodies(self._recipe, self._sources, folder, device, report)
@@ -202,7 +163,7 @@ class ReviewsExperiment:
                     "accuracy"
                 ]
         whole = {key: values for key, values in found.items() if len(values) == len(self._folds)}
-        return [_row(name, n, values, whole) for (name, n), values in whole.items()]
+        return [row_of(name, n, values, whole) for (name, n), values in whole.items()]
 
     def _measure(self, cell: Cell) -> dict[str, Any]:
         begin = time.process_time()
@@ -272,18 +233,3 @@ class ReviewsExperiment:
 
 def _n_right(answers: np.ndarray, tested: Split) -> int:
     return int((answers == np.asarray(tested.labels)).sum())
-
-
-def _row(
-    name: str,
-    n_labels: int,
-    values: Mapping[int, float],
-    whole: Mapping[tuple[str, int], Mapping[int, float]],
-) -> ReviewsRow:
-    gains = {}
-    for other in AGAINST:
-        beside = whole.get((other, n_labels))
-        if other != name and beside is not None:
-            differences = [values[seed] - beside[seed] for seed in values]
-            gains[other] = paired_interval(differences) if len(differences) > 1 else None
-    return ReviewsRow(name, n_labels, tuple(values), tuple(values.values()), gains)

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tinytx.commands.bench import add_bench
 from tinytx.commands.course import add_course
@@ -60,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
-def _show_warning(message: Warning | str, *where: object) -> None:
+def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
     """A warning in one line, as errors are told."""
     if not _process_number():
         print(f"tinytx: warning: {' '.join(str(message).split())}", file=sys.stderr, flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ Record = dict[str, Any]
 # A part is a module with this function: yields records as they are measured, with the key of each.
 Measure = Callable[[BenchSettings, Ceiling], Iterator[tuple[str, Record]]]
 OURS = "tinytx"
-PARTS = ("steps", "reviews", "generation")
+PARTS = ("steps", "reviews", "generation")  # that "all" stands for; "quality" takes longer
 
 
 def run_parts(
@@ -57,7 +57,7 @@ def run_parts(
 
 
 def compare(
-    turns: Turns, *, ours: str = OURS, details: dict[str, Record], groups: dict[str, Sequence[str]]
+    turns: Turns, *, ours: str = OURS, details: dict[str, Record], groups: Mapping[str, Sequence[str]]
 ) -> Record:
     """What a comparison leaves: times of all, and how many times as fast ours is.
 
@@ -107,6 +107,11 @@ def line_of(key: str, record: Record) -> str:
         + ("" if group in each["name"] else f" ({group})")
         for group, each in record.get("fastest", {}).items()
     ]
+    if "worse_by" in record:
+        worse = record["worse_by"]
+        parts.append(
+            f"{record['precision']} loses {worse['mean']:.4f} [{worse['low']:.4f}, {worse['high']:.4f}] nats"
+        )
     left = record.get("left_out", {})
     missing = f"; left out: {', '.join(left)}" if left else ""
     return f"{key}: {'; '.join(parts)}{missing}"

@@ -23,6 +23,7 @@ from tinytx.bench.settings import BenchSettings
 from tinytx.bench.texts import reviews, token_stream, tokenizer_for
 from tinytx.bench.workers import Contestant, Worker, workers
 from tinytx.model import LanguageModel, TransformerConfig, cost_table
+from tinytx.text import Tokenizer
 from tinytx.training.distributed import Processes
 from tinytx.training.learners import Learner
 from tinytx.training.objectives import CausalObjective
@@ -53,8 +54,8 @@ class StepCase:
 
 def cases(tiny: bool = False) -> list[StepCase]:
     """All comparisons: the lab, a small GPT, and how it goes with the length at equal tokens a batch."""
-    lab = {"d_model": 200, "n_heads": 2, "n_layers": 4, "d_ff": 200}
-    gpt = {"d_model": 256, "n_heads": 4, "n_layers": 6, "d_ff": 1024}
+    lab: dict[str, Any] = {"d_model": 200, "n_heads": 2, "n_layers": 4, "d_ff": 200}
+    gpt: dict[str, Any] = {"d_model": 256, "n_heads": 4, "n_layers": 6, "d_ff": 1024}
     if tiny:
         config = TransformerConfig(
             vocab_size=300, d_model=8, n_heads=2, n_layers=1, d_ff=8, max_len=6, **SHARED
@@ -86,10 +87,13 @@ def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Re
     corpus = reviews(settings)
     with workers(1 + len(PEERS)) as processes:
         ours, theirs = processes[0], dict(zip(PEERS, processes[1:], strict=True))
+        tokenizers: dict[int, Tokenizer] = {}
         for case in cases(settings.tiny):
-            tokenizer = tokenizer_for(corpus, case.config.vocab_size)
+            size = case.config.vocab_size
+            if size not in tokenizers:
+                tokenizers[size] = tokenizer_for(corpus, size)
             n = N_BATCHES * case.batch_size * case.seq_len + 1
-            stream = token_stream(corpus, tokenizer, n)
+            stream = token_stream(corpus, tokenizers[size], n)
             yield case.key, _compare(case, stream, ours, theirs, settings, ceiling, corpus.name)
 
 

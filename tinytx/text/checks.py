@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections import defaultdict
+from typing import Any
 
 from tinytx.text.corpus import Corpus, CorpusWarning, Split
 
@@ -30,7 +32,7 @@ def without_repeats(corpus: Corpus) -> Corpus:
         If a split would be empty.
     """
     seen: set[str] = set()
-    splits = {}
+    splits: dict[str, Any] = {}
     for name, split in reversed(corpus.splits.items()):
         kept = [i for i, text in enumerate(split.texts) if text not in seen]
         if not kept:
@@ -39,8 +41,7 @@ def without_repeats(corpus: Corpus) -> Corpus:
         texts = tuple(split.texts[i] for i in kept)
         labels = None if split.labels is None else tuple(split.labels[i] for i in kept)
         splits[name] = Split(texts, labels)
-    facts = {key: value for key, value in vars(corpus).items() if key not in splits}
-    return Corpus(**facts, **splits)
+    return dataclasses.replace(corpus, **splits)
 
 
 def warn_of_repeats(corpus: Corpus) -> None:

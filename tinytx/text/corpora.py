@@ -167,7 +167,7 @@ def _world() -> Corpus:
             texts=tuple(" ".join(review.words) for review in reviews),
             labels=tuple(review.label for review in reviews),
         )
-    return Corpus(name=_WORLD.name, **splits, licence=_WORLD.licence, source=_WORLD.source)
+    return Corpus.from_splits(_WORLD.name, splits, licence=_WORLD.licence, source=_WORLD.source)
 
 
 def _downloaded(name: str, data_dir: str | os.PathLike[str] | None) -> Corpus:
@@ -176,4 +176,4 @@ def _downloaded(name: str, data_dir: str | os.PathLike[str] | None) -> Corpus:
 
     splits = read_splits(name, corpus_folder(name, data_dir))
     info = downloaded_info(name, data_dir, _DOWNLOADED[name])
-    return Corpus(name=name, **splits, licence=info.licence, source=info.source)
+    return Corpus.from_splits(name, splits, licence=info.licence, source=info.source)

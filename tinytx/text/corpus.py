@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -65,6 +66,21 @@ class Corpus:
     source: str = ""
     label_names: tuple[str, ...] = ()
     card: str = ""
+
+    @classmethod
+    def from_splits(
+        cls,
+        name: str,
+        splits: Mapping[str, Split],
+        *,
+        licence: str = "",
+        source: str = "",
+        label_names: tuple[str, ...] = (),
+        card: str = "",
+    ) -> Corpus:
+        """A corpus of splits by name: train, valid, and test where there is one."""
+        test = splits.get("test")
+        return cls(name, splits["train"], splits["valid"], test, licence, source, label_names, card)
 
     @property
     def splits(self) -> dict[str, Split]:

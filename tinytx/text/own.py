@@ -102,7 +102,7 @@ def assemble(
         share = TSV_HELD_OUT if labelled else TXT_HELD_OUT
         rows |= _dealt(train.faults.path, rows["train"], share, with_test="test" not in rows)
     splits = {split: _split(rows[split], labelled) for split in SPLIT_FILES if split in rows}
-    return Corpus(name=name, **splits, label_names=names if labelled else ())
+    return Corpus.from_splits(name, splits, label_names=names if labelled else ())
 
 
 def _dealt(

@@ -70,8 +70,8 @@ def docstrings_corpus() -> Corpus:
             f"the source of Python must be on this machine, got {len(found.documents)} docstrings"
         )
     splits = {name: Split(tuple(texts[name])) for name in SPLITS}
-    return Corpus(
-        DOCSTRINGS.name, **splits, licence=DOCSTRINGS.licence, source=DOCSTRINGS.source, card=found.card()
+    return Corpus.from_splits(
+        DOCSTRINGS.name, splits, licence=DOCSTRINGS.licence, source=DOCSTRINGS.source, card=found.card()
     )
 
 

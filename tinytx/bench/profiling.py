@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-PRODUCTS = "products of matrices"
-REST = "sums, GELU and the rest"
+PRODUCTS = "products"
+REST = "the rest"
 # Beginnings of the names of operations, by what they do; the first that fits counts.
 KINDS: dict[str, tuple[str, ...]] = {
     PRODUCTS: ("mm", "addmm", "bmm", "baddbmm", "mkldnn"),
@@ -20,7 +20,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "softmax and loss": ("softmax", "_softmax", "log_softmax", "_log_softmax", "nll_loss", "amax", "gather"),
     "norms": ("native_layer_norm", "layer_norm", "_fused_rms_norm"),
     "optimizer": ("_fused_adam", "_foreach", "_fused_sgd", "linalg_vector_norm"),
-    "copies and conversions": ("_to_copy", "copy", "clone", "cat", "fill"),
+    "copies": ("_to_copy", "copy", "clone", "cat", "fill"),
 }
 
 
@@ -58,7 +58,7 @@ def kind_of(name: str) -> str:
     Examples
     --------
     >>> kind_of("addmm"), kind_of("native_layer_norm_backward"), kind_of("gelu")
-    ('products of matrices', 'norms', 'sums, GELU and the rest')
+    ('products', 'norms', 'the rest')
     """
     for kind, beginnings in KINDS.items():
         if name.startswith(beginnings):

@@ -106,9 +106,9 @@ def label_packages(found: Gathered, packages: Iterable[str], *, min_documents: i
             f"{PACKAGES.name} must have at least 2 packages of {min_documents:,} documents, got {len(names)}"
         )
     splits = {name: _balanced([texts[package][name] for package in names]) for name in SPLITS}
-    return Corpus(
+    return Corpus.from_splits(
         PACKAGES.name,
-        **splits,
+        splits,
         licence=PACKAGES.licence,
         source=PACKAGES.source,
         label_names=names,

@@ -14,6 +14,9 @@ masked, 1,000 steps (4.1 M tokens, own reviews among them): embeddings     64.0 
 the same: last layer                                                       64.3   68.7
 new weights: embeddings                                                    59.8   65.8
 counts, window 15, reader reviews only                                     71.7   75.8
+the same, last layer of a new body                                         69.3   72.8
+the same, last layer after 330 masked steps (0.7 M tokens)                 71.3   75.2
+the same, embeddings and last layer                                        72.6   75.7
 counts, window 15, own reviews too                                         73.5   79.8
 counts, window 5, own reviews too                                          72.7   77.7
 counts, window 5, own reviews and novels too                               70.4   76.8

@@ -26,6 +26,19 @@ def test_the_kind_of_the_checkpoint_decides_what_is_measured(tmp_path, config, t
         evaluate_checkpoint(tmp_path / "lm", without_test, split="test", device="cpu")
 
 
+def test_labels_that_the_classifier_does_not_know_are_refused(tmp_path, config, tokenizer):
+    save(Classifier(config, n_classes=3), tmp_path / "classifier", tokenizer)
+    unknown = Split(("le chat", "la table", "le"), (0, 3, 3))
+    with pytest.raises(ValueError, match="labels must be from 0 to 2, .* got 3 2 times in toy"):
+        evaluate_checkpoint(tmp_path / "classifier", Corpus("toy", unknown, unknown), device="cpu")
+    known = Split(("le chat", "la table"), (0, 1))
+    words = Corpus("toy", known, known, label_names=("bon", "mauvais"))
+    with pytest.raises(
+        ValueError, match="must have the 3 classes of the classifier, got bon, mauvais: name all"
+    ):
+        evaluate_checkpoint(tmp_path / "classifier", words, device="cpu")
+
+
 def test_the_floor_is_known_for_the_world_only_and_no_model_is_below_it(config, corpus):
     from tinytx.text import Tokenizer
     from tinytx.text.world import World

@@ -5,6 +5,7 @@ This wing knows nothing of `tinytx.model`.
 
 from tinytx.text.batching import batches_by_length, chunks, pad_batch, padding_share
 from tinytx.text.corpora import Corpus, CorpusInfo, Split, list_corpora, load_corpus
+from tinytx.text.corpus import CorpusWarning
 from tinytx.text.lossless import SPECIAL_PIECES
 from tinytx.text.ngrams import NGramModel
 from tinytx.text.tokenizer import Tokenizer
@@ -13,6 +14,7 @@ __all__ = [
     "SPECIAL_PIECES",
     "Corpus",
     "CorpusInfo",
+    "CorpusWarning",
     "NGramModel",
     "Split",
     "Tokenizer",

@@ -159,4 +159,20 @@ def evaluate_split(
     labels = [label for part in parts for label in part.labels or ()]
     if len(labels) != len(texts):
         raise ValueError(f"a classifier is evaluated on texts with labels, got {corpus.name}, which has none")
+    _check_classes(corpus, labels, model.head.out_features)
     return Evaluation(corpus.name, split, evaluate_classifier(model, tokenizer, texts, labels))
+
+
+def _check_classes(corpus: Corpus, labels: Sequence[int], n_classes: int) -> None:
+    names = corpus.label_names
+    if names and len(names) != n_classes:
+        # Another file may hold fewer of the words, which would then be numbered otherwise.
+        raise ValueError(
+            f"{corpus.name} must have the {n_classes} classes of the classifier, got {', '.join(names[:8])}: "
+            "name all of them in their order (label_names, --label-names)"
+        )
+    if max(labels) >= n_classes:
+        raise ValueError(
+            f"labels must be from 0 to {n_classes - 1}, as the classifier knows them, got {max(labels)} "
+            f"{labels.count(max(labels)):,} times in {corpus.name}"
+        )

@@ -75,7 +75,8 @@ def installed() -> tuple[Source, ...]:
     >>> [source.name for source in installed()][:2]
     ['python', 'numpy']
     """
-    found = [Source(STANDARD_LIBRARY, platform.python_version(), Path(sysconfig.get_path("stdlib")))]
+    library = Path(sysconfig.get_path("stdlib"))  # may be an archive, which is not read
+    found = [Source(STANDARD_LIBRARY, platform.python_version(), library)] if library.is_dir() else []
     for name, distribution in DISTRIBUTIONS.items():
         try:
             spec = importlib.util.find_spec(name)
@@ -119,9 +120,9 @@ def _files(folder: Path) -> Iterator[Path]:
     """The modules below a folder, in the same order on every machine."""
     entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     for entry in entries:
-        if entry.is_dir() and not _is_left_out(entry.name):
+        if entry.is_dir(follow_symlinks=False) and not _is_left_out(entry.name):
             yield from _files(Path(entry))
-        elif entry.name.endswith(".py") and not entry.name.startswith("test_"):
+        elif entry.is_file() and entry.name.endswith(".py") and not entry.name.startswith("test_"):
             yield Path(entry)
 
 

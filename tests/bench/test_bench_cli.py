@@ -73,11 +73,22 @@ def test_a_peer_that_is_not_installed_is_named(monkeypatch):
     assert line_of("lab", {"left_out": {"x-transformers": "..."}}) == "lab: ; left out: x-transformers"
 
 
+@pytest.mark.slow
+def test_quality_is_compared_seed_by_seed(tmp_path):
+    assert main(["bench", "quality", "--tiny", "--rounds", "1", "--results", str(tmp_path)]) == 0
+    records = json.loads((tmp_path / "bench-quality.json").read_text())["records"]
+    (record,) = (each for each in records.values() if each["kind"] == "quality")
+    assert {len(nats) for nats in record["nats_per_token"].values()} == {2}
+    if record["precision"] == "bf16":
+        nats = record["nats_per_token"]
+        lost = sum(nats["bf16"]) / 2 - sum(nats["fp32"]) / 2
+        assert record["worse_by"]["mean"] == pytest.approx(lost, abs=1e-9)
+        assert abs(lost) < 0.05
+
+
 def test_an_unknown_part_and_no_round_are_refused(capsys):
     assert main(["bench", "everything"]) == 2
-    assert (
-        "part must be one of steps, reviews, generation or all, got 'everything'" in capsys.readouterr().err
-    )
+    assert "generation, quality or all, got 'everything'" in capsys.readouterr().err
     assert main(["bench", "--rounds", "0"]) == 2
     assert "rounds must be at least 1, got 0" in capsys.readouterr().err
 

@@ -169,7 +169,7 @@ def _bert(case: ReviewsCase) -> tuple[nn.Module, Score]:
 
     config = case.config
     torch.manual_seed(0)
-    model = BertForSequenceClassification(
+    model: nn.Module = BertForSequenceClassification(
         BertConfig(
             vocab_size=config.vocab_size,
             hidden_size=config.d_model,
@@ -182,9 +182,9 @@ def _bert(case: ReviewsCase) -> tuple[nn.Module, Score]:
             max_position_embeddings=config.max_len,
             type_vocab_size=config.n_segments,
             layer_norm_eps=config.norm_eps,
-            num_labels=2,
         )
-    ).to(case.device)
+    )
+    model.to(case.device)
     return model, lambda ids, real: model(input_ids=ids, attention_mask=real.long()).logits
 
 

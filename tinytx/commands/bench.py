@@ -12,7 +12,8 @@ from tinytx.commands.options import Answer, add_command, add_device, reporter
 def add_bench(commands: Any) -> None:
     """`bench [PART]`."""
     sub = add_command(commands, "bench", bench)
-    sub.add_argument("part", nargs="?", default="all", help="steps, reviews, generation, or all")
+    words = "steps, reviews, generation, quality, or all, which leaves out quality"
+    sub.add_argument("part", nargs="?", default="all", help=words)
     sub.add_argument("--rounds", type=int, help="how often each contestant has its turn")
     sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the kept results")
     sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
@@ -27,8 +28,8 @@ def bench(args: argparse.Namespace) -> Answer:
     from tinytx.teaching.results import Results
     from tinytx.training import choose_device
 
-    if args.part not in (*PARTS, "all"):
-        raise ValueError(f"part must be one of {', '.join(PARTS)} or all, got {args.part!r}")
+    if args.part not in (*PARTS, "quality", "all"):
+        raise ValueError(f"part must be one of {', '.join(PARTS)}, quality or all, got {args.part!r}")
     settings = BenchSettings(
         tiny=args.tiny,
         device=choose_device(args.device),

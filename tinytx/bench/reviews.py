@@ -82,7 +82,7 @@ def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Re
 def _case(settings: BenchSettings) -> tuple[ReviewsCase, int]:
     """A sample of labelled reviews with the lengths they have, as both models read them."""
     corpus = reviews(settings)
-    n_texts, max_len = 64, 512
+    n_texts, max_len = 256, 512
     sizes: dict[str, Any] = {"d_model": 200, "n_heads": 2, "n_layers": 4, "d_ff": 200}
     if settings.tiny:
         n_texts, max_len = 8, 24

@@ -72,9 +72,10 @@ def readme_text(readme: str, results: Path) -> str:
     tables = {"lessons": lesson_table("notebooks/"), "bench": bench_table(results)}
     for name, table in tables.items():
         place = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end of {name} -->)", re.S)
-        if not place.search(readme):
+        found = place.search(readme)
+        if found is None:
             raise ValueError(f"README.md must hold <!-- {name} --> and <!-- end of {name} -->, got neither")
-        readme = place.sub(lambda found, table=table: f"{found[1]}\n{table}\n{found[2]}", readme)
+        readme = f"{readme[: found.start()]}{found[1]}\n{table}\n{found[2]}{readme[found.end() :]}"
     return readme
 
 

@@ -5,8 +5,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from tinytx.model import LanguageModel
-from tinytx.training.loop import make_optimizer
 from tinytx.training.muon import ADAM_LENGTH, Muon, orthogonalised
+from tinytx.training.optimizers import make_optimizer
 from tinytx.training.settings import TrainingSettings
 
 

@@ -22,8 +22,8 @@ def keep_memory() -> bool:
     -----
     By default glibc gives large blocks back to the system at once, and the top of the heap whenever much of
     it is free. Each training step then begins with memory that the system has to find and clear anew, page
-    by page: of the processor time of a step on a virtual machine this was 8 % with our loss, and 33 % where all
-    logits were kept (8,000 pieces, 2,048 positions). Numbers do not change.
+    by page: of the processor time of a step on a virtual machine this was 8 % with our loss, and 33 % where
+    all logits were kept (8,000 pieces, 2,048 positions). Numbers do not change.
     """
     if sys.platform != "linux":
         return False

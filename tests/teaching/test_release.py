@@ -70,7 +70,7 @@ def test_links_in_a_release_point_to_what_is_there(releases, solved):
     readme = (folder / "README.md").read_text(encoding="utf-8")
     for link in re.findall(r"\]\(([^)#\s]+)\)", readme):
         assert link.startswith("https://") or (folder / link).exists(), link
-    for word in ("pytest", "make test", "make publish", "notebooks/src", "tests/", ".ci/"):
+    for word in ("pytest", "make test", "make torture", "make publish", "notebooks/src", "tests/", ".ci/"):
         assert word not in readme, word
 
 

@@ -32,9 +32,10 @@ _README_EDITS = (
     (r" · \.ci/run · \.github/workflows/", ""),
     (r"^\| \*test:\*.*\n", ""),
     (r"^## For authors\n.*?(?=^## )", ""),
+    (r": `make torture` kills[^.]*`results/torture.json`\.", "."),
     (r"`make bench`", "`tinytx bench`"),
 )
-_AUTHORS_TARGETS = ("test", "check", "check-the-checkers", "bench")
+_AUTHORS_TARGETS = ("test", "check", "check-the-checkers", "torture", "bench")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.training.interrupted import StopsAfter
 from tinytx.teaching.results import Results
 from tinytx.training.experiments import transfer
 from tinytx.training.intervals import paired_interval
@@ -13,22 +14,6 @@ def run(corpus, tmp_path, store=None, **settings):
     return transfer(
         corpus, store=store, budget="smoke", work_dir=tmp_path / "build", device="cpu", **settings
     )
-
-
-class StopsAfter:
-    """A store that is switched off after a number of records."""
-
-    def __init__(self, store, n_records):
-        self.store, self.left = store, n_records
-
-    def get(self, key):
-        return self.store.get(key)
-
-    def put(self, key, record):
-        if self.left == 0:
-            raise ConnectionAbortedError
-        self.left -= 1
-        self.store.put(key, record)
 
 
 def test_rows_hold_paired_differences_of_the_kept_records(corpus, tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.training.interrupted import StopsAfter
 from tinytx.model import MaskedLanguageModel, TransformerConfig
 from tinytx.model.meters import count_flops
 from tinytx.teaching.results import Results
@@ -55,22 +56,6 @@ def run(corpus, tmp_path, store=None, **settings):
         report=lambda line: None,
         **N | {"n_seeds": 1} | settings,
     )
-
-
-class StopsAfter:
-    """A store that is switched off after a number of records, and counts them."""
-
-    def __init__(self, store, n_records):
-        self.store, self.left = store, n_records
-
-    def get(self, key):
-        return self.store.get(key)
-
-    def put(self, key, record):
-        if self.left == 0:
-            raise ConnectionAbortedError
-        self.left -= 1
-        self.store.put(key, record)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from tests.training.interrupted import folder_bytes
 from tinytx.cli import main
 from tinytx.text.pairs import PairCorpus, Pairs
 from tinytx.training import finetune, pretrain, train_translator
@@ -59,14 +60,6 @@ def kill():
 
 def press_ctrl_c():
     os.kill(os.getpid(), signal.SIGINT)
-
-
-def folder_bytes(folder):
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import sys
 import pytest
 import torch
 
+from tests.training.interrupted import folder_bytes
 from tinytx.model import TransformerConfig
 from tinytx.training import files
 from tinytx.training.files import json_bytes, read_json, write_file, write_folder
@@ -25,14 +26,6 @@ SETTINGS = TrainingSettings(n_steps=12, lr=1e-2, tokens_per_batch=256, checkpoin
 PLAN = {"request": {"command": "pretrain", "seed": 0}}
 TENSORS = ("model.safetensors", "training.safetensors")
 FILES = (*TENSORS, "model.json", "seal.json", "tokenizer.model", "training.json")
-
-
-def folder_bytes(folder):
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.training.interrupted import StopsAfter
 from tinytx.teaching.results import Results
 from tinytx.training.intervals import paired_interval
 from tinytx.training.reviews_experiment.conditions import CONDITIONS, condition
@@ -24,22 +25,6 @@ def experiment(reviews, data_dir, tmp_path, store=None, **settings):
         report=lambda line: None,
         **settings,
     )
-
-
-class StopsAfter:
-    """A store that is switched off after a number of records."""
-
-    def __init__(self, store, n_records):
-        self.store, self.left = store, n_records
-
-    def get(self, key):
-        return self.store.get(key)
-
-    def put(self, key, record):
-        if self.left == 0:
-            raise ConnectionAbortedError
-        self.left -= 1
-        self.store.put(key, record)
 
 
 def test_bags_of_words_learn_what_words_tell_and_majority_does_not(reviews, data_dir, tmp_path):

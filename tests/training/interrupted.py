@@ -1,0 +1,26 @@
+"""What tests of interrupted runs share: a store that is switched off, and all bytes that a run leaves."""
+
+
+class StopsAfter:
+    """A store that is switched off after a number of records, and counts them."""
+
+    def __init__(self, store, n_records):
+        self.store, self.left = store, n_records
+
+    def get(self, key):
+        return self.store.get(key)
+
+    def put(self, key, record):
+        if self.left == 0:
+            raise ConnectionAbortedError
+        self.left -= 1
+        self.store.put(key, record)
+
+
+def folder_bytes(folder):
+    """The bytes of every file below a folder, by its path there."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

@@ -62,15 +62,6 @@ def make_jobs(folder: Path) -> list[Job]:
     ]
 
 
-def folder_bytes(folder: Path) -> dict[str, bytes]:
-    """Every file of a folder, hidden ones too."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-
-
 def newest_step(folder: Path) -> int:
     """The step of the newest checkpoint, 0 where there is none."""
     return max((int(path.name[5:]) for path in folder.glob("step-*")), default=0)

@@ -18,7 +18,7 @@ class StopsAfter:
 
 
 def folder_bytes(folder):
-    """The bytes of every file below a folder, by its path there."""
+    """The bytes of every file below a folder, hidden ones too, by its path there."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))

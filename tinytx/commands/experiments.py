@@ -63,10 +63,10 @@ def experiment_transfer(args: argparse.Namespace) -> Answer:
     """Measure pretrained against scratch over several seeds; results are kept."""
     from tinytx.teaching.results import Results
     from tinytx.training.experiments import transfer
-    from tinytx.training.reviews_experiment.table import CORPORA
+    from tinytx.training.transfer_experiment.table import CORPORA
 
     if str(args.corpus) in CORPORA:
-        return _transfer_on_reviews(args)
+        return _transfer_on_folds(args)
     only = {"--conditions": args.conditions, "--folds": args.folds, "--list": args.list or None}
     if misplaced := [name for name, value in only.items() if value is not None]:
         raise ValueError(
@@ -89,17 +89,17 @@ def experiment_transfer(args: argparse.Namespace) -> Answer:
     return answer, "\n".join(map(str, rows))
 
 
-def _transfer_on_reviews(args: argparse.Namespace) -> Answer:
+def _transfer_on_folds(args: argparse.Namespace) -> Answer:
     from tinytx.teaching.results import Results
     from tinytx.text.corpora import load_corpus
-    from tinytx.training.reviews_experiment.listing import listing
-    from tinytx.training.reviews_experiment.table import CONDITIONS, N_FOLDS, ReviewsExperiment
+    from tinytx.training.transfer_experiment.listing import listing
+    from tinytx.training.transfer_experiment.table import CONDITIONS, N_FOLDS, TransferExperiment
 
     if args.checkpoint is not None or args.scored is not None:
         raise ValueError(f"--checkpoint and --scored must go with another corpus, got {args.corpus}")
     corpus = corpus_from(args)
     corpus = load_corpus(corpus, args.data_dir) if corpus is args.corpus else corpus
-    experiment = ReviewsExperiment(
+    experiment = TransferExperiment(
         corpus,
         store=Results(f"transfer-{corpus.name}", args.results),
         data_dir=args.data_dir,

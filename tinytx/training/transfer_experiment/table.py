@@ -19,16 +19,16 @@ from tinytx.training.budgets import parse_budget
 from tinytx.training.experiments import Store
 from tinytx.training.pretraining import Report
 from tinytx.training.progress import progress_bar
-from tinytx.training.reviews_experiment import linear
-from tinytx.training.reviews_experiment.bodies import Bodies, digest_of, is_finished
-from tinytx.training.reviews_experiment.conditions import CONDITIONS, Condition, condition
-from tinytx.training.reviews_experiment.folds import Fold, distinct_texts, stratified_folds
-from tinytx.training.reviews_experiment.recipes import Tuning, reviews_recipe
-from tinytx.training.reviews_experiment.rows import ReviewsRow, row_of
-from tinytx.training.reviews_experiment.sources import Sources
-from tinytx.training.reviews_experiment.stars import LinearStars
-from tinytx.training.reviews_experiment.tuning import fine_tuned, opinions, pooled_states
 from tinytx.training.subsets import label_subset
+from tinytx.training.transfer_experiment import linear
+from tinytx.training.transfer_experiment.bodies import Bodies, digest_of, is_finished
+from tinytx.training.transfer_experiment.conditions import CONDITIONS, Condition, condition
+from tinytx.training.transfer_experiment.folds import Fold, distinct_texts, stratified_folds
+from tinytx.training.transfer_experiment.recipes import Tuning, transfer_recipe
+from tinytx.training.transfer_experiment.rows import TableRow, row_of
+from tinytx.training.transfer_experiment.sources import Sources
+from tinytx.training.transfer_experiment.stars import LinearStars
+from tinytx.training.transfer_experiment.tuning import fine_tuned, opinions, pooled_states
 
 LABELS = (50, 100, 200, 400, 800, 1_600)
 N_FOLDS = 6  # so that five sixths of the different reviews are at least 1,600
@@ -44,7 +44,7 @@ class Cell:
     fold: Fold
 
 
-class ReviewsExperiment:
+class TransferExperiment:
     """Everything that is measured on one corpus of labelled texts, and what is still missing.
 
     Parameters
@@ -81,7 +81,7 @@ class ReviewsExperiment:
         device: str = "auto",
         report: Report = print,
     ) -> None:
-        self._recipe = reviews_recipe(parse_budget(budget))
+        self._recipe = transfer_recipe(parse_budget(budget))
         self._store, self._budget, self._name = store, self._recipe.budget, corpus.name
         self._texts, self.n_repeated = distinct_texts(corpus)
         self._fingerprint = digest_of(
@@ -144,7 +144,7 @@ class ReviewsExperiment:
                         found[folder.name] = None
         return list(found)
 
-    def run(self, *, progress: bool | None = None) -> list[ReviewsRow]:
+    def run(self, *, progress: bool | None = None) -> list[TableRow]:
         """Measure what is missing, each cell kept at once, and give the rows."""
         missing = self.missing()
         with progress_bar(len(missing), label=f"transfer on {self._name}", show=progress) as bar:
@@ -153,7 +153,7 @@ class ReviewsExperiment:
                 bar.update()
         return self.rows()
 
-    def rows(self) -> list[ReviewsRow]:
+    def rows(self) -> list[TableRow]:
         """Conditions and numbers of labels of which every fold is measured."""
         found: dict[tuple[str, int], dict[int, float]] = {}
         for cell in self.cells:

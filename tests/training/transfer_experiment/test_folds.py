@@ -3,7 +3,7 @@
 import pytest
 
 from tinytx.text.corpora import Corpus, Split
-from tinytx.training.reviews_experiment.folds import distinct_texts, readable, same_text, stratified_folds
+from tinytx.training.transfer_experiment.folds import distinct_texts, readable, same_text, stratified_folds
 
 
 def test_every_text_is_tested_once_and_never_learned_from(reviews):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinytx.training.reviews_experiment.sources import BEFORE_REVIEWS, TEXTS
+from tinytx.training.transfer_experiment.sources import BEFORE_REVIEWS, TEXTS
 
 OBJECTIVES = ("counts", "causal", "masked")
 WAYS = ("tuned", "probe", "tfidf", "tfidf+stars")

@@ -14,7 +14,7 @@ AGAINST = ("scratch", "tfidf-logistic")
 
 
 @dataclass(frozen=True)
-class ReviewsRow:
+class TableRow:
     """One condition with one number of labels, over all folds.
 
     Attributes
@@ -55,7 +55,7 @@ def row_of(
     n_labels: int,
     values: Mapping[int, float],
     whole: Mapping[tuple[str, int], Mapping[int, float]],
-) -> ReviewsRow:
+) -> TableRow:
     """The row of a condition, from its accuracies by seed and those of all others that are whole."""
     gains = {}
     for other in AGAINST:
@@ -63,4 +63,4 @@ def row_of(
         if other != name and beside is not None:
             differences = [values[seed] - beside[seed] for seed in values]
             gains[other] = paired_interval(differences) if len(differences) > 1 else None
-    return ReviewsRow(name, n_labels, tuple(values), tuple(values.values()), gains)
+    return TableRow(name, n_labels, tuple(values), tuple(values.values()), gains)

@@ -6,16 +6,16 @@ import pytest
 from tests.training.interrupted import StopsAfter
 from tinytx.teaching.results import Results
 from tinytx.training.intervals import paired_interval
-from tinytx.training.reviews_experiment.conditions import CONDITIONS, condition
-from tinytx.training.reviews_experiment.listing import listing
-from tinytx.training.reviews_experiment.table import ReviewsExperiment
+from tinytx.training.transfer_experiment.conditions import CONDITIONS, condition
+from tinytx.training.transfer_experiment.listing import listing
+from tinytx.training.transfer_experiment.table import TransferExperiment
 
 BAGS = ("majority", "tfidf-logistic", "tfidf-bayes", "tfidf+linear-stars")
 
 
 def experiment(reviews, data_dir, tmp_path, store=None, **settings):
     settings = {"conditions": BAGS, "label_counts": (20,), "n_folds": 2} | settings
-    return ReviewsExperiment(
+    return TransferExperiment(
         reviews,
         store=store or Results("transfer-books", tmp_path / "results"),
         data_dir=data_dir,

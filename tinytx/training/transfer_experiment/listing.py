@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from tinytx.training.reviews_experiment.table import ReviewsExperiment
+from tinytx.training.transfer_experiment.table import TransferExperiment
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Listing:
         }
 
 
-def listing(experiment: ReviewsExperiment) -> Listing:
+def listing(experiment: TransferExperiment) -> Listing:
     """What is there and what is not; nothing is computed but that."""
     found: dict[tuple[str, int], list[dict[str, Any] | None]] = {}
     for cell in experiment.cells:

@@ -19,10 +19,10 @@ from tinytx.training.epochs import epoch_ends
 from tinytx.training.evaluation import classifier_inputs, count_correct
 from tinytx.training.loop import train
 from tinytx.training.objectives import ClassificationObjective, PackedSequences
-from tinytx.training.reviews_experiment.bodies import lowered
-from tinytx.training.reviews_experiment.recipes import Tuning
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
 from tinytx.training.subsets import label_subset
+from tinytx.training.transfer_experiment.bodies import lowered
+from tinytx.training.transfer_experiment.recipes import Tuning
 
 TEXTS_AT_ONCE = 32
 

@@ -4,7 +4,7 @@ import pytest
 
 from tinytx.teaching.results import read_results
 from tinytx.training.intervals import paired_interval
-from tinytx.training.reviews_experiment.table import N_FOLDS
+from tinytx.training.transfer_experiment.table import N_FOLDS
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tinytx.text.files import read_lines
-from tinytx.training.reviews_experiment.folds import readable, same_text
+from tinytx.training.transfer_experiment.folds import readable, same_text
 
 ELSEWHERE = ("novels", "tatoeba", "readers")
 # around: all of elsewhere; near: readers, then the reviews; all: all of elsewhere, then the reviews

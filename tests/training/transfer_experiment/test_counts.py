@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tinytx.training.reviews_experiment.counts import (
+from tinytx.training.transfer_experiment.counts import (
     SMOOTHING,
     WINDOW,
     count_vectors,

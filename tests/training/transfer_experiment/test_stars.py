@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from tinytx.model import Classifier, TransformerConfig
-from tinytx.training.reviews_experiment.sources import Sources
-from tinytx.training.reviews_experiment.stars import LinearStars, StarsObjective, shares_below
+from tinytx.training.transfer_experiment.sources import Sources
+from tinytx.training.transfer_experiment.stars import LinearStars, StarsObjective, shares_below
 
 
 def test_shares_are_balanced_and_rise_with_stars():

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tinytx.training.reviews_experiment.folds import distinct_texts, same_text
-from tinytx.training.reviews_experiment.sources import ELSEWHERE, Sources
+from tinytx.training.transfer_experiment.folds import distinct_texts, same_text
+from tinytx.training.transfer_experiment.sources import ELSEWHERE, Sources
 
 WORDS = dict.fromkeys(ELSEWHERE, 10**6)
 

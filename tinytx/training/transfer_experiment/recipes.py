@@ -104,7 +104,7 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class ReviewsRecipe:
+class TransferRecipe:
     """All numbers of the experiment for one budget.
 
     Attributes
@@ -162,7 +162,7 @@ class ReviewsRecipe:
 
 _WORDS = {"novels": 1_000_000, "tatoeba": 400_000, "readers": 10_000_000}
 RECIPES = {
-    "smoke": ReviewsRecipe(
+    "smoke": TransferRecipe(
         "smoke",
         vocab_size=400,
         d_model=16,
@@ -179,7 +179,7 @@ RECIPES = {
         tuning=Tuning(4, 1, 8, 3e-4, 0.1, n_curve=2, n_scored=10, keep_embeddings=True),
         fresh_tuning=Tuning(4, 1, 8, 5e-4, 0.1, n_curve=2, n_scored=10),
     ),
-    "study": ReviewsRecipe(
+    "study": TransferRecipe(
         "study",
         vocab_size=6_000,
         d_model=192,
@@ -196,7 +196,7 @@ RECIPES = {
         tuning=Tuning(50, 4, 16, 3e-4, 0.2, keep_embeddings=True),
         fresh_tuning=Tuning(100, 8, 16, 5e-4, 0.2),
     ),
-    "gpu": ReviewsRecipe(
+    "gpu": TransferRecipe(
         "gpu",
         vocab_size=16_000,
         d_model=512,
@@ -216,7 +216,7 @@ RECIPES = {
 }
 
 
-def reviews_recipe(budget: str | float) -> ReviewsRecipe:
+def transfer_recipe(budget: str | float) -> TransferRecipe:
     """The recipe of a budget; seconds are refused, as equal steps are compared."""
     if budget == "laptop":
         budget = "study"

@@ -23,15 +23,15 @@ from tinytx.training.masking import Masking
 from tinytx.training.objectives import Objective
 from tinytx.training.plans import describe
 from tinytx.training.pretraining import Report
-from tinytx.training.reviews_experiment.conditions import Condition
-from tinytx.training.reviews_experiment.counts import count_vectors, spread_evenly
-from tinytx.training.reviews_experiment.folds import Fold
-from tinytx.training.reviews_experiment.recipes import ReviewsRecipe, Stage
-from tinytx.training.reviews_experiment.sources import BEFORE_REVIEWS, Sources
-from tinytx.training.reviews_experiment.stars import StarsObjective
 from tinytx.training.runfolder import RunFolder
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
 from tinytx.training.tasks import new_model, objective_for
+from tinytx.training.transfer_experiment.conditions import Condition
+from tinytx.training.transfer_experiment.counts import count_vectors, spread_evenly
+from tinytx.training.transfer_experiment.folds import Fold
+from tinytx.training.transfer_experiment.recipes import Stage, TransferRecipe
+from tinytx.training.transfer_experiment.sources import BEFORE_REVIEWS, Sources
+from tinytx.training.transfer_experiment.stars import StarsObjective
 
 AnyModel = LanguageModel | MaskedLanguageModel | Classifier
 TOKENIZER_WORDS = {"novels": 300_000, "tatoeba": 200_000, "readers": 10_000_000}
@@ -44,7 +44,7 @@ class Bodies:
 
     Attributes
     ----------
-    recipe : ReviewsRecipe
+    recipe : TransferRecipe
     sources : Sources
     work_dir : Path
     device : str
@@ -52,7 +52,7 @@ class Bodies:
         Told what is pretrained, a line each.
     """
 
-    recipe: ReviewsRecipe
+    recipe: TransferRecipe
     sources: Sources
     work_dir: Path
     device: str = "auto"

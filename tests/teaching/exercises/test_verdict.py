@@ -29,6 +29,9 @@ NAMES = [
     "cross_attention_mask",
     "greedy_decode",
     "beam_search",
+    "repeated_texts",
+    "gain_interval",
+    "split_c_attn",
 ]
 
 

@@ -19,15 +19,20 @@ from tinytx.teaching.exercises import (
     losses,
     masking,
     masks,
+    outside,
     pooling,
     positions,
+    repeats,
     sampling,
 )
 from tinytx.teaching.exercises.checking import check
 from tinytx.teaching.exercises.exercise import Exercise
 from tinytx.teaching.exercises.verdict import Verdict
 
-_MODULES = (masks, attending, positions, counting, losses, sampling, pooling, masking, greedy, beams)
+_MODULES = (
+    *(masks, attending, positions, counting, losses, sampling, pooling, masking, greedy, beams),
+    *(repeats, outside),
+)
 EXERCISES: Mapping[str, Exercise] = MappingProxyType(
     {exercise.name: exercise for module in _MODULES for exercise in module.EXERCISES}
 )

@@ -14,6 +14,7 @@ from tinytx.teaching.exercises.proof import (
     about_losses,
     about_masking,
     about_masks,
+    about_outside,
     about_pooling,
     about_positions,
     about_sampling,
@@ -30,6 +31,7 @@ _WRITTEN_IN = (
     about_pooling,
     about_masking,
     about_decoding,
+    about_outside,
 )
 
 

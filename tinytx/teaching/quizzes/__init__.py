@@ -25,6 +25,7 @@ QUIZZES = (
     "transfer",
     "masked_or_causal",
     "translation",
+    "real_text_and_real_models",
 )
 
 

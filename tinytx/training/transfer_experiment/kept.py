@@ -65,3 +65,52 @@ def _repeats(row: Mapping[tuple[int, int], Any], n_folds: int) -> int:
 
 def _commonest(values: Any) -> Any:
     return Counter(values).most_common(1)[0][0]
+
+
+_BAGS = {
+    "majority": "the commoner class",
+    "tfidf-logistic": "bag of words",
+    "tfidf-bayes": "naive Bayes",
+    "tfidf-letters": "bag of words and letters",
+    "tfidf+linear-stars": "bag of words, and stars foretold",
+}
+_BODIES = {"scratch": "from scratch", "scratch-causal": "from scratch, causal", "stars": "star ratings first"}
+_WAYS = {"probe": "frozen", "tfidf": "beside the bag", "tfidf+stars": "beside the bag and stars foretold"}
+
+
+def spoken(condition: str) -> str:
+    """The name of a condition as a table for people has it.
+
+    Examples
+    --------
+    >>> spoken("masked:near/probe"), spoken("counts:readers+stars"), spoken("tfidf-logistic")
+    ('masked, near: frozen', 'counts, readers, then stars', 'bag of words')
+    """
+    if condition in _BAGS:
+        return _BAGS[condition]
+    body, _, way = condition.partition("/")
+    pretrained, _, stars = body.partition("+")
+    words = _BODIES.get(body) or pretrained.replace(":", ", ") + (", then stars" if stars else "")
+    return f"{words}: {_WAYS.get(way, way)}" if way else words
+
+
+def kind_of(condition: str) -> str:
+    """What a condition learned from before it saw labels.
+
+    Returns
+    -------
+    str
+        "words" for a bag of words and "nothing" for a new body, which saw nothing before; "text", for one
+        pretrained on text without labels; "neighbour", for whatever learned another task with labels, the
+        stars that readers gave.
+
+    Examples
+    --------
+    >>> [kind_of(name) for name in ("majority", "scratch", "masked:near/probe", "tfidf+linear-stars")]
+    ['words', 'nothing', 'text', 'neighbour']
+    """
+    if "stars" in condition:
+        return "neighbour"
+    if condition in _BAGS:
+        return "words"
+    return "nothing" if condition.partition("/")[0] in _BODIES else "text"

@@ -88,7 +88,7 @@ def test_quality_is_compared_seed_by_seed(tmp_path):
 
 def test_an_unknown_part_and_no_round_are_refused(capsys):
     assert main(["bench", "everything"]) == 2
-    assert "generation, quality or all, got 'everything'" in capsys.readouterr().err
+    assert "quality, speedrun or all, got 'everything'" in capsys.readouterr().err
     assert main(["bench", "--rounds", "0"]) == 2
     assert "rounds must be at least 1, got 0" in capsys.readouterr().err
 

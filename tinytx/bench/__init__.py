@@ -6,4 +6,5 @@ report    kept results, and the table of the README       settings    how much i
 steps, peers      training steps of language models       texts       what is read
 reviews, padded   fine-tuning on true lengths             workers     processes for contestants
 generation        writing token by token, translating     quality     what half precision loses
+speedrun          quality after some minutes
 """

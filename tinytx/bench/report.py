@@ -19,7 +19,8 @@ Record = dict[str, Any]
 # A part is a module with this function: yields records as they are measured, with the key of each.
 Measure = Callable[[BenchSettings, Ceiling], Iterator[tuple[str, Record]]]
 OURS = "tinytx"
-PARTS = ("steps", "reviews", "generation")  # that "all" stands for; "quality" takes longer
+PARTS = ("steps", "reviews", "generation")  # that "all" stands for
+LONGER = ("quality", "speedrun")  # for which one asks by name
 
 
 def run_parts(
@@ -30,7 +31,7 @@ def run_parts(
     Parameters
     ----------
     parts : sequence of str
-        Among ``PARTS``, which are modules of this package.
+        Among ``PARTS`` and ``LONGER``, which are modules of this package.
     settings : BenchSettings
     store_of : callable
         Gives the results called ``bench-PART``. Each record is put as soon as it is measured: what an
@@ -112,9 +113,20 @@ def line_of(key: str, record: Record) -> str:
         parts.append(
             f"{record['precision']} loses {worse['mean']:.4f} [{worse['low']:.4f}, {worse['high']:.4f}] nats"
         )
+    if "nats" in record:
+        parts.append(_quality(record))
     left = record.get("left_out", {})
     missing = f"; left out: {', '.join(left)}" if left else ""
     return f"{key}: {'; '.join(parts)}{missing}"
+
+
+def _quality(record: Record) -> str:
+    if "nats_by_order" in record:
+        each = ", ".join(f"{int(n) - 1}: {nats:.3f}" for n, nats in record["nats_by_order"].items())
+        return f"nats a character by characters of context {each}"
+    floor = f", {record['above_floor']:.1%} above the floor" if "floor" in record else ""
+    when = f"after {record['n_steps']:,} steps, {record['seconds']:.0f} s"
+    return f"{record['nats']:.4f} nats a {record['unit']}{floor} {when}"
 
 
 def bench_table(folder: Path) -> str:

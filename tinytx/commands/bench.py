@@ -12,7 +12,7 @@ from tinytx.commands.options import Answer, add_command, add_device, reporter
 def add_bench(commands: Any) -> None:
     """`bench [PART]`."""
     sub = add_command(commands, "bench", bench)
-    words = "steps, reviews, generation, quality, or all, which leaves out quality"
+    words = "steps, reviews, generation, or all of these; or what takes longer: quality, speedrun"
     sub.add_argument("part", nargs="?", default="all", help=words)
     sub.add_argument("--rounds", type=int, help="how often each contestant has its turn")
     sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the kept results")
@@ -23,13 +23,14 @@ def add_bench(commands: Any) -> None:
 
 def bench(args: argparse.Namespace) -> Answer:
     """Measure training and generation beside other packages, in turn; results are kept."""
-    from tinytx.bench.report import PARTS, run_parts
+    from tinytx.bench.report import LONGER, PARTS, run_parts
     from tinytx.bench.settings import BenchSettings
     from tinytx.teaching.results import Results
     from tinytx.training import choose_device
 
-    if args.part not in (*PARTS, "quality", "all"):
-        raise ValueError(f"part must be one of {', '.join(PARTS)}, quality or all, got {args.part!r}")
+    if args.part not in (*PARTS, *LONGER, "all"):
+        known = ", ".join((*PARTS, *LONGER))
+        raise ValueError(f"part must be one of {known} or all, got {args.part!r}")
     settings = BenchSettings(
         tiny=args.tiny,
         device=choose_device(args.device),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from tinytx.text.corpus import Split
+from tinytx.text.downloads.folder import corpus_folder
 from tinytx.text.files import parse_label, read_lines, split_rows
 from tinytx.text.own import TSV_HELD_OUT
 
@@ -113,6 +115,22 @@ def _shakespeare(folder: Path) -> dict[str, Split]:
     for first, spoken in speeches:
         splits["train" if first < SHAKESPEARE_TRAIN * start else "valid"].append(" ".join(spoken))
     return {name: Split(tuple(texts)) for name, texts in splits.items()}
+
+
+def shakespeare_text(data_dir: str | os.PathLike[str] | None = None) -> tuple[str, str]:
+    """Every character of tinyshakespeare, line breaks included: the first 90 % for training, the rest.
+
+    Raises
+    ------
+    ValueError
+        If the corpus is not there; the message names the command that brings it.
+    """
+    path = corpus_folder("tinyshakespeare", data_dir) / "input.txt"
+    if not path.is_file():
+        raise ValueError(f"corpus file must exist, got {path}")
+    text = path.read_text(encoding="utf-8")
+    n_train = int(SHAKESPEARE_TRAIN * len(text))
+    return text[:n_train], text[n_train:]
 
 
 _READERS = {

@@ -34,17 +34,17 @@ def records(data_dir, tmp_path_factory):
 @pytest.mark.slow
 def test_every_run_has_its_curve_and_the_time_it_took(records):
     runs = [record for record in records.values() if record["kind"] == "speedrun"]
-    assert [run["unit"] for run in runs] == ["character"] * 3 + ["token"]
+    assert [run["unit"] for run in runs] == ["character"] * 4 + ["token"]
     for run in runs:
         steps, seconds = ([point[key] for point in run["curve"]] for key in ("step", "seconds"))
         assert steps == sorted(steps) and steps[0] == 1 and steps[-1] == run["n_steps"]
         assert seconds == sorted(seconds) and seconds[0] > 0 and seconds[-1] <= run["seconds"]
         assert run["curve"][-1]["nats"] < run["curve"][0]["nats"]
-    for run in runs[:3]:
+    for run in runs[:4]:
         # No more is looked at than there is, so the last look and the judgement at the end are one.
         assert run["curve"][-1]["nats"] == pytest.approx(run["nats"], abs=1e-6)
         assert run["nats_side_by_side"] != run["nats"]
-    world = runs[3]
+    world = runs[4]
     assert world["above_floor"] == pytest.approx(world["nats"] / world["floor"] - 1) and world["floor"] > 1
 
 
@@ -88,13 +88,15 @@ def test_the_clock_stands_still_while_a_model_is_judged():
 
 
 def test_ours_looks_no_further_than_it_may_and_the_peer_is_as_published():
-    ours, published, as_long = speedrun.contestants(65, BenchSettings())
+    ours, with_adamw, published, as_long = speedrun.contestants(65, BenchSettings())
     assert ours.config.max_len == ours.seq_len and ours.seconds == as_long.seconds == 180
+    assert with_adamw.config == ours.config and with_adamw.seconds == ours.seconds
     assert published.seconds is None and published.settings.n_steps == 2_000
     assert (published.seq_len, published.settings.tokens_per_batch // published.seq_len) == (64, 12)
     assert {(one.config.n_layers, one.config.d_model) for one in (ours, published, as_long)} == {(4, 128)}
 
 
 def test_without_the_text_the_command_that_brings_it_is_named(tmp_path, capsys):
-    assert main(["bench", "speedrun", "--tiny", "--rounds", "1", "--data-dir", str(tmp_path)]) == 2
+    arguments = ["bench", "speedrun", "--tiny", "--rounds", "1", "--data-dir", str(tmp_path)]
+    assert main([*arguments, "--results", str(tmp_path)]) == 2
     assert "`tinytx data get tinyshakespeare" in capsys.readouterr().err

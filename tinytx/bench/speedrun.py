@@ -67,7 +67,7 @@ def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Re
 
 
 def contestants(n_characters: int, settings: BenchSettings) -> list[_Contestant]:
-    """Ours for three minutes; a peer as nanoGPT is trained on laptops, its 2,000 steps and three minutes."""
+    """Ours for three minutes, with Muon and with AdamW; a peer as nanoGPT is trained on laptops."""
     seconds = None if settings.tiny else 180.0
     # A wide batch, so that the optimizer is a small part of a step; ReLU, as GELU takes far longer here.
     ours = TransformerConfig(
@@ -89,6 +89,7 @@ def contestants(n_characters: int, settings: BenchSettings) -> list[_Contestant]
         final_lr_fraction=0.0,
         tokens_per_batch=512 if settings.tiny else 4096,
     )
+    usual = fast.replace(optimizer="adamw", lr=4e-3)
     # github.com/karpathy/nanoGPT, README, "I only have a macbook": its command, and the rates of the script.
     theirs = TransformerConfig(
         vocab_size=n_characters,
@@ -119,6 +120,7 @@ def contestants(n_characters: int, settings: BenchSettings) -> list[_Contestant]
 
     return [
         _Contestant(OURS, lambda: new_language_model(ours, 0), ours, 128, fast, seconds),
+        _Contestant(f"{OURS}, AdamW", lambda: new_language_model(ours, 0), ours, 128, usual, seconds),
         _Contestant(f"{PEER}, 2,000 steps", peer, theirs, 64, published),
         _Contestant(f"{PEER}, as long", peer, theirs, 64, published, seconds),
     ]

@@ -11,6 +11,8 @@ from matplotlib.patches import Patch, Rectangle
 
 from tinytx.teaching.plots.style import COLORS, name_axes, numbers_of, own_axes, style
 
+MANY_CELLS = 2_500  # an SVG keeps more as one picture: a shape for each would make it large
+
 
 def heatmap(
     matrix,
@@ -84,6 +86,7 @@ def heatmap(
             cbar_kws={"label": bar_label} if bar_label is not None else None,
             linewidths=0.6 if max(rows, cols) <= 24 else 0,
             linecolor="#bbbbbb",
+            rasterized=values.size > MANY_CELLS,
             xticklabels="auto" if col_labels is None else list(col_labels),
             yticklabels="auto" if row_labels is None else list(row_labels),
         )

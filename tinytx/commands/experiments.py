@@ -20,6 +20,8 @@ from tinytx.commands.options import (
     reporter,
 )
 
+FOLDED = "cls-books and docstrings-packages"  # their texts are folded, and more is compared
+
 
 def add_experiments(commands: Any) -> None:
     """`experiment NAME`: results that are kept."""
@@ -29,9 +31,9 @@ def add_experiments(commands: Any) -> None:
     add_reading(sub)
     add_kept(sub, seeds=None)
     sub.add_argument("--labels", type=numbers, help="numbers of labels, such as 50,200")
-    sub.add_argument("--conditions", help="cls-books: what is compared, such as tfidf-logistic,scratch,stars")
-    sub.add_argument("--folds", type=int, help="cls-books: parts of the texts, each tested once a repetition")
-    sub.add_argument("--list", action="store_true", help="cls-books: show cells and what is missing")
+    sub.add_argument("--conditions", help=f"{FOLDED}: what is compared, such as majority,scratch")
+    sub.add_argument("--folds", type=int, help=f"{FOLDED}: parts of the texts, each tested once a repetition")
+    sub.add_argument("--list", action="store_true", help=f"{FOLDED}: show cells and what is missing")
     sub.add_argument("--checkpoint", type=Path, help="a pretrained model; else one is pretrained")
     sub.add_argument("--scored", type=int, help="test texts scored after each epoch; all count at the end")
     sub.add_argument("--work-dir", type=Path, default=Path("build"), help="folder for the pretrained model")
@@ -63,14 +65,14 @@ def experiment_transfer(args: argparse.Namespace) -> Answer:
     """Measure pretrained against scratch over several seeds; results are kept."""
     from tinytx.teaching.results import Results
     from tinytx.training.experiments import transfer
-    from tinytx.training.transfer_experiment.table import CORPORA
+    from tinytx.training.transfer_experiment.tasks import TASKS
 
-    if str(args.corpus) in CORPORA:
+    if str(args.corpus) in TASKS:
         return _transfer_on_folds(args)
     only = {"--conditions": args.conditions, "--folds": args.folds, "--list": args.list or None}
     if misplaced := [name for name, value in only.items() if value is not None]:
         raise ValueError(
-            f"{', '.join(misplaced)} must go with the corpus {', '.join(CORPORA)}, got {args.corpus}"
+            f"{', '.join(misplaced)} must go with the corpus {' or '.join(TASKS)}, got {args.corpus}"
         )
     rows = transfer(
         corpus_from(args),
@@ -93,7 +95,7 @@ def _transfer_on_folds(args: argparse.Namespace) -> Answer:
     from tinytx.teaching.results import Results
     from tinytx.text.corpora import load_corpus
     from tinytx.training.transfer_experiment.listing import listing
-    from tinytx.training.transfer_experiment.table import CONDITIONS, N_FOLDS, TransferExperiment
+    from tinytx.training.transfer_experiment.table import TransferExperiment
 
     if args.checkpoint is not None or args.scored is not None:
         raise ValueError(f"--checkpoint and --scored must go with another corpus, got {args.corpus}")
@@ -104,9 +106,9 @@ def _transfer_on_folds(args: argparse.Namespace) -> Answer:
         store=Results(f"transfer-{corpus.name}", args.results),
         data_dir=args.data_dir,
         budget=args.budget,
-        conditions=args.conditions.split(",") if args.conditions else CONDITIONS,
+        conditions=args.conditions.split(",") if args.conditions else None,
         label_counts=args.labels or [200],
-        n_folds=N_FOLDS if args.folds is None else args.folds,
+        n_folds=args.folds,
         n_seeds=args.seeds,
         work_dir=args.work_dir,
         device=args.device,

@@ -5,20 +5,22 @@ import json
 import pytest
 
 from tinytx.training.transfer_experiment.folds import distinct_texts, same_text
-from tinytx.training.transfer_experiment.sources import ELSEWHERE, Sources
+from tinytx.training.transfer_experiment.review_sources import ELSEWHERE, ReviewSources
 
 WORDS = dict.fromkeys(ELSEWHERE, 10**6)
 
 
 def test_reviews_of_the_task_are_left_out_of_every_source(reviews, data_dir):
     texts = distinct_texts(reviews)[0].texts
-    assert len(Sources(data_dir).rated) == 81 and len(Sources(data_dir, texts).rated) == 80
+    assert len(ReviewSources(data_dir).rated) == 81 and len(ReviewSources(data_dir, texts).rated) == 80
     keys = {same_text(text) for text in texts}
-    assert not any(same_text(text) in keys for text in Sources(data_dir, texts).elsewhere("around", WORDS))
+    assert not any(
+        same_text(text) in keys for text in ReviewSources(data_dir, texts).elsewhere("around", WORDS)
+    )
 
 
 def test_around_is_all_of_elsewhere_and_words_are_counted(data_dir):
-    sources = Sources(data_dir)
+    sources = ReviewSources(data_dir)
     whole = [text for name in ELSEWHERE for text in sources.elsewhere(name, WORDS)]
     assert sources.elsewhere("around", WORDS) == whole
     few = sources.elsewhere("novels", {"novels": 50})
@@ -28,12 +30,12 @@ def test_around_is_all_of_elsewhere_and_words_are_counted(data_dir):
 
 def test_missing_folders_and_broken_lines_are_named(tmp_path):
     with pytest.raises(ValueError, match="data_dir must be the folder that holds the texts, got None"):
-        Sources(None)
+        ReviewSources(None)
     with pytest.raises(ValueError, match="must hold the folder eltec-fra"):
-        Sources(tmp_path).elsewhere("novels", WORDS)
+        ReviewSources(tmp_path).elsewhere("novels", WORDS)
     with pytest.raises(ValueError, match="one of novels, tatoeba, readers or around, got 'news'"):
-        Sources(tmp_path).elsewhere("news", WORDS)
+        ReviewSources(tmp_path).elsewhere("news", WORDS)
     (tmp_path / "reader-reviews-fr").mkdir()
     (tmp_path / "reader-reviews-fr" / "a.jsonl").write_text(json.dumps({"reader_review": "très bon livre"}))
     with pytest.raises(ValueError, match="line 1: must be JSON with reader_review and rating"):
-        _ = Sources(tmp_path).rated
+        _ = ReviewSources(tmp_path).rated

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tinytx.model import Classifier, TransformerConfig
-from tinytx.training.transfer_experiment.sources import Sources
+from tinytx.training.transfer_experiment.review_sources import ReviewSources
 from tinytx.training.transfer_experiment.stars import LinearStars, StarsObjective, shares_below
 
 
@@ -29,6 +29,6 @@ def test_loss_is_the_cross_entropy_against_the_shares():
 
 
 def test_a_linear_reader_of_stars_tells_the_reviews_of_the_task_apart(data_dir, reviews):
-    foretold = LinearStars(Sources(data_dir).rated)(reviews.train.texts)
+    foretold = LinearStars(ReviewSources(data_dir).rated)(reviews.train.texts)
     assert foretold.shape == (120, 1)
     assert np.mean((foretold[:, 0] > 0) == np.asarray(reviews.train.labels)) > 0.9

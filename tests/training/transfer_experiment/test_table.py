@@ -6,11 +6,13 @@ import pytest
 from tests.training.interrupted import StopsAfter
 from tinytx.teaching.results import Results
 from tinytx.training.intervals import paired_interval
-from tinytx.training.transfer_experiment.conditions import CONDITIONS, condition
+from tinytx.training.transfer_experiment.conditions import condition
 from tinytx.training.transfer_experiment.listing import listing
+from tinytx.training.transfer_experiment.recipes import transfer_recipe
 from tinytx.training.transfer_experiment.table import TransferExperiment
+from tinytx.training.transfer_experiment.tasks import REVIEWS, TASKS
 
-BAGS = ("majority", "tfidf-logistic", "tfidf-bayes", "tfidf+linear-stars")
+BAGS = ("majority", "tfidf-logistic", "tfidf-bayes", "tfidf-letters", "tfidf+linear-stars")
 
 
 def experiment(reviews, data_dir, tmp_path, store=None, **settings):
@@ -22,8 +24,8 @@ def experiment(reviews, data_dir, tmp_path, store=None, **settings):
         budget="smoke",
         work_dir=tmp_path / "build",
         device="cpu",
-        report=lambda line: None,
-        **settings,
+        task=REVIEWS,
+        **{"report": lambda line: None} | settings,
     )
 
 
@@ -32,7 +34,8 @@ def test_bags_of_words_learn_what_words_tell_and_majority_does_not(reviews, data
     assert np.mean(rows["majority"].accuracies) == pytest.approx(0.5, abs=0.02)
     assert all(np.mean(rows[name].accuracies) > 0.9 for name in BAGS[1:])
     differences = np.subtract(rows["majority"].accuracies, rows["tfidf-logistic"].accuracies)
-    assert rows["majority"].gains == {"tfidf-logistic": paired_interval(differences)}
+    assert rows["majority"].gains["tfidf-logistic"] == paired_interval(differences)
+    assert set(rows["majority"].gains) == {"tfidf-logistic", "tfidf-letters"}
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(reviews, data_dir, tmp_path):
@@ -40,8 +43,8 @@ def test_an_interrupted_run_goes_on_where_it_stopped(reviews, data_dir, tmp_path
     store = Results("transfer-books", tmp_path / "results")
     with pytest.raises(ConnectionAbortedError):
         experiment(reviews, data_dir, tmp_path, StopsAfter(store, 3)).run()
-    left = experiment(reviews, data_dir, tmp_path, StopsAfter(store, 5))
-    assert len(left.missing()) == 5 and len(left.rows()) == 1
+    left = experiment(reviews, data_dir, tmp_path, StopsAfter(store, 7))
+    assert len(left.missing()) == 7 and len(left.rows()) == 1
     assert left.run() == whole
 
 
@@ -82,7 +85,7 @@ def test_cells_are_measured_anew_when_the_texts_change(reviews, data_dir, tmp_pa
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"n_seeds": 3}, "multiple of folds, as every review is tested, got 3 and 2"),
+        ({"n_seeds": 3}, "multiple of folds, as every text is tested, got 3 and 2"),
         ({"label_counts": (20, 76)}, r"labels must be numbers from 2 to 75, got \[20, 76\]"),
         ({"conditions": ("masked:poems",)}, "text must be one of novels"),
         ({"conditions": ("scratch/guess",)}, "read by one of tuned, probe, tfidf"),
@@ -97,5 +100,20 @@ def test_impossible_requests_are_refused_before_anything_is_written(
     assert not (tmp_path / "build").exists() and not (tmp_path / "results").exists()
 
 
-def test_every_default_condition_has_a_meaning():
-    assert len({condition(name) for name in CONDITIONS}) == len(CONDITIONS)
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_every_default_condition_has_a_meaning(task):
+    assert len({condition(name, task) for name in task.conditions}) == len(task.conditions)
+
+
+def test_a_condition_names_what_its_body_reads():
+    wanted = condition("masked:around+stars/probe", REVIEWS)
+    assert (wanted.way, wanted.stars, wanted.causal, wanted.needs_fold) == ("probe", True, False, False)
+    assert condition("causal:novels", REVIEWS).causal and condition("counts:near", REVIEWS).needs_fold
+
+
+def test_the_budget_laptop_is_taken_as_study_and_that_is_said():
+    said = []
+    assert transfer_recipe("laptop", REVIEWS.recipes, said.append) is REVIEWS.recipes["study"]
+    assert said == ["the transfer experiment has no row for the budget laptop: taken as study"]
+    with pytest.raises(ValueError, match="budget by name, one of smoke, study, gpu, got 30"):
+        transfer_recipe(30, REVIEWS.recipes, said.append)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from tinytx.text import Tokenizer
 from tinytx.training.budgets import Recipe
 from tinytx.training.checkpoints import MODEL_FILE, load, save, step_folders, step_of
 from tinytx.training.evaluation import classifier_inputs
-from tinytx.training.files import json_bytes, write_file
+from tinytx.training.files import write_file
 from tinytx.training.loop import train
 from tinytx.training.masking import Masking
 from tinytx.training.objectives import Objective
@@ -30,11 +29,11 @@ from tinytx.training.transfer_experiment.conditions import Condition
 from tinytx.training.transfer_experiment.counts import count_vectors, spread_evenly
 from tinytx.training.transfer_experiment.folds import Fold
 from tinytx.training.transfer_experiment.recipes import Stage, TransferRecipe
-from tinytx.training.transfer_experiment.sources import BEFORE_REVIEWS, Sources
+from tinytx.training.transfer_experiment.sources import Sources, digest_of
 from tinytx.training.transfer_experiment.stars import StarsObjective
+from tinytx.training.transfer_experiment.task import Task
 
 AnyModel = LanguageModel | MaskedLanguageModel | Classifier
-TOKENIZER_WORDS = {"novels": 300_000, "tatoeba": 200_000, "readers": 10_000_000}
 Plan = dict[str, Any]
 
 
@@ -44,6 +43,7 @@ class Bodies:
 
     Attributes
     ----------
+    task : Task
     recipe : TransferRecipe
     sources : Sources
     work_dir : Path
@@ -52,6 +52,7 @@ class Bodies:
         Told what is pretrained, a line each.
     """
 
+    task: Task
     recipe: TransferRecipe
     sources: Sources
     work_dir: Path
@@ -61,18 +62,24 @@ class Bodies:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """One for all conditions, learned from text elsewhere: no review of the task was read for it."""
+        """One for all conditions, learned from text elsewhere: no text of the task was read for it."""
         if self._tokenizer is None:
             file = self.work_dir / f"tokenizer-{digest_of(self._pieces())}.model"
             if not file.is_file():
-                texts = lowered(self.sources.elsewhere("around", TOKENIZER_WORDS))
+                task = self.task
+                texts = lowered(self.sources.elsewhere(task.pieces_from, task.pieces_words))
                 made = Tokenizer.train(texts, vocab_size=self.recipe.vocab_size, max_chars=4_000_000)
                 write_file(file, made.to_bytes())
             self._tokenizer = Tokenizer.load(file)
         return self._tokenizer
 
     def _pieces(self) -> Plan:
-        return {"vocab_size": self.recipe.vocab_size, "words": TOKENIZER_WORDS}
+        words = dict(self.task.pieces_words)
+        return {
+            "vocab_size": self.recipe.vocab_size,
+            "words": words,
+            **self.sources.identity(self.task.pieces_from),
+        }
 
     def new_body(self, *, causal: bool, seed: int) -> TransformerBody:
         """A body with new weights."""
@@ -98,27 +105,24 @@ class Bodies:
     def _plans(self, wanted: Condition, fold: Fold) -> list[Plan]:
         recipe = self.recipe
         shape = {"config": recipe.config(causal=wanted.causal).to_dict(), "pieces": self._pieces()}
-        before = BEFORE_REVIEWS.get(wanted.text or "", wanted.text)
-        elsewhere = {"text": before, "words": recipe.words}
-        reviews = {"text": "reviews", "reviews": digest_of({"texts": list(fold.train.texts)})}
+        learns = {"what": wanted.objective, "mask": recipe.mask, "from_counts": recipe.from_counts, **shape}
         stages: list[Plan] = []
-        if wanted.objective == "counts":
-            read = reviews if wanted.needs_fold else {}
-            stages.append({"what": "counts", **shape, **read, "text": wanted.text, "words": recipe.words})
-        elif wanted.objective is not None:
-            learns = {
-                "what": wanted.objective,
-                "mask": recipe.mask,
-                "from_counts": recipe.from_counts,
-                **shape,
-            }
-            if before is not None:
-                stages.append({**learns, **elsewhere, "stage": dataclasses.asdict(recipe.pretraining)})
-            if wanted.needs_fold:
-                stages.append({**learns, **reviews, "stage": dataclasses.asdict(recipe.adapting)})
+        if wanted.text is not None:
+            before, own = self.task.texts[wanted.text].elsewhere, self.task.own
+            elsewhere = {"words": recipe.words, **({} if before is None else self.sources.identity(before))}
+            read = {own: digest_of({"texts": list(fold.train.texts)})} if wanted.needs_fold and own else {}
+            if wanted.objective == "counts":
+                stages.append({"what": "counts", **shape, **read, "text": wanted.text, **elsewhere})
+            else:
+                if before is not None:
+                    stages.append(
+                        {**learns, "text": before, **elsewhere, "stage": _fields(recipe.pretraining)}
+                    )
+                if read:
+                    stages.append({**learns, "text": own, **read, "stage": _fields(recipe.adapting)})
         if wanted.stars:
-            rates = {"what": "stars", "text": "readers", "from_counts": recipe.from_counts, **shape}
-            stages.append({**rates, "stage": dataclasses.asdict(recipe.rating)})
+            rates = {"what": "stars", "text": self.task.neighbour, "from_counts": recipe.from_counts}
+            stages.append({**rates, **shape, "stage": _fields(recipe.rating)})
         return stages
 
     def _made(self, plan: Plan, folder: Path, before: AnyModel | None, fold: Fold) -> AnyModel:
@@ -147,10 +151,10 @@ class Bodies:
         return self._run(model, objective_for(recipe, self.tokenizer, texts), plan, folder)
 
     def _texts(self, plan: Plan, fold: Fold) -> list[str]:
-        """What a stage reads: text elsewhere, the reviews of the fold that are not tested, or both."""
-        before = BEFORE_REVIEWS.get(plan["text"], plan["text"])
-        reviews = list(fold.train.texts) if plan["text"] in BEFORE_REVIEWS else []
-        return reviews if before is None else self.sources.elsewhere(before, plan["words"]) + reviews
+        """What a stage reads: text elsewhere, the texts of the fold that are not tested, or both."""
+        text = self.task.texts[plan["text"]]
+        own = list(fold.train.texts) if text.own else []
+        return own if text.elsewhere is None else self.sources.elsewhere(text.elsewhere, plan["words"]) + own
 
     def _count(self, model: LanguageModel | MaskedLanguageModel, texts: Sequence[str]) -> None:
         """Give the embeddings what counts tell, in the size of new ones that are scaled by the root of D."""
@@ -213,6 +217,7 @@ def lowered(texts: Sequence[str]) -> list[str]:
     return [text.lower() for text in texts]
 
 
-def digest_of(content: Plan) -> str:
-    """A short name for some settings, which changes whenever any of them does."""
-    return hashlib.sha256(json_bytes(content)).hexdigest()[:12]
+def _fields(stage: Stage | None) -> Plan:
+    if stage is None:
+        raise ValueError("the recipe must hold a stage for each text that a body reads, got None")
+    return dataclasses.asdict(stage)

@@ -4,40 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinytx.training.transfer_experiment.sources import BEFORE_REVIEWS, TEXTS
+from tinytx.training.transfer_experiment.task import Task
 
 OBJECTIVES = ("counts", "causal", "masked")
-WAYS = ("tuned", "probe", "tfidf", "tfidf+stars")
-BAGS = ("majority", "tfidf-logistic", "tfidf-bayes", "tfidf+linear-stars")
-
-# Compared at 200 labels; the best of each kind have the full table.
-CONDITIONS = (
-    *BAGS,
-    "scratch",
-    "scratch-causal",
-    *(f"{objective}:{text}" for objective in ("causal", "masked") for text in TEXTS),
-    "masked:near/probe",
-    "counts:near",
-    "counts:near/probe",
-    "counts:near/tfidf",
-    "stars",
-    "counts:readers+stars",
-    "masked:readers+stars",
-    "counts:readers+stars/tfidf",
-    "counts:readers+stars/tfidf+stars",
-)
+WAYS = ("tuned", "probe", "tfidf")
+STAR_WAYS = ("tfidf+stars",)
+BAGS = ("majority", "tfidf-logistic", "tfidf-bayes", "tfidf-letters")
+STAR_BAGS = ("tfidf+linear-stars",)
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A way to name the class of a review.
+    """A way to name the class of a text.
 
     Attributes
     ----------
     name : str
-        One of `BAGS`, or BODY, BODY/probe, BODY/tfidf, BODY/tfidf+stars. BODY is "scratch",
-        "scratch-causal", "stars", OBJECTIVE:TEXT or OBJECTIVE:TEXT+stars: pretrained with an objective of
-        `OBJECTIVES` on a text of `TEXTS`, then, with "+stars", trained on the star ratings of other readers.
+        One of `BAGS`, or BODY, BODY/probe, BODY/tfidf. BODY is "scratch", "scratch-causal" or OBJECTIVE:TEXT:
+        pretrained with an objective of `OBJECTIVES` on a text of the task. A task with a neighbour also
+        knows `STAR_BAGS`, BODY/tfidf+stars, and as BODY "stars" and OBJECTIVE:TEXT+stars: trained, last or
+        only, on the star ratings of other readers.
     objective : str or None
         None for new weights.
     text : str or None
@@ -48,6 +34,8 @@ class Condition:
         "tuned": all of it learns; "probe": a linear model reads its states; "tfidf": the same, beside the
         words themselves; "tfidf+stars": and beside the stars that a linear model foretells; "bag": no body.
         A body that learned stars gives its opinion to the last two, others their states.
+    needs_fold : bool
+        Whether the body is pretrained for each fold anew, on texts that are not tested there.
     """
 
     name: str
@@ -56,44 +44,36 @@ class Condition:
     stars: bool = False
     causal: bool = False
     way: str = "bag"
+    needs_fold: bool = False
 
     @property
     def is_fresh(self) -> bool:
         """Whether the body has new weights."""
         return self.objective is None and not self.stars
 
-    @property
-    def needs_fold(self) -> bool:
-        """Whether the body is pretrained for each fold anew, on reviews that are not tested there."""
-        return self.text in BEFORE_REVIEWS
 
-
-def condition(name: str) -> Condition:
-    """The condition of a name.
-
-    Examples
-    --------
-    >>> condition("masked:around+stars/probe").way, condition("causal:novels").causal
-    ('probe', True)
-    >>> condition("masked:newspapers")
-    Traceback (most recent call last):
-    ValueError: text must be one of novels, tatoeba, readers, around, reviews, near, all, got 'newspapers' ...
-    """
-    if name in BAGS:
+def condition(name: str, task: Task) -> Condition:
+    """The condition of a name, for a task that has the texts for it."""
+    with_stars = task.neighbour is not None
+    bags, ways = (*BAGS, *STAR_BAGS * with_stars), (*WAYS, *STAR_WAYS * with_stars)
+    if name in bags:
         return Condition(name)
     body, slash, way = name.partition("/")
     way = way if slash else "tuned"
-    if way not in WAYS:
-        raise ValueError(f"a body must be read by one of {', '.join(WAYS)}, got {name!r}")
+    if way not in ways:
+        raise ValueError(f"a body must be read by one of {', '.join(ways)}, got {name!r}")
     if body in ("scratch", "scratch-causal"):
         return Condition(name, causal=body == "scratch-causal", way=way)
-    if body == "stars":
+    if body == "stars" and with_stars:
         return Condition(name, stars=True, way=way)
     pretrained, plus, stars = body.partition("+")
     objective, _, text = pretrained.partition(":")
-    if objective not in OBJECTIVES or (plus and stars != "stars"):
-        known = f"{', '.join(BAGS)}, scratch, scratch-causal, stars or OBJECTIVE:TEXT[+stars]"
+    if objective not in OBJECTIVES or (plus and not (with_stars and stars == "stars")):
+        bodies = "stars or OBJECTIVE:TEXT[+stars]" if with_stars else "or OBJECTIVE:TEXT"
+        known = f"{', '.join(bags)}, scratch, scratch-causal, {bodies}"
         raise ValueError(f"condition must be {known}, objectives {', '.join(OBJECTIVES)}, got {name!r}")
-    if text not in TEXTS:
-        raise ValueError(f"text must be one of {', '.join(TEXTS)}, got {text!r} in {name!r}")
-    return Condition(name, objective, text, bool(plus), objective == "causal", way)
+    if text not in task.texts:
+        raise ValueError(f"text must be one of {', '.join(task.texts)}, got {text!r} in {name!r}")
+    return Condition(
+        name, objective, text, bool(plus), objective == "causal", way, needs_fold=task.texts[text].own
+    )

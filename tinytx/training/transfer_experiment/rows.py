@@ -1,4 +1,4 @@
-"""Rows of the table on real reviews: means over folds, and paired intervals."""
+"""Rows of the table: means over folds, and paired intervals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from tinytx.training.intervals import PairedInterval, paired_interval
 
-AGAINST = ("scratch", "tfidf-logistic")
+AGAINST = ("scratch", "tfidf-logistic", "tfidf-letters")
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class TableRow:
     gains : dict
         Against each condition of `AGAINST` that was measured too: Student's interval of the differences in
         the same fold with the same labels, or None for a single fold. The folds of a repetition test
-        different reviews but learn from overlapping ones, so the interval is a little too narrow.
+        different texts but learn from overlapping ones, so the interval is a little too narrow.
     """
 
     condition: str

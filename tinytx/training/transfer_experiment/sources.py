@@ -1,24 +1,17 @@
-"""Unlabelled French, far from the reviews and near them, and the star ratings of other readers."""
+"""What tasks give to read without labels: texts by name, none of which is tested."""
 
 from __future__ import annotations
 
 import functools
-import json
-from collections.abc import Iterable, Mapping
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from tinytx.text.files import read_lines
-from tinytx.training.transfer_experiment.folds import readable, same_text
-
-ELSEWHERE = ("novels", "tatoeba", "readers")
-# around: all of elsewhere; near: readers, then the reviews; all: all of elsewhere, then the reviews
-TEXTS = (*ELSEWHERE, "around", "reviews", "near", "all")
-BEFORE_REVIEWS = {"reviews": None, "near": "readers", "all": "around"}
-SHORTEST_WORDS = 3
-HIGHEST_STARS = 5.0
+from tinytx.training.files import json_bytes
 
 
 @dataclass(frozen=True)
@@ -29,68 +22,37 @@ class Rated:
     stars: float
 
 
-class Sources:
-    """Texts by name, in plain typography, without any text that is tested.
+class Sources(ABC):
+    """Unlabelled texts of one task, by name."""
 
-    Parameters
-    ----------
-    data_dir : path
-        Holds ``eltec-fra/``, ``tatoeba-en-fr/`` and ``reader-reviews-fr/``, of which only what is asked for
-        is read.
-    left_out : iterable of str
-        Texts that are never given, whatever their case and punctuation: those that will be tested.
-    """
-
-    def __init__(self, data_dir: str | Path | None, left_out: Iterable[str] = ()) -> None:
-        if data_dir is None:
-            raise ValueError("data_dir must be the folder that holds the texts, got None")
-        self._folder = Path(data_dir)
-        self._left_out = {same_text(text) for text in left_out}
+    names: tuple[str, ...] = ()
+    together: Mapping[str, tuple[str, ...]] = {}  # other names, for several at once
 
     def elsewhere(self, name: str, words: Mapping[str, int]) -> list[str]:
-        """Texts of one source, or of all three, each thinned to so many words (drawn with seed 0)."""
-        if name == "around":
-            return [text for one in ELSEWHERE for text in self.elsewhere(one, words)]
-        if name not in ELSEWHERE:
-            raise ValueError(f"text must be one of {', '.join(ELSEWHERE)} or around, got {name!r}")
-        return _thinned(self._whole(name), words[name])
+        """Texts of one source, or of several, each thinned to so many words (drawn with seed 0)."""
+        if name in self.together:
+            return [text for one in self.together[name] for text in self.elsewhere(one, words)]
+        if name not in self.names:
+            known = " or ".join([", ".join(self.names), *self.together])
+            raise ValueError(f"text must be one of {known}, got {name!r}")
+        return _thinned(self._kept(name), words[name])
 
-    @functools.cached_property
+    def identity(self, name: str) -> dict[str, Any]:
+        """What tells the texts of a name from other texts of that name; nothing where all have the same."""
+        return {}
+
+    @property
     def rated(self) -> list[Rated]:
-        """Reader reviews with stars from 0.5 to 5, each text once."""
-        found: dict[str, Rated] = {}
-        for path in sorted(self._require("reader-reviews-fr").glob("*.jsonl")):
-            for number, line in read_lines(path):
-                try:
-                    row = json.loads(line)
-                    rated = Rated(readable(row["reader_review"]), float(row["rating"]))
-                except (ValueError, KeyError, TypeError) as error:
-                    raise ValueError(
-                        f"{path}, line {number}: must be JSON with reader_review and rating, got {error!r}"
-                    ) from error
-                if rated.stars <= HIGHEST_STARS and self._is_wanted(rated.text):
-                    found.setdefault(same_text(rated.text), rated)
-        return list(found.values())
+        """Texts with stars, where the task has such a neighbour."""
+        raise ValueError("stars need a task with star ratings beside it, got one without")
 
     @functools.cache  # noqa: B019  (one instance a run)
+    def _kept(self, name: str) -> list[str]:
+        return self._whole(name)
+
+    @abstractmethod
     def _whole(self, name: str) -> list[str]:
-        if name == "readers":
-            return [rated.text for rated in self.rated]
-        if name == "novels":
-            lines = (line for _, line in read_lines(self._require("eltec-fra") / "corpus.train.txt"))
-        else:
-            pairs = read_lines(self._require("tatoeba-en-fr") / "pairs.train.tsv")
-            lines = (line.partition("\t")[2] for _, line in pairs)
-        return [text for text in map(readable, lines) if self._is_wanted(text)]
-
-    def _is_wanted(self, text: str) -> bool:
-        return text.count(" ") + 1 >= SHORTEST_WORDS and same_text(text) not in self._left_out
-
-    def _require(self, name: str) -> Path:
-        folder = self._folder / name
-        if not folder.is_dir():
-            raise ValueError(f"data_dir must hold the folder {name} for this condition, looked for {folder}")
-        return folder
+        """All texts of one name, in plain typography, without those that are tested."""
 
 
 def _thinned(texts: list[str], n_words: int) -> list[str]:
@@ -102,3 +64,8 @@ def _thinned(texts: list[str], n_words: int) -> list[str]:
         kept.append(texts[index])
         total += texts[index].count(" ") + 1
     return kept
+
+
+def digest_of(content: dict[str, Any]) -> str:
+    """A short name for some settings or texts, which changes whenever any of them does."""
+    return hashlib.sha256(json_bytes(content)).hexdigest()[:12]

@@ -12,11 +12,10 @@ from torch import Tensor
 
 from tinytx.model import Classifier
 from tinytx.training.objectives import ClassificationObjective
-from tinytx.training.transfer_experiment.linear import NEED
+from tinytx.training.transfer_experiment.linear import LETTERS, NEED
 from tinytx.training.transfer_experiment.sources import Rated
 
 RIDGE = 3.0
-LETTERS = (2, 5)
 
 
 class StarsObjective(ClassificationObjective):

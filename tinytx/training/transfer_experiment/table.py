@@ -1,4 +1,4 @@
-"""The experiment on real reviews, cell by cell: each is measured once and kept."""
+"""The experiment, cell by cell: each is measured once and kept."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from torch import nn
 from tinytx.model import Classifier, TransformerBody
 from tinytx.text.corpora import Corpus, Split
 from tinytx.training.budgets import parse_budget
-from tinytx.training.experiments import Store
+from tinytx.training.kept import Store
 from tinytx.training.pretraining import Report
 from tinytx.training.progress import progress_bar
 from tinytx.training.subsets import label_subset
 from tinytx.training.transfer_experiment import linear
-from tinytx.training.transfer_experiment.bodies import Bodies, digest_of, is_finished
-from tinytx.training.transfer_experiment.conditions import CONDITIONS, Condition, condition
+from tinytx.training.transfer_experiment.bodies import Bodies, is_finished
+from tinytx.training.transfer_experiment.conditions import Condition, condition
 from tinytx.training.transfer_experiment.folds import Fold, distinct_texts, stratified_folds
 from tinytx.training.transfer_experiment.recipes import Tuning, transfer_recipe
 from tinytx.training.transfer_experiment.rows import TableRow, row_of
-from tinytx.training.transfer_experiment.sources import Sources
+from tinytx.training.transfer_experiment.sources import digest_of
 from tinytx.training.transfer_experiment.stars import LinearStars
+from tinytx.training.transfer_experiment.task import Task
+from tinytx.training.transfer_experiment.tasks import task_of
 from tinytx.training.transfer_experiment.tuning import fine_tuned, opinions, pooled_states
 
 LABELS = (50, 100, 200, 400, 800, 1_600)
-N_FOLDS = 6  # so that five sixths of the different reviews are at least 1,600
-CORPORA = ("cls-books",)  # whose labelled texts are folded
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,16 @@ class TransferExperiment:
     data_dir : path or None
         Where the unlabelled texts lie.
     budget : str
-    conditions : sequence of str
-        See `condition`.
+    conditions : sequence of str, optional
+        See `condition`; by default those of the task.
     label_counts : sequence of int
-    n_folds, n_seeds : int
+    n_folds, n_seeds : int, optional
         Seeds are as many as folds, or a multiple: then the folds are drawn again.
     work_dir, device : path, str
     report : callable
-        Told what is pretrained.
+        Told what is folded and what is pretrained.
+    task : Task, optional
+        By default the one of the corpus.
     """
 
     def __init__(
@@ -73,24 +75,30 @@ class TransferExperiment:
         store: Store,
         data_dir: str | os.PathLike[str] | None,
         budget: str | float | None = None,
-        conditions: Sequence[str] = CONDITIONS,
+        conditions: Sequence[str] | None = None,
         label_counts: Sequence[int] = (200,),
-        n_folds: int = N_FOLDS,
+        n_folds: int | None = None,
         n_seeds: int | None = None,
         work_dir: str | os.PathLike[str] = "build",
         device: str = "auto",
         report: Report = print,
+        task: Task | None = None,
     ) -> None:
-        self._recipe = transfer_recipe(parse_budget(budget))
+        task = task_of(corpus.name) if task is None else task
+        self._recipe = transfer_recipe(parse_budget(budget), task.recipes, report)
         self._store, self._budget, self._name = store, self._recipe.budget, corpus.name
         self._texts, self.n_repeated = distinct_texts(corpus)
+        if task.n_texts is not None and task.n_texts < len(self._texts):
+            report(f"{task.n_texts:,} of {len(self._texts):,} texts of {corpus.name} are drawn and folded")
+            self._texts = label_subset(self._texts, task.n_texts, seed=0)
         self._fingerprint = digest_of(
             {"texts": list(self._texts.texts), "labels": list(self._texts.labels or ())}
         )
+        n_folds = task.n_folds if n_folds is None else n_folds
         n_seeds = n_folds if n_seeds is None else n_seeds
         if n_seeds < 1 or n_seeds % n_folds:
             raise ValueError(
-                f"seeds must be a multiple of folds, as every review is tested, got {n_seeds} and {n_folds}"
+                f"seeds must be a multiple of folds, as every text is tested, got {n_seeds} and {n_folds}"
             )
         repeats = range(n_seeds // n_folds)
         self._folds = [fold for r in repeats for fold in stratified_folds(self._texts, n_folds, r)]
@@ -100,13 +108,13 @@ class TransferExperiment:
         self._n_folds = n_folds
         self.cells = [
             Cell(one, n, fold)
-            for one in map(condition, conditions)
+            for one in [condition(name, task) for name in (conditions or task.conditions)]
             for n in label_counts
             for fold in self._folds
         ]
-        self._sources = Sources(None if data_dir is None else Path(data_dir), left_out=self._texts.texts)
+        self._sources = task.sources(None if data_dir is None else Path(data_dir), self._texts.texts)
         folder = Path(work_dir) / f"transfer-{self._name}"
-        self._bodies = Bodies(self._recipe, self._sources, folder, device, report)
+        self._bodies = Bodies(task, self._recipe, self._sources, folder, device, report)
         self._device = device
         self._rater: LinearStars | None = None
 

@@ -58,9 +58,12 @@ def fine_tuned(
         ``epoch``, ``step``, ``accuracy`` on ``n`` of the tested texts: to look at, not to choose by.
     """
     where = choose_device(device)
+    n_classes = 1 + max((*(train_split.labels or ()), *(tested.labels or ())))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = Classifier(body.config.replace(dropout=tuning.dropout), pooling=tuning.pooling)
+        model = Classifier(
+            body.config.replace(dropout=tuning.dropout), n_classes=n_classes, pooling=tuning.pooling
+        )
     model.body.load_state_dict(body.state_dict())
     model.body.token_embed.weight.requires_grad_(not tuning.keep_embeddings)
     model.to(where)

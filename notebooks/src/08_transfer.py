@@ -368,7 +368,7 @@ for name, values in ends.items():
     print(f"{name:<14}{row}     mean {values.mean():.3f}")
 
 # %% [markdown]
-# The curves look at the first 200 test reviews after each epoch; the table above counts all 2,000 after the last one. Lines are means over the seeds, bands reach from the worst seed to the best. Before you look: where do the
+# The curves look at 200 of the test reviews after each epoch; the table above counts all 2,000 after the last one. Lines are means over the seeds, bands reach from the worst seed to the best. Before you look: where do the
 # two starts stand after the *first* epoch, and which of the bands is wider?
 
 # %%

@@ -52,13 +52,38 @@ def test_the_fastest_of_a_group_is_the_one_with_the_smallest_median(kept):
 
 
 @pytest.mark.slow
-def test_the_table_has_a_row_a_ratio(kept):
-    n_ratios = sum(
-        len(record.get("fastest", {}))
-        for path in kept.glob("bench-*.json")
-        for record in json.loads(path.read_text())["records"].values()
-    )
-    assert len(bench_table(kept).splitlines()) == 2 + n_ratios
+def test_the_table_has_a_row_a_comparison_and_every_ratio_in_its_column(kept):
+    records = [
+        record
+        for part in ("steps", "reviews")
+        for record in json.loads((kept / f"bench-{part}.json").read_text())["records"].values()
+        if record.get("fastest")
+    ]
+    rows = bench_table(kept).splitlines()[2:]
+    assert len(rows) == len(records)
+    for row, record in zip(rows, records, strict=True):
+        _, _, equal, as_it_comes, ourselves, _ = row.split("|")
+        assert row.count("**") == 2 * len(record["fastest"])
+        for group, each in record["fastest"].items():
+            cell = (
+                as_it_comes
+                if group == "as it comes"
+                else ourselves
+                if "same model" in each["name"]
+                else equal
+            )
+            assert f"**{each['median']:.1f}**" in cell
+
+
+def test_the_table_says_how_good_a_model_was_how_soon(tmp_path):
+    run = {"nats": 1.5, "unit": "character", "n_steps": 1_200, "seconds": 171.4}
+    counts = {"nats": 2.0, "nats_by_order": {"2": 2.25, "3": 2.0}}
+    records = {"ceiling": {}, "characters: counts": counts, "characters: tinytx": run}
+    (tmp_path / "bench-speedrun.json").write_text(json.dumps({"records": records}))
+    assert bench_table(tmp_path).splitlines()[2:] == [
+        "| characters: counts | nats a character by characters of context 1: 2.250, 2: 2.000 |",
+        "| characters: tinytx | 1.5000 nats a character after 1,200 steps, 171 s |",
+    ]
 
 
 def test_without_results_the_table_says_how_to_get_them(tmp_path):

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from tinytx.training.timing import time_in_turn
+from tinytx.training.timing import time_in_turn, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -120,7 +120,7 @@ def measure(n_rows: int, width: int, device: torch.device) -> Compiled:
     compiled = torch.compile(norm_and_gelu)
     expected, start = norm_and_gelu(*inputs), time.perf_counter()
     found = compiled(*inputs)
-    _wait(device)
+    wait_for(device)
     seconds = time.perf_counter() - start
     tasks = {
         "plain": partial(_awaited, norm_and_gelu, inputs, device),
@@ -134,12 +134,7 @@ def measure(n_rows: int, width: int, device: torch.device) -> Compiled:
 
 def _awaited(function: Callable[..., Tensor], inputs: tuple[Tensor, ...], device: torch.device) -> None:
     function(*inputs)
-    _wait(device)
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+    wait_for(device)
 
 
 def main() -> None:

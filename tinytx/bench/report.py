@@ -6,7 +6,7 @@ import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tinytx.bench.ceiling import Ceiling, measure_ceiling
 from tinytx.bench.in_turn import Turns
@@ -53,7 +53,8 @@ def run_parts(
         for key, record in measure(settings, ceiling):
             store.put(key, record)
             found[f"{part}/{key}"] = record
-            settings.report(line_of(key, record))
+            if any(name in record for name in ("fastest", "worse_by", "nats")):
+                settings.report(line_of(key, record))
     return found
 
 
@@ -130,14 +131,36 @@ def _quality(record: Record) -> str:
 
 
 def bench_table(folder: Path) -> str:
-    """The table of the README, from what is kept in a folder of results."""
-    lines = ["| | beside | times as fast |", "|---|---|---|"]
+    """The tables of the README, from what is kept in a folder of results."""
+    head = ["| times as fast as | the fastest peer at equal precision | as it comes | ourselves, otherwise |"]
+    lines = [*head, "|---|---|---|---|"]
     for part in PARTS:
-        path = folder / f"bench-{part}.json"
-        if not path.is_file():
-            continue
-        for key, record in json.loads(path.read_text(encoding="utf-8"))["records"].items():
-            for each in record.get("fastest", {}).values():
-                between = f"{each['low']:.1f} to {each['high']:.1f}"
-                lines.append(f"| {part}: {key} | {each['name']} | **{each['median']:.1f}** ({between}) |")
-    return "\n".join(lines) if len(lines) > 2 else "Not measured yet: `make bench` does it."
+        for key, record in _kept(folder, part).items():
+            if record.get("fastest"):
+                lines.append(f"| {part}: {key} | {' | '.join(_cells(record))} |")
+    runs = [(key, each) for key, each in _kept(folder, "speedrun").items() if "nats" in each]
+    if len(lines) == 2 and not runs:
+        return "Not measured yet: `make bench` does it."
+    tables = ["\n".join(lines)] if len(lines) > 2 else []
+    if runs:
+        quality = ["| how good, how soon (`tinytx bench speedrun`) | |", "|---|---|"]
+        tables.append("\n".join([*quality, *(f"| {key} | {_quality(each)} |" for key, each in runs)]))
+    return "\n\n".join(tables)
+
+
+def _kept(folder: Path, part: str) -> dict[str, Record]:
+    path = folder / f"bench-{part}.json"
+    found = json.loads(path.read_text(encoding="utf-8"))["records"] if path.is_file() else {}
+    return cast(dict[str, Record], found)
+
+
+def _cells(record: Record) -> list[str]:
+    """Ratios of a comparison in the columns of the table: peers, peers as they come, and ourselves."""
+    cells: list[list[str]] = [[], [], []]
+    for group, each in record["fastest"].items():
+        name = each["name"].removesuffix(f", {group}")
+        ours = name.startswith(OURS) or "the same model" in name
+        column = 2 if ours else int(group == "as it comes")
+        times = f"**{each['median']:.1f}** ({each['low']:.1f} to {each['high']:.1f})"
+        cells[column].append(f"{times} {name.removeprefix(OURS + ', ')}")
+    return ["<br>".join(cell) for cell in cells]

@@ -30,6 +30,7 @@ from tinytx.training.scoring import exact_nats
 from tinytx.training.settings import TrainingSettings, choose_precision
 from tinytx.training.streams import StreamObjective, stream_nats
 from tinytx.training.tasks import causal_objective, new_language_model
+from tinytx.training.timing import wait_for
 
 PEER = "torch.nn.TransformerEncoder"
 ORDERS = (2, 3, 4, 5, 6)  # of the counting models: one to five characters of context
@@ -159,13 +160,14 @@ def _on_world(settings: BenchSettings) -> Record:
     corpus, recipe = load_corpus("world"), plan("world", "causal", "smoke" if settings.tiny else "laptop")
     texts, valid = corpus.train.texts, corpus.valid.texts[:100] if settings.tiny else corpus.valid.texts
     tokenizer = train_tokenizer(texts, recipe.vocab_size, exact=False, kind="world")
-    config = recipe.config.replace(vocab_size=tokenizer.vocab_size)
+    config = recipe.config.replace(vocab_size=tokenizer.vocab_size, positions="rotary", activation="relu")
+    learning = recipe.settings.replace(optimizer="muon", lr=1e-2, decay="linear", final_lr_fraction=0.0)
     one = _Contestant(
         OURS,
         lambda: new_language_model(config, 0),
         config,
         config.max_len,
-        recipe.settings.replace(n_steps=TINY_STEPS) if settings.tiny else recipe.settings,
+        learning.replace(n_steps=TINY_STEPS, warmup_steps=0) if settings.tiny else learning,
         None if settings.tiny else 60.0,
     )
 
@@ -232,16 +234,12 @@ class _Clock:
         self._since = 0.0
 
     def start(self) -> None:
-        self._wait()
+        wait_for(self._device)
         self._since = time.perf_counter()
 
     def stop(self) -> None:
-        self._wait()
+        wait_for(self._device)
         self.seconds += time.perf_counter() - self._since
-
-    def _wait(self) -> None:
-        if self._device.type == "cuda":
-            torch.cuda.synchronize()
 
 
 def _counted(train_ids: torch.Tensor, valid_ids: torch.Tensor) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from tinytx.text.pairs import PairCorpus, Pairs, load_pairs
 from tinytx.training.beamsearch import Search
 from tinytx.training.budgets import parse_budget
-from tinytx.training.experiments import Store
+from tinytx.training.kept import Store, kept_or_measured
 from tinytx.training.loop import DivergenceError
 from tinytx.training.pretraining import Report
 from tinytx.training.progress import progress_bar
@@ -204,13 +204,14 @@ def broken_translation(
                 "n_times": N_TIMES,
             }
             key = f"{data.name}/{asked}/seed {seed}/{name}"
-            record = store.get(key)
-            if record is None or record.get("origin") != origin:
+
+            def measure(name: str = name, seed: int = seed) -> dict[str, Any]:
                 patient = train_patient(
                     name, data, budget=asked, seed=seed, device=device, progress=False, report=report
                 )
-                record = {"seed": seed, "origin": origin, **patient.to_dict()}
-                store.put(key, record)
+                return {"seed": seed, **patient.to_dict()}
+
+            record = kept_or_measured(store, key, origin, measure)
             fields = {key: value for key, value in record.items() if key not in ("seed", "origin")}
             patients.append(Patient(**fields))
             bar.update()

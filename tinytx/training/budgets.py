@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import nn
 
 from tinytx.model import TransformerConfig
@@ -23,6 +22,7 @@ from tinytx.training.loop import train
 from tinytx.training.masking import Masking
 from tinytx.training.objectives import Objective
 from tinytx.training.settings import Layout, TrainingSettings
+from tinytx.training.timing import wait_for
 
 BUDGETS = ("smoke", "laptop", "study", "gpu")
 KINDS = ("world", "reviews", "text")
@@ -226,12 +226,8 @@ def plan(kind: str, objective: str = "causal", budget: str | float | None = None
     if objective == "causal":
         return Recipe(name, row.vocab_size, config, resize(settings, row.n_steps))
     masking = Masking(next_sentence=objective == "masked+nsp")
-    config = config.replace(
-        causal=False, tie_embeddings=True, n_segments=2 if masking.next_sentence else 0
-    )
-    settings = settings.replace(
-        lr=_MASKED_LR[name], optimizer="muon", decay="linear", final_lr_fraction=0.0
-    )
+    config = config.replace(causal=False, tie_embeddings=True, n_segments=2 if masking.next_sentence else 0)
+    settings = settings.replace(lr=_MASKED_LR[name], optimizer="muon", decay="linear", final_lr_fraction=0.0)
     return Recipe(name, row.vocab_size, config, resize(settings, row.n_steps), masking=masking)
 
 
@@ -281,8 +277,7 @@ def steps_within(
     ends: list[float] = []
 
     def mark(step: int, model: nn.Module) -> None:
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
+        wait_for(next(model.parameters()).device)
         ends.append(time.perf_counter())
 
     timed = settings.replace(n_steps=n_timed + 2, warmup_steps=0, lr=settings.lr / 10)

@@ -18,7 +18,7 @@ from tinytx.text.plain import plain
 from tinytx.training.budgets import parse_budget, plan
 from tinytx.training.decoding import generate
 from tinytx.training.evaluation import LanguageModelScore
-from tinytx.training.experiments import Store
+from tinytx.training.kept import Store, kept_or_measured
 from tinytx.training.plans import describe, fingerprint
 from tinytx.training.pretraining import PretrainResult, Report, pretrain
 
@@ -122,8 +122,8 @@ def completions(
         "prompts": list(PROMPTS),
         "ways": {name: dict(how) for name, how in WAYS.items()},
     }
-    record = store.get(key)
-    if record is None or record.get("origin") != origin:
+
+    def measure() -> dict[str, Any]:
         begin = time.process_time()
         result = pretrain(
             corpus,
@@ -135,10 +135,10 @@ def completions(
             progress=progress,
             report=report,
         )
-        record = {**_measured(result, corpus), "budget": asked, "seed": seed, "origin": origin}
-        record["cpu_seconds"] = round(time.process_time() - begin)
-        store.put(key, record)
-    return Completions(record)
+        seconds = round(time.process_time() - begin)
+        return {**_measured(result, corpus), "budget": asked, "seed": seed, "cpu_seconds": seconds}
+
+    return Completions(kept_or_measured(store, key, origin, measure))
 
 
 def _measured(result: PretrainResult, corpus: Corpus) -> dict[str, Any]:

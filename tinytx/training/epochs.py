@@ -14,6 +14,7 @@ from tinytx.training.evaluation import ClassifierScore, classifier_inputs, count
 from tinytx.training.loop import OnStep
 from tinytx.training.objectives import ClassificationObjective
 from tinytx.training.settings import TrainingSettings
+from tinytx.training.subsets import label_subset
 
 
 def objective_of(
@@ -43,16 +44,27 @@ def n_steps_of(learning: ClassificationObjective, settings: TrainingSettings, n_
 
 
 class EpochScoring:
-    """Scores on one split: of its first texts after each epoch, of all at the end."""
+    """Scores on one split: after each epoch of some texts, of every class alike; at the end of all of them.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer
+    split : Split
+    config : TransformerConfig
+    n_scored : int, optional
+        How many are scored after an epoch; by default all.
+    """
 
     def __init__(
         self, tokenizer: Tokenizer, split: Split, config: TransformerConfig, n_scored: int | None
     ) -> None:
         self._whole, self._n_cut = objective_of(tokenizer, split, config)
         self._n = len(split)
-        first = split if n_scored is None else Split(split.texts[:n_scored], (split.labels or ())[:n_scored])
-        self._n_first = len(first)
-        self._first = self._whole if first is split else objective_of(tokenizer, first, config)[0]
+        all_of_them = n_scored is None or n_scored >= len(split)
+        # Corpora are often sorted by class: the first texts would be of one.
+        some = split if all_of_them else label_subset(split, n_scored or 0, seed=0)
+        self._n_some = len(some)
+        self._some = self._whole if all_of_them else objective_of(tokenizer, some, config)[0]
 
     def after(self, epoch_ends: list[int]) -> OnStep:
         """A callback that scores the model at the end of each epoch."""
@@ -60,11 +72,11 @@ class EpochScoring:
         def on_step(step: int, model: nn.Module) -> dict[str, Any] | None:
             if step not in epoch_ends or not isinstance(model, Classifier):
                 return None
-            correct = count_correct(model, self._first)
+            correct = count_correct(model, self._some)
             return {
                 "epoch": 1 + epoch_ends.index(step),
-                "accuracy": correct / self._n_first,
-                "n": self._n_first,
+                "accuracy": correct / self._n_some,
+                "n": self._n_some,
             }
 
         return on_step

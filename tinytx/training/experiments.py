@@ -8,31 +8,21 @@ import os
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.training.budgets import corpus_kind, parse_budget, plan, plan_finetuning
 from tinytx.training.files import json_bytes
 from tinytx.training.finetuning import body_and_tokenizer, finetune, weights_fingerprint
 from tinytx.training.intervals import PairedInterval, paired_interval
+from tinytx.training.kept import Store, kept_or_measured
 from tinytx.training.plans import fingerprint
 from tinytx.training.pretraining import Report, pretrain
 from tinytx.training.progress import progress_bar
 
 STARTS = ("pretrained", "scratch", "frozen")  # the last: a pretrained body of which only the head learns
-
-
-class Store(Protocol):
-    """Where records are kept by key; ``put`` has them on disk when it returns."""
-
-    def get(self, key: str) -> dict | None:
-        """The record under a key, or None."""
-        ...
-
-    def put(self, key: str, record: dict) -> None:
-        """Keep a record."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -158,11 +148,8 @@ def transfer(
     with progress_bar(len(cells), label="transfer", show=progress) as bar:
         for n_labels, seed, start in cells:
             key = f"{data.name}/{asked}/labels {n_labels}/seed {seed}/{start}"
-            record = store.get(key)
-            if record is None or record.get("origin") != origin:
-                record = _measure(checkpoint, data, asked, n_labels, seed, start, device, n_scored)
-                store.put(key, {**record, "origin": origin})
-            records[n_labels, seed, start] = record
+            measure = partial(_measure, checkpoint, data, asked, n_labels, seed, start, device, n_scored)
+            records[n_labels, seed, start] = kept_or_measured(store, key, origin, measure)
             bar.update()
     return list(_rows(records, label_counts, n_seeds))
 

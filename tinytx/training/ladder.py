@@ -7,7 +7,7 @@ the only question left is who predicts better.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from tinytx.text import NGramModel, Tokenizer
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.training.budgets import parse_budget, plan
-from tinytx.training.experiments import Store
+from tinytx.training.kept import Store, kept_or_measured
 from tinytx.training.plans import fingerprint
 from tinytx.training.pretraining import Report, pretrain, train_tokenizer
 from tinytx.training.progress import progress_bar
@@ -98,13 +98,14 @@ def ladder(
         )
         for seed in range(n_seeds)
     ]
+
+    def fields(measure: Callable[[], float]) -> dict[str, float]:
+        return {"nats_per_token": measure(), "floor": floor}
+
     with progress_bar(len(cells), label="ladder", show=progress) as bar:
         for name, measure, source in cells:
             key = f"world/{asked if name.startswith('transformer') else 'counts'}/{name}"
-            record = store.get(key)
-            if record is None or record.get("origin") != source:
-                record = {"nats_per_token": measure(), "floor": floor, "origin": source}
-                store.put(key, record)
+            record = kept_or_measured(store, key, source, partial(fields, measure))
             measured[name] = record["nats_per_token"]
             bar.update()
     best = min(measured[f"{order}-gram"] for order in orders if order <= BEST_OF)

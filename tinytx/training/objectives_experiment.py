@@ -7,14 +7,15 @@ import os
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.training.budgets import parse_budget
-from tinytx.training.contest import CONTESTANTS, Contest
-from tinytx.training.experiments import Store
+from tinytx.training.contest import CONTESTANTS, Contest, Contestant
 from tinytx.training.intervals import PairedInterval, paired_interval
+from tinytx.training.kept import Store, kept_or_measured
 from tinytx.training.pretraining import Report
 from tinytx.training.progress import progress_bar
 
@@ -119,16 +120,22 @@ def objectives(
     ]
     records: dict[tuple[str, str], list[dict[str, Any]]] = {}
     with progress_bar(len(cells), label="objectives", show=progress) as bar:
-        for seed, one, measure in cells:
+        for cell in cells:
+            seed, one, measure = cell
             key, origin = f"{asked}/seed {seed}/{one.name}/{measure}", contest.origin(seed, one, measure)
-            record = store.get(key)
-            if record is None or record.get("origin") != origin:
-                found = contest.measured(seed, one, measure)
-                record = {"seed": seed, "contestant": one.name, "measure": measure, **found, "origin": origin}
-                store.put(key, record)
+            record = kept_or_measured(store, key, origin, partial(_measured, contest, *cell))
             records.setdefault((measure, one.name), []).append(record)
             bar.update()
     return _rows(records)
+
+
+def _measured(contest: Contest, seed: int, one: Contestant, measure: str) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "contestant": one.name,
+        "measure": measure,
+        **contest.measured(seed, one, measure),
+    }
 
 
 def kept_rows(store: Mapping[str, dict[str, Any]], budget: str) -> list[ObjectivesRow]:

@@ -22,6 +22,7 @@ from tinytx.training.loop import train
 from tinytx.training.objectives import CausalObjective
 from tinytx.training.settings import TrainingSettings, choose_device
 from tinytx.training.tasks import new_language_model
+from tinytx.training.timing import wait_for
 
 MARKS = {"pad_id": 0, "bos_id": 2, "eos_id": 3}
 
@@ -155,8 +156,7 @@ def _tokens_per_second(workload: Workload, processes: Processes) -> float:
     ends: list[float] = []
 
     def mark(step: int, model: nn.Module) -> None:
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
+        wait_for(next(model.parameters()).device)
         ends.append(time.perf_counter())
 
     train(model, objective, settings, processes=processes, on_step=mark, progress=False)

@@ -10,8 +10,15 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+import torch
 
 Name = TypeVar("Name", bound=Hashable)
+
+
+def wait_for(device: torch.device) -> None:
+    """Wait until a GPU has done what it was told; a processor is never behind."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 @dataclass(frozen=True)

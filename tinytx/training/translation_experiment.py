@@ -14,8 +14,8 @@ from tinytx.text.pairs import LAB_SENTENCES, PairCorpus, load_pairs
 from tinytx.training.alignment import alignment_mass
 from tinytx.training.beamsearch import Search
 from tinytx.training.budgets import parse_budget
-from tinytx.training.experiments import Store
 from tinytx.training.files import json_bytes
+from tinytx.training.kept import Store, kept_or_measured
 from tinytx.training.plans import stored_plan
 from tinytx.training.pretraining import Report
 from tinytx.training.translating import translate
@@ -110,8 +110,8 @@ def translation(
             "searches": {name: search.to_dict() for name, search in searches.items()},
         }
         key = f"{data.name}/{asked}/seed {seed}"
-        record = store.get(key)
-        if record is None or record.get("origin") != origin:
+
+        def measure(seed: int = seed, origin: dict[str, Any] = origin) -> dict[str, Any]:
             folder = _folder(work_dir, data.name, asked, seed, origin)
             fresh = stored_plan(folder, resume=True) is None
             begin = time.perf_counter()
@@ -127,9 +127,9 @@ def translation(
                 report=report,
             )
             seconds = time.perf_counter() - begin if fresh else None
-            record = {"seed": seed, "origin": origin, "seconds": seconds} | _measured(result, data, searches)
-            store.put(key, record)
-        rows.append(TranslationRow(seed, record))
+            return {"seed": seed, "seconds": seconds} | _measured(result, data, searches)
+
+        rows.append(TranslationRow(seed, kept_or_measured(store, key, origin, measure)))
     return rows
 
 

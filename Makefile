@@ -1,10 +1,12 @@
 # Every target but `help` creates .venv and installs the project on first use; the second time that costs nothing.
 #   PYTHON=python3.12 make course    choose the interpreter (3.11 to 3.13)
 #   TORCH=cpu make course            Linux without a GPU: PyTorch's CPU build, which is far smaller
+#   JOBS=0 make test                 one test after the other, in one process; by default two side by side
 
 PYTHON  ?= python3
 EXTRAS  ?= all
 TORCH   ?=
+JOBS    ?= 2
 BIN     := .venv/bin
 STAMP   := .venv/installed
 export JUPYTER_PLATFORM_DIRS = 1
@@ -33,7 +35,7 @@ lab: $(STAMP)  ## open your own copy of the notebooks in JupyterLab
 	$(BIN)/tinytx lab
 
 test: $(STAMP)  ## run all tests, notebooks included, offline
-	$(BIN)/python -m pytest -q -m "not browser" --durations=15
+	$(BIN)/python -m pytest -q -m "not browser" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 check: $(STAMP)  ## ruff, mypy and the fast tests
 	$(BIN)/ruff check .

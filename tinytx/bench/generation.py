@@ -2,9 +2,9 @@
 
 Both have the same weights, so that they write the same; nothing ends early.
 
-What was tried and did not pay, on two cores with bfloat16 instructions: half the bytes, weights in bfloat16
-("products of few rows" in the results: changing the type of a row takes what is won by reading less). The products alone
-are most of a step for one row, so that little is left to win beside them.
+What was tried and did not pay, on two cores with bfloat16 instructions: half the bytes, weights in bfloat16.
+For one row, changing its type takes what is won by reading less ("products of few rows" in the results); and
+these products are most of a step.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ def add_completions(experiments: Any) -> None:
     """`experiment completions`."""
     sub = add_command(experiments, "completions", experiment_completions)
     sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
+    sub.add_argument("--steps", type=int, help="of training, in place of the budget's")
     sub.add_argument("--seed", type=int, default=0, help="of weights and order")
     sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
     sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the kept results")
@@ -28,6 +29,7 @@ def experiment_completions(args: argparse.Namespace) -> Answer:
     found = completions(
         store=Results("completions", args.results),
         budget=args.budget,
+        n_steps=args.steps,
         seed=args.seed,
         data_dir=args.data_dir,
         work_dir=args.work_dir,

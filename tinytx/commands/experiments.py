@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from tinytx.commands.completions import add_completions
 from tinytx.commands.options import (
     Answer,
     add_command,
@@ -59,6 +60,8 @@ def add_experiments(commands: Any) -> None:
     sub = add_command(experiments, "broken-translation", experiment_broken_translation)
     add_corpus(sub, default="world")
     add_kept(sub, seeds=1)
+
+    add_completions(experiments)
 
 
 def experiment_transfer(args: argparse.Namespace) -> Answer:

@@ -126,7 +126,7 @@ def test_every_condition_runs_on_three_classes(packages, documents, tmp_path):
     rows = {row.condition: np.mean(row.accuracies) for row in made.run()}
     assert set(rows) == set(PACKAGES.conditions) and listing(made).unfinished == ()
     assert all(rows[name] > 0.8 for name in rows if name.startswith("tfidf"))
-    assert rows["counts:docstrings/tfidf"] > 0.8
+    assert all(rows[f"counts:docstrings/{way}"] > 0.8 for way in ("tfidf", "letters"))
 
 
 def test_other_documents_are_other_cells(packages, documents, tmp_path):
@@ -144,7 +144,7 @@ def test_other_documents_are_other_cells(packages, documents, tmp_path):
         ("stars", "condition must be majority, .* or OBJECTIVE:TEXT, objectives counts"),
         ("tfidf+linear-stars", "condition must be majority"),
         ("counts:docstrings+stars", "condition must be majority"),
-        ("counts:docstrings/tfidf+stars", "read by one of tuned, probe, tfidf, got"),
+        ("counts:docstrings/tfidf+stars", "read by one of tuned, probe, tfidf, letters, got"),
         ("masked:novels", "text must be one of docstrings, got 'novels'"),
     ],
 )

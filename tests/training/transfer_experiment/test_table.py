@@ -88,7 +88,7 @@ def test_cells_are_measured_anew_when_the_texts_change(reviews, data_dir, tmp_pa
         ({"n_seeds": 3}, "multiple of folds, as every text is tested, got 3 and 2"),
         ({"label_counts": (20, 76)}, r"labels must be numbers from 2 to 75, got \[20, 76\]"),
         ({"conditions": ("masked:poems",)}, "text must be one of novels"),
-        ({"conditions": ("scratch/guess",)}, "read by one of tuned, probe, tfidf"),
+        ({"conditions": ("scratch/guess",)}, "read by one of tuned, probe, tfidf, letters, tfidf.stars, got"),
         ({"conditions": ("denoised:novels",)}, "condition must be majority"),
     ],
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tinytx.training.transfer_experiment.task import Task
 
 OBJECTIVES = ("counts", "causal", "masked")
-WAYS = ("tuned", "probe", "tfidf")
+WAYS = ("tuned", "probe", "tfidf", "letters")
 STAR_WAYS = ("tfidf+stars",)
 BAGS = ("majority", "tfidf-logistic", "tfidf-bayes", "tfidf-letters")
 STAR_BAGS = ("tfidf+linear-stars",)
@@ -20,10 +20,10 @@ class Condition:
     Attributes
     ----------
     name : str
-        One of `BAGS`, or BODY, BODY/probe, BODY/tfidf. BODY is "scratch", "scratch-causal" or OBJECTIVE:TEXT:
-        pretrained with an objective of `OBJECTIVES` on a text of the task. A task with a neighbour also
-        knows `STAR_BAGS`, BODY/tfidf+stars, and as BODY "stars" and OBJECTIVE:TEXT+stars: trained, last or
-        only, on the star ratings of other readers.
+        One of `BAGS`, or BODY, BODY/probe, BODY/tfidf, BODY/letters. BODY is "scratch", "scratch-causal" or
+        OBJECTIVE:TEXT: pretrained with an objective of `OBJECTIVES` on a text of the task. A task with a
+        neighbour also knows `STAR_BAGS`, BODY/tfidf+stars, and as BODY "stars" and OBJECTIVE:TEXT+stars:
+        trained, last or only, on the star ratings of other readers.
     objective : str or None
         None for new weights.
     text : str or None
@@ -32,8 +32,9 @@ class Condition:
         Whether the body looks to the left only.
     way : str
         "tuned": all of it learns; "probe": a linear model reads its states; "tfidf": the same, beside the
-        words themselves; "tfidf+stars": and beside the stars that a linear model foretells; "bag": no body.
-        A body that learned stars gives its opinion to the last two, others their states.
+        words themselves; "letters": and beside runs of letters; "tfidf+stars": beside words and the stars
+        that a linear model foretells; "bag": no body. A body that learned stars gives its opinion to the
+        last three, others their states.
     needs_fold : bool
         Whether the body is pretrained for each fold anew, on texts that are not tested there.
     """

@@ -69,16 +69,22 @@ def read_columns(
 
 
 def beside_words(
-    train: Split, tested: Split, columns: np.ndarray, tested_columns: np.ndarray, seed: int
+    train: Split,
+    tested: Split,
+    columns: np.ndarray,
+    tested_columns: np.ndarray,
+    seed: int,
+    *,
+    letters: bool = False,
 ) -> tuple[Answers, dict[str, Any]]:
-    """TF-IDF and standardised columns together, read by logistic regression.
+    """TF-IDF, of letters too where asked for, and standardised columns together, by logistic regression.
 
     Strength and share of the columns are chosen inside the labels.
     """
     from scipy.sparse import csr_matrix, hstack
 
     labels = np.asarray(train.labels)
-    words, other_words = tfidf(train.texts, tested.texts)
+    words, other_words = tfidf(train.texts, tested.texts, letters=letters)
     own, others = standardised(columns, tested_columns)
     makers, tables = {}, {}
     for share in SHARES:

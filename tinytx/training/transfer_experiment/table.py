@@ -216,8 +216,11 @@ class TransferExperiment:
             )
             return {"correct": correct, "accuracy_by_epoch": curve}
         own, others = (self._columns(wanted, model, body, part) for part in (learned, tested))
-        read = linear.read_columns if wanted.way == "probe" else linear.beside_words
-        answers, chosen = read(learned, tested, own, others, fold.seed)
+        if wanted.way == "probe":
+            answers, chosen = linear.read_columns(learned, tested, own, others, fold.seed)
+        else:
+            letters = wanted.way == "letters"
+            answers, chosen = linear.beside_words(learned, tested, own, others, fold.seed, letters=letters)
         return {"correct": _n_right(answers, tested), **chosen}
 
     def _columns(

@@ -60,7 +60,7 @@ PACKAGES = Task(
         *(
             f"{objective}:{DOCSTRINGS}{way}"
             for objective in ("counts", "masked", "causal")
-            for way in ("", "/probe", "/tfidf")
+            for way in ("", "/probe", "/tfidf", "/letters")
         ),
     ),
     n_texts=2_400,

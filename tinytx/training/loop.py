@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tinytx.training.allocator import TRIM_EVERY, trim_memory
 from tinytx.training.distributed import Processes
 from tinytx.training.history import History, State
 from tinytx.training.interrupts import TrainingInterrupted, stop_on_ctrl_c
@@ -166,6 +167,8 @@ class _Training:
         self.state.position += 1
         norm = self.learner.update(self.settings.lr_at(self.state.step))
         self._unread.append((loss, norm))
+        if self.state.step % TRIM_EVERY == 0 and self.device.type == "cpu":
+            trim_memory()
 
     def record(self) -> None:
         """Read the latest losses and keep their mean when a record is due."""

@@ -7,10 +7,10 @@ import random
 import pytest
 
 from tinytx.cli import main
-from tinytx.teaching.results import Results
+from tinytx.teaching.results import Results, read_results
 from tinytx.text import NGramModel
-from tinytx.training import completions_experiment, generate, load, load_tokenizer
-from tinytx.training.completions_experiment import PROMPTS, WAYS, completions, french_corpus
+from tinytx.training import completions_experiment, generate, load, load_tokenizer, plan
+from tinytx.training.completions_experiment import MUON, PROMPTS, RATES, WAYS, completions, french_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*word for word:tinytx.text.corpus.CorpusWarning")
 
@@ -95,3 +95,18 @@ def test_the_command_gives_the_record(run, data_dir, capsys):
     assert json.loads(capsys.readouterr().out) == record
     assert main([*call, "--results", str(folder), "--data-dir", str(folder)]) == 2
     assert "tinytx data get eltec-fra" in capsys.readouterr().err
+
+
+def test_the_kept_completions_are_of_the_prompts_and_recipes_of_today():
+    records = read_results("completions").data
+    assert records
+    for record in records.values():
+        origin, budget = record["origin"], record["budget"]
+        assert origin["recipe"] == plan("text", "causal", budget, seed=record["seed"]).to_dict()
+        assert origin["changes"] == {**MUON, "lr": RATES[budget]} | (
+            {"n_steps": record["n_steps"]} if "n_steps" in origin["changes"] else {}
+        )
+        said = [(one["prompt"], one["way"]) for one in record["completions"]]
+        assert said == [(prompt, way) for prompt in PROMPTS for way in WAYS]
+        assert all(one["text"].startswith(one["prompt"]) for one in record["completions"])
+        assert record["nats_per_token"] < record["counts"]["1"]  # or it has learned less than frequencies

@@ -14,7 +14,7 @@ from pathlib import Path
 from tinytx.teaching.lessons import lesson_table, project_root
 
 #: Extras a learner needs, as opposed to somebody who works on the course.
-LEARNER_EXTRAS = ("lab", "build", "widgets", "eval")
+LEARNER_EXTRAS = ("lab", "build", "widgets", "eval", "parity")
 # Ours, the installer itself, and what only one kind of machine has.
 _NOT_PINNED = re.compile(r"tinytx|pip|setuptools|wheel|triton|nvidia-.*|cuda-.*")
 

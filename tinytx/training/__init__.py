@@ -27,6 +27,9 @@ beamsearch              greedy and beam search       translation_steps       one
 translating             texts in, texts out          bleu                    BLEU and chrF
 translation_scoring     a translator on a split      alignment               where it looks
 translation_experiment, broken_translation           kept results
+
+transfer_experiment     does it pay to learn something before the labels?
+completions_experiment  "Bonjour les", after real French
 """
 
 from tinytx.training.beamsearch import Search

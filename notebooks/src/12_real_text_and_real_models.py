@@ -1,0 +1,961 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 12 · Real text and real models
+#
+# **Does it hold outside?**
+#
+# After this lesson you can
+#
+# 1. say in numbers how real text differs from ours: rare words, words never met before, broken rows, repeated texts;
+# 2. find texts that stand in train and in test, although no comparison of strings shows it;
+# 3. answer "is pretraining worth it?" from results of others, with yardsticks and paired intervals, and say which figures must not be compared;
+# 4. count the parameters of CamemBERT and its relatives, and name what is different from our own model: only the sizes;
+# 5. carry weights from a published model into ours and back, and prove that nothing was lost on the way.
+#
+# *You need:* lessons 07 and 08; lesson 06 for the counts. *It takes:* an hour to read; a minute and a half to run on two cores. Nothing is downloaded.
+
+# %% [markdown]
+# ## Set-up
+#
+# The last part compares with the models of the package `transformers`, if only with small or empty ones. Its progress bars and hints are switched off, so that they do not fill the page. `scikit-learn` makes the bag of words. (Both come with `make course`.)
+
+# %%
+import contextlib
+import math
+import re
+import tempfile
+import textwrap
+import unicodedata
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+from IPython.display import Markdown
+
+import tinytx as tx
+from tinytx import training
+from tinytx.teaching import plots
+from tinytx.teaching.results import read_results
+
+_ = torch.manual_seed(0)
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+folder = Path(tempfile.mkdtemp())  # for the files that this lesson writes
+
+# %% [markdown]
+# ## Why: the number from home
+#
+# All lessons so far spoke of a language that we made ourselves. There we know every truth, and pretraining pays. Here is what lesson 08 kept: what it brings with fifty labels, in points of accuracy, as an interval over seeds.
+
+# %%
+home = [one for one in read_results("transfer").data.values() if one["n_labels"] == 50]
+ends = {
+    start: {(one["origin"]["budget"], one["seed"]): one["accuracy"] for one in home if one["start"] == start}
+    for start in ("pretrained", "scratch")
+}
+gains = [100 * (ends["pretrained"][run] - ends["scratch"][run]) for run in ends["scratch"]]
+at_home = training.paired_interval(gains)
+print(f"in our own language, 50 labels: pretraining brings {at_home.mean:+.1f} points", end=" ")
+print(f"[{at_home.low:+.1f}, {at_home.high:+.1f}], {len(gains)} seeds")
+
+# %% [markdown]
+# The tempting next step: "so it will bring as much for real book reviews". Write down your own guess now, a number of points, for French customer reviews with 200 labels, and another one for how a simple bag of words will do beside the transformers. The answer
+# stands half-way down this page. It was measured for hours; we shall read what was kept.
+#
+# First we need to know what "outside" is like.
+#
+# ## Text that lies on every machine
+#
+# Real prose need not be downloaded. Every Python comes with its own documentation, and so does every package: the *docstrings* in their source. The corpus `docstrings` parses those files (it runs none of them), keeps the sentences, and
+# leaves out code, tables of parameters and what was said before. What you get depends on what you have installed: the figures on this page are those of one machine.
+
+# %%
+docs = tx.load_corpus("docstrings")
+for name, split in docs.splits.items():
+    n_words = sum(len(text.split()) for text in split.texts)
+    print(f"{name:<6}{len(split):>8,} documents{n_words:>10,} words")
+for text in docs.test.texts[:3]:
+    print(textwrap.fill("- " + textwrap.shorten(text, 230), 88, subsequent_indent="  "))
+
+# %% [markdown]
+# A document is the prose of one docstring. All docstrings of a file go to the same part of the corpus, for a file repeats itself: random documents of it would turn up in train *and* test.
+#
+# Which package talks most? Guess the first three before you look.
+
+# %%
+from tinytx.text.docstrings.gather import gathered
+from tinytx.text.docstrings.sources import installed
+
+counts = sorted(gathered(installed()).counts, key=lambda one: -one.n_words)
+fig, ax = plots.bars(
+    {f"{one.package} {one.version}": one.n_words / 1000 for one in counts},
+    xlabel="thousand words of prose", title="What the packages of this machine say", numbers=",.0f",
+)  # fmt: skip
+plots.show(fig, name="12_packages", alt="""
+    One bar for each installed package: thousand words of prose in its docstrings. A few large
+    packages and Python itself hold most of the text, small ones a few thousand words each.""")
+
+# %% [markdown]
+# ### Rare words
+#
+# How is this text different from our reviews? Take equally many words of both. Sort the different words by how often they occur, and draw frequency against rank, both on logarithmic axes, as in lesson 01. For a real language George Zipf found roughly a straight line: the tenth word a tenth as
+# often as the first. Our world has a vocabulary of some hundred words. What will its curve do that the other does not?
+
+# %%
+def words_of(texts):
+    return [word for text in texts for word in re.findall(r"[^\W\d_]+", text.lower())]
+
+
+rng = np.random.default_rng(0)
+world = tx.load_corpus("world")
+shuffled = [docs.train.texts[i] for i in rng.permutation(len(docs.train))]  # not package by package
+read = {"world": words_of(world.train.texts), "docstrings": words_of(shuffled)}
+n_read = min(map(len, read.values()))
+read = {name: words[:n_read] for name, words in read.items()}
+for name, words in read.items():
+    print(f"{name:<11}{n_read:,} words, {len(set(words)):>7,} different")
+
+# %%
+lines = []
+for name, words in read.items():
+    often = np.array([count for _, count in Counter(words).most_common()]) / n_read
+    ranks = np.unique(np.geomspace(1, len(often), 80).astype(int))
+    lines.append(plots.Curve(name, ranks, 1e6 * often[ranks - 1]))
+lines.append(plots.Curve("Zipf: first / rank", ranks, 1e6 * often[0] / ranks, dashed=True))
+fig, ax = plots.curves(
+    lines, xlabel="rank of the word", ylabel="times in a million words", x_log=True, y_log=True,
+    title="Real text has a long tail",
+)  # fmt: skip
+plots.show(fig, name="12_zipf", alt="""
+    Frequency against rank of words, both axes logarithmic. Our world follows a straight line for
+    some hundred words and then breaks off steeply. The docstrings go on along the line of Zipf for
+    ten thousand words and more, down to words that occur once in the whole text.""")
+
+# %% [markdown]
+# Our world simply ends; the docstrings go on. That tail is no detail. A model meets a frequent word thousands of times and a rare one once; and many words of tomorrow's text it has never met at all. How many? Read the first $n$ words, then ask how large a part of the *held-out* text consists of words that were not among them.
+# When does the world reach zero, and what about the docstrings?
+
+# %%
+held_out = {"world": words_of(world.test.texts), "docstrings": words_of(docs.test.texts)}
+print("words read" + "".join(f"{name:>13}" for name in read))
+for n in (1_000, 10_000, 100_000, n_read):
+    shares = []
+    for name, words in read.items():
+        known = set(words[:n])
+        shares.append(np.mean([word not in known for word in held_out[name]]))
+    print(f"{n:>10,}" + "".join(f"{share:>13.2%}" for share in shares))
+
+# %% [markdown]
+# After the whole text the world holds no surprise; in the docstrings words are new that are *names of things*, and those matter. This is why real models read pieces instead of words (lesson 01), and one reason why they need so much text: the tail is where knowledge sits.
+#
+# ## Real text is dirty
+#
+# Sooner or later you bring a file of your own. Here is one: a label, a tab and a review on each line, as a colleague might send it. Four lines are broken, each in another way. Find them before the program does.
+
+# %%
+good = [f"{label}\t{text} ({i})" for i in range(8) for label, text in enumerate(("Raté.", "Réussi."))]
+rows = [row.encode() for row in good]
+rows[2] = b"Superbe, et vite lu."
+rows[5] = "1\tUne histoire émouvante.".encode("latin-1")
+rows[9] = "positif\tTrès bien écrit.".encode()
+rows[12] = b"0\t "
+(folder / "dirty.tsv").write_bytes(b"\n".join(rows))
+for number, row in enumerate(rows, 1):
+    print(f"{number:>2}  {row.decode('utf-8', 'replace')}")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# Two bad ways to deal with it are common. One is to stop at the first broken line with a message about line 1 of something deep inside a library. The other, worse, is to drop what does not fit and to say nothing: then nobody notices when half the file is gone. What
+# would you want to be told?
+
+# %%
+with contextlib.chdir(folder):
+    try:
+        tx.load_corpus("dirty.tsv")
+    except ValueError as problem:
+        print(textwrap.fill(str(problem), 88))
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# The first complaint is about bytes: before they are letters nothing else can be judged. It says in which line, at which byte, and that the rest of the file is UTF-8, so that somebody mixed two. If you decide to go on without such rows, you say so, `skip_bad_rows=True`, and are told what it cost: how many rows, what is wrong with them, and where the first of each kind stands.
+
+
+# %%
+def told(read):
+    with contextlib.chdir(folder), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = read()
+    for one in said:
+        print(textwrap.fill(str(one.message), 88))
+    return found
+
+
+corpus = told(lambda: tx.load_corpus("dirty.tsv", skip_bad_rows=True))
+print({name: len(split) for name, split in corpus.splits.items()})
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# ### The same letter, three ways
+#
+# Line 6 was written in another *encoding*. Bytes do not say which letters they mean. Read UTF-8 as Latin-1, and each accent becomes two strange signs; both look like text, so no program complains. And even within one encoding *é* can be one sign, or an *e* followed by an accent that is drawn above it. What will the second comparison say?
+
+# %%
+print("été read wrongly:", "été".encode().decode("latin-1"))
+one_sign, two_signs = (unicodedata.normalize(form, "été") for form in ("NFC", "NFD"))
+print(one_sign, two_signs, "equal:", one_sign == two_signs, "lengths:", len(one_sign), len(two_signs))
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# To a tokenizer these are different texts, made of pieces that it has hardly ever seen. So texts are brought into one form once, when they are read, and never silently.
+#
+# ### Repeats between train and test
+#
+# The most expensive dirt is a text that stands in train *and* in test. Whoever learns it by heart knows the answer, without having understood anything. Here is a folder of the reader's own, with a file for each part. How many of the four test reviews are leaked?
+
+# %%
+own = folder / "own"
+own.mkdir()
+learned = ["L'histoire est belle !", "Quel ennui.", "Un livre à relire.", "Rien à sauver."]
+learned += [f"Tome {i} : {word}." for i in range(1, 6) for word in ("je recommande", "décevant")]
+asked = ["Un livre à relire.", "l’histoire est belle", "RIEN, à sauver...", "Une belle fin."]
+for name, texts in (("train", learned), ("test", asked)):
+    rows = [f"{1 - i % 2}\t{text}" for i, text in enumerate(texts)]
+    (own / f"{name}.tsv").write_text("\n".join(rows), encoding="utf-8")
+corpus = told(lambda: tx.load_corpus("own"))
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# One is found, word for word; `drop_repeats=True` takes it out of *train*, so that what is reported stays complete.
+#
+# ### Repeats that no comparison of strings finds
+#
+# But look at the test reviews again. The second and the third stand in train as well, only with another apostrophe, other capitals, other signs. For a person they are the same text. What survives all this are the *words*: runs of letters and digits, in lower case. The package has a function for it, and one of the exercises below asks you for yours.
+
+# %%
+from tinytx.training.transfer_experiment.folds import same_text
+
+seen = {same_text(text) for text in learned}
+for text in asked:
+    mark = "leaked" if same_text(text) in seen else "new"
+    print(f"{mark:<7} {text:<22} {same_text(text)!r}")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# And how clean are the docstrings? No text stands there twice, that much was ensured when they were gathered. But people copy *sentences*. So we count softer: which share of the test documents has eight words in a row that also stand in train, in the same order? Guess: one in a hundred, one in ten, one in three?
+
+
+# %%
+def runs(text, n=8):
+    words = words_of([text])
+    return {tuple(words[i : i + n]) for i in range(len(words) - n + 1)}
+
+
+in_train = set().union(*map(runs, docs.train.texts))
+long_enough = [found for found in map(runs, docs.test.texts) if found]
+shared = np.mean([not found.isdisjoint(in_train) for found in long_enough])
+print(f"{shared:.0%} of {len(long_enough):,} test documents share eight words in a row with train")
+del in_train
+
+# %% [markdown]
+# Real text quotes itself. That is no mistake to be mended, but to be known: some of what looks like prediction on such a text is memory. The makers of large models report such overlaps for the same reason.
+#
+# ## Pretrain on it
+#
+# Now a model like that of lesson 07, with fewer steps, and with Muon, an optimizer that brings small models further in the same time. Beside it a model that only *counts* which piece followed which, on the same text in the same pieces. There is no exact floor any more: nobody knows the entropy of docstrings. In our world the transformer beat the counts within a minute. And here, in less than that? Decide before you
+# run it.
+
+# %%
+from tinytx.text import NGramModel
+
+smoke = training.default_budget() == "smoke"
+shorter = {} if smoke else {"n_steps": 250, "tokens_per_batch": 2_048}
+faster = {"optimizer": "muon", "lr": 1e-2, "decay": "linear", "final_lr_fraction": 0.0}
+kept_on_the_way = {}
+
+
+def keep(step, model):
+    if step & (step - 1) == 0 or step % 50 == 0:
+        kept_on_the_way[step] = {name: w.detach().clone() for name, w in model.state_dict().items()}
+
+
+pretrained = training.pretrain(
+    docs, vocab_size=600 if smoke else 2_000, model_changes={"max_len": 128},
+    training_changes=shorter | faster, on_step=keep, progress=False,
+)  # fmt: skip
+tokenizer = pretrained.tokenizer
+pretrained
+
+# %% [markdown]
+# What does it read? Of all held-out documents of eight to ten words, take the one that needs the fewest pieces for its words, one in the middle, and the one that needs the most. Which words will lie there in crumbs?
+
+# %%
+short = [text for text in docs.test.texts if 8 <= len(text.split()) <= 10]
+short.sort(key=lambda text: len(tokenizer.pieces(text)) / len(text.split()))
+picked = {"fewest": short[0], "middle": short[len(short) // 2], "most": short[-1]}
+fig, ax = plots.piece_rows(
+    {name: tokenizer.pieces(text) for name, text in picked.items()},
+    title="Names are read in crumbs",
+)  # fmt: skip
+plots.show(fig, name="12_pieces", alt="""
+    Three held-out docstrings cut into boxes. In the first nearly every word is one box; in the
+    last, names of things and rare words are cut into single letters and short pieces.""")
+
+# %% [markdown]
+# The loss on 200 held-out documents, for the model as it was on the way, and for counts of one to four pieces. Which of the four lines will the curve cross?
+
+# %%
+some = docs.valid.texts[:200]
+train_ids, some_ids = (tokenizer.encode_batch(texts) for texts in (docs.train.texts, some))
+counting = NGramModel(order=4, vocab_size=tokenizer.vocab_size).fit(train_ids)
+by_order = {n: counting.nats_per_token(some_ids, order=n) for n in (1, 2, 3, 4)}
+then = tx.LanguageModel(pretrained.model.config)
+losses = {}
+for step, weights in kept_on_the_way.items():
+    then.load_state_dict(weights)
+    losses[step] = training.evaluate_language_model(then, tokenizer, some).nats_per_token
+fig, ax = plots.curves(
+    [plots.Curve("transformer", list(losses), list(losses.values()))],
+    references={f"{n} pieces counted" if n > 1 else "1 piece": nats for n, nats in by_order.items()},
+    xlabel="step (logarithmic)", ylabel="held-out loss (nats per piece)", x_log=True,
+    title="A first taste of real text",
+)  # fmt: skip
+plots.show(fig, name="12_pretraining", alt="""
+    Held-out loss of a transformer on docstrings against training steps, logarithmic, beside
+    level lines for models that count one, two, three and four pieces. The curve starts at the
+    logarithm of the vocabulary, passes the line of single pieces and comes down towards those
+    of longer counts.""")
+
+# %%
+best_n = min(by_order, key=by_order.get)
+last, best_count = list(losses.values())[-1], by_order[best_n]
+winner = "the transformer" if last < best_count else "counting"
+n_tokens = pretrained.recipe.settings.n_steps * pretrained.recipe.settings.tokens_per_batch
+print(f"transformer {last:.3f}, best count ({best_n} pieces) {best_count:.3f}: {winner} wins")
+print(f"the transformer read {n_tokens / sum(map(len, train_ids)):.1f} times the training text,", end=" ")
+print(f"{tx.count_parameters(pretrained.model):,} parameters")
+
+# %% [markdown]
+# On real text so little training is next to nothing: the curve is still falling where it is cut off, and it has not read the text even once. (Counting needs no training at all.) What has it picked up? Read the continuations for grammar, for topic, and for truth; these three are learned in this order.
+
+# %%
+for seed, prompt in enumerate(("Return the", "This function", "If the array", "The user")):
+    said = training.generate(
+        pretrained.model, tokenizer, prompt, max_new_tokens=30, temperature=0.7, top_p=0.9, seed=seed
+    )  # fmt: skip
+    print(textwrap.fill(f"{said}", 88, subsequent_indent="    "))
+
+# %% [markdown]
+# ## Does it pay? Here and now
+#
+# A question with labels that everybody has: *which package does this text come from?* The corpus `docstrings-packages` asks it. Sentences that name a package are taken out, and test texts come from files that the model above has not read. The yardstick is a **bag of words**: how often each word and each pair of words occurs,
+# rare ones weighing more (TF-IDF), and a linear model on top. Two seeds each. Rank the three before you run it.
+
+# %%
+from tinytx.training.transfer_experiment.linear import bag_of_words
+
+packages = tx.load_corpus("docstrings-packages")
+n_classes, n_labels = len(packages.label_names), 20 * len(packages.label_names)
+right = np.array(packages.test.labels)
+few_steps = {} if smoke else {"n_epochs": 10, "tokens_per_batch": 768, "lr": 1e-3}
+
+
+def tuned(seed, fresh):
+    run = training.finetune(
+        pretrained, packages, fresh=fresh, seed=seed, n_labels=n_labels, recipe_changes=few_steps,
+        n_scored=50, progress=False, report=lambda line: None,
+    )  # fmt: skip
+    return run.score.accuracy
+
+
+def counted(seed):
+    labelled = training.label_subset(packages.train, n_labels, seed)
+    return np.mean(bag_of_words(labelled, packages.test, "logistic", seed)[0] == right)
+
+
+live = {"pretrained": [tuned(seed, False) for seed in (0, 1)]}
+live["from scratch"] = [tuned(seed, True) for seed in (0, 1)]
+live["bag of words"] = [counted(seed) for seed in (0, 1)]
+print(f"{n_classes} packages, {n_labels} labels, {len(right):,} test texts; chance {1 / n_classes:.3f}")
+for name, values in live.items():
+    print(f"{name:<14}" + "".join(f"{value:8.3f}" for value in values) + f"   mean {np.mean(values):.3f}")
+
+# %% [markdown]
+# Two seeds are an anecdote, we know. But look at the order, and at the size of the steps between. How can a model do so well that knows nothing of the order of words? For a few packages, here are the words that speak for them most: those of whose texts a large share, and a large number, come from that package.
+
+# %%
+tables = [Counter() for _ in packages.label_names]
+for text, label in zip(packages.train.texts, packages.train.labels, strict=True):
+    tables[label].update(set(words_of([text])))
+everywhere = sum(tables, Counter())
+for label in range(0, n_classes, 2):
+    own_share = {w: (tables[label][w] + 1) / (everywhere[w] + n_classes) for w in everywhere}
+    telling = sorted(own_share, key=lambda w: own_share[w] * math.sqrt(tables[label][w]))[-7:]
+    print(f"{packages.label_names[label]:<12}", *reversed(telling))
+
+# %% [markdown]
+# There it is. The answer stands in *single words*. A linear model has one weight for each word, begins at zero, and has nothing else to learn. A transformer from scratch must find out from the same few labels what a word is, how words combine, and what is asked. For the order of words to pay, either the question must need it, or the reading must have been learned
+# before.
+#
+# ## Does it pay on real reviews?
+#
+# Now the question of the lab that this course grew out of: French book reviews by customers, praise or blame. `tinytx experiment transfer --corpus cls-books` has measured it with care. First the data, as far as they can be known without having them:
+
+# %%
+from tinytx.text.corpora import list_corpora
+from tinytx.text.downloads.registry import dataset
+from tinytx.training.transfer_experiment.kept import kept_rows, kind_of, spoken
+
+books = dataset("cls-books")
+kept = read_results("transfer-cls-books")
+rows = kept_rows(kept.data)
+folds = {(one["repeat"], one["fold"]): one["n"] for one in kept.data.values() if one["repeat"] == 0}
+labelled = sum(books.layout[part][f"{part}.label"] for part in ("train", "valid"))
+print(textwrap.fill(f"{books.description}. {books.citation}. Licence: {books.licence}.", 88))
+print(f"{labelled:,} labelled reviews, {sum(folds.values()):,} left after repeats", end=" ")
+print(f"({labelled - sum(folds.values())} repeated or labelled twice)")
+
+# %% [markdown]
+# They may be fetched but not passed on, so they are not in this project. `tinytx data get cls-books` brings them to your machine once, with checksums; the cell tells whether they are there. Everything after it reads the *kept* results.
+
+# %%
+(info,) = (info for info in list_corpora() if info.name == "cls-books")
+if info.available:
+    reviews = told(lambda: tx.load_corpus("cls-books"))
+    print({name: len(split) for name, split in reviews.splits.items()})
+else:
+    print("cls-books is not on this machine: `tinytx data get cls-books` fetches it")
+
+# %% [markdown]
+# ### The same folds for both
+#
+# How was it measured? The reviews are cut into six **folds**. Each fold is tested once, by models that learned from labels drawn out of the other five: so every review is tested, and none by a model that saw it. All ways of learning get the *same* folds and the same labelled reviews. So, as with the seeds of lesson 08, the fold's luck drops out of the difference:
+# mean of the six differences, plus and minus $t \cdot s / \sqrt{6}$. By hand, on three folds:
+
+# %%
+ours, theirs = [72.0, 78.0, 69.0], [70.0, 74.0, 69.0]
+gains = [a - b for a, b in zip(ours, theirs, strict=True)]
+mean = sum(gains) / 3
+s = math.sqrt(sum((gain - mean) ** 2 for gain in gains) / 2)
+half = 4.303 * s / math.sqrt(3)  # Student's t for 95 % and two degrees of freedom
+found = training.paired_interval(gains)
+np.testing.assert_allclose((mean - half, mean + half), (found.low, found.high), atol=1e-2)
+print(f"differences {gains}: mean {mean:.1f}, from {mean - half:+.1f} to {mean + half:+.1f}")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# Nothing was chosen on what is reported: the number of epochs is fixed, and the strength of the linear models is chosen *within* the labels that they have. (One caution: the folds learn from overlapping reviews, so the intervals are a little too narrow.)
+#
+# Before you scroll: your two guesses from the beginning. First all that was compared with 200 labels.
+
+# %%
+N = 200
+few = sorted((row for row in rows if row.n_labels == N), key=lambda row: np.mean(row.accuracies))
+bars = {spoken(row.condition): 100 * np.mean(row.accuracies) for row in reversed(few)}
+spans = {
+    spoken(row.condition): [100 * end for end in (of.low, of.high)]
+    for row in few
+    for of in [training.paired_interval(row.accuracies)]
+}
+fig, ax = plots.bars(
+    bars, intervals=spans, numbers=".1f", xlabel="accuracy in percent, mean over folds",
+    title=f"Real reviews, {N} labels",
+)  # fmt: skip
+ax.set_xlim(40)
+plots.show(fig, name="12_reviews_at_200", alt="""
+    Accuracy on real book reviews with 200 labels, one bar a way of learning, the best on top,
+    with intervals over folds. Ways that learned star ratings of other readers stand above the
+    bag of words; a transformer from scratch stands below it, and the commoner class at fifty.""")
+print(textwrap.fill(kept.source_line(), 88))
+
+# %% [markdown]
+# *From scratch* is a transformer with new weights. *counts* and *masked* are bodies that got to know French text first, without labels: the word behind them says which (*near* is readers' reviews of other books and the reviews themselves, without labels; *novels* are a hundred years old). *Stars* are another thing: readers of other books left star ratings, and a model may
+# learn to foretell those first. That is not the task, but a **neighbour** of it, with labels of its own. Now pair by pair:
+
+
+# %%
+def compare(row, against):
+    gain = row.gains.get(against)
+    if gain is None:
+        return "–"
+    sign = "wins" if gain.low > 0 else "loses" if gain.high < 0 else "open"
+    return f"{100 * gain.mean:+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}] {sign}"
+
+
+def table_of(rows, n):
+    lines = [f"| {n} labels | learned first | accuracy | minus *from scratch* | minus *bag of words* |"]
+    lines.append("|---|---|---:|---|---|")
+    for row in sorted(rows, key=lambda row: -np.mean(row.accuracies)):
+        if row.n_labels == n:
+            cells = [spoken(row.condition), kind_of(row.condition), f"{100 * np.mean(row.accuracies):.1f}"]
+            cells += [compare(row, against) for against in ("scratch", "tfidf-logistic")]
+            lines.append(f"| {' | '.join(cells)} |")
+    return Markdown("\n".join(lines))
+
+
+table_of(rows, N)
+
+# %% [markdown]
+# And with fewer or more labels? The picture follows, for each kind, the way that was best at 200 labels, as far as it was measured. Where do you expect the bag of words to overtake the others, or to be overtaken?
+
+# %%
+def best_of(kind):
+    able = [row for row in few if kind_of(row.condition) == kind]
+    return [able[-1].condition] if able else []
+
+
+followed = [name for kind in ("neighbour", "text", "nothing", "words") for name in best_of(kind)]
+lines = []
+for name in followed:
+    line = sorted((row for row in rows if row.condition == name), key=lambda row: row.n_labels)
+    of = [training.paired_interval(row.accuracies) for row in line]
+    mean, low, high = ([100 * getattr(one, end) for one in of] for end in ("mean", "low", "high"))
+    labels = [row.n_labels for row in line]
+    if len(labels) > 1:
+        lines.append(plots.Curve(spoken(name), labels, mean, low=low, high=high))
+fig, ax = plots.curves(
+    lines, xlabel="labelled reviews", ylabel="accuracy in percent", x_log=True,
+    references={"a coin": 50}, title="What a label buys, outside",
+)  # fmt: skip
+ticks = sorted({row.n_labels for row in rows})
+ax.set_xticks(ticks, [f"{n:,}" for n in ticks])
+ax.minorticks_off()
+plots.show(fig, name="12_label_efficiency", alt="""
+    Accuracy on real reviews against the number of labels, logarithmic, with interval bands. The
+    line of the way that learned star ratings begins highest and rises slowly; the bag of words
+    begins low and rises steeply towards it. A dashed line marks a coin.""")
+
+# %% [markdown]
+# The verdict, line by line, as the intervals allow it: for each number of labels the best of each kind that was measured, against a transformer from scratch and against the bag of words.
+
+# %%
+for n in ticks:
+    print(f"{n:,} labels")
+    for kind, words in {
+        "text": "pretrained on text",
+        "neighbour": "star ratings first",
+        "words": "words alone",
+    }.items():
+        able = [row for row in rows if row.n_labels == n and kind_of(row.condition) == kind]
+        if able:
+            best = max(able, key=lambda row: np.mean(row.accuracies))
+            beside = [f"{name} {compare(best, key)}" for name, key in
+                      {"scratch": "scratch", "bag": "tfidf-logistic"}.items() if key in best.gains]  # fmt: skip
+            print(f"  {words:<19}{100 * np.mean(best.accuracies):5.1f}  {'; '.join(beside)}")
+
+# %% [markdown]
+# In words, written by the cell below from these very numbers, so that they stay true when more is measured:
+
+# %%
+by_name = {(row.condition, row.n_labels): row for row in rows}
+
+
+def verdict(kind, against):
+    won, lost, undecided = [], [], []
+    for n in ticks:
+        able = [r for r in rows if r.n_labels == n and kind_of(r.condition) == kind and against in r.gains]
+        if able:
+            gain = max(able, key=lambda row: np.mean(row.accuracies)).gains[against]
+            place = won if gain.low > 0 else lost if gain.high < 0 else undecided
+            place.append(f"{n:,}")
+    told = [
+        f"{word} with {', '.join(counts)} labels"
+        for word, counts in (("wins", won), ("loses", lost), ("is too close to call", undecided))
+        if counts
+    ]
+    return "; ".join(told) or "was not measured"
+
+
+Markdown(f"""
+- **Pretraining on text against no pretraining**: the best of it {verdict("text", "scratch")}.
+- **Pretraining on text against a bag of words**: it {verdict("text", "tfidf-logistic")}.
+- **Star ratings of a neighbour against a bag of words**: it {verdict("neighbour", "tfidf-logistic")}.
+- **A bag of words against a transformer from scratch**: it {verdict("words", "scratch")}.
+""")
+
+# %% [markdown]
+# So the honest answer to the lab's question has two parts. *With the little text and time of a laptop*, language modelling teaches a body grammar first and topics next; whether a review praises is a faint trace in it. What counts of words already know (which words keep which company) it has to find again, slowly. But *another task with labels*, nearer to the question, hands
+# over just what is needed: which words are kind. Transfer pays where what is learned first resembles what is asked later. Models like CamemBERT get there by size: they read so much ([138 GB of French](https://arxiv.org/abs/1911.03894)) that even faint traces become clear.
+#
+# ### What did not pay
+#
+# A table of successes teaches half of the lesson. These were measured with 200 labels, too, and are not better than a transformer from scratch, as far as the intervals can tell:
+
+# %%
+idle = [row for row in few if row.gains.get("scratch") and row.gains["scratch"].low <= 0]
+for row in idle:
+    print(f"{spoken(row.condition):<34}{compare(row, 'scratch')}")
+print(f"{len(idle)} of {len(few) - 1} ways")
+
+# %% [markdown]
+# ### A second task
+#
+# One task is one task. The same harness was run on `docstrings-packages`, the question of the live experiment above, with folds and 200 labels. There plain text of the very kind lies near: all other docstrings. Is the order of the ways the same?
+
+# %%
+try:
+    second = kept_rows(read_results("transfer-docstrings-packages").data)
+except FileNotFoundError:
+    second = []
+shown = N if any(row.n_labels == N for row in second) else max((r.n_labels for r in second), default=N)
+missing = Markdown("Not measured yet: `tinytx experiment transfer --corpus docstrings-packages` does it.")
+table_of(second, shown) if second else missing
+
+# %% [markdown]
+# ### Figures that must not be compared
+#
+# Five public solutions of the lab give these accuracies on the 2,000 *test* reviews of the same corpus, after training with all 1,600 labels: from scratch, and from a checkpoint that had learned for twelve hours on a GPU. It is tempting to put them into the table above. They do not belong there, for four reasons. Try to name them before you read on.
+
+# %%
+solutions = {
+    "from scratch": [75.3, 78.5, 76.4, 75.1, 76.7],
+    "pretrained": [80.7, 80.0, 81.0, 79.4, 80.9],
+}
+bag_there = (81.6, 84.5)  # TF-IDF with logistic regression and with naive Bayes, same split
+rng = np.random.default_rng(0)
+for name, best_epochs in solutions.items():
+    p = np.mean(best_epochs) / 100
+    steady = rng.binomial(1_400, p, size=(4_000, 1))  # answers that stay from epoch to epoch
+    changing = rng.binomial(600, p, size=(4_000, 15))  # and three in ten that change
+    flattery = 100 * (((steady + changing) / 2_000).max(axis=1).mean() - p)
+    low, high = training.wilson_interval(round(2_000 * p), 2_000)
+    print(f"{name:<13} {min(best_epochs)} to {max(best_epochs)}; best of 15 epochs flatters by", end=" ")
+    print(f"{flattery:.1f}; interval of a test of 2,000: ±{50 * (high - low):.1f}")
+print(f"{'bag of words':<13} {bag_there[0]} to {bag_there[1]}; nothing to pick")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# One: the epoch was picked *on the test set*, which lesson 08 called flattery; the cell repeats its simulation. Two: one seed each. Three: other reviews are tested, and eight times as many labels were learned from as in our table of 200. Four: their checkpoint had read modern text for twelve GPU hours, ours ran for minutes on two cores. And what no report says: on that same split the bag of words is better than all of them. Whether pretraining was worth it *there* is still
+# a fair question, for scratch and pretrained were treated alike, flattery included; whether a transformer was worth it is another one.
+#
+# ## "Bonjour les"
+#
+# The lab ends by letting its model carry on *Bonjour les*. Ours of lesson 07 does so in its small language. Here is one that learned real French: novels, sentences that people wrote for translation, readers' reviews. `tinytx experiment completions` trained it and kept what it said. Before you read: will it greet somebody? Will the sentences be French? Will they
+# mean anything?
+
+# %%
+french = read_results("completions")
+told_by = min(french.data.values(), key=lambda one: one["bits_per_character"])
+best_count = min(told_by["counts"].values())
+print(textwrap.fill(f"{told_by['model']}; learned from {told_by['train']}", 88))
+print(f"on {told_by['valid']}:")
+print(f"{told_by['nats_per_token']:.3f} nats per piece, the best count {best_count:.3f};", end=" ")
+print(f"{told_by['bits_per_character']:.3f} bits per character")
+print(textwrap.fill(french.source_line(), 88))
+
+# %%
+lines = ["| | |", "|---|---|"]
+for one in told_by["completions"]:
+    rest = one["text"].removeprefix(one["prompt"]).replace("|", "\\|").replace("*", "\\*")
+    lines.append(f"| {one['way']} | **{one['prompt']}**{rest}{'' if one['finished'] else ' …'} |")
+Markdown("\n".join(lines))
+
+# %% [markdown]
+# *Greedy* takes the most probable piece each time; the draws take one of the likelier ones by chance (lesson 07). Look at agreement (article, noun, verb) within three or four words, then at the sense over a whole line. With more text and more time the second grows out of the first; it is the same loss, a little lower.
+#
+# ## Real models: the same house with more floors
+#
+# CamemBERT is the model for French that many people use. Its configuration is public: 32,005 pieces, width 768, twelve layers of twelve heads, feed-forward 3,072, 514 rows of positions (`config.json` of camembert-base; arXiv 1911.03894). Build it, *without* its weights: on the device `meta` tensors have a shape and no memory. What will our closed form of lesson 06 say, and what does PyTorch
+# count?
+
+# %%
+from tinytx.model.interop import config_from_transformers, from_transformers, to_transformers
+from tinytx.model.published import PUBLISHED
+
+camembert = transformers.CamembertConfig(**PUBLISHED["CamemBERT base"].settings)
+with torch.device("meta"):
+    empty = transformers.CamembertForMaskedLM(camembert)
+ours = config_from_transformers(camembert)
+closed_form = tx.parameter_table(ours, head="masked")
+assert closed_form.total == sum(p.numel() for p in empty.parameters())
+print(f"{closed_form.total:,} by both counts")
+print({name: getattr(ours, name) for name in ("d_model", "n_heads", "n_layers", "d_ff", "norm", "causal")})
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# Equal to the last number. `config_from_transformers` wrote CamemBERT's settings as *ours*: no new kind of layer was needed, just a larger `TransformerConfig` with the norm last and no causal mask. Now its relatives. One decoder, two encoders, two pairs; each is one of the three models that you built in this course. Which one is the largest?
+
+# %%
+def halves(**sizes):
+    return {f"{half}_{name}": size for half in ("encoder", "decoder") for name, size in sizes.items()}
+
+
+bart = {"vocab_size": 50_265, "d_model": 768, "max_position_embeddings": 1_024}
+marian = {"vocab_size": 59_514, "d_model": 512, "max_position_embeddings": 512, "pad_token_id": 59_513}
+marian |= {"activation_function": "swish", "decoder_start_token_id": 59_513}
+relatives = {
+    "GPT-2 small": ("GPT2", "LMHeadModel", PUBLISHED["GPT-2 small"].settings, "lm"),
+    "BERT base": ("Bert", "ForMaskedLM", PUBLISHED["BERT base"].settings, "masked"),
+    "CamemBERT base": ("Camembert", "ForMaskedLM", PUBLISHED["CamemBERT base"].settings, "masked"),
+    "BART base": ("Bart", "ForConditionalGeneration",
+                  bart | halves(layers=6, attention_heads=12, ffn_dim=3_072), "translation"),
+    "Marian en-fr": ("Marian", "MTModel",
+                     marian | halves(layers=6, attention_heads=8, ffn_dim=2_048), "translation"),
+}  # fmt: skip
+
+# %%
+KINDS = {"lm": "LanguageModel", "masked": "MaskedLanguageModel", "translation": "Translator"}
+print(f"{'':<16}{'our model':<21}{'norm':<7}{'positions':<12}{'closed form':>13}{'numel':>13}")
+for name, (family, kind, settings, head) in relatives.items():
+    config = getattr(transformers, f"{family}Config")(**settings)
+    with torch.device("meta"):
+        theirs = getattr(transformers, family + kind)(config)
+    learned = sum(p.numel() for p in theirs.parameters() if p.requires_grad)
+    ours = config_from_transformers(config)
+    total = tx.parameter_table(ours, head=head).total
+    assert total == learned, name
+    print(f"{name:<16}{KINDS[head]:<21}{ours.norm:<7}{ours.positions:<12}{total:>13,}{learned:>13,}")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# The sizes are those of `gpt2` (Radford et al. 2019, table 2), `bert-base-uncased`, `camembert-base`, `facebook/bart-base` and `Helsinki-NLP/opus-mt-en-fr`, as their `config.json` states them. What differs between them fits in three columns: which model, where the norm stands, and how order is told.
+#
+# ### Where the names and the axes differ
+#
+# If the numbers are the same, weights can move. Take a tiny CamemBERT with random weights, and build ours from it. Which of our tensors is which of theirs? Do not believe names: look for equal *contents*. Here is one block.
+
+# %%
+tiny = {"vocab_size": 97, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
+tiny |= {"intermediate_size": 40, "max_position_embeddings": 34, "type_vocab_size": 1}
+theirs = transformers.CamembertForMaskedLM(transformers.CamembertConfig(**tiny, pad_token_id=1)).eval()
+for parameter in theirs.parameters():
+    torch.nn.init.normal_(parameter, std=0.2)
+ours = from_transformers(theirs)
+for name, weight in ours.named_parameters():
+    twins = [n for n, w in theirs.named_parameters() if w.shape == weight.shape and torch.equal(w, weight)]
+    if name.startswith("body.blocks.0.") and name.endswith("weight"):
+        print(f"{name.removeprefix('body.'):<30}{twins[0].removeprefix('roberta.encoder.')}")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# Only names. In GPT-2 it is not so simple: queries, keys and values come out of **one** matrix, `c_attn`, and it is stored (in, out), the other way round than in `nn.Linear`. On paper first, with width 2: the matrix has two rows and six columns. Which four numbers are the keys, and how do they stand in our `k_proj.weight`?
+
+# %%
+weight = torch.tensor([[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]])  # (D, 3 D), in by out
+q, k, v = (part.T for part in weight.chunk(3, dim=1))  # each (D, D), out by in
+print("k_proj.weight", k.tolist())
+wrong = weight.reshape(3, 2, 2)[1]
+print("by reshape   ", wrong.tolist(), "fits in shape, and is nonsense")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# A square matrix fits either way round, so no shape complains when it is wrong. That is why conversion is not done until *outputs* are compared. Same ids into both models, with padding on the right; how far may they differ at real tokens, in float32?
+
+# %%
+token_ids = torch.randint(5, 97, (2, 7))
+token_ids[1, 4:] = 1  # padding
+real = token_ids != 1
+with torch.no_grad():
+    due = theirs(token_ids, attention_mask=real.long()).logits
+    got = ours(token_ids, real)
+    back = to_transformers(ours)(token_ids, attention_mask=real.long()).logits
+torch.testing.assert_close(got[real], due[real], atol=1e-5, rtol=1e-5)
+torch.testing.assert_close(back[real], due[real], atol=1e-5, rtol=1e-5)
+print("theirs, ours, and back again: equal to 1e-5 at", int(real.sum()), "real tokens")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# ### Ours as one of theirs
+#
+# The way back is worth as much: a model of ours, saved in *their* form, can be read by every tool that knows `transformers`. Take the one that learned docstrings a moment ago. Causal, norm first: it will be a GPT-2. What ours has and GPT-2 lacks is rewritten, such as sinusoidal positions into a table of learned ones. Then
+# `AutoModelForCausalLM`, which knows nothing of this course, opens the folder and writes. Will it write the same?
+
+# %%
+from tinytx.training.published import export
+
+export(pretrained.model.cpu(), folder / "docstrings-gpt2", tokenizer)
+print(sorted(path.name for path in (folder / "docstrings-gpt2").iterdir()))
+loaded = transformers.AutoModelForCausalLM.from_pretrained(folder / "docstrings-gpt2").eval()
+prompt = [tokenizer.bos_id, *tokenizer.encode("Return the")]
+ids = torch.tensor([prompt])
+written = loaded.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=20)
+mine = training.generate_ids(
+    pretrained.model, prompt, eos_id=tokenizer.eos_id, top_k=1, max_new_tokens=20
+)
+assert written[0, len(prompt) :].tolist() == mine
+print(type(loaded).__name__, "writes:", tokenizer.decode(written[0].tolist()[1:]))
+
+# %% [markdown]
+# The same pieces, one by one. And the way back once more, from the folder into our own class. Then everything of this course works on it, such as the explorer of lesson 02. What will the two layers look at in this sentence: neighbours, the same word, the beginning? This body learned for less than a minute, so expect habits rather than insights. Click on heads and rows.
+
+# %%
+again = from_transformers(str(folder / "docstrings-gpt2"))
+sentence = "Return the sum of the elements of the array over the given axis."
+pieces = ["[bos]", *(piece.replace("▁", "·") for piece in tokenizer.pieces(sentence))]
+read_ids = [tokenizer.bos_id, *tokenizer.encode(sentence)]
+
+# %%
+tx.widgets.attention(again, pieces, token_ids=read_ids, layer=0, query=len(pieces) - 2)
+
+# %% [markdown]
+# ### With a network
+#
+# All this holds for the true weights, too; they are only larger, and have to be fetched once. On a machine with a network:
+#
+# ```
+# tinytx finetune camembert-base --corpus cls-books --out runs/camembert
+# tinytx translate Helsinki-NLP/opus-mt-en-fr < lines.txt
+# tinytx generate gpt2 --prompt "Bonjour les"
+# ```
+#
+# A folder that somebody saved with `save_pretrained` does as well as a name. In Python, `from_transformers("camembert-base")` gives a model of ours with CamemBERT's weights, fit for `tx.widgets.attention`, `training.finetune` and all the rest. Without a network the message says what is missing and what to do:
+
+# %%
+try:
+    with contextlib.chdir(folder):
+        from_transformers("./camembert-base")
+except ValueError as problem:
+    print(textwrap.fill(str(problem), 88))
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# ## What this does not show
+#
+# - The docstrings are those of one machine; with other packages the figures change, and so may an order.
+# - On the reviews, one small architecture was given minutes. That pretraining on text brings little *here* says nothing about a hundred times the time; published figures of CamemBERT on these reviews ([arXiv:1912.05372](https://arxiv.org/abs/1912.05372)) lie far above all that we measured.
+# - The way that is followed over label counts was chosen at 200 labels by the very results that are shown: its bar there is a little flattered, as each best of several is.
+# - Equal to 1e-5 was shown for random weights and one trained model. That published files hold what their papers describe is another question.
+# - Accuracy is not use. Nobody here asked what a wrong answer costs.
+
+# %% [markdown]
+# ## Questions
+#
+# Before the code, a few questions. Pick an answer, and read what it gets back. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
+
+# %%
+tx.quiz("real_text_and_real_models")
+
+# %% [markdown]
+# ## Exercises
+#
+# Three small tools that you will need outside. Below each cell to fill in stands its check, which says where your answer differs and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet", and nothing else waits for you.
+#
+# ### Exercise: find the leak
+#
+# `Level 2/5 · 10 minutes · outcome 2`
+#
+# Write `repeated_texts(train, test)` for two lists of texts. It returns a list: the places in `test`, counted from 0 and in order, of the texts that stand in `train` too. Two texts are the same if they have the same words in the same order; words are runs of letters and digits, and case does not count. *It trains* looking for what a
+# comparison of strings does not see.
+#
+# <details><summary>Hint</summary>
+#
+# Turn each text into its list of words first: bring it to lower case, put a space in place of every sign for which `str.isalnum` is false, and `split()`. Lists can be compared; tuples can stand in a set.
+#
+# </details>
+
+
+# %%
+def repeated_texts(train, test):
+    ### BEGIN SOLUTION
+    def words(text):
+        return "".join(sign if sign.isalnum() else " " for sign in text.lower()).split()
+
+    seen = [words(text) for text in train]
+    return [place for place, text in enumerate(test) if words(text) in seen]
+    ### END SOLUTION
+
+
+# %%
+tx.check("repeated_texts", repeated_texts)
+
+# %% [markdown]
+# ### Exercise: the interval of a gain
+#
+# `Level 2/5 · 10 minutes · outcome 3`
+#
+# Write `gain_interval(ours, theirs, t)`. Two lists of accuracies in percent, one number a fold, in the same order; `t` is Student's quantile for their number. Return `(low, high)`: the mean of the differences ours minus theirs, minus and plus $t \cdot s / \sqrt{n}$, with $s$ the standard deviation of the differences (dividing by $n - 1$). *It trains* pairing
+# before averaging.
+#
+# <details><summary>Hint</summary>
+#
+# First the list of differences; only that list is used afterwards. `torch.tensor(gains).std()` divides by $n - 1$; numpy's `std` divides by $n$ unless told `ddof=1`.
+#
+# </details>
+
+
+# %%
+def gain_interval(ours, theirs, t):
+    ### BEGIN SOLUTION
+    gains = torch.tensor(ours) - torch.tensor(theirs)  # (n,)
+    mean, half = gains.mean(), t * gains.std() / math.sqrt(len(gains))
+    return mean - half, mean + half
+    ### END SOLUTION
+
+
+# %%
+tx.check("gain_interval", gain_interval)
+
+# %% [markdown]
+# ### Exercise: three matrices out of one
+#
+# `Level 3/5 · 10 minutes · outcome 5`
+#
+# Write `split_c_attn(weight)`. It gets GPT-2's `c_attn.weight` of shape (D, 3·D), in by out, with queries, keys and values side by side, and returns a tensor of shape (3, D, D): the weights of `q_proj`, `k_proj` and `v_proj` as `nn.Linear` holds them, out by in. *It trains* keeping apart what fits in shape and what is right.
+#
+# <details><summary>Hint</summary>
+#
+# `weight.chunk(3, dim=1)` cuts the columns into thirds. Each third is (in, out): transpose it. `torch.stack` puts three matrices on a new first axis. Try it on the two rows of six from above, and compare with paper.
+#
+# </details>
+
+
+# %%
+def split_c_attn(weight):
+    ### BEGIN SOLUTION
+    thirds = weight.chunk(3, dim=1)  # each (D, D), in by out
+    return torch.stack([third.T for third in thirds])  # (3, D, D)
+    ### END SOLUTION
+
+
+# %%
+tx.check("split_c_attn", split_c_attn)
+
+# %% [markdown]
+# ### Try it yourself
+#
+# In your own copy (`make lab`), say what you expect, then run.
+#
+# **1.** Give `load_corpus` a file of your own: a `.txt` with a document a line, or a `.csv` with `text_column=` and `label_column=`. Pretrain on it as above. How does its share of new words compare with that of the docstrings?
+#
+# <details><summary>What to look for</summary>
+#
+# A small file has a high share of new words whatever its language, since little of its vocabulary was seen. Compare at equal numbers of words read, as the table does.
+#
+# </details>
+#
+# **2.** A friend measures 82.1 with a bag of words on a random split of all 4,000 labelled reviews, and 81.0 for a published transformer, and concludes that pretraining is useless. What would you ask?
+#
+# <details><summary>Answer</summary>
+#
+# Were repeats taken out before the split? Are both figures about the same test texts, with as many labels, and chosen without the test set? With how many seeds? And useless for whom: with 1,600 labels, or with 50?
+#
+# </details>
+#
+# **3.** Somebody converts weights and compares *losses* over a text: 4.3123 against 4.3187. "Close enough, that is rounding." Is it?
+#
+# <details><summary>Answer</summary>
+#
+# No. Rounding in float32 shows in the sixth digit. A difference in the third means that something small is different: a norm's epsilon, a GELU of another kind, positions shifted by one at the end of long texts. Compare logits layer by layer, on a short text.
+#
+# </details>
+#
+# ## Summary
+#
+# 1. Real text has a long tail of rare words and of words never met before; our world ends after some hundred. Broken rows are counted and named, never dropped in silence.
+# 2. Repeats between train and test are found on *words*, not on strings, and taken out of train.
+# 3. Is pretraining worth it? Ask: of what kind, on which text, with how many labels, against which yardstick. A neighbour with labels gave the most for the least; a bag of words must always stand beside. Figures from other splits, label counts, choices and seeds cannot be compared.
+# 4. CamemBERT, BERT, GPT-2, BART and Marian are our three models with other sizes, norms and positions; the closed form counts each of them to the last parameter.
+# 5. A conversion is right when the *outputs* are equal. Shapes prove nothing.
+#
+# *Where this comes from:* Zipf, *Human Behavior and the Principle of Least Effort*, 1949. Book reviews: Prettenhofer and Stein, *Cross-Language Text Classification using Structural Correspondence Learning*, ACL 2010. Overlap of test and training text: Brown et al., [arXiv:2005.14165](https://arxiv.org/abs/2005.14165), section 4. Linear models as yardsticks: Wang and
+# Manning, *Baselines and Bigrams*, ACL 2012. Word vectors from counts: Levy, Goldberg and Dagan, TACL 3, 2015. Training on a neighbouring task first: Phang et al., [arXiv:1811.01088](https://arxiv.org/abs/1811.01088). CamemBERT: Martin et al., [arXiv:1911.03894](https://arxiv.org/abs/1911.03894). BART: Lewis et al.,
+# [arXiv:1910.13461](https://arxiv.org/abs/1910.13461). Marian: Junczys-Dowmunt et al., [arXiv:1804.00344](https://arxiv.org/abs/1804.00344).

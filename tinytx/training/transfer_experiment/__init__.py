@@ -7,5 +7,5 @@ bodies        pretrained in stages that can        tuning     fine-tuned, or rea
               be gone on with                      stars      what readers of other books gave
 linear        bags of words, and columns beside    conditions what is compared, by name
 table         the experiment, cell by cell         rows       means over folds, paired intervals
-listing       what is measured, what is missing
+listing       what is measured, what is missing    kept       rows from kept records alone
 """

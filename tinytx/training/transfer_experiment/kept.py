@@ -75,7 +75,12 @@ _BAGS = {
     "tfidf+linear-stars": "bag of words, and stars foretold",
 }
 _BODIES = {"scratch": "from scratch", "scratch-causal": "from scratch, causal", "stars": "star ratings first"}
-_WAYS = {"probe": "frozen", "tfidf": "beside the bag", "tfidf+stars": "beside the bag and stars foretold"}
+_WAYS = {
+    "probe": "frozen",
+    "tfidf": "beside the bag",
+    "letters": "beside the bag and letters",
+    "tfidf+stars": "beside the bag and stars foretold",
+}
 
 
 def spoken(condition: str) -> str:

@@ -1,10 +1,13 @@
-"""What results/ holds of the real reviews keeps what the course says of it."""
+"""What results/ holds of real reviews and of docstrings by package keeps what the course says of it."""
 
 import pytest
 
 from tinytx.teaching.results import read_results
 from tinytx.training.intervals import paired_interval
-from tinytx.training.transfer_experiment.tasks import REVIEWS
+from tinytx.training.transfer_experiment.kept import kept_rows
+from tinytx.training.transfer_experiment.tasks import PACKAGES, REVIEWS
+
+PACKAGES_KEPT = f"transfer-{PACKAGES.corpus}"
 
 
 @pytest.fixture(scope="module")
@@ -31,3 +34,11 @@ def test_every_review_is_tested_once_in_a_repetition():
         tested.setdefault(key, []).append(record["n"])
     whole = [sum(sizes) for sizes in tested.values() if len(sizes) == REVIEWS.n_folds]
     assert whole and len(set(whole)) == 1
+
+
+def test_counts_of_plain_docstrings_pay_beside_words_and_letters_with_few_labels():
+    rows = {(row.condition, row.n_labels): row for row in kept_rows(read_results(PACKAGES_KEPT).data)}
+    for n_labels in (50, 100, 200):
+        for way, control in (("tfidf", "tfidf-logistic"), ("letters", "tfidf-letters")):
+            assert rows[f"counts:docstrings/{way}", n_labels].gains[control].low > 0
+        assert rows["tfidf-letters", n_labels].gains["tfidf-logistic"].low > 0

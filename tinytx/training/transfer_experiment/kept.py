@@ -72,14 +72,14 @@ _BAGS = {
     "tfidf-logistic": "bag of words",
     "tfidf-bayes": "naive Bayes",
     "tfidf-letters": "bag of words and letters",
-    "tfidf+linear-stars": "bag of words, and stars foretold",
+    "tfidf+linear-stars": "bag of words + stars foretold",
 }
 _BODIES = {"scratch": "from scratch", "scratch-causal": "from scratch, causal", "stars": "star ratings first"}
 _WAYS = {
     "probe": "frozen",
-    "tfidf": "beside the bag",
-    "letters": "beside the bag and letters",
-    "tfidf+stars": "beside the bag and stars foretold",
+    "tfidf": "+ bag",
+    "letters": "+ bag and letters",
+    "tfidf+stars": "+ bag + stars foretold",
 }
 
 
@@ -89,14 +89,17 @@ def spoken(condition: str) -> str:
     Examples
     --------
     >>> spoken("masked:near/probe"), spoken("counts:readers+stars"), spoken("tfidf-logistic")
-    ('masked, near: frozen', 'counts, readers, then stars', 'bag of words')
+    ('masked, near, frozen', 'counts, readers, then stars', 'bag of words')
     """
     if condition in _BAGS:
         return _BAGS[condition]
     body, _, way = condition.partition("/")
     pretrained, _, stars = body.partition("+")
     words = _BODIES.get(body) or pretrained.replace(":", ", ") + (", then stars" if stars else "")
-    return f"{words}: {_WAYS.get(way, way)}" if way else words
+    if not way:
+        return words
+    read = _WAYS.get(way, way)
+    return f"{words} {read}" if read.startswith("+") else f"{words}, {read}"
 
 
 def kind_of(condition: str) -> str:

@@ -27,7 +27,8 @@ def _key(text: str, slips: frozenset[str]) -> Any:
     if "accents-removed" in slips:
         text = text.translate(_WITHOUT_ACCENTS)
     if "typographic-signs-kept" in slips:
-        return " ".join(re.sub(f"[{re.escape(string.punctuation)}]", " ", text).split())
+        trace = "" if "words-joined" in slips else " "
+        return " ".join(re.sub(f"[{re.escape(string.punctuation)}]", trace, text).split())
     if "words-joined" in slips:
         return " ".join(re.sub(r"[^\w\s]", "", text).split())
     if "spaces-removed" in slips:
@@ -136,7 +137,7 @@ REPEATED_TEXTS = Exercise(
         _repeated,
         _REPEATED_SLIPS,
         (),
-        together=("case-kept", "counted-from-one", "places-of-train", "repeats-within-test"),
+        together=("case-kept", "words-joined", "counted-from-one", "places-of-train", "repeats-within-test"),
     ),
 )
 

@@ -98,6 +98,15 @@ def repeated_ascii_signs(train, test):
     return [i for i, text in enumerate(test) if text.lower().translate(table).split() in seen]
 
 
+@wrong("repeated_texts", "typographic-signs-kept+words-joined")
+def repeated_translated(train, test):
+    def key(text):
+        return text.lower().translate(str.maketrans("", "", string.punctuation)).split()
+
+    seen = [key(text) for text in train]
+    return [i for i, text in enumerate(test) if key(text) in seen]
+
+
 @wrong("repeated_texts", "words-joined")
 def repeated_glued(train, test):
     def key(text):

@@ -160,14 +160,13 @@ def _on_world(settings: BenchSettings) -> Record:
     corpus, recipe = load_corpus("world"), plan("world", "causal", "smoke" if settings.tiny else "laptop")
     texts, valid = corpus.train.texts, corpus.valid.texts[:100] if settings.tiny else corpus.valid.texts
     tokenizer = train_tokenizer(texts, recipe.vocab_size, exact=False, kind="world")
-    config = recipe.config.replace(vocab_size=tokenizer.vocab_size, positions="rotary", activation="relu")
-    learning = recipe.settings.replace(optimizer="muon", lr=1e-2, decay="linear", final_lr_fraction=0.0)
+    config = recipe.config.replace(vocab_size=tokenizer.vocab_size)
     one = _Contestant(
         OURS,
         lambda: new_language_model(config, 0),
         config,
         config.max_len,
-        learning.replace(n_steps=TINY_STEPS, warmup_steps=0) if settings.tiny else learning,
+        recipe.settings.replace(n_steps=TINY_STEPS) if settings.tiny else recipe.settings,
         None if settings.tiny else 60.0,
     )
 

@@ -45,8 +45,8 @@ _TABLE = (
     ("transfer", "Transfer", "Is pretraining worth it?", 100),
     ("masked_or_causal", "Masked or causal", "What does looking both ways buy?", 40),
     ("translation", "Translation", "How do two languages meet?", 100),
-    ("faster_and_larger", "Faster and larger", "Where does the time go?", 60),
-    ("real_text_and_real_models", "Real text and real models", "Does it hold outside?", 80),
+    ("faster_and_larger", "Faster and larger", "Where does the time go?", 50),
+    ("real_text_and_real_models", "Real text and real models", "Does it hold outside?", 90),
     ("bug_museum", "Bug museum", "What went wrong here?", 45),
 )
 

@@ -764,7 +764,7 @@ if speedrun := kept("bench-speedrun", "tinytx bench speedrun"):
             plots.Curve(names[name], *([point[axis] for point in one["curve"]] for axis in ("seconds", "nats")))
             for name, one in runs.items()
         ],
-        xlabel="seconds of training", ylabel="nats a character", x_log=True,
+        xlabel="seconds of training", ylabel="nats a character", y_range=(1.3, 2.6),
         references={"best counts": counts["nats"]}, title="Quality after so many seconds",
     )  # fmt: skip
     plots.show(fig, name="11_speedrun", alt="""

@@ -4,8 +4,10 @@ import os
 
 # Before torch is imported anywhere: more threads than cores make two-core machines crawl, so tests that run
 # side by side share the cores.
-N_WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-os.environ.setdefault("OMP_NUM_THREADS", str(max(1, min(4, os.cpu_count() or 1) // N_WORKERS)))
+os.environ.setdefault(
+    "OMP_NUM_THREADS",
+    str(max(1, min(4, os.cpu_count() or 1) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))),
+)
 os.environ.setdefault("TINYTX_BUDGET", "smoke")
 os.environ.setdefault("MPLBACKEND", "agg")
 os.environ.setdefault("TQDM_DISABLE", "1")

@@ -19,14 +19,14 @@ from tinytx.bench.report import OURS, Record
 from tinytx.bench.settings import BenchSettings
 from tinytx.model import LanguageModel, TransformerConfig
 from tinytx.text import NGramModel
-from tinytx.text.corpora import load_corpus
+from tinytx.text.corpora import Corpus, Split, load_corpus
 from tinytx.text.downloads.reading import shakespeare_text
 from tinytx.training.budgets import plan, steps_within
-from tinytx.training.evaluation import evaluate_language_model
+from tinytx.training.evaluation import LanguageModelScore, evaluate_language_model
 from tinytx.training.loop import train
 from tinytx.training.objectives import Objective
 from tinytx.training.pretraining import train_tokenizer
-from tinytx.training.scoring import exact_nats
+from tinytx.training.scoring import evaluate_split
 from tinytx.training.settings import TrainingSettings, choose_precision
 from tinytx.training.streams import StreamObjective, stream_nats
 from tinytx.training.tasks import causal_objective, new_language_model
@@ -159,6 +159,7 @@ def _on_world(settings: BenchSettings) -> Record:
     """A minute on the language whose probabilities are known."""
     corpus, recipe = load_corpus("world"), plan("world", "causal", "smoke" if settings.tiny else "laptop")
     texts, valid = corpus.train.texts, corpus.valid.texts[:100] if settings.tiny else corpus.valid.texts
+    judged = Corpus(corpus.name, corpus.train, Split(valid))
     tokenizer = train_tokenizer(texts, recipe.vocab_size, exact=False, kind="world")
     config = recipe.config.replace(vocab_size=tokenizer.vocab_size)
     one = _Contestant(
@@ -170,24 +171,23 @@ def _on_world(settings: BenchSettings) -> Record:
         None if settings.tiny else 60.0,
     )
 
-    def judge(model: nn.Module, texts: tuple[str, ...] = valid[:200]) -> float:
+    def judge(model: nn.Module) -> float:
         assert isinstance(model, LanguageModel)
-        return evaluate_language_model(model, tokenizer, texts).nats_per_token
+        return evaluate_language_model(model, tokenizer, valid[:200]).nats_per_token
 
     model, record = _trained(one, causal_objective(tokenizer, texts, config.max_len), judge, settings)
     assert isinstance(model, LanguageModel)
-    score = evaluate_language_model(model, tokenizer, valid)
-    exact = exact_nats(corpus, valid)
-    assert exact is not None
-    floor = float(exact.sum()) / score.n_tokens
+    found = evaluate_split(model, tokenizer, judged, "valid")
+    assert isinstance(found.score, LanguageModelScore) and found.floor is not None
+    nats, floor = found.score.nats_per_token, found.floor
     return {
         "kind": "speedrun",
         "unit": "token",
-        "n_valid": score.n_tokens,
+        "n_valid": found.score.n_tokens,
         **record,
-        "nats": score.nats_per_token,
+        "nats": nats,
         "floor": floor,
-        "above_floor": score.nats_per_token / floor - 1,
+        "above_floor": nats / floor - 1,
     }
 
 

@@ -21,7 +21,7 @@ from tinytx.model import LanguageModel, TransformerConfig
 from tinytx.text import NGramModel
 from tinytx.text.corpora import Corpus, Split, load_corpus
 from tinytx.text.downloads.reading import shakespeare_text
-from tinytx.training.budgets import plan, steps_within
+from tinytx.training.budgets import MUON, plan, steps_within
 from tinytx.training.evaluation import LanguageModelScore, evaluate_language_model
 from tinytx.training.loop import train
 from tinytx.training.objectives import Objective
@@ -85,9 +85,7 @@ def contestants(n_characters: int, settings: BenchSettings) -> list[_Contestant]
     fast = TrainingSettings(
         n_steps=TINY_STEPS,
         lr=1e-2,
-        optimizer="muon",
-        decay="linear",
-        final_lr_fraction=0.0,
+        **MUON,
         tokens_per_batch=512 if settings.tiny else 4096,
     )
     usual = fast.replace(optimizer="adamw", lr=4e-3)

@@ -86,6 +86,8 @@ _MASKED_LR = {"smoke": 1e-2, "laptop": 5e-3, "study": 4e-3, "gpu": 2e-3}
 # fmt: on
 FF_FACTOR = 4
 WARMUP_SHARE = 0.1
+# How Muon is used: its rate falls to nothing.
+MUON: Mapping[str, Any] = {"optimizer": "muon", "decay": "linear", "final_lr_fraction": 0.0}
 
 
 @dataclass(frozen=True)
@@ -227,7 +229,7 @@ def plan(kind: str, objective: str = "causal", budget: str | float | None = None
         return Recipe(name, row.vocab_size, config, resize(settings, row.n_steps))
     masking = Masking(next_sentence=objective == "masked+nsp")
     config = config.replace(causal=False, tie_embeddings=True, n_segments=2 if masking.next_sentence else 0)
-    settings = settings.replace(lr=_MASKED_LR[name], optimizer="muon", decay="linear", final_lr_fraction=0.0)
+    settings = settings.replace(lr=_MASKED_LR[name], **MUON)
     return Recipe(name, row.vocab_size, config, resize(settings, row.n_steps), masking=masking)
 
 

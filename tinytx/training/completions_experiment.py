@@ -15,7 +15,7 @@ from tinytx.text import NGramModel, Tokenizer
 from tinytx.text.corpora import Corpus, Split, load_corpus
 from tinytx.text.pairs import load_pairs
 from tinytx.text.plain import plain
-from tinytx.training.budgets import parse_budget, plan
+from tinytx.training.budgets import MUON, parse_budget, plan
 from tinytx.training.decoding import generate
 from tinytx.training.evaluation import LanguageModelScore
 from tinytx.training.kept import Store, kept_or_measured
@@ -28,7 +28,6 @@ ORDERS = (1, 2, 3, 4)  # of the models that count, for comparison
 LONGEST = 30  # pieces that are written
 # By budget. With Muon and a rate that falls to nothing, few steps bring more than with the budget's AdamW.
 RATES = {"smoke": 1e-2, "laptop": 1e-2, "study": 5e-3, "gpu": 2e-3}
-MUON: Mapping[str, Any] = {"optimizer": "muon", "decay": "linear", "final_lr_fraction": 0.0}
 # The most probable piece each time; then draws, with what lies outside of the first 90 % left away.
 WAYS: Mapping[str, Mapping[str, Any]] = {
     "greedy": {"top_k": 1},

@@ -14,7 +14,7 @@ import torch
 from tinytx.cli import build_parser, main
 from tinytx.model import Classifier, LanguageModel, TransformerConfig, count_parameters
 from tinytx.text import Tokenizer
-from tinytx.training.checkpoints import save
+from tinytx.training.runs.checkpoints import save
 
 WORDS = ("le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit", "livre", "roman")
 

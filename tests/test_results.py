@@ -5,8 +5,8 @@ import pytest
 from tinytx.teaching.results import read_results
 from tinytx.text.corpora import load_corpus
 from tinytx.training.budgets import plan, plan_finetuning
+from tinytx.training.experiments.ladder import means
 from tinytx.training.intervals import paired_interval
-from tinytx.training.ladder import means
 from tinytx.training.plans import fingerprint
 
 AGAIN = "measured with other texts or settings than those of today: run {} again"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tinytx.text.corpora import load_corpus
     from tinytx.text.tokenizer import Tokenizer
     from tinytx.text.world import Review, World
-    from tinytx.training.checkpoints import load, save
+    from tinytx.training.runs.checkpoints import load, save
 
 _NAMES = {
     "tinytx.model.attention": ("attention", "attention_weights"),
@@ -54,7 +54,7 @@ _NAMES = {
     "tinytx.text.corpora": ("load_corpus",),
     "tinytx.text.tokenizer": ("Tokenizer",),
     "tinytx.text.world": ("Review", "World"),
-    "tinytx.training.checkpoints": ("load", "save"),
+    "tinytx.training.runs.checkpoints": ("load", "save"),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = {"widgets": "tinytx.teaching.widgets"}

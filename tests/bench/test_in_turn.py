@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tinytx.bench.in_turn import Turns, ratio_of, take_turns
-from tinytx.training.timing import Times
+from tinytx.training.engine.timing import Times
 
 
 def test_tasks_take_turns_and_the_warm_up_is_not_kept():

@@ -78,13 +78,14 @@ def test_counts_are_those_of_a_dictionary(records):
 
 def test_the_clock_stands_still_while_a_model_is_judged():
     clock = speedrun._Clock(torch.device("cpu"))
+    started = time.perf_counter()
     clock.start()
     time.sleep(0.02)
     clock.stop()
     time.sleep(0.2)
     clock.start()
     clock.stop()
-    assert 0.02 <= clock.seconds < 0.2
+    assert 0.02 <= clock.seconds <= time.perf_counter() - started - 0.2  # however slow the machine is
 
 
 def test_ours_looks_no_further_than_it_may_and_the_peer_is_as_published():

@@ -54,6 +54,16 @@ def test_each_record_keeps_the_run_that_measured_it(tmp_path, monkeypatch):
     assert content["measured_in_run"] == {"old": 0, "new": 1}
 
 
+def test_the_source_line_names_a_machine_once_and_no_run_whose_records_are_gone(tmp_path, monkeypatch):
+    machine = {"gpu": None, "cpu": "A chip", "threads": 1, "torch": "2.0"}
+    for commit, key in (("c1", "a"), ("c2", "b"), ("c3", "c"), ("c4", "b")):
+        here = {"machine": machine, "date": "2020-01-02", "commit": commit}
+        monkeypatch.setattr("tinytx.teaching.results.provenance", lambda here=here: here)
+        store = Results("demo", tmp_path)
+        store.put(key, {"x": 1})
+    assert store.source_line() == "measured 2020-01-02, A chip, 1 thread, PyTorch 2.0, commits c1 c3 c4"
+
+
 def test_what_comes_out_can_be_changed_without_changing_the_store(tmp_path):
     store = Results("demo", tmp_path)
     record = {"curve": [1, 2]}

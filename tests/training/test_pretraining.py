@@ -8,8 +8,8 @@ import torch
 
 from tinytx.text.corpora import Corpus, Split
 from tinytx.training import pretrain, train_tokenizer
-from tinytx.training.checkpoints import load, load_tokenizer
 from tinytx.training.evaluation import evaluate_language_model
+from tinytx.training.runs.checkpoints import load, load_tokenizer
 
 QUICK = {"n_steps": 6, "checkpoint_every": 2, "precision": "fp32"}
 

@@ -5,8 +5,8 @@ import pytest
 
 from tinytx.model import Classifier, LanguageModel
 from tinytx.text.corpora import Corpus, Split
-from tinytx.training.checkpoints import save
 from tinytx.training.evaluation import ClassifierScore, LanguageModelScore, text_nats
+from tinytx.training.runs.checkpoints import save
 from tinytx.training.scoring import evaluate_checkpoint, exact_nats
 
 

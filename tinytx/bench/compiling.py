@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from tinytx.training.timing import time_in_turn, wait_for
+from tinytx.training.engine.timing import time_in_turn, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 

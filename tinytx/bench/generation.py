@@ -26,10 +26,10 @@ from tinytx.model import LanguageModel, TransformerConfig, Translator
 from tinytx.model.fewrows import LinearMap, few_rows
 from tinytx.model.interop import GPT2, to_transformers
 from tinytx.model.interop.translators import SETTINGS
-from tinytx.training.beamsearch import Search, beam_search
-from tinytx.training.continuing import continue_rows
-from tinytx.training.timing import Times
-from tinytx.training.translation_steps import CachedSteps
+from tinytx.training.engine.timing import Times
+from tinytx.training.generation.beamsearch import Search, beam_search
+from tinytx.training.generation.continuing import continue_rows
+from tinytx.training.translation.steps import CachedSteps
 
 THEIRS = "transformers' generate"
 ANEW = "tinytx, every prefix read anew"

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from tinytx.training.progress import progress_bar
-from tinytx.training.timing import Times
+from tinytx.training.engine.progress import progress_bar
+from tinytx.training.engine.timing import Times
 
 CONFIDENCE = 0.95
 N_RESAMPLES = 2000

@@ -15,9 +15,9 @@ from tinytx.bench.report import OURS
 from tinytx.bench.workers import Contestant
 from tinytx.model import Classifier, TransformerConfig
 from tinytx.text.batching import pad_batch, padding_share
-from tinytx.training.distributed import Processes
-from tinytx.training.learners import Learner
+from tinytx.training.engine.learners import Learner
 from tinytx.training.objectives import ClassificationObjective
+from tinytx.training.parallel.distributed import Processes
 from tinytx.training.settings import Layout, TrainingSettings
 
 PAD = 0

@@ -12,9 +12,9 @@ from tinytx.bench.report import Record
 from tinytx.bench.settings import BenchSettings
 from tinytx.text.corpora import load_corpus
 from tinytx.training.budgets import plan, resize
+from tinytx.training.engine.loop import train
 from tinytx.training.evaluation import evaluate_language_model
 from tinytx.training.intervals import paired_interval
-from tinytx.training.loop import train
 from tinytx.training.pretraining import train_tokenizer
 from tinytx.training.settings import choose_precision
 from tinytx.training.tasks import causal_objective, new_language_model

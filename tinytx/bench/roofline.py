@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tinytx.bench.ceiling import COPY_BYTES, product
 from tinytx.model.config import TransformerConfig
-from tinytx.training.timing import time_in_turn
+from tinytx.training.engine.timing import time_in_turn
 
 WIDE = {"cpu": 1024, "cuda": 8192}  # of the matrices whose product is the roof
 CACHED_BYTES = {"cpu": 2**16, "cuda": 2**22}  # few enough to stay close to the processor

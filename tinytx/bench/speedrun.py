@@ -22,15 +22,15 @@ from tinytx.text import NGramModel
 from tinytx.text.corpora import Corpus, Split, load_corpus
 from tinytx.text.downloads.reading import shakespeare_text
 from tinytx.training.budgets import MUON, plan, steps_within
+from tinytx.training.engine.loop import train
+from tinytx.training.engine.timing import wait_for
 from tinytx.training.evaluation import LanguageModelScore, evaluate_language_model
-from tinytx.training.loop import train
 from tinytx.training.objectives import Objective
 from tinytx.training.pretraining import train_tokenizer
 from tinytx.training.scoring import evaluate_split
 from tinytx.training.settings import TrainingSettings, choose_precision
 from tinytx.training.streams import StreamObjective, stream_nats
 from tinytx.training.tasks import causal_objective, new_language_model
-from tinytx.training.timing import wait_for
 
 PEER = "torch.nn.TransformerEncoder"
 ORDERS = (2, 3, 4, 5, 6)  # of the counting models: one to five characters of context

@@ -24,9 +24,9 @@ from tinytx.bench.texts import reviews, token_stream, tokenizer_for
 from tinytx.bench.workers import Contestant, Worker, workers
 from tinytx.model import LanguageModel, TransformerConfig, cost_table
 from tinytx.text import Tokenizer
-from tinytx.training.distributed import Processes
-from tinytx.training.learners import Learner
+from tinytx.training.engine.learners import Learner
 from tinytx.training.objectives import CausalObjective
+from tinytx.training.parallel.distributed import Processes
 from tinytx.training.settings import Layout, TrainingSettings, choose_precision
 
 BOS, EOS, PAD = 2, 3, 0

@@ -24,7 +24,7 @@ def add_completions(experiments: Any) -> None:
 def experiment_completions(args: argparse.Namespace) -> Answer:
     """Pretrain on real French and carry on "Bonjour les"; results are kept."""
     from tinytx.teaching.results import Results
-    from tinytx.training.completions_experiment import completions
+    from tinytx.training.experiments.completions import completions
 
     found = completions(
         store=Results("completions", args.results),

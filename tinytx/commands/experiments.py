@@ -67,8 +67,8 @@ def add_experiments(commands: Any) -> None:
 def experiment_transfer(args: argparse.Namespace) -> Answer:
     """Measure pretrained against scratch over several seeds; results are kept."""
     from tinytx.teaching.results import Results
-    from tinytx.training.experiments import transfer
-    from tinytx.training.transfer_experiment.tasks import TASKS
+    from tinytx.training.experiments.transfer_folds.tasks import TASKS
+    from tinytx.training.experiments.transfer_seeds import transfer
 
     if str(args.corpus) in TASKS:
         return _transfer_on_folds(args)
@@ -97,8 +97,8 @@ def experiment_transfer(args: argparse.Namespace) -> Answer:
 def _transfer_on_folds(args: argparse.Namespace) -> Answer:
     from tinytx.teaching.results import Results
     from tinytx.text.corpora import load_corpus
-    from tinytx.training.transfer_experiment.listing import listing
-    from tinytx.training.transfer_experiment.table import TransferExperiment
+    from tinytx.training.experiments.transfer_folds.listing import listing
+    from tinytx.training.experiments.transfer_folds.table import TransferExperiment
 
     if args.checkpoint is not None or args.scored is not None:
         raise ValueError(f"--checkpoint and --scored must go with another corpus, got {args.corpus}")
@@ -128,7 +128,7 @@ def _transfer_on_folds(args: argparse.Namespace) -> Answer:
 def experiment_ladder(args: argparse.Namespace) -> Answer:
     """Measure counting models and transformers against the exact floor of the world."""
     from tinytx.teaching.results import Results
-    from tinytx.training.ladder import ladder, to_dict
+    from tinytx.training.experiments.ladder import ladder, to_dict
 
     rows = ladder(
         store=Results("ladder", args.results),
@@ -144,7 +144,7 @@ def experiment_ladder(args: argparse.Namespace) -> Answer:
 def experiment_objectives(args: argparse.Namespace) -> Answer:
     """Measure causal against masked pretraining, with and without next sentences, on the world."""
     from tinytx.teaching.results import Results
-    from tinytx.training.objectives_experiment import objectives
+    from tinytx.training.experiments.objectives import objectives
 
     rows = objectives(
         store=Results("objectives", args.results),
@@ -163,7 +163,7 @@ def experiment_objectives(args: argparse.Namespace) -> Answer:
 def experiment_translation(args: argparse.Namespace) -> Answer:
     """Train a translator and score it on the whole held-out split; results are kept."""
     from tinytx.teaching.results import Results
-    from tinytx.training.translation_experiment import translation
+    from tinytx.training.experiments.translation import translation
 
     rows = translation(
         args.corpus,
@@ -184,7 +184,7 @@ def experiment_translation(args: argparse.Namespace) -> Answer:
 def experiment_broken_translation(args: argparse.Namespace) -> Answer:
     """Break a translator on purpose and repair it one change at a time; results are kept."""
     from tinytx.teaching.results import Results
-    from tinytx.training.broken_translation import broken_translation
+    from tinytx.training.experiments.broken_translation import broken_translation
 
     patients = broken_translation(
         args.corpus,

@@ -101,7 +101,7 @@ def count(args: argparse.Namespace) -> Answer:
 
 def _config(args: argparse.Namespace) -> Any:
     from tinytx.model import PRESETS, TransformerConfig
-    from tinytx.training.files import read_json
+    from tinytx.training.runs.files import read_json
 
     fields: dict[str, Any] = {}
     if args.preset is not None:

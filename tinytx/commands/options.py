@@ -103,7 +103,7 @@ def words(text: str) -> list[str]:
 
 def search_from(args: argparse.Namespace) -> Any:
     """How to search for translations, as the options say."""
-    from tinytx.training.beamsearch import Search
+    from tinytx.training.generation.beamsearch import Search
 
     return Search(beam_size=args.beam, length_penalty=args.length_penalty)
 

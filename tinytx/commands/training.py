@@ -62,9 +62,9 @@ def _add_run(sub: Parser) -> None:
 def pretrain(args: argparse.Namespace) -> Answer:
     """Train a model and a tokenizer on a corpus: of language, or on pairs of sentences a translator."""
     from tinytx.training import pretrain
-    from tinytx.training.distributed import joined
+    from tinytx.training.parallel.distributed import joined
     from tinytx.training.settings import Layout
-    from tinytx.training.translators import train_translator
+    from tinytx.training.translation.translators import train_translator
 
     asked: dict[str, Any] = {
         "budget": args.budget,
@@ -97,7 +97,7 @@ def pretrain(args: argparse.Namespace) -> Answer:
 def finetune(args: argparse.Namespace) -> Answer:
     """Train a classifier on labelled texts, from a pretrained body or from scratch."""
     from tinytx.training import finetune
-    from tinytx.training.distributed import joined
+    from tinytx.training.parallel.distributed import joined
 
     with joined(args.device):
         result = finetune(

@@ -15,7 +15,7 @@ def translate(args: argparse.Namespace) -> Answer:
     """Translate lines of standard input, or of a file: one line out for each line in."""
     from tinytx.model import Translator
     from tinytx.training import choose_device, load, load_tokenizer
-    from tinytx.training.translating import translate_lines
+    from tinytx.training.translation.translating import translate_lines
 
     if args.block < 1:
         raise ValueError(f"block must be at least 1, got {args.block}")

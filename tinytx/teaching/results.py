@@ -137,12 +137,18 @@ class Results:
             aside.unlink(missing_ok=True)
 
     def source_line(self) -> str:
-        """Return one line that says where, when and from which commit the records come."""
-        lines = []
-        for run in self._content["runs"]:
+        """Return one line that says where, when and from which commits the records that are kept come."""
+        commits: dict[str, dict[str, None]] = {}
+        for number in sorted(set(self._content["measured_in_run"].values())):
+            run = self._content["runs"][number]
             machine = run["machine"]
-            where = machine["gpu"] or f"{machine['cpu']}, {machine['threads']} threads"
-            lines.append(f"{run['date']}, {where}, PyTorch {machine['torch']}, commit {run['commit']}")
+            threads = f"{machine['threads']} thread{'s' * (machine['threads'] != 1)}"
+            where = machine["gpu"] or f"{machine['cpu']}, {threads}"
+            place = f"{run['date']}, {where}, PyTorch {machine['torch']}"
+            commits.setdefault(place, {})[run["commit"]] = None
+        lines = [
+            f"{place}, commit{'s' * (len(found) > 1)} {' '.join(found)}" for place, found in commits.items()
+        ]
         return "measured " + "; ".join(lines) if lines else "nothing measured yet"
 
 

@@ -13,8 +13,8 @@ from tinytx.teaching.results import Results, read_results
 from tinytx.text import Tokenizer
 from tinytx.text.pairs import LAB_SENTENCES, PairCorpus, Pairs
 from tinytx.training import Search, TranslatorResult, train_translator
-from tinytx.training.translating import translate_ids
-from tinytx.training.translation_scoring import pair_nats
+from tinytx.training.translation.scoring import pair_nats
+from tinytx.training.translation.translating import translate_ids
 
 WIDTH = 88  # characters of a line that a page shows
 

@@ -1,40 +1,23 @@
 """How models learn: joins `tinytx.model` and `tinytx.text`.
 
-settings      steps, rates, precision                budgets       recipes by name, or seconds
-objectives    what is predicted                      loop          one training loop
-published     models of others
-checkpoints   models on disk                         runfolder     runs that can be gone on with
-seals         checksums of files                     moments       optimizer and random states by name
-locks         one process a folder                   files         written whole or not at all
-evaluation    loss, perplexity, accuracy             scoring       a model against a split
-intervals     Wilson, Student                        plans         what a run was asked to do
-sampling      choosing next tokens                   experiments   several seeds, kept results
-decoding      one text; many: many texts             nextword      from pieces to whole words
-continuing    rows of ids side by side, id by id
-pretraining, finetuning    from corpus to figures in one call
-muon          an optimizer for matrices              outputloss    the loss over a large vocabulary
-distributed   several processes, one model           learners      gradients: alone, copied, sharded
-launching     torchrun from a notebook               scaling       what a second process brings
+From a corpus to figures:
 
-masking           which tokens are hidden            sentence_pairs    does one follow the other?
-masked_objective  what a masked model learns         blanks            one blank at a time
-tasks             model and objective of a recipe    completing        texts from blanks
-objectives_experiment, contest, objective_measures   causal against masked, kept results
+pretraining, finetuning    each in one call            settings     steps, rates, precision
+budgets       recipes by name, or seconds              precision    where bfloat16 pays
+plans         what a run was asked to do               tasks        model and objective of a recipe
+objectives    what is predicted                        streams      one long text, each token once
+subsets       a few labels out of many                 epochs       where passes end
+evaluation    loss, perplexity, accuracy               scoring      a model against a split
+intervals     Wilson, Student                          published    models of others
 
-translators             from pairs of sentences to a translator in one call
-translation_objective   what it learns               translation_recipes     how much is spent
-beamsearch              greedy and beam search       translation_steps       one step of the decoder
-translating             texts in, texts out          bleu                    BLEU and chrF
-translation_scoring     a translator on a split      alignment               where it looks
-translation_experiment, broken_translation           kept results
+What they rest on, a folder each:
 
-transfer_experiment     does it pay to learn something before the labels?
-completions_experiment  "Bonjour les", after real French
+engine        from a batch to new weights              parallel     several processes, one model
+runs          what is left on disk                     generation   from probabilities to text
+masked        models that see both sides               translation  pairs of sentences
+experiments   questions with numbers for answers
 """
 
-from tinytx.training.beamsearch import Search
-from tinytx.training.blanks import BlankScore, evaluate_blanks, fill_probs
-from tinytx.training.bleu import TranslationScore, score_translations
 from tinytx.training.budgets import (
     BUDGETS,
     FinetuneRecipe,
@@ -44,9 +27,7 @@ from tinytx.training.budgets import (
     plan,
     plan_finetuning,
 )
-from tinytx.training.checkpoints import load, load_tokenizer, save
-from tinytx.training.decoding import Generation, generate, generate_ids, next_token_probs
-from tinytx.training.distributed import LostProcessError, Processes, joined
+from tinytx.training.engine.loop import DivergenceError, History, TrainingInterrupted, train
 from tinytx.training.evaluation import (
     ClassifierScore,
     LanguageModelScore,
@@ -56,13 +37,14 @@ from tinytx.training.evaluation import (
     text_nats,
 )
 from tinytx.training.finetuning import FinetuneResult, finetune
+from tinytx.training.generation.beamsearch import Search
+from tinytx.training.generation.decoding import Generation, generate, generate_ids, next_token_probs
+from tinytx.training.generation.many import generate_many
+from tinytx.training.generation.nextword import next_word_probs
 from tinytx.training.intervals import Interval, PairedInterval, paired_interval, wilson_interval
-from tinytx.training.launching import LaunchError, launch
-from tinytx.training.loop import DivergenceError, History, TrainingInterrupted, train
-from tinytx.training.many import generate_many
-from tinytx.training.masked_objective import MaskedObjective
-from tinytx.training.masking import Masking, mask_tokens
-from tinytx.training.nextword import next_word_probs
+from tinytx.training.masked.blanks import BlankScore, evaluate_blanks, fill_probs
+from tinytx.training.masked.masking import Masking, mask_tokens
+from tinytx.training.masked.objective import MaskedObjective
 from tinytx.training.objectives import (
     CausalObjective,
     ClassificationObjective,
@@ -70,19 +52,23 @@ from tinytx.training.objectives import (
     classification_loss,
     language_model_loss,
 )
+from tinytx.training.parallel.distributed import LostProcessError, Processes, joined
+from tinytx.training.parallel.launching import LaunchError, launch
 from tinytx.training.pretraining import (
     PretrainResult,
     pretrain,
     train_tokenizer,
 )
-from tinytx.training.runfolder import RunFolder
+from tinytx.training.runs.checkpoints import load, load_tokenizer, save
+from tinytx.training.runs.runfolder import RunFolder
 from tinytx.training.scoring import Evaluation, evaluate_checkpoint, evaluate_split, exact_nats
 from tinytx.training.settings import Layout, TrainingSettings, choose_device, choose_precision
 from tinytx.training.subsets import label_subset
 from tinytx.training.tasks import causal_objective, new_language_model
-from tinytx.training.translating import Translation, translate
-from tinytx.training.translation_scoring import TranslationEvaluation, evaluate_translator
-from tinytx.training.translators import TranslatorResult, train_translator
+from tinytx.training.translation.bleu import TranslationScore, score_translations
+from tinytx.training.translation.scoring import TranslationEvaluation, evaluate_translator
+from tinytx.training.translation.translating import Translation, translate
+from tinytx.training.translation.translators import TranslatorResult, train_translator
 
 __all__ = [
     "BUDGETS",

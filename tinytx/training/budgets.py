@@ -17,12 +17,12 @@ from torch import nn
 
 from tinytx.model import TransformerConfig
 from tinytx.text.corpora import Corpus
-from tinytx.training.distributed import Processes
-from tinytx.training.loop import train
-from tinytx.training.masking import Masking
+from tinytx.training.engine.loop import train
+from tinytx.training.engine.timing import wait_for
+from tinytx.training.masked.masking import Masking
 from tinytx.training.objectives import Objective
+from tinytx.training.parallel.distributed import Processes
 from tinytx.training.settings import Layout, TrainingSettings
-from tinytx.training.timing import wait_for
 
 BUDGETS = ("smoke", "laptop", "study", "gpu")
 KINDS = ("world", "reviews", "text")

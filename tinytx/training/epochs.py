@@ -10,8 +10,8 @@ from torch import nn
 from tinytx.model import Classifier, TransformerConfig
 from tinytx.text import Tokenizer
 from tinytx.text.corpora import Split
+from tinytx.training.engine.loop import OnStep
 from tinytx.training.evaluation import ClassifierScore, classifier_inputs, count_correct
-from tinytx.training.loop import OnStep
 from tinytx.training.objectives import ClassificationObjective
 from tinytx.training.settings import TrainingSettings
 from tinytx.training.subsets import label_subset

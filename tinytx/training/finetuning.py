@@ -26,15 +26,15 @@ from tinytx.training.budgets import (
     resize,
     steps_within,
 )
-from tinytx.training.checkpoints import load, load_tokenizer
-from tinytx.training.distributed import Processes
+from tinytx.training.engine.loop import History, train
 from tinytx.training.epochs import EpochScoring, epoch_ends, n_steps_of, objective_of
 from tinytx.training.evaluation import ClassifierScore, check_vocabulary
-from tinytx.training.loop import History, train
 from tinytx.training.objectives import ClassificationObjective
+from tinytx.training.parallel.distributed import Processes
 from tinytx.training.plans import check_request, describe, fingerprint, stored_plan
 from tinytx.training.pretraining import PretrainResult, Report
-from tinytx.training.runfolder import RunFolder
+from tinytx.training.runs.checkpoints import load, load_tokenizer
+from tinytx.training.runs.runfolder import RunFolder
 from tinytx.training.scoring import reported_split
 from tinytx.training.settings import Layout, TrainingSettings, choose_device, choose_precision
 from tinytx.training.subsets import label_subset

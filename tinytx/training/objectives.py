@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from tinytx.model import Classifier, LanguageModel
 from tinytx.text.batching import batches_by_length, chunks, pad_batch
-from tinytx.training.outputloss import smoothed_output_loss
+from tinytx.training.engine.outputloss import smoothed_output_loss
 
 
 class Objective(Protocol):

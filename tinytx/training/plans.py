@@ -12,9 +12,9 @@ from typing import Any
 from tinytx.model import Classifier, LanguageModel, MaskedLanguageModel, Translator, count_parameters
 from tinytx.text import Tokenizer
 from tinytx.text.corpora import Corpus
-from tinytx.training.checkpoints import STATE_FILE, load_tokenizer, step_folders, step_of
-from tinytx.training.files import as_json, is_empty_folder, read_json
-from tinytx.training.seals import SEAL_FILE, check_seal
+from tinytx.training.runs.checkpoints import STATE_FILE, load_tokenizer, step_folders, step_of
+from tinytx.training.runs.files import as_json, is_empty_folder, read_json
+from tinytx.training.runs.seals import SEAL_FILE, check_seal
 from tinytx.training.settings import TrainingSettings
 
 PLAN_FILE = "plan.json"

@@ -23,10 +23,10 @@ def bf16_pays_on_cpu() -> bool:
 
     Notes
     -----
-    With instructions for bfloat16 a product takes half the time or less; without them it is emulated, which
-    takes several times as long. So the answer does not depend on chance, nor on what else the machine does:
-    the processor time of one thread is measured (several wait for each other on a busy machine), and the
-    best of several tries counts.
+    Having instructions for bfloat16 is not enough: with tiles (AMX) a product takes half the time or less,
+    but a server that has AVX-512 BF16 alone was seen to need twice the time of float32; without either it is
+    emulated, which takes several times as long. So it is measured, as the processor time of one thread
+    (several wait for each other on a busy machine), of which the best of several tries counts.
     """
     n_threads = torch.get_num_threads()
     torch.set_num_threads(1)

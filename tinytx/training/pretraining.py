@@ -16,11 +16,11 @@ from tinytx.model import LanguageModel, MaskedLanguageModel, count_parameters
 from tinytx.text import SPECIAL_PIECES, Tokenizer
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.training.budgets import FF_FACTOR, Recipe, corpus_kind, parse_budget, plan, resize, steps_within
-from tinytx.training.distributed import Processes
-from tinytx.training.loop import History, OnStep, train
+from tinytx.training.engine.loop import History, OnStep, train
 from tinytx.training.objectives import Objective
+from tinytx.training.parallel.distributed import Processes
 from tinytx.training.plans import check_request, describe, fingerprint, stored_plan, stored_tokenizer
-from tinytx.training.runfolder import RunFolder
+from tinytx.training.runs.runfolder import RunFolder
 from tinytx.training.scoring import Evaluation, evaluate_split
 from tinytx.training.settings import Layout, choose_device, choose_precision
 from tinytx.training.tasks import new_model, objective_for

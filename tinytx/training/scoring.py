@@ -13,18 +13,18 @@ from tinytx.model import Classifier, LanguageModel, MaskedLanguageModel, Transla
 from tinytx.text import Tokenizer
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.text.pairs import PairCorpus
-from tinytx.training.beamsearch import Search
-from tinytx.training.blanks import BlankScore, blank_texts, evaluate_blanks
-from tinytx.training.checkpoints import load, load_tokenizer
 from tinytx.training.evaluation import (
     ClassifierScore,
     LanguageModelScore,
     evaluate_classifier,
     evaluate_language_model,
 )
+from tinytx.training.generation.beamsearch import Search
+from tinytx.training.masked.blanks import BlankScore, blank_texts, evaluate_blanks
+from tinytx.training.runs.checkpoints import load, load_tokenizer
 from tinytx.training.settings import choose_device
-from tinytx.training.translating import GREEDY
-from tinytx.training.translation_scoring import TranslationEvaluation, evaluate_translator
+from tinytx.training.translation.scoring import TranslationEvaluation, evaluate_translator
+from tinytx.training.translation.translating import GREEDY
 
 
 def exact_nats(corpus: Corpus, texts: Sequence[str]) -> np.ndarray | None:

@@ -9,7 +9,7 @@ import torch
 from tinytx.model import LanguageModel, MaskedLanguageModel, TransformerConfig
 from tinytx.text import Tokenizer
 from tinytx.training.budgets import Recipe
-from tinytx.training.masked_objective import MaskedObjective
+from tinytx.training.masked.objective import MaskedObjective
 from tinytx.training.objectives import CausalObjective
 
 

@@ -12,9 +12,9 @@ import torch
 from tinytx.model import LanguageModel
 from tinytx.text import Tokenizer
 from tinytx.text.world import World
-from tinytx.training.decoding import able_to_generate
 from tinytx.training.evaluation import check_vocabulary
-from tinytx.training.nextword import next_word_probs
+from tinytx.training.generation.decoding import able_to_generate
+from tinytx.training.generation.nextword import next_word_probs
 
 N_ROWS = 10
 WHOLE = 100_000  # probabilities travel as whole numbers, this one is 1

@@ -15,7 +15,7 @@ from tinytx.teaching.widgets.drawing import Stages, draws, entropy_in_bits, stag
 from tinytx.teaching.widgets.picture import SOFT, WARN, Picture, blues
 from tinytx.text import Tokenizer
 from tinytx.text.world import World
-from tinytx.training.decoding import unwritten_ids
+from tinytx.training.generation.decoding import unwritten_ids
 
 BEGINNINGS = ("Bonjour les amis,", "Le livre", "C'est", "Le roman est")
 MOST_DRAWS, N_ROWS = 10_000, 12

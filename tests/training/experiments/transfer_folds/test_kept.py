@@ -1,0 +1,59 @@
+"""What results/ holds of real reviews and of docstrings by package keeps what the course says of it."""
+
+import pytest
+
+from tinytx.teaching.results import read_results
+from tinytx.training.experiments.transfer_folds.kept import kept_rows
+from tinytx.training.experiments.transfer_folds.tasks import PACKAGES, REVIEWS
+from tinytx.training.intervals import paired_interval
+
+
+@pytest.fixture(scope="module")
+def accuracies():
+    """By condition and number of labels, then by seed."""
+    found = {}
+    for record in read_results("transfer-cls-books").data.values():
+        key = record["condition"], record["n_labels"]
+        found.setdefault(key, {})[record["seed"]] = record["correct"] / record["n"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def packages():
+    """Rows of docstrings by package, by condition and number of labels."""
+    rows = kept_rows(read_results(f"transfer-{PACKAGES.corpus}").data)
+    return {(row.condition, row.n_labels): row for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("learned_first", "control"), [("tfidf+linear-stars", "tfidf-logistic"), ("masked:near", "scratch")]
+)
+def test_learning_the_stars_and_reading_near_text_pay_with_50_to_400_labels(
+    accuracies, learned_first, control
+):
+    for n_labels in (50, 100, 200, 400):
+        own, bare = accuracies[learned_first, n_labels], accuracies[control, n_labels]
+        assert set(own) == set(bare) and len(own) % REVIEWS.n_folds == 0
+        assert paired_interval(own[seed] - bare[seed] for seed in own).low > 0
+
+
+def test_every_review_is_tested_once_in_a_repetition():
+    tested = {}
+    for record in read_results("transfer-cls-books").data.values():
+        key = record["condition"], record["n_labels"], record["repeat"]
+        tested.setdefault(key, []).append(record["n"])
+    whole = [sum(sizes) for sizes in tested.values() if len(sizes) == REVIEWS.n_folds]
+    assert whole and len(set(whole)) == 1
+
+
+def test_counts_of_plain_docstrings_pay_beside_words_and_letters_with_few_labels(packages):
+    for n_labels in (50, 100, 200):
+        for way, control in (("tfidf", "tfidf-logistic"), ("letters", "tfidf-letters")):
+            assert packages[f"counts:docstrings/{way}", n_labels].gains[control].low > 0
+        assert packages["tfidf-letters", n_labels].gains["tfidf-logistic"].low > 0
+
+
+def test_a_body_that_read_docstrings_is_ahead_of_words_and_letters_with_200_labels(packages):
+    for name in ("masked:docstrings", "masked:docstrings/letters", "counts:docstrings/letters"):
+        gains = packages[name, 200].gains
+        assert gains["scratch"].low > 0 and gains["tfidf-letters"].low > 0

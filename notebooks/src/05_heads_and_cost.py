@@ -419,7 +419,8 @@ plots.show(fig, name="05_operations", alt="""
 # a loop in compiled code.
 
 # %%
-from tinytx.training import layer_speed, timing
+from tinytx.training.engine import timing
+from tinytx.training.experiments import layer_speed
 
 lengths = [16, 32, 64, 128] if smoke else [64, 128, 256, 512, 1024, 2048, 4096]
 widths = [16, 32, 64] if smoke else [32, 64, 128, 256, 512, 1024]

@@ -20,7 +20,7 @@
 # 5. let the model write, with temperature, top-k and top-p, and check what it wrote.
 #
 # *You need:* the causal mask from [lesson 02](02_attention_and_masks.ipynb), and natural logarithms.
-# *It takes:* forty-five minutes to read; a minute and a half to run on a laptop, less with a GPU.
+# *It takes:* forty-five minutes to read; two minutes to run on a laptop, less with a GPU.
 
 # %% [markdown]
 # ## Set-up
@@ -41,7 +41,7 @@ from tinytx import training
 from tinytx.teaching import plots, results
 from tinytx.text import NGramModel
 from tinytx.text.world.checker import check_sentence, french_forms
-from tinytx.training.ladder import means
+from tinytx.training.experiments.ladder import means
 
 _ = torch.manual_seed(0)
 

@@ -745,7 +745,7 @@ plots.show(fig, name="09_hidden_pieces", alt="""
 
 # %%
 from tinytx.training import generate
-from tinytx.training.completing import complete_masked
+from tinytx.training.masked.completing import complete_masked
 
 start = tokenizer.encode("Bonjour à tous , j' ai")
 print("causal       ", generate(model, tokenizer, "Bonjour à tous , j' ai", max_new_tokens=12, seed=1))
@@ -763,7 +763,7 @@ for n_sweeps in (0, 1, 4):
 
 # %%
 from tinytx.text.overlap import TopicOverlap
-from tinytx.training.sentence_pairs import draw_pairs, make_passages
+from tinytx.training.masked.sentence_pairs import draw_pairs, make_passages
 
 drawn = [
     draw_pairs(make_passages(tokenizer, texts, 100), 100, np.random.default_rng(seed))
@@ -787,7 +787,7 @@ for name, associations in {"shared words": False, "words that go together": True
 
 # %%
 from tinytx.teaching.results import read_results
-from tinytx.training.objectives_experiment import kept_rows
+from tinytx.training.experiments.objectives import kept_rows
 
 kept = read_results("objectives")
 ((kept_budget, _),) = Counter(key.split("/")[0] for key in kept.data).most_common(1)

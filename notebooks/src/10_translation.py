@@ -44,9 +44,12 @@ from tinytx import training
 from tinytx.teaching import plots, torch_twin, translator_checks
 from tinytx.text.pairs import Pairs, load_pairs
 from tinytx.text.world.typography import write_out
-from tinytx.training import Search, alignment, broken_translation, translation_scoring
-from tinytx.training.beamsearch import beam_search as search_beams
-from tinytx.training.translation_recipes import plan_translation
+from tinytx.training import Search
+from tinytx.training.experiments import broken_translation
+from tinytx.training.generation.beamsearch import beam_search as search_beams
+from tinytx.training.translation import alignment
+from tinytx.training.translation import scoring as translation_scoring
+from tinytx.training.translation.recipes import plan_translation
 
 _ = torch.manual_seed(0)
 

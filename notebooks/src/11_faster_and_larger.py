@@ -364,7 +364,7 @@ for name in others:
     print(f"{name:<17} {ratio(first, name)} times as fast as {first}")
 
 # %% [markdown]
-# The brackets hold the 95 % interval of the median ratio, round by round. An interval that contains 1.00 says: no difference found. If bfloat16 lost on your machine, its processor has no instructions for it and imitates them; that is why the package
+# The brackets hold the 95 % interval of the median ratio, round by round. An interval that contains 1.00 says: no difference found. If bfloat16 lost on your machine, its processor imitates it, or has instructions for it that are slow; that is why the package
 # asks the clock and not a table.
 #
 # ## Padding: work that nobody needs
@@ -640,7 +640,7 @@ if torture := kept("torture", "make torture"):
 # Predict: two processes with one thread each, against one with one. Ideal would be twice as fast. What is in the way?
 
 # %%
-from tinytx.training.scaling import Workload, scaling
+from tinytx.training.parallel.scaling import Workload, scaling
 
 many_gpus = on_gpu and torch.cuda.device_count() > 1
 sizes = {"d_model": 32, "n_layers": 1, "tokens_per_batch": 256} if smoke else {}

@@ -919,7 +919,7 @@ except ValueError as problem:
 # ## What this does not show
 #
 # - The docstrings are those of one machine; with other packages the figures change, and so may an order.
-# - On the reviews, one small architecture was given minutes. That pretraining on text brings little *here* says nothing about a hundred times the time; published figures of CamemBERT on these reviews ([arXiv:1912.05372](https://arxiv.org/abs/1912.05372)) lie far above all that we measured.
+# - On the reviews, one small architecture was given minutes. What pretraining on text brings *here* says nothing about a hundred times the time; published figures of CamemBERT on these reviews ([arXiv:1912.05372](https://arxiv.org/abs/1912.05372)) lie far above all that we measured.
 # - The way that is followed over label counts was chosen at 200 labels by the very results that are shown: its bar there is a little flattered, as each best of several is.
 # - Equal to 1e-5 was shown for random weights and one trained model. That published files hold what their papers describe is another question.
 # - Accuracy is not use. Nobody here asked what a wrong answer costs.

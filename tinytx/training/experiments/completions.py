@@ -119,7 +119,9 @@ def completions(
     device, progress, report
         As in `pretrain`.
     """
-    asked, corpus = parse_budget(budget), french_corpus(data_dir)
+    asked = parse_budget(budget)
+    report("reading novels, sentences and reviews")
+    corpus = french_corpus(data_dir)
     recipe = plan("text", "causal", asked, seed=seed)
     changes = {**MUON, "lr": RATES[recipe.budget], **({} if n_steps is None else {"n_steps": n_steps})}
     n_steps = recipe.settings.n_steps if n_steps is None else n_steps

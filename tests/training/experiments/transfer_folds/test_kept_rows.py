@@ -67,6 +67,8 @@ def test_cells_of_another_fine_tuning_or_model_than_the_recipes_are_left_out():
             "majority",
         ]
     assert [row.condition for row in kept_rows(of_reviews("masked:near/brief", tuning=usual))] == []
+    given_up = {f"cls-{key}": one for key, one in cells("masked:letters of kings", [0.5, 0.6, 0.7]).items()}
+    assert kept_rows(now | given_up) == kept_rows(now)
 
 
 def test_the_kept_results_hold_whole_rows():

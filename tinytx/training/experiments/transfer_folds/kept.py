@@ -25,8 +25,8 @@ def kept_rows(records: Mapping[str, Mapping[str, Any]], budget: str | None = Non
     -------
     list of TableRow
         In the order of the records, over as many repetitions of the folds as all of them have. Only those of
-        one set of texts and folds, that of most records, and of the models and the fine-tuning that the
-        recipes have now, as others cannot be compared.
+        one set of texts and folds, that of most records, and of the conditions, models and fine-tuning that
+        the recipes have now, as others cannot be compared.
 
     Examples
     --------
@@ -64,7 +64,11 @@ def _is_of_the_recipe(key: str, record: Mapping[str, Any]) -> bool:
     task = TASKS.get(corpus)
     if task is None:
         return True
-    origin = condition(record["condition"], task).origin(task.recipes[budget])
+    try:
+        wanted = condition(record["condition"], task)
+    except ValueError:  # kept under a name that has been given up since
+        return False
+    origin = wanted.origin(task.recipes[budget])
     return all(record["origin"].get(name) == value for name, value in origin.items())
 
 

@@ -9,7 +9,7 @@ from tinytx.text.corpora import load_corpus
 from tinytx.text.corpus import CorpusWarning
 
 here = importlib.util.find_spec("datasets") is not None
-needs_datasets = pytest.mark.skipif(not here, reason="the library datasets, in none of the extras, is absent")
+needs_datasets = pytest.mark.skipif(not here, reason="the library datasets, of the extra test, is absent")
 
 
 def test_without_the_library_the_message_says_what_to_install(monkeypatch):

@@ -52,6 +52,15 @@ def test_rows_run_downwards_and_carry_their_tokens():
     assert ax.transData.transform((0, 0))[1] > ax.transData.transform((0, 1))[1]
 
 
+@pytest.mark.parametrize(
+    ("labels", "leans"),
+    [(["un", "deux"], False), (["un\n(1679)", "deux\n(731)"], False), (["un (1679)", "deux (731)"], True)],
+)
+def test_names_of_columns_lean_only_where_a_line_of_them_is_long(labels, leans):
+    _, ax = plots.heatmap([[0.1, 0.9]], col_labels=labels)
+    assert [tick.get_rotation() != 0 for tick in ax.get_xticklabels()] == [leans, leans]
+
+
 def test_a_signed_matrix_has_white_at_zero():
     fig, ax = plots.heatmap(np.array([[-1.0, 0.0, 1.0]]))
     assert pixels(fig, ax, 0, 1).mean() > 0.95

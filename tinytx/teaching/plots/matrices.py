@@ -67,7 +67,8 @@ def heatmap(
         raise ValueError(f"allowed must have the shape of matrix, {values.shape}, got {hidden.shape}")
     rows, cols = values.shape
     signed = bool((np.nan_to_num(values) < 0).any())
-    longest = max(map(len, col_labels), default=0) if col_labels is not None else 0
+    lines = [line for label in col_labels or () for line in label.split("\n")]
+    longest = max(map(len, lines), default=0)
     cell = 0.42 if longest <= 3 else 0.6
     size = {"width": min(9.0, 3.2 + cell * cols), "height": min(7.0, 2.0 + 0.42 * rows)}
     fig, ax = own_axes(ax, **size)

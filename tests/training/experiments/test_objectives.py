@@ -154,9 +154,7 @@ def test_a_completion_is_judged_by_the_world(world_corpus, monkeypatch):
         half = len(words) // 2
         truth[tuple(tokenizer.encode(" ".join(words[:half])))] = words[half:]
     carried = "tinytx.training.experiments.objective_measures._carried_on"
-    monkeypatch.setattr(
-        carried, lambda m, t, start, seed: tokenizer.encode(" ".join(truth[tuple(start)]))
-    )
+    monkeypatch.setattr(carried, lambda m, t, start, seed: tokenizer.encode(" ".join(truth[tuple(start)])))
     found = completion_measures(Exact(), tokenizer, texts, 4)
     n_new = np.mean([len(words) for words in truth.values()])
     assert (found["possible"], found["words_before_error"], found["new_words"]) == (1, n_new, n_new)

@@ -426,17 +426,19 @@ for kind in kinds:
 
 # %% [markdown]
 # Predict: is the gap the same everywhere? Which kinds of word ask the model to remember something from earlier sentences? Do later sentences ask for more, or is the
-# model helped by having read more?
+# model helped by having read more? (Below each sentence stands how many places it has in all. Where there are few, a single surprise shows.)
 
 # %%
 def mean_at(kind, k):
     return divergences[[one == (kind, k) for one in standing]].mean()
 
 
+n_places = [sum(one == k for _, one in standing) for k in range(1, 7)]
 fig, ax = plots.heatmap(
     [[mean_at(kind, k) for k in range(1, 7)] for kind in kinds], numbers=".3f", low=0,
-    row_labels=kinds, col_labels=[str(k) for k in range(1, 7)], bar_label="mean divergence (nats)",
-    xlabel="sentence of the review", ylabel="what stands there", title="Where the gap is",
+    row_labels=kinds, col_labels=[f"{k}\n({n})" for k, n in enumerate(n_places, 1)],
+    bar_label="mean divergence (nats)",
+    xlabel="sentence of the review (places)", ylabel="what stands there", title="Where the gap is",
 )  # fmt: skip
 plots.show(fig, name="07_where_the_gap_is", alt="""
     Mean divergence of the model from the truth in a table of cells: rows are kinds of

@@ -37,6 +37,18 @@ def test_learning_the_stars_and_reading_near_text_pay_with_50_to_400_labels(
         assert paired_interval(own[seed] - bare[seed] for seed in own).low > 0
 
 
+@pytest.mark.parametrize(("objective", "control"), [("masked", "scratch"), ("causal", "scratch-causal")])
+def test_near_text_pays_and_far_text_does_not_for_either_objective(accuracies, objective, control):
+    bare = accuracies[control, 200]
+    gains = {}
+    for text in REVIEWS.texts:
+        own = accuracies[f"{objective}:{text}", 200]
+        assert set(own) == set(bare) and len(own) % REVIEWS.n_folds == 0
+        gains[text] = paired_interval(own[seed] - bare[seed] for seed in own)
+    assert all(gains[text].low > 0 for text in ("readers", "near"))
+    assert all(gains[text].low < 0 for text in ("novels", "tatoeba"))
+
+
 def test_every_review_is_tested_once_in_a_repetition():
     tested = {}
     for record in read_results("transfer-cls-books").data.values():

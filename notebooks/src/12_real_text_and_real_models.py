@@ -495,7 +495,7 @@ table_of(rows, N)
 # *counts* and *masked* are bodies that got to know French text first, without labels: vectors from counts of which words stand together, and the masked training of lesson 09. The word behind them says which text (*near* is readers' reviews of other books, and the reviews themselves; *novels* are a hundred years old). *Briefly* is fine-tuning in half the steps, at three tenths of the rate. *Frozen*: a linear model reads the states. *+ bag*: it sees the words, too. *Stars* are another thing:
 # readers of other books left star ratings, and a model may learn to foretell those first. That is not the task, but a **neighbour** of it, with labels of its own.
 #
-# As a picture: points above and below the bag of words. Which kind would you expect on top, before you compare with the column *learned first*?
+# As a picture: points above and below the bag of words. The colour tells what was learned first. Which colour will lie on top, and which at the bottom?
 
 # %%
 bag, letters = "tfidf-logistic", "tfidf-letters"
@@ -506,12 +506,12 @@ fig, ax = plots.figure(width=9.5, height=1.6 + 0.45 * len(beside))
 plots.bars(
     {spoken(name): 100 * gain.mean for name, gain in beside.items()},
     intervals={spoken(n): (100 * gain.low, 100 * gain.high) for n, gain in beside.items()},
-    numbers="+.1f", xlabel="points more than the bag of words (95 % interval)",
+    kinds={spoken(name): f"learned first: {kind_of(name)}" for name in beside}, numbers="+.1f", xlabel="points more than the bag of words (95 % interval)",
     title=f"Real reviews, {N} labels", ax=ax,
 )  # fmt: skip
 plots.show(fig, name="12_reviews_at_200", alt=f"""
     Points of accuracy above or below a bag of words on real book reviews with {N} labels, a bar
-    for each way of learning, with paired intervals. Highest: {spoken(next(iter(beside)))};
+    for each way of learning, with paired intervals, coloured by what was learned first. Highest: {spoken(next(iter(beside)))};
     lowest: {spoken(list(beside)[-1])}.""")
 print(textwrap.fill(kept.source_line(), 88))
 
@@ -664,7 +664,7 @@ plots.show(fig, name="12_careful", alt="""
 # %% [markdown]
 # "We found no gain" is a sentence about a search, not about the world. Before you write it, ask whether the method had the settings that it needs, looked for where nothing is reported. (How it was found out: the last of the three differences. A linear model that only *reads* the states of those bodies, *frozen*, did better than training all of them. When that happens, look at the training.)
 #
-# ### What did not pay
+# ### What did not beat the bag of words
 #
 # A table of successes teaches half of the lesson. These were measured with 200 labels, too, and are not better than a plain bag of words, as far as the intervals can tell. (What was tried before the table was made, and left out, is written down in `tinytx/training/experiments/transfer_folds/review_recipes.py`.)
 

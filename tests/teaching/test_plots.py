@@ -121,6 +121,16 @@ def test_bars_write_their_values_and_run_from_top_to_bottom():
     assert ax.transData.transform((0, 0))[1] > ax.transData.transform((0, 1))[1]
 
 
+def test_bars_of_a_kind_share_a_colour_that_the_legend_explains():
+    values, kinds = {"a": 1.0, "b": -2.0, "c": 3.0}, {"a": "new", "b": "old", "c": "new"}
+    _, ax = plots.bars(values, kinds=kinds, xlabel="points")
+    a, b, c = (bar.get_facecolor() for bar in ax.patches)
+    legend = ax.get_legend()
+    named = zip(legend.get_texts(), legend.get_patches(), strict=True)
+    assert {text.get_text(): patch.get_facecolor() for text, patch in named} == {"new": a, "old": b}
+    assert a == c != b
+
+
 def test_colours_differ_in_lightness_or_hue_for_the_colour_blind():
     """Simulate the loss of the red or green cones (Viénot et al. 1999) and compare all pairs."""
     rgb = np.array([[int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)] for color in plots.COLORS]) ** 2.2

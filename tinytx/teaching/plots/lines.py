@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from tinytx.teaching.plots.style import COLORS, REFERENCE_COLOR, name_axes, numbers_of, own_axes, style
 
@@ -132,6 +133,7 @@ def bars(
     references: Mapping[str, float] | None = None,
     numbers: str = ".3g",
     color: str = COLORS[0],
+    kinds: Mapping[str, str] | None = None,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
     """Draw one lying bar a name, its value written at its end, with its interval where there is one.
@@ -150,6 +152,8 @@ def bars(
         Format of the values.
     color : str
         Of all bars.
+    kinds : mapping of str to str, optional
+        A kind for each name: bars of one kind share a colour, which a legend explains, in place of `color`.
     ax : Axes, optional
         Draw here instead of in a new figure.
 
@@ -164,7 +168,11 @@ def bars(
     }
     with style():
         names = list(values)
-        ax.barh(names, [values[name] for name in names], color=color, height=0.62)
+        shades = {kind: COLORS[i] for i, kind in enumerate(dict.fromkeys((kinds or {}).values()))}
+        fill = [shades[kinds[name]] for name in names] if kinds else color
+        ax.barh(names, [values[name] for name in names], color=fill, height=0.62)
+        if shades:
+            ax.legend(handles=[Patch(color=shade, label=kind) for kind, shade in shades.items()])
         for name, (low, high) in (intervals or {}).items():
             ax.plot([low, high], [name, name], color="#222222", linewidth=1.8, marker="|", markersize=9)
         for name in names:
@@ -180,7 +188,7 @@ def bars(
                 textcoords="offset points", ha="center", fontsize=11, color=REFERENCE_COLOR,
             )  # fmt: skip
         ax.invert_yaxis()
-        ax.margins(x=0.12)
+        ax.margins(x=0.12, y=0.5 / max(len(names), 10))
         ax.grid(False, axis="y")
         ax.tick_params(axis="y", length=0)
         name_axes(ax, None, xlabel, ylabel)

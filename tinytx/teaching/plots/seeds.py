@@ -6,9 +6,7 @@ from tinytx.teaching.plots.lines import Curve
 from tinytx.teaching.plots.style import numbers_of
 
 
-def seed_band(
-    label: str, runs, *, every: int = 1, color: str | None = None, dashed: bool = False
-) -> Curve:
+def seed_band(label: str, runs, *, every: int = 1, color: str | None = None, dashed: bool = False) -> Curve:
     """Return the mean of runs as a curve, with a band from the lowest to the highest of them.
 
     Parameters

@@ -506,13 +506,14 @@ fig, ax = plots.figure(width=9.5, height=1.6 + 0.45 * len(beside))
 plots.bars(
     {spoken(name): 100 * gain.mean for name, gain in beside.items()},
     intervals={spoken(n): (100 * gain.low, 100 * gain.high) for n, gain in beside.items()},
-    kinds={spoken(name): f"learned first: {kind_of(name)}" for name in beside}, numbers="+.1f", xlabel="points more than the bag of words (95 % interval)",
+    kinds={spoken(name): f"learned first: {kind_of(name)}" for name in beside},
+    numbers="+.1f", xlabel="points more than the bag of words (95 % interval)",
     title=f"Real reviews, {N} labels", ax=ax,
 )  # fmt: skip
 plots.show(fig, name="12_reviews_at_200", alt=f"""
     Points of accuracy above or below a bag of words on real book reviews with {N} labels, a bar
-    for each way of learning, with paired intervals, coloured by what was learned first. Highest: {spoken(next(iter(beside)))};
-    lowest: {spoken(list(beside)[-1])}.""")
+    for each way of learning, with paired intervals, coloured by what was learned first.
+    Highest: {spoken(next(iter(beside)))}; lowest: {spoken(list(beside)[-1])}.""")
 print(textwrap.fill(kept.source_line(), 88))
 
 # %% [markdown]

@@ -25,6 +25,13 @@ def packages():
     return {(row.condition, row.n_labels): row for row in rows}
 
 
+def gain(accuracies, learned_first, control, n_labels):
+    """The paired interval, over folds that both have whole."""
+    own, bare = accuracies[learned_first, n_labels], accuracies[control, n_labels]
+    assert set(own) == set(bare) and len(own) % REVIEWS.n_folds == 0
+    return paired_interval(own[seed] - bare[seed] for seed in own)
+
+
 @pytest.mark.parametrize(
     ("learned_first", "control"), [("tfidf+linear-stars", "tfidf-logistic"), ("masked:near", "scratch")]
 )
@@ -32,19 +39,12 @@ def test_learning_the_stars_and_reading_near_text_pay_with_50_to_400_labels(
     accuracies, learned_first, control
 ):
     for n_labels in (50, 100, 200, 400):
-        own, bare = accuracies[learned_first, n_labels], accuracies[control, n_labels]
-        assert set(own) == set(bare) and len(own) % REVIEWS.n_folds == 0
-        assert paired_interval(own[seed] - bare[seed] for seed in own).low > 0
+        assert gain(accuracies, learned_first, control, n_labels).low > 0
 
 
 @pytest.mark.parametrize(("objective", "control"), [("masked", "scratch"), ("causal", "scratch-causal")])
 def test_near_text_pays_and_far_text_does_not_for_either_objective(accuracies, objective, control):
-    bare = accuracies[control, 200]
-    gains = {}
-    for text in REVIEWS.texts:
-        own = accuracies[f"{objective}:{text}", 200]
-        assert set(own) == set(bare) and len(own) % REVIEWS.n_folds == 0
-        gains[text] = paired_interval(own[seed] - bare[seed] for seed in own)
+    gains = {text: gain(accuracies, f"{objective}:{text}", control, 200) for text in REVIEWS.texts}
     assert all(gains[text].low > 0 for text in ("readers", "near"))
     assert all(gains[text].low < 0 for text in ("novels", "tatoeba"))
 

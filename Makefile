@@ -29,10 +29,10 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 course: $(STAMP)  ## run every notebook here and write site/index.html
-	$(BIN)/tinytx course
+	$(BIN)/tinytx-course run
 
 lab: $(STAMP)  ## open your own copy of the notebooks in JupyterLab
-	$(BIN)/tinytx lab
+	$(BIN)/tinytx-course lab
 
 test: $(STAMP)  ## run all tests, notebooks included, offline
 	$(BIN)/python -m pytest -q -m "not browser" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
@@ -43,11 +43,11 @@ check: $(STAMP)  ## ruff, mypy and the fast tests
 	$(BIN)/python -m pytest -q -m "not slow and not notebook and not browser"
 
 bench: $(STAMP)  ## measure how fast tinytx is beside other packages (some minutes), keep it in results/
-	$(BIN)/tinytx bench
-	$(BIN)/python -m tinytx.teaching.project readme
+	$(BIN)/python -m benchmarks
+	$(BIN)/python -m tinytx_course.building.project readme
 
 check-the-checkers: $(STAMP)  ## try every exercise's checker with 20 seeds, keep the table in results/
-	$(BIN)/python -m tinytx.teaching.exercises.proof --keep
+	$(BIN)/python -m tests.solutions --keep
 
 test-browser: $(STAMP)  ## for authors: try the explorers in Chromium: pages, JupyterLab, accessibility
 	$(BIN)/python -m tests.browser.install
@@ -61,10 +61,10 @@ bench-widgets: $(STAMP)  ## for authors: measure how fast the explorers answer, 
 	$(BIN)/python -m tests.browser.bench
 
 publish: $(STAMP)  ## for authors: rebuild notebooks/*.ipynb and figures/
-	$(BIN)/python -m tinytx.teaching.course publish
+	$(BIN)/tinytx-course publish
 
 environment: $(STAMP)  ## for authors: write environment.yml from pyproject.toml
-	$(BIN)/python -m tinytx.teaching.project environment
+	$(BIN)/python -m tinytx_course.building.project environment
 
 constraints: $(STAMP)  ## for authors: write constraints.txt from what is installed in .venv
-	$(BIN)/python -m tinytx.teaching.project constraints
+	$(BIN)/python -m tinytx_course.building.project constraints

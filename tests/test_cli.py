@@ -12,9 +12,11 @@ import pytest
 import torch
 
 from tinytx.cli import build_parser, main
-from tinytx.model import Classifier, LanguageModel, TransformerConfig, count_parameters
-from tinytx.text import Tokenizer
-from tinytx.training.runs.checkpoints import save
+from tinytx.model.config import TransformerConfig
+from tinytx.model.counting import count_parameters
+from tinytx.model.transformer import Classifier, LanguageModel
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.checkpoint import save
 
 WORDS = ("le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit", "livre", "roman")
 

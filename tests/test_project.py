@@ -63,7 +63,7 @@ def test_pins_hold_on_every_machine(root, pins):
 
 
 def test_environment_is_the_one_that_follows_from_pyproject(root, pyproject):
-    from tinytx.teaching.project import environment_text
+    from tinytx_course.building.project import environment_text
 
     written = (root / "environment.yml").read_text(encoding="utf-8")
     assert written == environment_text(pyproject), "run `make environment`"
@@ -79,7 +79,7 @@ def test_conda_can_read_the_environment(root, pyproject):
 
 
 def test_pins_leave_out_labels_and_what_is_ours():
-    from tinytx.teaching.project import constraints_text
+    from tinytx_course.building.project import constraints_text
 
     text = constraints_text({"Torch": "2.13.0+cpu", "tinytx": "0.1.0", "nvidia-nccl-cu13": "1.0", "a_b": "3"})
     assert text.splitlines()[1:] == ["a-b==3", "torch==2.13.0"]
@@ -96,10 +96,12 @@ def test_the_installed_project_has_every_dependency(requirements):
 
 
 def test_the_readme_has_its_tables_as_they_are(root):
-    from tinytx.teaching.project import readme_text
+    from tinytx_course.building.project import readme_text
 
     readme = (root / "README.md").read_text(encoding="utf-8")
-    assert readme_text(readme, root / "results") == readme, "run `python -m tinytx.teaching.project readme`"
+    assert readme_text(readme, root / "results") == readme, (
+        "run `python -m tinytx_course.building.project readme`"
+    )
     linked = set(re.findall(r"\]\(notebooks/(\w+)\.ipynb\)", readme))
     assert linked == {path.stem for path in (root / "notebooks").glob("*.ipynb")}
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tinytx.teaching.results import read_results
+from experiments.ladder import means
 from tinytx.text.corpora import load_corpus
-from tinytx.training.budgets import plan, plan_finetuning
-from tinytx.training.experiments.ladder import means
+from tinytx.training.checkpoint import fingerprint
 from tinytx.training.intervals import paired_interval
-from tinytx.training.plans import fingerprint
+from tinytx.training.recipes import plan, plan_finetuning
+from tinytx_course.results import read_results
 
 AGAIN = "measured with other texts or settings than those of today: run {} again"
 
@@ -24,12 +24,12 @@ def records_of(name, texts, command):
 
 
 def test_the_transformer_covers_most_of_the_way_from_counting_to_the_floor(texts):
-    records = records_of("ladder", texts, "tinytx experiment ladder")
+    records = records_of("ladder", texts, "python -m experiments ladder")
     for key, record in records.items():
         if key.startswith("world/laptop"):
             stored, seed = record["origin"]["recipe"], int(key.split()[-1])
             assert stored == plan("world", "causal", "laptop", seed=seed).to_dict(), AGAIN.format(
-                "tinytx experiment ladder"
+                "python -m experiments ladder"
             )
     rows = {row.model: row for row in means(records)}
     counting = [rows[f"{order}-gram"] for order in range(1, 7)]
@@ -41,7 +41,7 @@ def test_the_transformer_covers_most_of_the_way_from_counting_to_the_floor(texts
 
 
 def test_pretraining_pays_with_few_labels(texts):
-    command = "tinytx experiment transfer"
+    command = "python -m experiments transfer"
     records = records_of("transfer", texts, command)
     found = {"pretrained": {}, "scratch": {}}
     for record in records.values():

@@ -1,4 +1,4 @@
-"""tinytx: a small transformer to learn from, and the course around it.
+"""tinytx: a small transformer to learn from, in PyTorch.
 
 >>> import tinytx as tx
 >>> model = tx.LanguageModel(tx.PRESETS["tiny"])
@@ -14,53 +14,46 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from tinytx.model.attention import attention, attention_weights
-    from tinytx.model.body import TransformerBody
+    from tinytx.model.attention import MultiHeadAttention, attention, attention_weights
     from tinytx.model.config import PRESETS, TransformerConfig
     from tinytx.model.costs import cost_table
     from tinytx.model.counting import count_parameters, parameter_table
     from tinytx.model.diagnosis import diagnose_count
-    from tinytx.model.masked import MaskedLanguageModel
-    from tinytx.model.masks import causal_mask, padding_mask
-    from tinytx.model.multihead import MultiHeadAttention
-    from tinytx.model.positions import shift_matrix, sinusoidal_positions
-    from tinytx.model.transformer import Classifier, LanguageModel
-    from tinytx.model.translator import Translator
-    from tinytx.teaching import widgets  # noqa: F401  (a module, so not among the names of a star import)
-    from tinytx.teaching.exercises.checking import check
-    from tinytx.teaching.exercises.verdict import Verdict
-    from tinytx.teaching.quizzes import quiz
+    from tinytx.model.encoder_decoder import Translator
+    from tinytx.model.masked_lm import MaskedLanguageModel
+    from tinytx.model.masks import causal_mask, combine_masks, padding_mask
+    from tinytx.model.positions import alibi_bias, shift_matrix, sinusoidal_positions
+    from tinytx.model.transformer import Block, Classifier, LanguageModel, TransformerBody
     from tinytx.text.corpora import load_corpus
     from tinytx.text.tokenizer import Tokenizer
-    from tinytx.text.world import Review, World
-    from tinytx.training.runs.checkpoints import load, save
+    from tinytx.training.checkpoint import load, save
+    from tinytx.training.generate import generate
+    from tinytx.world.reviews import Review
+    from tinytx.world.world import World
 
 _NAMES = {
-    "tinytx.model.attention": ("attention", "attention_weights"),
-    "tinytx.model.body": ("TransformerBody",),
+    "tinytx.model.attention": ("MultiHeadAttention", "attention", "attention_weights"),
     "tinytx.model.config": ("PRESETS", "TransformerConfig"),
     "tinytx.model.costs": ("cost_table",),
     "tinytx.model.counting": ("count_parameters", "parameter_table"),
     "tinytx.model.diagnosis": ("diagnose_count",),
-    "tinytx.model.masked": ("MaskedLanguageModel",),
-    "tinytx.model.masks": ("causal_mask", "padding_mask"),
-    "tinytx.model.multihead": ("MultiHeadAttention",),
-    "tinytx.model.positions": ("shift_matrix", "sinusoidal_positions"),
-    "tinytx.model.transformer": ("Classifier", "LanguageModel"),
-    "tinytx.model.translator": ("Translator",),
-    "tinytx.teaching.quizzes": ("quiz",),
-    "tinytx.teaching.exercises.checking": ("check",),
-    "tinytx.teaching.exercises.verdict": ("Verdict",),
+    "tinytx.model.encoder_decoder": ("Translator",),
+    "tinytx.model.masked_lm": ("MaskedLanguageModel",),
+    "tinytx.model.masks": ("causal_mask", "combine_masks", "padding_mask"),
+    "tinytx.model.positions": ("alibi_bias", "shift_matrix", "sinusoidal_positions"),
+    "tinytx.model.transformer": ("Block", "Classifier", "LanguageModel", "TransformerBody"),
     "tinytx.text.corpora": ("load_corpus",),
     "tinytx.text.tokenizer": ("Tokenizer",),
-    "tinytx.text.world": ("Review", "World"),
-    "tinytx.training.runs.checkpoints": ("load", "save"),
+    "tinytx.training.checkpoint": ("load", "save"),
+    "tinytx.training.generate": ("generate",),
+    "tinytx.world.reviews": ("Review",),
+    "tinytx.world.world": ("World",),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
-_MODULES = {"widgets": "tinytx.teaching.widgets"}
 
 __all__ = [
     "PRESETS",
+    "Block",
     "Classifier",
     "LanguageModel",
     "MaskedLanguageModel",
@@ -70,20 +63,20 @@ __all__ = [
     "TransformerBody",
     "TransformerConfig",
     "Translator",
-    "Verdict",
     "World",
+    "alibi_bias",
     "attention",
     "attention_weights",
     "causal_mask",
-    "check",
+    "combine_masks",
     "cost_table",
     "count_parameters",
     "diagnose_count",
+    "generate",
     "load",
     "load_corpus",
     "padding_mask",
     "parameter_table",
-    "quiz",
     "save",
     "shift_matrix",
     "sinusoidal_positions",
@@ -92,24 +85,20 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562) and remember it."""
-    value: Any
-    if name in _MODULES:
-        value = importlib.import_module(_MODULES[name])
-    elif name in _HOME:
-        value = getattr(importlib.import_module(_HOME[name]), name)
-    else:
+    if name not in _HOME:
         raise AttributeError(_unknown(name))
+    value = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_MODULES})
+    return sorted({*globals(), *_HOME})
 
 
 def _unknown(name: str) -> str:
     import difflib
 
-    near = difflib.get_close_matches(name, [*_HOME, *_MODULES], n=1)
+    near = difflib.get_close_matches(name, _HOME, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return f"module 'tinytx' has no attribute {name!r}{hint}"

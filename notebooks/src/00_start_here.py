@@ -35,7 +35,7 @@ import torch
 from IPython.display import Markdown
 
 import tinytx as tx
-from tinytx.teaching import lessons, machine, plots
+from tinytx_course import lessons, machine, plots
 
 _ = torch.manual_seed(0)
 
@@ -238,7 +238,7 @@ Markdown(lessons.lesson_table())
 # %% [markdown]
 # ### Your own copy
 #
-# Pages are for reading; a lesson is for changing things. `make lab` (or `tinytx lab`) opens **your own copy** of all notebooks in JupyterLab. It
+# Pages are for reading; a lesson is for changing things. `make lab` (or `tinytx-course lab`) opens **your own copy** of all notebooks in JupyterLab. It
 # is made the first time and never overwritten, so break what you like. To begin a lesson again, delete or rename your file and
 # run the command once more. `make course` runs everything on your machine and writes pages to read, under `site/`.
 #

@@ -39,10 +39,12 @@ import sentencepiece
 import torch
 
 import tinytx as tx
-from tinytx.teaching import lessons, plots
-from tinytx.teaching.difficult import difficult_texts
-from tinytx.text import NGramModel, merges
-from tinytx.text.files import read_lines
+import tinytx_course as course
+from tinytx.text import bpe as merges
+from tinytx.text.ngrams import NGramModel
+from tinytx.text.reading import read_lines
+from tinytx_course import lessons, plots
+from tinytx_course.labs.lesson_01 import difficult_texts
 
 torch.set_num_threads(1)
 
@@ -218,7 +220,7 @@ for word in ("elle", "belle", "belles", "sel", "lessive"):
 # %% [markdown]
 # ## The package, and sentencepiece
 #
-# `tinytx.text.merges` is the same in a few lines more (it also passes over a piece that was made before from other parts, `ab`+`c` after `a`+`bc`). The tokenizer of the course, `tx.Tokenizer`, is built on **sentencepiece**, a library that many
+# `tinytx.text.bpe` is the same in a few lines more (it also passes over a piece that was made before from other parts, `ab`+`c` after `a`+`bc`). The tokenizer of the course, `tx.Tokenizer`, is built on **sentencepiece**, a library that many
 # published models use. All three must agree: on our six merges, then on 300 merges of 1,500 reviews.
 
 # %%
@@ -692,7 +694,7 @@ for vocab_size in (64, 1_280, 8_000, 50_001):
 # without a kernel each answer opens on a click.
 
 # %%
-tx.quiz("tokens")
+course.quiz("tokens")
 
 # %% [markdown]
 # ### Try it yourself

@@ -36,9 +36,10 @@ import torch.nn.functional as F
 from torch import nn
 
 import tinytx as tx
-from tinytx.model import combine_masks, over_keys
-from tinytx.teaching import plots
+import tinytx_course as course
+from tinytx.model.masks import combine_masks, over_keys
 from tinytx.text.batching import pad_batch
+from tinytx_course import plots
 
 torch.set_num_threads(1)
 _ = torch.manual_seed(0)
@@ -179,7 +180,7 @@ for word, weights, context in zip(english, weights_by_hand, contexts_by_hand, st
 # to the context. Choose *sings* and go through its steps before you read them off. (Such a picture also works on the exported page, without Python.)
 
 # %%
-tx.widgets.one_query(queries, keys, values, tokens=english, key_tokens=french, query=0)
+course.widgets.one_query(queries, keys, values, tokens=english, key_tokens=french, query=0)
 
 # %% [markdown]
 # One switch leaves the division by $\sqrt{d}$ out. With four numbers it changes little. The lower part draws random queries and keys as wide as you like, and there it changes everything: more about that in a moment.
@@ -467,7 +468,7 @@ assert torch.equal(tx.attention(q, k, v, allowed)[:2], torch.zeros(2, 8))
 # last word see now?
 
 # %%
-tx.widgets.mask(words, padding=1)
+course.widgets.mask(words, padding=1)
 
 # %% [markdown]
 # With a window, a word two layers up has seen what its neighbours had seen: news travels one window a layer. A leak travels in the same way, which is why one open cell in one layer is enough to spoil a deep model.
@@ -705,7 +706,7 @@ plots.show(fig, name="02_learnt_and_known_maps", alt="""
 # which counts in bits how undecided the head is. Which head is surer of itself? Note that equal letters are not taken for each other: it is places that are looked at.
 
 # %%
-tx.widgets.attention(model, ["ABCDE"[letter] for letter in letters[0]], token_ids=letters[:1], query=7)
+course.widgets.attention(model, ["ABCDE"[letter] for letter in letters[0]], token_ids=letters[:1], query=7)
 
 # %% [markdown]
 # You will meet this explorer again, with more layers and more heads. The same look explains the dice: open the model that predicted them, and see how much weight a place gives to the one just right of it, where the answer stood.
@@ -752,7 +753,7 @@ for name, body in {"open": open_body, "causal": masked_body}.items():
 # on a page without a kernel each answer opens on a click.
 
 # %%
-tx.quiz("attention_and_masks")
+course.quiz("attention_and_masks")
 
 # %% [markdown]
 # ## Exercises
@@ -784,7 +785,7 @@ def causal_mask(seq_len):
 
 
 # %%
-tx.check("causal_mask", causal_mask)
+course.check("causal_mask", causal_mask)
 
 # %% [markdown]
 # ### Exercise: the padding mask
@@ -809,7 +810,7 @@ def padding_mask(token_ids, pad_id):
 
 
 # %%
-tx.check("padding_mask", padding_mask)
+course.check("padding_mask", padding_mask)
 
 # %% [markdown]
 # ### Exercise: attention with a mask
@@ -838,7 +839,7 @@ def attention(q, k, v, mask):
 
 
 # %%
-tx.check("attention", attention)
+course.check("attention", attention)
 
 # %% [markdown]
 # ### Try it yourself

@@ -37,9 +37,10 @@ import torch.nn.functional as F
 from torch import nn
 
 import tinytx as tx
-from tinytx.model import alibi_bias, rotate_by_position
-from tinytx.teaching import plots
-from tinytx.training import default_budget
+import tinytx_course as course
+from tinytx.model.positions import alibi_bias, rotate_by_position
+from tinytx.training.recipes import default_budget
+from tinytx_course import plots
 
 torch.set_num_threads(1)
 _ = torch.manual_seed(0)
@@ -393,7 +394,7 @@ plots.show(fig, name="03_similarity_and_distance", alt="""
 # what happens to the curve. Everything can be reached with Tab and the arrow keys.
 
 # %%
-tx.widgets.positions(121, 64, 100, position=23, hand=4, shift=4)
+course.widgets.positions(121, 64, 100, position=23, hand=4, shift=4)
 
 # %% [markdown]
 # ### How to choose the base
@@ -863,7 +864,7 @@ print(f"causal mask, no positions: scores differ by {difference:.2g}")
 # Five minutes without code. Pick an answer, and read what it gets back: slips from reports are among the choices. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
 
 # %%
-tx.quiz("positions")
+course.quiz("positions")
 
 # %% [markdown]
 # ## Exercises
@@ -897,7 +898,7 @@ def sinusoidal_positions(max_len, d_model):
 
 
 # %%
-tx.check("sinusoidal_positions", sinusoidal_positions)
+course.check("sinusoidal_positions", sinusoidal_positions)
 
 # %% [markdown]
 # ### Exercise: the matrix that moves on
@@ -929,7 +930,7 @@ def shift_matrix(k, d_model):
 
 
 # %%
-tx.check("shift_matrix", shift_matrix)
+course.check("shift_matrix", shift_matrix)
 
 # %% [markdown]
 # ### Try it yourself

@@ -36,10 +36,11 @@ import torch.nn.functional as F
 from torch import nn
 
 import tinytx as tx
-from tinytx.model import Block
-from tinytx.teaching import plots
-from tinytx.teaching.signals import signals, size_of, variety_of, weight_gradients
-from tinytx.training import default_budget
+import tinytx_course as course
+from tinytx.model.transformer import Block
+from tinytx.training.recipes import default_budget
+from tinytx_course import plots
+from tinytx_course.labs.lesson_05 import signals, size_of, variety_of, weight_gradients
 
 torch.set_num_threads(1)
 smoke = default_budget() == "smoke"
@@ -207,7 +208,7 @@ for layer in range(1, 5):
 #
 # $$\text{size}(x) = \sqrt{\operatorname{mean}(x^2)}, \qquad \text{variety}(x) = \frac{\text{size}(x - \text{mean token})}{\text{size}(x)} .$$
 #
-# Variety is the share of the signal that tells tokens apart, from 0 (all alike) to 1. `tinytx.teaching.signals` has both.
+# Variety is the share of the signal that tells tokens apart, from 0 (all alike) to 1. `tinytx_course.labs.lesson_05` has both.
 
 # %%
 def size_by_loops(tokens):
@@ -892,7 +893,7 @@ print(f"equal in both orders, {tx.count_parameters(block):,} parameters")
 # without a kernel each answer opens on a click.
 
 # %%
-tx.quiz("the_block")
+course.quiz("the_block")
 
 # %% [markdown]
 # ### Try it yourself

@@ -35,8 +35,10 @@ import torch.nn.functional as F
 from torch import nn
 
 import tinytx as tx
-from tinytx.teaching import plots, two_questions
-from tinytx.training import default_budget
+import tinytx_course as course
+from tinytx.training.recipes import default_budget
+from tinytx_course import plots
+from tinytx_course.labs import lesson_04
 
 torch.set_num_threads(1)
 smoke = default_budget() == "smoke"
@@ -135,7 +137,7 @@ torch.testing.assert_close(output, head_by_head(module, longer))
 # back. Choose an entry and move through the steps; then choose another number of heads. Which lines of the list change their shape, and does any change its parameters?
 
 # %%
-tx.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, step=3)
+course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, step=3)
 
 # %% [markdown]
 # Shapes with an H in them change, and so does the number of scores. The parameters stay what they are.
@@ -194,8 +196,8 @@ for n_heads in (4, 2):
 # one. Over all rows, each of the four pairs is the right one for exactly a quarter.
 
 # %%
-bits = two_questions.all_rows()  # (256, T)
-right = two_questions.answers_to(bits)  # (256, T, 2)
+bits = lesson_04.all_rows()  # (256, T)
+right = lesson_04.answers_to(bits)  # (256, T, 2)
 pairs = (2 * right[..., 0] + right[..., 1])[:, 5]  # what place 5 should say: 0, 1, 2 or 3
 print("bits", bits[77].tolist(), " place 5 should say", right[77, 5].tolist())
 print("rows for each pair:", pairs.bincount().tolist())
@@ -209,8 +211,8 @@ print("rows for each pair:", pairs.bincount().tolist())
 # %%
 import inspect
 
-print(inspect.getsource(two_questions.Asker.weights))
-print(inspect.getsource(two_questions.Asker.forward))
+print(inspect.getsource(lesson_04.Asker.weights))
+print(inspect.getsource(lesson_04.Asker.forward))
 
 # %% [markdown]
 # ### The proof
@@ -251,7 +253,7 @@ shapes = {
     "one head, hidden layer": {"width": 16, "n_heads": 1, "hidden": 32},
 }
 n_steps = 20 if smoke else 400
-trained = {name: [two_questions.train_asker(seed, n_steps, **shape) for seed in range(5)]
+trained = {name: [lesson_04.train_asker(seed, n_steps, **shape) for seed in range(5)]
            for name, shape in shapes.items()}  # fmt: skip
 
 # %% [markdown]
@@ -263,7 +265,7 @@ trained = {name: [two_questions.train_asker(seed, n_steps, **shape) for seed in 
 print(f"{'':<28}{'parameters':<13}{'right pairs':<18}pairs given")
 print(f"{'a guess':<41}{1 / 4:.3f}")
 for name, models in trained.items():
-    exams = [two_questions.examine(model) for model in models]
+    exams = [lesson_04.examine(model) for model in models]
     std, mean = torch.std_mean(torch.tensor([exam.right for exam in exams]))
     given, n_params = max(exam.pairs_given for exam in exams), tx.count_parameters(models[0])
     print(f"{name:<28}{n_params:<13,}{f'{mean:.3f} ± {std:.3f}':<18}{given}")
@@ -344,7 +346,8 @@ plots.show(fig, name="05_maps_of_heads", alt="""
 # Torch can count operations while they run. (It knows nothing of fused attention on a CPU and counts it as 0, so we let it watch the plain path, `trace`.)
 
 # %%
-from tinytx.model import ConvolutionLayer, GRULayer, RecurrentLayer, meters
+from tinytx_course.labs import layers as meters
+from tinytx_course.labs.layers import ConvolutionLayer, GRULayer, RecurrentLayer
 
 n, d, k = 50, 24, 3
 x = torch.randn(1, n, d)
@@ -368,7 +371,7 @@ print(counted)
 # look whether a search at $d = 64$ agrees. (`layer_cost` is the package's table of these formulas.)
 
 # %%
-from tinytx.model import layer_cost
+from tinytx_course.labs.layers import layer_cost
 
 
 def flops(kind, n):
@@ -419,8 +422,8 @@ plots.show(fig, name="05_operations", alt="""
 # a loop in compiled code.
 
 # %%
-from tinytx.training.engine import timing
-from tinytx.training.experiments import layer_speed
+from tinytx.training import timing
+from tinytx_course.labs import layers as layer_speed
 
 lengths = [16, 32, 64, 128] if smoke else [64, 128, 256, 512, 1024, 2048, 4096]
 widths = [16, 32, 64] if smoke else [32, 64, 128, 256, 512, 1024]
@@ -486,7 +489,7 @@ for name in by_length.times:
 # long.
 
 # %%
-from tinytx.model import dependence
+from tinytx_course.labs import lesson_12
 
 layers = {
     "attention": tx.MultiHeadAttention(d_model=8, n_heads=2),
@@ -496,7 +499,7 @@ layers = {
 }
 print(f"{'longest chain at n =':<24}8    16    32    64   a token more")
 for name, layer in layers.items():
-    chain = [dependence.longest_chain(layer(torch.randn(1, n, 8))) for n in (8, 16, 32, 64)]
+    chain = [lesson_12.longest_chain(layer(torch.randn(1, n, 8))) for n in (8, 16, 32, 64)]
     numbers = "".join(f"{links:>6}" for links in chain)
     print(f"{name:<19}{numbers}{(chain[3] - chain[2]) / 32:>15g}")
 
@@ -512,7 +515,7 @@ for name, layer in layers.items():
 # %%
 print(f"{'rounds at n =':<24}9    17    33    65")
 for name, layer in layers.items():
-    rounds = [dependence.path_length(layer, n, 8) for n in (9, 17, 33, 65)]
+    rounds = [lesson_12.path_length(layer, n, 8) for n in (9, 17, 33, 65)]
     print(f"{name:<19}" + "".join(f"{number:>6}" for number in rounds))
 # NBVAL_CHECK_OUTPUT
 
@@ -535,7 +538,7 @@ fresh = {
 }
 texts, lines = torch.randn(4, 64, 32), []
 for name, layer in fresh.items():
-    sizes = dependence.gradient_sizes(layer, texts).flip(0)  # (T,), by distance from the last token
+    sizes = lesson_12.gradient_sizes(layer, texts).flip(0)  # (T,), by distance from the last token
     reached = sizes[sizes > 0]
     lines.append(plots.Curve(name, range(len(reached)), reached))
     print(f"{name:<20}reaches {len(reached):>2} tokens, nearest to farthest {reached[1] / reached[-1]:7.1e}")
@@ -682,7 +685,7 @@ print(f"{each:,} bytes a token, as much as the model after {table.bytes_paramete
 # First without code. Pick an answer, and read what it gets back; slips from reports on just this subject are among the choices. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
 
 # %%
-tx.quiz("heads_and_cost")
+course.quiz("heads_and_cost")
 
 # %% [markdown]
 # ## Exercises
@@ -714,7 +717,7 @@ def split_heads(x, n_heads):
 
 
 # %%
-tx.check("split_heads", split_heads)
+course.check("split_heads", split_heads)
 
 # %% [markdown]
 # ### Try it yourself

@@ -36,8 +36,10 @@ import torch
 from torch import nn
 
 import tinytx as tx
-from tinytx.model.published import PUBLISHED
-from tinytx.teaching import derivations, plots
+import tinytx_course as course
+from tinytx_course import plots
+from tinytx_course.labs import lesson_06
+from tinytx_course.labs.lesson_06 import PUBLISHED
 
 _ = torch.manual_seed(0)
 
@@ -330,7 +332,7 @@ plots.show(fig, name="06_embedding_by_vocabulary_and_depth", alt="""
 # number of heads: which bars move? Then look for a model of which more than half is embedding.
 
 # %%
-tx.widgets.count(tx.PRESETS["seed-lab"])
+course.widgets.count(tx.PRESETS["seed-lab"])
 
 # %% [markdown]
 # Length and heads leave every parameter where it is. What grows with the length is the work of attention, by its square, and the memory of generation.
@@ -406,8 +408,8 @@ diagnose(config, "lm", 1_234_567)
 # should arrive at, in place of the dots. The first:
 
 # %%
-print(derivations.DERIVATIONS["A"])
-print(derivations.check("A", line=..., number=...))
+print(lesson_06.DERIVATIONS["A"])
+print(lesson_06.check("A", line=..., number=...))
 
 # %% [markdown]
 # <details><summary>The slip in A</summary>
@@ -419,8 +421,8 @@ print(derivations.check("A", line=..., number=...))
 # The second is a classifier. Every formula in it is one that you have seen above. Is every one there as often as it should be?
 
 # %%
-print(derivations.DERIVATIONS["B"])
-print(derivations.check("B", line=..., number=...))
+print(lesson_06.DERIVATIONS["B"])
+print(lesson_06.check("B", line=..., number=...))
 
 # %% [markdown]
 # <details><summary>The slip in B</summary>
@@ -432,8 +434,8 @@ print(derivations.check("B", line=..., number=...))
 # In the third the formulas are all right. Do not trust the letters alone: put the numbers in yourself, line by line.
 
 # %%
-print(derivations.DERIVATIONS["C"])
-print(derivations.check("C", line=..., number=...))
+print(lesson_06.DERIVATIONS["C"])
+print(lesson_06.check("C", line=..., number=...))
 
 # %% [markdown]
 # <details><summary>The slip in C</summary>
@@ -445,8 +447,8 @@ print(derivations.check("C", line=..., number=...))
 # The fourth was first done for a model with 2 heads, where the total was right. Here the same formulas are used for 4 heads.
 
 # %%
-print(derivations.DERIVATIONS["D"])
-print(derivations.check("D", line=..., number=...))
+print(lesson_06.DERIVATIONS["D"])
+print(lesson_06.check("D", line=..., number=...))
 
 # %% [markdown]
 # <details><summary>The slip in D</summary>
@@ -564,7 +566,7 @@ for name, published in PUBLISHED.items():
 # on a page without a kernel each answer opens on a click.
 
 # %%
-tx.quiz("counting_parameters")
+course.quiz("counting_parameters")
 
 # %% [markdown]
 # ## Exercises
@@ -602,7 +604,7 @@ def count_language_model(vocab_size, d_model, n_layers, d_ff):
 
 
 # %%
-tx.check("count_language_model", count_language_model)
+course.check("count_language_model", count_language_model)
 
 # %% [markdown]
 # ### Exercise: count a classifier
@@ -630,7 +632,7 @@ def count_classifier(vocab_size, d_model, n_layers, d_ff, n_classes):
 
 
 # %%
-tx.check("count_classifier", count_classifier)
+course.check("count_classifier", count_classifier)
 
 # %% [markdown]
 # ### Try it yourself

@@ -37,11 +37,19 @@ import torch.nn.functional as F
 from IPython.display import Markdown
 
 import tinytx as tx
-from tinytx import training
-from tinytx.teaching import plots, results
-from tinytx.text import NGramModel
-from tinytx.text.world.checker import check_sentence, french_forms
-from tinytx.training.experiments.ladder import means
+import tinytx_course as course
+from experiments.ladder import means
+from tinytx.text.ngrams import NGramModel
+from tinytx.training.evaluate import evaluate_language_model, exact_nats
+from tinytx.training.fit import new_language_model, pretrain, train_tokenizer
+from tinytx.training.generate import generate, generate_many, next_token_probs, next_word_probs
+from tinytx.training.loop import train
+from tinytx.training.objectives import CausalObjective, causal_batch, language_model_loss
+from tinytx.training.recipes import plan
+from tinytx.training.settings import TrainingSettings
+from tinytx.world import checker
+from tinytx.world.checker import check_sentence
+from tinytx_course import plots, results
 
 _ = torch.manual_seed(0)
 
@@ -60,9 +68,9 @@ Markdown("\n".join(f"- {text}" for text in corpus.train.texts[:3]))
 # space before a word. Each piece has a number, its *id*. How many pieces there are in all is $V$.
 
 # %%
-recipe = training.plan("world")
+recipe = plan("world")
 size = recipe.vocab_size
-tokenizer = training.train_tokenizer(corpus.train.texts, size, exact=False, kind="world")
+tokenizer = train_tokenizer(corpus.train.texts, size, exact=False, kind="world")
 V = tokenizer.vocab_size
 print(V, "pieces;", " ".join(tokenizer.pieces(corpus.train.texts[0])))
 
@@ -87,9 +95,9 @@ for number, answer in enumerate(targets, start=1):
 
 # %%
 config = recipe.config.replace(vocab_size=V)
-untrained = training.new_language_model(config, seed=1)
+untrained = new_language_model(config, seed=1)
 marks = {name: getattr(tokenizer, name) for name in ("bos_id", "eos_id", "pad_id")}
-ids, next_ids = training.causal_batch([tokenizer.encode(" ".join(words))], **marks)
+ids, next_ids = causal_batch([tokenizer.encode(" ".join(words))], **marks)
 probabilities = untrained(ids).softmax(dim=-1)  # (B, T, V)
 print("inputs", *ids.shape, " targets", *next_ids.shape, " answers", *probabilities.shape)
 assert torch.equal(ids[:, 1:], next_ids[:, :-1])
@@ -101,7 +109,7 @@ assert torch.equal(ids[:, 1:], next_ids[:, :-1])
 # model and a small part of the text. The package's objective gives inputs and targets; the wrong one hands out the inputs twice.
 
 # %%
-class ForgotTheShift(training.CausalObjective):
+class ForgotTheShift(CausalObjective):
     def batch(self, indices):
         inputs, targets = super().batch(indices)
         return inputs, inputs
@@ -109,18 +117,18 @@ class ForgotTheShift(training.CausalObjective):
 
 some = tokenizer.encode_batch(corpus.train.texts[:2000])
 small = config.replace(d_model=64, n_heads=2, n_layers=1, d_ff=128)
-brief = training.TrainingSettings(
+brief = TrainingSettings(
     n_steps=80, lr=5e-3, warmup_steps=10, tokens_per_batch=1024, log_every=4
 )
 
 
 def learn(objective_class):
-    model = training.new_language_model(small, seed=0)
+    model = new_language_model(small, seed=0)
     objective = objective_class(some, **marks, max_len=small.max_len)
-    return model, training.train(model, objective, brief, progress=False)
+    return model, train(model, objective, brief, progress=False)
 
 
-right, right_history = learn(training.CausalObjective)
+right, right_history = learn(CausalObjective)
 wrong, wrong_history = learn(ForgotTheShift)
 
 # %% [markdown]
@@ -132,7 +140,7 @@ wrong, wrong_history = learn(ForgotTheShift)
 held_out = corpus.valid.texts[:80]
 held_ids = tokenizer.encode_batch(held_out)
 n_tokens = sum(len(one) + 1 for one in held_ids)  # the end is predicted, too
-floor = training.exact_nats(corpus, held_out).sum() / n_tokens
+floor = exact_nats(corpus, held_out).sum() / n_tokens
 print(f"{n_tokens:,} tokens; floor {floor:.3f} nats per token")
 
 # %% [markdown]
@@ -159,7 +167,7 @@ plots.show(fig, name="07_forgotten_shift", alt="""
 # %%
 for name, model in {"the token after": right, "the token itself": wrong}.items():
     copied = model(ids).argmax(dim=-1).eq(ids).float().mean()
-    nats = training.evaluate_language_model(model, tokenizer, held_out).nats_per_token
+    nats = evaluate_language_model(model, tokenizer, held_out).nats_per_token
     print(f"{name:<17} held-out loss {nats:6.2f}   says its input again: {copied:4.0%}")
 print(f"{'pure guessing':<17} held-out loss {math.log(V):6.2f}")
 assert wrong_history.loss[-1] < floor < right_history.loss[-1]
@@ -195,7 +203,7 @@ log_probs = logits.log_softmax(dim=-1).gather(-1, came[:, None])[:, 0]  # (T,)
 at_once = -log_probs[came != 0].mean()
 torch.testing.assert_close(at_once, torch.tensor(by_loop))
 torch.testing.assert_close(at_once, F.cross_entropy(logits, came, ignore_index=0))
-torch.testing.assert_close(at_once, training.language_model_loss(logits, came, pad_id=0))
+torch.testing.assert_close(at_once, language_model_loss(logits, came, pad_id=0))
 print("the loop, the matrix form, PyTorch and the package agree")
 # NBVAL_CHECK_OUTPUT
 
@@ -206,7 +214,7 @@ print("the loop, the matrix form, PyTorch and the package agree")
 # before you start any training: a first loss far above it means that the model is confidently wrong from the start, one far below it that an answer leaks.
 
 # %%
-first = training.evaluate_language_model(untrained, tokenizer, held_out)
+first = evaluate_language_model(untrained, tokenizer, held_out)
 print(f"untrained {first.nats_per_token:.3f} nats per token, perplexity {first.perplexity:.0f}")
 print(f"ln V = ln {V} = {math.log(V):.3f}")
 assert abs(first.nats_per_token - math.log(V)) < 0.1
@@ -253,7 +261,7 @@ print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergenc
 exactly = world.through(tokenizer)
 prefixes = [one[:t] for one in held_ids for t in range(len(one) + 1)]
 exact = torch.tensor(np.array([exactly.next_token(one) for one in prefixes]))  # (places, V)
-inputs, targets = training.causal_batch(held_ids, **marks)
+inputs, targets = causal_batch(held_ids, **marks)
 real = targets != tokenizer.pad_id
 
 
@@ -277,7 +285,7 @@ def watch(step, model):
         return {"loss": loss, "divergence": divergences.mean().item()}
 
 
-result = training.pretrain(corpus, on_step=watch)
+result = pretrain(corpus, on_step=watch)
 model = result.model
 assert result.tokenizer.to_bytes() == tokenizer.to_bytes()
 assert abs(result.history.loss[0] - math.log(V)) < 0.1
@@ -321,7 +329,7 @@ print(f"\ngap L - F: {(gap := L - bottom):.4f} nats per token, {gap * score.n_to
 print(f"covered (N - L) / (N - F): {(N - L) / (N - bottom):.1%} of the way")
 
 # %% [markdown]
-# One run with one seed is an anecdote. The command `tinytx experiment ladder` trains several, with longer histories for the counting models too, and keeps what it measured. Here is its
+# One run with one seed is an anecdote. The command `python -m experiments ladder` trains several, with longer histories for the counting models too, and keeps what it measured. Here is its
 # table, read from the file. No model can be expected above a share of 1; below 0 means worse than the baseline.
 
 # %%
@@ -360,7 +368,7 @@ beginning = "Bonjour les amis, le roman est"  # <- change me
 
 prefix = world.split(beginning)
 truth = world.next_word(prefix)
-chances = training.next_word_probs(model, tokenizer, prefix, world.vocabulary)
+chances = next_word_probs(model, tokenizer, prefix, world.vocabulary)
 guess = dict(zip([*world.vocabulary, None], chances, strict=True))
 off = sum(chance * math.log(chance / guess[word]) for word, chance in truth.items())
 print(f"{len(truth)} words may follow; divergence from the truth {off:.4f} nats")
@@ -388,7 +396,7 @@ plots.show(fig, name="07_next_word", alt="""
 # back and take the rarest word each time. Where do the two columns part? (In the exported page a tree of beginnings is stored, and the explorer says where it ends.)
 
 # %%
-tx.widgets.next_word(model, tokenizer, ["Bonjour les", "Bonjour les amis, le roman est"], world=world)
+course.widgets.next_word(model, tokenizer, ["Bonjour les", "Bonjour les amis, le roman est"], world=world)
 
 # %% [markdown]
 # ### Where is the gap?
@@ -397,7 +405,7 @@ tx.widgets.next_word(model, tokenizer, ["Bonjour les", "Bonjour les amis, le rom
 # end may follow; this place is a kind of its own. The grammar's tables say what is a noun or an adjective.
 
 # %%
-forms = french_forms.FrenchForms(world.grammar.lexicon)
+forms = checker.FrenchForms(world.grammar.lexicon)
 
 
 def kind_of(word):
@@ -464,7 +472,7 @@ def share_of_praise(pattern):
     said = [one.format(saying[sign]) for one, sign in zip(judged, pattern, strict=False)]
     prefix = world.split(" ".join([*said, "Le roman est"]))
     true = np.array([world.next_word(prefix).get(word, 0.0) for word in good + bad])
-    believed = training.next_word_probs(model, tokenizer, prefix, good + bad)[:-1]
+    believed = next_word_probs(model, tokenizer, prefix, good + bad)[:-1]
     return [chances[: len(good)].sum() / chances.sum() for chances in (believed, true)]
 
 # %% [markdown]
@@ -504,11 +512,11 @@ for n in (1_000, 50_001):
 # one softmax too many. Say before you look how the two curves differ after the first few steps.
 
 # %%
-class OneSoftmaxTooMany(training.CausalObjective):
+class OneSoftmaxTooMany(CausalObjective):
     def loss(self, model, indices):
         inputs, targets = self.batch(indices)
         probabilities = model(inputs).softmax(dim=-1)
-        return training.language_model_loss(probabilities, targets, tokenizer.pad_id)
+        return language_model_loss(probabilities, targets, tokenizer.pad_id)
 
 
 twice, twice_history = learn(OneSoftmaxTooMany)
@@ -548,7 +556,7 @@ by_hand = {
     "top_p": [0.4 / 0.9, 0.3 / 0.9, 0.2 / 0.9, 0.0],  # 0.7 is not enough: the third stays
 }
 for (way, expected), value in zip(by_hand.items(), (0.5, 2, 0.8), strict=True):
-    found = training.next_token_probs(torch.tensor(start).log(), **{way: value})
+    found = next_token_probs(torch.tensor(start).log(), **{way: value})
     torch.testing.assert_close(found, torch.tensor(expected))
     print(f"{way} = {value}".ljust(18), " ".join(f"{p:.3f}" for p in expected))
 # NBVAL_CHECK_OUTPUT
@@ -565,7 +573,7 @@ asked = torch.tensor([[tokenizer.bos_id, *tokenizer.encode("Le livre")]])
 with torch.no_grad():
     scores = model(asked.to(next(model.parameters()).device))[0, -1].cpu()  # (V,)
 top = scores.argsort(descending=True)[:12]
-drawn = torch.stack([training.next_token_probs(scores, **how)[top] for how in ways.values()])
+drawn = torch.stack([next_token_probs(scores, **how)[top] for how in ways.values()])
 fig, ax = plots.heatmap(
     drawn, allowed=drawn > 0, numbers=".2f", low=0, bar_label="probability",
     row_labels=list(ways), col_labels=[tokenizer.piece(one) for one in top.tolist()],
@@ -581,7 +589,7 @@ plots.show(fig, name="07_ways_to_draw", alt="""
 # plain model, if you can; and find two beginnings for which the same $p$ keeps very different numbers of pieces. Then draw a hundred times and compare.
 
 # %%
-tx.widgets.sampling(model, tokenizer, ["Le livre", "Bonjour les", "C'est", "Le roman est"], world=world)
+course.widgets.sampling(model, tokenizer, ["Le livre", "Bonjour les", "C'est", "Le roman est"], world=world)
 
 # %% [markdown]
 # A cut helps where the model wrongly gives a little to many impossible pieces, and harms where the truth itself is wide. No single setting is right everywhere.
@@ -595,7 +603,7 @@ tx.widgets.sampling(model, tokenizer, ["Le livre", "Bonjour les", "C'est", "Le r
 hello, lines = " ".join(world.split("Bonjour les")), []
 for temperature in (0.5, 1.0, 1.5):
     how = {"temperature": temperature, "max_new_tokens": 120, "seed": 3}
-    text = str(training.generate(model, tokenizer, hello, **how))
+    text = str(generate(model, tokenizer, hello, **how))
     log_prob = world.log_prob(text.split(" "))
     lines.append(f"- **temperature {temperature}, log P = {log_prob:.1f} nats:** {text}")
 Markdown("\n".join(lines))
@@ -616,7 +624,7 @@ draw = np.random.default_rng(0)
 reviews = {f"{best_n}-gram, temperature 1": [counting_review(draw) for _ in range(100)]}
 for temperature in (0.5, 1.0, 1.5):
     how = {"temperature": temperature, "max_new_tokens": 120, "seed": 1}
-    written = training.generate_many(model, tokenizer, n=100, **how)
+    written = generate_many(model, tokenizer, n=100, **how)
     reviews[f"model, temperature {temperature}"] = [str(one) for one in written]
 reviews["the language itself"] = [" ".join(one.words) for one in world.reviews(100, seed=7)]
 
@@ -671,7 +679,7 @@ for sentence, error in marked[:4]:
 # A few questions before you write code. Pick an answer, and read what it gets back: each wrong one is told what is wrong with it. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
 
 # %%
-tx.quiz("pretraining")
+course.quiz("pretraining")
 
 # %% [markdown]
 # ## Exercises
@@ -701,7 +709,7 @@ def shift_targets(token_ids):
 
 
 # %%
-tx.check("shift_targets", shift_targets)
+course.check("shift_targets", shift_targets)
 
 # %% [markdown]
 # ### Exercise: the loss
@@ -728,7 +736,7 @@ def language_model_loss(logits, targets, pad_id):
 
 
 # %%
-tx.check("language_model_loss", language_model_loss)
+course.check("language_model_loss", language_model_loss)
 
 # %% [markdown]
 # ### Exercise: perplexity of a text
@@ -753,7 +761,7 @@ def perplexity(total_nats, n_tokens):
 
 
 # %%
-tx.check("perplexity", perplexity)
+course.check("perplexity", perplexity)
 
 # %% [markdown]
 # ### Exercise: ways to draw
@@ -786,7 +794,7 @@ def next_token_probs(logits, temperature, top_k, top_p):
 
 
 # %%
-tx.check("next_token_probs", next_token_probs)
+course.check("next_token_probs", next_token_probs)
 
 # %% [markdown]
 # ### Try it yourself

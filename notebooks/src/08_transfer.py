@@ -38,10 +38,17 @@ import torch
 import torch.nn.functional as F
 
 import tinytx as tx
-from tinytx import training
+import tinytx_course as course
 from tinytx.model.transformer import pool
-from tinytx.teaching import plots
-from tinytx.teaching.results import read_results
+from tinytx.text.batching import pad_batch
+from tinytx.text.corpora import label_subset
+from tinytx.training.checkpoint import fingerprint
+from tinytx.training.evaluate import class_probabilities, classifier_inputs
+from tinytx.training.fit import finetune, pretrain
+from tinytx.training.intervals import paired_interval, wilson_interval
+from tinytx.training.recipes import plan
+from tinytx_course import plots
+from tinytx_course.results import read_results
 
 # %% [markdown]
 # ## Why: labels are dear, text is cheap
@@ -144,8 +151,8 @@ for pooling in ("first", "last", "mean"):
 # that is from the exact floor.
 
 # %%
-shorter = {"n_steps": training.plan("world").settings.n_steps * 2 // 3, "lr": 1e-2}
-pretrained = training.pretrain(corpus, training_changes=shorter, progress=False)
+shorter = {"n_steps": plan("world").settings.n_steps * 2 // 3, "lr": 1e-2}
+pretrained = pretrain(corpus, training_changes=shorter, progress=False)
 tokenizer, max_len = pretrained.tokenizer, pretrained.model.config.max_len
 pretrained
 
@@ -160,12 +167,12 @@ pretrained
 # In the picture each row is a review, dark where there is a token, hatched (*masked*) where there is padding. A row that ends in a token is dark up to the right edge: how many do you expect?
 
 # %%
-small = training.label_subset(corpus.train, 64, seed=0)
+small = label_subset(corpus.train, 64, seed=0)
 
 
 def as_batch(texts):
-    ids, _ = training.evaluation.classifier_inputs(tokenizer, texts, max_len)
-    token_ids = tx.text.batching.pad_batch(ids, tokenizer.pad_id)  # (B, T)
+    ids, _ = classifier_inputs(tokenizer, texts, max_len)
+    token_ids = pad_batch(ids, tokenizer.pad_id)  # (B, T)
     return token_ids, tx.padding_mask(token_ids, tokenizer.pad_id)
 
 
@@ -311,7 +318,7 @@ ways = {
 table = [f"{'':<41}loss    right of 320, 95 % interval"]
 for name, way in ways.items():
     loss, n_right = handed_in(**way)
-    low, high = training.wilson_interval(n_right, 320)
+    low, high = wilson_interval(n_right, 320)
     table.append(f"{name:<41}{loss:.3f}   {n_right} = {n_right / 320:.2f}  [{low:.2f}, {high:.2f}]")
 print("\n".join(table))
 
@@ -332,7 +339,7 @@ p = np.linspace(0, 1, 100_001)
 for k, n in ((10, 10), (240, 320)):
     half = 1.96 * math.sqrt(k / n * (1 - k / n) / n)
     fits = p[np.abs(k / n - p) <= 1.96 * np.sqrt(p * (1 - p) / n)]
-    np.testing.assert_allclose(fits[[0, -1]], training.wilson_interval(k, n), atol=1e-4)
+    np.testing.assert_allclose(fits[[0, -1]], wilson_interval(k, n), atol=1e-4)
     print(f"{k:>3}/{n:<4}[{k / n - half:.3f}, {k / n + half:.3f}]    [{fits[0]:.3f}, {fits[-1]:.3f}]")
 # NBVAL_CHECK_OUTPUT
 
@@ -353,7 +360,7 @@ N_LABELS, SEEDS, N_SCORED = 50, (0, 1, 2), 200
 
 
 def fine_tuned(seed, **how):
-    return training.finetune(
+    return finetune(
         pretrained, corpus, seed=seed, n_labels=N_LABELS, n_scored=N_SCORED,
         progress=False, report=lambda line: None, **how,
     )  # fmt: skip
@@ -372,7 +379,7 @@ for name, values in ends.items():
 # two starts stand after the *first* epoch, and which of the bands is wider?
 
 # %%
-scored = training.label_subset(corpus.test, N_SCORED, seed=0)  # as the curves draw them
+scored = label_subset(corpus.test, N_SCORED, seed=0)  # as the curves draw them
 sure = np.array([world.label_posterior(text.split(" ")) for text in scored.texts])
 best_scored = np.mean((sure > 0.5) == np.array(scored.labels))
 
@@ -409,7 +416,7 @@ gains = [0.10, 0.14, 0.06]
 mean = sum(gains) / 3
 s = math.sqrt(sum((gain - mean) ** 2 for gain in gains) / 2)  # n - 1
 half = 4.303 * s / math.sqrt(3)  # 4.303: Student's t for 95 % and n - 1 = 2
-found = training.paired_interval(gains)
+found = paired_interval(gains)
 np.testing.assert_allclose((mean - half, mean + half), (found.low, found.high), atol=1e-4)
 print(f"mean {mean:.2f}, s {s:.2f}: from {found.low:+.3f} to {found.high:+.3f}")
 # NBVAL_CHECK_OUTPUT
@@ -419,7 +426,7 @@ print(f"mean {mean:.2f}, s {s:.2f}: from {found.low:+.3f} to {found.high:+.3f}")
 
 # %%
 for name in ("scratch", "frozen probe"):
-    gain = training.paired_interval(ends["pretrained"] - ends[name])
+    gain = paired_interval(ends["pretrained"] - ends[name])
     verdict = "excludes zero" if gain.excludes_zero else "does not exclude zero"
     interval = f"[{gain.low:+.3f}, {gain.high:+.3f}]"
     print(f"pretrained minus {name:<13}{gain.mean:+.3f}  {interval}  {verdict}")
@@ -427,7 +434,7 @@ for name in ("scratch", "frozen probe"):
 # %% [markdown]
 # ## More seeds, more labels
 #
-# For a verdict we want more of both. `tinytx experiment transfer --corpus world` has measured many cells (a number of labels, a seed, a start), each kept as soon as it was done. Here is where and when, and
+# For a verdict we want more of both. `python -m experiments transfer --corpus world` has measured many cells (a number of labels, a seed, a start), each kept as soon as it was done. Here is where and when, and
 # what it found. `gain` is pretrained minus scratch, over the same seeds.
 
 # %%
@@ -438,7 +445,7 @@ records = [record for record in records if record["origin"]["budget"] == budget]
 records.sort(key=lambda record: record["seed"])
 counts = sorted({record["n_labels"] for record in records})
 few = N_LABELS if N_LABELS in counts else counts[0]
-same = {record["origin"]["texts"] for record in records} == {training.plans.fingerprint(corpus)}
+same = {record["origin"]["texts"] for record in records} == {fingerprint(corpus)}
 print(textwrap.fill(f"budget {budget}, {kept.source_line()}; on these very texts: {same}", 88))
 
 
@@ -455,7 +462,7 @@ def measured(n_labels, start, field="accuracy"):
 print("labels  seeds  pretrained  scratch  frozen    gain  95 % interval")
 for n in counts:
     starts = [measured(n, start) for start in ("pretrained", "scratch", "frozen")]
-    gain = training.paired_interval(starts[0] - starts[1])
+    gain = paired_interval(starts[0] - starts[1])
     row = "  ".join(f"{values.mean():8.3f}" for values in starts)
     interval = f"[{gain.low:+.3f}, {gain.high:+.3f}]"
     print(f"{n:>6,}{len(starts[0]):>7}  {row}  {gain.mean:+.3f}  {interval}")
@@ -468,7 +475,7 @@ for n in counts:
 
 # %%
 differences = measured(few, "pretrained") - measured(few, "scratch")
-gain = training.paired_interval(differences)
+gain = paired_interval(differences)
 bars = {f"seed {seed}": value for seed, value in enumerate(differences)} | {"mean": gain.mean}
 fig, ax = plots.bars(
     bars, intervals={"mean": (gain.low, gain.high)}, numbers="+.3f",
@@ -531,7 +538,7 @@ test_counts = word_counts(corpus.test.texts, place)
 
 
 def bag_of_words(n_labels, seed):
-    learned = training.label_subset(corpus.train, n_labels, seed)
+    learned = label_subset(corpus.train, n_labels, seed)
     weights = word_weights(word_counts(learned.texts, place), np.array(learned.labels))
     return np.mean((test_counts @ weights > 0) == labels)
 
@@ -549,7 +556,7 @@ print(f"pretrained {ends['pretrained'].mean():.3f}, scratch {ends['scratch'].mea
 
 # %%
 def efficiency(name, table, **look):
-    found = [training.paired_interval(values) for values in table]  # of the mean over seeds
+    found = [paired_interval(values) for values in table]  # of the mean over seeds
     mean, low, high = ([getattr(one, end) for one in found] for end in ("mean", "low", "high"))
     return plots.Curve(name, counts, mean, low=low, high=high, **look)
 
@@ -575,7 +582,7 @@ plots.show(fig, name="08_label_efficiency", alt="""
 
 # %%
 for n in counts:
-    gain = training.paired_interval(measured(n, "pretrained") - bags[n])
+    gain = paired_interval(measured(n, "pretrained") - bags[n])
     winner = "too close to call"
     if gain.excludes_zero:
         winner = "pretrained wins" if gain.mean > 0 else "the bag of words wins"
@@ -646,7 +653,7 @@ for start in ("pretrained", "scratch"):
 
 # %%
 chosen = runs["pretrained"][0]
-praise = training.class_probabilities(chosen.model, tokenizer, corpus.test.texts)[:, 1]
+praise = class_probabilities(chosen.model, tokenizer, corpus.test.texts)[:, 1]
 right = (praise > 0.5) == labels
 knowable = (posterior > 0.5) == labels
 missed, unknowable = ~right & knowable, ~right & ~knowable
@@ -679,7 +686,7 @@ hits = {name: right[members] for name, members in groups.items()}
 fig, ax = plots.bars(
     {f"{name} ({len(hit):,})": hit.mean() for name, hit in hits.items()},
     intervals={
-        f"{name} ({len(hit):,})": training.wilson_interval(int(hit.sum()), len(hit))
+        f"{name} ({len(hit):,})": wilson_interval(int(hit.sum()), len(hit))
         for name, hit in hits.items()
     },
     xlabel="share of right answers", numbers=".2f", references={"best reachable": best},
@@ -752,7 +759,7 @@ for low in (0.5, 0.6, 0.7, 0.8, 0.9):
 # Before the code, a few questions. Pick an answer, and read what it gets back; a slip from a report is among the choices. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
 
 # %%
-tx.quiz("transfer")
+course.quiz("transfer")
 
 # %% [markdown]
 # ## Exercises
@@ -783,7 +790,7 @@ def mean_pool(hidden, mask):
 
 
 # %%
-tx.check("mean_pool", mean_pool)
+course.check("mean_pool", mean_pool)
 
 # %% [markdown]
 # ### Exercise: the last real token
@@ -810,7 +817,7 @@ def last_token(hidden, mask):
 
 
 # %%
-tx.check("last_token", last_token)
+course.check("last_token", last_token)
 
 # %% [markdown]
 # ### Try it yourself

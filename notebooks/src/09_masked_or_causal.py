@@ -39,9 +39,10 @@ import torch
 from IPython.display import Markdown
 
 import tinytx as tx
-from tinytx.teaching import plots
-from tinytx.text.world.checker.french_forms import DETERMINERS, FrenchForms
-from tinytx.text.world.estimates import entropy, mean_per_word
+import tinytx_course as course
+from tinytx.world.checker import DETERMINERS, FrenchForms
+from tinytx.world.world import entropy, mean_per_word
+from tinytx_course import plots
 
 _ = torch.manual_seed(0)
 
@@ -586,7 +587,8 @@ print("does not follow:[CLS]", here[-2], "[SEP]\n               ", elsewhere[-1]
 
 # %%
 from tinytx.text.corpora import Corpus, Split
-from tinytx.training import plan, pretrain
+from tinytx.training.fit import pretrain
+from tinytx.training.recipes import plan
 
 whole = tx.load_corpus("world")
 corpus = Corpus("world", whole.train, Split(whole.valid.texts[:300]))
@@ -601,7 +603,7 @@ print(trained)
 
 # %%
 from tinytx.text.batching import pad_batch
-from tinytx.training import text_nats
+from tinytx.training.evaluate import text_nats
 
 
 @torch.no_grad()
@@ -664,7 +666,7 @@ def answers(words, t):
 # exact reader with both sides be right *always*?
 
 # %%
-from tinytx.training import wilson_interval
+from tinytx.training.intervals import wilson_interval
 
 correct = Counter()
 for words, t in blanks:
@@ -714,7 +716,7 @@ plots.show(fig, name="09_masked_training", alt="""
 # Now the blank it was made for. One piece is hidden in each of 150 new reviews, whatever it is. Four readers: the causal model, which sees the left; the masked model; and the exact answers from the left and from both sides. Where will the masked model stand?
 
 # %%
-from tinytx.training import fill_probs
+from tinytx.training.evaluate import fill_probs
 
 through, dice, hits = world.through(tokenizer), np.random.default_rng(3), Counter()
 new = tokenizer.encode_batch(whole.valid.texts[300:450])
@@ -744,8 +746,8 @@ plots.show(fig, name="09_hidden_pieces", alt="""
 # Let it write all the same. It must be told beforehand *how many* pieces are to come: so many `[MASK]` signs stand behind a beginning. They are filled from left to right; then, to mend what does not fit, each is hidden again and filled anew, in random order, sweep after sweep.
 
 # %%
-from tinytx.training import generate
-from tinytx.training.masked.completing import complete_masked
+from tinytx.training.generate import generate
+from tinytx_course.labs.lesson_10 import complete_masked
 
 start = tokenizer.encode("Bonjour à tous , j' ai")
 print("causal       ", generate(model, tokenizer, "Bonjour à tous , j' ai", max_new_tokens=12, seed=1))
@@ -762,8 +764,8 @@ for n_sweeps in (0, 1, 4):
 # found together in true pairs. No order, no grammar, no network. Chance is one half.
 
 # %%
-from tinytx.text.overlap import TopicOverlap
-from tinytx.training.masked.sentence_pairs import draw_pairs, make_passages
+from tinytx.training.objectives import draw_pairs, make_passages
+from tinytx_course.labs.lesson_10 import TopicOverlap
 
 drawn = [
     draw_pairs(make_passages(tokenizer, texts, 100), 100, np.random.default_rng(seed))
@@ -782,12 +784,12 @@ for name, associations in {"shared words": False, "words that go together": True
 #
 # ### With care: several seeds, equal work
 #
-# One run is an anecdote. `tinytx experiment objectives` trains the models of the contest with several seeds and the whole budget: same texts, same pieces, same body. Since a masked model pays for the output layer at few places only, it may take more steps for the same number of floating-point
+# One run is an anecdote. `python -m experiments objectives` trains the models of the contest with several seeds and the whole budget: same texts, same pieces, same body. Since a masked model pays for the output layer at few places only, it may take more steps for the same number of floating-point
 # operations: *equal compute*; beside it the same *with equal tokens*. All are judged by one blank, by carrying on half a review, by a **linear probe** (a classifier on frozen states), and by fine-tuning with few labels. What is kept is read here.
 
 # %%
-from tinytx.teaching.results import read_results
-from tinytx.training.experiments.objectives import kept_rows
+from experiments.objectives import kept_rows
+from tinytx_course.results import read_results
 
 kept = read_results("objectives")
 ((kept_budget, _),) = Counter(key.split("/")[0] for key in kept.data).most_common(1)
@@ -889,7 +891,7 @@ for task, m, c, n in zip(tasks, masked, left_to_right, (0, 0, 408, 872, 0), stri
 # A few questions first. Pick an answer, and read what it gets back; a slip from a report is among the choices. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
 
 # %%
-tx.quiz("masked_or_causal")
+course.quiz("masked_or_causal")
 
 # %% [markdown]
 # ## Exercises
@@ -932,7 +934,7 @@ def mask_tokens(token_ids, mask_id, special_ids, vocab_size, p, generator):
 
 
 # %%
-tx.check("mask_tokens", mask_tokens)
+course.check("mask_tokens", mask_tokens)
 
 # %% [markdown]
 # ### Try it yourself

@@ -40,16 +40,21 @@ import torch
 import torch.nn.functional as F
 
 import tinytx as tx
-from tinytx import training
-from tinytx.teaching import plots, torch_twin, translator_checks
+import tinytx_course as course
+from experiments import broken_translation
 from tinytx.text.pairs import Pairs, load_pairs
-from tinytx.text.world.typography import write_out
-from tinytx.training import Search
-from tinytx.training.experiments import broken_translation
-from tinytx.training.generation.beamsearch import beam_search as search_beams
-from tinytx.training.translation import alignment
-from tinytx.training.translation import scoring as translation_scoring
-from tinytx.training.translation.recipes import plan_translation
+from tinytx.training import bleu as translation_scoring
+from tinytx.training.beam import Search
+from tinytx.training.beam import beam_search as search_beams
+from tinytx.training.bleu import score_translations
+from tinytx.training.fit import train_translator
+from tinytx.training.loop import train
+from tinytx.training.recipes import plan_translation
+from tinytx.training.settings import TrainingSettings
+from tinytx.training.translate import translate
+from tinytx.world.typography import write_out
+from tinytx_course import plots
+from tinytx_course.labs import lesson_11
 
 _ = torch.manual_seed(0)
 
@@ -99,7 +104,7 @@ for n in range(1, 4):
 
 # %%
 def report(name, texts):
-    score = training.score_translations(texts, [[answer] for answer in answers])
+    score = score_translations(texts, [[answer] for answer in answers])
     n_agreement = translation_scoring.count_mistakes(texts).n_agreement
     exact = sum(a == b for a, b in zip(texts, answers, strict=True)) / len(answers)
     bleu = "{:5.1f} [{:.1f}, {:.1f}]".format(score.bleu, *score.interval)
@@ -152,7 +157,7 @@ by_matrices = tx.attention(*map(torch.tensor, (queries, keys, values)), may)
 torch.testing.assert_close(by_matrices, torch.tensor(contexts))
 
 ours = tx.MultiHeadAttention(d_model=12, n_heads=3)
-theirs = torch_twin.torch_attention(ours)  # with our weights
+theirs = lesson_11.torch_attention(ours)  # with our weights
 asking, memory = torch.randn(1, 3, 12), torch.randn(1, 4, 12)  # (B, T, D), (B, S, D)
 output, weights = theirs(asking, memory, memory, key_padding_mask=~may[None])
 torch.testing.assert_close(ours(asking, memory, may), output)
@@ -296,7 +301,7 @@ for norm in ("first", "last"):
         parameter.data += 0.3 * torch.randn_like(
             parameter
         )  # biases of zero would hide mistakes
-    theirs = torch_twin.TorchTranslator(mine)
+    theirs = lesson_11.TorchTranslator(mine)
     difference = theirs(src_ids, tgt_ids, src_real) - mine(src_ids, tgt_ids, src_real)
     assert difference.abs().max() < 1e-9
     print(f"norm {norm}: equal to torch.nn.Transformer")
@@ -309,7 +314,7 @@ for norm in ("first", "last"):
 
 # %%
 begin = time.perf_counter()
-result = training.train_translator(pairs, progress=False)
+result = train_translator(pairs, progress=False)
 model, tokenizer = result.model, result.tokenizer
 print(f"trained and scored in {time.perf_counter() - begin:.0f} s")
 
@@ -339,7 +344,7 @@ print(f"\nunsmoothed, held out: {result.evaluation.nats_per_token:.3f} nats per 
 # And beside the dictionary, on the same fresh sentences. *Wholly right* asks for the very sentence of the grammar. Then the first translations that differ: are they mistakes of words or of agreement?
 
 # %%
-tries["greedy"] = [one.text for one in training.translate(model, tokenizer, questions)]
+tries["greedy"] = [one.text for one in translate(model, tokenizer, questions)]
 print(HEAD)
 for name, texts in tries.items():
     report(name, texts)
@@ -361,8 +366,8 @@ def turned(pair):
 
 pair = min(filter(turned, fresh), key=lambda p: len(tokenizer.encode(write_out(p.french, "fr"))))
 english, french = write_out(pair.english, "en"), write_out(pair.french, "fr")
-weights = alignment.cross_attention(model, tokenizer, english, french).cpu()  # (L, H, T, S)
-mass = alignment.alignment_mass(model, tokenizer, fresh[:300])
+weights = lesson_11.cross_attention(model, tokenizer, english, french).cpu()  # (L, H, T, S)
+mass = lesson_11.alignment_mass(model, tokenizer, fresh[:300])
 layer, head = divmod(int(mass.mass.argmax()), model.config.n_heads)
 print(english, "→", french)
 
@@ -372,7 +377,7 @@ print(english, "→", french)
 # %%
 maps = {f"layer {layer + 1}, head {head + 1}": weights[layer, head],
         "mean of all heads": weights.mean(dim=(0, 1)),
-        "by the grammar": alignment.true_alignment(tokenizer, pair)}
+        "by the grammar": lesson_11.true_alignment(tokenizer, pair)}
 rows = [piece.replace("▁", "") for piece in [*tokenizer.pieces(french), "<eos>"]]
 columns = [piece.replace("▁", "") for piece in [*tokenizer.pieces(english), "<eos>"]]
 fig, axes = plots.figure(1, 3, width=10.2, height=4.2)
@@ -482,13 +487,13 @@ for alpha in (0.0, 1.0):
 
 # %%
 few, right = questions[:300], [[answer] for answer in answers[:300]]
-greedy = training.translate(model, tokenizer, few)
+greedy = translate(model, tokenizer, few)
 print(f"{'search':<20}{'BLEU':>8}{'brevity':>10}{'more probable':>16}{'less probable':>16}")
 for size, alpha in ((1, 1.0), (2, 1.0), (4, 1.0), (8, 1.0), (4, 0.0)):
     search = Search(beam_size=size, length_penalty=alpha)
-    found = training.translate(model, tokenizer, few, search=search)
+    found = translate(model, tokenizer, few, search=search)
     gains = [b.log_prob - g.log_prob for b, g in zip(found, greedy, strict=True)]
-    score = training.score_translations([one.text for one in found], right, n_resamples=2)
+    score = score_translations([one.text for one in found], right, n_resamples=2)
     more, less = sum(gain > 1e-3 for gain in gains), sum(gain < -1e-3 for gain in gains)
     figures = f"{score.bleu:>9.1f}{score.brevity:>10.3f}{more:>16}{less:>16}"
     print(f"beam {size}, penalty {alpha}{figures}")
@@ -504,7 +509,7 @@ for size, alpha in ((1, 1.0), (2, 1.0), (4, 1.0), (8, 1.0), (4, 0.0)):
 seconds = {}
 for cached in (True, False):
     begin = time.process_time()  # of the processor: what else it does hardly counts
-    found = training.translate(model, tokenizer, few, cached=cached)
+    found = translate(model, tokenizer, few, cached=cached)
     seconds[cached] = time.process_time() - begin
     assert [one.text for one in found] == [one.text for one in greedy]
 print(f"equal translations; kept {seconds[True]:.2f} s, anew {seconds[False]:.2f} s")
@@ -516,7 +521,7 @@ print(f"equal translations; kept {seconds[True]:.2f} s, anew {seconds[False]:.2f
 writer = tx.Translator(configs["ours"].replace(max_len=130)).eval()
 lengths = [8, 16, 32, 64, 128]
 kept, anew = (
-    translator_checks.writing_seconds(writer, lengths, cached=cached) for cached in (True, False)
+    lesson_11.writing_seconds(writer, lengths, cached=cached) for cached in (True, False)
 )
 fig, ax = plots.curves(
     [plots.Curve("kept", lengths, kept), plots.Curve("anew", lengths, anew)],
@@ -541,9 +546,9 @@ lesson = Pairs(pairs.train.sources[:3000], pairs.train.targets[:3000])
 again = translation_scoring.translation_objective(tokenizer, lesson, model.config.max_len, 0.1)
 patients, curves = {"before": model}, []
 for rate in (1e-3, 1e-2, 2e-2):
-    settings = training.TrainingSettings(n_steps=20, lr=rate, tokens_per_batch=1000, log_every=1)
+    settings = TrainingSettings(n_steps=20, lr=rate, tokens_per_batch=1000, log_every=1)
     patient = patients[f"rate {rate:g}"] = copy.deepcopy(model)
-    seen = training.train(patient, again, settings, progress=False)
+    seen = train(patient, again, settings, progress=False)
     curves.append(plots.Curve(f"rate {rate:g}", seen.step, seen.loss))
 
 # %% [markdown]
@@ -567,8 +572,8 @@ plots.show(fig, name="10_diverging", alt="""
 own = Pairs(tuple(questions[:200]), tuple(answers[:200]))
 print(f"{'':<14}own source   another's   different translations of 200")
 for name, patient in patients.items():
-    losses = translator_checks.source_losses(patient, tokenizer, own)
-    texts = {one.text for one in training.translate(patient, tokenizer, own.sources)}
+    losses = lesson_11.source_losses(patient, tokenizer, own)
+    texts = {one.text for one in translate(patient, tokenizer, own.sources)}
     print(f"{name:<14}{losses.own:>8.2f}{losses.other:>13.2f}{len(texts):>16}")
 
 # %% [markdown]
@@ -581,11 +586,11 @@ def repeats(one):
 
 
 for name in ("rate 0.01", "rate 0.02"):
-    written = training.translate(patients[name], tokenizer, own.sources)
+    written = translate(patients[name], tokenizer, own.sources)
     worst = [one.source for one in sorted(written, key=repeats, reverse=True)[:2]]
     for how, search in broken_translation.DIAGNOSES.items():
         print(f"{name}, {how}")
-        for found in training.translate(patients[name], tokenizer, worst, search=search):
+        for found in translate(patients[name], tokenizer, worst, search=search):
             print(f"    {found.source}\n        → {found.text[:76]}")
 
 # %% [markdown]
@@ -599,17 +604,17 @@ for name in ("rate 0.01", "rate 0.02"):
 n_steps = 20 if recipe.budget == "smoke" else 250
 faults = {"warmup_steps": 0, "lr": 2e-2, "dropout": 0.0, "n_steps": n_steps}
 for name, norm in {"all four faults": "last", "repaired: norm": "first"}.items():
-    found = translator_checks.short_race(pairs, norm=norm, **faults)
-    losses = translator_checks.source_losses(found.model, found.tokenizer, own)
+    found = lesson_11.short_race(pairs, norm=norm, **faults)
+    losses = lesson_11.source_losses(found.model, found.tokenizer, own)
     print(f"{name}: own source {losses.own:.2f}, another's {losses.other:.2f} nats")
-    for one in training.translate(found.model, found.tokenizer, questions[5:8]):
+    for one in translate(found.model, found.tokenizer, questions[5:8]):
         print(f"    {one.source}\n        → {one.text[:76]}")
 
 # %% [markdown]
-# So short a run shows how such a model fails, not which of the faults matters in the end. For that, `tinytx experiment broken-translation` trains ten: all faults, each repaired alone, all sound, and each fault alone. If it has been run here, this is its table.
+# So short a run shows how such a model fails, not which of the faults matters in the end. For that, `python -m experiments broken-translation` trains ten: all faults, each repaired alone, all sound, and each fault alone. If it has been run here, this is its table.
 
 # %%
-print(translator_checks.told_faults())
+print(lesson_11.told_faults())
 
 # %% [markdown]
 # In the table kept with this lesson one culprit stands out: the **rate**. It is the only fault that ruins the model alone, and repairing it helps most, though not all the way: with three faults left the model still limps. The norm placed last comes second; without it the high rate does a little less harm. No warm-up costs a few points
@@ -643,7 +648,7 @@ print(f"{good[0]}\n    against the two others together: {together:.0f}")
 # %%
 sizes, bands = [25, 50, 100, 200, 400, len(answers)], []
 for name, texts in tries.items():
-    scores = [training.score_translations(texts[:n], [[a] for a in answers[:n]], n_resamples=300)
+    scores = [score_translations(texts[:n], [[a] for a in answers[:n]], n_resamples=300)
               for n in sizes]
     low, high = zip(*(score.interval for score in scores), strict=True)
     bands.append(plots.Curve(name, sizes, [one.bleu for one in scores], low=low, high=high))
@@ -665,8 +670,8 @@ plots.show(fig, name="10_interval", alt="""
 
 
 # %%
-print(translator_checks.told_translation("tatoeba-en-fr"))
-print(translator_checks.told_translation("multi30k-en-fr"))
+print(lesson_11.told_translation("tatoeba-en-fr"))
+print(lesson_11.told_translation("multi30k-en-fr"))
 
 # %% [markdown]
 # If the table is there, read it against three things: the interval; "all references", where each different English sentence counts once against all of its French ones; and the signature. The sentences are shown as greedy and beam wrote them, right or wrong.
@@ -685,7 +690,7 @@ print(translator_checks.told_translation("multi30k-en-fr"))
 # Four questions without code. Pick an answer and read what it gets back; the wrong ones are not foolish.
 
 # %%
-tx.quiz("translation")
+course.quiz("translation")
 
 # %% [markdown]
 # ## Exercises
@@ -715,7 +720,7 @@ def cross_attention_mask(src_ids, tgt_ids, pad_id):
 
 
 # %%
-tx.check("cross_attention_mask", cross_attention_mask)
+course.check("cross_attention_mask", cross_attention_mask)
 
 # %% [markdown]
 # ### Exercise: greedy decoding
@@ -745,7 +750,7 @@ def greedy_decode(step, bos_id, eos_id, max_len):
 
 
 # %%
-tx.check("greedy_decode", greedy_decode)
+course.check("greedy_decode", greedy_decode)
 
 # %% [markdown]
 # ### Exercise: beam search
@@ -782,7 +787,7 @@ def beam_search(step, bos_id, eos_id, beam_size, max_len, length_penalty):
 
 
 # %%
-tx.check("beam_search", beam_search)
+course.check("beam_search", beam_search)
 
 # %% [markdown]
 # ### Try it yourself

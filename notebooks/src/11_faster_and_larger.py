@@ -36,20 +36,26 @@ import torch
 from torch import nn
 
 import tinytx as tx
-from tinytx import training
-from tinytx.teaching import plots
+from tinytx.training.checkpoint import RunFolder
+from tinytx.training.fit import new_language_model
+from tinytx.training.generate import generate_ids
+from tinytx.training.loop import train
+from tinytx.training.objectives import CausalObjective, language_model_loss
+from tinytx.training.recipes import default_budget
+from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+from tinytx_course import plots
 
 _ = torch.manual_seed(0)
 torch.set_num_threads(1)
-device = training.choose_device()
+device = choose_device()
 on_gpu = device.type == "cuda"
-smoke = training.default_budget() == "smoke"
+smoke = default_budget() == "smoke"
 
 # %% [markdown]
 # One thing takes a while and can begin at once. Near the end we shall ask what a *compiler* makes of a small function. It works in a process of its own, on another core where there is one, while we go on; we collect its answer later.
 
 # %%
-from tinytx.bench.compiling import CompileTrial, NotCompiledError
+from tinytx_course.labs.compiling import CompileTrial, NotCompiledError
 
 trial = None if smoke else CompileTrial(device=device.type)
 
@@ -75,14 +81,14 @@ print(f"{costs.flops_training:,} operations in a step")
 # several rounds, all tasks in turn, so that a bad moment of the machine meets all of them. Say now what you expect: how far off is the division?
 
 # %%
-from tinytx.bench.ceiling import product
-from tinytx.bench.in_turn import take_turns
+from tinytx_course.labs.roofline import product
+from tinytx_course.labs.timing import take_turns
 
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
 
 def step():
-    training.language_model_loss(model(inputs), targets, pad_id=0).backward()
+    language_model_loss(model(inputs), targets, pad_id=0).backward()
     optimizer.step()
     optimizer.zero_grad()
 
@@ -161,7 +167,7 @@ for name, f, b in (("a sum", 100, 1200), ("a small product", 600, 120), ("a larg
 # meet at $i = P / M$, the *ridge*. `Roof` of the package says the same; we check it against the rule above.
 
 # %%
-from tinytx.bench.roofline import Roof, layers_of, measure_roofline
+from tinytx_course.labs.roofline import Roof, layers_of, measure_roofline
 
 invented = Roof(flops=P, copied=M, cached=M)
 for f, b in ((100, 1200), (600, 120), (9000, 300)):
@@ -236,7 +242,7 @@ for (group, name), point in points.items():
 # the *time* will they have?
 
 # %%
-from tinytx.bench.profiling import PRODUCTS, profile
+from tinytx_course.labs.profiling import PRODUCTS, profile
 
 before = profile(step, n_calls=1 if smoke else 3)
 kinds = before.by_kind()
@@ -302,7 +308,7 @@ pair = measure({name: product(wide, name, device) for name in ("fp32", "bf16")})
 k = seconds(pair, "fp32") / seconds(pair, "bf16")
 print(f"a product in bfloat16 is {k:.2f} times as fast as in float32")
 print(f"so the whole step should be about {gain(share_of_products, k):.2f} times as fast")
-chosen = training.choose_precision("auto", device)
+chosen = choose_precision("auto", device)
 print("training of this course takes", "bfloat16" if chosen == "bf16" else "float32", "here")
 
 # %% [markdown]
@@ -319,7 +325,7 @@ def loss_in_parts():
     return output_loss(model.head, model.body(inputs), targets.cpu(), pad_id=0)
 
 
-whole = training.language_model_loss(model(inputs), targets, pad_id=0)
+whole = language_model_loss(model(inputs), targets, pad_id=0)
 torch.testing.assert_close(loss_in_parts(), whole, rtol=1e-4, atol=1e-5)
 n_scores = batch_size * seq_len * config.vocab_size
 print(f"equal losses; all scores would take {4 * n_scores / 1e6:.1f} MB, as much for their gradient")
@@ -331,7 +337,7 @@ print(f"equal losses; all scores would take {4 * n_scores / 1e6:.1f} MB, as much
 def make_step(in_parts, precision):
     def one_step():
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
-            scores_loss = training.language_model_loss
+            scores_loss = language_model_loss
             loss = loss_in_parts() if in_parts else scores_loss(model(inputs), targets, pad_id=0)
         loss.backward()
         optimizer.step()
@@ -372,8 +378,8 @@ for name in others:
 # A batch is a rectangle, and texts are not equally long. The rest of each row is filled with padding, and padding is multiplied like everything else. Here are the true lengths of reviews from the world of lesson 07. In which order would *you* put them into batches?
 
 # %%
-from tinytx.bench.texts import tokenizer_for
 from tinytx.text.batching import batches_by_length, pad_batch, padding_share
+from tinytx_course.labs.profiling import tokenizer_for
 
 corpus = tx.load_corpus("world")
 tokenizer = tokenizer_for(corpus, 1_000, n_texts=1_000)
@@ -471,7 +477,7 @@ greedy = {"top_k": 1, "eos_id": -1}  # always the likeliest, and no end mark: ex
 
 
 def write(n, cached):
-    return training.generate_ids(model, [2], max_new_tokens=n, cached=cached, **greedy)
+    return generate_ids(model, [2], max_new_tokens=n, cached=cached, **greedy)
 
 
 assert write(ns[-1], cached=True) == write(ns[-1], cached=False)
@@ -520,7 +526,7 @@ for rows_at_once in (1, 32):
 # %%
 import inspect
 
-from tinytx.bench.compiling import norm_and_gelu
+from tinytx_course.labs.compiling import norm_and_gelu
 
 print(inspect.getsource(norm_and_gelu))
 
@@ -551,7 +557,7 @@ else:
 def gradients(parts):
     model.zero_grad()
     for rows in parts:
-        loss = training.language_model_loss(model(inputs[rows]), targets[rows], pad_id=0)
+        loss = language_model_loss(model(inputs[rows]), targets[rows], pad_id=0)
         (loss * len(inputs[rows]) / len(inputs)).backward()
     return [p.grad.clone() for p in model.parameters()]
 
@@ -580,8 +586,8 @@ small = tx.TransformerConfig(
     vocab_size=1_000, d_model=64, n_heads=2, n_layers=2, d_ff=128, max_len=128, dropout=0.1
 )  # fmt: skip
 marks = {"bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id, "pad_id": tokenizer.pad_id}
-objective = training.CausalObjective(reviews, max_len=128, **marks)
-settings = training.TrainingSettings(n_steps=12, checkpoint_every=5, tokens_per_batch=512)
+objective = CausalObjective(reviews, max_len=128, **marks)
+settings = TrainingSettings(n_steps=12, checkpoint_every=5, tokens_per_batch=512)
 
 
 def train_small(folder, cut_at=None):
@@ -589,9 +595,9 @@ def train_small(folder, cut_at=None):
         if step == cut_at:
             raise SystemError("no power")
 
-    learner = training.new_language_model(small, seed=0).to(device)
-    with training.RunFolder.opened(folder, plan={}) as run:
-        training.train(learner, objective, settings, run=run, on_step=power, progress=False)
+    learner = new_language_model(small, seed=0).to(device)
+    with RunFolder.opened(folder, plan={}) as run:
+        train(learner, objective, settings, run=run, on_step=power, progress=False)
     return learner
 
 
@@ -616,7 +622,7 @@ assert on_gpu or all(same)
 # has been run in this checkout, here is what it found.
 
 # %%
-from tinytx.teaching.results import read_results
+from tinytx_course.results import read_results
 
 
 def kept(name, command):
@@ -640,7 +646,7 @@ if torture := kept("torture", "make torture"):
 # Predict: two processes with one thread each, against one with one. Ideal would be twice as fast. What is in the way?
 
 # %%
-from tinytx.training.parallel.scaling import Workload, scaling
+from tinytx_course.labs.scaling import Workload, scaling
 
 many_gpus = on_gpu and torch.cuda.device_count() > 1
 sizes = {"d_model": 32, "n_layers": 1, "tokens_per_batch": 256} if smoke else {}
@@ -655,7 +661,7 @@ for speed in speeds:
 # Each bar is a way to share the same batch, in tokens a second: one process with one thread, one with as many threads as there are processes, and two processes. The dashed line is the ideal, twice the single one. These are times on the wall: other programs on your cores, or a machine with only one, keep all of them from the line.
 
 # %%
-from tinytx.teaching.machine import usable_cores
+from tinytx_course.machine import usable_cores
 
 named = {f"processes: {one.n_processes}, threads each: {one.n_threads}": one for one in speeds}
 fig, ax = plots.bars(
@@ -681,10 +687,10 @@ print(f"two processes: {two.median / single.median:.2f} times one; usable cores:
 # %%
 n_seeds, n_texts, per_batch = (1, 64, 16) if smoke else (3, 512, 16)
 texts = [tokenizer.encode(text) for text in corpus.train.texts[: n_texts + 64]]
-seen = training.CausalObjective(texts[:n_texts], max_len=128, **marks)
-held_out = training.CausalObjective(texts[n_texts:], max_len=128, **marks)
+seen = CausalObjective(texts[:n_texts], max_len=128, **marks)
+held_out = CausalObjective(texts[n_texts:], max_len=128, **marks)
 n_steps = n_texts // per_batch
-recipe = training.TrainingSettings(
+recipe = TrainingSettings(
     n_steps=n_steps, lr=3e-3, warmup_steps=4, tokens_per_batch=seen.n_tokens // n_steps
 )  # fmt: skip
 
@@ -695,7 +701,7 @@ def first_loop(learner):
         adamw.param_groups[0]["lr"] = recipe.lr_at(number + 1)
         rows, wanted = seen.batch(range(number * per_batch, (number + 1) * per_batch))
         scores = learner(rows.to(device))
-        loss = training.language_model_loss(scores, wanted.to(device), pad_id=0)
+        loss = language_model_loss(scores, wanted.to(device), pad_id=0)
         adamw.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(learner.parameters(), recipe.clip_norm)
@@ -707,11 +713,11 @@ def first_loop(learner):
 
 # %%
 def run(seed, packaged):
-    learner = training.new_language_model(small.replace(dropout=0.0), seed=seed).to(device)
+    learner = new_language_model(small.replace(dropout=0.0), seed=seed).to(device)
 
     def task():
         if packaged:
-            training.train(learner, seen, recipe.replace(seed=seed), progress=False)
+            train(learner, seen, recipe.replace(seed=seed), progress=False)
         else:
             first_loop(learner)
 
@@ -732,7 +738,7 @@ for seed in range(n_seeds):
 # Read both columns: seconds *and* nats. Within one line they started from the same weights. The losses differ a little because the batches hold other reviews, as two seeds differ. What matters is whether the difference between the columns is larger than that between the lines; mean and spread say so.
 
 # %%
-from tinytx.bench.in_turn import ratio_of
+from tinytx_course.labs.timing import ratio_of
 
 ratios = [found[seed, False][0] / found[seed, True][0] for seed in range(n_seeds)]
 losses = torch.tensor([[found[seed, way][1] for way in (False, True)] for seed in range(n_seeds)])
@@ -746,12 +752,12 @@ print(f"loss of the package minus that of the first loop: {between:+.3f}; spread
 #
 # Steps a second are a means. The end is a good model soon. A classic test is [tinyshakespeare](https://github.com/karpathy/char-rnn): a million characters, of which the last tenth is for validation; a model reads characters and foretells the next. How far does one get in three minutes on two cores? The clock stands still while the model is judged.
 #
-# `tinytx bench speedrun` trains four times. The *peer* is `torch.nn.TransformerEncoder`, trained as [nanoGPT](https://github.com/karpathy/nanoGPT) proposes for a laptop: 4 layers of width 128, AdamW, batches of 12 times 64 characters, 2,000 steps; and once more with as many steps as fit into three minutes. *Ours* has 4 layers of width 128, too, and learns with two optimizers. Beside them stand counting models (lesson 01).
+# `python -m benchmarks speedrun` trains four times. The *peer* is `torch.nn.TransformerEncoder`, trained as [nanoGPT](https://github.com/karpathy/nanoGPT) proposes for a laptop: 4 layers of width 128, AdamW, batches of 12 times 64 characters, 2,000 steps; and once more with as many steps as fit into three minutes. *Ours* has 4 layers of width 128, too, and learns with two optimizers. Beside them stand counting models (lesson 01).
 #
 # Predict: both have as many layers and the same width. Which of the two starts faster, and which is better in the end?
 
 # %%
-if speedrun := kept("bench-speedrun", "tinytx bench speedrun"):
+if speedrun := kept("bench-speedrun", "python -m benchmarks speedrun"):
     runs = {
         key.removeprefix("characters: "): one
         for key, one in speedrun.data.items()
@@ -781,13 +787,13 @@ if speedrun := kept("bench-speedrun", "tinytx bench speedrun"):
 #
 # ### Measured with care
 #
-# A lesson of a minute measures a few rounds. `tinytx bench` takes its time: the package beside other packages on the same batches, each in a process of its own, many rounds in turn. What this checkout keeps of it stands here, with machine and date; your own figures replace it when you run the command.
+# A lesson of a minute measures a few rounds. `python -m benchmarks` takes its time: the package beside other packages on the same batches, each in a process of its own, many rounds in turn. What this checkout keeps of it stands here, with machine and date; your own figures replace it when you run the command.
 
 # %%
-from tinytx.bench.report import line_of
+from benchmarks.report import line_of
 
 for part in ("steps", "reviews", "generation"):
-    if results := kept(f"bench-{part}", f"tinytx bench {part}"):
+    if results := kept(f"bench-{part}", f"python -m benchmarks {part}"):
         print(results.source_line())
         for key, record in results.data.items():
             if record.get("fastest"):

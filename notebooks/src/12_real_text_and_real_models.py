@@ -43,9 +43,15 @@ import transformers
 from IPython.display import Markdown
 
 import tinytx as tx
-from tinytx import training
-from tinytx.teaching import plots
-from tinytx.teaching.results import read_results
+import tinytx_course as course
+from tinytx.text.corpora import label_subset
+from tinytx.training.evaluate import evaluate_language_model
+from tinytx.training.fit import finetune, pretrain
+from tinytx.training.generate import generate, generate_ids
+from tinytx.training.intervals import paired_interval, wilson_interval
+from tinytx.training.recipes import default_budget
+from tinytx_course import plots
+from tinytx_course.results import read_results
 
 _ = torch.manual_seed(0)
 transformers.logging.set_verbosity_error()
@@ -63,7 +69,7 @@ ends = {"pretrained": {}, "scratch": {}, "frozen": {}}
 for one in home:
     ends[one["start"]][one["origin"]["budget"], one["seed"]] = 100 * one["accuracy"]
 gains = [ends["pretrained"][run] - ends["scratch"][run] for run in ends["scratch"]]
-at_home = training.paired_interval(gains)
+at_home = paired_interval(gains)
 print(f"in our own language, 50 labels: pretraining brings {at_home.mean:+.1f} points", end=" ")
 print(f"[{at_home.low:+.1f}, {at_home.high:+.1f}], {len(gains)} seeds")
 
@@ -92,8 +98,7 @@ for text in docs.test.texts[:3]:
 # Which package talks most? Guess the first three before you look.
 
 # %%
-from tinytx.text.docstrings.gather import gathered
-from tinytx.text.docstrings.sources import installed
+from tinytx_course.labs.docstrings import gathered, installed
 
 counts = sorted(gathered(installed()).counts, key=lambda one: -one.n_words)
 fig, ax = plots.bars(
@@ -243,7 +248,7 @@ corpus = told(lambda: tx.load_corpus("own"))
 # But look at the test reviews again. The second and the third stand in train as well, only with another apostrophe, other capitals, other signs. For a person they are the same text. What survives all this are the *words*: runs of letters and digits, in lower case. The package has a function for it, and one of the exercises below asks you for yours.
 
 # %%
-from tinytx.training.experiments.transfer_folds.folds import same_text
+from experiments.transfer_data import same_text
 
 seen = {same_text(text) for text in learned}
 for text in asked:
@@ -276,9 +281,9 @@ del in_train
 # run it.
 
 # %%
-from tinytx.text import NGramModel
+from tinytx.text.ngrams import NGramModel
 
-smoke = training.default_budget() == "smoke"
+smoke = default_budget() == "smoke"
 shorter = {} if smoke else {"n_steps": 250, "tokens_per_batch": 2_048}
 faster = {"optimizer": "muon", "lr": 1e-2, "decay": "linear", "final_lr_fraction": 0.0}
 kept_on_the_way = {}
@@ -290,7 +295,7 @@ def keep(step, model):
         kept_on_the_way[step] = {name: weight.clone() for name, weight in state.items()}
 
 
-pretrained = training.pretrain(
+pretrained = pretrain(
     docs, vocab_size=600 if smoke else 2_000, model_changes={"max_len": 128},
     training_changes=shorter | faster, on_step=keep, progress=False,
 )  # fmt: skip
@@ -324,7 +329,7 @@ then = tx.LanguageModel(pretrained.model.config)
 losses = {}
 for step, weights in kept_on_the_way.items():
     then.load_state_dict(weights)
-    losses[step] = training.evaluate_language_model(then, tokenizer, some).nats_per_token
+    losses[step] = evaluate_language_model(then, tokenizer, some).nats_per_token
 lines = {f"{n} pieces counted" if n > 1 else "1 piece": nats for n, nats in by_order.items()}
 fig, ax = plots.curves(
     [plots.Curve("transformer", list(losses), list(losses.values()))], references=lines,
@@ -350,7 +355,7 @@ print(f"the transformer read {n_tokens / sum(map(len, train_ids)):.1f} times the
 
 # %%
 for seed, prompt in enumerate(("Return the", "This function", "If the array", "The user")):
-    said = training.generate(
+    said = generate(
         pretrained.model, tokenizer, prompt,
         max_new_tokens=30, temperature=0.7, top_p=0.9, seed=seed,
     )  # fmt: skip
@@ -363,7 +368,7 @@ for seed, prompt in enumerate(("Return the", "This function", "If the array", "T
 # rare ones weighing more (TF-IDF), and a linear model on top. Two seeds each. Rank the three before you run it.
 
 # %%
-from tinytx.training.experiments.transfer_folds.linear import bag_of_words
+from experiments.transfer_encoders import bag_of_words
 
 packages = tx.load_corpus("docstrings-packages")
 n_classes, n_labels = len(packages.label_names), 20 * len(packages.label_names)
@@ -372,7 +377,7 @@ few_steps = {} if smoke else {"n_epochs": 10, "tokens_per_batch": 768, "lr": 1e-
 
 
 def tuned(seed, fresh):
-    run = training.finetune(
+    run = finetune(
         pretrained, packages, fresh=fresh, seed=seed, n_labels=n_labels,
         recipe_changes=few_steps, n_scored=50, progress=False, report=lambda line: None,
     )  # fmt: skip
@@ -380,7 +385,7 @@ def tuned(seed, fresh):
 
 
 def counted(seed):
-    labelled = training.label_subset(packages.train, n_labels, seed)
+    labelled = label_subset(packages.train, n_labels, seed)
     return np.mean(bag_of_words(labelled, packages.test, "logistic", seed)[0] == right)
 
 
@@ -411,12 +416,12 @@ for label in range(0, n_classes, 2):
 #
 # ## Does it pay on real reviews?
 #
-# Now the question of the lab that this course grew out of: French book reviews by customers, praise or blame. `tinytx experiment transfer --corpus cls-books` has measured it with care. First the data, as far as they can be known without having them:
+# Now the question of the lab that this course grew out of: French book reviews by customers, praise or blame. `python -m experiments transfer --corpus cls-books` has measured it with care. First the data, as far as they can be known without having them:
 
 # %%
+from experiments.transfer import kept_rows, kind_of, spoken
 from tinytx.text.corpora import list_corpora
-from tinytx.text.downloads.registry import dataset
-from tinytx.training.experiments.transfer_folds.kept import kept_rows, kind_of, spoken
+from tinytx.text.download import dataset
 
 books = dataset("cls-books")
 kept = read_results("transfer-cls-books")
@@ -451,7 +456,7 @@ gains = [a - b for a, b in zip(ours, theirs, strict=True)]
 mean = sum(gains) / 3
 s = math.sqrt(sum((gain - mean) ** 2 for gain in gains) / 2)
 half = 4.303 * s / math.sqrt(3)  # Student's t for 95 % and two degrees of freedom
-found = training.paired_interval(gains)
+found = paired_interval(gains)
 np.testing.assert_allclose((mean - half, mean + half), (found.low, found.high), atol=1e-2)
 print(f"differences {gains}: mean {mean:.1f}, from {mean - half:+.1f} to {mean + half:+.1f}")
 # NBVAL_CHECK_OUTPUT
@@ -529,7 +534,7 @@ for row in few:  # from the worst to the best: the best of a kind stays
         followed[kind_of(row.condition)] = row.condition
 lines = []
 for name in dict.fromkeys([*followed.values(), *{"masked:near"} & by_name.keys()]):
-    of = [training.paired_interval(row.accuracies) for row in by_name[name]]
+    of = [paired_interval(row.accuracies) for row in by_name[name]]
     mean, low, high = ([100 * getattr(x, end) for x in of] for end in ("mean", "low", "high"))
     labels = [row.n_labels for row in by_name[name]]
     lines.append(plots.Curve(spoken(name), labels, mean, low=low, high=high))
@@ -616,7 +621,7 @@ def minus(name, other):
         return None
     one, two = at[name], at[other]
     assert one.seeds == two.seeds
-    return training.paired_interval(np.subtract(one.accuracies, two.accuracies).tolist())
+    return paired_interval(np.subtract(one.accuracies, two.accuracies).tolist())
 
 
 lines = ["| pretrained on | which is | masked minus *from scratch* | causal minus *from scratch, causal* |"]
@@ -686,7 +691,7 @@ try:
     second = kept_rows(read_results("transfer-docstrings-packages").data)
 except FileNotFoundError:
     second = []
-missing = "Not measured: `tinytx experiment transfer --corpus docstrings-packages` does it."
+missing = "Not measured: `python -m experiments transfer --corpus docstrings-packages` does it."
 table_of(second, N) if second else Markdown(missing)
 
 # %% [markdown]
@@ -720,7 +725,7 @@ for name, best_epochs in solutions.items():
     steady = rng.binomial(1_400, p, size=(4_000, 1))  # answers that stay from epoch to epoch
     changing = rng.binomial(600, p, size=(4_000, 15))  # and three in ten that change
     flattery = 100 * (((steady + changing) / 2_000).max(axis=1).mean() - p)
-    low, high = training.wilson_interval(round(2_000 * p), 2_000)
+    low, high = wilson_interval(round(2_000 * p), 2_000)
     print(f"{name:<13} {min(best_epochs)} to {max(best_epochs)}", end="; ")
     print(f"best of 15 epochs flatters by {flattery:.1f}; a test of 2,000: ±{50 * (high - low):.1f}")
 print(f"{'bag of words':<13} {bag_there[0]} to {bag_there[1]}; nothing to pick")
@@ -732,7 +737,7 @@ print(f"{'bag of words':<13} {bag_there[0]} to {bag_there[1]}; nothing to pick")
 #
 # ## "Bonjour les"
 #
-# The lab ends by letting its model carry on *Bonjour les*. Ours of lesson 07 does so in its small language. Here is one that learned real French: novels, sentences that people wrote for translation, readers' reviews. `tinytx experiment completions` trained it and kept what it said. Before you read: will it greet somebody? Will the sentences be French? Will they
+# The lab ends by letting its model carry on *Bonjour les*. Ours of lesson 07 does so in its small language. Here is one that learned real French: novels, sentences that people wrote for translation, readers' reviews. `python -m experiments completions` trained it and kept what it said. Before you read: will it greet somebody? Will the sentences be French? Will they
 # mean anything?
 
 # %%
@@ -762,8 +767,8 @@ Markdown("\n".join(lines))
 # count?
 
 # %%
-from tinytx.model.interop import config_from_transformers, from_transformers, to_transformers
-from tinytx.model.published import PUBLISHED
+from tinytx.hf.convert import config_from_transformers, from_transformers, to_transformers
+from tinytx_course.labs.lesson_06 import PUBLISHED
 
 camembert = transformers.CamembertConfig(**PUBLISHED["CamemBERT base"].settings)
 with torch.device("meta"):
@@ -868,7 +873,7 @@ print("theirs, ours, and back again: equal to 1e-5 at", int(real.sum()), "real t
 # `AutoModelForCausalLM`, which knows nothing of this course, opens the folder and writes. Will it write the same?
 
 # %%
-from tinytx.training.published import export
+from tinytx.hf.publish import export
 
 export(pretrained.model.cpu(), folder / "docstrings-gpt2", tokenizer)
 print(sorted(path.name for path in (folder / "docstrings-gpt2").iterdir()))
@@ -877,7 +882,7 @@ prompt = [tokenizer.bos_id, *tokenizer.encode("Return the")]
 ids = torch.tensor([prompt])
 real = torch.ones_like(ids)
 written = loaded.generate(ids, attention_mask=real, do_sample=False, max_new_tokens=20)
-mine = training.generate_ids(
+mine = generate_ids(
     pretrained.model, prompt, eos_id=tokenizer.eos_id, top_k=1, max_new_tokens=20
 )
 assert written[0, len(prompt) :].tolist() == mine
@@ -893,7 +898,7 @@ pieces = ["[bos]", *(piece.replace("▁", "·") for piece in tokenizer.pieces(se
 read_ids = [tokenizer.bos_id, *tokenizer.encode(sentence)]
 
 # %%
-tx.widgets.attention(again, pieces, token_ids=read_ids, layer=0, query=len(pieces) - 2)
+course.widgets.attention(again, pieces, token_ids=read_ids, layer=0, query=len(pieces) - 2)
 
 # %% [markdown]
 # ### With a network
@@ -906,7 +911,7 @@ tx.widgets.attention(again, pieces, token_ids=read_ids, layer=0, query=len(piece
 # tinytx generate gpt2 --prompt "Bonjour les"
 # ```
 #
-# A folder that somebody saved with `save_pretrained` does as well as a name. In Python, `from_transformers("camembert-base")` gives a model of ours with CamemBERT's weights, fit for `tx.widgets.attention`, `training.finetune` and all the rest. Without a network the message says so, and how to copy a folder from elsewhere. And a folder that is none is told apart from a name, so that nothing is fetched by a slip:
+# A folder that somebody saved with `save_pretrained` does as well as a name. In Python, `from_transformers("camembert-base")` gives a model of ours with CamemBERT's weights, fit for `course.widgets.attention`, `training.finetune` and all the rest. Without a network the message says so, and how to copy a folder from elsewhere. And a folder that is none is told apart from a name, so that nothing is fetched by a slip:
 
 # %%
 try:
@@ -931,7 +936,7 @@ except ValueError as problem:
 # Before the code, a few questions. Pick an answer, and read what it gets back. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
 
 # %%
-tx.quiz("real_text_and_real_models")
+course.quiz("real_text_and_real_models")
 
 # %% [markdown]
 # ## Exercises
@@ -964,7 +969,7 @@ def repeated_texts(train, test):
 
 
 # %%
-tx.check("repeated_texts", repeated_texts)
+course.check("repeated_texts", repeated_texts)
 
 # %% [markdown]
 # ### Exercise: the interval of a gain
@@ -991,7 +996,7 @@ def gain_interval(ours, theirs, t):
 
 
 # %%
-tx.check("gain_interval", gain_interval)
+course.check("gain_interval", gain_interval)
 
 # %% [markdown]
 # ### Exercise: three matrices out of one
@@ -1016,7 +1021,7 @@ def split_c_attn(weight):
 
 
 # %%
-tx.check("split_c_attn", split_c_attn)
+course.check("split_c_attn", split_c_attn)
 
 # %% [markdown]
 # ### Try it yourself

@@ -26,7 +26,7 @@ _SPARE = 14
 _PROBE = (Path(__file__).parent / "probe.js").read_text(encoding="utf-8")
 _MATPLOTLIB = """
 import ipywidgets, numpy as np
-from tinytx.teaching import plots
+from tinytx_course import plots
 weights = np.random.default_rng(0).dirichlet(np.ones(16), size=(101, 16))
 slider, out = ipywidgets.IntSlider(min=0, max=100), ipywidgets.Output()
 def redraw(_=None):
@@ -132,7 +132,7 @@ def main() -> int:
     parser.add_argument("--results", default=ROOT / "results", help="folder of widgets.json")
     parser.add_argument("kinds", nargs="*", help="explorers, all when left out")
     arguments = parser.parse_args()
-    from tinytx.teaching.results import Results
+    from tinytx_course.results import Results
 
     executable = find_chromium()
     if executable is None:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import tinytx as tx
-from tinytx.teaching.widgets import Explorer
+import tinytx_course as course
+from tinytx_course.widgets.base import Explorer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,17 +47,17 @@ class Case:
 
 def trained_attention() -> Explorer:
     """Train a small language model for half a minute and let it read a review."""
-    from tinytx.training import pretrain
+    from tinytx.training.fit import pretrain
 
     trained = pretrain("world", budget=25.0, report=lambda _: None, model_changes={"n_layers": 3})
     text = " ".join(tx.World("fr").reviews(1, seed=3)[0].text.split()[:15])
     pieces, ids = trained.tokenizer.pieces(text), trained.tokenizer.encode(text)
-    return tx.widgets.attention(trained.model, pieces, token_ids=ids, layer=2, query=len(ids) - 2)
+    return course.widgets.attention(trained.model, pieces, token_ids=ids, layer=2, query=len(ids) - 2)
 
 
 CASES: dict[str, Case] = {
     "attention": Case(
-        code="tx.widgets.attention(tx.Translator(tx.PRESETS['tiny']), ['a', 'b', 'c', 'a'], "
+        code="course.widgets.attention(tx.Translator(tx.PRESETS['tiny']), ['a', 'b', 'c', 'a'], "
         "['u', 'v', 'w', 'x', 'y', 'z'], token_ids=[1, 2, 3, 1], key_ids=[4, 5, 6, 7, 8, 9])",
         keys=("[aria-label='Query'] [tabindex='0']", "ArrowRight", "ArrowLeft", "query"),
         mouse=(".tx-matrix", [(0.5, 0.9)], "query"),
@@ -64,44 +65,44 @@ CASES: dict[str, Case] = {
         scene=trained_attention,
     ),
     "count": Case(
-        code="tx.widgets.count()",
+        code="course.widgets.count()",
         keys=(".tx-size-T input", "ArrowRight", "ArrowLeft", "seq_len"),
         mouse=(".tx-size-T input", [(0.5, 0.5), (0.8, 0.5)], "seq_len"),
         sweep=(".tx-size-V input", True, 1),
     ),
     "mask": Case(
-        code="tx.widgets.mask(causal=False)",
+        code="course.widgets.mask(causal=False)",
         keys=(".tx-inputs [tabindex='0']", "ArrowDown", "ArrowUp", "moved"),
         mouse=(".tx-mask-grid", [(0.5, 0.4), (0.7, 0.4), (0.9, 0.4)], "drawn"),
         sweep=(".tx-cell", True, 6),
-        scene=lambda: tx.widgets.mask(where="after", padding=1),
+        scene=lambda: course.widgets.mask(where="after", padding=1),
     ),
     "next_word": Case(
-        code="tx.widgets.next_word(beginnings='Bonjour les amis,', n_stored=40)",
+        code="course.widgets.next_word(beginnings='Bonjour les amis,', n_stored=40)",
         keys=(".tx-options [tabindex='0']", "ArrowDown", "ArrowUp", "pointed"),
         mouse=(".tx-option:first-child", [(0.5, 0.5)], "words"),
         sweep=(".tx-options", False, 5),
     ),
     "one_query": Case(
-        code="tx.widgets.one_query()",
+        code="course.widgets.one_query()",
         keys=(".tx-steps [tabindex='0']", "ArrowRight", "ArrowLeft", "step"),
         mouse=(".tx-curves", [(0.4, 0.5), (0.6, 0.5), (0.5, 0.5)], "head_dim"),
         sweep=(".tx-curves", True, 3),
     ),
     "positions": Case(
-        code="tx.widgets.positions()",
+        code="course.widgets.positions()",
         keys=(".tx-look input", "ArrowRight", "ArrowLeft", "position"),
         mouse=(".tx-pe-stage", [(0.3, 0.3), (0.5, 0.6)], "position"),
         sweep=(".tx-pe-stage", True, 5),
     ),
     "sampling": Case(
-        code="tx.widgets.sampling()",
+        code="course.widgets.sampling()",
         keys=(".tx-dials .tx-control:nth-child(3) input", "ArrowLeft", "ArrowRight", "top_p"),
         mouse=(".tx-draws button:first-child", [(0.5, 0.5)], "n_draws"),
         sweep=(".tx-stages tbody", False, 5),
     ),
     "shapes": Case(
-        code="tx.widgets.shapes()",
+        code="course.widgets.shapes()",
         keys=(".tx-list [tabindex='0']", "ArrowDown", "ArrowUp", "step"),
         mouse=(".tx-tables", [(0.4, 0.95)], "token"),
         sweep=(".tx-tables", True, 5),

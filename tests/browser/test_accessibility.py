@@ -6,10 +6,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tinytx.teaching.lessons import LESSONS
-from tinytx.teaching.notebooks import Run
-from tinytx.teaching.site import index_page
-from tinytx.teaching.site import page as lesson_page
+from tinytx_course.building.notebooks import Run
+from tinytx_course.lessons import LESSONS
+from tinytx_course.site.pages import index_page
+from tinytx_course.site.pages import page as lesson_page
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))

@@ -7,7 +7,7 @@ import pytest
 
 from tests.browser.cases import CASES
 from tests.browser.test_pages import relative
-from tinytx.teaching.notebooks import normalise
+from tinytx_course.building.notebooks import normalise
 
 SUMMARY = "document.querySelector('.jp-OutputArea .tx-say').textContent"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-import tinytx as tx
+import tinytx_course as course
 
 SUMMARY = "document.querySelector('.tx-say').textContent"
 NOTES = "[...document.querySelectorAll('.tx-note')].map(e => e.textContent).join(' ')"
@@ -21,7 +21,7 @@ def write(page, text):
 @pytest.fixture
 def opened(page, tmp_path):
     """A page with a few stored answers."""
-    explorer = tx.widgets.next_word(n_stored=20)
+    explorer = course.widgets.next_word(n_stored=20)
     page.open(explorer.save_html(tmp_path / "page.html").as_uri())
     page.wait("document.querySelector('.tx-say')?.textContent")
     return explorer
@@ -58,7 +58,7 @@ def test_a_page_without_a_kernel_says_so_and_how_far_it_goes(opened, page):
 
 
 def test_in_a_notebook_python_answers_for_what_is_not_stored(page, labserver):
-    source = "import tinytx as tx\nexplorer = tx.widgets.next_word(n_stored=3)\nexplorer"
+    source = "import tinytx as tx\nexplorer = course.widgets.next_word(n_stored=3)\nexplorer"
     labserver.write("asking.ipynb", source)
     labserver.open(page, "asking.ipynb")
     page.wait("document.querySelector('.tx-say')?.textContent", 90)

@@ -5,9 +5,9 @@ import pytest
 
 from tests.browser.cases import CASES
 from tests.browser.test_accessibility import violations
-from tinytx.teaching.lessons import LESSONS
-from tinytx.teaching.notebooks import Run
-from tinytx.teaching.site import page as lesson_page
+from tinytx_course.building.notebooks import Run
+from tinytx_course.lessons import LESSONS
+from tinytx_course.site.pages import page as lesson_page
 
 _PROSE = "# A lesson\n\nSome `code`, and a formula: $x^2$.\n\n## A chapter\n\n| a | b |\n|---|---|\n| 1 | 2 |"
 _CODE = "import tinytx as tx\n\n@property\ndef f(x: int = 0x1F, *, y='text') -> float:  # say\n    return x\n"

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 import tinytx as tx
-from tinytx.teaching.exercises.proof import SOLUTIONS
+import tinytx_course as course
+from tests.solutions.collection import SOLUTIONS
 
 pytestmark = pytest.mark.gpu
 ON_TENSORS = [
@@ -17,10 +18,10 @@ ON_TENSORS = [
 
 
 def test_results_on_a_gpu_pass():
-    assert tx.check("causal_mask", lambda n: tx.causal_mask(n, device="cuda"), display=False).passed
-    moved = tx.check("attention", lambda *a: tx.attention(*(x.cuda() for x in a)), display=False)
+    assert course.check("causal_mask", lambda n: tx.causal_mask(n, device="cuda"), display=False).passed
+    moved = course.check("attention", lambda *a: tx.attention(*(x.cuda() for x in a)), display=False)
     assert moved.passed
-    wrong = tx.check("attention", lambda *a: tx.attention(*(x.cuda() for x in a[:3])), display=False)
+    wrong = course.check("attention", lambda *a: tx.attention(*(x.cuda() for x in a[:3])), display=False)
     assert wrong.mistake == "mask-ignored"
 
 
@@ -28,7 +29,7 @@ def test_results_on_a_gpu_pass():
 def test_right_solutions_pass_with_the_gpu_as_default_device(solution):
     torch.set_default_device("cuda")
     try:
-        found = tx.check(solution.exercise, solution.function, display=False)
+        found = course.check(solution.exercise, solution.function, display=False)
     finally:
         torch.set_default_device(None)
     assert found.passed, str(found)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tinytx.training.parallel.launching import launch
+from tinytx_course.labs.scaling import launch
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 SETTINGS = ["--budget", "smoke", "--steps", 20, "--precision", "fp32", "--device", "cuda"]

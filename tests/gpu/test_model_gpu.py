@@ -4,15 +4,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tinytx.model import (
-    PRESETS,
-    Classifier,
-    LanguageModel,
-    TransformerConfig,
-    attention,
-    causal_mask,
-    fused_attention,
-)
+from tinytx.model import attention
+from tinytx.model.attention import fused_attention
+from tinytx.model.config import PRESETS, TransformerConfig
+from tinytx.model.masks import causal_mask
+from tinytx.model.transformer import Classifier, LanguageModel
 
 pytestmark = pytest.mark.gpu
 

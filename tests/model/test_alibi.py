@@ -4,15 +4,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tinytx.model import (
-    AlibiPositions,
-    MultiHeadAttention,
-    alibi_bias,
-    alibi_slopes,
-    attention,
-    attention_weights,
-    causal_mask,
-)
+from tinytx.model import attention
+from tinytx.model.attention import MultiHeadAttention, attention_weights
+from tinytx.model.masks import causal_mask
+from tinytx.model.positions import AlibiPositions, alibi_bias, alibi_slopes
 
 B, H, T, S, K = 2, 3, 5, 7, 11
 

@@ -3,8 +3,11 @@
 import pytest
 from torch import nn
 
-from tinytx.model import Classifier, LanguageModel, RotaryPositions, TransformerConfig, Translator
-from tinytx.model.asbuilt import is_as_built
+from tinytx.model.config import TransformerConfig
+from tinytx.model.encoder_decoder import Translator
+from tinytx.model.kv_cache import is_as_built
+from tinytx.model.positions import RotaryPositions
+from tinytx.model.transformer import Classifier, LanguageModel
 
 CONFIG = TransformerConfig(vocab_size=7, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=9)
 

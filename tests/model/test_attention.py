@@ -7,7 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from tinytx.model import alibi_bias, attention, attention_weights, causal_mask, fused_attention
+from tinytx.model import attention
+from tinytx.model.attention import attention_weights, fused_attention
+from tinytx.model.masks import causal_mask
+from tinytx.model.positions import alibi_bias
 
 B, H, T, S, K = 2, 3, 5, 7, 11
 KINDS = ["none", "causal", "padding", "both", "blind"]

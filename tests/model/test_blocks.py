@@ -5,7 +5,9 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from tinytx.model import Block, FeedForward, TransformerConfig, causal_mask
+from tinytx.model.config import TransformerConfig
+from tinytx.model.masks import causal_mask
+from tinytx.model.transformer import Block, FeedForward
 
 B, T, D, F = 3, 5, 14, 11
 CONFIG = TransformerConfig(vocab_size=2, d_model=D, n_heads=7, n_layers=2, d_ff=F)

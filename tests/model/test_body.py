@@ -5,7 +5,9 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from tinytx.model import PRESETS, LanguageModel, TransformerBody, TransformerConfig, sinusoidal_positions
+from tinytx.model.config import PRESETS, TransformerConfig
+from tinytx.model.positions import sinusoidal_positions
+from tinytx.model.transformer import LanguageModel, TransformerBody
 
 TINY = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=3, d_ff=5, max_len=13)
 B, T = 2, 7

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tinytx.model.cache import KeyValues
+from tinytx.model.kv_cache import KeyValues
 
 R, H, K = 5, 2, 3
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tinytx.model import PRESETS, TransformerConfig
+from tinytx.model.config import PRESETS, TransformerConfig
 
 SIZES = {"vocab_size": 11, "d_model": 6, "n_heads": 3, "n_layers": 2, "d_ff": 5}
 

@@ -6,17 +6,11 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinytx.model import (
-    PRESETS,
-    Classifier,
-    LanguageModel,
-    TransformerBody,
-    TransformerConfig,
-    cost_table,
-    count_parameters,
-)
-from tinytx.model.meters import count_flops, count_saved_bytes
-from tinytx.model.terms import KINDS
+from tinytx.model.config import PRESETS, TransformerConfig
+from tinytx.model.costs import cost_table
+from tinytx.model.counting import KINDS, count_parameters
+from tinytx.model.transformer import Classifier, LanguageModel, TransformerBody
+from tinytx_course.labs.layers import count_flops, count_saved_bytes
 
 C = 3
 

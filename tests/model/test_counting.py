@@ -9,15 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from tinytx.model import (
-    PRESETS,
-    TransformerConfig,
-    build_empty,
-    count_parameters,
-    parameter_table,
-)
-from tinytx.model.count_report import count_report
-from tinytx.model.terms import KINDS
+from tinytx.model.config import PRESETS, TransformerConfig
+from tinytx.model.counting import KINDS, build_empty, count_parameters, parameter_table
+from tinytx.model.diagnosis import count_report
 
 SEED_LAB = PRESETS["seed-lab"]
 

@@ -7,8 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tinytx.model import PRESETS, TransformerConfig, diagnose_count, parameter_table
-from tinytx.model.misconceptions import MISCONCEPTIONS, PARTS, WORDS, Question, compatible
+from tinytx.model.config import PRESETS, TransformerConfig
+from tinytx.model.counting import parameter_table
+from tinytx.model.diagnosis import MISCONCEPTIONS, PARTS, WORDS, Question, compatible, diagnose_count
 
 LAB = PRESETS["seed-lab"]
 LARGER = LAB.replace(vocab_size=5_000, n_layers=6)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tinytx.model.dropout import Dropout, dropout
+from tinytx.model.fast import Dropout, dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.999])

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from tinytx.model.fewrows import few_rows
+from tinytx.model.fast import few_rows
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

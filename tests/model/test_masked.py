@@ -4,16 +4,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from tinytx.model import (
-    LanguageModel,
-    MaskedLanguageModel,
-    TransformerBody,
-    TransformerConfig,
-    Translator,
-    cost_table,
-    parameter_table,
-)
-from tinytx.model.meters import count_saved_bytes
+from tinytx.model.config import TransformerConfig
+from tinytx.model.costs import cost_table
+from tinytx.model.counting import parameter_table
+from tinytx.model.encoder_decoder import Translator
+from tinytx.model.masked_lm import MaskedLanguageModel
+from tinytx.model.transformer import LanguageModel, TransformerBody
+from tinytx_course.labs.layers import count_saved_bytes
 
 CONFIG = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=7)
 IDS = torch.tensor([[1, 8, 3, 9, 2]])

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tinytx.model import causal_mask, combine_masks, over_keys, padding_mask
+from tinytx.model.masks import causal_mask, combine_masks, over_keys, padding_mask
 
 
 @pytest.mark.parametrize("seq_len", [1, 2, 7])

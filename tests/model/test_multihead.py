@@ -5,7 +5,10 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from tinytx.model import AlibiPositions, MultiHeadAttention, RotaryPositions, attention, causal_mask
+from tinytx.model import attention
+from tinytx.model.attention import MultiHeadAttention
+from tinytx.model.masks import causal_mask
+from tinytx.model.positions import AlibiPositions, RotaryPositions
 
 B, H, T, S, K = 2, 3, 5, 7, 2
 D = H * K

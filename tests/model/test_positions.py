@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tinytx.model import LearnedPositions, SinusoidalPositions, shift_matrix, sinusoidal_positions
+from tinytx.model.positions import LearnedPositions, SinusoidalPositions, shift_matrix, sinusoidal_positions
 
 
 def test_table_worked_by_hand_for_four_words():

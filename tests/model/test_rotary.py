@@ -8,14 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from tinytx.model import (
-    MultiHeadAttention,
-    RotaryPositions,
-    attention_weights,
-    rotate_by_position,
-    shift_matrix,
-    sinusoidal_positions,
-)
+from tinytx.model.attention import MultiHeadAttention, attention_weights
+from tinytx.model.positions import RotaryPositions, rotate_by_position, shift_matrix, sinusoidal_positions
 
 B, H, T, S, K = 2, 3, 5, 7, 14
 

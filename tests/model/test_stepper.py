@@ -4,8 +4,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tinytx.model import LanguageModel, TransformerConfig, Translator
-from tinytx.model.stepper import Sources, Stepper
+from tinytx.model.config import TransformerConfig
+from tinytx.model.encoder_decoder import Translator
+from tinytx.model.kv_cache import Sources, Stepper
+from tinytx.model.transformer import LanguageModel
 
 N, K, S, T = 3, 2, 5, 7
 KINDS = ["sinusoidal", "learned", "rotary", "alibi", "none"]

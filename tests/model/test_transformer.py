@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
-from tinytx.model import Classifier, LanguageModel, TransformerConfig, pool
+from tinytx.model.config import TransformerConfig
+from tinytx.model.transformer import Classifier, LanguageModel, pool
 
 TINY = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=13)
 

@@ -8,7 +8,10 @@ import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
-from tinytx.model import TransformerConfig, Translator, count_parameters, sinusoidal_positions
+from tinytx.model.config import TransformerConfig
+from tinytx.model.counting import count_parameters
+from tinytx.model.encoder_decoder import Translator
+from tinytx.model.positions import sinusoidal_positions
 
 CONFIG = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=13)
 B, S, T = 2, 7, 5

@@ -32,7 +32,7 @@ class Offline:
 
     def environment(self):
         """Return what kernels of the course see, and the guard where it is needed."""
-        from tinytx.teaching.notebooks import kernel_environment
+        from tinytx_course.building.notebooks import kernel_environment
 
         environment = kernel_environment(ROOT)
         environment["IPYTHONDIR"] = str(self.folder / "ipython")

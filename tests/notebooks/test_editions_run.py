@@ -10,12 +10,11 @@ import pytest
 pytest.importorskip("nbval")
 pytest.importorskip("jupytext")
 
-from tinytx.teaching.checkcalls import check_calls
-from tinytx.teaching.editions import checks_in
-from tinytx.teaching.exercises import EXERCISES
-from tinytx.teaching.grading.planning import make_plan
-from tinytx.teaching.lessons import written_lessons
-from tinytx.teaching.notebooks import build_notebook
+from tinytx_course.building.editions import check_calls, checks_in
+from tinytx_course.building.notebooks import build_notebook
+from tinytx_course.exercises import EXERCISES
+from tinytx_course.grading.planning import make_plan
+from tinytx_course.lessons import written_lessons
 
 pytestmark = pytest.mark.notebook
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,12 +22,12 @@ ROOT = Path(__file__).resolve().parents[2]
 LESSONS = [
     lesson
     for lesson in written_lessons(ROOT)
-    if "tx.check(" in (ROOT / "notebooks" / "src" / f"{lesson.name}.py").read_text(encoding="utf-8")
+    if "course.check(" in (ROOT / "notebooks" / "src" / f"{lesson.name}.py").read_text(encoding="utf-8")
 ]
 
 
 #: Laptop seconds up to which a solved notebook is run whole. In longer ones the cells that no exercise reads
-#: are left out: the learner's edition has the very same ones, and tests/teaching/test_editions.py proves that
+#: are left out: the learner's edition has the very same ones, and tests/course/test_editions.py proves that
 #: none of them reads what an exercise defines.
 WHOLE = 20
 
@@ -42,12 +41,12 @@ def solved_with_assertions(lesson):
     wanted = {code[number - 1].id for number in needs}
     cells = []
     for cell in code:
-        checked = "tx.check(" in cell.source and checks_in(cell.source)
+        checked = "course.check(" in cell.source and checks_in(cell.source)
         set_up = "import tinytx as tx" in cell.source  # a check needs it, even if no exercise does
         if checked or set_up or cell.id in wanted or lesson.seconds <= WHOLE:
             cells.append(cell)
         for call in check_calls(ast.parse(cell.source)) if checked else []:
-            asked = f"tx.check({call.name!r}, {ast.unparse(call.function)}, display=False)"
+            asked = f"course.check({call.name!r}, {ast.unparse(call.function)}, display=False)"
             cells.append(nbformat.v4.new_code_cell(f"assert {asked}.passed, {asked}"))
     notebook.cells = cells
     return notebook
@@ -62,7 +61,7 @@ def test_there_are_lessons_with_exercises():
 def test_solved_edition_runs_offline_and_every_check_passes(lesson, offline, tmp_path):
     notebook = solved_with_assertions(lesson)
     n_code = sum(cell.cell_type == "code" for cell in notebook.cells)
-    assert n_code > sum(cell.source.startswith("assert tx.check(") for cell in notebook.cells) > 0
+    assert n_code > sum(cell.source.startswith("assert course.check(") for cell in notebook.cells) > 0
     path = tmp_path / f"{lesson.name}.ipynb"
     nbformat.write(notebook, path)
     finished = offline.nbval(path)

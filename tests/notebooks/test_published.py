@@ -91,8 +91,8 @@ def test_checked_cells_check_something(path):
 
 @each_notebook
 def test_cells_are_those_of_the_source(path):
-    from tinytx.teaching.lessons import pick_lessons
-    from tinytx.teaching.notebooks import build_notebook
+    from tinytx_course.building.notebooks import build_notebook
+    from tinytx_course.lessons import pick_lessons
 
     (lesson,) = pick_lessons([path.stem], ROOT)
     built, published = build_notebook(lesson, ROOT), nbformat.read(path, 4)
@@ -173,7 +173,7 @@ def test_metadata_is_the_same_on_every_machine(path):
 
 @each_notebook
 def test_title_and_question_are_those_of_the_table(path):
-    from tinytx.teaching.lessons import pick_lessons
+    from tinytx_course.lessons import pick_lessons
 
     (lesson,) = pick_lessons([path.stem], ROOT)
     first = nbformat.read(path, 4).cells[0].source
@@ -184,9 +184,9 @@ def test_title_and_question_are_those_of_the_table(path):
 @each_notebook
 def test_its_page_needs_no_host_and_keeps_alt_texts(path):
     pytest.importorskip("latex2mathml")
-    from tinytx.teaching.lessons import pick_lessons
-    from tinytx.teaching.notebooks import Run
-    from tinytx.teaching.site import page
+    from tinytx_course.building.notebooks import Run
+    from tinytx_course.lessons import pick_lessons
+    from tinytx_course.site.pages import page
 
     (lesson,) = pick_lessons([path.stem], ROOT)
     notebook = nbformat.read(path, 4)
@@ -194,7 +194,7 @@ def test_its_page_needs_no_host_and_keeps_alt_texts(path):
     written = page(run, None, None)
     assert not re.search(r"<script[^>]+src|<link[^>]+href=\"http|src=\"http|@import|url\(http", written)
     scripts = re.findall(r"<script[^>]*>(.*?)</script>", written, re.S)  # explorers answer without a kernel
-    n_explorers = sum(cell.source.startswith("tx.widgets.") for cell in notebook.cells)
+    n_explorers = sum(cell.source.startswith("course.widgets.") for cell in notebook.cells)
     assert bool(scripts) == bool(n_explorers)
     asking = r"\bfetch\(|XMLHttpRequest|WebSocket|sendBeacon|\bimport\(|^\s*import "
     for script in scripts:

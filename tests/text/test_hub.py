@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tinytx.text.corpora import load_corpus
-from tinytx.text.corpus import CorpusWarning
+from tinytx.text.reading import CorpusWarning
 
 here = importlib.util.find_spec("datasets") is not None
 needs_datasets = pytest.mark.skipif(not here, reason="the library datasets, of the extra test, is absent")

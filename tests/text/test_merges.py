@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinytx.text.lossless import SPACE_MARK, SPECIAL_PIECES
-from tinytx.text.merges import Merge, count_pairs, count_words, join_pair, learn_merges, segment
-from tinytx.text.tokenizer import Tokenizer
+from tinytx.text.bpe import Merge, count_pairs, count_words, join_pair, learn_merges, segment
+from tinytx.text.tokenizer import SPACE_MARK, SPECIAL_PIECES, Tokenizer
 
 # Six times "le", three times "les", twice "elle", once "belle": 6·3 + 3·4 + 2·5 + 6 = 46 with their marks.
 LE = ["le le le le le le", "les les les", "elle belle elle"]

@@ -6,10 +6,9 @@ import warnings
 
 import pytest
 
-from tinytx.text import files, tables
+from tinytx.text import reading
 from tinytx.text.corpora import load_corpus
-from tinytx.text.corpus import CorpusWarning
-from tinytx.text.files import read_lines
+from tinytx.text.reading import CorpusWarning, read_lines
 
 ROWS = [(f"texte {i}", "bon" if i % 2 else "raté") for i in range(40)]
 
@@ -221,7 +220,7 @@ def test_a_line_that_is_no_text_spoils_its_row_and_no_other(tmp_path, name, head
 
 
 def test_one_enormous_line_is_divided_at_blanks_with_a_warning(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "LONGEST_LINE", 100)
+    monkeypatch.setattr(reading, "LONGEST_LINE", 100)
     words = " ".join(f"mot{i}" for i in range(200))
     with pytest.warns(
         CorpusWarning, match=f"line 2: holds {len(words) + 1:,} bytes and is divided at blanks in"
@@ -239,7 +238,7 @@ def test_one_enormous_line_is_divided_at_blanks_with_a_warning(tmp_path, monkeyp
 
 
 def test_a_line_of_exactly_the_longest_length_is_kept_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "LONGEST_LINE", 10)
+    monkeypatch.setattr(reading, "LONGEST_LINE", 10)
     for content in ("0123456789\nabc", "0123456789"):
         assert read_lines(write(tmp_path / "a.txt", content))[0] == (1, "0123456789")
 
@@ -265,7 +264,7 @@ def test_the_limit_of_the_csv_module_is_put_back(tmp_path):
     rows = "\n".join(f"texte {i},{i % 2}" for i in range(9))
     corpus = load_corpus(write(tmp_path / "a.csv", f"text,label\n{long},1\n{rows}"))
     assert max(map(len, (text for text, _ in all_rows(corpus)))) == len(long) - 1
-    assert csv.field_size_limit() == before and before < tables.LONGEST_CELL
+    assert csv.field_size_limit() == before and before < reading.LONGEST_CELL
 
 
 def test_texts_of_test_that_stand_in_train_are_counted_named_and_can_be_dropped(tmp_path):

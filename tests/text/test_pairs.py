@@ -4,7 +4,7 @@ import pytest
 
 from tinytx.text.batching import batches_of_pairs
 from tinytx.text.pairs import LAB_SENTENCES, Pairs, list_pair_corpora, load_pairs, without
-from tinytx.text.plain import canonical, plain
+from tinytx.text.tokenizer import canonical, plain
 
 
 def write(path, rows):

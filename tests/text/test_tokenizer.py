@@ -8,8 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tinytx.text.lossless import SPACE_MARK, SPECIAL_PIECES
-from tinytx.text.tokenizer import MODEL_TYPES, Tokenizer
+from tinytx.text.tokenizer import MODEL_TYPES, SPACE_MARK, SPECIAL_PIECES, Tokenizer
 
 TEXTS = [
     "le livre est beau et la fin du livre est belle",

@@ -17,8 +17,8 @@ from pathlib import Path
 from tests.torture.children import Child, Reached, leftovers, while_saving
 from tests.torture.jobs import Job, interval_of, make_jobs, newest_step
 from tests.torture.power import Disk
-from tests.training.runs.interrupted import folder_bytes
-from tinytx.teaching.results import Results
+from tests.training.interrupted import folder_bytes
+from tinytx_course.results import Results
 
 MANNERS = ("at any moment", "while saving", "process of its own", "power cut")
 SHARES = (0.5, 0.25, 0.15, 0.1)

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from tinytx.model import TransformerConfig
-from tinytx.text import Tokenizer
+from tinytx.model.config import TransformerConfig
 from tinytx.text.corpora import Corpus, Split
+from tinytx.text.tokenizer import Tokenizer
 
 WORDS = ("le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit", "grand")
 

@@ -4,9 +4,11 @@ import time
 
 import pytest
 
-from tinytx.model import LanguageModel, count_parameters
-from tinytx.training import budgets
-from tinytx.training.budgets import (
+from tinytx.model.counting import count_parameters
+from tinytx.model.transformer import LanguageModel
+from tinytx.training import recipes
+from tinytx.training.fit import causal_objective, new_language_model
+from tinytx.training.recipes import (
     BUDGETS,
     KINDS,
     Recipe,
@@ -18,7 +20,6 @@ from tinytx.training.budgets import (
     plan_finetuning,
     steps_within,
 )
-from tinytx.training.tasks import causal_objective, new_language_model
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -88,5 +89,5 @@ def test_steps_within_plans_no_more_than_fits(tokenizer, corpus, config):
     settings, expected = steps_within(2.0, lambda: new_language_model(config, 0), Slow(), recipe.settings)
     assert 1 <= settings.n_steps <= (2.0 - 10 * 0.05) / 0.05
     assert expected / settings.n_steps >= 0.05
-    assert settings.warmup_steps == int(budgets.WARMUP_SHARE * settings.n_steps)
+    assert settings.warmup_steps == int(recipes.WARMUP_SHARE * settings.n_steps)
     assert settings.lr == recipe.settings.lr

@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from tinytx.model import Classifier, TransformerConfig
-from tinytx.text import Tokenizer
+from tinytx.model.config import TransformerConfig
+from tinytx.model.transformer import Classifier
 from tinytx.text.corpora import Split, load_corpus
-from tinytx.training.epochs import EpochScoring
-from tinytx.training.evaluation import count_correct
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.evaluate import count_correct
+from tinytx.training.recipes import EpochScoring
 
 WORDS = ("livre", "roman", "page", "fin", "style", "auteur")
 

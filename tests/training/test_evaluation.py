@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from tinytx.model import Classifier, LanguageModel
-from tinytx.training.evaluation import (
+from tinytx.model.transformer import Classifier, LanguageModel
+from tinytx.training.evaluate import (
     ClassifierScore,
     LanguageModelScore,
     class_probabilities,

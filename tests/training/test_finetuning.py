@@ -6,10 +6,9 @@ from collections import Counter
 import pytest
 import torch
 
-from tinytx.text.corpora import Corpus, Split
-from tinytx.training import finetune, label_subset, pretrain
-from tinytx.training.finetuning import PROBE_RATE, weights_fingerprint
-from tinytx.training.runs.checkpoints import load, save
+from tinytx.text.corpora import Corpus, Split, label_subset
+from tinytx.training.checkpoint import load, save
+from tinytx.training.fit import PROBE_RATE, finetune, pretrain, weights_fingerprint
 
 
 @pytest.fixture(scope="module")

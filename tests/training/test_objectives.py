@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from tinytx.model import Classifier, LanguageModel
+from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.batching import pad_batch
 from tinytx.training.objectives import (
     CausalObjective,

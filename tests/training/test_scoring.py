@@ -3,11 +3,16 @@
 import numpy as np
 import pytest
 
-from tinytx.model import Classifier, LanguageModel
+from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.corpora import Corpus, Split
-from tinytx.training.evaluation import ClassifierScore, LanguageModelScore, text_nats
-from tinytx.training.runs.checkpoints import save
-from tinytx.training.scoring import evaluate_checkpoint, exact_nats
+from tinytx.training.checkpoint import save
+from tinytx.training.evaluate import (
+    ClassifierScore,
+    LanguageModelScore,
+    evaluate_checkpoint,
+    exact_nats,
+    text_nats,
+)
 
 
 def test_the_kind_of_the_checkpoint_decides_what_is_measured(tmp_path, config, tokenizer, corpus):
@@ -40,8 +45,8 @@ def test_labels_that_the_classifier_does_not_know_are_refused(tmp_path, config, 
 
 
 def test_the_floor_is_known_for_the_world_only_and_no_model_is_below_it(config, corpus):
-    from tinytx.text import Tokenizer
-    from tinytx.text.world import World
+    from tinytx.text.tokenizer import Tokenizer
+    from tinytx.world.world import World
 
     assert exact_nats(corpus, corpus.valid.texts) is None
     world = World()

@@ -1,4 +1,4 @@
-"""Order told by vectors that are added to the embeddings: sinusoidal and learned positions."""
+"""Position encodings: sinusoidal, learned, rotary and ALiBi."""
 
 from __future__ import annotations
 
@@ -180,3 +180,279 @@ class LearnedPositions(nn.Module):
         """Add row ``offset + start + t`` of the table to token t; x and the result have shape (B, T, D)."""
         first = self.offset + start
         return x + self.table[first : first + x.shape[1]]
+
+
+def rotate_by_position(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0) -> Tensor:
+    """Turn each vector by the rotation that belongs to its place: ``R(pos) x``.
+
+    R(pos) is `shift_matrix`: it turns the pair of numbers (2i, 2i + 1) by the angle ``pos base^(-2i / K)``.
+    As ``R(t) q · R(s) k = q · R(s - t) k``, the product of a turned query and a turned key depends on where
+    they stand by their distance alone.
+
+    Parameters
+    ----------
+    x : Tensor of shape (..., T, K)
+        Queries or keys, K even.
+    positions : Tensor of shape (T,), optional
+        The place of each; 0, 1, ... T - 1 where not given.
+    base : float
+        As in `sinusoidal_positions`.
+
+    Returns
+    -------
+    Tensor of shape (..., T, K)
+        Every vector keeps its length.
+
+    Raises
+    ------
+    ValueError
+        If K is odd, `base` is not positive, or `positions` has another shape.
+
+    Notes
+    -----
+    Angles are computed in float64. The paper turns the other way, by ``R(-pos)``: the same up to the order of
+    the two numbers of a pair. Some models (Llama) pair number i with number i + K/2 instead.
+
+    References
+    ----------
+    .. [1] Su et al., "RoFormer", arXiv 2104.09864, section 3.2, equations 14 and 15.
+
+    Examples
+    --------
+    The clock of place 0 shows (0, 1); turned by place 2 it shows what `sinusoidal_positions` says of place 2:
+
+    >>> rotate_by_position(torch.tensor([[0.0, 1.0]]), torch.tensor([2]))      # sin 2, cos 2
+    tensor([[ 0.9093, -0.4161]])
+    """
+    seq_len = x.shape[-2]
+    if positions is None:
+        positions = torch.arange(seq_len, device=x.device)
+    if positions.shape != (seq_len,):
+        raise ValueError(f"positions must have shape ({seq_len},), got {tuple(positions.shape)}")
+    cos, sin = _cosines_and_sines(positions, x.shape[-1], base)
+    return _turn(x, cos, sin)
+
+
+def _cosines_and_sines(positions: Tensor, head_dim: int, base: float) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of all angles, (T, K/2) each, in float64."""
+    speeds = clock_speeds(head_dim, base, name="head_dim").to(positions.device)
+    angles = torch.outer(positions.double(), speeds)  # (T, K/2)
+    return angles.cos(), angles.sin()
+
+
+def _turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn the pairs of x, (..., T, K), by angles of which (T, K/2) cosines and sines are given."""
+    first, second = x.unflatten(-1, (-1, 2)).unbind(-1)  # (..., T, K/2) each
+    turned = torch.stack((cos * first + sin * second, cos * second - sin * first), dim=-1)
+    return turned.flatten(-2).to(x.dtype)  # (..., T, K)
+
+
+class RotaryPositions(nn.Module):
+    """Turn queries and keys by their places before attention compares them.
+
+    Parameters
+    ----------
+    max_len : int
+        Longest sequence, in tokens.
+    head_dim : int
+        K, even.
+    base : float
+        As in `sinusoidal_positions`.
+
+    Raises
+    ------
+    ValueError
+        If `head_dim` is odd, or a size or `base` is not positive.
+
+    Notes
+    -----
+    Nothing is learned, and nothing is saved. Values are not turned: what a token says does not depend on its
+    place.
+
+    References
+    ----------
+    .. [1] Su et al., "RoFormer", arXiv 2104.09864, section 3.2.
+    """
+
+    cos: Tensor
+    sin: Tensor
+
+    def __init__(self, max_len: int, head_dim: int, base: float = 10_000.0) -> None:
+        super().__init__()
+        if max_len < 1:
+            raise ValueError(f"max_len must be at least 1, got {max_len}")
+        tables = _cosines_and_sines(torch.arange(max_len), head_dim, base)  # (max_len, K/2) each
+        for name, table in zip(("cos", "sin"), tables, strict=True):
+            self.register_buffer(name, table.to(torch.get_default_dtype()), persistent=False)
+
+    def forward(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, None]:
+        """Turn queries and keys.
+
+        Parameters
+        ----------
+        q : Tensor of shape (..., T, K)
+            Queries, which stand at the last T of the S places.
+        k : Tensor of shape (..., S, K)
+            Keys, which stand at places 0 to S - 1.
+
+        Returns
+        -------
+        tuple of Tensor of shape (..., T, K), Tensor of shape (..., S, K), None
+            Queries and keys, turned; nothing is added to their scores.
+
+        Raises
+        ------
+        ValueError
+            If there are more queries than keys, or more keys than `max_len`.
+        """
+        seq_len, mem_len = q.shape[-2], k.shape[-2]
+        if mem_len < seq_len:
+            raise ValueError(f"there must be at least as many keys as queries, got T={seq_len}, S={mem_len}")
+        if mem_len > len(self.cos):
+            raise ValueError(f"a sequence must hold at most max_len={len(self.cos)} tokens, got {mem_len}")
+        cos, sin = self.cos[:mem_len], self.sin[:mem_len]  # (S, K/2)
+        return _turn(q, cos[-seq_len:], sin[-seq_len:]), _turn(k, cos, sin), None
+
+    def turn(self, x: Tensor, start: int) -> Tensor:
+        """Turn queries or keys, (..., T, K), of which the first stands at place `start`."""
+        end = start + x.shape[-2]
+        return _turn(x, self.cos[start:end], self.sin[start:end])
+
+
+def alibi_slopes(n_heads: int) -> Tensor:
+    """Say by how much each head lowers a score per token of distance.
+
+    ``2^(-8h / H)`` for h = 1 ... H where H is a power of two. Otherwise the slopes of the next smaller power
+    of two, and then every second slope of twice as many heads, until there are H.
+
+    Parameters
+    ----------
+    n_heads : int
+        H, at least 1.
+
+    Returns
+    -------
+    Tensor of shape (H,)
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If `n_heads` is smaller than 1.
+
+    References
+    ----------
+    .. [1] Press et al., "Train Short, Test Long", arXiv 2108.12409, section 3; for other numbers of heads
+       the authors' code.
+
+    Examples
+    --------
+    >>> alibi_slopes(4)
+    tensor([0.2500, 0.0625, 0.0156, 0.0039])
+    >>> alibi_slopes(6)[4:]     # the first and the third of eight heads
+    tensor([0.5000, 0.1250])
+    """
+    if n_heads < 1:
+        raise ValueError(f"n_heads must be at least 1, got {n_heads}")
+    power = 2 ** (n_heads.bit_length() - 1)  # the largest power of two that is not above H
+    slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
+    slopes += [2 ** (-4 * h / power) for h in range(1, 2 * power, 2)]
+    return torch.tensor(slopes[:n_heads])
+
+
+def alibi_bias(n_heads: int, seq_len: int, mem_len: int | None = None) -> Tensor:
+    """Lower each score by the distance between query and key, in each head by another slope.
+
+    ``-slope_h |t - s|``
+
+    Parameters
+    ----------
+    n_heads : int
+        H, at least 1.
+    seq_len : int
+        T, how many queries.
+    mem_len : int, optional
+        S, how many keys, at least T; as many as queries where not given. The queries stand at the last T of
+        the S places.
+
+    Returns
+    -------
+    Tensor of shape (H, T, S)
+        To be added to the scores before softmax. 0 where a query meets its own token, negative elsewhere.
+
+    Raises
+    ------
+    ValueError
+        If `n_heads` is smaller than 1, or `mem_len` smaller than `seq_len`.
+
+    Notes
+    -----
+    The paper has causal models only, where no key stands after its query. Here one that does is as far as one
+    that stands before, so that a model that looks both ways cannot tell left from right by these biases.
+
+    References
+    ----------
+    .. [1] Press et al., "Train Short, Test Long", arXiv 2108.12409, section 3.
+
+    Examples
+    --------
+    >>> alibi_bias(n_heads=2, seq_len=3)[0]
+    tensor([[ 0.0000, -0.0625, -0.1250],
+            [-0.0625,  0.0000, -0.0625],
+            [-0.1250, -0.0625,  0.0000]])
+    """
+    return _lower_by_distance(alibi_slopes(n_heads), seq_len, seq_len if mem_len is None else mem_len)
+
+
+def _lower_by_distance(slopes: Tensor, seq_len: int, mem_len: int) -> Tensor:
+    if mem_len < seq_len:
+        raise ValueError(f"there must be at least as many keys as queries, got T={seq_len}, S={mem_len}")
+    places = torch.arange(mem_len, device=slopes.device)
+    distances = (places[mem_len - seq_len :, None] - places).abs()  # (T, S)
+    return slopes[:, None, None] * -distances  # (H, T, S)
+
+
+class AlibiPositions(nn.Module):
+    """Lower the score of what is far away: attention with linear biases.
+
+    Parameters
+    ----------
+    n_heads : int
+        H, at least 1.
+
+    Notes
+    -----
+    Nothing is learned, and nothing is saved.
+
+    References
+    ----------
+    .. [1] Press et al., "Train Short, Test Long", arXiv 2108.12409, section 3.
+    """
+
+    slopes: Tensor
+
+    def __init__(self, n_heads: int) -> None:
+        super().__init__()
+        self.register_buffer("slopes", alibi_slopes(n_heads), persistent=False)
+
+    def forward(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Leave queries and keys alone, and say what to add to their scores.
+
+        Parameters
+        ----------
+        q : Tensor of shape (..., H, T, K)
+            Queries, which stand at the last T of the S places.
+        k : Tensor of shape (..., H, S, K)
+            Keys, which stand at places 0 to S - 1.
+
+        Returns
+        -------
+        tuple of q, k, and a Tensor of shape (H, T, S)
+            As `alibi_bias` has it, in the dtype of q.
+
+        Raises
+        ------
+        ValueError
+            If there are more queries than keys.
+        """
+        return q, k, _lower_by_distance(self.slopes, q.shape[-2], k.shape[-2]).to(q.dtype)

@@ -9,10 +9,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinytx.text.corpora import CorpusInfo, downloaded_info
-from tinytx.text.downloads.folder import corpus_folder
-from tinytx.text.files import read_lines, split_rows
-from tinytx.text.pair_files import connected, read_pairs
-from tinytx.text.plain import canonical
+from tinytx.text.download import connected, corpus_folder
+from tinytx.text.reading import read_lines, split_rows
+from tinytx.text.tokenizer import canonical
+
+
+def read_pairs(path: Path) -> list[tuple[str, str]]:
+    """Read lines of a source, a tab and a target; further columns are not read.
+
+    Raises
+    ------
+    ValueError
+        As `read_lines`; also if a line has no tab or an empty side. The message names the line.
+    """
+    rows = []
+    for number, line in read_lines(path):
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) < 2 or not cells[0] or not cells[1]:
+            got = "no tab" if len(cells) < 2 else "an empty side"
+            raise ValueError(f"{path}, line {number}: must be a source, a tab and a target, got {got}")
+        rows.append((cells[0], cells[1]))
+    return rows
+
 
 WORLD_SIZES = {"test": 1_000, "valid": 1_000, "train": 40_000}  # drawn; train loses what is held out
 WORLD_SEED = 21_000  # of test; the next two seeds draw valid and train
@@ -182,7 +200,7 @@ def _pairs(rows: Sequence[tuple[str, str]]) -> Pairs:
 
 @functools.cache
 def _world() -> PairCorpus:
-    from tinytx.text.world import World
+    from tinytx.world.world import World
 
     world, splits = World(), {}
     sources: set[str] = set()
@@ -201,9 +219,7 @@ def _world() -> PairCorpus:
 
 def _corpus(info: CorpusInfo, splits: dict[str, Pairs], n_removed: int) -> PairCorpus:
     test = splits.get("test")
-    return PairCorpus(
-        info.name, splits["train"], splits["valid"], test, info.licence, info.source, n_removed
-    )
+    return PairCorpus(info.name, splits["train"], splits["valid"], test, info.licence, info.source, n_removed)
 
 
 def _tatoeba(folder: Path) -> tuple[dict[str, Pairs], int]:

@@ -7,13 +7,113 @@ comes out of raw text.
 
 from __future__ import annotations
 
+import io
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 
-from tinytx.text.lossless import SPACE_MARK, SPECIAL_PIECES, escape, train_model, unescape
+SPECIAL_PIECES = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>", "<cls>", "<sep>")
+SPACE_MARK = "\u2581"
+
+# sentencepiece keeps these characters for itself: the space mark, the marks for unknown characters and for
+# forced boundaries, the end of a C string, and the ends of lines, which it trims. They travel under the names
+# of control characters that text has no use for; where text does hold one of those, an escape goes before it.
+_ESCAPE = "\x1b"
+_STAND_INS = {SPACE_MARK: "\x01", "\u2585": "\x02", "\t": "\x03", "\x00": "\x04", "\n": "\x05", "\r": "\x06"}
+_OUTWARD = {ord(char): inner for char, inner in _STAND_INS.items()} | {
+    ord(inner): _ESCAPE + inner for inner in (*_STAND_INS.values(), _ESCAPE)
+}
+_RESERVED = re.compile("[" + "".join(map(chr, _OUTWARD)) + "]")
+_ESCAPED = re.compile(f"{_ESCAPE}(.)|([\x01-\x06])", re.DOTALL)
+_STOOD_FOR = {inner: char for char, inner in _STAND_INS.items()}
+
+
+def escape(text: str) -> str:
+    """Put text into the form that sentencepiece reads; no two texts get the same form."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"text must be valid Unicode, got a lone surrogate at {error.start}") from error
+    return text.translate(_OUTWARD) if _RESERVED.search(text) else text
+
+
+def unescape(text: str) -> str:
+    """Undo `escape`."""
+    return _ESCAPED.sub(lambda match: match[1] or _STOOD_FOR[match[2]], text)
+
+
+def train_model(texts: list[str], **settings: Any) -> bytes:
+    """Train on escaped texts and return the serialised model; with fewer pieces than asked if need be."""
+    out = io.BytesIO()
+    fixed: dict[str, Any] = {
+        "normalization_rule_name": "identity",
+        "remove_extra_whitespaces": False,
+        "character_coverage": 1.0,
+        "max_sentence_length": 2**30,  # in bytes; longer lines would be left out without a word
+        "hard_vocab_limit": False,  # so that asking too much tells how much there is
+        "num_threads": 1,
+        "minloglevel": 2,
+        "control_symbols": list(SPECIAL_PIECES[4:]),
+    }
+    for index, name in enumerate(("pad", "unk", "bos", "eos")):
+        fixed |= {f"{name}_id": index, f"{name}_piece": SPECIAL_PIECES[index]}
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(texts), model_writer=out, **fixed, **settings
+        )
+    except RuntimeError as error:
+        raise ValueError(f"sentencepiece cannot learn from these texts: {error}") from error
+    return out.getvalue()
+
+
+SPACES = re.compile("[\u00a0\u2007\u2009\u202f]")
+UNSEEN = re.compile("[\u00ad\u200b\u2060\ufeff]")
+
+
+def plain(text: str) -> str:
+    """Write every kind of space and apostrophe in one way, and drop characters that nobody sees.
+
+    French texts set the same sign of exclamation off with four different spaces, or with none: a model should
+    not have to learn which, and a reader may type any.
+
+    Examples
+    --------
+    >>> plain("L\u2019eau\u202f!")
+    "L'eau !"
+    """
+    return UNSEEN.sub("", SPACES.sub(" ", text)).replace("\u2019", "'").replace("\u02bc", "'").strip()
+
+
+CONTRACTIONS = (
+    ("can't", "cannot"),
+    ("won't", "will not"),
+    ("n't", " not"),
+    ("'m", " am"),
+    ("'re", " are"),
+    ("'s", " is"),
+    ("'ll", " will"),
+    ("'ve", " have"),
+    ("'d", " would"),
+)
+
+
+def canonical(text: str) -> str:
+    """A sentence without case, final punctuation and English contractions: equal for what says the same.
+
+    Examples
+    --------
+    >>> canonical("I didn't mean to hurt you.") == canonical("I did not mean to hurt you")
+    True
+    """
+    words = " ".join(plain(text).lower().split())
+    for short, long in CONTRACTIONS:
+        words = words.replace(short, long)
+    return words.rstrip(" .!?\u2026")
+
 
 MODEL_TYPES = ("unigram", "bpe")
 UNKNOWN_SURFACE = "\u2047"

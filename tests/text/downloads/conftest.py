@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tinytx.text.downloads.registry import Dataset
+from tinytx.text.download import Dataset
 
 
 class Server(http.server.ThreadingHTTPServer):

@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinytx.text.downloads.builders import VALID_NOVELS, build, deal_pairs
-from tinytx.text.downloads.registry import dataset, file_name
-from tinytx.text.plain import canonical
+from tinytx.text.download import VALID_NOVELS, build, dataset, deal_pairs, file_name
+from tinytx.text.tokenizer import canonical
 
 
 def some_of(name, files):

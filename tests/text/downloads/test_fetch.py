@@ -15,9 +15,7 @@ import textwrap
 
 import pytest
 
-from tinytx.text.downloads.fetch import ATTEMPTS, PIECE, FetchError, fetch
-from tinytx.text.downloads.folder import CARD
-from tinytx.text.downloads.get import get
+from tinytx.text.download import ATTEMPTS, CARD, PIECE, FetchError, fetch, get
 
 CONTENT = random.Random(1).randbytes(300_007)
 
@@ -236,8 +234,8 @@ def test_progress_is_shown_to_a_person_and_to_nobody_else(server, publish, tmp_p
     code = f"""
         import io, sys
         from pathlib import Path
-        from tinytx.text.downloads.fetch import fetch
-        from tinytx.text.downloads.registry import Dataset
+        from tinytx.text.download import fetch
+        from tinytx.text.download import Dataset
 
         dataset, folder = {dataset!r}, Path(sys.argv[1])
         fetch(dataset, folder / "seen", host={server.url!r})

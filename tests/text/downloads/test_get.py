@@ -17,11 +17,7 @@ import time
 import pytest
 
 from tinytx.cli import main
-from tinytx.text.downloads.builders import rule
-from tinytx.text.downloads.folder import CARD, inspect
-from tinytx.text.downloads.get import get
-from tinytx.text.downloads.lock import locked
-from tinytx.text.downloads.registry import dataset, datasets
+from tinytx.text.download import CARD, dataset, datasets, get, inspect, locked, rule
 
 
 def silent(line):

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from tinytx.text.corpora import list_corpora
-from tinytx.text.downloads.builders import rule
-from tinytx.text.downloads.registry import dataset, datasets, file_name
+from tinytx.text.download import dataset, datasets, file_name, rule
 from tinytx.text.pairs import list_pair_corpora
 
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?$", re.IGNORECASE)

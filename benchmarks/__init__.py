@@ -1,0 +1,1 @@
+"""Speed next to other packages: ``python -m benchmarks`` writes results/bench-*.json."""

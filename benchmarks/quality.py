@@ -1,0 +1,65 @@
+"""Whether speed costs quality: the same training in float32 and in the precision that pays, several seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from benchmarks.report import Record
+from benchmarks.settings import BenchSettings
+from tinytx.text.corpora import load_corpus
+from tinytx.training.evaluate import evaluate_language_model
+from tinytx.training.fit import causal_objective, new_language_model, train_tokenizer
+from tinytx.training.intervals import paired_interval
+from tinytx.training.loop import train
+from tinytx.training.recipes import plan, resize
+from tinytx.training.settings import choose_precision
+from tinytx_course.labs.roofline import Ceiling
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    budget: str = "laptop"
+    n_steps: int = 400
+    n_seeds: int = 3
+    n_train: int = 30_000
+    n_valid: int = 1_000
+
+
+TINY = _Sizes("smoke", 2, 2, 50, 20)
+
+
+def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Record]]:
+    """Train a model of the world, seed by seed, both ways; compare how well each predicts held-out text."""
+    sizes = TINY if settings.tiny else _Sizes()
+    precision = choose_precision("auto", settings.device)
+    corpus = load_corpus("world")
+    recipe = plan("world", "causal", sizes.budget)
+    texts, valid = corpus.train.texts[: sizes.n_train], corpus.valid.texts[: sizes.n_valid]
+    tokenizer = train_tokenizer(texts, recipe.vocab_size, exact=False, kind="world")
+    config = recipe.config.replace(vocab_size=tokenizer.vocab_size)
+    objective = causal_objective(tokenizer, texts, config.max_len)
+    nats: dict[str, list[float]] = {name: [] for name in dict.fromkeys(("fp32", precision))}
+    for seed in range(sizes.n_seeds):
+        for name, found in nats.items():
+            model = new_language_model(config, seed).to(settings.device)
+            how = resize(recipe.settings.replace(seed=seed, precision=name), sizes.n_steps)
+            train(model, objective, how, progress=settings.progress, label=f"{name}, seed {seed}")
+            found.append(evaluate_language_model(model, tokenizer, valid).nats_per_token)
+    record: Record = {
+        "kind": "quality",
+        "config": config.to_dict(),
+        "corpus": corpus.name,
+        "precision": precision,
+        "threads": torch.get_num_threads(),
+        "n_steps": sizes.n_steps,
+        "seeds": list(range(sizes.n_seeds)),
+        "nats_per_token": nats,
+    }
+    if len(nats) > 1:
+        differences = [ours - exact for ours, exact in zip(nats[precision], nats["fp32"], strict=True)]
+        interval = paired_interval(differences)
+        record["worse_by"] = {"mean": interval.mean, "low": interval.low, "high": interval.high}
+    yield f"world, {sizes.n_steps} steps, {sizes.n_seeds} seeds", record

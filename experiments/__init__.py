@@ -1,0 +1,1 @@
+"""Measurements behind the lessons: ``python -m experiments NAME`` writes results/NAME.json."""

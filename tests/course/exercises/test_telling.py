@@ -1,0 +1,111 @@
+"""What a message shows: cells that differ, which of two results it is, digits that tell, whole sentences."""
+
+import re
+
+import pytest
+import torch
+
+import tinytx_course as course
+from tests.solutions.collection import SOLUTIONS
+from tinytx_course.exercises import EXERCISES
+from tinytx_course.exercises.card import as_html, as_text
+from tinytx_course.exercises.comparing import Reading
+from tinytx_course.exercises.telling import told_difference
+
+
+def check(name, function):
+    return course.check(name, function, display=False)
+
+
+def masked(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    """A right solution of `mask_tokens`."""
+    special = torch.isin(token_ids, torch.tensor(special_ids))
+    drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~special
+    fate = torch.rand(token_ids.shape, generator=generator)
+    random_ids = torch.randint(5, vocab_size, token_ids.shape, generator=generator)
+    inputs = torch.where(drawn & (fate < 0.8), mask_id, token_ids)
+    inputs = torch.where(drawn & (fate >= 0.8) & (fate < 0.9), random_ids, inputs)
+    return inputs, torch.where(drawn, token_ids, -100)
+
+
+def test_the_row_shown_of_mask_tokens_holds_the_first_marked_cell():
+    def late(token_ids, *rest):
+        inputs, labels = masked(token_ids, *rest)
+        if token_ids.shape[1] == 20:  # rows longer than what is shown
+            for row in (2, 4):
+                place = int((labels[row, 15:] == -100).nonzero()[0]) + 15
+                labels[row, place] = 5 + (token_ids[row, place] - 4) % 55  # another id
+        return inputs, labels
+
+    assert check("mask_tokens", masked).passed
+    found = check("mask_tokens", late)
+    assert found.mistake == "wrong-labels"
+    assert re.search(r"labels\[2\], places 8 to 19\n.*\[\d+\]", found.message)
+    assert "wrong at the marked places: labels." in found.message
+
+
+MASKING = [solution for solution in SOLUTIONS if solution.exercise == "mask_tokens"]
+
+
+@pytest.mark.parametrize("solution", MASKING, ids=lambda solution: solution.name)
+def test_every_row_shown_of_mask_tokens_has_a_mark_in_what_is_wrong(solution):
+    message = check("mask_tokens", solution.function).message
+    if "marked places" in message:
+        wrong = re.search(r"marked places: (\w+)(?: and (\w+))?\.", message).groups()
+        for name in filter(None, wrong):
+            assert re.search(rf"{name}\[\d+\].*\n.*\[-?\d+\]", message), message
+
+
+def test_of_two_results_the_one_that_differs_is_named():
+    targets = check("shift_targets", lambda ids: (ids[:, :-1], ids[:, 1:] + 1)).message
+    assert "In the result (inputs, targets), targets differ; inputs are as expected." in targets
+    assert "targets: expected    targets: yours" in targets and "inputs: " not in targets
+    inputs = check("shift_targets", lambda ids: (ids[:, :-1] + 1, ids[:, 1:])).message
+    assert "inputs differ; targets are as expected" in inputs and "inputs: yours" in inputs
+    both = check("shift_targets", lambda ids: (ids[:, 1:], ids[:, :-1])).message
+    assert "inputs and targets differ." in both and "inputs: yours" in both and "targets: yours" in both
+
+
+def test_a_shape_or_type_of_one_of_two_results_says_which():
+    assert "The shape of targets should be" in check("shift_targets", lambda x: (x[:, :-1], x)).message
+    floats = check("shift_targets", lambda ids: (ids[:, :-1], ids[:, 1:].float()))
+    assert "Targets: Token ids are integers, got dtype torch.float32" in floats.message
+    words = check("mask_tokens", lambda *arguments: ("a", arguments[0]))
+    assert "Inputs: An integer tensor is due, got a str." in words.message
+
+
+def grids(mine, due):
+    readings = [Reading((torch.as_tensor(values, dtype=torch.float64),)) for values in (mine, due)]
+    return as_text(told_difference(*readings))
+
+
+@pytest.mark.parametrize(("mine", "due"), [(1.00045, 1.0), (0.9995, 0.99995), (100.0, 100.04)])
+def test_numbers_that_differ_look_different(mine, due):
+    left, right = grids(mine, due).splitlines()[-1].split()
+    assert left != right.strip("[]")
+
+
+def test_a_number_near_one_is_not_shown_as_one():
+    assert " 0.99995 " in grids([0.0, 0.99995], [0.5, 0.99995])
+    assert " 1 " in grids([0.0, 1.0], [0.5, 1 - 1e-8])  # what float32 makes of 1
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_what_is_to_be_written_is_told_in_whole_sentences(name):
+    message = check(name, None).message
+    told = message.split(f"To be written: {EXERCISES[name].signature}. ")[1]
+    assert told[0] == "(" or told[0].isupper()
+    assert told[1:] == EXERCISES[name].rule[1:]
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_a_word_for_a_result_is_answered_in_whole_sentences(name):
+    lines = check(name, lambda *arguments: "word").message.splitlines()
+    assert all(line.startswith("  ") or line[0].isupper() for line in lines), lines
+
+
+def test_backticks_become_code_in_a_card_and_stay_in_text():
+    html = as_html("heading", ("use `a < b` here, a lone ` there",))
+    assert "use <code>a &lt; b</code> here, a lone ` there" in html
+    found = check("causal_mask", lambda n: torch.ones(n, n).tril())
+    assert "`.bool()`" in found.message and "<code>.bool()</code>" in found._repr_html_()

@@ -1,0 +1,144 @@
+"""What a verdict says and how it is shown."""
+
+import json
+
+import pytest
+import torch
+
+import tinytx as tx
+import tinytx_course as course
+from tinytx_course.exercises import EXERCISES
+from tinytx_course.exercises.card import Grid, as_html, as_text
+from tinytx_course.exercises.verdict import Verdict
+from tinytx_course.lessons import LESSONS
+
+NAMES = [
+    "causal_mask",
+    "padding_mask",
+    "attention",
+    "split_heads",
+    "sinusoidal_positions",
+    "shift_matrix",
+    "count_language_model",
+    "count_classifier",
+    "shift_targets",
+    "language_model_loss",
+    "perplexity",
+    "next_token_probs",
+    "mean_pool",
+    "last_token",
+    "mask_tokens",
+    "cross_attention_mask",
+    "greedy_decode",
+    "beam_search",
+    "repeated_texts",
+    "gain_interval",
+    "split_c_attn",
+]
+
+
+def test_all_exercises_are_there():
+    assert sorted(EXERCISES) == sorted(NAMES)
+    for name, exercise in EXERCISES.items():
+        assert exercise.name == name and exercise.signature.startswith(f"{name}(")
+
+
+def test_an_unknown_exercise_is_answered_with_near_names():
+    with pytest.raises(ValueError, match="got 'casual_mask'; did you mean causal_mask"):
+        course.check("casual_mask", tx.causal_mask)
+    with pytest.raises(ValueError, match="there are causal_mask, "):
+        course.check("zzz", tx.causal_mask)
+
+
+def test_a_message_says_what_was_expected_where_it_differs_and_where_to_read():
+    found = course.check("causal_mask", lambda n: torch.ones(n, n).tril(1).bool(), display=False)
+    assert found.mistake == "one-ahead"
+    assert "Expected: a boolean tensor of shape (T, T)" in found.message
+    assert "causal_mask(2)" in found.message  # with one token there is nothing ahead
+    assert "   1   0                  1  [1]" in found.message
+    assert 'lesson 02, section "The causal mask"' in found.message
+
+
+def test_a_verdict_is_true_exactly_when_passed_and_fits_into_json():
+    passed = course.check("causal_mask", tx.causal_mask, display=False)
+    failed = course.check("causal_mask", lambda n: ~tx.causal_mask(n), display=False)
+    assert passed and not failed
+    assert json.loads(json.dumps(failed.to_dict()))["mistake"] == "reversed"
+    assert set(failed.to_dict()) == {"exercise", "passed", "attempted", "mistake", "message"}
+
+
+def test_a_finding_names_the_mistake_or_the_trouble_and_stands_in_the_message():
+    def nothing_known(n):
+        mask = tx.causal_mask(n)
+        mask[:1, 2:] = True
+        return mask
+
+    fails = {
+        "exchange True and False": lambda n: ~tx.causal_mask(n),
+        "ZeroDivisionError": lambda n: 1 // 0,
+        "The shape": lambda n: tx.causal_mask(n)[None, None, None],
+    }
+    for words, function in fails.items():
+        found = course.check("causal_mask", function, display=False)
+        assert words in found.finding and found.finding in found.message, found.finding
+    assert course.check("causal_mask", nothing_known, display=False).finding == ""
+    assert course.check("causal_mask", tx.causal_mask, display=False).finding == ""
+    nan = course.check("mean_pool", lambda h, m: h.sum(1) * float("nan"), display=False)
+    assert nan.mistake == "not-a-number" and nan.finding.startswith("There is NaN")
+
+
+def test_a_verdict_can_be_built_from_its_five_fields():
+    found = Verdict(False, "reversed", "Exchange True and False.", True, "causal_mask")
+    assert str(found) == "✗ causal_mask: not yet\nExchange True and False."
+    assert "Exchange True and False." in found._repr_html_()
+
+
+def test_a_card_marks_cells_without_colour_and_escapes_what_it_shows():
+    html = as_html("<b>", ("a < b", (Grid("got", (("1", "<i>"),), frozenset({(0, 1)})),)))
+    assert "<script" not in html and "#" not in html and "rgb" not in html and "<i>" not in html
+    assert "currentColor;font-weight:bold'>&lt;i&gt;" in html
+    assert "[<i>]" in as_text(((Grid("got", (("1", "<i>"),), frozenset({(0, 1)})),),))
+
+
+def test_outside_a_notebook_a_verdict_is_printed_unless_told_otherwise(capsys):
+    course.check("causal_mask", tx.causal_mask)
+    assert capsys.readouterr().out.startswith("✓ causal_mask: passed\n")
+    course.check("causal_mask", tx.causal_mask, display=False)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sections_to_read_exist_in_their_lessons(name, root):
+    exercise = EXERCISES[name]
+    wanted = {(exercise.lesson, exercise.section)}
+    wanted |= {(m.lesson or exercise.lesson, m.section) for m in exercise.mistakes}
+    for lesson, section in wanted:
+        source = root / "notebooks" / "src" / f"{LESSONS[lesson].name}.py"
+        if not section or not source.is_file():
+            continue
+        headings = [line.lstrip("# ").strip() for line in source.read_text(encoding="utf-8").splitlines()]
+        assert any(heading.startswith(section) for heading in headings), (lesson, section)
+
+
+CODE = {
+    "last expression": "import tinytx as tx\ntx.check('causal_mask', tx.causal_mask)",
+    "assigned": "import tinytx as tx\nv = course.check('causal_mask', tx.causal_mask)",
+    "assigned and named": "import tinytx as tx\nv = course.check('causal_mask', tx.causal_mask)\nv",
+}
+
+
+@pytest.mark.slow
+def test_in_a_notebook_a_card_is_shown_once_whichever_way_it_is_written():
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    cells = [nbformat.v4.new_code_cell(code) for code in CODE.values()] + [nbformat.v4.new_code_cell("v")]
+    endless = "def f(n):\n    while True:\n        pass\nfrom tinytx_course.exercises import checking\n"
+    endless += "checking.TIME_LIMIT = 0.3\ntx.check('causal_mask', f)"
+    notebook = nbformat.v4.new_notebook(cells=[*cells, nbformat.v4.new_code_cell(endless)])
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    *shown, stopped = ([out for out in cell.outputs if "data" in out] for cell in notebook.cells)
+    assert [len(outputs) for outputs in shown] == [1, 1, 1, 1]
+    assert all("causal_mask: passed" in outputs[0]["data"]["text/html"] for outputs in shown)
+    assert (
+        "still running" in stopped[0]["data"]["text/plain"]
+        and "in your line" in stopped[0]["data"]["text/plain"]
+    )

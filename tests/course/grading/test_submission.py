@@ -1,0 +1,60 @@
+"""Notebooks as they are handed in: old ones, foreign ones, and files that are none."""
+
+import json
+
+import pytest
+
+from tinytx_course.grading.submission import read_submission
+
+
+def write(tmp_path, content, name="alice.ipynb"):
+    path = tmp_path / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def cell(source, kind="code"):
+    return {"cell_type": kind, "source": source}
+
+
+def test_code_is_read_whether_it_is_a_text_or_lines_and_the_lesson_from_the_title(tmp_path):
+    cells = [cell("# 03 · Positions\n", "markdown"), cell("x = 1"), cell(["y = 2\n", "z = 3"])]
+    found = read_submission(write(tmp_path, {"cells": cells}))
+    assert found.cells == ("x = 1", "y = 2\nz = 3") and found.lesson == 3
+
+
+@pytest.mark.parametrize(("name", "lesson"), [("07_pretraining.ipynb", 7), ("alice.ipynb", None)])
+def test_without_its_title_the_lesson_is_that_of_the_file_name(tmp_path, name, lesson):
+    assert read_submission(write(tmp_path, {"cells": [cell("x")]}, name)).lesson == lesson
+
+
+def test_the_older_format_is_read_too(tmp_path):
+    sheet = {"cells": [{"cell_type": "code", "input": ["x = 1"]}]}
+    assert read_submission(write(tmp_path, {"nbformat": 3, "worksheets": [sheet]})).cells == ("x = 1",)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("", "must be a Jupyter notebook, got an empty file"),
+        ("def f(): pass", "must be a Jupyter notebook, got Expecting value"),
+        ('{"cells": [', "must be a Jupyter notebook"),
+        ("[" * 100_000, "must be a Jupyter notebook"),
+        ("[1]", "got JSON without cells"),
+        ('{"cells": 1}', "no code cell"),
+        ('{"cells": [1, {"cell_type": "code", "source": 7}, {"source": [1]}]}', "no code cell"),
+        ('{"cells": [{"cell_type": "markdown", "source": "x"}]}', "no code cell"),
+        ('{"cells": [{"cell_type": "code", "source": " "}]}', "no code cell"),
+    ],
+)
+def test_what_is_no_notebook_is_said_to_be_none(tmp_path, content, complaint):
+    with pytest.raises(ValueError, match=f"alice.ipynb .*{complaint}"):
+        read_submission(write(tmp_path, content))
+
+
+def test_bytes_that_are_no_text_and_files_that_are_not_there(tmp_path):
+    (tmp_path / "bad.ipynb").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="bad.ipynb must be a Jupyter notebook"):
+        read_submission(tmp_path / "bad.ipynb")
+    with pytest.raises(FileNotFoundError, match="must be a file"):
+        read_submission(tmp_path / "none.ipynb")

@@ -1,0 +1,104 @@
+"""The layers attention is compared with: equal to torch's, with weights copied, forward and backward."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from tinytx.model.counting import count_parameters
+from tinytx_course.labs.layers import ConvolutionLayer, GRULayer, RecurrentLayer
+
+B, T, D = 3, 7, 5
+
+
+def torch_rnn(ours):
+    theirs = nn.RNN(D, D, batch_first=True)
+    with torch.no_grad():
+        theirs.weight_ih_l0.copy_(ours.in_proj.weight)
+        theirs.weight_hh_l0.copy_(ours.hidden_proj.weight)
+        theirs.bias_ih_l0.copy_(ours.in_proj.bias - theirs.bias_hh_l0)  # only the sum matters
+    return lambda x: theirs(x)[0], theirs.weight_hh_l0, ours.hidden_proj.weight
+
+
+def torch_gru(ours):
+    theirs = nn.GRU(D, D, batch_first=True)
+    with torch.no_grad():
+        theirs.weight_ih_l0.copy_(ours.in_proj.weight)
+        theirs.weight_hh_l0.copy_(ours.hidden_proj.weight)
+        theirs.bias_ih_l0.copy_(ours.in_proj.bias)
+        theirs.bias_hh_l0.copy_(ours.hidden_proj.bias)
+    return lambda x: theirs(x)[0], theirs.weight_hh_l0, ours.hidden_proj.weight
+
+
+def torch_convolution(ours):
+    theirs = nn.Conv1d(D, D, ours.kernel_size, padding="same")
+    with torch.no_grad():
+        theirs.weight.copy_(ours.proj.weight.unflatten(1, (ours.kernel_size, D)).transpose(1, 2))
+        theirs.bias.copy_(ours.proj.bias)
+    return lambda x: theirs(x.transpose(1, 2)).transpose(1, 2), theirs.bias, ours.proj.bias
+
+
+PAIRS = [
+    (lambda: RecurrentLayer(D), torch_rnn),
+    (lambda: GRULayer(D), torch_gru),
+    *[(lambda k=k: ConvolutionLayer(D, k), torch_convolution) for k in (1, 2, 3, 4, 11)],
+]
+
+
+@pytest.mark.filterwarnings("ignore:Using padding='same':UserWarning")
+@pytest.mark.parametrize(("make", "make_twin"), PAIRS)
+def test_equal_to_torch_forward_and_in_gradients(make, make_twin):
+    ours = make()
+    theirs, their_weight, our_weight = make_twin(ours)
+    x = torch.randn(B, T, D, requires_grad=True)
+    y = x.detach().clone().requires_grad_()
+    pull = torch.randn(B, T, D)
+    (ours(x) * pull).sum().backward()
+    (theirs(y) * pull).sum().backward()
+    assert_close(ours(x), theirs(y))
+    assert_close(x.grad, y.grad)
+    assert_close(our_weight.grad, their_weight.grad)
+
+
+@pytest.mark.parametrize("layer", [RecurrentLayer(D), GRULayer(D)])
+def test_reading_in_two_parts_gives_what_reading_at_once_gives(layer):
+    x = torch.randn(B, T, D)
+    first = layer(x[:, :3])
+    assert_close(torch.cat([first, layer(x[:, 3:], first[:, -1])], dim=1), layer(x))
+
+
+@pytest.mark.parametrize("layer", [RecurrentLayer(D), GRULayer(D)])
+def test_steps_give_what_the_sequence_gives(layer):
+    x, state = torch.randn(B, T, D), torch.zeros(B, D)
+    for t in range(T):
+        state = layer.step(x[:, t], state)
+    assert_close(state, layer(x)[:, -1])
+
+
+@pytest.mark.parametrize("layer", [RecurrentLayer(D), GRULayer(D)])
+def test_later_tokens_move_no_earlier_state(layer):
+    x = torch.randn(B, T, D)
+    changed = x.clone()
+    changed[:, 4:] += 1
+    moved = (layer(changed) != layer(x)).any(dim=-1)  # (B, T)
+    assert not moved[:, :4].any() and moved[:, 4:].all()
+
+
+def test_a_convolution_sees_its_window_and_nothing_else():
+    x = torch.randn(1, 9, D)
+    changed = x.clone()
+    changed[:, 4] += 1
+    layer = ConvolutionLayer(D, kernel_size=5)
+    assert (layer(changed) != layer(x)).any(dim=-1)[0].nonzero().flatten().tolist() == [2, 3, 4, 5, 6]
+
+
+def test_parameters_by_hand():
+    assert count_parameters(RecurrentLayer(5)) == 2 * 25 + 5
+    assert count_parameters(GRULayer(5)) == 3 * (2 * 25 + 2 * 5)
+    assert count_parameters(ConvolutionLayer(5, 3)) == 3 * 25 + 5
+
+
+def test_sizes_below_one_are_refused():
+    for make in (lambda: RecurrentLayer(0), lambda: GRULayer(0), lambda: ConvolutionLayer(3, 0)):
+        with pytest.raises(ValueError, match="must be at least 1, got"):
+            make()

@@ -1,0 +1,157 @@
+"""The explorer of the next word against the package and the world, and its JavaScript against its Python."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import tinytx as tx
+import tinytx_course as course
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.generate import next_word_probs
+from tinytx.world.typography import split_up, write_out
+from tinytx_course.widgets.continuations import END, N_ROWS, WHOLE, Continuations
+
+
+@pytest.fixture(scope="module")
+def world():
+    return tx.World()
+
+
+@pytest.fixture(scope="module")
+def reader(world):
+    """A tokenizer, and an untrained model made sure of itself, so that it has favourites."""
+    tokenizer = Tokenizer.train([" ".join(one.words) for one in world.reviews(300, seed=0)], vocab_size=200)
+    torch.manual_seed(0)
+    model = tx.LanguageModel(tx.PRESETS["tiny"].replace(vocab_size=tokenizer.vocab_size)).eval()
+    with torch.no_grad():
+        model.head.weight.mul_(30)
+    return model, tokenizer
+
+
+@pytest.fixture(scope="module")
+def explorer(world):
+    return course.widgets.next_word(world=world, n_stored=30)
+
+
+@pytest.mark.parametrize("beginning", ["Bonjour les", "", "Le roman est", "Le roman est beau."])
+def test_the_rows_are_the_words_that_model_and_world_together_find_likeliest(reader, world, beginning):
+    prefix = world.split(beginning)
+    truth = world.next_word(prefix)
+    guess = next_word_probs(*reader, prefix, world.vocabulary)
+    words = (*world.vocabulary, None)
+    true = np.array([truth.get(word, 0.0) for word in words])
+    best = np.argsort(-(guess + true), kind="stable")[:N_ROWS]
+    n_possible, *row = Continuations(world, *reader).row(prefix)
+    assert n_possible == len(truth)
+    np.testing.assert_allclose(np.add(row[1::3], row[2::3]) / WHOLE, (guess + true)[best], atol=2.1e-5)
+    for word, model_part, true_part in zip(row[0::3], row[1::3], row[2::3], strict=True):
+        place = words.index(None if word == END else word)
+        assert abs(model_part / WHOLE - guess[place]) < 1.1e-5
+        assert abs(true_part / WHOLE - true[place]) < 1.1e-5
+        assert (true_part > 0) == (true[place] > 0)
+
+
+def test_the_world_alone_answers_with_its_own_chances(explorer, world):
+    explorer.words = world.split("Le roman est beau.")
+    truth = world.next_word(explorer.words)
+    for (word, guess, true), (expected, chance) in zip(explorer.rows(), truth.items(), strict=False):
+        assert word == expected and guess == 0 and abs(true - chance) < 1.1e-5
+    assert f"{len(truth)} words may follow" in explorer.describe() and "model" not in explorer.describe()
+
+
+def test_what_is_stored_is_what_python_would_answer(node, reader, world):
+    made = [
+        course.widgets.next_word(world=world, n_stored=40),
+        course.widgets.next_word(*reader, ["Bonjour les", "Le roman est"], world=world, n_stored=12),
+    ]
+    expression = (
+        "(() => { const stored = get('stored'), ways = stored.nodes.map(([from, word], i, all) => { "
+        "const way = []; for (let n = all[i]; n[0] >= 0; n = all[n[0]]) way.unshift(stored.words[n[1]]); "
+        "return way; }); return [ways.map((way) => [way, js.storedRow(stored, way)]), js.describe(get)]; })()"
+    )
+    for explorer, (nodes, text) in zip(made, node("next_word", expression, *made), strict=True):
+        assert text == explorer.describe()
+        assert len(nodes) == len({tuple(way) for way, _ in nodes}) == (40 if explorer is made[0] else 12)
+        for way, row in nodes:
+            explorer.words = way
+            assert explorer.answer == {"words": way, "row": row}
+    assert {("Bonjour",), ("Bonjour", "les"), ("Le", "roman", "est")} <= {tuple(way) for way, _ in nodes}
+
+
+def test_the_page_reads_and_writes_french_as_the_package_does(node, world):
+    texts = [one.text for one in world.reviews(30, seed=2)] + ["Quel chef-d’œuvre !  J'adore", "", "a3, 7é"]
+    known = [word for word in world.vocabulary if "'" in word[:-1]]
+    calls = [f"[js.split({json.dumps(text)}, {json.dumps(known)}), " for text in texts]
+    calls = [f"{call}js.written({json.dumps(split_up(text, known))}, [',', '.'])]" for call, text in
+             zip(calls, texts, strict=True)]  # fmt: skip
+    (found,) = node("next_word", f"[{', '.join(calls)}]")
+    for text, (words, written) in zip(texts, found, strict=True):
+        assert words == split_up(text, known)
+        assert written == write_out(words)
+
+
+def test_without_a_kernel_the_page_says_how_far_it_goes(node, explorer):
+    explorer.words = ["Bonjour", "les"]
+    calls = ["Bonjour les amis", "Bonjour le monde", "Bonjour les amis , le roman noir", "bonjour"]
+    (found,) = node(
+        "next_word",
+        f"{json.dumps([one.split() for one in calls])}.map((words) => js.storedRow(get('stored'), words) "
+        "? 'stored' : js.mistake(get('stored'), words))",
+        explorer,
+    )
+    assert found[0] == "stored"
+    assert found[1][0] == ["Bonjour"] and "never says “le” after “Bonjour”" in found[1][1]
+    assert found[2][0][:3] == ["Bonjour", "les", "amis"] and "is not among the stored answers" in found[2][1]
+    assert found[3][0] == []
+
+
+def test_python_answers_what_the_page_asks(explorer):
+    explorer.pointed = 1
+    explorer.asked = {"n": 7, "words": ["Bonjour", "les", "lecteurs", ","]}
+    assert explorer.words == ["Bonjour", "les", "lecteurs", ","]
+    assert (explorer.problem, explorer.pong, explorer.pointed) == ("", 7, 0)
+    explorer.asked = {"n": 8, "words": ["Bonjour", "le", "monde"]}
+    assert explorer.words == ["Bonjour"] and explorer.pong == 8
+    assert explorer.problem.startswith("The language knows “le”, but not after “Bonjour”.")
+    assert explorer.describe().startswith(explorer.problem)
+    explorer.asked = {"n": 9, "words": ["bonjour"]}
+    assert explorer.words == [] and "Did you mean “Bonjour”?" in explorer.problem
+    explorer.asked = {"n": 10, "words": ["Le", "ordinateur"]}
+    assert explorer.problem.startswith("The language does not know the word “ordinateur”.")
+    explorer.words = ["Bonjour"]
+    assert explorer.problem == ""
+    explorer.ping = 3
+    assert explorer.pong == 3
+
+
+def test_a_beginning_too_long_for_the_model_is_told_kindly(reader, world):
+    model, tokenizer = reader
+    explorer = course.widgets.next_word(model, tokenizer, world=world, n_stored=1)
+    review = max((one.words for one in world.reviews(400, seed=0)), key=len)
+    assert len(tokenizer.encode(" ".join(review))) > model.config.max_len
+    explorer.asked = {"n": 1, "words": list(review)}
+    assert explorer.words == ["Bonjour", "les"] and "The model cannot read so much" in explorer.problem
+
+
+def test_what_does_not_fit_is_refused(reader, world):
+    model, tokenizer = reader
+    next_word = course.widgets.next_word
+    with pytest.raises(TypeError, match="a model needs the tokenizer it was trained with, got NoneType"):
+        next_word(model)
+    with pytest.raises(ValueError, match="needs a causal model"):
+        next_word(tx.LanguageModel(model.config.replace(causal=False)), tokenizer)
+    with pytest.raises(ValueError, match="vocab"):
+        next_word(tx.LanguageModel(model.config.replace(vocab_size=77)), tokenizer)
+    with pytest.raises(ValueError, match=r"n_stored must lie in 1\.\.400, got 0"):
+        next_word(world=world, n_stored=0)
+    with pytest.raises(ValueError, match="at least one text"):
+        next_word(beginnings=[], world=world)
+    with pytest.raises(ValueError, match="after 'Bonjour' none goes on with 'le'"):
+        next_word(beginnings="Bonjour le monde", world=world)
+    explorer = next_word(world=world, n_stored=1)
+    with pytest.raises(ValueError, match="'monde'"):
+        explorer.words = ["monde"]
+    with pytest.raises(ValueError, match=r"pointed must lie in 0\.\.9, got 10"):
+        explorer.pointed = 10

@@ -1,0 +1,285 @@
+"""Solutions for attention and split_heads."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from tests.solutions.collection import right, wrong
+
+# mypy: ignore-errors
+
+
+@right("attention")
+def attention_plain(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    return torch.nan_to_num(torch.softmax(scores, dim=-1)) @ v
+
+
+@right("attention")
+def attention_library(q, k, v, mask):
+    out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    return torch.where(mask.any(-1, keepdim=True), out, torch.zeros_like(out))
+
+
+@right("attention")
+def attention_einsum(q, k, v, mask):
+    scores = torch.einsum("...td,...sd->...ts", q, k) * q.shape[-1] ** -0.5
+    weights = torch.exp(scores) * mask
+    total = weights.sum(-1, keepdim=True)
+    weights = weights / torch.where(total == 0, torch.ones_like(total), total)
+    return torch.einsum("...ts,...sd->...td", weights, v)
+
+
+@right("attention")
+def attention_loop(q, k, v, mask):
+    shape = q.shape
+    qs, ks, vs = (x.reshape(-1, *x.shape[-2:]) for x in (q, k, v))
+    masks = mask.reshape(-1, *mask.shape[-2:])
+    out = torch.zeros_like(qs)
+    for b in range(len(qs)):
+        for t in range(qs.shape[1]):
+            allowed = [s for s in range(ks.shape[1]) if masks[b, t, s]]
+            if not allowed:
+                continue
+            numbers = [math.exp(float(qs[b, t] @ ks[b, s]) / math.sqrt(shape[-1])) for s in allowed]
+            for number, s in zip(numbers, allowed, strict=True):
+                out[b, t] += number / sum(numbers) * vs[b, s]
+    return out.reshape(shape)
+
+
+@right("attention")
+def attention_float64(q, k, v, mask):
+    q, k, v = q.double(), k.double(), v.double()
+    scores = torch.matmul(q, k.mT) / np.sqrt(q.size(-1))
+    scores[~mask] = -1e9
+    return (F.softmax(scores, -1) * mask.any(-1)[..., None]) @ v
+
+
+@right("attention")
+def attention_numpy_style(q, k, v, mask):
+    a = np.einsum("...td,...sd->...ts", q.numpy(), k.numpy()) / q.shape[-1] ** 0.5
+    a = np.where(mask.numpy(), np.exp(a), 0)
+    a = a / np.maximum(a.sum(-1, keepdims=True), 1e-12)
+    return torch.from_numpy(a @ v.numpy())
+
+
+@right("attention")
+def attention_half(q, k, v, mask):
+    scores = (q.bfloat16() @ k.bfloat16().transpose(-1, -2)).float() / q.shape[-1] ** 0.5
+    weights = scores.masked_fill(~mask, -1e30).softmax(-1).masked_fill(~mask, 0)
+    return (weights @ v).bfloat16()
+
+
+def _zeroed(out, mask):
+    return out * mask.any(-1, keepdim=True)
+
+
+@wrong("attention", "not-scaled")
+def attention_unscaled(q, k, v, mask):
+    scores = q @ k.transpose(-2, -1)
+    return torch.nan_to_num(scores.masked_fill(~mask, -math.inf).softmax(-1)) @ v
+
+
+@wrong("attention", "scale-without-root")
+def attention_by_width(q, k, v, mask):
+    scores = (q @ k.transpose(-2, -1) / q.shape[-1]).masked_fill(mask == 0, -1e9)
+    return _zeroed(F.softmax(scores, dim=-1) @ v, mask)
+
+
+@wrong("attention", "scale-by-queries")
+def attention_by_length(q, k, v, mask):
+    scores = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-2])).masked_fill(~mask, -1e9)
+    return _zeroed(scores.softmax(-1) @ v, mask)
+
+
+@wrong("attention", "argmax")
+def attention_argmax(q, k, v, mask):
+    scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, -1e9)
+    weights = F.one_hot(scores.argmax(-1), k.shape[-2]).to(v.dtype)
+    return _zeroed(weights @ v, mask)
+
+
+@wrong("attention", "mask-reversed")
+def attention_reversed(q, k, v, mask):
+    scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(mask, -math.inf)
+    return scores.softmax(-1).nan_to_num() @ v
+
+
+@wrong("attention", "mask-after-softmax")
+def attention_mask_late(q, k, v, mask):
+    weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.size(-1)), dim=-1)
+    return weights.masked_fill(~mask, 0) @ v
+
+
+@wrong("attention", "nan-for-blind")
+def attention_nan(q, k, v, mask):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    return scores.masked_fill(~mask, float("-inf")).softmax(dim=-1) @ v
+
+
+@wrong("attention", "uniform-for-blind")
+def attention_uniform(q, k, v, mask):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    return scores.masked_fill(mask == 0, -1e9).softmax(dim=-1) @ v
+
+
+@wrong("attention", "not-scaled+uniform-for-blind")
+def attention_two_things(q, k, v, mask):
+    return F.softmax((q @ k.transpose(-2, -1)).masked_fill(~mask, -1e9), dim=-1) @ v
+
+
+@wrong("attention", "softmax-over-queries")
+def attention_wrong_axis(q, k, v, mask):
+    scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, -1e9)
+    return _zeroed(scores.softmax(dim=-2) @ v, mask)
+
+
+@wrong("attention", "mask-ignored")
+def attention_no_mask(q, k, v, mask):
+    return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), -1) @ v
+
+
+@wrong("attention", "mask-multiplied")
+def attention_tiny_fill(q, k, v, mask):
+    scores = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).masked_fill(~mask, 1e-9)
+    return torch.softmax(scores, -1) @ v
+
+
+@wrong("attention", "no-softmax")
+def attention_raw(q, k, v, mask):
+    return ((q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])) * mask) @ v
+
+
+@wrong("attention", "returns-weights")
+def attention_only_weights(q, k, v, mask):
+    scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, -math.inf)
+    return scores.softmax(-1).nan_to_num()
+
+
+@wrong("attention", "too-many-results")
+def attention_pair(q, k, v, mask):
+    weights = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, -math.inf).softmax(-1).nan_to_num()
+    return weights @ v, weights
+
+
+@wrong("attention", "input-modified")
+def attention_in_place(q, k, v, mask):
+    q /= math.sqrt(q.shape[-1])
+    weights = (q @ k.transpose(-2, -1)).masked_fill(~mask, -math.inf).softmax(-1)
+    return weights.nan_to_num() @ v
+
+
+@wrong("attention", "error")
+def attention_transposes_2d(q, k, v, mask):
+    scores = q @ k.transpose(0, 1) / math.sqrt(q.shape[-1])
+    return scores.masked_fill(~mask, -1e9).softmax(-1) @ v
+
+
+class WithDropout(nn.Module):
+    def forward(self, q, k, v, mask):
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, -1e9).softmax(-1)
+        return F.dropout(weights * mask, 0.5) @ v
+
+
+@wrong("attention", "changes-between-calls")
+def attention_dropout(q, k, v, mask):
+    return WithDropout()(q, k, v, mask)
+
+
+@right("split_heads")
+def split_view(x, n_heads):
+    B, T, D = x.shape
+    return x.view(B, T, n_heads, D // n_heads).transpose(1, 2)
+
+
+@right("split_heads")
+def split_chunks(x, n_heads):
+    return torch.stack(x.chunk(n_heads, dim=-1), dim=1)
+
+
+@right("split_heads")
+def split_loop(x, n_heads):
+    b, t, d = x.shape
+    k = d // n_heads
+    out = torch.empty(b, n_heads, t, k, dtype=x.dtype)
+    for h in range(n_heads):
+        out[:, h] = x[:, :, h * k : (h + 1) * k]
+    return out
+
+
+@right("split_heads")
+def split_permute(x, n_heads):
+    return x.reshape(*x.shape[:2], n_heads, -1).permute(0, 2, 1, 3).contiguous()
+
+
+@right("split_heads")
+def split_unflatten(x, n_heads):
+    return torch.einsum("bthk->bhtk", x.double().unflatten(-1, (n_heads, -1)))
+
+
+@wrong("split_heads", "view-without-transpose")
+def split_directly(x, n_heads):
+    B, T, D = x.shape
+    return x.view(B, n_heads, T, D // n_heads)
+
+
+@wrong("split_heads", "not-transposed")
+def split_no_transpose(x, n_heads):
+    return x.view(x.shape[0], x.shape[1], n_heads, x.shape[2] // n_heads)
+
+
+@wrong("split_heads", "interleaved")
+def split_interleaved(x, n_heads):
+    return torch.stack([x[..., h::n_heads] for h in range(n_heads)], dim=1)
+
+
+@wrong("split_heads", "heads-first")
+def split_heads_first(x, n_heads):
+    return torch.stack(torch.split(x, x.shape[-1] // n_heads, dim=-1))
+
+
+@wrong("split_heads", "batch-and-heads-merged")
+def split_merged(x, n_heads):
+    b, t, d = x.shape
+    return x.view(b, t, n_heads, d // n_heads).transpose(1, 2).reshape(b * n_heads, t, d // n_heads)
+
+
+@wrong("split_heads", "n-heads-taken-for-width")
+def split_width(x, n_heads):
+    b, t, d = x.shape
+    return x.reshape(b, t, d // n_heads, n_heads).permute(0, 2, 1, 3)
+
+
+@wrong("split_heads", "tokens-last")
+def split_tokens_last(x, n_heads):
+    b, t, d = x.shape
+    return x.transpose(1, 2).reshape(b, n_heads, d // n_heads, t)
+
+
+@wrong("split_heads", "every-head-gets-all")
+def split_copies(x, n_heads):
+    return x.unsqueeze(1).repeat(1, n_heads, 1, 1)
+
+
+@wrong("split_heads", "same-slice-for-all")
+def split_same(x, n_heads):
+    k = x.shape[-1] // n_heads
+    return torch.stack([x[:, :, :k] for _ in range(n_heads)], dim=1)
+
+
+@wrong("split_heads", "too-many-results")
+def split_tuple(x, n_heads):
+    return x.chunk(n_heads, dim=-1)
+
+
+@wrong("split_heads", "error")
+def split_true_division(x, n_heads):
+    b, t, d = x.shape
+    return x.view(b, t, n_heads, d / n_heads).transpose(1, 2)

@@ -1,0 +1,376 @@
+"""Solutions for greedy_decode and beam_search."""
+
+from __future__ import annotations
+
+import torch
+
+from tests.solutions.collection import right, wrong
+
+# mypy: ignore-errors
+
+
+@right("greedy_decode")
+def greedy_loop(step, bos_id, eos_id, max_len):
+    ids = [bos_id]
+    while len(ids) < max_len:
+        ids.append(int(step(ids).argmax()))
+        if ids[-1] == eos_id:
+            break
+    return ids
+
+
+@right("greedy_decode")
+def greedy_for(step, bos_id, eos_id, max_len):
+    ids = [bos_id]
+    for _ in range(max_len - 1):
+        best = torch.topk(step(ids), 1).indices.item()
+        ids = ids + [best]
+        if best == eos_id:
+            return ids
+    return ids
+
+
+@right("greedy_decode")
+def greedy_recursive(step, bos_id, eos_id, max_len):
+    def go_on(ids):
+        if len(ids) == max_len or (len(ids) > 1 and ids[-1] == eos_id):
+            return ids
+        scores = step(ids).tolist()
+        return go_on([*ids, scores.index(max(scores))])
+
+    return go_on([bos_id])
+
+
+@right("greedy_decode")
+def greedy_tensor(step, bos_id, eos_id, max_len=20):
+    ids = torch.tensor([bos_id])
+    while ids.numel() < max_len and ids[-1] != eos_id:
+        ids = torch.cat([ids, step(ids.tolist()).argmax().view(1)])
+    return ids.tolist()
+
+
+@right("greedy_decode")
+def greedy_items(step, bos_id, eos_id, max_len):
+    ids = [torch.tensor(bos_id)]
+    for _ in range(1, max_len):
+        ids.append(torch.argmax(step(ids), dim=-1))
+        if ids[-1] == eos_id:
+            break
+    return ids
+
+
+@wrong("greedy_decode", "bos-dropped")
+def greedy_no_bos(step, bos_id, eos_id, max_len):
+    ids = [bos_id]
+    while len(ids) < max_len and ids[-1] != eos_id:
+        ids.append(int(step(ids).argmax()))
+    return ids[1:]
+
+
+@wrong("greedy_decode", "eos-dropped")
+def greedy_no_eos(step, bos_id, eos_id, max_len):
+    ids = [bos_id]
+    while len(ids) < max_len:
+        best = int(step(ids).argmax())
+        if best == eos_id:
+            break
+        ids.append(best)
+    return ids
+
+
+@wrong("greedy_decode", "max-len-new-tokens")
+def greedy_one_more(step, bos_id, eos_id, max_len):
+    ids = [bos_id]
+    for _ in range(max_len):
+        ids.append(int(step(ids).argmax()))
+        if ids[-1] == eos_id:
+            break
+    return ids
+
+
+@wrong("greedy_decode", "goes-on-after-eos")
+def greedy_never_stops(step, bos_id, eos_id, max_len):
+    ids = [bos_id]
+    for _ in range(max_len - 1):
+        ids.append(int(step(ids).argmax()))
+    return ids
+
+
+@wrong("greedy_decode", "last-id-only")
+def greedy_last(step, bos_id, eos_id, max_len):
+    ids = [bos_id]
+    while len(ids) < max_len and ids[-1] != eos_id:
+        ids.append(int(step([ids[-1]]).argmax()))
+    return ids
+
+
+@wrong("greedy_decode", "prefix-not-extended")
+def greedy_same_prefix(step, bos_id, eos_id, max_len):
+    prefix, out = [bos_id], [bos_id]
+    while len(out) < max_len:
+        out.append(int(step(prefix).argmax()))
+        if out[-1] == eos_id:
+            break
+    return out
+
+
+@wrong("greedy_decode", "least-probable")
+def greedy_min(step, bos_id, eos_id, max_len):
+    ids = [bos_id]
+    while len(ids) < max_len and ids[-1] != eos_id:
+        ids.append(int((-step(ids)).argmax()))
+    return ids
+
+
+@wrong("greedy_decode", "one-token-short")
+def greedy_short(step, bos_id, eos_id, max_len):
+    ids = [bos_id]
+    for _ in range(max_len - 2):
+        ids.append(int(step(ids).argmax()))
+        if ids[-1] == eos_id:
+            break
+    return ids
+
+
+@wrong("greedy_decode", "eos-always-appended")
+def greedy_closes(step, bos_id, eos_id, max_len):
+    ids = [bos_id]
+    while len(ids) < max_len:
+        best = int(step(ids).argmax())
+        if best == eos_id:
+            break
+        ids.append(best)
+    return ids + [eos_id]
+
+
+@wrong("greedy_decode", "time-limit")
+def greedy_endless(step, bos_id, eos_id, max_len):
+    ids = [bos_id]
+    while ids[-1] != eos_id:
+        best = int(step([bos_id]).argmax())
+        ids = [bos_id, best] if best == eos_id else [bos_id]
+    return ids
+
+
+@wrong("greedy_decode", "changes-between-calls")
+def greedy_samples(step, bos_id, eos_id, max_len):
+    ids = [bos_id]
+    while len(ids) < max_len and ids[-1] != eos_id:
+        ids.append(int(torch.multinomial(step(ids).exp(), 1)))
+    return ids
+
+
+@right("beam_search")
+def beam_plain(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    beams, finished = [([bos_id], 0.0)], []
+    while beams and len(beams[0][0]) < max_len:
+        options = []
+        for ids, total in beams:
+            for token, log_prob in enumerate(step(ids).tolist()):
+                options.append((ids + [token], total + log_prob))
+        options = sorted(options, key=lambda option: -option[1])[:beam_size]
+        finished += [option for option in options if option[0][-1] == eos_id]
+        beams = [option for option in options if option[0][-1] != eos_id]
+    return max(finished + beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
+
+
+@right("beam_search")
+def beam_topk(step, bos_id, eos_id, beam_size, max_len, length_penalty=1.0):
+    sequences, scores = [[bos_id]], torch.zeros(1)
+    done = []
+    for _ in range(max_len - 1):
+        log_probs = torch.stack([step(s) for s in sequences])
+        total = scores[:, None] + log_probs
+        best = total.flatten().topk(min(beam_size, total.numel()))
+        following, kept = [], []
+        for value, index in zip(best.values, best.indices, strict=True):
+            row, token = divmod(index.item(), log_probs.shape[1])
+            ids = [*sequences[row], token]
+            if token == eos_id:
+                done.append((value.item() / (len(ids) - 1) ** length_penalty, ids))
+            else:
+                following.append(ids)
+                kept.append(value)
+        if not following:
+            sequences = []
+            break
+        sequences, scores = following, torch.stack(kept)
+    done += [(float(v) / (len(s) - 1) ** length_penalty, s) for s, v in zip(sequences, scores, strict=False)]
+    return max(done)[1]
+
+
+@right("beam_search")
+def beam_one_pass(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    import heapq
+
+    live, best_score, best_ids = [(0.0, (bos_id,))], float("-inf"), None
+
+    def consider(total, ids):
+        nonlocal best_score, best_ids
+        score = total / (len(ids) - 1) ** length_penalty
+        if score > best_score:
+            best_score, best_ids = score, ids
+
+    for _ in range(max_len - 1):
+        options = ((total + lp, (*ids, t)) for total, ids in live for t, lp in enumerate(step(ids).tolist()))
+        live = []
+        for total, ids in heapq.nlargest(beam_size, options):
+            if ids[-1] == eos_id:
+                consider(total, ids)
+            else:
+                live.append((total, ids))
+    for total, ids in live:
+        consider(total, ids)
+    return list(best_ids)
+
+
+@right("beam_search")
+def beam_recursive(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    def search(beams):
+        if not beams or len(beams[0][1]) == max_len:
+            return beams
+        options = [(s + float(lp), ids + [i]) for s, ids in beams for i, lp in enumerate(step(ids).double())]
+        options.sort(reverse=True)
+        ended = [o for o in options[:beam_size] if o[1][-1] == eos_id]
+        return ended + search([o for o in options[:beam_size] if o[1][-1] != eos_id])
+
+    found = search([(0.0, [bos_id])])
+    scores = [s / (len(ids) - 1) ** length_penalty for s, ids in found]
+    return found[scores.index(max(scores))][1]
+
+
+def _search(step, bos_id, eos_id, beam_size, max_len, final, keep_all=True, stop=None):
+    beams, finished = [([bos_id], 0.0)], []
+    while beams and len(beams[0][0]) < max_len:
+        options = [(i + [t], s + float(lp)) for i, s in beams for t, lp in enumerate(step(i))]
+        options = sorted(options, key=lambda o: o[1], reverse=True)[:beam_size]
+        finished += [o for o in options if o[0][-1] == eos_id]
+        beams = [o for o in options if o[0][-1] != eos_id]
+        if stop is not None and stop(finished):
+            break
+    return max(finished + beams if keep_all else finished or beams, key=final)[0]
+
+
+@wrong("beam_search", "penalty-ignored")
+def beam_no_penalty(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    return _search(step, bos_id, eos_id, beam_size, max_len, lambda b: b[1])
+
+
+@wrong("beam_search", "penalty-counts-bos")
+def beam_counts_bos(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    return _search(step, bos_id, eos_id, beam_size, max_len, lambda b: b[1] / len(b[0]) ** length_penalty)
+
+
+@wrong("beam_search", "penalty-multiplied")
+def beam_multiplies(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    return _search(
+        step, bos_id, eos_id, beam_size, max_len, lambda b: b[1] * (len(b[0]) - 1) ** length_penalty
+    )
+
+
+@wrong("beam_search", "unfinished-forgotten")
+def beam_finished_only(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    score = lambda b: b[1] / (len(b[0]) - 1) ** length_penalty  # noqa: E731
+    return _search(step, bos_id, eos_id, beam_size, max_len, score, keep_all=False)
+
+
+@wrong("beam_search", "stops-when-enough-finished")
+def beam_stops_early(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    score = lambda b: b[1] / (len(b[0]) - 1) ** length_penalty  # noqa: E731
+    return _search(step, bos_id, eos_id, beam_size, max_len, score, stop=lambda done: len(done) >= beam_size)
+
+
+@wrong("beam_search", "first-finished-wins")
+def beam_first_finished(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    beams = [([bos_id], 0.0)]
+    while len(beams[0][0]) < max_len:
+        options = [(i + [t], s + float(lp)) for i, s in beams for t, lp in enumerate(step(i))]
+        beams = sorted(options, key=lambda o: o[1], reverse=True)[:beam_size]
+        ended = [b for b in beams if b[0][-1] == eos_id]
+        if ended:
+            return max(ended, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
+    return max(beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
+
+
+@wrong("beam_search", "finished-take-a-place")
+def beam_occupied(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    beams = [([bos_id], 0.0)]
+    for _ in range(max_len - 1):
+        options = []
+        for ids, total in beams:
+            if ids[-1] == eos_id:
+                options.append((ids, total))
+            else:
+                options += [(ids + [t], total + float(lp)) for t, lp in enumerate(step(ids))]
+        beams = sorted(options, key=lambda o: o[1], reverse=True)[:beam_size]
+    return max(beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
+
+
+@wrong("beam_search", "places-refilled")
+def beam_refilled(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    beams, finished = [([bos_id], 0.0)], []
+    for _ in range(max_len - 1):
+        options = [(i + [t], s + float(lp)) for i, s in beams for t, lp in enumerate(step(i))]
+        options.sort(key=lambda o: o[1], reverse=True)
+        beams = []
+        for option in options:
+            if option[0][-1] == eos_id:
+                finished.append(option)
+            else:
+                beams.append(option)
+            if len(beams) == beam_size:
+                break
+    return max(finished + beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
+
+
+@wrong("beam_search", "beams-shrink")
+def beam_shrinking(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    beams, finished, width = [([bos_id], 0.0)], [], beam_size
+    while width > 0 and len(beams[0][0]) < max_len:
+        options = [(i + [t], s + float(lp)) for i, s in beams for t, lp in enumerate(step(i))]
+        best = sorted(options, key=lambda o: o[1], reverse=True)[:width]
+        beams = [b for b in best if b[0][-1] != eos_id]
+        finished += [b for b in best if b[0][-1] == eos_id]
+        width = beam_size - len(finished)
+    return max(finished + beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
+
+
+@wrong("beam_search", "one-beam")
+def beam_greedy(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    return greedy_loop(step, bos_id, eos_id, max_len)
+
+
+@wrong("beam_search", "bos-dropped")
+def beam_no_bos(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    return beam_plain(step, bos_id, eos_id, beam_size, max_len, length_penalty)[1:]
+
+
+@wrong("beam_search", "goes-on-after-eos")
+def beam_past_eos(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    beams = [([bos_id], 0.0)]
+    for _ in range(max_len - 1):
+        options = [(i + [t], s + float(lp)) for i, s in beams for t, lp in enumerate(step(i))]
+        beams = sorted(options, key=lambda o: o[1], reverse=True)[:beam_size]
+    return max(beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
+
+
+@wrong("beam_search", "finished-forgotten")
+def beam_unfinished_only(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    beams, finished = [([bos_id], 0.0)], []
+    while beams and len(beams[0][0]) < max_len:
+        options = [(i + [t], s + float(lp)) for i, s in beams for t, lp in enumerate(step(i))]
+        best = sorted(options, key=lambda o: o[1], reverse=True)[:beam_size]
+        beams = [b for b in best if b[0][-1] != eos_id]
+        finished += [b for b in best if b[0][-1] == eos_id]
+    return max(beams or finished, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
+
+
+@wrong("beam_search", "max-len-new-tokens")
+def beam_one_more(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    return beam_plain(step, bos_id, eos_id, beam_size, max_len + 1, length_penalty)
+
+
+@wrong("beam_search", "wrong-type")
+def beam_with_score(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    ids = beam_plain(step, bos_id, eos_id, beam_size, max_len, length_penalty)
+    return ids, -1.0

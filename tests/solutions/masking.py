@@ -1,0 +1,245 @@
+"""Solutions for mask_tokens."""
+
+from __future__ import annotations
+
+import random
+
+import torch
+
+from tests.solutions.collection import right, wrong
+
+# mypy: ignore-errors
+
+
+NAME = "mask_tokens"
+
+
+def _allowed(mask_id, special_ids, vocab_size):
+    return torch.tensor([i for i in range(vocab_size) if i != mask_id and i not in special_ids])
+
+
+def _special(token_ids, special_ids):
+    return torch.isin(token_ids, torch.tensor(special_ids))
+
+
+@right(NAME)
+def masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~_special(token_ids, special_ids)
+    labels = torch.where(drawn, token_ids, -100)
+    fate = torch.rand(token_ids.shape, generator=generator)
+    allowed = _allowed(mask_id, special_ids, vocab_size)
+    noise = allowed[torch.randint(len(allowed), token_ids.shape, generator=generator)]
+    inputs = torch.where(drawn & (fate < 0.8), mask_id, token_ids)
+    inputs = torch.where(drawn & (fate >= 0.8) & (fate < 0.9), noise, inputs)
+    return inputs, labels
+
+
+@right(NAME)
+def masking_hugging_face_style(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    inputs, labels = token_ids.clone(), token_ids.clone()
+    chances = torch.full(labels.shape, p)
+    for special in special_ids:
+        chances[token_ids == special] = 0.0
+    drawn = torch.bernoulli(chances, generator=generator).bool()
+    labels[~drawn] = -100
+    replaced = torch.bernoulli(torch.full(labels.shape, 0.8), generator=generator).bool() & drawn
+    inputs[replaced] = mask_id
+    other = torch.bernoulli(torch.full(labels.shape, 0.5), generator=generator).bool() & drawn & ~replaced
+    allowed = _allowed(mask_id, special_ids, vocab_size)
+    inputs[other] = allowed[torch.randint(len(allowed), labels.shape, generator=generator)][other]
+    return inputs, labels
+
+
+@right(NAME)
+def masking_loop(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    inputs = token_ids.tolist()
+    labels = [[-100] * len(row) for row in inputs]
+    allowed = [i for i in range(vocab_size) if i != mask_id and i not in special_ids]
+    for row, row_labels in zip(inputs, labels, strict=True):
+        for t, token in enumerate(row):
+            if token in special_ids or torch.rand((), generator=generator).item() >= p:
+                continue
+            row_labels[t] = token
+            fate = torch.rand((), generator=generator).item()
+            if fate < 0.8:
+                row[t] = mask_id
+            elif fate < 0.9:
+                row[t] = allowed[int(torch.randint(len(allowed), (), generator=generator))]
+    return torch.tensor(inputs), torch.tensor(labels)
+
+
+@right(NAME)
+def masking_indices(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    flat = token_ids.flatten().clone()
+    labels = torch.full_like(flat, -100)
+    candidates = (~_special(flat, special_ids)).nonzero().flatten()
+    chosen = candidates[torch.rand(len(candidates), generator=generator) < p]
+    labels[chosen] = flat[chosen]
+    fates = torch.multinomial(torch.tensor([0.8, 0.1, 0.1]), len(chosen), True, generator=generator)
+    flat[chosen[fates == 0]] = mask_id
+    places = chosen[fates == 1]
+    allowed = _allowed(mask_id, special_ids, vocab_size)
+    flat[places] = allowed[torch.randint(len(allowed), (len(places),), generator=generator)]
+    return flat.view_as(token_ids), labels.view_as(token_ids)
+
+
+@right(NAME)
+def masking_rejection(token_ids, mask_id, special_ids, vocab_size, p, generator, ignore=-100):
+    r = torch.rand(token_ids.shape, generator=generator)
+    r[_special(token_ids, special_ids)] = 1.0
+    inputs = token_ids.clone()
+    inputs[r < 0.8 * p] = mask_id
+    other = (r >= 0.8 * p) & (r < 0.9 * p)
+    noise = torch.randint(vocab_size, token_ids.shape, generator=generator)
+    forbidden = torch.tensor([*special_ids, mask_id])
+    while torch.isin(noise, forbidden).any():
+        again = torch.randint(vocab_size, token_ids.shape, generator=generator)
+        noise = torch.where(torch.isin(noise, forbidden), again, noise)
+    inputs[other] = noise[other]
+    labels = token_ids.masked_fill(r >= p, ignore)
+    return inputs, labels
+
+
+def _with_shares(token_ids, mask_id, special_ids, vocab_size, p, generator, first, second):
+    drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~_special(token_ids, special_ids)
+    fate = torch.rand(token_ids.shape, generator=generator)
+    allowed = _allowed(mask_id, special_ids, vocab_size)
+    noise = allowed[torch.randint(len(allowed), token_ids.shape, generator=generator)]
+    inputs = token_ids.clone()
+    inputs[drawn & (fate < first)] = mask_id
+    other = drawn & (fate >= first) & (fate < second)
+    inputs[other] = noise[other]
+    return inputs, torch.where(drawn, token_ids, -100)
+
+
+@wrong(NAME, "always-mask-id")
+def masking_always(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~_special(token_ids, special_ids)
+    inputs, labels = token_ids.clone(), token_ids.clone()
+    inputs[drawn] = mask_id
+    labels[~drawn] = -100
+    return inputs, labels
+
+
+@wrong(NAME, "no-random-ids")
+def masking_no_noise(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    return _with_shares(token_ids, mask_id, special_ids, vocab_size, p, generator, 0.8, 0.8)
+
+
+@wrong(NAME, "nothing-stays")
+def masking_nothing_stays(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    return _with_shares(token_ids, mask_id, special_ids, vocab_size, p, generator, 0.8, 1.0)
+
+
+@wrong(NAME, "tenth-of-the-rest")
+def masking_tenth(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    return _with_shares(token_ids, mask_id, special_ids, vocab_size, p, generator, 0.8, 0.82)
+
+
+@wrong(NAME, "overlapping-draws")
+def masking_overlap(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~_special(token_ids, special_ids)
+    inputs = token_ids.clone()
+    inputs[drawn & (torch.rand(token_ids.shape, generator=generator) < 0.8)] = mask_id
+    other = drawn & (torch.rand(token_ids.shape, generator=generator) < 0.1)
+    allowed = _allowed(mask_id, special_ids, vocab_size)
+    inputs[other] = allowed[torch.randint(len(allowed), (int(other.sum()),), generator=generator)]
+    return inputs, torch.where(drawn, token_ids, -100)
+
+
+@wrong(NAME, "labels-everywhere")
+def masking_all_labels(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    inputs, _ = masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator)
+    return inputs, token_ids.clone()
+
+
+@wrong(NAME, "labels-are-new-ids")
+def masking_new_labels(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    inputs, labels = masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator)
+    return inputs, torch.where(labels == -100, -100, inputs)
+
+
+@wrong(NAME, "other-ignored-label")
+def masking_zero_labels(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    inputs, labels = masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator)
+    return inputs, labels.clamp(min=0)
+
+
+@wrong(NAME, "labels-reversed")
+def masking_reversed_labels(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    inputs, labels = masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator)
+    return inputs, torch.where(labels == -100, token_ids, -100)
+
+
+@wrong(NAME, "special-drawn")
+def masking_specials(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    return masking_one_number(token_ids, mask_id, [], vocab_size, p, generator)
+
+
+@wrong(NAME, "random-special-id")
+def masking_any_id(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~_special(token_ids, special_ids)
+    fate = torch.rand(token_ids.shape, generator=generator)
+    inputs = torch.where(drawn & (fate < 0.8), mask_id, token_ids)
+    noise = torch.randint(0, vocab_size, token_ids.shape, generator=generator)
+    inputs = torch.where(drawn & (fate >= 0.9), noise, inputs)
+    return inputs, torch.where(drawn, token_ids, -100)
+
+
+@wrong(NAME, "input-modified")
+def masking_in_place(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    inputs, labels = masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator)
+    token_ids.copy_(inputs)
+    return token_ids, labels
+
+
+@wrong(NAME, "generator-ignored")
+def masking_global(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    return masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, None)
+
+
+@wrong(NAME, "generator-ignored")
+def masking_python_random(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    allowed = _allowed(mask_id, special_ids, vocab_size).tolist()
+    inputs, labels = token_ids.clone(), torch.full_like(token_ids, -100)
+    for b, row in enumerate(token_ids.tolist()):
+        for t, token in enumerate(row):
+            if token not in special_ids and random.random() < p:
+                labels[b, t] = token
+                fate = random.random()
+                inputs[b, t] = mask_id if fate < 0.8 else random.choice(allowed) if fate < 0.9 else token
+    return inputs, labels
+
+
+@wrong(NAME, "same-draw-every-time")
+def masking_reseeded(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    generator.manual_seed(0)
+    return masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator)
+
+
+@wrong(NAME, "one-minus-p")
+def masking_greater(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    return masking_one_number(token_ids, mask_id, special_ids, vocab_size, 1 - p, generator)
+
+
+@wrong(NAME, "p-ignored")
+def masking_fixed(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    return masking_one_number(token_ids, mask_id, special_ids, vocab_size, 0.15, generator)
+
+
+@wrong(NAME, "kept-without-label")
+def masking_kept(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    inputs, _ = masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator)
+    return inputs, torch.where(inputs != token_ids, token_ids, -100)
+
+
+@wrong(NAME, "same-places-in-all-rows")
+def masking_columns(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    columns = torch.rand(token_ids.shape[1], generator=generator) < p
+    drawn = columns & ~_special(token_ids, special_ids)
+    fate = torch.rand(token_ids.shape, generator=generator)
+    allowed = _allowed(mask_id, special_ids, vocab_size)
+    noise = allowed[torch.randint(len(allowed), token_ids.shape, generator=generator)]
+    inputs = torch.where(drawn & (fate < 0.8), mask_id, token_ids)
+    inputs = torch.where(drawn & (fate > 0.9), noise, inputs)
+    return inputs, torch.where(drawn, token_ids, -100)

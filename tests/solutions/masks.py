@@ -1,0 +1,299 @@
+"""Solutions for causal_mask, padding_mask and cross_attention_mask."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from tests.solutions.collection import right, wrong
+
+# mypy: ignore-errors
+
+
+@right("causal_mask")
+def causal_loop(seq_len):
+    mask = torch.zeros(seq_len, seq_len, dtype=torch.bool)
+    for t in range(seq_len):
+        for s in range(t + 1):
+            mask[t, s] = True
+    return mask
+
+
+@right("causal_mask")
+def causal_tril(n):
+    return torch.tril(torch.ones(n, n)).bool()
+
+
+@right("causal_mask")
+def causal_compare(seq_len, device="cpu"):
+    i = torch.arange(seq_len, device=device)
+    return i.unsqueeze(1) >= i
+
+
+@right("causal_mask")
+def causal_not_triu(seq_len):
+    return ~torch.ones((seq_len, seq_len), dtype=torch.bool).triu(diagonal=1)
+
+
+@right("causal_mask")
+def causal_numpy_inside(seq_len):
+    return torch.from_numpy(np.tri(seq_len, dtype=bool))
+
+
+@right("causal_mask")
+def causal_library(seq_len):
+    return torch.nn.Transformer.generate_square_subsequent_mask(seq_len) == 0
+
+
+@right("causal_mask")
+def causal_list(seq_len):
+    return torch.tensor([[s <= t for s in range(seq_len)] for t in range(seq_len)])
+
+
+@right("causal_mask")
+def causal_cumsum(seq_len):
+    return torch.eye(seq_len).cumsum(dim=0).T.flip(0).flip(1).to(torch.bool)
+
+
+@wrong("causal_mask", "reversed")
+def causal_blocked(seq_len):
+    return torch.triu(torch.ones(seq_len, seq_len), diagonal=1).bool()
+
+
+@wrong("causal_mask", "transposed")
+def causal_upper(seq_len):
+    return torch.triu(torch.ones(seq_len, seq_len)) == 1
+
+
+@wrong("causal_mask", "diagonal-blocked")
+def causal_strict(seq_len):
+    mask = torch.zeros(seq_len, seq_len, dtype=torch.bool)
+    for i in range(seq_len):
+        for j in range(i):
+            mask[i, j] = True
+    return mask
+
+
+@wrong("causal_mask", "one-ahead")
+def causal_diagonal_one(seq_len):
+    return torch.ones(seq_len, seq_len, dtype=torch.bool).tril(1)
+
+
+@wrong("causal_mask", "additive-mask")
+def causal_inf(seq_len):
+    return torch.triu(torch.full((seq_len, seq_len), float("-inf")), diagonal=1)
+
+
+@wrong("causal_mask", "not-boolean")
+def causal_float(seq_len):
+    return torch.tril(torch.ones(seq_len, seq_len))
+
+
+@wrong("causal_mask", "everything-allowed")
+def causal_none(seq_len):
+    return torch.ones((seq_len, seq_len), dtype=torch.bool)
+
+
+@wrong("causal_mask", "only-itself")
+def causal_eye(seq_len):
+    return torch.eye(seq_len, dtype=torch.bool)
+
+
+@wrong("causal_mask", "extra-axes")
+def causal_4d(seq_len):
+    return torch.tril(torch.ones(seq_len, seq_len)).bool().view(1, 1, seq_len, seq_len)
+
+
+@wrong("causal_mask", "numpy-array")
+def causal_numpy(seq_len):
+    return np.tril(np.ones((seq_len, seq_len))).astype(bool)
+
+
+@wrong("causal_mask", "wrong-shape")
+def causal_one_row(seq_len):
+    return torch.ones(seq_len).bool()
+
+
+@wrong("causal_mask", "nothing-returned")
+def causal_forgot_return(seq_len):
+    torch.tril(torch.ones(seq_len, seq_len)).bool()
+
+
+@right("padding_mask")
+def padding_not_equal(token_ids, pad_id):
+    return token_ids != pad_id
+
+
+@right("padding_mask")
+def padding_loop(token_ids, pad_id):
+    mask = torch.empty(token_ids.shape, dtype=torch.bool)
+    for b, row in enumerate(token_ids):
+        for s, token in enumerate(row):
+            mask[b, s] = token.item() != pad_id
+    return mask
+
+
+@right("padding_mask")
+def padding_inverted(token_ids, pad_id=0):
+    return ~token_ids.eq(pad_id)
+
+
+@right("padding_mask")
+def padding_by_length(token_ids, pad_id):
+    lengths = (token_ids != pad_id).sum(dim=1, keepdim=True)
+    return torch.arange(token_ids.size(1)).expand_as(token_ids) < lengths
+
+
+@right("padding_mask")
+def padding_where(token_ids, pad_id):
+    return torch.where(token_ids == pad_id, 0, 1).bool()
+
+
+@wrong("padding_mask", "reversed")
+def padding_is_pad(token_ids, pad_id):
+    return token_ids == pad_id
+
+
+@wrong("padding_mask", "pad-id-0-assumed")
+def padding_truth(token_ids, pad_id):
+    return token_ids.bool()
+
+
+@wrong("padding_mask", "greater-than-pad-id")
+def padding_greater(token_ids, pad_id):
+    return token_ids > pad_id
+
+
+@wrong("padding_mask", "not-boolean")
+def padding_float(token_ids, pad_id):
+    return (token_ids != pad_id).float()
+
+
+@wrong("padding_mask", "extra-axes")
+def padding_broadcast(token_ids, pad_id):
+    return (token_ids != pad_id).unsqueeze(1).unsqueeze(2)
+
+
+@wrong("padding_mask", "row-without-padding")
+def padding_first_pad(token_ids, pad_id):
+    end = (token_ids == pad_id).float().argmax(dim=-1)
+    return torch.arange(token_ids.shape[-1])[None] < end[:, None]
+
+
+@wrong("padding_mask", "one-too-many")
+def padding_length_inclusive(token_ids, pad_id):
+    mask = torch.zeros_like(token_ids, dtype=torch.bool)
+    for b in range(len(token_ids)):
+        n = int((token_ids[b] != pad_id).sum())
+        mask[b, : n + 1] = True
+    return mask
+
+
+@wrong("padding_mask", "additive-mask")
+def padding_additive(token_ids, pad_id):
+    return torch.zeros(token_ids.shape).masked_fill(token_ids == pad_id, float("-inf"))
+
+
+@wrong("padding_mask", "square")
+def padding_square(token_ids, pad_id):
+    real = token_ids != pad_id
+    return real[:, :, None] * real[:, None, :]
+
+
+@wrong("padding_mask", "one-length-for-all")
+def padding_first_row(token_ids, pad_id):
+    return (token_ids[0] != pad_id).repeat(len(token_ids), 1)
+
+
+@wrong("padding_mask", "wrong-type")
+def padding_lists(token_ids, pad_id):
+    return [[token != pad_id for token in row] for row in token_ids.tolist()]
+
+
+@right("cross_attention_mask")
+def cross_expand(src_ids, tgt_ids, pad_id):
+    return (src_ids != pad_id).unsqueeze(1).expand(-1, tgt_ids.size(1), -1)
+
+
+@right("cross_attention_mask")
+def cross_loop(src_ids, tgt_ids, pad_id):
+    b, s = src_ids.shape
+    t = tgt_ids.shape[1]
+    mask = torch.zeros(b, t, s, dtype=torch.bool)
+    for i in range(b):
+        for j in range(t):
+            for k in range(s):
+                mask[i, j, k] = bool(src_ids[i, k] != pad_id)
+    return mask
+
+
+@right("cross_attention_mask")
+def cross_repeat(src_ids, tgt_ids, pad_id):
+    return (~(src_ids == pad_id))[:, None, :].repeat(1, tgt_ids.shape[1], 1)
+
+
+@right("cross_attention_mask")
+def cross_einsum(src_ids, tgt_ids, pad_id):
+    real = (src_ids != pad_id).float()
+    return torch.einsum("bs,bt->bts", real, torch.ones(tgt_ids.shape)) > 0.5
+
+
+@right("cross_attention_mask")
+def cross_stack(src, tgt, pad):
+    return torch.stack([src.ne(pad) for _ in range(tgt.shape[1])], dim=1)
+
+
+@wrong("cross_attention_mask", "target-padding-too")
+def cross_both(src_ids, tgt_ids, pad_id):
+    return (tgt_ids != pad_id)[:, :, None] & (src_ids != pad_id)[:, None, :]
+
+
+@wrong("cross_attention_mask", "reversed")
+def cross_blocked(src_ids, tgt_ids, pad_id):
+    return (src_ids == pad_id)[:, None, :].expand(-1, tgt_ids.shape[1], -1)
+
+
+@wrong("cross_attention_mask", "causal-too")
+def cross_causal(src_ids, tgt_ids, pad_id):
+    t, s = tgt_ids.shape[1], src_ids.shape[1]
+    return torch.tril(torch.ones(t, s)).bool() & (src_ids != pad_id)[:, None, :]
+
+
+@wrong("cross_attention_mask", "transposed")
+def cross_transposed(src_ids, tgt_ids, pad_id):
+    return (src_ids != pad_id)[:, :, None].repeat(1, 1, tgt_ids.shape[1])
+
+
+@wrong("cross_attention_mask", "extra-axes")
+def cross_unexpanded(src_ids, tgt_ids, pad_id):
+    return (src_ids != pad_id).unsqueeze(1)
+
+
+@wrong("cross_attention_mask", "target-instead-of-source")
+def cross_target(src_ids, tgt_ids, pad_id):
+    return (tgt_ids != pad_id).unsqueeze(2).repeat(1, 1, src_ids.size(1))
+
+
+@wrong("cross_attention_mask", "source-mask-only")
+def cross_source(src_ids, tgt_ids, pad_id):
+    return src_ids != pad_id
+
+
+@wrong("cross_attention_mask", "not-boolean")
+def cross_int(src_ids, tgt_ids, pad_id):
+    return (src_ids != pad_id).long()[:, None, :].expand(-1, tgt_ids.shape[1], -1)
+
+
+@wrong("cross_attention_mask", "everything-allowed")
+def cross_all(src_ids, tgt_ids, pad_id):
+    return torch.ones(len(src_ids), tgt_ids.shape[1], src_ids.shape[1], dtype=torch.bool)
+
+
+@wrong("cross_attention_mask", "pad-id-0-assumed")
+def cross_zero(src_ids, tgt_ids, pad_id):
+    return (src_ids > 0)[:, None].expand(-1, tgt_ids.shape[1], -1)
+
+
+@wrong("cross_attention_mask", "source-against-source")
+def cross_wrong_length(src_ids, tgt_ids, pad_id):
+    return (src_ids != pad_id).unsqueeze(1).repeat(1, src_ids.shape[1], 1)

@@ -1,0 +1,416 @@
+"""Solutions for repeated_texts, gain_interval and split_c_attn."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+import string
+
+import numpy as np
+import torch
+
+from tests.solutions.collection import right, wrong
+
+# mypy: ignore-errors
+
+
+def words_of(text):
+    return re.findall(r"\w+", text.lower())
+
+
+@right("repeated_texts")
+def repeated_regex(train, test):
+    seen = {" ".join(words_of(text)) for text in train}
+    return [i for i, text in enumerate(test) if " ".join(words_of(text)) in seen]
+
+
+@right("repeated_texts")
+def repeated_alnum(train, test):
+    def key(text):
+        return "".join(sign if sign.isalnum() else " " for sign in text.casefold()).split()
+
+    seen = [key(text) for text in train]
+    found = []
+    for i in range(len(test)):
+        if key(test[i]) in seen:
+            found.append(i)
+    return found
+
+
+@right("repeated_texts")
+def repeated_tuples(train, test):
+    seen = set(map(tuple, map(words_of, train)))
+    places = np.flatnonzero([tuple(words_of(text)) in seen for text in test])
+    return places.tolist()
+
+
+@right("repeated_texts")
+def repeated_substituted(train, test):
+    keys = [re.sub(r"\W+", " ", text).strip().lower() for text in train]
+    return [i for i, text in enumerate(test) if re.sub(r"\W+", " ", text).strip().lower() in keys]
+
+
+@right("repeated_texts")
+def repeated_double_loop(train, test):
+    found = []
+    for i, one in enumerate(test):
+        for other in train:
+            if words_of(one) == words_of(other):
+                found.append(i)
+                break
+    return found
+
+
+@wrong("repeated_texts", "word-for-word")
+def repeated_equal(train, test):
+    return [i for i, text in enumerate(test) if text in train]
+
+
+@wrong("repeated_texts", "case-only")
+def repeated_lower(train, test):
+    seen = {text.lower() for text in train}
+    return [i for i, text in enumerate(test) if text.lower() in seen]
+
+
+@wrong("repeated_texts", "case-kept")
+def repeated_words_with_case(train, test):
+    seen = [re.findall(r"\w+", text) for text in train]
+    return [i for i, text in enumerate(test) if re.findall(r"\w+", text) in seen]
+
+
+@wrong("repeated_texts", "spaces-only")
+def repeated_split(train, test):
+    seen = [text.lower().split() for text in train]
+    return [i for i, text in enumerate(test) if text.lower().split() in seen]
+
+
+@wrong("repeated_texts", "only-the-ends")
+def repeated_stripped(train, test):
+    def key(text):
+        return text.lower().strip(string.whitespace + string.punctuation)
+
+    seen = set(map(key, train))
+    return [i for i, text in enumerate(test) if key(text) in seen]
+
+
+@wrong("repeated_texts", "typographic-signs-kept")
+def repeated_ascii_signs(train, test):
+    table = str.maketrans(string.punctuation, " " * len(string.punctuation))
+    seen = [text.lower().translate(table).split() for text in train]
+    return [i for i, text in enumerate(test) if text.lower().translate(table).split() in seen]
+
+
+@wrong("repeated_texts", "typographic-signs-kept+words-joined")
+def repeated_translated(train, test):
+    def key(text):
+        return text.lower().translate(str.maketrans("", "", string.punctuation)).split()
+
+    seen = [key(text) for text in train]
+    return [i for i, text in enumerate(test) if key(text) in seen]
+
+
+@wrong("repeated_texts", "words-joined")
+def repeated_glued(train, test):
+    def key(text):
+        return "".join(c for c in text.lower() if c.isalnum() or c.isspace()).split()
+
+    seen = [key(text) for text in train]
+    return [i for i, text in enumerate(test) if key(text) in seen]
+
+
+@wrong("repeated_texts", "spaces-removed")
+def repeated_letters(train, test):
+    def key(text):
+        return "".join(filter(str.isalnum, text.lower()))
+
+    seen = set(map(key, train))
+    return [i for i, text in enumerate(test) if key(text) in seen]
+
+
+@wrong("repeated_texts", "accents-cut")
+def repeated_a_to_z(train, test):
+    seen = [re.findall("[a-z0-9]+", text.lower()) for text in train]
+    return [i for i, text in enumerate(test) if re.findall("[a-z0-9]+", text.lower()) in seen]
+
+
+@wrong("repeated_texts", "order-lost")
+def repeated_bags(train, test):
+    seen = [set(words_of(text)) for text in train]
+    return [i for i, text in enumerate(test) if set(words_of(text)) in seen]
+
+
+@wrong("repeated_texts", "places-of-train")
+def repeated_in_train(train, test):
+    keys = [words_of(text) for text in test]
+    return [i for i, text in enumerate(train) if words_of(text) in keys]
+
+
+@wrong("repeated_texts", "repeats-within-test")
+def repeated_growing(train, test):
+    seen = {tuple(words_of(text)) for text in train}
+    found = []
+    for i, text in enumerate(test):
+        if tuple(words_of(text)) in seen:
+            found.append(i)
+        seen.add(tuple(words_of(text)))
+    return found
+
+
+@wrong("repeated_texts", "first-copy-only")
+def repeated_popped(train, test):
+    seen = {tuple(words_of(text)) for text in train}
+    found = []
+    for i, text in enumerate(test):
+        if tuple(words_of(text)) in seen:
+            found.append(i)
+            seen.remove(tuple(words_of(text)))
+    return found
+
+
+@wrong("repeated_texts", "marks-for-places")
+def repeated_flags(train, test):
+    seen = [words_of(text) for text in train]
+    return [words_of(text) in seen for text in test]
+
+
+@wrong("repeated_texts", "wrong-type")
+def repeated_as_texts(train, test):
+    seen = [words_of(text) for text in train]
+    return [text for text in test if words_of(text) in seen]
+
+
+@wrong("repeated_texts", "wrong-type")
+def repeated_counted(train, test):
+    seen = [words_of(text) for text in train]
+    return sum(words_of(text) in seen for text in test)
+
+
+@wrong("repeated_texts", "reversed")
+def repeated_kept(train, test):
+    seen = [words_of(text) for text in train]
+    return [i for i, text in enumerate(test) if words_of(text) not in seen]
+
+
+@right("gain_interval")
+def gain_by_hand(ours, theirs, t):
+    gains = [a - b for a, b in zip(ours, theirs, strict=True)]
+    mean = sum(gains) / len(gains)
+    s = math.sqrt(sum((gain - mean) ** 2 for gain in gains) / (len(gains) - 1))
+    half = t * s / math.sqrt(len(gains))
+    return mean - half, mean + half
+
+
+@right("gain_interval")
+def gain_numpy(ours, theirs, t):
+    gains = np.array(ours) - np.array(theirs)
+    half = t * gains.std(ddof=1) / np.sqrt(len(gains))
+    return gains.mean() - half, gains.mean() + half
+
+
+@right("gain_interval")
+def gain_torch(ours, theirs, t):
+    gains = torch.tensor(ours, dtype=torch.float64) - torch.tensor(theirs, dtype=torch.float64)
+    half = t * gains.std() / len(gains) ** 0.5
+    return [gains.mean() - half, gains.mean() + half]
+
+
+@right("gain_interval")
+def gain_covariance(ours, theirs, t):
+    n = len(ours)
+    shared = statistics.covariance(ours, theirs)
+    variance = statistics.variance(ours) + statistics.variance(theirs) - 2 * shared
+    middle, half = statistics.fmean(ours) - statistics.fmean(theirs), t * math.sqrt(variance / n)
+    return middle - half, middle + half
+
+
+@wrong("gain_interval", "not-paired")
+def gain_welch(ours, theirs, t):
+    ours, theirs = np.array(ours), np.array(theirs)
+    error = np.sqrt(ours.var(ddof=1) / len(ours) + theirs.var(ddof=1) / len(theirs))
+    middle = ours.mean() - theirs.mean()
+    return middle - t * error, middle + t * error
+
+
+@wrong("gain_interval", "divided-by-n")
+def gain_numpy_default(ours, theirs, t):
+    gains = np.array(ours) - np.array(theirs)
+    half = t * gains.std() / np.sqrt(len(gains))
+    return gains.mean() - half, gains.mean() + half
+
+
+@wrong("gain_interval", "spread-of-folds")
+def gain_no_root(ours, theirs, t):
+    gains = [a - b for a, b in zip(ours, theirs, strict=True)]
+    mean, s = statistics.mean(gains), statistics.stdev(gains)
+    return mean - t * s, mean + t * s
+
+
+@wrong("gain_interval", "divided-by-n-again")
+def gain_over_n(ours, theirs, t):
+    gains = [a - b for a, b in zip(ours, theirs, strict=True)]
+    mean, half = statistics.mean(gains), t * statistics.stdev(gains) / len(gains)
+    return mean - half, mean + half
+
+
+@wrong("gain_interval", "normal-for-t")
+def gain_normal(ours, theirs, t):
+    gains = [a - b for a, b in zip(ours, theirs, strict=True)]
+    half = 1.96 * statistics.stdev(gains) / math.sqrt(len(gains))
+    return statistics.mean(gains) - half, statistics.mean(gains) + half
+
+
+@wrong("gain_interval", "without-t")
+def gain_one_error(ours, theirs, t):
+    gains = torch.tensor(ours) - torch.tensor(theirs)
+    half = gains.std() / math.sqrt(len(gains))
+    return gains.mean() - half, gains.mean() + half
+
+
+@wrong("gain_interval", "variance-for-deviation")
+def gain_variance(ours, theirs, t):
+    gains = np.array(ours) - np.array(theirs)
+    half = t * gains.var(ddof=1) / np.sqrt(len(gains))
+    return gains.mean() - half, gains.mean() + half
+
+
+@wrong("gain_interval", "reversed")
+def gain_of_theirs(ours, theirs, t):
+    low, high = gain_by_hand(ours, theirs, t)
+    return -high, -low
+
+
+@wrong("gain_interval", "sorted-first")
+def gain_sorted(ours, theirs, t):
+    return gain_by_hand(sorted(ours), sorted(theirs), t)
+
+
+@wrong("gain_interval", "without-theirs")
+def gain_alone(ours, theirs, t):
+    half = t * statistics.stdev(ours) / math.sqrt(len(ours))
+    return statistics.mean(ours) - half, statistics.mean(ours) + half
+
+
+@wrong("gain_interval", "extremes")
+def gain_range(ours, theirs, t):
+    gains = [a - b for a, b in zip(ours, theirs, strict=True)]
+    return min(gains), max(gains)
+
+
+@wrong("gain_interval", "mean-and-half")
+def gain_centre(ours, theirs, t):
+    gains = np.array(ours) - np.array(theirs)
+    return gains.mean(), t * gains.std(ddof=1) / np.sqrt(len(gains))
+
+
+@wrong("gain_interval", "high-first")
+def gain_turned(ours, theirs, t):
+    return gain_by_hand(ours, theirs, t)[::-1]
+
+
+@wrong("gain_interval", "divided-by-n+reversed")
+def gain_two_slips(ours, theirs, t):
+    gains = np.array(theirs) - np.array(ours)
+    half = t * gains.std() / np.sqrt(len(gains))
+    return gains.mean() - half, gains.mean() + half
+
+
+@right("split_c_attn")
+def split_chunks(weight):
+    q, k, v = weight.chunk(3, dim=1)
+    return torch.stack([q.T, k.T, v.T])
+
+
+@right("split_c_attn")
+def split_reshaped(weight):
+    return weight.T.reshape(3, len(weight), len(weight))
+
+
+@right("split_c_attn")
+def split_permuted(weight):
+    return weight.view(weight.shape[0], 3, -1).permute(1, 2, 0)
+
+
+@right("split_c_attn")
+def split_sliced(weight):
+    d = weight.shape[0]
+    return torch.stack([weight[:, i * d : (i + 1) * d].t() for i in range(3)])
+
+
+@right("split_c_attn")
+def split_numpy(weight):
+    return torch.from_numpy(np.stack(np.split(weight.numpy().T, 3)))
+
+
+@wrong("split_c_attn", "not-transposed")
+def split_untransposed(weight):
+    return torch.stack(weight.split(weight.shape[0], dim=1))
+
+
+@wrong("split_c_attn", "cut-by-rows")
+def split_viewed(weight):
+    return weight.reshape(3, weight.shape[0], weight.shape[0])
+
+
+@wrong("split_c_attn", "cut-by-rows")
+def split_viewed_and_turned(weight):
+    return weight.reshape(3, weight.shape[0], -1).mT
+
+
+@wrong("split_c_attn", "every-third-column")
+def split_strided(weight):
+    return torch.stack([weight[:, start::3].T for start in (0, 1, 2)])
+
+
+@wrong("split_c_attn", "every-third-column")
+def split_last_axis(weight):
+    return weight.view(weight.shape[0], -1, 3).permute(2, 0, 1)
+
+
+@wrong("split_c_attn", "keys-first")
+def split_kqv(weight):
+    k, q, v = (part.T for part in weight.chunk(3, dim=1))
+    return torch.stack([q, k, v])
+
+
+@wrong("split_c_attn", "values-first")
+def split_vkq(weight):
+    v, k, q = (part.T for part in weight.chunk(3, dim=1))
+    return torch.stack([q, k, v])
+
+
+@wrong("split_c_attn", "not-cut")
+def split_transposed_only(weight):
+    return weight.T
+
+
+@wrong("split_c_attn", "not-cut")
+def split_concatenated(weight):
+    return torch.cat([part.T for part in weight.chunk(3, dim=1)])
+
+
+@wrong("split_c_attn", "axis-of-maps-last")
+def split_stacked_last(weight):
+    return torch.stack([part.T for part in weight.chunk(3, dim=1)], -1)
+
+
+@wrong("split_c_attn", "axis-of-maps-in-the-middle")
+def split_middle(weight):
+    return weight.reshape(weight.shape[0], 3, weight.shape[0])
+
+
+@wrong("split_c_attn", "queries-only")
+def split_first(weight):
+    return weight[:, : weight.shape[0]].T
+
+
+@wrong("split_c_attn", "wrong-type")
+def split_as_dict(weight):
+    q, k, v = weight.chunk(3, dim=1)
+    return {"q_proj": q.T, "k_proj": k.T, "v_proj": v.T}
+
+
+@wrong("split_c_attn", "error")
+def split_wrong_axis(weight):
+    q, k, v = weight.T.split(weight.shape[0], dim=1)
+    return torch.stack([q, k, v])

@@ -1,0 +1,185 @@
+"""Solutions for next_token_probs."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from tests.solutions.collection import right, wrong
+
+# mypy: ignore-errors
+
+
+NAME = "next_token_probs"
+
+
+@right(NAME)
+def probs_sorted(logits, temperature, top_k, top_p):
+    probs = torch.softmax(logits / temperature, dim=-1)
+    p, order = probs.sort(descending=True)
+    if top_k is not None:
+        p[top_k:] = 0
+    if top_p is not None:
+        p[p.cumsum(0) - p >= top_p] = 0
+    out = torch.zeros_like(probs)
+    out[order] = p
+    return out / out.sum()
+
+
+@right(NAME)
+def probs_filtered_logits(logits, temperature=1.0, top_k=None, top_p=None):
+    logits = logits / temperature
+    if top_k is not None:
+        smallest = logits.topk(min(top_k, len(logits))).values[-1]
+        logits = logits.masked_fill(logits < smallest, float("-inf"))
+    if top_p is not None:
+        sorted_logits, indices = torch.sort(logits, descending=True)
+        remove = sorted_logits.softmax(-1).cumsum(-1) > top_p
+        remove[1:] = remove[:-1].clone()
+        remove[0] = False
+        logits = logits.masked_fill(remove.scatter(0, indices, remove), float("-inf"))
+    return logits.softmax(-1)
+
+
+@right(NAME)
+def probs_loop(logits, temperature, top_k, top_p):
+    weights = [math.exp(x / temperature) for x in logits.tolist()]
+    probs = {i: w / sum(weights) for i, w in enumerate(weights)}
+    order = sorted(probs, key=probs.get, reverse=True)[:top_k]
+    kept, reached = [], 0.0
+    for i in order:
+        kept.append(i)
+        reached += probs[i]
+        if top_p is not None and reached >= top_p:
+            break
+    return torch.tensor([probs[i] / reached if i in kept else 0.0 for i in range(len(logits))])
+
+
+@right(NAME)
+def probs_float64(logits, temperature, top_k, top_p):
+    p = (logits.double() / temperature).softmax(0)
+    keep = torch.ones_like(p, dtype=torch.bool)
+    if top_k:
+        keep &= (p[:, None] < p).sum(1) < top_k
+    if top_p:
+        bigger = torch.where(p > p[:, None], p, 0).sum(1)
+        keep &= bigger < top_p
+    return p * keep / (p * keep).sum()
+
+
+def _back(p, order):
+    return torch.zeros_like(p).scatter(0, order, p)
+
+
+@wrong(NAME, "not-renormalised")
+def probs_unscaled(logits, temperature, top_k, top_p):
+    p, order = (logits / temperature).softmax(-1).sort(descending=True)
+    if top_k is not None:
+        p[top_k:] = 0
+    if top_p is not None:
+        p[p.cumsum(0) - p >= top_p] = 0
+    return _back(p, order)
+
+
+@wrong(NAME, "crossing-dropped-but-first")
+def probs_without_crossing(logits, temperature, top_k, top_p):
+    p, order = (logits / temperature).softmax(-1).sort(descending=True)
+    if top_k is not None:
+        p[top_k:] = 0
+    if top_p is not None:
+        drop = p.cumsum(0) > top_p
+        drop[0] = False
+        p[drop] = 0
+    return _back(p / p.sum(), order)
+
+
+@wrong(NAME, "crossing-dropped")
+def probs_crossing_empty(logits, temperature, top_k, top_p):
+    p, order = (logits / temperature).softmax(-1).sort(descending=True)
+    if top_k is not None:
+        p[top_k:] = 0
+    if top_p is not None:
+        p = p * (p.cumsum(0) <= top_p)
+    return _back(p / p.sum(), order)
+
+
+@wrong(NAME, "temperature-multiplied")
+def probs_multiplied(logits, temperature, top_k, top_p):
+    return probs_sorted(logits * temperature, 1.0, top_k, top_p)
+
+
+@wrong(NAME, "temperature-ignored")
+def probs_scaled_probabilities(logits, temperature, top_k, top_p):
+    p = logits.softmax(-1) / temperature
+    p, order = (p / p.sum()).sort(descending=True)
+    if top_k is not None:
+        p[top_k:] = 0
+    if top_p is not None:
+        p[p.cumsum(0) - p >= top_p] = 0
+    return _back(p / p.sum(), order)
+
+
+@wrong(NAME, "left-sorted")
+def probs_in_order(logits, temperature, top_k, top_p):
+    p, _ = (logits / temperature).softmax(-1).sort(descending=True)
+    if top_k is not None:
+        p[top_k:] = 0
+    if top_p is not None:
+        p[p.cumsum(0) - p >= top_p] = 0
+    return p / p.sum()
+
+
+@wrong(NAME, "threshold")
+def probs_threshold(logits, temperature, top_k, top_p):
+    p = (logits / temperature).softmax(-1)
+    if top_k is not None:
+        p = p * (p >= p.topk(top_k).values[-1])
+    if top_p is not None:
+        p = p * (p >= top_p)
+    return p / p.sum()
+
+
+@wrong(NAME, "top-p-ignored")
+def probs_no_top_p(logits, temperature, top_k, top_p):
+    p = (logits / temperature).softmax(-1)
+    if top_k is not None:
+        p = p * (p >= p.topk(top_k).values[-1])
+    return p / p.sum()
+
+
+@wrong(NAME, "top-k-ignored")
+def probs_no_top_k(logits, temperature, top_k, top_p):
+    return probs_sorted(logits, temperature, None, top_p)
+
+
+@wrong(NAME, "logits-set-to-0")
+def probs_zero_logits(logits, temperature, top_k, top_p):
+    keep = probs_sorted(logits, temperature, top_k, top_p) > 0
+    return torch.softmax(logits / temperature * keep, -1)
+
+
+@wrong(NAME, "softmax-for-renormalising")
+def probs_second_softmax(logits, temperature, top_k, top_p):
+    return probs_unscaled(logits, temperature, top_k, top_p).softmax(-1)
+
+
+@wrong(NAME, "top-k-one-too-few")
+def probs_strict(logits, temperature, top_k, top_p):
+    logits = logits / temperature
+    if top_k is not None:
+        logits = logits.masked_fill(logits <= logits.topk(top_k).values[-1], -math.inf)
+    return probs_sorted(logits, 1.0, None, top_p)
+
+
+@wrong(NAME, "top-p-before-temperature")
+def probs_late_temperature(logits, temperature, top_k, top_p):
+    kept = probs_sorted(logits, 1.0, top_k, top_p) > 0
+    return (logits.masked_fill(~kept, -math.inf) / temperature).softmax(-1)
+
+
+@wrong(NAME, "error")
+def probs_none(logits, temperature, top_k, top_p):
+    logits = logits / temperature
+    logits[logits < logits.topk(top_k).values[-1]] = -math.inf
+    return logits.softmax(-1)

@@ -1,0 +1,254 @@
+"""The loop: it learns, it stops where it should, and it goes on to the same bytes."""
+
+import math
+import os
+import signal
+
+import pytest
+import torch
+
+from tinytx.model.transformer import LanguageModel
+from tinytx.training.checkpoint import RunFolder
+from tinytx.training.fit import causal_objective, new_language_model
+from tinytx.training.loop import DivergenceError, TrainingInterrupted, train
+from tinytx.training.optim import make_optimizer
+from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+
+SETTINGS = TrainingSettings(
+    n_steps=12,
+    lr=1e-2,
+    warmup_steps=3,
+    tokens_per_batch=256,
+    checkpoint_every=4,
+    log_every=5,
+    precision="fp32",
+)
+
+
+class Killed(BaseException):
+    """Ends training as abruptly as a test can without ending the test."""
+
+
+def folder_bytes(folder):
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def objective(tokenizer, corpus):
+    return causal_objective(tokenizer, corpus.train.texts, 24)
+
+
+@pytest.fixture
+def run_to(tokenizer, config, objective):
+    """Train in a folder, as one call of the program would; ``stop_at`` kills it after that step."""
+
+    def run(folder, settings=SETTINGS, stop_at=None, interrupt_at=None):
+        def on_step(step, model):
+            if step == stop_at:
+                raise Killed
+            if step == interrupt_at:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        model = new_language_model(config.replace(dropout=0.2), seed=3)
+        with RunFolder.opened(folder, {"plan": "test"}, tokenizer) as opened:
+            train(model, objective, settings, run=opened, on_step=on_step)
+
+    return run
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("stop_at", [1, 5, 9])
+def test_killed_and_resumed_ends_in_the_same_bytes(tmp_path, run_to, precision, stop_at):
+    settings = SETTINGS.replace(precision=precision)
+    run_to(tmp_path / "whole", settings)
+    with pytest.raises(Killed):
+        run_to(tmp_path / "parts", settings, stop_at=stop_at)
+    run_to(tmp_path / "parts", settings)
+    whole = folder_bytes(tmp_path / "whole")
+    assert whole == folder_bytes(tmp_path / "parts")
+    assert {name.split("/")[0] for name in whole} == {"plan.json", "step-000008", "step-000012"}
+
+
+def test_ctrl_c_saves_and_the_resumed_run_ends_in_the_same_bytes(tmp_path, run_to):
+    run_to(tmp_path / "whole")
+    for step in (5, 6, 10):
+        with pytest.raises(TrainingInterrupted, match=f"after step {step}: saved in .*step-0000.*same call"):
+            run_to(tmp_path / "parts", interrupt_at=step)
+    run_to(tmp_path / "parts")
+    assert folder_bytes(tmp_path / "whole") == folder_bytes(tmp_path / "parts")
+
+
+def test_a_finished_run_is_left_alone(tmp_path, run_to):
+    run_to(tmp_path / "run")
+    before = folder_bytes(tmp_path / "run")
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
+    run_to(tmp_path / "run")
+    assert folder_bytes(tmp_path / "run") == before
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")} == times
+
+
+def test_a_torn_checkpoint_is_named_and_the_one_before_it_used(tmp_path, run_to, capsys):
+    run_to(tmp_path / "whole")
+    run_to(tmp_path / "torn")
+    torn = tmp_path / "torn" / "step-000012" / "model.safetensors"
+    torn.write_bytes(torn.read_bytes()[:1000])
+    run_to(tmp_path / "torn")
+    assert folder_bytes(tmp_path / "whole") == folder_bytes(tmp_path / "torn")
+    told = capsys.readouterr().out
+    assert "step-000012/model.safetensors is cut short" in told and "the checkpoint before it" in told
+
+
+def test_other_settings_do_not_go_on_with_a_run(tmp_path, run_to):
+    run_to(tmp_path / "run")
+    with pytest.raises(ValueError, match="other settings"):
+        run_to(tmp_path / "run", SETTINGS.replace(lr=0.5))
+
+
+def test_first_loss_is_near_ln_v_and_falls(config, objective):
+    model = new_language_model(config, seed=0)
+    history = train(model, objective, SETTINGS.replace(n_steps=60, log_every=10))
+    assert history.loss[0] == pytest.approx(math.log(config.vocab_size), abs=0.1)
+    assert history.loss[-1] < history.loss[0] - 0.5
+    assert history.step == [1, 10, 20, 30, 40, 50, 60]
+    assert history.lr == [SETTINGS.replace(n_steps=60).lr_at(step) for step in history.step]
+
+
+def test_one_batch_can_be_learned_by_heart(tokenizer, config):
+    objective = causal_objective(tokenizer, ["le chat mange", "la belle voit un grand chien"], 24)
+    model = new_language_model(config, seed=0)
+    settings = SETTINGS.replace(n_steps=200, lr=2e-2, warmup_steps=10, weight_decay=0.0)
+    assert train(model, objective, settings).loss[-1] < 0.15  # only the first word cannot be known
+
+
+def test_watching_changes_nothing(config, objective):
+    def watch(step, model):
+        assert not model.training
+        torch.rand(3)  # a spectator that draws random numbers
+        return {"noise": 1.0} if step % 4 == 0 else None
+
+    weights = []
+    for on_step in (None, watch):
+        model = new_language_model(config.replace(dropout=0.2), seed=1)
+        history = train(model, objective, SETTINGS, on_step=on_step)
+        weights.append(model.state_dict())
+    torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=0)
+    assert [evaluation["step"] for evaluation in history.evaluations] == [4, 8, 12]
+
+
+def test_training_leaves_the_global_random_state_alone(config, objective):
+    before = torch.get_rng_state()
+    train(new_language_model(config, seed=1), objective, SETTINGS.replace(n_steps=2))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+class Poisoned:
+    """An objective whose loss is no number from a given call on."""
+
+    def __init__(self, objective, bad_call):
+        self.objective, self.bad_call, self.calls = objective, bad_call, 0
+
+    def epoch_batches(self, **settings):
+        return self.objective.epoch_batches(**settings)
+
+    def loss(self, model, indices):
+        self.calls += 1
+        loss = self.objective.loss(model, indices)
+        return loss * float("nan") if self.calls >= self.bad_call else loss
+
+
+def test_a_loss_that_is_no_number_stops_and_names_step_and_checkpoint(tmp_path, config, objective):
+    model = new_language_model(config, seed=1)
+    with (
+        pytest.raises(DivergenceError, match=r"loss nan at step 6; last good checkpoint: .*step-000004"),
+        RunFolder.opened(tmp_path / "run", {}) as run,
+    ):
+        train(model, Poisoned(objective, 6), SETTINGS, run=run)
+    assert (tmp_path / "run" / "step-000004" / "model.json").is_file()
+
+
+def test_a_run_that_fails_before_its_first_checkpoint_leaves_nothing(tmp_path, config, objective):
+    model = new_language_model(config, seed=1)
+    with (
+        pytest.raises(DivergenceError, match="at step 2; no checkpoint was written before"),
+        RunFolder.opened(tmp_path / "run", {}) as run,
+    ):
+        train(model, Poisoned(objective, 2), SETTINGS, run=run)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weight_decay_pulls_matrices_only(config):
+    model = LanguageModel(config.replace(positions="learned"))
+    optimizer = make_optimizer(model, SETTINGS.replace(weight_decay=0.3))
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    decay = {
+        names[id(parameter)]: group["weight_decay"]
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    }
+    assert decay.keys() == set(names.values())
+    pulled = {name for name, value in decay.items() if value == 0.3}
+    spared = {name for name, value in decay.items() if value == 0.0}
+    assert pulled | spared == decay.keys()
+    assert all(name.endswith("weight") and "norm" not in name and "embed" not in name for name in pulled)
+    assert {"body.token_embed.weight", "head.bias", "body.final_norm.weight"} <= spared
+    assert "head.weight" in pulled and any("q_proj" in name for name in pulled)
+
+
+def test_schedule_rises_to_the_rate_and_falls_to_its_share():
+    for decay in ("cosine", "linear"):
+        settings = TrainingSettings(n_steps=100, lr=0.5, warmup_steps=10, decay=decay, final_lr_fraction=0.1)
+        rates = [settings.lr_at(step) for step in range(1, 101)]
+        assert rates[:10] == pytest.approx([0.05 * step for step in range(1, 11)])
+        assert all(a > b for a, b in zip(rates[9:], rates[10:], strict=False))
+        assert rates[-1] == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"n_steps": 0}, "n_steps must be at least 1, got 0"),
+        ({"lr": 0.0}, "lr must be positive, got 0.0"),
+        ({"lr": float("nan")}, "lr must be positive, got nan"),
+        ({"warmup_steps": -1}, "warmup_steps must be 0 or more"),
+        ({"betas": (0.9, 1.0)}, r"betas must be two numbers in \[0, 1\)"),
+        ({"precision": "fp16"}, "precision must be one of auto, fp32, bf16, got fp16"),
+        ({"decay": "never"}, "decay must be one of cosine, linear"),
+    ],
+)
+def test_settings_out_of_range_are_refused(change, words):
+    with pytest.raises(ValueError, match=words):
+        SETTINGS.replace(**change)
+
+
+def test_settings_survive_json_and_refuse_unknown_fields():
+    assert TrainingSettings.from_dict(SETTINGS.to_dict()) == SETTINGS
+    with pytest.raises(ValueError, match="no field learning_rate"):
+        TrainingSettings.from_dict({"n_steps": 3, "learning_rate": 1.0})
+
+
+def test_device_and_precision_are_chosen_the_same_way_each_time():
+    cpu = choose_device("cpu")
+    assert choose_precision("auto", cpu) == choose_precision("auto", cpu) in ("fp32", "bf16")
+    assert choose_precision("fp32", cpu) == "fp32"
+    with pytest.raises(ValueError, match="device must be auto, cpu or cuda, got 'tpu'"):
+        choose_device("tpu")
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="got a machine without one"):
+            choose_device("cuda")
+
+
+@pytest.mark.gpu
+def test_training_on_a_gpu_learns_and_resumes(tmp_path, tokenizer, config, objective):
+    settings = SETTINGS.replace(precision="auto", n_steps=40)
+    model = new_language_model(config, seed=0).to("cuda")
+    with RunFolder.opened(tmp_path / "run", {}, tokenizer) as run:
+        history = train(model, objective, settings, run=run)
+    assert history.loss[-1] < history.loss[0]
+    again = new_language_model(config, seed=5).to("cuda")
+    with RunFolder.opened(tmp_path / "run", {}, tokenizer) as run:
+        train(again, objective, settings, run=run)
+    torch.testing.assert_close(model.state_dict(), again.state_dict(), rtol=0, atol=0)

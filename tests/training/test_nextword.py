@@ -1,0 +1,78 @@
+"""From pieces to whole words: a chain of piece probabilities, and a distribution over all words."""
+
+import numpy as np
+import pytest
+import torch
+
+from tinytx.model.config import TransformerConfig
+from tinytx.model.transformer import LanguageModel
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.evaluate import text_nats
+from tinytx.training.generate import next_word_probs
+from tinytx.world.world import World
+
+WORDS = ["a", "ab", "abc", "b", "ba", "bb", "c", "cab"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    """Few pieces, so that "a" is both a word and the beginning of others."""
+    return Tokenizer.train([" ".join(WORDS)] * 5, vocab_size=13, model_type="bpe")
+
+
+@pytest.fixture
+def model(tokenizer):
+    config = TransformerConfig(
+        vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, n_layers=2, d_ff=20, max_len=11
+    )
+    return LanguageModel(config).eval()
+
+
+def test_the_chance_of_a_word_is_the_chain_of_its_pieces_and_of_a_new_beginning(model, tokenizer):
+    prefix = ["b", "cab"]
+    got = next_word_probs(model, tokenizer, prefix, WORDS, rows_per_batch=3)
+    ids = [tokenizer.bos_id, *(one for word in prefix for one in tokenizer.word_pieces(word))]
+    begins = [i for i in range(tokenizer.vocab_size) if tokenizer.piece(i).startswith("▁")]
+    for word, chance in zip(WORDS, got, strict=False):
+        read, expected = list(ids), 1.0
+        for piece in tokenizer.word_pieces(word):
+            expected *= model(torch.tensor([read]))[0, -1].softmax(-1)[piece].item()
+            read.append(piece)
+        after = model(torch.tensor([read]))[0, -1].softmax(-1)
+        expected *= after[begins].sum().item() + after[tokenizer.eos_id].item()
+        assert chance == pytest.approx(expected, rel=1e-5)
+    end = model(torch.tensor([ids]))[0, -1].softmax(-1)[tokenizer.eos_id].item()
+    assert got[-1] == pytest.approx(end, rel=1e-5)
+
+
+def test_a_word_of_one_text_agrees_with_the_loss_of_that_text(model, tokenizer):
+    """P(the text "ab") = P(the word "ab") P(end | "ab", which is whole)."""
+    whole = -text_nats(model, tokenizer, ["ab"])[0]
+    after = model(torch.tensor([[tokenizer.bos_id, *tokenizer.word_pieces("ab")]]))[0, -1].log_softmax(-1)
+    ends = [i for i in range(tokenizer.vocab_size) if tokenizer.piece(i).startswith("▁")] + [tokenizer.eos_id]
+    end_given_whole = (after[tokenizer.eos_id] - after[ends].logsumexp(0)).item()
+    word = np.log(next_word_probs(model, tokenizer, [], ["ab"])[0])
+    assert word + end_given_whole == pytest.approx(whole, abs=1e-4)
+
+
+def test_words_of_the_world_share_what_is_not_given_to_other_letters(tokenizer):
+    world = World()
+    pieces = Tokenizer.train([" ".join(world.vocabulary)], vocab_size=300, model_type="bpe")
+    config = TransformerConfig(vocab_size=300, d_model=12, n_heads=3, n_layers=1, d_ff=20)
+    chances = next_word_probs(LanguageModel(config), pieces, world.split("Le roman"), world.vocabulary)
+    assert chances.shape == (len(world.vocabulary) + 1,)
+    assert (chances >= 0).all() and 0 < chances.sum() < 1
+
+
+def test_the_batch_changes_nothing(model, tokenizer):
+    one, all_ = (next_word_probs(model, tokenizer, ["a"], WORDS, rows_per_batch=n) for n in (1, 8))
+    np.testing.assert_allclose(one, all_, rtol=1e-5)
+
+
+def test_no_words_leave_the_chance_of_the_end(model, tokenizer):
+    assert next_word_probs(model, tokenizer, [], []).shape == (1,)
+
+
+def test_what_is_too_long_to_read_is_refused(model, tokenizer):
+    with pytest.raises(ValueError, match="at most 11 pieces long, the model's max_len, got"):
+        next_word_probs(model, tokenizer, ["a"] * 11, WORDS)

@@ -1,0 +1,191 @@
+"""Properties of the whole world, errors that are promised, sentence pairs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.world.automaton import Network, build_network
+from tinytx.world.grammar import Grammar
+from tinytx.world.lexicon import TABLES
+from tinytx.world.reviews import ReviewPlan
+from tinytx.world.world import World
+
+SOME = [review.words for review in World().reviews(12, seed=21)]
+
+
+def is_a_sentence(network: Network, words: tuple[str, ...]) -> bool:
+    """Whether some path from an entry to an end writes the words."""
+    ids = {word: index for index, word in enumerate(network.words)}
+    states = {state for entries in network.entries for state in entries.values()}
+    for word in words:
+        _, arcs = network.arcs_from(np.array(sorted(states), dtype=np.int64))
+        states = set(network.target[arcs[network.word[arcs] == ids.get(word, -1)]].tolist())
+    return bool(states & set(network.ends))
+
+
+def test_same_seed_same_reviews_and_other_seed_others(world):
+    assert world.reviews(5, seed=1) == world.reviews(5, seed=1)
+    assert world.reviews(5, seed=1) != world.reviews(5, seed=2)
+    assert world.sentence_pairs(5, seed=1) == world.sentence_pairs(5, seed=1)
+    assert world.reviews(0, seed=1) == []
+
+
+@pytest.mark.parametrize("words", SOME)
+def test_chain_of_next_words_is_the_log_prob(world, words):
+    table = world.next_words(words)
+    assert_allclose(table.sum(axis=1), 1.0)
+    columns = [world.vocabulary.index(word) for word in words] + [len(world.vocabulary)]
+    chain = np.log(table[np.arange(len(columns)), columns]).sum()
+    assert_allclose(chain, world.log_prob(words))
+    assert_allclose(chain, world.batch_log_prob([words])[0])
+
+
+@pytest.mark.parametrize("words", SOME[:6])
+def test_fill_is_the_log_prob_of_each_candidate_normalised(world, words):
+    place = len(words) // 2
+    weight = {w: math.exp(world.log_prob((*words[:place], w, *words[place + 1 :]))) for w in world.vocabulary}
+    total = sum(weight.values())
+    found = world.fill(words, place)
+    assert_allclose(sum(found.values()), 1.0)
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert_allclose([found.get(w, 0.0) for w in weight], [c / total for c in weight.values()], atol=1e-12)
+
+
+def test_bayes_rule_links_the_posteriors(world):
+    """P(w | rest) P(label | rest with w), summed over w, is P(label | rest), from either side."""
+    words = list(SOME[0])
+    found = world.fill(words, 1)
+    posterior = sum(c * world.label_posterior([words[0], w, *words[2:]]) for w, c in found.items())
+    hidden = world.automaton.read([words[0], None, *words[2:]]).stopped
+    assert_allclose(posterior, hidden[1].sum() / hidden.sum())
+
+
+def test_a_review_and_its_mirror_of_labels(world):
+    """With neither label favoured, the mean posterior over the language is one half."""
+    found = [world.label_posterior(review.words) for review in world.reviews(600, seed=22)]
+    assert abs(np.mean(found) - 0.5) < 4 * np.std(found) / 600**0.5
+
+
+@pytest.mark.parametrize("words", [[], ["."], ["Zut"], ["Le", "Zut", "."], ["le", "roman"], SOME[0][:-1]])
+def test_words_outside_the_language_have_log_prob_minus_infinity(world, words):
+    assert world.log_prob(words) == -math.inf
+    assert world.batch_log_prob([words]).tolist() == [-math.inf]
+
+
+def test_more_sentences_than_a_review_may_hold_are_impossible(world):
+    assert world.log_prob(SOME[0] * 7) == -math.inf
+    assert world.log_prob(SOME[0] + SOME[1] + SOME[2] + SOME[3]) == -math.inf
+
+
+def test_errors_name_what_is_wrong(world):
+    with pytest.raises(ValueError, match="vocabulary of the world, got 'Zut'"):
+        world.next_word(["Le", "Zut"])
+    with pytest.raises(ValueError, match="after 'Le' none goes on with 'la'"):
+        world.next_word(["Le", "la", "roman"])
+    with pytest.raises(ValueError, match="got 'Zut'"):
+        world.fill(["Zut", "est", "."], 1)
+    with pytest.raises(ValueError, match="none does at 1"):
+        world.fill(["Le", "roman", "Le", "."], 1)
+    with pytest.raises(ValueError, match="positions must lie in 0 to 2, got"):
+        world.fill(["Le", "roman", "."], [0, 3])
+    with pytest.raises(ValueError, match="2 or more whole sentences, got 'Le'"):
+        world.label_posterior(["Le"])
+    with pytest.raises(ValueError, match="n must be 0 or more, got -1"):
+        world.reviews(-1, seed=0)
+    with pytest.raises(ValueError, match="language must be 'fr' or 'en', got 'de'"):
+        World("de")
+    with pytest.raises(ValueError, match="sides must be 'left' or 'both', got 'right'"):
+        world.mean_conditional_entropy("right")
+    with pytest.raises(ValueError, match="chances of sentences must be positive and sum to 1"):
+        ReviewPlan(sentences={2: 0.5})
+
+
+def test_tables_that_do_not_sum_up_are_refused(monkeypatch):
+    grammar = Grammar()
+    rules = grammar.rules["+"]
+    monkeypatch.setitem(grammar.rules, "+", rules[:-1])
+    with pytest.raises(ValueError, match="must sum to 1"):
+        build_network(grammar, "fr")
+
+
+def test_a_row_with_a_field_too_few_is_named(tmp_path):
+    for table in TABLES.glob("*.tsv"):
+        (tmp_path / table.name).write_bytes(table.read_bytes())
+    with open(tmp_path / "verbs.tsv", "a", encoding="utf-8") as file:
+        file.write("liking\tadore\n")
+    with pytest.raises(ValueError, match=r"verbs.tsv line \d+ must have 7 fields, got 2"):
+        World(tables=tmp_path)
+
+
+@pytest.mark.parametrize("language", ["fr", "en"])
+def test_every_sentence_of_a_pair_is_a_sentence_of_its_language(language):
+    world = World(language)
+    for pair in world.sentence_pairs(500, seed=23):
+        words = pair.french if language == "fr" else pair.english
+        assert is_a_sentence(world.automaton.network, words), words
+
+
+def test_the_alignment_pairs_translations(world):
+    lexicon = world.grammar.lexicon
+    english = {row["french"]: row["english"] for row in lexicon.nouns if row["french"] != row["plural"]}
+    english |= {row["feminine"]: row["english"] for row in lexicon.adjectives}
+    english |= {row["french"]: row["english"] for row in lexicon.adverbs} | {".": ".", ",": ",", "!": "!"}
+    checked = 0
+    for pair in world.sentence_pairs(400, seed=24):
+        places = [j for _, j in pair.alignment]
+        assert all(0 <= i < len(pair.english) and 0 <= j < len(pair.french) for i, j in pair.alignment)
+        assert len(set(pair.alignment)) == len(pair.alignment)
+        assert len(set(places)) >= len(pair.french) / 3
+        for i, j in pair.alignment:
+            if pair.french[j] in english:
+                assert pair.english[i] == english[pair.french[j]]
+                checked += 1
+    assert checked > 800
+
+
+def test_text_splits_back_into_the_words(world):
+    for review in world.reviews(300, seed=25):
+        assert tuple(world.split(review.text)) == review.words
+    assert world.split("C’est beau.") == ["C'", "est", "beau", "."]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(world) -> Tokenizer:
+    return Tokenizer.train([" ".join(r.words) for r in world.reviews(2000, seed=26)], vocab_size=500)
+
+
+@pytest.mark.parametrize("words", SOME[:4])
+def test_chain_of_next_tokens_is_the_log_prob(world, tokenizer, words):
+    tokens = world.through(tokenizer)
+    ids = [tokenizer.bos_id, *tokenizer.encode(" ".join(words)), tokenizer.eos_id]
+    assert len(ids) > len(words) + 2
+    chain = sum(math.log(tokens.next_token(ids[:place])[ids[place]]) for place in range(1, len(ids)))
+    assert_allclose(chain, world.log_prob(words))
+
+
+def test_fill_token_prefers_nothing_that_the_words_forbid(world, tokenizer):
+    tokens = world.through(tokenizer)
+    ids = tokenizer.encode(" ".join(SOME[1]))
+    for place in range(0, len(ids), 5):
+        found = tokens.fill_token(ids, place)
+        assert_allclose(found.sum(), 1.0)
+        best = [*ids[:place], int(found.argmax()), *ids[place + 1 :]]
+        assert world.log_prob(tokenizer.decode(best).split(" ")) > -math.inf
+
+
+def test_token_errors_name_what_is_wrong(world, tokenizer):
+    tokens = world.through(tokenizer)
+    with pytest.raises(ValueError, match="must not hold the end"):
+        tokens.next_token([tokenizer.bos_id, tokenizer.eos_id])
+    with pytest.raises(ValueError, match="must begin some review"):
+        tokens.next_token(tokenizer.encode("roman"))
+    with pytest.raises(ValueError, match="must be that of a piece, 1 to"):
+        tokens.fill_token([tokenizer.bos_id, *tokenizer.encode("Le roman .")], 0)
+    small = Tokenizer.train(["le la les"] * 9, vocab_size=13)
+    with pytest.raises(ValueError, match="must know every character of the world"):
+        world.through(small)

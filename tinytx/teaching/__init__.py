@@ -1,1 +1,0 @@
-"""How it is taught: figures, results, the course itself. Used by notebooks and the command line only."""

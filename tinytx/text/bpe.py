@@ -1,0 +1,190 @@
+"""Byte-pair encoding step by step: which two pieces are joined next, and what is left of the text.
+
+`Tokenizer` trains with sentencepiece, fast and all at once. Here the same merges come one by one, slowly
+enough to look at; the tests hold that both find the same pieces.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tinytx.text.tokenizer import SPACE_MARK
+
+Pieces = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Merge:
+    """One step of byte-pair encoding: two neighbours become one piece.
+
+    Parameters
+    ----------
+    left, right : str
+        The two pieces.
+    count : int
+        How often they stood side by side in the text when they were joined.
+    n_pieces : int
+        Length of the whole text, in pieces, after this merge.
+    """
+
+    left: str
+    right: str
+    count: int
+    n_pieces: int
+
+    @property
+    def piece(self) -> str:
+        """The new piece."""
+        return self.left + self.right
+
+
+def count_words(texts: Iterable[str]) -> dict[Pieces, int]:
+    """Count the words of some texts, each cut into its characters behind the mark of a space.
+
+    Parameters
+    ----------
+    texts : iterable of str
+
+    Returns
+    -------
+    dict of tuple of str to int
+
+    Examples
+    --------
+    >>> count_words(["a b", "a"]) == {(SPACE_MARK, "a"): 2, (SPACE_MARK, "b"): 1}
+    True
+    """
+    words = Counter(word for text in texts for word in text.split(" ") if word)
+    return {(SPACE_MARK, *word): count for word, count in words.items()}
+
+
+def count_pairs(words: Mapping[Pieces, int]) -> Counter[tuple[str, str]]:
+    """Count how often two pieces stand side by side inside a word.
+
+    Parameters
+    ----------
+    words : mapping of tuple of str to int
+        Words in their pieces, and how often each occurs.
+
+    Returns
+    -------
+    Counter of (left, right)
+
+    Examples
+    --------
+    >>> count_pairs({("l", "e"): 6, ("e", "l", "le"): 2})["e", "l"]
+    2
+    """
+    pairs: Counter[tuple[str, str]] = Counter()
+    for pieces, count in words.items():
+        for pair in zip(pieces, pieces[1:], strict=False):
+            pairs[pair] += count
+    return pairs
+
+
+def join_pair(pieces: Sequence[str], left: str, right: str) -> Pieces:
+    """Join two pieces wherever they stand side by side, from left to right.
+
+    Examples
+    --------
+    >>> join_pair(("e", "l", "l", "e"), "l", "e")
+    ('e', 'l', 'le')
+    """
+    joined: list[str] = []
+    for piece in pieces:
+        if joined and joined[-1] == left and piece == right:
+            joined[-1] = left + right
+        else:
+            joined.append(piece)
+    return tuple(joined)
+
+
+def learn_merges(texts: Iterable[str], n_merges: int) -> list[Merge]:
+    """Join the most frequent pair of neighbours, again and again.
+
+    Among equally frequent pairs the one with the shorter piece wins, then the first in the order of
+    characters. A pair whose piece was already made from other parts is passed over.
+
+    Parameters
+    ----------
+    texts : iterable of str
+    n_merges : int
+        At most so many; fewer when every word has become one piece.
+
+    Returns
+    -------
+    list of Merge
+
+    Raises
+    ------
+    ValueError
+        If `n_merges` is negative.
+
+    References
+    ----------
+    Sennrich, Haddow and Birch, arXiv 1508.07909, section 3.2 and algorithm 1.
+
+    Examples
+    --------
+    >>> [merge.piece for merge in learn_merges(["elle belle", "elle"], 2)]
+    ['el', 'le']
+    """
+    if n_merges < 0:
+        raise ValueError(f"n_merges must be at least 0, got {n_merges}")
+    words = count_words(texts)
+    merges: dict[str, Merge] = {}
+    while len(merges) < n_merges:
+        fresh = [item for item in count_pairs(words).items() if "".join(item[0]) not in merges]
+        if not fresh:
+            break
+        (left, right), count = min(fresh, key=_precedence)
+        words = _join_everywhere(words, left, right)
+        n_pieces = sum(len(pieces) * n for pieces, n in words.items())
+        merges[left + right] = Merge(left, right, count, n_pieces)
+    return list(merges.values())
+
+
+def _precedence(item: tuple[tuple[str, str], int]) -> tuple[int, int, str]:
+    (left, right), count = item
+    return -count, len(left + right), left + right
+
+
+def _join_everywhere(words: Mapping[Pieces, int], left: str, right: str) -> dict[Pieces, int]:
+    return {
+        join_pair(pieces, left, right) if left in pieces else pieces: count for pieces, count in words.items()
+    }
+
+
+def segment(text: str, merges: Sequence[Merge]) -> list[str]:
+    """Cut a text as byte-pair encoding does: join what was learned first, as long as there is anything.
+
+    Parameters
+    ----------
+    text : str
+        Words set apart by single spaces.
+    merges : sequence of Merge
+        In the order in which they were learned.
+
+    Returns
+    -------
+    list of str
+        Pieces; the mark of a space stands before each word.
+    """
+    rank = {merge.piece: place for place, merge in enumerate(merges)}
+    return [piece for word in text.split(" ") if word for piece in _segment_word(word, rank)]
+
+
+def _segment_word(word: str, rank: Mapping[str, int]) -> list[str]:
+    pieces = [SPACE_MARK, *word]
+    while True:
+        known = [
+            (rank[left + right], place)
+            for place, (left, right) in enumerate(zip(pieces, pieces[1:], strict=False))
+            if left + right in rank
+        ]
+        if not known:
+            return pieces
+        _, place = min(known)
+        pieces[place : place + 2] = ["".join(pieces[place : place + 2])]

@@ -1,0 +1,1 @@
+"""A small language of book reviews whose every probability can be computed exactly."""

@@ -1,0 +1,158 @@
+"""TODO: one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Read = Callable[[int, str], str]  # (slot, feature) -> value
+
+
+# plain words of patterns that translate each other, by the tag they share
+MEANING = {
+    **{
+        "c'": "it",
+        "ce": "it",
+        "it": "it",
+        "est": "is",
+        "is": "is",
+        "j'": "i",
+        "je": "i",
+        "I": "i",
+        "me": "me",
+    },
+    **{"et": "and", "and": "and", "mais": "but", "but": "but", "pas": "not", "not": "not"},
+    **{"que": "that", "that": "that", "lu": "read", "read": "read", "si": "if", "if": "if"},
+    **{
+        "vous": "you",
+        "you": "you",
+        "aimez": "like",
+        "like": "like",
+        "malgré": "despite",
+        "despite": "despite",
+    },
+    **{"grâce": "thanks", "thanks": "thanks", "cause": "because", "because": "because"},
+}
+
+
+OPPOSITE = {"+": "-", "-": "+"}
+
+
+TOKEN = re.compile(r"\{[^}]*\}?|\S+")
+
+
+OPERATION = re.compile(r"\{([^\d}]*?)([+-]?) (\d[^}]*)\}")
+
+
+ATTRIBUTE = re.compile(r"adj([+\-0])(\??)(\d+)")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An adjective that belongs to a noun: its slot, its sign, whether it may be absent."""
+
+    slot: int
+    sign: str
+    optional: bool
+
+
+@dataclass(frozen=True)
+class Token:
+    """A parsed token: an operation with its slots and options, or a plain word (operation ``""``).
+
+    Attributes
+    ----------
+    operation : str
+        Name without its sign, such as ``adj`` or ``de+le``.
+    sign : str
+        ``+``: the polarity of the sentence, ``-``: the opposite, ``0``: neutral, or empty.
+    slots : tuple of int
+        The slot it fills or asks, then the one it agrees with.
+    options : tuple of str
+        Roles and flags.
+    attribute : Attribute or None
+        The adjective that belongs to the noun.
+    word : str
+        The plain word.
+    """
+
+    operation: str
+    sign: str = ""
+    slots: tuple[int, ...] = ()
+    options: tuple[str, ...] = ()
+    attribute: Attribute | None = None
+    word: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One place where a language writes at most one word.
+
+    Attributes
+    ----------
+    write : callable
+        Takes `read(slot, feature)` and returns the word; ``""`` writes nothing; None leaves the slot to
+        another step of the same sentence (an adjective that does not stand here).
+    reads : frozenset of (int, str)
+        Features of *other* slots that `write` asks for.
+    fills : int or None
+        The slot whose choice is made here.
+    tag : str or None
+        The same in both languages for words that translate each other.
+    """
+
+    write: Callable[[Read], str | None]
+    reads: frozenset[tuple[int, str]] = frozenset()
+    fills: int | None = None
+    tag: str | None = None
+
+
+def parse(pattern: str) -> list[Token]:
+    """Split a pattern into tokens.
+
+    Raises
+    ------
+    ValueError
+        If a brace is left open or an operation has no name.
+
+    Examples
+    --------
+    >>> [token.operation or token.word for token in parse("C' est {adj+ 2} .")]
+    ["C'", 'est', 'adj', '.']
+    """
+    return [
+        _operation(text) if text.startswith("{") else Token("", word=text) for text in TOKEN.findall(pattern)
+    ]
+
+
+def _operation(text: str) -> Token:
+    match = OPERATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"an operation must read {{name slot ...}}, got {text!r}")
+    name, sign, rest = match[1], match[2], match[3].split()
+    attribute = next((found for part in rest if (found := ATTRIBUTE.fullmatch(part))), None)
+    plain = [part for part in rest if not ATTRIBUTE.fullmatch(part)]
+    return Token(
+        operation=name,
+        sign=sign,
+        slots=tuple(int(part) for part in plain if part.isdigit()),
+        options=tuple(option for part in plain if not part.isdigit() for option in part.split(",")),
+        attribute=Attribute(int(attribute[3]), attribute[1], bool(attribute[2])) if attribute else None,
+    )
+
+
+def signed(sign: str, polarity: str) -> str:
+    """Turn a sign of a token (``+``, ``-``, ``0``) into a polarity, given that of the sentence.
+
+    Examples
+    --------
+    >>> signed("+", "-"), signed("-", "-"), signed("0", "-")
+    ('-', '+', '0')
+    """
+    return {"+": polarity, "-": OPPOSITE[polarity], "0": "0"}[sign]
+
+
+def literal(word: str) -> Step:
+    """Make a step that always writes the same word."""
+    return Step(lambda read: word, tag=MEANING.get(word) if word[0].isalpha() else word)

@@ -1,0 +1,231 @@
+r"""The world through a tokenizer: exact chances of pieces, from exact chances of words.
+
+Models read ``" ".join(review.words)``, and a tokenizer writes every word by itself: the first piece of a word
+begins with the mark of a space, the others do not. A sequence of pieces therefore splits into words in one
+way only, up to the last word, which may be whole already or only begun:
+
+.. math::
+    P(x \mid \text{pieces}) \propto
+    \sum_{v \text{ goes on with } x} P(v \mid \text{words})
+    + P(u \mid \text{words}) \sum_{v \text{ begins with } x} P(v \mid \text{words}, u)
+
+where :math:`u` is the word that the last pieces spell, if there is one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tinytx.world.automaton import Automaton, Forward
+from tinytx.world.backward import Backward, Layer
+
+if TYPE_CHECKING:
+    from tinytx.text.tokenizer import Tokenizer
+
+Pieces = tuple[int, ...]
+
+
+class TokenWorld:
+    """Exact questions about pieces; made by `World.through`.
+
+    Parameters
+    ----------
+    automaton, backward : Automaton, Backward
+        The world.
+    tokenizer : Tokenizer
+        Must be able to write every word of the world.
+
+    Raises
+    ------
+    ValueError
+        If some word holds a character that the tokenizer does not know.
+    """
+
+    def __init__(self, automaton: Automaton, backward: Backward, tokenizer: Tokenizer) -> None:
+        self._automaton, self._backward, self._tokenizer = automaton, backward, tokenizer
+        self._words = automaton.network.words
+        self._pieces = [tokenizer.word_pieces(word) for word in self._words]
+        if lost := [w for w, p in zip(self._words, self._pieces, strict=True) if tokenizer.unk_id in p]:
+            raise ValueError(
+                f"the tokenizer must know every character of the world, but not those of {lost[:5]}"
+            )
+        self._first = np.array([pieces[0] for pieces in self._pieces])
+        self._starts = frozenset(self._first.tolist())
+        self._whole = {pieces: index for index, pieces in enumerate(self._pieces)}
+        self._begun: dict[Pieces, list[int]] = defaultdict(list)  # pieces -> words that go on after them
+        self._ended: dict[Pieces, list[int]] = defaultdict(
+            list
+        )  # pieces -> words that are one piece longer in front
+        for index, pieces in enumerate(self._pieces):
+            for length in range(1, len(pieces)):
+                self._begun[pieces[:length]].append(index)
+            self._ended[pieces[1:]].append(index)
+
+    def next_token(self, prefix_ids: Sequence[int]) -> np.ndarray:
+        """Give the probability of each next piece.
+
+        Parameters
+        ----------
+        prefix_ids : sequence of int
+            What a model has read: pieces after `bos_id`, which may be left out.
+
+        Returns
+        -------
+        ndarray of shape (vocab_size,)
+            Sums to 1; the end of the review stands at `eos_id`.
+
+        Raises
+        ------
+        ValueError
+            If no review begins with these pieces.
+        """
+        if self._tokenizer.eos_id in prefix_ids:
+            raise ValueError("a prefix must not hold the end of the review, got eos_id")
+        words, last = self._parse(self._body(prefix_ids)[0])
+        before = self._automaton.forward(words)
+        chances = np.zeros(self._tokenizer.vocab_size)
+        if before.total > 0:
+            chances = self._first_pieces(before) if not last else self._goes_on(before, last)
+        if not chances.sum() > 0:
+            raise ValueError(f"a prefix must begin some review, got {self._tokenizer.decode(prefix_ids)!r}")
+        return chances / chances.sum()
+
+    def _goes_on(self, before: Forward, last: Pieces) -> np.ndarray:
+        words = self._automaton.next_words([before])[0]
+        begun = self._begun.get(last, [])
+        pieces = [self._pieces[index][len(last)] for index in begun]
+        chances = self._tally(pieces, words[begun])
+        whole = self._whole.get(last)
+        if whole is not None and words[whole] > 0:
+            after = self._automaton.advance(before, self._words[whole])
+            chances += words[whole] * self._first_pieces(after)
+        return chances
+
+    def _first_pieces(self, before: Forward) -> np.ndarray:
+        words = self._automaton.next_words([before])[0]
+        chances = self._tally(self._first, words[:-1])
+        chances[self._tokenizer.eos_id] += words[-1]
+        return chances
+
+    def fill_token(self, ids: Sequence[int], position: int) -> np.ndarray:
+        """Give the probability of each piece at a hidden position, given all the others, left and right.
+
+        Parameters
+        ----------
+        ids : sequence of int
+            A whole review; `bos_id` before it and `eos_id` after it may be left out.
+        position : int
+            Index into `ids`; what stands there is not looked at. It may not be that of `bos_id` or `eos_id`.
+
+        Returns
+        -------
+        ndarray of shape (vocab_size,)
+            Sums to 1.
+
+        Raises
+        ------
+        ValueError
+            If no piece makes the rest a review.
+        """
+        body, offset = self._body(ids)
+        place = position - offset
+        if not 0 <= place < len(body):
+            raise ValueError(
+                f"position must be that of a piece, {offset} to {offset + len(body) - 1}, got {position}"
+            )
+        words, last = self._parse(body[:place])
+        rest = list(body[place + 1 :])
+        tail = tuple(rest[: next((i for i, one in enumerate(rest) if one in self._starts), len(rest))])
+        following, unfinished = self._parse(rest[len(tail) :])
+        following = [*following, self._word(unfinished)] if unfinished else following
+        after = self._backward.layers(following)[0]
+        chances = self._between(self._automaton.forward(words), last, tail, after)
+        if not chances.sum() > 0:
+            raise ValueError(f"some piece must make this a review, but none does at {position}")
+        return chances / chances.sum()
+
+    def fill_tokens(self, ids: Sequence[int]) -> np.ndarray:
+        """Give what `fill_token` gives, for each place of a review in turn; sums are shared.
+
+        Parameters
+        ----------
+        ids : sequence of T ints
+            A whole review without `bos_id` and `eos_id`.
+
+        Returns
+        -------
+        ndarray of shape (T, vocab_size)
+            Rows sum to 1.
+
+        Raises
+        ------
+        ValueError
+            If the pieces are no review.
+        """
+        whole, unfinished = self._parse(ids)
+        words = [*whole, self._word(unfinished)] if unfinished else whole
+        before, after = self._automaton.prefixes(words), self._backward.layers(words)
+        if not (before[-1].total > 0 and len(after[0].states)):
+            raise ValueError(f"the pieces must be those of a review, got {self._tokenizer.decode(ids)!r}")
+        nothing: Pieces = ()
+        spans = [nothing, *(self._pieces[self._automaton.word_ids[word]] for word in words)]
+        rows = []
+        for number, span in enumerate(spans[1:]):
+            for place in range(len(span)):
+                # The hidden piece may go on with what stands before it in the word, or with the word before.
+                inside = place > 0 or number == 0
+                state = before[number] if inside else before[number - 1]
+                last = span[:place] if inside else spans[number]
+                rows.append(self._between(state, last, span[place + 1 :], after[number + 1]))
+        chances = np.stack(rows)
+        return chances / chances.sum(axis=1, keepdims=True)
+
+    def _between(self, before: Forward, last: Pieces, tail: Pieces, after: Layer) -> np.ndarray:
+        """Weigh the pieces between some pieces, which may be a whole word, and the rest of a word."""
+        inside = [v for v in self._begun.get(last, []) if self._pieces[v][len(last) + 1 :] == tail]
+        chances = self._weighed(before, inside, [self._pieces[v][len(last)] for v in inside], after)
+        if last and last not in self._whole:
+            return chances
+        if last:
+            before = self._automaton.advance(before, self._word(last))
+        first = self._ended.get(tail, [])
+        return chances + self._weighed(before, first, [self._pieces[v][0] for v in first], after)
+
+    def _weighed(self, before: Forward, fits: list[int], pieces: list[int], after: Layer) -> np.ndarray:
+        """Sum up, for each piece, the chances of the words that it stands for."""
+        weight = self._backward.between(before, after)[fits] * np.exp(before.log_scale)
+        return self._tally(pieces, weight)
+
+    def _tally(self, pieces: Sequence[int] | np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Sum up the weights of each piece; shape (vocab_size,)."""
+        counted = np.bincount(
+            np.asarray(pieces, dtype=np.int64), weight, minlength=self._tokenizer.vocab_size
+        )
+        return counted.astype(float)  # without any piece it would be whole numbers
+
+    def _body(self, ids: Sequence[int]) -> tuple[list[int], int]:
+        """Take off `bos_id` and `eos_id`; give the rest, and how many stood before it."""
+        body = [int(one) for one in ids]
+        offset = int(body[:1] == [self._tokenizer.bos_id])
+        end = len(body) - int(body[-1:] == [self._tokenizer.eos_id])
+        return body[offset:end], offset
+
+    def _parse(self, ids: Sequence[int]) -> tuple[list[str], Pieces]:
+        """Split pieces into whole words and the pieces of the last one, which may be unfinished."""
+        if not ids:
+            return [], ()
+        starts = [place for place, one in enumerate(ids) if one in self._starts]
+        if not starts or starts[0] != 0:
+            raise ValueError(f"the first piece must begin a word, got {self._tokenizer.piece(ids[0])!r}")
+        spans = [tuple(ids[a:b]) for a, b in zip(starts, [*starts[1:], len(ids)], strict=True)]
+        return [self._word(pieces) for pieces in spans[:-1]], spans[-1]
+
+    def _word(self, pieces: Pieces) -> str:
+        if pieces not in self._whole:
+            spelled = "".join(self._tokenizer.piece(one) for one in pieces)
+            raise ValueError(f"pieces must spell words of the world, got {spelled!r}")
+        return self._words[self._whole[pieces]]

@@ -1,0 +1,1 @@
+"""Build, run, release and publish the notebooks of the course."""

@@ -1,0 +1,256 @@
+"""Notebooks as files: built from sources, executed in a kernel of their own, made fit to be committed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+
+from tinytx_course.building.editions import learners_cell, make_edition
+from tinytx_course.lessons import Lesson
+from tinytx_course.machine import PeakMemory, usable_cores
+
+_KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+_WIDGET = "application/vnd.jupyter.widget-view+json"
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A cell that raised: where, what was run, and the end of the traceback."""
+
+    cell: int
+    source: str
+    traceback: str
+
+    def __str__(self) -> str:
+        """Return the cell and the traceback, indented, for a terminal."""
+        source = "\n".join(f"    {line}" for line in self.source.splitlines())
+        trace = "\n".join(f"    {line}" for line in self.traceback.splitlines())
+        return f"  cell {self.cell}:\n{source}\n  ended with:\n{trace}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One executed notebook: what it took, and how it failed, if it did."""
+
+    lesson: Lesson
+    notebook: NotebookNode
+    seconds: float
+    peak_bytes: int
+    failure: Failure | None
+
+
+def _plain_metadata() -> NotebookNode:
+    """Return the little that Jupyter needs to pick a kernel."""
+    return NotebookNode(kernelspec=NotebookNode(_KERNEL), language_info=NotebookNode(name="python"))
+
+
+def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> NotebookNode:
+    """Turn ``notebooks/src/NN_slug.py`` into a notebook without outputs.
+
+    Cell ids follow from the text of the learner's cells, so that building twice gives equal notebooks, an
+    inserted cell leaves the ids of the others alone, and both editions call a cell the same. Where there are
+    no sources, as in what ``tinytx-course release`` wrote, the notebook that stands there is taken.
+
+    Parameters
+    ----------
+    lesson : Lesson
+        Which one.
+    root : Path
+        The checkout.
+    solved : bool
+        With the solutions in place of the stubs.
+
+    Raises
+    ------
+    ValueError
+        If its exercises are not written as an edition needs them; the file is named.
+    """
+    place = root / "notebooks" / "src" / f"{lesson.name}.py"
+    if not place.parent.is_dir() and not solved:
+        return _emptied(nbformat.read(root / "notebooks" / f"{lesson.name}.ipynb", 4))
+    notebook = jupytext.reads(place.read_text(encoding="utf-8"), fmt="py:percent")
+    notebook.metadata = _plain_metadata()
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    try:
+        _name_cells(notebook)
+        make_edition(notebook, solved=solved)
+    except (ValueError, SyntaxError) as problem:
+        raise ValueError(f"notebooks/src/{place.name}: {problem}") from None
+    nbformat.validate(notebook)
+    return notebook
+
+
+def _name_cells(notebook: NotebookNode) -> None:
+    """Give each cell its id; equal cells are numbered."""
+    taken: dict[str, int] = {}
+    for cell in notebook.cells:
+        source = learners_cell(cell.source) if cell.cell_type == "code" else cell.source
+        digest = hashlib.sha256(f"{cell.cell_type}\n{source}".encode()).hexdigest()[:10]
+        taken[digest] = taken.get(digest, 0) + 1
+        cell.id = digest if taken[digest] == 1 else f"{digest}-{taken[digest]}"
+
+
+def _emptied(notebook: NotebookNode) -> NotebookNode:
+    """Leave out the outputs, in place."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return notebook
+
+
+def kernel_environment(
+    root: Path, *, figures: Path | None = None, budget: str | None = None
+) -> dict[str, str]:
+    """Return the environment notebooks run in: this checkout importable, threads set, no personal IPython.
+
+    Parameters
+    ----------
+    root : Path
+        The checkout.
+    figures : Path, optional
+        Where notebooks write the figures of the course; nowhere when left out.
+    budget : str, optional
+        TINYTX_BUDGET; as it is when left out.
+    """
+    environment = dict(os.environ)
+    found = [str(root), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(found))
+    environment.setdefault("OMP_NUM_THREADS", str(usable_cores()))
+    environment["IPYTHONDIR"] = str(root / "build" / "ipython")
+    environment["PYTHONHASHSEED"] = "0"
+    environment["TQDM_DISABLE"] = "1"
+    environment.pop("TINYTX_FIGURES", None)
+    if figures is not None:
+        environment["TINYTX_FIGURES"] = str(figures)
+    if budget is not None:
+        environment["TINYTX_BUDGET"] = budget
+    return environment
+
+
+def _process_id(client: NotebookClient) -> int | None:
+    """Return the process that runs the cells."""
+    return getattr(getattr(client.km, "provisioner", None), "pid", None)
+
+
+def _failure(notebook: NotebookNode, problem: Exception) -> Failure:
+    """Find the cell that raised, or the first without an end where a dead kernel left no traceback."""
+    for number, cell in enumerate(notebook.cells):
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                trace = _ANSI.sub("", "\n".join(output.traceback)).strip().splitlines()
+                return Failure(cell=number, source=cell.source, traceback="\n".join(trace[-8:]))
+    waiting = [
+        (number, cell.source)
+        for number, cell in enumerate(notebook.cells)
+        if cell.cell_type == "code" and cell.execution_count is None
+    ]
+    number, source = waiting[0] if waiting else (0, "")
+    return Failure(cell=number, source=source, traceback=f"{type(problem).__name__}: {str(problem)[-600:]}")
+
+
+def execute(
+    lesson: Lesson,
+    notebook: NotebookNode,
+    folder: Path,
+    environment: dict[str, str],
+    *,
+    timeout: float | None = None,
+    on_cell: Callable[[], None] = lambda: None,
+) -> Run:
+    """Run a notebook from top to bottom in a new kernel; the outputs are written into it.
+
+    Parameters
+    ----------
+    lesson : Lesson
+        Whose notebook it is.
+    notebook : NotebookNode
+        Changed in place.
+    folder : Path
+        Where the kernel works.
+    environment : dict
+        From :func:`kernel_environment`.
+    timeout : float, optional
+        Seconds one cell may take.
+    on_cell : callable
+        Called after each code cell.
+
+    Returns
+    -------
+    Run
+        With the first failure, after which no further cell is run.
+    """
+    memory = PeakMemory()
+    began = time.perf_counter()
+    client: NotebookClient = NotebookClient(
+        notebook,
+        timeout=timeout,
+        kernel_name=_KERNEL["name"],
+        resources={"metadata": {"path": str(folder)}},
+        store_widget_state=False,
+        extra_arguments=["--IPKernelApp.log_level=40"],  # or each kernel warns that loopback is not encrypted
+        on_cell_execute=lambda **_: memory.watch(_process_id(client)),
+        on_cell_executed=lambda **_: on_cell(),
+    )
+    failure = None
+    try:
+        client.execute(env=environment)
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as problem:
+        failure = _failure(notebook, problem)
+    seconds = time.perf_counter() - began
+    return Run(lesson=lesson, notebook=notebook, seconds=seconds, peak_bytes=memory.stop(), failure=failure)
+
+
+def normalise(notebook: NotebookNode, root: Path) -> NotebookNode:
+    """Leave out of an executed notebook what differs from machine to machine, in place.
+
+    Execution times, kernel versions, widget state and this checkout's own path go; neighbouring pieces
+    of one stream are joined, as where a stream is cut depends on timing.
+    """
+    notebook.metadata = _plain_metadata()
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)
+        if cell.cell_type != "code":
+            continue
+        kept: list[NotebookNode] = []
+        for output in cell.outputs:
+            output.pop("transient", None)
+            if _WIDGET in output.get("data", {}):
+                del output.data[_WIDGET]
+                if "text/html" not in output.data:
+                    continue  # a bare progress bar or slider: nothing to read without a kernel
+            _forget_paths(output, root)
+            last = kept[-1] if kept else NotebookNode(output_type="nothing")
+            if output.output_type == "stream" == last.output_type and output.name == last.name:
+                last.text += output.text
+            else:
+                kept.append(output)
+        cell.outputs = kept
+    return notebook
+
+
+def _forget_paths(output: NotebookNode, root: Path) -> None:
+    """Write paths below this checkout and this environment as a reader elsewhere would know them."""
+
+    def clean(text: str) -> str:
+        for place in (f"{root}{os.sep}", f"{sys.prefix}{os.sep}"):
+            text = text.replace(place, "")
+        return text
+
+    if "text" in output:
+        output.text = clean(output.text)
+    for kind, value in output.get("data", {}).items():
+        if kind.startswith("text/") and isinstance(value, str):
+            output.data[kind] = clean(value)

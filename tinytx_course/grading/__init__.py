@@ -1,0 +1,1 @@
+"""Grade filled-in notebooks."""

@@ -1,0 +1,170 @@
+"""What came of checking copies: grades, the line and the row they make, and the mistakes of a whole class."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import shorten
+
+from tinytx_course.exercises import EXERCISES
+
+_LONGEST = 200  # letters of what is said about an exercise on its line
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grade:
+    """One exercise of one copy.
+
+    Parameters
+    ----------
+    exercise : str
+        Its name.
+    status : str
+        ``passed``, ``failed``, ``not attempted`` (dots are still there) or ``missing`` (no such function).
+    mistake : str or None
+        The slug of the checker, or one of ours: ``cell-error`` (what the function needs does not run),
+        ``time-limit``, ``crash``.
+    message : str
+        What to tell the learner.
+    finding : str
+        Of the message, the words that name the mistake, if there are any.
+    """
+
+    exercise: str
+    status: str
+    mistake: str | None = None
+    message: str = ""
+    finding: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """True when the check passed."""
+        return self.status == "passed"
+
+    @property
+    def in_a_word(self) -> str:
+        """The mistake, or else the status."""
+        return self.mistake or self.status
+
+    def __str__(self) -> str:
+        said = (self.finding or self.message).strip().splitlines()
+        told = shorten(printable(said[0]), _LONGEST, placeholder=" …") if said else ""
+        what = f": {told}" if told and not self.passed else ""
+        slug = f" ({self.mistake})" if self.mistake else ""
+        return f"{self.exercise:<24}{self.status}{slug}{what}"
+
+    def to_dict(self) -> dict:
+        """Return plain values for ``--json``."""
+        return {
+            "exercise": self.exercise,
+            "passed": self.passed,
+            "status": self.status,
+            "mistake": self.mistake,
+            "message": self.message,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyGrades:
+    """All exercises of one copy.
+
+    Parameters
+    ----------
+    name : str
+        The file, below the folder that was given.
+    grades : tuple of Grade
+        In the order of the exercises.
+    problem : str or None
+        Why there are no grades, or not all.
+    """
+
+    name: str
+    grades: tuple[Grade, ...] = ()
+    problem: str | None = None
+
+    @property
+    def n_passed(self) -> int:
+        """How many exercises passed."""
+        return sum(grade.passed for grade in self.grades)
+
+    def __str__(self) -> str:
+        lines = [str(grade) for grade in self.grades]
+        lines.append(f"{self.n_passed} of {len(self.grades)} passed")
+        if self.problem:
+            lines.append(printable(self.problem))
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict:
+        """Return plain values for ``--json``."""
+        return {
+            "copy": self.name,
+            "passed": self.n_passed,
+            "of": len(self.grades),
+            "problem": self.problem,
+            "exercises": [grade.to_dict() for grade in self.grades],
+        }
+
+
+def printable(text: str) -> str:
+    """Return a text on one line, without what could steer a terminal."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
+def commonest_mistakes(copies: Sequence[CopyGrades]) -> list[dict]:
+    """Return exercise, mistake, number of copies and explanation, the commonest first.
+
+    An explanation is there for mistakes that the checker knows by name.
+    """
+    counted = Counter(
+        (grade.exercise, grade.mistake or "not recognised")
+        for copy in copies
+        for grade in copy.grades
+        if grade.status == "failed"
+    )
+    known = {
+        (name, mistake.slug): mistake.words
+        for name, exercise in EXERCISES.items()
+        for mistake in exercise.mistakes
+    }
+    return [
+        {"exercise": name, "mistake": slug, "copies": count, "explanation": known.get((name, slug), "")}
+        for (name, slug), count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+    ]
+
+
+def mistakes_table(copies: Sequence[CopyGrades]) -> str:
+    """Return the commonest mistakes as text."""
+    rows = commonest_mistakes(copies)
+    if not rows:
+        return "no mistakes"
+    head = f"{'copies':>6}  {'exercise':<24}{'mistake':<28}what it is"
+    lines = [
+        f"{row['copies']:>6}  {row['exercise']:<24}{row['mistake']:<28}{row['explanation']}".rstrip()
+        for row in rows
+    ]
+    return "\n".join([head, *lines])
+
+
+def as_csv(copies: Sequence[CopyGrades]) -> str:
+    """Return a row a copy: file, passed, of, problem, and a column an exercise with a word each."""
+    names = list(dict.fromkeys(grade.exercise for copy in copies for grade in copy.grades))
+    names.sort(key=list(EXERCISES).index)
+    stream = io.StringIO()
+    table = csv.writer(stream, lineterminator="\n")
+    table.writerow(["copy", "passed", "of", "problem", *names])
+    for copy in copies:
+        words = {grade.exercise: grade.in_a_word for grade in copy.grades}
+        cells = [copy.name, copy.n_passed, len(copy.grades), copy.problem or ""]
+        table.writerow([_safe(cell) for cell in [*cells, *(words.get(name, "") for name in names)]])
+    return stream.getvalue()
+
+
+def _safe(cell: object) -> object:
+    """Keep a spreadsheet from taking a text, such as a file name, for a formula."""
+    if not isinstance(cell, str):
+        return cell
+    text = printable(cell)
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text

@@ -1,0 +1,152 @@
+"""Which statements of a notebook a function needs, so that the rest, training above all, is never run.
+
+A name is followed backwards through the notebook: the statement that gave it its value, the names which that
+statement reads, and so on. Names within functions are looked up when they are called, so they count as at the
+place of the check.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import CodeType
+
+_COMPOUND = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.AsyncFor, ast.AsyncWith)
+_READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOBALS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """One statement at the top level of a cell.
+
+    Parameters
+    ----------
+    cell : int
+        Number of the code cell, from 1.
+    node : ast.stmt
+        The statement.
+    sets : frozenset of str
+        Names that have a value of its making afterwards, whatever they had before.
+    changes : frozenset of str
+        Names whose value it may change.
+    reads : frozenset of str
+        Names it reads while it runs.
+    calls : frozenset of str
+        Names which functions defined in it read later.
+    """
+
+    cell: int
+    node: ast.stmt
+    sets: frozenset[str]
+    changes: frozenset[str]
+    reads: frozenset[str]
+    calls: frozenset[str]
+
+
+def statements(tree: ast.Module, cell: int) -> list[Statement]:
+    """Return the statements of a cell with what they read and write.
+
+    Raises
+    ------
+    SyntaxError
+        If a statement can be parsed and yet not be run, such as `return` outside a function.
+    """
+    return [_statement(node, cell) for node in tree.body]
+
+
+def names_read(expression: ast.expr) -> frozenset[str]:
+    """Return the names an expression needs, those within lambdas included."""
+    reads, _, calls = _names(compile(ast.Expression(expression), "<check>", "eval"))
+    return frozenset(reads | calls)
+
+
+def _statement(node: ast.stmt, cell: int) -> Statement:
+    reads, writes, calls = _names(compile(ast.Module([node], []), "<cell>", "exec"))
+    changed = _changed(node)
+    if isinstance(node, _COMPOUND):  # perhaps it writes, perhaps not
+        changed, writes = changed | writes, set()
+    return Statement(
+        cell=cell,
+        node=node,
+        sets=frozenset(writes),
+        changes=frozenset(changed),
+        reads=frozenset(reads),
+        calls=frozenset(calls),
+    )
+
+
+def _names(code: CodeType) -> tuple[set[str], set[str], set[str]]:
+    """Return the names that code reads and writes itself, and those which functions within it read."""
+    reads, writes, calls = set(), set(), set()
+    for step in dis.get_instructions(code):
+        if step.opname in _READS:
+            reads.add(str(step.argval))
+        elif step.opname in ("STORE_NAME", "STORE_GLOBAL", "DELETE_NAME"):
+            writes.add(str(step.argval))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            inner_reads, _, inner_calls = _names(constant)
+            calls |= inner_reads | inner_calls
+    return reads, writes, calls
+
+
+def _changed(node: ast.stmt) -> set[str]:
+    """Return the names of objects that a statement changes in place: ``x[0] = 1``, ``x.append(1)``."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return set()
+    found = set()
+    for part in ast.walk(node):
+        if isinstance(part, (ast.Subscript, ast.Attribute)) and not isinstance(part.ctx, ast.Load):
+            found.add(_root(part))
+        called = part.value if isinstance(part, ast.Expr) else None
+        if isinstance(called, ast.Call) and isinstance(called.func, ast.Attribute):
+            found.add(_root(called.func))
+    return found - {""}
+
+
+def _root(node: ast.AST) -> str:
+    while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def needed(before: Sequence[Statement], after: Sequence[Statement], names: Iterable[str]) -> list[Statement]:
+    """Return the statements that give some names their values, in the order in which they are to be run.
+
+    Parameters
+    ----------
+    before : sequence of Statement
+        What stands before the place where the names are read.
+    after : sequence of Statement
+        What stands behind it; asked only for names that are set nowhere before, as cells may have been moved.
+    names : iterable of str
+        What is read there.
+    """
+    chosen, unset = _backwards(before, set(names))
+    behind = {name for statement in after for name in statement.sets}
+    if unset & behind:
+        chosen, _ = _backwards([*after, *before], set(names))
+    return chosen
+
+
+def _backwards(before: Sequence[Statement], wanted: set[str]) -> tuple[list[Statement], set[str]]:
+    imported = {
+        name
+        for statement in before
+        if isinstance(statement.node, (ast.Import, ast.ImportFrom))
+        for name in statement.sets
+    }
+    while True:
+        live, called = set(wanted), set[str]()
+        chosen = []
+        for statement in reversed(before):
+            star = isinstance(statement.node, ast.ImportFrom) and statement.node.names[0].name == "*"
+            if star or statement.sets & live or (statement.changes - imported) & live:
+                chosen.append(statement)
+                live = (live - statement.sets) | statement.reads | statement.calls
+                called |= statement.calls
+        if called <= wanted:
+            return chosen[::-1], live
+        wanted = wanted | called

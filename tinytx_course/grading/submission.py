@@ -1,0 +1,81 @@
+"""A filled-in notebook as a file: its code cells, and the lesson it is a copy of."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+#: A notebook larger than this is no filled-in copy: the published ones stay below a megabyte.
+LARGEST_COPY = 50_000_000
+_TITLE = re.compile(r"^# (\d\d) · ", re.M)
+_FILE = re.compile(r"^(\d\d)_")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """What a learner handed in.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    cells : tuple of str
+        The code, one text a cell, in the order of the notebook.
+    lesson : int or None
+        Number of the lesson, by its title or else its file name.
+    """
+
+    path: Path
+    cells: tuple[str, ...]
+    lesson: int | None
+
+
+def read_submission(path: Path) -> Submission:
+    """Read a notebook.
+
+    Raises
+    ------
+    ValueError
+        If the file is no notebook, or one without code.
+    FileNotFoundError
+        If there is no such file.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"a notebook to check must be a file, got {path}")
+    if path.stat().st_size > LARGEST_COPY:
+        raise ValueError(f"a notebook to check must be smaller than {LARGEST_COPY:,} bytes, got {path}")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as problem:
+        what = "an empty file" if not path.stat().st_size else str(problem)
+        raise ValueError(f"{path.name} must be a Jupyter notebook, got {what}") from None
+    cells = _cells(content)
+    if cells is None:
+        raise ValueError(f"{path.name} must be a Jupyter notebook, got JSON without cells")
+    code = tuple(text for kind, text in cells if kind == "code")
+    if not any(text.strip() for text in code):
+        raise ValueError(f"{path.name} must hold code to check, got no code cell with anything in it")
+    prose = "\n".join(text for kind, text in cells if kind == "markdown")
+    found = _TITLE.search(prose) or _FILE.search(path.name)
+    return Submission(path=path, cells=code, lesson=int(found[1]) if found else None)
+
+
+def _cells(content: object) -> list[tuple[str, str]] | None:
+    """Return (kind, text) of each cell, in format 4 or the older 3; None for what is no notebook."""
+    if not isinstance(content, dict):
+        return None
+    sheets = content.get("worksheets")
+    holders = [content] if "cells" in content else sheets if isinstance(sheets, list) else None
+    if holders is None:
+        return None
+    found = []
+    for holder in holders:
+        cells = holder.get("cells") if isinstance(holder, dict) else None
+        for cell in cells if isinstance(cells, list) else []:
+            if isinstance(cell, dict):
+                text = cell.get("source", cell.get("input", ""))
+                lines = [line for line in text if isinstance(line, str)] if isinstance(text, list) else []
+                found.append((str(cell.get("cell_type")), text if isinstance(text, str) else "".join(lines)))
+    return found

@@ -1,0 +1,1 @@
+"""Code that one lesson needs, one module a lesson."""

@@ -1,0 +1,147 @@
+"""What `torch.compile` brings and costs, tried in a process of its own: where it fails, nothing else does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from tinytx.training.timing import time_in_turn, wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """How a compiled function did.
+
+    Attributes
+    ----------
+    seconds_to_compile : float
+        On the wall: its first call.
+    plain, compiled : float
+        Seconds of one call, the median of several in turn.
+    difference : float
+        The largest between their results.
+    """
+
+    seconds_to_compile: float
+    plain: float
+    compiled: float
+    difference: float
+
+    @property
+    def calls_to_repay(self) -> float:
+        """Calls after which compiling has paid; infinite where it never does."""
+        gain = self.plain - self.compiled
+        return self.seconds_to_compile / gain if gain > 0 else float("inf")
+
+
+class NotCompiledError(RuntimeError):
+    """Compiling did not work here; says why."""
+
+
+def norm_and_gelu(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """A norm and a GELU (its tanh form), one operation after the other, none a product of matrices."""
+    centred = x - x.mean(dim=-1, keepdim=True)
+    spread = torch.sqrt((centred * centred).mean(dim=-1, keepdim=True) + 1e-5)
+    y = centred / spread * scale + shift
+    return 0.5 * y * (1 + torch.tanh(0.79788456 * (y + 0.044715 * y * y * y)))
+
+
+class CompileTrial:
+    """Compile `norm_and_gelu` in the background, from nothing: no earlier result of the compiler is used.
+
+    Parameters
+    ----------
+    n_rows, width : int
+        Size of its input.
+    device : {"cpu", "cuda"}
+    """
+
+    def __init__(self, n_rows: int = 1024, width: int = 1024, device: str = "cpu") -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
+            "TORCHINDUCTOR_CACHE_DIR": self._folder.name,
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            # Headers translated beforehand repay only those who compile much.
+            "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+        }
+        command = [sys.executable, "-m", "tinytx_course.labs.compiling", str(n_rows), str(width), device]
+        self._process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def result(self, limit: float) -> Compiled:
+        """Wait for it, for so many seconds at most.
+
+        Raises
+        ------
+        NotCompiledError
+            If it takes longer, or fails: no compiler, for instance.
+        """
+        try:
+            said, complaints = self._process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+            raise NotCompiledError(f"compiling must be done within {limit:g} seconds, it was not") from None
+        finally:
+            self._folder.cleanup()
+        if self._process.returncode:
+            lines = [line for line in complaints.splitlines() if "Error" in line]
+            raise NotCompiledError(f"compiling must work, got: {lines[-1] if lines else 'no reason'}"[:200])
+        return Compiled(**json.loads(said.splitlines()[-1]))
+
+
+@torch.inference_mode()
+def measure(n_rows: int, width: int, device: torch.device) -> Compiled:
+    """Compile, and time both in turn; on a CPU by the clock of the processor, on one thread."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    inputs = (
+        torch.randn(n_rows, width, device=device),
+        torch.randn(width, device=device),
+        torch.randn(width, device=device),
+    )
+    compiled = torch.compile(norm_and_gelu)
+    expected, start = norm_and_gelu(*inputs), time.perf_counter()
+    found = compiled(*inputs)
+    wait_for(device)
+    seconds = time.perf_counter() - start
+    tasks = {
+        "plain": partial(_awaited, norm_and_gelu, inputs, device),
+        "compiled": partial(_awaited, compiled, inputs, device),
+    }
+    clock = time.perf_counter if device.type == "cuda" else time.process_time
+    times = time_in_turn(tasks, n_rounds=7, clock=clock)
+    difference = (found - expected).abs().max().item()
+    return Compiled(seconds, times["plain"].median, times["compiled"].median, difference)
+
+
+def _awaited(function: Callable[..., Tensor], inputs: tuple[Tensor, ...], device: torch.device) -> None:
+    function(*inputs)
+    wait_for(device)
+
+
+def main() -> None:
+    """Measure and print what was found as JSON."""
+    n_rows, width, device = sys.argv[1:]
+    print(json.dumps(vars(measure(int(n_rows), int(width), torch.device(device)))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""What a benchmark reads: real text where there is some, the generated language elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from benchmarks.settings import BenchSettings
+from tinytx.text.corpora import Corpus, load_corpus
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.fit import train_tokenizer
+from tinytx.training.recipes import corpus_kind
+
+PRODUCTS = "products"
+REST = "the rest"
+# Beginnings of the names of operations, by what they do; the first that fits counts.
+KINDS: dict[str, tuple[str, ...]] = {
+    PRODUCTS: ("mm", "addmm", "bmm", "baddbmm", "mkldnn"),
+    "fused attention": ("_scaled_dot_product", "_flash_attention", "_efficient_attention", "_cudnn"),
+    "softmax and loss": ("softmax", "_softmax", "log_softmax", "_log_softmax", "nll_loss", "amax", "gather"),
+    "norms": ("native_layer_norm", "layer_norm", "_fused_rms_norm"),
+    "optimizer": ("_fused_adam", "_foreach", "_fused_sgd", "linalg_vector_norm"),
+    "copies": ("_to_copy", "copy", "clone", "cat", "fill"),
+}
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Seconds and number of calls of each operation, by name.
+
+    Attributes
+    ----------
+    seconds : mapping of str to float
+        On a CPU those of the processor, which stand still while other programs have it; on a GPU those on
+        the wall, each operation waited for.
+    calls : mapping of str to int
+    """
+
+    seconds: Mapping[str, float]
+    calls: Mapping[str, int]
+
+    @property
+    def total(self) -> float:
+        """Seconds of all operations; what lies between them is not in it."""
+        return sum(self.seconds.values())
+
+    def by_kind(self) -> dict[str, float]:
+        """Seconds by kind of operation, in the order of `KINDS`, the rest last."""
+        found = dict.fromkeys([*KINDS, REST], 0.0)
+        for name, seconds in self.seconds.items():
+            found[kind_of(name)] += seconds
+        return found
+
+
+def kind_of(name: str) -> str:
+    """What an operation is for.
+
+    Examples
+    --------
+    >>> kind_of("addmm"), kind_of("native_layer_norm_backward"), kind_of("gelu")
+    ('products', 'norms', 'the rest')
+    """
+    for kind, beginnings in KINDS.items():
+        if name.startswith(beginnings):
+            return kind
+    return REST
+
+
+def profile(task: Callable[[], object], *, n_warmup: int = 1, n_calls: int = 1) -> Profile:
+    """Run a task with a clock on each operation, forward, backward and update alike.
+
+    Parameters
+    ----------
+    task : callable without arguments
+    n_warmup : int
+        Calls before, not measured.
+    n_calls : int
+        Calls that are measured; what is kept is the mean of one.
+
+    Returns
+    -------
+    Profile
+
+    Raises
+    ------
+    ValueError
+        If no call is to be measured.
+
+    Notes
+    -----
+    Looking costs time too, some microseconds an operation, which is not counted. Let torch have one thread on
+    a CPU: the processor time of several would be added up.
+
+    Examples
+    --------
+    >>> a = torch.ones(3, 3)
+    >>> profile(lambda: a @ a + a, n_calls=2).calls == {"mm": 1, "add": 1}
+    True
+    """
+    if n_calls < 1:
+        raise ValueError(f"n_calls must be at least 1, got {n_calls}")
+    for _ in range(n_warmup):
+        task()
+    with _Watch() as watch:
+        for _ in range(n_calls):
+            task()
+    longest_first = sorted(watch.seconds, key=lambda name: -watch.seconds[name])
+    seconds = {name: watch.seconds[name] / n_calls for name in longest_first}
+    return Profile(seconds, {name: watch.calls[name] // n_calls for name in seconds})
+
+
+class _Watch(TorchDispatchMode):
+    """Sees every operation on its way to the kernel that carries it out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.calls: Counter[str] = Counter()
+        self._on_gpu = torch.cuda.is_available()
+        self._clock = time.perf_counter if self._on_gpu else time.process_time
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Carry out one operation between two looks at the clock."""
+        start = self._clock()
+        result = func(*args, **(kwargs or {}))
+        if self._on_gpu:
+            torch.cuda.synchronize()
+        name = func._schema.name.split("::")[-1]
+        self.seconds[name] += self._clock() - start
+        self.calls[name] += 1
+        return result
+
+
+REAL = "cls-books"
+
+
+def reviews(settings: BenchSettings) -> Corpus:
+    """Real reviews where `data_dir` has them, else those of the world."""
+    folder = settings.data_dir
+    if folder is not None and (folder / REAL).is_dir():
+        return load_corpus(REAL, folder)
+    return load_corpus("world")
+
+
+def tokenizer_for(corpus: Corpus, vocab_size: int, n_texts: int = 3000) -> Tokenizer:
+    """A tokenizer of at most so many pieces; a language of few words has fewer."""
+    return train_tokenizer(corpus.train.texts[:n_texts], vocab_size, exact=False, kind=corpus_kind(corpus))
+
+
+def token_stream(corpus: Corpus, tokenizer: Tokenizer, n: int) -> list[int]:
+    """The first n token ids of the training texts, one after the other, again from the start if need be."""
+    ids: list[int] = []
+    for text in corpus.train.texts:
+        ids += [*tokenizer.encode(text), tokenizer.eos_id]
+        if len(ids) >= n:
+            return ids[:n]
+    return (ids * (n // len(ids) + 1))[:n]

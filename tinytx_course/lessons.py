@@ -1,0 +1,140 @@
+"""The one table of lessons: the README, the map in notebook 00 and the index of the site come from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """One notebook of the course.
+
+    Parameters
+    ----------
+    number : int
+        Place in the course, from 0.
+    slug : str
+        The name of its files, after the number.
+    title, question : str
+        What it is called, and the one question it answers.
+    seconds : int
+        Aimed running time on a laptop with two cores.
+    """
+
+    number: int
+    slug: str
+    title: str
+    question: str
+    seconds: int
+
+    @property
+    def name(self) -> str:
+        """File name without ending, such as ``02_attention_and_masks``."""
+        return f"{self.number:02d}_{self.slug}"
+
+
+_TABLE = (
+    ("start_here", "Start here", "Does my machine run it, and how does the course work?", 10),
+    ("tokens", "Tokens", "What does a model read?", 25),
+    ("attention_and_masks", "Attention and masks", "Who may look at whom?", 15),
+    ("positions", "Positions", "How does it know the order of words?", 40),
+    ("the_block", "The block", "What holds a deep network together?", 45),
+    ("heads_and_cost", "Heads and cost", "Why many heads, and what do they cost?", 45),
+    ("counting_parameters", "Counting parameters", "How many numbers are learned?", 10),
+    ("pretraining", "Pretraining", "What does predicting the next word teach?", 120),
+    ("transfer", "Transfer", "Is pretraining worth it?", 105),
+    ("masked_or_causal", "Masked or causal", "What does looking both ways buy?", 75),
+    ("translation", "Translation", "How do two languages meet?", 80),
+    ("faster_and_larger", "Faster and larger", "Where does the time go?", 60),
+    ("real_text_and_real_models", "Real text and real models", "Does it hold outside?", 90),
+    ("bug_museum", "Bug museum", "What went wrong here?", 45),
+)
+
+LESSONS: tuple[Lesson, ...] = tuple(
+    Lesson(number=number, slug=slug, title=title, question=question, seconds=seconds)
+    for number, (slug, title, question, seconds) in enumerate(_TABLE)
+)
+
+
+def project_root() -> Path:
+    """Return the folder of the checkout this package is imported from.
+
+    Raises
+    ------
+    ValueError
+        If the package stands alone, without the notebooks of the course beside it.
+    """
+    root = Path(__file__).resolve().parents[1]
+    if not any((root / "notebooks").glob("*.ipynb")) and not (root / "notebooks" / "src").is_dir():
+        raise ValueError(
+            "the course needs a checkout of the project with its notebooks/ folder, "
+            "got a package installed without one: clone the project and use `pip install -e .`"
+        )
+    return root
+
+
+def written_lessons(root: Path | None = None) -> tuple[Lesson, ...]:
+    """Return the lessons whose source stands in ``notebooks/src``, in order.
+
+    Where there are no sources, as in what ``tinytx-course release`` wrote, the notebooks themselves count.
+    """
+    folder = (project_root() if root is None else root) / "notebooks"
+    sources = folder / "src"
+    place, ending = (sources, "py") if sources.is_dir() else (folder, "ipynb")
+    return tuple(lesson for lesson in LESSONS if (place / f"{lesson.name}.{ending}").is_file())
+
+
+def pick_lessons(wanted: Iterable[str], root: Path | None = None) -> tuple[Lesson, ...]:
+    """Return the written lessons named by number (``7``, ``07``), slug or name; all of them for nothing.
+
+    Raises
+    ------
+    ValueError
+        If a name fits no lesson that is written.
+    """
+    written = written_lessons(root)
+    keys = {key: lesson for lesson in written for key in (str(lesson.number), lesson.slug, lesson.name)}
+    picked = []
+    for word in wanted:
+        key = word.removesuffix(".ipynb").removesuffix(".py")
+        key = str(int(key)) if key.isdecimal() else key
+        if key not in keys:
+            numbers = ", ".join(f"{lesson.number:02d}" for lesson in written)
+            raise ValueError(f"a lesson is named by its number or slug, one of {numbers}, got {word!r}")
+        picked.append(keys[key])
+    return tuple(sorted(set(picked), key=lambda lesson: lesson.number)) or written
+
+
+def spoken_time(seconds: float) -> str:
+    """Return a duration as people say it.
+
+    Examples
+    --------
+    >>> spoken_time(10), spoken_time(59.7), spoken_time(80), spoken_time(600)
+    ('10 s', '1 min', '1 min 20 s', '10 min')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest} s"
+    return f"{minutes} min" + (f" {rest} s" if rest else "")
+
+
+def lesson_table(folder: str = "", root: Path | None = None) -> str:
+    """Return the lessons as a Markdown table, linked where they are written.
+
+    Parameters
+    ----------
+    folder : str
+        What stands before each link: empty beside the notebooks, ``notebooks/`` for the README.
+    root : Path, optional
+        The checkout to look in.
+    """
+    written = written_lessons(root)
+    rows = ["| | lesson | the question | on two cores |", "|---|---|---|---|"]
+    for lesson in LESSONS:
+        title = f"[{lesson.title}]({folder}{lesson.name}.ipynb)" if lesson in written else lesson.title
+        time = spoken_time(lesson.seconds) if lesson in written else "in preparation"
+        rows.append(f"| {lesson.number:02d} | {title} | {lesson.question} | {time} |")
+    return "\n".join(rows)

@@ -1,0 +1,191 @@
+"""The memory a process and its children take at most, watched from a thread."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+import torch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What decides how fast the course runs; nothing that identifies a computer or a person.
+
+    Parameters
+    ----------
+    system, cpu : str
+        Operating system with architecture, and the processor's own name.
+    python, torch : str
+        Versions.
+    cores, threads : int
+        Cores this process may use, and threads PyTorch computes with.
+    memory_gib : float or None
+        Main memory, or None where the system does not tell.
+    bf16 : bool
+        True where the processor has instructions for bfloat16, so that half precision is also fast on it.
+    gpu : str or None
+        Name of the GPU that PyTorch would use.
+    gpu_memory_gib : float or None
+        Its memory.
+    """
+
+    system: str
+    cpu: str
+    python: str
+    torch: str
+    cores: int
+    threads: int
+    memory_gib: float | None
+    bf16: bool
+    gpu: str | None
+    gpu_memory_gib: float | None
+
+    def to_dict(self) -> dict:
+        """Return the fields as a plain dict."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Return one fact a line."""
+        memory = "unknown" if self.memory_gib is None else f"{self.memory_gib:.0f} GiB"
+        if self.gpu is None:
+            gpu = "none (none is needed)"
+        elif self.gpu_memory_gib is None:
+            gpu = self.gpu
+        else:
+            gpu = f"{self.gpu}, {self.gpu_memory_gib:.0f} GiB"
+        rows = {
+            "system": self.system,
+            "processor": f"{self.cpu}, {_count(self.cores, 'core')}",
+            "memory": memory,
+            "GPU": gpu,
+            "Python": self.python,
+            "PyTorch": f"{self.torch}, {_count(self.threads, 'thread')}",
+            "bfloat16": "fast" if self.bf16 else "works, slowly",
+        }
+        return "\n".join(f"{name:<11}{value}" for name, value in rows.items())
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use, which can be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _memory_gib() -> float | None:
+    names = getattr(os, "sysconf_names", {})
+    if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
+        return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
+    try:
+        import psutil
+    except ImportError:
+        return None
+    return round(psutil.virtual_memory().total / 2**30, 1)
+
+
+def _cpu_name() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        for line in info.read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _has_bf16() -> bool:
+    """Look for bfloat16 instructions: AVX-512 or AMX on x86, the bf16 feature on Arm."""
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        flags = set(info.read_text(errors="replace").replace(":", " ").split())
+        return bool(flags & {"avx512_bf16", "amx_bf16", "bf16"})
+    return False
+
+
+def _gpu() -> tuple[str | None, float | None]:
+    if torch.cuda.is_available():
+        properties = torch.cuda.get_device_properties(0)
+        return properties.name, round(properties.total_memory / 2**30, 1)
+    if torch.backends.mps.is_available():
+        return "Apple GPU (mps)", None
+    return None, None
+
+
+def this_machine() -> Machine:
+    """Return what this machine offers.
+
+    Examples
+    --------
+    >>> this_machine().cores >= 1
+    True
+    """
+    gpu, gpu_memory = _gpu()
+    return Machine(
+        system=f"{platform.system()} {platform.machine()}",
+        cpu=_cpu_name(),
+        python=platform.python_version(),
+        torch=str(torch.__version__).split("+")[0],
+        cores=usable_cores(),
+        threads=torch.get_num_threads(),
+        memory_gib=_memory_gib(),
+        bf16=_has_bf16(),
+        gpu=gpu,
+        gpu_memory_gib=gpu_memory,
+    )
+
+
+def shortcomings(machine: Machine) -> list[str]:
+    """Return what would keep the course from running well here, one sentence each; empty when all is well."""
+    found = []
+    if not (3, 11) <= sys.version_info[:2] < (3, 14):
+        found.append(f"Python must be 3.11, 3.12 or 3.13, got {machine.python}.")
+    if machine.memory_gib is not None and machine.memory_gib < 4:
+        found.append(f"4 GiB of memory are needed, got {machine.memory_gib:.1f}: close other programs.")
+    if machine.threads > machine.cores:
+        found.append(
+            f"PyTorch computes with {machine.threads} threads on {machine.cores} cores, which slows it "
+            f"down: set OMP_NUM_THREADS={machine.cores}."
+        )
+    return found
+
+
+class PeakMemory:
+    """Watch the resident memory of a process and its children from a thread."""
+
+    def __init__(self) -> None:
+        self.peak = 0
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def watch(self, pid: int | None) -> None:
+        """Begin; a second call changes nothing."""
+        if self._thread is None and pid is not None:
+            self._thread = threading.Thread(target=self._sample, args=(pid,), daemon=True)
+            self._thread.start()
+
+    def _sample(self, pid: int) -> None:
+        while True:
+            try:
+                process = psutil.Process(pid)
+                family = [process, *process.children(recursive=True)]
+                self.peak = max(self.peak, sum(member.memory_info().rss for member in family))
+            except psutil.Error:
+                return  # the kernel has ended: the peak is known
+            if self._stop.wait(0.2):
+                return
+
+    def stop(self) -> int:
+        """End and return the peak in bytes."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        return self.peak

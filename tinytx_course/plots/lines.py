@@ -1,0 +1,385 @@
+"""A roofline: what a machine gives at best, and what was measured under it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from tinytx_course.plots.style import COLORS, REFERENCE_COLOR, name_axes, numbers_of, own_axes, style
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of :func:`curves`, with an interval band where ``low`` and ``high`` are given.
+
+    Parameters
+    ----------
+    label : str
+        Written beside the end of the line.
+    x, y : sequence of float
+        The points.
+    low, high : sequence of float, optional
+        The ends of an interval at each point.
+    color : str, optional
+        One of ``COLORS``; the next one unless told otherwise.
+    dashed : bool
+        Drawn dashed, for what is computed rather than learned.
+    """
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    color: str | None = None
+    dashed: bool = False
+
+
+def _spread(wanted: Sequence[float], gap: float) -> list[float]:
+    """Move labels apart until neighbours are at least ``gap`` apart, keeping order and mean place."""
+    order = np.argsort(wanted, kind="stable")
+    groups: list[list[float]] = []  # each: [centre, number of labels in it]
+    for place in (float(wanted[i]) for i in order):
+        groups.append([place, 1])
+        while len(groups) > 1:
+            (centre, n), (next_centre, m) = groups[-2:]
+            if centre + gap * n / 2 <= next_centre - gap * m / 2:
+                break
+            groups[-2:] = [[(centre * n + next_centre * m) / (n + m), n + m]]
+    spread = [centre + gap * (i - (n - 1) / 2) for centre, n in groups for i in range(int(n))]
+    placed = [0.0] * len(spread)
+    for place, i in zip(spread, order, strict=True):
+        placed[int(i)] = place
+    return placed
+
+
+def curves(
+    lines: Iterable[Curve],
+    *,
+    xlabel: str,
+    ylabel: str,
+    title: str | None = None,
+    references: Mapping[str, float] | None = None,
+    x_log: bool = False,
+    y_log: bool = False,
+    y_range: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw lines with interval bands and level reference lines, each named at its right end.
+
+    Parameters
+    ----------
+    lines : iterable of Curve
+        In the order of their colours.
+    xlabel, ylabel, title : str
+        Name the axes with their units.
+    references : mapping of str to float, optional
+        Level lines, such as the exact floor of a loss or the best reachable accuracy.
+    x_log, y_log : bool
+        Logarithmic axes.
+    y_range : (float, float), optional
+        Ends of the vertical axis.
+    ax : Axes, optional
+        Draw here instead of in a new figure.
+
+    Returns
+    -------
+    fig, ax : Figure, Axes
+    """
+    fig, ax = own_axes(ax, 7.6, 4.2)
+    with style():
+        names: list[tuple[str, float, str]] = []
+        for index, line in enumerate(lines):
+            color = line.color or COLORS[index % len(COLORS)]
+            x, y = numbers_of(line.x), numbers_of(line.y)
+            ax.plot(x, y, color=color, linestyle="--" if line.dashed else "-")
+            if line.low is not None and line.high is not None:
+                ax.fill_between(
+                    x, numbers_of(line.low), numbers_of(line.high), color=color, alpha=0.2, linewidth=0
+                )
+            names.append((line.label, float(y[-1]), color))
+        for label, level in (references or {}).items():
+            ax.axhline(level, color=REFERENCE_COLOR, linewidth=1.6, linestyle=(0, (4, 3)))
+            names.append((label, float(level), REFERENCE_COLOR))
+        ax.set_xscale("log" if x_log else "linear")
+        ax.set_yscale("log" if y_log else "linear")
+        if y_range is not None:
+            ax.set_ylim(*y_range)
+        name_axes(ax, title, xlabel, ylabel)
+        _name_ends(ax, names)
+    return fig, ax
+
+
+def _name_ends(ax: Axes, names: Sequence[tuple[str, float, str]]) -> None:
+    """Write each name right of the axes at the height of its line, moved apart where they would meet."""
+    ax.autoscale_view()  # otherwise the limits are only settled when the figure is drawn
+    height = ax.transAxes.inverted()
+    places = [float(height.transform(ax.transData.transform((1.0, y)))[1]) for _, y, _ in names]
+    spread = _spread(places, gap=0.075)
+    for (label, _, color), place in zip(names, spread, strict=True):
+        ax.text(1.015, place, label, color=color, transform=ax.transAxes, va="center", fontsize=11.5)
+
+
+def bars(
+    values: Mapping[str, float],
+    *,
+    intervals: Mapping[str, tuple[float, float]] | None = None,
+    xlabel: str,
+    ylabel: str = "",
+    title: str | None = None,
+    references: Mapping[str, float] | None = None,
+    numbers: str = ".3g",
+    color: str = COLORS[0],
+    kinds: Mapping[str, str] | None = None,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw one lying bar a name, its value written at its end, with its interval where there is one.
+
+    Parameters
+    ----------
+    values : mapping of str to float
+        From top to bottom.
+    intervals : mapping of str to (low, high), optional
+        For any of the names.
+    xlabel, ylabel, title : str
+        Name the axes with their units.
+    references : mapping of str to float, optional
+        Upright lines, named above.
+    numbers : str
+        Format of the values.
+    color : str
+        Of all bars.
+    kinds : mapping of str to str, optional
+        A kind for each name: bars of one kind share a colour, which a legend explains, in place of `color`.
+    ax : Axes, optional
+        Draw here instead of in a new figure.
+
+    Returns
+    -------
+    fig, ax : Figure, Axes
+    """
+    fig, ax = own_axes(ax, 7.4, 1.6 + 0.45 * len(values))
+    ends = {  # where the number goes: beyond bar and interval, to the left of what is negative
+        name: (min if value < 0 else max)(value, *(intervals or {}).get(name, (value, value)))
+        for name, value in values.items()
+    }
+    with style():
+        names = list(values)
+        shades = {kind: COLORS[i] for i, kind in enumerate(dict.fromkeys((kinds or {}).values()))}
+        fill = [shades[kinds[name]] for name in names] if kinds else color
+        ax.barh(names, [values[name] for name in names], color=fill, height=0.62)
+        if shades:
+            ax.legend(handles=[Patch(color=shade, label=kind) for kind, shade in shades.items()])
+        for name, (low, high) in (intervals or {}).items():
+            ax.plot([low, high], [name, name], color="#222222", linewidth=1.8, marker="|", markersize=9)
+        for name in names:
+            left = values[name] < 0
+            ax.annotate(
+                format(values[name], numbers), (ends[name], name), xytext=(-6 if left else 6, 0),
+                textcoords="offset points", ha="right" if left else "left", va="center", fontsize=11,
+            )  # fmt: skip
+        for label, level in (references or {}).items():
+            ax.axvline(level, color=REFERENCE_COLOR, linewidth=1.6, linestyle=(0, (4, 3)))
+            ax.annotate(
+                label, (level, 1), xycoords=("data", "axes fraction"), xytext=(0, 3),
+                textcoords="offset points", ha="center", fontsize=11, color=REFERENCE_COLOR,
+            )  # fmt: skip
+        ax.invert_yaxis()
+        ax.margins(x=0.12, y=0.5 / max(len(names), 10))
+        ax.grid(False, axis="y")
+        ax.tick_params(axis="y", length=0)
+        name_axes(ax, None, xlabel, ylabel)
+        if title:
+            ax.set_title(title, pad=22 if references else 8)
+    return fig, ax
+
+
+def seed_band(label: str, runs, *, every: int = 1, color: str | None = None, dashed: bool = False) -> Curve:
+    """Return the mean of runs as a curve, with a band from the lowest to the highest of them.
+
+    Parameters
+    ----------
+    label : str
+        Written beside the end of the line.
+    runs : Tensor, array or nested lists of shape (n_seeds, n_steps)
+        One row a seed, such as the loss of each step, from step 1.
+    every : int
+        First take the mean over windows of so many steps; what is left over at the end is not shown.
+    color, dashed
+        As in `Curve`.
+
+    Returns
+    -------
+    Curve
+        Each point stands at the last step of its window.
+
+    Raises
+    ------
+    ValueError
+        If there are not two axes, or fewer steps than a window holds.
+    """
+    values = numbers_of(runs)
+    if values.ndim != 2 or values.shape[1] < every:
+        raise ValueError(f"runs must have shape (n_seeds, n_steps >= {every}), got {values.shape}")
+    n_windows = values.shape[1] // every
+    windows = values[:, : n_windows * every].reshape(len(values), n_windows, every).mean(axis=2)
+    steps: Sequence[float] = range(every, n_windows * every + 1, every)
+    return Curve(
+        label, steps, windows.mean(axis=0), windows.min(axis=0), windows.max(axis=0),
+        color=color, dashed=dashed,
+    )  # fmt: skip
+
+
+MARKS = ("o", "^", "s", "D", "v", "P")
+
+
+@dataclass(frozen=True)
+class Points:
+    """One kind of points of :func:`scatter`.
+
+    Parameters
+    ----------
+    label : str
+        Stands in the legend.
+    x, y : sequence of float
+        Where they lie.
+    color : str, optional
+        One of ``COLORS``; the next one unless told otherwise.
+    """
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    color: str | None = None
+
+
+def scatter(
+    groups: Iterable[Points],
+    *,
+    xlabel: str,
+    ylabel: str,
+    title: str | None = None,
+    diagonal: str | None = None,
+    x_range: tuple[float, float] | None = None,
+    y_range: tuple[float, float] | None = None,
+    size: float = 26.0,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw points, half transparent so that a crowd looks darker than a single one.
+
+    Parameters
+    ----------
+    groups : iterable of Points
+        In the order of their colours and marks; later ones lie on top.
+    xlabel, ylabel, title : str
+        Name the axes with their units.
+    diagonal : str, optional
+        Name of the line on which x equals y; without one there is no line.
+    x_range, y_range : (float, float), optional
+        Ends of the axes.
+    size : float
+        Of a mark, in square points.
+    ax : Axes, optional
+        Draw here instead of in a new figure.
+
+    Returns
+    -------
+    fig, ax : Figure, Axes
+    """
+    fig, ax = own_axes(ax, 7.0, 5.0)
+    with style():
+        for index, group in enumerate(groups):
+            ax.scatter(
+                numbers_of(group.x), numbers_of(group.y), s=size, alpha=0.45, linewidths=0,
+                color=group.color or COLORS[index % len(COLORS)],
+                marker=MARKS[index % len(MARKS)], label=group.label,
+            )  # fmt: skip
+        if x_range is not None:
+            ax.set_xlim(*x_range)
+        if y_range is not None:
+            ax.set_ylim(*y_range)
+        if diagonal is not None:
+            ax.axline(
+                (0, 0), slope=1, color=REFERENCE_COLOR, linewidth=1.6, linestyle=(0, (4, 3)), label=diagonal
+            )
+        name_axes(ax, title, xlabel, ylabel)
+        legend = ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        for handle in legend.legend_handles:
+            if handle is not None:
+                handle.set_alpha(1)
+    return fig, ax
+
+
+def roofline(
+    groups: Mapping[str, Mapping[str, tuple[float, float]]],
+    *,
+    flops: float,
+    slopes: Mapping[str, float],
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw operations a second over operations for each byte, on logarithmic axes, under a roof.
+
+    Parameters
+    ----------
+    groups : mapping of str to mapping of str to (float, float)
+        By group and by name: operations a byte, operations a second. Groups differ in colour and mark; a name
+        has the same number in all of them, and the numbers stand in a list beside the axes.
+    flops : float
+        The flat part of the roof: operations a second.
+    slopes : mapping of str to float
+        The sloping parts by name: bytes a second. The first is drawn solid, others dashed.
+    title : str, optional
+    ax : Axes, optional
+        Draw here instead of in a new figure.
+
+    Returns
+    -------
+    fig, ax : Figure, Axes
+
+    Raises
+    ------
+    ValueError
+        If there is no point or no slope, or a number is not positive: it has no logarithm.
+    """
+    places = [place for points in groups.values() for place in points.values()]
+    numbers = [*(number for place in places for number in place), flops, *slopes.values()]
+    if not places or not slopes or min(numbers) <= 0:
+        raise ValueError(
+            "a roofline needs points, slopes and positive numbers, "
+            f"got {len(places)} points, {len(slopes)} slopes, smallest number {min(numbers):g}"
+        )
+    fig, ax = own_axes(ax, 9.2, 5.0)
+    x, y = np.array(places).T
+    left, right = x.min() / 2, max(x.max(), flops / min(slopes.values())) * 3
+    low, high = min(y.min(), flops / 10) / 2, max(y.max(), flops) * 2.2
+    names = list(dict.fromkeys(name for points in groups.values() for name in points))
+    with style():
+        for index, (name, bytes_a_second) in enumerate(slopes.items()):
+            ridge = flops / bytes_a_second
+            ax.plot(
+                [left, ridge, right], [left * bytes_a_second / 1e9, flops / 1e9, flops / 1e9],
+                color=REFERENCE_COLOR, linestyle="--" if index else "-", label=f"roof, {name}",
+            )  # fmt: skip
+        for index, (name, points) in enumerate(groups.items()):
+            at = np.array(list(points.values()))
+            ax.scatter(
+                at[:, 0], at[:, 1] / 1e9, s=190, color=COLORS[index % len(COLORS)],
+                marker=MARKS[::3][index % 2], label=name, zorder=3, alpha=0.85, linewidths=0,
+            )  # fmt: skip
+            for each, (intensity, rate) in points.items():
+                ax.text(
+                    intensity, rate / 1e9, str(names.index(each) + 1),
+                    color="white", ha="center", va="center", fontsize=10, fontweight="bold", zorder=4,
+                )  # fmt: skip
+        ax.set(xscale="log", yscale="log", xlim=(left, right), ylim=(low / 1e9, high / 1e9))
+        name_axes(ax, title, "operations for each byte moved (log scale)", "billion operations a second")
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), labelspacing=0.9)
+        listed = "\n".join(f"{number}  {name}" for number, name in enumerate(names, start=1))
+        ax.text(1.04, 0.02, listed, transform=ax.transAxes, va="bottom", fontsize=11.5, linespacing=1.5)
+    return fig, ax

@@ -1,0 +1,342 @@
+"""Texts cut into pieces, one row a way of cutting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import seaborn as sns
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, LogNorm
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+
+from tinytx_course.plots.style import COLORS, name_axes, numbers_of, own_axes, style
+
+MANY_CELLS = 2_500  # an SVG keeps more as one picture: a shape for each would make it large
+
+
+def heatmap(
+    matrix,
+    *,
+    allowed=None,
+    row_labels: Sequence[str] | None = None,
+    col_labels: Sequence[str] | None = None,
+    xlabel: str = "",
+    ylabel: str = "",
+    title: str | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    cmap: str | Colormap | None = None,
+    bar_label: str | None = None,
+    numbers: str | None = None,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw a matrix as coloured cells, with masked cells hatched so that nobody takes them for zeros.
+
+    What is not a number stands out: such a cell is left white and reads NaN.
+
+    Parameters
+    ----------
+    matrix : Tensor or array of shape (T, S)
+        Rows are drawn downwards, as attention is written.
+    allowed : bool Tensor or array of shape (T, S), optional
+        True = may attend, the sign of every mask in tinytx; where False the cell is grey and hatched.
+    row_labels, col_labels : sequence of str, optional
+        Such as the tokens; left out, a few positions are numbered.
+    xlabel, ylabel, title : str
+        Name the axes with their units.
+    low, high : float, optional
+        Ends of the colour scale; fix them where figures are compared.
+    cmap : str or Colormap, optional
+        Blues for what is nowhere negative, else red over white (zero) to blue.
+    bar_label : str, optional
+        Name of the colour bar; without one there is no bar.
+    numbers : str, optional
+        Format such as ``".2f"`` to write each value into its cell.
+    ax : Axes, optional
+        Draw here instead of in a new figure.
+
+    Returns
+    -------
+    fig, ax : Figure, Axes
+    """
+    values = numbers_of(matrix)
+    if values.ndim != 2:
+        raise ValueError(f"matrix must have two axes, got shape {values.shape}")
+    hidden = None if allowed is None else numbers_of(allowed) == 0
+    if hidden is not None and hidden.shape != values.shape:
+        raise ValueError(f"allowed must have the shape of matrix, {values.shape}, got {hidden.shape}")
+    rows, cols = values.shape
+    signed = bool((np.nan_to_num(values) < 0).any())
+    lines = [line for label in col_labels or () for line in label.split("\n")]
+    longest = max(map(len, lines), default=0)
+    cell = 0.42 if longest <= 3 else 0.6
+    size = {"width": min(9.0, 3.2 + cell * cols), "height": min(7.0, 2.0 + 0.42 * rows)}
+    fig, ax = own_axes(ax, **size)
+    with style():
+        sns.heatmap(
+            values,
+            mask=hidden,
+            ax=ax,
+            vmin=low,
+            vmax=high,
+            center=0 if signed else None,
+            cmap=cmap or ("RdBu" if signed else "Blues"),
+            annot=numbers is not None,
+            fmt=numbers or "",
+            cbar=bar_label is not None,
+            cbar_kws={"label": bar_label} if bar_label is not None else None,
+            linewidths=0.6 if max(rows, cols) <= 24 else 0,
+            linecolor="#bbbbbb",
+            rasterized=values.size > MANY_CELLS,
+            xticklabels="auto" if col_labels is None else list(col_labels),
+            yticklabels="auto" if row_labels is None else list(row_labels),
+        )
+        ax.grid(False)
+        ax.tick_params(axis="y", rotation=0, length=0)
+        ax.tick_params(axis="x", length=0)
+        if longest > 6 or (longest > 3 and cols > 9):
+            for tick in ax.get_xticklabels():
+                tick.set(rotation=40, ha="right", rotation_mode="anchor")
+        name_axes(ax, title, xlabel, ylabel)
+        if hidden is not None and hidden.any():
+            _hatch_what_is_masked(fig, ax)
+        _name_what_is_no_number(ax, values, hidden)
+    return fig, ax
+
+
+def _hatch_what_is_masked(fig: Figure, ax: Axes) -> None:
+    """Hatch the ground of the axes, which shows through where seaborn leaves a cell out."""
+    face, line, hatch = "#c9c9c9", "#8a8a8a", "////"
+    ax.patch.set(facecolor=face, edgecolor=line, hatch=hatch, linewidth=0)
+    if not fig.legends:
+        masked = Patch(label="masked", facecolor=face, edgecolor=line, hatch=hatch)
+        fig.legend(handles=[masked], loc="outside lower right")
+
+
+def _name_what_is_no_number(ax: Axes, values: np.ndarray, hidden: np.ndarray | None) -> None:
+    """Write NaN into the cells that have no colour, which would otherwise look like the ground."""
+    broken = np.isnan(values) if hidden is None else np.isnan(values) & ~hidden
+    for row, col in np.argwhere(broken):
+        ax.add_patch(Rectangle((col, row), 1, 1, facecolor="white", edgecolor=COLORS[1], linewidth=1.2))
+        ax.text(col + 0.5, row + 0.5, "NaN", color=COLORS[1], ha="center", va="center", fontsize=9)
+
+
+def depth_map(
+    rows: Mapping[object, Sequence[float]],
+    *,
+    low: float,
+    high: float,
+    bar_label: str | None = None,
+    xlabel: str = "",
+    ylabel: str = "",
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw a row of cells for each stack, one cell a level, in colours on a logarithmic scale.
+
+    Where the scale runs past 1, white is 1, red is more and blue is less, as much for a factor up as for the
+    same factor down; a scale that ends at 1 goes from dark to yellow. A row ends where its stack ends.
+
+    Parameters
+    ----------
+    rows : mapping to sequence of float
+        By name of the stack its numbers from the lowest level to the highest, drawn downwards. What is
+        not positive counts as very small.
+    low, high : float
+        Ends of the colour scale, positive. What lies beyond has the colour of the end, and the colour bar an
+        arrow there.
+    bar_label : str, optional
+        Names the colour bar, with its unit; without one there is no bar.
+    xlabel, ylabel, title : str
+        Name the axes with their units.
+    ax : Axes, optional
+        Draw here instead of in a new figure.
+
+    Returns
+    -------
+    fig, ax : Figure, Axes
+
+    Raises
+    ------
+    ValueError
+        If there is no row, or the scale is empty or not positive.
+    """
+    if not rows:
+        raise ValueError("rows must hold at least one stack, got none")
+    if not 0 < low < high:
+        raise ValueError(f"a logarithmic scale needs 0 < low < high, got low={low}, high={high}")
+    fig, ax = own_axes(ax, 9.2, 1.5 + 0.32 * len(rows))
+    scale: dict[str, Any] = {"norm": LogNorm(low, high), "cmap": _colors(low, high)}
+    below = above = False
+    with style():
+        for place, line in enumerate(map(numbers_of, rows.values())):
+            cells = np.where(line > 0, line, np.finfo(float).tiny)
+            ax.pcolormesh(np.arange(len(cells) + 1), (place, place + 0.9), cells[None], **scale)
+            outline = Rectangle((0, place), len(cells), 0.9, fill=False, edgecolor="#8a8a8a", clip_on=False)
+            ax.add_patch(outline)
+            below, above = below or cells.min() < low, above or cells.max() > high
+        longest = max(map(len, rows.values()))
+        if bar_label is not None:
+            extend = ("neither", "min", "max", "both")[below + 2 * above]
+            fig.colorbar(ScalarMappable(**scale), ax=ax, label=bar_label, extend=extend, pad=0.02)
+        ax.set_yticks(np.arange(len(rows)) + 0.45, [str(name) for name in rows])
+        step = next(step for step in (1, 2, 4, 8, 16, longest) if 10 * step >= longest)
+        levels = np.arange(0, longest, step)
+        ax.set_xticks(levels + 0.5, [str(level) for level in levels])
+        ax.set(xlim=(0, longest), ylim=(len(rows), 0))
+        ax.grid(False)
+        ax.tick_params(length=0)
+        for side in ax.spines.values():
+            side.set_visible(False)
+        name_axes(ax, title, xlabel, ylabel)
+    return fig, ax
+
+
+def _colors(low: float, high: float) -> Colormap:
+    """Return the colours from low to high; of a two-sided map the part that is needed, white at 1."""
+    if not low < 1 < high:
+        return colormaps["viridis"]
+    reach = max(math.log(high), -math.log(low))
+    first, last = (0.5 + 0.5 * math.log(end) / reach for end in (low, high))
+    part = colormaps["RdBu_r"](np.linspace(first, last, 256))
+    return LinearSegmentedColormap.from_list("part of RdBu_r", part)
+
+
+#: What most cells are, then colours that differ in lightness too.
+KIND_COLORS = ("#f4f4f4", COLORS[0], COLORS[4], COLORS[5], COLORS[1], COLORS[2])
+
+
+def kind_map(
+    cells,
+    kinds: Sequence[str] | Mapping[str, str],
+    *,
+    row_labels: Sequence[str] | None = None,
+    col_labels: Sequence[str] | None = None,
+    xlabel: str = "",
+    ylabel: str = "",
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw a table of kinds as coloured cells, with a legend that names the kinds.
+
+    Parameters
+    ----------
+    cells : Tensor or array of int, shape (rows, columns)
+        In each cell the index of its kind.
+    kinds : sequence of str, or mapping of str to str
+        Names of the kinds, in the order of their indices, with colours of one's own or those of the house;
+        the first of these is a pale ground.
+    row_labels, col_labels : sequence of str, optional
+        Such as the words of a text.
+    xlabel, ylabel, title : str
+        Name the axes with their units.
+    ax : Axes, optional
+        Draw here instead of in a new figure.
+
+    Returns
+    -------
+    fig, ax : Figure, Axes
+
+    Raises
+    ------
+    ValueError
+        If a cell is no index of a kind, or there are more kinds than colours.
+    """
+    values = numbers_of(cells)
+    if not isinstance(kinds, Mapping):
+        if len(kinds) > len(KIND_COLORS):
+            raise ValueError(f"kinds without colours must be at most {len(KIND_COLORS)}, got {len(kinds)}")
+        kinds = dict(zip(kinds, KIND_COLORS, strict=False))
+    if values.size and not set(values.flat) <= set(range(len(kinds))):
+        raise ValueError(f"cells must hold 0 to {len(kinds) - 1}, got {sorted(set(values.flat))}")
+    fig, ax = heatmap(
+        values,
+        row_labels=row_labels,
+        col_labels=col_labels,
+        xlabel=xlabel,
+        ylabel=ylabel,
+        title=title,
+        low=-0.5,
+        high=len(kinds) - 0.5,
+        cmap=ListedColormap(list(kinds.values())),
+        ax=ax,
+    )
+    with style():
+        patches = [Patch(facecolor=color, edgecolor="#8a8a8a", label=name) for name, color in kinds.items()]
+        fig.legend(handles=patches, loc="outside lower center", ncols=min(4, len(patches)))
+    return fig, ax
+
+
+FACES = ("#cfe3f2", "#f9dcc4")  # of neighbours in turn: pale blue, pale orange
+GAP = 0.06  # left free on each side of a box, in letters
+
+
+def piece_rows(
+    rows: Mapping[str, Sequence[str]],
+    *,
+    unit: str = "pieces",
+    xlabel: str = "",
+    ylabel: str = "",
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw texts as boxes, one a piece, as wide as the piece has letters.
+
+    Equal texts in several rows stand letter under letter, so that the eye sees boxes grow together.
+
+    Parameters
+    ----------
+    rows : mapping of str to sequence of str
+        From top to bottom: the name of a row, and its pieces.
+    unit : str
+        What is counted right of each row.
+    xlabel, ylabel, title : str
+        Name the axes.
+    ax : Axes, optional
+        Draw here instead of in a new figure.
+
+    Returns
+    -------
+    fig, ax : Figure, Axes
+
+    Raises
+    ------
+    ValueError
+        If there is no row, or a row without a piece.
+    """
+    if not rows or not all(rows.values()):
+        raise ValueError(f"rows must hold at least one row, and each a piece, got {dict(rows)}")
+    longest = max(sum(map(len, pieces)) for pieces in rows.values())
+    fig, ax = own_axes(ax, min(10.5, 2.6 + 0.2 * longest), 1.0 + 0.46 * len(rows))
+    with style():
+        for row, pieces in enumerate(rows.values()):
+            left = 0
+            for index, piece in enumerate(pieces):
+                box = Rectangle(
+                    (left + GAP, row - 0.38), len(piece) - 2 * GAP, 0.76,
+                    facecolor=FACES[index % 2], edgecolor=COLORS[index % 2], linewidth=0.9,
+                )  # fmt: skip
+                ax.add_patch(box)
+                for place, letter in enumerate(piece):
+                    ax.text(
+                        left + place + 0.5, row, letter, ha="center", va="center_baseline",
+                        family="DejaVu Sans Mono", fontsize=12,
+                    )  # fmt: skip
+                left += len(piece)
+            count = f"{len(pieces)} {unit}"
+            ax.annotate(count, (longest, row), xytext=(8, 0), textcoords="offset points", va="center")
+        ax.set(xlim=(0, longest), ylim=(len(rows) - 0.5, -0.5))
+        ax.set_yticks(range(len(rows)), list(rows))
+        ax.set_xticks([])
+        ax.tick_params(length=0)
+        ax.grid(False)
+        for side in ax.spines.values():
+            side.set_visible(False)
+        name_axes(ax, title, xlabel, ylabel)
+    return fig, ax

@@ -1,0 +1,176 @@
+"""Showing a figure with its alt text, and keeping it as a file of the course."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from PIL import Image
+
+from tinytx_course.results import check_plain_name
+
+#: Okabe and Ito's palette, the yellow left out: it fades on white.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444")
+REFERENCE_COLOR = "#555555"
+_STYLE = {
+    "font.size": 12,
+    "font.family": "DejaVu Sans",
+    "axes.titlesize": 14,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 12,
+    "xtick.labelsize": 11,
+    "ytick.labelsize": 11,
+    "legend.fontsize": 11,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.8,
+    "lines.linewidth": 2.2,
+    "hatch.linewidth": 0.8,
+    "figure.facecolor": "white",
+    "axes.facecolor": "white",
+    "text.color": "#222222",
+    "axes.labelcolor": "#222222",
+    "savefig.dpi": 120,
+    "svg.hashsalt": "tinytx",
+    "axes.prop_cycle": cycler(color=COLORS),
+}
+
+
+def style() -> AbstractContextManager:
+    """Return the house style as a context, for a figure that none of the functions here can draw."""
+    return mpl.rc_context(_STYLE)  # type: ignore[arg-type]
+
+
+def figure(
+    n_rows: int = 1,
+    n_cols: int = 1,
+    *,
+    width: float = 7.0,
+    height: float = 4.0,
+    sharex: bool = False,
+    sharey: bool = False,
+) -> tuple[Figure, Any]:
+    """Make an empty figure in the house style.
+
+    Parameters
+    ----------
+    n_rows, n_cols : int
+        Number of panels.
+    width, height : float
+        Of the whole figure, in inches.
+    sharex, sharey : bool
+        True for panels that are to be compared.
+
+    Returns
+    -------
+    fig : Figure
+        Belongs to no window: it is shown by :func:`show` or as the last expression of a cell, never twice.
+    axes : Axes or ndarray of Axes of shape (n_rows, n_cols), without axes of length one
+    """
+    with style():
+        fig = Figure(figsize=(width, height), layout="constrained")
+        axes = fig.subplots(n_rows, n_cols, sharex=sharex, sharey=sharey)
+    return fig, axes
+
+
+def numbers_of(values) -> np.ndarray:
+    """Return a float array from a tensor on any device, an array or nested lists."""
+    if hasattr(values, "detach"):
+        values = values.detach().to("cpu").float().numpy()
+    return np.asarray(values, dtype=float)
+
+
+def own_axes(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
+    if ax is None:
+        return figure(width=width, height=height)
+    return ax.get_figure(root=True), ax  # type: ignore[return-value]
+
+
+def name_axes(ax: Axes, title: str | None, xlabel: str, ylabel: str) -> None:
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    if title:
+        ax.set_title(title)
+
+
+def png_bytes(fig: Figure) -> bytes:
+    """Return the figure as PNG, without date or version, so that equal figures are equal bytes.
+
+    Its colours are brought down to 256, which the eye does not see and which makes it about three times
+    smaller: a notebook holds many.
+    """
+    drawn, stream = io.BytesIO(), io.BytesIO()
+    with style():
+        fig.savefig(drawn, format="png", metadata={"Software": None})
+    picture = Image.open(drawn).convert("RGB")
+    few_colours = picture.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    few_colours.save(stream, format="png", optimize=True, dpi=picture.info.get("dpi"))
+    return stream.getvalue()
+
+
+def show(fig: Figure, alt: str, name: str | None = None) -> None:
+    """Show a figure in a notebook together with its alt text, which exported pages keep.
+
+    Parameters
+    ----------
+    fig : Figure
+        From one of the functions here.
+    alt : str
+        What somebody who cannot see the picture must know: what is drawn and what the eye should find.
+    name : str, optional
+        Such as ``02_causal_mask``; with a name the figure is one of the course's, see :func:`save_figure`.
+
+    Raises
+    ------
+    ValueError
+        If the alt text is empty.
+    """
+    from IPython.display import display
+
+    if not alt.strip():
+        raise ValueError("alt must say what the figure shows, got an empty text")
+    alt = " ".join(alt.split())
+    bundle = {"image/png": base64.b64encode(png_bytes(fig)).decode(), "text/plain": f"[figure: {alt}]"}
+    display(bundle, raw=True, metadata={"image/png": {"alt": alt}})
+    if name is not None:
+        save_figure(fig, name, alt)
+
+
+def save_figure(fig: Figure, name: str, alt: str = "") -> None:
+    """Write ``name.svg`` and ``name.png`` to the folder in TINYTX_FIGURES; without that variable do nothing.
+
+    Only `make publish` sets it, so that running a notebook never changes the checkout.
+
+    Parameters
+    ----------
+    fig : Figure
+        From one of the functions here.
+    name : str
+        File name without ending.
+    alt : str
+        Kept in the SVG as its description.
+    """
+    check_plain_name(name)
+    folder = os.environ.get("TINYTX_FIGURES")
+    if not folder:
+        return
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    (target / f"{name}.png").write_bytes(png_bytes(fig))
+    with style():
+        fig.savefig(
+            target / f"{name}.svg", metadata={"Date": None, "Creator": None, "Description": alt or None}
+        )

@@ -1,0 +1,190 @@
+"""Measured results as JSON, with machine and date: commands write them, notebooks read them."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import json
+import os
+import subprocess
+from pathlib import Path, PurePath, PureWindowsPath
+
+from tinytx_course.machine import this_machine
+
+
+def check_plain_name(name: str) -> str:
+    """Return the name if it can be a file in any folder on any system.
+
+    Raises
+    ------
+    ValueError
+        If it is empty, or leads into or out of a folder.
+    """
+    if name in ("", ".", "..") or PurePath(name).name != name or PureWindowsPath(name).name != name:
+        raise ValueError(f"name must be a plain file name without folders, got {name!r}")
+    return name
+
+
+def _commit() -> str:
+    """Return the commit of this checkout, ``-dirty`` when edited since, or ``unknown`` without git."""
+    try:
+        found = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--exclude=*"],
+            cwd=Path(__file__).resolve().parent,
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    return found.stdout.strip() or "unknown"
+
+
+def provenance() -> dict:
+    """Return where and when something is measured: machine, date (UTC) and commit."""
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return {"machine": this_machine().to_dict(), "date": today, "commit": _commit()}
+
+
+def _seeds(value: object) -> set[int]:
+    """Collect every integer kept under ``seed`` or ``seeds`` in a nested record."""
+    if isinstance(value, list):
+        return set().union(*map(_seeds, value))
+    if not isinstance(value, dict):
+        return set()
+    found: set[int] = set()
+    for key, inner in value.items():
+        if key == "seed" and isinstance(inner, int):
+            found.add(inner)
+        elif key == "seeds" and isinstance(inner, list):
+            found.update(seed for seed in inner if isinstance(seed, int))
+        else:
+            found |= _seeds(inner)
+    return found
+
+
+class Results:
+    """Records by key in ``folder/name.json``, each on disk as soon as it is put.
+
+    The file also holds a list of ``runs`` (machine, date, commit), which run measured each record, and
+    all seeds used, so that a record measured last month is not taken for one of today.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file, without ending.
+    folder : str or Path
+        Made when the first record is put.
+
+    Raises
+    ------
+    ValueError
+        If the name is no plain file name, or the file is no results file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> Results("demo", folder).put("seed 0", {"seed": 0, "accuracy": 0.5})
+    >>> Results("demo", folder).get("seed 0")["accuracy"]
+    0.5
+    """
+
+    def __init__(self, name: str, folder: str | Path = "results"):
+        self.name = check_plain_name(name)
+        self.path = Path(folder) / f"{name}.json"
+        self._content: dict = {"name": name, "runs": [], "seeds": [], "records": {}, "measured_in_run": {}}
+        if self.path.exists():
+            self._content = self._read()
+        self._run: int | None = None
+
+    def _read(self) -> dict:
+        try:
+            content = json.loads(self.path.read_text(encoding="utf-8"))
+        except ValueError as problem:
+            raise ValueError(f"{self.path} must be JSON written by tinytx, got: {problem}") from problem
+        if not isinstance(content, dict) or not {"runs", "records", "measured_in_run"} <= content.keys():
+            raise ValueError(f"{self.path} must hold runs, records and measured_in_run, got another layout")
+        return content
+
+    @property
+    def data(self) -> dict:
+        """All records by key, as a copy."""
+        return copy.deepcopy(self._content["records"])
+
+    @property
+    def runs(self) -> list[dict]:
+        """Machine, date and commit of each run that measured something, as a copy."""
+        return copy.deepcopy(self._content["runs"])
+
+    def get(self, key: str) -> dict | None:
+        """Return the record under this key, or None."""
+        return copy.deepcopy(self._content["records"].get(key))
+
+    def put(self, key: str, record: dict) -> None:
+        """Keep a record and write the file at once, aside and renamed.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If JSON cannot hold the record (a tensor, NaN, infinity); the file stays as it was.
+        """
+        record = json.loads(json.dumps(record, allow_nan=False))
+        if self._run is None:
+            here = provenance()
+            if here not in self._content["runs"]:
+                self._content["runs"].append(here)
+            self._run = self._content["runs"].index(here)
+        self._content["records"][key] = record
+        self._content["measured_in_run"][key] = self._run
+        self._content["seeds"] = sorted(_seeds(self._content["records"]))
+        self._write()
+
+    def _write(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        aside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
+            text = json.dumps(self._content, indent=1, ensure_ascii=False, allow_nan=False)
+            aside.write_text(text + "\n", encoding="utf-8")
+            os.replace(aside, self.path)
+        finally:
+            aside.unlink(missing_ok=True)
+
+    def source_line(self) -> str:
+        """Return one line that says where, when and from which commits the records that are kept come."""
+        commits: dict[str, dict[str, None]] = {}
+        for number in sorted(set(self._content["measured_in_run"].values())):
+            run = self._content["runs"][number]
+            machine = run["machine"]
+            threads = f"{machine['threads']} thread{'s' * (machine['threads'] != 1)}"
+            where = machine["gpu"] or f"{machine['cpu']}, {threads}"
+            place = f"{run['date']}, {where}, PyTorch {machine['torch']}"
+            commits.setdefault(place, {})[run["commit"]] = None
+        lines = [
+            f"{place}, commit{'s' * (len(found) > 1)} {' '.join(found)}" for place, found in commits.items()
+        ]
+        return "measured " + "; ".join(lines) if lines else "nothing measured yet"
+
+
+def read_results(name: str, folder: str | Path | None = None) -> Results:
+    """Return kept results for a notebook to draw.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``transfer``.
+    folder : str or Path, optional
+        ``results/`` of this checkout unless told otherwise.
+
+    Raises
+    ------
+    FileNotFoundError
+        If they are not there; the message names the command that makes them.
+    """
+    where = Path(__file__).resolve().parents[1] / "results" if folder is None else Path(folder)
+    if not (where / f"{name}.json").is_file():
+        raise FileNotFoundError(
+            f"{where.name}/{name}.json must exist before it can be drawn, got no such file: "
+            f"`python -m experiments {name}` measures it and writes it"
+        )
+    return Results(name, where)

@@ -1,0 +1,1 @@
+"""The course as web pages that ask no host for anything."""

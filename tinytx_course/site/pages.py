@@ -1,0 +1,214 @@
+"""The course as web pages with everything inside them: they ask no host for anything.
+
+Only explorers need a script, which stands in the page too; without it they are pictures with a summary.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import html
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from nbconvert import HTMLExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbformat import NotebookNode
+from pygments.formatters import HtmlFormatter
+from traitlets.config import Config
+
+from tinytx_course.building.notebooks import Run
+from tinytx_course.lessons import LESSONS, Lesson, spoken_time
+from tinytx_course.machine import this_machine
+from tinytx_course.site.formulas import to_mathml
+from tinytx_course.widgets import assets
+
+_HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)<a class="anchor-link"', re.S)
+_TAG = re.compile(r"<[^>]+>")
+# Pictures first: a figure's text/plain only repeats its alt text.
+_PRIORITY = [
+    "image/svg+xml",
+    "image/png",
+    "text/html",
+    "text/markdown",
+    "image/jpeg",
+    "text/latex",
+    "text/plain",
+]
+
+
+class _Renderer(IPythonRenderer):
+    """Markdown to HTML with MathML formulas."""
+
+    def block_math(self, body: str) -> str:
+        return to_mathml(body, block=True)
+
+    def inline_math(self, body: str) -> str:
+        return to_mathml(body)
+
+    def latex_environment(self, name: str, body: str) -> str:
+        return to_mathml(rf"\begin{{{name}}}{body}\end{{{name}}}", block=True)
+
+
+def markdown_to_html(source: str) -> str:
+    """Return a text cell as HTML."""
+    return MarkdownWithMath(renderer=_Renderer(escape=False)).render(source)
+
+
+def notebook_to_html(notebook: NotebookNode) -> str:
+    """Return the cells and outputs of a notebook as HTML, without a page around them."""
+    exporter = HTMLExporter(
+        template_name="basic", config=Config({"NbConvertBase": {"display_data_priority": _PRIORITY}})
+    )
+    exporter.register_filter("markdown2html", markdown_to_html)
+    body, _ = exporter.from_notebook_node(notebook)
+    return body
+
+
+def _resource(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def style_sheet() -> str:
+    """Return the style of all pages, with colours for code in light and dark."""
+    light = HtmlFormatter(style="xcode").get_style_defs(".highlight")
+    dark = HtmlFormatter(style="github-dark").get_style_defs(".highlight")
+    # The page decides the ground that code stands on.
+    light, dark = (re.sub(r"\.highlight \{[^}]*\}", "", sheet) for sheet in (light, dark))
+    return f"{_resource('style.css')}\n{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
+
+
+def _icon() -> str:
+    """Return the small picture of a browser tab: a causal mask of three tokens."""
+    cells = "".join(
+        f'<rect x="{2 + 10 * col}" y="{2 + 10 * row}" width="8" height="8" rx="1.5" '
+        f'fill="{"#2f6fb3" if col <= row else "#c3c9d1"}"/>'
+        for row in range(3)
+        for col in range(3)
+    )
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">{cells}</svg>'
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+
+
+def _fill(template: str, **values: str) -> str:
+    return Template(_resource(template)).substitute(icon=_icon(), **values)
+
+
+def _explorers(body: str) -> tuple[str, str]:
+    """Return the style and the script of the explorers in a page, once however many there are."""
+    kinds = assets.explorers_in(body)
+    if not kinds:
+        return "", ""
+    return assets.style_sheet(kinds), f'<script type="module">\n{assets.page_script(kinds)}\n</script>'
+
+
+def _neighbour(lesson: Lesson | None, word: str, kind: str) -> str:
+    if lesson is None:
+        return f'<span class="{kind}"></span>'
+    title = f"{lesson.number:02d} {html.escape(lesson.title)}"
+    return f'<a class="{kind}" rel="{kind}" href="{lesson.name}.html"><small>{word}</small>{title}</a>'
+
+
+def page(run: Run, previous: Lesson | None, following: Lesson | None) -> str:
+    """Return one lesson as a whole page.
+
+    Parameters
+    ----------
+    run : Run
+        An executed notebook.
+    previous, following : Lesson or None
+        Whose pages the page points to.
+    """
+    body = re.sub(r'href="([\w./-]+)\.ipynb(#[^"]*)?"', r'href="\1.html\2"', notebook_to_html(run.notebook))
+    # Keys alone can then scroll a long line, and no screen reader announces a column without a name.
+    body = body.replace("<pre>", '<pre tabindex="0">').replace("<th></th>", "<td></td>")
+    chapters = "".join(
+        f'<li><a href="#{anchor}">{_TAG.sub("", title)}</a></li>' for anchor, title in _HEADING.findall(body)
+    )
+    explorer_style, script = _explorers(body)
+    failed = '<p class="failed">A cell of this notebook failed; what follows it did not run.</p>'
+    return _fill(
+        "page.html",
+        style=style_sheet() + explorer_style,
+        script=script,
+        title=f"{run.lesson.number:02d} {html.escape(run.lesson.title)}",
+        contents=chapters,
+        failed=failed if run.failure else "",
+        body=body,
+        previous=_neighbour(previous, "before", "prev"),
+        following=_neighbour(following, "next", "next"),
+        took=f"ran in {spoken_time(run.seconds)}",
+    )
+
+
+def _card(lesson: Lesson, run: Run | None, folder: Path) -> str:
+    number, title = f"{lesson.number:02d}", html.escape(lesson.title)
+    question = html.escape(lesson.question)
+    if run is None:
+        there = (folder / f"{lesson.name}.html").is_file()
+        note = "from an earlier run" if there else "in preparation"
+    else:
+        there = True
+        note = "a cell failed" if run.failure else f"ran in {spoken_time(run.seconds)}"
+    kind = "card failed" if run is not None and run.failure else "card" if there else "card waiting"
+    inside = f'<span class="number">{number}</span><h2>{title}</h2><p>{question}</p><small>{note}</small>'
+    if there:
+        return f'<li><a class="{kind}" href="{lesson.name}.html">{inside}</a></li>'
+    return f'<li><div class="{kind}">{inside}</div></li>'
+
+
+def index_page(runs: Sequence[Run], folder: Path) -> str:
+    """Return the first page: a card a lesson, and on what machine the course ran.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        The notebooks just executed.
+    folder : Path
+        Where pages of earlier runs may be.
+    """
+    by_name = {run.lesson.name: run for run in runs}
+    machine = this_machine()
+    memory = max((run.peak_bytes for run in runs), default=0) / 2**30
+    facts = (
+        f"{len(runs)} notebooks in {spoken_time(sum(run.seconds for run in runs))}, "
+        f"at most {memory:.1f} GiB of memory",
+        f"{machine.gpu or machine.cpu}, {machine.cores} cores",
+        f"Python {machine.python}, PyTorch {machine.torch}",
+        datetime.date.today().strftime("%d %B %Y"),
+    )
+    return _fill(
+        "index.html",
+        style=style_sheet(),
+        cards="\n".join(_card(lesson, by_name.get(lesson.name), folder) for lesson in LESSONS),
+        facts="".join(f"<li>{html.escape(fact)}</li>" for fact in facts),
+    )
+
+
+def write_site(runs: Sequence[Run], folder: Path) -> Path:
+    """Write a page a lesson and the index; return the path of the index.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Executed notebooks in the order of the course.
+    folder : Path
+        ``site/`` of the checkout; pages of lessons that were not run stay.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    shown = [
+        lesson
+        for lesson in LESSONS
+        if lesson in {run.lesson for run in runs} or (folder / f"{lesson.name}.html").is_file()
+    ]
+    for run in runs:
+        place = shown.index(run.lesson)
+        before = shown[place - 1] if place else None
+        after = shown[place + 1] if place + 1 < len(shown) else None
+        (folder / f"{run.lesson.name}.html").write_text(page(run, before, after), encoding="utf-8")
+    index = folder / "index.html"
+    index.write_text(index_page(runs, folder), encoding="utf-8")
+    return index

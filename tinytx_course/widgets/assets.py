@@ -1,0 +1,70 @@
+"""JavaScript and style of the explorers as text: for one widget, or for a whole page.
+
+The modules import nothing, as relative imports do not work from where anywidget loads them: what they share
+is put in front of them. In a page each module is wrapped in a function of its own, and what they share, the
+host and the style come once, however many explorers there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+
+_SHARED = ("_numbers.js", "_elements.js", "_paint.js", "_frame.js")
+_EXPORT = re.compile(r"^export (default )?", re.M)
+_KIND = re.compile(r'data-tx-kind="([a-z_]+)"')
+
+
+@cache
+def _read(name: str) -> str:
+    return files(__package__).joinpath("js", name).read_text(encoding="utf-8")
+
+
+def style_sheet(kinds: Iterable[str]) -> str:
+    """Return the style that explorers share, then what ``js/<kind>.css`` adds where there is such a file."""
+    own = [f"{kind}.css" for kind in sorted(set(kinds))]
+    there = [name for name in own if files(__package__).joinpath("js", name).is_file()]
+    return "\n".join(_read(name) for name in ["explorers.css", *there])
+
+
+def shared_source() -> str:
+    """Return what stands in front of every explorer's module."""
+    return "\n".join(map(_read, _SHARED))
+
+
+def module_source(kind: str) -> str:
+    """Return an explorer as one module, the shared part first."""
+    return f"{shared_source()}\n{_read(f'{kind}.js')}"
+
+
+def page_script(kinds: Iterable[str]) -> str:
+    """Return one module script that brings all explorers of a page to life.
+
+    Parameters
+    ----------
+    kinds : iterable of str
+        Which modules of ``js/`` the page needs.
+    """
+    shared = _EXPORT.sub("", f"{shared_source()}\n{_read('_host.js')}")
+    wrapped = "\n".join(
+        f"EXPLORERS.{kind} = (() => {{\n{_as_function_body(_read(f'{kind}.js'))}}})();"
+        for kind in sorted(set(kinds))
+    )
+    return f"{shared}\nconst EXPLORERS = {{}};\n{wrapped}\nhost(EXPLORERS);"
+
+
+def _as_function_body(source: str) -> str:
+    return _EXPORT.sub(lambda found: "return " if found[1] else "", source)
+
+
+def explorers_in(page: str) -> set[str]:
+    """Return the kinds of the explorers in a piece of HTML.
+
+    Examples
+    --------
+    >>> explorers_in("<p>none</p>")
+    set()
+    """
+    return set(_KIND.findall(page))

@@ -1,0 +1,167 @@
+"""What may come next after a beginning: a model's words beside the world's, one by one or a tree of them."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from tinytx.model.transformer import LanguageModel
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.generate import able_to_generate, check_vocabulary, next_word_probs
+from tinytx.world.world import World
+
+N_ROWS = 10
+WHOLE = 100_000  # probabilities travel as whole numbers, this one is 1
+END = ""
+_CHUNK = 32
+
+Words = tuple[str, ...]
+Row = list[Any]  # how many words may follow in the world; then word, model, world, word, model, world ...
+
+
+def model_and_tokenizer(source: Any, tokenizer: Tokenizer | None) -> tuple[LanguageModel, Tokenizer]:
+    """Return both, from a model with its tokenizer or from what pretraining returns.
+
+    Raises
+    ------
+    TypeError
+        If no tokenizer came with the model.
+    ValueError
+        If the model cannot write, or tokenizer and model do not fit together.
+    """
+    model = getattr(source, "model", source)
+    tokenizer = getattr(source, "tokenizer", None) if tokenizer is None else tokenizer
+    if not isinstance(tokenizer, Tokenizer):
+        raise TypeError(f"a model needs the tokenizer it was trained with, got {type(tokenizer).__name__}")
+    model = able_to_generate(model)
+    check_vocabulary(model, tokenizer)
+    return model, tokenizer
+
+
+class Continuations:
+    """Ask the world, and a model if there is one, for the next whole words.
+
+    Parameters
+    ----------
+    world : World
+    model, tokenizer : LanguageModel and Tokenizer, or None
+        Without them only the world answers.
+    """
+
+    def __init__(self, world: World, model: LanguageModel | None, tokenizer: Tokenizer | None) -> None:
+        self.world, self.model, self.tokenizer = world, model, tokenizer
+        self._known: dict[Words, Row] = {}
+        first = [tokenizer.word_pieces(word)[0] for word in world.vocabulary] if tokenizer else []
+        self._first = np.array(first, int)
+
+    def row(self, words: Sequence[str]) -> Row:
+        """Return the words with the largest mean of the two chances, as `Row`; the end is `END`.
+
+        Raises
+        ------
+        ValueError
+            If no review begins so, or the beginning is longer than the model can read.
+        """
+        beginning = tuple(words)
+        if beginning not in self._known:
+            truth = self.world.next_word(beginning)
+            alone = {word: (0.0, chance) for word, chance in truth.items()}
+            chances = self._with_model(beginning, truth) if self.model else alone
+            best = sorted(chances.items(), key=lambda item: -sum(item[1]))[:N_ROWS]
+            row: Row = [len(truth)]
+            for word, (guess, true) in best:
+                row += [END if word is None else word, _whole(guess), _whole(true)]
+            self._known[beginning] = row
+        return self._known[beginning]
+
+    def _with_model(
+        self, beginning: Words, truth: dict[str | None, float]
+    ) -> dict[str | None, tuple[float, float]]:
+        """Chances of model and world for words among which are surely those with the largest mean.
+
+        No word is likelier than its first piece. Words are asked for in the order of this bound, and no more
+        once the best are above the bound of all that remain.
+        """
+        assert self.model is not None and self.tokenizer is not None
+        vocabulary = self.world.vocabulary
+        first = self._first_pieces(beginning)
+        bound = first[self._first] + np.array([truth.get(word, 0.0) for word in vocabulary])
+        order = np.argsort(-bound, kind="stable")
+        found: dict[str | None, tuple[float, float]] = {}
+        for at in range(0, len(order), _CHUNK):
+            ahead = sorted(-sum(pair) for pair in found.values())[:N_ROWS]
+            if len(ahead) == N_ROWS and -ahead[-1] >= bound[order[at]]:
+                break
+            some = [vocabulary[index] for index in order[at : at + _CHUNK]]
+            *guesses, end = next_word_probs(self.model, self.tokenizer, beginning, some).tolist()
+            found |= {word: (p, truth.get(word, 0.0)) for word, p in zip(some, guesses, strict=True)}
+            found[None] = (end, truth.get(None, 0.0))
+        return found
+
+    @torch.no_grad()
+    def _first_pieces(self, beginning: Words) -> np.ndarray:
+        """Chance that the model gives each piece to come next, of shape (V,)."""
+        assert self.model is not None and self.tokenizer is not None
+        ids = [self.tokenizer.bos_id, *(p for word in beginning for p in self.tokenizer.word_pieces(word))]
+        device = next(self.model.parameters()).device
+        was_training = self.model.training
+        self.model.eval()
+        scores = self.model(torch.tensor([ids[: self.model.config.max_len]], device=device))[0, -1]
+        self.model.train(was_training)
+        return scores.double().softmax(dim=-1).cpu().numpy()
+
+    def stored(self, beginnings: Sequence[Sequence[str]], n_stored: int) -> dict[str, Any]:
+        """Return a tree of answers: all prefixes of the beginnings, then the likeliest ways on.
+
+        Returns
+        -------
+        dict
+            ``words``, and ``nodes``: lists of whole numbers. The first two of a node are the node it goes on
+            from and the word it goes on with (-1 and -1 for the empty beginning); then follows its row. Words
+            are given by their place in ``words``.
+        """
+        prefixes = {tuple(words[:length]) for words in beginnings for length in range(len(words) + 1)}
+        waiting = [(-2.0, len(prefix), prefix) for prefix in prefixes]  # before any share, short ones first
+        heapq.heapify(waiting)
+        places: dict[Words, int] = {}
+        names: dict[str, int] = {}
+        nodes: list[list[int]] = []
+        while waiting and (len(nodes) < n_stored or waiting[0][0] == -2.0):
+            weight, depth, words = heapq.heappop(waiting)
+            if words in places:
+                continue
+            row = self.row(words)
+            way = [places[words[:-1]], names.setdefault(words[-1], len(names))] if words else [-1, -1]
+            places[words] = len(nodes)
+            numbered = [x if i % 3 else names.setdefault(x, len(names)) for i, x in enumerate(row[1:])]
+            nodes.append([*way, row[0], *numbered])
+            for word, guess, true in zip(row[1::3], row[2::3], row[3::3], strict=True):
+                if true and word != END:
+                    share = (guess + true) / (2 if self.model else 1) / WHOLE
+                    heapq.heappush(waiting, (max(-1.0, weight) * share, depth + 1, (*words, word)))
+        return {"words": list(names), "nodes": nodes}
+
+    def mistake(self, words: Sequence[str]) -> tuple[Words, str]:
+        """Return how far the language goes with a beginning, and a sentence about the word that stops it."""
+        for place, word in enumerate(words):
+            following = self.world.next_word(words[:place])
+            if word in following:
+                continue
+            there = f"after “{words[place - 1]}”" if place else "at the beginning"
+            if word in self.world.vocabulary:
+                text = f"The language knows “{word}”, but not {there}."
+            else:
+                text = f"The language does not know the word “{word}”."
+            alike = [one for one in following if one and one.casefold() == word.casefold()]
+            hint = f" Did you mean “{alike[0]}”?" if alike else " Choose one of the words that may follow."
+            return tuple(words[:place]), text + hint
+        return tuple(words), ""
+
+
+def _whole(share: float) -> int:
+    """Return a probability as a whole number; what is possible stays above 0."""
+    return max(1, round(WHOLE * share)) if share > 0 else 0

@@ -224,7 +224,7 @@ def padding_mask(token_ids, pad_id):
 def test_the_answers_of_others_are_out_of_reach(tmp_path, write_copy, enclosed):
     if enclosed and not walls():
         pytest.skip("this machine allows no namespaces: the guard stands alone")
-    line = "LINE = b'\\n" + FORGED.replace("padding", "causal") + "\\n'"
+    line = "LINE = b'" + FORGED.replace("padding", "causal") + "\\n'"
     copy = write_copy(tmp_path / "x.ipynb", SETUP, line, REACH, CAUSAL, PADDING)
     found = grade_submission(read_submission(copy), "x", limits=Limits(seconds=9), enclosed=enclosed)
     assert found.problem is None

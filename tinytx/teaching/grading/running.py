@@ -221,7 +221,7 @@ def _grades_of(lines: list[Any], wanted: Iterable[str]) -> dict[str, Grade]:
 
 
 def _one_by_one(job: dict[str, Any], plan: list[str], limits: Limits, enclosed: bool) -> dict[str, Grade]:
-    found = {}
+    found: dict[str, Grade] = {}
     for key in plan:
         lines = _ask({**job, "only": [key]}, _START_SECONDS + limits.seconds, enclosed)
         found |= _grades_of(lines, [key])

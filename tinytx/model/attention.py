@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tinytx.model.dropout import dropout as drop
 from tinytx.model.masks import causal_mask, check_bool
 
 
@@ -223,9 +224,7 @@ def _attention_by_products(
         if mask is not None:
             attn_scores = attn_scores.masked_fill_(~mask, lowest)
     attn_weights = attn_scores.softmax(dim=-1, dtype=attn_scores.dtype)
-    if dropout > 0.0:
-        attn_weights = F.dropout(attn_weights, dropout)
-    context = attn_weights @ v  # (..., T, K)
+    context = drop(attn_weights, dropout) @ v  # (..., T, K)
     if mask is None or (sighted := mask.any(dim=-1, keepdim=True)).all():
         return context
     return context.masked_fill(~sighted, 0.0)

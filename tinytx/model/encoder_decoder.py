@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from tinytx.model.attention import MultiHeadAttention
 from tinytx.model.config import TransformerConfig
+from tinytx.model.dropout import Dropout
 from tinytx.model.masks import check_bool
 from tinytx.model.output_loss import IGNORE_ID, output_loss
 from tinytx.model.transformer import FeedForward, Transformer, init_output_layer, layer_norm, self_attention
@@ -46,7 +47,7 @@ class DecoderBlock(nn.Module):
         )
         self.ff_norm = layer_norm(config)
         self.ff = FeedForward(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(
         self, x: Tensor, memory: Tensor, mask: Tensor | None = None, memory_mask: Tensor | None = None

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from tinytx.model.attention import MultiHeadAttention
 from tinytx.model.config import TransformerConfig
+from tinytx.model.dropout import Dropout
 from tinytx.model.masks import causal_mask, check_bool, combine_masks
 from tinytx.model.output_loss import IGNORE_ID, output_loss
 from tinytx.model.positions import AlibiPositions, LearnedPositions, RotaryPositions, SinusoidalPositions
@@ -39,7 +40,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.up_proj = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
         self.down_proj = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.activation = activation(config)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -127,7 +128,7 @@ class Block(nn.Module):
         self.attn = self_attention(config)
         self.ff_norm = layer_norm(config)
         self.ff = FeedForward(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Transform the residual stream x, (B, T, D).
@@ -189,7 +190,7 @@ class Transformer(nn.Module):
         self.pos_embed = _positions(config)
         self.segment_embed = nn.Embedding(config.n_segments, config.d_model) if config.n_segments else None
         self.embed_norm = layer_norm(config) if config.embed_norm else nn.Identity()
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(self.block_class(config) for _ in range(config.n_layers))
         self.final_norm = layer_norm(config) if config.norm == "first" else nn.Identity()
         self._init_weights()

@@ -89,7 +89,7 @@ class ParameterTable:
 
         Examples
         --------
-        >>> from tinytx.model import PRESETS, parameter_table
+        >>> from tinytx.model.config import PRESETS
         >>> print(parameter_table(PRESETS["seed-lab"]).proportions(width=20))
         embeddings    ▍                        20,000    2.0 %
         attention     ████████████▊           643,200   63.8 %

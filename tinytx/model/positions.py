@@ -106,13 +106,7 @@ def shift_matrix(k: float, d_model: int, base: float = 10_000.0) -> Tensor:
 
 
 def frequencies(width: int, base: float, *, name: str = "d_model") -> Tensor:
-    """Angle per position of each pair, (width/2,) in float64: ``base^(-2i / width)``.
-
-    Raises
-    ------
-    ValueError
-        If the width, called `name`, is odd or not positive, or `base` is not positive.
-    """
+    """Angle per position of each pair, (width/2,) in float64: ``base^(-2i / width)``."""
     if width < 1 or width % 2:
         raise ValueError(f"{name} must be even and positive, got {name}={width}")
     if base <= 0:
@@ -131,21 +125,7 @@ def _cosines_and_sines(
 
 
 class SinusoidalPositions(nn.Module):
-    """Add fixed sinusoidal positions to a sequence of embeddings.
-
-    Parameters
-    ----------
-    max_len : int
-        Longest sequence, in tokens.
-    d_model : int
-        D, even.
-    base : float
-        As in `sinusoidal_positions`.
-
-    Notes
-    -----
-    The table moves with the module (device, dtype), but it is no parameter and is not saved.
-    """
+    """Add `sinusoidal_positions` to a sequence of embeddings; nothing is learned, and nothing is saved."""
 
     table: Tensor
 
@@ -246,7 +226,7 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class RotaryPositions(nn.Module):
-    """Rotate queries and keys by their positions before attention compares them.
+    """Rotate queries and keys by their positions before attention compares them, as `rotate` does.
 
     Parameters
     ----------
@@ -257,19 +237,10 @@ class RotaryPositions(nn.Module):
     base : float
         As in `sinusoidal_positions`.
 
-    Raises
-    ------
-    ValueError
-        If `head_dim` is odd, or a size or `base` is not positive.
-
     Notes
     -----
     Nothing is learned, and nothing is saved. Values are not rotated: what a token passes on does not depend
     on its position.
-
-    References
-    ----------
-    .. [1] Su et al., "RoFormer", arXiv 2104.09864, section 3.2.
     """
 
     cos: Tensor
@@ -284,14 +255,7 @@ class RotaryPositions(nn.Module):
             self.register_buffer(name, table.to(torch.get_default_dtype()), persistent=False)
 
     def forward(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Rotate queries and keys.
-
-        Parameters
-        ----------
-        q : Tensor of shape (..., T, K)
-            Queries at the last T of the S positions.
-        k : Tensor of shape (..., S, K)
-            Keys at positions 0 to S - 1.
+        """Rotate queries, (..., T, K), at the last T of S positions, and keys, (..., S, K), at all of them.
 
         Returns
         -------
@@ -337,11 +301,6 @@ def alibi_slopes(n_heads: int) -> Tensor:
     -------
     Tensor of shape (H,)
         Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If `n_heads` is smaller than 1.
 
     References
     ----------
@@ -411,21 +370,7 @@ def _distance_bias(slopes: Tensor, seq_len: int, mem_len: int) -> Tensor:
 
 
 class AlibiPositions(nn.Module):
-    """Attention with linear biases: scores fall with the distance between query and key.
-
-    Parameters
-    ----------
-    n_heads : int
-        H, at least 1.
-
-    Notes
-    -----
-    Nothing is learned, and nothing is saved.
-
-    References
-    ----------
-    .. [1] Press et al., "Train Short, Test Long", arXiv 2108.12409, section 3.
-    """
+    """Attention with linear biases, `alibi_bias`; nothing is learned, and nothing is saved."""
 
     slopes: Tensor
 

@@ -50,20 +50,7 @@ class FeedForward(nn.Module):
 
 
 def activation(config: TransformerConfig) -> nn.Module:
-    """The function between the two linear layers of a feed-forward network.
-
-    Examples
-    --------
-    GELU, its approximation, and ``x sigmoid(x)`` differ little:
-
-    >>> sizes = dict(vocab_size=2, d_model=2, n_heads=1, n_layers=1, d_ff=2)
-    >>> for name in ("gelu", "gelu-tanh", "silu", "relu"):
-    ...     print(f"{activation(TransformerConfig(**sizes, activation=name))(torch.tensor(1.0)):.4f}")
-    0.8413
-    0.8412
-    0.7311
-    1.0000
-    """
+    """The function between two linear layers, by its name in the configuration."""
     if config.activation == "relu":
         return nn.ReLU()
     if config.activation == "silu":

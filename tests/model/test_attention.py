@@ -173,7 +173,7 @@ def test_inputs_are_not_modified(path):
     inputs = [*make_qkv(), make_mask("blind")]
     before = [x.detach().clone() for x in inputs]
     path(*inputs)
-    assert all(torch.equal(x, kept) for x, kept in zip(inputs, before, strict=True))
+    assert all(torch.equal(x, same) for x, same in zip(inputs, before, strict=True))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

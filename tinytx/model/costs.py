@@ -31,7 +31,7 @@ def flops_terms(head: CostHead | None) -> Iterator[Term]:
 
 
 def attention_flops(part: str) -> Iterator[Term]:
-    """Terms of one self-attention: its maps, and what all pairs of tokens take."""
+    """Terms of one self-attention: its projections, and the pairs of tokens."""
     yield Term(part, "attention", "q_proj, k_proj, v_proj", "3·2·B·T·D·D")
     yield Term(part, "attention", "scores", "2·B·T·T·D")
     yield Term(part, "attention", "weighted sums", "2·B·T·T·D")
@@ -42,8 +42,8 @@ def activation_terms(
     config: TransformerConfig, head: CostHead | None, path: AttentionPath, w: int
 ) -> Iterator[Term]:
     """Terms of the bytes that a forward pass saves, at w bytes a number."""
-    one_norm = f"{w}·B·T·D + 2·{w}·B·T"  # what came in; its mean and spread
-    # GELU and SiLU need what came in, ReLU only what it returns, which down_proj keeps anyway.
+    one_norm = f"{w}·B·T·D + 2·{w}·B·T"  # the input; its mean and spread
+    # GELU and SiLU need their input in the backward pass, ReLU its output, saved for down_proj anyway.
     inner = 1 if config.activation == "relu" else 2
     yield Term("embeddings", "embeddings", "token_ids", f"{BYTES_PER_ID}·B·T")
     if config.embed_norm:
@@ -69,18 +69,18 @@ def activation_terms(
 
 
 def _position_activations(config: TransformerConfig, w: int) -> Iterator[Term]:
-    """Terms of what positions inside fused attention add; the plain path has to form the scores anyway."""
+    """What relative positions add to fused attention; the plain path has to form the scores anyway."""
     alibi = config.positions == "alibi"
     if alibi:
         yield Term("blocks", "attention", "biases of the scores", f"{w}·H·T·T" + " + T" * config.causal)
-    # What the kernel returned is kept as well as what is made of it: queries that may see nothing are set to
-    # zero; after rotary positions the heads lie in another order, and are copied to be merged.
+    # The output of the kernel is saved as well as a copy: queries without allowed keys are set to zero; after
+    # rotary positions the heads are in another order, and are copied to be merged.
     if (alibi and config.causal) or (config.positions == "rotary" and config.n_heads > 1):
         yield Term("blocks", "attention", "out of the kernel", f"{w}·B·T·D")
 
 
 def attention_activations(part: str, w: int, path: AttentionPath, causal: bool) -> Iterator[Term]:
-    """Terms of what one self-attention keeps, at w bytes a number."""
+    """Terms of what one self-attention saves, at w bytes a number."""
     yield Term(part, "attention", "into q, k, v", f"{w}·B·T·D")
     yield Term(part, "attention", "q, k, v", f"3·{w}·B·T·D")
     if path == "fused":
@@ -103,7 +103,7 @@ MOMENTS = 2  # numbers that Adam stores for each parameter
 
 @dataclass(frozen=True)
 class CostTable:
-    """Operations and memory of one model on one batch; `str` lays all terms out as a table.
+    """Operations and memory of one model on one batch; `str` prints all terms as a table.
 
     A multiply-add counts as two operations. Each of the four tables has the rows, `.total`, `.parts` and
     `.kinds` of a `ParameterTable`.
@@ -115,9 +115,9 @@ class CostTable:
     flops : ParameterTable
         Floating-point operations of one forward pass.
     activations : ParameterTable
-        Bytes that the forward pass keeps for the backward pass, parameters not among them.
+        Bytes that the forward pass saves for the backward pass, parameters not among them.
     kv_cache : ParameterTable
-        Bytes of keys and values that a generating model keeps, with the context full.
+        Bytes of keys and values that a generating model stores, with the context full.
     bytes_per_number : int
         4 for float32, 2 for bfloat16.
     """
@@ -171,7 +171,7 @@ class CostTable:
     def __str__(self) -> str:
         sections = {
             "operations, forward": self.flops.rows,
-            "bytes kept for the backward pass": self.activations.rows,
+            "bytes saved for the backward pass": self.activations.rows,
             "bytes of the key-value cache": self.kv_cache.rows,
         }
         totals = {

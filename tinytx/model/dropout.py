@@ -42,8 +42,8 @@ class _ByteDropout(torch.autograd.Function):
         n = x.numel()
         words = torch.empty((n + 7) // 8, dtype=torch.int64).random_(-(2**63), None)  # 8 bytes a draw
         random_bytes = words.view(torch.uint8)[:n]
-        kept = torch.ge(random_bytes, level, out=torch.empty_like(random_bytes)).view(x.shape)
-        scale = kept.to(x.dtype).mul_(LEVELS / (LEVELS - level))
+        passed = torch.ge(random_bytes, level, out=torch.empty_like(random_bytes)).view(x.shape)
+        scale = passed.to(x.dtype).mul_(LEVELS / (LEVELS - level))
         ctx.save_for_backward(scale)
         return x * scale
 

@@ -229,7 +229,7 @@ class Translator(nn.Module):
         src_padding_mask: Tensor | None = None,
         tgt_padding_mask: Tensor | None = None,
     ) -> Tensor:
-        """What the output layer reads: (B, T, D). Parameters as in `forward`."""
+        """Compute the input of the output layer: (B, T, D). Parameters as in `forward`."""
         memory = self.encode(src_ids, src_padding_mask)  # (B, S, D)
         return self.decoder(tgt_ids, memory, tgt_padding_mask, src_padding_mask)  # (B, T, D)
 

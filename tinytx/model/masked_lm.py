@@ -20,14 +20,8 @@ class MaskedHead(nn.Module):
     Parameters
     ----------
     config : TransformerConfig
-        Read for sizes, `activation`, `bias`, `head_bias` and `norm_eps`.
     transform : bool
         False leaves ``norm(act(h W_t + b_t))`` out: one linear layer, as in a `LanguageModel`.
-
-    Attributes
-    ----------
-    dense, norm, output : Module
-        In this order; without `transform` the first two change nothing.
 
     References
     ----------
@@ -53,11 +47,6 @@ class NextSentenceHead(nn.Module):
     """Classify from the first hidden state of a row whether its second sentence follows its first.
 
     ``tanh(h W_p + b_p) W + b``; class 0: it follows, class 1: it comes from another text.
-
-    Parameters
-    ----------
-    config : TransformerConfig
-        Read for `d_model` and `bias`.
 
     References
     ----------
@@ -144,7 +133,7 @@ class MaskedLanguageModel(nn.Module):
     def hidden_states(
         self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
     ) -> Tensor:
-        """What the heads read: (B, T, D). Parameters as in `Transformer.forward`."""
+        """Compute the input of the heads: (B, T, D). Parameters as in `Transformer.forward`."""
         return self.body(token_ids, padding_mask, segment_ids)
 
     def loss(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -371,7 +371,7 @@ class LanguageModel(nn.Module):
         return self.head(self.hidden_states(token_ids, padding_mask))  # (B, T, V)
 
     def hidden_states(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """What the output layer reads: (B, T, D). Parameters as in `Transformer.forward`."""
+        """Compute the input of the output layer: (B, T, D). Parameters as in `Transformer.forward`."""
         return self.body(token_ids, padding_mask)
 
     def loss(
@@ -478,12 +478,11 @@ class Classifier(nn.Module):
             nn.init.zeros_(self.head.bias)
 
     @classmethod
-    def from_body(cls, body: Transformer, *args: Any, **kwargs: Any) -> Classifier:
-        """Put a new output layer on a transformer, for instance a pretrained one, with its weights and mask.
-
-        The other parameters are those of `Classifier`.
-        """
-        return cls(body.config, *args, body=body, **kwargs)
+    def from_body(
+        cls, body: Transformer, n_classes: int = 2, pooling: Pooling = "mean", dropout: float | None = None
+    ) -> Classifier:
+        """Put a new output layer on a transformer, for instance a pretrained one; parameters as above."""
+        return cls(body.config, n_classes, pooling, dropout, body=body)
 
     @property
     def config(self) -> TransformerConfig:
@@ -502,20 +501,9 @@ class Classifier(nn.Module):
 
 
 def pool(hidden: Tensor, padding_mask: Tensor | None, pooling: Pooling) -> Tensor:
-    """Reduce the hidden states of each row of a padded batch to one vector.
+    """Reduce the hidden states of each row, (B, T, D), to one vector, (B, D), over real tokens.
 
-    Parameters
-    ----------
-    hidden : Tensor of shape (B, T, D)
-    padding_mask : Tensor of shape (B, T), bool, or None
-        True = a real token; None: all are.
-    pooling : {"mean", "last", "first"}
-        Over real tokens.
-
-    Returns
-    -------
-    Tensor of shape (B, D)
-        Zeros (mean) or the first vector for a row without any real token.
+    Zeros (mean) or the first vector for a row without any real token. Parameters as in `Classifier`.
 
     Examples
     --------

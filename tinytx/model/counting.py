@@ -1,4 +1,4 @@
-"""How many numbers a transformer learns: the closed form, term by term, and the count."""
+"""How many parameters a transformer has: the closed form, term by term, and the count."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from torch import nn
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.model.transformer import Classifier, LanguageModel, TransformerBody
+from tinytx.model.transformer import Classifier, LanguageModel, Transformer
 
-# Parts that occur once a layer, and how the lines below them are called.
+# Parts that occur once a layer, and the names of the lines below them.
 _LAYERS = {"blocks": "block", "encoder": "encoder block", "decoder": "decoder block"}
 LAYERED = tuple(_LAYERS)
 KINDS = ("embeddings", "attention", "feed_forward", "norms", "head")
@@ -28,19 +28,15 @@ class ParameterRow:
     Attributes
     ----------
     part : str
-        Where it belongs: "embeddings", "blocks" (or "encoder" and "decoder"), "final_norm" or "head".
+        "embeddings", "blocks" (or "encoder" and "decoder"), "final_norm" or "head".
     name : str
         The module, as in the code.
-    formula : str
-        In letters, for one block where it belongs to blocks.
-    numbers : str
-        The formula with the sizes put in.
-    count : int
-        Its value.
-    times : int
-        How often it occurs: once, or once a block.
+    formula, numbers : str
+        In letters, for one block where it belongs to blocks; and with the sizes put in.
+    count, times : int
+        The value, and how often it occurs: once, or once a block.
     kind : str
-        What it is, wherever it stands: one of ``KINDS``.
+        One of ``KINDS``, in whatever part.
     """
 
     part: str
@@ -59,7 +55,7 @@ class ParameterRow:
 
 @dataclass(frozen=True)
 class ParameterTable:
-    """Every term of a parameter count; `str` lays it out as a table.
+    """Every term of a parameter count; `str` prints it as a table.
 
     Attributes
     ----------
@@ -85,11 +81,11 @@ class ParameterTable:
         return _sums((kind, row) for kind in KINDS for row in self.rows if row.kind == kind)
 
     def proportions(self, width: int = 40) -> str:
-        """Lay out the kinds as bars, the whole being `width` characters wide.
+        """Print the kinds as bars, the whole being `width` characters wide.
 
         Examples
         --------
-        >>> from tinytx.model import PRESETS, parameter_table
+        >>> from tinytx.model.config import PRESETS
         >>> print(parameter_table(PRESETS["seed-lab"]).proportions(width=20))
         embeddings    ▍                        20,000    2.0 %
         attention     ████████████▊           643,200   63.8 %
@@ -146,7 +142,7 @@ def _sums(named: Iterable[tuple[str, ParameterRow]]) -> dict[str, int]:
 def _bar(share: float, width: int) -> str:
     eighths = round(share * width * 8)
     if share > 0:
-        eighths = max(eighths, 1)  # what is there is seen
+        eighths = max(eighths, 1)  # nothing that exists disappears
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
@@ -195,19 +191,19 @@ def _evaluate(numbers: str) -> int:
 
 
 def linear(wide_in: str, wide_out: str, bias: bool = True) -> str:
-    """Formula of a linear map: its matrix, and its bias."""
+    """Formula of a linear layer: its matrix, and its bias."""
     return f"{wide_in}·{wide_out} + {wide_out}" if bias else f"{wide_in}·{wide_out}"
 
 
 def norm(bias: bool = True) -> str:
-    """Formula of a norm: a factor, and a shift, for each of the D numbers."""
+    """Formula of a norm: a factor and a shift for each of the D numbers."""
     return "2·D" if bias else "D"
 
 
 def attention_terms(
     part: str, bias: bool = True, module: str = "", norm_name: str = "attn_norm"
 ) -> Iterator[Term]:
-    """Terms of one attention with its norm; `module` stands before the names of the projections."""
+    """Terms of one attention with its norm; `module` is put before the names of the projections."""
     square = linear("D", "D", bias)
     yield Term(part, "norms", norm_name, norm(bias))
     projections = f"{module}q_proj, k_proj, v_proj"
@@ -230,16 +226,16 @@ def parameter_table(
 ) -> ParameterTable:
     """Count the parameters of a model from its settings alone, without building it.
 
-    A linear map from D to F learns a matrix and a bias, ``D·F + F``; a norm a factor and a shift, ``2·D``.
+    A linear layer from D to F has a matrix and a bias, ``D·F + F``; a norm a factor and a shift, ``2·D``.
 
     Parameters
     ----------
     config : TransformerConfig
         The settings.
     head : {"lm", "classifier", "translation", "masked", "masked+nsp"} or None
-        What stands on the body; None counts the body alone, an encoder or, with `causal`, a decoder: the mask
-        learns nothing. "translation" counts both, the `Translator`. "masked" counts the `MaskedLanguageModel`
-        with its transform (without it, it is "lm"), "masked+nsp" its head for next sentences too.
+        None counts the `Transformer` alone, causal or not: a mask has no parameters. "translation" counts the
+        `Translator`. "masked" counts the `MaskedLanguageModel` with its transform (without it, it is "lm"),
+        "masked+nsp" its next-sentence head too.
     n_classes : int
         C, read for a classifier.
 
@@ -256,7 +252,7 @@ def parameter_table(
     Notes
     -----
     The number of heads occurs in no formula: H heads of width D / H have together the matrices of one head
-    of width D. A head tied to the embeddings learns its bias only; fixed positions learn nothing.
+    of width D. A head tied to the embeddings adds its bias only; fixed positions add nothing.
 
     Examples
     --------
@@ -293,7 +289,7 @@ def parameter_table(
 
 
 def count_parameters(model: nn.Module) -> int:
-    """Count the parameters that a model holds; one that is shared counts once.
+    """Count the parameters of a model; a shared one counts once.
 
     Examples
     --------
@@ -304,7 +300,7 @@ def count_parameters(model: nn.Module) -> int:
 
 
 def build_empty(config: TransformerConfig, head: Head | None = "lm", n_classes: int = 2) -> nn.Module:
-    """Build the model of `parameter_table` with shapes but without numbers, so that any size costs nothing.
+    """Build the model of `parameter_table` on the meta device: shapes without numbers, at any size for free.
 
     Examples
     --------
@@ -320,7 +316,7 @@ def build_empty(config: TransformerConfig, head: Head | None = "lm", n_classes: 
             return Classifier(config, n_classes)
         if head in ("masked", "masked+nsp"):
             return MaskedLanguageModel(config, next_sentence=head == "masked+nsp")
-        return Translator(config) if head == "translation" else TransformerBody(config)
+        return Translator(config) if head == "translation" else Transformer(config)
 
 
 def _check(head: str | None, n_classes: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import traitlets
 
-from tinytx.model.positions import clock_speeds, shift_matrix, sinusoidal_positions
+from tinytx.model.positions import frequencies, shift_matrix, sinusoidal_positions
 from tinytx_course.widgets.base import Explorer, between, fixed, grouped
 from tinytx_course.widgets.chain import number
 from tinytx_course.widgets.picture import ACCENT, INK, LINE, SOFT, WARN, Picture
@@ -63,7 +63,7 @@ class PositionsExplorer(Explorer):
 
     def speeds(self) -> np.ndarray:
         """Return by how much each hand turns a place, in radians, of shape (D/2,)."""
-        return clock_speeds(self.d_model, self.base).numpy()
+        return frequencies(self.d_model, self.base).numpy()
 
     def rotation(self) -> np.ndarray:
         """Return what the shift does to the chosen hand, (2, 2): the block of R(k) on its diagonal."""

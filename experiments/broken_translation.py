@@ -15,9 +15,10 @@ from experiments.store import Store, kept_or_measured
 from tinytx.text.pairs import PairCorpus, Pairs, load_pairs
 from tinytx.training.beam import Search
 from tinytx.training.bleu import evaluate_translator
-from tinytx.training.fit import Report, TranslatorResult, pairs_fingerprint, train_translator
+from tinytx.training.fit import FitResult, Report, fit
 from tinytx.training.loop import DivergenceError, progress_bar
-from tinytx.training.recipes import pair_kind, parse_budget, plan_translation
+from tinytx.training.recipes import pair_kind, parse_budget, plan
+from tinytx.training.tasks import fingerprint
 from tinytx.training.translate import translate
 
 SOUND = {"norm": "first", "warm-up": True, "rate": 2e-3, "dropout": 0.1}
@@ -62,7 +63,7 @@ class Patient:
         Held-out loss.
     shown : list of dict
         Some held-out pairs: source, reference, and what each search of `DIAGNOSES` makes of the source.
-    result : TranslatorResult or None
+    result : FitResult or None
         The model itself; None where it diverged or was read from a store.
     """
 
@@ -72,7 +73,7 @@ class Patient:
     bleu: float | None
     nats_per_token: float | None
     shown: list[dict[str, str]]
-    result: TranslatorResult | None = None
+    result: FitResult | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Fields as JSON can hold them; not the model."""
@@ -103,7 +104,7 @@ def train_patient(
     name : str
         A key of `variants`.
     corpus, budget, seed, data_dir, device, progress, report
-        As in `train_translator`; everything but the four ingredients is the budget's, with AdamW and
+        As in `fit`; everything but the four ingredients is the budget's, with AdamW and
         `N_TIMES` as many steps.
     training_changes : mapping, optional
         Further changes, such as a number of steps.
@@ -111,13 +112,14 @@ def train_patient(
     if name not in variants():
         raise ValueError(f"variant must be one of {', '.join(variants())}, got {name!r}")
     data = corpus if isinstance(corpus, PairCorpus) else load_pairs(corpus, data_dir)
-    recipe = plan_translation(pair_kind(data.name), budget, seed=seed)
+    recipe = plan(pair_kind(data.name), "translation", budget, seed=seed)
     changes = dict(training_changes or {})
     changes.setdefault("n_steps", N_TIMES * recipe.settings.n_steps)
     model, training = _changes(variants()[name], changes["n_steps"])
     try:
-        result = train_translator(
+        result = fit(
             data,
+            objective="translation",
             budget=budget,
             seed=seed,
             model_changes=model,
@@ -143,7 +145,7 @@ def _changes(ingredients: Mapping[str, Any], n_steps: int) -> tuple[dict[str, An
     return model, training
 
 
-def _examined(name: str, result: TranslatorResult, data: PairCorpus) -> Patient:
+def _examined(name: str, result: FitResult, data: PairCorpus) -> Patient:
     few = _first(data, N_SCORED)
     score = evaluate_translator(result.model, result.tokenizer, few, split="valid")
     sources, targets = few.valid.sources[:N_SHOWN], few.valid.targets[:N_SHOWN]
@@ -195,8 +197,8 @@ def broken_translation(
     with progress_bar(len(cells), label="broken translation", show=progress) as bar:
         for name, seed in cells:
             origin = {
-                "texts": pairs_fingerprint(data),
-                "recipe": plan_translation(pair_kind(data.name), asked, seed=seed).to_dict(),
+                "texts": fingerprint(data),
+                "recipe": plan(pair_kind(data.name), "translation", asked, seed=seed).to_dict(),
                 "ingredients": variants()[name],
                 "n_times": N_TIMES,
             }

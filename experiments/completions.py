@@ -17,11 +17,11 @@ from tinytx.text.corpora import Corpus, Split, load_corpus
 from tinytx.text.ngrams import NGramModel
 from tinytx.text.pairs import load_pairs
 from tinytx.text.tokenizer import Tokenizer, plain
-from tinytx.training.checkpoint import describe, fingerprint
 from tinytx.training.evaluate import LanguageModelScore
-from tinytx.training.fit import PretrainResult, Report, pretrain
+from tinytx.training.fit import FitResult, Report, describe, fit
 from tinytx.training.generate import generate
 from tinytx.training.recipes import MUON, parse_budget, plan
+from tinytx.training.tasks import fingerprint
 
 NAME = "french"
 PROMPTS = ("Bonjour les", "Bonjour les amis,", "Ce livre est", "La jeune fille")
@@ -118,7 +118,7 @@ def completions(
     work_dir : path
         Takes the folder of the run.
     device, progress, report
-        As in `pretrain`.
+        As in `fit`.
     """
     asked = parse_budget(budget)
     report("reading novels, sentences and reviews")
@@ -137,7 +137,7 @@ def completions(
 
     def measure() -> dict[str, Any]:
         begin = time.process_time()
-        result = pretrain(
+        result = fit(
             corpus,
             budget=asked,
             seed=seed,
@@ -154,7 +154,7 @@ def completions(
     return Completions(kept_or_measured(store, key, origin, measure))
 
 
-def _measured(result: PretrainResult, corpus: Corpus) -> dict[str, Any]:
+def _measured(result: FitResult, corpus: Corpus) -> dict[str, Any]:
     model, tokenizer, score = result.model, result.tokenizer, result.evaluation.score
     assert isinstance(model, LanguageModel) and isinstance(score, LanguageModelScore)
     settings = result.recipe.settings

@@ -16,11 +16,11 @@ from experiments.store import Store, kept_or_measured
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.text.ngrams import NGramModel
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.checkpoint import fingerprint
 from tinytx.training.evaluate import exact_nats
-from tinytx.training.fit import Report, pretrain, train_tokenizer
+from tinytx.training.fit import Report, fit
 from tinytx.training.loop import progress_bar
 from tinytx.training.recipes import parse_budget, plan
+from tinytx.training.tasks import fingerprint, train_tokenizer
 
 ORDERS = (1, 2, 3, 4, 5, 6)
 BEST_OF = 4  # the transformer is compared with the best counting model up to this order
@@ -216,5 +216,5 @@ class _Counting:
 
 
 def _train(corpus: Corpus, budget: str | float, seed: int, device: str, report: Report) -> float:
-    result = pretrain(corpus, budget=budget, seed=seed, device=device, report=report)
+    result = fit(corpus, budget=budget, seed=seed, device=device, report=report)
     return float(result.evaluation.to_dict()["nats_per_token"])

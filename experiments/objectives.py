@@ -23,21 +23,16 @@ from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.checkpoint import fingerprint, json_bytes
 from tinytx.training.evaluate import Sides, fill_probs
-from tinytx.training.fit import PretrainResult, Report, finetune, pretrain
+from tinytx.training.files import json_bytes
+from tinytx.training.fit import FitResult, Report, fit
 from tinytx.training.generate import generate_ids, unwritten_ids
 from tinytx.training.intervals import PairedInterval, paired_interval
 from tinytx.training.loop import progress_bar
-from tinytx.training.objectives import (
-    Masking,
-    PackedSequences,
-    PairsOfSentences,
-    draw_pairs,
-    make_passages,
-    pair_rows,
-)
+from tinytx.training.masking import Masking, PairsOfSentences, draw_pairs, make_passages
+from tinytx.training.objectives import PackedSequences, pair_rows
 from tinytx.training.recipes import Recipe, parse_budget, plan, plan_finetuning
+from tinytx.training.tasks import fingerprint
 from tinytx.world.world import World
 from tinytx_course.labs.lesson_10 import TopicOverlap, complete_masked
 
@@ -54,7 +49,7 @@ class Contestant:
     ----------
     name : str
     objective : str
-        Of `pretrain`.
+        Of `fit`.
     equal : str or None
         What it has in common with the causal model beside data, tokenizer and body: "compute" (floating-point
         operations of training, by closed form) or "tokens" (steps). None for the causal model itself.
@@ -109,7 +104,7 @@ class Contest:
         self._texts = fingerprint(data)
         self._split = "valid" if data.test is None else "test"
         self._at_hand: tuple[int, str] | None = None
-        self._result: PretrainResult | None = None
+        self._result: FitResult | None = None
         self._best: float | None = None
 
     def measures(self, one: Contestant) -> list[str]:
@@ -142,13 +137,13 @@ class Contest:
         settings = base.settings.replace(n_steps=n_steps)
         return dataclasses.replace(base, config=config, settings=settings, masking=masking)
 
-    def _trained(self, seed: int, one: Contestant) -> PretrainResult:
+    def _trained(self, seed: int, one: Contestant) -> FitResult:
         if self._at_hand != (seed, one.name) or self._result is None:
             wanted = self._plan(seed, one)
             what = json_bytes({"texts": self._texts, "recipe": wanted.to_dict()})
             digest = hashlib.sha256(what).hexdigest()[:12]
             name = one.name.replace(", ", "-").replace(" ", "-")
-            self._result = pretrain(
+            self._result = fit(
                 self.data,
                 objective=one.objective,
                 budget=self.budget,
@@ -180,7 +175,7 @@ class Contest:
             return next_sentence_measures(model, tokenizer, self.data, self._split)
         return self._labelled(result, seed, *measure.split(" "))
 
-    def _pretraining(self, result: PretrainResult) -> dict[str, Any]:
+    def _pretraining(self, result: FitResult) -> dict[str, Any]:
         settings, config = result.recipe.settings, result.recipe.config
         return {
             **{key: value for key, value in result.to_dict().items() if key != "path"},
@@ -190,10 +185,11 @@ class Contest:
             "history": {"step": result.history.step, "loss": result.history.loss},
         }
 
-    def _labelled(self, result: PretrainResult, seed: int, way: str, n_labels: str) -> dict[str, Any]:
-        tuned = finetune(
-            result,
+    def _labelled(self, result: FitResult, seed: int, way: str, n_labels: str) -> dict[str, Any]:
+        tuned = fit(
             self.data,
+            objective="classification",
+            start=result,
             frozen=way == "probe",
             budget=self.budget,
             seed=seed,
@@ -206,7 +202,7 @@ class Contest:
         if self._best is None:
             split = self.data.splits[self._split]
             self._best = best_label_accuracy(split.texts, split.labels or ())
-        return {**tuned.score.to_dict(), "exact": {"accuracy": self._best}}
+        return {**tuned.evaluation.score.to_dict(), "exact": {"accuracy": self._best}}
 
 
 _BLANKS, _PAIRS = 41, 42  # seeds of what is drawn from the test texts

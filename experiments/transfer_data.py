@@ -20,7 +20,7 @@ from tinytx.model.transformer import Pooling
 from tinytx.text.corpora import Corpus, Split
 from tinytx.text.reading import read_lines
 from tinytx.text.tokenizer import plain
-from tinytx.training.checkpoint import json_bytes
+from tinytx.training.files import json_bytes
 from tinytx.training.fit import Report
 from tinytx.training.recipes import FF_FACTOR, resize
 from tinytx.training.settings import TrainingSettings

@@ -21,22 +21,17 @@ from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel, Transformer, pool
 from tinytx.text.corpora import Split, label_subset
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.checkpoint import (
-    MODEL_FILE,
-    RunFolder,
-    describe,
-    load,
-    save,
-    step_folders,
-    step_of,
-    write_file,
-)
+from tinytx.training.checkpoint import MODEL_FILE, load, save, step_folders, step_of
 from tinytx.training.evaluate import classifier_inputs, count_correct
-from tinytx.training.fit import Report, new_model, objective_for
+from tinytx.training.files import write_file
+from tinytx.training.fit import Report, describe
 from tinytx.training.loop import train
-from tinytx.training.objectives import ClassificationObjective, Masking, Objective, PackedSequences
-from tinytx.training.recipes import Recipe, epoch_ends, resize
+from tinytx.training.masking import Masking
+from tinytx.training.objectives import ClassificationObjective, Objective, PackedSequences
+from tinytx.training.recipes import Recipe, resize
+from tinytx.training.runs import open_run
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+from tinytx.training.tasks import epoch_ends, new_model, objective_for
 
 RIDGE = 3.0
 
@@ -56,12 +51,11 @@ class StarsObjective(ClassificationObjective):
         super().__init__(sequences, [0] * len(sequences), pad_id=pad_id)
         self.shares = torch.from_numpy(shares_below(stars)).float()  # (N,)
 
-    def loss(self, model: Classifier, indices: list[int], batch: list[int] | None = None) -> Tensor:
+    def loss(self, model: Classifier, indices: list[int]) -> Tensor:
         """Mean nats a text, against the share as the probability of class 1."""
         logits = self.logits(model, indices).float()  # (B, 2)
         wanted = self.shares[indices].to(logits.device)
-        loss = F.cross_entropy(logits, torch.stack([1 - wanted, wanted], dim=1))
-        return loss if batch is None else loss * (len(indices) / len(batch))
+        return F.cross_entropy(logits, torch.stack([1 - wanted, wanted], dim=1))
 
 
 def shares_below(stars: Sequence[float]) -> np.ndarray:
@@ -358,9 +352,10 @@ class Bodies:
     def _run(self, model: Any, learning: Objective, plan: Plan, folder: Path) -> AnyModel:
         settings = self._settings(plan)
         model.to(choose_device(self.device))
-        self.report(f"{plan['what']} on {plan['text']}: {describe(model, settings)}")
-        with RunFolder.opened(folder, {"request": plan}, self.tokenizer, self.report) as run:
-            train(model, learning, settings, run=run, label=f"{plan['what']} on {plan['text']}")
+        label = f"{plan['what']} on {plan['text']}"
+        self.report(f"{label}: {describe(model, settings)}")
+        with open_run(folder, plan, self.tokenizer, self.report) as checkpoints:
+            train(model, learning, settings, checkpoints=checkpoints, label=label)
         return model
 
 

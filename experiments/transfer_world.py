@@ -14,11 +14,12 @@ from typing import Any
 
 from experiments.store import Store, kept_or_measured
 from tinytx.text.corpora import Corpus, load_corpus
-from tinytx.training.checkpoint import fingerprint, json_bytes
-from tinytx.training.fit import Report, body_and_tokenizer, finetune, pretrain, weights_fingerprint
+from tinytx.training.files import json_bytes
+from tinytx.training.fit import Report, fit
 from tinytx.training.intervals import PairedInterval, paired_interval
 from tinytx.training.loop import progress_bar
 from tinytx.training.recipes import corpus_kind, parse_budget, plan, plan_finetuning
+from tinytx.training.tasks import body_and_tokenizer, fingerprint, weights_fingerprint
 
 STARTS = ("pretrained", "scratch", "frozen")  # the last: a pretrained body of which only the head learns
 
@@ -129,9 +130,7 @@ def transfer(
         recipe = plan(corpus_kind(data), "causal", asked).to_dict()
         name = hashlib.sha256(json_bytes({"recipe": recipe, "texts": fingerprint(data)})).hexdigest()[:12]
         checkpoint = Path(work_dir) / f"transfer-{data.name}-{asked}-{name}"
-        pretrain(
-            data, budget=asked, out=checkpoint, resume=True, device=device, progress=progress, report=report
-        )
+        fit(data, budget=asked, out=checkpoint, resume=True, device=device, progress=progress, report=report)
     # Refuses a checkpoint that cannot be fine-tuned before anything is measured.
     weights = weights_fingerprint(body_and_tokenizer(checkpoint)[0])
     origin = {
@@ -162,9 +161,10 @@ def _measure(
     device: str,
     n_scored: int | None,
 ) -> dict[str, Any]:
-    result = finetune(
-        checkpoint,
+    result = fit(
         corpus,
+        objective="classification",
+        start=checkpoint,
         fresh=start == "scratch",
         frozen=start == "frozen",
         budget=budget,
@@ -180,10 +180,10 @@ def _measure(
         "n_labels": n_labels,
         "seed": seed,
         "start": start,
-        "split": result.split,
-        "correct": result.score.correct,
-        "n": result.score.n,
-        "accuracy": result.score.accuracy,
+        "split": result.evaluation.split,
+        "correct": result.evaluation.score.correct,
+        "n": result.evaluation.score.n,
+        "accuracy": result.evaluation.score.accuracy,
         "accuracy_by_epoch": result.accuracy_by_epoch,
     }
 

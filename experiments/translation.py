@@ -14,9 +14,11 @@ from experiments.store import Store, kept_or_measured
 from tinytx.text.pairs import LAB_SENTENCES, PairCorpus, load_pairs
 from tinytx.training.beam import Search
 from tinytx.training.bleu import evaluate_translator
-from tinytx.training.checkpoint import json_bytes, stored_plan
-from tinytx.training.fit import Report, TranslatorResult, pairs_fingerprint, train_translator
-from tinytx.training.recipes import pair_kind, parse_budget, plan_translation
+from tinytx.training.files import json_bytes
+from tinytx.training.fit import FitResult, Report, fit
+from tinytx.training.recipes import pair_kind, parse_budget, plan
+from tinytx.training.runs import find_run
+from tinytx.training.tasks import fingerprint
 from tinytx.training.translate import translate
 from tinytx_course.labs.lesson_11 import alignment_mass
 
@@ -102,18 +104,19 @@ def translation(
     rows = []
     for seed in range(n_seeds):
         origin = {
-            "texts": pairs_fingerprint(data),
-            "recipe": plan_translation(pair_kind(data.name), asked, seed=seed).to_dict(),
+            "texts": fingerprint(data),
+            "recipe": plan(pair_kind(data.name), "translation", asked, seed=seed).to_dict(),
             "searches": {name: search.to_dict() for name, search in searches.items()},
         }
         key = f"{data.name}/{asked}/seed {seed}"
 
         def measure(seed: int = seed, origin: dict[str, Any] = origin) -> dict[str, Any]:
             folder = _folder(work_dir, data.name, asked, seed, origin)
-            fresh = stored_plan(folder, resume=True) is None
+            fresh = find_run(folder, resume=True) is None
             begin = time.perf_counter()
-            result = train_translator(
+            result = fit(
                 data,
+                objective="translation",
                 budget=asked,
                 seed=seed,
                 out=folder,
@@ -138,7 +141,7 @@ def _folder(
     return Path(work_dir) / f"translation-{name}-{budget}-seed{seed}-{digest}"
 
 
-def _measured(result: TranslatorResult, data: PairCorpus, searches: dict[str, Search]) -> dict[str, Any]:
+def _measured(result: FitResult, data: PairCorpus, searches: dict[str, Search]) -> dict[str, Any]:
     model, tokenizer = result.model, result.tokenizer
     scores = {
         name: evaluate_translator(model, tokenizer, data, search=search).to_dict()
@@ -163,7 +166,7 @@ def _measured(result: TranslatorResult, data: PairCorpus, searches: dict[str, Se
 
 
 def sentences(
-    result: TranslatorResult, texts: Sequence[str], searches: dict[str, Search]
+    result: FitResult, texts: Sequence[str], searches: dict[str, Search]
 ) -> dict[str, dict[str, str]]:
     """Translations of some texts: text -> name of the search -> translation."""
     found = {

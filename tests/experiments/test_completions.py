@@ -85,7 +85,7 @@ def test_figures_are_those_of_the_model_that_was_kept(run, data_dir):
 def test_what_is_kept_is_not_measured_again_unless_it_follows_from_something_else(run, monkeypatch):
     record, folder, asked = run
     store = Results("completions", folder)
-    monkeypatch.setattr(completions_experiment, "pretrain", None)
+    monkeypatch.setattr(completions_experiment, "fit", None)
     assert completions(store=store, **asked).record == record
     with pytest.raises(TypeError, match="NoneType"):
         completions(store=store, **asked, seed=1)

@@ -50,9 +50,9 @@ def test_an_interrupted_run_goes_on_where_it_stopped(corpus, tmp_path):
 
 def test_cells_of_another_checkpoint_are_measured_anew(corpus, tmp_path):
     run(corpus, tmp_path, n_seeds=1, label_counts=(4,))
-    from tinytx.training.fit import pretrain
+    from tinytx.training.fit import fit
 
-    pretrain(corpus, budget="smoke", seed=9, out=tmp_path / "other", device="cpu")
+    fit(corpus, budget="smoke", seed=9, out=tmp_path / "other", device="cpu")
     counting = StopsAfter(Results("transfer", tmp_path / "results"), 3)
     run(corpus, tmp_path, counting, n_seeds=1, label_counts=(4,), checkpoint=tmp_path / "other")
     assert counting.left == 0

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from tinytx.model.transformer import Classifier, LanguageModel, Transformer
-from tinytx.training.checkpoint import find_checkpoint, load, load_tokenizer, save, write_folder
+from tinytx.training.checkpoint import find_checkpoint, load, load_tokenizer, save
+from tinytx.training.files import write_folder
 
 
 def weights(model):

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from tinytx.model.transformer import Classifier, LanguageModel
-from tinytx.training.fit import causal_objective
 from tinytx.training.generate import generate, generate_ids
 from tinytx.training.loop import train
 from tinytx.training.settings import TrainingSettings
+from tinytx.training.tasks import causal_objective
 
 
 @pytest.fixture

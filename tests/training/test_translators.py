@@ -19,10 +19,10 @@ from tinytx.training.beam import Search
 from tinytx.training.bleu import evaluate_translator, pair_nats
 from tinytx.training.checkpoint import load, load_tokenizer
 from tinytx.training.evaluate import evaluate_checkpoint
-from tinytx.training.fit import joint_tokenizer, train_translator
+from tinytx.training.fit import fit, joint_tokenizer
 from tinytx.training.loop import TrainingInterrupted
 from tinytx.training.objectives import TranslationObjective
-from tinytx.training.recipes import PAIR_KINDS, TranslationRecipe, plan_translation
+from tinytx.training.recipes import PAIR_KINDS, Recipe, plan
 from tinytx.training.translate import translate
 
 TRANSLATIONS = {

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from tinytx.text.corpora import load_corpus
     from tinytx.text.tokenizer import Tokenizer
     from tinytx.training.checkpoint import load, save
+    from tinytx.training.evaluate import evaluate
     from tinytx.training.generate import generate
+    from tinytx.training.translate import translate
     from tinytx.world.reviews import Review
     from tinytx.world.world import World
 
@@ -45,7 +47,9 @@ _NAMES = {
     "tinytx.text.corpora": ("load_corpus",),
     "tinytx.text.tokenizer": ("Tokenizer",),
     "tinytx.training.checkpoint": ("load", "save"),
+    "tinytx.training.evaluate": ("evaluate",),
     "tinytx.training.generate": ("generate",),
+    "tinytx.training.translate": ("translate",),
     "tinytx.world.reviews": ("Review",),
     "tinytx.world.world": ("World",),
 }
@@ -72,6 +76,7 @@ __all__ = [
     "cost_table",
     "count_parameters",
     "diagnose_count",
+    "evaluate",
     "generate",
     "load",
     "load_corpus",
@@ -80,6 +85,7 @@ __all__ = [
     "save",
     "shift_matrix",
     "sinusoidal_positions",
+    "translate",
 ]
 
 

@@ -278,8 +278,8 @@ def _on_world(settings: BenchSettings) -> Record:
     model, record = _trained(one, causal_objective(tokenizer, texts, config.max_len), judge, settings)
     assert isinstance(model, LanguageModel)
     found = evaluate_split(model, tokenizer, judged, "valid")
-    assert isinstance(found.score, LanguageModelScore) and found.floor is not None
-    nats, floor = found.score.nats_per_token, found.floor
+    assert isinstance(found.score, LanguageModelScore) and found.entropy_bound is not None
+    nats, floor = found.score.nats_per_token, found.entropy_bound
     return {
         "kind": "speedrun",
         "unit": "token",

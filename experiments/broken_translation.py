@@ -29,7 +29,7 @@ N_TIMES = 3  # as many steps as the budget's recipe: the student had Adam, which
 DIAGNOSES = {
     "greedy": Search(),
     "no repeats": Search(forbid_repeats=True),
-    "no repeats, read on": Search(forbid_repeats=True, read_on=1.0),
+    "no repeats, read on": Search(forbid_repeats=True, min_factor=1.0),
 }
 
 

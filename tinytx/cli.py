@@ -323,9 +323,9 @@ def add_readers(commands: Any) -> None:
 
 def evaluate(args: argparse.Namespace) -> Answer:
     """Loss of a language model, causal or masked, accuracy of a classifier, or BLEU of a translator."""
-    from tinytx.training.evaluate import evaluate_checkpoint
+    from tinytx.training import evaluate as evaluation
 
-    result = evaluate_checkpoint(
+    result = evaluation.evaluate(
         args.checkpoint,
         corpus_from(args),
         split=args.split,

@@ -702,7 +702,7 @@ filler = fit(corpus, objective="masked", **settings)
 print(filler)
 fig, ax = plots.curves(
     [plots.Curve("masked", filler.history.step, filler.history.loss)],
-    references={"exact floor": filler.evaluation.floor},
+    references={"exact floor": filler.evaluation.entropy_bound},
     xlabel="step", ylabel="training loss (nats per hidden piece)", title="Learning to fill blanks",
 )  # fmt: skip
 plots.show(fig, name="09_masked_training", alt="""

@@ -199,7 +199,7 @@ def writing_seconds(
     source, seconds = [model.config.vocab_size - 1] * 20, []
     for n in lengths:
         # No end mark before piece n, which is the last one.
-        exactly = Search(max_factor=0.0, max_extra=n, read_on=n / len(source))
+        exactly = Search(max_factor=0.0, max_extra=n, min_factor=n / len(source))
         tries = []
         for _ in range(n_tries):
             begin = time.process_time()

@@ -75,12 +75,15 @@ class Settings:
         return record
 
 
-def frame(records: Records, fields: Sequence[str]) -> pd.DataFrame:
-    """Some fields of all records that have them, one row a record."""
+def frame(records: Records, fields: Sequence[str], budget_at: int) -> pd.DataFrame:
+    """Some fields of all records and their budget, which is one part of their keys; one row a record."""
     import pandas as pd
 
-    rows = [{name: one[name] for name in fields} for one in records.values() if set(fields) <= one.keys()]
-    return pd.DataFrame(rows, columns=list(fields))
+    rows = [
+        {"budget": key.split("/")[budget_at], **{name: one[name] for name in fields}}
+        for key, one in records.items()
+    ]
+    return pd.DataFrame(rows, columns=["budget", *fields])
 
 
 def mean_table(

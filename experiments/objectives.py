@@ -438,12 +438,18 @@ def table(records: Records) -> pd.DataFrame:
     labelled = sorted({one["measure"] for one in records.values()} - {m for m, _ in _FIGURES.values()})
     figures = _FIGURES | {f"{m} labels": (m, "accuracy") for m in labelled if m != "pretraining"}
     rows = [
-        {"row": row, "variant": one["contestant"], "seed": one["seed"], "value": one[field]}
-        | {"exact": one.get("exact", {}).get(field, _OPTIMUM.get(row))}
+        {
+            "budget": key.split("/")[0],
+            "row": row,
+            "variant": one["contestant"],
+            "seed": one["seed"],
+            "value": one[field],
+            "exact": one.get("exact", {}).get(field, _OPTIMUM.get(row)),
+        }
         for row, (measure, field) in figures.items()
-        for one in records.values()
+        for key, one in records.items()
         if one["measure"] == measure
     ]
-    data = pd.DataFrame(rows, columns=["row", "variant", "seed", "value", "exact"])
-    found = mean_table(data, "value", by=("row",), variant="variant", baselines=("causal",))
-    return found.merge(data.groupby(["row", "variant"], sort=False)["exact"].first().reset_index())
+    data, by = pd.DataFrame(rows), ("budget", "row")
+    found = mean_table(data, "value", by=by, variant="variant", baselines=("causal",))
+    return found.merge(data.groupby([*by, "variant"], sort=False)["exact"].first().reset_index())

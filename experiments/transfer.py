@@ -178,6 +178,7 @@ def table(records: Records) -> pd.DataFrame:
     The folds of a repetition test different texts but learn from overlapping ones, so the intervals are a
     little too narrow.
     """
-    fields = {"n_labels": "n_labels", "condition": "variant", "seed": "seed", "accuracy": "accuracy"}
-    data = frame(records, tuple(fields)).rename(columns=fields)
-    return mean_table(data, "accuracy", by=("n_labels",), variant="variant", baselines=COMPARED_WITH)
+    data = frame(records, ("n_labels", "condition", "seed", "accuracy"), budget_at=1)
+    data = data.rename(columns={"condition": "variant"})
+    by = ("budget", "n_labels")
+    return mean_table(data, "accuracy", by=by, variant="variant", baselines=COMPARED_WITH)

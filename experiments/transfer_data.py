@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -222,11 +222,19 @@ class DocstringSources:
     left_out : iterable of str
         Texts of the task. A document is never given if it holds one of them, with or without the sentences
         that name packages, whatever case and punctuation.
+    documents : sequence of str, optional
+        By default the train and valid splits of `docstrings_corpus`.
     """
 
     names = ("docstrings",)
 
-    def __init__(self, data_dir: Path | None, left_out: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        data_dir: Path | None,
+        left_out: Iterable[str] = (),
+        documents: Sequence[str] | None = None,
+    ) -> None:
+        self._documents = documents
         wanted = {tuple(same_text(text).split()) for text in left_out} - {()}
         self._n_first = min(map(len, wanted), default=0)
         self._by_first: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
@@ -252,8 +260,10 @@ class DocstringSources:
 
     @functools.cached_property
     def _all(self) -> list[str]:
-        corpus = docstrings_corpus()
-        documents = corpus.train.texts + corpus.valid.texts
+        documents = self._documents
+        if documents is None:
+            corpus = docstrings_corpus()
+            documents = corpus.train.texts + corpus.valid.texts
         return [readable(one) for one in documents if not self._holds_tested(one)]
 
     def _holds_tested(self, document: str) -> bool:

@@ -119,5 +119,5 @@ def _measured(
 
 def table(records: Records) -> pd.DataFrame:
     """Mean accuracy of each start by number of labels, and its paired differences from scratch."""
-    data = frame(records, ("n_labels", "start", "seed", "accuracy"))
-    return mean_table(data, "accuracy", by=("n_labels",), variant="start", baselines=("scratch",))
+    data = frame(records, ("n_labels", "start", "seed", "accuracy"), budget_at=1)
+    return mean_table(data, "accuracy", by=("budget", "n_labels"), variant="start", baselines=("scratch",))

@@ -10,7 +10,6 @@ from pathlib import Path, PurePath, PureWindowsPath
 
 from filelock import FileLock
 
-from tinytx.training.checkpoint import write_file
 from tinytx_course.machine import this_machine
 
 
@@ -131,6 +130,8 @@ class Results:
         TypeError, ValueError
             If JSON cannot hold the record (a tensor, NaN, infinity); the file stays as it was.
         """
+        from tinytx.training.checkpoint import write_file  # brings torch, which readers do not need
+
         record = json.loads(json.dumps(record, allow_nan=False))
         self._here = self._here or provenance()
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -36,7 +36,7 @@ def test_differences_are_paired_by_seed_and_a_single_run_has_no_interval():
     ).sample(frac=1, random_state=0)
     found = mean_table(data, "accuracy", by=("n_labels",), variant="variant", baselines=("base",))
     found = found.set_index(["n_labels", "variant"])
-    runs = data.set_index(["n_labels", "variant", "seed"])["accuracy"]
+    runs = data.set_index(["n_labels", "variant", "seed"])["accuracy"].sort_index()
     for n in (5, 7):
         pairs = paired_interval([runs[n, "new", seed] - runs[n, "base", seed] for seed in (1, 2, 3)])
         row = found.loc[n, "new"]

@@ -10,8 +10,6 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from experiments.broken_translation import broken_translation, train_patient, variants
-from experiments.translation import translation
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
 from tinytx.text.pairs import PairCorpus, Pairs
@@ -206,59 +204,6 @@ def test_every_recipe_can_be_stored(kind):
         assert TranslationRecipe.from_dict(json.loads(json.dumps(recipe.to_dict()))) == recipe
     with pytest.raises(ValueError, match="kind of pairs must be one of"):
         plan_translation("novels")
-
-
-class Store(dict):
-    """Keeps records in memory, as JSON would."""
-
-    def put(self, key, record):
-        self[key] = json.loads(json.dumps(record))
-
-
-def test_an_experiment_is_kept_and_not_repeated(tmp_path, pairs):
-    store = Store()
-    ask = {"store": store, "budget": "smoke", "work_dir": tmp_path, "device": "cpu"}
-    (row,) = translation(pairs, report=lambda line: None, **ask)
-    assert set(row.record["scores"]) == {"greedy", "beam of 4"}
-    assert row.record["scores"]["greedy"]["split"] == "test" and "I am a student" in str(row)
-    (kept,) = store.values()
-    assert kept == json.loads(json.dumps(row.record)) and kept["seconds"] > 0
-
-    def never(line):
-        raise AssertionError(line)
-
-    (again,) = translation(pairs, report=never, **ask)
-    assert str(again) == str(row)
-
-
-def test_one_variant_differs_from_the_next_in_one_ingredient():
-    broken, sound = variants()["all four faults"], variants()["sound"]
-    assert len(variants()) == 10 and all(broken[name] != sound[name] for name in sound)
-    for name, ingredients in variants().items():
-        if ":" in name:
-            base = broken if name.startswith("repaired") else sound
-            assert [key for key in base if ingredients[key] != base[key]] == [name.split(": ")[1]]
-
-
-def test_patients_are_trained_as_they_are_called_and_kept(pairs):
-    store, told = Store(), []
-    found = broken_translation(
-        pairs,
-        store=store,
-        budget="smoke",
-        names=["all four faults", "sound"],
-        device="cpu",
-        report=told.append,
-    )
-    assert [patient.name for patient in found] == ["all four faults", "sound"] and len(store) == 2
-    assert found[0].loss != found[1].loss and all(patient.bleu is not None for patient in found)
-    assert set(found[1].shown[0]) == {"source", "reference", "greedy", "no repeats", "no repeats, read on"}
-    live = train_patient("all four faults", pairs, budget="smoke", device="cpu", report=told.append)
-    config, settings = live.result.recipe.config, live.result.recipe.settings
-    assert (config.norm, config.dropout, settings.warmup_steps) == ("last", 0.0, 0)
-    assert live.to_dict() == found[0].to_dict()
-    with pytest.raises(ValueError, match="variant must be one of all four faults, "):
-        train_patient("all", pairs)
 
 
 def test_beams_are_at_least_as_probable_as_greed(pairs):

@@ -147,6 +147,10 @@ def _module(name: str) -> Any:
     return importlib.import_module(f"{package}.{name}")
 
 
+def _ours(module: Any) -> Any:
+    return getattr(module, "our_candidate", None) or module.our_contestant
+
+
 def _training_step(sizes: dict[str, int], how: dict[str, Any]) -> Task:
     steps = _module("steps")
     batch_size, seq_len = (2, 5) if how["tiny"] else (16, 128)
@@ -156,7 +160,7 @@ def _training_step(sizes: dict[str, int], how: dict[str, Any]) -> Task:
     n = steps.N_BATCHES * batch_size * seq_len + 1
     stream = np.random.default_rng(0).integers(10, 1_000, size=n).tolist()
     case = steps.StepCase("against", config, batch_size, seq_len)
-    made = steps.our_contestant(case, stream, how["precision"], torch.device(how["device"]))
+    made = _ours(steps)(case, stream, how["precision"], torch.device(how["device"]))
     return made[steps.OURS].task
 
 
@@ -176,7 +180,7 @@ def _fine_tuning(how: dict[str, Any]) -> Task:
     )
     labels = tuple(i % 2 for i in range(n_texts))
     case = reviews.ReviewsCase(config, rows, labels, how["precision"], torch.device(how["device"]))
-    return reviews.our_contestant(case)[reviews.OURS].task
+    return _ours(reviews)(case)[reviews.OURS].task
 
 
 def _greedy(how: dict[str, Any]) -> Task:

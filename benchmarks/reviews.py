@@ -20,11 +20,10 @@ from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import count_parameters
 from tinytx.model.transformer import Classifier
 from tinytx.text.batching import pad_batch, padding_share
-from tinytx.training.distributed import Processes
 from tinytx.training.evaluate import classifier_inputs
-from tinytx.training.learners import Learner
+from tinytx.training.loop import TrainingStep
 from tinytx.training.objectives import ClassificationObjective
-from tinytx.training.settings import Layout, TrainingSettings, choose_precision
+from tinytx.training.settings import TrainingSettings, choose_precision
 from tinytx_course.labs.profiling import reviews, tokenizer_for
 from tinytx_course.labs.roofline import Ceiling
 from tinytx_course.labs.timing import take_turns
@@ -72,7 +71,7 @@ def our_candidate(case: ReviewsCase) -> dict[str, Candidate]:
     training = TrainingSettings(
         n_steps=1, lr=1e-4, precision=case.precision, tokens_per_batch=tokens_per_batch
     )
-    learner = Learner(model, objective, training, Layout(), Processes.current())
+    learner = TrainingStep(model, objective, training)
     learner.start()
     model.train()
     batches = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=tokens_per_batch)

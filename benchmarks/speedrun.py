@@ -25,11 +25,11 @@ from tinytx.text.corpora import Corpus, Split, load_corpus
 from tinytx.text.download import shakespeare_text
 from tinytx.text.ngrams import NGramModel
 from tinytx.training.evaluate import LanguageModelScore, evaluate_language_model, evaluate_split
-from tinytx.training.fit import causal_objective, new_language_model, train_tokenizer
 from tinytx.training.loop import train
-from tinytx.training.objectives import Objective, output_loss
-from tinytx.training.recipes import MUON, plan, steps_within
+from tinytx.training.objectives import Objective
+from tinytx.training.recipes import MUON, plan
 from tinytx.training.settings import TrainingSettings, choose_precision
+from tinytx.training.tasks import causal_objective, new_language_model, steps_within, train_tokenizer
 from tinytx.training.timing import wait_for
 from tinytx_course.labs.roofline import Ceiling
 
@@ -68,16 +68,18 @@ class StreamObjective:
         rows = self._ids[torch.tensor(indices)[:, None] + torch.arange(self.seq_len + 1)]
         return rows[:, :-1], rows[:, 1:]
 
-    def loss(self, model: Any, indices: list[int], batch: list[int] | None = None) -> Tensor:
+    def n_predictions(self, indices: list[int]) -> int:
+        """All positions of the windows."""
+        return len(indices) * self.seq_len
+
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a token, of a model with a body and a head, or of one that gives logits (B, T, V)."""
         inputs, targets = self.batch(indices)
         device = next(model.parameters()).device
         if hasattr(model, "body"):
-            loss = output_loss(model.head, model.body(inputs.to(device)), targets, NO_TARGET)
-        else:
-            logits = model(inputs.to(device))
-            loss = F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten().to(device))
-        return loss if batch is None else loss * (len(indices) / len(batch))
+            return model.loss(inputs.to(device), targets, ignore_id=NO_TARGET)
+        logits = model(inputs.to(device))
+        return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten().to(device))
 
 
 @torch.no_grad()
@@ -265,8 +267,8 @@ def _on_world(settings: BenchSettings) -> Record:
     model, record = _trained(one, causal_objective(tokenizer, texts, config.max_len), judge, settings)
     assert isinstance(model, LanguageModel)
     found = evaluate_split(model, tokenizer, judged, "valid")
-    assert isinstance(found.score, LanguageModelScore) and found.floor is not None
-    nats, floor = found.score.nats_per_token, found.floor
+    assert isinstance(found.score, LanguageModelScore) and found.entropy_bound is not None
+    nats, floor = found.score.nats_per_token, found.entropy_bound
     return {
         "kind": "speedrun",
         "unit": "token",
@@ -284,7 +286,7 @@ def _trained(
     """A trained model and the record of its training, with the curve of its quality."""
     how = one.settings
     if one.seconds is not None:
-        how, _ = steps_within(MARGIN * one.seconds, lambda: one.make().to(settings.device), objective, how)
+        how, _ = steps_within(MARGIN * one.seconds, one.make().to(settings.device), objective, how)
     model = one.make().to(settings.device)
     clock = _Clock(settings.device)
     due = {1 + round(i * (how.n_steps - 1) / N_LOOKS) for i in range(N_LOOKS + 1)}

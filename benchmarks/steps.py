@@ -24,10 +24,9 @@ from tinytx.model.costs import cost_table
 from tinytx.model.counting import count_parameters
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.distributed import Processes
-from tinytx.training.learners import Learner
+from tinytx.training.loop import TrainingStep
 from tinytx.training.objectives import CausalObjective
-from tinytx.training.settings import Layout, TrainingSettings, choose_precision
+from tinytx.training.settings import TrainingSettings, choose_precision
 from tinytx_course.labs.profiling import reviews, token_stream, tokenizer_for
 from tinytx_course.labs.roofline import Ceiling, product
 from tinytx_course.labs.timing import take_turns
@@ -168,7 +167,7 @@ def our_candidate(
     training = TrainingSettings(
         n_steps=1, lr=1e-3, precision=precision, weight_decay=0.01, betas=(0.9, 0.999)
     )
-    learner = Learner(model, objective, training, Layout(), Processes.current())
+    learner = TrainingStep(model, objective, training)
     learner.start()
     model.train()
     batches = _indices(case)

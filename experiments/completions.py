@@ -16,11 +16,11 @@ from tinytx.text.corpora import Corpus, Split, load_corpus
 from tinytx.text.ngrams import NGramModel
 from tinytx.text.pairs import load_pairs
 from tinytx.text.tokenizer import Tokenizer, plain
-from tinytx.training.checkpoint import describe, fingerprint
 from tinytx.training.evaluate import LanguageModelScore
-from tinytx.training.fit import PretrainResult, pretrain
+from tinytx.training.fit import FitResult, describe, fit
 from tinytx.training.generate import generate
 from tinytx.training.recipes import MUON, plan
+from tinytx.training.tasks import fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,7 +103,7 @@ def _measured(
     settings: Settings, corpus: Corpus, seed: int, n_steps: int, changes: Mapping[str, Any]
 ) -> Record:
     begin = time.process_time()
-    result = pretrain(
+    result = fit(
         corpus,
         budget=settings.budget,
         seed=seed,
@@ -117,7 +117,7 @@ def _measured(
     return {**_figures(result, corpus), "budget": settings.budget, "seed": seed, "cpu_seconds": seconds}
 
 
-def _figures(result: PretrainResult, corpus: Corpus) -> Record:
+def _figures(result: FitResult, corpus: Corpus) -> Record:
     model, tokenizer, score = result.model, result.tokenizer, result.evaluation.score
     assert isinstance(model, LanguageModel) and isinstance(score, LanguageModelScore)
     settings = result.recipe.settings

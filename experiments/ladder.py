@@ -14,10 +14,10 @@ from tqdm.auto import tqdm
 from experiments.harness import Records, Settings
 from tinytx.text.corpora import load_corpus
 from tinytx.text.ngrams import NGramModel
-from tinytx.training.checkpoint import fingerprint
 from tinytx.training.evaluate import exact_nats
-from tinytx.training.fit import pretrain, train_tokenizer
+from tinytx.training.fit import fit
 from tinytx.training.recipes import plan
+from tinytx.training.tasks import fingerprint, train_tokenizer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +58,7 @@ def ladder(settings: Settings, orders: Sequence[int] = ORDERS) -> pd.DataFrame:
         return {"nats_per_token": counts().nats_per_token(held_out, order=order), "floor": bound}
 
     def of_transformer(seed: int) -> dict[str, float]:
-        result = pretrain(
+        result = fit(
             corpus, budget=settings.budget, seed=seed, device=settings.device, report=settings.report
         )
         return {"nats_per_token": float(result.evaluation.to_dict()["nats_per_token"]), "floor": bound}

@@ -21,19 +21,14 @@ from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.checkpoint import fingerprint, json_bytes
 from tinytx.training.evaluate import Sides, fill_probs
-from tinytx.training.fit import PretrainResult, finetune, pretrain
+from tinytx.training.files import json_bytes
+from tinytx.training.fit import FitResult, fit
 from tinytx.training.generate import generate_ids, unwritten_ids
-from tinytx.training.objectives import (
-    Masking,
-    PackedSequences,
-    PairsOfSentences,
-    draw_pairs,
-    make_passages,
-    pair_rows,
-)
+from tinytx.training.masking import Masking, PairsOfSentences, draw_pairs, make_passages
+from tinytx.training.objectives import PackedSequences, pair_rows
 from tinytx.training.recipes import Recipe, plan, plan_finetuning
+from tinytx.training.tasks import fingerprint
 from tinytx.world.world import World
 from tinytx_course.labs.lesson_10 import TopicOverlap, complete_masked
 
@@ -56,7 +51,7 @@ class Variant:
     ----------
     name : str
     objective : str
-        Of `pretrain`.
+        Of `fit`.
     equal : str or None
         What it shares with the causal model besides data, tokenizer and backbone: "compute" (floating-point
         operations of training, by closed form) or "tokens" (steps). None for the causal model itself.
@@ -150,7 +145,7 @@ class _Runs:
         self.n_blanks, self.n_prefixes = n_blanks, n_prefixes
         self._texts = fingerprint(data)
         self._test = data.valid if data.test is None else data.test
-        self._last: tuple[int, str, PretrainResult] | None = None
+        self._last: tuple[int, str, FitResult] | None = None
         self._label_bound = cache(lambda: best_label_accuracy(self._test.texts, self._test.labels or ()))
 
     def measures(self, variant: Variant) -> list[str]:
@@ -182,13 +177,13 @@ class _Runs:
         settings = base.settings.replace(n_steps=n_steps)
         return dataclasses.replace(base, config=config, settings=settings, masking=masking)
 
-    def _trained(self, seed: int, variant: Variant) -> PretrainResult:
+    def _trained(self, seed: int, variant: Variant) -> FitResult:
         if self._last is None or self._last[:2] != (seed, variant.name):
             recipe, budget = self._recipe(seed, variant), self.settings.budget
             request = json_bytes({"texts": self._texts, "recipe": recipe.to_dict()})
             digest = hashlib.sha256(request).hexdigest()[:12]
             name = variant.name.replace(", ", "-").replace(" ", "-")
-            result = pretrain(
+            result = fit(
                 self.data,
                 objective=variant.objective,
                 budget=budget,
@@ -224,10 +219,11 @@ class _Runs:
             found = self._labelled(result, seed, *measure.split(" "))
         return {"seed": seed, "contestant": variant.name, "measure": measure, **found}
 
-    def _labelled(self, result: PretrainResult, seed: int, way: str, n_labels: str) -> Record:
-        tuned = finetune(
-            result,
+    def _labelled(self, result: FitResult, seed: int, way: str, n_labels: str) -> Record:
+        tuned = fit(
             self.data,
+            objective="classification",
+            start=result,
             frozen=way == "probe",
             budget=self.settings.budget,
             seed=seed,
@@ -237,10 +233,10 @@ class _Runs:
             progress=False,
             report=lambda line: None,
         )
-        return {**tuned.score.to_dict(), "exact": {"accuracy": self._label_bound()}}
+        return {**tuned.evaluation.score.to_dict(), "exact": {"accuracy": self._label_bound()}}
 
 
-def _pretraining(result: PretrainResult) -> Record:
+def _pretraining(result: FitResult) -> Record:
     settings, config = result.recipe.settings, result.recipe.config
     return {
         **{key: value for key, value in result.to_dict().items() if key != "path"},

@@ -16,7 +16,7 @@ import numpy as np
 from tinytx.text.corpora import Corpus, Split
 from tinytx.text.reading import read_lines
 from tinytx.text.tokenizer import plain
-from tinytx.training.checkpoint import json_bytes
+from tinytx.training.files import json_bytes
 from tinytx_course.labs.docstrings import docstrings_corpus, without_giveaways
 
 _LOST_APOSTROPHE = re.compile(r"(?<=\w)\?(?=\w)")

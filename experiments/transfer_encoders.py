@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,33 +17,27 @@ from experiments.transfer_data import Fold, digest_of
 from experiments.transfer_variants import Sources, Stage, Task, Tuning, Variant
 from tinytx.model.config import TransformerConfig
 from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.model.transformer import Classifier, LanguageModel, TransformerBody, pool
+from tinytx.model.transformer import Classifier, LanguageModel, Transformer, pool
 from tinytx.text.corpora import Split, label_subset
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.checkpoint import (
-    MODEL_FILE,
-    RunFolder,
-    describe,
-    load,
-    save,
-    step_folders,
-    step_of,
-    write_file,
-)
+from tinytx.training.checkpoint import MODEL_FILE, load, save, step_folders, step_of
 from tinytx.training.evaluate import classifier_inputs, count_correct
-from tinytx.training.fit import Report, new_model, objective_for
+from tinytx.training.files import write_file
+from tinytx.training.fit import Report, describe
 from tinytx.training.loop import train
-from tinytx.training.objectives import ClassificationObjective, Masking, Objective, PackedSequences
+from tinytx.training.masking import Masking
+from tinytx.training.objectives import ClassificationObjective, Objective, PackedSequences
 from tinytx.training.recipes import Recipe as TrainingRecipe
-from tinytx.training.recipes import epoch_ends, resize
+from tinytx.training.recipes import resize
+from tinytx.training.runs import open_run
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+from tinytx.training.tasks import epoch_ends, new_model, objective_for, seeded
 
 WINDOW = 15  # wide: words of one mood share a sentence, not a phrase
 SMOOTHING = 0.75  # of the frequencies of context tokens, so that rare ones do not count too much
 TEXTS_AT_ONCE = 32
 AnyModel = LanguageModel | MaskedLanguageModel | Classifier
 Plan = dict[str, Any]
-M = TypeVar("M", bound=nn.Module)
 
 
 def cooccurrences(sequences: Sequence[Sequence[int]], vocab_size: int) -> np.ndarray:
@@ -124,12 +118,11 @@ class StarsObjective(ClassificationObjective):
         super().__init__(sequences, [0] * len(sequences), pad_id=pad_id)
         self.shares = torch.from_numpy((rankdata(stars) - 0.5) / len(stars)).float()  # (N,)
 
-    def loss(self, model: Classifier, indices: list[int], batch: list[int] | None = None) -> Tensor:
+    def loss(self, model: Classifier, indices: list[int]) -> Tensor:
         """Mean nats a text, against the share as the probability of class 1."""
         logits = self.logits(model, indices).float()  # (B, 2)
         wanted = self.shares[indices].to(logits.device)
-        loss = F.cross_entropy(logits, torch.stack([1 - wanted, wanted], dim=1))
-        return loss if batch is None else loss * (len(indices) / len(batch))
+        return F.cross_entropy(logits, torch.stack([1 - wanted, wanted], dim=1))
 
 
 class Encoders:
@@ -173,10 +166,10 @@ class Encoders:
             **self.sources.identity(self.task.tokens_from),
         }
 
-    def new_encoder(self, *, causal: bool, seed: int) -> TransformerBody:
+    def new_encoder(self, *, causal: bool, seed: int) -> Transformer:
         """An encoder with new weights."""
         config = self.recipe.config(causal=causal).replace(tie_embeddings=False)
-        return _seeded(lambda: TransformerBody(config), seed)
+        return seeded(lambda: Transformer(config), seed)
 
     def model(self, wanted: Variant, fold: Fold) -> AnyModel | None:
         """The model whose encoder a variant uses, from the cache or trained now; None for new weights."""
@@ -226,7 +219,7 @@ class Encoders:
         texts = [] if text.source is None else self.sources.texts(text.source, plan["words"])
         texts = lowered(texts + (list(fold.train.texts) if text.own else []))
         if plan["what"] == "counts":
-            counted = _seeded(lambda: MaskedLanguageModel(config), 0)
+            counted = seeded(lambda: MaskedLanguageModel(config), 0)
             self._embed_by_counts(counted, texts)
             save(counted, folder, self.tokenizer)
             return counted.eval()
@@ -254,7 +247,7 @@ class Encoders:
 
     def _rater(self, config: TransformerConfig, before: AnyModel | None) -> tuple[Classifier, Objective]:
         config = config.replace(dropout=self.recipe.tuning.dropout, tie_embeddings=False)
-        model = _seeded(lambda: Classifier(config), 0)
+        model = seeded(lambda: Classifier(config), 0)
         if before is not None:
             model.body.load_state_dict(before.body.state_dict())
             model.body.token_embed.weight.requires_grad_(False)
@@ -269,9 +262,10 @@ class Encoders:
         """Train from the latest checkpoint in the folder, where there is one."""
         settings = self._settings(plan)
         model.to(choose_device(self.device))
-        self.report(f"{plan['what']} on {plan['text']}: {describe(model, settings)}")
-        with RunFolder.opened(folder, {"request": plan}, self.tokenizer, self.report) as run:
-            train(model, objective, settings, run=run, label=f"{plan['what']} on {plan['text']}")
+        label = f"{plan['what']} on {plan['text']}"
+        self.report(f"{label}: {describe(model, settings)}")
+        with open_run(folder, plan, self.tokenizer, self.report) as checkpoints:
+            train(model, objective, settings, checkpoints=checkpoints, label=label)
         return model
 
 
@@ -282,12 +276,6 @@ def _cached(plan: Plan, folder: Path) -> AnyModel | None:
         steps = step_folders(folder)
         is_finished = bool(steps) and step_of(steps[-1]) >= plan["stage"]["n_steps"]
     return load(folder) if is_finished else None  # type: ignore[return-value]
-
-
-def _seeded(make: Callable[[], M], seed: int) -> M:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return make()
 
 
 def lowered(texts: Sequence[str]) -> list[str]:
@@ -302,7 +290,7 @@ def _fields(stage: Stage | None) -> Plan:
 
 
 def fine_tuned(
-    encoder: TransformerBody,
+    encoder: Transformer,
     tokenizer: Tokenizer,
     train_split: Split,
     test: Split,
@@ -315,7 +303,7 @@ def fine_tuned(
 
     Parameters
     ----------
-    encoder : TransformerBody
+    encoder : Transformer
     tokenizer : Tokenizer
     train_split, test : Split
     tuning : Tuning
@@ -333,7 +321,7 @@ def fine_tuned(
     where = choose_device(device)
     n_classes = 1 + max((*(train_split.labels or ()), *(test.labels or ())))
     config = encoder.config.replace(dropout=tuning.dropout)
-    model = _seeded(lambda: Classifier(config, n_classes=n_classes, pooling=tuning.pooling), seed)
+    model = seeded(lambda: Classifier(config, n_classes=n_classes, pooling=tuning.pooling), seed)
     model.body.load_state_dict(encoder.state_dict())
     model.body.token_embed.weight.requires_grad_(not tuning.keep_embeddings)
     model.to(where)
@@ -372,7 +360,7 @@ def _objective(
 
 @torch.no_grad()
 def columns_of(
-    model: TransformerBody | Classifier, tokenizer: Tokenizer, split: Split, device: str = "auto"
+    model: Transformer | Classifier, tokenizer: Tokenizer, split: Split, device: str = "auto"
 ) -> np.ndarray:
     """What a frozen model gives of each text, for a linear model to read.
 

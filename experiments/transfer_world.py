@@ -13,9 +13,10 @@ from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, frame, mean_table
 from tinytx.text.corpora import Corpus, load_corpus
-from tinytx.training.checkpoint import fingerprint, json_bytes
-from tinytx.training.fit import body_and_tokenizer, finetune, pretrain, weights_fingerprint
+from tinytx.training.files import json_bytes
+from tinytx.training.fit import fit
 from tinytx.training.recipes import corpus_kind, plan, plan_finetuning
+from tinytx.training.tasks import body_and_tokenizer, fingerprint, weights_fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +69,7 @@ def transfer(
     request = {"recipe": plan(kind, "causal", budget).to_dict(), "texts": texts}
     digest = hashlib.sha256(json_bytes(request)).hexdigest()[:12]
     checkpoint = settings.work_dir / f"transfer-{data.name}-{budget}-{digest}"
-    pretrain(data, budget=budget, out=checkpoint, resume=True, device=settings.device, report=settings.report)
+    fit(data, budget=budget, out=checkpoint, resume=True, device=settings.device, report=settings.report)
     origin = {
         "budget": budget,
         "weights": weights_fingerprint(body_and_tokenizer(checkpoint)[0]),
@@ -94,9 +95,10 @@ def _measured(
     start: str,
     n_scored: int | None,
 ) -> Record:
-    result = finetune(
-        checkpoint,
+    result = fit(
         corpus,
+        objective="classification",
+        start=checkpoint,
         fresh=start == "scratch",
         frozen=start == "frozen",
         budget=settings.budget,
@@ -109,10 +111,10 @@ def _measured(
     )
     fields: dict[str, Any] = {"corpus": corpus.name, "n_labels": n_labels, "seed": seed, "start": start}
     return fields | {
-        "split": result.split,
-        "correct": result.score.correct,
-        "n": result.score.n,
-        "accuracy": result.score.accuracy,
+        "split": result.evaluation.split,
+        "correct": result.evaluation.score.correct,
+        "n": result.evaluation.score.n,
+        "accuracy": result.evaluation.score.accuracy,
         "accuracy_by_epoch": result.accuracy_by_epoch,
     }
 

@@ -19,10 +19,12 @@ from experiments.harness import Record, Records, Settings
 from tinytx.text.pairs import LAB_SENTENCES, PairCorpus, Pairs, load_pairs
 from tinytx.training.beam import Search
 from tinytx.training.bleu import evaluate_translator
-from tinytx.training.checkpoint import json_bytes, stored_plan
-from tinytx.training.fit import TranslatorResult, pairs_fingerprint, train_translator
+from tinytx.training.files import json_bytes
+from tinytx.training.fit import FitResult, fit
 from tinytx.training.loop import DivergenceError
-from tinytx.training.recipes import pair_kind, plan_translation
+from tinytx.training.recipes import pair_kind, plan
+from tinytx.training.runs import find_run
+from tinytx.training.tasks import fingerprint
 from tinytx.training.translate import translate
 from tinytx_course.labs.lesson_11 import alignment_mass
 
@@ -40,7 +42,7 @@ STEPS_FACTOR = 3  # times the steps of the budget's recipe: AdamW needs more of 
 DIAGNOSES = {
     "greedy": Search(),
     "no repeats": Search(forbid_repeats=True),
-    "no repeats, read on": Search(forbid_repeats=True, read_on=1.0),
+    "no repeats, read on": Search(forbid_repeats=True, min_factor=1.0),
 }
 
 
@@ -62,8 +64,8 @@ def translation(settings: Settings, corpus: str | os.PathLike[str] | PairCorpus 
     records = {}
     for seed in range(settings.n_seeds):
         origin = {
-            "texts": pairs_fingerprint(data),
-            "recipe": plan_translation(pair_kind(data.name), settings.budget, seed=seed).to_dict(),
+            "texts": fingerprint(data),
+            "recipe": plan(pair_kind(data.name), "translation", settings.budget, seed=seed).to_dict(),
             "searches": {name: search.to_dict() for name, search in SEARCHES.items()},
         }
         key = f"{data.name}/{settings.budget}/seed {seed}"
@@ -75,10 +77,11 @@ def _trained(settings: Settings, data: PairCorpus, seed: int, origin: Mapping[st
     request = {name: origin[name] for name in ("texts", "recipe")}
     digest = hashlib.sha256(json_bytes(request)).hexdigest()[:12]
     folder = settings.work_dir / f"translation-{data.name}-{settings.budget}-seed{seed}-{digest}"
-    is_new = stored_plan(folder, resume=True) is None
+    is_new = find_run(folder, resume=True) is None
     begin = time.perf_counter()
-    result = train_translator(
+    result = fit(
         data,
+        objective="translation",
         budget=settings.budget,
         seed=seed,
         out=folder,
@@ -91,7 +94,7 @@ def _trained(settings: Settings, data: PairCorpus, seed: int, origin: Mapping[st
     return {"seed": seed, "seconds": seconds} | _evaluated(result, data)
 
 
-def _evaluated(result: TranslatorResult, data: PairCorpus) -> Record:
+def _evaluated(result: FitResult, data: PairCorpus) -> Record:
     model, tokenizer = result.model, result.tokenizer
     record = {
         "n_pairs": len(data.train),
@@ -115,7 +118,7 @@ def _evaluated(result: TranslatorResult, data: PairCorpus) -> Record:
 
 
 def _translations(
-    result: TranslatorResult, texts: Sequence[str], searches: Mapping[str, Search]
+    result: FitResult, texts: Sequence[str], searches: Mapping[str, Search]
 ) -> dict[str, dict[str, str]]:
     """Text -> name of the search -> translation."""
     found = {
@@ -181,8 +184,8 @@ def broken_translation(
     records = {}
     for seed, name in tqdm(cells, desc="broken translation", disable=None):
         origin = {
-            "texts": pairs_fingerprint(data),
-            "recipe": plan_translation(pair_kind(data.name), settings.budget, seed=seed).to_dict(),
+            "texts": fingerprint(data),
+            "recipe": plan(pair_kind(data.name), "translation", settings.budget, seed=seed).to_dict(),
             "ingredients": variants()[name],
             "n_times": STEPS_FACTOR,
         }
@@ -193,12 +196,13 @@ def broken_translation(
 
 def _broken(settings: Settings, data: PairCorpus, seed: int, name: str) -> Record:
     ingredients = variants()[name]
-    recipe = plan_translation(pair_kind(data.name), settings.budget, seed=seed)
+    recipe = plan(pair_kind(data.name), "translation", settings.budget, seed=seed)
     n_steps = STEPS_FACTOR * recipe.settings.n_steps
     record: Record = {"seed": seed, "name": name}
     try:
-        result = train_translator(
+        result = fit(
             data,
+            objective="translation",
             budget=settings.budget,
             seed=seed,
             model_changes={"norm": ingredients["norm"], "dropout": ingredients["dropout"]},

@@ -37,7 +37,7 @@ def test_a_masked_model_is_pretrained_evaluated_and_fine_tuned(capsys, texts_fil
     assert status == 0 and again == first
     evaluate = ["evaluate", tmp_path / "run", "--corpus", texts_file, "--device", "cpu"]
     status, found, _ = tinytx(capsys, *evaluate, "--split", "valid")
-    assert status == 0 and found["nats_per_blank"] == first["nats_per_blank"] and found["n_blanks"] > 100
+    assert status == 0 and found["nats_per_token"] == first["nats_per_token"] and found["n_tokens"] > 100
     status, tuned, _ = tinytx(
         capsys, "finetune", tmp_path / "run", *about, "--labels", 20, "--out", tmp_path / "tuned"
     )

@@ -4,9 +4,9 @@ import pytest
 
 from experiments.ladder import table
 from tinytx.text.corpora import load_corpus
-from tinytx.training.checkpoint import fingerprint
 from tinytx.training.intervals import paired_interval
 from tinytx.training.recipes import plan, plan_finetuning
+from tinytx.training.tasks import fingerprint
 from tinytx_course.results import read_results
 
 AGAIN = "measured with other texts or settings than those of today: run {} again"

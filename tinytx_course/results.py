@@ -8,9 +8,9 @@ import json
 import subprocess
 from pathlib import Path, PurePath, PureWindowsPath
 
-from filelock import FileLock
-
 from tinytx_course.machine import this_machine
+
+LOCK_SECONDS = 60.0  # a write takes far less
 
 
 def check_plain_name(name: str) -> str:
@@ -130,12 +130,13 @@ class Results:
         TypeError, ValueError
             If JSON cannot hold the record (a tensor, NaN, infinity); the file stays as it was.
         """
-        from tinytx.training.checkpoint import write_file  # brings torch, which readers do not need
+        from tinytx.training.files import locked, write_file  # bring torch, which readers do not need
 
         record = json.loads(json.dumps(record, allow_nan=False))
         self._here = self._here or provenance()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.path.with_name(f".{self.path.name}.lock")):
+        lock = self.path.with_name(f".{self.path.name}.lock")
+        with locked(lock, LOCK_SECONDS, f"{lock} must be free, but another process holds it"):
             if self.path.exists():
                 self._content = self._read()
             runs = self._content["runs"]

@@ -18,8 +18,8 @@ from tinytx.model.config import TransformerConfig
 from tinytx.model.costs import cost_table
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.text.corpora import Corpus, Split
-from tinytx.training.fit import train_tokenizer
-from tinytx.training.objectives import Masking, draw_pairs, make_passages
+from tinytx.training.masking import Masking, draw_pairs, make_passages
+from tinytx.training.tasks import train_tokenizer
 from tinytx.world.world import World
 from tinytx_course.labs.layers import count_flops
 

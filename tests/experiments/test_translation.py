@@ -45,13 +45,13 @@ def test_broken_translators_are_trained_with_their_ingredients(settings, pairs, 
     from experiments import translation as module
 
     asked = []
-    train = module.train_translator
+    train = module.fit
 
     def spy(*args, **changes):
         asked.append((changes["model_changes"], changes["training_changes"]))
         return train(*args, **changes)
 
-    monkeypatch.setattr(module, "train_translator", spy)
+    monkeypatch.setattr(module, "fit", spy)
     found = broken_translation(settings(), pairs, ["all four faults", "sound"])
     assert found["variant"].tolist() == ["all four faults", "sound"] and found["bleu"].notna().all()
     (model, training), (sound_model, sound_training) = asked

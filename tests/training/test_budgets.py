@@ -7,7 +7,6 @@ import pytest
 from tinytx.model.counting import count_parameters
 from tinytx.model.transformer import LanguageModel
 from tinytx.training import recipes
-from tinytx.training.fit import causal_objective, new_language_model
 from tinytx.training.recipes import (
     BUDGETS,
     KINDS,
@@ -18,8 +17,8 @@ from tinytx.training.recipes import (
     parse_budget,
     plan,
     plan_finetuning,
-    steps_within,
 )
+from tinytx.training.tasks import causal_objective, new_language_model, steps_within
 
 
 @pytest.mark.parametrize("kind", KINDS)

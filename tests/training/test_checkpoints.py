@@ -7,8 +7,9 @@ import shutil
 import pytest
 import torch
 
-from tinytx.model.transformer import Classifier, LanguageModel, TransformerBody
-from tinytx.training.checkpoint import find_checkpoint, load, load_tokenizer, save, write_folder
+from tinytx.model.transformer import Classifier, LanguageModel, Transformer
+from tinytx.training.checkpoint import find_checkpoint, load, load_tokenizer, save
+from tinytx.training.files import write_folder
 
 
 def weights(model):
@@ -84,8 +85,8 @@ def test_a_write_that_fails_leaves_the_old_checkpoint(tmp_path):
 
 def test_only_whole_models_are_saved(tmp_path, config):
     kinds = "a LanguageModel, a MaskedLanguageModel, a Classifier or a Translator"
-    with pytest.raises(TypeError, match=f"{kinds}, got TransformerBody"):
-        save(TransformerBody(config), tmp_path / "body")
+    with pytest.raises(TypeError, match=f"{kinds}, got Transformer"):
+        save(Transformer(config), tmp_path / "body")
 
 
 @pytest.fixture

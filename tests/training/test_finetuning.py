@@ -8,7 +8,8 @@ import torch
 
 from tinytx.text.corpora import Corpus, Split, label_subset
 from tinytx.training.checkpoint import load, save
-from tinytx.training.fit import PROBE_RATE, finetune, pretrain, weights_fingerprint
+from tinytx.training.fit import PROBE_RATE, fit
+from tinytx.training.tasks import weights_fingerprint
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from tinytx.model.transformer import LanguageModel
-from tinytx.training.checkpoint import RunFolder
-from tinytx.training.fit import causal_objective, new_language_model
 from tinytx.training.loop import DivergenceError, TrainingInterrupted, train
 from tinytx.training.optim import make_optimizer
+from tinytx.training.runs import open_run
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+from tinytx.training.tasks import causal_objective, new_language_model
 
 SETTINGS = TrainingSettings(
     n_steps=12,

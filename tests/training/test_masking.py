@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tinytx.training.objectives import Masking, mask_tokens
+from tinytx.training.masking import Masking, mask_tokens
 
 RULE = {"mask_id": 4, "special_ids": (0, 1, 2), "vocab_size": 30}
 IDS = torch.randint(5, 30, (200, 500), generator=torch.Generator().manual_seed(3))

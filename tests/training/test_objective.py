@@ -7,9 +7,10 @@ import torch.nn.functional as F
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.text.corpora import Corpus, Split
 from tinytx.training.checkpoint import load, save
-from tinytx.training.fit import finetune, pretrain
+from tinytx.training.fit import fit
 from tinytx.training.loop import train
-from tinytx.training.objectives import MaskedObjective, Masking
+from tinytx.training.masking import Masking
+from tinytx.training.objectives import MaskedObjective
 from tinytx.training.settings import TrainingSettings
 
 QUICK = {"n_steps": 30, "checkpoint_every": 10, "precision": "fp32"}

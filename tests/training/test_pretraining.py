@@ -9,7 +9,8 @@ import torch
 from tinytx.text.corpora import Corpus, Split
 from tinytx.training.checkpoint import load, load_tokenizer
 from tinytx.training.evaluate import evaluate_language_model
-from tinytx.training.fit import pretrain, train_tokenizer
+from tinytx.training.fit import fit
+from tinytx.training.tasks import train_tokenizer
 
 QUICK = {"n_steps": 6, "checkpoint_every": 2, "precision": "fp32"}
 

@@ -1,6 +1,6 @@
 """Real French text from end to end with the smoke budget; skipped, saying so, where it is absent."""
 
-from tinytx.training.fit import finetune, pretrain
+from tinytx.training.fit import fit
 
 
 def test_novels_then_reviews_run_to_the_end(shared_data, tmp_path):

@@ -17,7 +17,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from tests.training.interrupted import folder_bytes
 from tinytx.cli import main
 from tinytx.text.pairs import PairCorpus, Pairs
-from tinytx.training.fit import finetune, pretrain, train_translator
+from tinytx.training.fit import fit
 
 TINY = {"d_model": 12, "n_heads": 3, "n_layers": 2, "max_len": 24, "dropout": 0.2}
 SHORT = {"n_steps": 14, "checkpoint_every": 5, "tokens_per_batch": 200}

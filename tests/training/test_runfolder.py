@@ -13,22 +13,12 @@ import torch
 from tests.training.interrupted import folder_bytes
 from tinytx.model.config import TransformerConfig
 from tinytx.training import checkpoint
-from tinytx.training.checkpoint import (
-    SEAL_FILE,
-    RunFolder,
-    check_seal,
-    json_bytes,
-    locked,
-    read_json,
-    sealed,
-    stored_plan,
-    stored_tokenizer,
-    write_file,
-    write_folder,
-)
-from tinytx.training.fit import causal_objective, new_language_model
+from tinytx.training.checkpoint import SEAL_FILE, check_seal, locked, sealed, stored_tokenizer
+from tinytx.training.files import json_bytes, read_json, write_file, write_folder
 from tinytx.training.loop import TrainingInterrupted, train
+from tinytx.training.runs import find_run, open_run
 from tinytx.training.settings import TrainingSettings
+from tinytx.training.tasks import causal_objective, new_language_model
 
 SETTINGS = TrainingSettings(n_steps=12, lr=1e-2, tokens_per_batch=256, checkpoint_every=4, precision="fp32")
 PLAN = {"request": {"command": "pretrain", "seed": 0}}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.objectives import draw_pairs, make_passages, split_sentences
+from tinytx.training.masking import draw_pairs, make_passages, split_sentences
 
 TEXTS = ["le chat . la table ! un chien", "un chat", "la", "une table . une table . une table . une table ."]
 TOKENIZER = Tokenizer.train(TEXTS * 5, vocab_size=25)

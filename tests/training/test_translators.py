@@ -16,11 +16,11 @@ from tinytx.text.pairs import PairCorpus, Pairs
 from tinytx.training.beam import Search
 from tinytx.training.bleu import evaluate_translator, pair_nats
 from tinytx.training.checkpoint import load, load_tokenizer
-from tinytx.training.evaluate import evaluate_checkpoint
-from tinytx.training.fit import joint_tokenizer, train_translator
+from tinytx.training.evaluate import evaluate
+from tinytx.training.fit import fit
 from tinytx.training.loop import TrainingInterrupted
 from tinytx.training.objectives import TranslationObjective
-from tinytx.training.recipes import PAIR_KINDS, TranslationRecipe, plan_translation
+from tinytx.training.recipes import PAIR_KINDS, Recipe, plan
 from tinytx.training.translate import translate
 
 TRANSLATIONS = {
@@ -155,15 +155,15 @@ def test_a_checkpoint_is_evaluated_by_its_kind(tmp_path, pairs):
     quick(pairs, out=tmp_path / "run")
     few = Pairs(("It is a novel.",), ("C'est un roman.",))
     world = PairCorpus("world", few, few)
-    found = evaluate_checkpoint(tmp_path / "run", world, device="cpu")
+    found = evaluate(tmp_path / "run", world, device="cpu")
     assert found.split == "valid" and found.grammar.n_errors > 0 and found.score.n == len(found.translations)
-    assert "mistakes of grammar" in str(found)
+    assert "grammar errors" in str(found)
     from tinytx.text.corpora import Corpus, Split
 
     with pytest.raises(ValueError, match="a translator is evaluated on pairs"):
-        evaluate_checkpoint(tmp_path / "run", Corpus("x", Split(("a",)), Split(("b",))), device="cpu")
+        evaluate(tmp_path / "run", Corpus("x", Split(("a",)), Split(("b",))), device="cpu")
     with pytest.raises(ValueError, match="split must be one of train, valid, got .all."):
-        evaluate_checkpoint(tmp_path / "run", world, split="all", device="cpu")
+        evaluate(tmp_path / "run", world, split="all", device="cpu")
 
 
 def test_several_references_of_a_source_are_used_together(pairs):

@@ -11,23 +11,23 @@ import sys
 from pathlib import Path
 
 import torch
+from tinytx.training.learners import ShardedLearner
 
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.checkpoint import RunFolder
 from tinytx.training.distributed import Processes, joined
-from tinytx.training.learners import Learner, ShardedLearner
-from tinytx.training.loop import train
+from tinytx.training.loop import TrainingStep, train
+from tinytx.training.masking import Masking
 from tinytx.training.objectives import (
     CausalObjective,
     ClassificationObjective,
     MaskedObjective,
-    Masking,
     TranslationObjective,
 )
+from tinytx.training.runs import open_run
 from tinytx.training.settings import Layout, TrainingSettings
 
 CONFIG = TransformerConfig(

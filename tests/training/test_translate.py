@@ -1,4 +1,4 @@
-"""Texts in, texts out: order, empty lines, lines too long, what is plain, errors of the stream."""
+"""Texts in, texts out: order, empty lines, lines too long, typography, errors of the stream."""
 
 import pytest
 import torch
@@ -34,9 +34,9 @@ def model(tokenizer):
 
 def test_texts_keep_their_order_and_are_what_single_texts_give(model, tokenizer):
     texts = ["le chat mange", "", "un", "la belle chat voit un chien", "  ", "petit chien"]
-    told = []
-    found = translate(model, tokenizer, texts, search=Search(beam_size=2), report=told.append)
-    assert [one.source for one in found] == texts and told == []
+    reported = []
+    found = translate(model, tokenizer, texts, search=Search(beam_size=2), report=reported.append)
+    assert [one.source for one in found] == texts and reported == []
     assert [one.n_parts for one in found] == [1, 0, 1, 1, 0, 1]
     assert found[1].text == found[4].text == "" and found[0].text
     for text, one in zip(texts, found, strict=True):
@@ -46,20 +46,20 @@ def test_texts_keep_their_order_and_are_what_single_texts_give(model, tokenizer)
 
 def test_a_text_too_long_is_cut_at_sentence_ends_and_reported(model, tokenizer):
     sentences = ["le chat mange un chien.", "la belle voit un chien ?", "un petit chat !"]
-    told = []
-    (found,) = translate(model, tokenizer, [" ".join(sentences)], report=told.append)
+    reported = []
+    (found,) = translate(model, tokenizer, [" ".join(sentences)], report=reported.append)
     assert found.n_parts == 3
     parts = translate(model, tokenizer, sentences)
     assert found.text == " ".join(part.text for part in parts)
     assert found.token_ids == tuple(i for part in parts for i in part.token_ids)
-    assert len(told) == 1 and told[0].startswith("line 1: ") and "3 parts" in told[0]
+    assert len(reported) == 1 and reported[0].startswith("line 1: ") and "3 parts" in reported[0]
 
 
 def test_a_sentence_too_long_is_cut_between_words_and_a_word_between_pieces(model, tokenizer):
-    told = []
+    reported = []
     words, word = " ".join(["chat"] * 40), "chat" * 40
-    found = translate(model, tokenizer, ["un", words, word], report=told.append)
-    assert [line.split(":")[0] for line in told] == ["line 2", "line 3"]
+    found = translate(model, tokenizer, ["un", words, word], report=reported.append)
+    assert [line.split(":")[0] for line in reported] == ["line 2", "line 3"]
     assert found[1].n_parts >= 3 and found[2].n_parts >= 3
     assert all(len(one.token_ids) for one in found)
 
@@ -71,15 +71,15 @@ def test_typography_makes_no_difference(model, tokenizer):
 
 def test_lines_come_block_by_block_with_numbers_of_their_own(model, tokenizer):
     lines = ["un", "", " ".join(["chat"] * 30), "le chien", " ".join(["la"] * 30)]
-    told = []
-    found = list(translate_lines(model, tokenizer, iter(lines), lines_per_block=2, report=told.append))
+    reported = []
+    found = list(translate_lines(model, tokenizer, iter(lines), lines_per_block=2, report=reported.append))
     assert [one.source for one in found] == lines
-    assert [line.split(":")[0] for line in told] == ["line 3", "line 5"]
+    assert [line.split(":")[0] for line in reported] == ["line 3", "line 5"]
     whole = translate(model, tokenizer, lines, report=lambda line: None)
     assert [one.text for one in found] == [one.text for one in whole]
 
 
-def test_what_was_read_before_an_error_is_translated_first(model, tokenizer):
+def test_lines_before_an_error_are_translated_first(model, tokenizer):
     def broken():
         yield "un"
         yield "la"
@@ -92,8 +92,8 @@ def test_what_was_read_before_an_error_is_translated_first(model, tokenizer):
     assert found == ["un", "la"]
 
 
-def test_what_cannot_translate_is_refused(model, tokenizer):
-    with pytest.raises(ValueError, match="translating needs a Translator, got a LanguageModel"):
+def test_other_models_and_tokenizers_raise(model, tokenizer):
+    with pytest.raises(ValueError, match="got a LanguageModel"):
         translate(LanguageModel(model.config), tokenizer, ["un"])
-    with pytest.raises(ValueError, match="one vocabulary, got 60 pieces and vocab_size=61"):
+    with pytest.raises(ValueError, match="60 tokens and vocab_size=61"):
         translate(Translator(model.config.replace(vocab_size=61)), tokenizer, ["un"])

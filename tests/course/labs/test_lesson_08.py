@@ -1,4 +1,4 @@
-"""From pieces to whole words: a chain of piece probabilities, and a distribution over all words."""
+"""Lesson 08: from tokens to whole words, and the stored ladder of baselines."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from tinytx.model.config import TransformerConfig
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.evaluate import text_nats
-from tinytx.training.generate import next_word_probs
-from tinytx.world.world import World
+from tinytx_course.labs.lesson_08 import ladder_means, next_word_probs
+from tinytx_course.results import read_results
 
 WORDS = ["a", "ab", "abc", "b", "ba", "bb", "c", "cab"]
 
@@ -28,7 +28,7 @@ def model(tokenizer):
     return LanguageModel(config).eval()
 
 
-def test_the_chance_of_a_word_is_the_chain_of_its_pieces_and_of_a_new_beginning(model, tokenizer):
+def test_a_word_is_the_product_of_its_tokens_and_of_a_word_boundary(model, tokenizer):
     prefix = ["b", "cab"]
     got = next_word_probs(model, tokenizer, prefix, WORDS, rows_per_batch=3)
     ids = [tokenizer.bos_id, *(one for word in prefix for one in tokenizer.word_pieces(word))]
@@ -55,24 +55,34 @@ def test_a_word_of_one_text_agrees_with_the_loss_of_that_text(model, tokenizer):
     assert word + end_given_whole == pytest.approx(whole, abs=1e-4)
 
 
-def test_words_of_the_world_share_what_is_not_given_to_other_letters(tokenizer):
-    world = World()
-    pieces = Tokenizer.train([" ".join(world.vocabulary)], vocab_size=300, model_type="bpe")
-    config = TransformerConfig(vocab_size=300, d_model=12, n_heads=3, n_layers=1, d_ff=20)
-    chances = next_word_probs(LanguageModel(config), pieces, world.split("Le roman"), world.vocabulary)
-    assert chances.shape == (len(world.vocabulary) + 1,)
-    assert (chances >= 0).all() and 0 < chances.sum() < 1
-
-
-def test_the_batch_changes_nothing(model, tokenizer):
-    one, all_ = (next_word_probs(model, tokenizer, ["a"], WORDS, rows_per_batch=n) for n in (1, 8))
-    np.testing.assert_allclose(one, all_, rtol=1e-5)
-
-
-def test_no_words_leave_the_chance_of_the_end(model, tokenizer):
+def test_the_batch_changes_nothing_and_the_sum_is_below_1(model, tokenizer):
+    one, together = (next_word_probs(model, tokenizer, ["a"], WORDS, rows_per_batch=n) for n in (1, 8))
+    np.testing.assert_allclose(one, together, rtol=1e-5)
+    assert (one > 0).all() and one.sum() < 1
     assert next_word_probs(model, tokenizer, [], []).shape == (1,)
 
 
-def test_what_is_too_long_to_read_is_refused(model, tokenizer):
-    with pytest.raises(ValueError, match="at most 11 pieces long, the model's max_len, got"):
+def test_what_is_longer_than_max_len_raises(model, tokenizer):
+    with pytest.raises(ValueError, match="max_len=11 tokens"):
         next_word_probs(model, tokenizer, ["a"] * 11, WORDS)
+
+
+def test_the_ladder_averages_over_seeds_what_can_be_compared():
+    origin = {"texts": "t", "pieces": 9}
+    record = {"floor": 1.0, "origin": origin}
+    records = {f"world/counts/{n}-gram": {**record, "nats_per_token": 3.0 - n / 4} for n in (1, 2, 6)}
+    records |= {
+        f"world/laptop/transformer, seed {s}": {**record, "nats_per_token": 1.5 + s / 10} for s in (0, 1)
+    }
+    records["world/study/transformer, seed 0"] = {
+        **record,
+        "nats_per_token": 0.0,
+        "origin": {"texts": "u", "pieces": 9},
+    }
+    lines = ladder_means(records)
+    assert [line.split()[0] for line in lines] == ["1-gram", "2-gram", "6-gram", "transformer,"]
+    assert [float(line.split()[-1]) for line in lines] == [-0.17, 0.0, 0.67, 0.63]
+    assert "2 runs" in lines[-1] and "1.5500" in lines[-1]
+    assert len(ladder_means(read_results("ladder").data)) > 6
+    with pytest.raises(ValueError, match="order 1 to 4"):
+        ladder_means({})

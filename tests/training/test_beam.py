@@ -1,4 +1,4 @@
-"""Search: the definitions written out in loops, every sequence tried, batches, kept keys and values."""
+"""Search: the definitions in loops, every sequence tried, batches as singles, cached as uncached."""
 
 import itertools
 import math
@@ -9,10 +9,13 @@ from torch.testing import assert_close
 
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
-from tinytx.training.beam import Found, Search, _best_log_probs, _in_rows_of_parents, beam_search
-from tinytx.training.translate import UNWRITTEN, translate_ids
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.beam import Hypothesis, Search, _best_log_probs, _in_rows_of_parents, beam_search
+from tinytx.training.generate import unwritten_ids
+from tinytx.training.translate import translate_ids
 
 BOS, EOS, V = 2, 3, 12
+SUPPRESSED = unwritten_ids(Tokenizer)
 
 
 def make_model(positions="sinusoidal", norm="first", vocab_size=V, seed=0):
@@ -35,7 +38,7 @@ def make_model(positions="sinusoidal", norm="first", vocab_size=V, seed=0):
 
 
 @torch.no_grad()
-def make_step(model, source, forbidden=UNWRITTEN):
+def make_step(model, source, forbidden=SUPPRESSED):
     """Log-probabilities after a prefix, from the whole model at each call."""
     src_ids = torch.tensor([[*source, EOS]])
 
@@ -86,7 +89,7 @@ def test_greedy_is_the_definition_and_a_beam_of_1(norm, seed):
     ("positions", "length_penalty"),
     [("sinusoidal", 0.0), ("sinusoidal", 2.0), ("learned", 0.6), ("rotary", 1.0), ("alibi", -0.5)],
 )
-def test_beams_are_the_definition_with_and_without_kept_keys(positions, length_penalty):
+def test_beams_are_the_definition_with_and_without_cache(positions, length_penalty):
     for seed, beam_size in ((0, 2), (1, 4)):
         model = make_model(positions, seed=seed)
         search = Search(beam_size=beam_size, length_penalty=length_penalty, max_factor=1.0, max_extra=3)
@@ -103,7 +106,7 @@ def test_beams_are_the_definition_with_and_without_kept_keys(positions, length_p
 
 def test_a_beam_as_wide_as_all_sequences_finds_the_best_of_all():
     model = make_model(vocab_size=9, seed=4)
-    step = make_step(model, [7, 8], forbidden=UNWRITTEN)
+    step = make_step(model, [7, 8], forbidden=SUPPRESSED)
     best = -math.inf
     for length in range(1, 5):
         for ids in itertools.product((7, 8), repeat=length - 1):
@@ -132,14 +135,14 @@ def test_a_batch_gives_what_single_sources_give(cached):
         assert [one.token_ids for one in small] == [one.token_ids for one in together]
 
 
-def test_forbidden_repeats_and_reading_on():
+def test_forbidden_repeats_and_a_shortest_length():
     model = make_model(seed=1)
     plain = translate_ids(model, SOURCES, search=Search())
     assert any(len(set(one.token_ids)) < len(one.token_ids) for one in plain)
     for one in translate_ids(model, SOURCES, search=Search(forbid_repeats=True, beam_size=2)):
         assert len(set(one.token_ids)) == len(one.token_ids)
-    read_on = translate_ids(model, SOURCES, search=Search(read_on=1.5))
-    for source, one in zip(SOURCES, read_on, strict=True):
+    longer = translate_ids(model, SOURCES, search=Search(min_factor=1.5))
+    for source, one in zip(SOURCES, longer, strict=True):
         assert EOS not in one.token_ids[: int(1.5 * len(source))]
 
 
@@ -167,11 +170,11 @@ def test_by_hand_a_beam_of_2_finds_what_greed_misses():
     assert greedy.token_ids == (0, 2) and greedy.log_prob == pytest.approx(math.log(0.24))
     steps = Table(table)
     (found,) = beam_search(steps, [3], search=Search(beam_size=2), **ask)
-    assert found == Found((1, 2), pytest.approx(math.log(0.4)), True)
+    assert found == Hypothesis((1, 2), pytest.approx(math.log(0.4)), True)
     assert steps.calls == 2  # (0, 2), worth 0.24, has ended as well
 
 
-def test_children_stand_where_their_parents_stood():
+def test_the_first_child_takes_the_row_of_its_parent():
     for _ in range(100):
         n, k = torch.randint(1, 6, (2,)).tolist()
         parents = torch.randint(k, (n, k))
@@ -190,9 +193,13 @@ def test_the_best_log_probabilities_are_those_of_a_softmax():
     assert torch.equal(ids, best.indices)
 
 
-def test_what_is_out_of_range_is_refused():
+def test_settings_outside_their_range_raise():
     with pytest.raises(ValueError, match="beam_size must be at least 1, got 0"):
         Search(beam_size=0)
-    with pytest.raises(ValueError, match="read_on must be 0 or more, got -1"):
-        Search(read_on=-1)
-    assert Search().most_pieces(100, max_len=60) == 60
+    with pytest.raises(ValueError, match="min_factor must be 0 or more, got -1"):
+        Search(min_factor=-1)
+
+
+def test_a_translation_has_at_most_max_len_tokens():
+    assert Search().max_tokens(100, max_len=60) == 60
+    assert Search(max_factor=0.0, max_extra=0).max_tokens(5, max_len=60) == 1

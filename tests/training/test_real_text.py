@@ -1,6 +1,5 @@
 """Real French text from end to end with the smoke budget; skipped, saying so, where it is absent."""
 
-
 from tinytx.training.fit import fit
 
 

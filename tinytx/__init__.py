@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from tinytx.text.corpora import load_corpus
     from tinytx.text.tokenizer import Tokenizer
     from tinytx.training.checkpoint import load, save
+    from tinytx.training.evaluate import evaluate
+    from tinytx.training.fit import fit
     from tinytx.training.generate import generate
+    from tinytx.training.translate import translate
     from tinytx.world.reviews import Review
     from tinytx.world.world import World
 
@@ -45,7 +48,10 @@ _NAMES = {
     "tinytx.text.corpora": ("load_corpus",),
     "tinytx.text.tokenizer": ("Tokenizer",),
     "tinytx.training.checkpoint": ("load", "save"),
+    "tinytx.training.evaluate": ("evaluate",),
+    "tinytx.training.fit": ("fit",),
     "tinytx.training.generate": ("generate",),
+    "tinytx.training.translate": ("translate",),
     "tinytx.world.reviews": ("Review",),
     "tinytx.world.world": ("World",),
 }
@@ -72,6 +78,8 @@ __all__ = [
     "cost_table",
     "count_parameters",
     "diagnose_count",
+    "evaluate",
+    "fit",
     "generate",
     "load",
     "load_corpus",
@@ -82,6 +90,7 @@ __all__ = [
     "save",
     "shift_matrix",
     "sinusoidal_positions",
+    "translate",
 ]
 
 

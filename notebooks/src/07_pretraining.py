@@ -38,18 +38,19 @@ from IPython.display import Markdown
 
 import tinytx as tx
 import tinytx_course as course
-from experiments.ladder import means
 from tinytx.text.ngrams import NGramModel
 from tinytx.training.evaluate import evaluate_language_model, exact_nats
-from tinytx.training.fit import new_language_model, pretrain, train_tokenizer
-from tinytx.training.generate import generate, generate_many, next_token_probs, next_word_probs
+from tinytx.training.fit import fit
+from tinytx.training.generate import generate, generate_many, next_token_probs
 from tinytx.training.loop import train
 from tinytx.training.objectives import CausalObjective, causal_batch, language_model_loss
 from tinytx.training.recipes import plan
 from tinytx.training.settings import TrainingSettings
+from tinytx.training.tasks import new_language_model, train_tokenizer
 from tinytx.world import checker
 from tinytx.world.checker import check_sentence
 from tinytx_course import plots, results
+from tinytx_course.labs.lesson_08 import ladder_means, next_word_probs
 
 _ = torch.manual_seed(0)
 
@@ -285,7 +286,7 @@ def watch(step, model):
         return {"loss": loss, "divergence": divergences.mean().item()}
 
 
-result = pretrain(corpus, on_step=watch)
+result = fit(corpus, on_step=watch)
 model = result.model
 assert result.tokenizer.to_bytes() == tokenizer.to_bytes()
 assert abs(result.history.loss[0] - math.log(V)) < 0.1
@@ -321,7 +322,7 @@ plots.show(fig, name="07_loss_and_floor", alt="""
 # %%
 valid_ids = tokenizer.encode_batch(corpus.valid.texts)
 n_words = sum(len(text.split(" ")) + 1 for text in corpus.valid.texts)
-score, bottom = result.evaluation.score, result.evaluation.floor
+score, bottom = result.evaluation.score, result.evaluation.entropy_bound
 L, N = score.nats_per_token, counting.nats_per_token(valid_ids, order=best_n)
 for name, nats in {"counting N": N, "transformer L": L, "floor F": bottom}.items():
     print(f"{name:>13} = {nats:.4f} nats per token, perplexity {math.exp(nats):5.2f}")
@@ -335,7 +336,7 @@ print(f"covered (N - L) / (N - F): {(N - L) / (N - bottom):.1%} of the way")
 # %%
 ladder = results.read_results("ladder")
 print(f"{'model':<22}{'':<8}{'nats per token':<17}{'share':>8}")
-print(*means(ladder.data), ladder.source_line(), sep="\n")
+print(*ladder_means(ladder.data), ladder.source_line(), sep="\n")
 
 # %% [markdown]
 # ### The divergence falls with it

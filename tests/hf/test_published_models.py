@@ -27,7 +27,7 @@ from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.pairs import load_pairs
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.checkpoint import load, load_tokenizer, save
-from tinytx.training.evaluate import classifier_inputs, evaluate_blanks
+from tinytx.training.evaluate import classifier_inputs, evaluate_masked_model
 from tinytx.training.translate import translate
 from tinytx_course.widgets import attention
 
@@ -350,9 +350,9 @@ def test_evaluate_a_masked_model(folders):
             blank = torch.tensor([[*row[:place], tokenizer.mask_id, *row[place + 1 :]]])
             with torch.no_grad():
                 expected.append(-theirs(blank).logits[0, place].log_softmax(-1)[right].item())
-    found = evaluate_blanks(model, tokenizer, TEXTS[:2])
-    assert found.n_blanks == len(expected)
-    assert found.nats_per_blank == pytest.approx(sum(expected) / len(expected), abs=1e-5)
+    found = evaluate_masked_model(model, tokenizer, TEXTS[:2])
+    assert found.n_tokens == len(expected)
+    assert found.nats_per_token == pytest.approx(sum(expected) / len(expected), abs=1e-5)
 
 
 def test_evaluate_a_translator(folders, tmp_path, capsys):

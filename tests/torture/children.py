@@ -19,8 +19,9 @@ import torch
 import torch._dynamo
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-import tinytx.training  # noqa: F401
+import tinytx.training.fit  # noqa: F401
 from tinytx.cli import main
+from tinytx.training.files import NEW, OLD
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE_EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir"}
@@ -149,7 +150,7 @@ def _only_reads(arguments: tuple) -> bool:
 def leftovers(folder: Path) -> set[str]:
     """Names under which something is being written or removed right now."""
     try:
-        return {name for name in os.listdir(folder) if name.startswith(".")}
+        return {name for name in os.listdir(folder) if name.endswith((NEW, OLD))}
     except FileNotFoundError:
         return set()
 

@@ -1,12 +1,20 @@
-"""BLEU: sacreBLEU's own figures, several references, an interval that is a function of the seed."""
+"""Scores of translations: sacreBLEU's own figures, a bootstrap interval, loss and grammar of a translator."""
 
 import random
 import sys
 
+import numpy as np
 import pytest
+import torch
 from sacrebleu.metrics import BLEU, CHRF
 
-from tinytx.training.bleu import score_translations
+from tinytx.model.config import TransformerConfig
+from tinytx.model.encoder_decoder import Translator
+from tinytx.text.corpora import Corpus, Split
+from tinytx.text.pairs import PairCorpus, Pairs
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.bleu import evaluate_translator, pair_nats, score_translations
+from tinytx.training.evaluate import evaluate
 
 WORDS = ["le", "la", "un", "chat", "chien", "mange", "voit", "bien", "très", "peu", "souvent", "."]
 
@@ -44,9 +52,7 @@ def test_references_may_differ_in_number():
 def test_the_interval_is_that_of_resampled_test_sets():
     translations, references = noisy(40, 3)
     score = score_translations(translations, [[r] for r in references], n_resamples=200, seed=5)
-    # The same with whole texts in place of counts.
-    import numpy as np
-
+    # The same with whole texts instead of counts.
     rng = np.random.default_rng(5)
     scores = []
     for _ in range(200):
@@ -57,12 +63,60 @@ def test_the_interval_is_that_of_resampled_test_sets():
     assert tuple(score.interval) == pytest.approx(tuple(np.quantile(scores, [0.025, 0.975])))
 
 
-def test_what_cannot_be_scored_is_refused(monkeypatch):
+def test_translations_without_reference_raise(monkeypatch):
     for translations, references in (([], []), (["a"], [[]]), (["a", "b"], [["a"]])):
         with pytest.raises(ValueError, match="every translation needs a reference"):
             score_translations(translations, references)
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
-    with pytest.raises(
-        ValueError, match=r"needs the package sacrebleu: install tinytx with its extra \[eval\]"
-    ):
+    with pytest.raises(ValueError, match="sacrebleu"):
         score_translations(["a"], [["a"]])
+
+
+SENTENCES = Pairs(
+    ("It is a novel.", "a short book", "It is a novel.", "the cat reads"),
+    ("C'est un roman.", "un livre bref", "C'est un livre.", "le chat lit"),
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.train([*SENTENCES.sources, *SENTENCES.targets], vocab_size=60, model_type="bpe")
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer):
+    torch.manual_seed(1)
+    config = TransformerConfig(
+        vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, n_layers=1, d_ff=20, max_len=24
+    )
+    return Translator(config).eval()
+
+
+def test_pair_nats_are_the_mean_over_single_pairs(model, tokenizer):
+    too_long = Pairs(("chat " * 40,), ("un",))
+    both = Pairs(SENTENCES.sources + too_long.sources, SENTENCES.targets + too_long.targets)
+    total = n = 0.0
+    for source, target in zip(SENTENCES.sources, SENTENCES.targets, strict=True):
+        src_ids = torch.tensor([[*tokenizer.encode(source), 3]])
+        ids = [2, *tokenizer.encode_targets([target])[0], 3]
+        log_probs = model(src_ids, torch.tensor([ids[:-1]])).log_softmax(-1)[0]
+        total -= log_probs[range(len(ids) - 1), ids[1:]].sum().item()
+        n += len(ids) - 1
+    assert pair_nats(model, tokenizer, both) == pytest.approx(total / n, rel=1e-4)
+    assert pair_nats(model, tokenizer, too_long) is None
+
+
+def test_several_references_of_a_source_are_used_together(model, tokenizer):
+    found = evaluate(model, PairCorpus("world", SENTENCES, SENTENCES), tokenizer=tokenizer)
+    assert found.split == "valid" and found.score.n == 4 and found.all_references.n == 3
+    assert found.translations[0] == found.translations[2]
+    assert "nrefs:var" in found.all_references.signature
+    assert found.grammar.n_errors > 0 and "grammar errors" in str(found)
+    single = Pairs(SENTENCES.sources[:2], SENTENCES.targets[:2])
+    found = evaluate_translator(model, tokenizer, PairCorpus("two", SENTENCES, single))
+    assert found.all_references is None and found.grammar is None
+    texts = Split(("a",))
+    with pytest.raises(ValueError, match="the texts of x"):
+        evaluate(model, Corpus("x", texts, texts), tokenizer=tokenizer)
+    with pytest.raises(ValueError, match="got 'all'"):
+        evaluate(model, PairCorpus("two", SENTENCES, single), tokenizer=tokenizer, split="all")

@@ -1,49 +1,66 @@
-"""A model against a corpus: the right measure for its kind, on a named split; the floor if known."""
+"""How good a model is: the right measure for its kind, next to the entropy bound where that is known.
+
+A causal language model has a loss, a masked one a pseudo-likelihood, a classifier an accuracy, a translator
+BLEU. Shape letters: N texts or rows, B rows of a batch, T tokens, V vocabulary, C classes.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel
-from tinytx.text.batching import batches_by_length, pad_batch
+from tinytx.text.batching import chunks
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.text.pairs import PairCorpus
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.beam import Search
 from tinytx.training.bleu import TranslationEvaluation, evaluate_translator
 from tinytx.training.checkpoint import load, load_tokenizer
-from tinytx.training.generate import check_vocabulary, unwritten_ids
+from tinytx.training.generate import Model, check_vocabulary, unwritten_ids
+from tinytx.training.inference import (
+    TOKENS_PER_BATCH,
+    eval_mode,
+    evaluate_rows,
+    padding_mask_or_none,
+    row_nats,
+)
 from tinytx.training.intervals import Interval, wilson_interval
-from tinytx.training.objectives import CausalObjective, ClassificationObjective, masked_rows
+from tinytx.training.objectives import ClassificationObjective, masked_rows
 from tinytx.training.settings import choose_device
 from tinytx.training.translate import GREEDY
+
+Sides = Literal["both", "left"]
+MAX_MASKED = 8_000  # tokens of a pseudo-likelihood: each costs a forward pass over its text
+
+
+# Causal language models
 
 
 @dataclass(frozen=True)
 class LanguageModelScore:
-    """How surprised a language model is by some texts.
+    """Loss of a language model on some texts.
 
     Attributes
     ----------
     total_nats : float
         ``-log P`` of all texts together.
     n_tokens : int
-        Predicted tokens: all pieces, and one end mark a text.
+        Predicted tokens: those of all texts, and one end mark a text.
     n_texts : int
     """
 
+    kind: ClassVar[str] = "language_model"
     total_nats: float
     n_tokens: int
     n_texts: int
@@ -60,14 +77,221 @@ class LanguageModelScore:
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as JSON can hold them."""
-        return {
-            **dataclasses.asdict(self),
-            "nats_per_token": self.nats_per_token,
-            "perplexity": self.perplexity,
-        }
+        means = {"nats_per_token": self.nats_per_token, "perplexity": self.perplexity}
+        return {**dataclasses.asdict(self), **means}
 
     def __str__(self) -> str:
         return f"{self.nats_per_token:.4f} nats per token, perplexity {self.perplexity:.2f}"
+
+
+def evaluate_language_model(
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+) -> LanguageModelScore:
+    """Loss and perplexity on some texts; parameters as in `text_nats`."""
+    nats = text_nats(model, tokenizer, texts)
+    n_tokens = sum(len(ids) + 1 for ids in tokenizer.encode_batch(texts))
+    return LanguageModelScore(float(nats.sum()), n_tokens, len(texts))
+
+
+def text_nats(
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+) -> np.ndarray:
+    """``-log P`` of each text in nats, the end mark included; shape (N,), float64.
+
+    Texts longer than ``max_len`` are read in chunks, each from its own beginning, so every token counts once.
+    Computed in float32 whatever the precision of training; sums are float64.
+
+    Parameters
+    ----------
+    model : LanguageModel
+        A causal one.
+    tokenizer : Tokenizer
+    texts : sequence of N str
+    """
+    check_vocabulary(model, tokenizer)
+    windows, text_of_window = [], []
+    for number, ids in enumerate(tokenizer.encode_batch(texts)):
+        of_text = chunks([tokenizer.bos_id, *ids, tokenizer.eos_id], model.config.max_len)
+        windows += of_text
+        text_of_window += [number] * len(of_text)
+
+    def window_nats(token_ids: Tensor, indices: list[int]) -> Tensor:
+        return row_nats(model(token_ids), [windows[i][1:] for i in indices], tokenizer.pad_id)
+
+    inputs = [window[:-1] for window in windows]
+    values = evaluate_rows(model, inputs, window_nats, pad_id=tokenizer.pad_id)
+    return np.bincount(text_of_window, weights=values.numpy(), minlength=len(texts))
+
+
+# Masked language models
+
+
+@dataclass(frozen=True)
+class PseudoLikelihoodScore(LanguageModelScore):
+    """Loss of a masked language model on tokens that are masked one at a time.
+
+    Attributes
+    ----------
+    total_nats : float
+        Sum over all masked tokens, the negative pseudo-log-likelihood. It is no ``-log P`` of a text.
+    n_tokens : int
+        Masked tokens: those of all texts.
+    n_texts : int
+    correct : int
+        Masked tokens whose id was the most probable one.
+
+    References
+    ----------
+    Salazar et al., Masked Language Model Scoring, arXiv:1910.14659, section 2.
+    """
+
+    kind: ClassVar[str] = "masked_language_model"
+    correct: int
+
+    @property
+    def accuracy(self) -> float:
+        """Share of masked tokens predicted right."""
+        return self.correct / self.n_tokens
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as JSON can hold them."""
+        return {**super().to_dict(), "accuracy": self.accuracy}
+
+    def __str__(self) -> str:
+        return (
+            f"{self.nats_per_token:.4f} nats per masked token, accuracy {self.accuracy:.4f}, "
+            f"{self.n_tokens:,} tokens in {self.n_texts:,} texts"
+        )
+
+
+def first_texts(tokenizer: Tokenizer, texts: Sequence[str], max_tokens: int = MAX_MASKED) -> Sequence[str]:
+    """The first texts that have at most so many tokens together; at least one."""
+    n_tokens = np.cumsum([len(ids) for ids in tokenizer.encode_batch(texts)])
+    return texts[: max(1, int(np.searchsorted(n_tokens, max_tokens, side="right")))]
+
+
+def evaluate_masked_model(
+    model: MaskedLanguageModel,
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    *,
+    max_tokens: int = MAX_MASKED,
+) -> PseudoLikelihoodScore:
+    """Mask each token of some texts in turn, all others visible, and predict it.
+
+    Parameters
+    ----------
+    model : MaskedLanguageModel
+    tokenizer : Tokenizer
+    texts : sequence of str
+        Long ones are read in windows.
+    max_tokens : int
+        The first texts are taken that have at most so many tokens together.
+    """
+    check_vocabulary(model, tokenizer)
+    some = first_texts(tokenizer, texts, max_tokens)
+    windows, _ = masked_rows(tokenizer, some, model.config.max_len)
+    masked = [(window, position) for window in windows for position in range(1, len(window) - 1)]
+
+    def surprise(token_ids: Tensor, indices: list[int]) -> Tensor:
+        positions = torch.tensor([masked[i][1] for i in indices], device=token_ids.device)
+        wanted = token_ids[torch.arange(len(indices), device=token_ids.device), positions]
+        log_probs = _masked_log_probs(model, tokenizer, token_ids, positions)
+        nats = -log_probs.gather(1, wanted[:, None])[:, 0]
+        return torch.stack([nats, (log_probs.argmax(dim=1) == wanted).double()], dim=1)
+
+    rows = [window for window, _ in masked]
+    values = evaluate_rows(model, rows, surprise, pad_id=tokenizer.pad_id)
+    total, correct = values.sum(dim=0).tolist()
+    return PseudoLikelihoodScore(total, len(rows), len(some), int(correct))
+
+
+def _masked_log_probs(
+    model: MaskedLanguageModel, tokenizer: Tokenizer, token_ids: Tensor, positions: Tensor
+) -> Tensor:
+    """Log-probabilities (B, V), in float64, at one position of each row, which is masked first."""
+    rows = torch.arange(len(token_ids), device=token_ids.device)
+    inputs = token_ids.clone()
+    inputs[rows, positions] = tokenizer.mask_id
+    hidden = model.body(inputs, padding_mask_or_none(inputs, tokenizer.pad_id))  # (B, T, D)
+    return model.head(hidden[rows, positions]).double().log_softmax(dim=-1)
+
+
+def fill_probs(
+    model: LanguageModel | MaskedLanguageModel,
+    tokenizer: Tokenizer,
+    ids: Sequence[int],
+    position: int,
+    *,
+    sides: Sides = "both",
+) -> np.ndarray:
+    """Distribution of the token at one position of a text, given the others.
+
+    Parameters
+    ----------
+    model : LanguageModel or MaskedLanguageModel
+        A language model must be causal.
+    tokenizer : Tokenizer
+    ids : sequence of int
+        The tokens of the whole text, without special ids; the one at `position` is ignored.
+    position : int
+    sides : {"both", "left"}
+        "left": given only the tokens before it, for a causal model.
+
+    Returns
+    -------
+    ndarray of shape (V,), float64
+        Sums to 1 over the tokens of texts; special ids have 0.
+
+    Notes
+    -----
+    For both sides a causal model scores the text once with each token, by Bayes' rule: V passes.
+    """
+    check_vocabulary(model, tokenizer)
+    _check_fill(model, len(ids), position, sides)
+    with eval_mode(model) as device:
+        if isinstance(model, MaskedLanguageModel):
+            row = torch.tensor([[tokenizer.cls_id, *ids, tokenizer.sep_id]], device=device)
+            log_probs = _masked_log_probs(model, tokenizer, row, torch.tensor([position + 1], device=device))[
+                0
+            ]
+        else:
+            prefix = torch.tensor([[tokenizer.bos_id, *ids[:position]]], device=device)
+            log_probs = model.head(model.body(prefix)[0, -1]).double().log_softmax(dim=-1)
+    log_probs = log_probs.cpu()
+    if isinstance(model, LanguageModel) and sides == "both":
+        rest = [*ids[position + 1 :], tokenizer.eos_id]
+        rows = [[tokenizer.bos_id, *ids[:position], token, *rest[:-1]] for token in range(len(log_probs))]
+
+        def rest_nats(token_ids: Tensor, indices: list[int]) -> Tensor:
+            after = model.head(model.body(token_ids)[:, position + 1 :])  # (B, rest, V)
+            return row_nats(after, [rest] * len(indices), tokenizer.pad_id)
+
+        log_probs = log_probs - evaluate_rows(model, rows, rest_nats, pad_id=tokenizer.pad_id)
+    log_probs[[*unwritten_ids(tokenizer), tokenizer.eos_id]] = -torch.inf
+    return log_probs.softmax(dim=0).numpy()
+
+
+def _check_fill(model: Model, n_ids: int, position: int, sides: str) -> None:
+    if not 0 <= position < n_ids:
+        raise ValueError(f"position must be from 0 to {n_ids - 1}, got {position}")
+    if sides not in ("both", "left"):
+        raise ValueError(f"sides must be 'both' or 'left', got {sides!r}")
+    masked = isinstance(model, MaskedLanguageModel)
+    if not masked and not (isinstance(model, LanguageModel) and model.config.causal):
+        raise ValueError("filling needs a causal or a masked language model, got one that is neither")
+    if masked and sides == "left":
+        raise ValueError("sides='left' needs a causal model, got a masked model")
+    longest = model.config.max_len - (2 if masked else 1)
+    if n_ids > longest:
+        raise ValueError(f"a text to be filled must be at most {longest} tokens long, got {n_ids}")
+
+
+# Classifiers
 
 
 @dataclass(frozen=True)
@@ -78,9 +302,10 @@ class ClassifierScore:
     ----------
     correct, n : int
     n_cut : int
-        Texts that were longer than the model can read, and lost their end.
+        Texts longer than ``max_len``, of which the model did not read the end.
     """
 
+    kind: ClassVar[str] = "classifier"
     correct: int
     n: int
     n_cut: int = 0
@@ -92,7 +317,7 @@ class ClassifierScore:
 
     @property
     def interval(self) -> Interval:
-        """Wilson interval of the accuracy at 95 %."""
+        """Wilson confidence interval of the accuracy at 95 %."""
         return wilson_interval(self.correct, self.n)
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,78 +326,8 @@ class ClassifierScore:
 
     def __str__(self) -> str:
         low, high = self.interval
-        return f"accuracy {self.accuracy:.4f} [{low:.4f}, {high:.4f}], {self.correct:,} of {self.n:,}"
-
-
-@torch.no_grad()
-def text_nats(
-    model: LanguageModel,
-    tokenizer: Tokenizer,
-    texts: Sequence[str],
-    *,
-    tokens_per_batch: int = 4096,
-) -> np.ndarray:
-    """``-log P`` of each text in nats, the end mark included.
-
-    Texts longer than the model can read are read in chunks, each from its own beginning, so that every
-    token counts once. Computed in float32 whatever training used; sums are made in float64.
-
-    Parameters
-    ----------
-    model : LanguageModel
-    tokenizer : Tokenizer
-    texts : sequence of N str
-    tokens_per_batch : int
-        Changes memory and speed, not the result.
-
-    Returns
-    -------
-    ndarray of shape (N,), float64
-    """
-    return _nats(model, _causal_objective(model, tokenizer, texts), tokenizer.pad_id, tokens_per_batch)
-
-
-def evaluate_language_model(
-    model: LanguageModel,
-    tokenizer: Tokenizer,
-    texts: Sequence[str],
-    *,
-    tokens_per_batch: int = 4096,
-) -> LanguageModelScore:
-    """Loss and perplexity on some texts; parameters as in `text_nats`."""
-    objective = _causal_objective(model, tokenizer, texts)
-    nats = _nats(model, objective, tokenizer.pad_id, tokens_per_batch)
-    return LanguageModelScore(float(nats.sum()), objective.n_tokens, objective.n_texts)
-
-
-def _causal_objective(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]) -> CausalObjective:
-    check_vocabulary(model, tokenizer)
-    return CausalObjective(
-        tokenizer.encode_batch(texts),
-        bos_id=tokenizer.bos_id,
-        eos_id=tokenizer.eos_id,
-        pad_id=tokenizer.pad_id,
-        max_len=model.config.max_len,
-    )
-
-
-@torch.no_grad()
-def _nats(model: LanguageModel, objective: CausalObjective, pad_id: int, tokens_per_batch: int) -> np.ndarray:
-    device = next(model.parameters()).device
-    was_training = model.training
-    model.eval()
-    nats = np.zeros(objective.n_texts)
-    text_of_row = np.asarray(objective.text_of_row)
-    for indices in objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=tokens_per_batch):
-        inputs, targets = (part.to(device) for part in objective.batch(indices))
-        logits = model(inputs).float()  # (B, T, V)
-        losses = F.cross_entropy(
-            logits.flatten(0, 1), targets.flatten(), ignore_index=pad_id, reduction="none"
-        )
-        rows = losses.view(targets.shape).double().sum(dim=1)  # (B,)
-        np.add.at(nats, text_of_row[indices], rows.cpu().numpy())
-    model.train(was_training)
-    return nats
+        cut = f"; {self.n_cut:,} texts were cut to max_len" if self.n_cut else ""
+        return f"accuracy {self.accuracy:.4f} [{low:.4f}, {high:.4f}], {self.correct:,} of {self.n:,}{cut}"
 
 
 def classifier_inputs(
@@ -180,8 +335,8 @@ def classifier_inputs(
 ) -> tuple[list[list[int]], int]:
     """Ids of labelled texts as a classifier reads them, and how many texts were cut.
 
-    A row looks as in pretraining: it begins with ``bos`` for a causal body, and stands between ``cls`` and
-    ``sep`` for one that looks both ways. Of a text that is too long the beginning is kept.
+    A row looks as in pretraining: it begins with ``bos`` for a causal model, and is framed by ``cls`` and
+    ``sep`` for one that is not. A text that is too long loses its end.
     """
     if not causal:
         cls_id, sep_id, room = tokenizer.cls_id, tokenizer.sep_id, max_len - 2
@@ -191,286 +346,56 @@ def classifier_inputs(
     return [ids[:max_len] for ids in whole], sum(len(ids) > max_len for ids in whole)
 
 
+def class_probabilities(
+    model: Classifier,
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+) -> np.ndarray:
+    """``P(class | text)`` of each text, cut as in `classifier_inputs`: shape (N, C), float64."""
+    check_vocabulary(model, tokenizer)
+    rows, _ = classifier_inputs(tokenizer, texts, model.config.max_len, causal=model.config.causal)
+    return _class_logits(model, rows, tokenizer.pad_id).double().softmax(dim=-1).numpy()
+
+
+def _class_logits(model: Classifier, rows: list[list[int]], pad_id: int) -> Tensor:
+    def logits(token_ids: Tensor, indices: list[int]) -> Tensor:
+        return model(token_ids, token_ids != pad_id)  # (B, C)
+
+    return evaluate_rows(model, rows, logits, pad_id=pad_id)
+
+
 def evaluate_classifier(
     model: Classifier,
     tokenizer: Tokenizer,
     texts: Sequence[str],
     labels: Sequence[int],
-    *,
-    tokens_per_batch: int = 4096,
 ) -> ClassifierScore:
-    """Accuracy on labelled texts.
-
-    Parameters
-    ----------
-    model : Classifier
-    tokenizer : Tokenizer
-    texts : sequence of N str
-    labels : sequence of N int
-    tokens_per_batch : int
-        Changes memory and speed, not the result.
-    """
+    """Accuracy on N texts with N labels."""
     check_vocabulary(model, tokenizer)
-    sequences, n_cut = classifier_inputs(tokenizer, texts, model.config.max_len, causal=model.config.causal)
-    objective = ClassificationObjective(sequences, labels, pad_id=tokenizer.pad_id)
-    correct = count_correct(model, objective, tokens_per_batch=tokens_per_batch)
-    return ClassifierScore(correct, len(labels), n_cut)
+    if len(texts) != len(labels):
+        raise ValueError(f"texts and labels must be as many, got {len(texts)} and {len(labels)}")
+    rows, n_cut = classifier_inputs(tokenizer, texts, model.config.max_len, causal=model.config.causal)
+    predicted = _class_logits(model, rows, tokenizer.pad_id).argmax(dim=-1)
+    return ClassifierScore(int((predicted == torch.tensor(labels)).sum()), len(labels), n_cut)
 
 
-@torch.no_grad()
-def class_probabilities(
-    model: Classifier, tokenizer: Tokenizer, texts: Sequence[str], *, tokens_per_batch: int = 4096
-) -> np.ndarray:
-    """``P(class | text)`` as the classifier sees it.
-
-    Parameters
-    ----------
-    model : Classifier
-    tokenizer : Tokenizer
-    texts : sequence of N str
-        Cut as in `classifier_inputs`.
-    tokens_per_batch : int
-        Changes memory and speed, not the result.
-
-    Returns
-    -------
-    ndarray of shape (N, C), float64
-        In the order of the texts; rows sum to 1.
-    """
-    check_vocabulary(model, tokenizer)
-    sequences, _ = classifier_inputs(tokenizer, texts, model.config.max_len, causal=model.config.causal)
-    objective = ClassificationObjective(sequences, [0] * len(sequences), pad_id=tokenizer.pad_id)
-    was_training = model.training
-    model.eval()
-    found = np.zeros((len(sequences), model.head.out_features))
-    for indices in objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=tokens_per_batch):
-        found[indices] = objective.logits(model, indices).double().softmax(dim=-1).cpu().numpy()
-    model.train(was_training)
-    return found
+def count_correct(model: Classifier, objective: ClassificationObjective) -> int:
+    """Number of texts of an objective whose class the model predicts."""
+    batches = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=TOKENS_PER_BATCH)
+    with eval_mode(model):
+        predicted = [objective.logits(model, batch).argmax(dim=-1).cpu() for batch in batches]
+    return sum(
+        int((mine == objective.labels[batch]).sum()) for mine, batch in zip(predicted, batches, strict=True)
+    )
 
 
-@torch.no_grad()
-def count_correct(
-    model: Classifier, objective: ClassificationObjective, *, tokens_per_batch: int = 4096
-) -> int:
-    """Number of texts of the objective whose class the model names."""
-    was_training = model.training
-    model.eval()
-    correct = 0
-    for indices in objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=tokens_per_batch):
-        answers = objective.logits(model, indices).argmax(dim=-1).cpu()
-        correct += int((answers == objective.labels[indices]).sum())
-    model.train(was_training)
-    return correct
-
-
-Sides = Literal["both", "left"]
-MAX_BLANKS = 8_000  # of an evaluation: each is a pass over its text
-
-
-@dataclass(frozen=True)
-class BlankScore:
-    """How surprised a masked model is by pieces that are hidden one at a time.
-
-    Attributes
-    ----------
-    total_nats : float
-        Sum over all blanks. It is no ``-log P`` of a text.
-    n_blanks : int
-    n_texts : int
-    correct : int
-        Blanks whose piece was the most probable one.
-    """
-
-    total_nats: float
-    n_blanks: int
-    n_texts: int
-    correct: int
-
-    @property
-    def nats_per_blank(self) -> float:
-        """Mean loss."""
-        return self.total_nats / self.n_blanks
-
-    @property
-    def accuracy(self) -> float:
-        """Share of blanks filled with the right piece."""
-        return self.correct / self.n_blanks
-
-    def to_dict(self) -> dict[str, Any]:
-        """All figures as JSON can hold them."""
-        return {**asdict(self), "nats_per_blank": self.nats_per_blank, "accuracy": self.accuracy}
-
-    def __str__(self) -> str:
-        return (
-            f"{self.nats_per_blank:.4f} nats per blank, {self.accuracy:.4f} filled right, "
-            f"{self.n_blanks:,} blanks in {self.n_texts:,} texts"
-        )
-
-
-def blank_texts(tokenizer: Tokenizer, texts: Sequence[str], max_blanks: int = MAX_BLANKS) -> Sequence[str]:
-    """The first texts that have so many pieces together, at least one text."""
-    n_blanks = 0
-    for number, ids in enumerate(tokenizer.encode_batch(texts)):
-        n_blanks += len(ids)
-        if n_blanks > max_blanks and number:
-            return texts[:number]
-    return texts
-
-
-@torch.no_grad()
-def evaluate_blanks(
-    model: MaskedLanguageModel,
-    tokenizer: Tokenizer,
-    texts: Sequence[str],
-    *,
-    max_blanks: int = MAX_BLANKS,
-    tokens_per_batch: int = 4096,
-) -> BlankScore:
-    """Hide each piece of some texts in turn, the others in view, and ask for it.
-
-    Parameters
-    ----------
-    model : MaskedLanguageModel
-    tokenizer : Tokenizer
-    texts : sequence of str
-        Long ones are read in windows.
-    max_blanks : int
-        The first texts are taken that have so many pieces together.
-    tokens_per_batch : int
-        Changes memory and speed, not the result.
-    """
-    check_vocabulary(model, tokenizer)
-    taken = blank_texts(tokenizer, texts, max_blanks)
-    rows, _ = masked_rows(tokenizer, taken, model.config.max_len)
-    if not rows:
-        raise ValueError("blanks need at least one text that is not empty, got none")
-    nats, correct, n_blanks = 0.0, 0, 0
-    for log_probs, wanted in _each_place_hidden(model, tokenizer, rows, tokens_per_batch):
-        nats -= float(log_probs.gather(1, wanted[:, None]).sum())
-        correct += int((log_probs.argmax(dim=1) == wanted).sum())
-        n_blanks += len(wanted)
-    return BlankScore(nats, n_blanks, len(taken), correct)
-
-
-def _each_place_hidden(
-    model: MaskedLanguageModel, tokenizer: Tokenizer, rows: list[list[int]], tokens_per_batch: int
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Log-probabilities (N, V) at hidden places, and what stood there (N,), batch by batch."""
-    asked = [(number, place) for number, row in enumerate(rows) for place in range(1, len(row) - 1)]
-    lengths = [len(rows[number]) for number, _ in asked]
-    for indices in batches_by_length(lengths, max(tokens_per_batch, max(lengths)), seed=0, epoch=0):
-        chosen = [asked[i] for i in indices]
-        places = torch.tensor([place for _, place in chosen])
-        inputs = pad_batch([rows[number] for number, _ in chosen], tokenizer.pad_id)  # (N, T)
-        wanted = inputs[torch.arange(len(chosen)), places]
-        yield _at_hidden(model, tokenizer, inputs, places).cpu(), wanted
-
-
-def _at_hidden(model: MaskedLanguageModel, tokenizer: Tokenizer, inputs: Tensor, places: Tensor) -> Tensor:
-    """Log-probabilities (N, V), in float64, of one place of each row, which is hidden first."""
-    device, rows = next(model.parameters()).device, torch.arange(len(inputs))
-    inputs = inputs.clone()
-    inputs[rows, places] = tokenizer.mask_id
-    real = inputs != tokenizer.pad_id
-    was_training = model.training
-    model.eval()
-    hidden = model.body(inputs.to(device), None if bool(real.all()) else real.to(device))  # (N, T, D)
-    logits = model.head(hidden[rows.to(device), places.to(device)])  # (N, V)
-    model.train(was_training)
-    return logits.double().log_softmax(dim=-1)
-
-
-@torch.no_grad()
-def fill_probs(
-    model: LanguageModel | MaskedLanguageModel,
-    tokenizer: Tokenizer,
-    ids: Sequence[int],
-    position: int,
-    *,
-    sides: Sides = "both",
-    tokens_per_batch: int = 8192,
-) -> np.ndarray:
-    """What a model expects at one place of a text.
-
-    Parameters
-    ----------
-    model : LanguageModel or MaskedLanguageModel
-        A language model must be causal.
-    tokenizer : Tokenizer
-    ids : sequence of int
-        The pieces of the whole text, without special ids; the one at `position` is not looked at.
-    position : int
-    sides : {"both", "left"}
-        "left": given only what stands before, for a causal model.
-    tokens_per_batch : int
-        Changes memory and speed, not the result.
-
-    Returns
-    -------
-    ndarray of shape (V,), float64
-        Sums to 1 over the pieces that texts are made of; special ids have 0.
-
-    Notes
-    -----
-    For both sides a causal model scores the text once for each piece: V passes over what follows the blank.
-    """
-    check_vocabulary(model, tokenizer)
-    if not 0 <= position < len(ids):
-        raise ValueError(f"position must be from 0 to {len(ids) - 1}, got {position}")
-    if sides not in ("both", "left"):
-        raise ValueError(f"sides must be 'both' or 'left', got {sides!r}")
-    masked = isinstance(model, MaskedLanguageModel)
-    if not masked and not model.config.causal:
-        raise ValueError("a blank needs a causal or a masked language model, got one that is neither")
-    longest = model.config.max_len - (2 if masked else 1)
-    if len(ids) > longest:
-        raise ValueError(f"a text with a blank must be at most {longest} pieces long, got {len(ids)}")
-    if isinstance(model, MaskedLanguageModel):
-        if sides == "left":
-            raise ValueError("the left side alone is what a causal model sees, got a masked model")
-        row = torch.tensor([[tokenizer.cls_id, *ids, tokenizer.sep_id]])
-        log_probs = _at_hidden(model, tokenizer, row, torch.tensor([position + 1]))[0].cpu()
-    else:
-        was_training = model.training
-        model.eval()
-        log_probs = _from_left(model, tokenizer, ids, position)
-        if sides == "both":
-            log_probs = log_probs + _what_follows(model, tokenizer, ids, position, tokens_per_batch)
-        model.train(was_training)
-    log_probs[[*unwritten_ids(tokenizer), tokenizer.eos_id]] = -torch.inf
-    return log_probs.softmax(dim=0).numpy()
-
-
-def _from_left(model: LanguageModel, tokenizer: Tokenizer, ids: Sequence[int], position: int) -> Tensor:
-    """Log-probability of each piece after those before a place; shape (V,)."""
-    device = next(model.parameters()).device
-    prefix = torch.tensor([[tokenizer.bos_id, *ids[:position]]], device=device)
-    return model.head(model.body(prefix)[0, -1]).double().log_softmax(dim=-1).cpu()
-
-
-def _what_follows(
-    model: LanguageModel, tokenizer: Tokenizer, ids: Sequence[int], position: int, tokens_per_batch: int
-) -> Tensor:
-    """Log-probability of all that follows a place, for each piece that may stand there; shape (V,)."""
-    device = next(model.parameters()).device
-    row = torch.tensor([tokenizer.bos_id, *ids], device=device)
-    targets = torch.tensor([*ids[position + 1 :], tokenizer.eos_id], device=device)
-    found = []
-    rows_per_batch = max(1, tokens_per_batch // len(row))
-    for pieces in torch.arange(tokenizer.vocab_size, device=device).split(rows_per_batch):
-        inputs = row.repeat(len(pieces), 1)  # (N, T)
-        inputs[:, position + 1] = pieces
-        logits = model.head(model.body(inputs)[:, position + 1 :]).float()  # (N, what follows, V)
-        nats = F.cross_entropy(logits.flatten(0, 1), targets.repeat(len(pieces)), reduction="none")
-        found.append(-nats.view(len(pieces), -1).double().sum(dim=1))
-    return torch.cat(found).cpu()
+# Any model on a corpus
 
 
 def exact_nats(corpus: Corpus, texts: Sequence[str]) -> np.ndarray | None:
-    """``-log P`` of each text under the language it was drawn from, None where that is not known.
+    """``-log P`` of each text under the language that it was drawn from; None where that is not known.
 
-    No model can expect to do better than this on the same texts: it is the floor under a loss curve.
+    Its mean is the entropy bound: no model can expect a lower loss on fresh text of this language.
     """
     if corpus.name != "world":
         return None
@@ -479,95 +404,90 @@ def exact_nats(corpus: Corpus, texts: Sequence[str]) -> np.ndarray | None:
     return -np.asarray(World().batch_log_prob([tuple(text.split(" ")) for text in texts]))
 
 
-def exact_blank_nats(corpus: Corpus, tokenizer: Tokenizer, texts: Sequence[str]) -> np.ndarray | None:
-    """``-log P(piece | all others)`` of each piece of some texts, None where the language is not known."""
+def exact_masked_nats(corpus: Corpus, tokenizer: Tokenizer, texts: Sequence[str]) -> np.ndarray | None:
+    """``-log P(token | all others)`` of each token of some texts; None where the language is not known."""
     if corpus.name != "world":
         return None
     from tinytx.world.world import World
 
     world = World().through(tokenizer)
-    nats = []
-    for ids in tokenizer.encode_batch(texts):
-        nats.append(-np.log(world.fill_tokens(ids)[np.arange(len(ids)), ids]))
-    return np.concatenate(nats)
+    rows = tokenizer.encode_batch(texts)
+    return np.concatenate([-np.log(world.fill_tokens(ids)[np.arange(len(ids)), ids]) for ids in rows])
 
 
-def reported_split(corpus: Corpus) -> str:
-    """The split that figures are reported on: test where there is one, else valid."""
+def reported_split(corpus: Corpus | PairCorpus) -> str:
+    """The split that results are reported on: test where there is one, else valid."""
     return "valid" if corpus.test is None else "test"
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What `evaluate_checkpoint` found.
+    """A language model or a classifier on one split of a corpus.
 
     Attributes
     ----------
     corpus, split : str
-    score : LanguageModelScore, BlankScore or ClassifierScore
-    floor : float or None
-        Exact nats per token, or per blank, of the same texts, where the language is known; None for a
-        classifier.
+    score : LanguageModelScore, PseudoLikelihoodScore or ClassifierScore
+    entropy_bound : float or None
+        Exact nats per token of the same texts, where the language is known; None for a classifier.
     """
 
     corpus: str
     split: str
-    score: LanguageModelScore | BlankScore | ClassifierScore
-    floor: float | None = None
+    score: LanguageModelScore | ClassifierScore
+    entropy_bound: float | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """Nats per token above the entropy bound, where that is known."""
+        if self.entropy_bound is None or isinstance(self.score, ClassifierScore):
+            return None
+        return self.score.nats_per_token - self.entropy_bound
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as JSON can hold them."""
-        kinds = {LanguageModelScore: "language_model", BlankScore: "masked_language_model"}
-        kind = kinds.get(type(self.score), "classifier")
-        figures = {"kind": kind, "corpus": self.corpus, "split": self.split, **self.score.to_dict()}
-        if isinstance(self.score, LanguageModelScore) and self.floor is not None:
-            gap = self.score.nats_per_token - self.floor
-            figures |= {"floor_nats_per_token": self.floor, "gap_nats_per_token": gap}
-        if isinstance(self.score, BlankScore) and self.floor is not None:
-            gap = self.score.nats_per_blank - self.floor
-            figures |= {"floor_nats_per_blank": self.floor, "gap_nats_per_blank": gap}
-        return figures
+        bound = {} if self.gap is None else {"entropy_bound": self.entropy_bound, "gap": self.gap}
+        names = {"kind": self.score.kind, "corpus": self.corpus, "split": self.split}
+        return {**names, **self.score.to_dict(), **bound}
 
     def __str__(self) -> str:
-        line = f"{self.corpus}, {self.split} split: {self.score}"
-        if isinstance(self.score, LanguageModelScore) and self.floor is not None:
-            gap = self.score.nats_per_token - self.floor
-            line += f"; exact floor {self.floor:.4f}, gap {gap:.4f}"
-        if isinstance(self.score, BlankScore) and self.floor is not None:
-            gap = self.score.nats_per_blank - self.floor
-            line += f"; exact floor {self.floor:.4f}, gap {gap:.4f}"
-        if isinstance(self.score, ClassifierScore) and self.score.n_cut:
-            line += f"; {self.score.n_cut:,} texts were too long and lost their end"
-        return line
+        bound = "" if self.gap is None else f"; entropy bound {self.entropy_bound:.4f}, gap {self.gap:.4f}"
+        return f"{self.corpus}, {self.split} split: {self.score}{bound}"
 
 
-def evaluate_checkpoint(
-    checkpoint: str | os.PathLike[str],
+def evaluate(
+    model: str | os.PathLike[str] | Model,
     corpus: str | os.PathLike[str] | Corpus | PairCorpus,
     *,
+    tokenizer: Tokenizer | None = None,
     split: str | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     device: str = "auto",
     search: Search = GREEDY,
 ) -> Evaluation | TranslationEvaluation:
-    """Evaluate what a checkpoint holds: a language model by its loss, a classifier by its accuracy.
-
-    A translator is evaluated by its translations of a parallel corpus, see `evaluate_translator`.
+    """Evaluate a model on a corpus, by the measure of its kind.
 
     Parameters
     ----------
-    checkpoint : path
-        A checkpoint or run folder.
+    model : path or Module
+        A checkpoint or run folder, or a model with its `tokenizer`.
     corpus : str, path, Corpus or PairCorpus
+        Pairs for a translator, texts for any other model.
+    tokenizer : Tokenizer, optional
+        Of a model that is given as a Module.
     split : {"train", "valid", "test", "all"}, optional
         By default the test split, or valid where there is none.
     data_dir : path, optional
         Folder that holds one folder a corpus.
     device : {"auto", "cpu", "cuda"}
+        Where a checkpoint is loaded.
     search : Search
-        How a translator searches.
+        Of a translator.
     """
-    model, tokenizer = load(checkpoint, choose_device(device)), load_tokenizer(checkpoint)
+    if not isinstance(model, nn.Module):
+        model, tokenizer = load(model, choose_device(device)), load_tokenizer(model)
+    if tokenizer is None:
+        raise ValueError(f"evaluation needs the tokenizer of the model, got a {type(model).__name__} alone")
     if isinstance(model, Translator):
         if isinstance(corpus, Corpus):
             raise ValueError(f"a translator is evaluated on pairs, got the texts of {corpus.name}")
@@ -575,7 +495,7 @@ def evaluate_checkpoint(
     if isinstance(corpus, PairCorpus):
         raise ValueError(f"a {type(model).__name__} is evaluated on texts, got the pairs of {corpus.name}")
     data = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
-    chosen = reported_split(data) if split is None else split
+    chosen = split or reported_split(data)
     if chosen != "all" and chosen not in data.splits:
         raise ValueError(f"split must be all or one of {', '.join(data.splits)}, got {chosen!r}")
     return evaluate_split(model, tokenizer, data, chosen)
@@ -590,12 +510,11 @@ def evaluate_split(
     if isinstance(model, LanguageModel):
         score = evaluate_language_model(model, tokenizer, texts)
         exact = exact_nats(corpus, texts)
-        floor = None if exact is None else float(exact.sum()) / score.n_tokens
-        return Evaluation(corpus.name, split, score, floor)
+        return Evaluation(corpus.name, split, score, _per_token(exact, score))
     if isinstance(model, MaskedLanguageModel):
-        exact = exact_blank_nats(corpus, tokenizer, blank_texts(tokenizer, texts))
-        floor = None if exact is None else float(exact.mean())
-        return Evaluation(corpus.name, split, evaluate_blanks(model, tokenizer, texts), floor)
+        masked = evaluate_masked_model(model, tokenizer, texts)
+        exact = exact_masked_nats(corpus, tokenizer, first_texts(tokenizer, texts))
+        return Evaluation(corpus.name, split, masked, _per_token(exact, masked))
     labels = [label for part in parts for label in part.labels or ()]
     if len(labels) != len(texts):
         raise ValueError(f"a classifier is evaluated on texts with labels, got {corpus.name}, which has none")
@@ -603,10 +522,14 @@ def evaluate_split(
     return Evaluation(corpus.name, split, evaluate_classifier(model, tokenizer, texts, labels))
 
 
+def _per_token(exact: np.ndarray | None, score: LanguageModelScore) -> float | None:
+    return None if exact is None else float(exact.sum()) / score.n_tokens
+
+
 def _check_classes(corpus: Corpus, labels: Sequence[int], n_classes: int) -> None:
     names = corpus.label_names
     if names and len(names) != n_classes:
-        # Another file may hold fewer of the words, which would then be numbered otherwise.
+        # Another file may hold fewer of the names, which would then have other numbers.
         raise ValueError(
             f"{corpus.name} must have the {n_classes} classes of the classifier, got {', '.join(names[:8])}: "
             "name all of them in their order (label_names, --label-names)"

@@ -1,4 +1,7 @@
-"""From next-token probabilities to text: temperature, top-k, top-p, and continuing many rows at once."""
+"""Autoregressive generation: from next-token probabilities to text, many rows at once.
+
+Shape letters: R rows, T tokens, V vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from tinytx.model.encoder_decoder import Translator
-from tinytx.model.kv_cache import IncrementalDecoder, is_as_built
+from tinytx.model.kv_cache import Stepper, is_as_built
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.batching import pad_batch
-from tinytx.text.tokenizer import SPACE_MARK, Tokenizer
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.inference import eval_mode
+
+Model = LanguageModel | MaskedLanguageModel | Classifier | Translator
+
+
+def check_vocabulary(model: Model, tokenizer: Tokenizer) -> None:
+    """Raise ValueError unless tokenizer and model have vocabularies of one size."""
+    if tokenizer.vocab_size != model.config.vocab_size:
+        raise ValueError(
+            f"tokenizer and model must have one vocabulary, got {tokenizer.vocab_size} tokens "
+            f"and vocab_size={model.config.vocab_size}"
+        )
+
+
+def unwritten_ids(tokenizer: Tokenizer | type[Tokenizer]) -> tuple[int, ...]:
+    """The suppressed ids: special tokens that are no text and do not end one. Generation never draws them."""
+    special = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id, tokenizer.mask_id}
+    special |= {tokenizer.cls_id, tokenizer.sep_id}
+    return tuple(sorted(special - {tokenizer.eos_id}))  # in published tokenizers one id may have two uses
 
 
 def check_sampling(temperature: float, top_k: int | None, top_p: float | None) -> None:
-    """Refuse settings that `next_token_probs` cannot follow."""
+    """Raise ValueError for values that `next_token_probs` does not allow."""
     if not temperature > 0:
         raise ValueError(f"temperature must be positive, got {temperature}")
     if top_k is not None and top_k < 1:
@@ -32,11 +53,11 @@ def check_sampling(temperature: float, top_k: int | None, top_p: float | None) -
 def next_token_probs(
     logits: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
 ) -> Tensor:
-    """Distribution that the next token is drawn from.
+    """Distribution that the next token is sampled from.
 
     The logits are divided by the temperature and turned into probabilities; then only the ``top_k``
     largest stay; then only the smallest set of most probable tokens whose probability reaches
-    ``top_p`` (the token that crosses stays); what is left is scaled to sum to 1.
+    ``top_p`` (the token that crosses stays); the rest is scaled to sum to 1.
 
     Parameters
     ----------
@@ -45,7 +66,7 @@ def next_token_probs(
     temperature : float
         Positive; below 1 sharpens, above 1 flattens.
     top_k : int or None
-        Number of tokens kept; None keeps all.
+        Number of tokens that stay; None keeps all.
     top_p : float or None
         Probability to be reached, in (0, 1]; None keeps all.
 
@@ -79,7 +100,7 @@ def next_token_probs(
     if top_k is not None:
         ordered[..., top_k:] = 0
     if top_p is not None and top_p < 1:
-        before = ordered.double().cumsum(dim=-1) - ordered  # probability of all that stand in front
+        before = ordered.double().cumsum(dim=-1) - ordered  # probability of all more probable tokens
         ordered[before >= top_p] = 0
     ordered /= ordered.sum(dim=-1, keepdim=True)
     return torch.zeros_like(probs).scatter_(-1, order, ordered)
@@ -92,18 +113,9 @@ def draw(
     top_k: int | None = None,
     top_p: float | None = None,
 ) -> Tensor:
-    """Draw one token a row from `next_token_probs`; parameters as there.
+    """Sample one token a row, (R,) on the CPU, from logits (R, V); other parameters as in `next_token_probs`.
 
-    Parameters
-    ----------
-    logits : Tensor of shape (R, V)
-    generator : torch.Generator
-        On the CPU. Where only one token is left to be drawn, nothing is drawn.
-
-    Returns
-    -------
-    Tensor of shape (R,), on the CPU
-        Of several best, ``top_k=1`` takes the first.
+    The generator is one of the CPU. With ``top_k=1`` nothing is drawn: of several best the first is taken.
     """
     if top_k == 1:
         best, ids = logits.max(dim=-1)
@@ -128,32 +140,32 @@ def continue_rows(
     seed: int = 0,
     cached: bool = True,
 ) -> list[list[int]]:
-    """Carry on some prefixes, id by id, each until ``eos_id`` (kept) or ``max_new_tokens``.
+    """Continue some prefixes token by token, each until ``eos_id`` (included) or ``max_new_tokens``.
 
-    All rows grow by one id a step: one whose prefix is longer takes its own ids while others begin to write
-    already, so that nothing is padded. A row that has ended leaves. What is longer than the model can read
-    loses its beginning, not its end. The global random state is left alone.
+    All rows grow by one id a step; a row with a longer prefix takes the next id from its prefix while others
+    already sample, so nothing is padded. A row that has ended leaves the batch. Of a row longer than
+    ``max_len`` the model reads the end. The global random state does not change.
 
     Parameters
     ----------
     model : LanguageModel
-        A causal one; put into evaluation mode meanwhile.
-    prefixes : sequence of sequences of int
+        A causal one.
+    prefixes : sequence of R sequences of int
         None empty.
     eos_id : int
     forbidden_ids : sequence of int
-        Never written.
+        Never drawn.
     max_new_tokens : int
         Of each row.
     temperature, top_k, top_p : see `next_token_probs`
     seed : int
         Equal seeds give equal ids.
     cached : bool
-        Keep keys and values of what is read already; False computes them anew at each step.
+        True uses a KV cache; False computes all keys and values anew at each step.
 
     Returns
     -------
-    list of lists of int
+    list of R lists of int
         The new ids only.
     """
     check_sampling(temperature, top_k, top_p)
@@ -164,108 +176,91 @@ def continue_rows(
     low, high = min(map(min, prefixes)), max(map(max, prefixes))
     if low < 0 or high >= model.config.vocab_size:
         raise ValueError(f"ids must lie in 0..{model.config.vocab_size - 1}, got {low} to {high}")
-    was_training = model.training
-    scores = _Scores(model.eval(), prefixes, max_new_tokens, cached)
     generator = torch.Generator().manual_seed(seed)
-    forbidden = torch.tensor(sorted(forbidden_ids), dtype=torch.long, device=scores.device)
-    rows = _Rows(prefixes, max_new_tokens, eos_id)
-    while len(rows.going):
-        logits = scores.after(rows.ids).index_fill_(1, forbidden, -torch.inf)  # (R, V)
-        left = rows.grow(draw(logits, generator, temperature, top_k, top_p))
-        if left is not None:
-            scores.select(left)
-    model.train(was_training)
+    with eval_mode(model) as device:
+        scores = _Scores(model, prefixes, max_new_tokens, cached, device)
+        forbidden = torch.tensor(sorted(forbidden_ids), dtype=torch.long, device=device)
+        rows = _Rows(prefixes, max_new_tokens, eos_id)
+        while len(rows.active):
+            logits = scores.after(rows.ids).index_fill_(1, forbidden, -torch.inf)  # (R, V)
+            remaining = rows.grow(draw(logits, generator, temperature, top_k, top_p))
+            if remaining is not None:
+                scores.select(remaining)
     return rows.new_ids
 
 
 class _Rows:
-    """Ids of the rows that go on, and what those that have ended wrote."""
+    """Ids of the rows that still grow, and the new ids of those that have ended."""
 
     def __init__(self, prefixes: Sequence[Sequence[int]], max_new_tokens: int, eos_id: int) -> None:
         self.new_ids: list[list[int]] = [[] for _ in prefixes]
-        self.going = torch.arange(len(prefixes))
-        self._lengths = torch.tensor([len(one) for one in prefixes])
-        first, longest = int(self._lengths.min()), int(self._lengths.max())
-        self._given = torch.tensor([[*one, *[0] * (longest - len(one))] for one in prefixes])  # (R, longest)
-        self.ids = self._given[:, :first]  # (R, T)
-        self._most, self._eos_id = max_new_tokens, eos_id
+        self.active = torch.arange(len(prefixes))
+        self._lengths = torch.tensor([len(prefix) for prefix in prefixes])
+        self._prefixes = pad_batch(prefixes, 0)  # (R, longest)
+        self.ids = self._prefixes[:, : int(self._lengths.min())]  # (R, T)
+        self._max_new_tokens, self._eos_id = max_new_tokens, eos_id
 
     def grow(self, drawn: Tensor) -> Tensor | None:
-        """Add an id to each row; return which rows go on, (R',), or None where all do."""
+        """Add an id to each row; return which rows stay, (R',), or None where all do."""
         n_ids = self.ids.shape[1]
-        writes = self._lengths <= n_ids  # (R,)
-        if n_ids < self._given.shape[1]:
-            drawn = drawn.where(writes, self._given[:, n_ids])
+        samples = self._lengths <= n_ids  # (R,): whose prefix is read to its end
+        if n_ids < self._prefixes.shape[1]:
+            drawn = drawn.where(samples, self._prefixes[:, n_ids])
         self.ids = torch.cat([self.ids, drawn[:, None]], dim=1)
-        ended = writes & ((drawn == self._eos_id) | (n_ids + 1 - self._lengths >= self._most))
+        full = n_ids + 1 - self._lengths >= self._max_new_tokens
+        ended = samples & ((drawn == self._eos_id) | full)
         if not ended.any():
             return None
         for row in ended.nonzero()[:, 0].tolist():
-            self.new_ids[self.going[row]] = self.ids[row, self._lengths[row] :].tolist()
-        (left,) = torch.nonzero(~ended, as_tuple=True)
-        self.going, self.ids, self._given, self._lengths = (
-            each[left] for each in (self.going, self.ids, self._given, self._lengths)
-        )
-        return left
+            self.new_ids[self.active[row]] = self.ids[row, self._lengths[row] :].tolist()
+        (remaining,) = torch.nonzero(~ended, as_tuple=True)
+        self.active, self.ids = self.active[remaining], self.ids[remaining]
+        self._prefixes, self._lengths = self._prefixes[remaining], self._lengths[remaining]
+        return remaining
 
 
 class _Scores:
-    """Scores of what may follow rows that grow, from kept keys and values as far as the model reads."""
+    """Logits of the next token of growing rows, from a KV cache up to the length that the model reads."""
 
     def __init__(
-        self, model: LanguageModel, prefixes: Sequence[Sequence[int]], max_new_tokens: int, cached: bool
+        self,
+        model: LanguageModel,
+        prefixes: Sequence[Sequence[int]],
+        max_new_tokens: int,
+        cached: bool,
+        device: torch.device,
     ) -> None:
-        self._model = model
-        self.device = next(model.parameters()).device
-        self._most = min(model.config.max_len, max(map(len, prefixes)) + max_new_tokens)
-        repaid = self._most - min(map(len, prefixes)) > 1  # laying out weights for a single token is not
-        self._stepper: IncrementalDecoder | None = None
-        if cached and repaid and is_as_built(model):
-            self._stepper = IncrementalDecoder(
-                model.body, model.head, n_rows=len(prefixes), max_len=self._most
-            )
+        self._model, self._device = model, device
+        self._max_len = min(model.config.max_len, max(map(len, prefixes)) + max_new_tokens)
+        several = self._max_len - min(map(len, prefixes)) > 1  # for a single token a cache does not pay
+        self._stepper: Stepper | None = None
+        if cached and several and is_as_built(model):
+            self._stepper = Stepper(model.body, model.head, n_rows=len(prefixes), max_len=self._max_len)
 
     def after(self, ids: Tensor) -> Tensor:
-        """Scores (R, V) of what may follow each row (R, T)."""
-        ids = ids.to(self.device)
-        if self._stepper is None or ids.shape[1] > self._most:  # places shift: nothing that is kept holds
-            self._stepper = None
+        """Logits (R, V) of the token after each row (R, T)."""
+        ids = ids.to(self._device)
+        if self._stepper is None or ids.shape[1] > self._max_len:
+            self._stepper = None  # positions shift: nothing in the cache is valid any more
             return self._model.head(self._model.body(ids[:, -self._model.config.max_len :])[:, -1])
-        if not self._stepper.length and len(ids) > 1 and (ids == ids[0]).all():  # read once what is common
+        if not self._stepper.length and len(ids) > 1 and (ids == ids[0]).all():  # read a common prefix once
             logits = self._stepper.read(ids[:1])
-            self._stepper.select(torch.zeros(len(ids), dtype=torch.long, device=self.device))
+            self._stepper.select(torch.zeros(len(ids), dtype=torch.long, device=self._device))
             return logits.repeat(len(ids), 1)
         return self._stepper.read(ids[:, self._stepper.length :])
 
     def select(self, rows: Tensor) -> None:
-        """Go on with these rows."""
+        """Keep these rows of the cache."""
         if self._stepper is not None and len(rows):
-            self._stepper.select(rows.to(self.device))
-
-
-@dataclass(frozen=True)
-class Generation:
-    """A prompt carried on by a model; ``str()`` gives prompt and continuation."""
-
-    prompt: str
-    continuation: str
-    token_ids: tuple[int, ...]
-    finished: bool
-
-    def __str__(self) -> str:
-        return self.prompt + self.continuation
-
-    def to_dict(self) -> dict[str, Any]:
-        """Fields as JSON can hold them, and the whole text."""
-        return {**dataclasses.asdict(self), "token_ids": list(self.token_ids), "text": str(self)}
+            self._stepper.select(rows.to(self._device))
 
 
 def generate_ids(
     model: LanguageModel,
-    prefix_ids: list[int],
+    prefix_ids: Sequence[int],
     *,
     eos_id: int,
-    forbidden_ids: tuple[int, ...] = (),
+    forbidden_ids: Sequence[int] = (),
     max_new_tokens: int = 50,
     temperature: float = 1.0,
     top_k: int | None = None,
@@ -273,15 +268,7 @@ def generate_ids(
     seed: int = 0,
     cached: bool = True,
 ) -> list[int]:
-    """Sample ids one by one until ``eos_id`` (kept) or ``max_new_tokens``.
-
-    Parameters as in `continue_rows`, which does so for many prefixes side by side.
-
-    Returns
-    -------
-    list of int
-        The new ids only.
-    """
+    """Continue one prefix: the new ids. Parameters as in `continue_rows`."""
     (new_ids,) = continue_rows(
         model,
         [prefix_ids],
@@ -297,8 +284,25 @@ def generate_ids(
     return new_ids
 
 
+@dataclass(frozen=True)
+class Generation:
+    """A prompt and its continuation by a model; ``str()`` gives both."""
+
+    prompt: str
+    continuation: str
+    token_ids: tuple[int, ...]
+    finished: bool
+
+    def __str__(self) -> str:
+        return self.prompt + self.continuation
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as JSON can hold them, and the whole text."""
+        return {**dataclasses.asdict(self), "token_ids": list(self.token_ids), "text": str(self)}
+
+
 def generate(
-    model: LanguageModel | MaskedLanguageModel | Classifier | Translator,
+    model: Model,
     tokenizer: Tokenizer,
     prompt: str = "",
     *,
@@ -308,19 +312,18 @@ def generate(
     top_p: float | None = None,
     seed: int = 0,
 ) -> Generation:
-    """Carry on a prompt by sampling.
+    """Continue a prompt by sampling.
 
     Parameters
     ----------
     model : LanguageModel
-        A causal one; another kind of model is refused.
+        A causal one; any other kind raises ValueError.
     tokenizer : Tokenizer
-        The one it was trained with.
+        The one that the model was trained with.
     prompt : str
-        Text to carry on; empty starts a new text. Characters that the tokenizer has never seen are read as
-        unknown and stand unchanged in the answer.
+        Empty starts a new text. The model reads characters that the tokenizer does not know as unknown;
+        in the answer they are unchanged.
     max_new_tokens : int
-        Pieces at most.
     temperature, top_k, top_p : see `next_token_probs`
     seed : int
         Equal seeds give equal texts.
@@ -330,48 +333,22 @@ def generate(
     Generation
         Prompt, continuation, the new ids, and whether the model ended the text itself.
     """
-    prompt_ids = tokenizer.encode(prompt)
-    new_ids = generate_ids(
-        able_to_generate(model),
-        [tokenizer.bos_id, *prompt_ids],
-        eos_id=tokenizer.eos_id,
-        forbidden_ids=unwritten_ids(tokenizer),
+    (only,) = generate_many(
+        model,
+        tokenizer,
+        prompt,
+        n=1,
         max_new_tokens=max_new_tokens,
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
         seed=seed,
     )
-    return written(tokenizer, prompt, prompt_ids, new_ids)
-
-
-def able_to_generate(model: LanguageModel | MaskedLanguageModel | Classifier | Translator) -> LanguageModel:
-    """The model itself; one that cannot write text from left to right is refused."""
-    if not isinstance(model, LanguageModel):
-        raise ValueError(f"generation needs a language model, got a {type(model).__name__}")
-    if not model.config.causal:
-        raise ValueError("generation needs a causal model, got one that reads both ways")
-    return model
-
-
-def unwritten_ids(tokenizer: Tokenizer | type[Tokenizer]) -> tuple[int, ...]:
-    """The ids that stand for no text and do not end one: generation forbids them."""
-    specials = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id, tokenizer.mask_id}
-    specials |= {tokenizer.cls_id, tokenizer.sep_id}
-    return tuple(sorted(specials - {tokenizer.eos_id}))  # published tokenizers have marks that serve twice
-
-
-def written(tokenizer: Tokenizer, prompt: str, prompt_ids: list[int], new_ids: list[int]) -> Generation:
-    """What new ids say after a prompt."""
-    start = tokenizer.decode(prompt_ids)
-    whole = tokenizer.decode(prompt_ids + new_ids)
-    # Decoding the new ids alone would lose the space in front of them.
-    continuation = whole[len(start) :] if whole.startswith(start) else tokenizer.decode(new_ids)
-    return Generation(prompt, continuation, tuple(new_ids), new_ids[-1] == tokenizer.eos_id)
+    return only
 
 
 def generate_many(
-    model: LanguageModel,
+    model: Model,
     tokenizer: Tokenizer,
     prompt: str = "",
     *,
@@ -382,39 +359,14 @@ def generate_many(
     top_p: float | None = None,
     seed: int = 0,
 ) -> list[Generation]:
-    """Carry on one prompt n times, all of them side by side: far faster than one after the other.
-
-    What all begin with is read once.
-
-    Parameters
-    ----------
-    model : LanguageModel
-        A causal one; another kind of model is refused.
-    tokenizer : Tokenizer
-        The one it was trained with.
-    prompt : str
-        Text to carry on; empty starts new texts.
-    n : int
-        Number of continuations, drawn independently.
-    max_new_tokens : int
-        Pieces at most, each.
-    temperature, top_k, top_p : see `next_token_probs`
-    seed : int
-        Equal seeds give equal texts; they are not those that `generate` draws.
-
-    Returns
-    -------
-    list of n Generation
-
-    See Also
-    --------
-    tinytx.training.generate.generate : one continuation.
-    """
+    """Sample n independent continuations of one prompt, as one batch; other parameters as in `generate`."""
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n}")
+    causal_model = able_to_generate(model)
+    check_vocabulary(causal_model, tokenizer)
     prompt_ids = tokenizer.encode(prompt)
-    new_ids = continue_rows(
-        able_to_generate(model),
+    rows = continue_rows(
+        causal_model,
         [[tokenizer.bos_id, *prompt_ids]] * n,
         eos_id=tokenizer.eos_id,
         forbidden_ids=unwritten_ids(tokenizer),
@@ -424,93 +376,21 @@ def generate_many(
         top_p=top_p,
         seed=seed,
     )
-    return [written(tokenizer, prompt, prompt_ids, ids) for ids in new_ids]
+    return [_decoded(tokenizer, prompt, prompt_ids, new_ids) for new_ids in rows]
 
 
-@torch.no_grad()
-def next_word_probs(
-    model: LanguageModel,
-    tokenizer: Tokenizer,
-    prefix: Sequence[str],
-    words: Sequence[str],
-    *,
-    rows_per_batch: int = 256,
-) -> np.ndarray:
-    """Probability that a model gives to each of some words as the next whole word.
-
-    Parameters
-    ----------
-    model : LanguageModel
-        A causal one.
-    tokenizer : Tokenizer
-        The one it was trained with.
-    prefix : sequence of str
-        Words of the text so far; may be empty.
-    words : sequence of N str
-        Each not empty, without a space.
-    rows_per_batch : int
-        Changes memory and speed, not the result.
-
-    Returns
-    -------
-    ndarray of shape (N + 1,), float64
-        In the order of `words`; the last is the chance that the text ends here. What is missing to 1 went to
-        words that are not among them.
-
-    Raises
-    ------
-    ValueError
-        If prefix and word are longer than the model can read.
-    """
-    check_vocabulary(model, tokenizer)
-    start = [tokenizer.bos_id, *(one for word in prefix for one in tokenizer.word_pieces(word))]
-    pieces = [tokenizer.word_pieces(word) for word in words]
-    longest = len(start) + max(map(len, pieces), default=0)
-    if longest > model.config.max_len:
-        raise ValueError(
-            f"prefix and word must be at most {model.config.max_len} pieces long, the model's max_len, "
-            f"got {longest}"
-        )
-    device = next(model.parameters()).device
-    was_training = model.training
-    model.eval()
-    here = model(torch.tensor([start], device=device))[0, -1].double().log_softmax(dim=-1)  # (V,)
-    begins = _begins_a_word(tokenizer).to(device)
-    chances = []
-    for at in range(0, len(pieces), rows_per_batch):
-        rows = pieces[at : at + rows_per_batch]
-        inputs = pad_batch([[*start, *row] for row in rows], tokenizer.pad_id).to(device)
-        hidden = model.body(inputs)[:, len(start) - 1 :]  # (B, longest word + 1, D)
-        log_probs = model.head(hidden).double().log_softmax(dim=-1)  # (B, longest word + 1, V)
-        chances.append(_whole_words(log_probs, rows, begins, tokenizer.pad_id))
-    model.train(was_training)
-    return torch.cat([*chances, here[tokenizer.eos_id : tokenizer.eos_id + 1]]).exp().cpu().numpy()
+def able_to_generate(model: Model) -> LanguageModel:
+    """The model itself; raise ValueError unless it is an autoregressive language model."""
+    if not isinstance(model, LanguageModel):
+        raise ValueError(f"generation needs a language model, got a {type(model).__name__}")
+    if not model.config.causal:
+        raise ValueError("generation needs a causal model, got one with causal=False")
+    return model
 
 
-def _whole_words(log_probs: Tensor, rows: Sequence[Sequence[int]], begins: Tensor, pad_id: int) -> Tensor:
-    """Log-probability of each row of pieces, and that it is a whole word; shape (B,)."""
-    device = log_probs.device
-    targets = pad_batch(rows, pad_id).to(device)  # (B, L)
-    lengths = torch.tensor([len(row) for row in rows], device=device)
-    taken = log_probs[:, :-1].gather(-1, targets[..., None])[..., 0]  # (B, L)
-    real = torch.arange(targets.shape[1], device=device) < lengths[:, None]
-    after = log_probs[torch.arange(len(rows), device=device), lengths]  # (B, V)
-    ends = after.masked_fill(~begins, -torch.inf).logsumexp(dim=-1)
-    return taken.masked_fill(~real, 0.0).sum(dim=-1) + ends
-
-
-def _begins_a_word(tokenizer: Tokenizer) -> Tensor:
-    """Which ids show that the word before them is whole; shape (V,), bool."""
-    ids = range(tokenizer.vocab_size)
-    return torch.tensor(
-        [one == tokenizer.eos_id or tokenizer.piece(one).startswith(SPACE_MARK) for one in ids]
-    )
-
-
-def check_vocabulary(model: LanguageModel | MaskedLanguageModel | Classifier, tokenizer: Tokenizer) -> None:
-    """Refuse a tokenizer that makes other ids than the model knows."""
-    if tokenizer.vocab_size != model.config.vocab_size:
-        raise ValueError(
-            f"tokenizer and model must have one vocabulary, got {tokenizer.vocab_size} pieces "
-            f"and vocab_size={model.config.vocab_size}"
-        )
+def _decoded(tokenizer: Tokenizer, prompt: str, prompt_ids: list[int], new_ids: list[int]) -> Generation:
+    start = tokenizer.decode(prompt_ids)
+    whole = tokenizer.decode(prompt_ids + new_ids)
+    # Decoding the new ids alone would lose the space in front of them.
+    continuation = whole[len(start) :] if whole.startswith(start) else tokenizer.decode(new_ids)
+    return Generation(prompt, continuation, tuple(new_ids), new_ids[-1] == tokenizer.eos_id)

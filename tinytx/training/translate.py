@@ -1,4 +1,4 @@
-"""Translating texts with a trained translator: batches by length, lines too long in parts, order kept."""
+"""Translate texts: batches of similar length, long texts in parts, results in the order of the texts."""
 
 from __future__ import annotations
 
@@ -8,25 +8,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-from tinytx.hf.tokenizer import PretrainedTokenizer
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.kv_cache import is_as_built
 from tinytx.text.batching import pad_batch
 from tinytx.text.tokenizer import Tokenizer, plain
-from tinytx.training.beam import CachedSteps, Found, Search, Steps, WholeSteps, beam_search
-from tinytx.training.generate import unwritten_ids
+from tinytx.training.beam import CachedSteps, Hypothesis, Search, WholeSteps, beam_search
+from tinytx.training.generate import check_vocabulary, unwritten_ids
+from tinytx.training.inference import eval_mode
 
 GREEDY = Search()
 SENTENCE_END = re.compile(r"(?<=[.!?\u2026])\s+")
-UNWRITTEN = unwritten_ids(Tokenizer)
 Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Translation:
-    """A text and what a model made of it; ``str()`` gives the translation.
+    """A text and its translation by a model; ``str()`` gives the translation.
 
     Attributes
     ----------
@@ -38,7 +35,7 @@ class Translation:
     finished : bool
         Whether the model ended it itself.
     n_parts : int
-        More than 1 where the source was too long to be read at once; 0 for an empty one.
+        More than 1 where the source was longer than the model reads; 0 for an empty one.
     """
 
     source: str
@@ -66,23 +63,23 @@ def translate(
     cached: bool = True,
     report: Report = print,
 ) -> list[Translation]:
-    """Translate texts, one by one as far as the result goes, in batches of similar length.
+    """Translate texts in batches of similar length; each result is that of the text alone.
 
     Parameters
     ----------
     model : Translator
     tokenizer : Tokenizer
-        The one it was trained with.
+        The one that the model was trained with.
     texts : sequence of N str
-        Their typography is made plain first (`plain`). A text longer than the model can read is cut at
-        sentence ends, or within a sentence where even that is too long, translated in parts, and reported.
+        Their typography is normalised first (`plain`). A text longer than the model reads is cut at sentence
+        ends, or within a sentence where that is still too long, translated in parts, and reported.
     search : Search
     tokens_per_batch : int
         Changes memory and speed, not the result.
     cached : bool
-        Keep keys and values of what is written already; False computes them anew at each step.
+        True uses a KV cache; False computes all keys and values anew at each step.
     report : callable
-        Told, in one line, of each text that was cut.
+        Gets one line for each text that was cut.
 
     Returns
     -------
@@ -91,27 +88,29 @@ def translate(
     """
     if not isinstance(model, Translator):
         raise ValueError(f"translating needs a Translator, got a {type(model).__name__}")
-    if tokenizer.vocab_size != model.config.vocab_size:
-        raise ValueError(
-            f"tokenizer and model must have one vocabulary, got {tokenizer.vocab_size} pieces "
-            f"and vocab_size={model.config.vocab_size}"
-        )
-    if isinstance(tokenizer, PretrainedTokenizer) and tokenizer.frame != (tokenizer.eos_id,):
-        frame = [tokenizer.piece(token_id) for token_id in tokenizer.frame]
-        raise ValueError(f"a source must be read with an end mark only, got a tokenizer that adds {frame}")
+    check_vocabulary(model, tokenizer)
+    frame = getattr(tokenizer, "frame", (tokenizer.eos_id,))  # what a published tokenizer puts around a text
+    if frame != (tokenizer.eos_id,):
+        names = [tokenizer.piece(token_id) for token_id in frame]
+        raise ValueError(f"a source must be read with an end mark only, got a tokenizer that adds {names}")
     limit = model.config.max_len - 1  # the end mark is read too
-    parts_of = []
-    for number, text in enumerate(texts, start=1):
-        parts_of.append(_parts(tokenizer, plain(text), limit))
-        if len(parts_of[-1]) > 1:
-            n_pieces = sum(map(len, parts_of[-1]))
+    parts_of = [_parts(tokenizer, plain(text), limit) for text in texts]
+    for number, parts in enumerate(parts_of, start=1):
+        if len(parts) > 1:
             report(
-                f"line {number}: {n_pieces} pieces are more than the {limit} that the model reads; "
-                f"translated in {len(parts_of[-1])} parts, cut at sentence ends where there are any"
+                f"line {number}: {sum(map(len, parts))} tokens are more than the {limit} that the model "
+                f"reads; translated in {len(parts)} parts, cut at sentence ends where there are any"
             )
-    flat = [part for parts in parts_of for part in parts]
-    how: dict[str, Any] = {"search": search, "tokens_per_batch": tokens_per_batch, "cached": cached}
-    found = iter(translate_ids(model, flat, marks=tokenizer, **how))
+    found = iter(
+        translate_ids(
+            model,
+            [part for parts in parts_of for part in parts],
+            search=search,
+            tokens_per_batch=tokens_per_batch,
+            cached=cached,
+            tokenizer=tokenizer,
+        )
+    )
     return [
         _joined(tokenizer, text, [next(found) for _ in parts])
         for text, parts in zip(texts, parts_of, strict=True)
@@ -124,33 +123,32 @@ def translate_lines(
     lines: Iterable[str],
     *,
     lines_per_block: int = 256,
+    search: Search = GREEDY,
     report: Report = print,
-    **how: Any,
 ) -> Iterator[Translation]:
-    """Translate lines as they come, a block at a time; parameters as in `translate`.
+    """Translate lines as they arrive, a block at a time; other parameters as in `translate`.
 
-    An error while reading is raised only after what was read before it is translated.
+    An error while reading is raised only after the lines before it are translated.
     """
-    stream, count, failure = iter(lines), 0, None
-    while failure is None:
+    stream, n_before, stop = iter(lines), 0, None
+    while stop is None:
         block: list[str] = []
         try:
             while len(block) < lines_per_block:
                 block.append(next(stream))
-        except (StopIteration, ValueError) as stop:
-            failure = stop
+        except (StopIteration, ValueError) as error:
+            stop = error
 
-        def numbered(message: str, before: int = count) -> None:
-            number, words = message.removeprefix("line ").split(":", 1)
-            report(f"line {before + int(number)}:{words}")
+        def numbered(message: str, n_before: int = n_before) -> None:
+            number, rest = message.removeprefix("line ").split(":", 1)
+            report(f"line {n_before + int(number)}:{rest}")
 
-        yield from translate(model, tokenizer, block, report=numbered, **how)
-        count += len(block)
-    if isinstance(failure, ValueError):
-        raise failure
+        yield from translate(model, tokenizer, block, search=search, report=numbered)
+        n_before += len(block)
+    if isinstance(stop, ValueError):
+        raise stop
 
 
-@torch.no_grad()
 def translate_ids(
     model: Translator,
     sources: Sequence[Sequence[int]],
@@ -158,49 +156,37 @@ def translate_ids(
     search: Search = GREEDY,
     tokens_per_batch: int = 4096,
     cached: bool = True,
-    marks: Tokenizer | type[Tokenizer] = Tokenizer,
-) -> list[Found]:
-    """Translate ids without any mark, in batches of similar length; parameters as in `translate`.
+    tokenizer: Tokenizer | type[Tokenizer] = Tokenizer,
+) -> list[Hypothesis]:
+    """Translate sources given as ids without special tokens; parameters as in `translate`.
 
-    The marks are those of ours, unless a tokenizer with others is given.
+    Of the tokenizer only the special ids matter; by default they are those of `Tokenizer`.
     """
-    was_training = model.training
-    model.eval()
-    found: dict[int, Found] = {}
-    for indices in _by_length(sources, search.beam_size, tokens_per_batch):
-        answers = _translate_batch(model, [sources[i] for i in indices], search, cached, marks)
-        found |= dict(zip(indices, answers, strict=True))
-    model.train(was_training)
+    found: dict[int, Hypothesis] = {}
+    steps_class = CachedSteps if cached and is_as_built(model) else WholeSteps
+    with eval_mode(model) as device:
+        for indices in _batches(sources, search.beam_size, tokens_per_batch):
+            batch = [sources[i] for i in indices]
+            src_ids = pad_batch([[*ids, tokenizer.eos_id] for ids in batch], tokenizer.pad_id).to(device)
+            max_tokens = [search.max_tokens(len(ids), model.config.max_len) for ids in batch]
+            src_mask = src_ids != tokenizer.pad_id  # (N, S)
+            best = beam_search(
+                steps_class(model, src_ids, src_mask, search.beam_size, max(max_tokens)),
+                max_tokens,
+                bos_id=tokenizer.bos_id,
+                eos_id=tokenizer.eos_id,
+                search=search,
+                min_tokens=[search.min_tokens(len(ids)) for ids in batch],
+                forbidden_ids=unwritten_ids(tokenizer),
+            )
+            found |= dict(zip(indices, best, strict=True))
     return [found[i] for i in range(len(sources))]
 
 
-def _translate_batch(
-    model: Translator,
-    sources: Sequence[Sequence[int]],
-    search: Search,
-    cached: bool,
-    marks: Tokenizer | type[Tokenizer],
-) -> list[Found]:
-    device = next(model.parameters()).device
-    src_ids = pad_batch([[*ids, marks.eos_id] for ids in sources], marks.pad_id).to(device)  # (N, S)
-    most = [search.most_pieces(len(ids), model.config.max_len) for ids in sources]
-    kind: type[CachedSteps] | type[WholeSteps] = CachedSteps if cached and is_as_built(model) else WholeSteps
-    steps: Steps = kind(model, src_ids, src_ids != marks.pad_id, search.beam_size, max(most))
-    return beam_search(
-        steps,
-        most,
-        bos_id=marks.bos_id,
-        eos_id=marks.eos_id,
-        search=search,
-        fewest=[search.fewest_pieces(len(ids)) for ids in sources],
-        forbidden_ids=unwritten_ids(marks),
-    )
-
-
-def _by_length(sources: Sequence[Sequence[int]], beam_size: int, tokens_per_batch: int) -> list[list[int]]:
+def _batches(sources: Sequence[Sequence[int]], beam_size: int, tokens_per_batch: int) -> list[list[int]]:
     batches: list[list[int]] = []
     for index in sorted(range(len(sources)), key=lambda i: len(sources[i])):
-        # Sorted by length, so the newcomer sets the width.
+        # Sorted by length, so the newest sets the width.
         room = tokens_per_batch // ((len(sources[index]) + 1) * beam_size)
         if not batches or len(batches[-1]) >= room:
             batches.append([])
@@ -208,19 +194,19 @@ def _by_length(sources: Sequence[Sequence[int]], beam_size: int, tokens_per_batc
     return batches
 
 
-def _joined(tokenizer: Tokenizer, source: str, found: Sequence[Found]) -> Translation:
+def _joined(tokenizer: Tokenizer, source: str, parts: Sequence[Hypothesis]) -> Translation:
     return Translation(
         source,
-        " ".join(tokenizer.decode(one.token_ids) for one in found),
-        tuple(token_id for one in found for token_id in one.token_ids),
-        sum(one.log_prob for one in found),
-        all(one.finished for one in found),
-        len(found),
+        " ".join(tokenizer.decode(part.token_ids) for part in parts),
+        tuple(token_id for part in parts for token_id in part.token_ids),
+        sum(part.log_prob for part in parts),
+        all(part.finished for part in parts),
+        len(parts),
     )
 
 
 def _parts(tokenizer: Tokenizer, text: str, limit: int) -> list[list[int]]:
-    """The ids of a text, in parts that the model can read: whole, by sentences, or by words."""
+    """The ids of a text in parts of at most `limit`: the whole, sentences, or words."""
     if not text:
         return []
     whole = tokenizer.encode(text)
@@ -239,6 +225,6 @@ def _by_words(tokenizer: Tokenizer, sentence: str, limit: int) -> list[list[int]
         if len(parts[-1]) + len(ids) > limit and parts[-1]:
             parts.append([])
         parts[-1] += ids
-        while len(parts[-1]) > limit:  # one word that is too long by itself
+        while len(parts[-1]) > limit:  # a single word that is too long
             parts[-1:] = [parts[-1][:limit], parts[-1][limit:]]
     return parts

@@ -25,7 +25,7 @@ from tinytx.text.pairs import LAB_SENTENCES, PairCorpus, Pairs
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.beam import Search
 from tinytx.training.bleu import pair_nats
-from tinytx.training.fit import TranslatorResult, train_translator
+from tinytx.training.fit import FitResult, fit
 from tinytx.training.translate import translate_ids
 from tinytx.world.sampling import SentencePair
 from tinytx.world.typography import write_out
@@ -199,7 +199,7 @@ def writing_seconds(
     source, seconds = [model.config.vocab_size - 1] * 20, []
     for n in lengths:
         # No end mark before piece n, which is the last one.
-        exactly = Search(max_factor=0.0, max_extra=n, read_on=n / len(source))
+        exactly = Search(max_factor=0.0, max_extra=n, min_factor=n / len(source))
         tries = []
         for _ in range(n_tries):
             begin = time.process_time()
@@ -213,7 +213,7 @@ def writing_seconds(
 
 def short_race(
     pairs: PairCorpus, *, norm: str, warmup_steps: int, lr: float, dropout: float, n_steps: int
-) -> TranslatorResult:
+) -> FitResult:
     """Train a small translator on short sentences, with ingredients of one's choice, by AdamW.
 
     Parameters
@@ -226,8 +226,9 @@ def short_race(
     rows = zip(pairs.train.sources, pairs.train.targets, strict=True)
     short = [row for row in rows if len(row[0]) <= 32]
     learned = Pairs(tuple(a for a, _ in short), tuple(b for _, b in short))
-    return train_translator(
+    return fit(
         PairCorpus(pairs.name, learned, pairs.valid),
+        objective="translation",
         budget="smoke",
         model_changes={"d_model": 64, "n_heads": 4, "d_ff": 256, "norm": norm, "dropout": dropout},
         training_changes={

@@ -14,8 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from benchmarks.settings import BenchSettings
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.fit import train_tokenizer
 from tinytx.training.recipes import corpus_kind
+from tinytx.training.tasks import train_tokenizer
 
 PRODUCTS = "products"
 REST = "the rest"

@@ -11,8 +11,9 @@ import torch
 
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.generate import able_to_generate, check_vocabulary, next_word_probs
+from tinytx.training.generate import able_to_generate, check_vocabulary
 from tinytx.world.world import World
+from tinytx_course.labs.lesson_08 import next_word_probs
 
 N_ROWS = 10
 WHOLE = 100_000  # probabilities travel as whole numbers, this one is 1

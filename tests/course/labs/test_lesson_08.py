@@ -1,0 +1,88 @@
+"""Lesson 08: from tokens to whole words, and the stored ladder of baselines."""
+
+import numpy as np
+import pytest
+import torch
+
+from tinytx.model.config import TransformerConfig
+from tinytx.model.transformer import LanguageModel
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.evaluate import text_nats
+from tinytx_course.labs.lesson_08 import ladder_means, next_word_probs
+from tinytx_course.results import read_results
+
+WORDS = ["a", "ab", "abc", "b", "ba", "bb", "c", "cab"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    """Few pieces, so that "a" is both a word and the beginning of others."""
+    return Tokenizer.train([" ".join(WORDS)] * 5, vocab_size=13, model_type="bpe")
+
+
+@pytest.fixture
+def model(tokenizer):
+    config = TransformerConfig(
+        vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, n_layers=2, d_ff=20, max_len=11
+    )
+    return LanguageModel(config).eval()
+
+
+def test_a_word_is_the_product_of_its_tokens_and_of_a_word_boundary(model, tokenizer):
+    prefix = ["b", "cab"]
+    got = next_word_probs(model, tokenizer, prefix, WORDS, rows_per_batch=3)
+    ids = [tokenizer.bos_id, *(one for word in prefix for one in tokenizer.word_pieces(word))]
+    begins = [i for i in range(tokenizer.vocab_size) if tokenizer.piece(i).startswith("▁")]
+    for word, chance in zip(WORDS, got, strict=False):
+        read, expected = list(ids), 1.0
+        for piece in tokenizer.word_pieces(word):
+            expected *= model(torch.tensor([read]))[0, -1].softmax(-1)[piece].item()
+            read.append(piece)
+        after = model(torch.tensor([read]))[0, -1].softmax(-1)
+        expected *= after[begins].sum().item() + after[tokenizer.eos_id].item()
+        assert chance == pytest.approx(expected, rel=1e-5)
+    end = model(torch.tensor([ids]))[0, -1].softmax(-1)[tokenizer.eos_id].item()
+    assert got[-1] == pytest.approx(end, rel=1e-5)
+
+
+def test_a_word_of_one_text_agrees_with_the_loss_of_that_text(model, tokenizer):
+    """P(the text "ab") = P(the word "ab") P(end | "ab", which is whole)."""
+    whole = -text_nats(model, tokenizer, ["ab"])[0]
+    after = model(torch.tensor([[tokenizer.bos_id, *tokenizer.word_pieces("ab")]]))[0, -1].log_softmax(-1)
+    ends = [i for i in range(tokenizer.vocab_size) if tokenizer.piece(i).startswith("▁")] + [tokenizer.eos_id]
+    end_given_whole = (after[tokenizer.eos_id] - after[ends].logsumexp(0)).item()
+    word = np.log(next_word_probs(model, tokenizer, [], ["ab"])[0])
+    assert word + end_given_whole == pytest.approx(whole, abs=1e-4)
+
+
+def test_the_batch_changes_nothing_and_the_sum_is_below_1(model, tokenizer):
+    one, together = (next_word_probs(model, tokenizer, ["a"], WORDS, rows_per_batch=n) for n in (1, 8))
+    np.testing.assert_allclose(one, together, rtol=1e-5)
+    assert (one > 0).all() and one.sum() < 1
+    assert next_word_probs(model, tokenizer, [], []).shape == (1,)
+
+
+def test_what_is_longer_than_max_len_raises(model, tokenizer):
+    with pytest.raises(ValueError, match="max_len=11 tokens"):
+        next_word_probs(model, tokenizer, ["a"] * 11, WORDS)
+
+
+def test_the_ladder_averages_over_seeds_what_can_be_compared():
+    origin = {"texts": "t", "pieces": 9}
+    record = {"floor": 1.0, "origin": origin}
+    records = {f"world/counts/{n}-gram": {**record, "nats_per_token": 3.0 - n / 4} for n in (1, 2, 6)}
+    records |= {
+        f"world/laptop/transformer, seed {s}": {**record, "nats_per_token": 1.5 + s / 10} for s in (0, 1)
+    }
+    records["world/study/transformer, seed 0"] = {
+        **record,
+        "nats_per_token": 0.0,
+        "origin": {"texts": "u", "pieces": 9},
+    }
+    lines = ladder_means(records)
+    assert [line.split()[0] for line in lines] == ["1-gram", "2-gram", "6-gram", "transformer,"]
+    assert [float(line.split()[-1]) for line in lines] == [-0.17, 0.0, 0.67, 0.63]
+    assert "2 runs" in lines[-1] and "1.5500" in lines[-1]
+    assert len(ladder_means(read_results("ladder").data)) > 6
+    with pytest.raises(ValueError, match="order 1 to 4"):
+        ladder_means({})

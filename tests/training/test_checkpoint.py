@@ -1,0 +1,243 @@
+"""What is saved comes back; what is damaged or foreign is refused by name."""
+
+import json
+import pickle
+import shutil
+import threading
+
+import pytest
+import torch
+
+from tinytx.model.transformer import Classifier, LanguageModel, Transformer
+from tinytx.training.checkpoint import find_checkpoint, load, load_tokenizer, save
+
+
+def weights(model):
+    return model.state_dict()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"tie_embeddings": True},
+        {"positions": "learned", "bias": False, "norm": "last"},
+        {"positions": "rotary"},
+        {"positions": "alibi"},
+    ],
+)
+def test_a_language_model_comes_back_with_its_tokenizer(tmp_path, config, tokenizer, changes):
+    model = LanguageModel(config.replace(**changes)).eval()
+    save(model, tmp_path / "model", tokenizer)
+    again = load(tmp_path / "model")
+    assert isinstance(again, LanguageModel) and again.config == model.config and not again.training
+    torch.testing.assert_close(weights(again), weights(model), rtol=0, atol=0)
+    token_ids = torch.randint(0, config.vocab_size, (2, 5))
+    torch.testing.assert_close(again(token_ids), model(token_ids), rtol=0, atol=0)
+    assert load_tokenizer(tmp_path / "model").to_bytes() == tokenizer.to_bytes()
+    if changes.get("tie_embeddings"):
+        assert again.head.weight is again.body.token_embed.weight
+
+
+def test_a_classifier_comes_back(tmp_path, config):
+    model = Classifier(config, n_classes=3, pooling="last", dropout=0.3).eval()
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert isinstance(again, Classifier)
+    assert (again.pooling, again.head.out_features, again.dropout.p) == ("last", 3, 0.3)
+    torch.testing.assert_close(weights(again), weights(model), rtol=0, atol=0)
+
+
+def test_equal_models_give_equal_bytes_and_a_checkpoint_may_be_replaced(tmp_path, config):
+    torch.manual_seed(1)
+    first = LanguageModel(config)
+    for name in ("a", "b"):
+        save(first, tmp_path / name)
+    for file in ("model.json", "model.safetensors"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+    second = LanguageModel(config)
+    save(second, tmp_path / "a")
+    torch.testing.assert_close(weights(load(tmp_path / "a")), weights(second), rtol=0, atol=0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_a_run_folder_means_its_newest_checkpoint(tmp_path, config):
+    for step in (8, 12, 1000004):
+        save(LanguageModel(config), tmp_path / f"step-{step:06d}")
+    (tmp_path / ".step-2000000.part").mkdir()
+    assert find_checkpoint(tmp_path).name == "step-1000004"
+
+
+def test_nothing_foreign_is_written_over_or_removed(tmp_path, config):
+    (tmp_path / "diary.txt").write_text("monday")
+    with pytest.raises(ValueError, match="holds other files"):
+        save(LanguageModel(config), tmp_path)
+    for name in (".model.old", ".model.part", ".backup.gone"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine").write_text("mine")
+    path = save(LanguageModel(config), tmp_path / "model")
+    (path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="holds other files"):
+        save(LanguageModel(config), path)
+    mine = {"notes.txt", ".model.old/mine", ".model.part/mine", ".backup.gone/mine"}
+    assert mine <= {
+        file.relative_to(tmp_path).as_posix().removeprefix("model/") for file in tmp_path.rglob("*")
+    }
+
+
+def test_a_link_to_a_checkpoint_stays_a_link(tmp_path, config):
+    save(LanguageModel(config), tmp_path / "model")
+    (tmp_path / "link").symlink_to(tmp_path / "model")
+    second = LanguageModel(config)
+    for _ in range(2):
+        save(second, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    torch.testing.assert_close(weights(load(tmp_path / "model")), weights(second), rtol=0, atol=0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "model"]
+
+
+def test_two_that_save_to_one_path_lose_nothing(tmp_path, config):
+    models = [LanguageModel(config.replace(n_layers=n)) for n in (1, 2)]
+
+    def work(model):
+        for _ in range(15):
+            save(model, tmp_path / "m")
+
+    threads = [threading.Thread(target=work, args=(model,)) for model in models]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = load(tmp_path / "m")
+    assert weights(found).keys() == weights(models[found.config.n_layers - 1]).keys()
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_a_save_killed_between_its_two_renames_can_still_be_read(tmp_path, config):
+    path = save(LanguageModel(config), tmp_path / "m")
+    path.rename(tmp_path / ".m.tinytx-old")
+    assert find_checkpoint(tmp_path / "m").name == ".m.tinytx-old" and load(tmp_path / "m")
+    save(LanguageModel(config), tmp_path / "m")
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_only_whole_models_are_saved(tmp_path, config):
+    kinds = "a LanguageModel, a MaskedLanguageModel, a Classifier or a Translator"
+    with pytest.raises(TypeError, match=f"{kinds}, got Transformer"):
+        save(Transformer(config), tmp_path / "body")
+
+
+@pytest.fixture
+def saved(tmp_path, config, tokenizer):
+    return save(LanguageModel(config), tmp_path / "saved", tokenizer)
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def edit(path, **changes):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def swap_weights(folder, config):
+    other = save(LanguageModel(config.replace(n_layers=1)), folder.parent / "other")
+    shutil.copy(other / "model.safetensors", folder / "model.safetensors")
+
+
+DAMAGE = {
+    "weights cut short": (lambda f, c: cut(f / "model.safetensors"), "model.safetensors is cut short"),
+    "weights empty": (
+        lambda f, c: (f / "model.safetensors").write_bytes(b""),
+        "model.safetensors is cut short",
+    ),
+    "weights missing": (lambda f, c: (f / "model.safetensors").unlink(), "model.safetensors is missing"),
+    "description cut short": (lambda f, c: cut(f / "model.json"), "model.json is cut short or no JSON"),
+    "description of something": (
+        lambda f, c: (f / "model.json").write_text('{"name": "x"}'),
+        "does not describe a tinytx model",
+    ),
+    "a list": (lambda f, c: (f / "model.json").write_text("[1]"), "must hold a JSON object, got list"),
+    "unknown kind": (
+        lambda f, c: edit(f / "model.json", kind="diffusion"),
+        "a model: 'diffusion'",
+    ),
+    "newer version": (lambda f, c: edit(f / "model.json", version=9), "must have version 1, got 9"),
+    "no configuration": (
+        lambda f, c: edit(f / "model.json", config={}),
+        "model.json does not describe a model",
+    ),
+    "weights of another model": (
+        swap_weights,
+        r"weights of another model: body.blocks.1.*must be .*, got absent",
+    ),
+    "a pickle": (
+        lambda f, c: torch.save({"w": torch.ones(2)}, f / "model.safetensors"),
+        "model.safetensors is a pickle",
+    ),
+    "an old pickle": (
+        lambda f, c: (f / "model.safetensors").write_bytes(pickle.dumps({"w": 1})),
+        "model.safetensors is a pickle",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_is_named_in_one_line(saved, config, name):
+    damage, words = DAMAGE[name]
+    (saved / "checksums.json").unlink()  # as a person does who changes a file on purpose
+    damage(saved, config)
+    with pytest.raises(ValueError, match=words) as caught:
+        load(saved)
+    assert str(saved) in str(caught.value)
+
+
+def test_a_pickle_is_never_run(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (tmp_path.joinpath("sprung").touch, ())
+
+    file = tmp_path / "model.pt"
+    file.write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(ValueError, match="got a pickle: .*model.pt"):
+        load(file)
+    assert not (tmp_path / "sprung").exists()
+
+
+BOMBS = {
+    "layers": {"n_layers": 10**7},
+    "width": {"d_model": 10**9, "n_heads": 1},
+    "vocabulary": {"vocab_size": 10**12},
+    "positions": {"max_len": 2 * 10**7},
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_model_larger_than_its_weights_is_refused_before_it_is_built(saved, config, name):
+    (saved / "checksums.json").unlink()
+    description = json.loads((saved / "model.json").read_text())
+    edit(saved / "model.json", config=description["config"] | BOMBS[name])
+    with pytest.raises(ValueError, match="model.json does not describe a model: .*model.safetensors"):
+        load(saved)
+
+
+@pytest.mark.parametrize("tied", [[], 5, None])
+def test_ties_that_are_none_are_refused(saved, tied):
+    (saved / "checksums.json").unlink()
+    edit(saved / "model.json", tied=tied)
+    with pytest.raises(ValueError, match="model.json"):
+        load(saved)
+
+
+def test_what_is_not_there_is_named(tmp_path, saved):
+    with pytest.raises(ValueError, match="must exist, got .*nowhere"):
+        load(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="holds model.json, got .*empty"):
+        load(tmp_path / "empty")
+    (saved / "tokenizer.model").unlink()
+    with pytest.raises(ValueError, match="tokenizer.model is missing"):
+        load_tokenizer(saved)
+    (saved / "tokenizer.model").write_bytes(b"half a tok")
+    with pytest.raises(ValueError, match="tokenizer.model"):
+        load_tokenizer(saved)

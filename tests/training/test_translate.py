@@ -1,0 +1,99 @@
+"""Texts in, texts out: order, empty lines, lines too long, typography, errors of the stream."""
+
+import pytest
+import torch
+
+from tinytx.model.config import TransformerConfig
+from tinytx.model.encoder_decoder import Translator
+from tinytx.model.transformer import LanguageModel
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.beam import Search
+from tinytx.training.translate import translate, translate_lines
+
+WORDS = ["le", "la", "un", "une", "chat", "chien", "mange", "voit", "belle", "petit", "grand"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    texts = [f"{a} {b}'{a} {b}. {a} ? {a} ! {b}" for a in WORDS for b in WORDS]
+    return Tokenizer.train(texts, vocab_size=60, model_type="bpe")
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer):
+    torch.manual_seed(3)
+    config = TransformerConfig(
+        vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, n_layers=1, d_ff=20, max_len=16
+    )
+    model = Translator(config).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    return model
+
+
+def test_texts_keep_their_order_and_are_what_single_texts_give(model, tokenizer):
+    texts = ["le chat mange", "", "un", "la belle chat voit un chien", "  ", "petit chien"]
+    reported = []
+    found = translate(model, tokenizer, texts, search=Search(beam_size=2), report=reported.append)
+    assert [one.source for one in found] == texts and reported == []
+    assert [one.n_parts for one in found] == [1, 0, 1, 1, 0, 1]
+    assert found[1].text == found[4].text == "" and found[0].text
+    for text, one in zip(texts, found, strict=True):
+        (alone,) = translate(model, tokenizer, [text], search=Search(beam_size=2))
+        assert (alone.text, alone.token_ids) == (one.text, one.token_ids)
+
+
+def test_a_text_too_long_is_cut_at_sentence_ends_and_reported(model, tokenizer):
+    sentences = ["le chat mange un chien.", "la belle voit un chien ?", "un petit chat !"]
+    reported = []
+    (found,) = translate(model, tokenizer, [" ".join(sentences)], report=reported.append)
+    assert found.n_parts == 3
+    parts = translate(model, tokenizer, sentences)
+    assert found.text == " ".join(part.text for part in parts)
+    assert found.token_ids == tuple(i for part in parts for i in part.token_ids)
+    assert len(reported) == 1 and reported[0].startswith("line 1: ") and "3 parts" in reported[0]
+
+
+def test_a_sentence_too_long_is_cut_between_words_and_a_word_between_pieces(model, tokenizer):
+    reported = []
+    words, word = " ".join(["chat"] * 40), "chat" * 40
+    found = translate(model, tokenizer, ["un", words, word], report=reported.append)
+    assert [line.split(":")[0] for line in reported] == ["line 2", "line 3"]
+    assert found[1].n_parts >= 3 and found[2].n_parts >= 3
+    assert all(len(one.token_ids) for one in found)
+
+
+def test_typography_makes_no_difference(model, tokenizer):
+    plain, other = translate(model, tokenizer, ["le chat'la ?", "le\u00a0chat\u2019la\u202f?"])
+    assert plain.token_ids == other.token_ids and other.source.endswith("\u202f?")
+
+
+def test_lines_come_block_by_block_with_numbers_of_their_own(model, tokenizer):
+    lines = ["un", "", " ".join(["chat"] * 30), "le chien", " ".join(["la"] * 30)]
+    reported = []
+    found = list(translate_lines(model, tokenizer, iter(lines), lines_per_block=2, report=reported.append))
+    assert [one.source for one in found] == lines
+    assert [line.split(":")[0] for line in reported] == ["line 3", "line 5"]
+    whole = translate(model, tokenizer, lines, report=lambda line: None)
+    assert [one.text for one in found] == [one.text for one in whole]
+
+
+def test_lines_before_an_error_are_translated_first(model, tokenizer):
+    def broken():
+        yield "un"
+        yield "la"
+        raise ValueError("line 3 is broken")
+
+    stream, found = translate_lines(model, tokenizer, broken()), []
+    with pytest.raises(ValueError, match="line 3 is broken"):
+        for one in stream:
+            found.append(one.source)
+    assert found == ["un", "la"]
+
+
+def test_other_models_and_tokenizers_raise(model, tokenizer):
+    with pytest.raises(ValueError, match="got a LanguageModel"):
+        translate(LanguageModel(model.config), tokenizer, ["un"])
+    with pytest.raises(ValueError, match="60 tokens and vocab_size=61"):
+        translate(Translator(model.config.replace(vocab_size=61)), tokenizer, ["un"])

@@ -1,0 +1,130 @@
+"""Lesson 08, pretraining: probabilities of whole words, and the stored results of the ladder of baselines."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tinytx.model.transformer import LanguageModel
+from tinytx.text.batching import pad_batch
+from tinytx.text.tokenizer import SPACE_MARK, Tokenizer
+from tinytx.training.generate import check_vocabulary
+from tinytx.training.inference import eval_mode
+
+BEST_OF = 4  # the transformer is compared with the best counting model up to this order
+
+
+def next_word_probs(
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    prefix: Sequence[str],
+    words: Sequence[str],
+    *,
+    rows_per_batch: int = 256,
+) -> np.ndarray:
+    """Probability of each of some words as the next whole word: a product over its tokens.
+
+    Parameters
+    ----------
+    model : LanguageModel
+        A causal one.
+    tokenizer : Tokenizer
+    prefix : sequence of str
+        Words of the text so far; may be empty.
+    words : sequence of N str
+        Each not empty, without a space.
+    rows_per_batch : int
+        Changes memory and speed, not the result.
+
+    Returns
+    -------
+    ndarray of shape (N + 1,), float64
+        In the order of `words`; the last is the probability that the text ends here. The sum is at most 1;
+        the rest belongs to other words.
+
+    Raises
+    ------
+    ValueError
+        If prefix and word together are longer than `max_len`.
+    """
+    check_vocabulary(model, tokenizer)
+    start = [tokenizer.bos_id, *(token_id for word in prefix for token_id in tokenizer.word_pieces(word))]
+    rows = [tokenizer.word_pieces(word) for word in words]
+    longest = len(start) + max(map(len, rows), default=0)
+    if longest > model.config.max_len:
+        raise ValueError(
+            f"prefix and word must be at most max_len={model.config.max_len} tokens long, got {longest}"
+        )
+    log_probs = []
+    with eval_mode(model) as device:
+        after = model(torch.tensor([start], device=device))[0, -1].double().log_softmax(dim=-1)  # (V,)
+        boundary = _word_boundaries(tokenizer).to(device)
+        for at in range(0, len(rows), rows_per_batch):
+            batch = rows[at : at + rows_per_batch]
+            inputs = pad_batch([[*start, *row] for row in batch], tokenizer.pad_id).to(device)
+            hidden = model.body(inputs)[:, len(start) - 1 :]  # (B, longest word + 1, D)
+            token_log_probs = model.head(hidden).double().log_softmax(dim=-1)  # (B, longest word + 1, V)
+            log_probs.append(_whole_words(token_log_probs, batch, boundary, tokenizer.pad_id))
+        end = after[tokenizer.eos_id : tokenizer.eos_id + 1]
+        return torch.cat([*log_probs, end]).exp().cpu().numpy()
+
+
+def _whole_words(log_probs: Tensor, rows: Sequence[Sequence[int]], boundary: Tensor, pad_id: int) -> Tensor:
+    """Log-probability (B,) of the tokens of each row, and of a word boundary after them."""
+    device = log_probs.device
+    targets = pad_batch(rows, pad_id).to(device)  # (B, L)
+    lengths = torch.tensor([len(row) for row in rows], device=device)
+    of_tokens = log_probs[:, :-1].gather(-1, targets[..., None])[..., 0]  # (B, L)
+    real = torch.arange(targets.shape[1], device=device) < lengths[:, None]
+    after = log_probs[torch.arange(len(rows), device=device), lengths]  # (B, V)
+    ends = after.masked_fill(~boundary, -torch.inf).logsumexp(dim=-1)
+    return of_tokens.masked_fill(~real, 0.0).sum(dim=-1) + ends
+
+
+def _word_boundaries(tokenizer: Tokenizer) -> Tensor:
+    """Which ids begin a new word or end the text; shape (V,), bool."""
+    ids = range(tokenizer.vocab_size)
+    return torch.tensor([i == tokenizer.eos_id or tokenizer.piece(i).startswith(SPACE_MARK) for i in ids])
+
+
+def ladder_means(records: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """One line a model of `results/ladder.json`: mean loss over seeds, and the share of the way to the bound.
+
+    The share is 0 at the best counting model up to `BEST_OF` and 1 at the entropy bound. Transformers that
+    read other tokens or another text than the counting models cannot be compared and are left out.
+
+    Parameters
+    ----------
+    records : mapping of str to mapping
+        By key "corpus/counts/N-gram" or "corpus/BUDGET/transformer, seed S".
+
+    Returns
+    -------
+    list of str
+        Counting models, then transformers by budget.
+    """
+    counts = {key: record for key, record in records.items() if "/counts/" in key}
+    compared = [record for key, record in counts.items() if int(key.split("/")[-1].split("-")[0]) <= BEST_OF]
+    if not compared:
+        raise ValueError(f"records must hold a counting model of order 1 to {BEST_OF}, got {list(records)}")
+    best, bound = min(record["nats_per_token"] for record in compared), compared[0]["floor"]
+    same = {name: compared[0]["origin"][name] for name in ("texts", "pieces")}
+    losses: dict[str, list[float]] = {}
+    for key, record in (counts | dict(records)).items():
+        _, budget, name = key.split("/")
+        if same.items() <= record["origin"].items():
+            model = name if budget == "counts" else f"transformer, {budget}"
+            losses.setdefault(model, []).append(record["nats_per_token"])
+    return [_ladder_line(model, nats, best, bound) for model, nats in losses.items()]
+
+
+def _ladder_line(model: str, nats: list[float], best: float, bound: float) -> str:
+    mean = statistics.fmean(nats)
+    spread = f"± {statistics.stdev(nats):.4f}" if len(nats) > 1 else ""
+    runs = f"{len(nats)} run" + "s" * (len(nats) > 1)
+    return f"{model:<22}{runs:<8}{mean:7.4f} {spread:<9}{(best - mean) / (best - bound):8.2f}"

@@ -12,9 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from benchmarks.ceiling import Ceiling
 from benchmarks.peers import n_params
 from benchmarks.report import OURS, Record, compare
 from benchmarks.settings import BenchSettings
+from benchmarks.texts import reviews
 from benchmarks.workers import Contestant, workers
 from tinytx.hf.encoders import BERT
 from tinytx.model.config import TransformerConfig
@@ -25,8 +27,7 @@ from tinytx.training.evaluate import classifier_inputs
 from tinytx.training.learners import Learner
 from tinytx.training.objectives import ClassificationObjective
 from tinytx.training.settings import Layout, TrainingSettings, choose_precision
-from tinytx_course.labs.profiling import reviews, tokenizer_for
-from tinytx_course.labs.roofline import Ceiling
+from tinytx_course.labs.lesson_13 import tokenizer_for
 from tinytx_course.labs.timing import take_turns
 
 PAD = 0

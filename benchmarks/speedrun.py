@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from benchmarks.ceiling import Ceiling
 from benchmarks.peers import TorchEncoder, n_params
 from benchmarks.report import OURS, Record
 from benchmarks.settings import BenchSettings
@@ -30,7 +31,6 @@ from tinytx.training.objectives import Objective, output_loss
 from tinytx.training.recipes import MUON, plan, steps_within
 from tinytx.training.settings import TrainingSettings, choose_precision
 from tinytx.training.timing import wait_for
-from tinytx_course.labs.roofline import Ceiling
 
 NO_TARGET = -1  # ids are 0 or more, and windows have no padding
 

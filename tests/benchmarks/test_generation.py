@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from benchmarks import generation
+from benchmarks.ceiling import Ceiling
 from benchmarks.report import OURS, line_of
 from benchmarks.settings import BenchSettings
-from tinytx_course.labs.roofline import Ceiling
 
 CEILING = Ceiling({"fp32": 1e11, "bf16": 2e11}, {"fp32": 64, "bf16": 64}, 1e10)
 

@@ -158,7 +158,7 @@ def _measured(result: TranslatorResult, data: PairCorpus, searches: dict[str, Se
 
         drawn = World().sentence_pairs(N_ALIGNED, seed=ALIGNMENT_SEED)
         found = alignment_mass(model, tokenizer, drawn)
-        record["alignment"] = {"mass": found.mass.tolist(), "uniform": found.uniform, "n": found.n_pieces}
+        record["alignment"] = {"mass": found.mass.tolist(), "uniform": found.uniform, "n": found.n_tokens}
     return record
 
 

@@ -179,7 +179,7 @@ def source_losses(model: Translator, tokenizer: Tokenizer, pairs: Pairs) -> Sour
     wrong = Pairs(pairs.sources[1:] + pairs.sources[:1], pairs.targets)
     own, other = (pair_nats(model, tokenizer, each) for each in (pairs, wrong))
     if own is None or other is None:
-        raise ValueError(f"pairs must fit into max_len={model.config.max_len} pieces, got only longer ones")
+        raise ValueError(f"pairs must fit into max_len={model.config.max_len}, got only longer ones")
     return SourceLosses(own, other)
 
 

@@ -22,16 +22,18 @@ def build_parser() -> Parser:
     sub.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     words = "steps, reviews, generation, or all of these; or what takes longer: quality, speedrun"
     sub.add_argument("part", nargs="?", default="all", help=words)
-    sub.add_argument("--rounds", type=int, help="how often each contestant has its turn")
-    sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the kept results")
+    sub.add_argument("--against", type=Path, metavar="DIR", help="compare with another checkout instead")
+    sub.add_argument("--rounds", type=int, help="how often each candidate is timed")
+    sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the results")
     sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
-    sub.add_argument("--tiny", action="store_true", help="sizes of a few tokens: only tries that it runs")
+    sub.add_argument("--tiny", action="store_true", help="sizes of a few tokens: shows only that it runs")
     add_device(sub)
     return sub
 
 
 def bench(args: argparse.Namespace) -> Answer:
-    """Measure training and generation beside other packages, in turn; results are kept."""
+    """Measure training and generation against other packages, in turn; results are stored."""
+    from benchmarks.against import measure_against
     from benchmarks.report import LONGER, PARTS, run_parts
     from benchmarks.settings import BenchSettings
     from tinytx.training.settings import choose_device
@@ -47,6 +49,11 @@ def bench(args: argparse.Namespace) -> Answer:
         report=reporter(args),
         **({} if args.rounds is None else {"n_rounds": args.rounds}),
     )
+    if args.against is not None:
+        store, records = Results("bench-against", args.results), {}
+        for row, records[row] in measure_against(args.against, settings):
+            store.put(row, records[row])
+        return {"records": records}, None
     parts = PARTS if args.part == "all" else (args.part,)
     records = run_parts(parts, settings, lambda name: Results(name, args.results))
     return {"records": records}, None

@@ -1,10 +1,8 @@
-"""Writing token by token: greedily and by beam search, beside `transformers`' own `generate`.
+"""Greedy generation and beam search, against `generate` of `transformers` with the same weights.
 
-Both have the same weights, so that they write the same; nothing ends early.
-
-What was tried and did not pay, on two cores with bfloat16 instructions: half the bytes, weights in bfloat16.
-For one row, changing its type takes what is won by reading less ("products of few rows" in the results); and
-these products are most of a step.
+Both generate the same tokens; no sequence ends early. Tried without success, on two cores with bfloat16
+instructions: weights in bfloat16. For one row the conversion costs what reading half the bytes saves
+("products of few rows" in the results).
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from tinytx.hf.convert import to_transformers
 from tinytx.hf.gpt2 import GPT2
 from tinytx.hf.translators import SETTINGS
 from tinytx.model.config import TransformerConfig
+from tinytx.model.counting import count_parameters
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.fast import LinearMap, few_rows
 from tinytx.model.transformer import LanguageModel
@@ -35,14 +34,14 @@ from tinytx_course.labs.timing import Times, Turns, take_turns
 THEIRS = "transformers' generate"
 ANEW = "tinytx, every prefix read anew"
 WARM_UP = 4  # tokens
-COMPARED = 48  # tokens of both that are asked to be the same
-SAMPLED = 4  # lengths at which reading anew is timed where all of them would take minutes
+COMPARED = 48  # tokens that both must have in common
+SAMPLED = 4  # lengths at which generation without cache is timed where all of them would take minutes
 BOS = 2
 
 
 @dataclass(frozen=True)
 class _Sizes:
-    """What is written: so many new tokens after a prompt, or about a source."""
+    """Lengths of prompts and sources, and how many tokens follow them."""
 
     vocab_sizes: tuple[int, ...] = (8_000, 1_000)
     batch_sizes: tuple[int, ...] = (1, 32)
@@ -71,7 +70,7 @@ TINY = _Sizes((50,), (1, 3), 3, 5, (2,), 4, 2, 5, 16, 2)
 
 
 def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Record]]:
-    """Time greedy generation and beam search, and the products of few rows that they rest on."""
+    """Time greedy generation and beam search, and the products of few rows that take most of a step."""
     sizes = TINY if settings.tiny else _Sizes()
     yield "products of few rows", _products(sizes, settings)
     for vocab_size in sizes.vocab_sizes:
@@ -80,7 +79,7 @@ def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Re
         model.to(settings.device).eval()
         for batch_size in sizes.batch_sizes:
             key = f"greedy, {sizes.new} tokens, vocabulary {vocab_size:,}, batch {batch_size}"
-            yield key, _greedy(model, sizes, batch_size, settings, ceiling)
+            yield key, _greedy(model, sizes, batch_size, settings)
     torch.manual_seed(0)
     translator = Translator(TransformerConfig(**sizes.of_model(sizes.vocab_sizes[0]), **_marian()))
     translator.to(settings.device).eval()
@@ -89,9 +88,7 @@ def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Re
         yield key, _beams(translator, sizes, n_sources, settings)
 
 
-def _greedy(
-    model: LanguageModel, sizes: _Sizes, batch_size: int, settings: BenchSettings, ceiling: Ceiling
-) -> Record:
+def _greedy(model: LanguageModel, sizes: _Sizes, batch_size: int, settings: BenchSettings) -> Record:
     prompts = torch.randint(model.config.vocab_size, (batch_size, sizes.prompt))
     tasks: dict[str, Callable[[int], Any]] = {
         OURS: lambda n: _continued(model, prompts, n),
@@ -123,8 +120,6 @@ def _greedy(
         n = min(sizes.new, COMPARED)
         ours_ids, their_ids = tasks[OURS](n), tasks[THEIRS](n)[:, sizes.prompt :].cpu()
         record["same_ids"] = (torch.tensor(ours_ids) == their_ids).double().mean().item()
-    seconds = turns.wall[OURS].median
-    record["share_of_ceiling"] = _shares(model, sizes, batch_size, seconds, ceiling)
     return {**record, "left_out": left_out}
 
 
@@ -134,7 +129,7 @@ def _continued(model: LanguageModel, prompts: Tensor, n: int, **how: Any) -> lis
 
 @torch.inference_mode()
 def _read_anew(model: LanguageModel, prompts: Tensor, sizes: _Sizes) -> None:
-    """Read whole rows at a few lengths, evenly spread from the first to the last."""
+    """Run the model on whole sequences of a few lengths, evenly spread from the first to the last."""
     for i in range(SAMPLED):
         length = sizes.prompt + int((i + 0.5) * sizes.new / SAMPLED)
         ids = torch.randint(model.config.vocab_size, (len(prompts), length), device=model.head.weight.device)
@@ -173,7 +168,7 @@ def _searched(model: Translator, src_ids: Tensor, n_beams: int, n: int) -> Tenso
 
 
 def _theirs(model: LanguageModel | Translator, **settings: Any) -> tuple[Any, dict[str, str]]:
-    """The same model in `transformers`, and why it is missing where it is."""
+    """The same model in `transformers`, or the reason why it is missing."""
     try:
         theirs: Any = to_transformers(model, **settings)
     except ImportError as missing:
@@ -197,7 +192,7 @@ def _generated(theirs: Any, ids: Tensor, n: int, **how: Any) -> Tensor:
 
 
 def _marian() -> dict[str, Any]:
-    """What makes a `Translator` a Marian."""
+    """Settings with which a `Translator` is a Marian."""
     return {
         "bias": True,
         "tie_embeddings": True,
@@ -208,18 +203,12 @@ def _marian() -> dict[str, Any]:
 
 
 def _in_turn(tasks: dict[str, Callable[[], Any]], settings: BenchSettings) -> Turns:
-    return take_turns(
-        tasks,
-        n_rounds=settings.n_rounds,
-        n_warmup=0,
-        device=settings.device,
-        label="generation",
-        progress=settings.progress,
-    )
+    how = {"device": settings.device, "label": "generation", "progress": settings.progress}
+    return take_turns(tasks, n_rounds=settings.n_rounds, n_warmup=0, **how)
 
 
 def _scaled(turns: Turns, name: str, factor: float) -> Turns:
-    """The same, with the times of one contestant multiplied."""
+    """The same, with the times of one candidate multiplied."""
     return replace(
         turns,
         **{
@@ -232,31 +221,13 @@ def _scaled(turns: Turns, name: str, factor: float) -> Turns:
 def _rate(turns: Turns, name: str, n_tokens: int, model: nn.Module) -> Record:
     return {
         "precision": "fp32",
-        "n_params": sum(each.numel() for each in model.parameters()),
+        "n_params": count_parameters(model),
         "tokens_per_second": n_tokens / turns.wall[name].median,
     }
 
 
-def _shares(
-    model: LanguageModel, sizes: _Sizes, batch_size: int, seconds: float, ceiling: Ceiling
-) -> dict[str, float]:
-    """How near to the machine's ceilings ours came: operations of the products, bytes that must be read."""
-    config = model.config
-    weights = sum(module.weight.numel() for module in model.modules() if isinstance(module, nn.Linear))
-    kept = (
-        2 * config.n_layers * config.d_model * (sizes.prompt + sizes.new / 2)
-    )  # numbers of a row, on average
-    return {
-        "flops": 2 * weights * batch_size * sizes.new / seconds / ceiling.flops["fp32"],
-        "bytes": 4 * (weights + batch_size * kept) * sizes.new / seconds / ceiling.copied,
-    }
-
-
 def _products(sizes: _Sizes, settings: BenchSettings) -> Record:
-    """The products of one layer and of the head, for one row and for several.
-
-    As torch has them, laid out as writing uses them, and with weights in bfloat16.
-    """
+    """Products of one layer and of the head with few rows: as in torch, packed, and in bfloat16."""
     d = sizes.d_model
     shapes = [(d, 3 * d), (d, d), (d, 4 * d), (4 * d, d), (d, sizes.vocab_sizes[0])]
     maps = [nn.Linear(n_in, n_out, device=settings.device) for n_in, n_out in shapes]
@@ -278,7 +249,7 @@ def _products(sizes: _Sizes, settings: BenchSettings) -> Record:
         "kind": "products of few rows",
         "shapes": shapes,
         "times": {name: turns.times_of(name) for name in tasks},
-        "ratios": {  # how many times as fast as torch has them
+        "ratios": {  # how many times as fast as torch.nn.Linear
             f"{way}, {n} rows": turns.ratio(f"torch.nn.Linear, {n} rows", f"{way}, {n} rows").to_dict()
             for way in ("laid out", "bfloat16")
             for n in sizes.batch_sizes

@@ -1,4 +1,4 @@
-"""Language models of other packages, built to compute what ours computes, of the same sizes."""
+"""Language models of other packages that compute what ours computes, of the same sizes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tinytx.hf.gpt2 import GPT2
 from tinytx.model.config import TransformerConfig
 from tinytx.model.transformer import LanguageModel
 
-#: What all of them can be: norms first, learned positions, one matrix for embeddings and output.
+#: What all of them support: pre-norm, learned positions, tied embeddings.
 SHARED = GPT2
 
 
 class TorchEncoder(nn.Module):
-    """`torch.nn.TransformerEncoder` with embeddings before it and the same matrix after it."""
+    """`torch.nn.TransformerEncoder` with tied embeddings."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -43,10 +43,10 @@ class TorchEncoder(nn.Module):
                 nn.init.normal_(table, std=0.02)
 
     def forward(self, token_ids: Tensor) -> Tensor:
-        """Score the vocabulary at every place: (B, T, V)."""
+        """Score the vocabulary at every position: (B, T, V)."""
         seq_len = token_ids.shape[1]
-        places = torch.arange(seq_len, device=token_ids.device)
-        x = self.dropout(self.token_embed(token_ids) + self.pos_embed(places))  # (B, T, D)
+        positions = torch.arange(seq_len, device=token_ids.device)
+        x = self.dropout(self.token_embed(token_ids) + self.pos_embed(positions))  # (B, T, D)
         mask = nn.Transformer.generate_square_subsequent_mask(seq_len, device=token_ids.device)
         hidden = self.encoder(x, mask=mask, is_causal=True)  # (B, T, D)
         return hidden @ self.token_embed.weight.T
@@ -79,7 +79,7 @@ class HuggingFaceGPT2(nn.Module):
         )
 
     def forward(self, token_ids: Tensor) -> Tensor:
-        """Score the vocabulary at every place: (B, T, V)."""
+        """Score the vocabulary at every position: (B, T, V)."""
         return self.model(token_ids).logits
 
 
@@ -107,20 +107,15 @@ def x_transformers(config: TransformerConfig) -> nn.Module:
     )
 
 
-#: Our model in the same plain loop as the peers: what is due to the model, what to the training code.
+#: Our model in the plain loop of the peers: separates the model from the training code.
 PLAIN = "the same model in a plain loop"
-#: By the name under which a peer is reported: its maker, and what differs from ours.
+#: Name of a peer -> its constructor, and what differs from ours.
 PEERS: dict[str, tuple[Callable[[TransformerConfig], nn.Module], str]] = {
     PLAIN: (LanguageModel, "none"),
     "torch.nn.TransformerEncoder": (TorchEncoder, "none"),
     "transformers GPT-2": (HuggingFaceGPT2, "nothing dropped inside the feed-forward network"),
     "x-transformers": (x_transformers, "no biases in attention and norms"),
 }
-
-
-def n_params(model: nn.Module) -> int:
-    """Learned numbers of a model, tied ones counted once."""
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def peer_step(

@@ -12,11 +12,11 @@ from benchmarks.report import Record
 from benchmarks.settings import BenchSettings
 from tinytx.text.corpora import load_corpus
 from tinytx.training.evaluate import evaluate_language_model
-from tinytx.training.fit import causal_objective, new_language_model, train_tokenizer
 from tinytx.training.intervals import paired_interval
 from tinytx.training.loop import train
 from tinytx.training.recipes import plan, resize
 from tinytx.training.settings import choose_precision
+from tinytx.training.tasks import causal_objective, new_language_model, train_tokenizer
 
 
 @dataclass(frozen=True)

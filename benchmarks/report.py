@@ -1,4 +1,4 @@
-"""Runs the parts of a benchmark, keeps what they measured, and makes the table of the README from it."""
+"""Run the parts of a benchmark, store what they measure, and make the table of the README from it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Record = dict[str, Any]
 # A part is a module with this function: yields records as they are measured, with the key of each.
 Measure = Callable[[BenchSettings, Ceiling], Iterator[tuple[str, Record]]]
 OURS = "tinytx"
-PARTS = ("steps", "reviews", "generation")  # that "all" stands for
-LONGER = ("quality", "speedrun")  # for which one asks by name
+PARTS = ("steps", "reviews", "generation")  # what "all" means
+LONGER = ("quality", "speedrun")  # only by name
 
 
 def run_parts(
@@ -61,17 +61,17 @@ def run_parts(
 def compare(
     turns: Turns, *, ours: str = OURS, details: dict[str, Record], groups: Mapping[str, Sequence[str]]
 ) -> Record:
-    """What a comparison leaves: times of all, and how many times as fast ours is.
+    """The record of a comparison: times of all candidates, and how many times as fast ours is.
 
     Parameters
     ----------
     turns : Turns
     ours : str
-        The contestant that the others are measured against.
+        The candidate that the others are compared with.
     details : dict of str to dict
-        What else is to be kept of each contestant (parameters, precision, tokens a second ...).
+        What else is stored of each candidate (parameters, precision, tokens a second ...).
     groups : dict of str to sequence of str
-        Contestants by what they have in common, such as "equal precision": of each group the fastest is
+        Candidates by what they have in common, such as "equal precision": of each group the fastest is
         named, with its ratio.
 
     Returns
@@ -131,14 +131,14 @@ def _quality(record: Record) -> str:
 
 
 def bench_table(folder: Path) -> str:
-    """The tables of the README, from what is kept in a folder of results."""
+    """The tables of the README, from a folder of results."""
     head = ["| times as fast as | the fastest peer at equal precision | as it comes | ourselves, otherwise |"]
     lines = [*head, "|---|---|---|---|"]
     for part in PARTS:
-        for key, record in _kept(folder, part).items():
+        for key, record in _records(folder, part).items():
             if record.get("fastest"):
                 lines.append(f"| {part}: {key} | {' | '.join(_cells(record))} |")
-    runs = [(key, each) for key, each in _kept(folder, "speedrun").items() if "nats" in each]
+    runs = [(key, each) for key, each in _records(folder, "speedrun").items() if "nats" in each]
     if len(lines) == 2 and not runs:
         return "Not measured yet: `make bench` does it."
     tables = ["\n".join(lines)] if len(lines) > 2 else []
@@ -148,7 +148,7 @@ def bench_table(folder: Path) -> str:
     return "\n\n".join(tables)
 
 
-def _kept(folder: Path, part: str) -> dict[str, Record]:
+def _records(folder: Path, part: str) -> dict[str, Record]:
     path = folder / f"bench-{part}.json"
     found = json.loads(path.read_text(encoding="utf-8"))["records"] if path.is_file() else {}
     return cast(dict[str, Record], found)

@@ -1,4 +1,4 @@
-"""Fine-tuning on reviews of their true lengths, beside loops that pad every batch to one length."""
+"""Fine-tuning on reviews of their true lengths, against loops that pad every batch to one length."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks.ceiling import Ceiling
-from benchmarks.peers import n_params
 from benchmarks.report import OURS, Record, compare
 from benchmarks.settings import BenchSettings
 from benchmarks.texts import reviews
-from benchmarks.workers import Contestant, workers
+from benchmarks.workers import Candidate, workers
 from tinytx.hf.encoders import BERT
 from tinytx.model.config import TransformerConfig
+from tinytx.model.counting import count_parameters
 from tinytx.model.transformer import Classifier
 from tinytx.text.batching import pad_batch, padding_share
-from tinytx.training.distributed import Processes
 from tinytx.training.evaluate import classifier_inputs
-from tinytx.training.learners import Learner
+from tinytx.training.loop import TrainingStep
 from tinytx.training.objectives import ClassificationObjective
-from tinytx.training.settings import Layout, TrainingSettings, choose_precision
+from tinytx.training.settings import TrainingSettings, choose_precision
 from tinytx_course.labs.lesson_13 import tokenizer_for
 from tinytx_course.labs.timing import take_turns
 
 PAD = 0
 BATCH_SIZE = 8  # rows of a batch that is padded to the longest text of all
-# Parts of the sample that slower loops read: padded to one length, where each text costs the same, and in
-# random order. What counts is the time of a text.
+# Slower loops read only a part of the sample, as the time of a text is compared: an eighth where all texts
+# have one length, a quarter where batches in random order are padded to their longest.
 PART_ONE_LENGTH, PART_OWN_LENGTH = 8, 4
 ONE_LENGTH, OWN_LENGTH, AS_IT_COMES = "padded to one length", "padded to its batch", "as it comes"
 Score = Callable[[Tensor, Tensor], Tensor]
@@ -41,7 +40,7 @@ Score = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class ReviewsCase:
-    """What is read by whom: a model, rows of ids with their labels, and the length all are padded to.
+    """A model, rows of ids with their labels, and the length that plain loops pad them to.
 
     Parameters
     ----------
@@ -65,7 +64,7 @@ class ReviewsCase:
         return [len(row) for row in self.rows]
 
 
-def our_contestant(case: ReviewsCase) -> dict[str, Contestant]:
+def our_candidate(case: ReviewsCase) -> dict[str, Candidate]:
     """Our fine-tuning: texts of similar length together, no padding wider than its batch."""
     model = _our_model(case)
     objective = ClassificationObjective(case.rows, case.labels, pad_id=PAD)
@@ -73,7 +72,7 @@ def our_contestant(case: ReviewsCase) -> dict[str, Contestant]:
     training = TrainingSettings(
         n_steps=1, lr=1e-4, precision=case.precision, tokens_per_batch=tokens_per_batch
     )
-    learner = Learner(model, objective, training, Layout(), Processes.current())
+    learner = TrainingStep(model, objective, training)
     learner.start()
     model.train()
     batches = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=tokens_per_batch)
@@ -85,19 +84,19 @@ def our_contestant(case: ReviewsCase) -> dict[str, Contestant]:
             learner.update(1e-4)
         return total / len(case.rows)
 
-    return {OURS: Contestant(epoch, _details(case, model, len(case.rows), batches))}
+    return {OURS: Candidate(epoch, _details(case, model, len(case.rows), batches))}
 
 
-def same_model_padded(case: ReviewsCase) -> dict[str, Contestant]:
+def same_model_padded(case: ReviewsCase) -> dict[str, Candidate]:
     """Our model in a plain loop that pads every batch to the longest text the model can read."""
     model = _our_model(case)
     batches = _in_order(len(case.rows) // PART_ONE_LENGTH)
     epoch = plain_epoch(model, model, case, batches, width=case.config.max_len, bf16=case.precision == "bf16")
     about = _details(case, model, len(case.rows) // PART_ONE_LENGTH, batches, case.config.max_len)
-    return {f"the same model, {ONE_LENGTH}": Contestant(epoch, {**about, "group": ONE_LENGTH})}
+    return {f"the same model, {ONE_LENGTH}": Candidate(epoch, {**about, "group": ONE_LENGTH})}
 
 
-def bert_padded(case: ReviewsCase) -> dict[str, Contestant]:
+def bert_padded(case: ReviewsCase) -> dict[str, Candidate]:
     """BERT of `transformers`, every batch padded to one length: with our precision, and as it comes."""
     n_texts, width = len(case.rows) // PART_ONE_LENGTH, case.config.max_len
     batches = _in_order(n_texts)
@@ -107,20 +106,20 @@ def bert_padded(case: ReviewsCase) -> dict[str, Contestant]:
         how = {"fused": True} if group == ONE_LENGTH else {}
         epoch = plain_epoch(model, score, case, batches, width=width, bf16=bf16, **how)
         about = _details(case, model, n_texts, batches, width)
-        found[f"transformers BERT, {ONE_LENGTH}, {'bf16' if bf16 else 'fp32'}, {group}"] = Contestant(
+        found[f"transformers BERT, {ONE_LENGTH}, {'bf16' if bf16 else 'fp32'}, {group}"] = Candidate(
             epoch, {**about, "group": group, "precision": "bf16" if bf16 else "fp32"}
         )
     return found
 
 
-def bert_padded_to_its_batch(case: ReviewsCase) -> dict[str, Contestant]:
+def bert_padded_to_its_batch(case: ReviewsCase) -> dict[str, Candidate]:
     """BERT of `transformers` with our precision, batches in random order, each as wide as its longest."""
     model, score = _bert(case)
     n_texts = len(case.rows) // PART_OWN_LENGTH
     batches = _in_order(n_texts)
     epoch = plain_epoch(model, score, case, batches, width=None, bf16=case.precision == "bf16", fused=True)
     about = _details(case, model, n_texts, batches)
-    return {f"transformers BERT, {OWN_LENGTH}": Contestant(epoch, {**about, "group": OWN_LENGTH})}
+    return {f"transformers BERT, {OWN_LENGTH}": Candidate(epoch, {**about, "group": OWN_LENGTH})}
 
 
 def plain_epoch(
@@ -219,7 +218,7 @@ def _details(
         padding = 1 - sum(lengths) / (n_texts * width)
     return {
         "precision": case.precision,
-        "n_params": n_params(model),
+        "n_params": count_parameters(model),
         "n_texts": n_texts,
         "n_updates": len(batches),
         "padding_share": padding,
@@ -232,8 +231,8 @@ def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Re
     case, n_cut = _case(settings)
     key = f"{corpus.name}, {len(case.rows)} reviews, up to {case.config.max_len} ids"
     with workers(4) as (ours, same, own, theirs):
-        builders: list[tuple[Any, Callable[[ReviewsCase], dict[str, Contestant]]]] = [
-            (ours, our_contestant),
+        builders: list[tuple[Any, Callable[[ReviewsCase], dict[str, Candidate]]]] = [
+            (ours, our_candidate),
             (same, same_model_padded),
             (own, bert_padded_to_its_batch),
             (theirs, bert_padded),

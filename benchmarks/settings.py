@@ -1,4 +1,4 @@
-"""How much a benchmark measures, and what it works on."""
+"""How much a benchmark measures, and on what."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import torch
 
 @dataclass(frozen=True, kw_only=True)
 class BenchSettings:
-    """What all parts of a benchmark are told.
+    """Settings of all parts of a benchmark.
 
     Parameters
     ----------
     n_rounds : int
-        How often each contestant has its turn.
+        How often each candidate is timed.
     tiny : bool
-        Sizes of a few tokens: tries that everything runs, measures nothing of interest.
+        Sizes of a few tokens: shows that everything runs, and no more.
     device : torch.device
     data_dir : Path, optional
         Folder of real text, see `load_corpus`; without it the generated language is read.
     progress : bool, optional
         Show a bar; by default when a person watches.
     report : callable
-        Told a line a comparison.
+        Takes a line for each comparison.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""How good a model is after so many seconds: characters of Shakespeare, and the language with a known floor.
+"""How good a model is after so many seconds: on characters of Shakespeare, and on the world.
 
-The clock runs while a model trains and stands still while it is judged.
+The clock runs while a model trains and stops while it is evaluated.
 """
 
 from __future__ import annotations
@@ -16,36 +16,35 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks.ceiling import Ceiling
-from benchmarks.peers import TorchEncoder, n_params
+from benchmarks.peers import TorchEncoder
 from benchmarks.report import OURS, Record
 from benchmarks.settings import BenchSettings
 from tinytx.model.config import TransformerConfig
+from tinytx.model.counting import count_parameters
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.corpora import Corpus, Split, load_corpus
 from tinytx.text.download import shakespeare_text
 from tinytx.text.ngrams import NGramModel
 from tinytx.training.evaluate import LanguageModelScore, evaluate_language_model, evaluate_split
-from tinytx.training.fit import causal_objective, new_language_model, train_tokenizer
 from tinytx.training.loop import train
-from tinytx.training.objectives import Objective, output_loss
-from tinytx.training.recipes import MUON, plan, steps_within
+from tinytx.training.objectives import Objective
+from tinytx.training.recipes import MUON, plan
 from tinytx.training.settings import TrainingSettings, choose_precision
+from tinytx.training.tasks import causal_objective, new_language_model, steps_within, train_tokenizer
 from tinytx.training.timing import wait_for
 
 NO_TARGET = -1  # ids are 0 or more, and windows have no padding
 
 
 class StreamObjective:
-    """Predict each token from those before it in one long text, cut into windows of equal length.
-
-    Every pass cuts at other places, so that a token is read with other beginnings each time.
+    """Next-token prediction on one long text, cut into windows of equal length, each epoch elsewhere.
 
     Parameters
     ----------
     ids : Tensor of shape (N,), integer
         The text.
     seq_len : int
-        T, tokens in a window; at most N / 2, so that every pass has a window wherever it begins to cut.
+        T, tokens of a window, at most N / 2.
     """
 
     def __init__(self, ids: Tensor, seq_len: int) -> None:
@@ -55,7 +54,7 @@ class StreamObjective:
         self.seq_len = seq_len
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
-        """Windows in shuffled order, each named by the place where it begins."""
+        """Windows in shuffled order, each named by the position where it begins."""
         rng = np.random.default_rng([seed, epoch])
         begin = int(rng.integers(self.seq_len))
         starts = np.arange(begin, len(self._ids) - self.seq_len, self.seq_len)
@@ -69,16 +68,18 @@ class StreamObjective:
         rows = self._ids[torch.tensor(indices)[:, None] + torch.arange(self.seq_len + 1)]
         return rows[:, :-1], rows[:, 1:]
 
-    def loss(self, model: Any, indices: list[int], batch: list[int] | None = None) -> Tensor:
+    def n_predictions(self, indices: list[int]) -> int:
+        """All positions of the windows."""
+        return len(indices) * self.seq_len
+
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a token, of a model with a body and a head, or of one that gives logits (B, T, V)."""
         inputs, targets = self.batch(indices)
         device = next(model.parameters()).device
         if hasattr(model, "body"):
-            loss = output_loss(model.head, model.body(inputs.to(device)), targets, NO_TARGET)
-        else:
-            logits = model(inputs.to(device))
-            loss = F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten().to(device))
-        return loss if batch is None else loss * (len(indices) / len(batch))
+            return model.loss(inputs.to(device), targets, ignore_id=NO_TARGET)
+        logits = model(inputs.to(device))
+        return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten().to(device))
 
 
 @torch.no_grad()
@@ -91,7 +92,7 @@ def stream_nats(
     device: torch.device | None = None,
     rows_per_batch: int = 64,
 ) -> Tensor:
-    """Surprise at each token of one long text but the first, which nothing foretells.
+    """Negative log-probability of each token of one long text but the first.
 
     Parameters
     ----------
@@ -101,15 +102,15 @@ def stream_nats(
     seq_len : int
         T, the longest window that is read.
     stride : int
-        From 1 to T: how far apart windows begin. Each judges the last so many of its predictions, so that
-        every token has at least ``T - stride`` tokens before it, but near the beginning of the text.
+        From 1 to T: how far apart windows begin. Of each the last so many predictions count, so that every
+        token has at least ``T - stride`` tokens of context, except near the beginning of the text.
     device : torch.device, optional
     rows_per_batch : int
 
     Returns
     -------
     Tensor of shape (N - 1,), float32
-        ``-log P`` in nats of tokens 1, 2, ..., each judged once.
+        ``-log P`` in nats of tokens 1, 2, ..., each counted once.
     """
     if not 1 <= stride <= seq_len:
         raise ValueError(f"stride must be from 1 to {seq_len}, the window, got {stride}")
@@ -133,16 +134,16 @@ def stream_nats(
 
 
 PEER = "torch.nn.TransformerEncoder"
-ORDERS = (2, 3, 4, 5, 6)  # of the counting models: one to five characters of context
-MARGIN = 0.95  # of the time that is planned for: steps take longer now and then
+ORDERS = (2, 3, 4, 5, 6)  # of the n-gram models: one to five characters of context
+MARGIN = 0.95  # of the planned time, as some steps take longer
 N_LOOKS = 12
 TINY_STEPS = 5
-N_LOOKED_AT = 20_000  # validation characters that a look counts; the end counts all
+N_LOOKED_AT = 20_000  # validation characters of each point of the curve; the end counts all
 
 
 @dataclass(frozen=True)
-class _Contestant:
-    """A model, how it learns, and for how long: seconds, or the number of steps of its settings."""
+class _Candidate:
+    """A model and how long it trains: for some seconds, or for the steps of its settings."""
 
     name: str
     make: Callable[[], nn.Module]
@@ -153,7 +154,7 @@ class _Contestant:
 
 
 def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Record]]:
-    """Train on characters, ours and a peer by the published recipe for laptops; then on the world."""
+    """Train on characters, ours and a peer with the published recipe for laptops; then on the world."""
     parts = shakespeare_text(settings.data_dir)
     characters = sorted(set("".join(parts)))
     number = {character: i for i, character in enumerate(characters)}
@@ -162,40 +163,30 @@ def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Re
         train_ids, valid_ids = train_ids[:5_000], valid_ids[:500]
     text = {"n_train": len(train_ids), "n_valid": len(valid_ids), "n_characters": len(characters)}
     yield "characters: counting models", {"kind": "counts", **text, **_counted(train_ids, valid_ids)}
-    for one in contestants(len(characters), settings):
+    for one in candidates(len(characters), settings):
         yield f"characters: {one.name}", _on_characters(one, train_ids, valid_ids, text, settings)
     yield "world: tinytx", _on_world(settings)
 
 
-def contestants(n_characters: int, settings: BenchSettings) -> list[_Contestant]:
+def candidates(n_characters: int, settings: BenchSettings) -> list[_Candidate]:
     """Ours for three minutes, with Muon and with AdamW; a peer as nanoGPT is trained on laptops."""
     seconds = None if settings.tiny else 180.0
+    sizes: dict[str, Any] = {
+        "vocab_size": n_characters,
+        "d_model": 128,
+        "n_heads": 4,
+        "n_layers": 4,
+        "d_ff": 512,
+    }
     # A wide batch, so that the optimizer is a small part of a step; ReLU, as GELU takes far longer here.
-    ours = TransformerConfig(
-        vocab_size=n_characters,
-        d_model=128,
-        n_heads=4,
-        n_layers=4,
-        d_ff=512,
-        max_len=128,
-        positions="rotary",
-        activation="relu",
-        bias=False,
-    )
+    ours = TransformerConfig(**sizes, max_len=128, positions="rotary", activation="relu", bias=False)
     fast = TrainingSettings(
-        n_steps=TINY_STEPS,
-        lr=1e-2,
-        **MUON,
-        tokens_per_batch=512 if settings.tiny else 4096,
+        n_steps=TINY_STEPS, lr=1e-2, **MUON, tokens_per_batch=512 if settings.tiny else 4096
     )
     usual = fast.replace(optimizer="adamw", lr=4e-3)
     # github.com/karpathy/nanoGPT, README, "I only have a macbook": its command, and the rates of the script.
     theirs = TransformerConfig(
-        vocab_size=n_characters,
-        d_model=128,
-        n_heads=4,
-        n_layers=4,
-        d_ff=512,
+        **sizes,
         max_len=64,
         positions="learned",
         activation="gelu-tanh",
@@ -218,23 +209,23 @@ def contestants(n_characters: int, settings: BenchSettings) -> list[_Contestant]
             return TorchEncoder(theirs)
 
     return [
-        _Contestant(OURS, lambda: new_language_model(ours, 0), ours, 128, fast, seconds),
-        _Contestant(f"{OURS}, AdamW", lambda: new_language_model(ours, 0), ours, 128, usual, seconds),
-        _Contestant(f"{PEER}, 2,000 steps", peer, theirs, 64, published),
-        _Contestant(f"{PEER}, as long", peer, theirs, 64, published, seconds),
+        _Candidate(OURS, lambda: new_language_model(ours, 0), ours, 128, fast, seconds),
+        _Candidate(f"{OURS}, AdamW", lambda: new_language_model(ours, 0), ours, 128, usual, seconds),
+        _Candidate(f"{PEER}, 2,000 steps", peer, theirs, 64, published),
+        _Candidate(f"{PEER}, as long", peer, theirs, 64, published, seconds),
     ]
 
 
 def _on_characters(
-    one: _Contestant,
-    train_ids: torch.Tensor,
-    valid_ids: torch.Tensor,
+    one: _Candidate,
+    train_ids: Tensor,
+    valid_ids: Tensor,
     text: Record,
     settings: BenchSettings,
 ) -> Record:
     objective = StreamObjective(train_ids, one.seq_len)
 
-    def judge(model: nn.Module, ids: torch.Tensor, stride: int) -> float:
+    def judge(model: nn.Module, ids: Tensor, stride: int) -> float:
         nats = stream_nats(model, ids, one.seq_len, stride=stride, device=settings.device)
         return float(nats.mean())
 
@@ -254,13 +245,13 @@ def _on_characters(
 
 
 def _on_world(settings: BenchSettings) -> Record:
-    """A minute on the language whose probabilities are known."""
+    """A minute of training on the world, whose entropy bound is known."""
     corpus, recipe = load_corpus("world"), plan("world", "causal", "smoke" if settings.tiny else "laptop")
     texts, valid = corpus.train.texts, corpus.valid.texts[:100] if settings.tiny else corpus.valid.texts
     judged = Corpus(corpus.name, corpus.train, Split(valid))
     tokenizer = train_tokenizer(texts, recipe.vocab_size, exact=False, kind="world")
     config = recipe.config.replace(vocab_size=tokenizer.vocab_size)
-    one = _Contestant(
+    one = _Candidate(
         OURS,
         lambda: new_language_model(config, 0),
         config,
@@ -290,12 +281,12 @@ def _on_world(settings: BenchSettings) -> Record:
 
 
 def _trained(
-    one: _Contestant, objective: Objective, look: Callable[[nn.Module], float], settings: BenchSettings
+    one: _Candidate, objective: Objective, look: Callable[[nn.Module], float], settings: BenchSettings
 ) -> tuple[nn.Module, Record]:
-    """A trained model, and what is kept of its training: above all, how good it was when."""
+    """A trained model and the record of its training, with the curve of its quality."""
     how = one.settings
     if one.seconds is not None:
-        how, _ = steps_within(MARGIN * one.seconds, lambda: one.make().to(settings.device), objective, how)
+        how, _ = steps_within(MARGIN * one.seconds, one.make().to(settings.device), objective, how)
     model = one.make().to(settings.device)
     clock = _Clock(settings.device)
     due = {1 + round(i * (how.n_steps - 1) / N_LOOKS) for i in range(N_LOOKS + 1)}
@@ -313,7 +304,7 @@ def _trained(
     return model, {
         "config": one.config.to_dict(),
         "settings": how.to_dict(),
-        "n_params": n_params(model),
+        "n_params": count_parameters(model),
         "precision": choose_precision(how.precision, settings.device),
         "threads": torch.get_num_threads(),
         "seconds": clock.seconds,
@@ -323,7 +314,7 @@ def _trained(
 
 
 class _Clock:
-    """Seconds that went by between start and stop, as often as these are called."""
+    """Seconds between start and stop, added up."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -339,9 +330,9 @@ class _Clock:
         self.seconds += time.perf_counter() - self._since
 
 
-def _counted(train_ids: torch.Tensor, valid_ids: torch.Tensor) -> dict[str, Any]:
-    """Interpolated counts (Witten-Bell) of every order, judged on all of the validation text."""
-    shift = 4  # marks for beginning and end stand below the characters
+def _counted(train_ids: Tensor, valid_ids: Tensor) -> dict[str, Any]:
+    """Loss of interpolated Witten-Bell n-gram models on all of the validation text."""
+    shift = 4  # ids below the characters mark beginning and end
     fitted, judged = ([(ids + shift).tolist()] for ids in (train_ids, valid_ids))
     vocab_size = int(max(train_ids.max(), valid_ids.max())) + 1 + shift
     model = NGramModel(max(ORDERS), vocab_size).fit(fitted)

@@ -1,7 +1,7 @@
-"""Training steps of language models, beside those of other packages on the same batches.
+"""Training steps of language models of this package and of others on the same batches.
 
-What was tried and did not pay, on two cores with bfloat16 instructions (processor time of one thread,
-forward and backward): queries, keys and values by one product of a joined matrix, 9.9 to 17.8 ms where three
+Tried without success, on two cores with bfloat16 instructions (processor time of one thread, forward and
+backward): queries, keys and values by one product of a joined matrix, 9.9 to 17.8 ms where three
 products took 10.1 to 18.4 (lengths 64 to 1,024); torch's fused attention in bfloat16, 82 ms where two
 products took 54 (1,024 keys) and 19 where they took 8 (128 keys).
 """
@@ -16,19 +16,19 @@ from typing import Any
 import torch
 
 from benchmarks.ceiling import Ceiling
-from benchmarks.peers import PEERS, PLAIN, SHARED, n_params, peer_step
+from benchmarks.peers import PEERS, PLAIN, SHARED, peer_step
 from benchmarks.report import OURS, Record, compare
 from benchmarks.settings import BenchSettings
 from benchmarks.texts import reviews, token_stream
-from benchmarks.workers import Contestant, Worker, workers
+from benchmarks.workers import Candidate, Worker, workers
 from tinytx.model.config import TransformerConfig
 from tinytx.model.costs import cost_table
+from tinytx.model.counting import count_parameters
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.distributed import Processes
-from tinytx.training.learners import Learner
+from tinytx.training.loop import TrainingStep
 from tinytx.training.objectives import CausalObjective
-from tinytx.training.settings import Layout, TrainingSettings, choose_precision
+from tinytx.training.settings import TrainingSettings, choose_precision
 from tinytx_course.labs.lesson_13 import tokenizer_for
 from tinytx_course.labs.roofline import product
 from tinytx_course.labs.timing import take_turns
@@ -50,14 +50,14 @@ class StepCase:
 
     @property
     def key(self) -> str:
-        """What it is called in the results."""
+        """Its name in the results."""
         c = self.config
         dropped = f", dropout {c.dropout}" if c.dropout else ""
         return f"{self.name}, vocabulary {c.vocab_size:,}, {self.batch_size} x {self.seq_len}{dropped}"
 
 
 def cases(tiny: bool = False) -> list[StepCase]:
-    """All comparisons: the lab, a small GPT, and how it goes with the length at equal tokens a batch."""
+    """All comparisons: the seed-lab preset, a small GPT, and several lengths at equal tokens a batch."""
     lab: dict[str, Any] = {"d_model": 200, "n_heads": 2, "n_layers": 4, "d_ff": 200}
     gpt: dict[str, Any] = {"d_model": 256, "n_heads": 4, "n_layers": 6, "d_ff": 1024}
     if tiny:
@@ -87,7 +87,7 @@ def cases(tiny: bool = False) -> list[StepCase]:
 
 
 def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Record]]:
-    """Time a step of each contestant in turn, case by case."""
+    """Time a step of each candidate in turn, case by case."""
     corpus = reviews(settings)
     with workers(1 + len(PEERS)) as processes:
         ours, theirs = processes[0], dict(zip(PEERS, processes[1:], strict=True))
@@ -110,16 +110,16 @@ def _compare(
     ceiling: Ceiling,
     corpus: str,
 ) -> Record:
-    """Build all contestants of a case, give each its turns, and say how they stand."""
+    """Build all candidates of a case, time them in turn, and compare."""
     device = settings.device
     precision = choose_precision("auto", device)
-    details = ours.build(partial(our_contestant, case, stream, precision, device))
+    details = ours.build(partial(our_candidate, case, stream, precision, device))
     tasks = {OURS: ours.task(OURS)}
     groups: dict[str, list[str]] = {EQUAL: [], AS_IT_COMES: []}
     left_out: dict[str, str] = {}
     for name, worker in theirs.items():
         try:
-            built = worker.build(partial(peer_contestants, name, case, stream, precision, device))
+            built = worker.build(partial(peer_candidates, name, case, stream, precision, device))
         except ImportError as missing:
             left_out[name] = str(missing)
             continue
@@ -140,7 +140,7 @@ def _compare(
     for name, about in details.items():
         about["tokens_per_second"] = case.batch_size * case.seq_len / turns.wall[name].median
     record = compare(turns, details=details, groups=groups)
-    # A share of what a product reaches in the same round: how much of it a step's own products make.
+    # The operations of a step as a share of what one large product reaches in the same round.
     rates = turns.ratio(CEILING, OURS)
     share = {name: flops / (2 * width**3) * value for name, value in rates.to_dict().items()}
     return {
@@ -159,17 +159,17 @@ def _compare(
     }
 
 
-def our_contestant(
+def our_candidate(
     case: StepCase, stream: list[int], precision: str, device: torch.device
-) -> dict[str, Contestant]:
-    """Our model, and a step of the training loop with everything that belongs to it."""
+) -> dict[str, Candidate]:
+    """Our model and one whole step of the training loop."""
     torch.manual_seed(0)
     model = LanguageModel(case.config).to(device)
     objective = _objective(case, stream)
     training = TrainingSettings(
         n_steps=1, lr=1e-3, precision=precision, weight_decay=0.01, betas=(0.9, 0.999)
     )
-    learner = Learner(model, objective, training, Layout(), Processes.current())
+    learner = TrainingStep(model, objective, training)
     learner.start()
     model.train()
     batches = _indices(case)
@@ -182,13 +182,13 @@ def our_contestant(
         learner.update(1e-3)
         return loss.item()
 
-    return {OURS: Contestant(step, {"precision": precision, "n_params": n_params(model)})}
+    return {OURS: Candidate(step, {"precision": precision, "n_params": count_parameters(model)})}
 
 
-def peer_contestants(
+def peer_candidates(
     name: str, case: StepCase, stream: list[int], precision: str, device: torch.device
-) -> dict[str, Contestant]:
-    """A peer as it comes, and with our precision and torch's fused optimizer where that differs."""
+) -> dict[str, Candidate]:
+    """A peer as it comes, and one with our precision and torch's fused optimizer."""
     make, differs = PEERS[name]
     objective = _objective(case, stream)
     batches = [
@@ -207,10 +207,10 @@ def peer_contestants(
         about = {
             "group": group,
             "precision": "bf16" if bf16 else "fp32",
-            "n_params": n_params(model),
+            "n_params": count_parameters(model),
             "differs": differs,
         }
-        found[each] = Contestant(step, about)
+        found[each] = Candidate(step, about)
     return found
 
 

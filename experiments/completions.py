@@ -1,4 +1,4 @@
-"""What a model pretrained on real French says after "Bonjour les": trained once, measured and kept."""
+"""A causal language model pretrained on real French, next to n-gram models, and how it continues prompts."""
 
 from __future__ import annotations
 
@@ -6,31 +6,32 @@ import math
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from experiments.store import Store, kept_or_measured
+from experiments.harness import Record, Records, Settings
 from tinytx.model.counting import count_parameters
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.corpora import Corpus, Split, load_corpus
 from tinytx.text.ngrams import NGramModel
 from tinytx.text.pairs import load_pairs
 from tinytx.text.tokenizer import Tokenizer, plain
-from tinytx.training.checkpoint import describe, fingerprint
 from tinytx.training.evaluate import LanguageModelScore
-from tinytx.training.fit import PretrainResult, Report, pretrain
+from tinytx.training.fit import FitResult, describe, fit
 from tinytx.training.generate import generate
-from tinytx.training.recipes import MUON, parse_budget, plan
+from tinytx.training.recipes import MUON, plan
+from tinytx.training.tasks import fingerprint
 
-NAME = "french"
+if TYPE_CHECKING:
+    import pandas as pd
+
 PROMPTS = ("Bonjour les", "Bonjour les amis,", "Ce livre est", "La jeune fille")
-ORDERS = (1, 2, 3, 4)  # of the models that count, for comparison
-LONGEST = 30  # pieces that are written
+ORDERS = (1, 2, 3, 4)  # of the n-gram models
+N_NEW = 30  # tokens that are generated
 # By budget. With Muon and a rate that falls to nothing, few steps bring more than with the budget's AdamW.
 RATES = {"smoke": 1e-2, "laptop": 1e-2, "study": 5e-3, "gpu": 2e-3}
-# The most probable piece each time; then draws, with what lies outside of the first 90 % left away.
-WAYS: Mapping[str, Mapping[str, Any]] = {
+MORE_STEPS = (1_000, 2_000)  # measured after the budget's own number of steps
+SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "greedy": {"top_k": 1},
     "drawn, seed 0": {"temperature": 0.8, "top_p": 0.9, "seed": 0},
     "drawn, seed 1": {"temperature": 0.8, "top_p": 0.9, "seed": 1},
@@ -38,32 +39,8 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Completions:
-    """A model on real French, and what it says.
-
-    Attributes
-    ----------
-    record : mapping
-        As it is kept.
-    """
-
-    record: Mapping[str, Any]
-
-    def __str__(self) -> str:
-        record = self.record
-        best = min(record["counts"].values())
-        lines = [
-            record["model"],
-            f"{record['nats_per_token']:.4f} nats per token, {record['bits_per_character']:.4f} bits per "
-            f"character on {record['valid']}; the best count {best:.4f} nats",
-        ]
-        lines += [f"{one['way']:<15}{one['text']}" for one in record["completions"]]
-        return "\n".join(lines)
-
-
 def french_corpus(data_dir: str | os.PathLike[str] | None = None) -> Corpus:
-    """French without labels: novels, sentences and readers' reviews; to test, novels of other authors.
+    """French without labels: novels, sentences and readers' reviews; held out, novels of other authors.
 
     Parameters
     ----------
@@ -72,124 +49,120 @@ def french_corpus(data_dir: str | os.PathLike[str] | None = None) -> Corpus:
         get`` leaves them.
     """
     novels = load_corpus("eltec-fra", data_dir)
-    held_out = _different(novels.valid.texts)
+    held_out = _distinct(novels.valid.texts)
     sources = (
         novels.train.texts,
         load_pairs("tatoeba-en-fr", data_dir).train.targets,
         load_corpus("reader-reviews-fr", data_dir).train.texts,
     )
     seen = set(held_out)
-    train = [text for texts in sources for text in _different(texts) if text not in seen]
-    return Corpus(NAME, Split(tuple(train)), Split(tuple(held_out)))
+    train = [text for texts in sources for text in _distinct(texts) if text not in seen]
+    return Corpus("french", Split(tuple(train)), Split(tuple(held_out)))
 
 
-def _different(texts: Iterable[str]) -> list[str]:
+def _distinct(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(filter(None, map(plain, texts))))
 
 
-def completions(
-    *,
-    store: Store,
-    budget: str | float | None = None,
-    n_steps: int | None = None,
-    seed: int = 0,
-    data_dir: str | os.PathLike[str] | None = None,
-    work_dir: str | os.PathLike[str] = "build",
-    device: str = "auto",
-    progress: bool | None = None,
-    report: Report = print,
-) -> Completions:
-    """Pretrain on real French, compare with counts, and let the model carry on some prompts.
-
-    What is kept from the same texts with the same recipe is not measured again; training goes on where it
-    was broken off.
+def completions(settings: Settings, more_steps: Iterable[int] = MORE_STEPS) -> pd.DataFrame:
+    """Pretrain on real French, compare with n-gram models, and let each model continue the prompts.
 
     Parameters
     ----------
-    store : Store
-        Such as ``tinytx_course.results.Results("completions")``.
-    budget : str or float, optional
-        Of the pretraining.
-    n_steps : int, optional
-        In place of the budget's.
-    seed : int
-    data_dir : path, optional
-        See `french_corpus`.
-    work_dir : path
-        Takes the folder of the run.
-    device, progress, report
-        As in `pretrain`.
+    settings : Settings
+    more_steps : iterable of int
+        Models trained for so many steps, after that of the budget's own number.
+
+    Returns
+    -------
+    DataFrame
+        See `table`.
     """
-    asked = parse_budget(budget)
-    report("reading novels, sentences and reviews")
-    corpus = french_corpus(data_dir)
-    recipe = plan("text", "causal", asked, seed=seed)
-    changes = {**MUON, "lr": RATES[recipe.budget], **({} if n_steps is None else {"n_steps": n_steps})}
-    n_steps = recipe.settings.n_steps if n_steps is None else n_steps
-    key = f"{corpus.name}/{asked}/{n_steps} steps/seed {seed}"
-    origin = {
-        "texts": fingerprint(corpus),
-        "recipe": recipe.to_dict(),
-        "changes": changes,
-        "prompts": list(PROMPTS),
-        "ways": {name: dict(how) for name, how in WAYS.items()},
-    }
-
-    def measure() -> dict[str, Any]:
-        begin = time.process_time()
-        result = pretrain(
-            corpus,
-            budget=asked,
-            seed=seed,
-            training_changes=changes,
-            out=Path(work_dir) / f"completions-{corpus.name}-{asked}-{n_steps}-seed{seed}",
-            resume=True,
-            device=device,
-            progress=progress,
-            report=report,
-        )
-        seconds = round(time.process_time() - begin)
-        return {**_measured(result, corpus), "budget": asked, "seed": seed, "cpu_seconds": seconds}
-
-    return Completions(kept_or_measured(store, key, origin, measure))
+    settings.report("reading novels, sentences and reviews")
+    corpus = french_corpus(settings.data_dir)
+    records = {}
+    for seed in range(settings.n_seeds):
+        recipe = plan("text", "causal", settings.budget, seed=seed)
+        for asked in (None, *more_steps):
+            n_steps = recipe.settings.n_steps if asked is None else asked
+            changes = {**MUON, "lr": RATES[recipe.budget], **({} if asked is None else {"n_steps": asked})}
+            origin = {
+                "texts": fingerprint(corpus),
+                "recipe": recipe.to_dict(),
+                "changes": changes,
+                "prompts": list(PROMPTS),
+                "ways": {name: dict(how) for name, how in SEARCHES.items()},
+            }
+            key = f"{corpus.name}/{settings.budget}/{n_steps} steps/seed {seed}"
+            measure = partial(_measured, settings, corpus, seed, n_steps, changes)
+            records[key] = settings.cached(key, origin, measure)
+    return table(records)
 
 
-def _measured(result: PretrainResult, corpus: Corpus) -> dict[str, Any]:
+def _measured(
+    settings: Settings, corpus: Corpus, seed: int, n_steps: int, changes: Mapping[str, Any]
+) -> Record:
+    begin = time.process_time()
+    result = fit(
+        corpus,
+        budget=settings.budget,
+        seed=seed,
+        training_changes=changes,
+        out=settings.work_dir / f"completions-{corpus.name}-{settings.budget}-{n_steps}-seed{seed}",
+        resume=True,
+        device=settings.device,
+        report=settings.report,
+    )
+    seconds = round(time.process_time() - begin)
+    return {**_figures(result, corpus), "budget": settings.budget, "seed": seed, "cpu_seconds": seconds}
+
+
+def _figures(result: FitResult, corpus: Corpus) -> Record:
     model, tokenizer, score = result.model, result.tokenizer, result.evaluation.score
     assert isinstance(model, LanguageModel) and isinstance(score, LanguageModelScore)
     settings = result.recipe.settings
+    n_words = sum(len(text.split()) for text in corpus.train.texts)
+    ngrams = NGramModel(max(ORDERS), tokenizer.vocab_size).fit(tokenizer.encode_batch(corpus.train.texts))
+    held_out = tokenizer.encode_batch(corpus.valid.texts)
     return {
         "model": describe(model, settings),
         "n_params": count_parameters(model),
         "vocab_size": tokenizer.vocab_size,
         "n_steps": settings.n_steps,
         "tokens_per_batch": settings.tokens_per_batch,
-        "train": f"{len(corpus.train):,} texts, {_n_words(corpus.train):,} words",
+        "train": f"{len(corpus.train):,} texts, {n_words:,} words",
         "valid": f"{len(corpus.valid):,} paragraphs of novels by authors that were not read",
         "last_loss": result.history.loss[-1],
         "nats_per_token": score.nats_per_token,
         "bits_per_character": score.total_nats / math.log(2) / sum(map(len, corpus.valid.texts)),
-        "counts": _counts(tokenizer, corpus),
+        "counts": {str(order): ngrams.nats_per_token(held_out, order=order) for order in ORDERS},
         "completions": completed(model, tokenizer),
     }
 
 
-def _n_words(split: Split) -> int:
-    return sum(len(text.split()) for text in split.texts)
-
-
-def _counts(tokenizer: Tokenizer, corpus: Corpus) -> dict[str, float]:
-    """Nats per token of models that count, by order, of the same texts in the same pieces."""
-    counting = NGramModel(max(ORDERS), tokenizer.vocab_size).fit(tokenizer.encode_batch(corpus.train.texts))
-    held_out = tokenizer.encode_batch(corpus.valid.texts)
-    return {str(order): counting.nats_per_token(held_out, order=order) for order in ORDERS}
-
-
-def completed(model: LanguageModel, tokenizer: Tokenizer) -> list[dict[str, Any]]:
-    """What a model says after each of `PROMPTS`, in each of `WAYS`."""
+def completed(model: LanguageModel, tokenizer: Tokenizer) -> list[Record]:
+    """How a model continues each of `PROMPTS` with each of `SEARCHES`."""
     found = []
     for prompt in PROMPTS:
-        for way, how in WAYS.items():
-            said = generate(model, tokenizer, prompt, max_new_tokens=LONGEST, **how)
-            found.append({"prompt": prompt, "way": way, "text": str(said), "finished": said.finished})
+        for name, how in SEARCHES.items():
+            text = generate(model, tokenizer, prompt, max_new_tokens=N_NEW, **how)
+            found.append({"prompt": prompt, "way": name, "text": str(text), "finished": text.finished})
     return found
+
+
+def table(records: Records) -> pd.DataFrame:
+    """Every completion, with the loss of its model and that of the best n-gram model."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
+            {
+                "nats_per_token": one["nats_per_token"],
+                "ngram": min(one["counts"].values()),
+                "model": key,
+                **text,
+            }
+            for key, one in records.items()
+            for text in one["completions"]
+        ]
+    )

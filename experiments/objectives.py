@@ -1,21 +1,19 @@
-"""The contest of objectives: causal, masked, and masked with next sentences, measured cell by cell."""
+"""Causal against masked pretraining, with and without next-sentence prediction, measured on the world."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import os
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from tqdm.auto import tqdm
 
-from experiments.store import Store, kept_or_measured
+from experiments.harness import Record, Records, Settings, mean_table
 from tinytx.model.config import TransformerConfig
 from tinytx.model.costs import cost_table
 from tinytx.model.counting import count_parameters
@@ -23,40 +21,39 @@ from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.checkpoint import fingerprint, json_bytes
 from tinytx.training.evaluate import Sides, fill_probs
-from tinytx.training.fit import PretrainResult, Report, finetune, pretrain
+from tinytx.training.files import json_bytes
+from tinytx.training.fit import FitResult, fit
 from tinytx.training.generate import generate_ids, unwritten_ids
-from tinytx.training.intervals import PairedInterval, paired_interval
-from tinytx.training.loop import progress_bar
-from tinytx.training.objectives import (
-    Masking,
-    PackedSequences,
-    PairsOfSentences,
-    draw_pairs,
-    make_passages,
-    pair_rows,
-)
-from tinytx.training.recipes import Recipe, parse_budget, plan, plan_finetuning
+from tinytx.training.masking import Masking, PairsOfSentences, draw_pairs, make_passages
+from tinytx.training.objectives import PackedSequences, pair_rows
+from tinytx.training.recipes import Recipe, plan, plan_finetuning
+from tinytx.training.tasks import fingerprint
 from tinytx.world.world import World
 from tinytx_course.labs.lesson_10 import TopicOverlap, complete_masked
 
-MEAN_LEN = 40  # ids of a review of the world, about; read for the closed form of operations
-BODY = {"tie_embeddings": True, "n_segments": 2}  # of all contestants, so that their bodies are alike
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEAN_LEN = 40  # tokens of a review of the world, about; read for the closed form of operations
+BACKBONE = {"tie_embeddings": True, "n_segments": 2}  # of all variants
 TRAINING = ("n_steps", "lr", "optimizer", "decay", "final_lr_fraction")  # all but the first alike, too
+LABEL_COUNTS = (50, 200)
+N_BLANKS, N_PREFIXES = 200, 100  # test texts in which one token is filled, and whose first half is continued
+_BLANK_SEED, _PAIR_SEED = 41, 42
 
 
 @dataclass(frozen=True)
-class Contestant:
+class Variant:
     """One way to pretrain.
 
     Attributes
     ----------
     name : str
     objective : str
-        Of `pretrain`.
+        Of `fit`.
     equal : str or None
-        What it has in common with the causal model beside data, tokenizer and body: "compute" (floating-point
+        What it shares with the causal model besides data, tokenizer and backbone: "compute" (floating-point
         operations of training, by closed form) or "tokens" (steps). None for the causal model itself.
     """
 
@@ -65,19 +62,19 @@ class Contestant:
     equal: str | None
 
 
-CONTESTANTS = (
-    Contestant("causal", "causal", None),
-    Contestant("masked", "masked", "compute"),
-    Contestant("masked+nsp", "masked+nsp", "compute"),
-    Contestant("masked, same tokens", "masked", "tokens"),
-    Contestant("masked+nsp, same tokens", "masked+nsp", "tokens"),
+VARIANTS = (
+    Variant("causal", "causal", None),
+    Variant("masked", "masked", "compute"),
+    Variant("masked+nsp", "masked+nsp", "compute"),
+    Variant("masked, same tokens", "masked", "tokens"),
+    Variant("masked+nsp, same tokens", "masked+nsp", "tokens"),
 )
 
 
 def training_flops(config: TransformerConfig, masking: Masking | None, seq_len: int = MEAN_LEN) -> float:
-    """Floating-point operations of the forward pass for each id read, by closed form; training takes thrice.
+    """Floating-point operations of the forward pass per token, by closed form; training takes thrice as many.
 
-    Only drawn places of a masked model reach its output layer.
+    Only masked positions of a masked model reach its output layer.
     """
     body = cost_table(config, None, batch_size=1, seq_len=seq_len).flops_forward
     output = cost_table(config, "lm", batch_size=1, seq_len=seq_len).flops_forward - body
@@ -89,127 +86,165 @@ def training_flops(config: TransformerConfig, masking: Masking | None, seq_len: 
     return (body + masking.p * output + pooler) / seq_len
 
 
-class Contest:
-    """The models of a contest, trained when first needed, and what is measured on them."""
+def objectives(
+    settings: Settings,
+    corpus: Corpus | None = None,
+    *,
+    label_counts: Sequence[int] = LABEL_COUNTS,
+    n_blanks: int = N_BLANKS,
+    n_prefixes: int = N_PREFIXES,
+) -> pd.DataFrame:
+    """Pretrain every variant with every seed on the world, and evaluate what it learned.
+
+    Parameters
+    ----------
+    settings : Settings
+        The masked recipe of its budget is that of all variants, but for mask and number of steps.
+    corpus : Corpus, optional
+        Texts of the world, by default those of `load_corpus`.
+    label_counts : sequence of int
+        For the linear probe and for fine-tuning.
+    n_blanks, n_prefixes : int
+        Test texts in which one token is filled, and whose first half is continued.
+
+    Returns
+    -------
+    DataFrame
+        See `table`.
+
+    Raises
+    ------
+    ValueError
+        If the budget is in seconds: equal numbers of steps are compared.
+    """
+    if not isinstance(settings.budget, str):
+        raise ValueError(f"budget must be a name, as equal steps are compared, got {settings.budget} s")
+    data = load_corpus("world") if corpus is None else corpus
+    runs = _Runs(settings, data, tuple(label_counts), n_blanks, n_prefixes)
+    cells = [
+        (seed, variant, measure)
+        for seed in range(settings.n_seeds)
+        for variant in VARIANTS
+        for measure in runs.measures(variant)
+    ]
+    records = {}
+    for cell in tqdm(cells, desc="objectives", disable=None):
+        seed, variant, measure = cell
+        key = f"{settings.budget}/seed {seed}/{variant.name}/{measure}"
+        records[key] = settings.cached(key, runs.origin(*cell), partial(runs.measured, *cell))
+    return table(records)
+
+
+class _Runs:
+    """The models of all variants, trained when first needed, and what is measured on them."""
 
     def __init__(
-        self,
-        data: Corpus,
-        budget: str,
-        label_counts: Sequence[int],
-        n_blanks: int,
-        n_prefixes: int,
-        work_dir: Path,
-        device: str,
-        report: Report,
+        self, settings: Settings, data: Corpus, label_counts: tuple[int, ...], n_blanks: int, n_prefixes: int
     ) -> None:
-        self.data, self.budget, self.labels = data, budget, tuple(label_counts)
+        self.settings, self.data, self.label_counts = settings, data, label_counts
         self.n_blanks, self.n_prefixes = n_blanks, n_prefixes
-        self.work_dir, self.device, self.report = work_dir, device, report
         self._texts = fingerprint(data)
-        self._split = "valid" if data.test is None else "test"
-        self._at_hand: tuple[int, str] | None = None
-        self._result: PretrainResult | None = None
-        self._best: float | None = None
+        self._test = data.valid if data.test is None else data.test
+        self._last: tuple[int, str, FitResult] | None = None
+        self._label_bound = cache(lambda: best_label_accuracy(self._test.texts, self._test.labels or ()))
 
-    def measures(self, one: Contestant) -> list[str]:
-        """Names of what is measured on a contestant."""
-        fills = ["fill", "fill, left side"] if one.objective == "causal" else ["fill"]
-        following = ["next sentence"] if one.objective == "masked+nsp" else []
-        ways = [f"{way} {n}" for n in self.labels for way in ("probe", "finetune")]
-        return ["pretraining", *fills, "complete", *following, *ways]
+    def measures(self, variant: Variant) -> list[str]:
+        """Names of what is measured on a variant."""
+        fills = ["fill", "fill, left side"] if variant.objective == "causal" else ["fill"]
+        following = ["next sentence"] if variant.objective == "masked+nsp" else []
+        labelled = [f"{way} {n}" for n in self.label_counts for way in ("probe", "finetune")]
+        return ["pretraining", *fills, "complete", *following, *labelled]
 
-    def origin(self, seed: int, one: Contestant, measure: str) -> dict[str, Any]:
-        """Everything that a record follows from."""
-        settings: dict[str, Any] = {}
+    def origin(self, seed: int, variant: Variant, measure: str) -> Record:
+        """All that a record follows from."""
+        settings: Record = {}
         if measure.startswith("fill"):
             settings = {"n_blanks": self.n_blanks}
         elif measure == "complete":
             settings = {"n_prefixes": self.n_prefixes}
         elif measure.startswith(("probe", "finetune")):
-            settings = {"finetuning": dataclasses.asdict(plan_finetuning("world", self.budget))}
-        return {"texts": self._texts, "recipe": self._plan(seed, one).to_dict(), "settings": settings}
+            settings = {"finetuning": dataclasses.asdict(plan_finetuning("world", self.settings.budget))}
+        return {"texts": self._texts, "recipe": self._recipe(seed, variant).to_dict(), "settings": settings}
 
-    def _plan(self, seed: int, one: Contestant) -> Recipe:
-        """What a contestant is pretrained with, before its tokenizer is known."""
-        base = plan("world", "masked", self.budget, seed=seed)
-        config, masking = base.config.replace(**BODY, causal=one.objective == "causal"), None
+    def _recipe(self, seed: int, variant: Variant) -> Recipe:
+        base = plan("world", "masked", self.settings.budget, seed=seed)
+        config, masking = base.config.replace(**BACKBONE, causal=variant.objective == "causal"), None
         n_steps = base.settings.n_steps
-        if one.objective != "causal":
-            masking = Masking(next_sentence=one.objective == "masked+nsp", transform=False)
-        if one.equal == "compute":
+        if variant.objective != "causal":
+            masking = Masking(next_sentence=variant.objective == "masked+nsp", transform=False)
+        if variant.equal == "compute":
             n_steps = round(n_steps * training_flops(config, None) / training_flops(config, masking))
         settings = base.settings.replace(n_steps=n_steps)
         return dataclasses.replace(base, config=config, settings=settings, masking=masking)
 
-    def _trained(self, seed: int, one: Contestant) -> PretrainResult:
-        if self._at_hand != (seed, one.name) or self._result is None:
-            wanted = self._plan(seed, one)
-            what = json_bytes({"texts": self._texts, "recipe": wanted.to_dict()})
-            digest = hashlib.sha256(what).hexdigest()[:12]
-            name = one.name.replace(", ", "-").replace(" ", "-")
-            self._result = pretrain(
+    def _trained(self, seed: int, variant: Variant) -> FitResult:
+        if self._last is None or self._last[:2] != (seed, variant.name):
+            recipe, budget = self._recipe(seed, variant), self.settings.budget
+            request = json_bytes({"texts": self._texts, "recipe": recipe.to_dict()})
+            digest = hashlib.sha256(request).hexdigest()[:12]
+            name = variant.name.replace(", ", "-").replace(" ", "-")
+            result = fit(
                 self.data,
-                objective=one.objective,
-                budget=self.budget,
+                objective=variant.objective,
+                budget=budget,
                 seed=seed,
-                out=self.work_dir / f"objectives-{name}-{self.budget}-seed{seed}-{digest}",
+                out=self.settings.work_dir / f"objectives-{name}-{budget}-seed{seed}-{digest}",
                 resume=True,
-                device=self.device,
-                model_changes=BODY,
-                training_changes={name: getattr(wanted.settings, name) for name in TRAINING},
-                masking_changes=None if wanted.masking is None else {"transform": False},
+                device=self.settings.device,
+                model_changes=BACKBONE,
+                training_changes={name: getattr(recipe.settings, name) for name in TRAINING},
+                masking_changes=None if recipe.masking is None else {"transform": False},
                 progress=False,
-                report=self.report,
+                report=self.settings.report,
             )
-            self._at_hand = (seed, one.name)
-        return self._result
+            self._last = seed, variant.name, result
+        return self._last[2]
 
-    def measured(self, seed: int, one: Contestant, measure: str) -> dict[str, Any]:
+    def measured(self, seed: int, variant: Variant, measure: str) -> Record:
         """One record."""
-        result = self._trained(seed, one)
-        model, tokenizer, texts = result.model, result.tokenizer, self.data.splits[self._split].texts
+        result = self._trained(seed, variant)
+        model, tokenizer, texts = result.model, result.tokenizer, self._test.texts
+        assert isinstance(model, LanguageModel | MaskedLanguageModel)
         if measure == "pretraining":
-            return self._pretraining(result)
-        if measure.startswith("fill"):
+            found = _pretraining(result)
+        elif measure.startswith("fill"):
             sides: Sides = "left" if measure.endswith("left side") else "both"
-            return fill_measures(model, tokenizer, texts, self.n_blanks, sides)
-        if measure == "complete":
-            return completion_measures(model, tokenizer, texts, self.n_prefixes, seed=seed)
-        if measure == "next sentence" and isinstance(model, MaskedLanguageModel):
-            return next_sentence_measures(model, tokenizer, self.data, self._split)
-        return self._labelled(result, seed, *measure.split(" "))
+            found = fill_measures(model, tokenizer, texts, self.n_blanks, sides)
+        elif measure == "complete":
+            found = completion_measures(model, tokenizer, texts, self.n_prefixes, seed=seed)
+        elif measure == "next sentence":
+            assert isinstance(model, MaskedLanguageModel)
+            found = next_sentence_measures(model, tokenizer, self.data.train.texts, texts)
+        else:
+            found = self._labelled(result, seed, *measure.split(" "))
+        return {"seed": seed, "contestant": variant.name, "measure": measure, **found}
 
-    def _pretraining(self, result: PretrainResult) -> dict[str, Any]:
-        settings, config = result.recipe.settings, result.recipe.config
-        return {
-            **{key: value for key, value in result.to_dict().items() if key != "path"},
-            "n_body": count_parameters(result.model.body),
-            "ids_at_most": settings.n_steps * settings.tokens_per_batch,
-            "flops_per_id": 3 * training_flops(config, result.recipe.masking),
-            "history": {"step": result.history.step, "loss": result.history.loss},
-        }
-
-    def _labelled(self, result: PretrainResult, seed: int, way: str, n_labels: str) -> dict[str, Any]:
-        tuned = finetune(
-            result,
+    def _labelled(self, result: FitResult, seed: int, way: str, n_labels: str) -> Record:
+        tuned = fit(
             self.data,
+            objective="classification",
+            start=result,
             frozen=way == "probe",
-            budget=self.budget,
+            budget=self.settings.budget,
             seed=seed,
             n_labels=int(n_labels),
-            device=self.device,
+            device=self.settings.device,
             n_scored=1,
             progress=False,
             report=lambda line: None,
         )
-        if self._best is None:
-            split = self.data.splits[self._split]
-            self._best = best_label_accuracy(split.texts, split.labels or ())
-        return {**tuned.score.to_dict(), "exact": {"accuracy": self._best}}
+        return {**tuned.evaluation.score.to_dict(), "exact": {"accuracy": self._label_bound()}}
 
 
-_BLANKS, _PAIRS = 41, 42  # seeds of what is drawn from the test texts
+def _pretraining(result: FitResult) -> Record:
+    settings, config = result.recipe.settings, result.recipe.config
+    return {
+        **{key: value for key, value in result.to_dict().items() if key != "path"},
+        "n_body": count_parameters(result.model.body),
+        "ids_at_most": settings.n_steps * settings.tokens_per_batch,
+        "flops_per_id": 3 * training_flops(config, result.recipe.masking),
+        "history": {"step": result.history.step, "loss": result.history.loss},
+    }
 
 
 def fill_measures(
@@ -219,28 +254,28 @@ def fill_measures(
     n_blanks: int,
     sides: Sides = "both",
 ) -> dict[str, Any]:
-    """Fill one blank in each of some texts of the world.
+    """Predict one masked token in each of some texts of the world.
 
     Returns
     -------
     dict
-        ``nats`` (mean surprise at the true piece), ``accuracy`` of the most probable one, ``excess`` (mean
-        Kullback-Leibler divergence from the exact fill given both sides), and under ``exact`` the first two
-        for the exact fill. Blanks are the same for every model.
+        ``nats`` (mean negative log-probability of the true token), ``accuracy`` of the most probable one,
+        ``excess`` (mean KL divergence from the exact distribution given both sides), and under ``exact`` the
+        first two for the exact distribution. Positions are the same for every model.
     """
     through = World().through(tokenizer)
-    rng = np.random.default_rng(_BLANKS)
+    rng = np.random.default_rng(_BLANK_SEED)
     found: dict[str, list[float]] = {"nats": [], "accuracy": [], "excess": []}
     exact: dict[str, list[float]] = {"nats": [], "accuracy": []}
     for ids in tokenizer.encode_batch(texts[:n_blanks]):
-        place = int(rng.integers(len(ids)))
-        truth = through.fill_token(ids, place)
-        chances = fill_probs(model, tokenizer, ids, place, sides=sides)
-        for which, probs in ((found, chances), (exact, truth)):
-            which["nats"].append(-float(np.log(probs[ids[place]])))
-            which["accuracy"].append(float(probs.argmax() == ids[place]))
+        position = int(rng.integers(len(ids)))
+        truth = through.fill_token(ids, position)
+        predicted = fill_probs(model, tokenizer, ids, position, sides=sides)
+        for values, probs in ((found, predicted), (exact, truth)):
+            values["nats"].append(-float(np.log(probs[ids[position]])))
+            values["accuracy"].append(float(probs.argmax() == ids[position]))
         possible = truth > 0
-        found["excess"].append(float((truth[possible] * np.log(truth[possible] / chances[possible])).sum()))
+        found["excess"].append(float((truth[possible] * np.log(truth[possible] / predicted[possible])).sum()))
     means = {name: float(np.mean(values)) for name, values in found.items()}
     return {
         "n": len(found["nats"]),
@@ -258,9 +293,9 @@ def completion_measures(
     n_sweeps: int = 4,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Carry on the first half of some texts of the world by sampling, to the end of the review.
+    """Continue the first half of some texts of the world by sampling, to the end of the review.
 
-    A causal model stops by itself. A masked one is told the true number of pieces.
+    A causal model stops by itself. A masked one gets the true number of tokens.
 
     Returns
     -------
@@ -279,7 +314,7 @@ def completion_measures(
         new = complete_masked(model, tokenizer, starts, n_new, n_sweeps=n_sweeps, seed=seed)
     else:
         first = seed * len(starts)
-        new = [_carried_on(model, tokenizer, start, first + i) for i, start in enumerate(starts)]
+        new = [_continued(model, tokenizer, start, first + i) for i, start in enumerate(starts)]
     world, possible, before_error, n_words = World(), 0, 0, 0
     for prefix, start, ids in zip(prefixes, starts, new, strict=True):
         words = tokenizer.decode([*start, *ids]).split(" ")
@@ -298,7 +333,7 @@ def completion_measures(
     }
 
 
-def _carried_on(model: LanguageModel, tokenizer: Tokenizer, start: list[int], seed: int) -> list[int]:
+def _continued(model: LanguageModel, tokenizer: Tokenizer, start: list[int], seed: int) -> list[int]:
     ids = generate_ids(
         model,
         [tokenizer.bos_id, *start],
@@ -311,27 +346,27 @@ def _carried_on(model: LanguageModel, tokenizer: Tokenizer, start: list[int], se
 
 
 def next_sentence_measures(
-    model: MaskedLanguageModel, tokenizer: Tokenizer, corpus: Corpus, split: str
+    model: MaskedLanguageModel, tokenizer: Tokenizer, train: Sequence[str], test: Sequence[str]
 ) -> dict[str, Any]:
-    """Ask whether one part of a text follows another, and ask counts of words the same.
+    """Predict whether one part of a text follows another, and predict the same from counts of words.
 
     Returns
     -------
     dict
-        Accuracies on one pair a passage of the split: of the ``model``, of ``associations`` between words of
-        the training pairs, and of ``shared`` words; see `TopicOverlap`.
+        Accuracies on one pair a passage of the test texts: of the ``model``, of ``associations`` between
+        words of the training pairs, and of ``shared`` words; see `TopicOverlap`.
     """
     room = model.config.max_len - 3
-    learned, asked = (
+    train_pairs, test_pairs = (
         draw_pairs(make_passages(tokenizer, texts, room), room, np.random.default_rng(seed))
-        for texts, seed in ((corpus.train.texts, _PAIRS), (corpus.splits[split].texts, _PAIRS + 1))
+        for texts, seed in ((train, _PAIR_SEED), (test, _PAIR_SEED + 1))
     )
-    labels = np.array(asked.labels)
-    accuracy = {"model": float((_follows(model, tokenizer, asked) == labels).mean())}
+    labels = np.array(test_pairs.labels)
+    accuracy = {"model": float((_follows(model, tokenizer, test_pairs) == labels).mean())}
     for name, associations in (("associations", True), ("shared", False)):
         baseline = TopicOverlap(tokenizer.vocab_size, associations=associations)
-        baseline.fit(learned.firsts, learned.seconds, learned.labels)
-        accuracy[name] = float((baseline.predict(asked.firsts, asked.seconds) == labels).mean())
+        baseline.fit(train_pairs.firsts, train_pairs.seconds, train_pairs.labels)
+        accuracy[name] = float((baseline.predict(test_pairs.firsts, test_pairs.seconds) == labels).mean())
     return {"n": len(labels), **accuracy}
 
 
@@ -350,9 +385,9 @@ def _follows(
     for at in range(0, len(order), n_rows):
         chosen = order[at : at + n_rows]
         inputs = rows.rows(chosen)  # (n, T)
-        places = torch.arange(inputs.shape[1])
+        positions = torch.arange(inputs.shape[1])
         real = inputs != tokenizer.pad_id
-        second = (places >= torch.tensor([firsts[i] for i in chosen])[:, None]) & real
+        second = (positions >= torch.tensor([firsts[i] for i in chosen])[:, None]) & real
         segments = second.long().to(device) if model.config.n_segments else None
         found = model.follows(inputs.to(device), real.to(device), segments)
         answers[chosen] = found.argmax(dim=1).cpu().numpy()
@@ -361,157 +396,13 @@ def _follows(
 
 
 def best_label_accuracy(texts: Sequence[str], labels: Sequence[int]) -> float:
-    """How often the most probable label, given the whole review, is the right one: nobody can expect more."""
+    """How often the most probable label, given the whole review, is right: the Bayes optimum."""
     world = World()
     right = [
         (world.label_posterior(text.split(" ")) > 0.5) == bool(label)
         for text, label in zip(texts, labels, strict=True)
     ]
     return float(np.mean(right))
-
-
-@dataclass(frozen=True)
-class ObjectivesRow:
-    """One measure of one contestant over all seeds.
-
-    Attributes
-    ----------
-    measure, contestant : str
-    values : tuple of float
-        One a seed.
-    interval : PairedInterval or None
-        Of the mean over seeds; None for a single seed.
-    gain : PairedInterval or None
-        Of the difference from the causal model with the same seeds; None for that model or a single seed.
-    exact : float or None
-        What the exact language reaches, the optimum.
-    """
-
-    measure: str
-    contestant: str
-    values: tuple[float, ...]
-    interval: PairedInterval | None
-    gain: PairedInterval | None
-    exact: float | None
-
-    def __str__(self) -> str:
-        line = f"{self.measure:<22}{self.contestant:<25}{statistics.fmean(self.values):>8.3f}"
-        if self.interval is not None:
-            line += f" [{self.interval.low:.3f}, {self.interval.high:.3f}]"
-        if self.gain is not None:
-            line += f"  against causal {self.gain.mean:+.3f} [{self.gain.low:+.3f}, {self.gain.high:+.3f}]"
-        return line if self.exact is None else f"{line}  exact {self.exact:.3f}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Fields as JSON can hold them, with the mean."""
-        fields = {**dataclasses.asdict(self), "mean": statistics.fmean(self.values)}
-        for name in ("interval", "gain"):
-            one = getattr(self, name)
-            fields[name] = None if one is None else [one.mean, one.low, one.high]
-        return fields
-
-
-def objectives(
-    *,
-    store: Store,
-    corpus: Corpus | None = None,
-    budget: str | float | None = None,
-    n_seeds: int = 3,
-    label_counts: Sequence[int] = (50, 200),
-    n_blanks: int = 200,
-    n_prefixes: int = 100,
-    work_dir: str | os.PathLike[str] = "build",
-    device: str = "auto",
-    progress: bool | None = None,
-    report: Report = print,
-) -> list[ObjectivesRow]:
-    """Pretrain every contestant with every seed on the world, and judge what it learned.
-
-    Each cell (seed, contestant, measure) is kept in the store as soon as it is measured; what is there
-    already, from the same texts, plan and settings, is not measured again. Models lie below ``work_dir``,
-    where an interrupted training goes on.
-
-    Parameters
-    ----------
-    store : Store
-        Such as ``tinytx_course.results.Results("objectives")``.
-    corpus : Corpus, optional
-        Texts of the world, by default those of `load_corpus`.
-    budget : str, optional
-        Name of a budget: its masked recipe is that of all, but for mask and number of steps.
-    n_seeds : int
-        Seeds 0, 1, ...: of weights, order, masks and labels.
-    label_counts : sequence of int
-        For the linear probe and for fine-tuning.
-    n_blanks, n_prefixes : int
-        Test texts in which one blank is filled, and whose first half is carried on.
-    work_dir, device : path, str
-    progress : bool, optional
-        Show a bar; by default when a person watches.
-    report : callable
-        Told the plan of each training in one line.
-
-    Returns
-    -------
-    list of ObjectivesRow
-    """
-    asked = parse_budget(budget)
-    if n_seeds < 1:
-        raise ValueError(f"n_seeds must be at least 1, got {n_seeds}")
-    if isinstance(asked, float):
-        raise ValueError(f"the contest needs a budget by name, as equal steps are compared, got {asked} s")
-    data = load_corpus("world") if corpus is None else corpus
-    contest = Contest(data, asked, label_counts, n_blanks, n_prefixes, Path(work_dir), device, report)
-    cells = [
-        (seed, one, measure)
-        for seed in range(n_seeds)
-        for one in CONTESTANTS
-        for measure in contest.measures(one)
-    ]
-    records: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    with progress_bar(len(cells), label="objectives", show=progress) as bar:
-        for cell in cells:
-            seed, one, measure = cell
-            key, origin = f"{asked}/seed {seed}/{one.name}/{measure}", contest.origin(seed, one, measure)
-            record = kept_or_measured(store, key, origin, partial(_measured, contest, *cell))
-            records.setdefault((measure, one.name), []).append(record)
-            bar.update()
-    return _rows(records)
-
-
-def _measured(contest: Contest, seed: int, one: Contestant, measure: str) -> dict[str, Any]:
-    return {
-        "seed": seed,
-        "contestant": one.name,
-        "measure": measure,
-        **contest.measured(seed, one, measure),
-    }
-
-
-def kept_rows(store: Mapping[str, dict[str, Any]], budget: str) -> list[ObjectivesRow]:
-    """The rows of what `objectives` has kept for a budget, nothing measured.
-
-    Parameters
-    ----------
-    store : mapping of str to dict
-        Records by key, such as ``read_results("objectives").data``.
-    budget : str
-
-    Returns
-    -------
-    list of ObjectivesRow
-        Over the seeds that every contestant has been through, for every measure.
-    """
-    parts = {key: key.split("/") for key in store if key.startswith(f"{budget}/")}
-    found: dict[str, set[tuple[str, str]]] = {}
-    for _, seed, contestant, measure in parts.values():
-        found.setdefault(seed, set()).add((contestant, measure))
-    whole = set().union(*found.values()) if found else set()
-    records: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for key, (_, seed, contestant, measure) in sorted(parts.items()):
-        if found[seed] == whole:
-            records.setdefault((measure, contestant), []).append(store[key])
-    return _rows(records)
 
 
 # What of each record is compared: name of the row -> (measure, field).
@@ -527,25 +418,34 @@ _FIGURES = {
     "next: associations": ("next sentence", "associations"),
     "next: shared words": ("next sentence", "shared"),
 }
-_IDEAL = {"fill: excess": 0.0, "complete: possible": 1.0}
+_OPTIMUM = {"fill: excess": 0.0, "complete: possible": 1.0}
 
 
-def _rows(records: Mapping[tuple[str, str], list[dict[str, Any]]]) -> list[ObjectivesRow]:
-    labelled = {measure for measure, _ in records if measure.startswith(("probe", "finetune"))}
-    figures = {**_FIGURES, **{f"{name} labels": (name, "accuracy") for name in sorted(labelled)}}
-    rows = []
-    for label, (measure, field) in figures.items():
-        causal = [record[field] for record in records.get((measure, "causal"), [])]
-        for one in CONTESTANTS:
-            found = records.get((measure, one.name))
-            if not found:
-                continue
-            values = [record[field] for record in found]
-            several = len(values) > 1
-            gain = None
-            if several and causal and one.name != "causal":
-                gain = paired_interval([a - b for a, b in zip(values, causal, strict=True)])
-            exact = found[0].get("exact", {}).get(field, _IDEAL.get(label))
-            interval = paired_interval(values) if several else None
-            rows.append(ObjectivesRow(label, one.name, tuple(values), interval, gain, exact))
-    return rows
+def table(records: Records) -> pd.DataFrame:
+    """Each measure of each variant: mean over seeds, paired difference from the causal model, the optimum.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `mean_table`, and ``exact``: what the exact language reaches, where that is known.
+    """
+    import pandas as pd
+
+    labelled = sorted({one["measure"] for one in records.values()} - {m for m, _ in _FIGURES.values()})
+    figures = _FIGURES | {f"{m} labels": (m, "accuracy") for m in labelled if m != "pretraining"}
+    rows = [
+        {
+            "budget": key.split("/")[0],
+            "row": row,
+            "variant": one["contestant"],
+            "seed": one["seed"],
+            "value": one[field],
+            "exact": one.get("exact", {}).get(field, _OPTIMUM.get(row)),
+        }
+        for row, (measure, field) in figures.items()
+        for key, one in records.items()
+        if one["measure"] == measure
+    ]
+    data, by = pd.DataFrame(rows), ("budget", "row")
+    found = mean_table(data, "value", by=by, variant="variant", baselines=("causal",))
+    return found.merge(data.groupby([*by, "variant"], sort=False)["exact"].first().reset_index())

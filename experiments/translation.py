@@ -1,173 +1,254 @@
-"""Translation measured: trained, translated greedily and with beams, scored on the whole held-out split."""
+"""Translators measured: greedy and beam search on the held-out split, and one broken on purpose.
+
+`broken_translation` takes a model whose output was "suis suis . . . suis": post-norm, no warm-up, a learning
+rate that is too high, no dropout. It repairs one ingredient at a time, and breaks one at a time.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from experiments.store import Store, kept_or_measured
-from tinytx.text.pairs import LAB_SENTENCES, PairCorpus, load_pairs
+from tqdm.auto import tqdm
+
+from experiments.harness import Record, Records, Settings
+from tinytx.text.pairs import LAB_SENTENCES, PairCorpus, Pairs, load_pairs
 from tinytx.training.beam import Search
 from tinytx.training.bleu import evaluate_translator
-from tinytx.training.checkpoint import json_bytes, stored_plan
-from tinytx.training.fit import Report, TranslatorResult, pairs_fingerprint, train_translator
-from tinytx.training.recipes import pair_kind, parse_budget, plan_translation
+from tinytx.training.files import json_bytes
+from tinytx.training.fit import FitResult, fit
+from tinytx.training.loop import DivergenceError
+from tinytx.training.recipes import pair_kind, plan
+from tinytx.training.runs import find_run
+from tinytx.training.tasks import fingerprint
 from tinytx.training.translate import translate
 from tinytx_course.labs.lesson_11 import alignment_mass
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEARCHES = {"greedy": Search(), "beam of 4": Search(beam_size=4)}
 N_ALIGNED, ALIGNMENT_SEED = 300, 23_000  # sentences of the world whose attention is measured
 
-
-@dataclass(frozen=True)
-class TranslationRow:
-    """One trained translator and how well it translates.
-
-    Attributes
-    ----------
-    seed : int
-    record : dict
-        Everything that was kept: ``record["scores"]`` holds, for "greedy" and "beam of K", the figures of
-        `TranslationEvaluation`; ``record["sentences"]`` the translations of the lab's sentences.
-    """
-
-    seed: int
-    record: dict[str, Any]
-
-    def __str__(self) -> str:
-        lines = [f"seed {self.seed}, {self.record['n_steps']:,} steps"]
-        for how, score in self.record["scores"].items():
-            low, high = score["interval"]
-            line = f"  {how:<10} BLEU {score['bleu']:.1f} [{low:.1f}, {high:.1f}], chrF {score['chrf']:.1f}"
-            if score["all_references"] is not None:
-                line += f", against all references {score['all_references']['bleu']:.1f}"
-            if score["grammar"] is not None:
-                line += f", {score['grammar']['n_errors']} mistakes of grammar"
-            lines.append(line)
-        for sentence, found in self.record["sentences"].items():
-            lines.append(f"  {sentence} -> {' | '.join(found.values())}")
-        return "\n".join(lines)
+SOUND = {"norm": "first", "warm-up": True, "rate": 2e-3, "dropout": 0.1}
+BROKEN = {"norm": "last", "warm-up": False, "rate": 2e-2, "dropout": 0.0}
+N_EVALUATED, N_EXAMPLES = 300, 5  # held-out pairs
+WARMUP_SHARE = 0.1
+STEPS_FACTOR = 3  # times the steps of the budget's recipe: AdamW needs more of them than Muon
+DIAGNOSES = {
+    "greedy": Search(),
+    "no repeats": Search(forbid_repeats=True),
+    "no repeats, read on": Search(forbid_repeats=True, min_factor=1.0),
+}
 
 
-def translation(
-    corpus: str | os.PathLike[str] | PairCorpus = "world",
-    *,
-    store: Store,
-    budget: str | float | None = None,
-    n_seeds: int = 1,
-    beam_size: int = 4,
-    length_penalty: float = 1.0,
-    work_dir: str | os.PathLike[str] = "build",
-    data_dir: str | os.PathLike[str] | None = None,
-    device: str = "auto",
-    progress: bool | None = None,
-    report: Report = print,
-) -> list[TranslationRow]:
-    """Train translators, one a seed, and keep what they make of the split that figures are reported on.
-
-    Training goes on where it was interrupted, from a run folder below ``work_dir``; what is kept already,
-    from the same pairs and recipe, is not measured again.
+def translation(settings: Settings, corpus: str | os.PathLike[str] | PairCorpus = "world") -> pd.DataFrame:
+    """Train one translator a seed and evaluate both searches of `SEARCHES` on the whole held-out split.
 
     Parameters
     ----------
+    settings : Settings
     corpus : str, path or PairCorpus
         As in `load_pairs`.
-    store : Store
-        Such as ``tinytx_course.results.Results("translation-world")``.
-    budget : str or float, optional
-    n_seeds : int
-        Seeds 0, 1, ...
-    beam_size, length_penalty
-        Of the search beside the greedy one.
-    work_dir, data_dir, device : path, path, str
-    progress : bool, optional
-    report : callable
 
     Returns
     -------
-    list of TranslationRow
+    DataFrame
+        See `table`.
     """
-    if n_seeds < 1:
-        raise ValueError(f"n_seeds must be at least 1, got {n_seeds}")
-    asked = parse_budget(budget)
-    data = corpus if isinstance(corpus, PairCorpus) else load_pairs(corpus, data_dir)
-    searches = {
-        "greedy": Search(),
-        f"beam of {beam_size}": Search(beam_size=beam_size, length_penalty=length_penalty),
-    }
-    rows = []
-    for seed in range(n_seeds):
+    data = corpus if isinstance(corpus, PairCorpus) else load_pairs(corpus, settings.data_dir)
+    records = {}
+    for seed in range(settings.n_seeds):
         origin = {
-            "texts": pairs_fingerprint(data),
-            "recipe": plan_translation(pair_kind(data.name), asked, seed=seed).to_dict(),
-            "searches": {name: search.to_dict() for name, search in searches.items()},
+            "texts": fingerprint(data),
+            "recipe": plan(pair_kind(data.name), "translation", settings.budget, seed=seed).to_dict(),
+            "searches": {name: search.to_dict() for name, search in SEARCHES.items()},
         }
-        key = f"{data.name}/{asked}/seed {seed}"
-
-        def measure(seed: int = seed, origin: dict[str, Any] = origin) -> dict[str, Any]:
-            folder = _folder(work_dir, data.name, asked, seed, origin)
-            fresh = stored_plan(folder, resume=True) is None
-            begin = time.perf_counter()
-            result = train_translator(
-                data,
-                budget=asked,
-                seed=seed,
-                out=folder,
-                resume=True,
-                device=device,
-                search=None,
-                progress=progress,
-                report=report,
-            )
-            seconds = time.perf_counter() - begin if fresh else None
-            return {"seed": seed, "seconds": seconds} | _measured(result, data, searches)
-
-        rows.append(TranslationRow(seed, kept_or_measured(store, key, origin, measure)))
-    return rows
+        key = f"{data.name}/{settings.budget}/seed {seed}"
+        records[key] = settings.cached(key, origin, partial(_trained, settings, data, seed, origin))
+    return table(records)
 
 
-def _folder(
-    work_dir: str | os.PathLike[str], name: str, budget: str | float, seed: int, origin: dict[str, Any]
-) -> Path:
-    what = {part: origin[part] for part in ("texts", "recipe")}
-    digest = hashlib.sha256(json_bytes(what)).hexdigest()[:12]
-    return Path(work_dir) / f"translation-{name}-{budget}-seed{seed}-{digest}"
+def _trained(settings: Settings, data: PairCorpus, seed: int, origin: Mapping[str, Any]) -> Record:
+    request = {name: origin[name] for name in ("texts", "recipe")}
+    digest = hashlib.sha256(json_bytes(request)).hexdigest()[:12]
+    folder = settings.work_dir / f"translation-{data.name}-{settings.budget}-seed{seed}-{digest}"
+    is_new = find_run(folder, resume=True) is None
+    begin = time.perf_counter()
+    result = fit(
+        data,
+        objective="translation",
+        budget=settings.budget,
+        seed=seed,
+        out=folder,
+        resume=True,
+        device=settings.device,
+        search=None,
+        report=settings.report,
+    )
+    seconds = time.perf_counter() - begin if is_new else None
+    return {"seed": seed, "seconds": seconds} | _evaluated(result, data)
 
 
-def _measured(result: TranslatorResult, data: PairCorpus, searches: dict[str, Search]) -> dict[str, Any]:
+def _evaluated(result: FitResult, data: PairCorpus) -> Record:
     model, tokenizer = result.model, result.tokenizer
-    scores = {
-        name: evaluate_translator(model, tokenizer, data, search=search).to_dict()
-        for name, search in searches.items()
-    }
     record = {
         "n_pairs": len(data.train),
         "n_removed": data.n_removed,
         **{key: value for key, value in result.to_dict().items() if key != "path"},
         "recipe": result.recipe.to_dict(),
         "history": {"step": result.history.step, "loss": result.history.loss},
-        "scores": scores,
-        "sentences": {} if data.name == "world" else sentences(result, LAB_SENTENCES, searches),
+        "scores": {
+            name: evaluate_translator(model, tokenizer, data, search=search).to_dict()
+            for name, search in SEARCHES.items()
+        },
+        "sentences": {} if data.name == "world" else _translations(result, LAB_SENTENCES, SEARCHES),
     }
     if data.name == "world":
         from tinytx.world.world import World
 
-        drawn = World().sentence_pairs(N_ALIGNED, seed=ALIGNMENT_SEED)
-        found = alignment_mass(model, tokenizer, drawn)
+        pairs = World().sentence_pairs(N_ALIGNED, seed=ALIGNMENT_SEED)
+        found = alignment_mass(model, tokenizer, pairs)
         record["alignment"] = {"mass": found.mass.tolist(), "uniform": found.uniform, "n": found.n_tokens}
     return record
 
 
-def sentences(
-    result: TranslatorResult, texts: Sequence[str], searches: dict[str, Search]
+def _translations(
+    result: FitResult, texts: Sequence[str], searches: Mapping[str, Search]
 ) -> dict[str, dict[str, str]]:
-    """Translations of some texts: text -> name of the search -> translation."""
+    """Text -> name of the search -> translation."""
     found = {
         name: translate(result.model, result.tokenizer, texts, search=search)
         for name, search in searches.items()
     }
     return {text: {name: found[name][i].text for name in searches} for i, text in enumerate(texts)}
+
+
+def table(records: Records) -> pd.DataFrame:
+    """BLEU with its interval, chrF and errors of grammar, one row a model and search."""
+    import pandas as pd
+
+    rows = []
+    for key, record in records.items():
+        for search, score in record["scores"].items():
+            low, high = score["interval"]
+            several, grammar = score["all_references"], score["grammar"]
+            row = {"model": key, "search": search, "bleu": score["bleu"], "low": low, "high": high}
+            row |= {"chrf": score["chrf"], "bleu_all_references": several and several["bleu"]}
+            rows.append(row | {"grammar_errors": grammar and grammar["n_errors"]})
+    return pd.DataFrame(rows)
+
+
+def variants() -> dict[str, dict[str, Any]]:
+    """The ingredients of each broken translator: all broken, each repair alone, all sound, each fault alone.
+
+    Examples
+    --------
+    >>> list(variants())[:3]
+    ['all four faults', 'repaired: norm', 'repaired: warm-up']
+    """
+    found: dict[str, dict[str, Any]] = {"all four faults": dict(BROKEN)}
+    found |= {f"repaired: {name}": {**BROKEN, name: SOUND[name]} for name in SOUND}
+    found["sound"] = dict(SOUND)
+    return found | {f"only fault: {name}": {**SOUND, name: BROKEN[name]} for name in SOUND}
+
+
+def broken_translation(
+    settings: Settings,
+    corpus: str | os.PathLike[str] | PairCorpus = "world",
+    names: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Train each variant with each seed, with AdamW and otherwise the recipe of the budget.
+
+    Parameters
+    ----------
+    settings : Settings
+    corpus : str, path or PairCorpus
+    names : sequence of str, optional
+        Of `variants`; by default all.
+
+    Returns
+    -------
+    DataFrame
+        See `broken_table`.
+    """
+    names = list(variants()) if names is None else names
+    if unknown := set(names) - set(variants()):
+        raise ValueError(f"variant must be one of {', '.join(variants())}, got {', '.join(unknown)}")
+    data = corpus if isinstance(corpus, PairCorpus) else load_pairs(corpus, settings.data_dir)
+    cells = [(seed, name) for seed in range(settings.n_seeds) for name in names]
+    records = {}
+    for seed, name in tqdm(cells, desc="broken translation", disable=None):
+        origin = {
+            "texts": fingerprint(data),
+            "recipe": plan(pair_kind(data.name), "translation", settings.budget, seed=seed).to_dict(),
+            "ingredients": variants()[name],
+            "n_times": STEPS_FACTOR,
+        }
+        key = f"{data.name}/{settings.budget}/seed {seed}/{name}"
+        records[key] = settings.cached(key, origin, partial(_broken, settings, data, seed, name))
+    return broken_table(records)
+
+
+def _broken(settings: Settings, data: PairCorpus, seed: int, name: str) -> Record:
+    ingredients = variants()[name]
+    recipe = plan(pair_kind(data.name), "translation", settings.budget, seed=seed)
+    n_steps = STEPS_FACTOR * recipe.settings.n_steps
+    record: Record = {"seed": seed, "name": name}
+    try:
+        result = fit(
+            data,
+            objective="translation",
+            budget=settings.budget,
+            seed=seed,
+            model_changes={"norm": ingredients["norm"], "dropout": ingredients["dropout"]},
+            training_changes={
+                "n_steps": n_steps,
+                "lr": ingredients["rate"],
+                "warmup_steps": int(WARMUP_SHARE * n_steps) if ingredients["warm-up"] else 0,
+                "optimizer": "adamw",
+            },
+            search=None,
+            device=settings.device,
+            progress=False,
+            report=settings.report,
+        )
+    except DivergenceError as stop:
+        settings.report(f"{name}: {stop}")
+        return record | {"step": [], "loss": [], "bleu": None, "nats_per_token": None, "shown": []}
+    held_out = Pairs(data.valid.sources[:N_EVALUATED], data.valid.targets[:N_EVALUATED])
+    few = PairCorpus(data.name, data.train, held_out)
+    score = evaluate_translator(result.model, result.tokenizer, few, split="valid")
+    found = _translations(result, held_out.sources[:N_EXAMPLES], DIAGNOSES)
+    shown = [
+        {"source": source, "reference": target, **found[source]}
+        for source, target in zip(held_out.sources[:N_EXAMPLES], held_out.targets, strict=False)
+    ]
+    return record | {
+        "step": result.history.step,
+        "loss": result.history.loss,
+        "bleu": score.score.bleu,
+        "nats_per_token": score.nats_per_token,
+        "shown": shown,
+    }
+
+
+def broken_table(records: Records) -> pd.DataFrame:
+    """Last training loss and BLEU of each variant; missing where training diverged."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
+            {
+                "variant": one["name"],
+                "seed": one["seed"],
+                "loss": one["loss"][-1] if one["loss"] else None,
+                "bleu": one["bleu"],
+            }
+            for one in records.values()
+        ]
+    )

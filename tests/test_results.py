@@ -2,11 +2,11 @@
 
 import pytest
 
-from experiments.ladder import means
+from experiments.ladder import table
 from tinytx.text.corpora import load_corpus
-from tinytx.training.checkpoint import fingerprint
 from tinytx.training.intervals import paired_interval
 from tinytx.training.recipes import plan, plan_finetuning
+from tinytx.training.tasks import fingerprint
 from tinytx_course.results import read_results
 
 AGAIN = "measured with other texts or settings than those of today: run {} again"
@@ -31,13 +31,13 @@ def test_the_transformer_covers_most_of_the_way_from_counting_to_the_floor(texts
             assert stored == plan("world", "causal", "laptop", seed=seed).to_dict(), AGAIN.format(
                 "python -m experiments ladder"
             )
-    rows = {row.model: row for row in means(records)}
+    rows = {row.model: row for row in table(records).itertuples()}
     counting = [rows[f"{order}-gram"] for order in range(1, 7)]
     transformer = rows["transformer, laptop"]
-    assert all(row.nats_per_token > transformer.nats_per_token for row in counting)
+    assert all(row.mean > transformer.mean for row in counting)
     floor = next(iter(records.values()))["floor"]
-    assert all(row.nats_per_token > floor for row in rows.values())
-    assert transformer.n_runs >= 3 and transformer.share >= 0.8
+    assert all(row.mean > floor for row in rows.values())
+    assert transformer.n >= 3 and transformer.share >= 0.8
 
 
 def test_pretraining_pays_with_few_labels(texts):

@@ -169,7 +169,6 @@ def _add_run(sub: Parser) -> None:
 def pretrain(args: argparse.Namespace) -> Answer:
     """Train a model and a tokenizer on a corpus: of language, or on pairs of sentences a translator."""
     from tinytx.training.distributed import joined
-    from tinytx.training.fit import pretrain, train_translator
     from tinytx.training.settings import Layout
 
     asked: dict[str, Any] = {
@@ -203,7 +202,6 @@ def pretrain(args: argparse.Namespace) -> Answer:
 def finetune(args: argparse.Namespace) -> Answer:
     """Train a classifier on labelled texts, from a pretrained body or from scratch."""
     from tinytx.training.distributed import joined
-    from tinytx.training.fit import finetune
 
     with joined(args.device):
         result = finetune(
@@ -367,7 +365,7 @@ def count(args: argparse.Namespace) -> Answer:
 
 def _config(args: argparse.Namespace) -> Any:
     from tinytx.model.config import PRESETS, TransformerConfig
-    from tinytx.training.checkpoint import read_json
+    from tinytx.training.files import read_json
 
     fields: dict[str, Any] = {}
     if args.preset is not None:

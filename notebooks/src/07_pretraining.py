@@ -40,12 +40,13 @@ import tinytx as tx
 import tinytx_course as course
 from tinytx.text.ngrams import NGramModel
 from tinytx.training.evaluate import evaluate_language_model, exact_nats
-from tinytx.training.fit import new_language_model, pretrain, train_tokenizer
+from tinytx.training.fit import fit
 from tinytx.training.generate import generate, generate_many, next_token_probs
 from tinytx.training.loop import train
 from tinytx.training.objectives import CausalObjective, causal_batch, language_model_loss
 from tinytx.training.recipes import plan
 from tinytx.training.settings import TrainingSettings
+from tinytx.training.tasks import new_language_model, train_tokenizer
 from tinytx.world import checker
 from tinytx.world.checker import check_sentence
 from tinytx_course import plots, results
@@ -285,7 +286,7 @@ def watch(step, model):
         return {"loss": loss, "divergence": divergences.mean().item()}
 
 
-result = pretrain(corpus, on_step=watch)
+result = fit(corpus, on_step=watch)
 model = result.model
 assert result.tokenizer.to_bytes() == tokenizer.to_bytes()
 assert abs(result.history.loss[0] - math.log(V)) < 0.1

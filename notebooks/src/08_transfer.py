@@ -42,11 +42,11 @@ import tinytx_course as course
 from tinytx.model.transformer import pool
 from tinytx.text.batching import pad_batch
 from tinytx.text.corpora import label_subset
-from tinytx.training.checkpoint import fingerprint
 from tinytx.training.evaluate import class_probabilities, classifier_inputs
-from tinytx.training.fit import finetune, pretrain
+from tinytx.training.fit import fit
 from tinytx.training.intervals import paired_interval, wilson_interval
 from tinytx.training.recipes import plan
+from tinytx.training.tasks import fingerprint
 from tinytx_course import plots
 from tinytx_course.results import read_results
 
@@ -152,7 +152,7 @@ for pooling in ("first", "last", "mean"):
 
 # %%
 shorter = {"n_steps": plan("world").settings.n_steps * 2 // 3, "lr": 1e-2}
-pretrained = pretrain(corpus, training_changes=shorter, progress=False)
+pretrained = fit(corpus, training_changes=shorter, progress=False)
 tokenizer, max_len = pretrained.tokenizer, pretrained.model.config.max_len
 pretrained
 
@@ -360,8 +360,8 @@ N_LABELS, SEEDS, N_SCORED = 50, (0, 1, 2), 200
 
 
 def fine_tuned(seed, **how):
-    return finetune(
-        pretrained, corpus, seed=seed, n_labels=N_LABELS, n_scored=N_SCORED,
+    return fit(
+        corpus, objective="classification", start=pretrained, seed=seed, n_labels=N_LABELS, n_scored=N_SCORED,
         progress=False, report=lambda line: None, **how,
     )  # fmt: skip
 
@@ -369,7 +369,7 @@ def fine_tuned(seed, **how):
 runs = {"pretrained": [fine_tuned(seed) for seed in SEEDS]}
 runs["scratch"] = [fine_tuned(seed, fresh=True) for seed in SEEDS]
 runs["frozen probe"] = [fine_tuned(seed, frozen=True) for seed in SEEDS]
-ends = {name: np.array([run.score.accuracy for run in some]) for name, some in runs.items()}
+ends = {name: np.array([run.evaluation.score.accuracy for run in some]) for name, some in runs.items()}
 for name, values in ends.items():
     row = "   ".join(f"{value:.3f}" for value in values)
     print(f"{name:<14}{row}     mean {values.mean():.3f}")

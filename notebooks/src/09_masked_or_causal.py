@@ -587,13 +587,13 @@ print("does not follow:[CLS]", here[-2], "[SEP]\n               ", elsewhere[-1]
 
 # %%
 from tinytx.text.corpora import Corpus, Split
-from tinytx.training.fit import pretrain
+from tinytx.training.fit import fit
 from tinytx.training.recipes import plan
 
 whole = tx.load_corpus("world")
 corpus = Corpus("world", whole.train, Split(whole.valid.texts[:300]))
 n_steps = max(30, plan("world").settings.n_steps // 4)
-trained = pretrain(corpus, training_changes={"n_steps": n_steps}, progress=False)
+trained = fit(corpus, training_changes={"n_steps": n_steps}, progress=False)
 model, tokenizer = trained.model.cpu(), trained.tokenizer
 print(trained)
 
@@ -698,7 +698,7 @@ plots.show(fig, name="09_hidden_articles", alt="""
 
 # %%
 settings = {"training_changes": {"n_steps": n_steps}, "progress": False}
-filler = pretrain(corpus, objective="masked", **settings)
+filler = fit(corpus, objective="masked", **settings)
 print(filler)
 fig, ax = plots.curves(
     [plots.Curve("masked", filler.history.step, filler.history.loss)],
@@ -764,7 +764,7 @@ for n_sweeps in (0, 1, 4):
 # found together in true pairs. No order, no grammar, no network. Chance is one half.
 
 # %%
-from tinytx.training.objectives import draw_pairs, make_passages
+from tinytx.training.masking import draw_pairs, make_passages
 from tinytx_course.labs.lesson_10 import TopicOverlap
 
 drawn = [

@@ -46,9 +46,9 @@ from tinytx.training import bleu as translation_scoring
 from tinytx.training.beam import Search
 from tinytx.training.beam import beam_search as search_beams
 from tinytx.training.bleu import score_translations
-from tinytx.training.fit import train_translator
+from tinytx.training.fit import fit
 from tinytx.training.loop import train
-from tinytx.training.recipes import plan_translation
+from tinytx.training.recipes import plan
 from tinytx.training.settings import TrainingSettings
 from tinytx.training.translate import translate
 from tinytx.world.typography import write_out
@@ -198,7 +198,7 @@ plots.show(fig, name="10_three_masks", alt="""
 # every place is trained at once, as if all before it had been written correctly. Here is one pair as the training loop gets it.
 
 # %%
-recipe = plan_translation("world")
+recipe = plan("world", "translation")
 some = Pairs(pairs.train.sources[:2000], pairs.train.targets[:2000])
 toy = tx.Tokenizer.train([*some.sources, *some.targets], vocab_size=700)
 objective = translation_scoring.translation_objective(toy, some, recipe.config.max_len)
@@ -248,7 +248,7 @@ print("source:\n", moved_by(honest, 0))
 
 # %%
 base = tx.TransformerConfig(vocab_size=37_000, d_model=512, n_heads=8, n_layers=6, d_ff=2_048)
-configs = {"ours": plan_translation("world", "laptop").config, "base": base.replace(norm="last")}
+configs = {"ours": plan("world", "translation", "laptop").config, "base": base.replace(norm="last")}
 for name, config in configs.items():
     both = [config.replace(tie_embeddings=tied) for tied in (True, False)]
     tied, untied = (tx.parameter_table(each, head="translation").total for each in both)
@@ -313,7 +313,7 @@ for norm in ("first", "last"):
 
 # %%
 begin = time.perf_counter()
-result = train_translator(pairs, progress=False)
+result = fit(pairs, objective="translation", progress=False)
 model, tokenizer = result.model, result.tokenizer
 print(f"trained and scored in {time.perf_counter() - begin:.0f} s")
 

@@ -36,8 +36,8 @@ import torch
 from torch import nn
 
 import tinytx as tx
-from tinytx.training.checkpoint import RunFolder
-from tinytx.training.fit import new_language_model
+from tinytx.training.runs import open_run
+from tinytx.training.tasks import new_language_model
 from tinytx.training.generate import generate_ids
 from tinytx.training.loop import train
 from tinytx.training.objectives import CausalObjective, language_model_loss
@@ -317,11 +317,11 @@ print("training of this course takes", "bfloat16" if chosen == "bf16" else "floa
 # gradients while they are there. How large is what never comes into being now? And is the loss the same?
 
 # %%
-from tinytx.training.objectives import output_loss
+from tinytx.model.output_loss import output_loss
 
 
 def loss_in_parts():
-    return output_loss(model.head, model.body(inputs), targets.cpu(), pad_id=0)
+    return output_loss(model.body(inputs), model.head.weight, targets.cpu(), bias=model.head.bias, ignore_id=0)
 
 
 whole = language_model_loss(model(inputs), targets, pad_id=0)
@@ -595,8 +595,8 @@ def train_small(folder, cut_at=None):
             raise SystemError("no power")
 
     learner = new_language_model(small, seed=0).to(device)
-    with RunFolder.opened(folder, plan={}) as run:
-        train(learner, objective, settings, run=run, on_step=power, progress=False)
+    with open_run(folder, plan={}) as checkpoints:
+        train(learner, objective, settings, checkpoints=checkpoints, on_step=power, progress=False)
     return learner
 
 

@@ -46,7 +46,7 @@ import tinytx as tx
 import tinytx_course as course
 from tinytx.text.corpora import label_subset
 from tinytx.training.evaluate import evaluate_language_model
-from tinytx.training.fit import finetune, pretrain
+from tinytx.training.fit import fit
 from tinytx.training.generate import generate, generate_ids
 from tinytx.training.intervals import paired_interval, wilson_interval
 from tinytx.training.recipes import default_budget
@@ -295,7 +295,7 @@ def keep(step, model):
         kept_on_the_way[step] = {name: weight.clone() for name, weight in state.items()}
 
 
-pretrained = pretrain(
+pretrained = fit(
     docs, vocab_size=600 if smoke else 2_000, model_changes={"max_len": 128},
     training_changes=shorter | faster, on_step=keep, progress=False,
 )  # fmt: skip
@@ -373,15 +373,16 @@ from tinytx_course.labs.lesson_15 import bag_of_words
 packages = tx.load_corpus("docstrings-packages")
 n_classes, n_labels = len(packages.label_names), 20 * len(packages.label_names)
 right = np.array(packages.test.labels)
-few_steps = {} if smoke else {"n_epochs": 10, "tokens_per_batch": 768, "lr": 1e-3}
+few_steps = {} if smoke else {"tokens_per_batch": 768, "lr": 1e-3}
 
 
 def tuned(seed, fresh):
-    run = finetune(
-        pretrained, packages, fresh=fresh, seed=seed, n_labels=n_labels,
-        recipe_changes=few_steps, n_scored=50, progress=False, report=lambda line: None,
+    run = fit(
+        packages, objective="classification", start=pretrained, fresh=fresh, seed=seed, n_labels=n_labels,
+        n_epochs=None if smoke else 10, training_changes=few_steps, n_scored=50, progress=False,
+        report=lambda line: None,
     )  # fmt: skip
-    return run.score.accuracy
+    return run.evaluation.score.accuracy
 
 
 def counted(seed):

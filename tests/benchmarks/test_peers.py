@@ -1,14 +1,15 @@
-"""Peers compute what ours computes: with copied weights the losses agree, and the counts are as stated."""
+"""Peers compute what ours computes: with our weights logits agree, and sizes are as stated."""
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from benchmarks.peers import PEERS, SHARED, HuggingFaceGPT2, TorchEncoder, n_params, peer_step, x_transformers
+from benchmarks.peers import PEERS, SHARED, HuggingFaceGPT2, TorchEncoder, peer_step, x_transformers
 from benchmarks.steps import cases
 from tinytx.hf.convert import to_transformers
 from tinytx.model.config import TransformerConfig
+from tinytx.model.counting import count_parameters
 from tinytx.model.transformer import LanguageModel
 
 CONFIG = TransformerConfig(vocab_size=23, d_model=12, n_heads=3, n_layers=2, d_ff=20, max_len=7, **SHARED)
@@ -99,7 +100,7 @@ def test_with_our_weights_a_peer_has_our_logits_and_gradients(ours, token_ids, m
     assert_close(table.grad, ours.body.token_embed.weight.grad, atol=1e-5, rtol=1e-3)
 
 
-def test_a_peer_sees_nothing_that_comes_later(token_ids):
+def test_future_tokens_move_no_past_logit_of_a_peer(token_ids):
     for make, _ in PEERS.values():
         model = make(CONFIG).eval()
         changed = token_ids.clone()
@@ -108,14 +109,14 @@ def test_a_peer_sees_nothing_that_comes_later(token_ids):
             assert_close(model(changed)[:, :4], model(token_ids)[:, :4], atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.key)
+@pytest.mark.parametrize("case", cases()[::3], ids=lambda case: case.key)
 def test_peers_have_as_many_parameters_as_stated(case):
     config = case.config
-    wanted = n_params(LanguageModel(config))
+    wanted = count_parameters(LanguageModel(config))
     d, n = config.d_model, config.n_layers
     missing = {"x-transformers": n * 4 * d + (2 * n + 1) * d}  # biases of four maps, and of the norms
     for name, (make, _) in PEERS.items():
-        assert n_params(make(config)) == wanted - missing.get(name, 0), name
+        assert count_parameters(make(config)) == wanted - missing.get(name, 0), name
 
 
 def test_a_step_learns(token_ids):

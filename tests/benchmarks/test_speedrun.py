@@ -1,4 +1,4 @@
-"""`python -m benchmarks speedrun` with tiny sizes: what is stored, what is counted, when the clock stops."""
+"""One long text: every token counted once with its context; runs have curves; n-gram losses by hand."""
 
 import json
 import math
@@ -7,32 +7,107 @@ from collections import Counter
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from benchmarks import speedrun
+from benchmarks.__main__ import main
 from benchmarks.settings import BenchSettings
-from tinytx.cli import main
+from benchmarks.speedrun import StreamObjective, stream_nats
+from tinytx.model.config import TransformerConfig
+from tinytx.model.transformer import LanguageModel
 from tinytx.text.corpora import load_corpus
 
+N, V = 131, 7
+
 
 @pytest.fixture(scope="module")
-def data_dir(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    (folder / "tinyshakespeare").mkdir()
+def ids():
+    return torch.randint(V, (N,), generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(1)
+    sizes = {"vocab_size": V, "d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 20}
+    return LanguageModel(TransformerConfig(**sizes, positions="rotary")).eval()
+
+
+def test_an_epoch_reads_no_position_twice_and_nearly_all(ids):
+    objective = StreamObjective(ids, 8)
+    for epoch in range(3):
+        batches = objective.epoch_batches(seed=3, epoch=epoch, tokens_per_batch=24)
+        read = [i for batch in batches for start in batch for i in range(start, start + 8)]
+        assert len(set(read)) == len(read) and max(read) < N - 1
+        assert len(read) > N - 8 - 24 - 8 and {len(batch) for batch in batches} == {3}
+    one, other = (objective.epoch_batches(seed=3, epoch=epoch, tokens_per_batch=24) for epoch in (0, 1))
+    assert one == objective.epoch_batches(seed=3, epoch=0, tokens_per_batch=24) != other
+
+
+def test_the_loss_is_the_cross_entropy_of_the_next_tokens(ids, model):
+    objective = StreamObjective(ids, 11)
+    inputs, targets = objective.batch([3, 40, 71])
+    assert inputs[1].tolist() == ids[40:51].tolist() and targets[1].tolist() == ids[41:52].tolist()
+    expected = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+    torch.testing.assert_close(objective.loss(model, [3, 40, 71]), expected)
+
+
+@pytest.mark.parametrize(("seq_len", "stride"), [(10, 10), (10, 3), (10, 1), (130, 130), (500, 7)])
+def test_every_token_is_counted_once_however_the_text_is_cut(ids, seq_len, stride):
+    table = torch.randn(V, V, generator=torch.Generator().manual_seed(2))  # a bigram model
+
+    def bigram(token_ids):
+        return table[token_ids]
+
+    expected = F.cross_entropy(table[ids[:-1]], ids[1:], reduction="none")
+    found = stream_nats(bigram, ids, seq_len, stride=stride, rows_per_batch=4)
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_token_has_as_much_context_as_promised(ids, model):
+    seq_len, stride = 12, 5
+    found = stream_nats(model, ids, seq_len, stride=stride)
+    for i in (1, 11, 12, 60, 100):  # a window begins at a multiple of the stride
+        first = 0 if i <= seq_len else stride * -((i - seq_len) // -stride)
+        alone = model(ids[None, first:i])[0, -1].log_softmax(-1)[ids[i]]
+        torch.testing.assert_close(found[i - 1], -alone.detach())
+        assert i - first >= min(i, seq_len - stride)
+
+
+def test_sizes_are_checked(ids, model):
+    with pytest.raises(ValueError, match="65.*got 66"):
+        StreamObjective(ids, 66)
+    with pytest.raises(ValueError, match="8.*got 9"):
+        stream_nats(model, ids, 8, stride=9)
+
+
+def test_ngram_losses_are_those_of_a_dictionary():
+    text = "\n\n".join(load_corpus("world").train.texts[:20])
+    number = {character: i for i, character in enumerate(sorted(set(text)))}
+    train, valid = (torch.tensor([number[c] for c in part]) for part in (text[:1_000], text[1_000:1_200]))
+    vocab_size, ends = int(max(train.max(), valid.max())) + 1 + 4, ["<eos>"]
+    train_ids, valid_ids = train.tolist(), valid.tolist()
+    singles = Counter([*train_ids, *ends])
+    pairs = Counter(zip(["<bos>", *train_ids], [*train_ids, *ends], strict=True))
+    kinds, totals = Counter(first for first, _ in pairs), Counter()
+    for (first, _), n in pairs.items():
+        totals[first] += n
+    nats = 0.0
+    for first, second in zip(["<bos>", *valid_ids], [*valid_ids, *ends], strict=True):
+        below = (singles[second] + len(singles) / vocab_size) / (singles.total() + len(singles))
+        n, k = totals[first], kinds[first]
+        nats -= math.log((pairs[first, second] + k * below) / (n + k) if k else below)
+    found = speedrun._counted(train, valid)["nats_by_order"]
+    assert found["2"] == pytest.approx(nats / (len(valid) + 1), rel=1e-9)
+
+
+@pytest.mark.proof
+def test_every_run_has_its_curve_and_the_time_it_took(tmp_path):
+    (tmp_path / "tinyshakespeare").mkdir()
     text = "\n\n".join(load_corpus("world").train.texts[:150])
-    (folder / "tinyshakespeare" / "input.txt").write_text(text, encoding="utf-8")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def records(data_dir, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("results")
-    arguments = ["bench", "speedrun", "--tiny", "--rounds", "1", "--data-dir", str(data_dir)]
-    assert main([*arguments, "--results", str(folder)]) == 0
-    return json.loads((folder / "bench-speedrun.json").read_text())["records"]
-
-
-@pytest.mark.slow
-def test_every_run_has_its_curve_and_the_time_it_took(records):
+    (tmp_path / "tinyshakespeare" / "input.txt").write_text(text, encoding="utf-8")
+    where = ["--data-dir", str(tmp_path), "--results", str(tmp_path)]
+    assert main(["speedrun", "--tiny", "--rounds", "1", *where]) == 0
+    records = json.loads((tmp_path / "bench-speedrun.json").read_text())["records"]
     runs = [record for record in records.values() if record["kind"] == "speedrun"]
     assert [run["unit"] for run in runs] == ["character"] * 4 + ["token"]
     for run in runs:
@@ -40,56 +115,23 @@ def test_every_run_has_its_curve_and_the_time_it_took(records):
         assert steps == sorted(steps) and steps[0] == 1 and steps[-1] == run["n_steps"]
         assert seconds == sorted(seconds) and seconds[0] > 0 and seconds[-1] <= run["seconds"]
         assert run["curve"][-1]["nats"] < run["curve"][0]["nats"]
-    for run in runs[:4]:
-        # No more is looked at than there is, so the last look and the judgement at the end are one.
+    for run in runs[:4]:  # so short a text is evaluated whole, at the end as in the last point of the curve
         assert run["curve"][-1]["nats"] == pytest.approx(run["nats"], abs=1e-6)
-        assert run["nats_side_by_side"] != run["nats"]
-    world = runs[4]
-    assert world["above_floor"] == pytest.approx(world["nats"] / world["floor"] - 1) and world["floor"] > 1
+    assert runs[4]["above_floor"] == pytest.approx(runs[4]["nats"] / runs[4]["floor"] - 1)
 
 
-@pytest.mark.slow
-def test_counts_are_those_of_a_dictionary(records):
-    text = "\n\n".join(load_corpus("world").train.texts[:150])
-    n = int(0.9 * len(text))
-    train, valid = text[:n][:5_000], text[n:][:500]
-    vocab_size = max(map(sorted(set(text)).index, train + valid)) + 1 + 4
-    ends = ["<eos>"]
-
-    def unigram(counts: Counter, symbol: str) -> float:
-        return (counts[symbol] + len(counts) / vocab_size) / (counts.total() + len(counts))
-
-    singles, pairs = Counter([*train, *ends]), Counter(zip(["<bos>", *train], [*train, *ends], strict=True))
-    kinds, totals = Counter(first for first, _ in pairs), Counter()
-    for (first, _), number in pairs.items():
-        totals[first] += number
-    nats = 0.0
-    for first, second in zip(["<bos>", *valid], [*valid, *ends], strict=True):
-        below = unigram(singles, second)
-        share = (
-            (pairs[first, second] + kinds[first] * below) / (totals[first] + kinds[first])
-            if kinds[first]
-            else below
-        )
-        nats -= math.log(share)
-    found = records["characters: counting models"]["nats_by_order"]
-    assert found["2"] == pytest.approx(nats / (len(valid) + 1), rel=1e-9)
-
-
-def test_the_clock_stands_still_while_a_model_is_judged():
+def test_the_clock_stops_while_a_model_is_evaluated(monkeypatch):
+    now = iter([1.0, 1.5, 10.0, 10.25])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(now))
     clock = speedrun._Clock(torch.device("cpu"))
-    started = time.perf_counter()
-    clock.start()
-    time.sleep(0.02)
-    clock.stop()
-    time.sleep(0.2)
-    clock.start()
-    clock.stop()
-    assert 0.02 <= clock.seconds <= time.perf_counter() - started - 0.2  # however slow the machine is
+    for _ in range(2):
+        clock.start()
+        clock.stop()
+    assert clock.seconds == 0.75
 
 
-def test_ours_looks_no_further_than_it_may_and_the_peer_is_as_published():
-    ours, with_adamw, published, as_long = speedrun.contestants(65, BenchSettings())
+def test_the_peer_is_trained_as_published():
+    ours, with_adamw, published, as_long = speedrun.candidates(65, BenchSettings())
     assert ours.config.max_len == ours.seq_len and ours.seconds == as_long.seconds == 180
     assert with_adamw.config == ours.config and with_adamw.seconds == ours.seconds
     assert published.seconds is None and published.settings.n_steps == 2_000
@@ -98,6 +140,6 @@ def test_ours_looks_no_further_than_it_may_and_the_peer_is_as_published():
 
 
 def test_without_the_text_the_command_that_brings_it_is_named(tmp_path, capsys):
-    arguments = ["bench", "speedrun", "--tiny", "--rounds", "1", "--data-dir", str(tmp_path)]
-    assert main([*arguments, "--results", str(tmp_path)]) == 2
-    assert "`tinytx data get tinyshakespeare" in capsys.readouterr().err
+    where = ["--data-dir", str(tmp_path), "--results", str(tmp_path)]
+    assert main(["speedrun", "--tiny", "--rounds", "1", *where]) == 2
+    assert "tinytx data get tinyshakespeare" in capsys.readouterr().err

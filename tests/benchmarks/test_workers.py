@@ -1,21 +1,18 @@
-"""Contestants in processes of their own: built there, timed there, what goes wrong told here."""
+"""Candidates in processes of their own: built there, timed there, errors raised here."""
 
 import time
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
 import pytest
 import torch
 
-from benchmarks.workers import Contestant, workers
+from benchmarks.workers import Candidate, workers
 from tinytx_course.labs.timing import take_turns
 
 
-def sleepers(seconds):
-    return {f"sleep {each}": Contestant(partial(time.sleep, each), {"asked": each}) for each in seconds}
-
-
 def threads():
-    return {"threads": Contestant(int, {"n": torch.get_num_threads()})}
+    return {"sleep": Candidate(partial(time.sleep, 0.05), {"n": torch.get_num_threads()})}
 
 
 def needs_what_is_not_there():
@@ -26,37 +23,21 @@ def fails():
     raise ValueError("sizes must fit, got 3")
 
 
-@pytest.fixture(scope="module")
-def worker():
-    with workers(1) as (one,):
-        yield one
+def ends():
+    import os
+
+    os._exit(1)
 
 
-def test_a_task_runs_over_there_and_says_what_it_took(worker):
-    assert worker.build(partial(sleepers, (0.05, 0.2))) == {
-        "sleep 0.05": {"asked": 0.05},
-        "sleep 0.2": {"asked": 0.2},
-    }
-    turns = take_turns({name: worker.task(name) for name in ("sleep 0.05", "sleep 0.2")}, n_rounds=2)
-    assert turns.wall["sleep 0.2"].median >= 0.2
-    assert turns.processor["sleep 0.2"].median < 0.1
-
-
-def test_it_computes_with_as_many_threads_as_here(worker):
-    assert worker.build(threads)["threads"]["n"] == torch.get_num_threads()
-
-
-def test_what_goes_wrong_is_told_and_the_process_goes_on(worker):
-    with pytest.raises(ImportError, match="no_such_package"):
-        worker.build(needs_what_is_not_there)
-    with pytest.raises(RuntimeError, match="ValueError: sizes must fit, got 3"):
-        worker.build(fails)
-    assert worker.build(threads)
-
-
-def test_a_process_that_ended_is_missed():
-    with workers(1) as (one,):
-        one._process.terminate()
-        one._process.join()
-        with pytest.raises(RuntimeError, match="must answer, but it ended"):
-            one.build(threads)
+def test_candidates_are_built_and_timed_in_their_process():
+    with workers(1) as (worker,):
+        assert worker.build(threads) == {"sleep": {"n": torch.get_num_threads()}}
+        turns = take_turns({"sleep": worker.task("sleep")}, n_rounds=2, progress=False)
+        assert turns.wall["sleep"].median >= 0.05 > turns.processor["sleep"].median
+        with pytest.raises(ImportError, match="no_such_package"):
+            worker.build(needs_what_is_not_there)
+        with pytest.raises(ValueError, match="got 3"):
+            worker.build(fails)
+        assert worker.build(threads)
+        with pytest.raises(BrokenProcessPool):
+            worker.build(ends)

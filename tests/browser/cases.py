@@ -47,9 +47,9 @@ class Case:
 
 def trained_attention() -> Explorer:
     """Train a small language model for half a minute and let it read a review."""
-    from tinytx.training.fit import pretrain
+    from tinytx.training.fit import fit
 
-    trained = pretrain("world", budget=25.0, report=lambda _: None, model_changes={"n_layers": 3})
+    trained = fit("world", budget=25.0, report=lambda _: None, model_changes={"n_layers": 3})
     text = " ".join(tx.World("fr").reviews(1, seed=3)[0].text.split()[:15])
     pieces, ids = trained.tokenizer.pieces(text), trained.tokenizer.encode(text)
     return course.widgets.attention(trained.model, pieces, token_ids=ids, layer=2, query=len(ids) - 2)

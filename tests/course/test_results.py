@@ -17,6 +17,15 @@ def test_a_record_is_on_disk_as_soon_as_it_is_put(tmp_path):
     assert again.data == {"cell 1": {"seed": 3, "accuracy": 0.5}}
 
 
+def test_records_that_another_process_stored_since_stay(tmp_path):
+    ours, theirs = Results("demo", tmp_path), Results("demo", tmp_path)
+    ours.put("a", {"seed": 1})
+    theirs.put("b", {"seed": 2})
+    ours.put("c", {"seed": 3})
+    assert set(Results("demo", tmp_path).data) == {"a", "b", "c"} == set(ours.data)
+    assert json.loads((tmp_path / "demo.json").read_text())["seeds"] == [1, 2, 3]
+
+
 def test_nothing_is_written_before_the_first_record(tmp_path):
     Results("demo", tmp_path / "new")
     assert not (tmp_path / "new").exists()

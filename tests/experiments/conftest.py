@@ -1,14 +1,18 @@
-"""A small copy of the layout of the real data, made of few words."""
+"""A small copy of the layout of the real data, made of few words, and settings that spend nothing."""
 
 import json
 import random
 
 import pytest
 
+from experiments.harness import Settings
 from tinytx.text.corpora import Corpus, Split
+from tinytx_course.results import Results
 
 GOOD, BAD = ("superbe", "magnifique", "passionnant"), ("ennuyeux", "raté", "décevant")
 OTHER = ("le", "livre", "un", "roman", "est", "histoire", "auteur", "très", "page", "et", "dans", "la")
+LETTERS = "abcdefghijklmnopqrstuvwxyzàâçéèêëîïôùûüœ"
+PUT = Results.put
 
 
 def review(rng, label):
@@ -16,6 +20,12 @@ def review(rng, label):
     words = [rng.choice(OTHER) for _ in range(8)] + [rng.choice(GOOD if label else BAD) for _ in range(2)]
     rng.shuffle(words)
     return " ".join(words) + f" {rng.randrange(10**6)}"
+
+
+def sentence(rng):
+    """Words that never were, then a review: enough letters for any tokenizer."""
+    made = ["".join(rng.choice(LETTERS) for _ in range(rng.randint(2, 4))) for _ in range(6)]
+    return " ".join(made) + " " + review(rng, rng.randrange(2))
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +38,7 @@ def reviews():
         "books",
         Split(tuple(texts[:120]), tuple(labels[:120])),
         Split((*texts[120:], texts[0].upper()), (*labels[120:], labels[0])),
-        Split(("jamais lu ici",), (1,)),
+        Split(tuple(review(rng, label) for label in labels[:11]), tuple(labels[:11])),
     )
 
 
@@ -37,20 +47,56 @@ def data_dir(tmp_path_factory, reviews):
     """Novels, sentence pairs and star-rated reviews, one of which is a review of the task."""
     rng = random.Random(1)
     folder = tmp_path_factory.mktemp("data")
-    letters = "abcdefghijklmnopqrstuvwxyzàâçéèêëîïôùûüœ"
-
-    def line():
-        made = ["".join(rng.choice(letters) for _ in range(rng.randint(2, 4))) for _ in range(6)]
-        return " ".join(made) + " " + review(rng, rng.randrange(2))
-
-    (folder / "eltec-fra").mkdir()
-    (folder / "eltec-fra" / "corpus.train.txt").write_text("\n".join(line() for _ in range(200)))
-    (folder / "tatoeba-en-fr").mkdir()
-    pairs = "\n".join(f"english\t{line()}" for _ in range(200))
-    (folder / "tatoeba-en-fr" / "pairs.train.tsv").write_text(pairs)
-    rows = [{"reader_review": review(rng, i % 2), "rating": 4.5 if i % 2 else 2.0} for i in range(80)]
-    rows.append({"reader_review": reviews.train.texts[3] + " !", "rating": 5.0})
-    (folder / "reader-reviews-fr").mkdir()
-    lines = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    (folder / "reader-reviews-fr" / "some.jsonl").write_text(lines)
+    rows = [
+        {"reader_review": review(rng, i % 2), "rating": 4.5 if i % 2 else 2.0, "label": i % 3 - 1}
+        for i in range(80)
+    ]
+    rows.append({"reader_review": reviews.train.texts[3] + " !", "rating": 5.0, "label": 1})
+    novels = [sentence(rng) for _ in range(200)]
+    files = {
+        "eltec-fra/corpus.train.txt": "\n".join([*novels, novels[0]]),
+        "eltec-fra/corpus.valid.txt": "\n".join([*(sentence(rng) for _ in range(20)), novels[1]]),
+        "tatoeba-en-fr/pairs.train.tsv": "\n".join(f"english {i}\t{sentence(rng)}" for i in range(200)),
+        "tatoeba-en-fr/pairs.valid.tsv": "english\tBonjour\u202f!",
+    }
+    for site, part in (("babelio", rows[:40]), ("critiques_libres", rows[40:])):
+        lines = [json.dumps(row, ensure_ascii=False) for row in part]
+        files[f"reader-reviews-fr/{site}_reviews.jsonl"] = "\n".join(lines)
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
     return folder
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """Makes settings of the smallest budget, with a store in a folder of the test."""
+
+    def make(name="demo", **changes):
+        return Settings(
+            store=Results(name, tmp_path / "results"),
+            **{"budget": "smoke", "work_dir": tmp_path / "build", "device": "cpu"}
+            | {"report": lambda line: None}
+            | changes,
+        )
+
+    return make
+
+
+@pytest.fixture
+def stop_after(monkeypatch):
+    """Lets so many records be stored and refuses the next; gives a list with the number that is left."""
+
+    def limit(n_records):
+        left = [n_records]
+
+        def put(store, key, record):
+            if left[0] == 0:
+                raise ConnectionAbortedError
+            left[0] -= 1
+            PUT(store, key, record)
+
+        monkeypatch.setattr(Results, "put", put)
+        return left
+
+    return limit

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from tinytx.model.config import PRESETS, TransformerConfig
 from tinytx.model.positions import sinusoidal_positions
-from tinytx.model.transformer import LanguageModel, TransformerBody
+from tinytx.model.transformer import LanguageModel, Transformer
 
 TINY = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=3, d_ff=5, max_len=13)
 B, T = 2, 7
@@ -101,7 +101,7 @@ def test_seed_lab_equals_the_encoder_of_torch_forward_and_backward(norm, causal,
 @pytest.mark.parametrize("norm", ["last", "first"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", "none"])
 def test_trace_equals_forward(norm, positions):
-    body = TransformerBody(TINY.replace(norm=norm, positions=positions))
+    body = Transformer(TINY.replace(norm=norm, positions=positions))
     token_ids = torch.randint(11, (B, T))
     real = torch.arange(T) < torch.tensor([[7], [5]])
     for padding_mask in (None, real):
@@ -122,7 +122,7 @@ def outputs_of_every_layer(body, token_ids, padding_mask=None):
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", "none"])
 @pytest.mark.parametrize("with_padding_mask", [False, True])
 def test_changing_a_token_moves_nothing_before_it_in_any_layer(norm, positions, with_padding_mask):
-    body = TransformerBody(TINY.replace(norm=norm, positions=positions))
+    body = Transformer(TINY.replace(norm=norm, positions=positions))
     token_ids = torch.randint(11, (B, T))
     real = torch.ones(B, T, dtype=torch.bool) if with_padding_mask else None
     before = outputs_of_every_layer(body, token_ids, real)
@@ -140,7 +140,7 @@ def test_changing_a_token_moves_nothing_before_it_in_any_layer(norm, positions, 
 
 @pytest.mark.parametrize("norm", ["last", "first"])
 def test_without_the_mask_a_changed_token_moves_what_stands_before_it(norm):
-    body = TransformerBody(TINY.replace(norm=norm, causal=False))
+    body = Transformer(TINY.replace(norm=norm, causal=False))
     token_ids = torch.randint(11, (B, T))
     before = outputs_of_every_layer(body, token_ids)
     changed = token_ids.clone()
@@ -155,7 +155,7 @@ def test_without_the_mask_a_changed_token_moves_what_stands_before_it(norm):
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", "none"])
 def test_a_padded_batch_gives_what_single_rows_give(causal, positions):
-    body = TransformerBody(TINY.replace(causal=causal, positions=positions))
+    body = Transformer(TINY.replace(causal=causal, positions=positions))
     rows = [torch.randint(11, (length,)) for length in (7, 5, 2, 1)]
     batch = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=3)
     real = torch.arange(7) < torch.tensor([[len(row)] for row in rows])
@@ -170,7 +170,7 @@ def test_a_padded_batch_gives_what_single_rows_give(causal, positions):
 
 
 def test_without_a_padding_mask_a_body_that_looks_both_ways_sees_the_padding():
-    body = TransformerBody(TINY.replace(causal=False))
+    body = Transformer(TINY.replace(causal=False))
     batch = torch.tensor([[5, 7, 3, 3, 3]])
     assert not torch.isclose(body(batch)[0, 0], body(batch[:, :2])[0, 0]).all()
 
@@ -180,23 +180,23 @@ def test_without_positions_reordered_tokens_give_reordered_vectors():
     order = torch.tensor([3, 0, 6, 4, 1, 2, 5])
     token_ids = torch.randint(11, (B, T))
     for positions in ("none", "sinusoidal", "learned", "rotary", "alibi"):
-        body = TransformerBody(TINY.replace(causal=False, positions=positions))
+        body = Transformer(TINY.replace(causal=False, positions=positions))
         equivariant = torch.isclose(body(token_ids[:, order]), body(token_ids)[:, order]).all().item()
         assert equivariant == (positions == "none")
 
 
 def test_any_module_may_stand_in_for_positions():
-    body = TransformerBody(TINY)
+    body = Transformer(TINY)
     body.pos_embed = nn.Linear(6, 6)
     token_ids = torch.randint(11, (B, T))
     assert_close(body.trace(token_ids).hidden[0], body.pos_embed(body.token_embed(token_ids) * 6**0.5))
 
 
 def test_embeddings_are_scaled_by_the_root_of_the_width():
-    body = TransformerBody(TINY.replace(positions="none"))
+    body = Transformer(TINY.replace(positions="none"))
     token_ids = torch.randint(11, (B, T))
     assert_close(body.trace(token_ids).hidden[0], body.token_embed(token_ids) * 6**0.5)
-    unscaled = TransformerBody(TINY.replace(positions="none", scale_embeddings=False))
+    unscaled = Transformer(TINY.replace(positions="none", scale_embeddings=False))
     assert_close(unscaled.trace(token_ids).hidden[0], unscaled.token_embed(token_ids))
 
 
@@ -212,14 +212,14 @@ def test_embeddings_are_scaled_by_the_root_of_the_width():
     ],
 )  # fmt: skip
 def test_bad_token_ids_are_refused(token_ids, error, message):
-    body = TransformerBody(TINY)
+    body = Transformer(TINY)
     for call in (body, body.trace):
         with pytest.raises(error, match=f"^{message}$"):
             call(token_ids)
 
 
 def test_bad_padding_masks_are_refused():
-    body, token_ids = TransformerBody(TINY), torch.zeros(2, 7).long()
+    body, token_ids = Transformer(TINY), torch.zeros(2, 7).long()
     with pytest.raises(
         ValueError, match=r"^padding_mask must have the shape of token_ids, \(2, 7\), got \(2, 5\)$"
     ):
@@ -229,11 +229,11 @@ def test_bad_padding_masks_are_refused():
 
 
 def test_the_longest_sequence_is_taken():
-    assert TransformerBody(TINY)(torch.zeros(1, 13).long()).shape == (1, 13, 6)
+    assert Transformer(TINY)(torch.zeros(1, 13).long()).shape == (1, 13, 6)
 
 
 def test_inputs_are_not_modified():
-    body, token_ids = TransformerBody(TINY), torch.randint(11, (B, T))
+    body, token_ids = Transformer(TINY), torch.randint(11, (B, T))
     real = torch.arange(T) < torch.tensor([[7], [5]])
     ids_before, real_before = token_ids.clone(), real.clone()
     body(token_ids, real)
@@ -244,7 +244,7 @@ def test_inputs_are_not_modified():
 @pytest.mark.parametrize("norm", ["last", "first"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
 def test_a_row_of_padding_alone_gives_finite_vectors_and_gradients(norm, positions):
-    body = TransformerBody(TINY.replace(norm=norm, positions=positions))
+    body = Transformer(TINY.replace(norm=norm, positions=positions))
     real = torch.tensor([[True] * 7, [False] * 7])
     hidden = body(torch.randint(11, (B, T)), real)
     hidden.square().sum().backward()
@@ -254,8 +254,8 @@ def test_a_row_of_padding_alone_gives_finite_vectors_and_gradients(norm, positio
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
 def test_what_can_be_computed_again_is_not_saved(positions):
-    saved = TransformerBody(TINY.replace(positions=positions)).state_dict()
-    assert saved.keys() == TransformerBody(TINY.replace(positions="none")).state_dict().keys()
+    saved = Transformer(TINY.replace(positions=positions)).state_dict()
+    assert saved.keys() == Transformer(TINY.replace(positions="none")).state_dict().keys()
 
 
 @pytest.mark.usefixtures("float64")
@@ -263,18 +263,18 @@ def test_what_can_be_computed_again_is_not_saved(positions):
 @pytest.mark.parametrize("positions", ["rotary", "alibi"])
 def test_relative_positions_know_distances_and_no_places(causal, positions):
     """Tokens moved on by two places, with the first two out of sight, give the same vectors."""
-    body = TransformerBody(TINY.replace(causal=causal, positions=positions))
+    body = Transformer(TINY.replace(causal=causal, positions=positions))
     token_ids = torch.randint(11, (B, T))
     moved = nn.functional.pad(token_ids, (2, 0))
     real = (torch.arange(T + 2) >= 2).expand(B, -1)
     assert_close(body(moved, real)[:, 2:], body(token_ids))
-    absolute = TransformerBody(TINY.replace(causal=causal, positions="sinusoidal"))
+    absolute = Transformer(TINY.replace(causal=causal, positions="sinusoidal"))
     assert not torch.isclose(absolute(moved, real)[:, 2:], absolute(token_ids)).all()
 
 
 @pytest.mark.parametrize("positions", ["rotary", "alibi"])
 def test_bfloat16_on_the_cpu_stays_close_to_float32(positions):
-    body = TransformerBody(TINY.replace(positions=positions))
+    body = Transformer(TINY.replace(positions=positions))
     token_ids = torch.randint(11, (B, T))
     for padding_mask in (None, torch.arange(T) < torch.tensor([[7], [5]])):
         expected = body(token_ids, padding_mask)
@@ -285,7 +285,7 @@ def test_bfloat16_on_the_cpu_stays_close_to_float32(positions):
 def test_equal_seeds_give_equal_weights():
     def build():
         torch.manual_seed(7)
-        return TransformerBody(TINY).state_dict()
+        return Transformer(TINY).state_dict()
 
     first, second = build(), build()
     assert all(torch.equal(first[name], second[name]) for name in first)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tinytx.model.config import PRESETS, TransformerConfig
 from tinytx.model.costs import cost_table
 from tinytx.model.counting import KINDS, count_parameters
-from tinytx.model.transformer import Classifier, LanguageModel, TransformerBody
+from tinytx.model.transformer import Classifier, LanguageModel, Transformer
 from tinytx_course.labs.layers import count_flops, count_saved_bytes
 
 C = 3
@@ -18,7 +18,7 @@ C = 3
 def build(config, head):
     if head == "lm":
         return LanguageModel(config)
-    return Classifier(config, C) if head == "classifier" else TransformerBody(config)
+    return Classifier(config, C) if head == "classifier" else Transformer(config)
 
 
 def loss_of(model, head, path, batch_size, seq_len):

@@ -9,7 +9,7 @@ from tinytx.model.costs import cost_table
 from tinytx.model.counting import parameter_table
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.model.transformer import LanguageModel, TransformerBody
+from tinytx.model.transformer import LanguageModel, Transformer
 from tinytx_course.labs.layers import count_saved_bytes
 
 CONFIG = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=7)
@@ -66,7 +66,7 @@ def test_the_first_loss_is_that_of_a_guess():
 
 
 def test_segments_are_added_and_the_first_is_taken_where_none_is_given():
-    body = TransformerBody(CONFIG.replace(n_segments=3, causal=False)).eval()
+    body = Transformer(CONFIG.replace(n_segments=3, causal=False)).eval()
     zeros = torch.zeros_like(IDS)
     torch.testing.assert_close(body(IDS), body(IDS, segment_ids=zeros), rtol=0, atol=0)
     segments = torch.tensor([[0, 0, 1, 2, 2]])
@@ -78,13 +78,13 @@ def test_segments_are_added_and_the_first_is_taken_where_none_is_given():
 
 
 def test_a_norm_on_embeddings_leaves_mean_zero_and_variance_one():
-    first = TransformerBody(CONFIG.replace(embed_norm=True)).trace(IDS).hidden[0]
+    first = Transformer(CONFIG.replace(embed_norm=True)).trace(IDS).hidden[0]
     torch.testing.assert_close(first.mean(-1), torch.zeros(1, 5), atol=1e-6, rtol=0)
     torch.testing.assert_close(first.var(-1, correction=0), torch.ones(1, 5), atol=1e-3, rtol=0)
 
 
 def test_what_is_added_to_the_variance_can_be_set():
-    body = TransformerBody(CONFIG.replace(norm_eps=1e-3, embed_norm=True))
+    body = Transformer(CONFIG.replace(norm_eps=1e-3, embed_norm=True))
     assert {m.eps for m in body.modules() if isinstance(m, torch.nn.LayerNorm)} == {1e-3}
 
 
@@ -118,14 +118,14 @@ def test_old_settings_mean_what_they_meant_and_rare_ones_survive_json():
             ValueError,
             "n_segments=0, got n_segments=2",
         ),
-        (lambda: TransformerBody(CONFIG)(IDS, segment_ids=IDS), ValueError, "n_segments of 1 or more"),
+        (lambda: Transformer(CONFIG)(IDS, segment_ids=IDS), ValueError, "n_segments of 1 or more"),
         (
-            lambda: TransformerBody(CONFIG.replace(n_segments=2))(IDS, segment_ids=IDS),
+            lambda: Transformer(CONFIG.replace(n_segments=2))(IDS, segment_ids=IDS),
             ValueError,
             r"segment_ids must lie in 0..1, got 1 to 9",
         ),
         (
-            lambda: TransformerBody(CONFIG.replace(n_segments=2))(IDS, segment_ids=IDS[:, 1:]),
+            lambda: Transformer(CONFIG.replace(n_segments=2))(IDS, segment_ids=IDS[:, 1:]),
             ValueError,
             r"segment_ids must have the shape of token_ids, \(1, 5\), got \(1, 4\)",
         ),

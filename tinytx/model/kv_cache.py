@@ -21,8 +21,9 @@ from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import Head, build_empty
 from tinytx.model.encoder_decoder import DecoderBlock, Translator
 from tinytx.model.fast import few_rows
+from tinytx.model.masks import causal_mask
 from tinytx.model.positions import AlibiPositions, RotaryPositions
-from tinytx.model.transformer import FeedForward, LanguageModel, TransformerBody
+from tinytx.model.transformer import FeedForward, LanguageModel, Transformer
 
 
 def is_as_built(model: nn.Module) -> bool:
@@ -136,7 +137,7 @@ class Stepper:
 
     Parameters
     ----------
-    body : TransformerBody or TransformerDecoder
+    body : Transformer or TransformerDecoder
         A causal one, built as its configuration says (`tinytx.model.kv_cache.is_as_built`): weights are
         copied and laid out anew, and modules that were put in place of others would not be seen.
     head : torch.nn.Linear
@@ -155,7 +156,7 @@ class Stepper:
 
     def __init__(
         self,
-        body: TransformerBody,
+        body: Transformer,
         head: nn.Linear,
         *,
         n_rows: int,
@@ -317,5 +318,6 @@ class _SelfAttention:
         q = qkv[0]
         k, v = self.kept.append(qkv[1:])
         bias = self._positions(q, k)[2] if isinstance(self._positions, AlibiPositions) else None
-        context = fused_attention(q, k, v, None, bias, is_causal=q.shape[2] > 1)  # (R, H, T, K)
+        mask = causal_mask(q.shape[2], device=q.device) if q.shape[2] > 1 else None
+        context = fused_attention(q, k, v, mask, bias)  # (R, H, T, K)
         return self._out(context.transpose(1, 2).reshape(x.shape))

@@ -182,7 +182,7 @@ class LearnedPositions(nn.Module):
         return x + self.table[first : first + x.shape[1]]
 
 
-def rotate_by_position(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0) -> Tensor:
+def rotate(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0) -> Tensor:
     """Turn each vector by the rotation that belongs to its place: ``R(pos) x``.
 
     R(pos) is `shift_matrix`: it turns the pair of numbers (2i, 2i + 1) by the angle ``pos base^(-2i / K)``.
@@ -221,7 +221,7 @@ def rotate_by_position(x: Tensor, positions: Tensor | None = None, base: float =
     --------
     The clock of place 0 shows (0, 1); turned by place 2 it shows what `sinusoidal_positions` says of place 2:
 
-    >>> rotate_by_position(torch.tensor([[0.0, 1.0]]), torch.tensor([2]))      # sin 2, cos 2
+    >>> rotate(torch.tensor([[0.0, 1.0]]), torch.tensor([2]))      # sin 2, cos 2
     tensor([[ 0.9093, -0.4161]])
     """
     seq_len = x.shape[-2]

@@ -1,13 +1,14 @@
-"""Several processes that train one model together: which one am I, and what do all of them agree on?
+"""Several processes that train one model together: data parallel, each on a part of every batch.
 
-``torchrun --nproc-per-node=2 -m tinytx.cli pretrain ...`` starts the same command twice. Both processes know
-the whole data and the same plan; each computes a part of every batch, and the gradients of the parts are
-added up. Only the first of them writes, reports and evaluates.
+``torchrun --nproc-per-node=2 -m tinytx.cli pretrain ...`` starts the same command twice. Both processes
+have all data and the same plan. Each computes the gradient of a part of every batch, and the gradients are
+added up. Only the first process writes, reports and evaluates.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import datetime
 import os
 from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ T = TypeVar("T")
 
 
 class LostProcessError(ConnectionError):
-    """Another process of the same training has ended, so that this one cannot go on."""
+    """Another process of the same training has ended, so that this one cannot continue."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Processes:
         return self.rank == 0
 
     def parts(self, batch: list[int], accumulate: int) -> list[list[int]]:
-        """The parts of a batch that this process computes, one after the other.
+        """The micro-batches that this process computes, one after the other.
 
         Rows are dealt out like cards, so that all parts have rows of all lengths. A batch with fewer rows
         than parts leaves some of them empty.
@@ -87,22 +88,22 @@ class Processes:
         return bool(self.total(torch.tensor(float(flag))) > 0)
 
     def agree(self, decide: Callable[[], T]) -> T:
-        """What the first process finds; bad input that it meets is raised in all."""
+        """What the first process decides; bad input that it meets is raised in all."""
         if self.n == 1:
             return decide()
-        found: list[Any] = [None, None]
+        answer: list[Any] = [None, None]
         if self.first:
             try:
-                found[0] = decide()
+                answer[0] = decide()
             except (ValueError, OSError) as error:
-                found[1] = error
-        dist.broadcast_object_list(found, src=0)
-        if found[1] is not None:
-            raise found[1]
-        return cast(T, found[0])
+                answer[1] = error
+        dist.broadcast_object_list(answer, src=0)
+        if answer[1] is not None:
+            raise answer[1]
+        return cast(T, answer[0])
 
-    def draw_anew(self, seed: int, step: int) -> None:
-        """Set the random state as a function of seed, step and process: each draws dropout of its own."""
+    def seed(self, seed: int, step: int) -> None:
+        """Set the random state as a function of seed, step and process, so that each has its own dropout."""
         state = np.random.SeedSequence([seed, step, self.rank]).generate_state(1, np.uint64)
         torch.manual_seed(int(state[0]) >> 1)
 
@@ -127,9 +128,68 @@ def _kinds(state: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype,
     return {key: (value.shape, value.dtype, value.device.type) for key, value in state.items()}
 
 
-def started_by_torchrun() -> bool:
-    """Whether this process is one of those that ``torchrun`` started."""
-    return dist.is_available() and dist.is_torchelastic_launched()
+class Sharded:
+    """A copy of a model of which each process has a part of every weight, gradient and moment.
+
+    Blocks are put together when their turn comes and taken apart again (fully sharded data parallelism). The
+    model in one piece waits in the memory of the CPU, and is filled only for checkpoints and at the end.
+
+    Parameters
+    ----------
+    whole : Module
+        On the CPU: what training computes with, loss included.
+    optimizer : Optimizer
+        Of the model in one piece; its moments are moved into the parts.
+    make_optimizer : callable
+        Gives an optimizer of the parts.
+    device : torch.device
+        Where the parts compute.
+
+    References
+    ----------
+    Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models",
+    arXiv 1910.02054, section 5.
+    """
+
+    def __init__(
+        self,
+        whole: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        make_optimizer: Callable[[nn.Module], torch.optim.Optimizer],
+        device: torch.device,
+    ) -> None:
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+        from torch.distributed.tensor import distribute_tensor
+
+        mesh = init_device_mesh(device.type, (dist.get_world_size(),))
+        self._whole, self._whole_optimizer = whole, optimizer
+        self.module = copy.deepcopy(whole)
+        for blocks in [module for module in self.module.modules() if isinstance(module, nn.ModuleList)]:
+            for block in blocks:
+                fully_shard(block, mesh=mesh)
+        fully_shard(self.module, mesh=mesh)
+        self.optimizer = make_optimizer(self.module)
+        for part, parameter in self._pairs():
+            for key, value in optimizer.state.get(parameter, {}).items():
+                value = value.to(device)
+                if value.shape == parameter.shape:
+                    value = distribute_tensor(value, mesh, part.placements)
+                self.optimizer.state[part][key] = value
+        optimizer.state.clear()
+
+    def _pairs(self) -> Iterator[tuple[Any, nn.Parameter]]:
+        return zip(self.module.parameters(), self._whole.parameters(), strict=True)
+
+    @torch.no_grad()
+    def collect(self) -> None:
+        """Put the model together, and on the first process its moments too; every process takes part."""
+        for part, parameter in self._pairs():
+            parameter.copy_(part.full_tensor())
+            for key, value in self.optimizer.state.get(part, {}).items():
+                full = value.full_tensor() if hasattr(value, "full_tensor") else value
+                if dist.get_rank() == 0:
+                    self._whole_optimizer.state[parameter][key] = full.cpu()
 
 
 @contextlib.contextmanager
@@ -148,7 +208,7 @@ def joined(device: str = "auto") -> Iterator[Processes]:
     LostProcessError
         When another process ends, for whatever reason. What was saved before stays usable.
     """
-    if not started_by_torchrun():
+    if not (dist.is_available() and dist.is_torchelastic_launched()):
         yield Processes()
         return
     backend = "gloo"
@@ -165,16 +225,12 @@ def joined(device: str = "auto") -> Iterator[Processes]:
     try:
         yield Processes.current()
     except RuntimeError as error:
-        if not _is_about_another(error):
+        words = str(error)
+        if not (isinstance(error, dist.DistError) or "gloo" in words or "NCCL" in words):
             raise
         raise LostProcessError(
-            "another process of this run has ended, as torchrun says below; "
-            "what was saved before is kept: the same command with --resume goes on from there"
+            "another process of this run has ended, as torchrun reports below; "
+            "its checkpoints stay usable: the same command with --resume continues from the newest"
         ) from error
     # After an error nothing is closed in order: that could wait for a process that is gone.
     dist.destroy_process_group()
-
-
-def _is_about_another(error: RuntimeError) -> bool:
-    words = str(error)
-    return isinstance(error, dist.DistError) or "gloo" in words or "NCCL" in words

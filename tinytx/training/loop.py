@@ -1,4 +1,4 @@
-"""The training loop: one for every objective, resumable bit for bit."""
+"""The training loop: one for every objective, deterministic, and resumable to the same bytes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, cast
 
 import torch
-import tqdm
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from tqdm.auto import tqdm
 
-from tinytx.training.checkpoint import RunFolder
-from tinytx.training.distributed import Processes
-from tinytx.training.learners import Learner, ShardedLearner
+from tinytx.training.distributed import Processes, Sharded
+from tinytx.training.memory import trim_memory
 from tinytx.training.objectives import Objective
-from tinytx.training.optim import TRIM_EVERY, trim_memory
-from tinytx.training.settings import Layout, TrainingSettings
+from tinytx.training.optim import make_optimizer
+from tinytx.training.settings import Layout, TrainingSettings, choose_precision
+
+OnStep = Callable[[int, nn.Module], dict[str, Any] | None]
 
 
 @dataclass
@@ -49,7 +52,7 @@ class History:
 
 @dataclass
 class State:
-    """Where training stands; with weights, moments and random state it is all that resuming needs."""
+    """State of the loop; with weights, moments and random state it is all that resuming needs."""
 
     step: int = 0
     epoch: int = 0
@@ -59,28 +62,355 @@ class State:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> State:
+        """The state that ``dataclasses.asdict`` wrote."""
         return cls(**{**fields, "history": History(**fields["history"])})
 
 
+class Checkpoints(Protocol):
+    """What the loop asks of the checkpoints of a run, see `tinytx.training.runs.Checkpoints`."""
+
+    latest: Path | None
+
+    def save(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        settings: TrainingSettings,
+        state: dict[str, Any],
+    ) -> None:
+        """Write a checkpoint."""
+        ...
+
+    def restore(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, settings: TrainingSettings
+    ) -> dict[str, Any] | None:
+        """Load the newest checkpoint; gives the state of the loop, or None where there is no checkpoint."""
+        ...
+
+
+class DivergenceError(ValueError):
+    """The loss is no longer finite."""
+
+
 class TrainingInterrupted(KeyboardInterrupt):
-    """Training was stopped by hand, after saving where there was a folder to save into.
+    """Ctrl-C stopped the training at the end of a step, after a checkpoint where there is a folder for it."""
+
+
+class _Loss(nn.Module):
+    """A model and its objective as one module: torch exchanges gradients of what a ``forward`` computes."""
+
+    def __init__(self, model: nn.Module, objective: Objective) -> None:
+        super().__init__()
+        self.model, self.objective = model, objective
+
+    def forward(self, indices: list[int]) -> Tensor:
+        return self.objective.loss(self.model, indices)
+
+
+class TrainingStep:
+    """One training step: the gradient of a batch by backpropagation, and the update of the weights.
+
+    Parameters
+    ----------
+    model : Module
+        On the device to compute on.
+    objective : Objective
+    settings : TrainingSettings
+    layout : Layout, optional
+        How a batch is split.
+    processes : Processes, optional
+        By default one alone.
 
     Attributes
     ----------
-    happened : str
-        What was done and kept; the whole message also says how to go on from Python.
+    model, optimizer
+        In one piece, as checkpoints hold them; of a sharded model up to date only after `collect`.
+
+    Raises
+    ------
+    ValueError
+        When a model shall be sharded over one process.
     """
 
-    def __init__(self, happened: str, call: str | None = None) -> None:
-        super().__init__(happened if call is None else f"{happened}; to go on: {call}")
-        self.happened = happened
+    def __init__(
+        self,
+        model: nn.Module,
+        objective: Objective,
+        settings: TrainingSettings,
+        layout: Layout | None = None,
+        processes: Processes | None = None,
+    ) -> None:
+        self.processes, self.layout = processes or Processes(), layout or Layout()
+        if self.layout.shard and not torch.distributed.is_initialized():
+            raise ValueError("shard needs several processes, started by torchrun, got one")
+        self.device = next(model.parameters()).device
+        self.model = model.to("cpu") if self.layout.shard else model
+        self.objective, self.settings = objective, settings
+        self.optimizer = self._active = make_optimizer(model, settings)
+        self._loss: nn.Module = _Loss(model, objective)
+        self._sharded: Sharded | None = None
+        self._bf16 = choose_precision(settings.precision, self.device) == "bf16"
+
+    def start(self) -> None:
+        """Give every process the weights of the first; needed once, before the first step."""
+        self.processes.share(self.model, self.optimizer)
+        if self.layout.shard:
+            self._sharded = Sharded(
+                self._loss,
+                self.optimizer,
+                lambda loss: make_optimizer(cast(nn.Module, loss.model), self.settings),
+                self.device,
+            )
+            self._loss, self._active = self._sharded.module, self._sharded.optimizer
+        elif self.processes.n > 1:
+            self._loss = DistributedDataParallel(self._loss)
+
+    def backward(self, batch: list[int]) -> Tensor:
+        """Compute the gradient of the mean loss of a batch; gives this process's share of that loss.
+
+        The batch is split into micro-batches, ``layout.accumulate`` for each process (gradient accumulation).
+        The mean loss of each counts by its share of the batch's predictions, so the gradient is that of the
+        whole batch.
+        """
+        *early, last = self.processes.parts(batch, self.layout.accumulate)
+        with self._without_exchange():  # gradients are exchanged once, with the last micro-batch
+            shares = [self._backward(part, batch) for part in early]
+        shares.append(self._backward(last, batch))
+        return shares[0] if not early else torch.stack(shares).sum()
+
+    def _backward(self, part: list[int], batch: list[int]) -> Tensor:
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._bf16):
+            # An empty part adds zeros, for which the other processes wait.
+            loss = self._loss(part or batch[:1])
+        if len(part) < len(batch):
+            loss = loss * self._share(part, batch).to(loss.device)
+        share = loss.sum()  # of an objective with two terms; else there is one number
+        # torch takes the mean of the gradients of all processes, where their sum is needed.
+        (share * self.processes.n if self.processes.n > 1 else share).backward()
+        return share.detach()
+
+    def _share(self, part: list[int], batch: list[int]) -> Tensor:
+        """Share of a batch's predictions that are made for some of its rows; one number a term of the loss."""
+        if not part:
+            return torch.tensor(0.0)
+        n_part, n_batch = (torch.tensor(self.objective.n_predictions(rows)) for rows in (part, batch))
+        return n_part / n_batch.clamp(min=1)
+
+    def _without_exchange(self) -> contextlib.AbstractContextManager[Any]:
+        if isinstance(self._loss, DistributedDataParallel):
+            return self._loss.no_sync()
+        return contextlib.nullcontext()
+
+    def update(self, lr: float) -> Tensor:
+        """Clip the gradient, update the weights and clear the gradient; gives its norm before clipping."""
+        norm = nn.utils.clip_grad_norm_(self._loss.parameters(), self.settings.clip_norm)
+        for group in self._active.param_groups:
+            group["lr"] = lr
+        self._active.step()
+        self._active.zero_grad(set_to_none=True)
+        return norm if self._sharded is None else cast(Any, norm).full_tensor()
+
+    def collect(self) -> None:
+        """Bring `model` and `optimizer` up to date; every process takes part."""
+        if self._sharded is not None:
+            self._sharded.collect()
+
+
+def train(
+    model: nn.Module,
+    objective: Objective,
+    settings: TrainingSettings,
+    *,
+    checkpoints: Checkpoints | None = None,
+    layout: Layout | None = None,
+    processes: Processes | None = None,
+    on_step: OnStep | None = None,
+    progress: bool | None = None,
+    label: str = "training",
+) -> History:
+    """Train a model in place.
+
+    Parameters
+    ----------
+    model : Module
+        On the device to compute on; left in evaluation mode.
+    objective : Objective
+        Gives batches and losses.
+    settings : TrainingSettings
+    checkpoints : Checkpoints, optional
+        Of the run. If there is one, training resumes from it, to the same bytes as an uninterrupted run. Of
+        several processes only the first passes them.
+    layout : Layout, optional
+        How a batch is split. A run may be resumed with another layout or number of processes; the last bits
+        then differ.
+    processes : Processes, optional
+        Those that train together; by default all that `joined` has brought together.
+    on_step : callable, optional
+        Called as ``on_step(step, model)`` after every step, the model in evaluation mode and the random
+        state protected; a dict that it returns goes into the history. Of several processes only the first
+        calls it.
+    progress : bool, optional
+        Show a bar; by default in a terminal and in a notebook.
+    label : str
+        Words in front of the bar.
+
+    Returns
+    -------
+    History
+
+    Raises
+    ------
+    ValueError
+        When ``on_step`` shall see a sharded model, or a model shall be sharded over one process.
+    DivergenceError
+        When a loss or gradient is no longer finite; names the step and the last good checkpoint.
+    TrainingInterrupted
+        On Ctrl-C, at the end of the step, after a checkpoint where there is a folder for it.
+
+    Notes
+    -----
+    Equal settings, data, first weights, machine, number of threads and version of torch give equal bytes on
+    a CPU, uninterrupted or resumed. GPU kernels that add up in the order of arrival are not deterministic.
+    """
+    layout = layout or Layout()
+    if layout.shard and on_step is not None:
+        raise ValueError("on_step needs a model in one piece, got one that is sharded")
+    processes = processes or Processes.current()
+    training = _Training(TrainingStep(model, objective, settings, layout, processes), checkpoints, on_step)
+    with (
+        torch.random.fork_rng(devices=training.cuda),
+        _stop_on_ctrl_c(patient=processes.n > 1) as stopping,
+    ):
+        torch.manual_seed(settings.seed)
+        model.train()
+        training.restore()
+        show = progress if processes.first else False
+        with progress_bar(settings.n_steps, initial=training.state.step, label=label, show=show) as bar:
+            for _ in training.steps():
+                bar.update()
+                training.finish_step(stopping)
+        training.step.collect()
+    model.to(training.step.device).eval()
+    return training.state.history
+
+
+class _Training:
+    """One training in progress: its steps, its state, and what happens between two steps."""
+
+    def __init__(self, step: TrainingStep, checkpoints: Checkpoints | None, on_step: OnStep | None) -> None:
+        self.step, self.settings, self.processes = step, step.settings, step.processes
+        self.checkpoints, self.on_step = checkpoints, on_step
+        self.state = State()
+        self.cuda = [step.device] if step.device.type == "cuda" else []
+        self._unread: list[tuple[Tensor, Tensor]] = []  # loss and gradient norm of the latest steps
+
+    def restore(self) -> None:
+        """Load the newest checkpoint of the run, if there is one."""
+
+        def restored() -> dict[str, Any] | None:
+            if self.checkpoints is None:
+                return None
+            return self.checkpoints.restore(self.step.model, self.step.optimizer, self.settings)
+
+        fields = self.processes.agree(restored)
+        self.state = State() if fields is None else State.from_dict(fields)
+        self.step.start()
+
+    def steps(self) -> Iterator[int]:
+        """Make the steps that are left, one at a time."""
+        state, settings = self.state, self.settings
+        while state.step < settings.n_steps:
+            batches = self.step.objective.epoch_batches(
+                seed=settings.seed, epoch=state.epoch, tokens_per_batch=settings.tokens_per_batch
+            )
+            for batch in batches[state.position :]:
+                if self.processes.n > 1 or self.step.layout.shard:
+                    self.processes.seed(settings.seed, state.step)
+                loss = self.step.backward(batch)
+                state.step += 1
+                state.position += 1
+                norm = self.step.update(settings.lr_at(state.step))
+                self._unread.append((loss, norm))
+                yield state.step
+                if state.step == settings.n_steps:
+                    return
+            state.epoch, state.position = state.epoch + 1, 0
+
+    def finish_step(self, stopping: threading.Event) -> None:
+        """Record the loss, call ``on_step``, and write a checkpoint when it is due or Ctrl-C was pressed."""
+        self._record()
+        if self.on_step is not None and self.processes.first:
+            self._call_back(self.on_step)
+        stopped = self.processes.any(stopping.is_set())
+        if stopped or self.settings.is_scheduled(self.state.step):
+            self._read_losses()
+            self.step.collect()
+            if self.checkpoints is not None:
+                self.checkpoints.save(
+                    self.step.model, self.step.optimizer, self.settings, dataclasses.asdict(self.state)
+                )
+        if stopped:
+            where = "nothing was saved, as the run has no folder"
+            if self.checkpoints is not None:
+                where = f"saved in {self.checkpoints.latest}; the same call with resume=True continues"
+            raise TrainingInterrupted(f"training was interrupted after step {self.state.step}: {where}")
+        trim_memory(self.state.step)
+
+    def _record(self) -> None:
+        """Read the latest losses, and put their mean into the history when a record is due."""
+        state, settings = self.state, self.settings
+        due = state.step in (1, settings.n_steps) or state.step % settings.log_every == 0
+        # Reading a number from a GPU, or from other processes, waits: there it is done only now and then.
+        if due or self.processes.n == 1 and not self.cuda:
+            self._read_losses()
+        if due:
+            state.history.step.append(state.step)
+            state.history.loss.append(sum(state.losses) / len(state.losses))
+            state.history.lr.append(settings.lr_at(state.step))
+            state.losses.clear()
+
+    def _read_losses(self) -> None:
+        if not self._unread:
+            return
+        first = self.state.step - len(self._unread) + 1
+        losses = self.processes.total(torch.stack([loss for loss, _ in self._unread])).tolist()
+        for step, (loss, (_, norm)) in enumerate(zip(losses, self._unread, strict=True), start=first):
+            if not (math.isfinite(loss) and math.isfinite(norm.item())):
+                what = "gradient" if math.isfinite(loss) else "loss"
+                latest = None if self.checkpoints is None else self.checkpoints.latest
+                good = "no checkpoint was written" if latest is None else f"last good checkpoint: {latest}"
+                raise DivergenceError(f"the {what} must be finite, got loss {loss} at step {step}; {good}")
+            self.state.losses.append(loss)
+        self._unread.clear()
+
+    def _call_back(self, on_step: OnStep) -> None:
+        """Let the caller look at the model, without any effect on training."""
+        model = self.step.model
+        model.eval()
+        with torch.random.fork_rng(devices=self.cuda):
+            evaluation = on_step(self.state.step, model)
+        model.train()
+        if evaluation is not None:
+            self.state.history.evaluations.append({"step": self.state.step, **evaluation})
+
+
+def progress_bar(total: int, *, initial: int = 0, label: str = "", show: bool | None = None) -> Any:
+    """A tqdm bar; ``show=None`` draws it in a terminal or notebook only.
+
+    The environment variable ``TQDM_DISABLE=1`` switches such an automatic bar off.
+    """
+    settings: dict[str, Any] = {"total": total, "initial": initial, "desc": label, "leave": False}
+    in_notebook = tqdm.__module__ == "tqdm.auto"  # else it is the one for terminals, defined elsewhere
+    if show is not None or not (in_notebook or sys.stderr.isatty()):
+        settings["disable"] = not show
+    return tqdm(**settings)
 
 
 @contextlib.contextmanager
-def stop_on_ctrl_c(*, patient: bool = False) -> Iterator[threading.Event]:
+def _stop_on_ctrl_c(*, patient: bool) -> Iterator[threading.Event]:
     """Turn the first Ctrl-C into a flag; the second one stops at once, unless ``patient``.
 
-    One of several processes has to be patient: it may be told twice, by the terminal and by torchrun.
+    One of several processes has to be patient: the terminal and torchrun may both send the signal.
     """
     flag = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -97,235 +427,3 @@ def stop_on_ctrl_c(*, patient: bool = False) -> Iterator[threading.Event]:
         yield flag
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def in_notebook() -> bool:
-    """Whether this code runs in a Jupyter kernel."""
-    shell = sys.modules.get("IPython")
-    running = shell.get_ipython() if shell is not None else None
-    return running is not None and "IPKernelApp" in running.config
-
-
-def progress_bar(total: int, *, initial: int = 0, label: str = "", show: bool | None = None) -> Any:
-    """A tqdm bar on standard error; ``show=None`` draws it in a terminal or notebook only.
-
-    The environment variable ``TQDM_DISABLE=1`` switches such an automatic bar off.
-    """
-    notebook = in_notebook()
-    make = tqdm.tqdm
-    if notebook:
-        from tqdm.notebook import tqdm as make  # type: ignore[no-redef]
-    settings: dict[str, Any] = {"total": total, "initial": initial, "desc": label, "leave": False}
-    if show is not None:
-        settings["disable"] = not show
-    elif not (notebook or sys.stderr.isatty()):
-        settings["disable"] = True
-    return make(**settings)
-
-
-OnStep = Callable[[int, nn.Module], dict[str, Any] | None]
-
-
-class DivergenceError(ValueError):
-    """The loss stopped being a number."""
-
-
-def train(
-    model: nn.Module,
-    objective: Objective,
-    settings: TrainingSettings,
-    *,
-    run: RunFolder | None = None,
-    layout: Layout | None = None,
-    processes: Processes | None = None,
-    on_step: OnStep | None = None,
-    progress: bool | None = None,
-    label: str = "training",
-) -> History:
-    """Train a model in place.
-
-    Parameters
-    ----------
-    model : Module
-        On the device to compute on; left in evaluation mode.
-    objective : Objective
-        Gives batches and losses.
-    settings : TrainingSettings
-    run : RunFolder, optional
-        Where checkpoints go. If it holds one, training goes on from there, to the same bytes as if it had
-        never stopped. Of several processes only the first has one.
-    layout : Layout, optional
-        How a step is laid out in time and over processes. A run may be gone on with in another layout, and
-        with another number of processes; the last bits then differ.
-    processes : Processes, optional
-        Those that train together; by default all that `joined` has brought together.
-    on_step : callable, optional
-        Called as ``on_step(step, model)`` after every step, the model in evaluation mode and the random
-        state shielded; a dict that it returns is kept in the history. Of several processes only the first
-        calls it.
-    progress : bool, optional
-        Show a bar; by default when a person watches.
-    label : str
-        Words in front of the bar.
-
-    Returns
-    -------
-    History
-
-    Raises
-    ------
-    ValueError
-        When a model that is sharded should be looked at by ``on_step``, or there is nobody to share it with.
-    DivergenceError
-        When a loss or gradient is no longer finite; names the step and the last good checkpoint.
-    TrainingInterrupted
-        On Ctrl-C, at the end of the step, after a checkpoint where there is a folder for it.
-
-    Notes
-    -----
-    Equal settings, data, first weights, machine, number of threads and version of torch give equal bytes on
-    a CPU, in one piece or resumed. Other threads or processes add up in another order, and another version
-    or device may choose other kernels: the last bits then differ, and a resumed run says so. GPU kernels that
-    add up in the order of arrival promise no equal bytes. A budget in seconds plans its number of steps anew
-    in every run; once planned it is stored, and a resumed run follows it.
-    """
-    processes = processes or Processes.current()
-    layout = layout or Layout()
-    if layout.shard and on_step is not None:
-        raise ValueError("on_step needs a model in one piece, got one that is sharded")
-    training = _Training(model, objective, settings, run, layout, processes)
-    cuda = [training.device] if training.device.type == "cuda" else []
-    show = progress if processes.first else False
-    with torch.random.fork_rng(devices=cuda), stop_on_ctrl_c(patient=processes.n > 1) as stopping:
-        torch.manual_seed(settings.seed)
-        model.train()
-        training.restore()
-        state = training.state
-        with progress_bar(settings.n_steps, initial=state.step, label=label, show=show) as bar:
-            for _ in training.steps():
-                training.record()
-                bar.update()
-                if on_step is not None and processes.first:
-                    training.call_back(on_step, cuda)
-                training.save_if_due(processes.any(stopping.is_set()))
-        training.learner.collect()
-    model.to(training.device).eval()
-    return state.history
-
-
-class _Training:
-    """One training in progress: the model, what it learns from, and where it stands."""
-
-    def __init__(
-        self,
-        model: nn.Module,
-        objective: Objective,
-        settings: TrainingSettings,
-        run: RunFolder | None,
-        layout: Layout,
-        processes: Processes,
-    ) -> None:
-        self.objective = objective
-        self.settings = settings
-        self.run = run
-        self.processes = processes
-        # Processes draw apart from each other, and those of a later run from where these stand.
-        self.draws_anew = processes.n > 1 or layout.shard
-        self.device = next(model.parameters()).device
-        kind = ShardedLearner if layout.shard else Learner
-        self.learner = kind(model, objective, settings, layout, processes)
-        self.state = State()
-        self._unread: list[tuple[Tensor, Tensor]] = []  # loss and gradient length of the latest steps
-
-    def restore(self) -> None:
-        """Go back to the newest checkpoint of the run, if there is one."""
-        found = self.processes.agree(self._restored)
-        self.state = State() if found is None else State.from_dict(found)
-        self.learner.start()
-
-    def _restored(self) -> dict[str, Any] | None:
-        if self.run is None:
-            return None
-        return self.run.restore(self.learner.model, self.learner.optimizer, self.settings)
-
-    def steps(self) -> Iterator[int]:
-        """Make the steps that are left, one at a time."""
-        state, settings = self.state, self.settings
-        while state.step < settings.n_steps:
-            batches = self.objective.epoch_batches(
-                seed=settings.seed, epoch=state.epoch, tokens_per_batch=settings.tokens_per_batch
-            )
-            for indices in batches[state.position :]:
-                self._step(indices)
-                yield state.step
-                if state.step == settings.n_steps:
-                    return
-            state.epoch, state.position = state.epoch + 1, 0
-
-    def _step(self, indices: list[int]) -> None:
-        if self.draws_anew:
-            self.processes.draw_anew(self.settings.seed, self.state.step)
-        loss = self.learner.backward(indices)
-        self.state.step += 1
-        self.state.position += 1
-        norm = self.learner.update(self.settings.lr_at(self.state.step))
-        self._unread.append((loss, norm))
-        if self.state.step % TRIM_EVERY == 0 and self.device.type == "cpu":
-            trim_memory()
-
-    def record(self) -> None:
-        """Read the latest losses and keep their mean when a record is due."""
-        state, settings = self.state, self.settings
-        due = state.step in (1, settings.n_steps) or state.step % settings.log_every == 0
-        # Reading a number from a GPU, or from other processes, waits: there it is done only now and then.
-        if due or self.processes.n == 1 and self.device.type == "cpu" or self._save_is_due():
-            self._read_losses()
-        if due:
-            state.history.step.append(state.step)
-            state.history.loss.append(sum(state.losses) / len(state.losses))
-            state.history.lr.append(settings.lr_at(state.step))
-            state.losses.clear()
-
-    def _read_losses(self) -> None:
-        if not self._unread:
-            return
-        first = self.state.step - len(self._unread) + 1
-        losses = self.processes.total(torch.stack([loss for loss, _ in self._unread])).tolist()
-        for step, (loss, (_, norm)) in enumerate(zip(losses, self._unread, strict=True), start=first):
-            if not (math.isfinite(loss) and math.isfinite(norm.item())):
-                what = "gradient" if math.isfinite(loss) else "loss"
-                good = None if self.run is None else self.run.latest
-                saved = (
-                    "no checkpoint was written before" if good is None else f"last good checkpoint: {good}"
-                )
-                raise DivergenceError(f"the {what} must stay finite, got loss {loss} at step {step}; {saved}")
-            self.state.losses.append(loss)
-        self._unread.clear()
-
-    def call_back(self, on_step: OnStep, cuda: list[torch.device]) -> None:
-        """Let the caller look at the model, without any effect on what comes next."""
-        model = self.learner.model
-        model.eval()
-        with torch.random.fork_rng(devices=cuda):
-            evaluation = on_step(self.state.step, model)
-        model.train()
-        if evaluation is not None:
-            self.state.history.evaluations.append({"step": self.state.step, **evaluation})
-
-    def _save_is_due(self) -> bool:
-        return self.settings.is_scheduled(self.state.step)
-
-    def save_if_due(self, stopping: bool) -> None:
-        """Write a checkpoint when the schedule says so, or when a person stops the training."""
-        if stopping:
-            self._read_losses()
-        if stopping or self._save_is_due():
-            self.learner.collect()
-            if self.run is not None:
-                model, optimizer = self.learner.model, self.learner.optimizer
-                self.run.save(model, optimizer, self.settings, dataclasses.asdict(self.state))
-        if stopping:
-            stopped = f"training stopped by hand after step {self.state.step}"
-            if self.run is None:
-                raise TrainingInterrupted(f"{stopped}: nothing was kept, as there is no folder to save into")
-            raise TrainingInterrupted(f"{stopped}: saved in {self.run.latest}", self.run.call)

@@ -1,10 +1,8 @@
-"""What a model is trained to do: next token, class, hidden tokens, translation."""
+"""What a model is trained to do: predict the next token, hidden tokens, a translation, or a class."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,252 +10,46 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytx.model.encoder_decoder import Translator
-from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.model.output_loss import smoothed_output_loss
-from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.batching import batches_by_length, batches_of_pairs, chunks, pad_batch
-from tinytx.text.tokenizer import SPACE_MARK, Tokenizer
-
-IGNORED = -100  # a label where nothing is predicted; the losses of torch skip it
-HIDDEN, EXCHANGED = 0.8, 0.1  # of the drawn tokens; the rest stays as it is
-
-
-@dataclass(frozen=True, kw_only=True)
-class Masking:
-    """How a masked language model is trained.
-
-    Parameters
-    ----------
-    p : float
-        Share of the tokens that are drawn.
-    whole_words : bool
-        True draws words, with all their pieces, in place of single pieces.
-    next_sentence : bool
-        True shows pairs of sentences and asks whether the second follows the first.
-    transform : bool
-        Whether the model has the transform of `MaskedHead`.
-    """
-
-    p: float = 0.15
-    whole_words: bool = False
-    next_sentence: bool = False
-    transform: bool = True
-
-    def __post_init__(self) -> None:
-        if not 0 < self.p < 1:
-            raise ValueError(f"p must lie between 0 and 1, got {self.p}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Fields as JSON can hold them."""
-        return asdict(self)
-
-
-def mask_tokens(
-    token_ids: Tensor,
-    *,
-    mask_id: int,
-    special_ids: Sequence[int],
-    vocab_size: int,
-    p: float = 0.15,
-    words: Tensor | None = None,
-    generator: torch.Generator | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Draw tokens to be predicted; of these hide 80 %, exchange 10 % and leave 10 %.
-
-    Parameters
-    ----------
-    token_ids : Tensor of any shape, integer
-    mask_id : int
-        What stands in a hidden place.
-    special_ids : sequence of int
-        Ids that are never drawn and never put in.
-    vocab_size : int
-        V; an exchanged token becomes any id below V but the special ones and `mask_id`.
-    p : float
-        Chance of each token to be drawn.
-    words : Tensor of the shape of `token_ids`, optional
-        A number from 0 up for the word that each token belongs to. Whole words are then drawn; what becomes
-        of their pieces is drawn one by one.
-    generator : torch.Generator, optional
-        torch's own where not given.
-
-    Returns
-    -------
-    inputs : Tensor of the shape of `token_ids`
-        The input itself is left alone.
-    labels : Tensor of the same shape
-        The original id where one was drawn, and -100 elsewhere.
-
-    References
-    ----------
-    Devlin et al., "BERT", arXiv 1810.04805, section 3.1 and appendix A.1; whole words as in its authors'
-    later code.
-
-    Examples
-    --------
-    >>> rule = dict(mask_id=4, special_ids=[0], vocab_size=9)
-    >>> inputs, labels = mask_tokens(torch.tensor([[7, 8, 0]]), **rule, p=1.0)
-    >>> labels
-    tensor([[   7,    8, -100]])
-    """
-    known = set(special_ids) | {mask_id}
-    ordinary = torch.tensor([one for one in range(vocab_size) if one not in known])
-    if not len(ordinary):
-        raise ValueError(f"vocab_size must leave ids that are not special, got vocab_size={vocab_size}")
-    may = ~torch.isin(token_ids, torch.tensor(sorted(known)))
-    if words is None:
-        drawn = may & (torch.rand(token_ids.shape, generator=generator) < p)
-    else:
-        n_words = int(words.max()) + 1
-        drawn = may & (torch.rand(n_words, generator=generator) < p)[words]
-    fate = torch.rand(token_ids.shape, generator=generator)
-    others = ordinary[torch.randint(len(ordinary), token_ids.shape, generator=generator)]
-    inputs = torch.where(drawn & (fate < HIDDEN), mask_id, token_ids)
-    exchanged = drawn & (fate >= HIDDEN) & (fate < HIDDEN + EXCHANGED)
-    inputs = torch.where(exchanged, others.to(token_ids.dtype), inputs)
-    return inputs, torch.where(drawn, token_ids, IGNORED)
-
-
-_SENTENCE_END = re.compile(r"(?<=[.!?…]) ")
-
-
-@dataclass(frozen=True)
-class Passage:
-    """Some sentences of one text, as ids.
-
-    Attributes
-    ----------
-    text : int
-        Number of the text.
-    ids : tuple of int
-    cuts : tuple of int
-        Where it may be cut in two: before its second sentence, its third, and so on; a passage of one
-        sentence may be cut before the word next to its middle.
-    """
-
-    text: int
-    ids: tuple[int, ...]
-    cuts: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class PairsOfSentences:
-    """Two pieces of text each, and whether the second was taken from elsewhere.
-
-    Attributes
-    ----------
-    firsts, seconds : list of N tuples of int
-    labels : list of N int
-        0 where the second follows the first, 1 where it comes from another text.
-    """
-
-    firsts: list[tuple[int, ...]]
-    seconds: list[tuple[int, ...]]
-    labels: list[int]
-
-
-def split_sentences(text: str) -> list[str]:
-    """Cut a text after marks that end a sentence and are followed by a space; joined by spaces it is whole.
-
-    Examples
-    --------
-    >>> split_sentences("Un beau livre . Lisez-le !")
-    ['Un beau livre .', 'Lisez-le !']
-    """
-    return _SENTENCE_END.split(text)
-
-
-def make_passages(tokenizer: Tokenizer, texts: Sequence[str], room: int) -> list[Passage]:
-    """Put as many sentences of each text together as fit into so many ids; what cannot be cut is left out.
-
-    Parameters
-    ----------
-    tokenizer : Tokenizer
-    texts : sequence of str
-    room : int
-        Most ids of a passage, at least 2. A longer sentence is cut into windows.
-    """
-    if room < 2:
-        raise ValueError(f"room for two sentences must be at least 2 ids, got {room}")
-    sentences = [split_sentences(text) for text in texts]
-    encoded = iter(tokenizer.encode_batch([one for group in sentences for one in group]))
-    begins = word_starts(tokenizer)
-    found = []
-    for number, group in enumerate(sentences):
-        ids: list[int] = []
-        cuts: list[int] = []
-        for sentence in (next(encoded) for _ in group):
-            for window in (sentence[at : at + room] for at in range(0, len(sentence), room)):
-                if len(ids) + len(window) > room:
-                    found.append(_passage(number, ids, cuts, begins))
-                    ids, cuts = [], []
-                if ids:
-                    cuts.append(len(ids))
-                ids.extend(window)
-        found.append(_passage(number, ids, cuts, begins))
-    return [passage for passage in found if passage.cuts]
-
-
-def _passage(number: int, ids: list[int], cuts: list[int], begins: np.ndarray) -> Passage:
-    if not cuts:
-        middle = len(ids) / 2
-        places = [place for place in range(1, len(ids)) if begins[ids[place]]]
-        cuts = [min(places, key=lambda place: abs(place - middle))] if places else []
-    return Passage(number, tuple(ids), tuple(cuts))
-
-
-def draw_pairs(passages: Sequence[Passage], room: int, rng: np.random.Generator) -> PairsOfSentences:
-    """Cut each passage in two, and exchange the second part for that of another text half of the time.
-
-    Parameters
-    ----------
-    passages : sequence of Passage
-        From two texts at least.
-    room : int
-        Most ids of both parts together; of a second part that is too long the beginning is kept.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    PairsOfSentences
-        One pair a passage, in their order.
-    """
-    texts = np.array([passage.text for passage in passages])
-    if len(set(texts.tolist())) < 2:
-        raise ValueError(
-            f"pairs of sentences need two texts that can be cut at least, got {len(set(texts.tolist()))}"
-        )
-    n = len(passages)
-    draws = rng.random(n).tolist()
-    cuts = [one.cuts[int(draw * len(one.cuts))] for one, draw in zip(passages, draws, strict=True)]
-    labels = (rng.random(n) < 0.5).astype(int)
-    partners = np.where(labels == 1, rng.integers(n, size=n), np.arange(n))
-    while (same := (labels == 1) & (texts[partners] == texts)).any():
-        partners[same] = rng.integers(n, size=int(same.sum()))
-    firsts = [passage.ids[:cut] for passage, cut in zip(passages, cuts, strict=True)]
-    seconds = [
-        passages[j].ids[cuts[j] :][: room - len(first)]
-        for first, j in zip(firsts, partners.tolist(), strict=True)
-    ]
-    return PairsOfSentences(firsts, seconds, labels.tolist())
-
-
-def word_starts(tokenizer: Tokenizer) -> np.ndarray:
-    """Which ids begin a word; shape (V,), bool."""
-    return np.array([tokenizer.piece(one).startswith(SPACE_MARK) for one in range(tokenizer.vocab_size)])
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.masking import (
+    IGNORED,
+    Masking,
+    PairsOfSentences,
+    draw_pairs,
+    make_passages,
+    mask_tokens,
+    word_starts,
+)
 
 
 class Objective(Protocol):
-    """What the training loop asks of an objective: an order of batches, and the loss on one of them."""
+    """What the training loop asks of an objective: an order of batches, and the loss on rows of one."""
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
-        """Index lists of one pass over the data, a pure function of the arguments."""
+        """Row numbers of each batch of one pass over the data, a pure function of the arguments."""
         ...
 
-    def loss(self, model: Any, indices: list[int], batch: list[int] | None = None) -> Tensor:
-        """Mean loss of some rows, in nats; or, given the ``batch`` they are of, what they add to its mean."""
+    def n_predictions(self, indices: Sequence[int]) -> int | list[int]:
+        """How many predictions the mean loss of some rows is over: tokens, or rows."""
         ...
+
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
+        """Mean loss of some rows, in nats a prediction.
+
+        An objective of two terms gives two means, and two numbers of predictions; their sum is trained.
+        """
+        ...
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
+
+
+def _mask_of(token_ids: Tensor, pad_id: int) -> Tensor | None:
+    """True = a real token; None without any padding, which is faster."""
+    real = token_ids != pad_id
+    return None if bool(real.all()) else real
 
 
 def language_model_loss(logits: Tensor, targets: Tensor, pad_id: int) -> Tensor:
@@ -282,32 +74,6 @@ def language_model_loss(logits: Tensor, targets: Tensor, pad_id: int) -> Tensor:
     2.0794
     """
     return F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten(), ignore_index=pad_id)
-
-
-def classification_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean surprise at the right class, in nats, from logits (B, C) and labels (B,)."""
-    return F.cross_entropy(logits.float(), labels)
-
-
-def output_loss(head: nn.Linear, hidden: Tensor, targets: Tensor, pad_id: int) -> Tensor:
-    """`language_model_loss` of an output layer's predictions, from the states before it.
-
-    Only positions with a target are predicted, and all logits never exist at once.
-
-    Parameters
-    ----------
-    head : torch.nn.Linear
-        From (B, T, D) to (B, T, V).
-    hidden : Tensor of shape (B, T, D)
-    targets : Tensor of shape (B, T)
-        Best on the CPU, where looking for padding keeps no GPU waiting.
-    pad_id : int
-    """
-    hidden, targets = hidden.flatten(0, 1), targets.flatten()
-    real = (targets != pad_id).nonzero()[:, 0]
-    if len(real) < len(targets):
-        hidden, targets = hidden[real.to(hidden.device)], targets[real]
-    return smoothed_output_loss(hidden, head.weight, targets.to(hidden.device), bias=head.bias)
 
 
 def causal_batch(
@@ -435,13 +201,10 @@ class CausalObjective:
         """Real targets of the rows at ``indices``."""
         return sum(self._input_lengths[i] for i in indices)
 
-    def loss(self, model: LanguageModel, indices: list[int], batch: list[int] | None = None) -> Tensor:
-        """Mean nats a token. Padding stands on the right, where a causal model never looks: no mask."""
+    def loss(self, model: nn.Module, indices: list[int]) -> Tensor:
+        """Mean nats a token. Padding is on the right, where a causal model never looks: no mask."""
         inputs, targets = self.batch(indices)
-        device = next(model.parameters()).device
-        hidden = model.body(inputs.to(device))  # (B, T, D)
-        loss = output_loss(model.head, hidden, targets, self._pad_id)
-        return loss if batch is None else loss * (self.n_predictions(indices) / self.n_predictions(batch))
+        return model.loss(inputs.to(_device(model)), targets, ignore_id=self._pad_id)
 
 
 class ClassificationObjective:
@@ -472,16 +235,24 @@ class ClassificationObjective:
         """Texts of similar length together, in shuffled order."""
         return _batches(self._rows.lengths, tokens_per_batch, seed=seed, epoch=epoch)
 
-    def logits(self, model: Classifier, indices: Sequence[int]) -> Tensor:
+    def n_predictions(self, indices: Sequence[int]) -> int:
+        """One a row."""
+        return len(indices)
+
+    def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Texts (B, T), padded, and labels (B,) of the rows at ``indices``."""
+        return self._rows.rows(indices), self.labels[torch.as_tensor(indices)]
+
+    def logits(self, model: nn.Module, indices: Sequence[int]) -> Tensor:
         """Scores (B, C) of the texts at ``indices``."""
-        token_ids = self._rows.rows(indices).to(next(model.parameters()).device)
+        token_ids = self._rows.rows(indices).to(_device(model))
         return model(token_ids, token_ids != self._pad_id)
 
-    def loss(self, model: Classifier, indices: list[int], batch: list[int] | None = None) -> Tensor:
+    def loss(self, model: nn.Module, indices: list[int]) -> Tensor:
         """Mean nats a text."""
-        logits = self.logits(model, indices)
-        loss = classification_loss(logits, self.labels[indices].to(logits.device))
-        return loss if batch is None else loss * (len(indices) / len(batch))
+        token_ids, labels = self.batch(indices)
+        token_ids = token_ids.to(_device(model))
+        return model.loss(token_ids, labels, token_ids != self._pad_id)
 
 
 _PAIRS, _MASKS = 1, 2  # what the random numbers of an epoch are for
@@ -572,30 +343,21 @@ class MaskedObjective:
             return inputs, labels, None, None
         return inputs, labels, self._segments.rows(indices), self._next_labels[torch.as_tensor(indices)]
 
-    def loss(self, model: MaskedLanguageModel, indices: list[int], batch: list[int] | None = None) -> Tensor:
-        """Mean nats a drawn token, and where sentences are paired, the mean nats of a pair on top."""
-        device = next(model.parameters()).device
-        inputs, labels, segments, follows = self.batch(indices)
-        inputs, labels = inputs.to(device), labels.to(device)
+    def n_predictions(self, indices: Sequence[int]) -> int | list[int]:
+        """Drawn tokens of the rows at ``indices``; where sentences are paired, also the rows."""
+        n_drawn = int((self._labels.rows(indices) != IGNORED).sum())
+        return [n_drawn, len(indices)] if self._masking.next_sentence else n_drawn
+
+    def loss(self, model: nn.Module, indices: list[int]) -> Tensor:
+        """Mean nats a drawn token; where sentences are paired, also the mean nats of a pair: (2,)."""
+        device = _device(model)
+        inputs, labels, segments, next_labels = self.batch(indices)
+        inputs = inputs.to(device)
         if segments is not None:
             segments = segments.to(device) if model.config.n_segments else None
-        real = inputs != self._tokenizer.pad_id
-        # Without padding no mask is needed, which is faster.
-        mask = None if bool(real.all()) else real
-        hidden = model.body(inputs, mask, segments)  # (B, T, D)
-        drawn = labels != IGNORED
-        if not bool(drawn.any()):
-            # There is nothing to learn from rows of which nothing was drawn: every gradient is zero.
-            loss = model.head(hidden[:, :1]).float().sum() * 0.0
-        else:
-            loss = F.cross_entropy(model.head(hidden[drawn]).float(), labels[drawn])
-            if batch is not None:
-                n_drawn = int((self._labels.rows(batch) != IGNORED).sum())
-                loss = loss * (int(drawn.sum()) / n_drawn)
-        if follows is not None and model.next_head is not None:
-            answered = F.cross_entropy(model.next_head(hidden).float(), follows.to(device))
-            loss = loss + (answered if batch is None else answered * (len(indices) / len(batch)))
-        return loss
+        mask = _mask_of(inputs, self._tokenizer.pad_id)
+        masked, following = model.losses(inputs, labels, mask, segments, next_labels)
+        return masked if following is None else torch.stack([masked, following])
 
 
 def masked_rows(
@@ -635,7 +397,7 @@ class TranslationObjective:
     max_len : int
         Most ids a side, marks included; longer pairs are left out and counted.
     label_smoothing : float
-        See `smoothed_output_loss`.
+        See `tinytx.model.output_loss.output_loss`.
 
     Attributes
     ----------
@@ -692,25 +454,17 @@ class TranslationObjective:
         # An end mark that is read, but after which nothing is predicted, is padding like any other.
         return self._sources.rows(indices), rows[:, :-1], targets
 
-    def loss(self, model: Translator, indices: list[int], batch: list[int] | None = None) -> Tensor:
+    def loss(self, model: nn.Module, indices: list[int]) -> Tensor:
         """Mean nats a target token, smoothed."""
-        loss = self.nats(model, indices, self.label_smoothing)
-        return loss if batch is None else loss * (self.n_predictions(indices) / self.n_predictions(batch))
+        return self.nats(model, indices, self.label_smoothing)
 
-    def nats(self, model: Translator, indices: list[int], label_smoothing: float = 0.0) -> Tensor:
+    def nats(self, model: nn.Module, indices: list[int], label_smoothing: float = 0.0) -> Tensor:
         """Mean nats a target token with a smoothing of its own; by default none."""
-        device = next(model.parameters()).device
-        src_ids, tgt_ids, targets = (part.to(device) for part in self.batch(indices))
-        src_real = src_ids != self._pad_id
-        # Without padding no mask is needed, which is faster.
-        src_mask = None if bool(src_real.all()) else src_real
-        memory = model.encode(src_ids, src_mask)  # (B, S, D)
-        hidden = model.decoder(tgt_ids, memory, memory_padding_mask=src_mask)  # (B, T, D)
-        real = targets != self._pad_id
-        return smoothed_output_loss(
-            hidden[real],
-            model.head.weight,
-            targets[real],
-            bias=model.head.bias,
-            label_smoothing=label_smoothing,
-        )
+        device = _device(model)
+        src_ids, tgt_ids, targets = self.batch(indices)
+        src_ids = src_ids.to(device)
+        mask = _mask_of(src_ids, self._pad_id)
+        return model.loss(
+            src_ids, tgt_ids.to(device), targets, mask,
+            ignore_id=self._pad_id, label_smoothing=label_smoothing,
+        )  # fmt: skip

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tinytx.model.attention import MultiHeadAttention
+from tinytx.model.attention import MultiHeadAttention, record_attention
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.positions import SinusoidalPositions
@@ -25,7 +25,7 @@ from tinytx.text.pairs import LAB_SENTENCES, PairCorpus, Pairs
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.beam import Search
 from tinytx.training.bleu import pair_nats
-from tinytx.training.fit import TranslatorResult, train_translator
+from tinytx.training.fit import FitResult, fit
 from tinytx.training.inference import eval_mode
 from tinytx.training.translate import translate_ids
 from tinytx.world.sampling import SentencePair
@@ -217,7 +217,7 @@ def writing_seconds(
 
 def short_race(
     pairs: PairCorpus, *, norm: str, warmup_steps: int, lr: float, dropout: float, n_steps: int
-) -> TranslatorResult:
+) -> FitResult:
     """Train a small translator on short sentences by AdamW, with the given hyperparameters.
 
     Parameters
@@ -230,8 +230,9 @@ def short_race(
     rows = zip(pairs.train.sources, pairs.train.targets, strict=True)
     short = [row for row in rows if len(row[0]) <= 32]
     training_pairs = Pairs(tuple(a for a, _ in short), tuple(b for _, b in short))
-    return train_translator(
+    return fit(
         PairCorpus(pairs.name, training_pairs, pairs.valid),
+        objective="translation",
         budget="smoke",
         model_changes={"d_model": 64, "n_heads": 4, "d_ff": 256, "norm": norm, "dropout": dropout},
         training_changes={
@@ -377,11 +378,11 @@ def cross_attention(model: Translator, tokenizer: Tokenizer, english: str, frenc
     Tensor of shape (L, H, T, S)
         Rows sum to 1.
     """
-    with eval_mode(model) as device:
+    with eval_mode(model) as device, record_attention(model) as recorded:
         src_ids = torch.tensor([[*tokenizer.encode(english), tokenizer.eos_id]], device=device)
         tgt_ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(french)]], device=device)
-        trace = model.trace(src_ids, tgt_ids)
-    return torch.stack(trace.decoder.cross_weights)[:, 0]
+        model(src_ids, tgt_ids)
+    return torch.stack([weights for name, weights in recorded.items() if name.endswith("cross_attn")])[:, 0]
 
 
 def alignment_mass(model: Translator, tokenizer: Tokenizer, pairs: Sequence[SentencePair]) -> AlignmentMass:

@@ -7,8 +7,8 @@ from typing import Any
 
 from tinytx.text.corpora import Corpus
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.fit import train_tokenizer
 from tinytx.training.recipes import corpus_kind
+from tinytx.training.tasks import train_tokenizer
 from tinytx_course.labs.compiling import CompileTrial, NotCompiledError, norm_and_gelu
 from tinytx_course.labs.profiling import PRODUCTS, profile
 from tinytx_course.labs.roofline import Roof, layers_of, measure_roofline, product

@@ -23,10 +23,10 @@ from torch import nn
 
 from tinytx.model.config import TransformerConfig
 from tinytx.training.distributed import Processes, joined
-from tinytx.training.fit import new_language_model
 from tinytx.training.loop import train
 from tinytx.training.objectives import CausalObjective
 from tinytx.training.settings import TrainingSettings, choose_device
+from tinytx.training.tasks import new_language_model
 
 ROOT = Path(__file__).resolve().parents[2]
 LAST_LINES = 5

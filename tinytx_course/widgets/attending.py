@@ -1,4 +1,4 @@
-"""Attention weights with the words they belong to: from a model, from what it traced, or from numbers."""
+"""Attention weights with the words they belong to: from a model, or from numbers."""
 
 from __future__ import annotations
 
@@ -41,41 +41,47 @@ def parts_of(
     mask: Any = None,
 ) -> list[Part]:
     """Collect the attention in a source. Parameters, and what is refused, as in `attention`."""
-    if hasattr(source, "parameters"):  # a model: tensors and arrays have a `trace`, of another kind
+    if hasattr(source, "parameters"):  # a model
         if token_ids is None:
             raise ValueError("token_ids must say what the model reads, got None")
         if hasattr(source, "encoder") and key_ids is None:
             raise ValueError("key_ids must say what the translator reads, got None")
-        source, causal = _traced(source, token_ids, key_ids)
-        if causal and mask is None:
-            mask = np.tri(len(tokens), dtype=bool)
-    if hasattr(source, "encoder"):
-        if key_tokens is None:
-            raise ValueError("key_tokens must name the tokens that a translator reads, got None")
+        weights = _recorded(source, token_ids, key_ids)
         causal_mask = np.tri(len(tokens), dtype=bool)
-        return [
-            _part("target to source", source.decoder.cross_weights, tokens, key_tokens, mask),
-            _part("source to source", source.encoder.attn_weights, key_tokens, None, None),
-            _part("target to target", source.decoder.attn_weights, tokens, None, causal_mask),
-        ]
-    return [_part("attention", getattr(source, "attn_weights", source), tokens, key_tokens, mask)]
+        if hasattr(source, "encoder"):
+            if key_tokens is None:
+                raise ValueError("key_tokens must name the tokens that a translator reads, got None")
+            return [
+                _part("target to source", weights["cross_attn"], tokens, key_tokens, mask),
+                _part("source to source", weights["encoder"], key_tokens, None, None),
+                _part("target to target", weights["attn"], tokens, None, causal_mask),
+            ]
+        causal = getattr(source, "body", source).config.causal
+        source, mask = weights["attn"], causal_mask if causal and mask is None else mask
+    return [_part("attention", source, tokens, key_tokens, mask)]
 
 
-def _traced(model: Any, token_ids: Any, key_ids: Any) -> tuple[Any, bool]:
-    """Let a model read, and return its trace and whether it looks back only."""
+def _recorded(model: Any, token_ids: Any, key_ids: Any) -> dict[str, list[Any]]:
+    """Attention weights of each layer, by kind: "encoder", "cross_attn", and "attn" for all other."""
     import torch
+
+    from tinytx.model.attention import record_attention
 
     body = getattr(model, "body", model)
     training = model.training
     model.eval()
     try:
-        with torch.no_grad():
+        with torch.no_grad(), record_attention(body) as recorded:
             device = next(body.parameters()).device
-            read = [torch.as_tensor(ids, device=device).reshape(1, -1) for ids in (key_ids, token_ids)
-                    if ids is not None]  # fmt: skip
-            return body.trace(*read), body.config.causal and not hasattr(body, "encoder")
+            body(*(torch.as_tensor(ids, device=device).reshape(1, -1) for ids in (key_ids, token_ids)
+                   if ids is not None))  # fmt: skip
     finally:
         model.train(training)
+    weights: dict[str, list[Any]] = {}
+    for name, layer in recorded.items():
+        kind = "encoder" if name.startswith("encoder") else name.rpartition(".")[2]
+        weights.setdefault(kind, []).append(layer)
+    return weights
 
 
 def _part(

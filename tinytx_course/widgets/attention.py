@@ -149,10 +149,10 @@ def attention(
 
     Parameters
     ----------
-    source : Tensor, array, sequence of them, trace or model
+    source : Tensor, array, sequence of them, or model
         Weights of shape (T, S), (H, T, S) or (L, H, T, S); a sequence of layers of shape (H, T, S) or
-        (1, H, T, S); what ``trace`` of a body or translator returned; or a language model, classifier, body
-        or translator, which then reads `token_ids`. At most 12 layers, 12 heads, and 128 tokens a side.
+        (1, H, T, S); or a language model, classifier, transformer or translator, which then reads
+        `token_ids`. At most 12 layers, 12 heads, and 128 tokens a side.
     tokens : sequence of str
         One for each query, T; of a translator, the target.
     key_tokens : sequence of str, optional

@@ -38,19 +38,20 @@ def some(seed):
     )
 
 
-def test_a_language_model_shows_the_weights_it_traced_and_its_causal_mask():
+def test_a_language_model_shows_its_weights_and_its_causal_mask():
     model = tx.LanguageModel(tx.PRESETS["tiny"]).train()
     ids = [5, 7, 2, 5, 9]
     explorer = course.widgets.attention(model, WORDS, token_ids=ids)
     assert model.training
     model.eval()
-    traced = model.body.trace(torch.tensor([ids])).attn_weights
+    with tx.record_attention(model) as recorded:
+        model(torch.tensor([ids]))
     shown = torch.tensor(explorer.open_part())
-    torch.testing.assert_close(shown, torch.cat(traced))
+    torch.testing.assert_close(shown, torch.cat(list(recorded.values())))
     np.testing.assert_array_equal(explorer.allowed(), tx.causal_mask(5))
 
 
-def test_a_trace_a_list_of_layers_and_one_array_are_the_same():
+def test_a_list_of_layers_and_one_array_are_the_same():
     weights = softmaxed(1, 3, 2, 5, 5)
     ways = [weights, list(weights), [layer[None] for layer in weights], weights.numpy(), weights.tolist()]
     for source in ways:
@@ -71,8 +72,12 @@ def test_a_translator_shows_three_kinds_of_attention():
     explorer = course.widgets.attention(
         model, ["a", "b", "c"], WORDS, token_ids=target, key_ids=source, query=2, layer=1
     )
-    trace = model.trace(torch.tensor([source]), torch.tensor([target]))
-    expected = [trace.decoder.cross_weights, trace.encoder.attn_weights, trace.decoder.attn_weights]
+    with tx.record_attention(model) as recorded:
+        model(torch.tensor([source]), torch.tensor([target]))
+    expected = [
+        [weights for name, weights in recorded.items() if name.startswith(half) and name.endswith(kind)]
+        for half, kind in (("decoder", ".cross_attn"), ("encoder", ".attn"), ("decoder", ".attn"))
+    ]
     assert explorer.names == ["target to source", "source to source", "target to target"]
     for part, weights in enumerate(expected):
         explorer.part = part

@@ -33,7 +33,8 @@ def test_parameters_and_shapes_are_those_of_a_real_block():
     )  # fmt: skip
     for part in parts:
         part.register_forward_hook(lambda part, _, output: seen.append((part, tuple(output.shape))))
-    trace = block.trace(torch.randn(3, 5, 8))
+    with tx.record_attention(block) as recorded:
+        block(torch.randn(3, 5, 8))
     learning = [i for i, step in enumerate(explorer.steps) if step["n_params"]]
     count = {part: sum(p.numel() for p in part.parameters()) for part in parts}
     count[block.attn.q_proj] *= 3
@@ -42,7 +43,7 @@ def test_parameters_and_shapes_are_those_of_a_real_block():
         assert explorer.now().n_params == count[part]
         assert explorer.shape() == dict(seen)[part]
     explorer.step = 6
-    assert explorer.shape() == tuple(trace.attn_weights.shape)
+    assert explorer.shape() == tuple(recorded["attn"].shape)
     assert sum(step.n_params for step in block_steps(8, 10)) == tx.count_parameters(block)
 
 

@@ -1,4 +1,4 @@
-"""Fine-tuning contestants: the same reading, the same sizes, padding as stated."""
+"""Fine-tuning candidates: the same vectors, the same sizes, padding as stated."""
 
 import pytest
 import torch
@@ -10,11 +10,10 @@ from benchmarks.reviews import (
     ReviewsCase,
     bert_padded,
     bert_padded_to_its_batch,
-    our_contestant,
+    our_candidate,
     same_model_padded,
 )
 from tinytx.hf.convert import to_transformers
-from tinytx.hf.encoders import BERT
 from tinytx.model.config import TransformerConfig
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier
@@ -24,12 +23,12 @@ SIZES = {"vocab_size": 19, "d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 1
 
 @pytest.fixture
 def case():
-    config = TransformerConfig(**SIZES, **BERT, n_segments=2)
+    config = TransformerConfig(**SIZES, **reviews.BERT, n_segments=2)
     rows = tuple(tuple(range(4, 4 + n)) for n in (3, 5, 11, 2, 7, 3, 4, 9))
     return ReviewsCase(config, rows, (0, 1, 0, 1, 1, 0, 1, 0), "fp32", torch.device("cpu"))
 
 
-def test_bert_with_our_weights_has_our_vectors(case):
+def test_bert_with_our_weights_has_our_hidden_states(case):
     torch.manual_seed(0)
     ours = MaskedLanguageModel(case.config).eval()
     theirs, _ = reviews._bert(case)
@@ -41,23 +40,18 @@ def test_bert_with_our_weights_has_our_vectors(case):
     assert_close(ours.body(token_ids, real)[real], its[real], atol=1e-5, rtol=1e-4)
 
 
-def test_the_counts_differ_by_the_pooler_alone(case):
-    (ours,) = our_contestant(case).values()
-    (theirs,) = bert_padded_to_its_batch(case).values()
+def test_sizes_and_padding_by_hand(case):
+    (ours,), (same,) = our_candidate(case).values(), same_model_padded(case).values()
+    (own,) = bert_padded_to_its_batch(case).values()
     d = case.config.d_model
-    assert theirs.details["n_params"] - ours.details["n_params"] == d * d + d
-
-
-def test_padding_shares_by_hand(case):
+    assert own.details["n_params"] - ours.details["n_params"] == d * d + d  # the pooler
     # An eighth of the rows is the first, with 3 ids; a quarter are two, with 3 and 5.
-    (same,) = same_model_padded(case).values()
     assert same.details["n_texts"] == 1
     assert same.details["padding_share"] == pytest.approx(1 - 3 / 11)
-    (own,) = bert_padded_to_its_batch(case).values()
     assert own.details["padding_share"] == pytest.approx(1 - 8 / 10)
 
 
-def test_the_plain_loop_reads_the_same_whatever_the_padding(case):
+def test_padding_changes_no_loss_of_the_plain_loop(case):
     torch.manual_seed(0)
     model = Classifier(case.config, 2, "first")
     state = {name: value.clone() for name, value in model.state_dict().items()}
@@ -69,8 +63,8 @@ def test_the_plain_loop_reads_the_same_whatever_the_padding(case):
 
 
 def test_all_learn(case):
-    tasks = {**our_contestant(case), **same_model_padded(case), **bert_padded(case)}
+    tasks = {**our_candidate(case), **same_model_padded(case), **bert_padded(case)}
     assert OURS in tasks and len(tasks) == 4
-    for name, contestant in tasks.items():
-        losses = [contestant.task() for _ in range(40)]
+    for name, candidate in tasks.items():
+        losses = [candidate.task() for _ in range(30)]
         assert sum(losses[-5:]) < sum(losses[:5]), name

@@ -1,0 +1,150 @@
+"""What all experiments share: settings, records measured once, and tables of means with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tinytx.training.intervals import paired_interval
+from tinytx.training.recipes import parse_budget
+from tinytx_course.results import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Record = dict[str, Any]
+Records = Mapping[str, Record]  # by key, as `Results.data` has them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How an experiment runs, and where its records are stored.
+
+    Parameters
+    ----------
+    store : Results
+        Each record is on disk as soon as it is measured.
+    budget : str or float, optional
+        Of each training, see `parse_budget`.
+    n_seeds : int
+        Seeds 0, 1, ...
+    data_dir : path, optional
+        Holds one folder a corpus.
+    work_dir : path
+        Takes the folders of training runs; an interrupted run resumes from there.
+    device : str
+    report : callable
+        Takes each line of progress.
+
+    Raises
+    ------
+    ValueError
+        If the number of seeds is below 1, or the budget is unknown.
+    """
+
+    store: Results
+    budget: str | float | None = None
+    n_seeds: int = 1
+    data_dir: Path | None = None
+    work_dir: Path = Path("build")
+    device: str = "auto"
+    report: Callable[[str], None] = print
+
+    def __post_init__(self) -> None:
+        if self.n_seeds < 1:
+            raise ValueError(f"n_seeds must be at least 1, got {self.n_seeds}")
+        object.__setattr__(self, "budget", parse_budget(self.budget))
+
+    def cached(self, key: str, origin: Mapping[str, Any], measure: Callable[[], Record]) -> Record:
+        """The stored record of a key; it is measured where there is none, or one of another origin.
+
+        Parameters
+        ----------
+        key : str
+        origin : mapping
+            All that the record follows from, as JSON can hold it; it is stored with the record.
+        measure : callable
+            Gives the fields of the record.
+        """
+        record = self.store.get(key)
+        if record is None or record.get("origin") != origin:
+            record = {**measure(), "origin": dict(origin)}
+            self.store.put(key, record)
+        return record
+
+
+def frame(records: Records, fields: Sequence[str], budget_at: int) -> pd.DataFrame:
+    """Some fields of all records and their budget, which is one part of their keys; one row a record."""
+    import pandas as pd
+
+    rows = [
+        {"budget": key.split("/")[budget_at], **{name: one[name] for name in fields}}
+        for key, one in records.items()
+    ]
+    return pd.DataFrame(rows, columns=["budget", *fields])
+
+
+def mean_table(
+    data: pd.DataFrame,
+    value: str,
+    *,
+    by: Sequence[str],
+    variant: str,
+    unit: str = "seed",
+    baselines: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Mean of a value for each variant, and its paired differences from the baselines.
+
+    Parameters
+    ----------
+    data : DataFrame
+        One row a measurement, with the columns `by`, `variant`, `unit` and `value`.
+    value : str
+    by : sequence of str
+        What variants have in common when they are compared, such as the number of labels.
+    variant, unit : str
+        The columns that hold what is compared, and what differences are paired by.
+    baselines : sequence of str
+        Variants that the others are compared with.
+
+    Returns
+    -------
+    DataFrame
+        Columns `by`, `variant`, ``n``, ``mean``, ``low``, ``high``, and for each baseline its name with the
+        mean difference, and that name followed by ``low`` and ``high``. Ends are of 95 % t-intervals; they
+        are missing where there are fewer than two measurements.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [("a", 0, 1.0), ("a", 1, 3.0), ("b", 0, 2.0), ("b", 1, 5.0)]
+    >>> data = pd.DataFrame(rows, columns=["variant", "seed", "loss"])
+    >>> table = mean_table(data, "loss", by=(), variant="variant", baselines=("a",))
+    >>> table[["variant", "mean", "minus a"]].values.tolist()[1]
+    ['b', 3.5, 1.5]
+    """
+    import pandas as pd
+
+    groups = {
+        key: group.set_index(unit)[value]
+        for key, group in data.groupby([*by, variant], sort=False, dropna=False)
+    }
+    rows = []
+    for key, values in groups.items():
+        row = dict(zip([*by, variant], key, strict=True)) | {"n": len(values), "mean": values.mean()}
+        row |= _ends("", values)
+        for baseline in baselines:
+            if (other := groups.get((*key[:-1], baseline))) is not None and key[-1] != baseline:
+                differences = (values - other).dropna()
+                row |= {f"minus {baseline}": differences.mean(), **_ends(f"minus {baseline} ", differences)}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _ends(name: str, values: pd.Series) -> dict[str, float]:
+    if len(values) < 2:
+        return {}
+    interval = paired_interval(values)
+    return {f"{name}low": interval.low, f"{name}high": interval.high}

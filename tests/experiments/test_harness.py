@@ -1,0 +1,103 @@
+"""Records are measured once; tables hold means and paired differences; the command prints what is stored."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments.__main__ import main
+from experiments.harness import mean_table
+from experiments.ladder import table
+from tinytx.training.intervals import paired_interval
+from tinytx_course.results import Results
+
+
+def test_a_record_is_measured_again_only_when_its_origin_changes(settings):
+    some = settings()
+    assert some.cached("a", {"seed": 0}, lambda: {"loss": 2.5}) == {"loss": 2.5, "origin": {"seed": 0}}
+    assert some.cached("a", {"seed": 0}, lambda: {"loss": 9.0})["loss"] == 2.5
+    assert some.cached("a", {"seed": 1}, lambda: {"loss": 9.0})["loss"] == 9.0
+
+
+def test_settings_are_checked(settings):
+    with pytest.raises(ValueError, match="n_seeds.*got 0"):
+        settings(n_seeds=0)
+    with pytest.raises(ValueError, match="'huge'"):
+        settings(budget="huge")
+
+
+def test_differences_are_paired_by_seed_and_a_single_run_has_no_interval():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(
+        [(n, name, seed, rng.normal()) for n in (5, 7) for name in ("base", "new") for seed in (3, 1, 2)]
+        + [(5, "new", 4, 100.0), (5, "once", 1, 0.0)],
+        columns=["n_labels", "variant", "seed", "accuracy"],
+    ).sample(frac=1, random_state=0)
+    found = mean_table(data, "accuracy", by=("n_labels",), variant="variant", baselines=("base",))
+    found = found.set_index(["n_labels", "variant"])
+    runs = data.set_index(["n_labels", "variant", "seed"])["accuracy"].sort_index()
+    for n in (5, 7):
+        pairs = paired_interval([runs[n, "new", seed] - runs[n, "base", seed] for seed in (1, 2, 3)])
+        row = found.loc[n, "new"]
+        assert row["mean"] == pytest.approx(runs[n, "new"].mean())
+        ends = row[["minus base", "minus base low", "minus base high"]].tolist()
+        assert ends == pytest.approx([pairs.mean, pairs.low, pairs.high])
+    assert found.loc[(5, "new"), "n"] == 4 and np.isnan(found.loc[(7, "base"), "minus base"])
+    assert found.loc[(5, "once"), ["low", "minus base low"]].isna().all()
+
+
+def record(nats, **more):
+    return {"nats_per_token": nats, "floor": 1.0, "origin": {"texts": "aa", "pieces": 700} | more}
+
+
+LADDER = {
+    "world/laptop/transformer, seed 0": record(1.1, recipe={}),
+    "world/laptop/transformer, seed 1": record(1.3, recipe={}),
+    "world/smoke/transformer, seed 0": record(5.0, pieces=600),
+    "world/counts/3-gram": record(2.2),
+    "world/counts/4-gram": record(2.0),
+    "world/counts/5-gram": record(1.9),
+}
+
+
+def test_the_ladder_lies_between_the_best_baseline_and_the_bound():
+    found = table(LADDER).set_index("model")
+    assert list(found.index) == ["3-gram", "4-gram", "5-gram", "transformer, laptop"]
+    assert found["share"].tolist() == pytest.approx([-0.2, 0, 0.1, 0.8])
+    assert found["n"].tolist() == [1, 1, 1, 2]
+    assert found["std"].iloc[-1] == pytest.approx(0.02**0.5) and found["std"].iloc[:-1].isna().all()
+    with pytest.raises(ValueError, match="order 1 to 4"):
+        table({key: one for key, one in LADDER.items() if "laptop" in key})
+
+
+def test_json_prints_what_is_stored_and_measures_nothing(tmp_path, capsys, stop_after):
+    for key, one in LADDER.items():
+        Results("ladder", tmp_path).put(key, one)
+    stop_after(0)
+    assert main(["ladder", "--json", "--results", str(tmp_path)]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["name"] == "ladder" and "measured 20" in answer["source"]
+    assert answer["rows"][-1]["model"] == "transformer, laptop"
+    assert answer["rows"][-1]["share"] == pytest.approx(0.8) and answer["rows"][0]["std"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["objectives", "--json"], "objectives.json"),
+        (["transfer", "--json", "--corpus", "cls-books"], "transfer-cls-books.json"),
+        (["translation", "--json", "--corpus", "multi30k-en-fr"], "translation-multi30k-en-fr.json"),
+        (["ladder", "--seeds", "0"], "got 0"),
+        (["objectives", "--budget", "9"], "got 9.0"),
+        (["transfer", "--variants", "scratch"], "got world"),
+        (["transfer", "--corpus", "cls-books", "--budget", "30", "--data-dir", "."], "cls-books"),
+        (["everything"], "everything"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_line(tmp_path, capsys, arguments, words):
+    results = ["--results", str(tmp_path)] if arguments != ["everything"] else []
+    assert main([*arguments, *results]) == 2
+    said = capsys.readouterr()
+    assert words in said.err and said.err.count("\n") == 1 and said.out == ""
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,65 @@
+"""Translators measured once, and broken ones that differ in one ingredient."""
+
+import random
+
+import pytest
+
+from experiments.translation import BROKEN, SOUND, broken_translation, translation, variants
+from tinytx.text.pairs import PairCorpus, Pairs
+from tinytx_course.results import Results
+
+WORDS = {"red": "rouge", "book": "livre", "the": "le", "sees": "voit", "cat": "chat", "a": "un"}
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    rng = random.Random(0)
+    sources = [" ".join(rng.choices(list(WORDS), k=rng.randint(1, 6))) for _ in range(90)]
+    targets = [" ".join(WORDS[word] for word in source.split()) for source in sources]
+    cuts = (slice(0, 70), slice(70, 80), slice(80, 90))
+    return PairCorpus("toy", *(Pairs(tuple(sources[cut]), tuple(targets[cut])) for cut in cuts))
+
+
+def test_both_searches_are_scored_on_the_test_split_and_nothing_is_measured_twice(
+    settings, pairs, stop_after
+):
+    found = translation(settings(), pairs)
+    assert found["search"].tolist() == ["greedy", "beam of 4"]
+    (record,) = settings().store.data.values()
+    assert record["scores"]["greedy"]["split"] == "test" and record["seconds"] > 0
+    assert found["bleu"].tolist() == [score["bleu"] for score in record["scores"].values()]
+    assert set(record["sentences"]["I am a student"]) == {"greedy", "beam of 4"}
+    stop_after(0)
+    assert translation(settings(), pairs).equals(found)
+
+
+def test_a_variant_differs_from_the_next_in_one_ingredient():
+    assert len(variants()) == 10
+    for name, ingredients in variants().items():
+        if ":" in name:
+            base = BROKEN if name.startswith("repaired") else SOUND
+            assert [key for key in base if ingredients[key] != base[key]] == [name.split(": ")[1]]
+
+
+def test_broken_translators_are_trained_with_their_ingredients(settings, pairs, monkeypatch):
+    from experiments import translation as module
+
+    asked = []
+    train = module.fit
+
+    def spy(*args, **changes):
+        asked.append((changes["model_changes"], changes["training_changes"]))
+        return train(*args, **changes)
+
+    monkeypatch.setattr(module, "fit", spy)
+    found = broken_translation(settings(), pairs, ["all four faults", "sound"])
+    assert found["variant"].tolist() == ["all four faults", "sound"] and found["bleu"].notna().all()
+    (model, training), (sound_model, sound_training) = asked
+    assert model == {"norm": "last", "dropout": 0.0} and training["warmup_steps"] == 0
+    assert sound_model == {"norm": "first", "dropout": 0.1} and sound_training["lr"] == SOUND["rate"]
+    records = list(Results("demo", settings().store.path.parent).data.values())
+    assert set(records[0]["shown"][0]) == {
+        *("source", "reference", "greedy", "no repeats", "no repeats, read on")
+    }
+    with pytest.raises(ValueError, match="all four faults, .*got all"):
+        broken_translation(settings(), pairs, ["all"])

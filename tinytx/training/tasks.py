@@ -1,0 +1,483 @@
+"""The three tasks of `tinytx.training.fit`: pretraining, translation and classification."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from tinytx.model.config import TransformerConfig
+from tinytx.model.encoder_decoder import Translator
+from tinytx.model.masked_lm import MaskedLanguageModel
+from tinytx.model.transformer import Classifier, LanguageModel, Pooling
+from tinytx.text.corpora import Corpus, Split, label_subset, load_corpus
+from tinytx.text.pairs import PairCorpus, load_pairs
+from tinytx.text.tokenizer import SPECIAL_PIECES, Tokenizer, plain
+from tinytx.training.beam import Search
+from tinytx.training.bleu import TranslationEvaluation, evaluate_translator, translation_objective
+from tinytx.training.checkpoint import Model, load, load_tokenizer
+from tinytx.training.distributed import Processes
+from tinytx.training.evaluate import (
+    Evaluation,
+    classifier_inputs,
+    count_correct,
+    evaluate_split,
+    reported_split,
+)
+from tinytx.training.generate import check_vocabulary
+from tinytx.training.loop import OnStep, train
+from tinytx.training.objectives import (
+    CausalObjective,
+    ClassificationObjective,
+    MaskedObjective,
+    Objective,
+    TranslationObjective,
+)
+from tinytx.training.recipes import Recipe, corpus_kind, pair_kind, plan, plan_finetuning, resize
+from tinytx.training.settings import Layout, TrainingSettings
+
+ModelT = TypeVar("ModelT", bound=nn.Module)
+
+PROBE_RATE = 10.0
+# For models that others pretrained at length: Devlin et al., arXiv 1810.04805, appendix A.3.
+PUBLISHED_RATE, PUBLISHED_EPOCHS = 3e-5, 4
+
+
+class Task:
+    """What differs between pretraining, translation and classification."""
+
+    corpus: Any
+    label = "training"
+    data: dict[str, Any]
+
+    def __init__(self) -> None:
+        self.data = {}
+
+    def request(self) -> dict[str, Any]:
+        """What was asked for, apart from what all tasks have."""
+        return {}
+
+    def recipe(self, budget: str | float, seed: int) -> Recipe:
+        """The recipe of the budget."""
+        raise NotImplementedError
+
+    def check_changes(self, model: Mapping[str, Any], training: Mapping[str, Any]) -> None:
+        """Refuse changes of a recipe that make no sense."""
+
+    def tokenizer(self, vocab_size: int, *, exact: bool) -> Tokenizer:
+        """Train a tokenizer, or give the one at hand."""
+        raise NotImplementedError
+
+    def with_tokenizer(self, recipe: Recipe, tokenizer: Tokenizer) -> Recipe:
+        """The recipe for as many tokens as the tokenizer has."""
+        vocab_size = tokenizer.vocab_size
+        return recipe.replace(vocab_size=vocab_size, config=recipe.config.replace(vocab_size=vocab_size))
+
+    def objective(self, tokenizer: Tokenizer, recipe: Recipe) -> Any:
+        """What is learned, from the training split."""
+        raise NotImplementedError
+
+    def model(self, recipe: Recipe, seed: int) -> Model:
+        """The model before training."""
+        raise NotImplementedError
+
+    def schedule(
+        self, recipe: Recipe, budget: str | float, learning: Any, model: nn.Module, layout: Layout | None
+    ) -> tuple[Recipe, str]:
+        """The recipe with its number of steps, and words about how long they take, where that was timed."""
+        if isinstance(budget, str):
+            return recipe, ""
+        settings, seconds = steps_within(budget, model, learning, recipe.settings, layout=layout)
+        return recipe.replace(settings=settings), f", about {seconds:.0f} s"
+
+    def remarks(self, recipe: Recipe) -> list[str]:
+        """What should be known about the data."""
+        return []
+
+    def on_step(self, tokenizer: Tokenizer, recipe: Recipe, learning: Any) -> OnStep | None:
+        """What is measured during training."""
+        return None
+
+    def evaluate(self, model: Any, tokenizer: Tokenizer) -> Evaluation | TranslationEvaluation | None:
+        """Evaluate the trained model on a held-out split."""
+        return evaluate_split(model, tokenizer, self.corpus, "valid")
+
+
+class Pretraining(Task):
+    """A language model, causal or masked, with new weights."""
+
+    label = "pretraining"
+
+    def __init__(self, corpus: Any, data_dir: Any, objective: str) -> None:
+        super().__init__()
+        self.corpus = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
+        self.kind, self._objective = corpus_kind(self.corpus), objective
+
+    def recipe(self, budget: str | float, seed: int) -> Recipe:
+        return plan(self.kind, self._objective, budget, seed=seed)
+
+    def tokenizer(self, vocab_size: int, *, exact: bool) -> Tokenizer:
+        return train_tokenizer(self.corpus.train.texts, vocab_size, exact=exact, kind=self.kind)
+
+    def objective(self, tokenizer: Tokenizer, recipe: Recipe) -> CausalObjective | MaskedObjective:
+        return objective_for(recipe, tokenizer, self.corpus.train.texts)
+
+    def model(self, recipe: Recipe, seed: int) -> Model:
+        return new_model(recipe, seed)
+
+
+class Translation(Task):
+    """A translator with new weights, and one tokenizer for both languages."""
+
+    label = "translation"
+
+    def __init__(self, corpus: Any, data_dir: Any, search: Search | None) -> None:
+        super().__init__()
+        if isinstance(corpus, Corpus):
+            raise ValueError(f"a translator learns from pairs, got the texts of {corpus.name}")
+        self.corpus = corpus if isinstance(corpus, PairCorpus) else load_pairs(corpus, data_dir)
+        self._search = search
+
+    def recipe(self, budget: str | float, seed: int) -> Recipe:
+        return plan(pair_kind(self.corpus.name), "translation", budget, seed=seed)
+
+    def tokenizer(self, vocab_size: int, *, exact: bool) -> Tokenizer:
+        pairs = self.corpus.train
+        texts = [plain(text) for text in (*pairs.sources, *pairs.targets)]
+        return train_tokenizer(texts, vocab_size, exact=exact, kind="pairs")
+
+    def objective(self, tokenizer: Tokenizer, recipe: Recipe) -> TranslationObjective:
+        max_len = recipe.config.max_len
+        learning = translation_objective(tokenizer, self.corpus.train, max_len, recipe.label_smoothing or 0.0)
+        if learning is None:
+            raise ValueError(
+                f"{self.corpus.name} needs a training pair of fewer than {max_len} tokens a side, got none"
+            )
+        self.data["n_left_out"] = learning.n_left_out
+        return learning
+
+    def model(self, recipe: Recipe, seed: int) -> Model:
+        return seeded(lambda: Translator(recipe.config), seed)
+
+    def evaluate(self, model: Any, tokenizer: Tokenizer) -> TranslationEvaluation | None:
+        if self._search is None:
+            return None
+        return evaluate_translator(model, tokenizer, self.corpus, split="valid", search=self._search)
+
+
+class Classification(Task):
+    """A new head on a copy of a pretrained body, or on a new one."""
+
+    def __init__(
+        self,
+        corpus: Any,
+        data_dir: Any,
+        start: Any,
+        fresh: bool,
+        frozen: bool,
+        n_labels: int | None,
+        n_epochs: int | None,
+        pooling: Pooling,
+        n_scored: int | None,
+    ) -> None:
+        super().__init__()
+        self.corpus = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
+        self.label = "from scratch" if fresh else "probing" if frozen else "fine-tuning"
+        self._body, self._tokenizer = body_and_tokenizer(start)
+        self._published = _is_published(start)
+        self._fresh, self._frozen, self._n_labels, self._n_epochs = fresh, frozen, n_labels, n_epochs
+        self._pooling, self._n_scored = pooling, n_scored
+
+    def request(self) -> dict[str, Any]:
+        return {
+            "start": weights_fingerprint(self._body),
+            "fresh": self._fresh,
+            "frozen": self._frozen,
+            "n_labels": self._n_labels,
+            "n_epochs": self._n_epochs,
+            "pooling": self._pooling,
+        }
+
+    def recipe(self, budget: str | float, seed: int) -> Recipe:
+        row = plan_finetuning(corpus_kind(self.corpus), budget)
+        lr, n_epochs = row.lr, row.n_epochs
+        if self._frozen:
+            lr *= PROBE_RATE
+        elif not self._fresh and self._published:
+            lr, n_epochs = PUBLISHED_RATE, min(n_epochs, PUBLISHED_EPOCHS)
+        config = self._body.config.replace(dropout=row.dropout)
+        settings = TrainingSettings(n_steps=1, lr=lr, tokens_per_batch=row.tokens_per_batch, seed=seed)
+        n_epochs = n_epochs if self._n_epochs is None else self._n_epochs
+        return Recipe(row.budget, config.vocab_size, config, settings, n_epochs=n_epochs)
+
+    def check_changes(self, model: Mapping[str, Any], training: Mapping[str, Any]) -> None:
+        if "n_steps" in training:
+            raise ValueError(f"n_steps follows from n_epochs in fine-tuning, got {training['n_steps']}")
+        if other := ", ".join(model.keys() - {"dropout"}):
+            raise ValueError(
+                f"the body of a classifier is that of start, only its dropout may change, got {other}"
+            )
+
+    def tokenizer(self, vocab_size: int, *, exact: bool) -> Tokenizer:
+        return self._tokenizer
+
+    def with_tokenizer(self, recipe: Recipe, tokenizer: Tokenizer) -> Recipe:
+        return recipe  # the body has its embeddings already
+
+    def objective(self, tokenizer: Tokenizer, recipe: Recipe) -> ClassificationObjective:
+        split, seed = self.corpus.train, recipe.settings.seed
+        learned = split if self._n_labels is None else label_subset(split, self._n_labels, seed)
+        learning, n_cut = class_objective(tokenizer, learned, recipe.config)
+        self.data = {"fresh": self._fresh, "n_labels": len(learned), "n_cut_in_training": n_cut}
+        return learning
+
+    def model(self, recipe: Recipe, seed: int) -> Model:
+        n_classes = _n_classes(self.corpus)
+        model = seeded(lambda: Classifier(recipe.config, n_classes, self._pooling), seed)
+        if not self._fresh:
+            model.body.load_state_dict(self._body.state_dict())
+        model.body.requires_grad_(not self._frozen)
+        return model
+
+    def schedule(
+        self, recipe: Recipe, budget: str | float, learning: Any, model: nn.Module, layout: Layout | None
+    ) -> tuple[Recipe, str]:
+        settings, n_epochs, expected = recipe.settings, recipe.n_epochs or 1, ""
+        if isinstance(budget, float):
+            timed, seconds = steps_within(budget, model, learning, settings, layout=layout)
+            n_epochs = 1
+            while epoch_ends(learning, settings, n_epochs + 1)[-1] <= timed.n_steps:
+                n_epochs += 1
+            seconds *= epoch_ends(learning, settings, n_epochs)[-1] / timed.n_steps
+            expected = f", about {seconds:.0f} s"
+        settings = resize(settings, epoch_ends(learning, settings, n_epochs)[-1])
+        return recipe.replace(settings=settings, n_epochs=n_epochs), expected
+
+    def remarks(self, recipe: Recipe) -> list[str]:
+        n, n_cut = self.data["n_labels"], self.data["n_cut_in_training"]
+        lines = [f"{n:,} labelled texts, {recipe.n_epochs} epochs"]
+        if n_cut:
+            lines.append(f"{n_cut:,} of {n:,} texts exceed {recipe.config.max_len} tokens and lose their end")
+        return lines
+
+    def on_step(self, tokenizer: Tokenizer, recipe: Recipe, learning: Any) -> OnStep | None:
+        split = self.corpus.splits[reported_split(self.corpus)]
+        if self._n_scored is not None and self._n_scored < len(split):
+            # Corpora are often sorted by class: the first texts would be of one.
+            split = label_subset(split, self._n_scored, seed=0)
+        scored, _ = class_objective(tokenizer, split, recipe.config)
+        ends = epoch_ends(learning, recipe.settings, recipe.n_epochs or 1)
+
+        def score_epoch(step: int, model: nn.Module) -> dict[str, Any] | None:
+            if step not in ends or not isinstance(model, Classifier):
+                return None
+            accuracy = count_correct(model, scored) / len(split)
+            return {"epoch": 1 + ends.index(step), "accuracy": accuracy, "n": len(split)}
+
+        return score_epoch
+
+    def evaluate(self, model: Any, tokenizer: Tokenizer) -> Evaluation:
+        return evaluate_split(model, tokenizer, self.corpus, reported_split(self.corpus))
+
+
+def _n_classes(corpus: Corpus) -> int:
+    n_classes = corpus.n_classes
+    if n_classes is None:
+        raise ValueError(f"fine-tuning needs a corpus with labels, got {corpus.name}, which has none")
+    if n_classes > len(corpus.train):
+        raise ValueError(
+            f"labels must count up from 0, got the label {n_classes - 1} among {len(corpus.train)} texts"
+        )
+    return n_classes
+
+
+def _is_published(start: Any) -> bool:
+    from tinytx.hf.folders import is_published
+
+    return isinstance(start, str | os.PathLike) and is_published(start)
+
+
+def body_and_tokenizer(start: Any) -> tuple[nn.Module, Tokenizer]:
+    """Body and tokenizer of a checkpoint, or of a result of `fit`; a model without one body is refused."""
+    if start is None:
+        raise ValueError("fine-tuning needs start, a checkpoint or the result of pretraining, got None")
+    if isinstance(start, str | os.PathLike):
+        model, tokenizer = load(start), load_tokenizer(start)
+    else:
+        model, tokenizer = start.model, start.tokenizer
+    if isinstance(model, Translator):
+        raise ValueError("fine-tuning needs a model with one body, got a translator")
+    check_vocabulary(model, tokenizer)
+    return model.body, tokenizer
+
+
+def class_objective(
+    tokenizer: Tokenizer, split: Split, config: TransformerConfig
+) -> tuple[ClassificationObjective, int]:
+    """Naming the classes of a split as an objective, and how many of its texts were cut to what fits."""
+    sequences, n_cut = classifier_inputs(tokenizer, split.texts, config.max_len, causal=config.causal)
+    return ClassificationObjective(sequences, split.labels or (), pad_id=tokenizer.pad_id), n_cut
+
+
+def epoch_ends(learning: Objective, settings: TrainingSettings, n_epochs: int) -> list[int]:
+    """The step that ends each epoch."""
+    size, seed = settings.tokens_per_batch, settings.seed
+    sizes = (
+        len(learning.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=size))
+        for epoch in range(n_epochs)
+    )
+    return list(itertools.accumulate(sizes))
+
+
+def seeded(make: Callable[[], ModelT], seed: int) -> ModelT:
+    """A model whose first weights are drawn from ``seed``; the global random state is left alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make()
+
+
+def new_language_model(config: TransformerConfig, seed: int) -> LanguageModel:
+    """A language model whose first weights are drawn from ``seed``."""
+    return seeded(lambda: LanguageModel(config), seed)
+
+
+def new_model(recipe: Recipe, seed: int) -> LanguageModel | MaskedLanguageModel:
+    """The language model of a recipe, causal or masked, whose first weights are drawn from ``seed``."""
+    masking = recipe.masking
+    if masking is None:
+        return new_language_model(recipe.config, seed)
+    heads = {"transform": masking.transform, "next_sentence": masking.next_sentence}
+    return seeded(lambda: MaskedLanguageModel(recipe.config, **heads), seed)
+
+
+def causal_objective(tokenizer: Tokenizer, texts: Sequence[str], max_len: int) -> CausalObjective:
+    """Next-token prediction over all of some texts."""
+    ids = {"bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id, "pad_id": tokenizer.pad_id}
+    return CausalObjective(tokenizer.encode_batch(texts), max_len=max_len, **ids)
+
+
+def objective_for(
+    recipe: Recipe, tokenizer: Tokenizer, texts: Sequence[str]
+) -> CausalObjective | MaskedObjective:
+    """What the language model of a recipe learns from some texts."""
+    if recipe.masking is None:
+        return causal_objective(tokenizer, texts, recipe.config.max_len)
+    return MaskedObjective(tokenizer, texts, max_len=recipe.config.max_len, masking=recipe.masking)
+
+
+TOKENIZERS: dict[str, dict[str, Any]] = {
+    "world": {"model_type": "bpe", "split_by_script": False},
+    "pairs": {"model_type": "bpe"},
+}
+
+
+def train_tokenizer(
+    texts: Sequence[str], vocab_size: int, *, exact: bool = True, kind: str = "text"
+) -> Tokenizer:
+    """Learn a subword vocabulary from texts; unless ``exact``, a size that does not suit them is adapted.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    vocab_size : int
+    exact : bool
+        False: a text with more characters than tokens asked for gets more, one too poor to fill them fewer.
+    kind : str
+        Of the corpus, see `corpus_kind`. The few words of the world are merged into tokens that are mostly
+        whole words ("l'" among them), so that its texts are short. "pairs": both sides of pairs of sentences.
+    """
+    how: dict[str, Any] = TOKENIZERS.get(kind, {})
+    if exact:
+        return Tokenizer.train(texts, vocab_size=vocab_size, **how)
+    n_characters = len(set().union(*texts) | {" "})
+    smallest = len(SPECIAL_PIECES) + n_characters
+    size = max(vocab_size, smallest + n_characters // 2)
+    while size > smallest:
+        try:
+            return Tokenizer.train(texts, vocab_size=size, **how)
+        except ValueError:
+            size = smallest + (size - smallest) * 2 // 3
+    return Tokenizer.train(texts, vocab_size=smallest, **how)
+
+
+def fingerprint(corpus: Corpus | PairCorpus) -> str:
+    """A short name for the training texts and labels, or pairs, which changes whenever any of them does."""
+    digest, train_split = hashlib.sha256(), corpus.train
+    if isinstance(corpus, PairCorpus):
+        for source, target in zip(train_split.sources, train_split.targets, strict=True):
+            digest.update(f"{source}\t{target}\n".encode())
+    else:
+        for text in train_split.texts:
+            digest.update(text.encode() + b"\n")
+        digest.update(repr(train_split.labels).encode())
+    return digest.hexdigest()[:16]
+
+
+def weights_fingerprint(body: nn.Module) -> str:
+    """A short name for the weights of a body, which changes whenever any of them does."""
+    digest = hashlib.sha256()
+    for name, tensor in body.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def steps_within(
+    seconds: float,
+    model: nn.Module,
+    objective: Objective,
+    settings: TrainingSettings,
+    n_timed: int = 8,
+    layout: Layout | None = None,
+) -> tuple[TrainingSettings, float]:
+    """Settings whose steps take about so many seconds, found by timing the first steps of a copy of a model.
+
+    Parameters
+    ----------
+    seconds : float
+        For all steps together, the timed ones included.
+    model : Module
+        Stays as it is.
+    objective : Objective
+    settings : TrainingSettings
+        All but the number of steps stays.
+    n_timed : int
+        Steps that are timed, after two that are not.
+    layout : Layout, optional
+        See `train`.
+
+    Returns
+    -------
+    settings : TrainingSettings
+        With steps, warm-up and intervals that suit the time.
+    seconds : float
+        How long these steps should take.
+    """
+    if layout is not None and layout.shard:
+        raise ValueError(f"a sharded model needs a budget by name, got {seconds:g} seconds")
+    begin = time.perf_counter()
+    ends: list[float] = []
+
+    def mark(step: int, model: nn.Module) -> None:
+        if next(model.parameters()).device.type == "cuda":
+            torch.cuda.synchronize()
+        ends.append(time.perf_counter())
+
+    timed = settings.replace(n_steps=n_timed + 2, warmup_steps=0, lr=settings.lr / 10)
+    train(copy.deepcopy(model), objective, timed, layout=layout, on_step=mark, progress=False)
+
+    def steps_left() -> tuple[int, float]:
+        per_step = statistics.fmean(b - a for a, b in itertools.pairwise(ends[1:]))
+        n_steps = max(1, int((seconds - (time.perf_counter() - begin)) / per_step))
+        return n_steps, n_steps * per_step
+
+    n_steps, expected = Processes.current().agree(steps_left)
+    return resize(settings, n_steps), expected

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from benchmarks.ceiling import Ceiling, measure_ceiling
 from benchmarks.settings import BenchSettings
-from tinytx_course.labs.roofline import Ceiling, measure_ceiling
 from tinytx_course.labs.timing import Turns
 
 if TYPE_CHECKING:

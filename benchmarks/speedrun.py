@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from benchmarks.ceiling import Ceiling
 from benchmarks.peers import TorchEncoder
 from benchmarks.report import OURS, Record
 from benchmarks.settings import BenchSettings
@@ -31,7 +32,6 @@ from tinytx.training.recipes import MUON, plan
 from tinytx.training.settings import TrainingSettings, choose_precision
 from tinytx.training.tasks import causal_objective, new_language_model, steps_within, train_tokenizer
 from tinytx.training.timing import wait_for
-from tinytx_course.labs.roofline import Ceiling
 
 NO_TARGET = -1  # ids are 0 or more, and windows have no padding
 

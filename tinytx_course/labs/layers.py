@@ -1,36 +1,29 @@
-"""The clock on layers that mix tokens: attention, recurrence, convolution, over length and over width."""
+"""Layers that mix tokens other than by attention, and counters of what any layer computes and stores.
+
+Shape letters: B rows of a batch, T tokens, D width.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Literal, get_args
+from collections.abc import Callable, Iterable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from tinytx.model.attention import MultiHeadAttention
-from tinytx.model.costs import BACKWARD, attention_activations, attention_flops
-from tinytx.model.counting import ParameterTable, Term, make_table
-from tinytx.training.timing import Slope, Times, exponent, exponent_of_times, time_in_turn
-
 
 class Recurrence(nn.Module):
-    """A layer that reads token by token and keeps one vector, its state.
+    """A recurrent layer: it reads token by token, and returns its state after each.
 
-    The states of all tokens are what it returns. What a token contributes is worked out for all tokens at
-    once, by `in_proj`; the states have to wait for one another.
+    `in_proj` is computed for all tokens at once; each state has to wait for the one before it.
 
     Parameters
     ----------
     d_model : int
         D, the width of tokens and of the state.
     n_gates : int
-        How many maps from D to D stand side by side in `in_proj` and in `hidden_proj`.
+        Projections from D to D that are concatenated in `in_proj` and in `hidden_proj`.
     hidden_bias : bool
         Whether `hidden_proj` adds a bias of its own.
 
@@ -55,12 +48,12 @@ class Recurrence(nn.Module):
         x : Tensor of shape (B, T, D)
             The tokens.
         state : Tensor of shape (B, D), optional
-            What was read before; zeros where not given.
+            The state before the first token; zeros by default.
 
         Returns
         -------
         Tensor of shape (B, T, D)
-            The state after each token; the last one can be handed to the next call.
+            The state after each token; the last one can start the next call.
         """
         state = x.new_zeros(x.shape[0], x.shape[2]) if state is None else state  # (B, D)
         states = []
@@ -109,11 +102,10 @@ class RecurrentLayer(Recurrence):
 
 
 class GRULayer(Recurrence):
-    """The gated recurrent unit: it can keep its state as it is, and so remember for longer.
+    """The gated recurrent unit: its gates can leave the state unchanged, and so remember for longer.
 
-    ``r = sigmoid(x W_r + h U_r)`` says how much of the old state the proposal sees, ``z = sigmoid(x W_z + h
-    U_z)`` how much of it stays, ``n = tanh(x W_n + r * (h U_n))`` is the proposal, and the new state is
-    ``(1 - z) * n + z * h``. Each map has a bias.
+    Reset gate ``r = sigmoid(x W_r + h U_r)``, update gate ``z = sigmoid(x W_z + h U_z)``, candidate
+    ``n = tanh(x W_n + r * (h U_n))``, new state ``(1 - z) * n + z * h``. Each projection has a bias.
 
     Parameters
     ----------
@@ -122,8 +114,8 @@ class GRULayer(Recurrence):
 
     Notes
     -----
-    As in `torch.nn.GRU`, r acts after the map U_n and not before it as in the paper; the rows of `in_proj`
-    and `hidden_proj` stand in the order r, z, n, as torch has them.
+    As in `torch.nn.GRU`, r acts after the projection U_n and not before it as in the paper; the rows of
+    `in_proj` and `hidden_proj` are in the order r, z, n, as in torch.
 
     References
     ----------
@@ -148,9 +140,9 @@ class GRULayer(Recurrence):
 
 
 class ConvolutionLayer(nn.Module):
-    """A convolution over time: each token sees itself and its neighbours, through the same map everywhere.
+    """A convolution over time: each token sees itself and its neighbours, with the same weights everywhere.
 
-    ``y_t = [x_{t-l}, ..., x_{t-l+k-1}] W + b`` with ``l = (k - 1) // 2``; beyond the ends stand zeros.
+    ``y_t = [x_{t-l}, ..., x_{t-l+k-1}] W + b`` with ``l = (k - 1) // 2``, padded with zeros.
 
     Parameters
     ----------
@@ -166,8 +158,8 @@ class ConvolutionLayer(nn.Module):
 
     Notes
     -----
-    Equal to `torch.nn.Conv1d` with ``padding="same"``, which wants the axes (B, D, T) and keeps its weight as
-    (D, D, k); here `proj` holds the same numbers as one matrix for a whole window.
+    Equal to `torch.nn.Conv1d` with ``padding="same"``, which has the axes (B, D, T) and a weight (D, D, k);
+    here `proj` has the same numbers as one matrix for a whole window.
 
     References
     ----------
@@ -225,14 +217,14 @@ def count_flops(task: Callable[[], object]) -> int:
 
 
 def count_saved_bytes(task: Callable[[], object], ignore: Iterable[Tensor] = ()) -> int:
-    """Count the bytes that autograd keeps for the backward pass of a task.
+    """Count the bytes that autograd saves for the backward pass of a task.
 
     Parameters
     ----------
     task : callable without arguments
         Run once, forward only.
     ignore : iterable of Tensor
-        Not to be counted, neither they nor views of them: the parameters of the model.
+        Not to be counted, nor views of them: the parameters of the model.
 
     Returns
     -------
@@ -249,7 +241,7 @@ def count_saved_bytes(task: Callable[[], object], ignore: Iterable[Tensor] = ())
     """
     ignored = {tensor.untyped_storage().data_ptr() for tensor in ignore}
     sizes: dict[int, int] = {}
-    alive: list[Tensor] = []  # memory that is freed may be used again, and would be taken for the same
+    alive: list[Tensor] = []  # freed memory may be reused, and would then count once
 
     def keep(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
@@ -261,264 +253,3 @@ def count_saved_bytes(task: Callable[[], object], ignore: Iterable[Tensor] = ())
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         task()
     return sum(sizes.values())
-
-
-LayerKind = Literal["attention", "recurrent", "gru", "convolution"]
-
-
-@dataclass(frozen=True)
-class LayerCost:
-    """Operations, memory, waiting and distance of one layer.
-
-    Attributes
-    ----------
-    parameters : ParameterTable
-        In numbers.
-    flops : ParameterTable
-        Operations of one forward pass; a multiply-add counts as two.
-    activations : ParameterTable
-        Bytes kept for the backward pass.
-    n_waits : int
-        How many steps must follow one another, whatever the machine does at once.
-    path_length : int
-        How many steps or layers news needs from the first token to the last; 0 where it never arrives.
-    """
-
-    parameters: ParameterTable
-    flops: ParameterTable
-    activations: ParameterTable
-    n_waits: int
-    path_length: int
-
-    @property
-    def flops_forward(self) -> int:
-        """Operations of one forward pass."""
-        return self.flops.total
-
-    @property
-    def flops_training(self) -> int:
-        """Operations of a forward and a backward pass, where the input needs a gradient too."""
-        return (1 + BACKWARD) * self.flops.total
-
-
-def layer_cost(
-    kind: LayerKind,
-    *,
-    d_model: int,
-    seq_len: int,
-    batch_size: int = 1,
-    kernel_size: int = 3,
-    n_heads: int = 1,
-    bytes_per_number: int = 4,
-) -> LayerCost:
-    """Work out what one layer costs.
-
-    Forward operations for one row: attention ``8 n d² + 4 n² d``, its four maps and its pairs of tokens; a
-    vanilla recurrent layer ``4 n d²``, a GRU ``12 n d²``, a convolution ``2 k n d²``.
-
-    Parameters
-    ----------
-    kind : {"attention", "recurrent", "gru", "convolution"}
-        `MultiHeadAttention` by its fused path, without mask; `RecurrentLayer`; `GRULayer`;
-        `ConvolutionLayer`.
-    d_model, seq_len, batch_size : int
-        D, T (the n of the formulas), B.
-    kernel_size : int
-        k, read for a convolution.
-    n_heads : int
-        H, read for attention; it changes what is kept a little, and nothing else.
-    bytes_per_number : int
-        4 for float32.
-
-    Returns
-    -------
-    LayerCost
-
-    Raises
-    ------
-    ValueError
-        If the kind is unknown or a size is smaller than 1.
-
-    Notes
-    -----
-    Activations of the GRU are those of its own code here; a fused kernel may keep fewer.
-
-    References
-    ----------
-    .. [1] Vaswani et al., arXiv 1706.03762, section 4 and table 1, which counts for attention the pairs only.
-
-    Examples
-    --------
-    The whole of attention meets a GRU at n = d, since 8 + 4 = 12:
-
-    >>> sizes = {"d_model": 5, "seq_len": 5}
-    >>> layer_cost("attention", **sizes).flops_forward, layer_cost("gru", **sizes).flops_forward
-    (1500, 1500)
-    """
-    if kind not in get_args(LayerKind):
-        raise ValueError(f"kind must be one of {', '.join(get_args(LayerKind))}, got {kind!r}")
-    sizes = {"B": batch_size, "T": seq_len, "D": d_model, "H": n_heads, "k": kernel_size}
-    for letter, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"sizes must be at least 1, got {letter}={size}")
-    recurrent = kind in ("recurrent", "gru")
-    n_waits = seq_len if recurrent else 1
-    return LayerCost(
-        parameters=make_table(_parameters(kind), sizes, {}),
-        flops=make_table(_flops(kind), sizes, {}),
-        activations=make_table(_activations(kind, bytes_per_number), sizes, {}),
-        n_waits=n_waits,
-        path_length=_layers_across(seq_len, kernel_size) if kind == "convolution" else n_waits,
-    )
-
-
-def _layers_across(seq_len: int, kernel_size: int) -> int:
-    """Layers of a convolution until the last token has news of the first; 0 where it looks back nowhere."""
-    back = (kernel_size - 1) // 2
-    return -(-(seq_len - 1) // back) if back else 0
-
-
-def _parameters(kind: LayerKind) -> Iterator[Term]:
-    if kind == "attention":
-        yield Term("layer", "attention", "four maps", "4·(D·D + D)")
-    elif kind == "recurrent":
-        yield Term("layer", "recurrent", "in_proj", "D·D + D")
-        yield Term("layer", "recurrent", "hidden_proj", "D·D")
-    elif kind == "gru":
-        yield Term("layer", "gru", "in_proj", "3·(D·D + D)")
-        yield Term("layer", "gru", "hidden_proj", "3·(D·D + D)")
-    else:
-        yield Term("layer", "convolution", "proj", "k·D·D + D")
-
-
-def _flops(kind: LayerKind) -> Iterator[Term]:
-    if kind == "attention":
-        yield from attention_flops("layer")
-    elif kind == "convolution":
-        yield Term("layer", "convolution", "proj", "2·k·B·T·D·D")
-    else:
-        one_map = "2·B·T·D·D" if kind == "recurrent" else "3·2·B·T·D·D"
-        yield Term("layer", kind, "in_proj", one_map)
-        yield Term("layer", kind, "hidden_proj", one_map)
-
-
-def _activations(kind: LayerKind, w: int) -> Iterator[Term]:
-    if kind == "attention":
-        yield from attention_activations("layer", w, "fused", causal=False)
-    elif kind == "convolution":
-        yield Term("layer", "convolution", "windows", f"{w}·k·B·T·D")
-    else:
-        yield Term("layer", kind, "into in_proj", f"{w}·B·T·D")
-        if kind == "recurrent":  # the zeros it starts from, and every state
-            yield Term("layer", kind, "states", f"{w}·B·T·D + {w}·B·D")
-        else:  # two gates, the proposal, its distance to the state, and the three that hidden_proj gave
-            yield Term("layer", kind, "states before", f"{w}·B·T·D")
-            yield Term("layer", kind, "gates", f"7·{w}·B·T·D")
-
-
-KERNEL_SIZE = 3
-
-# name: what it costs by formula, how to build one of width d
-LAYERS: dict[str, tuple[LayerKind, Callable[[int], nn.Module]]] = {
-    "attention": ("attention", lambda d: MultiHeadAttention(d_model=d, n_heads=1)),
-    "vanilla recurrent": ("recurrent", RecurrentLayer),
-    "GRU": ("gru", GRULayer),
-    "GRU, torch's loop": ("gru", lambda d: nn.GRU(d, d, batch_first=True)),
-    "convolution, k = 3": ("convolution", lambda d: ConvolutionLayer(d, KERNEL_SIZE)),
-}
-
-
-@dataclass(frozen=True)
-class Exponent:
-    """How cost grows with size, as a power.
-
-    Attributes
-    ----------
-    paper : float
-        Slope of the operations on logarithmic axes, by formula, over the same sizes.
-    measured : Slope
-        Slope of the times, with its interval.
-    """
-
-    paper: float
-    measured: Slope
-
-
-@dataclass(frozen=True)
-class LayerTimes:
-    """Times of all layers at sizes of which one number varies.
-
-    Attributes
-    ----------
-    sizes : tuple of (int, int)
-        Length n and width d.
-    times : mapping of str to tuple of Times
-        By name of the layer, one a size.
-    """
-
-    sizes: tuple[tuple[int, int], ...]
-    times: Mapping[str, tuple[Times, ...]]
-
-    @property
-    def scale(self) -> tuple[int, ...]:
-        """The number that varies, length or width."""
-        lengths, widths = zip(*self.sizes, strict=True)
-        return widths if len(set(lengths)) == 1 else lengths
-
-    def medians(self, name: str) -> list[float]:
-        """Seconds of one layer, one a size."""
-        return [each.median for each in self.times[name]]
-
-    def milliseconds(self, name: str) -> tuple[list[float], list[float], list[float]]:
-        """Medians and quartiles of one layer: middle, low, high."""
-        times = self.times[name]
-        return (
-            [1e3 * each.median for each in times],
-            [1e3 * each.low for each in times],
-            [1e3 * each.high for each in times],
-        )
-
-    def flops(self, name: str) -> list[int]:
-        """Operations of one layer by formula, one a size."""
-        kind = LAYERS[name][0]
-        costs = (layer_cost(kind, d_model=d, seq_len=n, kernel_size=KERNEL_SIZE) for n, d in self.sizes)
-        return [cost.flops_forward for cost in costs]
-
-    def exponent(self, name: str, n_last: int) -> Exponent:
-        """Fit a power to the `n_last` largest sizes, where overhead weighs least."""
-        scale, flops = self.scale[-n_last:], self.flops(name)[-n_last:]
-        return Exponent(exponent(scale, flops), exponent_of_times(scale, self.times[name][-n_last:]))
-
-    def rate(self, name: str) -> float:
-        """Operations a second at the largest size."""
-        return self.flops(name)[-1] / self.medians(name)[-1]
-
-
-def time_layers(sizes: Sequence[tuple[int, int]], n_rounds: int = 6) -> LayerTimes:
-    """Time a forward pass of each layer at each size, all in turn, one text at a time, on the CPU.
-
-    The clock is that of the process, which stands still while other programs have the core. Let torch have
-    one thread: the time of several would be added up.
-
-    Parameters
-    ----------
-    sizes : sequence of (int, int)
-        Length n and width d; one of the two varies, in rising order.
-    n_rounds : int
-        How often each is measured.
-
-    Raises
-    ------
-    ValueError
-        If both numbers vary or neither does.
-    """
-    if (len({n for n, _ in sizes}) == 1) == (len({d for _, d in sizes}) == 1):
-        raise ValueError(f"of length and width one must vary, got sizes {list(sizes)}")
-    tasks = {
-        (name, n, d): partial(make(d), torch.randn(1, n, d))
-        for n, d in sizes
-        for name, (_, make) in LAYERS.items()
-    }
-    with torch.inference_mode():
-        times = time_in_turn(tasks, n_rounds=n_rounds, clock=time.process_time)
-    return LayerTimes(tuple(sizes), {name: tuple(times[name, n, d] for n, d in sizes) for name in LAYERS})

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from benchmarks.ceiling import Ceiling
 from benchmarks.report import OURS, Record, compare
 from benchmarks.settings import BenchSettings
 from tinytx.hf.convert import to_transformers
@@ -28,9 +29,7 @@ from tinytx.model.fast import LinearMap, few_rows
 from tinytx.model.transformer import LanguageModel
 from tinytx.training.beam import CachedSteps, Search, beam_search
 from tinytx.training.generate import continue_rows
-from tinytx.training.timing import Times
-from tinytx_course.labs.roofline import Ceiling
-from tinytx_course.labs.timing import Turns, take_turns
+from tinytx_course.labs.timing import Times, Turns, take_turns
 
 THEIRS = "transformers' generate"
 ANEW = "tinytx, every prefix read anew"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from benchmarks.ceiling import Ceiling
 from benchmarks.report import Record
 from benchmarks.settings import BenchSettings
 from tinytx.text.corpora import load_corpus
@@ -16,7 +17,6 @@ from tinytx.training.loop import train
 from tinytx.training.recipes import plan, resize
 from tinytx.training.settings import choose_precision
 from tinytx.training.tasks import causal_objective, new_language_model, train_tokenizer
-from tinytx_course.labs.roofline import Ceiling
 
 
 @dataclass(frozen=True)

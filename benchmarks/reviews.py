@@ -12,8 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from benchmarks.ceiling import Ceiling
 from benchmarks.report import OURS, Record, compare
-from benchmarks.settings import BenchSettings
+from benchmarks.settings import BenchSettings, reviews
 from benchmarks.workers import Candidate, workers
 from tinytx.hf.encoders import BERT
 from tinytx.model.config import TransformerConfig
@@ -24,8 +25,7 @@ from tinytx.training.evaluate import classifier_inputs
 from tinytx.training.loop import TrainingStep
 from tinytx.training.objectives import ClassificationObjective
 from tinytx.training.settings import TrainingSettings, choose_precision
-from tinytx_course.labs.profiling import reviews, tokenizer_for
-from tinytx_course.labs.roofline import Ceiling
+from tinytx_course.labs.lesson_13 import tokenizer_for
 from tinytx_course.labs.timing import take_turns
 
 PAD = 0

@@ -15,9 +15,10 @@ from typing import Any
 
 import torch
 
+from benchmarks.ceiling import Ceiling
 from benchmarks.peers import PEERS, PLAIN, SHARED, peer_step
 from benchmarks.report import OURS, Record, compare
-from benchmarks.settings import BenchSettings
+from benchmarks.settings import BenchSettings, reviews, token_stream
 from benchmarks.workers import Candidate, Worker, workers
 from tinytx.model.config import TransformerConfig
 from tinytx.model.costs import cost_table
@@ -27,8 +28,8 @@ from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.loop import TrainingStep
 from tinytx.training.objectives import CausalObjective
 from tinytx.training.settings import TrainingSettings, choose_precision
-from tinytx_course.labs.profiling import reviews, token_stream, tokenizer_for
-from tinytx_course.labs.roofline import Ceiling, product
+from tinytx_course.labs.lesson_13 import tokenizer_for
+from tinytx_course.labs.roofline import product
 from tinytx_course.labs.timing import take_turns
 
 BOS, EOS, PAD = 2, 3, 0

@@ -355,8 +355,8 @@ plots.show(
 # Torch can count operations while they run. (It knows nothing of fused attention on a CPU and counts it as 0, so we let it watch the plain path, which `record_attention` takes.)
 
 # %%
-from tinytx_course.labs import layers as meters
-from tinytx_course.labs.layers import ConvolutionLayer, GRULayer, RecurrentLayer
+from tinytx_course.labs import lesson_12
+from tinytx_course.labs.lesson_12 import ConvolutionLayer, GRULayer, RecurrentLayer
 
 n, d, k = 50, 24, 3
 x = torch.randn(1, n, d)
@@ -373,7 +373,7 @@ tasks = {
     "gru": lambda: GRULayer(d)(x),
     "convolution": lambda: ConvolutionLayer(d, k)(x),
 }
-counted = {kind: meters.count_flops(task) for kind, task in tasks.items()}
+counted = {kind: lesson_12.count_flops(task) for kind, task in tasks.items()}
 assert counted["attention"] == 8 * n * d**2 + 4 * n**2 * d
 assert counted["recurrent"] == 4 * n * d**2 and counted["gru"] == 12 * n * d**2
 assert counted["convolution"] == 2 * k * n * d**2
@@ -384,18 +384,18 @@ print(counted)
 # ### "Attention is cheaper than a recurrent layer"
 #
 # So it says in many reports, and no more. It is no true sentence before it says *when*, and of *what*. The paper's table compares the pairs of tokens alone with a recurrent layer, so the four maps are left out. Set the formulas equal and solve for $n$; then
-# look whether a search at $d = 64$ agrees. (`layer_cost` is the package's table of these formulas.)
+# look whether a search at $d = 64$ agrees. (`layer_flops` is the package's table of these formulas.)
 
 # %%
-from tinytx_course.labs.layers import layer_cost
+from tinytx_course.labs.lesson_12 import layer_flops
 
 
 def flops(kind, n):
-    return layer_cost(kind, d_model=64, seq_len=n, kernel_size=3).flops_forward
+    return layer_flops(kind, d_model=64, seq_len=n, kernel_size=3).total
 
 
 def pairs_only(kind, n):
-    terms = layer_cost(kind, d_model=64, seq_len=n).flops.rows
+    terms = layer_flops(kind, d_model=64, seq_len=n).rows
     return sum(row.total for row in terms if row.name in ("scores", "weighted sums"))
 
 
@@ -442,14 +442,11 @@ plots.show(
 # a loop in compiled code.
 
 # %%
-from tinytx.training import timing
-from tinytx_course.labs import layers as layer_speed
-
 lengths = [16, 32, 64, 128] if smoke else [64, 128, 256, 512, 1024, 2048, 4096]
 widths = [16, 32, 64] if smoke else [32, 64, 128, 256, 512, 1024]
 n_rounds = 2 if smoke else 9
-by_length = layer_speed.time_layers([(n, 64) for n in lengths], n_rounds)
-by_width = layer_speed.time_layers([(128, d) for d in widths], n_rounds)
+by_length = lesson_12.time_layers([(n, 64) for n in lengths], n_rounds)
+by_width = lesson_12.time_layers([(128, d) for d in widths], n_rounds)
 
 # %% [markdown]
 # Above, the width is 64 and the text grows; below, the text has 128 tokens and the model grows. Bands hold the middle half of all rounds. Compare the upper panel with the picture before: is the order of the lines the same? And is everything already
@@ -482,7 +479,7 @@ for name in by_length.times:
     columns = []
     for seen, n_last in ((by_length, 4), (by_width, 3)):
         fit = seen.exponent(name, n_last)
-        value, low, high = fit.measured.value, fit.measured.low, fit.measured.high
+        value, low, high = fit.measured.median, fit.measured.low, fit.measured.high
         columns.append(f"{fit.paper:4.2f}   {value:4.2f} [{low:4.2f}, {high:4.2f}]")
     print(f"{name:<22}" + "    ".join(columns))
 
@@ -497,7 +494,7 @@ mine = by_length.medians("attention")
 print(f"{'':<22}billion operations a second    attention slower from n =")
 for name in by_length.times:
     theirs = by_length.medians(name)
-    met = timing.first_crossing(lengths, mine, theirs)
+    met = lesson_12.first_crossing(lengths, mine, theirs)
     faster = "nowhere here" if mine[-1] < theirs[-1] else f"{lengths[0]} or before"
     found = f"{met:,.0f} = {met / 64:.0f} d" if met else faster
     rate = f"{name:<22}{by_length.rate(name) / 1e9:>9.2f}"
@@ -513,8 +510,6 @@ for name in by_length.times:
 # long.
 
 # %%
-from tinytx_course.labs import lesson_12
-
 layers = {
     "attention": tx.MultiHeadAttention(d_model=8, n_heads=2),
     "vanilla recurrent": RecurrentLayer(8),
@@ -622,7 +617,7 @@ passes = {
 constants = [*model.parameters(), *model.buffers()]
 for path, run in passes.items():
     table = tx.cost_table(config, batch_size=2, seq_len=128, attention=path)
-    counted, kept = meters.count_flops(run), meters.count_saved_bytes(run, constants)
+    counted, kept = lesson_12.count_flops(run), lesson_12.count_saved_bytes(run, constants)
     print(f"{path}: operations {table.flops_forward:>13,}   counted {counted:>13,}")
     print(f"       bytes kept {table.bytes_activations:>13,}   counted {kept:>13,}")
     assert abs(table.bytes_activations / kept - 1) < 0.02

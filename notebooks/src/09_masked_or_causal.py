@@ -788,12 +788,12 @@ for name, associations in {"shared words": False, "words that go together": True
 # operations: *equal compute*; beside it the same *with equal tokens*. All are judged by one blank, by carrying on half a review, by a **linear probe** (a classifier on frozen states), and by fine-tuning with few labels. What is kept is read here.
 
 # %%
-from experiments.objectives import kept_rows
+from tinytx_course.labs.lesson_10 import objective_rows
 from tinytx_course.results import read_results
 
 kept = read_results("objectives")
 ((kept_budget, _),) = Counter(key.split("/")[0] for key in kept.data).most_common(1)
-found = kept_rows(kept.data, kept_budget)
+found = objective_rows(kept.data, kept_budget)
 print(f"budget {kept_budget}, {len(found[0].values)} seeds")
 print(kept.source_line())
 

@@ -41,7 +41,6 @@ import torch.nn.functional as F
 
 import tinytx as tx
 import tinytx_course as course
-from experiments import broken_translation
 from tinytx.text.pairs import Pairs, load_pairs
 from tinytx.training import bleu as translation_scoring
 from tinytx.training.beam import Search
@@ -588,7 +587,7 @@ def repeats(one):
 for name in ("rate 0.01", "rate 0.02"):
     written = translate(patients[name], tokenizer, own.sources)
     worst = [one.source for one in sorted(written, key=repeats, reverse=True)[:2]]
-    for how, search in broken_translation.DIAGNOSES.items():
+    for how, search in lesson_11.DIAGNOSES.items():
         print(f"{name}, {how}")
         for found in translate(patients[name], tokenizer, worst, search=search):
             print(f"    {found.source}\n        → {found.text[:76]}")

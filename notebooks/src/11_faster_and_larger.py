@@ -55,7 +55,7 @@ smoke = default_budget() == "smoke"
 # One thing takes a while and can begin at once. Near the end we shall ask what a *compiler* makes of a small function. It works in a process of its own, on another core where there is one, while we go on; we collect its answer later.
 
 # %%
-from tinytx_course.labs.compiling import CompileTrial, NotCompiledError
+from tinytx_course.labs.lesson_13 import CompileTrial, NotCompiledError
 
 trial = None if smoke else CompileTrial(device=device.type)
 
@@ -81,8 +81,7 @@ print(f"{costs.flops_training:,} operations in a step")
 # several rounds, all tasks in turn, so that a bad moment of the machine meets all of them. Say now what you expect: how far off is the division?
 
 # %%
-from tinytx_course.labs.roofline import product
-from tinytx_course.labs.timing import take_turns
+from tinytx_course.labs.lesson_13 import product, take_turns
 
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
@@ -167,7 +166,7 @@ for name, f, b in (("a sum", 100, 1200), ("a small product", 600, 120), ("a larg
 # meet at $i = P / M$, the *ridge*. `Roof` of the package says the same; we check it against the rule above.
 
 # %%
-from tinytx_course.labs.roofline import Roof, layers_of, measure_roofline
+from tinytx_course.labs.lesson_13 import Roof, layers_of, measure_roofline
 
 invented = Roof(flops=P, copied=M, cached=M)
 for f, b in ((100, 1200), (600, 120), (9000, 300)):
@@ -242,7 +241,7 @@ for (group, name), point in points.items():
 # the *time* will they have?
 
 # %%
-from tinytx_course.labs.profiling import PRODUCTS, profile
+from tinytx_course.labs.lesson_13 import PRODUCTS, profile
 
 before = profile(step, n_calls=1 if smoke else 3)
 kinds = before.by_kind()
@@ -379,7 +378,7 @@ for name in others:
 
 # %%
 from tinytx.text.batching import batches_by_length, pad_batch, padding_share
-from tinytx_course.labs.profiling import tokenizer_for
+from tinytx_course.labs.lesson_13 import tokenizer_for
 
 corpus = tx.load_corpus("world")
 tokenizer = tokenizer_for(corpus, 1_000, n_texts=1_000)
@@ -526,7 +525,7 @@ for rows_at_once in (1, 32):
 # %%
 import inspect
 
-from tinytx_course.labs.compiling import norm_and_gelu
+from tinytx_course.labs.lesson_13 import norm_and_gelu
 
 print(inspect.getsource(norm_and_gelu))
 
@@ -646,7 +645,7 @@ if torture := kept("torture", "make torture"):
 # Predict: two processes with one thread each, against one with one. Ideal would be twice as fast. What is in the way?
 
 # %%
-from tinytx_course.labs.scaling import Workload, scaling
+from tinytx_course.labs.lesson_13 import Workload, scaling
 
 many_gpus = on_gpu and torch.cuda.device_count() > 1
 sizes = {"d_model": 32, "n_layers": 1, "tokens_per_batch": 256} if smoke else {}
@@ -738,7 +737,7 @@ for seed in range(n_seeds):
 # Read both columns: seconds *and* nats. Within one line they started from the same weights. The losses differ a little because the batches hold other reviews, as two seeds differ. What matters is whether the difference between the columns is larger than that between the lines; mean and spread say so.
 
 # %%
-from tinytx_course.labs.timing import ratio_of
+from tinytx_course.labs.lesson_13 import ratio_of
 
 ratios = [found[seed, False][0] / found[seed, True][0] for seed in range(n_seeds)]
 losses = torch.tensor([[found[seed, way][1] for way in (False, True)] for seed in range(n_seeds)])
@@ -790,14 +789,14 @@ if speedrun := kept("bench-speedrun", "python -m benchmarks speedrun"):
 # A lesson of a minute measures a few rounds. `python -m benchmarks` takes its time: the package beside other packages on the same batches, each in a process of its own, many rounds in turn. What this checkout keeps of it stands here, with machine and date; your own figures replace it when you run the command.
 
 # %%
-from benchmarks.report import line_of
+from tinytx_course.labs.lesson_13 import speed_line
 
 for part in ("steps", "reviews", "generation"):
     if results := kept(f"bench-{part}", f"python -m benchmarks {part}"):
         print(results.source_line())
         for key, record in results.data.items():
             if record.get("fastest"):
-                print("  " + line_of(key, record))
+                print("  " + speed_line(key, record))
 
 # %% [markdown]
 # ## What this does not show

@@ -98,7 +98,7 @@ for text in docs.test.texts[:3]:
 # Which package talks most? Guess the first three before you look.
 
 # %%
-from tinytx_course.labs.docstrings import gathered, installed
+from tinytx_course.labs.lesson_15 import gathered, installed
 
 counts = sorted(gathered(installed()).counts, key=lambda one: -one.n_words)
 fig, ax = plots.bars(
@@ -248,7 +248,7 @@ corpus = told(lambda: tx.load_corpus("own"))
 # But look at the test reviews again. The second and the third stand in train as well, only with another apostrophe, other capitals, other signs. For a person they are the same text. What survives all this are the *words*: runs of letters and digits, in lower case. The package has a function for it, and one of the exercises below asks you for yours.
 
 # %%
-from experiments.transfer_data import same_text
+from tinytx_course.labs.lesson_15 import same_text
 
 seen = {same_text(text) for text in learned}
 for text in asked:
@@ -368,7 +368,7 @@ for seed, prompt in enumerate(("Return the", "This function", "If the array", "T
 # rare ones weighing more (TF-IDF), and a linear model on top. Two seeds each. Rank the three before you run it.
 
 # %%
-from experiments.transfer_encoders import bag_of_words
+from tinytx_course.labs.lesson_15 import bag_of_words
 
 packages = tx.load_corpus("docstrings-packages")
 n_classes, n_labels = len(packages.label_names), 20 * len(packages.label_names)
@@ -387,7 +387,7 @@ def tuned(seed, fresh):
 
 def counted(seed):
     labelled = label_subset(packages.train, n_labels, seed)
-    return np.mean(bag_of_words(labelled, packages.test, "logistic", seed)[0] == right)
+    return np.mean(bag_of_words(labelled, packages.test.texts, seed) == right)
 
 
 live = {"pretrained": [tuned(seed, False) for seed in (0, 1)]}
@@ -420,13 +420,13 @@ for label in range(0, n_classes, 2):
 # Now the question of the lab that this course grew out of: French book reviews by customers, praise or blame. `python -m experiments transfer --corpus cls-books` has measured it with care. First the data, as far as they can be known without having them:
 
 # %%
-from experiments.transfer import kept_rows, kind_of, spoken
 from tinytx.text.corpora import list_corpora
 from tinytx.text.download import dataset
+from tinytx_course.labs.lesson_15 import display_name, kind_of, transfer_rows
 
 books = dataset("cls-books")
 kept = read_results("transfer-cls-books")
-rows = kept_rows(kept.data)
+rows = transfer_rows(kept.data)
 folds = {one["fold"]: one["n"] for one in kept.data.values() if one["repeat"] == 0}
 n_left = sum(folds.values())
 labelled = sum(books.layout[part][f"{part}.label"] for part in ("train", "valid"))
@@ -490,7 +490,7 @@ def table_of(rows, n):
         if row.n_labels == n:
             accuracy = f"{100 * np.mean(row.accuracies):.1f}"
             beside = [written(row.gains.get(against)) for against in OTHERS]
-            cells = [spoken(row.condition), kind_of(row.condition), accuracy, *beside]
+            cells = [display_name(row.condition), kind_of(row.condition), accuracy, *beside]
             lines.append(f"| {' | '.join(cells)} |")
     return Markdown("\n".join(lines))
 
@@ -510,16 +510,16 @@ beside = {row.condition: row.gains[bag] for row in reversed(few) if bag in row.g
 beside.pop("majority", None)  # far below, and no news
 fig, ax = plots.figure(width=9.5, height=1.6 + 0.45 * len(beside))
 plots.bars(
-    {spoken(name): 100 * gain.mean for name, gain in beside.items()},
-    intervals={spoken(n): (100 * gain.low, 100 * gain.high) for n, gain in beside.items()},
-    kinds={spoken(name): f"learned first: {kind_of(name)}" for name in beside},
+    {display_name(name): 100 * gain.mean for name, gain in beside.items()},
+    intervals={display_name(n): (100 * gain.low, 100 * gain.high) for n, gain in beside.items()},
+    kinds={display_name(name): f"learned first: {kind_of(name)}" for name in beside},
     numbers="+.1f", xlabel="points more than the bag of words (95 % interval)",
     title=f"Real reviews, {N} labels", ax=ax,
 )  # fmt: skip
 plots.show(fig, name="12_reviews_at_200", alt=f"""
     Points of accuracy above or below a bag of words on real book reviews with {N} labels, a bar
     for each way of learning, with paired intervals, coloured by what was learned first.
-    Highest: {spoken(next(iter(beside)))}; lowest: {spoken(list(beside)[-1])}.""")
+    Highest: {display_name(next(iter(beside)))}; lowest: {display_name(list(beside)[-1])}.""")
 print(textwrap.fill(kept.source_line(), 88))
 
 # %% [markdown]
@@ -538,7 +538,7 @@ for name in dict.fromkeys([*followed.values(), *{"masked:near"} & by_name.keys()
     of = [paired_interval(row.accuracies) for row in by_name[name]]
     mean, low, high = ([100 * getattr(x, end) for x in of] for end in ("mean", "low", "high"))
     labels = [row.n_labels for row in by_name[name]]
-    lines.append(plots.Curve(spoken(name), labels, mean, low=low, high=high))
+    lines.append(plots.Curve(display_name(name), labels, mean, low=low, high=high))
 fig, ax = plots.curves(
     lines, xlabel="labelled reviews", ylabel="accuracy in percent", x_log=True,
     references={"a coin": 50}, title="What a label buys, outside",
@@ -572,7 +572,7 @@ def verdict(kind, against, rows=rows):
 
 
 tops = [max((r for r in rows if r.n_labels == n), key=lambda r: np.mean(r.accuracies)) for n in ticks]
-best_of_all = "; ".join(f"{row.n_labels:,} labels, {spoken(row.condition)}" for row in tops)
+best_of_all = "; ".join(f"{row.n_labels:,} labels, {display_name(row.condition)}" for row in tops)
 Markdown(f"""
 - **Learning text first, against learning nothing first**: it {verdict("text", "scratch")}.
 - **Learning text first, against a bag of words**: it {verdict("text", bag)}.
@@ -644,7 +644,7 @@ Markdown("\n".join(lines))
 # %%
 brief = "masked:near/brief"
 pairs = (brief, "scratch"), ("masked:near", brief), ("masked:near/probe", brief)
-Markdown("\n".join(f"- {spoken(a)} minus {spoken(b)}: {written(minus(a, b))}" for a, b in pairs))
+Markdown("\n".join(f"- {display_name(a)} minus {display_name(b)}: {written(minus(a, b))}" for a, b in pairs))
 
 # %% [markdown]
 # And on the way? After each pass over the 200 labelled reviews, every run of the experiment looked at a hundred tested reviews of its fold (it looked, and chose nothing by it). The lines are means over the folds. Where does each one stand when it ends?
@@ -657,7 +657,7 @@ for name in ("masked:near", brief, "scratch"):
     if looks:
         epochs = sorted(set.intersection(*map(set, looks)))
         means = [100 * np.mean([look[epoch] for look in looks]) for epoch in epochs]
-        lines.append(plots.Curve(spoken(name), epochs, means))
+        lines.append(plots.Curve(display_name(name), epochs, means))
 fig, ax = plots.curves(
     lines, xlabel="passes over the labelled reviews", ylabel="accuracy in percent",
     references={"a coin": 50}, title=f"Fine-tuning on {N} real reviews",
@@ -679,7 +679,7 @@ plots.show(fig, name="12_careful", alt="""
 idle = {name: gain for name, gain in beside.items() if gain.low <= 0}
 for name, gain in idle.items():
     how = "worse" if gain.high < 0 else "open"
-    print(f"{spoken(name):<36}{100 * gain.mean:+5.1f}  {how}")
+    print(f"{display_name(name):<36}{100 * gain.mean:+5.1f}  {how}")
 print(f"{len(idle)} of {len(beside)} ways")
 
 # %% [markdown]
@@ -689,7 +689,7 @@ print(f"{len(idle)} of {len(beside)} ways")
 
 # %%
 try:
-    second = kept_rows(read_results("transfer-docstrings-packages").data)
+    second = transfer_rows(read_results("transfer-docstrings-packages").data)
 except FileNotFoundError:
     second = []
 missing = "Not measured: `python -m experiments transfer --corpus docstrings-packages` does it."

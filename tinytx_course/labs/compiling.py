@@ -1,4 +1,4 @@
-"""What `torch.compile` brings and costs, tried in a process of its own: where it fails, nothing else does."""
+"""What `torch.compile` gains and costs, tried in a process of its own: if it fails, nothing else does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from tinytx.training.timing import time_in_turn, wait_for
+from tinytx_course.labs.timing import take_turns
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,13 +41,13 @@ class Compiled:
 
     @property
     def calls_to_repay(self) -> float:
-        """Calls after which compiling has paid; infinite where it never does."""
+        """Calls after which compiling has paid; infinite if it never does."""
         gain = self.plain - self.compiled
         return self.seconds_to_compile / gain if gain > 0 else float("inf")
 
 
 class NotCompiledError(RuntimeError):
-    """Compiling did not work here; says why."""
+    """Compiling failed; the message is the reason."""
 
 
 def norm_and_gelu(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
@@ -77,7 +76,7 @@ class CompileTrial:
             "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
             "TORCHINDUCTOR_CACHE_DIR": self._folder.name,
             "TORCHINDUCTOR_COMPILE_THREADS": "1",
-            # Headers translated beforehand repay only those who compile much.
+            # Precompiled headers pay only for many compilations.
             "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
         }
         command = [sys.executable, "-m", "tinytx_course.labs.compiling", str(n_rows), str(width), device]
@@ -94,7 +93,7 @@ class CompileTrial:
             If it takes longer, or fails: no compiler, for instance.
         """
         try:
-            said, complaints = self._process.communicate(timeout=limit)
+            output, errors = self._process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.communicate()
@@ -102,14 +101,15 @@ class CompileTrial:
         finally:
             self._folder.cleanup()
         if self._process.returncode:
-            lines = [line for line in complaints.splitlines() if "Error" in line]
-            raise NotCompiledError(f"compiling must work, got: {lines[-1] if lines else 'no reason'}"[:200])
-        return Compiled(**json.loads(said.splitlines()[-1]))
+            lines = [line for line in errors.splitlines() if "Error" in line]
+            reason = lines[-1] if lines else "no error message"
+            raise NotCompiledError(f"compiling must work, got: {reason}"[:200])
+        return Compiled(**json.loads(output.splitlines()[-1]))
 
 
 @torch.inference_mode()
 def measure(n_rows: int, width: int, device: torch.device) -> Compiled:
-    """Compile, and time both in turn; on a CPU by the clock of the processor, on one thread."""
+    """Compile, and time both in turn; on a CPU in processor time, on one thread."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     inputs = (
@@ -120,25 +120,18 @@ def measure(n_rows: int, width: int, device: torch.device) -> Compiled:
     compiled = torch.compile(norm_and_gelu)
     expected, start = norm_and_gelu(*inputs), time.perf_counter()
     found = compiled(*inputs)
-    wait_for(device)
+    if device.type == "cuda":
+        torch.cuda.synchronize()
     seconds = time.perf_counter() - start
-    tasks = {
-        "plain": partial(_awaited, norm_and_gelu, inputs, device),
-        "compiled": partial(_awaited, compiled, inputs, device),
-    }
-    clock = time.perf_counter if device.type == "cuda" else time.process_time
-    times = time_in_turn(tasks, n_rounds=7, clock=clock)
+    tasks = {"plain": partial(norm_and_gelu, *inputs), "compiled": partial(compiled, *inputs)}
+    turns = take_turns(tasks, n_rounds=7, min_seconds=0.002, device=device, progress=False)
+    times = turns.wall if device.type == "cuda" else turns.processor
     difference = (found - expected).abs().max().item()
     return Compiled(seconds, times["plain"].median, times["compiled"].median, difference)
 
 
-def _awaited(function: Callable[..., Tensor], inputs: tuple[Tensor, ...], device: torch.device) -> None:
-    function(*inputs)
-    wait_for(device)
-
-
 def main() -> None:
-    """Measure and print what was found as JSON."""
+    """Measure and print the result as JSON."""
     n_rows, width, device = sys.argv[1:]
     print(json.dumps(vars(measure(int(n_rows), int(width), torch.device(device)))))
 

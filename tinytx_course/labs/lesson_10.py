@@ -1,14 +1,10 @@
-"""Carrying on a text with a model that fills blanks, which was never asked to.
-
-How long the text will be must be said beforehand: as many blanks are put behind it. They are filled from
-left to right; then each is hidden and filled again, all others in view, as in Gibbs sampling, so that what
-was written first gets to see what came later. The answers of a masked model fit no one distribution over
-texts, so this converges to nothing that it could be said to believe.
-"""
+"""Lesson 10, masked or causal: infilling by a masked model, the next-sentence baseline, stored results."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +14,8 @@ from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.text.batching import pad_batch
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.generate import check_vocabulary, next_token_probs, unwritten_ids
+from tinytx.training.inference import eval_mode
+from tinytx.training.intervals import PairedInterval, paired_interval
 
 Items = Sequence[int]
 _CHUNK = 1_000  # passages whose words are laid out at once
@@ -31,17 +29,17 @@ class TopicOverlap:
     .. math:: w(u, v) = \log \frac{(c_0(u, v) + 1) / (n_0 + 1)}{(c_1(u, v) + 1) / (n_1 + 1)}
 
     with c the number of training pairs that have u in x and v in y, for those that follow one another (0) and
-    those that do not (1). A weight that chance could explain is 0: most pairs of words say nothing, and would
-    drown the few that do. Above a threshold, chosen on training pairs that were not counted, it says 0.
+    those that do not (1). A weight that chance could explain is 0, as most pairs of words are noise. The
+    prediction is 0 above a threshold, which is chosen on training pairs that were not counted.
 
     Parameters
     ----------
     vocab_size : int
         Words are numbers below it.
     associations : bool
-        False looks at shared words only: w is 1 for u = v and 0 otherwise.
+        False uses shared words only: w is 1 for u = v and 0 otherwise.
     certainty : float
-        Standard errors, ``sqrt(1 / (c_0 + 1) + 1 / (c_1 + 1))``, that a weight must exceed; 0 keeps all.
+        Standard errors, ``sqrt(1 / (c_0 + 1) + 1 / (c_1 + 1))``, that a weight must exceed.
 
     Notes
     -----
@@ -92,10 +90,10 @@ class TopicOverlap:
         self._fitted = True
         scores, wanted = self.scores(firsts[1::2], seconds[1::2]), kinds[1::2]
         order = np.argsort(-scores, kind="stable")
-        # With the k best called 0: right are the zeros among them and the ones below.
+        # If the k best are predicted 0, the zeros among them and the ones below are right.
         right = np.r_[0, np.cumsum(np.where(wanted[order] == 0, 1, -1))] + (wanted == 1).sum()
         bounds = np.r_[np.inf, scores[order], -np.inf]
-        # Equal scores cannot be told apart, so a threshold lies between different ones.
+        # A threshold lies between different scores.
         best = int(np.where(bounds[:-1] > bounds[1:], right, -1).argmax())
         self.threshold = float(bounds[best + 1] if best < len(scores) else -np.inf)
         return self
@@ -103,17 +101,17 @@ class TopicOverlap:
     def scores(self, firsts: Sequence[Items], seconds: Sequence[Items]) -> np.ndarray:
         """Mean weight of the pairs of words of each pair of passages, shape (N,); 0 where one is empty."""
         _check(firsts, seconds)
-        found = []
+        parts = []
         for at in range(0, len(firsts), _CHUNK):
             x, y = (self._present(side[at : at + _CHUNK]) for side in (firsts, seconds))  # (n, V)
             total = np.einsum("nv,nv->n", x @ self.weights, y)
-            found.append(total / np.maximum(x.sum(1) * y.sum(1), 1))
-        return np.concatenate(found) if found else np.zeros(0)
+            parts.append(total / np.maximum(x.sum(1) * y.sum(1), 1))
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     def predict(self, firsts: Sequence[Items], seconds: Sequence[Items]) -> np.ndarray:
-        """0 for each pair that seems to follow, else 1; shape (N,)."""
+        """0 for each pair predicted to follow, else 1; shape (N,)."""
         if not self._fitted:
-            raise ValueError("the classifier must be fitted before it is asked, got no call of fit")
+            raise ValueError("the classifier must be fitted before it predicts, got no call of fit")
         return (self.scores(firsts, seconds) <= self.threshold).astype(int)
 
     def _count(self, firsts: Sequence[Items], seconds: Sequence[Items], chosen: list[int]) -> np.ndarray:
@@ -136,7 +134,6 @@ def _check(firsts: Sequence[Items], seconds: Sequence[Items]) -> None:
         raise ValueError(f"firsts and seconds must be as many, got {len(firsts)} and {len(seconds)}")
 
 
-@torch.no_grad()
 def complete_masked(
     model: MaskedLanguageModel,
     tokenizer: Tokenizer,
@@ -147,7 +144,12 @@ def complete_masked(
     temperature: float = 1.0,
     seed: int = 0,
 ) -> list[list[int]]:
-    """Write so many pieces behind each of some prefixes.
+    """Continue prefixes with a masked model, by Gibbs sampling.
+
+    The length of each text is given: as many mask tokens follow the prefix. They are filled from left to
+    right; then each is masked and sampled again, all others visible, so early tokens come to see late ones.
+    The conditionals of a masked model belong to no joint distribution over texts, so this converges to none
+    that the model could be said to have learned.
 
     Parameters
     ----------
@@ -156,9 +158,9 @@ def complete_masked(
     prefixes : sequence of N sequences of int
         Without special ids.
     n_new : sequence of N int
-        Pieces to be written, at least 1 each; after them the text ends.
+        New tokens of each, at least 1; after them the text ends.
     n_sweeps : int
-        How often every new piece is written again after the first time, in an order drawn anew.
+        How often every new token is sampled again, in a random order.
     temperature : float
         Positive; below 1 sharpens.
     seed : int
@@ -167,7 +169,7 @@ def complete_masked(
     Returns
     -------
     list of N lists of int
-        The new pieces.
+        The new tokens.
 
     References
     ----------
@@ -176,7 +178,7 @@ def complete_masked(
     check_vocabulary(model, tokenizer)
     if len(prefixes) != len(n_new) or not all(n >= 1 for n in n_new) or n_sweeps < 0:
         raise ValueError(
-            "each prefix needs a number of new pieces of 1 or more, and n_sweeps must be 0 or more, got "
+            "each prefix needs a number of new tokens of 1 or more, and n_sweeps must be 0 or more, got "
             f"{len(prefixes)} prefixes, {list(n_new)}, n_sweeps={n_sweeps}"
         )
     rows = [
@@ -184,46 +186,101 @@ def complete_masked(
         for prefix, n in zip(prefixes, n_new, strict=True)
     ]
     if (longest := max(map(len, rows), default=0)) > model.config.max_len:
-        most = model.config.max_len
-        raise ValueError(f"prefix, blanks and two marks must be at most {most} together, got {longest}")
+        raise ValueError(f"a row must have at most {model.config.max_len} ids, got {longest}")
     if not rows:
         return []
     generator = torch.Generator().manual_seed(seed)
     ids = pad_batch(rows, tokenizer.pad_id)  # (N, T)
     starts, counts = torch.tensor([len(prefix) + 1 for prefix in prefixes]), torch.tensor(list(n_new))
-    was_training = model.training
-    model.eval()
-    for sweep in range(1 + n_sweeps):
-        order = [
-            torch.arange(n) if sweep == 0 else torch.randperm(n, generator=generator) for n in counts.tolist()
-        ]
-        for turn in range(int(counts.max())):
-            going = torch.nonzero(counts > turn)[:, 0]
-            places = starts[going] + torch.stack([order[row][turn] for row in going.tolist()])
-            _write(model, tokenizer, ids, going, places, temperature, generator)
-    model.train(was_training)
+    with eval_mode(model) as device:
+        for sweep in range(1 + n_sweeps):
+            order = [
+                torch.arange(n) if sweep == 0 else torch.randperm(n, generator=generator)
+                for n in counts.tolist()
+            ]
+            for turn in range(int(counts.max())):
+                active = torch.nonzero(counts > turn)[:, 0]
+                positions = starts[active] + torch.stack([order[row][turn] for row in active.tolist()])
+                ids[active, positions] = tokenizer.mask_id
+                logits = _logits_at(model, ids[active].to(device), positions.to(device), tokenizer.pad_id)
+                logits[:, [*unwritten_ids(tokenizer), tokenizer.eos_id]] = -torch.inf
+                probs = next_token_probs(logits, temperature)
+                ids[active, positions] = torch.multinomial(probs, 1, generator=generator)[:, 0]
     return [
         ids[row, start : start + n].tolist()
         for row, (start, n) in enumerate(zip(starts.tolist(), counts.tolist(), strict=True))
     ]
 
 
-def _write(
-    model: MaskedLanguageModel,
-    tokenizer: Tokenizer,
-    ids: Tensor,
-    rows: Tensor,
-    places: Tensor,
-    temperature: float,
-    generator: torch.Generator,
-) -> None:
-    """Hide one place in each of some rows, and draw what stands there; ``ids`` is changed in place."""
-    device = next(model.parameters()).device
-    ids[rows, places] = tokenizer.mask_id
-    inputs = ids[rows].to(device)
-    hidden = model.body(inputs, inputs != tokenizer.pad_id)  # (n, T, D)
-    at = hidden[torch.arange(len(rows), device=device), places.to(device)]
-    logits = model.head(at).float().cpu()  # (n, V)
-    logits[:, [*unwritten_ids(tokenizer), tokenizer.eos_id]] = -torch.inf
-    drawn = torch.multinomial(next_token_probs(logits, temperature), 1, generator=generator)
-    ids[rows, places] = drawn[:, 0]
+def _logits_at(model: MaskedLanguageModel, inputs: Tensor, positions: Tensor, pad_id: int) -> Tensor:
+    """Logits (n, V), on the CPU, at one position of each row (n, T)."""
+    hidden = model.body(inputs, inputs != pad_id)  # (n, T, D)
+    return model.head(hidden[torch.arange(len(inputs), device=inputs.device), positions]).float().cpu()
+
+
+@dataclass(frozen=True)
+class ObjectiveRow:
+    """One measure of one training objective over all seeds.
+
+    Attributes
+    ----------
+    measure, contestant : str
+    values : tuple of float
+        One a seed.
+    interval : PairedInterval or None
+        Confidence interval of the mean over seeds; None for a single seed.
+    exact : float or None
+        What the exact language reaches, the optimum.
+    """
+
+    measure: str
+    contestant: str
+    values: tuple[float, ...]
+    interval: PairedInterval | None
+    exact: float | None
+
+
+# Name of the row: measure and field of the stored records.
+_FIGURES = {
+    "fill: nats": ("fill", "nats"),
+    "fill: excess": ("fill", "excess"),
+    "fill: accuracy": ("fill", "accuracy"),
+    "fill, left: nats": ("fill, left side", "nats"),
+    "fill, left: accuracy": ("fill, left side", "accuracy"),
+    "complete: possible": ("complete", "possible"),
+    "complete: good words": ("complete", "words_before_error"),
+    "next: model": ("next sentence", "model"),
+    "next: associations": ("next sentence", "associations"),
+    "next: shared words": ("next sentence", "shared"),
+}
+_IDEAL = {"fill: excess": 0.0, "complete: possible": 1.0}
+
+
+def objective_rows(records: Mapping[str, Mapping[str, Any]], budget: str) -> list[ObjectiveRow]:
+    """Rows of ``results/objectives.json`` for a budget, over the seeds for which every cell is measured.
+
+    Parameters
+    ----------
+    records : mapping of str to mapping
+        By key "BUDGET/seed S/CONTESTANT/MEASURE".
+    budget : str
+    """
+    cells: dict[str, dict[tuple[str, str], Mapping[str, Any]]] = {}
+    for key, record in sorted(records.items()):
+        of_budget, seed, contestant, measure = key.split("/")
+        if of_budget == budget:
+            cells.setdefault(seed, {})[measure, contestant] = record
+    every = set().union(*cells.values())
+    seeds = [of_seed for of_seed in cells.values() if set(of_seed) == every]
+    labelled = sorted({measure for measure, _ in every if measure.startswith(("probe", "finetune"))})
+    figures = _FIGURES | {f"{measure} labels": (measure, "accuracy") for measure in labelled}
+    rows = []
+    for name, (measure, field) in figures.items():
+        for contestant in dict.fromkeys(contestant for _, contestant in every):
+            if (measure, contestant) in every and seeds:
+                found = [of_seed[measure, contestant] for of_seed in seeds]
+                values = tuple(record[field] for record in found)
+                interval = paired_interval(values) if len(values) > 1 else None
+                exact = found[0].get("exact", {}).get(field, _IDEAL.get(name))
+                rows.append(ObjectiveRow(name, contestant, values, interval, exact))
+    return rows

@@ -1,4 +1,4 @@
-"""Who waits for whom: chains of operations, and how news of one token reaches another.
+"""Lesson 12, the price of attention: what a layer computes, how long that takes, and who waits for whom.
 
 Shape letters: B rows of a batch, T tokens, D width.
 """
@@ -6,11 +6,171 @@ Shape letters: B rows of a batch, T tokens, D width.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from tinytx_course.labs.layers import Recurrence
+from tinytx.model.attention import MultiHeadAttention
+from tinytx.model.costs import attention_flops
+from tinytx.model.counting import ParameterTable, Term, make_table
+from tinytx_course.labs.layers import (
+    ConvolutionLayer,
+    GRULayer,
+    Recurrence,
+    RecurrentLayer,
+    count_flops,
+    count_saved_bytes,
+)
+from tinytx_course.labs.timing import Estimate, Times, exponent, exponent_of_times, first_crossing, take_turns
+
+__all__ = [
+    "ConvolutionLayer",
+    "GRULayer",
+    "RecurrentLayer",
+    "count_flops",
+    "count_saved_bytes",
+    "first_crossing",
+    "gradient_sizes",
+    "layer_flops",
+    "longest_chain",
+    "path_length",
+    "time_layers",
+]
+
+KERNEL_SIZE = 3
+LayerKind = Literal["attention", "recurrent", "gru", "convolution"]
+
+
+def layer_flops(
+    kind: LayerKind, *, d_model: int, seq_len: int, batch_size: int = 1, kernel_size: int = KERNEL_SIZE
+) -> ParameterTable:
+    """Floating-point operations of one forward pass of a layer, term by term; a multiply-add counts as two.
+
+    For one row: attention ``8 n d² + 4 n² d``, its four projections and its pairs of tokens; a vanilla
+    recurrent layer ``4 n d²``, a GRU ``12 n d²``, a convolution ``2 k n d²``. A backward pass takes twice as
+    many.
+
+    References
+    ----------
+    Vaswani et al., arXiv 1706.03762, section 4 and table 1, which counts for attention the pairs only.
+
+    Examples
+    --------
+    The whole of attention meets a GRU at n = d, since 8 + 4 = 12:
+
+    >>> sizes = {"d_model": 5, "seq_len": 5}
+    >>> layer_flops("attention", **sizes).total, layer_flops("gru", **sizes).total
+    (1500, 1500)
+    """
+    if kind not in get_args(LayerKind):
+        raise ValueError(f"kind must be one of {', '.join(get_args(LayerKind))}, got {kind!r}")
+    sizes = {"B": batch_size, "T": seq_len, "D": d_model, "k": kernel_size}
+    for letter, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"sizes must be at least 1, got {letter}={size}")
+    return make_table(_flops(kind), sizes, {})
+
+
+def _flops(kind: LayerKind) -> Iterator[Term]:
+    if kind == "attention":
+        yield from attention_flops("layer")
+    elif kind == "convolution":
+        yield Term("layer", "convolution", "proj", "2·k·B·T·D·D")
+    else:
+        projection = "2·B·T·D·D" if kind == "recurrent" else "3·2·B·T·D·D"
+        yield Term("layer", kind, "in_proj", projection)
+        yield Term("layer", kind, "hidden_proj", projection)
+
+
+# name: what it costs by formula, how to build one of width d
+LAYERS: dict[str, tuple[LayerKind, Callable[[int], nn.Module]]] = {
+    "attention": ("attention", lambda d: MultiHeadAttention(d_model=d, n_heads=1)),
+    "vanilla recurrent": ("recurrent", RecurrentLayer),
+    "GRU": ("gru", GRULayer),
+    "GRU, torch's loop": ("gru", lambda d: nn.GRU(d, d, batch_first=True)),
+    "convolution, k = 3": ("convolution", lambda d: ConvolutionLayer(d, KERNEL_SIZE)),
+}
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """How cost grows with size, as a power: of the operations by formula, and of the measured times."""
+
+    paper: float
+    measured: Estimate
+
+
+@dataclass(frozen=True)
+class LayerTimes:
+    """Times of all layers at sizes of which one number varies.
+
+    Attributes
+    ----------
+    sizes : tuple of (int, int)
+        Length n and width d.
+    times : mapping of str to tuple of Times
+        By name of the layer, one a size.
+    """
+
+    sizes: tuple[tuple[int, int], ...]
+    times: Mapping[str, tuple[Times, ...]]
+
+    @property
+    def scale(self) -> tuple[int, ...]:
+        """The number that varies, length or width."""
+        lengths, widths = zip(*self.sizes, strict=True)
+        return widths if len(set(lengths)) == 1 else lengths
+
+    def medians(self, name: str) -> list[float]:
+        """Seconds of one layer, one a size."""
+        return [each.median for each in self.times[name]]
+
+    def milliseconds(self, name: str) -> tuple[list[float], list[float], list[float]]:
+        """Medians and quartiles of one layer: middle, low, high."""
+        rows = [(1e3 * each.median, 1e3 * each.low, 1e3 * each.high) for each in self.times[name]]
+        middle, low, high = map(list, zip(*rows, strict=True))
+        return middle, low, high
+
+    def flops(self, name: str) -> list[int]:
+        """Operations of one layer by formula, one a size."""
+        return [layer_flops(LAYERS[name][0], d_model=d, seq_len=n).total for n, d in self.sizes]
+
+    def exponent(self, name: str, n_last: int) -> Exponent:
+        """Fit a power to the `n_last` largest sizes, where overhead matters least."""
+        scale, flops = self.scale[-n_last:], self.flops(name)[-n_last:]
+        return Exponent(exponent(scale, flops), exponent_of_times(scale, self.times[name][-n_last:]))
+
+    def rate(self, name: str) -> float:
+        """Operations a second at the largest size."""
+        return self.flops(name)[-1] / self.medians(name)[-1]
+
+
+def time_layers(sizes: Sequence[tuple[int, int]], n_rounds: int = 6) -> LayerTimes:
+    """Time a forward pass of each layer at each size, in turn, one text at a time, on the CPU.
+
+    In processor time, which sums over threads: let torch have one.
+
+    Parameters
+    ----------
+    sizes : sequence of (int, int)
+        Length n and width d; one of the two varies, in rising order. ValueError if both do or neither.
+    n_rounds : int
+        How often each is measured.
+    """
+    if (len({n for n, _ in sizes}) == 1) == (len({d for _, d in sizes}) == 1):
+        raise ValueError(f"of length and width one must vary, got sizes {list(sizes)}")
+    tasks = {
+        (name, n, d): partial(make(d), torch.randn(1, n, d))
+        for n, d in sizes
+        for name, (_, make) in LAYERS.items()
+    }
+    with torch.inference_mode():
+        times = take_turns(tasks, n_rounds=n_rounds, min_seconds=0.002, progress=False).processor
+    return LayerTimes(tuple(sizes), {name: tuple(times[name, n, d] for n, d in sizes) for name in LAYERS})
 
 
 def longest_chain(output: Tensor) -> int:
@@ -57,12 +217,10 @@ def longest_chain(output: Tensor) -> int:
 
 
 def path_length(layer: nn.Module, seq_len: int, d_model: int) -> int:
-    """Count how many rounds news needs from the first token to the last.
+    """Maximum path length: rounds until the last vector depends on the first token.
 
-    In one round every token hears what the layer lets it hear: in attention and convolution the round is one
-    layer, applied again and again; in a recurrent layer it is one step, in which each state hears the one
-    before it. After each round the gradient of the last vector with respect to the first token tells whether
-    news has arrived.
+    In attention and convolution a round is one layer, applied again and again; in a recurrent layer it is one
+    step, in which each state depends on the one before it. The dependence is a gradient that is not zero.
 
     Parameters
     ----------
@@ -73,15 +231,10 @@ def path_length(layer: nn.Module, seq_len: int, d_model: int) -> int:
     d_model : int
         D.
 
-    Returns
-    -------
-    int
-        Rounds until the gradient is not exactly zero.
-
     Raises
     ------
     ValueError
-        If after T rounds it still is.
+        If there is none after T rounds.
 
     References
     ----------
@@ -89,7 +242,6 @@ def path_length(layer: nn.Module, seq_len: int, d_model: int) -> int:
 
     Examples
     --------
-    >>> from tinytx.model import ConvolutionLayer
     >>> path_length(ConvolutionLayer(d_model=4, kernel_size=5), seq_len=9, d_model=4)
     4
     """
@@ -97,21 +249,21 @@ def path_length(layer: nn.Module, seq_len: int, d_model: int) -> int:
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(1, seq_len, d_model, generator=generator, dtype=torch.float64).requires_grad_()
     pull = torch.randn(d_model, generator=generator, dtype=torch.float64)
-    told = torch.zeros_like(x) if isinstance(layer, Recurrence) else x
+    states = torch.zeros_like(x) if isinstance(layer, Recurrence) else x
     for n_rounds in range(1, seq_len + 1):
         if isinstance(layer, Recurrence):
-            before = torch.cat([torch.zeros_like(told[:, :1]), told[:, :-1]], dim=1)  # what each hears
-            told = layer.step(x, before)
+            before = torch.cat([torch.zeros_like(states[:, :1]), states[:, :-1]], dim=1)
+            states = layer.step(x, before)
         else:
-            told = layer(told)
-        (gradient,) = torch.autograd.grad(told[0, -1] @ pull, x, retain_graph=True)
+            states = layer(states)
+        (gradient,) = torch.autograd.grad(states[0, -1] @ pull, x, retain_graph=True)
         if gradient[0, 0].any():
             return n_rounds
-    raise ValueError(f"news must arrive within seq_len={seq_len} rounds, got none from this layer")
+    raise ValueError(f"the last token must depend on the first within {seq_len} rounds, got no gradient")
 
 
 def gradient_sizes(layer: nn.Module, x: Tensor) -> Tensor:
-    """Say how strongly the last vector depends on each token.
+    """How strongly the last vector depends on each token.
 
     ``||d y_T / d x_t||``, the Frobenius norm of the D by D matrix of derivatives, averaged over the rows.
 
@@ -128,7 +280,7 @@ def gradient_sizes(layer: nn.Module, x: Tensor) -> Tensor:
 
     Examples
     --------
-    >>> gradient_sizes(nn.Linear(2, 2, bias=False), torch.ones(1, 3, 2))[:2]   # tokens that are not the last
+    >>> gradient_sizes(nn.Linear(2, 2, bias=False), torch.ones(1, 3, 2))[:2]   # tokens before the last
     tensor([0., 0.])
     """
     x = x.detach().requires_grad_()

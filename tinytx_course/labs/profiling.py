@@ -1,4 +1,4 @@
-"""What a benchmark reads: real text where there is some, the generated language elsewhere."""
+"""Where the time of a training step is spent: a clock on each operation."""
 
 from __future__ import annotations
 
@@ -10,12 +10,6 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-
-from benchmarks.settings import BenchSettings
-from tinytx.text.corpora import Corpus, load_corpus
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.recipes import corpus_kind
-from tinytx.training.tasks import train_tokenizer
 
 PRODUCTS = "products"
 REST = "the rest"
@@ -37,8 +31,7 @@ class Profile:
     Attributes
     ----------
     seconds : mapping of str to float
-        On a CPU those of the processor, which stand still while other programs have it; on a GPU those on
-        the wall, each operation waited for.
+        On a CPU processor time; on a GPU time on the wall, synchronised after each operation.
     calls : mapping of str to int
     """
 
@@ -47,15 +40,15 @@ class Profile:
 
     @property
     def total(self) -> float:
-        """Seconds of all operations; what lies between them is not in it."""
+        """Seconds of all operations, without the time between them."""
         return sum(self.seconds.values())
 
     def by_kind(self) -> dict[str, float]:
         """Seconds by kind of operation, in the order of `KINDS`, the rest last."""
-        found = dict.fromkeys([*KINDS, REST], 0.0)
+        seconds_of = dict.fromkeys([*KINDS, REST], 0.0)
         for name, seconds in self.seconds.items():
-            found[kind_of(name)] += seconds
-        return found
+            seconds_of[kind_of(name)] += seconds
+        return seconds_of
 
 
 def kind_of(name: str) -> str:
@@ -81,7 +74,7 @@ def profile(task: Callable[[], object], *, n_warmup: int = 1, n_calls: int = 1) 
     n_warmup : int
         Calls before, not measured.
     n_calls : int
-        Calls that are measured; what is kept is the mean of one.
+        Calls that are measured; the result is the mean.
 
     Returns
     -------
@@ -94,8 +87,8 @@ def profile(task: Callable[[], object], *, n_warmup: int = 1, n_calls: int = 1) 
 
     Notes
     -----
-    Looking costs time too, some microseconds an operation, which is not counted. Let torch have one thread on
-    a CPU: the processor time of several would be added up.
+    Some microseconds of overhead an operation are not counted. On a CPU let torch have one thread: processor
+    time sums over threads.
 
     Examples
     --------
@@ -116,7 +109,7 @@ def profile(task: Callable[[], object], *, n_warmup: int = 1, n_calls: int = 1) 
 
 
 class _Watch(TorchDispatchMode):
-    """Sees every operation on its way to the kernel that carries it out."""
+    """Measures every operation on its way to its kernel."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,7 +121,7 @@ class _Watch(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Carry out one operation between two looks at the clock."""
+        """Run one operation between two readings of the clock."""
         start = self._clock()
         result = func(*args, **(kwargs or {}))
         if self._on_gpu:
@@ -137,29 +130,3 @@ class _Watch(TorchDispatchMode):
         self.seconds[name] += self._clock() - start
         self.calls[name] += 1
         return result
-
-
-REAL = "cls-books"
-
-
-def reviews(settings: BenchSettings) -> Corpus:
-    """Real reviews where `data_dir` has them, else those of the world."""
-    folder = settings.data_dir
-    if folder is not None and (folder / REAL).is_dir():
-        return load_corpus(REAL, folder)
-    return load_corpus("world")
-
-
-def tokenizer_for(corpus: Corpus, vocab_size: int, n_texts: int = 3000) -> Tokenizer:
-    """A tokenizer of at most so many pieces; a language of few words has fewer."""
-    return train_tokenizer(corpus.train.texts[:n_texts], vocab_size, exact=False, kind=corpus_kind(corpus))
-
-
-def token_stream(corpus: Corpus, tokenizer: Tokenizer, n: int) -> list[int]:
-    """The first n token ids of the training texts, one after the other, again from the start if need be."""
-    ids: list[int] = []
-    for text in corpus.train.texts:
-        ids += [*tokenizer.encode(text), tokenizer.eos_id]
-        if len(ids) >= n:
-            return ids[:n]
-    return (ids * (n // len(ids) + 1))[:n]

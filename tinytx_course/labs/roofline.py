@@ -6,7 +6,6 @@ vocabulary.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,96 +13,23 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
-from benchmarks.settings import BenchSettings
 from tinytx.model.config import TransformerConfig
-from tinytx.training.timing import time_in_turn
 from tinytx_course.labs.timing import take_turns
 
-WIDTHS = {"cpu": (1024, 2048), "cuda": (4096, 8192)}  # of the matrices that are tried
 COPY_BYTES = {"cpu": 2**28, "cuda": 2**31}  # far more than caches hold
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
-
-
-@dataclass(frozen=True)
-class Ceiling:
-    """The most the machine gave in any round.
-
-    Attributes
-    ----------
-    flops : dict of str to float
-        Operations a second of the largest product of matrices, by precision; a multiply-add counts as two.
-    width : dict of str to int
-        Of the square matrices that reached it.
-    copied : float
-        Bytes a second that a copy in main memory moves: those read and those written.
-    """
-
-    flops: dict[str, float]
-    width: dict[str, int]
-    copied: float
-
-    @property
-    def bf16_is_faster(self) -> bool:
-        """Whether bfloat16 pays here, as measured."""
-        return self.flops["bf16"] > self.flops["fp32"]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Figures as JSON can hold them."""
-        return {
-            "kind": "ceiling",
-            "gflops": {name: each / 1e9 for name, each in self.flops.items()},
-            "width": self.width,
-            "copied_gb_s": self.copied / 1e9,
-        }
-
-    def __str__(self) -> str:
-        products = ", ".join(f"{name} {each / 1e9:,.0f} GFLOP/s" for name, each in self.flops.items())
-        return f"largest product of matrices: {products}; copied: {self.copied / 1e9:.1f} GB/s"
-
-
-def measure_ceiling(settings: BenchSettings) -> Ceiling:
-    """Find what the machine gives at best, within a few seconds.
-
-    In float32 a GPU multiplies as PyTorch has it by default, without TF32.
-    """
-    device = settings.device
-    widths = (64, 128) if settings.tiny else WIDTHS[device.type]
-    tasks: dict[str, Callable[[], object]] = {
-        f"{name} {width}": product(width, name, device) for name in DTYPES for width in widths
-    }
-    n_bytes = 2**16 if settings.tiny else COPY_BYTES[device.type]
-    source = torch.ones(n_bytes, dtype=torch.uint8, device=device)
-    target = torch.empty_like(source)
-    tasks["copy"] = lambda: target.copy_(source)
-    turns = take_turns(
-        tasks,
-        n_rounds=settings.n_rounds,
-        device=device,
-        label="ceiling",
-        progress=settings.progress,
-    )
-    best = {name: min(times.seconds) for name, times in turns.wall.items()}
-    flops, reached = {}, {}
-    for name in DTYPES:
-        rates = {width: 2 * width**3 / best[f"{name} {width}"] for width in widths}
-        reached[name] = max(rates, key=lambda width: rates[width])
-        flops[name] = rates[reached[name]]
-    return Ceiling(flops, reached, 2 * n_bytes / best["copy"])
-
-
-def product(width: int, precision: str, device: torch.device) -> Callable[[], object]:
-    """A task: one product of two square matrices. It may take turns with others, to tell their share."""
-    a, b = (torch.randn(width, width, device=device).to(DTYPES[precision]) for _ in range(2))
-    out = torch.empty_like(a)
-    return lambda: torch.mm(a, b, out=out)
-
-
-WIDE = {"cpu": 1024, "cuda": 8192}  # of the matrices whose product is the roof
+WIDTH = {"cpu": 1024, "cuda": 8192}  # of the matrices whose product is the roof
 CACHED_BYTES = {"cpu": 2**16, "cuda": 2**22}  # few enough to stay close to the processor
 NUMBER = 4  # bytes of a float32
 NORM_FLOPS = 7  # mean, difference, square, mean, division, factor, shift: for each number
+
+
+def product(width: int, precision: str, device: torch.device) -> Callable[[], object]:
+    """A task: one product of two square matrices. To be timed in turn with others."""
+    a, b = (torch.randn(width, width, device=device).to(DTYPES[precision]) for _ in range(2))
+    out = torch.empty_like(a)
+    return lambda: torch.mm(a, b, out=out)
 
 
 @dataclass(frozen=True)
@@ -196,8 +122,8 @@ def layers_of(
     Returns
     -------
     dict of str to Work
-        A map of attention, attention of all pairs, both maps of the feed-forward network, the output layer;
-        then what multiplies no matrices, a residual sum and a norm.
+        A projection of attention, attention of all pairs, both linear layers of the feed-forward network, the
+        output layer; then two without a product of matrices, a residual sum and a norm.
 
     Examples
     --------
@@ -236,53 +162,42 @@ def layers_of(
 
 @torch.inference_mode()
 def measure_roofline(
-    work: Mapping[str, Work], *, device: torch.device | None = None, n_rounds: int = 5, tiny: bool = False
-) -> tuple[Roof, dict[str, Point]]:
-    """Measure the roof and what lies under it, in turn.
+    work: Mapping[Any, Work], *, device: torch.device | None = None, n_rounds: int = 5, tiny: bool = False
+) -> tuple[Roof, dict[Any, Point]]:
+    """Measure the roof and the layers under it, in turn.
 
     Parameters
     ----------
-    work : mapping of str to Work
+    work : mapping of name to Work
         On this device.
     device : torch.device, optional
-        The CPU unless told otherwise. There the clock is that of the processor, which stands still while
-        other programs have it: let torch have one thread, the time of several would be added up.
+        The CPU by default. There the clock is processor time, which sums over threads: let torch have one.
     n_rounds : int
     tiny : bool
-        A roof of a few numbers: tries that everything runs, measures nothing of interest.
+        A roof of a few numbers, to try that everything runs.
 
     Returns
     -------
-    tuple of Roof and dict of str to Point
+    tuple of Roof and dict of name to Point
     """
     device = device or torch.device("cpu")
     kind = device.type
-    wide = 64 if tiny else WIDE[kind]
+    width = 64 if tiny else WIDTH[kind]
     copies = {"far": 2**18 if tiny else COPY_BYTES[kind] // 4, "near": CACHED_BYTES[kind]}
-    tasks: dict[str, Callable[[], object]] = {f"work {name}": each.task for name, each in work.items()}
-    tasks["product"] = product(wide, "fp32", device)
+    tasks: dict[Any, Callable[[], object]] = {("work", name): each.task for name, each in work.items()}
+    tasks["product"] = product(width, "fp32", device)
     for name, n_bytes in copies.items():
         source = torch.ones(n_bytes, dtype=torch.uint8, device=device)
-        tasks[name] = partial(_copy, torch.empty_like(source), source)
-    on_gpu = kind == "cuda"
-    if on_gpu:
-        tasks = {name: partial(_awaited, task) for name, task in tasks.items()}
-    clock = time.perf_counter if on_gpu else time.process_time
-    times = time_in_turn(tasks, n_rounds=n_rounds, min_seconds=0.0 if tiny else 0.002, clock=clock)
-    fastest = {name: min(times[name].seconds) for name in ("product", "far", "near")}
+        tasks[name] = partial(torch.Tensor.copy_, torch.empty_like(source), source)
+    turns = take_turns(
+        tasks, n_rounds=n_rounds, min_seconds=0.0 if tiny else 0.002, device=device, progress=False
+    )
+    times = turns.wall if kind == "cuda" else turns.processor
+    fastest = {name: max(min(times[name].seconds), 1e-9) for name in ("product", "far", "near")}
     copied, cached = (2 * copies[name] / fastest[name] for name in ("far", "near"))
-    roof = Roof(2 * wide**3 / fastest["product"], copied, cached)
-    medians = {name: max(times[f"work {name}"].median, 1e-9) for name in work}
+    roof = Roof(2 * width**3 / fastest["product"], copied, cached)
+    medians = {name: max(times["work", name].median, 1e-9) for name in work}
     points = {
         name: Point(each.intensity, each.flops / medians[name], medians[name]) for name, each in work.items()
     }
     return roof, points
-
-
-def _copy(target: Tensor, source: Tensor) -> Tensor:
-    return target.copy_(source)
-
-
-def _awaited(task: Callable[[], object]) -> None:
-    task()
-    torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""What does a second process bring? Tokens per second of training steps, each way in turn."""
+"""Data-parallel training from a notebook: torchrun as a child process, and what a second process gains."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ from tinytx.training.loop import train
 from tinytx.training.objectives import CausalObjective
 from tinytx.training.settings import TrainingSettings, choose_device
 from tinytx.training.tasks import new_language_model
-from tinytx.training.timing import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 LAST_LINES = 5
 
 
 class LaunchError(RuntimeError):
-    """One of the processes failed; says which one, and its last words."""
+    """One of the processes failed; the message has its number and its last lines."""
 
 
 def launch(
@@ -56,11 +55,11 @@ def launch(
     arguments : sequence
         As on the command line.
     module : str
-        What is run; the first process prints one JSON object on standard output.
+        The program; its first process prints one JSON object on standard output.
     threads : int, optional
-        Of each process; by default the cores of the machine are divided among them.
+        Of each process; by default an equal share of the cores.
     report : callable
-        Told each line that the first process writes to standard error, as it comes.
+        Gets each line that the first process writes to standard error.
 
     Returns
     -------
@@ -70,9 +69,9 @@ def launch(
     Raises
     ------
     LaunchError
-        When a process fails or is killed; the others are ended then. What was saved before is kept.
+        If a process fails or is killed; the others are then ended. Checkpoints stay.
     KeyboardInterrupt
-        On Ctrl-C, which is handed on to all processes: training saves first.
+        On Ctrl-C, which all processes get: training saves a checkpoint first.
     """
     if n_processes < 1:
         raise ValueError(f"n_processes must be at least 1, got {n_processes}")
@@ -86,15 +85,15 @@ def launch(
         "OMP_NUM_THREADS": str(threads),
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
     }
-    with tempfile.TemporaryDirectory() as folder, (Path(folder) / "torchrun").open("w+") as said:
+    with tempfile.TemporaryDirectory() as folder, (Path(folder) / "torchrun").open("w+") as errors:
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1"]
         command += [f"--nproc-per-node={n_processes}", f"--log-dir={folder}", "--redirects=3"]
-        # In a session of its own it hears of Ctrl-C once, from here, and not from the terminal as well.
+        # In a session of its own it gets Ctrl-C once, from here, and not from the terminal as well.
         torchrun = subprocess.Popen(
             [*command, "-m", module, *words],
             env=environment,
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=errors,
             start_new_session=True,
         )
         try:
@@ -104,8 +103,8 @@ def launch(
             _follow(torchrun, Path(folder), report)
             raise
         if torchrun.returncode:
-            said.seek(0)
-            raise LaunchError(_what_failed(said.read(), Path(folder)))
+            errors.seek(0)
+            raise LaunchError(_what_failed(errors.read(), Path(folder)))
         return json.loads(_log(Path(folder), 0, "stdout").read_text(encoding="utf-8"))
 
 
@@ -116,7 +115,7 @@ def _log(folder: Path, rank: int, stream: str) -> Path:
 
 
 def _follow(torchrun: subprocess.Popen[bytes], folder: Path, report: Callable[[str], object]) -> None:
-    """Hand on the lines of the first process until all have ended."""
+    """Report the lines of the first process until all have ended."""
     stream: TextIO | None = None
     try:
         running = True
@@ -133,11 +132,11 @@ def _follow(torchrun: subprocess.Popen[bytes], folder: Path, report: Callable[[s
             stream.close()
 
 
-def _what_failed(said: str, folder: Path) -> str:
+def _what_failed(errors: str, folder: Path) -> str:
     """Which process failed first, how, and its last lines."""
-    cause = re.search(r"Root Cause.*?rank\s*: (\d+).*?exitcode\s*: (-?\d+)", said, re.DOTALL)
+    cause = re.search(r"Root Cause.*?rank\s*: (\d+).*?exitcode\s*: (-?\d+)", errors, re.DOTALL)
     if cause is None:
-        return f"every process must start, got from torchrun: {_ending(said)}"
+        return f"every process must start, got from torchrun: {_ending(errors)}"
     rank, status = int(cause[1]), int(cause[2])
     how = f"exit status {status}" if status >= 0 else signal.Signals(-status).name
     log = _log(folder, rank, "stderr")
@@ -155,7 +154,7 @@ MARKS = {"pad_id": 0, "bos_id": 2, "eos_id": 3}
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast training steps on batches of one size are, when so many processes share them.
+    """Speed of training steps on batches of one size, shared by so many processes.
 
     Attributes
     ----------
@@ -164,7 +163,7 @@ class Speed:
     tokens_per_second : tuple of float
         One a round.
     ideal : float
-        As many times the speed of one process with one thread as there are threads, or GPUs, in all.
+        The speed of one process with one thread, times the number of threads, or GPUs, in all.
     """
 
     n_processes: int
@@ -174,7 +173,7 @@ class Speed:
 
     @property
     def median(self) -> float:
-        """The middle one of all rounds."""
+        """Over all rounds."""
         return statistics.median(self.tokens_per_second)
 
     def to_dict(self) -> dict[str, Any]:
@@ -197,7 +196,7 @@ class Workload:
     seq_len : int
         Of every row.
     tokens_per_batch : int
-        The same whoever computes it.
+        The same for every number of processes.
     n_steps : int
         Timed in each round, after two that are not.
     n_rounds : int
@@ -229,7 +228,7 @@ def scaling(
     n_processes : int
     workload : Workload, optional
     report : callable
-        Told what the first process writes to standard error.
+        Gets what the first process writes to standard error.
 
     Returns
     -------
@@ -243,7 +242,7 @@ def scaling(
 
 
 def measure(workload: Workload, processes: Processes) -> dict[str, Any]:
-    """What each process does when torchrun has started it: speeds of each way, known to the first."""
+    """Run by each process under torchrun: the speed of each way, as the first process measures it."""
     gpu = choose_device(workload.device).type == "cuda"
     ways = [(1, 1), (processes.n, 1)] if gpu else [(1, processes.n), (1, 1), (processes.n, 1)]
     speeds: dict[tuple[int, int], list[float]] = {way: [] for way in ways}
@@ -282,7 +281,8 @@ def _tokens_per_second(workload: Workload, processes: Processes) -> float:
     ends: list[float] = []
 
     def mark(step: int, model: nn.Module) -> None:
-        wait_for(next(model.parameters()).device)
+        if next(model.parameters()).is_cuda:
+            torch.cuda.synchronize()
         ends.append(time.perf_counter())
 
     train(model, objective, settings, processes=processes, on_step=mark, progress=False)
@@ -293,7 +293,7 @@ def _tokens_per_second(workload: Workload, processes: Processes) -> float:
 
 
 def main() -> None:
-    """Measure as one of the processes; the first prints what was found as JSON."""
+    """Measure as one of the processes; the first prints the result as JSON."""
     workload = Workload(**json.loads(sys.argv[1]))
     with joined(workload.device) as processes:
         found = measure(workload, processes)

@@ -1,34 +1,54 @@
-"""Contestants timed in turn, round after round, so that a slow moment of the machine meets all of them."""
+"""Timing in turn: A B C, A B C, ..., so that a slow moment of the machine meets all tasks alike."""
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-
-from tinytx.training.loop import progress_bar
-from tinytx.training.timing import Times
+from tqdm.auto import tqdm
 
 CONFIDENCE = 0.95
 N_RESAMPLES = 2000
 
+Tasks = Mapping[Any, Callable[[], object]]
+
 
 @dataclass(frozen=True)
-class Ratio:
-    """How many times as long one contestant takes as another, round by round.
+class Times:
+    """Seconds of one call of a task, round by round.
 
     Attributes
     ----------
-    median : float
-        The middle of the ratios of all rounds.
-    low, high : float
-        Ends of its 95 % bootstrap interval: how well it is known, given that rounds differ.
+    seconds : tuple of float
     """
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle one, which a slow moment cannot move far."""
+        return statistics.median(self.seconds)
+
+    @property
+    def low(self) -> float:
+        """The lower quartile."""
+        return float(np.quantile(self.seconds, 0.25))
+
+    @property
+    def high(self) -> float:
+        """The upper quartile."""
+        return float(np.quantile(self.seconds, 0.75))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A measured value with its 95 % bootstrap confidence interval over rounds."""
 
     median: float
     low: float
@@ -36,7 +56,7 @@ class Ratio:
 
     def to_dict(self) -> dict[str, float]:
         """As JSON can hold it."""
-        return {"median": self.median, "low": self.low, "high": self.high}
+        return vars(self).copy()
 
     def __str__(self) -> str:
         return f"{self.median:.2f} [{self.low:.2f}, {self.high:.2f}]"
@@ -44,7 +64,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Spent:
-    """What a task says of itself: seconds on the wall and of processor, where it ran in another process."""
+    """Seconds on the wall and of the processor; a task that ran in another process returns its own."""
 
     wall: float
     processor: float
@@ -52,43 +72,39 @@ class Spent:
 
 @dataclass(frozen=True)
 class Turns:
-    """What some contestants took, round by round.
+    """Times of some tasks, measured in turn.
 
     Attributes
     ----------
-    wall : mapping of str to Times
-        Seconds on the clock on the wall.
-    processor : mapping of str to Times
-        Seconds of processor time, those of all threads together: they stand still while other programs have
-        the cores.
+    wall : mapping of name to Times
+    processor : mapping of name to Times
+        Processor time, which does not pass while other programs have the cores; summed over all threads.
     """
 
-    wall: Mapping[str, Times]
-    processor: Mapping[str, Times]
+    wall: Mapping[Any, Times]
+    processor: Mapping[Any, Times]
 
-    def ratio(self, slow: str, fast: str) -> Ratio:
-        """How many times as long `slow` takes as `fast`, by the clock on the wall."""
-        pairs = zip(self.wall[slow].seconds, self.wall[fast].seconds, strict=True)
-        return ratio_of([theirs / ours for theirs, ours in pairs])
+    def ratio(self, slow: Hashable, fast: Hashable) -> Estimate:
+        """How many times as long `slow` takes as `fast`, on the wall, round by round."""
+        return ratio_of(_ratios(self.wall[slow], self.wall[fast]))
 
-    def processor_ratio(self, slow: str, fast: str) -> Ratio:
-        """The same by processor time."""
-        pairs = zip(self.processor[slow].seconds, self.processor[fast].seconds, strict=True)
-        return ratio_of([theirs / max(ours, 1e-9) for theirs, ours in pairs])
+    def processor_ratio(self, slow: Hashable, fast: Hashable) -> Estimate:
+        """The same in processor time."""
+        return ratio_of(_ratios(self.processor[slow], self.processor[fast]))
 
     def fastest(self, names: Sequence[str]) -> str:
-        """The contestant among these with the smallest median."""
+        """The task among these with the smallest median."""
         return min(names, key=lambda name: self.wall[name].median)
 
     def per(self, n_done: Mapping[str, int]) -> Turns:
-        """The same for one of the things that each contestant did so many of in a call."""
+        """The same for one of the items that each task handles so many of in a call."""
         return Turns(
             {name: _divided(self.wall[name], n) for name, n in n_done.items()},
             {name: _divided(self.processor[name], n) for name, n in n_done.items()},
         )
 
     def times_of(self, name: str) -> dict[str, Any]:
-        """Times of one contestant as JSON can hold them."""
+        """Times of one task as JSON can hold them."""
         return {
             "seconds": self.wall[name].median,
             "processor_seconds": self.processor[name].median,
@@ -97,11 +113,15 @@ class Turns:
         }
 
 
+def _ratios(slow: Times, fast: Times) -> list[float]:
+    return [a / max(b, 1e-9) for a, b in zip(slow.seconds, fast.seconds, strict=True)]
+
+
 def _divided(times: Times, n: int) -> Times:
     return Times(tuple(seconds / n for seconds in times.seconds))
 
 
-def ratio_of(ratios: Sequence[float]) -> Ratio:
+def ratio_of(ratios: Sequence[float]) -> Estimate:
     """Median of some ratios, with its bootstrap interval from a fixed seed.
 
     Examples
@@ -112,54 +132,60 @@ def ratio_of(ratios: Sequence[float]) -> Ratio:
     if not ratios:
         raise ValueError("ratios must hold at least one ratio, got none")
     values = np.asarray(ratios)
-    drawn = np.random.default_rng(0).integers(len(values), size=(N_RESAMPLES, len(values)))
-    medians = np.median(values[drawn], axis=1)  # (N_RESAMPLES,)
-    low, high = np.quantile(medians, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Ratio(statistics.median(ratios), float(low), float(high))
+    medians = np.median(values[_resamples(len(values))], axis=1)  # (N_RESAMPLES,)
+    return Estimate(statistics.median(ratios), *_interval(medians))
+
+
+def _resamples(n_rounds: int) -> np.ndarray:
+    """Rounds drawn with replacement: Efron and Tibshirani, An Introduction to the Bootstrap (1993), 13.3."""
+    return np.random.default_rng(0).integers(n_rounds, size=(N_RESAMPLES, n_rounds))
+
+
+def _interval(values: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]).tolist()
+    return low, high
 
 
 def take_turns(
-    tasks: Mapping[str, Callable[[], object]],
+    tasks: Tasks,
     *,
     n_rounds: int,
     n_warmup: int = 1,
     n_calls: int = 1,
+    min_seconds: float = 0.0,
     device: torch.device | None = None,
     label: str = "",
     progress: bool | None = None,
 ) -> Turns:
-    """Time several tasks in turn: A B C, A B C, ...
+    """Time several tasks in turn.
 
     Parameters
     ----------
-    tasks : mapping of str to callable without arguments
-        One that returns a `Spent` is taken at its word.
+    tasks : mapping of name to callable without arguments
+        One that returns a `Spent` supplies its own times.
     n_rounds : int
         How often each is measured, at least 1.
     n_warmup : int
         Calls of each before the first round, not measured.
     n_calls : int
-        Calls in a row that make a round; what is kept is the time of one.
+        Calls in a row that make a round; the result is the time of one.
+    min_seconds : float
+        A quicker task is called more often in a round, until the clock can see it.
     device : torch.device, optional
-        Where they compute; a GPU is waited for before the clock is read.
+        A GPU is synchronised before the clock is read.
     label : str
-        Words in front of the bar.
+        Text in front of the progress bar.
     progress : bool, optional
-        Show a bar; by default when a person watches.
+        Show the bar; by default in a terminal.
 
     Returns
     -------
     Turns
 
-    Raises
-    ------
-    ValueError
-        If there is no task, or no round or no call is asked for.
-
     Examples
     --------
-    >>> turns = take_turns({"short": lambda: sum(range(10)), "long": lambda: sum(range(100_000))}, n_rounds=3)
-    >>> turns.ratio("long", "short").median > 1
+    >>> tasks = {"short": lambda: sum(range(10)), "long": lambda: sum(range(100_000))}
+    >>> take_turns(tasks, n_rounds=3, min_seconds=0.002).ratio("long", "short").median > 1
     True
     """
     if not tasks or n_rounds < 1 or n_calls < 1:
@@ -168,32 +194,85 @@ def take_turns(
             f"got {len(tasks)} tasks, n_rounds={n_rounds}, n_calls={n_calls}"
         )
     on_gpu = device is not None and device.type == "cuda"
-    wall: dict[str, list[float]] = {name: [] for name in tasks}
-    processor: dict[str, list[float]] = {name: [] for name in tasks}
-    with progress_bar((n_warmup + n_rounds) * len(tasks), label=label, show=progress) as bar:
+    calls = dict.fromkeys(tasks, n_calls)
+    rounds: dict[Any, list[Spent]] = {name: [] for name in tasks}
+    hidden = None if progress is None else not progress
+    total = (n_warmup + n_rounds) * len(tasks)
+    with tqdm(total=total, desc=label, leave=False, disable=hidden) as bar:
         for number in range(n_warmup + n_rounds):
             for name, task in tasks.items():
-                spent = spend(task, 1 if number < n_warmup else n_calls, on_gpu)
+                warm = number >= n_warmup
+                if number == n_warmup and min_seconds:
+                    once = max(spend(task, 1, on_gpu).wall, 1e-9)
+                    calls[name] = max(n_calls, math.ceil(min_seconds / once))
+                spent = spend(task, calls[name] if warm else 1, on_gpu)
                 bar.update()
-                if number >= n_warmup:
-                    wall[name].append(spent.wall)
-                    processor[name].append(spent.processor)
+                if warm:
+                    rounds[name].append(spent)
     return Turns(
-        {name: Times(tuple(each)) for name, each in wall.items()},
-        {name: Times(tuple(each)) for name, each in processor.items()},
+        {name: Times(tuple(spent.wall for spent in each)) for name, each in rounds.items()},
+        {name: Times(tuple(spent.processor for spent in each)) for name, each in rounds.items()},
     )
 
 
 def spend(task: Callable[[], object], n_calls: int, on_gpu: bool) -> Spent:
-    """Time one call of a task, of several in a row."""
+    """Mean time of one call of a task, over several in a row."""
     if on_gpu:
         torch.cuda.synchronize()
-    start, of_processor = time.perf_counter(), time.process_time()
-    said = [task() for _ in range(n_calls)]
+    wall, processor = time.perf_counter(), time.process_time()
+    results = [task() for _ in range(n_calls)]
     if on_gpu:
         torch.cuda.synchronize()
-    wall, processor = time.perf_counter() - start, time.process_time() - of_processor
-    if isinstance(said[0], Spent):
-        wall = sum(each.wall for each in said if isinstance(each, Spent))
-        processor = sum(each.processor for each in said if isinstance(each, Spent))
+    wall, processor = time.perf_counter() - wall, time.process_time() - processor
+    if isinstance(results[0], Spent):
+        own = [each for each in results if isinstance(each, Spent)]
+        wall, processor = sum(each.wall for each in own), sum(each.processor for each in own)
     return Spent(wall / n_calls, processor / n_calls)
+
+
+def exponent(x: Sequence[float], y: Sequence[float]) -> float:
+    """Fit ``y = c x^p`` by least squares on logarithmic axes and return p.
+
+    Examples
+    --------
+    >>> round(exponent([1, 2, 4], [5, 20, 80]), 6)
+    2.0
+    """
+    if len(x) != len(y) or len(set(x)) < 2:
+        raise ValueError(f"a fit needs as many y as x and two different x, got {len(x)} x and {len(y)} y")
+    if min(*x, *y) <= 0:
+        raise ValueError(f"a fit on logarithmic axes needs positive numbers, got {min(*x, *y)}")
+    return float(np.polyfit(np.log(np.asarray(x, float)), np.log(np.asarray(y, float)), 1)[0])
+
+
+def exponent_of_times(x: Sequence[float], times: Sequence[Times]) -> Estimate:
+    """Fit an exponent to the medians over rounds at each size, with a bootstrap interval over rounds.
+
+    The interval says how well the exponent is known, given that times vary from round to round. It does not
+    say whether the points lie on a line at all.
+    """
+    value = exponent(x, [each.median for each in times])
+    seconds = np.array([each.seconds for each in times])  # (sizes, rounds)
+    medians = np.log(np.median(seconds[:, _resamples(seconds.shape[1])], axis=-1))  # (sizes, N_RESAMPLES)
+    slopes = np.polyfit(np.log(np.asarray(x, dtype=float)), medians, 1)[0]  # (N_RESAMPLES,)
+    return Estimate(value, *_interval(slopes))
+
+
+def first_crossing(x: Sequence[float], y: Sequence[float], other: Sequence[float]) -> float | None:
+    """The x where y, below `other` at first, comes to lie above it, on straight lines on logarithmic axes.
+
+    None where y starts above, or stays below to the end.
+
+    Examples
+    --------
+    >>> round(first_crossing([1, 2, 4, 8], [1, 4, 16, 64], [3, 6, 12, 24]), 6)
+    3.0
+    """
+    ahead = [math.log(mine / theirs) for mine, theirs in zip(y, other, strict=True)]
+    if ahead[0] >= 0:
+        return None
+    for i in range(1, len(ahead)):
+        if ahead[i] >= 0:
+            share = ahead[i - 1] / (ahead[i - 1] - ahead[i])
+            return math.exp(math.log(x[i - 1]) + share * math.log(x[i] / x[i - 1]))
+    return None

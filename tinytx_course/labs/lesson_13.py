@@ -1,0 +1,58 @@
+"""Lesson 13, faster and larger: timing, roofline, profile, compiler, processes, and stored benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tinytx.text.corpora import Corpus
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.recipes import corpus_kind
+from tinytx.training.tasks import train_tokenizer
+from tinytx_course.labs.compiling import CompileTrial, NotCompiledError, norm_and_gelu
+from tinytx_course.labs.profiling import PRODUCTS, profile
+from tinytx_course.labs.roofline import Roof, layers_of, measure_roofline, product
+from tinytx_course.labs.scaling import Workload, launch, scaling
+from tinytx_course.labs.timing import ratio_of, take_turns
+
+__all__ = [
+    "PRODUCTS",
+    "CompileTrial",
+    "NotCompiledError",
+    "Roof",
+    "Workload",
+    "launch",
+    "layers_of",
+    "measure_roofline",
+    "norm_and_gelu",
+    "product",
+    "profile",
+    "ratio_of",
+    "scaling",
+    "speed_line",
+    "take_turns",
+    "tokenizer_for",
+]
+
+
+def tokenizer_for(corpus: Corpus, vocab_size: int, n_texts: int = 3000) -> Tokenizer:
+    """A tokenizer of at most so many tokens, from the first training texts; few words need fewer."""
+    return train_tokenizer(corpus.train.texts[:n_texts], vocab_size, exact=False, kind=corpus_kind(corpus))
+
+
+def speed_line(key: str, record: Mapping[str, Any]) -> str:
+    """One comparison of speed of ``results/bench-*.json``, in a line.
+
+    Examples
+    --------
+    >>> peer = {"name": "peer", "median": 1.5, "low": 1.25, "high": 2.0}
+    >>> speed_line("a step", {"fastest": {"equal precision": peer}})
+    'a step: 1.50 [1.25, 2.00] times as fast as peer (equal precision)'
+    """
+    parts = [
+        f"{each['median']:.2f} [{each['low']:.2f}, {each['high']:.2f}] times as fast as {each['name']}"
+        + ("" if group in each["name"] else f" ({group})")
+        for group, each in record["fastest"].items()
+    ]
+    left_out = f"; left out: {', '.join(record['left_out'])}" if record.get("left_out") else ""
+    return f"{key}: {'; '.join(parts)}{left_out}"

@@ -72,7 +72,7 @@ def gradients_alone(name, *, frozen=False, precision="fp32"):
     numbers, tensors = [], {}
     for number, batch in enumerate(batches_of(name, objective)):
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16"):
-            loss = objective.loss(model, batch)
+            loss = objective.loss(model, batch).sum()
         loss.backward()
         grads = {key: p.grad for key, p in model.named_parameters() if p.grad is not None}
         tensors |= {f"{number}/{key}": grad for key, grad in grads.items()}
@@ -178,8 +178,10 @@ def test_shares_of_parts_add_up_to_the_loss_of_a_batch(name):
     parts = [part for rank in range(3) for part in Processes(rank, 3).parts(batch, 2) if part]
     assert sorted(sum(parts, [])) == sorted(batch) and len(parts) == min(6, len(batch)) > 1
     with torch.no_grad():
-        shares = [objective.loss(model, part, batch) for part in parts]
-        assert_close(torch.stack(shares).sum(), objective.loss(model, batch), rtol=0, atol=1e-6)
+        whole = torch.tensor(objective.n_predictions(batch))
+        weights = [torch.tensor(objective.n_predictions(part)) / whole for part in parts]
+        shares = [objective.loss(model, part) * weight for part, weight in zip(parts, weights, strict=True)]
+        assert_close(torch.stack(shares).sum(0), objective.loss(model, batch), rtol=0, atol=1e-6)
 
 
 def test_accumulating_in_one_process_changes_no_weight(alone):
@@ -190,7 +192,7 @@ def test_accumulating_in_one_process_changes_no_weight(alone):
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(ValueError, match="accumulate must be at least 1, got 0"):
         Layout(accumulate=0)
-    with pytest.raises(ValueError, match="started by torchrun, got one alone"):
+    with pytest.raises(ValueError, match="started by torchrun, got one"):
         run(None, layout=Layout(shard=True))
     with pytest.raises(ValueError, match="on_step needs a model in one piece, got one that is sharded"):
         run(None, layout=Layout(shard=True), on_step=lambda step, model: None)

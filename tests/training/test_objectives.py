@@ -1,19 +1,28 @@
 """Objectives against definitions written out, and against their own slow versions."""
 
 import math
+import random
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.testing import assert_close
 
+from tinytx.model.config import TransformerConfig
+from tinytx.model.encoder_decoder import Translator
+from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.batching import pad_batch
+from tinytx.training.masking import Masking
 from tinytx.training.objectives import (
     CausalObjective,
     ClassificationObjective,
+    MaskedObjective,
     PackedSequences,
+    TranslationObjective,
     causal_batch,
     language_model_loss,
-    output_loss,
 )
 
 IDS = {"bos_id": 2, "eos_id": 3, "pad_id": 0}
@@ -104,16 +113,161 @@ def test_nothing_to_learn_from_is_refused():
         ClassificationObjective([[2], [2]], [1], pad_id=0)
 
 
-@pytest.mark.parametrize("n_padding", [0, 4])
-def test_the_loss_of_an_output_layer_is_that_of_all_its_logits(n_padding):
-    hidden, head = torch.randn(3, 5, 7, requires_grad=True), torch.nn.Linear(7, 11)
-    targets = torch.randint(1, 11, (3, 5))
-    targets.flatten()[:n_padding] = 0
-    ours = output_loss(head, hidden, targets, pad_id=0)
-    plain = language_model_loss(head(hidden), targets, pad_id=0)
-    torch.testing.assert_close(ours, plain)
-    leaves = [hidden, head.weight, head.bias]
-    for mine, other in zip(
-        torch.autograd.grad(ours, leaves), torch.autograd.grad(plain, leaves), strict=True
-    ):
-        torch.testing.assert_close(mine, other)
+def masked(corpus, tokenizer, max_len=24, **masking):
+    return MaskedObjective(tokenizer, corpus.train.texts, max_len=max_len, masking=Masking(**masking))
+
+
+def all_batches(learning, seed=0, epoch=0):
+    batches = learning.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=200)
+    return [learning.batch(indices) for indices in batches]
+
+
+def test_rows_are_texts_between_marks_and_nothing_is_lost(corpus, tokenizer):
+    learning = masked(corpus, tokenizer)
+    found = []
+    for inputs, labels, segments, follows in all_batches(learning):
+        assert segments is None and follows is None
+        original = torch.where(labels == -100, inputs, labels)
+        for row in original.tolist():
+            ids = [one for one in row if one != tokenizer.pad_id]
+            assert ids[0] == tokenizer.cls_id and ids[-1] == tokenizer.sep_id and len(ids) <= 24
+            found += ids[1:-1]
+    wanted = [one for ids in tokenizer.encode_batch(corpus.train.texts) for one in ids]
+    assert sorted(found) == sorted(wanted)
+
+
+def test_masks_change_from_epoch_to_epoch_and_depend_on_seed_and_epoch_alone(corpus, tokenizer):
+    learning = masked(corpus, tokenizer)
+    seen = {}
+    for seed, epoch in [(0, 0), (0, 1), (1, 0), (0, 0)]:
+        learning.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=200)
+        labels = learning.batch(range(20))[1]
+        if (seed, epoch) in seen:
+            assert torch.equal(seen[seed, epoch], labels)
+        seen[seed, epoch] = labels
+    assert not torch.equal(seen[0, 0], seen[0, 1]) and not torch.equal(seen[0, 0], seen[1, 0])
+    other = masked(corpus, tokenizer)
+    other.epoch_batches(seed=0, epoch=1, tokens_per_batch=999)
+    assert torch.equal(other.batch(range(20))[1], seen[0, 1])
+
+
+def test_pairs_are_framed_with_a_segment_each(corpus, tokenizer):
+    learning = masked(corpus, tokenizer, next_sentence=True)
+    answers = []
+    for inputs, labels, segments, follows in all_batches(learning):
+        original = torch.where(labels == -100, inputs, labels)
+        answers += follows.tolist()
+        for row, segment in zip(original.tolist(), segments.tolist(), strict=True):
+            ids = [one for one in row if one != tokenizer.pad_id]
+            first = ids.index(tokenizer.sep_id)
+            assert (ids[0], ids[-1]) == (tokenizer.cls_id, tokenizer.sep_id)
+            assert ids.count(tokenizer.sep_id) == 2
+            assert segment[: len(ids)] == [0] * (first + 1) + [1] * (len(ids) - first - 1)
+            assert not any(segment[len(ids) :])
+    assert 0.3 < sum(answers) / len(answers) < 0.7
+
+
+@pytest.mark.parametrize("next_sentence", [False, True])
+def test_only_drawn_tokens_reach_the_output_layer(corpus, tokenizer, config, next_sentence):
+    learning = masked(corpus, tokenizer, next_sentence=next_sentence)
+    model = MaskedLanguageModel(config.replace(n_segments=2), next_sentence=next_sentence)
+    rows = []
+    model.head.output.register_forward_hook(lambda module, inputs, output: rows.append(inputs[0].shape))
+    batches = learning.epoch_batches(seed=0, epoch=0, tokens_per_batch=300)
+    for indices in batches[:5]:
+        learning.loss(model, indices)
+        labels = learning.batch(indices)[1]
+        assert rows.pop() == ((labels != -100).sum(), config.d_model) and not rows
+        assert 0 < (labels != -100).sum() < 0.4 * labels.numel()
+
+
+def test_the_loss_is_that_of_all_logits_at_drawn_tokens(corpus, tokenizer, config):
+    learning = masked(corpus, tokenizer, next_sentence=True)
+    model = MaskedLanguageModel(config.replace(n_segments=2), next_sentence=True)
+    indices = list(range(9))
+    inputs, labels, segments, follows = learning.batch(indices)
+    real = inputs != tokenizer.pad_id
+    expected = F.cross_entropy(model(inputs, real, segments).flatten(0, 1), labels.flatten().long())
+    expected += F.cross_entropy(model.follows(inputs, real, segments), follows)
+    torch.testing.assert_close(learning.loss(model, indices).sum(), expected)
+    assert learning.n_predictions(indices) == [(labels != -100).sum(), 9]
+
+
+def test_a_batch_in_which_nothing_was_drawn_teaches_nothing(tokenizer, config):
+    learning = MaskedObjective(tokenizer, ["le"], max_len=24, masking=Masking(p=1e-9))
+    model = MaskedLanguageModel(config)
+    loss = learning.loss(model, [0])
+    loss.backward()
+    assert loss.item() == 0
+    assert all(p.grad is None or not p.grad.any() for p in model.parameters())
+
+
+def test_whole_words_are_hidden_together(corpus, tokenizer):
+    learning = masked(corpus, tokenizer, whole_words=True, p=0.5)
+    n_parted = 0
+    for inputs, labels, _, _ in all_batches(learning):
+        original = torch.where(labels == -100, inputs, labels)
+        for row, label in zip(original.tolist(), labels.tolist(), strict=True):
+            for place in range(2, len(row)):  # a window may begin within a word
+                inside = row[place] > tokenizer.sep_id and not tokenizer.piece(row[place]).startswith("▁")
+                if inside:
+                    n_parted += 1
+                    assert (label[place] == -100) == (label[place - 1] == -100)
+    assert n_parted > 100
+
+
+def test_long_texts_are_read_in_windows(tokenizer):
+    text = " ".join(["chat", "le", "chien"] * 20)
+    learning = MaskedObjective(tokenizer, [text], max_len=9, masking=Masking())
+    batches = learning.epoch_batches(seed=0, epoch=0, tokens_per_batch=100)
+    lengths = [(learning.batch([i])[0] != 0).sum().item() for batch in batches for i in batch]
+    assert max(lengths) == 9 and sum(lengths) - 2 * len(lengths) == len(tokenizer.encode(text))
+
+
+def test_no_text_and_no_room_are_refused(tokenizer):
+    with pytest.raises(ValueError, match="at least one text to learn from, got none"):
+        MaskedObjective(tokenizer, [""], max_len=9, masking=Masking())
+    with pytest.raises(ValueError, match="max_len must leave room for text between the marks, got 2"):
+        MaskedObjective(tokenizer, ["le"], max_len=2, masking=Masking())
+
+
+def random_objective(smoothing=0.0, seed=0):
+    rng = random.Random(seed)
+    sides = [[[rng.randint(7, 19) for _ in range(rng.randint(1, 6))] for _ in range(11)] for _ in range(2)]
+    return TranslationObjective(*sides, max_len=9, label_smoothing=smoothing, **IDS), sides
+
+
+def tiny(**changes):
+    config = TransformerConfig(vocab_size=20, d_model=12, n_heads=3, n_layers=1, d_ff=8, max_len=9)
+    return Translator(config.replace(**changes)).double().eval()
+
+
+def test_the_loss_is_that_of_torch_over_all_real_target_positions():
+    objective, (sources, targets) = random_objective(0.1)
+    model = tiny(tie_embeddings=True)
+    scored, wanted = [], []
+    for source, target in zip(sources, targets, strict=True):  # one by one, without any padding
+        scored.append(model(torch.tensor([[*source, 3]]), torch.tensor([[2, *target]]))[0])
+        wanted += [*target, 3]
+    its = nn.CrossEntropyLoss(label_smoothing=0.1)(torch.cat(scored), torch.tensor(wanted))
+    assert_close(objective.loss(model, list(range(11))), its)
+    assert objective.n_tokens == len(wanted) == objective.n_predictions(range(11))
+
+
+def test_padding_has_no_effect_on_loss_and_gradient():
+    objective, _ = random_objective(0.1)
+    model = tiny()
+    batch = list(range(11))
+    together = objective.loss(model, batch)
+    grads = torch.autograd.grad(together, list(model.parameters()))
+    alone = sum(objective.loss(model, [i]) * objective.n_predictions([i]) for i in batch) / objective.n_tokens
+    assert_close(together, alone)
+    for mine, other in zip(grads, torch.autograd.grad(alone, list(model.parameters())), strict=True):
+        assert_close(mine, other)
+
+
+def test_pairs_that_are_too_long_are_left_out_and_counted():
+    objective = TranslationObjective([[7] * 8, [7] * 9, [7]], [[8], [8], [8] * 9], max_len=9, **IDS)
+    assert objective.n_left_out == 2 and objective.n_tokens == 2
+    with pytest.raises(ValueError, match="a pair of at most 8 pieces a side to learn from, got 1 pairs"):
+        TranslationObjective([[7] * 9], [[8]], max_len=9, **IDS)

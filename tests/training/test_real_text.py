@@ -1,5 +1,6 @@
 """Real French text from end to end with the smoke budget; skipped, saying so, where it is absent."""
 
+
 from tinytx.training.fit import fit
 
 
@@ -7,12 +8,13 @@ def test_novels_then_reviews_run_to_the_end(shared_data, tmp_path):
     prose = tmp_path / "novels.txt"
     lines = (shared_data / "eltec-fra" / "corpus.valid.txt").read_text(encoding="utf-8").splitlines()
     prose.write_text("\n".join(lines[:1500]), encoding="utf-8")
-    pretrained = pretrain(prose, budget="smoke", out=tmp_path / "lm", device="cpu")
+    pretrained = fit(prose, budget="smoke", out=tmp_path / "lm", device="cpu")
     assert pretrained.evaluation.score.n_tokens > 0
     results = [
-        finetune(
-            tmp_path / "lm",
+        fit(
             "cls-books",
+            objective="classification",
+            start=tmp_path / "lm",
             fresh=fresh,
             data_dir=shared_data,
             budget="smoke",
@@ -22,7 +24,6 @@ def test_novels_then_reviews_run_to_the_end(shared_data, tmp_path):
         for fresh in (False, True)
     ]
     for result in results:
-        assert result.n_labels == 1600 and result.n_cut > 0
-        low, high = result.score.interval
-        assert 0 < low < result.score.accuracy < high < 1
-        assert result.split in repr(result)
+        assert result.data["n_labels"] == 1600 and result.data["n_cut_in_training"] > 0
+        low, high = result.evaluation.score.interval
+        assert 0 < low < result.evaluation.score.accuracy < high < 1

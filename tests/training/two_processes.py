@@ -3,6 +3,7 @@
 Everything is small and in double precision (losses apart), so that only a mistake can make a difference.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -11,7 +12,6 @@ import sys
 from pathlib import Path
 
 import torch
-from tinytx.training.learners import ShardedLearner
 
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
@@ -19,8 +19,8 @@ from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.distributed import Processes, joined
-from tinytx.training.loop import TrainingStep, train
 from tinytx.training.masking import Masking
+from tinytx.training.loop import TrainingStep, train
 from tinytx.training.objectives import (
     CausalObjective,
     ClassificationObjective,
@@ -103,15 +103,15 @@ def gradients(name, layout, processes, *, frozen=False, precision="fp32"):
     if frozen:
         model.body.requires_grad_(False)
     settings = SETTINGS.replace(precision=precision)
-    learner = (ShardedLearner if layout.shard else Learner)(model, objective, settings, layout, processes)
-    learner.start()
+    step = TrainingStep(model, objective, settings, layout, processes)
+    step.start()
     numbers, tensors = [], {}
     for number, batch in enumerate(batches_of(name, objective)):
-        loss = processes.total(learner.backward(batch)).item()
-        for key, parameter in learner._loss.named_parameters():
+        loss = processes.total(step.backward(batch)).item()
+        for key, parameter in step._loss.named_parameters():
             if parameter.grad is not None:
                 tensors[f"{number}/{key.split('model.', 1)[1]}"] = whole(parameter.grad)
-        numbers.append([loss, learner.update(0.0).item()])  # with a rate of 0 the weights stay
+        numbers.append([loss, step.update(0.0).item()])  # with a rate of 0 the weights stay
     return numbers, tensors
 
 
@@ -124,11 +124,14 @@ class Poked:
     def epoch_batches(self, **settings):
         return self.objective.epoch_batches(**settings)
 
-    def loss(self, *arguments):
+    def n_predictions(self, indices):
+        return self.objective.n_predictions(indices)
+
+    def loss(self, model, indices):
         self.calls += 1
         if self.calls == self.at:
             os.kill(os.getpid(), signal.SIGINT)
-        return self.objective.loss(*arguments)
+        return self.objective.loss(model, indices)
 
 
 def run(folder, *, optimizer="adamw", layout=None, dropout=0.0, poked_at=None, on_step=None):
@@ -140,9 +143,12 @@ def run(folder, *, optimizer="adamw", layout=None, dropout=0.0, poked_at=None, o
     if poked_at is not None:
         objective = Poked(objective, poked_at)
     settings = SETTINGS.replace(optimizer=optimizer)
-    own = folder if Processes.current().first else None
-    with RunFolder.opened(own, {"plan": "test"}, report=lambda line: None) as opened:
-        history = train(model, objective, settings, run=opened, layout=layout, on_step=on_step)
+    with contextlib.ExitStack() as stack:
+        checkpoints = None
+        if folder is not None and Processes.current().first:
+            checkpoints = stack.enter_context(open_run(folder, {"plan": "test"}, report=lambda line: None))
+        how = {"checkpoints": checkpoints, "layout": layout, "on_step": on_step}
+        history = train(model, objective, settings, **how)
     return history, model
 
 

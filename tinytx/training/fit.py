@@ -206,6 +206,7 @@ def fit(
         **{name: dict(fields or {}) for name, fields in changes.items()},
         **task.request(),
     }
+    task.check_changes(request["model"], request["training"])
     if stored is None:
         recipe = _changed(task.recipe(asked, seed), request, where)
         tokenizer = processes.agree(lambda: task.tokenizer(recipe.vocab_size, exact=vocab_size is not None))

@@ -183,12 +183,18 @@ class TrainingStep:
             # An empty part adds zeros, for which the other processes wait.
             loss = self._loss(part or batch[:1])
         if len(part) < len(batch):
-            counts = [torch.tensor(self.objective.n_predictions(rows)) for rows in (part, batch)]
-            loss = loss * (counts[0] / counts[1].clamp(min=1)).to(loss.device)
+            loss = loss * self._share(part, batch).to(loss.device)
         share = loss.sum()  # of an objective with two terms; else there is one number
         # torch takes the mean of the gradients of all processes, where their sum is needed.
         (share * self.processes.n if self.processes.n > 1 else share).backward()
         return share.detach()
+
+    def _share(self, part: list[int], batch: list[int]) -> Tensor:
+        """Share of a batch's predictions that are made for some of its rows; one number a term of the loss."""
+        if not part:
+            return torch.tensor(0.0)
+        n_part, n_batch = (torch.tensor(self.objective.n_predictions(rows)) for rows in (part, batch))
+        return n_part / n_batch.clamp(min=1)
 
     def _without_exchange(self) -> contextlib.AbstractContextManager[Any]:
         if isinstance(self._loss, DistributedDataParallel):

@@ -8,7 +8,7 @@ import itertools
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -68,6 +68,9 @@ class Task:
     def recipe(self, budget: str | float, seed: int) -> Recipe:
         """The recipe of the budget."""
         raise NotImplementedError
+
+    def check_changes(self, model: Mapping[str, Any], training: Mapping[str, Any]) -> None:
+        """Refuse changes of a recipe that make no sense."""
 
     def tokenizer(self, vocab_size: int, *, exact: bool) -> Tokenizer:
         """Train a tokenizer, or give the one at hand."""
@@ -214,6 +217,14 @@ class Classification(Task):
         settings = TrainingSettings(n_steps=1, lr=lr, tokens_per_batch=row.tokens_per_batch, seed=seed)
         n_epochs = n_epochs if self._n_epochs is None else self._n_epochs
         return Recipe(row.budget, config.vocab_size, config, settings, n_epochs=n_epochs)
+
+    def check_changes(self, model: Mapping[str, Any], training: Mapping[str, Any]) -> None:
+        if "n_steps" in training:
+            raise ValueError(f"n_steps follows from n_epochs in fine-tuning, got {training['n_steps']}")
+        if other := ", ".join(model.keys() - {"dropout"}):
+            raise ValueError(
+                f"the body of a classifier is that of start, only its dropout may change, got {other}"
+            )
 
     def tokenizer(self, vocab_size: int, *, exact: bool) -> Tokenizer:
         return self._tokenizer

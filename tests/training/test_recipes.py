@@ -1,15 +1,16 @@
 """Budgets: names, seconds, and recipes that every model can be built from."""
 
-import time
+import json
 
 import pytest
 
 from tinytx.model.counting import count_parameters
 from tinytx.model.transformer import LanguageModel
-from tinytx.training import recipes
 from tinytx.training.recipes import (
     BUDGETS,
     KINDS,
+    OBJECTIVES,
+    PAIR_KINDS,
     Recipe,
     corpus_kind,
     default_budget,
@@ -18,16 +19,16 @@ from tinytx.training.recipes import (
     plan,
     plan_finetuning,
 )
-from tinytx.training.tasks import causal_objective, new_language_model, steps_within
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("budget", BUDGETS)
-def test_every_recipe_can_be_built_and_survives_json(kind, budget):
-    recipe = plan(kind, "causal", budget, seed=7)
-    assert recipe.settings.seed == 7 and recipe.budget == budget
-    assert recipe.settings.tokens_per_batch >= recipe.config.max_len
-    assert Recipe.from_dict(recipe.to_dict()) == recipe
+def test_every_recipe_can_be_built_and_survives_json(objective, budget):
+    for kind in PAIR_KINDS if objective == "translation" else KINDS:
+        recipe = plan(kind, objective, budget, seed=7)
+        assert recipe.settings.seed == 7 and recipe.budget == budget
+        assert recipe.settings.tokens_per_batch >= recipe.config.max_len
+        assert Recipe.from_dict(json.loads(json.dumps(recipe.to_dict()))) == recipe
     if budget == "smoke":
         assert count_parameters(LanguageModel(recipe.config)) < 100_000
 
@@ -63,30 +64,10 @@ def test_what_is_no_budget_is_refused(budget):
 
 
 def test_unknown_objectives_kinds_and_missing_labels_are_refused(corpus):
-    with pytest.raises(ValueError, match=r"objective must be one of causal, masked, masked\+nsp, got 'mlm'"):
+    with pytest.raises(ValueError, match="objective must be one of .*, got 'mlm'"):
         plan("world", "mlm", "smoke")
     with pytest.raises(ValueError, match="kind of corpus must be one of"):
         plan("poems", "causal", "smoke")
     with pytest.raises(ValueError, match="needs a corpus with labels, got one of kind 'text'"):
         plan_finetuning("text", "smoke")
     assert corpus_kind(corpus) == "reviews"
-
-
-def test_steps_within_plans_no_more_than_fits(tokenizer, corpus, config):
-    """Steps that sleep for 50 ms: no machine, however busy, can plan more than the rest of the time holds."""
-    objective = causal_objective(tokenizer, corpus.train.texts, config.max_len)
-
-    class Slow:
-        epoch_batches = staticmethod(objective.epoch_batches)
-
-        @staticmethod
-        def loss(model, indices):
-            time.sleep(0.05)
-            return objective.loss(model, indices)
-
-    recipe = plan("world", "causal", "smoke")
-    settings, expected = steps_within(2.0, lambda: new_language_model(config, 0), Slow(), recipe.settings)
-    assert 1 <= settings.n_steps <= (2.0 - 10 * 0.05) / 0.05
-    assert expected / settings.n_steps >= 0.05
-    assert settings.warmup_steps == int(recipes.WARMUP_SHARE * settings.n_steps)
-    assert settings.lr == recipe.settings.lr

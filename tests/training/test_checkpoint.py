@@ -3,13 +3,13 @@
 import json
 import pickle
 import shutil
+import threading
 
 import pytest
 import torch
 
 from tinytx.model.transformer import Classifier, LanguageModel, Transformer
 from tinytx.training.checkpoint import find_checkpoint, load, load_tokenizer, save
-from tinytx.training.files import write_folder
 
 
 def weights(model):
@@ -68,19 +68,57 @@ def test_a_run_folder_means_its_newest_checkpoint(tmp_path, config):
     assert find_checkpoint(tmp_path).name == "step-1000004"
 
 
-def test_a_folder_of_other_things_is_not_written_over(tmp_path, config):
-    (tmp_path / "diary.txt").write_text("dear diary")
+def test_nothing_foreign_is_written_over_or_removed(tmp_path, config):
+    (tmp_path / "diary.txt").write_text("monday")
     with pytest.raises(ValueError, match="holds other files"):
         save(LanguageModel(config), tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["diary.txt"]
+    for name in (".model.old", ".model.part", ".backup.gone"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine").write_text("mine")
+    path = save(LanguageModel(config), tmp_path / "model")
+    (path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="holds other files"):
+        save(LanguageModel(config), path)
+    mine = {"notes.txt", ".model.old/mine", ".model.part/mine", ".backup.gone/mine"}
+    assert mine <= {
+        file.relative_to(tmp_path).as_posix().removeprefix("model/") for file in tmp_path.rglob("*")
+    }
 
 
-def test_a_write_that_fails_leaves_the_old_checkpoint(tmp_path):
-    write_folder(tmp_path / "box", {"a": b"old"})
-    with pytest.raises(TypeError):
-        write_folder(tmp_path / "box", {"a": b"new", "b": "no bytes"})
-    assert (tmp_path / "box" / "a").read_bytes() == b"old"
-    assert [path.name for path in tmp_path.iterdir()] == ["box"]
+def test_a_link_to_a_checkpoint_stays_a_link(tmp_path, config):
+    save(LanguageModel(config), tmp_path / "model")
+    (tmp_path / "link").symlink_to(tmp_path / "model")
+    second = LanguageModel(config)
+    for _ in range(2):
+        save(second, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    torch.testing.assert_close(weights(load(tmp_path / "model")), weights(second), rtol=0, atol=0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "model"]
+
+
+def test_two_that_save_to_one_path_lose_nothing(tmp_path, config):
+    models = [LanguageModel(config.replace(n_layers=n)) for n in (1, 2)]
+
+    def work(model):
+        for _ in range(15):
+            save(model, tmp_path / "m")
+
+    threads = [threading.Thread(target=work, args=(model,)) for model in models]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = load(tmp_path / "m")
+    assert weights(found).keys() == weights(models[found.config.n_layers - 1]).keys()
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_a_save_killed_between_its_two_renames_can_still_be_read(tmp_path, config):
+    path = save(LanguageModel(config), tmp_path / "m")
+    path.rename(tmp_path / ".m.tinytx-old")
+    assert find_checkpoint(tmp_path / "m").name == ".m.tinytx-old" and load(tmp_path / "m")
+    save(LanguageModel(config), tmp_path / "m")
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
 def test_only_whole_models_are_saved(tmp_path, config):
@@ -117,18 +155,21 @@ DAMAGE = {
     "description cut short": (lambda f, c: cut(f / "model.json"), "model.json is cut short or no JSON"),
     "description of something": (
         lambda f, c: (f / "model.json").write_text('{"name": "x"}'),
-        "no description of a tinytx model",
+        "does not describe a tinytx model",
     ),
     "a list": (lambda f, c: (f / "model.json").write_text("[1]"), "must hold a JSON object, got list"),
-    "unknown kind": (lambda f, c: edit(f / "model.json", kind="diffusion"), "unknown kind, got 'diffusion'"),
-    "newer version": (lambda f, c: edit(f / "model.json", version=9), "has version 9, expected 1"),
+    "unknown kind": (
+        lambda f, c: edit(f / "model.json", kind="diffusion"),
+        "a model: 'diffusion'",
+    ),
+    "newer version": (lambda f, c: edit(f / "model.json", version=9), "must have version 1, got 9"),
     "no configuration": (
         lambda f, c: edit(f / "model.json", config={}),
         "model.json does not describe a model",
     ),
     "weights of another model": (
         swap_weights,
-        r"weights of another model: body.blocks.1.*should be of shape .*, got absent",
+        r"weights of another model: body.blocks.1.*must be .*, got absent",
     ),
     "a pickle": (
         lambda f, c: torch.save({"w": torch.ones(2)}, f / "model.safetensors"),
@@ -144,7 +185,7 @@ DAMAGE = {
 @pytest.mark.parametrize("name", DAMAGE)
 def test_damage_is_named_in_one_line(saved, config, name):
     damage, words = DAMAGE[name]
-    (saved / "seal.json").unlink()  # as a person does who changes a file on purpose
+    (saved / "checksums.json").unlink()  # as a person does who changes a file on purpose
     damage(saved, config)
     with pytest.raises(ValueError, match=words) as caught:
         load(saved)
@@ -161,6 +202,31 @@ def test_a_pickle_is_never_run(tmp_path):
     with pytest.raises(ValueError, match="got a pickle: .*model.pt"):
         load(file)
     assert not (tmp_path / "sprung").exists()
+
+
+BOMBS = {
+    "layers": {"n_layers": 10**7},
+    "width": {"d_model": 10**9, "n_heads": 1},
+    "vocabulary": {"vocab_size": 10**12},
+    "positions": {"max_len": 2 * 10**7},
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_model_larger_than_its_weights_is_refused_before_it_is_built(saved, config, name):
+    (saved / "checksums.json").unlink()
+    description = json.loads((saved / "model.json").read_text())
+    edit(saved / "model.json", config=description["config"] | BOMBS[name])
+    with pytest.raises(ValueError, match="model.json does not describe a model: .*model.safetensors"):
+        load(saved)
+
+
+@pytest.mark.parametrize("tied", [[], 5, None])
+def test_ties_that_are_none_are_refused(saved, tied):
+    (saved / "checksums.json").unlink()
+    edit(saved / "model.json", tied=tied)
+    with pytest.raises(ValueError, match="model.json"):
+        load(saved)
 
 
 def test_what_is_not_there_is_named(tmp_path, saved):

@@ -1,4 +1,4 @@
-"""Muon: orthogonal updates, everything else as AdamW does it, and resuming."""
+"""AdamW with weight decay on matrices only; Muon: orthogonal updates, everything else as AdamW does it."""
 
 import torch
 from torch import nn
@@ -49,3 +49,34 @@ def test_embeddings_norms_biases_and_the_head_are_left_to_adamw(config):
     assert by_muon == {name for name in names.values() if "proj.weight" in name}
     everything = [p for group in optimizer.param_groups for p in group["params"]]
     assert len(everything) == len(names) == len({id(parameter) for parameter in everything})
+
+
+def test_weight_decay_pulls_matrices_only(config):
+    model = LanguageModel(config.replace(positions="learned"))
+    optimizer = make_optimizer(model, TrainingSettings(n_steps=3, weight_decay=0.3))
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    decay = {
+        names[id(parameter)]: group["weight_decay"]
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    }
+    assert decay.keys() == set(names.values())
+    pulled = {name for name, value in decay.items() if value == 0.3}
+    spared = {name for name, value in decay.items() if value == 0.0}
+    assert pulled | spared == decay.keys()
+    assert all(name.endswith("weight") and "norm" not in name and "embed" not in name for name in pulled)
+    assert {"body.token_embed.weight", "head.bias", "body.final_norm.weight"} <= spared
+    assert "head.weight" in pulled and any("q_proj" in name for name in pulled)
+
+
+def test_one_step_is_that_of_torch():
+    weights = [nn.Parameter(torch.randn(6, 4)) for _ in range(2)]
+    weights[1].data.copy_(weights[0].data)
+    ours = Muon([weights[0]], [], lr=0.02, weight_decay=0.1, betas=(0.9, 0.98))
+    theirs = torch.optim.Muon([weights[1]], lr=0.02, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
+    for _ in range(3):
+        gradient = torch.randn(6, 4)
+        for weight, optimizer in zip(weights, (ours, theirs), strict=True):
+            weight.grad = gradient.clone()
+            optimizer.step()
+    assert_close(weights[0], weights[1], rtol=0, atol=2e-3)  # theirs rounds to bfloat16

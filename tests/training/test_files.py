@@ -1,0 +1,91 @@
+"""Atomic writes: everything is on the disk before a name changes; what fails leaves the old content."""
+
+import os
+import threading
+
+import pytest
+
+from tinytx.training import files
+from tinytx.training.files import LOCK_FILE, locked, read_bytes, write_file, write_folder
+
+
+def test_a_write_that_fails_leaves_the_old_folder(tmp_path):
+    write_folder(tmp_path / "box", {"a": b"old"})
+    with pytest.raises(TypeError):
+        write_folder(tmp_path / "box", {"a": b"new", "b": "no bytes"})
+    assert (tmp_path / "box" / "a").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["box"]
+
+
+def test_a_folder_whose_write_was_killed_between_two_renames_comes_back(tmp_path):
+    write_folder(tmp_path / "box", {"a": b"old"})
+    os.replace(tmp_path / "box", tmp_path / ".box.tinytx-old")
+    with pytest.raises(TypeError):
+        write_folder(tmp_path / "box", {"a": "no bytes"})
+    assert (tmp_path / "box" / "a").read_bytes() == b"old"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_file_on_a_full_device_keeps_its_old_content(tmp_path):
+    (tmp_path / "table.json").write_bytes(b"old")
+    (tmp_path / ".table.json.tinytx-new").symlink_to("/dev/full")
+    with pytest.raises(OSError, match=r"No space left on device: .*table\.json"):
+        write_file(tmp_path / "table.json", b"new")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("table.json", b"old")]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+def test_everything_is_flushed_before_the_rename_and_the_name_before_the_return(tmp_path, monkeypatch):
+    """Without this order a power cut may leave a folder with its name and without its content."""
+    order = []
+    fsync, replace = os.fsync, os.replace
+
+    def spy_fsync(handle):
+        order.append(os.readlink(f"/proc/self/fd/{handle}"))
+        fsync(handle)
+
+    def spy_replace(source, target):
+        order.append("rename")
+        replace(source, target)
+
+    monkeypatch.setattr(files.os, "fsync", spy_fsync)
+    monkeypatch.setattr(files.os, "replace", spy_replace)
+    write_folder(tmp_path / "new" / "box", {"a": b"1", "b": b"2"})
+    part, parent = f"{tmp_path}/new/.box.tinytx-new", f"{tmp_path}/new"
+    assert order == [str(tmp_path), f"{part}/a", f"{part}/b", part, "rename", parent]
+    order.clear()
+    write_file(tmp_path / "new" / "c", b"3")
+    assert order == [f"{parent}/.c.tinytx-new", "rename", parent]
+
+
+def test_one_holder_at_a_time_and_nothing_left_behind(tmp_path):
+    n_inside, most, n_rounds = 0, 0, 0
+    guard = threading.Lock()
+
+    def work():
+        nonlocal n_inside, most, n_rounds
+        for _ in range(20):
+            with locked(tmp_path / LOCK_FILE, 60, "busy"):
+                with guard:
+                    n_inside += 1
+                    most, n_rounds = max(most, n_inside), n_rounds + 1
+                with guard:
+                    n_inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (most, n_rounds) == (1, 60) and list(tmp_path.iterdir()) == []
+    with (
+        locked(tmp_path / LOCK_FILE, 0, ""),
+        pytest.raises(ValueError, match="^busy$"),
+        locked(tmp_path / LOCK_FILE, 0, "busy"),
+    ):
+        pass
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"gone\.json is missing"):
+        read_bytes(tmp_path / "gone.json")

@@ -1,0 +1,339 @@
+"""One `fit` for every task: equal calls give equal bytes, in one piece or in two, and mistakes are named."""
+
+import contextlib
+import json
+import re
+import time
+
+import pytest
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from tests.training.interrupted import folder_bytes
+from tinytx.model.encoder_decoder import Translator
+from tinytx.model.masked_lm import MaskedLanguageModel
+from tinytx.text.corpora import Corpus, Split
+from tinytx.text.pairs import PairCorpus, Pairs
+from tinytx.training.checkpoint import load, load_tokenizer, save
+from tinytx.training.evaluate import evaluate_split
+from tinytx.training.fit import fit
+from tinytx.training.masking import Masking
+from tinytx.training.recipes import WARMUP_SHARE, plan
+from tinytx.training.runs import find_run, read_training
+from tinytx.training.tasks import (
+    PROBE_RATE,
+    causal_objective,
+    new_language_model,
+    steps_within,
+    train_tokenizer,
+    weights_fingerprint,
+)
+
+QUICK = {"n_steps": 6, "checkpoint_every": 2, "precision": "fp32"}
+TINY = {"d_model": 12, "n_heads": 3, "n_layers": 2, "max_len": 24, "dropout": 0.2}
+SHORT = {"n_steps": 14, "checkpoint_every": 5, "tokens_per_batch": 200}
+TASKS = ("causal", "masked", "masked+nsp", "translation", "classification")
+TRANSLATIONS = {
+    "red": "rouge", "book": "livre", "the": "le", "sees": "voit", "cat": "chat", "a": "un", "dog": "chien",
+}  # fmt: skip
+
+
+class Killed(BaseException):
+    """Ends training as abruptly as a test can without ending the test."""
+
+
+@contextlib.contextmanager
+def killed_in_step(wanted):
+    """Kill the training within a step: when the weights are new and nothing is recorded."""
+    n_steps = 0
+
+    def count(*_):
+        nonlocal n_steps
+        n_steps += 1
+        if n_steps == wanted:
+            raise Killed
+
+    handle = register_optimizer_step_post_hook(count)
+    try:
+        with pytest.raises(Killed):
+            yield
+    finally:
+        handle.remove()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    """Models this small are slowed by a second thread, many times over where the cores are busy."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def quick(corpus, **settings):
+    settings = {"training_changes": QUICK, "report": lambda line: None} | settings
+    return fit(corpus, budget="smoke", device="cpu", **settings)
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    sources = [f"{a} {b} {c}" for a in TRANSLATIONS for b in TRANSLATIONS for c in ("cat", "dog", "book")]
+    targets = [" ".join(TRANSLATIONS[word] for word in source.split()) for source in sources]
+    held_out = [Pairs(tuple(sources[i::9]), tuple(targets[i::9])) for i in (0, 1)]
+    return PairCorpus("toy", Pairs(tuple(sources), tuple(targets)), *held_out)
+
+
+@pytest.fixture(scope="module")
+def pretrained(corpus):
+    return quick(corpus, model_changes=TINY, training_changes=SHORT, seed=2)
+
+
+@pytest.fixture(scope="module")
+def call(corpus, pairs, pretrained):
+    """Train for one of the tasks."""
+
+    def call(task, precision="fp32", **settings):
+        changes = SHORT | {"precision": precision}
+        if task == "classification":
+            del changes["n_steps"], changes["checkpoint_every"]
+            settings |= {"start": pretrained, "n_epochs": 4}
+        else:
+            settings |= {"model_changes": TINY}
+        data = pairs if task == "translation" else corpus
+        how = {"seed": 1, "search": None, "training_changes": changes}
+        return quick(data, objective=task, **how | settings)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("task", "precision"), [*[(task, "fp32") for task in TASKS], ("translation", "bf16")]
+)
+def test_equal_calls_give_equal_bytes_in_one_piece_or_killed_and_resumed(tmp_path, call, task, precision):
+    whole = call(task, precision, out=tmp_path / "whole")
+    wanted = folder_bytes(tmp_path / "whole")
+    with killed_in_step(8):
+        call(task, precision, out=tmp_path / "parts")
+    parts = call(task, precision, out=tmp_path / "parts", resume=True)
+    assert folder_bytes(tmp_path / "parts") == wanted
+    torch.testing.assert_close(parts.model.state_dict(), whole.model.state_dict(), rtol=0, atol=0)
+    assert parts.history == whole.history and parts.data == whole.data
+    again = call(task, precision, out=tmp_path / "parts", resume=True)  # finished: it is only read
+    assert again.history == whole.history and again.evaluation == whole.evaluation
+    other = call(task, precision, seed=7)
+    assert other.path is None and other.history != whole.history
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_result_is_what_lies_in_the_folder(tmp_path, corpus, pairs, call, task):
+    result = call(task, out=tmp_path / "run")
+    model, tokenizer = load(tmp_path / "run"), load_tokenizer(tmp_path / "run")
+    torch.testing.assert_close(model.state_dict(), result.model.state_dict(), rtol=0, atol=0)
+    assert tokenizer.to_bytes() == result.tokenizer.to_bytes()
+    if task == "translation":
+        assert model.head.weight is model.encoder.token_embed.weight is model.decoder.token_embed.weight
+        assert result.evaluation is None
+    else:
+        assert evaluate_split(model, tokenizer, corpus, result.evaluation.split) == result.evaluation
+    answer = json.loads(json.dumps(result.to_dict()))
+    assert answer["n_steps"] == result.history.step[-1] and answer["path"] == str(tmp_path / "run")
+    if task.startswith("masked"):
+        assert isinstance(model, MaskedLanguageModel) and (model.next_head is not None) == (
+            task[-3:] == "nsp"
+        )
+
+
+def test_a_run_resumes_with_its_own_request_only(tmp_path, corpus):
+    run = tmp_path / "run"
+    run.mkdir()  # an empty folder starts afresh
+    betas = {"training_changes": QUICK | {"betas": (0.9, 0.95)}}
+    quick(corpus, out=run, resume=True, **betas)
+    quick(corpus, out=run, resume=True, **betas)
+    with pytest.raises(ValueError, match="already holds a run"):
+        quick(corpus, out=run, **betas)
+    fewer = Corpus("toy", Split(corpus.train.texts[1:]), corpus.valid)
+    for data, change, words in (
+        (corpus, {"seed": 1}, "seed was 0, now 1"),
+        (corpus, {"vocab_size": 25}, "vocab_size was None, now 25"),
+        (corpus, {"model_changes": {"n_layers": 2}}, r"model\.n_layers was None, now 2"),
+        (fewer, {}, "training texts was"),
+    ):
+        with pytest.raises(ValueError, match=f"cannot resume: {words}"):
+            quick(data, out=run, resume=True, **betas | change)
+
+
+def test_seconds_are_timed_once_stored_and_followed_after_resuming(tmp_path, corpus):
+    quick(corpus)  # or what torch loads on first use would eat up the seconds
+    lines = []
+    ask = {"budget": 2.0, "out": tmp_path / "run", "device": "cpu", "report": lines.append}
+    first = fit(corpus, **ask)
+    assert re.search(r"about \d+ s$", lines[0])
+    stored = read_training(find_run(tmp_path / "run", True))["plan"]
+    assert stored["recipe"]["settings"]["n_steps"] == first.recipe.settings.n_steps > 1
+    again = fit(corpus, resume=True, **ask)
+    assert again.recipe == first.recipe and again.history == first.history
+
+
+def test_steps_within_plans_no_more_than_fits(tokenizer, corpus, config):
+    """Steps that sleep for 50 ms: no machine, however busy, can plan more than the rest of the time holds."""
+    objective = causal_objective(tokenizer, corpus.train.texts, config.max_len)
+
+    class Slow:
+        epoch_batches = staticmethod(objective.epoch_batches)
+
+        @staticmethod
+        def loss(model, indices):
+            time.sleep(0.05)
+            return objective.loss(model, indices)
+
+    recipe = plan("world", "causal", "smoke")
+    model = new_language_model(config, 0)
+    before = weights_fingerprint(model)
+    settings, expected = steps_within(2.0, model, Slow(), recipe.settings)
+    assert 1 <= settings.n_steps <= (2.0 - 10 * 0.05) / 0.05 and weights_fingerprint(model) == before
+    assert expected / settings.n_steps >= 0.05
+    assert settings.warmup_steps == int(WARMUP_SHARE * settings.n_steps)
+    assert settings.lr == recipe.settings.lr
+
+
+def test_the_tokenizer_sees_the_training_split_only(corpus, pairs):
+    result = quick(Corpus("toy", corpus.train, Split(("ŷŷŷ ẑẑẑ",))))
+    assert result.tokenizer.unk_id in result.tokenizer.encode("ŷ")
+    strange = PairCorpus("toy", pairs.train, Pairs(("ẑ",), ("ŷ",)))
+    tokenizer = quick(strange, objective="translation", search=None).tokenizer
+    assert tokenizer.unk_id in tokenizer.encode("ẑ")
+    assert tokenizer.unk_id not in tokenizer.encode("cat chat")
+
+
+def test_a_vocabulary_is_adapted_unless_it_was_asked_for(corpus):
+    texts = corpus.train.texts
+    assert 20 < train_tokenizer(texts, 600, exact=False).vocab_size < 600
+    assert train_tokenizer(texts, 5, exact=False).vocab_size > 5
+    with pytest.raises(ValueError, match="vocab_size must be at most"):
+        quick(corpus, vocab_size=5000)
+    assert quick(corpus, vocab_size=27).model.config.vocab_size == 27
+
+
+def test_changes_replace_the_numbers_of_the_budget(corpus):
+    changes = {"d_model": 20, "n_heads": 5, "dropout": 0.1}
+    result = quick(corpus, model_changes=changes)
+    config = result.model.config
+    assert (config.d_model, config.n_heads, config.d_ff, config.dropout) == (20, 5, 80, 0.1)
+    assert result.recipe.settings.n_steps == 6
+    masking = {"p": 0.3, "whole_words": True, "transform": False}
+    assert quick(corpus, objective="masked", masking_changes=masking).recipe.masking == Masking(**masking)
+    with pytest.raises(ValueError, match="only a masked model has masking"):
+        quick(corpus, masking_changes={"p": 0.3})
+
+
+def test_a_small_translator_learns(pairs):
+    changes = {"n_steps": 120, "precision": "fp32", "lr": 1e-2, "warmup_steps": 20, "tokens_per_batch": 512}
+    result = quick(pairs, objective="translation", training_changes=changes)
+    assert result.evaluation.score.chrf > 90 and result.evaluation.nats_per_token < 0.5
+    assert isinstance(result.model, Translator)
+
+
+def tuned(pretrained, corpus, **settings):
+    changes = {"tokens_per_batch": 512, "lr": 1e-2} | settings.pop("training_changes", {})
+    settings = {"n_epochs": 3} | settings
+    return quick(corpus, objective="classification", start=pretrained, training_changes=changes, **settings)
+
+
+def test_an_easy_class_is_learned_and_the_pretrained_model_stays_as_it_was(pretrained, corpus):
+    before = weights_fingerprint(pretrained.model.body)
+    result = tuned(pretrained, corpus, n_epochs=25, training_changes={"tokens_per_batch": 256, "lr": 3e-3})
+    assert weights_fingerprint(pretrained.model.body) == before
+    assert result.evaluation.score.accuracy >= 0.9
+    assert len(result.accuracy_by_epoch) == 25
+    assert result.evaluation.split == "test" and result.evaluation.score.n == 20
+    assert result.evaluation.score.accuracy == result.accuracy_by_epoch[-1]  # the last epoch is reported
+
+
+def test_without_a_test_split_the_valid_split_is_reported(pretrained, corpus):
+    result = tuned(pretrained, Corpus("toy", corpus.train, corpus.valid))
+    assert result.evaluation.split == "valid" and result.evaluation.score.n == 30
+
+
+def test_a_pretrained_body_is_copied_and_a_fresh_one_is_new(pretrained, corpus):
+    still = {"training_changes": {"lr": 1e-12}, "n_epochs": 1}
+    copied = tuned(pretrained, corpus, **still)
+    fresh = tuned(pretrained, corpus, fresh=True, **still)
+    given = pretrained.model.body.state_dict()
+    torch.testing.assert_close(copied.model.body.state_dict(), given, atol=1e-6, rtol=0)
+    assert not torch.equal(fresh.model.body.token_embed.weight, given["token_embed.weight"])
+    assert fresh.model.config == copied.model.config and fresh.data["fresh"]
+    # The same labels in the same order: only the body differs.
+    torch.testing.assert_close(fresh.model.head.weight, copied.model.head.weight, atol=1e-6, rtol=0)
+
+
+def test_a_frozen_body_keeps_every_weight_while_the_head_learns(tmp_path, pretrained, corpus):
+    probe = tuned(pretrained, corpus, frozen=True, n_epochs=10, out=tmp_path / "out")
+    assert weights_fingerprint(probe.model.body) == weights_fingerprint(pretrained.model.body)
+    assert probe.history.loss[-1] < probe.history.loss[0]
+    assert all(parameter.requires_grad for parameter in probe.model.parameters())
+    usual, probing = (
+        quick(corpus, objective="classification", start=pretrained, frozen=frozen, training_changes={})
+        for frozen in (False, True)
+    )
+    assert probing.recipe.settings.lr == PROBE_RATE * usual.recipe.settings.lr
+    with pytest.raises(ValueError, match="cannot resume: frozen was True, now False"):
+        tuned(pretrained, corpus, n_epochs=10, out=tmp_path / "out", resume=True)
+
+
+def test_a_path_gives_what_the_model_in_memory_gives(tmp_path, pretrained, corpus):
+    save(pretrained.model, tmp_path / "lm", pretrained.tokenizer)
+    from_path, in_memory = tuned(tmp_path / "lm", corpus), tuned(pretrained, corpus)
+    torch.testing.assert_close(from_path.model.state_dict(), in_memory.model.state_dict(), rtol=0, atol=0)
+
+
+def test_long_texts_are_cut_counted_and_reported(pretrained, corpus):
+    long = Split((" ".join(["le chat mange"] * 60), "un chien", "la chat"), (1, 0, 1))
+    lines = []
+    result = tuned(pretrained, Corpus("toy", long, long), report=lines.append)
+    assert (result.data["n_cut_in_training"], result.evaluation.score.n_cut) == (1, 1)
+    assert "1 of 3 texts exceed 24 tokens and lose their end" in lines[2]
+
+
+@pytest.mark.parametrize(("n_scored", "n"), [(6, 6), (7, 7), (None, 20), (100, 20)])
+def test_each_epoch_is_scored_on_texts_of_every_class(pretrained, corpus, n_scored, n):
+    in_order = sorted(zip(corpus.test.labels, corpus.test.texts, strict=True))
+    labels, texts = zip(*in_order, strict=True)  # corpora are often sorted by class
+    result = tuned(
+        pretrained, Corpus("toy", corpus.train, corpus.valid, Split(texts, labels)), n_scored=n_scored
+    )
+    rows = result.history.evaluations
+    assert [(row["epoch"], row["n"]) for row in rows] == [(1, n), (2, n), (3, n)]
+    assert result.evaluation.score.n == 20
+
+
+def test_few_labels_are_drawn_by_the_seed(pretrained, corpus):
+    results = [tuned(pretrained, corpus, n_labels=20, seed=seed) for seed in (1, 1, 2)]
+    assert [result.data["n_labels"] for result in results] == [20, 20, 20]
+    fingerprints = [weights_fingerprint(result.model) for result in results]
+    assert fingerprints[0] == fingerprints[1] != fingerprints[2]
+
+
+def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
+    with pytest.raises(ValueError, match="n_labels must be from 1 to 120, .* got 121"):
+        tuned(pretrained, corpus, n_labels=121)
+    with pytest.raises(ValueError, match="labels"):
+        tuned(pretrained, Corpus("plain", Split(("le chat",)), Split(("la",))))
+    huge = Corpus("huge", Split(("le", "la"), (0, 10**9)), Split(("le",), (0,)))
+    with pytest.raises(ValueError, match="got the label 1000000000 among 2 texts"):
+        tuned(pretrained, huge)
+    with pytest.raises(ValueError, match="pooling must be one of"):
+        tuned(pretrained, corpus, pooling="max")
+    with pytest.raises(ValueError, match="n_steps follows from n_epochs"):
+        tuned(pretrained, corpus, training_changes={"n_steps": 3})
+    with pytest.raises(ValueError, match="got d_model"):
+        tuned(pretrained, corpus, model_changes={"d_model": 8})
+    with pytest.raises(ValueError, match="needs start"):
+        quick(corpus, objective="classification")
+    with pytest.raises(ValueError, match="start goes with the objective classification, got 'causal'"):
+        quick(corpus, start=pretrained)
+    with pytest.raises(ValueError, match="one body, got a translator"):
+        tuned(quick(pairs, objective="translation", search=None), corpus)
+    with pytest.raises(ValueError, match="learns from pairs, got the texts of toy"):
+        quick(corpus, objective="translation")
+    with pytest.raises(ValueError, match="at least one text to learn from"):
+        quick(Corpus("toy", Split(("le", "la") * 9), Split(("le",))), objective="masked+nsp")

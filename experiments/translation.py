@@ -108,7 +108,7 @@ def _evaluated(result: FitResult, data: PairCorpus) -> Record:
 
         pairs = World().sentence_pairs(N_ALIGNED, seed=ALIGNMENT_SEED)
         found = alignment_mass(model, tokenizer, pairs)
-        record["alignment"] = {"mass": found.mass.tolist(), "uniform": found.uniform, "n": found.n_pieces}
+        record["alignment"] = {"mass": found.mass.tolist(), "uniform": found.uniform, "n": found.n_tokens}
     return record
 
 

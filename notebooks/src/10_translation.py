@@ -613,7 +613,7 @@ for name, norm in {"all four faults": "last", "repaired: norm": "first"}.items()
 # So short a run shows how such a model fails, not which of the faults matters in the end. For that, `python -m experiments broken-translation` trains ten: all faults, each repaired alone, all sound, and each fault alone. If it has been run here, this is its table.
 
 # %%
-print(lesson_11.told_faults())
+print(lesson_11.stored_faults())
 
 # %% [markdown]
 # In the table kept with this lesson one culprit stands out: the **rate**. It is the only fault that ruins the model alone, and repairing it helps most, though not all the way: with three faults left the model still limps. The norm placed last comes second; without it the high rate does a little less harm. No warm-up costs a few points
@@ -669,8 +669,8 @@ plots.show(fig, name="10_interval", alt="""
 
 
 # %%
-print(lesson_11.told_translation("tatoeba-en-fr"))
-print(lesson_11.told_translation("multi30k-en-fr"))
+print(lesson_11.stored_translation("tatoeba-en-fr"))
+print(lesson_11.stored_translation("multi30k-en-fr"))
 
 # %% [markdown]
 # If the table is there, read it against three things: the interval; "all references", where each different English sentence counts once against all of its French ones; and the signature. The sentences are shown as greedy and beam wrote them, right or wrong.

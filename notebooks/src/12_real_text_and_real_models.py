@@ -769,7 +769,7 @@ Markdown("\n".join(lines))
 
 # %%
 from tinytx.hf.convert import config_from_transformers, from_transformers, to_transformers
-from tinytx_course.labs.lesson_06 import PUBLISHED
+from tinytx_course.labs.lesson_15 import PUBLISHED
 
 camembert = transformers.CamembertConfig(**PUBLISHED["CamemBERT base"].settings)
 with torch.device("meta"):

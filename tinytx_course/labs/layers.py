@@ -14,17 +14,16 @@ from torch.utils.flop_counter import FlopCounterMode
 
 
 class Recurrence(nn.Module):
-    """A layer that reads token by token and keeps one vector, its state.
+    """A recurrent layer: it reads token by token, and returns its state after each.
 
-    The states of all tokens are what it returns. What a token contributes is worked out for all tokens at
-    once, by `in_proj`; the states have to wait for one another.
+    `in_proj` is computed for all tokens at once; each state has to wait for the one before it.
 
     Parameters
     ----------
     d_model : int
         D, the width of tokens and of the state.
     n_gates : int
-        How many maps from D to D stand side by side in `in_proj` and in `hidden_proj`.
+        Projections from D to D that are concatenated in `in_proj` and in `hidden_proj`.
     hidden_bias : bool
         Whether `hidden_proj` adds a bias of its own.
 
@@ -49,12 +48,12 @@ class Recurrence(nn.Module):
         x : Tensor of shape (B, T, D)
             The tokens.
         state : Tensor of shape (B, D), optional
-            What was read before; zeros where not given.
+            The state before the first token; zeros by default.
 
         Returns
         -------
         Tensor of shape (B, T, D)
-            The state after each token; the last one can be handed to the next call.
+            The state after each token; the last one can start the next call.
         """
         state = x.new_zeros(x.shape[0], x.shape[2]) if state is None else state  # (B, D)
         states = []
@@ -103,11 +102,10 @@ class RecurrentLayer(Recurrence):
 
 
 class GRULayer(Recurrence):
-    """The gated recurrent unit: it can keep its state as it is, and so remember for longer.
+    """The gated recurrent unit: its gates can leave the state unchanged, and so remember for longer.
 
-    ``r = sigmoid(x W_r + h U_r)`` says how much of the old state the proposal sees, ``z = sigmoid(x W_z + h
-    U_z)`` how much of it stays, ``n = tanh(x W_n + r * (h U_n))`` is the proposal, and the new state is
-    ``(1 - z) * n + z * h``. Each map has a bias.
+    Reset gate ``r = sigmoid(x W_r + h U_r)``, update gate ``z = sigmoid(x W_z + h U_z)``, candidate
+    ``n = tanh(x W_n + r * (h U_n))``, new state ``(1 - z) * n + z * h``. Each projection has a bias.
 
     Parameters
     ----------
@@ -116,8 +114,8 @@ class GRULayer(Recurrence):
 
     Notes
     -----
-    As in `torch.nn.GRU`, r acts after the map U_n and not before it as in the paper; the rows of `in_proj`
-    and `hidden_proj` stand in the order r, z, n, as torch has them.
+    As in `torch.nn.GRU`, r acts after the projection U_n and not before it as in the paper; the rows of
+    `in_proj` and `hidden_proj` are in the order r, z, n, as in torch.
 
     References
     ----------
@@ -142,9 +140,9 @@ class GRULayer(Recurrence):
 
 
 class ConvolutionLayer(nn.Module):
-    """A convolution over time: each token sees itself and its neighbours, through the same map everywhere.
+    """A convolution over time: each token sees itself and its neighbours, with the same weights everywhere.
 
-    ``y_t = [x_{t-l}, ..., x_{t-l+k-1}] W + b`` with ``l = (k - 1) // 2``; beyond the ends stand zeros.
+    ``y_t = [x_{t-l}, ..., x_{t-l+k-1}] W + b`` with ``l = (k - 1) // 2``, padded with zeros.
 
     Parameters
     ----------
@@ -160,8 +158,8 @@ class ConvolutionLayer(nn.Module):
 
     Notes
     -----
-    Equal to `torch.nn.Conv1d` with ``padding="same"``, which wants the axes (B, D, T) and keeps its weight as
-    (D, D, k); here `proj` holds the same numbers as one matrix for a whole window.
+    Equal to `torch.nn.Conv1d` with ``padding="same"``, which has the axes (B, D, T) and a weight (D, D, k);
+    here `proj` has the same numbers as one matrix for a whole window.
 
     References
     ----------
@@ -219,14 +217,14 @@ def count_flops(task: Callable[[], object]) -> int:
 
 
 def count_saved_bytes(task: Callable[[], object], ignore: Iterable[Tensor] = ()) -> int:
-    """Count the bytes that autograd keeps for the backward pass of a task.
+    """Count the bytes that autograd saves for the backward pass of a task.
 
     Parameters
     ----------
     task : callable without arguments
         Run once, forward only.
     ignore : iterable of Tensor
-        Not to be counted, neither they nor views of them: the parameters of the model.
+        Not to be counted, nor views of them: the parameters of the model.
 
     Returns
     -------
@@ -243,7 +241,7 @@ def count_saved_bytes(task: Callable[[], object], ignore: Iterable[Tensor] = ())
     """
     ignored = {tensor.untyped_storage().data_ptr() for tensor in ignore}
     sizes: dict[int, int] = {}
-    alive: list[Tensor] = []  # memory that is freed may be used again, and would be taken for the same
+    alive: list[Tensor] = []  # freed memory may be reused, and would then count once
 
     def keep(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()

@@ -24,7 +24,7 @@ def all_rows() -> Tensor:
 
 
 def answers_to(bits: Tensor) -> Tensor:
-    """Return the right answers at each place: the bits that stand `BACK` before it on the ring.
+    """Return the right answers at each place: the bits `BACK` places before it on the ring.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What becomes of a signal on its way up through a stack of blocks, and of a gradient on its way down.
+"""Lesson 05, the block: the size of a signal on its way up through a stack, and of a gradient back down.
 
 Shape letters: B rows of a batch, T tokens, D model width.
 """
@@ -19,9 +19,9 @@ class Signals:
     Attributes
     ----------
     size : tuple of n_layers + 1 floats
-        Of what stands at the level, as `size_of` takes it.
+        Of the hidden states at the level, see `size_of`.
     variety : tuple of n_layers + 1 floats
-        How far its tokens differ, as `variety_of` takes it.
+        How far the tokens differ, see `variety_of`.
     gradient : tuple of n_layers + 1 floats
         The size of the gradient that arrives there, when one of size about 1 is sent in at the top.
     """

@@ -1,27 +1,16 @@
-"""Published models as tables of terms, from their configurations alone.
+"""Lesson 06, counting parameters: derivations with one error each, and published models by their settings.
 
-The settings are those of the ``config.json`` that a model is published with, under the names used there, so
-that the same functions count other models of these families too. Nothing is downloaded.
+Nothing is downloaded: a count needs only the ``config.json`` that a model is published with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tinytx.model.config import TransformerConfig
-from tinytx.model.counting import (
-    LAYERED,
-    ParameterTable,
-    Term,
-    attention_terms,
-    feed_forward_terms,
-    linear,
-    make_table,
-    norm,
-    parameter_table,
-)
+from tinytx.model.counting import ParameterTable, Term, linear, make_table, parameter_table
 
 
 @dataclass(frozen=True)
@@ -48,7 +37,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Derivation:
-    """A count with one wrong line; the lines below it reckon on with what it gave.
+    """A parameter count with an error in one line; the lines below use its result.
 
     Attributes
     ----------
@@ -61,11 +50,11 @@ class Derivation:
     lines : tuple of Line
         Numbered from 1.
     wrong_line : int
-        Where the slip is.
+        The number of the line with the error.
     right_number : int
-        What should stand there.
+        The right result of that line.
     hint : str
-        Why, for who has found it.
+        The explanation, shown when the error is found.
     """
 
     config: TransformerConfig
@@ -92,33 +81,23 @@ class Derivation:
 
 
 def check(name: str, line: object = ..., number: object = ...) -> str:
-    """Say whether the slip of a derivation was found.
+    """Check an answer: which line of a derivation is wrong, and what is its right result?
 
     Parameters
     ----------
     name : str
         One of ``DERIVATIONS``.
     line : int
-        The number of the line with the slip; ``...`` while it is not known.
+        The number of the wrong line; ``...`` while it is not known.
     number : int
-        What that line should arrive at.
-
-    Returns
-    -------
-    str
-        A sentence for the reader.
-
-    Raises
-    ------
-    ValueError
-        If there is no such derivation.
+        The right result of that line.
 
     Examples
     --------
     >>> check("A")
     'A: not attempted yet.'
     >>> check("A", line=1, number=240)
-    'A: line 1 is right as it stands. Look at the others.'
+    'A: line 1 is right. Look at the others.'
     """
     if name not in DERIVATIONS:
         raise ValueError(f"name must be one of {', '.join(DERIVATIONS)}, got {name!r}")
@@ -129,17 +108,17 @@ def check(name: str, line: object = ..., number: object = ...) -> str:
         return f"{name}: line must be a number from 1 to {len(derivation.lines)}, got {line!r}."
     if line != derivation.wrong_line:
         if line > derivation.wrong_line and _passes_on(derivation, line):
-            return f"{name}: line {line} reckons rightly with a number from further up. Look there."
-        return f"{name}: line {line} is right as it stands. Look at the others."
+            return f"{name}: line {line} is right, but uses a wrong number from a line above."
+        return f"{name}: line {line} is right. Look at the others."
     if number is ... or number is None:
-        return f"{name}: line {line} it is. What should it arrive at?"
+        return f"{name}: line {line} is the wrong one. What is its right result?"
     if number != derivation.right_number:
-        return f"{name}: line {line} it is, but it should not arrive at {number!r}."
+        return f"{name}: line {line} is the wrong one, but its right result is not {number!r}."
     return f"{name}: found! {derivation.hint}"
 
 
 def _passes_on(derivation: Derivation, line: int) -> bool:
-    """Whether a line below the slip uses what the slip gave: the layers and the total do."""
+    """Whether a line uses results of lines above: the layers and the total do."""
     return derivation.lines[line - 1].what in ("all layers", "total")
 
 
@@ -151,7 +130,7 @@ def _derivation(
     head: str = "lm",
     n_classes: int = 2,
 ) -> Derivation:
-    """Write a derivation out, the part named in `slip` with another working and number."""
+    """Write a derivation, the part named in `slip` with wrong working and number."""
     v, d, f = config.vocab_size, config.d_model, config.d_ff
     out, letter = (v, "V") if head == "lm" else (n_classes, "C")
     right = {
@@ -185,7 +164,7 @@ DERIVATIONS: Mapping[str, Derivation] = {
         _config(30, 8, 2, 2, 12),
         slip={"attention": ("H·D² = 2·8·8", 128)},
         hint=(
-            "Attention has four matrices, for queries, keys, values and the way out, each with a bias; "
+            "Attention has four matrices, for queries, keys, values and the output, each with a bias; "
             "how many heads share them does not matter."
         ),
     ),
@@ -199,7 +178,7 @@ DERIVATIONS: Mapping[str, Derivation] = {
     "C": _derivation(
         _config(20, 10, 5, 4, 10),
         slip={"feed-forward": ("2·D·F + F + D = 2·10·10", 200)},
-        hint="The biases are written down in letters, and lost when the numbers are put in.",
+        hint="The formula has the biases, but the line with numbers has lost them.",
     ),
     "D": _derivation(
         _config(16, 8, 4, 2, 8),
@@ -211,310 +190,133 @@ DERIVATIONS: Mapping[str, Derivation] = {
     ),
 }
 
+Settings = Mapping[str, int]
 
-Settings = Mapping[str, Any]
+# The settings of a ``config.json`` on which a count depends, by family, in the order of these of ours.
+_OURS = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "n_segments")
+_BERT = (
+    *("vocab_size", "hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size"),
+    *("max_position_embeddings", "type_vocab_size"),
+)
+_MBART = ("encoder_attention_heads", "encoder_layers", "encoder_ffn_dim", "max_position_embeddings")
+_THEIRS: Mapping[str, tuple[str, ...]] = {
+    "transformer": _OURS[:5],
+    "bert": _BERT,
+    "roberta": _BERT,
+    "camembert": _BERT,
+    "distilbert": ("vocab_size", "dim", "n_heads", "n_layers", "hidden_dim", "max_position_embeddings"),
+    "gpt2": ("vocab_size", "n_embd", "n_head", "n_layer", "n_inner", "n_positions"),
+    "mbart": ("vocab_size", "d_model", *_MBART),
+    "t5": (
+        *("vocab_size", "d_model", "num_heads", "num_layers", "d_ff"),
+        *("d_kv", "relative_attention_num_buckets"),
+    ),
+}
+_ENCODER = {"norm": "last", "positions": "learned", "embed_norm": True}
+_FIXED: Mapping[str, dict[str, Any]] = {  # what all models of a family have in common
+    "transformer": {"norm": "last", "tie_embeddings": True},
+    "gpt2": {"positions": "learned"},
+    "mbart": {"positions": "learned", "embed_norm": True, "tie_embeddings": True, "head_bias": False},
+}
 
 
 @dataclass(frozen=True)
 class PublishedModel:
-    """A model that others trained, by its settings.
+    """A published model, by the settings of its ``config.json``, under the names used there.
 
     Attributes
     ----------
     family : str
-        Which function counts it, one of ``FAMILIES``.
-    counted_as : str
-        The class of the `transformers` package that has these parameters; the original Transformer has none
-        there and is counted as our `Translator`.
+        The ``model_type`` of its ``config.json``; "transformer" for the original one, which has none.
     settings : mapping of str to int
         Those that the count depends on.
     source : str
-        Where the settings stand.
+        Where the settings were published.
     stated : float or None
         Parameters as its paper gives them, in millions.
     """
 
     family: str
-    counted_as: str
     settings: Settings
     source: str
     stated: float | None = None
 
     def table(self) -> ParameterTable:
-        """Every term of its count."""
-        return published_table(self.family, self.settings)
+        """Every term of the bare model: in all of these the language model's head shares the embeddings.
 
-
-def published_table(family: str, settings: Settings) -> ParameterTable:
-    """Count a model of a family of published ones from its settings.
-
-    Parameters
-    ----------
-    family : str
-        One of ``FAMILIES``; the ``model_type`` of a ``config.json``.
-    settings : mapping
-        As in a ``config.json``; entries that the count does not depend on are not read.
-
-    Returns
-    -------
-    ParameterTable
-        Of the bare model: what predicts words shares its matrix with the embedding in all of these, and other
-        heads are chosen by those who fine-tune it.
-
-    Raises
-    ------
-    ValueError
-        If the family is unknown or a setting is missing.
-
-    Examples
-    --------
-    >>> table = published_table("distilbert", PUBLISHED["DistilBERT base"].settings)
-    >>> table.parts
-    {'embeddings': 23835648, 'blocks': 42527232}
-    >>> table.total
-    66362880
-    """
-    if family not in FAMILIES:
-        raise ValueError(f"family must be one of {', '.join(FAMILIES)}, got {family!r}")
-    try:
-        return FAMILIES[family](settings)
-    except KeyError as missing:
-        raise ValueError(f"settings of {family} must hold {missing.args[0]}, got none") from None
-
-
-def _transformer(settings: Settings) -> ParameterTable:
-    config = TransformerConfig(norm="last", tie_embeddings=True, activation="relu", **settings)
-    return parameter_table(config, head="translation")
-
-
-def _bert(settings: Settings) -> ParameterTable:
-    sizes = {
-        "V": settings["vocab_size"],
-        "D": settings["hidden_size"],
-        "F": settings["intermediate_size"],
-        "max_len": settings["max_position_embeddings"],
-        "types": settings["type_vocab_size"],
-    }
-    types = Term("embeddings", "embeddings", "type_embed", "types·D")
-    pooler = Term("head", "head", "pooler", linear("D", "D"))
-    return make_table([*_encoder(types), pooler], sizes, _times(settings["num_hidden_layers"]))
-
-
-def _distilbert(settings: Settings) -> ParameterTable:
-    sizes = {
-        "V": settings["vocab_size"],
-        "D": settings["dim"],
-        "F": settings["hidden_dim"],
-        "max_len": settings["max_position_embeddings"],
-    }
-    return make_table(_encoder(), sizes, _times(settings["n_layers"]))
-
-
-def _encoder(*more_embeddings: Term) -> Iterator[Term]:
-    yield Term("embeddings", "embeddings", "token_embed", "V·D")
-    yield Term("embeddings", "embeddings", "pos_embed", "max_len·D")
-    yield from more_embeddings
-    yield Term("embeddings", "norms", "embed_norm", norm())
-    yield from attention_terms("blocks")
-    yield from feed_forward_terms("blocks")
-
-
-def _gpt2(settings: Settings) -> ParameterTable:
-    width = settings["n_embd"]
-    sizes = {
-        "V": settings["vocab_size"],
-        "D": width,
-        "F": settings.get("n_inner") or 4 * width,
-        "max_len": settings["n_positions"],
-    }
-    terms = [
-        Term("embeddings", "embeddings", "token_embed", "V·D"),
-        Term("embeddings", "embeddings", "pos_embed", "max_len·D"),
-        *attention_terms("blocks"),
-        *feed_forward_terms("blocks"),
-        Term("final_norm", "norms", "final_norm", norm()),
-    ]
-    return make_table(terms, sizes, _times(settings["n_layer"]))
-
-
-def _mbart(settings: Settings) -> ParameterTable:
-    sizes = {
-        "V": settings["vocab_size"],
-        "D": settings["d_model"],
-        "F": settings["encoder_ffn_dim"],
-        "G": settings["decoder_ffn_dim"],
-        "max_len": settings["max_position_embeddings"] + 2,  # two rows are set aside and never used
-    }
-    terms = [
-        Term("embeddings", "embeddings", "token_embed", "V·D"),
-        Term("embeddings", "embeddings", "pos_embed, two", "2·max_len·D"),
-        Term("embeddings", "norms", "embed_norm, two", "2·2·D"),
-        *attention_terms("encoder"),
-        *feed_forward_terms("encoder"),
-        *attention_terms("decoder"),
-        *attention_terms("decoder", module="cross: ", norm_name="cross_norm"),
-        *feed_forward_terms("decoder", inner="G"),
-        Term("final_norm", "norms", "final_norm, two", "2·2·D"),
-    ]
-    times = {"encoder": settings["encoder_layers"], "decoder": settings["decoder_layers"]}
-    return make_table(terms, sizes, times)
+        Examples
+        --------
+        >>> PUBLISHED["DistilBERT base"].table().parts
+        {'embeddings': 23835648, 'blocks': 42527232}
+        """
+        if self.family == "t5":
+            return _t5(self.settings)
+        sizes = dict(zip(_OURS, (self.settings[name] for name in _THEIRS[self.family]), strict=False))
+        if self.family == "mbart":
+            sizes["max_len"] += 2  # two rows of its positions are never used
+        config = TransformerConfig(**_FIXED.get(self.family, _ENCODER), **sizes)
+        pair = self.family in ("transformer", "mbart")
+        table = parameter_table(config, "translation" if pair else None)
+        if _THEIRS[self.family] is not _BERT:
+            return table
+        pooler = make_table([Term("head", "head", "pooler", linear("D", "D"))], {"D": config.d_model}, {})
+        return ParameterTable((*table.rows, *pooler.rows))
 
 
 def _t5(settings: Settings) -> ParameterTable:
-    sizes = {
-        "V": settings["vocab_size"],
-        "D": settings["d_model"],
-        "F": settings["d_ff"],
-        "I": settings["num_heads"] * settings["d_kv"],  # all heads side by side
-        "H": settings["num_heads"],
-        "buckets": settings["relative_attention_num_buckets"],
-    }
-    gated = str(settings.get("feed_forward_proj", "relu")).startswith("gated")
+    """T5 has distances in place of positions, no biases, and heads that together may differ from D."""
+    inner = settings["num_heads"] * settings["d_kv"]
+    sizes = {"V": settings["vocab_size"], "D": settings["d_model"], "F": settings["d_ff"], "I": inner}
+    sizes |= {"H": settings["num_heads"], "buckets": settings["relative_attention_num_buckets"]}
     terms = [
         Term("embeddings", "embeddings", "token_embed", "V·D"),
         Term("embeddings", "embeddings", "distances, two", "2·buckets·H"),
-        *_t5_attention("encoder"),
-        *_t5_feed_forward("encoder", gated),
-        *_t5_attention("decoder"),
-        *_t5_attention("decoder", "cross: ", "cross_norm"),
-        *_t5_feed_forward("decoder", gated),
-        Term("final_norm", "norms", "final_norm, two", "2·D"),
     ]
-    n_decoder = settings.get("num_decoder_layers") or settings["num_layers"]
-    return make_table(terms, sizes, {"encoder": settings["num_layers"], "decoder": n_decoder})
+    for part, crosses in (("encoder", [""]), ("decoder", ["", "cross: "])):
+        for cross in crosses:
+            terms.append(Term(part, "norms", "cross_norm" if cross else "attn_norm", "D"))
+            terms.append(Term(part, "attention", f"{cross}q_proj, k_proj, v_proj", "3·D·I"))
+            terms.append(Term(part, "attention", f"{cross}out_proj", "I·D"))
+        terms.append(Term(part, "norms", "ff_norm", "D"))
+        terms.append(Term(part, "feed_forward", "up_proj, down_proj", "2·D·F"))
+    terms.append(Term("final_norm", "norms", "final_norm, two", "2·D"))
+    return make_table(terms, sizes, dict.fromkeys(("encoder", "decoder"), settings["num_layers"]))
 
 
-def _t5_attention(part: str, module: str = "", norm_name: str = "attn_norm") -> Iterator[Term]:
-    yield Term(part, "norms", norm_name, norm(bias=False))
-    yield Term(part, "attention", f"{module}q_proj, k_proj, v_proj", "3·D·I")
-    yield Term(part, "attention", f"{module}out_proj", "I·D")
+def _model(family: str, sizes: tuple[int, ...], source: str, stated: float | None = None) -> PublishedModel:
+    """A model from its settings in the order of `_THEIRS`."""
+    settings = dict(zip(_THEIRS[family], sizes, strict=True))
+    if family == "mbart":
+        halves = {name.replace("encoder", "decoder"): settings[name] for name in _MBART[:3]}
+        settings |= halves
+    return PublishedModel(family, settings, source, stated)
 
 
-def _t5_feed_forward(part: str, gated: bool) -> Iterator[Term]:
-    yield Term(part, "norms", "ff_norm", norm(bias=False))
-    yield Term(part, "feed_forward", "up_proj and gate" if gated else "up_proj", "2·D·F" if gated else "D·F")
-    yield Term(part, "feed_forward", "down_proj", "F·D")
-
-
-def _times(n_layers: int) -> dict[str, int]:
-    return dict.fromkeys(LAYERED, n_layers)
-
-
-FAMILIES: Mapping[str, Callable[[Settings], ParameterTable]] = {
-    "transformer": _transformer,
-    "bert": _bert,
-    "roberta": _bert,
-    "camembert": _bert,
-    "distilbert": _distilbert,
-    "gpt2": _gpt2,
-    "mbart": _mbart,
-    "t5": _t5,
-}
-
-
-def _paper(d_model: int, n_heads: int, d_ff: int) -> Settings:
-    return {"vocab_size": 37_000, "d_model": d_model, "n_heads": n_heads, "n_layers": 6, "d_ff": d_ff}
-
-
-def _bert_settings(vocab_size: int, *, large: bool = False, roberta: bool = False) -> Settings:
-    return {
-        "vocab_size": vocab_size,
-        "hidden_size": 1_024 if large else 768,
-        "num_hidden_layers": 24 if large else 12,
-        "num_attention_heads": 16 if large else 12,
-        "intermediate_size": 4_096 if large else 3_072,
-        # RoBERTa counts places from 2 on, and knows one type of segment instead of two.
-        "max_position_embeddings": 514 if roberta else 512,
-        "type_vocab_size": 1 if roberta else 2,
-    }
-
-
-def _gpt2_settings(n_embd: int, n_layer: int, n_head: int) -> Settings:
-    return {
-        "vocab_size": 50_257,
-        "n_positions": 1_024,
-        "n_embd": n_embd,
-        "n_layer": n_layer,
-        "n_head": n_head,
-    }
-
-
-def _mbart_settings(vocab_size: int, d_model: int, n_layers: int, n_heads: int) -> Settings:
-    both = {"layers": n_layers, "attention_heads": n_heads, "ffn_dim": 4 * d_model}
-    halves = {f"{half}_{name}": value for half in ("encoder", "decoder") for name, value in both.items()}
-    return {"vocab_size": vocab_size, "d_model": d_model, "max_position_embeddings": 1_024, **halves}
-
-
-_DISTILBERT = {
-    "vocab_size": 30_522,
-    "dim": 768,
-    "n_layers": 6,
-    "n_heads": 12,
-    "hidden_dim": 3_072,
-    "max_position_embeddings": 512,
-}
-_T5_SMALL = {
-    "vocab_size": 32_128,
-    "d_model": 512,
-    "d_kv": 64,
-    "d_ff": 2_048,
-    "num_layers": 6,
-    "num_heads": 8,
-    "relative_attention_num_buckets": 32,
-}
 _VASWANI = "arXiv 1706.03762, table 3; vocabulary from section 5.1"
-_GPT2_PAPER = "Radford et al. 2019, table 2"
+_DEVLIN = "arXiv 1810.04805, section 3"
+_RADFORD = "Radford et al. 2019, table 2"
 
 PUBLISHED: Mapping[str, PublishedModel] = {
-    "Transformer base": PublishedModel("transformer", "Translator", _paper(512, 8, 2_048), _VASWANI, 65),
-    "Transformer big": PublishedModel("transformer", "Translator", _paper(1_024, 16, 4_096), _VASWANI, 213),
-    "BERT base": PublishedModel(
-        "bert", "BertModel", _bert_settings(30_522), "bert-base-uncased; arXiv 1810.04805, section 3", 110
+    "Transformer base": _model("transformer", (37_000, 512, 8, 6, 2_048), _VASWANI, 65),
+    "Transformer big": _model("transformer", (37_000, 1_024, 16, 6, 4_096), _VASWANI, 213),
+    "BERT base": _model("bert", (30_522, 768, 12, 12, 3_072, 512, 2), _DEVLIN, 110),
+    "BERT large": _model("bert", (30_522, 1_024, 16, 24, 4_096, 512, 2), _DEVLIN, 340),
+    # RoBERTa counts positions from 2 on, and has one type of segment instead of two.
+    "RoBERTa base": _model("roberta", (50_265, 768, 12, 12, 3_072, 514, 1), "arXiv 1907.11692"),
+    "RoBERTa large": _model(
+        "roberta", (50_265, 1_024, 16, 24, 4_096, 514, 1), "arXiv 1907.11692, section 5", 355
     ),
-    "BERT large": PublishedModel(
-        "bert",
-        "BertModel",
-        _bert_settings(30_522, large=True),
-        "bert-large-uncased; arXiv 1810.04805, section 3",
-        340,
+    "CamemBERT base": _model(
+        "camembert", (32_005, 768, 12, 12, 3_072, 514, 1), "arXiv 1911.03894, section 4", 110
     ),
-    "RoBERTa base": PublishedModel(
-        "roberta", "RobertaModel", _bert_settings(50_265, roberta=True), "roberta-base; arXiv 1907.11692"
+    "DistilBERT base": _model(
+        "distilbert", (30_522, 768, 12, 6, 3_072, 512), "arXiv 1910.01108, table 3", 66
     ),
-    "RoBERTa large": PublishedModel(
-        "roberta",
-        "RobertaModel",
-        _bert_settings(50_265, large=True, roberta=True),
-        "roberta-large; arXiv 1907.11692, section 5",
-        355,
-    ),
-    "CamemBERT base": PublishedModel(
-        "camembert",
-        "CamembertModel",
-        _bert_settings(32_005, roberta=True),
-        "camembert-base; arXiv 1911.03894, section 4",
-        110,
-    ),
-    "DistilBERT base": PublishedModel(
-        "distilbert",
-        "DistilBertModel",
-        _DISTILBERT,
-        "distilbert-base-uncased; arXiv 1910.01108, table 3",
-        66,
-    ),
-    "GPT-2 small": PublishedModel("gpt2", "GPT2Model", _gpt2_settings(768, 12, 12), _GPT2_PAPER, 117),
-    "GPT-2 medium": PublishedModel("gpt2", "GPT2Model", _gpt2_settings(1_024, 24, 16), _GPT2_PAPER, 345),
-    "GPT-2 large": PublishedModel("gpt2", "GPT2Model", _gpt2_settings(1_280, 36, 20), _GPT2_PAPER, 762),
-    "GPT-2 XL": PublishedModel("gpt2", "GPT2Model", _gpt2_settings(1_600, 48, 25), _GPT2_PAPER, 1_542),
-    "BARThez": PublishedModel(
-        "mbart", "MBartModel", _mbart_settings(50_002, 768, 6, 12), "moussaKam/barthez; arXiv 2010.12321", 165
-    ),
-    "mBART": PublishedModel(
-        "mbart",
-        "MBartModel",
-        _mbart_settings(250_027, 1_024, 12, 16),
-        "facebook/mbart-large-cc25; arXiv 2001.08210, section 2.2",
-        680,
-    ),
-    "T5 small": PublishedModel("t5", "T5Model", _T5_SMALL, "t5-small; arXiv 1910.10683, section 3.7", 60),
+    "GPT-2 small": _model("gpt2", (50_257, 768, 12, 12, 3_072, 1_024), _RADFORD, 117),
+    "GPT-2 medium": _model("gpt2", (50_257, 1_024, 16, 24, 4_096, 1_024), _RADFORD, 345),
+    "GPT-2 large": _model("gpt2", (50_257, 1_280, 20, 36, 5_120, 1_024), _RADFORD, 762),
+    "GPT-2 XL": _model("gpt2", (50_257, 1_600, 25, 48, 6_400, 1_024), _RADFORD, 1_542),
+    "BARThez": _model("mbart", (50_002, 768, 12, 6, 3_072, 1_024), "arXiv 2010.12321", 165),
+    "mBART": _model("mbart", (250_027, 1_024, 16, 12, 4_096, 1_024), "arXiv 2001.08210, section 2.2", 680),
+    "T5 small": _model("t5", (32_128, 512, 8, 6, 2_048, 64, 32), "arXiv 1910.10683, section 3.7", 60),
 }

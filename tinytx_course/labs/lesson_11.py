@@ -1,6 +1,6 @@
-"""Where a translator looks: its attention to the source against the alignment that the grammar knows.
+"""Lesson 11, translation: torch's twin, tests of a translator, stored results, attention against alignment.
 
-Shape letters: T target positions (pieces and the end mark), S source positions, L layers, H heads.
+Shape letters: T target positions (tokens and the end mark), S source positions, L layers, H heads.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.beam import Search
 from tinytx.training.bleu import pair_nats
 from tinytx.training.fit import FitResult, fit
+from tinytx.training.inference import eval_mode
 from tinytx.training.translate import translate_ids
 from tinytx.world.sampling import SentencePair
 from tinytx.world.typography import write_out
@@ -68,8 +69,8 @@ class TorchTranslator(nn.Module):
 
     Notes
     -----
-    Torch puts a last norm on both halves even where each block ends in one already (``norm="last"``); there
-    it is taken out.
+    Torch puts a final norm on both halves even if each block ends in one (``norm="last"``); here it has none
+    then.
     """
 
     table: Tensor
@@ -156,56 +157,59 @@ def _copy(mine: nn.Module, other: nn.Module) -> None:
 
 
 WIDTH = 88  # characters of a line that a page shows
+DIAGNOSES = {  # searches that show what a broken translator can and cannot do
+    "greedy": Search(),
+    "no repeats": Search(forbid_repeats=True),
+    "no repeats, read on": Search(forbid_repeats=True, min_factor=1.0),
+}
 
 
 class SourceLosses(NamedTuple):
-    """Nats a target piece, given the sentence's own source and given that of another sentence."""
+    """Loss of a target token in nats, given its own source and given that of another sentence."""
 
     own: float
     other: float
 
 
 def source_losses(model: Translator, tokenizer: Tokenizer, pairs: Pairs) -> SourceLosses:
-    """How surprised a translator is by the right translations, given the right sources and wrong ones.
+    """Loss of the right translations, given the right sources and given those of their neighbours.
 
-    Each sentence gets its neighbour's source. A model for which both losses are equal does not read.
+    A model for which both are equal ignores the source.
 
     Raises
     ------
     ValueError
-        If there is but one pair, or every pair is too long for the model.
+        If there is only one pair, or every pair is longer than ``max_len``.
     """
     if len(pairs) < 2:
         raise ValueError(f"pairs must be at least 2, to exchange their sources, got {len(pairs)}")
     wrong = Pairs(pairs.sources[1:] + pairs.sources[:1], pairs.targets)
     own, other = (pair_nats(model, tokenizer, each) for each in (pairs, wrong))
     if own is None or other is None:
-        raise ValueError(f"pairs must fit into max_len={model.config.max_len} pieces, got only longer ones")
+        raise ValueError(f"pairs must fit into max_len={model.config.max_len}, got only longer ones")
     return SourceLosses(own, other)
 
 
 def writing_seconds(
     model: Translator, lengths: Sequence[int], *, cached: bool, n_sources: int = 4, n_tries: int = 2
 ) -> list[float]:
-    """Processor time to write exactly so many pieces, the best of some tries.
-
-    Other programs that run meanwhile change it less than they change the time on the wall.
+    """Processor time to generate exactly so many tokens, the best of some tries.
 
     Parameters
     ----------
     model : Translator
-        What it writes does not matter; `max_len` must allow the lengths.
+        Its translations do not matter; `max_len` must allow the lengths.
     lengths : sequence of int
         From 2 on.
     cached : bool
         As in `tinytx.training.translate`.
     n_sources : int
-        Translated side by side, of 20 pieces each.
+        Translated in one batch, of 20 tokens each.
     n_tries : int
     """
     source, seconds = [model.config.vocab_size - 1] * 20, []
     for n in lengths:
-        # No end mark before piece n, which is the last one.
+        # No end mark before token n, which is the last one.
         exactly = Search(max_factor=0.0, max_extra=n, min_factor=n / len(source))
         tries = []
         for _ in range(n_tries):
@@ -221,20 +225,20 @@ def writing_seconds(
 def short_race(
     pairs: PairCorpus, *, norm: str, warmup_steps: int, lr: float, dropout: float, n_steps: int
 ) -> FitResult:
-    """Train a small translator on short sentences, with ingredients of one's choice, by AdamW.
+    """Train a small translator on short sentences by AdamW, with the given hyperparameters.
 
     Parameters
     ----------
     pairs : PairCorpus
-        Only its pairs with sources of at most 32 characters are learned from.
+        Training uses only pairs with sources of at most 32 characters.
     norm, dropout, warmup_steps, lr, n_steps
         As in `TransformerConfig` and `TrainingSettings`.
     """
     rows = zip(pairs.train.sources, pairs.train.targets, strict=True)
     short = [row for row in rows if len(row[0]) <= 32]
-    learned = Pairs(tuple(a for a, _ in short), tuple(b for _, b in short))
+    training_pairs = Pairs(tuple(a for a, _ in short), tuple(b for _, b in short))
     return fit(
-        PairCorpus(pairs.name, learned, pairs.valid),
+        PairCorpus(pairs.name, training_pairs, pairs.valid),
         objective="translation",
         budget="smoke",
         model_changes={"d_model": 64, "n_heads": 4, "d_ff": 256, "norm": norm, "dropout": dropout},
@@ -251,14 +255,14 @@ def short_race(
     )
 
 
-def told_translation(corpus: str, folder: str | Path | None = None) -> str:
-    """Rows that `python -m experiments translation` measured, or the command to run."""
+def stored_translation(corpus: str, folder: str | Path | None = None) -> str:
+    """The stored results of ``python -m experiments translation`` as lines, or the command to run."""
     command = f"python -m experiments translation --corpus {corpus} --budget study --data-dir DATA"
-    kept = _kept(f"translation-{corpus}", folder)
-    if kept is None:
+    results = _results(f"translation-{corpus}", folder)
+    if results is None:
         return f"{corpus}: not measured here yet. The command that does it:\n  {command}"
-    lines = [textwrap.fill(f"{corpus}: {kept.source_line()}", WIDTH)]
-    for key, record in kept.data.items():
+    lines = [textwrap.fill(f"{corpus}: {results.source_line()}", WIDTH)]
+    for key, record in results.data.items():
         lines.append(f"  {key}: {record['n_params']:,} parameters, {record['n_steps']:,} steps")
         for how, score in record["scores"].items():
             low, high = score["interval"]
@@ -267,30 +271,30 @@ def told_translation(corpus: str, folder: str | Path | None = None) -> str:
             lines += [line + (f", all references {several['bleu']:.1f}" if several else "")]
             lines += [f"      {score['signature']}"]
         if corpus == "tatoeba-en-fr":
-            lines += _told_sentences(record["sentences"])
+            lines += _sentence_lines(record["sentences"])
     return "\n".join(lines)
 
 
-def told_faults(folder: str | Path | None = None) -> str:
-    """What `python -m experiments broken-translation` measured, as lines; or the command that does it."""
-    kept = _kept("broken-translation", folder)
-    if kept is None:
+def stored_faults(folder: str | Path | None = None) -> str:
+    """The stored results of ``python -m experiments broken-translation`` as lines, or the command to run."""
+    results = _results("broken-translation", folder)
+    if results is None:
         return "not measured here yet. The command that does it:\n  python -m experiments broken-translation"
-    lines = [textwrap.fill(kept.source_line(), WIDTH)]
-    for record in kept.data.values():
+    lines = [textwrap.fill(results.source_line(), WIDTH)]
+    for record in results.data.values():
         bleu = "diverged" if record["bleu"] is None else f"BLEU {record['bleu']:5.1f}"
         lines.append(f"  seed {record['seed']}  {record['name']:<22}{bleu}")
     return "\n".join(lines)
 
 
-def _kept(name: str, folder: str | Path | None) -> Results | None:
+def _results(name: str, folder: str | Path | None) -> Results | None:
     try:
         return read_results(name, folder)
     except FileNotFoundError:
         return None
 
 
-def _told_sentences(sentences: dict[str, dict[str, Any]]) -> list[str]:
+def _sentence_lines(sentences: dict[str, dict[str, Any]]) -> list[str]:
     lines = []
     for sentence in LAB_SENTENCES:
         lines.append(f"    {sentence}")
@@ -300,26 +304,26 @@ def _told_sentences(sentences: dict[str, dict[str, Any]]) -> list[str]:
 
 @dataclass(frozen=True)
 class AlignmentMass:
-    """How much attention falls on the words that the grammar aligns.
+    """How much of cross-attention falls on the words that the grammar aligns.
 
     Attributes
     ----------
     mass : ndarray of shape (L, H)
-        Mean over the aligned target pieces of the weight on pieces of the words that they translate, in each
-        layer and head; from 0 to 1.
+        In each layer and head, the mean over aligned target tokens of the weight on tokens of the words that
+        they translate; from 0 to 1.
     uniform : float
-        What attention spread evenly over the source would have.
-    n_pieces : int
-        Target pieces that the mean is over.
+        The same for attention spread evenly over the source.
+    n_tokens : int
+        Target tokens in the mean.
     """
 
     mass: np.ndarray
     uniform: float
-    n_pieces: int
+    n_tokens: int
 
 
 def word_spans(words: Sequence[str], language: str) -> list[tuple[int, int]]:
-    """Where each word stands in the text that `write_out` makes of them: (begin, end) in characters.
+    """Position of each word in the text that `write_out` makes of them: (begin, end) in characters.
 
     Examples
     --------
@@ -334,12 +338,12 @@ def word_spans(words: Sequence[str], language: str) -> list[tuple[int, int]]:
     return spans
 
 
-def words_of_pieces(tokenizer: Tokenizer, words: Sequence[str], language: str) -> list[set[int]]:
-    """For each piece of the written sentence, the numbers of the words that it writes.
+def words_of_tokens(tokenizer: Tokenizer, words: Sequence[str], language: str) -> list[set[int]]:
+    """For each token of the written sentence, the numbers of the words that it is part of.
 
-    A piece that is but a space belongs to the word that it begins.
+    A token that is only a space belongs to the word after it.
     """
-    spans, found, end = word_spans(words, language), [], -1  # the first piece begins with a space of its own
+    spans, found, end = word_spans(words, language), [], -1  # the first token begins with a space of its own
     for piece in tokenizer.pieces(write_out(words, language)):
         begin, end = end, end + len(piece)
         own = {i for i, (first, last) in enumerate(spans) if first < end and last > begin}
@@ -348,7 +352,7 @@ def words_of_pieces(tokenizer: Tokenizer, words: Sequence[str], language: str) -
 
 
 def true_alignment(tokenizer: Tokenizer, pair: SentencePair) -> Tensor:
-    """Which source positions each target position should look at, by the grammar.
+    """Which source positions each target position should attend to, by the grammar.
 
     Parameters
     ----------
@@ -358,43 +362,38 @@ def true_alignment(tokenizer: Tokenizer, pair: SentencePair) -> Tensor:
     Returns
     -------
     Tensor of shape (T, S), bool
-        True where piece s writes a word that piece t translates. Rows and columns of the end marks, and rows
-        of words without counterpart, are False.
+        True where token s is part of a word that token t translates. Rows and columns of the end marks, and
+        rows of words without counterpart, are False.
     """
-    sources = words_of_pieces(tokenizer, pair.english, "en")
-    targets = words_of_pieces(tokenizer, pair.french, "fr")
+    sources = words_of_tokens(tokenizer, pair.english, "en")
+    targets = words_of_tokens(tokenizer, pair.french, "fr")
     links = set(pair.alignment)
     table = torch.zeros(len(targets) + 1, len(sources) + 1, dtype=torch.bool)
-    for t, written in enumerate(targets):
-        for s, read in enumerate(sources):
-            table[t, s] = any((i, j) in links for i in read for j in written)
+    for t, target_words in enumerate(targets):
+        for s, source_words in enumerate(sources):
+            table[t, s] = any((i, j) in links for i in source_words for j in target_words)
     return table
 
 
-@torch.no_grad()
 def cross_attention(model: Translator, tokenizer: Tokenizer, english: str, french: str) -> Tensor:
-    """Weights with which a translation is written, its text given.
+    """Weights of cross-attention while a given translation is predicted (teacher forcing).
 
-    Row t holds the weights of the step that predicts piece t of the target.
+    Row t has the weights of the step that predicts token t of the target.
 
     Returns
     -------
     Tensor of shape (L, H, T, S)
         Rows sum to 1.
     """
-    device = next(model.parameters()).device
-    src_ids = torch.tensor([[*tokenizer.encode(english), tokenizer.eos_id]], device=device)
-    tgt_ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(french)]], device=device)
-    was_training = model.training
-    model.eval()
-    with record_attention(model) as recorded:
+    with eval_mode(model) as device, record_attention(model) as recorded:
+        src_ids = torch.tensor([[*tokenizer.encode(english), tokenizer.eos_id]], device=device)
+        tgt_ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(french)]], device=device)
         model(src_ids, tgt_ids)
-    model.train(was_training)
     return torch.stack([weights for name, weights in recorded.items() if name.endswith("cross_attn")])[:, 0]
 
 
 def alignment_mass(model: Translator, tokenizer: Tokenizer, pairs: Sequence[SentencePair]) -> AlignmentMass:
-    """Measure how much of the attention to the source falls on the words being translated.
+    """Measure how much of cross-attention falls on the words being translated.
 
     Parameters
     ----------
@@ -409,7 +408,7 @@ def alignment_mass(model: Translator, tokenizer: Tokenizer, pairs: Sequence[Sent
     AlignmentMass
     """
     total = torch.zeros(model.config.n_layers, model.config.n_heads, dtype=torch.float64)
-    uniform, n_pieces = 0.0, 0
+    uniform, n_tokens = 0.0, 0
     for pair in pairs:
         truth = true_alignment(tokenizer, pair)  # (T, S)
         aligned = truth.any(dim=1)
@@ -417,7 +416,7 @@ def alignment_mass(model: Translator, tokenizer: Tokenizer, pairs: Sequence[Sent
         weights = cross_attention(model, tokenizer, english, french).cpu().double()  # (L, H, T, S)
         total += (weights * truth).sum(dim=-1)[:, :, aligned].sum(dim=-1)
         uniform += truth[aligned].double().mean(dim=1).sum().item()
-        n_pieces += int(aligned.sum())
-    if not n_pieces:
+        n_tokens += int(aligned.sum())
+    if not n_tokens:
         raise ValueError(f"pairs must hold an aligned word, got {len(pairs)} pairs without any")
-    return AlignmentMass((total / n_pieces).numpy(), uniform / n_pieces, n_pieces)
+    return AlignmentMass((total / n_tokens).numpy(), uniform / n_tokens, n_tokens)

@@ -14,8 +14,10 @@ from tinytx.text.corpora import Split
 from tinytx.text.tokenizer import plain
 from tinytx.training.intervals import PairedInterval, paired_interval
 from tinytx_course.labs.docstrings import gathered, installed
+from tinytx_course.labs.lesson_06 import PUBLISHED
 
 __all__ = [
+    "PUBLISHED",
     "bag_of_words",
     "display_name",
     "gathered",
@@ -87,8 +89,8 @@ class TransferRow:
 def transfer_rows(records: Mapping[str, Mapping[str, Any]]) -> list[TransferRow]:
     """Rows of ``results/transfer-*.json`` for which every fold is measured.
 
-    Only records of the commonest budget and of the commonest set of texts and folds are compared, over as many
-    repetitions of the folds as all rows have.
+    Only records of the commonest budget and of the commonest set of texts and folds are compared, over as
+    many repetitions of the folds as all rows have.
 
     Examples
     --------

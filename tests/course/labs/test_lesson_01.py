@@ -30,6 +30,6 @@ def test_a_tokenizer_with_bytes_loses_none():
     assert [tokenizer.decode(ids) for ids in tokenizer.encode_batch(texts)] == texts
 
 
-def test_a_negative_number_is_refused():
+def test_a_negative_number_raises():
     with pytest.raises(ValueError, match="n_texts must be at least 0, got -1"):
         difficult_texts(-1, seed=0)

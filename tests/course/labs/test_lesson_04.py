@@ -56,7 +56,7 @@ def test_heads_are_cut_from_the_same_parameters():
     assert count_parameters(Asker(16, 1)) == count_parameters(Asker(16, 2))
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_two_heads_learn_what_one_cannot_and_a_hidden_layer_helps_the_one():
     assert examine(train_asker(0, 400, width=16, n_heads=2)).right > 0.9
     assert examine(train_asker(0, 400, width=16, n_heads=1)).right <= 0.75

@@ -85,6 +85,6 @@ def test_gradients_are_those_of_backward_and_the_input_stays_as_it_was():
     assert seen.gradient[0] == pytest.approx(size_of(start.grad))
 
 
-def test_an_unknown_parameter_is_refused():
+def test_an_unknown_parameter_raises():
     with pytest.raises(AttributeError):
         weight_gradients([Times(2)], X, "attn.q_proj.weight")

@@ -1,0 +1,172 @@
+"""Lesson 06: derivations with one error each; published models equal to those of `transformers`."""
+
+import re
+
+import pytest
+import torch
+
+from tinytx.model.counting import KINDS, count_parameters, parameter_table
+from tinytx.model.diagnosis import diagnose_count
+from tinytx_course.labs.lesson_06 import DERIVATIONS, PUBLISHED, check
+
+# The totals of the bare models, as `transformers` and the papers' code have them.
+KNOWN = {
+    "Transformer base": 63_082_496,
+    "Transformer big": 214_245_376,
+    "BERT base": 109_482_240,
+    "BERT large": 335_141_888,
+    "RoBERTa base": 124_645_632,
+    "RoBERTa large": 355_359_744,
+    "CamemBERT base": 110_621_952,
+    "DistilBERT base": 66_362_880,
+    "GPT-2 small": 124_439_808,
+    "GPT-2 medium": 354_823_168,
+    "GPT-2 large": 774_030_080,
+    "GPT-2 XL": 1_557_611_200,
+    "BARThez": 139_221_504,
+    "mBART": 610_851_840,
+    "T5 small": 60_506_624,
+}
+CLASSES = {
+    "bert": "Bert",
+    "roberta": "Roberta",
+    "camembert": "Camembert",
+    "distilbert": "DistilBert",
+    "gpt2": "GPT2",
+    "mbart": "MBart",
+    "t5": "T5",
+}
+
+
+@pytest.fixture(scope="module")
+def transformers():
+    module = pytest.importorskip("transformers", reason="the extra `parity` is not installed")
+    module.logging.set_verbosity_error()
+    return module
+
+
+def count_as_transformers_does(transformers, family, settings):
+    config = getattr(transformers, f"{CLASSES[family]}Config")(**settings)
+    with torch.device("meta"):  # nothing is allocated, nothing is downloaded
+        return count_parameters(getattr(transformers, f"{CLASSES[family]}Model")(config))
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_totals_are_the_known_ones_and_made_of_terms(name):
+    table = PUBLISHED[name].table()
+    assert table.total == KNOWN[name]
+    assert sum(table.parts.values()) == sum(table.kinds.values()) == table.total
+    assert set(table.kinds) <= set(KINDS)
+    for row in table.rows:
+        assert eval(row.numbers.replace("·", "*")) == row.count
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLISHED if PUBLISHED[name].family in CLASSES])
+def test_totals_are_those_of_the_model_that_transformers_builds(transformers, name):
+    model = PUBLISHED[name]
+    assert model.table().total == count_as_transformers_does(transformers, model.family, model.settings)
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLISHED if PUBLISHED[name].family == "transformer"])
+def test_the_original_has_the_layers_of_torch_and_one_matrix(name):
+    settings = PUBLISHED[name].settings
+    with torch.device("meta"):
+        stacks = torch.nn.Transformer(
+            settings["d_model"],
+            settings["n_heads"],
+            settings["n_layers"],
+            settings["n_layers"],
+            settings["d_ff"],
+            batch_first=True,
+        )
+    stacks.encoder.norm = stacks.decoder.norm = None  # torch adds a norm that the paper has not
+    matrix = settings["vocab_size"] * settings["d_model"]
+    assert PUBLISHED[name].table().total == count_parameters(stacks) + matrix
+
+
+def test_what_a_paper_states_is_close_but_for_known_gaps():
+    gaps = {
+        name: round(model.table().total / 1e6 - model.stated, 1)
+        for name, model in PUBLISHED.items()
+        if model.stated is not None and abs(model.table().total / 1e6 / model.stated - 1) > 0.02
+    }
+    assert gaps == {
+        "Transformer base": -1.9,
+        "GPT-2 small": 7.4,
+        "GPT-2 medium": 9.8,
+        "BARThez": -25.8,
+        "mBART": -69.1,
+    }
+
+
+SLIPS = {
+    "A": "attention-as-heads-times-d2",
+    "B": "norms-counted-once",
+    "C": "feed-forward-biases-forgotten",
+    "D": "heads-for-norms",
+}
+
+each = pytest.mark.parametrize("name", DERIVATIONS)
+
+
+@each
+def test_every_line_but_the_wrong_one_is_right_and_all_reckon_rightly(name):
+    derivation = DERIVATIONS[name]
+    for number, line in enumerate(derivation.lines, 1):
+        letters, _, numbers = line.working.rpartition(" = ")
+        lost_biases = name == "C" and number == derivation.wrong_line
+        assert eval(numbers.replace("·", "*").replace("²", "**2")) == line.number
+        config = derivation.config
+        sizes = {"V": config.vocab_size, "D": config.d_model, "F": config.d_ff}
+        sizes |= {"H": config.n_heads, "C": derivation.n_classes}
+        if letters:
+            by_letters = eval(letters.replace("·", "*").replace("²", "**2"), {}, sizes)
+            assert (by_letters == line.number) is not lost_biases
+
+
+@each
+def test_mending_the_wrong_line_gives_the_right_total(name):
+    derivation = DERIVATIONS[name]
+    right = parameter_table(derivation.config, derivation.head, derivation.n_classes).total
+    wrong = derivation.lines[derivation.wrong_line - 1]
+    times = 1 if wrong.what in ("embedding", "head") else derivation.config.n_layers
+    assert derivation.claimed + times * (derivation.right_number - wrong.number) == right
+    assert derivation.claimed != right
+
+
+@each
+def test_the_slip_is_among_those_that_the_number_gives_away(name):
+    derivation = DERIVATIONS[name]
+    diagnosis = diagnose_count(
+        derivation.config, derivation.head, derivation.claimed, n_classes=derivation.n_classes
+    )
+    assert frozenset({SLIPS[name]}) in diagnosis.explanations
+
+
+@each
+def test_the_check_confirms_only_the_right_line_with_the_right_number(name):
+    derivation = DERIVATIONS[name]
+    assert check(name) == check(name, line=None) == f"{name}: not attempted yet."
+    for line in range(1, len(derivation.lines) + 1):
+        answer = check(name, line=line, number=derivation.right_number)
+        assert ("found!" in answer) == (line == derivation.wrong_line)
+    said = check(name, derivation.wrong_line, derivation.right_number)
+    assert said == f"{name}: found! {derivation.hint}"
+    assert "right result" in check(name, derivation.wrong_line)
+    assert "not 7" in check(name, derivation.wrong_line, 7)
+    assert "line above" in check(name, line=7) and "line above" in check(name, line=5)
+    for line in (0, 8, "two", 2.5, [1]):
+        assert "line must be a number from 1 to 7" in check(name, line=line)
+
+
+@each
+def test_it_is_written_out_with_numbered_lines(name):
+    text = str(DERIVATIONS[name]).splitlines()
+    assert re.match(r"(language model|classifier with 5 classes): V = \d+, D = ", text[0])
+    assert [line.split()[0] for line in text[1:]] == [f"{number}." for number in range(1, 8)]
+    assert text[-1].endswith(f"{DERIVATIONS[name].claimed:,}")
+
+
+def test_unknown_names_raise():
+    with pytest.raises(ValueError, match="A, B, C, D, got 'E'"):
+        check("E")

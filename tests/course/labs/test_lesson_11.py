@@ -1,0 +1,196 @@
+"""Lesson 11: torch's twin, tests of a translator, stored results, attention against the true alignment."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tinytx.model.attention import MultiHeadAttention
+from tinytx.model.config import TransformerConfig
+from tinytx.model.encoder_decoder import Translator
+from tinytx.text.pairs import LAB_SENTENCES, PairCorpus, Pairs
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.world.sampling import SentencePair
+from tinytx.world.typography import write_out
+from tinytx.world.world import World
+from tinytx_course.labs.lesson_11 import (
+    TorchTranslator,
+    alignment_mass,
+    cross_attention,
+    short_race,
+    source_losses,
+    stored_faults,
+    stored_translation,
+    torch_attention,
+    true_alignment,
+    words_of_tokens,
+    writing_seconds,
+)
+from tinytx_course.results import Results
+
+CONFIG = TransformerConfig(
+    vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=13, tie_embeddings=True
+)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("norm", ["first", "last"])
+def test_the_twin_gives_what_ours_gives(norm):
+    ours = Translator(CONFIG.replace(norm=norm)).double().eval()
+    with torch.no_grad():
+        for parameter in ours.parameters():  # biases of zero would hide one that is not copied
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    src_ids, tgt_ids = torch.randint(1, 11, (3, 7)), torch.randint(1, 11, (3, 5))
+    real = torch.arange(7) < torch.tensor([[7], [4], [1]])
+    theirs = TorchTranslator(ours)
+    assert_close(theirs(src_ids, tgt_ids, real), ours(src_ids, tgt_ids, real), rtol=0, atol=1e-9)
+    with torch.no_grad():
+        ours.encoder.token_embed.weight.mul_(2)
+    assert not torch.equal(theirs.matrix, ours.head.weight)  # a copy: the twin stays as it was
+
+
+def test_attention_has_the_opposite_sign_of_masks():
+    ours = MultiHeadAttention(d_model=6, n_heads=3)
+    x, memory = torch.randn(2, 3, 6), torch.randn(2, 5, 6)
+    mask = torch.rand(3, 5) < 0.5
+    mask[:, 0] = True
+    output, _ = torch_attention(ours)(x, memory, memory, attn_mask=~mask)
+    assert_close(output, ours(x, memory, mask))
+
+
+@pytest.mark.parametrize("changes", [{"tie_embeddings": False}, {"positions": "rotary"}])
+def test_what_torch_does_not_have_raises(changes):
+    with pytest.raises(ValueError, match="got tie_embeddings="):
+        TorchTranslator(Translator(CONFIG.replace(**changes)))
+
+
+PAIRS = Pairs(("a cat", "the dog sees", "cats"), ("un chat", "le chien voit", "chats"))
+
+
+@pytest.fixture(scope="module")
+def toy_tokenizer():
+    return Tokenizer.train([*PAIRS.sources, *PAIRS.targets] * 3, vocab_size=32, model_type="bpe")
+
+
+@pytest.fixture
+def model(toy_tokenizer):
+    config = TransformerConfig(
+        vocab_size=toy_tokenizer.vocab_size, d_model=12, n_heads=3, n_layers=1, d_ff=8, max_len=30
+    )
+    model = Translator(config).double().eval()
+    for parameter in model.parameters():
+        parameter.data += 0.3 * torch.randn_like(parameter)
+    return model
+
+
+def test_a_model_that_ignores_its_source_has_equal_losses(model, toy_tokenizer):
+    reading = source_losses(model, toy_tokenizer, PAIRS)
+    assert abs(reading.own - reading.other) > 1e-4
+    for block in model.decoder.blocks:  # cross-attention contributes nothing
+        block.cross_attn.out_proj.weight.data.zero_()
+    blind = source_losses(model, toy_tokenizer, PAIRS)
+    assert blind.own == pytest.approx(blind.other, abs=1e-9)
+    with pytest.raises(ValueError, match="pairs must be at least 2"):
+        source_losses(model, toy_tokenizer, Pairs(("a",), ("b",)))
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_exactly_so_many_tokens_are_generated(model, cached):
+    assert all(each > 0 for each in writing_seconds(model, [2, 5, 30], cached=cached))
+    with pytest.raises(ValueError, match="at most max_len=30, got 31"):
+        writing_seconds(model, [31], cached=cached)
+
+
+def test_the_short_race_has_the_given_hyperparameters():
+    words = ["cat", "dog", "book", "red", "small", "old"]
+    rows = [f"{a} {b} {c}" for a in words for b in words for c in words]
+    long = " ".join(words * 3)
+    pairs = PairCorpus("toy", Pairs((*rows, long), (*rows, long)), PAIRS)
+    result = short_race(pairs, norm="last", warmup_steps=1, lr=1e-3, dropout=0.1, n_steps=2)
+    config, settings = result.recipe.config, result.recipe.settings
+    assert (config.norm, config.dropout, settings.optimizer) == ("last", 0.1, "adamw")
+    assert (settings.n_steps, settings.warmup_steps, settings.lr) == (2, 1, 1e-3)
+
+
+def test_stored_results_are_printed_and_missing_ones_named(tmp_path):
+    assert "translation --corpus tatoeba-en-fr" in stored_translation("tatoeba-en-fr", tmp_path)
+    assert "python -m experiments broken-translation" in stored_faults(tmp_path)
+    score = {"bleu": 41.25, "interval": [40.0, 42.5], "chrf": 60.0, "signature": "nrefs:1"}
+    record = {
+        "n_params": 1234,
+        "n_steps": 56,
+        "scores": {"greedy": score | {"all_references": {"bleu": 50.5}}},
+        "sentences": {sentence: {"greedy": f"<{sentence}>"} for sentence in LAB_SENTENCES},
+    }
+    Results("translation-tatoeba-en-fr", tmp_path).put("tatoeba-en-fr/study/seed 0", record)
+    lines = stored_translation("tatoeba-en-fr", tmp_path)
+    for part in ("measured 2", "1,234 param", "BLEU 41.2 [40.0, 42.5]", "all references 50.5", "nrefs:1"):
+        assert part in lines
+    assert all(f"<{sentence}>" in lines for sentence in LAB_SENTENCES)
+    store = Results("broken-translation", tmp_path)
+    store.put("a", {"seed": 0, "name": "sound", "bleu": 90.0})
+    store.put("b", {"seed": 0, "name": "all four faults", "bleu": None})
+    assert stored_faults(tmp_path).splitlines()[-2:] == [
+        "  seed 0  sound                 BLEU  90.0",
+        "  seed 0  all four faults       diverged",
+    ]
+
+
+@pytest.fixture(scope="module")
+def world_pairs():
+    return World().sentence_pairs(60, seed=4)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(world_pairs):
+    texts = [write_out(p.english, "en") for p in world_pairs] + [
+        write_out(p.french, "fr") for p in world_pairs
+    ]
+    return Tokenizer.train(texts, vocab_size=250, model_type="bpe")
+
+
+def test_tokens_belong_to_the_words_that_they_are_part_of(world_pairs, tokenizer):
+    for pair in world_pairs:
+        for words, language in ((pair.english, "en"), (pair.french, "fr")):
+            owners = words_of_tokens(tokenizer, words, language)
+            written = [""] * len(words)
+            for piece, own in zip(tokenizer.pieces(write_out(words, language)), owners, strict=True):
+                for word in own:
+                    written[word] += piece.replace("\u2581", "")
+            assert all(word in found for word, found in zip(words, written, strict=True))
+            assert [min(own) for own in owners] == sorted(min(own) for own in owners)
+            assert set().union(*owners) == set(range(len(words)))
+
+
+def test_the_true_alignment_by_hand():
+    pair = SentencePair(("The", "cat", "."), ("L'", "eau", "!"), ((0, 0), (1, 1), (2, 2)))
+    tokenizer = Tokenizer.train(["The cat.", "L'eau !"], vocab_size=22, model_type="bpe")
+    sources = [min(own) for own in words_of_tokens(tokenizer, pair.english, "en")]
+    targets = [min(own) for own in words_of_tokens(tokenizer, pair.french, "fr")]
+    table = true_alignment(tokenizer, pair)
+    assert table.shape == (len(targets) + 1, len(sources) + 1)
+    assert not table[-1].any() and not table[:, -1].any()
+    expected = torch.tensor([[source == target for source in sources] for target in targets])
+    assert torch.equal(table[:-1, :-1], expected)
+
+
+def test_even_attention_has_the_uniform_mass(world_pairs, tokenizer):
+    config = TransformerConfig(
+        vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, n_layers=2, d_ff=8, max_len=64
+    )
+    model = Translator(config).double().eval()
+    english, french = write_out(world_pairs[0].english, "en"), write_out(world_pairs[0].french, "fr")
+    weights = cross_attention(model, tokenizer, english, french)
+    truth = true_alignment(tokenizer, world_pairs[0])
+    assert weights.shape == (2, 3, *truth.shape)
+    assert_close(weights.sum(-1), torch.ones(2, 3, len(truth), dtype=torch.float64))
+    by_hand = (weights * truth).sum(-1)[..., truth.any(1)].mean(-1)
+    alone = alignment_mass(model, tokenizer, world_pairs[:1])
+    assert_close(torch.from_numpy(alone.mass), by_hand)
+    with torch.no_grad():
+        for block in model.decoder.blocks:
+            block.cross_attn.q_proj.weight.zero_()
+            block.cross_attn.q_proj.bias.zero_()
+    even = alignment_mass(model, tokenizer, world_pairs)
+    assert even.mass == pytest.approx(even.uniform) and even.n_tokens > 100
+    with pytest.raises(ValueError, match="got 0 pairs"):
+        alignment_mass(model, tokenizer, [])

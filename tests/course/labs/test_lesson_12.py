@@ -1,0 +1,203 @@
+"""Lesson 12: operations as torch counts them, path lengths, chains, gradients, times of layers."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tinytx.model.attention import record_attention
+from tinytx_course.labs.lesson_12 import (
+    LAYERS,
+    ConvolutionLayer,
+    GRULayer,
+    LayerTimes,
+    RecurrentLayer,
+    count_flops,
+    gradient_sizes,
+    layer_flops,
+    longest_chain,
+    path_length,
+    time_layers,
+)
+from tinytx_course.labs.timing import Times
+
+KINDS = ["attention", "recurrent", "gru", "convolution"]
+
+
+def build(kind, d_model, kernel_size=3):
+    if kind == "attention":
+        return MultiHeadAttention(d_model=d_model, n_heads=1)
+    if kind == "convolution":
+        return ConvolutionLayer(d_model, kernel_size)
+    return {"recurrent": RecurrentLayer, "gru": GRULayer}[kind](d_model)
+
+
+def run(layer, x):
+    """A forward pass by operations that torch can count: it does not see fused attention on a CPU."""
+    with record_attention(layer):
+        return layer(x)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=6)
+@given(st.integers(1, 3), st.integers(1, 11), st.sampled_from([1, 5, 6]), st.sampled_from([1, 2, 3, 7]))
+def test_operations_are_those_that_torch_counts(kind, batch_size, seq_len, d_model, kernel_size):
+    layer = build(kind, d_model, kernel_size)
+    sizes = {"d_model": d_model, "seq_len": seq_len, "batch_size": batch_size, "kernel_size": kernel_size}
+    x = torch.randn(batch_size, seq_len, d_model)
+    assert layer_flops(kind, **sizes).total == count_flops(lambda: run(layer, x))
+
+
+@pytest.mark.parametrize("kind", ["attention", "gru", "convolution"])
+def test_a_backward_pass_takes_twice_the_forward(kind):
+    layer, x = build(kind, 6), torch.randn(2, 5, 6, requires_grad=True)
+    forward = layer_flops(kind, d_model=6, seq_len=5, batch_size=2).total
+    # A recurrent layer starts from zeros, which need no gradient: one product of D by n_gates D less.
+    spared = 2 * 2 * 6 * 18 if kind == "gru" else 0
+    assert count_flops(lambda: run(layer, x).sum().backward()) == 3 * forward - spared
+
+
+def test_costs_cross_where_the_formulas_say():
+    def flops(kind, n, d=60, k=3):
+        return layer_flops(kind, d_model=d, seq_len=n, kernel_size=k).total
+
+    pairs = {row.name: row.total for row in layer_flops("attention", d_model=60, seq_len=60).rows}
+    assert pairs["scores"] + pairs["weighted sums"] == flops("recurrent", 60)
+    assert flops("attention", 59) < flops("gru", 59)
+    assert flops("attention", 60) == flops("gru", 60)
+    assert flops("attention", 61) > flops("gru", 61)
+    assert all(flops("attention", n) > flops("recurrent", n) for n in (1, 10, 1000))
+    assert flops("attention", 90) == flops("convolution", 90, k=7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kernel_size", [3, 4, 5])
+def test_path_lengths_are_those_of_the_paper(kind, kernel_size):
+    for n in (2, 9, 12):
+        expected = {"attention": 1, "convolution": -(-(n - 1) // ((kernel_size - 1) // 2))}.get(kind, n)
+        assert path_length(build(kind, 4, kernel_size), n, 4) == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_recurrent_chains_grow_with_the_text(kind):
+    layer = build(kind, 4)
+    chains = [longest_chain(layer(torch.randn(1, n, 4))) for n in (10, 20, 40)]
+    links_per_token = (chains[1] - chains[0]) / 10
+    assert chains[2] - chains[1] == 20 * links_per_token
+    assert (links_per_token >= 1) is (kind in ("recurrent", "gru"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "got"),
+    [({"kind": "lstm"}, "got 'lstm'"), ({"kernel_size": 0}, "got k=0"), ({"seq_len": 0}, "got T=0")],
+)
+def test_unknown_kinds_and_sizes_below_one_raise(changes, got):
+    with pytest.raises(ValueError, match=got):
+        layer_flops(**{"kind": "gru", "d_model": 4, "seq_len": 5, **changes})
+
+
+def test_a_long_chain_is_counted():
+    x = y = torch.ones(1, requires_grad=True)
+    for _ in range(3000):
+        y = y * 1.0
+    assert longest_chain(y) == 3000
+    assert longest_chain(x + x) == 1
+
+
+def test_without_a_graph_there_is_no_chain():
+    with pytest.raises(ValueError, match="got no graph"):
+        longest_chain(torch.ones(2) + 1)
+
+
+def test_a_vanilla_layer_without_tanh_has_the_gradient_of_a_matrix_power():
+    class Linear(RecurrentLayer):
+        def _next(self, token, state):
+            return token + self.hidden_proj(state)
+
+    layer = Linear(3)
+    sizes = gradient_sizes(layer, torch.randn(2, 6, 3))
+    hidden, entry = layer.hidden_proj.weight, layer.in_proj.weight
+    expected = [(torch.linalg.matrix_power(hidden, 5 - t) @ entry).norm() for t in range(6)]
+    assert_close(sizes, torch.stack(expected))
+
+
+def test_gradient_sizes_are_those_of_the_jacobian():
+    layer, x = GRULayer(3), torch.randn(1, 4, 3)
+    jacobian = torch.autograd.functional.jacobian(lambda x: layer(x)[0, -1], x)  # (D, 1, T, D)
+    assert_close(gradient_sizes(layer, x), jacobian[:, 0].square().sum(dim=(0, 2)).sqrt())
+
+
+def test_measuring_leaves_the_layer_as_it_is():
+    layer = MultiHeadAttention(d_model=4, n_heads=2)
+    before = [p.clone() for p in layer.parameters()]
+    assert path_length(layer, 7, 4) == 1
+    for p, old in zip(layer.parameters(), before, strict=True):
+        assert p.dtype == old.dtype and torch.equal(p, old) and p.grad is None
+
+
+@pytest.mark.parametrize("layer", [nn.Linear(4, 4), ConvolutionLayer(4, 2)])
+def test_a_layer_that_never_looks_back_has_no_path(layer):
+    with pytest.raises(ValueError, match="within 5 rounds"):
+        path_length(layer, 5, 4)
+
+
+def test_every_layer_is_timed_at_every_size():
+    measured = time_layers([(2, 4), (6, 4)], n_rounds=2)
+    assert set(measured.times) == set(LAYERS)
+    for name in LAYERS:
+        assert [len(times.seconds) for times in measured.times[name]] == [2, 2]
+        assert min(measured.medians(name)) > 0
+        middle, low, high = measured.milliseconds(name)
+        assert all(a <= b <= c for a, b, c in zip(low, middle, high, strict=True))
+        assert measured.rate(name) == measured.flops(name)[1] / measured.medians(name)[1]
+
+
+def test_one_of_length_and_width_varies():
+    assert LayerTimes(((4, 8), (6, 8)), {}).scale == (4, 6)
+    assert LayerTimes(((4, 8), (4, 16)), {}).scale == (8, 16)
+    for sizes in ([(4, 8), (6, 16)], [(4, 8), (4, 8)]):
+        with pytest.raises(ValueError, match="got sizes"):
+            time_layers(sizes)
+
+
+def test_exponents_of_known_times_and_of_the_formulas():
+    lengths = [10, 1000, 100_000, 10_000_000]
+    times = tuple(Times((n**1.5, 3 * n**1.5)) for n in lengths)
+    measured = LayerTimes(tuple((n, 8) for n in lengths), dict.fromkeys(LAYERS, times))
+    attention, recurrent = (measured.exponent(name, n_last=2) for name in ("attention", "GRU"))
+    assert attention.paper == pytest.approx(2, abs=1e-3)  # pairs dominate the projections
+    assert recurrent.paper == pytest.approx(1)
+    assert attention.measured.median == pytest.approx(1.5)
+
+
+class _Calls(TorchDispatchMode):
+    """Counts the operations of torch."""
+
+    def __init__(self):
+        super().__init__()
+        self.n = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.n += 1
+        return func(*args, **(kwargs or {}))
+
+
+def n_calls(make, seq_len):
+    layer = make(16)
+    with torch.inference_mode(), _Calls() as calls:
+        layer(torch.randn(1, seq_len, 16))
+    return calls.n
+
+
+@pytest.mark.parametrize("name", ["vanilla recurrent", "GRU"])
+def test_a_recurrent_layer_goes_token_by_token(name):
+    one, two, three = (n_calls(LAYERS[name][1], n) for n in (7, 7 + 5, 7 + 5 + 3 * 5))
+    assert three - two == 3 * (two - one) > 0
+
+
+@pytest.mark.parametrize("name", ["attention", "convolution, k = 3"])
+def test_attention_and_convolution_take_all_tokens_at_once(name):
+    assert n_calls(LAYERS[name][1], 7) == n_calls(LAYERS[name][1], 27)

@@ -1,0 +1,149 @@
+"""Lesson 13: work and bytes as the cost table has them, profiles, the compiler, stored benchmarks."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from tinytx.model.config import TransformerConfig
+from tinytx.model.costs import cost_table
+from tinytx_course.labs.compiling import Compiled, CompileTrial, NotCompiledError, norm_and_gelu
+from tinytx_course.labs.lesson_13 import speed_line
+from tinytx_course.labs.profiling import KINDS, PRODUCTS, REST, kind_of, profile
+from tinytx_course.labs.roofline import Roof, layers_of, measure_roofline
+from tinytx_course.results import read_results
+
+CONFIG = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=7)
+
+
+def test_layers_cost_what_the_cost_table_says():
+    work = layers_of(CONFIG, batch_size=2, n_queries=7, n_keys=7)
+    block = 4 * work["map in attention"].flops + work["attention"].flops
+    block += work["feed-forward, up"].flops + work["feed-forward, down"].flops
+    total = CONFIG.n_layers * block + work["output layer"].flops
+    assert total == cost_table(CONFIG, batch_size=2, seq_len=7).flops_forward
+
+
+def test_bytes_are_those_of_what_goes_in_and_comes_out():
+    work = layers_of(CONFIG, batch_size=2, n_queries=1, n_keys=7)
+    for name in ("map in attention", "feed-forward, up", "output layer"):
+        task = work[name].task
+        numbers = sum(each.numel() for each in task.args) + task().numel()
+        assert work[name].n_bytes == 4 * numbers
+    query, key, value = work["attention"].task.args
+    assert work["attention"].n_bytes == 4 * (2 * query.numel() + key.numel() + value.numel())
+
+
+def test_one_token_moves_a_weight_for_two_operations():
+    config = CONFIG.replace(d_model=300, d_ff=500)
+    intensity = layers_of(config, batch_size=1, n_queries=1, n_keys=1)["feed-forward, up"].intensity
+    assert 0.49 < intensity < 0.5  # two operations for four bytes, and a few bytes more
+
+
+def test_the_roof_is_the_lower_of_slope_and_top():
+    roof = Roof(flops=100.0, copied=20.0, cached=50.0)
+    assert roof.ridge == 5.0
+    assert [roof.attainable(x) for x in (1.0, 5.0, 10.0)] == [20.0, 100.0, 100.0]
+
+
+def test_every_layer_is_measured():
+    work = layers_of(CONFIG, batch_size=1, n_queries=3, n_keys=3)
+    roof, points = measure_roofline(work, n_rounds=1, tiny=True)
+    assert min(roof.flops, roof.copied, roof.cached) > 0
+    assert list(points) == list(work)
+    for name, point in points.items():
+        assert point.intensity == work[name].intensity
+        assert point.rate == pytest.approx(work[name].flops / point.seconds)
+
+
+def test_layers_are_on_the_device_asked_for_and_compute():
+    device = torch.device("cpu")
+    for work in layers_of(CONFIG, batch_size=2, n_queries=3, n_keys=5, device=device).values():
+        assert torch.isfinite(work.task()).all()
+
+
+def test_sizes_below_one_raise():
+    with pytest.raises(ValueError, match="n_keys must be at least 1, got 0"):
+        layers_of(CONFIG, batch_size=1, n_queries=1, n_keys=0)
+
+
+def test_a_step_has_its_products_forward_and_backward_and_its_update():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 5), nn.LayerNorm(5), nn.Linear(5, 2))
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    x = torch.randn(7, 3)
+
+    def step():
+        model(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    found = profile(step, n_calls=2)
+    assert found.calls["addmm"] == 2
+    assert found.calls["mm"] == 3  # two gradients of weights, and one of an input: x needs none
+    assert found.calls["native_layer_norm_backward"] == 1
+    assert any(kind_of(name) == "optimizer" for name in found.calls)
+    assert set(found.by_kind()) == {*KINDS, REST}
+    assert sum(found.by_kind().values()) == pytest.approx(found.total)
+    assert all(seconds >= 0 for seconds in found.seconds.values())
+
+
+def test_profiling_changes_no_result():
+    torch.manual_seed(0)
+    a, seen = torch.randn(5, 5), []
+    profile(lambda: seen.append(a @ a), n_warmup=0)
+    torch.testing.assert_close(seen[0], a @ a)
+
+
+def test_a_large_product_dominates_a_task_with_little_else():
+    torch.set_num_threads(1)
+    a = torch.randn(300, 300)
+    kinds = profile(lambda: (a @ a).relu(), n_calls=3).by_kind()
+    assert kinds[PRODUCTS] > kinds[REST]
+
+
+def test_no_call_raises():
+    with pytest.raises(ValueError, match="got 0"):
+        profile(lambda: None, n_calls=0)
+
+
+def test_norm_and_gelu_is_what_torch_has():
+    x, scale, shift = torch.randn(3, 7), torch.randn(7), torch.randn(7)
+    expected = F.gelu(F.layer_norm(x, (7,), scale, shift), approximate="tanh")
+    torch.testing.assert_close(norm_and_gelu(x, scale, shift), expected)
+
+
+def test_calls_to_repay():
+    assert Compiled(10.0, 3.0, 1.0, 0.0).calls_to_repay == 5.0
+    assert Compiled(10.0, 1.0, 3.0, 0.0).calls_to_repay == float("inf")
+
+
+def test_a_trial_beyond_its_limit_is_ended():
+    trial = CompileTrial(3, 5)
+    with pytest.raises(NotCompiledError, match=r"within 0\.01 seconds"):
+        trial.result(limit=0.01)
+
+
+def test_a_failure_has_its_reason_in_one_line():
+    with pytest.raises(NotCompiledError, match=r"got: .*Error"):
+        CompileTrial(3, 5, "nowhere").result(limit=300)
+
+
+@pytest.mark.proof
+def test_it_compiles_or_says_why_not():
+    try:
+        found = CompileTrial(64, 64).result(limit=900)
+    except NotCompiledError as problem:
+        assert len(str(problem)) > 20
+    else:
+        assert found.difference < 1e-5
+        assert min(found.seconds_to_compile, found.plain, found.compiled) > 0
+
+
+def test_stored_speeds_have_one_line_each():
+    peer = {"name": "peer", "median": 1.5, "low": 1.25, "high": 2.0}
+    record = {"fastest": {"as it comes": peer, "peer": peer}, "left_out": {"other": "failed"}}
+    text = "1.50 [1.25, 2.00] times as fast as peer"
+    assert speed_line("a step", record) == f"a step: {text} (as it comes); {text}; left out: other"
+    records = read_results("bench-steps").data
+    assert all(speed_line(key, each) for key, each in records.items() if each.get("fastest"))

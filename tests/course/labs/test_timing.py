@@ -1,0 +1,96 @@
+"""Timing in turn: order, ratios within rounds, bootstrap intervals, and fits whose answer is known."""
+
+import numpy as np
+import pytest
+
+from tinytx_course.labs.timing import (
+    Spent,
+    Times,
+    Turns,
+    exponent,
+    exponent_of_times,
+    first_crossing,
+    ratio_of,
+    take_turns,
+)
+
+
+def test_tasks_take_turns_after_a_warm_up():
+    order = []
+    tasks = {"a": lambda: order.append("a"), "b": lambda: order.append("b")}
+    turns = take_turns(tasks, n_rounds=3, n_warmup=1, n_calls=2)
+    assert "".join(order) == "ab" + 3 * "aabb"
+    assert len(turns.wall["a"].seconds) == len(turns.processor["b"].seconds) == 3
+
+
+def test_a_quick_task_is_called_until_the_clock_can_see_it():
+    calls = []
+    turns = take_turns({"quick": lambda: calls.append(1)}, n_rounds=2, min_seconds=0.005)
+    assert len(calls) > 100 and turns.wall["quick"].median < 0.005
+
+
+def test_a_task_may_supply_its_own_times():
+    turns = take_turns({"other": lambda: Spent(3.0, 2.0)}, n_rounds=2, n_calls=2)
+    assert turns.wall["other"] == Times((3.0, 3.0)) and turns.processor["other"] == Times((2.0, 2.0))
+    assert turns.per({"other": 4}).wall["other"].median == 0.75
+    assert turns.times_of("other")["processor_seconds"] == 2.0
+
+
+def test_ratios_are_taken_within_each_round():
+    wall = {"ours": Times((1.0, 10.0, 2.0)), "theirs": Times((3.0, 30.0, 6.0))}  # a slow moment in round 2
+    ratio = Turns(wall, wall).ratio("theirs", "ours")
+    assert (ratio.median, ratio.low, ratio.high) == (3.0, 3.0, 3.0)
+    assert Turns(wall, {}).fastest(["theirs", "ours"]) == "ours"
+
+
+def test_the_interval_contains_the_median_and_is_among_the_ratios():
+    ratio = ratio_of([1.0, 1.5, 2.0, 2.5, 3.0])
+    assert ratio.median == 2.0 and 1.0 <= ratio.low < 2.0 < ratio.high <= 3.0
+
+
+def test_quartiles_by_hand():
+    times = Times((5.0, 1.0, 4.0, 2.0, 3.0))
+    assert (times.low, times.median, times.high) == (2.0, 3.0, 4.0)
+    assert Times((1.0, 1.1, 50.0)).median == 1.1
+
+
+@pytest.mark.parametrize("power", [-1.0, 0.0, 0.5, 2.0])
+def test_the_exponent_of_a_power_is_found_whatever_the_factor(power):
+    x = [3, 5, 11, 20]
+    assert exponent(x, [0.7 * each**power for each in x]) == pytest.approx(power, abs=1e-12)
+    times = [Times((each**power, each**power, each**power, 70.0)) for each in x]
+    assert exponent_of_times(x, times).median == pytest.approx(power, abs=1e-12)
+
+
+def test_the_interval_covers_the_exponent_about_95_times_in_100():
+    rng, x = np.random.default_rng(0), np.array([1.0, 2.0, 4.0, 8.0])
+    hits = 0
+    for _ in range(60):
+        noisy = x[:, None] ** 1.3 * rng.lognormal(sigma=0.2, size=(4, 15))
+        found = exponent_of_times(x, [Times(tuple(row)) for row in noisy])
+        hits += found.low <= 1.3 <= found.high
+    assert hits / 60 >= 0.83
+
+
+def test_crossings_are_where_two_powers_meet():
+    x = [1, 2, 4, 8, 16]
+    line, square = [6 * each for each in x], [each**2 for each in x]
+    assert first_crossing(x, square, line) == pytest.approx(6)
+    assert first_crossing(x, line, square) is None, "starts above"
+    assert first_crossing(x, [1] * 5, line) is None, "stays below"
+
+
+@pytest.mark.parametrize(
+    ("call", "got"),
+    [
+        (lambda: take_turns({}, n_rounds=1), "got 0 tasks"),
+        (lambda: take_turns({"a": int}, n_rounds=0), "n_rounds=0"),
+        (lambda: ratio_of([]), "got none"),
+        (lambda: exponent([1, 2], [1, 2, 3]), "got 2 x and 3 y"),
+        (lambda: exponent([2, 2], [1, 3]), "two different x"),
+        (lambda: exponent([1, 2], [0.0, 1.0]), "got 0"),
+    ],
+)
+def test_impossible_requests_raise(call, got):
+    with pytest.raises(ValueError, match=got):
+        call()

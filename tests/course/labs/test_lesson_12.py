@@ -8,7 +8,7 @@ from torch import nn
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tinytx.model.attention import record_attention
+from tinytx.model.attention import MultiHeadAttention, record_attention
 from tinytx_course.labs.lesson_12 import (
     LAYERS,
     ConvolutionLayer,

@@ -1,7 +1,9 @@
 """The command line: forms, one JSON object, one line for bad input, nothing half written left behind."""
 
 import argparse
+import io
 import json
+import os
 import pickle
 import random
 import re
@@ -13,12 +15,13 @@ import torch
 
 from tinytx.cli import build_parser, main
 from tinytx.model.config import TransformerConfig
-from tinytx.model.counting import count_parameters
 from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.checkpoint import save
 
 WORDS = ("le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit", "livre", "roman")
+ENGLISH = {"red": "rouge", "book": "livre", "the": "le", "cat": "chat", "a": "un", "dog": "chien"}
+QUICK = ("--budget", "smoke", "--device", "cpu")
 
 
 def sentences(n, seed):
@@ -41,12 +44,39 @@ def reviews(tmp_path):
     return path
 
 
+@pytest.fixture
+def table(tmp_path):
+    """A table with a column for texts and one for words as labels; the second row lacks its label."""
+    rows = [f"texte {i} du livre;{('bon', 'raté')[i % 2]}" for i in range(30)]
+    rows[1] = "texte sans avis;"
+    path = tmp_path / "a.csv"
+    path.write_text("avis;note\n" + "\n".join(rows), encoding="utf-8")
+    return path
+
+
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     tokenizer = Tokenizer.train(sentences(200, 3), vocab_size=35)
     config = TransformerConfig(vocab_size=35, d_model=8, n_heads=2, n_layers=1, d_ff=12, max_len=32)
     torch.manual_seed(1)
     return save(LanguageModel(config), tmp_path_factory.mktemp("models") / "lm", tokenizer)
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    triples = [(a, b, c) for a in ENGLISH for b in ENGLISH for c in ENGLISH]
+    rows = [f"{' '.join(three)}\t{' '.join(map(ENGLISH.get, three))}" for three in triples]
+    path = tmp_path_factory.mktemp("pairs") / "mine.tsv"
+    path.write_text("\n".join(rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def translator(pairs, tmp_path_factory):
+    out = tmp_path_factory.mktemp("models") / "run"
+    asked = ["pretrain", "--objective", "translation", "--corpus", pairs, *QUICK, "--steps", 12, "--out", out]
+    assert main([*map(str, asked)]) == 0
+    return out
 
 
 @pytest.fixture
@@ -78,10 +108,31 @@ def refused(capsys):
     return run
 
 
+def every_command(parser, name=""):
+    groups = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    for group in groups:
+        for word, sub in group.choices.items():
+            yield from every_command(sub, f"{name} {word}".strip())
+    if not groups:
+        yield name
+
+
+def test_every_command_explains_itself_and_takes_json(capsys):
+    names = set(every_command(build_parser()))
+    assert names == {
+        *("pretrain", "finetune", "evaluate", "generate", "translate", "count"),
+        *("data list", "data get", "data verify"),
+    }
+    for name in names:
+        with pytest.raises(SystemExit) as stop:
+            build_parser().parse_args([*name.split(), "--help"])
+        assert stop.value.code == 0
+        assert "--json" in capsys.readouterr().out
+
+
 def test_count_gives_the_numbers_of_the_lab(call, capsys):
     answer = call("count", "--preset", "seed-lab", "--head", "lm")
-    assert answer["total"] == answer["numel"] == 1008100
-    assert sum(row["total"] for row in answer["rows"]) == 1008100
+    assert answer["total"] == answer["numel"] == sum(row["total"] for row in answer["rows"]) == 1008100
     assert call("count", "--preset", "seed-lab", "--head", "classifier")["total"] == 988402
     assert main(["count", "--preset", "seed-lab"]) == 0
     table = capsys.readouterr().out
@@ -89,33 +140,59 @@ def test_count_gives_the_numbers_of_the_lab(call, capsys):
         assert number in table
 
 
-def test_count_takes_a_file_and_options_on_top(call, tmp_path):
-    fields = {"vocab_size": 11, "d_model": 6, "n_heads": 3, "n_layers": 2, "d_ff": 5}
-    file = tmp_path / "config.json"
-    file.write_text(json.dumps(fields))
-    answer = call("count", "--config", file, "--n-layers", 7)
-    model = LanguageModel(TransformerConfig(**fields | {"n_layers": 7}))
-    assert answer["total"] == count_parameters(model)
-
-
 def test_from_prose_to_a_classifier_in_the_documented_forms(call, prose, reviews, tmp_path):
-    lm, classifier = tmp_path / "lm", tmp_path / "classifier"
-    arguments = ("pretrain", "--corpus", prose, "--budget", "smoke", "--seed", 1, "--steps", 8, "--out", lm)
+    lm = tmp_path / "lm"
+    arguments = ("pretrain", "--corpus", prose, *QUICK, "--seed", 1, "--steps", 8, "--out", lm)
     first = call(*arguments)
     assert first["n_steps"] == 8 and first["n_tokens"] > 0 and first["split"] == "valid"
     assert call(*arguments, "--resume") == first
     measured = call("evaluate", lm, "--corpus", prose, "--split", "valid")
     assert measured["nats_per_token"] == first["nats_per_token"]
     assert call("evaluate", lm, "--corpus", prose, "--split", "all")["n_texts"] == 150
-    tuned = call("finetune", lm, "--corpus", reviews, "--budget", "smoke", "--out", classifier)
-    scratch = call(
-        "finetune", lm, "--fresh", "--corpus", reviews, "--budget", "smoke", "--out", tmp_path / "new"
-    )
-    for answer, fresh in ((tuned, False), (scratch, True)):
+    for fresh in (False, True):
+        out = tmp_path / f"classifier-{fresh}"
+        answer = call("finetune", lm, *["--fresh"][: int(fresh)], "--corpus", reviews, *QUICK, "--out", out)
         assert answer["fresh"] is fresh and answer["split"] == "test"
         assert answer["interval"][0] <= answer["accuracy"] <= answer["interval"][1]
-    checked = call("evaluate", classifier, "--corpus", reviews)
-    assert checked["kind"] == "classifier" and checked["correct"] == tuned["correct"]
+        checked = call("evaluate", out, "--corpus", reviews)
+        assert checked["kind"] == "classifier" and checked["correct"] == answer["correct"]
+
+
+@pytest.mark.parametrize("objective", ["masked", "masked+nsp"])
+def test_a_masked_model_is_pretrained_and_resumed_and_evaluated(call, prose, tmp_path, objective):
+    asked = (
+        "pretrain",
+        "--objective",
+        objective,
+        "--corpus",
+        prose,
+        *QUICK,
+        "--steps",
+        4,
+        "--out",
+        tmp_path / "run",
+    )
+    first = call(*asked)
+    assert first["kind"] == "masked_language_model" and call(*asked, "--resume") == first
+    measured = call("evaluate", tmp_path / "run", "--corpus", prose, "--split", "valid")
+    assert measured["nats_per_token"] == first["nats_per_token"]
+
+
+def test_a_table_is_read_by_its_columns_and_bad_rows_are_named(table, tmp_path, call, refused, capsys):
+    how = ["--text-column", "avis", "--label-column", "note"]
+    begin = ["pretrain", "--corpus", table, *how, *QUICK, "--steps", 2, "--out", tmp_path / "lm"]
+    assert "a.csv, line 3: must have a label" in refused(*begin)
+    assert main([*map(str, begin), "--skip-bad-rows"]) == 0
+    lines = [line for line in capsys.readouterr().err.split("\n") if line.startswith("tinytx:")]
+    assert len(lines) == 1 and lines[0].startswith(f"tinytx: warning: {table}, line 3: ")
+    how.append("--skip-bad-rows")
+    call("finetune", tmp_path / "lm", "--corpus", table, *how, *QUICK, "--out", tmp_path / "c")
+    assert call("evaluate", tmp_path / "c", "--corpus", table, *how)["corpus"] == "a.csv"
+    capsys.readouterr()
+    other = ("--label-names", "raté,bon,moyen")
+    assert main([str(part) for part in ("evaluate", tmp_path / "c", "--corpus", table, *how, *other)]) == 2
+    assert "must have the 2 classes of the classifier, got raté, bon, moyen" in capsys.readouterr().err
+    assert "have no columns" in refused(*begin, "--objective", "translation")
 
 
 def test_generate_takes_unknown_characters_and_repeats_itself_with_a_seed(call, checkpoint, capsys):
@@ -128,63 +205,44 @@ def test_generate_takes_unknown_characters_and_repeats_itself_with_a_seed(call, 
 
 
 def test_data_list_names_the_corpora(call, capsys):
-    assert {"world", "cls-books", "eltec-fra"} <= {row["name"] for row in call("data", "list")["corpora"]}
-    assert main(["data", "list"]) == 0
-    assert "world" in capsys.readouterr().out
+    answer = call("data", "list")
+    assert {"world", "cls-books", "eltec-fra"} <= {row["name"] for row in answer["corpora"]}
+    assert [row["name"] for row in answer["pairs"]] == ["world", "tatoeba-en-fr", "multi30k-en-fr"]
+    assert main(["data", "list"]) == 0 and "world" in capsys.readouterr().out
 
 
-def test_data_world_writes_splits_pairs_and_a_card(call, tmp_path):
-    out = tmp_path / "world"
-    answer = call("data", "world", "--reviews", "200", "--seed", "5", "--pairs", "--out", str(out))
-    n_lines = {path.name: len(path.read_text("utf-8").splitlines()) for path in out.glob("*.tsv")}
-    assert answer["rows"] == n_lines
-    assert sum(n for name, n in answer["rows"].items() if not name.startswith("pairs")) == 200
-    assert "200" in (out / "README.md").read_text("utf-8")
+def translated(monkeypatch, capsys, content, *arguments):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    status = main(["translate", *map(str, arguments), "--device", "cpu"])
+    return status, *capsys.readouterr()
 
 
-def test_count_names_the_mistake_behind_a_wrong_number(call):
-    answer = call("count", "--preset", "seed-lab", "--diagnose", "120600", "--part", "attention")
-    found = answer["diagnosis"]["explanations"]
-    assert found == [["heads-for-qkv-matrices"], ["output-projection-forgotten"]]  # 2 heads: the same number
+def test_a_translator_answers_and_resumes(translator, pairs, call):
+    asked = ["pretrain", "--objective", "translation", "--corpus", pairs, *QUICK, "--steps", 12]
+    answer = call(*asked, "--out", translator, "--resume")
+    assert answer["kind"] == "translator" and answer["n_steps"] == 12 and answer["corpus"] == "mine.tsv"
+    measured = call("evaluate", translator, "--corpus", pairs)
+    assert measured["split"] == "test" and 0 <= measured["bleu"] <= 100 and "tok:13a" in measured["signature"]
 
 
-def test_experiment_keeps_its_results_and_goes_on(call, reviews, checkpoint, tmp_path):
-    arguments = (
-        "experiment",
-        "transfer",
-        "--corpus",
-        reviews,
-        "--checkpoint",
-        checkpoint,
-        "--budget",
-        "smoke",
-    )
-    arguments += ("--seeds", 2, "--labels", "4,8", "--results", tmp_path / "results")
-    first = call(*arguments)
-    assert [row["n_labels"] for row in first["rows"]] == [4, 8]
-    assert len(first["rows"][0]["pretrained"]) == 2 and len(first["rows"][0]["gain"]) == 3
-    kept = (tmp_path / "results" / "transfer.json").read_bytes()
-    assert call(*arguments) == first
-    assert (tmp_path / "results" / "transfer.json").read_bytes() == kept
+def test_each_line_gives_one_line_and_empty_lines_stay(translator, monkeypatch, capsys):
+    content = "\ufeffa red book\n\nthe cat\r\n   \nthe dog".encode()
+    status, out, err = translated(monkeypatch, capsys, content, translator)
+    lines = out.split("\n")
+    assert status == 0 and err == "" and len(lines) == 6 and lines[1] == lines[3] == lines[5] == ""
+    found = json.loads(translated(monkeypatch, capsys, content, translator, "--json")[1])["translations"]
+    assert [one["text"] for one in found] == lines[:5] and found[2]["source"] == "the cat"
+    assert translated(monkeypatch, capsys, b"", translator)[:2] == (0, "")
 
 
-def every_command(parser, name=""):
-    groups = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
-    for group in groups:
-        for word, sub in group.choices.items():
-            yield from every_command(sub, f"{name} {word}".strip())
-    if not groups:
-        yield name
-
-
-def test_every_command_explains_itself_and_takes_json(capsys):
-    names = list(every_command(build_parser()))
-    assert {"pretrain", "data list", "experiment transfer", "check"} <= set(names)
-    for name in names:
-        with pytest.raises(SystemExit) as stop:
-            build_parser().parse_args([*name.split(), "--help"])
-        assert stop.value.code == 0
-        assert "--json" in capsys.readouterr().out
+def test_lines_that_are_too_long_or_not_utf8_are_named(translator, monkeypatch, capsys):
+    content = b"the cat\n" + b"the red cat a dog. " * 15
+    status, out, err = translated(monkeypatch, capsys, content, translator)
+    assert status == 0 and len(out.splitlines()) == 2
+    assert err.startswith("tinytx: line 2: ") and err.count("\n") == 1
+    status, out, err = translated(monkeypatch, capsys, b"the cat\n\xff\xfe\nthe dog\n", translator)
+    assert status == 2 and len(out.splitlines()) == 1
+    assert err == "tinytx: error: standard input, line 2: must be UTF-8 text, got the byte 0xff\n"
 
 
 BAD_FILES = {
@@ -197,13 +255,13 @@ BAD_FILES = {
 
 @pytest.mark.parametrize("name", BAD_FILES)
 def test_bad_text_files_are_refused(refused, tmp_path, name):
-    content, words = BAD_FILES[name]
+    content, message = BAD_FILES[name]
     file = tmp_path / "bad.txt"
     if content is not None:
         file.write_bytes(content)
     out = tmp_path / "runs" / "out"
-    line = refused("pretrain", "--corpus", file, "--budget", "smoke", "--out", out)
-    assert words in line and "bad.txt" in line
+    line = refused("pretrain", "--corpus", file, *QUICK, "--out", out)
+    assert message in line and "bad.txt" in line
     assert not out.parent.exists()
 
 
@@ -214,134 +272,108 @@ BAD_LABELS = {"1\tbien\nbon\tbien\n": "line 2: the label must be an integer", "1
 def test_bad_labels_are_refused(refused, tmp_path, checkpoint, content):
     file = tmp_path / "bad.tsv"
     file.write_text(content)
-    line = refused("finetune", checkpoint, "--corpus", file, "--budget", "smoke", "--out", tmp_path / "out")
+    line = refused("finetune", checkpoint, "--corpus", file, *QUICK, "--out", tmp_path / "out")
     assert re.search(BAD_LABELS[content], line)
     assert not (tmp_path / "out").exists()
 
 
-def test_bad_numbers_are_refused(refused, prose, tmp_path):
-    begin = ("pretrain", "--corpus", prose, "--budget", "smoke", "--out", tmp_path / "out")
-    assert "vocab_size must be at most" in refused(*begin, "--vocab-size", 5000)
-    assert "n_heads must divide d_model, got d_model=10, n_heads=4" in refused(
-        *begin, "--d-model", 10, "--n-heads", 4
-    )
-    assert "n_steps must be at least 1" in refused(*begin, "--steps", 0)
-    assert "device must be auto, cpu or cuda" in refused(*begin, "--device", "abacus")
-    assert "objective must be one of causal, masked, masked+nsp" in refused(*begin, "--objective", "psychic")
-    assert "budget must be one of" in refused(
-        "pretrain", "--corpus", prose, "--budget", "x", "--out", tmp_path / "o"
-    )
-    assert "seed must be 0 or more" in refused(*begin, "--seed", -4)
-    assert "corpus must be one of" in refused("pretrain", "--corpus", "wörld", "--out", tmp_path / "o")
-    absent = ("--corpus", "cls-books", "--data-dir", tmp_path / "d")
-    assert "data_dir must" in refused("pretrain", *absent, "--out", tmp_path / "o")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["prose.txt"]
-
-
-def test_a_loss_that_becomes_nan_is_told_with_its_step_and_leaves_nothing(capsys, prose, tmp_path):
-    begin = ["pretrain", "--corpus", str(prose), "--budget", "smoke", "--out", str(tmp_path / "out")]
-    assert main([*begin, "--lr", "1e38", "--precision", "fp32"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "at step" in line and "no checkpoint was written before" in line
-    assert not (tmp_path / "out").exists()
+def test_bad_arguments_are_refused_and_leave_nothing(refused, checkpoint, prose, tmp_path, monkeypatch):
+    monkeypatch.setenv("TINYTX_DATA", str(tmp_path / "nowhere"))
+    begin = ("pretrain", "--corpus", prose, "--out", tmp_path / "out")
+    for arguments, message in (
+        ((), "required: COMMAND"),
+        (("frobnicate",), "invalid choice: 'frobnicate'"),
+        (("pretrain",), "required: --corpus, --out"),
+        (("count", "--preset", "gpt-9"), "preset must be one of seed-lab"),
+        (("count", "--preset", "seed-lab", "--head", "hydra"), "invalid choice: 'hydra'"),
+        ((*begin, "--steps", 0), "n_steps must be at least 1"),
+        ((*begin, "--steps", "few"), "--steps: invalid int value: 'few'"),
+        ((*begin, "--seed", -4), "seed must be 0 or more"),
+        ((*begin, "--device", "abacus"), "device must be auto, cpu or cuda"),
+        ((*begin, "--objective", "psychic"), "objective must be one of causal, masked, masked+nsp"),
+        ((*begin, "--budget", "x"), "budget must be one of"),
+        (("pretrain", "--corpus", "wörld", "--out", tmp_path / "out"), "corpus must be one of"),
+        (("pretrain", "--corpus", "cls-books", "--out", tmp_path / "out"), "data_dir must"),
+        (("finetune", checkpoint, "--corpus", prose, "--out", tmp_path / "out"), "a corpus with labels"),
+    ):
+        assert message in refused(*arguments)
+    assert [path.name for path in tmp_path.iterdir()] == ["prose.txt"]
 
 
 def test_a_run_is_never_written_over(refused, call, prose, tmp_path):
-    begin = ("pretrain", "--corpus", prose, "--budget", "smoke", "--steps", 3, "--out", tmp_path / "out")
-    call(*begin)
+    begin = ("pretrain", "--corpus", prose, *QUICK, "--steps", 3)
+    out = ("--out", tmp_path / "out")
+    call(*begin, *out)
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
-    assert "already holds a run: go on with --resume" in refused(*begin)
-    assert "another training" in refused(*begin[:-4], "--steps", 4, "--out", tmp_path / "out", "--resume")
+    assert "already holds a run" in refused(*begin, *out)
+    assert "cannot resume: training.n_steps was 3, now 4" in refused(*begin[:-1], 4, *out, "--resume")
     assert before == {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
-    assert "holds other files" in refused(*begin[:-1], tmp_path)
+    assert "holds other files" in refused(*begin, "--out", tmp_path)
 
 
-def test_bad_checkpoints_are_refused(refused, checkpoint, reviews, tmp_path):
-    files = {file.name: file.read_bytes() for file in checkpoint.iterdir()}
-
-    def copy(name, **changes):
+def test_bad_checkpoints_are_refused(refused, checkpoint, translator, reviews, tmp_path):
+    def copy(name, file, content):
         folder = tmp_path / name
         folder.mkdir()
-        for file, content in (files | changes).items():
-            if content is not None:
-                (folder / file).write_bytes(content)
+        for one in checkpoint.iterdir():
+            (folder / one.name).write_bytes(one.read_bytes())
+        (folder / file).unlink()
+        if content is not None:
+            (folder / file).write_bytes(content)
         return folder
 
-    weights = files["model.safetensors"]
-    cut = copy("cut", **{"model.safetensors": weights[: len(weights) // 2]})
-    pickled = copy("pickled", **{"model.safetensors": pickle.dumps([1])})
-    speechless = copy("speechless", **{"tokenizer.model": None})
-    other = TransformerConfig(vocab_size=35, d_model=8, n_heads=2, n_layers=2, d_ff=12, max_len=32)
-    save(LanguageModel(other), tmp_path / "other")
-    foreign = copy(
-        "foreign",
-        **{"model.safetensors": (tmp_path / "other" / "model.safetensors").read_bytes(), "seal.json": None},
-    )
-    save(Classifier(other), tmp_path / "judge", Tokenizer.load(checkpoint / "tokenizer.model"))
+    weights = (checkpoint / "model.safetensors").read_bytes()
+    config = TransformerConfig(vocab_size=35, d_model=8, n_heads=2, n_layers=2, d_ff=12, max_len=32)
+    save(Classifier(config), tmp_path / "judge", Tokenizer.load(checkpoint / "tokenizer.model"))
     (tmp_path / "model.pt").write_bytes(pickle.dumps([1]))
-    for path, words in (
-        (cut, "model.safetensors is cut short"),
-        (pickled, "model.safetensors is a pickle"),
-        (speechless, "tokenizer.model is missing"),
-        (foreign, "model.safetensors holds the weights of another model"),
+    for path, message in (
+        (copy("cut", "model.safetensors", weights[: len(weights) // 2]), "model.safetensors is cut short"),
+        (copy("pickled", "model.safetensors", pickle.dumps([1])), "model.safetensors is a pickle"),
+        (copy("speechless", "tokenizer.model", None), "tokenizer.model is missing"),
         (tmp_path / "model.pt", "got a pickle"),
         (tmp_path / "nowhere", "must exist"),
     ):
         for command in (
             ("generate", path, "--prompt", "le"),
             ("evaluate", path, "--corpus", reviews),
-            ("finetune", path, "--corpus", reviews, "--budget", "smoke", "--out", tmp_path / "out"),
+            ("finetune", path, "--corpus", reviews, *QUICK, "--out", tmp_path / "out"),
         ):
             line = refused(*command)
-            assert words in line and path.name in line
+            assert message in line and path.name in line
     assert "needs a language model, got a Classifier" in refused("generate", tmp_path / "judge")
+    assert "needs a translator, got a LanguageModel" in refused("translate", checkpoint)
+    tuning = ("finetune", translator, "--corpus", reviews, "--out", tmp_path / "out")
+    assert "one body, got a translator" in refused(*tuning)
     assert not (tmp_path / "out").exists()
 
 
-def test_labels_are_needed_where_classes_are_named(refused, checkpoint, prose, tmp_path):
-    line = refused("finetune", checkpoint, "--corpus", prose, "--budget", "smoke", "--out", tmp_path / "out")
-    assert "needs a corpus with labels" in line
-    assert "needs a corpus with labels" in refused("experiment", "transfer", "--corpus", prose)
+def program(*arguments, **how):
+    command = [sys.executable, "-m", "tinytx.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=not how.keys() & {"stdout"}, text=True, **how)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((), "required: COMMAND"),
-        (("frobnicate",), "invalid choice: 'frobnicate'"),
-        (("pretrain",), "required: --corpus, --out"),
-        (("count", "--d-model", "wide"), "--d-model: invalid int value: 'wide'"),
-        (("count", "--preset", "gpt-9"), "preset must be one of seed-lab"),
-        (("count", "--n-layers", "2"), "must be given"),
-        (("count", "--config", "nowhere.json"), "nowhere.json is missing"),
-        (("count", "--preset", "seed-lab", "--n-heads", "3"), "n_heads must divide d_model, got d_model=200"),
-        (("count", "--preset", "seed-lab", "--head", "hydra"), "invalid choice: 'hydra'"),
-        (("experiment", "transfer", "--labels", "4,x"), "--labels"),
-    ],
-)
-def test_wrong_usage_is_one_line(refused, arguments, words):
-    assert words in refused(*arguments)
-
-
-def test_a_configuration_file_with_wrong_types_is_refused(refused, tmp_path):
-    file = tmp_path / "config.json"
-    file.write_text('{"vocab_size": 11, "d_model": "6", "n_heads": 3, "n_layers": 2, "d_ff": 5}')
-    assert "d_model must be an integer, got '6'" in refused("count", "--config", file)
-    file.write_text('{"vocab_siz": 11}')
-    assert "unknown vocab_siz" in refused("count", "--config", file)
-
-
-def test_the_program_itself_exits_with_2_and_one_line(tmp_path):
-    command = [sys.executable, "-m", "tinytx.cli"]
-    good = subprocess.run(
-        [*command, "count", "--preset", "seed-lab", "--json"], capture_output=True, text=True
-    )
+def test_the_program_itself_answers_with_0_or_with_2_and_one_line(tmp_path):
+    good = program("count", "--preset", "seed-lab", "--json")
     assert good.returncode == 0 and json.loads(good.stdout)["total"] == 1008100 and good.stderr == ""
-    bad = subprocess.run(
-        [*command, "pretrain", "--corpus", "nowhere.txt", "--out", str(tmp_path / "out")],
-        capture_output=True,
-        text=True,
-    )
+    bad = program("pretrain", "--corpus", "nowhere.txt", "--out", tmp_path / "out")
     assert bad.returncode == 2 and bad.stdout == ""
-    assert bad.stderr == "tinytx: error: corpus file must exist, got nowhere.txt\n"
-    assert list(tmp_path.iterdir()) == []
+    assert bad.stderr.startswith("tinytx: error: ") and bad.stderr.count("\n") == 1
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
+def test_output_that_cannot_be_written_is_one_line_at_most(checkpoint, translator):
+    tinytx = f"'{sys.executable}' -m tinytx.cli"
+    generate = f"{tinytx} generate {checkpoint} --prompt été --device cpu"
+    translate = f"{tinytx} translate {translator} --device cpu"
+    for command, status, message in (
+        (f"{generate} | true; exit ${{PIPESTATUS[0]}}", 0, ""),
+        (f"yes the cat | head -900 | {translate} | head -1 >/dev/null; exit ${{PIPESTATUS[2]}}", 0, ""),
+        (f"{generate} > /dev/full", 2, "No space left on device"),
+        (f"PYTHONIOENCODING=ascii {generate}", 2, "ascii"),
+        (f"{translate} <&-", 2, "standard input must be open"),
+        (f"echo the cat | {translate} >&-", 2, "standard output must be open"),
+    ):
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+        assert done.returncode == status, (command, done.stderr)
+        assert message in done.stderr and done.stderr.count("\n") == (1 if message else 0), done.stderr

@@ -22,7 +22,7 @@ def assert_same(answer, alone):
     assert answer["nats_per_token"] == pytest.approx(alone["nats_per_token"], abs=1e-3)
 
 
-@pytest.mark.parametrize("layout", [[], ["--shard"], ["--accumulate", 2]])
+@pytest.mark.parametrize("layout", [[], ["--shard"]])
 def test_two_gpus_learn_what_one_learns(alone, tmp_path, layout):
     if torch.cuda.device_count() < 2:
         pytest.skip("needs two GPUs")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 FRENCH = ("le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit", "grand", "livre")
 ENGLISH = ("the", "a", "cat", "dog", "eats", "sees", "one", "her", "pretty", "small", "big", "book")
-SMALL = ("--d-model", "16", "--n-heads", "2", "--n-layers", "2", "--max-len", "24", "--dropout", "0.1")
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def make_jobs(folder: Path) -> list[Job]:
     for name, lines in files.items():
         (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     prose, reviews, pairs = (str(folder / name) for name in files)
-    trained = ("--budget", "smoke", "--steps", "50", "--tokens-per-batch", "400", "--seed", "3", *SMALL)
+    trained = ("--budget", "smoke", "--steps", "50", "--seed", "3")
     return [
         Job("causal", ("pretrain", "--corpus", prose, *trained)),
         Job("masked", ("pretrain", "--objective", "masked+nsp", "--corpus", prose, *trained)),

@@ -213,7 +213,7 @@ def command(prose, out, *more):
     return ["pretrain", "--corpus", prose, *settings, *more]
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_command_under_torchrun_answers_once_and_as_one_process_does(prose, tmp_path, capsys):
     told = []
     answer = launch(2, command(prose, tmp_path / "two", "--steps", 6), threads=1, report=told.append)
@@ -224,7 +224,7 @@ def test_the_command_under_torchrun_answers_once_and_as_one_process_does(prose, 
     assert sum("parameters" in line for line in told) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_process_that_is_killed_is_named_and_the_run_goes_on(prose, tmp_path):
     out = tmp_path / "run"
 
@@ -247,7 +247,7 @@ def test_a_process_that_is_killed_is_named_and_the_run_goes_on(prose, tmp_path):
     assert (out / "step-001000" / "model.json").is_file()
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_scaling_measures_each_way_on_the_same_batches():
     workload = Workload(d_model=32, n_layers=1, seq_len=32, tokens_per_batch=128, n_steps=1, n_rounds=3)
     rows = scaling(2, workload)

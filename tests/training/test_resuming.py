@@ -17,7 +17,6 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from tests.training.interrupted import folder_bytes
 from tinytx.cli import main
 
-TINY = {"d_model": 12, "n_heads": 3, "n_layers": 2, "max_len": 24, "dropout": 0.2}
 TEXTS = [f"le {a} {b} un {c}" for a in ("chat", "chien") for b in ("voit", "mange") for c in "abcdefghijkl"]
 
 
@@ -56,8 +55,7 @@ def prose(tmp_path):
 
 
 def command(prose, out):
-    sizes = ["--d-model", "12", "--n-heads", "3", "--n-layers", "2", "--max-len", "24"]
-    words = ["pretrain", "--corpus", prose, "--budget", "smoke", "--steps", "40", "--device", "cpu", *sizes]
+    words = ["pretrain", "--corpus", prose, "--budget", "smoke", "--steps", "40", "--device", "cpu"]
     return [*map(str, [*words, "--out", out])]
 
 
@@ -106,7 +104,7 @@ def test_ctrl_c_in_a_notebook_names_the_call_that_resumes(tmp_path, prose):
             os.kill(os.getpid(), signal.SIGINT)
 
         threading.Thread(target=press_ctrl_c, daemon=True).start()
-        fit({str(prose)!r}, out={out!r}, model_changes={TINY}, training_changes={changes})
+        fit({str(prose)!r}, out={out!r}, training_changes={changes})
     """
     train = textwrap.dedent(train)
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(train)])

@@ -93,7 +93,17 @@ class DivergenceError(ValueError):
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Ctrl-C stopped the training at the end of a step, after a checkpoint where there is a folder for it."""
+    """Ctrl-C stopped the training at the end of a step, after a checkpoint where there is a folder for it.
+
+    Attributes
+    ----------
+    happened : str
+        What was saved; the whole message also says how to resume.
+    """
+
+    def __init__(self, happened: str, how_to_resume: str = "") -> None:
+        super().__init__(happened + how_to_resume)
+        self.happened = happened
 
 
 class _Loss(nn.Module):
@@ -190,7 +200,7 @@ class TrainingStep:
         return share.detach()
 
     def _share(self, part: list[int], batch: list[int]) -> Tensor:
-        """Share of a batch's predictions that are made for some of its rows; one number a term of the loss."""
+        """Share of a batch's predictions that some of its rows make; one number a term of the loss."""
         if not part:
             return torch.tensor(0.0)
         n_part, n_batch = (torch.tensor(self.objective.n_predictions(rows)) for rows in (part, batch))
@@ -350,10 +360,11 @@ class _Training:
                     self.step.model, self.step.optimizer, self.settings, dataclasses.asdict(self.state)
                 )
         if stopped:
-            where = "nothing was saved, as the run has no folder"
-            if self.checkpoints is not None:
-                where = f"saved in {self.checkpoints.latest}; the same call with resume=True continues"
-            raise TrainingInterrupted(f"training was interrupted after step {self.state.step}: {where}")
+            happened = f"training was interrupted after step {self.state.step}: "
+            if self.checkpoints is None:
+                raise TrainingInterrupted(happened + "nothing was saved, as the run has no folder")
+            happened += f"saved in {self.checkpoints.latest}"
+            raise TrainingInterrupted(happened, "; the same call with resume=True continues")
         trim_memory(self.state.step)
 
     def _record(self) -> None:

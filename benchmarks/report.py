@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from benchmarks.ceiling import Ceiling, measure_ceiling
 from benchmarks.settings import BenchSettings
+from tinytx_course.labs.lesson_13 import speed_line
 from tinytx_course.labs.timing import Turns
 
 if TYPE_CHECKING:
@@ -104,21 +105,13 @@ def compare(
 
 def line_of(key: str, record: Record) -> str:
     """One comparison in a line."""
-    parts = [
-        f"{each['median']:.2f} [{each['low']:.2f}, {each['high']:.2f}] times as fast as {each['name']}"
-        + ("" if group in each["name"] else f" ({group})")
-        for group, each in record.get("fastest", {}).items()
-    ]
+    if record.get("fastest"):
+        return speed_line(key, record)
     if "worse_by" in record:
         worse = record["worse_by"]
-        parts.append(
-            f"{record['precision']} loses {worse['mean']:.4f} [{worse['low']:.4f}, {worse['high']:.4f}] nats"
-        )
-    if "nats" in record:
-        parts.append(_quality(record))
-    left = record.get("left_out", {})
-    missing = f"; left out: {', '.join(left)}" if left else ""
-    return f"{key}: {'; '.join(parts)}{missing}"
+        ends = f"[{worse['low']:.4f}, {worse['high']:.4f}]"
+        return f"{key}: {record['precision']} loses {worse['mean']:.4f} {ends} nats"
+    return f"{key}: {_quality(record)}"
 
 
 def _quality(record: Record) -> str:

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from benchmarks.ceiling import Ceiling
 from benchmarks.report import OURS, Record, compare
-from benchmarks.settings import BenchSettings
-from benchmarks.texts import reviews
+from benchmarks.settings import BenchSettings, reviews
 from benchmarks.workers import Candidate, workers
 from tinytx.hf.encoders import BERT
 from tinytx.model.config import TransformerConfig

@@ -1,4 +1,4 @@
-"""How much a benchmark measures, and on what."""
+"""How much a benchmark measures, and the texts that it reads."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+
+from tinytx.text.corpora import Corpus, load_corpus
+from tinytx.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,3 +46,24 @@ class BenchSettings:
     def __post_init__(self) -> None:
         if self.n_rounds < 1:
             raise ValueError(f"rounds must be at least 1, got {self.n_rounds}")
+
+
+REAL = "cls-books"
+
+
+def reviews(settings: BenchSettings) -> Corpus:
+    """Real reviews where `data_dir` has them, else those of the world."""
+    folder = settings.data_dir
+    if folder is not None and (folder / REAL).is_dir():
+        return load_corpus(REAL, folder)
+    return load_corpus("world")
+
+
+def token_stream(corpus: Corpus, tokenizer: Tokenizer, n: int) -> list[int]:
+    """The first n token ids of the training texts, one after the other, again from the start if need be."""
+    ids: list[int] = []
+    for text in corpus.train.texts:
+        ids += [*tokenizer.encode(text), tokenizer.eos_id]
+        if len(ids) >= n:
+            return ids[:n]
+    return (ids * (n // len(ids) + 1))[:n]

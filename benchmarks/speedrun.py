@@ -31,7 +31,6 @@ from tinytx.training.objectives import Objective
 from tinytx.training.recipes import MUON, plan
 from tinytx.training.settings import TrainingSettings, choose_precision
 from tinytx.training.tasks import causal_objective, new_language_model, steps_within, train_tokenizer
-from tinytx.training.timing import wait_for
 
 NO_TARGET = -1  # ids are 0 or more, and windows have no padding
 
@@ -321,12 +320,16 @@ class _Clock:
         self.seconds = 0.0
         self._since = 0.0
 
+    def _wait(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+
     def start(self) -> None:
-        wait_for(self._device)
+        self._wait()
         self._since = time.perf_counter()
 
     def stop(self) -> None:
-        wait_for(self._device)
+        self._wait()
         self.seconds += time.perf_counter() - self._since
 
 

@@ -18,8 +18,7 @@ import torch
 from benchmarks.ceiling import Ceiling
 from benchmarks.peers import PEERS, PLAIN, SHARED, peer_step
 from benchmarks.report import OURS, Record, compare
-from benchmarks.settings import BenchSettings
-from benchmarks.texts import reviews, token_stream
+from benchmarks.settings import BenchSettings, reviews, token_stream
 from benchmarks.workers import Candidate, Worker, workers
 from tinytx.model.config import TransformerConfig
 from tinytx.model.costs import cost_table

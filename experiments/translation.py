@@ -26,7 +26,7 @@ from tinytx.training.recipes import pair_kind, plan
 from tinytx.training.runs import find_run
 from tinytx.training.tasks import fingerprint
 from tinytx.training.translate import translate
-from tinytx_course.labs.lesson_11 import alignment_mass
+from tinytx_course.labs.lesson_11 import DIAGNOSES, alignment_mass
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,11 +39,6 @@ BROKEN = {"norm": "last", "warm-up": False, "rate": 2e-2, "dropout": 0.0}
 N_EVALUATED, N_EXAMPLES = 300, 5  # held-out pairs
 WARMUP_SHARE = 0.1
 STEPS_FACTOR = 3  # times the steps of the budget's recipe: AdamW needs more of them than Muon
-DIAGNOSES = {
-    "greedy": Search(),
-    "no repeats": Search(forbid_repeats=True),
-    "no repeats, read on": Search(forbid_repeats=True, min_factor=1.0),
-}
 
 
 def translation(settings: Settings, corpus: str | os.PathLike[str] | PairCorpus = "world") -> pd.DataFrame:

@@ -65,7 +65,9 @@ def test_a_peer_that_is_not_installed_is_named(monkeypatch):
     case = steps.cases(tiny=True)[0]
     with pytest.raises(ImportError, match="x_transformers"):
         steps.peer_candidates("x-transformers", case, list(range(2, 99)), "fp32", BenchSettings().device)
-    assert "x-transformers" in line_of("lab", {"left_out": {"x-transformers": "..."}})
+    peer = {"name": "peer", "median": 1.5, "low": 1.25, "high": 2.0}
+    line = line_of("lab", {"fastest": {"as it comes": peer}, "left_out": {"x-transformers": "..."}})
+    assert "1.50 [1.25, 2.00]" in line and "x-transformers" in line
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,13 @@ _NAMES = {  # ours: torch's; the norms are numbered in the order in which a bloc
 }
 _NORMS = {"encoder": ("attn_norm", "ff_norm"), "decoder": ("attn_norm", "cross_norm", "ff_norm")}
 
+#: Searches that show what a broken translator still knows.
+DIAGNOSES = {
+    "greedy": Search(),
+    "no repeats": Search(forbid_repeats=True),
+    "no repeats, read on": Search(forbid_repeats=True, min_factor=1.0),
+}
+
 
 def torch_attention(ours: MultiHeadAttention) -> nn.MultiheadAttention:
     """A `torch.nn.MultiheadAttention` with the weights of our module.

@@ -137,12 +137,16 @@ def experiment_transfer(args: argparse.Namespace) -> Answer:
 def _transfer_on_folds(args: argparse.Namespace) -> Answer:
     from experiments.transfer import TransferExperiment, listing
     from tinytx.text.corpora import load_corpus
+    from tinytx_course.labs.docstrings import PACKAGES, packages_corpus
     from tinytx_course.results import Results
 
     if args.checkpoint is not None or args.scored is not None:
         raise ValueError(f"--checkpoint and --scored must go with another corpus, got {args.corpus}")
     corpus = corpus_from(args)
-    corpus = load_corpus(corpus, args.data_dir) if corpus is args.corpus else corpus
+    if corpus == PACKAGES:
+        corpus = packages_corpus()
+    elif corpus is args.corpus:
+        corpus = load_corpus(corpus, args.data_dir)
     experiment = TransferExperiment(
         corpus,
         store=Results(f"transfer-{corpus.name}", args.results),

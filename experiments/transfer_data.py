@@ -17,8 +17,7 @@ import numpy as np
 
 from tinytx.model.config import TransformerConfig
 from tinytx.model.transformer import Pooling
-from tinytx.text.corpora import Corpus, Split
-from tinytx.text.reading import read_lines
+from tinytx.text.corpora import Corpus, Split, read_lines
 from tinytx.text.tokenizer import plain
 from tinytx.training.checkpoint import json_bytes
 from tinytx.training.fit import Report

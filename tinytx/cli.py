@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NoReturn
 Answer = tuple[dict[str, Any], str | None]  # what --json prints, and what a person reads
 Command = Callable[[argparse.Namespace], Answer]
 
-READING_FIELDS = ("text_column", "label_column", "label_names", "skip_bad_rows", "drop_repeats")
+READING_FIELDS = ("text_column", "label_column", "label_names", "skip_bad_rows")
 MODEL_FIELDS = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "dropout")
 
 
@@ -61,7 +61,6 @@ def add_reading(sub: Parser) -> None:
     sub.add_argument("--label-column", help="column that holds the labels")
     sub.add_argument("--label-names", type=words, help="the known labels, such as bad,good for 0 and 1")
     sub.add_argument("--skip-bad-rows", action="store_true", help="pass over rows that cannot be used")
-    sub.add_argument("--drop-repeats", action="store_true", help="train on no text that is held out")
 
 
 def corpus_from(args: argparse.Namespace) -> Any:
@@ -433,7 +432,7 @@ def data_list(args: argparse.Namespace) -> Answer:
 
 
 def _about(name: str) -> Answer:
-    from tinytx.text.download import dataset, rule
+    from tinytx.text.download import dataset
 
     known = dataset(name)
     files = {known.url(path): sha256 for path, sha256 in known.files.items()}
@@ -442,7 +441,7 @@ def _about(name: str) -> Answer:
         "description": known.description,
         "licence": known.licence,
         "citation": known.citation,
-        "rule": rule(known),
+        "rule": known.rule,
     }
     lines = [f"{key}: {value}" for key, value in about.items()]
     lines += ["sha256 and address of each upstream file:", *(f"{s}  {url}" for url, s in files.items())]

@@ -10,8 +10,8 @@ import pytest
 from experiments.transfer import TransferExperiment, listing
 from experiments.transfer_conditions import PACKAGES
 from experiments.transfer_data import DOCSTRINGS, Holds, PackageSources, same_text
-from tinytx.text.corpora import Corpus, Split, load_corpus
-from tinytx_course.labs.docstrings import docstrings_corpus, without_giveaways
+from tinytx.text.corpora import Corpus, Split
+from tinytx_course.labs.docstrings import docstrings_corpus, packages_corpus, without_giveaways
 from tinytx_course.results import Results
 
 TOPICS = ("axes figure plot legend", "graph node edge path", "frame column row index")
@@ -88,7 +88,7 @@ def test_names_between_the_sentences_of_a_tested_text_hide_no_leak(packages, doc
 def test_pretraining_on_this_machine_reads_no_tested_text(tmp_path):
     """The definition, by force, on texts that are drawn from the corpus itself."""
     made = TransferExperiment(
-        load_corpus("docstrings-packages"),
+        packages_corpus(),
         store=Results("transfer", tmp_path),
         data_dir=None,
         budget="study",

@@ -16,7 +16,7 @@ from benchmarks.peers import n_params
 from benchmarks.report import OURS, Record, compare
 from benchmarks.settings import BenchSettings
 from benchmarks.workers import Contestant, workers
-from tinytx.hf.encoders import BERT
+from tinytx.hf.convert import BERT
 from tinytx.model.config import TransformerConfig
 from tinytx.model.transformer import Classifier
 from tinytx.text.batching import pad_batch, padding_share

@@ -873,9 +873,9 @@ print("theirs, ours, and back again: equal to 1e-5 at", int(real.sum()), "real t
 # `AutoModelForCausalLM`, which knows nothing of this course, opens the folder and writes. Will it write the same?
 
 # %%
-from tinytx.hf.publish import export
+from tinytx.hf.convert import save_transformers
 
-export(pretrained.model.cpu(), folder / "docstrings-gpt2", tokenizer)
+save_transformers(pretrained.model.cpu(), folder / "docstrings-gpt2", tokenizer)
 print(sorted(path.name for path in (folder / "docstrings-gpt2").iterdir()))
 loaded = transformers.AutoModelForCausalLM.from_pretrained(folder / "docstrings-gpt2").eval()
 prompt = [tokenizer.bos_id, *tokenizer.encode("Return the")]

@@ -13,8 +13,7 @@ from benchmarks.reviews import (
     our_contestant,
     same_model_padded,
 )
-from tinytx.hf.convert import to_transformers
-from tinytx.hf.encoders import BERT
+from tinytx.hf.convert import BERT, to_transformers
 from tinytx.model.config import TransformerConfig
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from tinytx.hf.convert import from_transformers
 from tinytx.hf.folders import is_published
-from tinytx.hf.publish import published_tokenizer
-from tinytx.hf.tokenizer import PretrainedTokenizer
+from tinytx.hf.tokenizer import PretrainedTokenizer, published_tokenizer
 from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import count_parameters
 from tinytx.model.encoder_decoder import Translator

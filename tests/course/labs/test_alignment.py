@@ -7,8 +7,8 @@ from torch.testing import assert_close
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
 from tinytx.text.tokenizer import Tokenizer
+from tinytx.world.reviews import write_out
 from tinytx.world.sampling import SentencePair
-from tinytx.world.typography import write_out
 from tinytx.world.world import World
 from tinytx_course.labs.lesson_11 import alignment_mass, cross_attention, true_alignment, words_of_pieces
 

@@ -10,7 +10,7 @@ import tinytx as tx
 import tinytx_course as course
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.generate import next_word_probs
-from tinytx.world.typography import split_up, write_out
+from tinytx.world.reviews import split_up, write_out
 from tinytx_course.widgets.continuations import END, N_ROWS, WHOLE, Continuations
 
 

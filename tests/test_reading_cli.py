@@ -57,7 +57,10 @@ def test_a_table_is_pretrained_on_and_fine_tuned_on_and_evaluated_on(table, tmp_
         ("hf:nothing", [], "hf:nothing must be"),
     ],
 )
-def test_what_cannot_be_read_is_one_line_and_leaves_nothing(corpus, options, message, tmp_path, capsys):
+def test_what_cannot_be_read_is_one_line_and_leaves_nothing(
+    corpus, options, message, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     status, _, err = run(capsys, "pretrain", "--corpus", corpus, *options, "--out", tmp_path / "run")
     assert status == 2 and message in err and err.count("\n") == 1
     assert not (tmp_path / "run").exists()

@@ -324,6 +324,7 @@ CLS_BOOKS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*no text in test")
 def test_cls_books_takes_a_test_split_and_published_subwords(tmp_path, monkeypatch):
     monkeypatch.setenv("TINYTX_DATA", str(tmp_path))
     with pytest.raises(ValueError, match="cls-books: `tinytx data get cls-books`"):

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import io
 import json
+import logging
 import os
 import re
 import warnings
@@ -613,11 +614,16 @@ def _load_hub(name: str, options: Options) -> Corpus:
         ) from error
     saved = bool(name) and any(Path(name).glob("dataset_*.json"))
     title = f"{HUB_PREFIX}{Path(name).name if saved else name}"
+    network_log = logging.getLogger("huggingface_hub")
+    level = network_log.level
+    network_log.setLevel(logging.ERROR)  # else it warns of each attempt
     try:
         found = datasets.load_from_disk(name) if saved else datasets.load_dataset(*name.split(":", 1))
     except Exception as error:  # the library has many ways to fail, some its own: its first line says which
         reason = (str(error).strip() or type(error).__name__).partition("\n")[0]
         raise ValueError(f"{title} must be a dataset that can be loaded, got: {reason}") from error
+    finally:
+        network_log.setLevel(level)
     parts = found if isinstance(found, Mapping) else {"train": found}
     column, tables, names = options.label_column or LABEL_COLUMN, {}, options.label_names
     for split, stems in SPLIT_FILES.items():
@@ -627,7 +633,7 @@ def _load_hub(name: str, options: Options) -> Corpus:
                 warnings.warn(f"{title}: {split} has no labels: left out", CorpusWarning, stacklevel=4)
                 continue
             rows = part.to_pandas().to_dict("records")
-            if classes:  # a number stands for a name
+            if classes:  # labels are numbers of names
                 rows = [
                     {**row, column: None if row[column] == NO_LABEL else classes[row[column]]} for row in rows
                 ]

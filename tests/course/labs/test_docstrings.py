@@ -213,8 +213,8 @@ def source(tmp_path):
 
 
 def test_docstrings_are_read_in_order_and_nothing_is_run(source):
-    assert [module for module, _ in docstrings(source)] == ["a", "b", "sub/bell"]
-    found = dict(docstrings(source))["sub/bell"]
+    assert [module for module, _ in docstrings.docstrings(source)] == ["a", "b", "sub/bell"]
+    found = dict(docstrings.docstrings(source))["sub/bell"]
     assert [text.split(",")[0] for text in found] == [
         "The module says what it is good for",
         "A bell that rings as often as it is told to do so.",

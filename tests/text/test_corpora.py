@@ -444,6 +444,19 @@ def test_a_saved_dataset_gives_its_splits_and_the_names_of_its_classes(saved, fo
 
 
 @needs_datasets
+def test_labels_without_names_are_integers_and_a_missing_one_is_named(saved, tmp_path):
+    import datasets
+
+    plain = datasets.Dataset.from_dict({"text": TRAIN[0], "label": TRAIN[1]})
+    plain.save_to_disk(str(tmp_path / "plain"))
+    corpus = load_corpus(tmp_path / "plain")
+    assert all_rows(corpus) == set(zip(*TRAIN, strict=True)) and corpus.label_names == ()
+    folder = saved(train=(["un", "deux", "trois"], [0, None, 1]))
+    with pytest.raises(ValueError, match=r"row 2: .*label in the column mood, got None"):
+        load_corpus(folder, **COLUMNS)
+
+
+@needs_datasets
 def test_a_split_whose_labels_are_secret_is_left_out_with_a_warning(saved):
     folder = saved(train=TRAIN, test=(["trois", "quatre"], [-1, -1]))
     with pytest.warns(CorpusWarning, match="test has no labels"):

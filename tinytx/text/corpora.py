@@ -632,11 +632,10 @@ def _load_hub(name: str, options: Options) -> Corpus:
             if classes and set(part[column]) == {NO_LABEL}:
                 warnings.warn(f"{title}: {split} has no labels: left out", CorpusWarning, stacklevel=4)
                 continue
-            rows = part.to_pandas().to_dict("records")
-            if classes:  # labels are numbers of names
-                rows = [
-                    {**row, column: None if row[column] == NO_LABEL else classes[row[column]]} for row in rows
-                ]
+            rows = list(part)
+            for row in rows if classes else ():  # labels are numbers of names
+                known = isinstance(row[column], int) and row[column] != NO_LABEL
+                row[column] = classes[row[column]] if known else None
             bad = BadRows(f"{title} ({split})", unit="row")
             tables[split] = _select(enumerate(rows, start=1), options, bad), bad
             names = names or tuple(classes or ())

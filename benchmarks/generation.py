@@ -19,9 +19,7 @@ from torch import Tensor, nn
 from benchmarks.ceiling import Ceiling
 from benchmarks.report import OURS, Record, compare
 from benchmarks.settings import BenchSettings
-from tinytx.hf.convert import to_transformers
-from tinytx.hf.gpt2 import GPT2
-from tinytx.hf.translators import SETTINGS
+from tinytx.hf.convert import FAMILIES, GPT2, to_transformers
 from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import count_parameters
 from tinytx.model.encoder_decoder import Translator
@@ -194,11 +192,9 @@ def _generated(theirs: Any, ids: Tensor, n: int, **how: Any) -> Tensor:
 def _marian() -> dict[str, Any]:
     """Settings with which a `Translator` is a Marian."""
     return {
-        "bias": True,
-        "tie_embeddings": True,
         "scale_embeddings": True,
         "activation": "silu",
-        **SETTINGS["marian"],
+        **FAMILIES["marian"].settings,
     }
 
 

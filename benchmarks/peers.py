@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytx.hf.gpt2 import GPT2
+from tinytx.hf.convert import GPT2
 from tinytx.model.config import TransformerConfig
 from tinytx.model.transformer import LanguageModel
 

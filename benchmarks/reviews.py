@@ -16,7 +16,7 @@ from benchmarks.ceiling import Ceiling
 from benchmarks.report import OURS, Record, compare
 from benchmarks.settings import BenchSettings, reviews
 from benchmarks.workers import Candidate, workers
-from tinytx.hf.encoders import BERT
+from tinytx.hf.convert import BERT
 from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import count_parameters
 from tinytx.model.transformer import Classifier

@@ -400,7 +400,7 @@ def data_list(args: argparse.Namespace) -> Answer:
 
 
 def _about(name: str) -> Answer:
-    from tinytx.text.download import dataset, rule
+    from tinytx.text.download import dataset
 
     known = dataset(name)
     files = {known.url(path): sha256 for path, sha256 in known.files.items()}
@@ -409,7 +409,7 @@ def _about(name: str) -> Answer:
         "description": known.description,
         "licence": known.licence,
         "citation": known.citation,
-        "rule": rule(known),
+        "rule": known.rule,
     }
     lines = [f"{key}: {value}" for key, value in about.items()]
     lines += ["sha256 and address of each upstream file:", *(f"{s}  {url}" for url, s in files.items())]

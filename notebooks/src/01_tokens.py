@@ -41,8 +41,8 @@ import torch
 import tinytx as tx
 import tinytx_course as course
 from tinytx.text import bpe as merges
+from tinytx.text.corpora import read_lines
 from tinytx.text.ngrams import NGramModel
-from tinytx.text.reading import read_lines
 from tinytx_course import lessons, plots
 from tinytx_course.labs.lesson_01 import difficult_texts
 

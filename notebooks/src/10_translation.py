@@ -51,7 +51,7 @@ from tinytx.training.loop import train
 from tinytx.training.recipes import plan
 from tinytx.training.settings import TrainingSettings
 from tinytx.training.translate import translate
-from tinytx.world.typography import write_out
+from tinytx.world.reviews import write_out
 from tinytx_course import plots
 from tinytx_course.labs import lesson_11
 

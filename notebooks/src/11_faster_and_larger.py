@@ -36,13 +36,13 @@ import torch
 from torch import nn
 
 import tinytx as tx
-from tinytx.training.runs import open_run
-from tinytx.training.tasks import new_language_model
 from tinytx.training.generate import generate_ids
 from tinytx.training.loop import train
 from tinytx.training.objectives import CausalObjective, language_model_loss
 from tinytx.training.recipes import default_budget
+from tinytx.training.runs import open_run
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
+from tinytx.training.tasks import new_language_model
 from tinytx_course import plots
 
 _ = torch.manual_seed(0)

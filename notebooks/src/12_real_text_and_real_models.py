@@ -85,7 +85,9 @@ print(f"[{at_home.low:+.1f}, {at_home.high:+.1f}], {len(gains)} seeds")
 # leaves out code, tables of parameters and what was said before. What you get depends on what you have installed: the figures on this page are those of one machine.
 
 # %%
-docs = tx.load_corpus("docstrings")
+from tinytx_course.labs.lesson_15 import docstrings_corpus, gathered, installed, packages_corpus
+
+docs = docstrings_corpus()
 for name, split in docs.splits.items():
     n_words = sum(len(text.split()) for text in split.texts)
     print(f"{name:<6}{len(split):>8,} documents{n_words:>10,} words")
@@ -98,8 +100,6 @@ for text in docs.test.texts[:3]:
 # Which package talks most? Guess the first three before you look.
 
 # %%
-from tinytx_course.labs.lesson_15 import gathered, installed
-
 counts = sorted(gathered(installed()).counts, key=lambda one: -one.n_words)
 fig, ax = plots.bars(
     {f"{one.package} {one.version}": one.n_words / 1000 for one in counts},
@@ -241,7 +241,7 @@ corpus = told(lambda: tx.load_corpus("own"))
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# One is found, word for word; `drop_repeats=True` takes it out of *train*, so that what is reported stays complete.
+# One is found, word for word.
 #
 # ### Repeats that no comparison of strings finds
 #
@@ -370,7 +370,7 @@ for seed, prompt in enumerate(("Return the", "This function", "If the array", "T
 # %%
 from tinytx_course.labs.lesson_15 import bag_of_words
 
-packages = tx.load_corpus("docstrings-packages")
+packages = packages_corpus()
 n_classes, n_labels = len(packages.label_names), 20 * len(packages.label_names)
 right = np.array(packages.test.labels)
 few_steps = {} if smoke else {"tokens_per_batch": 768, "lr": 1e-3}
@@ -874,9 +874,9 @@ print("theirs, ours, and back again: equal to 1e-5 at", int(real.sum()), "real t
 # `AutoModelForCausalLM`, which knows nothing of this course, opens the folder and writes. Will it write the same?
 
 # %%
-from tinytx.hf.publish import export
+from tinytx.hf.convert import save_transformers
 
-export(pretrained.model.cpu(), folder / "docstrings-gpt2", tokenizer)
+save_transformers(pretrained.model.cpu(), folder / "docstrings-gpt2", tokenizer)
 print(sorted(path.name for path in (folder / "docstrings-gpt2").iterdir()))
 loaded = transformers.AutoModelForCausalLM.from_pretrained(folder / "docstrings-gpt2").eval()
 prompt = [tokenizer.bos_id, *tokenizer.encode("Return the")]

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinytx.text.batching import batches_by_length, chunks, pad_batch, padding_share
+from tinytx.text.batching import batches_by_length, batches_of_pairs, chunks, pad_batch, padding_share
 
 lengths_and_budget = st.lists(st.integers(0, 30), max_size=60).flatmap(
     lambda lengths: st.tuples(st.just(lengths), st.integers(max([1, *lengths]), 200))
@@ -80,3 +80,16 @@ def test_every_token_but_the_first_is_a_target_once_and_in_order(ids, max_len):
 def test_a_window_of_no_inputs_is_refused():
     with pytest.raises(ValueError, match="max_len must be at least 1, got 0"):
         chunks([1, 2, 3], 0)
+
+
+@pytest.mark.parametrize("budget", [7, 20, 1000])
+def test_every_pair_is_in_one_batch_of_the_size_allowed(budget):
+    src = [1 + (7 * i) % 11 for i in range(101)]
+    tgt = [1 + (5 * i) % 13 for i in range(101)]
+    batches = batches_of_pairs(src, tgt, budget, seed=3, epoch=1)
+    assert sorted(i for batch in batches for i in batch) == list(range(101))
+    for batch in batches:
+        size = len(batch) * (max(src[i] for i in batch) + max(tgt[i] for i in batch))
+        assert size <= budget or len(batch) == 1
+    assert batches == batches_of_pairs(src, tgt, budget, seed=3, epoch=1)
+    assert len(batches) < 4 or batches != batches_of_pairs(src, tgt, budget, seed=3, epoch=2)

@@ -1,6 +1,5 @@
 """Counts by hand, a dictionary version to compare with, and probabilities that sum to one."""
 
-import time
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -105,19 +104,6 @@ def test_six_tokens_of_a_large_vocabulary_are_kept_apart():
     probs = model.next_probs(training[0][:5])
     assert int(probs.argmax()) == training[0][5]
     np.testing.assert_allclose(probs.sum(), 1, rtol=1e-9)
-
-
-@pytest.mark.slow
-def test_a_million_and_a_half_tokens_are_counted_in_seconds():
-    rng = np.random.default_rng(0)
-    training = [row.tolist() for row in rng.zipf(1.4, size=(30_000, 50)) % 4000]
-    start = time.perf_counter()
-    model = NGramModel(4, 4000).fit(training)
-    fitted = time.perf_counter()
-    model.nats_per_token(training[:2000])
-    scored = time.perf_counter()
-    assert fitted - start < 15
-    assert scored - fitted < 5
 
 
 def test_bad_arguments_are_named():

@@ -2,9 +2,8 @@
 
 import pytest
 
-from tinytx.text.batching import batches_of_pairs
 from tinytx.text.pairs import LAB_SENTENCES, Pairs, list_pair_corpora, load_pairs, without
-from tinytx.text.tokenizer import canonical, plain
+from tinytx.text.tokenizer import canonical
 
 
 def write(path, rows):
@@ -106,21 +105,3 @@ def test_without_takes_out_what_says_the_same_on_either_side():
         ("He's here.", "He is here", "She is", "it"), ("Il est là.", "le voici", "le voici !", "ça")
     )
     assert without(pairs, ["he is here!"]).sources == ("it",)
-
-
-def test_typography_is_made_plain_and_stays_so():
-    text = "\u00abL\u2019eau\u00a0?\u202f!\u2009\u00ad\u200b"
-    assert plain(text) == "\u00abL'eau ? !" == plain(plain(text))
-
-
-@pytest.mark.parametrize("budget", [7, 20, 1000])
-def test_every_pair_is_in_one_batch_of_the_size_allowed(budget):
-    src = [1 + (7 * i) % 11 for i in range(101)]
-    tgt = [1 + (5 * i) % 13 for i in range(101)]
-    batches = batches_of_pairs(src, tgt, budget, seed=3, epoch=1)
-    assert sorted(i for batch in batches for i in batch) == list(range(101))
-    for batch in batches:
-        size = len(batch) * (max(src[i] for i in batch) + max(tgt[i] for i in batch))
-        assert size <= budget or len(batch) == 1
-    assert batches == batches_of_pairs(src, tgt, budget, seed=3, epoch=1)
-    assert len(batches) < 4 or batches != batches_of_pairs(src, tgt, budget, seed=3, epoch=2)

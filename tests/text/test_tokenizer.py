@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tinytx.text.tokenizer import MODEL_TYPES, SPACE_MARK, SPECIAL_PIECES, Tokenizer
+from tinytx.text.tokenizer import MODEL_TYPES, SPACE_MARK, SPECIAL_PIECES, Tokenizer, plain
 
 TEXTS = [
     "le livre est beau et la fin du livre est belle",
@@ -262,3 +262,8 @@ def test_files_that_are_no_tokenizer_are_refused(tmp_path):
         (tmp_path / "bad.model").write_bytes(content)
         with pytest.raises(ValueError, match="bad.model: model must be"):
             Tokenizer.load(tmp_path / "bad.model")
+
+
+def test_typography_is_made_plain_and_stays_so():
+    text = "\u00abL\u2019eau\u00a0?\u202f!\u2009\u00ad\u200b"
+    assert plain(text) == "\u00abL'eau ? !" == plain(plain(text))

@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tinytx.text.tokenizer import Tokenizer
+from tinytx.world.world import mean_per_word
 
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
 
@@ -51,14 +52,10 @@ def test_next_word_after_every_prefix(truth):
         assert_same_distribution(truth.world.next_word(prefix), normalised(follow[prefix]))
 
 
-def test_label_and_genre_posterior(truth):
+def test_label_posterior(truth):
     for words in truth.sample(300, seed=3):
         hidden = truth.reviews[words] / truth.chance[words]
         assert_allclose(truth.world.label_posterior(words), hidden[1].sum(), **EXACT)
-        by_genre = dict.fromkeys(truth.world.genres, 0.0)
-        for book, chance in zip(truth.world.books, hidden.sum(axis=0), strict=True):
-            by_genre[book.genre] += chance
-        assert_same_distribution(truth.world.genre_posterior(words), by_genre)
 
 
 @pytest.mark.parametrize("n_hidden", [1, 2, 3, 99])
@@ -87,16 +84,17 @@ def test_entropies_of_a_review(deep):
             assert_allclose(found.both[place], -(both * np.log(both)).sum(), **EXACT)
 
 
-def test_expectations_agree_with_the_sum_over_all_reviews(deep):
-    chance = np.array(list(deep.chance.values()))
-    lengths = np.array([len(words) for words in deep.chance])
-    estimate = deep.world.entropy_per_word(n=3000)
-    expected = -(chance * np.log(chance)).sum() / (chance * (lengths + 1)).sum()
-    assert abs(estimate.mean - expected) < 4 * estimate.standard_error < 0.1 * expected
-    certain = sum(hidden.sum(axis=1).max() for hidden in deep.reviews.values())
-    best = deep.world.best_accuracy(n=3000)
-    assert abs(best.mean - certain) < 4 * best.standard_error < 0.05
-    assert deep.world.best_accuracy(0).mean == pytest.approx(0.5)
+def test_the_mean_entropy_per_word_is_a_ratio_of_means_with_its_error(deep):
+    found = [deep.world.entropies(review.words).left for review in deep.world.reviews(300, seed=8)]
+    sums, lengths = np.array([one.sum() for one in found]), np.array([len(one) for one in found])
+    estimate = mean_per_word(found)
+    assert_allclose(estimate.mean, sums.sum() / lengths.sum(), **EXACT)
+    again = deep.world.mean_conditional_entropy(n=300, seed=8)
+    assert_allclose([again.mean, again.standard_error], [estimate.mean, estimate.standard_error], **EXACT)
+    rng = np.random.default_rng(9)  # the bootstrap finds the same spread
+    draws = rng.integers(300, size=(4000, 300))
+    spread = (sums[draws].sum(axis=1) / lengths[draws].sum(axis=1)).std()
+    assert estimate.standard_error == pytest.approx(spread, rel=0.1)
 
 
 @pytest.fixture(scope="module")

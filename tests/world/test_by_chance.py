@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from tinytx.world.automaton import Automaton
-from tinytx.world.lexicon import GENRES
 from tinytx.world.reviews import ReviewPlan
 from tinytx.world.world import World
 
@@ -94,14 +93,14 @@ def test_a_wrong_weight_is_noticed(world):
     assert not looks_normal(tally(tilted(world.automaton, "Le", 1.4), reviews).z)
 
 
-@pytest.mark.slow
-def test_20_000_drawn_reviews_follow_the_exact_chances_and_no_others(world):
-    reviews = drawn(world, 20_000, seed=13)
+@pytest.mark.proof
+def test_8_000_drawn_reviews_follow_the_exact_chances_and_no_others(world):
+    reviews = drawn(world, 8_000, seed=13)
     found = tally(world.automaton, reviews)
-    assert len(found.z) > 700
+    assert len(found.z) > 500
     assert looks_normal(found.z)
     assert abs(found.z_of_end) < 4.0
-    assert not looks_normal(tally(tilted(world.automaton, "Le", 1.1), reviews[:10_000]).z)
+    assert not looks_normal(tally(tilted(world.automaton, "Le", 1.15), reviews[:5_000]).z)
 
 
 @pytest.mark.parametrize("language", ["fr", "en"])
@@ -118,14 +117,3 @@ def test_posteriors_are_calibrated(world):
     p = np.array([world.label_posterior(review.words) for review in reviews])
     label = np.array([review.label for review in reviews])
     assert abs((label - p).sum()) < 4.0 * np.sqrt((p * (1.0 - p)).sum())
-    genres = np.array([list(world.genre_posterior(review.words).values()) for review in reviews])
-    hit = np.array([[review.genre == genre for genre in GENRES] for review in reviews])
-    z = (hit - genres).sum(axis=0) / np.sqrt((genres * (1.0 - genres)).sum(axis=0))
-    assert np.abs(z).max() < 4.0
-
-
-def test_the_best_guess_of_the_label_is_right_as_often_as_promised(world):
-    reviews = world.reviews(1000, seed=16)
-    right = np.mean([(world.label_posterior(review.words) > 0.5) == bool(review.label) for review in reviews])
-    best = world.best_accuracy(n=500)
-    assert abs(right - best.mean) < 4.0 * np.hypot(best.standard_error, np.sqrt(right * (1 - right) / 1000))

@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.world.automaton import Network, build_network
 from tinytx.world.grammar import Grammar
 from tinytx.world.lexicon import TABLES
+from tinytx.world.network import Network, build_network
 from tinytx.world.reviews import ReviewPlan
 from tinytx.world.world import World
 
@@ -85,7 +85,7 @@ def test_more_sentences_than_a_review_may_hold_are_impossible(world):
 def test_errors_name_what_is_wrong(world):
     with pytest.raises(ValueError, match="vocabulary of the world, got 'Zut'"):
         world.next_word(["Le", "Zut"])
-    with pytest.raises(ValueError, match="after 'Le' none goes on with 'la'"):
+    with pytest.raises(ValueError, match="after 'Le' none continues with 'la'"):
         world.next_word(["Le", "la", "roman"])
     with pytest.raises(ValueError, match="got 'Zut'"):
         world.fill(["Zut", "est", "."], 1)

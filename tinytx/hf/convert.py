@@ -1,141 +1,258 @@
-"""Weights to and from the models of the `transformers` package, which give the same outputs.
+"""Models to and from `transformers`: the same settings, weights and outputs under other names.
 
-A published model is the same house with more floors: GPT-2 is our `LanguageModel`, BERT and CamemBERT are our
-`MaskedLanguageModel`, and Marian is our `Translator`, each with settings of its own.
+============  ====================  ==================================================
+model         here                  what goes wrong silently
+============  ====================  ==================================================
+GPT-2         `LanguageModel`       weight matrices are transposed, queries, keys and values lie in one
+BERT          `MaskedLanguageModel` norms divide by ``sqrt(variance + 1e-12)``
+RoBERTa       `MaskedLanguageModel` positions begin at the row after that of the padding id
+BART, mBART   `Translator`          positions begin at row 2; logits have a bias that is no parameter
+Marian        `Translator`          sinusoidal positions: all sines first, then all cosines
+Pegasus       `Translator`          as Marian, with pre-norm
+============  ====================  ==================================================
 
-gpt2          GPT-2
-encoders      BERT, RoBERTa, CamemBERT
-translators   BART, mBART, Marian, Pegasus
-mapping       which weight of ours is which of theirs
-equivalents   the same function with other weights
-folders       models on disk, or by name
+CamemBERT and XLM-R are RoBERTas; BARThez is an mBART.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from types import ModuleType, SimpleNamespace
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tinytx.hf import encoders, gpt2, translators
-from tinytx.hf.encoders import BERT
-from tinytx.hf.folders import is_published, load_published, save_published
-from tinytx.hf.gpt2 import GPT2
+import torch
+from torch import Tensor
+
+from tinytx.hf.folders import load_published, save_published
+from tinytx.hf.tokenizer import PretrainedTokenizer
+from tinytx.hf.weights import (
+    Names,
+    add_biases,
+    add_positions,
+    expect,
+    fill_ours,
+    fill_theirs,
+    fold_head_bias,
+    fold_scale,
+    interleaved,
+    our_activation,
+    permute,
+    their_activation,
+    weights_of,
+)
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import LanguageModel
+from tinytx.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
-__all__ = [
-    "BERT",
-    "FAMILIES",
-    "GPT2",
-    "config_from_settings",
-    "config_from_transformers",
-    "from_transformers",
-    "is_published",
-    "save_transformers",
-    "to_transformers",
-]
-
 Model = LanguageModel | MaskedLanguageModel | Translator
+Weights = dict[str, Tensor]
 
-# By `model_type` of a `config.json`: who reads it, and the classes of `transformers` that are read.
-FAMILIES: Mapping[str, tuple[ModuleType, tuple[str, ...]]] = {
-    "gpt2": (gpt2, ("GPT2LMHeadModel",)),
-    "bert": (encoders, ("BertForMaskedLM", "BertForPreTraining")),
-    "roberta": (encoders, ("RobertaForMaskedLM",)),
-    "camembert": (encoders, ("CamembertForMaskedLM",)),
-    "xlm-roberta": (encoders, ("XLMRobertaForMaskedLM",)),
-    "bart": (translators, ("BartForConditionalGeneration",)),
-    "mbart": (translators, ("MBartForConditionalGeneration",)),
-    "marian": (translators, ("MarianMTModel",)),
-    "pegasus": (translators, ("PegasusForConditionalGeneration",)),
+# The settings that make one of our models a GPT-2, or a BERT; sizes are free.
+GPT2: dict[str, Any] = {
+    "causal": True,
+    "norm": "first",
+    "activation": "gelu-tanh",
+    "positions": "learned",
+    "bias": True,
+    "tie_embeddings": True,
+    "scale_embeddings": False,
+    "head_bias": False,
 }
-_CLASSES = {family: classes for family, (_, classes) in FAMILIES.items()}
-_WRITERS = {LanguageModel: gpt2, MaskedLanguageModel: encoders, Translator: translators}
+BERT: dict[str, Any] = {
+    "causal": False,
+    "norm": "last",
+    "positions": "learned",
+    "bias": True,
+    "tie_embeddings": True,
+    "scale_embeddings": False,
+    "embed_norm": True,
+}
+_TRANSLATOR = {"bias": True, "tie_embeddings": True}
+_LEARNED = {**_TRANSLATOR, "positions": "learned", "position_offset": 2, "embed_norm": True}
+_SINUSOIDAL = {**_TRANSLATOR, "positions": "sinusoidal", "embed_norm": False}
+
+# Our settings and theirs, in this order.
+_FREE = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "activation", "dropout")
 
 
-def from_transformers(model: PreTrainedModel | str | os.PathLike[str]) -> Model:
-    """Build our model that computes the same as one of `transformers`, with the same weights.
+def _fields(theirs: str, **more: str) -> dict[str, str]:
+    return {**dict(zip(_FREE, theirs.split(), strict=True)), **more}
 
-    Parameters
+
+_GPT2_FIELDS = _fields(
+    "vocab_size n_embd n_head n_layer n_inner n_positions activation_function resid_pdrop",
+    norm_eps="layer_norm_epsilon",
+    tie_embeddings="tie_word_embeddings",
+)
+_BERT_FIELDS = _fields(
+    "vocab_size hidden_size num_attention_heads num_hidden_layers intermediate_size max_position_embeddings "
+    "hidden_act hidden_dropout_prob",
+    norm_eps="layer_norm_eps",
+    n_segments="type_vocab_size",
+)
+_BART_FIELDS = _fields(
+    "vocab_size d_model encoder_attention_heads encoder_layers encoder_ffn_dim max_position_embeddings "
+    "activation_function dropout",
+    scale_embeddings="scale_embedding",
+)
+_DECODER_FIELDS = {
+    "n_heads": "decoder_attention_heads",
+    "n_layers": "decoder_layers",
+    "d_ff": "decoder_ffn_dim",
+}
+
+# Our modules and theirs.
+_GPT2_NAMES = Names(
+    {
+        "body.token_embed": "transformer.wte",
+        "body.pos_embed.table": "transformer.wpe.weight",
+        "body.final_norm": "transformer.ln_f",
+        "head": "lm_head",
+    },
+    {
+        "body.blocks": (
+            "transformer.h",
+            {
+                "attn_norm": "ln_1",
+                **{f"attn.{part}_proj": f"attn.{part}" for part in "qkv"},
+                "attn.out_proj": "attn.c_proj",
+                "ff_norm": "ln_2",
+                "ff.up_proj": "mlp.c_fc",
+                "ff.down_proj": "mlp.c_proj",
+            },
+        )
+    },
+)
+_BERT_BLOCK = {
+    "attn.q_proj": "attention.self.query",
+    "attn.k_proj": "attention.self.key",
+    "attn.v_proj": "attention.self.value",
+    "attn.out_proj": "attention.output.dense",
+    "attn_norm": "attention.output.LayerNorm",
+    "ff.up_proj": "intermediate.dense",
+    "ff.down_proj": "output.dense",
+    "ff_norm": "output.LayerNorm",
+}
+
+
+def _encoder_names(body: str, head: Mapping[str, str]) -> Names:
+    embeddings = {
+        "body.token_embed": f"{body}.embeddings.word_embeddings",
+        "body.pos_embed.table": f"{body}.embeddings.position_embeddings.weight",
+        "body.segment_embed": f"{body}.embeddings.token_type_embeddings",
+        "body.embed_norm": f"{body}.embeddings.LayerNorm",
+    }
+    return Names({**embeddings, **head}, {"body.blocks": (f"{body}.encoder.layer", _BERT_BLOCK)})
+
+
+_BERT_NAMES = _encoder_names(
+    "bert",
+    {
+        "head.dense.0": "cls.predictions.transform.dense",
+        "head.norm": "cls.predictions.transform.LayerNorm",
+        "head.output.bias": "cls.predictions.bias",
+        "next_head.pooler": "bert.pooler.dense",
+        "next_head.output": "cls.seq_relationship",
+    },
+)
+_ROBERTA_NAMES = _encoder_names(
+    "roberta",
+    {"head.dense.0": "lm_head.dense", "head.norm": "lm_head.layer_norm", "head.output.bias": "lm_head.bias"},
+)
+_PROJECTIONS = ("q_proj", "k_proj", "v_proj", "out_proj")
+_BART_BLOCK = {
+    **{f"attn.{name}": f"self_attn.{name}" for name in _PROJECTIONS},
+    "attn_norm": "self_attn_layer_norm",
+    "ff.up_proj": "fc1",
+    "ff.down_proj": "fc2",
+    "ff_norm": "final_layer_norm",
+    **{f"cross_attn.{name}": f"encoder_attn.{name}" for name in _PROJECTIONS},
+    "cross_norm": "encoder_attn_layer_norm",
+}
+_BART_NAMES = Names(
+    {
+        "encoder.token_embed": "model.shared",
+        "head.bias": "final_logits_bias",
+        **{
+            f"{half}.pos_embed.table": f"model.{half}.embed_positions.weight"
+            for half in ("encoder", "decoder")
+        },
+        **{f"{half}.embed_norm": f"model.{half}.layernorm_embedding" for half in ("encoder", "decoder")},
+        **{f"{half}.final_norm": f"model.{half}.layer_norm" for half in ("encoder", "decoder")},
+    },
+    {f"{half}.blocks": (f"model.{half}.layers", _BART_BLOCK) for half in ("encoder", "decoder")},
+)
+_NOT_PARAMETERS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+# Ids in the configuration of a translator, whether or not the vocabulary has them, unless others are given.
+_NO_IDS = {"pad_token_id": 0, "decoder_start_token_id": 0} | dict.fromkeys(
+    ("bos_token_id", "eos_token_id", "forced_eos_token_id")
+)
+
+
+@dataclass(frozen=True)
+class Family:
+    """One architecture of `transformers`, and our model that computes the same.
+
+    Attributes
     ----------
-    model : transformers.PreTrainedModel, path or str
-        A model of a class in ``FAMILIES``, a folder that its ``save_pretrained`` wrote, or the name of a
-        published one, such as "camembert-base", which is fetched, or taken from where it was fetched before.
-
-    Returns
-    -------
-    LanguageModel, MaskedLanguageModel or Translator
-        In evaluation mode; weights are copied.
-
-    Raises
-    ------
-    TypeError
-        If the model is of another kind.
-    ValueError
-        If there is no such folder and the name cannot be fetched, a weight is missing, or a setting has no
-        counterpart here; the message names it.
-
-    Notes
-    -----
-    Outputs are equal at real tokens, with padding on the right. Where the two differ in what training drops
-    out, ours drops at one rate what they drop at several.
+    ours : type
+    classes : tuple of str
+        Their classes; the first one is written.
+    settings : mapping from str to object
+        Of our model, the same in the whole family.
+    fields : mapping from str to str
+        Our settings that are free, to theirs.
+    names : Names
+        Our weights to theirs.
+    expected : mapping from str to object
+        Settings of theirs that have no counterpart but this value.
     """
-    theirs = load_published(model, _CLASSES) if isinstance(model, str | os.PathLike) else model
-    reader, classes = FAMILIES.get(getattr(theirs.config, "model_type", ""), (None, ()))
-    if reader is None or type(theirs).__name__ not in classes:
-        known = ", ".join(name for names in _CLASSES.values() for name in names)
-        raise TypeError(f"model must be one of {known}, got a {type(theirs).__name__}")
-    return reader.read(theirs).to(theirs.dtype).eval()
+
+    ours: type[Model]
+    classes: tuple[str, ...]
+    settings: Mapping[str, Any]
+    fields: Mapping[str, str]
+    names: Names
+    expected: Mapping[str, Any] = field(default_factory=dict)
 
 
-def to_transformers(model: Model, **settings: Any) -> PreTrainedModel:
-    """Build the model of `transformers` that computes the same, with the same weights.
+def _encoder(kind: str, names: Names, **expected: Any) -> Family:
+    classes = (f"{kind}ForMaskedLM", "BertForPreTraining")[: 1 + (kind == "Bert")]
+    expected = {"is_decoder": False, "tie_word_embeddings": True, **expected}
+    return Family(MaskedLanguageModel, classes, BERT, _BERT_FIELDS, names, expected)
 
-    Parameters
-    ----------
-    model : LanguageModel, MaskedLanguageModel or Translator
-        A causal language model with the norm first becomes a GPT-2; a masked one with the norm last, a norm
-        on its embeddings and a transform, a BERT, or a RoBERTa where `position_offset` is not 0; a translator
-        one of those in `tinytx.hf.translators`.
-    **settings
-        More for its configuration, such as ``eos_token_id=3``.
 
-    Returns
-    -------
-    transformers.PreTrainedModel
-        In evaluation mode; weights are copied.
+def _translator(kind: str, settings: Mapping[str, Any]) -> Family:
+    expected = {"tie_word_embeddings": True, "share_encoder_decoder_embeddings": True}
+    return Family(Translator, (kind,), settings, _BART_FIELDS, _BART_NAMES, expected)
 
-    Raises
-    ------
-    TypeError
-        If the model is of another kind.
-    ValueError
-        If a setting has no counterpart there; the message names it.
 
-    Notes
-    -----
-    What they lack is written into what they have: sinusoidal positions into a table of learned ones, the
-    scale of embeddings into the embeddings, missing biases as zeros, and the bias of a head that may have
-    none into its matrix (`equivalents.hide_head_bias`).
-
-    Examples
-    --------
-    >>> sizes = dict(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=7)
-    >>> model = MaskedLanguageModel(TransformerConfig(**sizes, **BERT, n_segments=2))
-    >>> to_transformers(model).config.hidden_size                   # doctest: +SKIP
-    6
-    """
-    if type(model) not in _WRITERS:
-        known = ", ".join(kind.__name__ for kind in _WRITERS)
-        raise TypeError(f"model must be one of {known}, got a {type(model).__name__}")
-    return _WRITERS[type(model)].write(model, settings).eval()
+# By `model_type` of a `config.json`.
+FAMILIES: Mapping[str, Family] = {
+    "gpt2": Family(
+        LanguageModel,
+        ("GPT2LMHeadModel",),
+        GPT2,
+        _GPT2_FIELDS,
+        _GPT2_NAMES,
+        {"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False},
+    ),
+    "bert": _encoder("Bert", _BERT_NAMES),
+    "roberta": _encoder("Roberta", _ROBERTA_NAMES, hidden_act="gelu"),  # the head knows no other
+    "camembert": _encoder("Camembert", _ROBERTA_NAMES, hidden_act="gelu"),
+    "xlm-roberta": _encoder("XLMRoberta", _ROBERTA_NAMES, hidden_act="gelu"),
+    "bart": _translator("BartForConditionalGeneration", {**_LEARNED, "norm": "last"}),
+    "mbart": _translator("MBartForConditionalGeneration", {**_LEARNED, "norm": "first"}),
+    "marian": _translator("MarianMTModel", {**_SINUSOIDAL, "norm": "last"}),
+    "pegasus": _translator("PegasusForConditionalGeneration", {**_SINUSOIDAL, "norm": "first"}),
+}
 
 
 def config_from_transformers(given: PretrainedConfig) -> TransformerConfig:
@@ -148,66 +265,109 @@ def config_from_transformers(given: PretrainedConfig) -> TransformerConfig:
     """
     if given.model_type not in FAMILIES:
         raise ValueError(f"model_type must be one of {', '.join(FAMILIES)}, got {given.model_type!r}")
-    return FAMILIES[given.model_type][0].config_of(given)
+    family = FAMILIES[given.model_type]
+    expect(given, **family.expected)
+    settings = {ours: getattr(given, theirs) for ours, theirs in family.fields.items()}
+    if family.ours is Translator:
+        expect(given, decoder_vocab_size=given.vocab_size)
+        expect(given, **{theirs: settings[ours] for ours, theirs in _DECODER_FIELDS.items()})
+    if family.names is _ROBERTA_NAMES:
+        settings["position_offset"] = given.pad_token_id + 1
+        settings["max_len"] -= settings["position_offset"]
+    settings["d_ff"] = settings["d_ff"] or 4 * settings["d_model"]
+    settings["activation"] = our_activation(settings["activation"])
+    return TransformerConfig(**{**family.settings, **settings})
 
 
-# What is usual in a family, where only the settings are known that a count depends on.
-_USUAL: Mapping[str, Mapping[str, Any]] = {
-    "gpt2": {
-        "activation_function": "gelu_new",
-        "n_inner": None,
-        "resid_pdrop": 0.1,
-        "layer_norm_epsilon": 1e-5,
-    },
-    "bert": {"hidden_act": "gelu", "hidden_dropout_prob": 0.1, "layer_norm_eps": 1e-12},
-    "roberta": {
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": 0.1,
-        "layer_norm_eps": 1e-5,
-        "pad_token_id": 1,
-    },
-    "mbart": {"activation_function": "gelu", "dropout": 0.1, "scale_embedding": False},
-}
-
-
-def config_from_settings(family: str, settings: Mapping[str, Any]) -> TransformerConfig:
-    """Our settings of a model by those of its ``config.json``; `transformers` need not be installed.
+def from_transformers(model: PreTrainedModel | str | os.PathLike[str]) -> Model:
+    """Build our model that computes the same as one of `transformers`, with the same weights.
 
     Parameters
     ----------
-    family : {"gpt2", "bert", "roberta", "camembert", "mbart"}
-        Its ``model_type``.
-    settings : mapping
-        As in a ``config.json``. What is not in here is taken to be what is usual in the family.
+    model : transformers.PreTrainedModel, path or str
+        A model of a class in `FAMILIES`, a folder that its ``save_pretrained`` wrote, or the name of a
+        published one, such as "camembert-base", which is downloaded unless it was before.
+
+    Returns
+    -------
+    LanguageModel, MaskedLanguageModel or Translator
+        In evaluation mode; weights are copied.
 
     Raises
     ------
+    TypeError
+        If the model is of another class.
     ValueError
-        If the family is another, or a setting is missing or has no counterpart here.
+        If there is no such folder and the name cannot be fetched, a weight is missing, or a setting has no
+        counterpart here; the message names it.
 
-    Examples
-    --------
-    CamemBERT is our masked model with twelve floors:
-
-    >>> from tinytx.model.counting import parameter_table
-    >>> from tinytx_course.labs.lesson_06 import PUBLISHED
-    >>> camembert = config_from_settings("camembert", PUBLISHED["CamemBERT base"].settings)
-    >>> camembert.n_layers, camembert.d_model, camembert.n_heads, camembert.norm
-    (12, 768, 12, 'last')
-    >>> parameter_table(camembert, head=None).total
-    110031360
+    Notes
+    -----
+    Outputs are equal at real tokens, with padding on the right. Our dropout has one rate where theirs has
+    several.
     """
-    usual = _USUAL.get("roberta" if family == "camembert" else family)
-    if usual is None:
-        raise ValueError(f"family must be one of {', '.join(_USUAL)}, camembert, got {family!r}")
-    given: Any = SimpleNamespace(**{"tie_word_embeddings": True, **usual, **settings, "model_type": family})
-    try:
-        return FAMILIES[family][0].config_of(given)
-    except AttributeError as missing:
-        raise ValueError(f"settings of {family} must hold {missing.name}, got none") from None
+    classes = {name: family.classes for name, family in FAMILIES.items()}
+    theirs = load_published(model, classes) if isinstance(model, str | os.PathLike) else model
+    family = FAMILIES.get(getattr(theirs.config, "model_type", ""))
+    if family is None or type(theirs).__name__ not in family.classes:
+        known = ", ".join(name for names in classes.values() for name in names)
+        raise TypeError(f"model must be one of {known}, got a {type(theirs).__name__}")
+    config, state = config_from_transformers(theirs.config), theirs.state_dict()
+    if family.ours is Translator:
+        state["final_logits_bias"] = state["final_logits_bias"][0]  # (1, V) there
+        ours: Model = Translator(config.replace(head_bias=bool(state["final_logits_bias"].any())))
+    elif family.ours is MaskedLanguageModel:
+        ours = MaskedLanguageModel(config, next_sentence="cls.seq_relationship.weight" in state)
+    else:
+        ours, state = LanguageModel(config), _split_qkv(state)
+    weights = family.names.take(ours, state)
+    if config.positions == "sinusoidal":
+        weights = permute(weights, interleaved(config.d_model))
+    fill_ours(ours, weights)
+    return ours.to(theirs.dtype).eval()
 
 
-def save_transformers(model: Model, folder: str | os.PathLike[str], **settings: Any) -> None:
+def to_transformers(model: Model, **settings: Any) -> PreTrainedModel:
+    """Build the model of `transformers` that computes the same, with the same weights.
+
+    Parameters
+    ----------
+    model : LanguageModel, MaskedLanguageModel or Translator
+        A causal language model with pre-norm becomes a GPT-2; a masked one with post-norm, a norm on its
+        embeddings and a transform, a BERT, or a RoBERTa where `position_offset` is not 0; a translator a
+        BART or mBART with a norm on its embeddings, else a Marian or Pegasus.
+    **settings
+        More for its configuration, such as ``eos_token_id=3``.
+
+    Returns
+    -------
+    transformers.PreTrainedModel
+        In evaluation mode; weights are copied.
+
+    Raises
+    ------
+    TypeError
+        If the model is of another class.
+    ValueError
+        If a setting has no counterpart there; the message names it.
+
+    Notes
+    -----
+    What they lack is written into what they have: sinusoidal positions into a table of learned ones, the
+    scale of embeddings into the embeddings, missing biases as zeros, and the bias of a head that may have
+    none into its weight matrix (`fold_head_bias`).
+    """
+    writers = {LanguageModel: _to_gpt2, MaskedLanguageModel: _to_encoder, Translator: _to_translator}
+    if type(model) not in writers:
+        known = ", ".join(kind.__name__ for kind in writers)
+        raise TypeError(f"model must be one of {known}, got a {type(model).__name__}")
+    weights = weights_of(model)
+    return writers[type(model)](model, weights, settings).eval()
+
+
+def save_transformers(
+    model: Model, folder: str | os.PathLike[str], tokenizer: Tokenizer | None = None, **settings: Any
+) -> None:
     """Write a model as a folder that ``AutoModel.from_pretrained`` loads: ``config.json`` and safetensors.
 
     Parameters
@@ -216,5 +376,136 @@ def save_transformers(model: Model, folder: str | os.PathLike[str], **settings: 
         As in `to_transformers`.
     folder : path
         New or empty.
+    tokenizer : Tokenizer, optional
+        Its special ids are written into the configuration; the files of a published one are written, too.
     """
-    save_published(to_transformers(model, **settings), folder)
+    ids = {}
+    if tokenizer is not None:
+        ids = {f"{name}_token_id": getattr(tokenizer, f"{name}_id") for name in ("pad", "bos", "eos")}
+        if isinstance(model, Translator):
+            ids["decoder_start_token_id"] = tokenizer.bos_id
+    save_published(to_transformers(model, **{**ids, **settings}), folder)
+    if isinstance(tokenizer, PretrainedTokenizer):
+        tokenizer.save_inner(Path(folder))
+
+
+def _build(
+    kind: str, family: Family, config: TransformerConfig, weights: Weights, settings: Mapping[str, Any]
+) -> Any:
+    """A model of theirs with the sizes of a configuration of ours and the dtype of its weights."""
+    import transformers
+
+    model_class: Any = getattr(transformers, kind)
+    sizes = {theirs: getattr(config, ours) for ours, theirs in family.fields.items()}
+    sizes[family.fields["activation"]] = their_activation(config.activation)
+    theirs = model_class(model_class.config_class(**{**sizes, **settings}))
+    return theirs.to(next(iter(weights.values())).dtype)
+
+
+def _to_gpt2(model: LanguageModel, weights: Weights, settings: Mapping[str, Any]) -> Any:
+    config = model.config
+    expect(config, causal=True, norm="first", n_segments=0, embed_norm=False)
+    add_positions(config, weights, "body")
+    add_biases(model, weights)
+    if config.scale_embeddings:
+        fold_scale(config, weights)
+    if (bias := weights.get("head.bias")) is not None:
+        if bias.any():
+            fold_head_bias(weights)
+        else:
+            del weights["head.bias"]
+    own = {
+        "embd_pdrop": config.dropout,
+        "attn_pdrop": config.dropout,
+        "tie_word_embeddings": "head.weight" not in weights,
+        "bos_token_id": None,
+        "eos_token_id": None,
+    }
+    theirs = _build("GPT2LMHeadModel", FAMILIES["gpt2"], config, weights, {**own, **settings})
+    fill_theirs(theirs, _join_qkv(_GPT2_NAMES.give(weights)))
+    return theirs
+
+
+def _to_encoder(model: MaskedLanguageModel, weights: Weights, settings: Mapping[str, Any]) -> Any:
+    config, offset = model.config, model.config.position_offset
+    expect(config, norm="last", embed_norm=True, tie_embeddings=True, scale_embeddings=False)
+    expect(model, transform=True)
+    add_positions(config, weights, "body", offset)
+    add_biases(model, weights)
+    embed = weights["body.token_embed.weight"]
+    weights.setdefault("head.output.bias", embed.new_zeros(config.vocab_size))
+    weights.setdefault("body.segment_embed.weight", embed.new_zeros(1, config.d_model))
+    own = {
+        "attention_probs_dropout_prob": config.dropout,
+        "max_position_embeddings": config.max_len + offset,
+        "type_vocab_size": max(config.n_segments, 1),
+    }
+    if offset:
+        expect(config, activation="gelu")
+        if model.next_head is not None:
+            raise ValueError("next_sentence must be False where position_offset is not 0, got True")
+        own["pad_token_id"] = offset - 1
+        settings = {name: value for name, value in settings.items() if name != "pad_token_id"}
+    family = FAMILIES["roberta" if offset else "bert"]
+    kind = family.classes[0] if model.next_head is None else "BertForPreTraining"
+    theirs = _build(kind, family, config, weights, {**own, **settings})
+    fill_theirs(theirs, family.names.give(weights))
+    return theirs
+
+
+def _to_translator(model: Translator, weights: Weights, settings: Mapping[str, Any]) -> Any:
+    config = model.config
+    if config.embed_norm:
+        family = FAMILIES["bart" if config.norm == "last" else "mbart"]
+    else:
+        expect(config, positions="sinusoidal")
+        family = FAMILIES["marian" if config.norm == "last" else "pegasus"]
+    expect(config, tie_embeddings=True, norm_eps=1e-5)
+    if config.embed_norm:
+        for half in ("encoder", "decoder"):
+            add_positions(config, weights, half, family.settings["position_offset"])
+    add_biases(model, weights)
+    bias = weights.pop("head.bias", None)
+    if not config.embed_norm:
+        weights = permute(weights, torch.argsort(interleaved(config.d_model)))
+    own = {
+        **{theirs: getattr(config, ours) for ours, theirs in _DECODER_FIELDS.items()},
+        "attention_dropout": config.dropout,
+        "activation_dropout": config.dropout,
+        **_NO_IDS,
+    }
+    theirs = _build(family.classes[0], family, config, weights, {**own, **settings})
+    if bias is not None:
+        theirs.final_logits_bias.copy_(bias)
+    fill_theirs(theirs, _BART_NAMES.give(weights), (*_NOT_PARAMETERS, "final_logits_bias"))
+    return theirs
+
+
+def _split_qkv(state: Mapping[str, Tensor]) -> Weights:
+    """Weights of a GPT-2 with matrices as `torch.nn.Linear` has them, and queries, keys, values apart."""
+    parts = {}
+    for name, tensor in state.items():
+        module, _, kind = name.rpartition(".")
+        upright = tensor.T if module.endswith(("c_attn", "c_proj", "c_fc")) and kind == "weight" else tensor
+        if module.endswith("c_attn"):
+            for part, chunk in zip("qkv", upright.chunk(3), strict=True):  # (D, D) or (D,) each
+                parts[f"{module.removesuffix('c_attn')}{part}.{kind}"] = chunk
+        else:
+            parts[name] = upright
+    return parts
+
+
+def _join_qkv(parts: Mapping[str, Tensor]) -> Weights:
+    """Undo `_split_qkv`."""
+    state = {}
+    for name, tensor in parts.items():
+        module, _, kind = name.rpartition(".")
+        if module.endswith("attn.q"):
+            attn = module.removesuffix("q")
+            joined = torch.cat([parts[f"{attn}{part}.{kind}"] for part in "qkv"])  # (3 D, D) or (3 D,)
+            state[f"{attn}c_attn.{kind}"] = joined.T if kind == "weight" else joined
+        elif module.endswith(("c_proj", "c_fc")) and kind == "weight":
+            state[name] = tensor.T
+        elif not module.endswith(("attn.k", "attn.v")):
+            state[name] = tensor
+    return state

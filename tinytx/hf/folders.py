@@ -1,9 +1,8 @@
-"""Models of the `transformers` package on disk, or by the name under which they are published."""
+"""Folders of `transformers`, and published models by their names."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import re
 import urllib.error
@@ -24,7 +23,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 
 def is_published(source: str | os.PathLike[str]) -> bool:
-    """Whether a path is a folder of `transformers`, or no path but a possible name of a published model.
+    """Whether this is a folder of `transformers`, or no path but the name of a published model.
 
     Examples
     --------
@@ -36,12 +35,10 @@ def is_published(source: str | os.PathLike[str]) -> bool:
     path = Path(source)
     if path.is_dir():
         return (path / CONFIG_FILE).is_file() and not (path / OUR_FILE).is_file()
-    # As POSIX writes it: a command may have made a path of a name.
     name = source if isinstance(source, str) else path.as_posix()
     if path.exists() or _NAME.fullmatch(name) is None:
         return False
-    # What would stand in a folder that exists is a path with a slip in it.
-    return len(path.parts) == 1 or not path.parent.is_dir()
+    return len(path.parts) == 1 or not path.parent.is_dir()  # else it is a path with a slip in it
 
 
 def load_published(source: str | os.PathLike[str], classes: Mapping[str, tuple[str, ...]]) -> PreTrainedModel:
@@ -51,13 +48,12 @@ def load_published(source: str | os.PathLike[str], classes: Mapping[str, tuple[s
     ----------
     source : path or str
     classes : mapping
-        By ``model_type``, the classes that it may be; the first where the folder does not say.
+        By ``model_type``, the possible classes; the first one unless the folder names another.
 
     Raises
     ------
     ValueError
-        If it cannot be found, fetched or read, is another kind of model, or lacks a weight. The message is
-        one line and says what to do.
+        If it cannot be found, fetched or read, is another kind of model, or lacks a weight.
     """
     config = read(source, "AutoConfig")
     if config.model_type not in classes:
@@ -77,9 +73,9 @@ def load_published(source: str | os.PathLike[str], classes: Mapping[str, tuple[s
 
 
 def read(source: str | os.PathLike[str], kind: str, **how: Any) -> Any:
-    """Call ``from_pretrained`` of a class of `transformers`, for a folder or a name; see `load_published`.
+    """Call ``from_pretrained`` of a class of `transformers`, without a network if it was fetched before.
 
-    What was fetched once is read without the network. Code that comes with a model is never run.
+    Code that comes with a model is never run.
     """
     if not is_published(source):
         raise ValueError(
@@ -88,12 +84,12 @@ def read(source: str | os.PathLike[str], kind: str, **how: Any) -> Any:
         )
     transformers, is_folder = _transformers(source), os.path.isdir(source)
     source = source if is_folder else Path(source).as_posix()
-    # Left out, it asks on standard input whether code in the folder may run.
-    load = functools.partial(getattr(transformers, kind).from_pretrained, trust_remote_code=False)
-    with _quiet(transformers, bars=not is_folder):  # who waits for the network may see it
+    load = getattr(transformers, kind).from_pretrained
+    how["trust_remote_code"] = False
+    with _quiet(transformers, bars=not is_folder):
         try:
             return load(source, local_files_only=True, **how)
-        except Exception as error:  # whatever others' code does with damaged files
+        except Exception as error:  # damaged files make it raise many kinds
             if is_folder or not isinstance(error, OSError):
                 raise ValueError(f"{source} cannot be read: {_first_line(error)}") from error
         _check_network(source)
@@ -111,7 +107,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _check_network(source: str | os.PathLike[str]) -> None:
-    """Ask once, since `transformers` would ask six times, for half a minute, and tell each time."""
+    """Ask once, as `transformers` would ask six times, for half a minute, with a message each time."""
     from huggingface_hub.constants import ENDPOINT, HF_HUB_OFFLINE
 
     try:
@@ -122,7 +118,7 @@ def _check_network(source: str | os.PathLike[str]) -> None:
     except OSError as error:
         raise ValueError(
             f"{source} is no folder here and could not be fetched, since the network cannot be reached "
-            f"({error}): go online once (it is kept for later), or copy its folder here and give the path"
+            f"({error}): go online once, or copy its folder here and give the path"
         ) from error
 
 
@@ -150,7 +146,7 @@ def _transformers(source: str | os.PathLike[str]) -> Any:
 
 @contextlib.contextmanager
 def _quiet(transformers: Any, *, bars: bool = False) -> Iterator[None]:
-    """No hints, and progress bars only where asked for, while somebody else's files are read."""
+    """Hide hints and, unless asked for, progress bars of `transformers`."""
     logging = transformers.utils.logging
     verbosity, had_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()

@@ -1,9 +1,10 @@
-"""A tokenizer of the `transformers` package behind the interface of ours: for published models."""
+"""Tokenizers of `transformers` behind the interface of ours, for published models."""
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import tempfile
 import warnings
 import zipfile
@@ -11,49 +12,50 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tinytx.hf.folders import read
 from tinytx.text.tokenizer import SPACE_MARK, Tokenizer
 
 MARKS_FILE = "marks.json"
-LEAST_KNOWN = 0.9  # share of a model's ids that its tokenizer has a piece for, at least
+MIN_KNOWN = 0.9  # of the ids of a model, the share for which its tokenizer must have a token
 
 
 class PretrainedTokenizer(Tokenizer):
-    """Cut text into the pieces that a published model was trained on.
+    """Split text into the tokens that a published model was trained on.
 
     Parameters
     ----------
     inner : transformers.PreTrainedTokenizerBase
     n_ids : int
-        How many ids the model knows; some models know a few more than there are pieces.
+        Vocabulary size of the model; some models have a few more ids than their tokenizer.
     start_id : int, optional
-        What a decoder that writes a translation begins with.
+        The first id of a translation.
 
     Raises
     ------
     ValueError
-        If the pieces do not fit the model, or nothing is left to fill up rows with.
+        If the tokens do not fit the model, there is no end token, or no token can serve as padding.
 
     Notes
     -----
-    What a tokenizer has no mark for is told by the nearest that it has: GPT-2 knows only an end mark, which
-    also begins its texts. Rows must be filled up with something that no text holds. Where no piece is
-    reserved for it, that of a byte serves which never occurs in UTF-8.
+    A special token that is missing is replaced by the nearest one: GPT-2 has only an end token, which also
+    begins its texts. Padding must be a token that no text contains; if none is reserved, it is the byte 0xFF,
+    which never occurs in UTF-8.
 
-    Unlike ours, such a tokenizer may lose something: BERT's writes lower case and drops accents. That of
-    Marian first makes quotes and dashes plain where the package `sacremoses` is installed.
+    Unlike ours, such a tokenizer may lose information: BERT's lowers case and drops accents. Marian's
+    normalises quotes and dashes if the package `sacremoses` is installed.
     """
 
     def __init__(self, inner: Any, *, n_ids: int, start_id: int | None = None) -> None:
         self._inner, self._n_ids, self._start_id = inner, n_ids, start_id
-        if not LEAST_KNOWN * n_ids <= len(inner) <= n_ids:
+        if not MIN_KNOWN * n_ids <= len(inner) <= n_ids:
             raise ValueError(
-                f"a tokenizer must have a piece for each of the {n_ids} ids of its model, got {len(inner)} "
-                "pieces: files of the tokenizer are missing, or belong to another model"
+                f"a tokenizer must have a token for each of the {n_ids} ids of its model, got {len(inner)}: "
+                "files of the tokenizer are missing, or belong to another model"
             )
         self._letters = _byte_letters() if _is_byte_level(inner) else {}
         end = _first(inner.eos_token_id, inner.sep_token_id)
         if end is None:
-            raise ValueError("a tokenizer must have a mark for the end of a text, got one that has none")
+            raise ValueError("a tokenizer must have an end token, got one that has none")
         self.eos_id: int = end
         begin = _first(inner.bos_token_id, inner.cls_token_id, end)
         self.bos_id: int = _first(start_id, begin)
@@ -73,22 +75,22 @@ class PretrainedTokenizer(Tokenizer):
         never = next((letter for letter, byte in self._letters.items() if byte == 0xFF), None)
         unused = None if never is None else self._inner.get_vocab().get(never)
         if unused is None:
-            raise ValueError("a tokenizer must have a mark to fill up rows with, got one that has none")
+            raise ValueError("a tokenizer must have a padding token, got one that has none")
         return unused
 
     @property
     def frame(self) -> tuple[int, ...]:
-        """The marks that the model expects around a text, those of an empty one."""
+        """The special tokens that the model expects around a text, those of an empty one."""
         return tuple(self._inner("")["input_ids"])
 
     @classmethod
     def train(cls, *args: Any, **settings: Any) -> Tokenizer:
-        """Refused: such a tokenizer belongs to a model that is trained already."""
+        """Raise TypeError: such a tokenizer belongs to a trained model."""
         raise TypeError("a PretrainedTokenizer cannot be trained: use Tokenizer.train")
 
     @property
     def vocab_size(self) -> int:
-        """Number of ids that the model knows."""
+        """Number of ids of the model."""
         return self._n_ids
 
     def __repr__(self) -> str:
@@ -98,11 +100,11 @@ class PretrainedTokenizer(Tokenizer):
         return PretrainedTokenizer.from_bytes, (self.to_bytes(),)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of several texts, without marks; what looks like one is read as text, or as unknown."""
+        """Ids of several texts, without special tokens; what looks like one is text, or unknown."""
         return self._encode(texts, "text")
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of several translations, for models that cut their two languages differently."""
+        """Ids of several translations, for models with a vocabulary for each language."""
         return self._encode(texts, "text_target" if self._start_id is not None else "text")
 
     def _encode(self, texts: Sequence[str], side: str) -> list[list[int]]:
@@ -121,7 +123,7 @@ class PretrainedTokenizer(Tokenizer):
         return [[self.unk_id if one in self._silent else one for one in ids] for ids in found]
 
     def decode(self, token_ids: Iterable[int]) -> str:
-        """Text of some ids; marks add nothing."""
+        """Text of some ids; special tokens add nothing."""
         ids = [int(token_id) for token_id in token_ids]
         for token_id in ids:
             self._check_id(token_id)
@@ -129,7 +131,7 @@ class PretrainedTokenizer(Tokenizer):
         return self._inner.decode(kept, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
     def piece(self, token_id: int) -> str:
-        """One piece as a reader sees it, with U+2581 for a space."""
+        """One token as a reader sees it, with U+2581 for a space."""
         self._check_id(token_id)
         piece = self._inner.convert_ids_to_tokens(token_id) or ""
         if piece and all(letter in self._letters for letter in piece):
@@ -138,7 +140,7 @@ class PretrainedTokenizer(Tokenizer):
         return piece
 
     def score(self, token_id: int) -> float:
-        """Refused: not every published tokenizer knows scores."""
+        """Raise ValueError: not every published tokenizer has scores."""
         raise ValueError("score needs a tokenizer of this package, got a published one")
 
     def to_bytes(self) -> bytes:
@@ -170,18 +172,35 @@ class PretrainedTokenizer(Tokenizer):
                 for name in archive.namelist():
                     (Path(folder) / Path(name).name).write_bytes(archive.read(name))
                 marks = json.loads((Path(folder) / MARKS_FILE).read_text())
+                n_ids, start_id = marks["n_ids"], marks["start_id"]
                 with warnings.catch_warnings():  # some recommend packages
                     warnings.simplefilter("ignore")
-                    # Left out, it asks on standard input whether code in the archive may run.
-                    how = {"local_files_only": True, "trust_remote_code": False}
-                    inner = transformers.AutoTokenizer.from_pretrained(folder, **how)
-        except (zipfile.BadZipFile, OSError, ValueError) as error:
+                    inner = transformers.AutoTokenizer.from_pretrained(
+                        folder, local_files_only=True, trust_remote_code=False
+                    )
+        except (zipfile.BadZipFile, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"model must be an archive of a tokenizer, got another: {error}") from error
-        return cls(inner, **marks)
+        return cls(inner, n_ids=n_ids, start_id=start_id)
 
     def save_inner(self, folder: Path) -> None:
         """Write the files that ``AutoTokenizer.from_pretrained`` reads."""
         self._inner.save_pretrained(folder)
+
+
+def published_tokenizer(source: str | os.PathLike[str]) -> PretrainedTokenizer:
+    """The tokenizer in a folder of `transformers`, or of a published model, by its name.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be found, fetched or read, or does not fit its model.
+    """
+    config, inner = read(source, "AutoConfig"), read(source, "AutoTokenizer")
+    start = config.decoder_start_token_id if config.is_encoder_decoder else None
+    try:
+        return PretrainedTokenizer(inner, n_ids=config.vocab_size, start_id=start)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from error
 
 
 def _first(*ids: int | None) -> Any:
@@ -204,9 +223,9 @@ def _is_byte_level(inner: Any) -> bool:
 
 
 def _byte_letters() -> dict[str, int]:
-    """The letters by which byte-level tokenizers write single bytes, which may be no text by themselves.
+    """The characters by which byte-level tokenizers write single bytes.
 
-    A byte that prints in Latin-1 is written as that letter, all others as the letters from U+0100 on.
+    A byte that prints in Latin-1 is written as that character, the others as those from U+0100 on.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The same function with other weights: what is needed where two models are built differently.
+"""Weights under two sets of names, and the same function with other weights.
 
 Shape letters: D model width, V vocabulary.
 """
@@ -25,7 +25,13 @@ ACTIVATIONS = {
     "silu": "silu",
     "swish": "silu",
 }
-THEIR_ACTIVATION = {"gelu": "gelu", "gelu-tanh": "gelu_new", "relu": "relu", "silu": "silu"}
+Weights = dict[str, Tensor]
+
+# Weights with an axis of width D, by the end of their names: the first axis, or the last one.
+_FIRST = tuple(
+    f"{module}.{kind}" for module in ("norm", "out_proj", "down_proj") for kind in ("weight", "bias")
+)
+_LAST = ("embed.weight", "q_proj.weight", "k_proj.weight", "v_proj.weight", "up_proj.weight")
 
 
 @dataclass(frozen=True)
@@ -72,12 +78,12 @@ class Names:
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """The weights of one of our models by name, cut off from it; one that is shared stands there once."""
+    """Copies of the weights of one of our models by name; one that is shared is there once."""
     return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
 
 
 def fill_ours(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Copy weights into one of our models; every one must be there, and fit."""
+    """Copy weights into one of our models; a ValueError names one of another shape."""
     for name, parameter in model.named_parameters():
         if weights[name].shape != parameter.shape:
             expected, got = tuple(parameter.shape), tuple(weights[name].shape)
@@ -88,8 +94,7 @@ def fill_ours(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
 def fill_theirs(model: nn.Module, weights: Mapping[str, Tensor], computed: Collection[str] = ()) -> None:
     """Copy weights into one of their models.
 
-    Nothing may be left over, and only what shares its memory with something given, or is `computed` there,
-    may be missing.
+    None may be left over; one may be missing if it shares its memory with another, or is `computed` there.
     """
     found = model.load_state_dict(dict(weights), strict=False)
     state = model.state_dict()
@@ -101,38 +106,26 @@ def fill_theirs(model: nn.Module, weights: Mapping[str, Tensor], computed: Colle
 
 
 def expect(given: Any, **values: Any) -> None:
-    """Refuse a configuration, theirs or ours, in which a setting has another value than the one that it must.
-
-    A setting that is absent, as in the configurations of older versions, is not refused.
-    """
+    """Raise ValueError if an attribute has another value; an absent one, as in older versions, may be."""
     for name, value in values.items():
         if getattr(given, name, value) != value:
             raise ValueError(f"{name} must be {value!r} to have a counterpart, got {getattr(given, name)!r}")
 
 
-def our_activation(name: str) -> Any:
-    """Our name of a function that they name so."""
+def our_activation(name: str) -> str:
+    """Our name of an activation of theirs."""
     if name not in ACTIVATIONS:
         raise ValueError(f"the activation must be one of {', '.join(ACTIVATIONS)}, got {name!r}")
     return ACTIVATIONS[name]
 
 
-Weights = dict[str, Tensor]
-
-# Where the axis of width D stands in a weight, by the end of its name; it comes last in embeddings.
-_FIRST = (
-    "norm.weight",
-    "norm.bias",
-    "out_proj.weight",
-    "out_proj.bias",
-    "down_proj.weight",
-    "down_proj.bias",
-)
-_LAST = ("embed.weight", "q_proj.weight", "k_proj.weight", "v_proj.weight", "up_proj.weight")
+def their_activation(name: str) -> str:
+    """Their name of an activation of ours, the first in the table."""
+    return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == name)
 
 
-def write_biases(model: nn.Module, weights: Weights) -> None:
-    """Give a bias of zeros to each linear map and norm of a model that has none."""
+def add_biases(model: nn.Module, weights: Weights) -> None:
+    """Add a bias of zeros for each linear layer and norm that has none."""
     for name, module in model.named_modules():
         if (
             isinstance(module, nn.Linear | nn.LayerNorm)
@@ -142,14 +135,8 @@ def write_biases(model: nn.Module, weights: Weights) -> None:
             weights[f"{name}.bias"] = weights[f"{name}.weight"].new_zeros(module.weight.shape[0])
 
 
-def write_positions(config: TransformerConfig, weights: Weights, body: str, offset: int = 0) -> None:
-    """Write the positions of a body as a table of learned ones, with `offset` rows before the first.
-
-    Raises
-    ------
-    ValueError
-        If positions act inside attention.
-    """
+def add_positions(config: TransformerConfig, weights: Weights, body: str, offset: int = 0) -> None:
+    """Write absolute positions as a table of learned ones, with `offset` rows before the first."""
     like = next(iter(weights.values()))
     shape = (config.max_len, config.d_model)
     if config.positions == "learned" and config.position_offset == offset:
@@ -167,18 +154,15 @@ def write_positions(config: TransformerConfig, weights: Weights, body: str, offs
     weights[f"{body}.pos_embed.table"] = torch.cat([table.new_zeros(offset, config.d_model), table])
 
 
-def write_scale(config: TransformerConfig, weights: Weights) -> None:
-    """Multiply the embeddings of a language model by ``sqrt(D)`` once and for all.
-
-    A head that shared them keeps the matrix as it was.
-    """
+def fold_scale(config: TransformerConfig, weights: Weights) -> None:
+    """Multiply the token embeddings of a language model by ``sqrt(D)``; a tied head gets its own matrix."""
     embed = weights["body.token_embed.weight"]
     weights.setdefault("head.weight", embed)
     weights["body.token_embed.weight"] = embed * math.sqrt(config.d_model)
 
 
-def hide_head_bias(weights: Weights) -> None:
-    """Move the bias of a head into its matrix, for a model whose head may have none.
+def fold_head_bias(weights: Weights) -> None:
+    """Move the bias of an output layer into its weight matrix, for a model whose output layer may have none.
 
     What a norm returns before its factor and shift, z, sums to zero. So with a factor and a shift of 1
     everywhere, ``h = z + 1`` sums to D whatever the text, and a matrix whose rows are constant reads a
@@ -193,18 +177,17 @@ def hide_head_bias(weights: Weights) -> None:
     weights["body.final_norm.bias"] = torch.ones_like(shift)
 
 
-def reorder(weights: Weights, order: Tensor) -> Weights:
-    """Put the D numbers of every vector of a model into another order.
+def permute(weights: Weights, order: Tensor) -> Weights:
+    """Permute the D entries of the residual stream, in every weight that reads or writes it.
 
-    A vector of a transformer means the same in any order of its numbers, as long as all that reads and
-    writes it keeps to one: maps read it by columns and write it by rows, norms and embeddings hold one number
-    for each.
+    The model computes the same in any order, as long as all weights agree: projections read the residual
+    stream by columns and write it by rows, norms and embeddings have one entry for each.
 
     Parameters
     ----------
     weights : dict
     order : Tensor of shape (D,)
-        Number i of the new order is number ``order[i]`` of the old one.
+        Entry i of the new order is entry ``order[i]`` of the old one.
     """
     moved = {}
     for name, tensor in weights.items():
@@ -217,7 +200,7 @@ def reorder(weights: Weights, order: Tensor) -> Weights:
 
 
 def interleaved(d_model: int) -> Tensor:
-    """Order that takes positions with all sines first and all cosines last to sines and cosines in turn.
+    """The permutation that takes all sines before all cosines to sines and cosines in turn.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Token sequences into batches with little padding, and long texts into windows."""
+"""Batches of token sequences with little padding, and windows of long texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def pad_batch(sequences: Sequence[Sequence[int]], pad_id: int) -> Tensor:
-    """Stack sequences, each filled up on the right to the length of the longest.
+    """Stack sequences, padded on the right to the length of the longest.
 
     Parameters
     ----------
@@ -55,12 +55,12 @@ def batches_by_length(
     tokens_per_batch : int
         Largest number of positions in a padded batch: sequences times the length of the longest.
     seed, epoch : int
-        From 0 up. The answer is a function of all the arguments and of nothing else.
+        From 0 up; equal arguments give equal batches.
 
     Returns
     -------
     list of list of int
-        Indices into `lengths`; each stands in exactly one batch.
+        Indices into `lengths`, each in exactly one batch.
 
     Raises
     ------
@@ -81,18 +81,24 @@ def batches_by_length(
         )
     rng = np.random.default_rng([seed, epoch])
     shuffled = rng.permutation(len(lengths))
-    by_length = shuffled[np.argsort(np.asarray(lengths)[shuffled], kind="stable")].tolist()
-    batches: list[list[int]] = []
-    current: list[int] = []
-    for index in by_length:
-        # Lengths grow, so the newcomer sets the width; an empty sequence still takes one position.
-        if (len(current) + 1) * max(1, lengths[index]) > tokens_per_batch and current:
-            batches.append(current)
-            current = []
-        current.append(index)
-    if current:
-        batches.append(current)
+    order = shuffled[np.argsort(np.asarray(lengths)[shuffled], kind="stable")]
+    batches = _fill(order.tolist(), [(max(1, length),) for length in lengths], tokens_per_batch)
     return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def _fill(order: Sequence[int], widths: Sequence[tuple[int, ...]], tokens_per_batch: int) -> list[list[int]]:
+    """Fill batches in order; one of several rows has at most `tokens_per_batch` positions with padding."""
+    batches: list[list[int]] = []
+    widest: tuple[int, ...] = ()
+    for index in order:
+        wider = tuple(map(max, widest or widths[index], widths[index]))
+        if batches and (len(batches[-1]) + 1) * sum(wider) <= tokens_per_batch:
+            batches[-1].append(index)
+            widest = wider
+        else:
+            batches.append([index])
+            widest = widths[index]
+    return batches
 
 
 def padding_share(lengths: Sequence[int], batches: Sequence[Sequence[int]]) -> float:
@@ -120,15 +126,15 @@ def padding_share(lengths: Sequence[int], batches: Sequence[Sequence[int]]) -> f
 
 
 def chunks(ids: Sequence[int], max_len: int) -> list[list[int]]:
-    """Cut one text into windows in which every token but the first is predicted exactly once.
+    """Cut one text into windows in which every token but the first is a target exactly once.
 
-    A window is read as inputs ``window[:-1]`` and targets ``window[1:]``; so that no target is lost at a
-    cut, each window begins with the last token of the one before.
+    The inputs of a window are ``window[:-1]`` and its targets ``window[1:]``, so each window begins with the
+    last token of the one before.
 
     Parameters
     ----------
     ids : sequence of int
-        The whole text, with its first and last marks where it has them.
+        The whole text, with its special tokens.
     max_len : int
         Largest number of inputs in a window, at least 1.
 
@@ -152,8 +158,8 @@ def batches_of_pairs(
 ) -> list[list[int]]:
     """Group pairs of sequences whose lengths are similar on both sides.
 
-    Pairs are shuffled, then sorted by target length and, within one target length, by source length (up and
-    down in turn, so that neighbours stay similar), cut into batches, and the batches are shuffled.
+    Pairs are shuffled, sorted by target length and, within one target length, by source length (ascending and
+    descending in turn, so neighbours stay similar), cut into batches, and the batches are shuffled.
 
     Parameters
     ----------
@@ -163,12 +169,12 @@ def batches_of_pairs(
         Largest number of positions in a padded batch, both sides together; a pair that is longer gets a batch
         to itself.
     seed, epoch : int
-        From 0 up. The answer is a function of all the arguments and of nothing else.
+        From 0 up; equal arguments give equal batches.
 
     Returns
     -------
     list of list of int
-        Indices of pairs; each stands in exactly one batch.
+        Indices of pairs, each in exactly one batch.
 
     Examples
     --------
@@ -181,16 +187,5 @@ def batches_of_pairs(
     shuffled = rng.permutation(len(src))
     up_or_down = np.where(tgt % 2, -src, src)
     order = shuffled[np.lexsort((up_or_down[shuffled], tgt[shuffled]))].tolist()
-    batches: list[list[int]] = []
-    current: list[int] = []
-    widest = (0, 0)
-    for index in order:
-        wider = (max(widest[0], int(src[index])), max(widest[1], int(tgt[index])))
-        if current and (len(current) + 1) * sum(wider) > tokens_per_batch:
-            batches.append(current)
-            current, wider = [], (int(src[index]), int(tgt[index]))
-        current.append(index)
-        widest = wider
-    if current:
-        batches.append(current)
+    batches = _fill(order, list(zip(src_lengths, tgt_lengths, strict=True)), tokens_per_batch)
     return [batches[i] for i in rng.permutation(len(batches))]

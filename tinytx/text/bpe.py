@@ -1,7 +1,6 @@
-"""Byte-pair encoding step by step: which two pieces are joined next, and what is left of the text.
+"""Byte-pair encoding step by step: which two subwords are merged next, and how the text shrinks.
 
-`Tokenizer` trains with sentencepiece, fast and all at once. Here the same merges come one by one, slowly
-enough to look at; the tests hold that both find the same pieces.
+`Tokenizer` trains with sentencepiece, fast and all at once. Here the same merges come one by one.
 """
 
 from __future__ import annotations
@@ -17,16 +16,15 @@ Pieces = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Merge:
-    """One step of byte-pair encoding: two neighbours become one piece.
+    """One step of byte-pair encoding: two adjacent subwords become one.
 
     Parameters
     ----------
     left, right : str
-        The two pieces.
     count : int
-        How often they stood side by side in the text when they were joined.
+        How often they were adjacent when they were merged.
     n_pieces : int
-        Length of the whole text, in pieces, after this merge.
+        Length of the whole text, in subwords, after this merge.
     """
 
     left: str
@@ -36,20 +34,12 @@ class Merge:
 
     @property
     def piece(self) -> str:
-        """The new piece."""
+        """The new subword."""
         return self.left + self.right
 
 
 def count_words(texts: Iterable[str]) -> dict[Pieces, int]:
-    """Count the words of some texts, each cut into its characters behind the mark of a space.
-
-    Parameters
-    ----------
-    texts : iterable of str
-
-    Returns
-    -------
-    dict of tuple of str to int
+    """Count the words of some texts, each as its characters after the mark of a space.
 
     Examples
     --------
@@ -61,16 +51,7 @@ def count_words(texts: Iterable[str]) -> dict[Pieces, int]:
 
 
 def count_pairs(words: Mapping[Pieces, int]) -> Counter[tuple[str, str]]:
-    """Count how often two pieces stand side by side inside a word.
-
-    Parameters
-    ----------
-    words : mapping of tuple of str to int
-        Words in their pieces, and how often each occurs.
-
-    Returns
-    -------
-    Counter of (left, right)
+    """Count how often two subwords are adjacent within a word, given the words in subwords and their counts.
 
     Examples
     --------
@@ -85,7 +66,7 @@ def count_pairs(words: Mapping[Pieces, int]) -> Counter[tuple[str, str]]:
 
 
 def join_pair(pieces: Sequence[str], left: str, right: str) -> Pieces:
-    """Join two pieces wherever they stand side by side, from left to right.
+    """Merge two subwords wherever they are adjacent, from left to right.
 
     Examples
     --------
@@ -102,16 +83,16 @@ def join_pair(pieces: Sequence[str], left: str, right: str) -> Pieces:
 
 
 def learn_merges(texts: Iterable[str], n_merges: int) -> list[Merge]:
-    """Join the most frequent pair of neighbours, again and again.
+    """Merge the most frequent pair of adjacent subwords, again and again.
 
-    Among equally frequent pairs the one with the shorter piece wins, then the first in the order of
-    characters. A pair whose piece was already made from other parts is passed over.
+    Of equally frequent pairs the one with the shorter subword wins, then the first in the order of
+    characters. A pair whose subword was already made of other parts is skipped, as in sentencepiece.
 
     Parameters
     ----------
     texts : iterable of str
     n_merges : int
-        At most so many; fewer when every word has become one piece.
+        At most so many; fewer if every word has become one subword.
 
     Returns
     -------
@@ -158,19 +139,18 @@ def _join_everywhere(words: Mapping[Pieces, int], left: str, right: str) -> dict
 
 
 def segment(text: str, merges: Sequence[Merge]) -> list[str]:
-    """Cut a text as byte-pair encoding does: join what was learned first, as long as there is anything.
+    """Split a text into subwords: apply the earliest learned merge, as long as one applies.
 
     Parameters
     ----------
     text : str
-        Words set apart by single spaces.
     merges : sequence of Merge
         In the order in which they were learned.
 
     Returns
     -------
     list of str
-        Pieces; the mark of a space stands before each word.
+        Subwords; each word begins with the mark of a space.
     """
     rank = {merge.piece: place for place, merge in enumerate(merges)}
     return [piece for word in text.split(" ") if word for piece in _segment_word(word, rank)]

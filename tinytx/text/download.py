@@ -1,10 +1,12 @@
-"""Download, verify and convert corpora that others publish."""
+"""Corpora that others publish: download, verify by checksum, convert to the layout that `corpora` reads.
+
+`registry.json` lists for each corpus the commit, the sha256 of every upstream file, the licence, the citation
+and the layout of the folder that is made of them.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import errno
 import functools
 import gzip
 import hashlib
@@ -12,27 +14,31 @@ import io
 import json
 import os
 import shutil
-import sys
-import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
 
-import pooch
-import requests
-from tqdm import tqdm
-from urllib3.exceptions import NewConnectionError
-
-from tinytx.text.corpora import TSV_HELD_OUT, Split
-from tinytx.text.reading import SPLIT_SEED, parse_label, read_lines, split_rows
 from tinytx.text.tokenizer import canonical
 
 HOST = "https://raw.githubusercontent.com"
+DATA_VARIABLE = "TINYTX_DATA"
+CARD = "card.json"
+WORK_FOLDER = ".downloads"  # in the data folder: upstream files until the corpus is made of them
+RETRIES = 3
+TIMEOUT = (15, 60)  # seconds to connect, and between two chunks
+CHUNK_BYTES = 1 << 16
+MAX_BYTES = 1 << 28  # of one file, compressed or not; the largest known one has 49 MB
+SPLIT_SEED = 20_000
+PAIRS_HELD_OUT = 2_000  # of Tatoeba, for valid and for test each
+VALID_NOVELS = ("FRA02501_Loti", "FRA07101_Blondel", "FRA07401_Leblanc", "FRA07501_Darien")
 
-SHAKESPEARE_TRAIN = 0.9  # of the characters, the first; as is usual for this text
+Files = dict[str, bytes]  # file name to content
+
+
+class FetchError(OSError):
+    """A file could not be downloaded; the message says which, why, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +52,15 @@ class Dataset:
     repository : str
         Owner and name on GitHub.
     commit : str
-        Forty hexadecimal digits: what is fetched can never change.
+        Forty hexadecimal digits, so the files can never change.
     licence, citation : str
         As stated where the texts come from.
+    rule : str
+        How the layout and its splits are made of the upstream files.
     files : mapping from str to str
-        Path in the repository to sha256. File names without their folders are different, too.
+        Path in the repository to sha256. File names without their folders differ, too.
     layout : mapping from str to mapping from str to int or None
-        What lies in the folder at the end: split to file name to number of lines; None where that is not
-        known beforehand, or where the file is no text.
+        Split to file name to number of lines; None if that is unknown, or the file is not text.
     """
 
     name: str
@@ -62,6 +69,7 @@ class Dataset:
     commit: str
     licence: str
     citation: str
+    rule: str
     files: Mapping[str, str]
     layout: Mapping[str, Mapping[str, int | None]]
 
@@ -69,6 +77,11 @@ class Dataset:
     def n_lines(self) -> dict[str, int | None]:
         """Number of lines of each file of the layout."""
         return {name: n for files in self.layout.values() for name, n in files.items()}
+
+    @property
+    def verbatim(self) -> dict[str, str]:
+        """Sha256 of the files of the layout that are upstream files, unchanged."""
+        return {file_name(path): sha256 for path, sha256 in self.files.items()}
 
     def url(self, path: str, host: str = HOST) -> str:
         """The address of a file, at GitHub or at a host that mirrors its paths."""
@@ -109,107 +122,25 @@ def dataset(name: str) -> Dataset:
     return datasets()[name]
 
 
-WAIT = 0.1  # seconds between two tries
-
-
-@contextlib.contextmanager
-def locked(file: Path, *, report: Callable[[str], None]) -> Iterator[None]:
-    """Hold a lock that all agree on by the name of a file, which is gone again once nobody holds it.
-
-    Parameters
-    ----------
-    file : Path
-        Its folder is made, and removed if nothing else is in it at the end.
-    report : callable
-        Told once when another process holds the lock.
-    """
-    handle = _wait(file, report)
-    try:
-        yield
-    finally:
-        if sys.platform == "win32":  # where an open file cannot be removed
-            os.close(handle)
-            with contextlib.suppress(OSError):  # the next holder has it open
-                file.unlink()
-        else:  # first the name, then the lock: the other way round the name might be the next holder's
-            file.unlink(missing_ok=True)
-            os.close(handle)
-        with contextlib.suppress(OSError):  # not empty
-            file.parent.rmdir()
-
-
-def _wait(file: Path, report: Callable[[str], None]) -> int:
-    told = False
-    while True:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            handle = os.open(file, os.O_RDWR | os.O_CREAT)
-        except FileNotFoundError:  # the folder was removed in between
-            continue
-        if _take(handle):
-            if _is_still(handle, file):
-                return handle
-        elif not told:
-            report("another process is at it: waiting")
-            told = True
-        os.close(handle)
-        time.sleep(WAIT)
-
-
-def _take(handle: int) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True
-
-
-def _is_still(handle: int, file: Path) -> bool:
-    # The holder before may have removed the file after it was opened here.
-    try:
-        return os.path.samestat(os.fstat(handle), file.stat())
-    except FileNotFoundError:
-        return False
-
-
-CARD = "card.json"
-VARIABLE = "TINYTX_DATA"
-
-
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
     """The folder that holds one folder a corpus.
 
     Parameters
     ----------
     data_dir : path, optional
-        Left out, it is what the environment variable ``TINYTX_DATA`` names, else the cache folder that the
-        system gives this user. That one is the same from every working folder and for every copy of the
-        project, no version control ever sees it, and what lies there can be had again.
+        By default the value of the environment variable ``TINYTX_DATA``, else the user's cache folder.
     """
     if data_dir is not None:
         return Path(data_dir)
-    if os.environ.get(VARIABLE):
-        return Path(os.environ[VARIABLE])
+    if os.environ.get(DATA_VARIABLE):
+        return Path(os.environ[DATA_VARIABLE])
     import pooch
 
     return Path(pooch.os_cache("tinytx")) / "data"
 
 
 def corpus_folder(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
-    """The folder of a corpus that is there.
-
-    Raises
-    ------
-    ValueError
-        If it is not; the message names the command that brings it.
-    """
+    """The folder of a corpus, or a ValueError that names the command that downloads it."""
     folder = data_folder(data_dir) / name
     if not folder.is_dir():
         option = "" if data_dir is None else f" --data-dir {data_dir}"
@@ -222,19 +153,19 @@ def corpus_folder(name: str, data_dir: str | os.PathLike[str] | None = None) -> 
 
 @dataclass(frozen=True)
 class State:
-    """What lies in the folder of a corpus.
+    """The content of a corpus folder.
 
     Parameters
     ----------
     folder : Path
     files : mapping from str to mapping
-        File name to its `facts`, of the files that are as they should be.
+        File name to sha256, bytes and lines, of the files that are as expected.
     faults : tuple of str
-        What is not, in words.
+        What is not as expected: the file, expected, got.
     absent : tuple of str
         Splits that are not there.
     card : mapping, optional
-        As `write_folder` wrote it; None for a folder that came by other ways.
+        As `get` wrote it; None for a folder that `get` did not make.
     """
 
     folder: Path
@@ -244,563 +175,63 @@ class State:
     card: Mapping[str, Any] | None = None
 
     @property
-    def whole(self) -> bool:
-        """Whether every split is there as it should be."""
+    def complete(self) -> bool:
+        """Whether every split is there, without a fault."""
         return not self.faults and not self.absent
 
 
 def inspect(folder: Path, dataset: Dataset) -> State:
-    """Compare a folder with its card or, where it has none, with the known numbers of lines.
-
-    Files that neither names are not looked at.
-    """
-    card_file, card = folder / CARD, None
-    expected: dict[str, str | None]
-    if card_file.is_file():
-        try:
-            card = json.loads(card_file.read_text(encoding="utf-8"))
-            expected = {name: str(card["files"][name]["sha256"]) for name in card["files"]}
-            if not expected.keys() <= dataset.n_lines.keys():
-                raise ValueError(f"it names files that are none of {dataset.name}")
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            return State(folder, {}, (f"{card_file} must be a card that tinytx wrote: {error}",), ())
-    else:
-        expected = {name: None for name in dataset.n_lines if (folder / name).is_file()}
+    """Compare a folder with its card, with the checksums of the registry, and with its numbers of lines."""
+    card: Mapping[str, Any] | None = None
+    names: Mapping[str, str | None] = {n: None for n in dataset.n_lines if (folder / n).is_file()}
+    try:
+        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        names = {name: str(facts["sha256"]) for name, facts in card["files"].items()}  # type: ignore[index]
+        if not names.keys() <= dataset.n_lines.keys():
+            raise ValueError(f"it names files that are not of {dataset.name}")
+    except FileNotFoundError:
+        pass
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        fault = f"{folder / CARD} must be a card of `tinytx data get`, got another file: {error}"
+        return State(folder, {}, (fault,), ())
     files, faults = {}, []
-    for name, sha256 in expected.items():
+    for name, stated in names.items():
         if not (folder / name).is_file():
-            faults.append(f"{folder / name} is missing")
+            faults.append(f"{folder / name} must exist, got no such file")
             continue
-        found = facts((folder / name).read_bytes())
-        n_lines = dataset.n_lines.get(name)
-        if sha256 is not None and found["sha256"] != sha256:
-            faults.append(f"{folder / name} must have the sha256 {sha256}, got {found['sha256']}")
-        elif sha256 is None and n_lines is not None and found["lines"] != n_lines:
-            faults.append(wrong_lines(folder / name, n_lines, found["lines"]))
+        found = describe((folder / name).read_bytes())
+        n_lines = dataset.n_lines[name]
+        for sha256 in (dataset.verbatim.get(name), stated):
+            if sha256 not in (None, found["sha256"]):
+                faults.append(f"{folder / name} must have the sha256 {sha256}, got {found['sha256']}")
+                break
         else:
-            files[name] = found
-    return State(folder, files, tuple(faults), dataset.absent(expected), card)
+            if n_lines not in (None, found["lines"]):
+                faults.append(f"{folder / name} must hold {n_lines:,} lines, got {found['lines']}")
+            else:
+                files[name] = found
+    return State(folder, files, tuple(faults), dataset.absent(names), card)
 
 
-def wrong_lines(file: Path, expected: int, got: int) -> str:
-    """What to say of a file with another number of lines."""
-    return f"{file} must hold {expected:,} lines, got {got:,}"
-
-
-def facts(content: bytes) -> dict[str, Any]:
-    """Checksum, length and, of a text, number of lines."""
-    return {
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "bytes": len(content),
-        "lines": None if b"\0" in content else count_lines(content),
-    }
-
-
-def count_lines(content: bytes) -> int:
-    """Number of lines, the last one counted whether or not it ends.
+def describe(content: bytes) -> dict[str, Any]:
+    """Sha256, number of bytes and, of a text, of lines; the last line counts whether or not it ends.
 
     Examples
     --------
-    >>> count_lines(b"un\\ndeux\\n"), count_lines(b"un\\ndeux"), count_lines(b"")
-    (2, 2, 0)
+    >>> [describe(content)["lines"] for content in (b"un\\ndeux\\n", b"un\\ndeux", b"", b"\\0")]
+    [2, 2, 0, None]
     """
-    return content.count(b"\n") + (bool(content) and not content.endswith(b"\n"))
-
-
-def make_card(dataset: Dataset, files: Mapping[str, bytes], *, origin: str, rule: str) -> dict[str, Any]:
-    """What a folder holds, where it comes from, and how it was made."""
+    n_lines = content.count(b"\n") + (bool(content) and not content.endswith(b"\n"))
     return {
-        "name": dataset.name,
-        "description": dataset.description,
-        "licence": dataset.licence,
-        "citation": dataset.citation,
-        "source": f"https://github.com/{dataset.repository}/tree/{dataset.commit}",
-        "commit": dataset.commit,
-        "upstream_sha256": dict(dataset.files),
-        "origin": origin,
-        "rule": rule,
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "files": {name: facts(content) for name, content in files.items()},
-        "absent": list(dataset.absent(files)),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "bytes": len(content),
+        "lines": None if b"\0" in content else n_lines,
     }
-
-
-def write_folder(folder: Path, files: Mapping[str, bytes], card: Mapping[str, Any], *, aside: Path) -> None:
-    """Write a folder that appears, or takes another's place, in one step or not at all.
-
-    Parameters
-    ----------
-    folder : Path
-    files : mapping from str to bytes
-    card : mapping
-        From `make_card`.
-    aside : Path
-        On the same disk, for what is half written; removed before and after.
-    """
-    new, old = aside / "new", aside / "old"
-    shutil.rmtree(aside, ignore_errors=True)
-    try:
-        new.mkdir(parents=True)
-        text = json.dumps(card, indent=1, ensure_ascii=False) + "\n"
-        for name, content in {**files, CARD: text.encode("utf-8")}.items():
-            with (new / name).open("wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-        if folder.exists():
-            os.replace(folder, old)
-        try:
-            os.replace(new, folder)
-        except OSError:
-            if old.exists():
-                os.replace(old, folder)
-            raise
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-ATTEMPTS = 4  # in a row without a new byte
-PAUSE = 1.0  # seconds before the second attempt; then twice as long each time
-TIMEOUT = (15, 60)  # seconds to connect, and between two pieces
-PIECE = 1 << 13  # bytes: what is lost of a transfer that breaks off is less than this
-PASSING = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
-LASTING = (requests.ConnectTimeout, requests.exceptions.SSLError, requests.exceptions.ProxyError)
-NO_SPACE = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)}
-
-
-class FetchError(OSError):
-    """Something could not be fetched; the message says what, why, and what to do."""
-
-
-class Resuming:
-    """A downloader for pooch that goes on where an earlier transfer broke off.
-
-    What has come so far is kept in a file of its own, which stays when a transfer breaks off for good, and
-    from whose end the next one goes on (HTTP ``Range``). A server that cannot do that sends the whole again.
-
-    Parameters
-    ----------
-    part : Path
-        The file for what has come so far.
-    sha256 : str
-        Of the whole file.
-    session : requests.Session
-        Keeps the connection for further files.
-    bar : tqdm
-        Counts bytes; its total grows by the length of each answer.
-    pause : float
-        Seconds before a second attempt.
-    """
-
-    def __init__(
-        self, part: Path, *, sha256: str, session: requests.Session, bar: Any, pause: float = PAUSE
-    ) -> None:
-        self.part, self.sha256, self.session, self.bar, self.pause = part, sha256, session, bar, pause
-
-    def __call__(self, url: str, output_file: str, pooch: object) -> None:
-        """Fetch `url` into `output_file`, as pooch asks."""
-        had_part = self._size() > 0
-        if not (had_part and self._sum() == self.sha256):
-            self._fetch(url)
-        if had_part and self._sum() != self.sha256:  # perhaps only what had been there was wrong
-            self.part.unlink()
-            self._fetch(url)
-        got = self._sum()
-        if got != self.sha256:
-            self.part.unlink()
-            raise FetchError(
-                f"{url} must have the sha256 {self.sha256}, got {got}; nothing of it was kept. What answered "
-                "may be a proxy or a log-in page: open the address in a browser, or try another network"
-            )
-        os.replace(self.part, output_file)
-
-    def _fetch(self, url: str) -> None:
-        attempt, most = 1, self._size()
-        while True:
-            try:
-                self._go_on(url)
-                return
-            except requests.RequestException as error:
-                size = self._size()
-                attempt, most = (1, size) if size > most else (attempt + 1, most)
-                if attempt > ATTEMPTS or not _may_pass(error):
-                    raise
-            time.sleep(self.pause * 2 ** (attempt - 1))
-
-    def _go_on(self, url: str) -> None:
-        size = self._size()
-        # Bytes can be counted only where they are sent as they are.
-        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={size}-"} if size else {})
-        with self.session.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
-            partial = answer.status_code == 206
-            if size and (
-                answer.status_code == 416
-                or partial
-                and not answer.headers.get("Content-Range", "").startswith(f"bytes {size}-")
-            ):
-                self.part.unlink()
-                raise requests.ConnectionError(f"the server could not go on from byte {size}")
-            answer.raise_for_status()
-            coming = int(answer.headers.get("Content-Length", 0))
-            self.bar.total = (self.bar.total or 0) + coming
-            self.bar.refresh()
-            n_come = 0
-            with self.part.open("ab" if partial else "wb") as stream:
-                for piece in answer.iter_content(PIECE):
-                    stream.write(piece)
-                    n_come += len(piece)
-                    self.bar.update(len(piece))
-            if n_come < coming:
-                raise requests.ConnectionError(f"{n_come} of {coming} bytes came")
-
-    def _size(self) -> int:
-        return self.part.stat().st_size if self.part.exists() else 0
-
-    def _sum(self) -> str:
-        return pooch.file_hash(str(self.part))
-
-
-def fetch(dataset: Dataset, into: Path, *, host: str = HOST, pause: float = PAUSE) -> dict[str, Path]:
-    """Fetch the upstream files of a corpus, but for those that are there already.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    into : Path
-        Folder for the files; it also keeps what has come of a file whose transfer broke off.
-    host : str
-        Address that the paths are joined to: GitHub's, or that of a mirror.
-    pause : float
-        Seconds before a second attempt.
-
-    Returns
-    -------
-    dict from str to Path
-        Path in the repository to the file here; each has its sha256.
-
-    Raises
-    ------
-    FetchError
-        If a file cannot be had, or is not the one that is known.
-    """
-    pooch.get_logger().setLevel("WARNING")
-    fetched = {}
-    n_files = len(dataset.files)
-    with (
-        requests.Session() as session,
-        tqdm(unit="B", unit_scale=True, unit_divisor=1024, disable=None, leave=False) as bar,
-    ):
-        for i, (path, sha256) in enumerate(dataset.files.items(), start=1):
-            bar.set_description(f"{dataset.name} {i}/{n_files} {file_name(path)}")
-            url = dataset.url(path, host)
-            part = into / f"{sha256}.part"
-            downloader = Resuming(part, sha256=sha256, session=session, bar=bar, pause=pause)
-            try:
-                kept = pooch.retrieve(
-                    url, f"sha256:{sha256}", fname=file_name(path), path=into, downloader=downloader
-                )
-            except requests.RequestException as error:
-                raise FetchError(_what_to_do(error, dataset, url, part)) from error
-            fetched[path] = Path(kept)
-    return fetched
-
-
-def no_space(folder: Path) -> str:
-    """What to say when the disk is full."""
-    while not folder.exists():
-        folder = folder.parent
-    free = shutil.disk_usage(folder).free
-    return (
-        f"the disk of {folder} is full, {free / 2**20:,.1f} MiB are free; nothing half-written was left. "
-        "Make room, or name a folder on another disk with --data-dir"
-    )
-
-
-def _may_pass(error: requests.RequestException) -> bool:
-    """Whether a failed request is worth another attempt."""
-    if error.response is not None:
-        return error.response.status_code >= 500 or error.response.status_code == 429
-    reason = getattr(error.args[0], "reason", None) if error.args else None
-    return isinstance(error, PASSING) and not (
-        isinstance(error, LASTING) or isinstance(reason, NewConnectionError)
-    )
-
-
-def _what_to_do(error: requests.RequestException, dataset: Dataset, url: str, part: Path) -> str:
-    if error.response is not None:
-        status = error.response.status_code
-        if status >= 500 or status == 429:
-            return f"{url}: the server answered {status}, {ATTEMPTS} times; try again later"
-        return (
-            f"{url}: the server answered {status}, so this file is not there any more. If you have it from "
-            f"elsewhere: tinytx data get {dataset.name} --from FOLDER"
-        )
-    if part.exists() and _may_pass(error):
-        return (
-            f"{url}: the transfer broke off after {part.stat().st_size:,} bytes, {ATTEMPTS} times in a row. "
-            "The same command goes on from there"
-        )
-    return (
-        f"{urlsplit(url).netloc} cannot be reached: no network, or it is blocked ({_cause(error)}). Without "
-        f"one: `tinytx data list {dataset.name}` names the {len(dataset.files)} addresses; fetch them on a "
-        "machine that has a network, carry them here in one folder, and run "
-        f"`tinytx data get {dataset.name} --from FOLDER`"
-    )
-
-
-def _cause(error: BaseException) -> str:
-    while error.__cause__ or error.__context__:
-        error = error.__cause__ or error.__context__  # type: ignore[assignment]
-    return str(error) or type(error).__name__
-
-
-@dataclass(frozen=True)
-class Given:
-    """Files of the layout, where they come from, and by which rule they were made."""
-
-    files: dict[str, bytes]
-    origin: str
-    rule: str
-
-
-def read_given(dataset: Dataset, source: str | os.PathLike[str]) -> Given:
-    """Take from a folder what is in it of a corpus.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    source : path
-        Holds, directly or in a folder named as the corpus: what `data get` left elsewhere, with its card; or
-        upstream files, under their names or their paths, known by their sha256; or files of the layout, known
-        by their numbers of lines.
-
-    Returns
-    -------
-    Given
-        Of upstream files and layout together as much of the corpus as they give.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing of the corpus, or a file is not what its name says.
-    """
-    folder = Path(source)
-    if not folder.is_dir():
-        raise ValueError(f"the folder to take files from must exist, got {folder}")
-    places = [place for place in (folder / dataset.name, folder) if place.is_dir()]
-    for place in places:
-        state = inspect(place, dataset)
-        if state.card is not None and state.card.get("name") == dataset.name:
-            if state.faults:
-                raise ValueError("; ".join(state.faults))
-            files = {name: (place / name).read_bytes() for name in state.files}
-            return Given(files, str(state.card["origin"]), str(state.card["rule"]))
-    upstream = _upstream(dataset, places)
-    files = build(dataset, upstream)
-    copied = _layout(dataset, places, skip=set(files))
-    if files:
-        return Given(files | copied, "upstream files from a folder", rule(dataset))
-    if copied:
-        origin = "files of this layout from a folder, known by their numbers of lines"
-        return Given(copied, origin, "files and splits as that folder had them")
-    raise ValueError(_nothing(dataset, folder, upstream))
-
-
-def _upstream(dataset: Dataset, places: Sequence[Path]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for path, sha256 in dataset.files.items():
-        candidates = [place / relative for place in places for relative in (path, file_name(path))]
-        for file in dict.fromkeys(file for file in candidates if file.is_file()):
-            got = hashlib.sha256(file.read_bytes()).hexdigest()
-            if got == sha256:
-                found[path] = file
-                break
-            if file.name not in dataset.n_lines:  # else it may be a file of the layout, with other line ends
-                raise ValueError(f"{file} must have the sha256 {sha256}, got {got}")
-    return found
-
-
-def _layout(dataset: Dataset, places: Sequence[Path], *, skip: set[str]) -> dict[str, bytes]:
-    files = {}
-    for name, n_lines in dataset.n_lines.items():
-        file = next((place / name for place in places if (place / name).is_file()), None)
-        if file is None or name in skip:
-            continue
-        content = file.read_bytes()
-        if n_lines is not None and count_lines(content) != n_lines:
-            raise ValueError(wrong_lines(file, n_lines, count_lines(content)))
-        files[name] = content
-    return files
-
-
-def _nothing(dataset: Dataset, folder: Path, upstream: dict[str, Path]) -> str:
-    missing = [path for path in dataset.files if path not in upstream]
-    return (
-        f"{folder} must hold upstream files of {dataset.name} (`tinytx data list {dataset.name}` names them) "
-        f"or a folder {dataset.name} with {', '.join(dataset.n_lines)}; got {len(upstream)} of "
-        f"{len(dataset.files)} upstream files, the first that is missing: {missing[0]}"
-    )
-
-
-Built = dict[str, bytes]  # file name to content
-Builder = Callable[[Dataset, Mapping[str, Path]], Built]
-
-PAIRS_HELD_OUT = 2_000  # for valid and for test each
-# Novels kept from training: their authors wrote no other of the hundred.
-VALID_NOVELS = ("FRA02501_Loti", "FRA07101_Blondel", "FRA07401_Leblanc", "FRA07501_Darien")
-
-
-def build(dataset: Dataset, upstream: Mapping[str, Path]) -> Built:
-    """Make the files of the layout for which the upstream files at hand suffice.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    upstream : mapping from str to Path
-        Path in the repository to the file here; files may be missing.
-
-    Returns
-    -------
-    dict from str to bytes
-        File name to content, in the order of the layout.
-    """
-    built = _BUILDERS[dataset.name][0](dataset, upstream)
-    return {name: built[name] for name in dataset.n_lines if name in built}
-
-
-def rule(dataset: Dataset) -> str:
-    """How `build` makes the layout and its splits, in words."""
-    return _BUILDERS[dataset.name][1]
-
-
-def deal_pairs(rows: Sequence[tuple[str, str]], *, n_held_out: int) -> dict[str, list[tuple[str, str]]]:
-    """Deal sentence pairs out to train, valid and test so that no sentence stands in two of them.
-
-    Pairs that share a sentence, directly or over others, stay together; what counts as one sentence is said
-    by `canonical`. The groups are taken in the order of the sha256 of a seed and their first pair, which is
-    the same on every machine, and fill test, then valid, each up to exactly its size; a group too large for
-    the room that is left goes on. Equal pairs are kept once.
-
-    Parameters
-    ----------
-    rows : sequence of (str, str)
-    n_held_out : int
-        Pairs of valid and of test each.
-
-    Returns
-    -------
-    dict from str to list of (str, str)
-        "train", "valid" and "test", each in an order that has nothing to do with that of `rows`.
-    """
-    rows = sorted(set(rows), key=_order)
-    members: dict[int, list[tuple[str, str]]] = {}
-    for group, row in zip(connected([(canonical(a), canonical(b)) for a, b in rows]), rows, strict=True):
-        members.setdefault(group, []).append(row)
-    dealt: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
-    for group_rows in sorted(members.values(), key=lambda group_rows: _order(min(group_rows))):
-        for split in ("test", "valid"):
-            if len(dealt[split]) + len(group_rows) <= n_held_out:
-                break
-        else:
-            split = "train"
-        dealt[split] += group_rows
-    return {split: sorted(split_rows, key=_order) for split, split_rows in dealt.items()}
-
-
-def _order(row: tuple[str, str]) -> bytes:
-    return hashlib.sha256(f"{SPLIT_SEED}\t{row[0]}\t{row[1]}".encode()).digest()
-
-
-def _verbatim(dataset: Dataset, upstream: Mapping[str, Path]) -> Built:
-    return {file_name(path): file.read_bytes() for path, file in upstream.items()}
-
-
-def _reviews(dataset: Dataset, upstream: Mapping[str, Path]) -> Built:
-    built = _verbatim(dataset, upstream)
-    for name in [name for name in built if name.endswith(".spm")]:
-        lines = built[name].decode("utf-8").split("\n")
-        text = "\n".join(join_pieces(line) for line in lines)
-        built[name.removesuffix(".spm") + ".txt"] = text.encode("utf-8")
-    return built
-
-
-def _gunzipped(dataset: Dataset, upstream: Mapping[str, Path]) -> Built:
-    return {
-        file_name(path).removesuffix(".gz"): gzip.decompress(file.read_bytes())
-        for path, file in upstream.items()
-    }
-
-
-def _novels(dataset: Dataset, upstream: Mapping[str, Path]) -> Built:
-    if set(upstream) != set(dataset.files):
-        return {}
-    splits: dict[str, list[bytes]] = {"train": [], "valid": []}
-    for path in sorted(upstream):
-        split = "valid" if Path(path).stem in VALID_NOVELS else "train"
-        lines = upstream[path].read_bytes().decode("utf-8-sig").split("\n")
-        splits[split].append(_text([" ".join(line.split()) for line in lines if line.strip()]))
-    built = {f"corpus.{split}.txt": b"\n".join(novels) for split, novels in splits.items()}
-    sums = [f"{sha256}  {path}" for path, sha256 in sorted(dataset.files.items())]
-    return built | {"plain1.sha256": _text(sums)}
-
-
-def _zipped_pairs(dataset: Dataset, upstream: Mapping[str, Path]) -> Built:
-    built: Built = {}
-    for file in upstream.values():
-        with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as archive:
-            (name,) = [name for name in archive.namelist() if file_name(name) == "fra.txt"]
-            lines = archive.read(name).decode("utf-8").split("\n")
-        cells = [[cell.strip() for cell in line.split("\t")] for line in lines if line.strip()]
-        splits = deal_pairs([(row[0], row[1]) for row in cells], n_held_out=PAIRS_HELD_OUT)
-        for split, rows in splits.items():
-            built[f"pairs.{split}.tsv"] = _text([f"{source}\t{target}" for source, target in rows])
-    return built
-
-
-def _text(lines: Sequence[str]) -> bytes:
-    return ("\n".join(lines) + "\n").encode("utf-8")
-
-
-_BUILDERS: dict[str, tuple[Builder, str]] = {
-    "cls-books": (
-        _reviews,
-        "files and splits as upstream; *.review.txt is joined from the pieces of *.review.spm "
-        "(pieces without the spaces between them, U+2581 as a space)",
-    ),
-    "eltec-fra": (
-        _novels,
-        "novels in the order of their file names, a paragraph a line, white space made single, a blank "
-        f"line between two novels and nowhere else; valid: {', '.join(VALID_NOVELS)}, whose authors wrote no "
-        "other of these novels",
-    ),
-    "multi30k-en-fr": (_gunzipped, "files and splits as upstream, uncompressed"),
-    "reader-reviews-fr": (
-        _verbatim,
-        "files as upstream, which has no splits; when they are read, both together, equal reviews go to one "
-        f"split, and of the different reviews of each label {TSV_HELD_OUT:.0%} to valid and to test each, "
-        f"drawn with the seed {SPLIT_SEED}",
-    ),
-    "tatoeba-en-fr": (
-        _zipped_pairs,
-        "columns 1 and 2 of fra.txt without repeated pairs; groups of pairs that share a sentence (without "
-        "case, final punctuation, kinds of space and apostrophe, English contractions) stay together and go, "
-        f"in the order of sha256(seed {SPLIT_SEED}, first pair of the group), to test until it holds "
-        f"{PAIRS_HELD_OUT} pairs, to valid until it does, and else to train",
-    ),
-    "tinyshakespeare": (
-        _verbatim,
-        "one file as upstream, which has no splits; when it is read, speeches that begin in the first "
-        f"{SHAKESPEARE_TRAIN:.0%} of the characters are train, the others valid",
-    ),
-}
-
-
-WORKSHOP = ".downloads"  # in the data folder: upstream files until the corpus is made of them
 
 
 @dataclass(frozen=True)
 class Got:
-    """What `get` did: whether it wrote anything, and what lies in the folder of the corpus now."""
+    """Result of `get`: whether it wrote anything, and the state of the folder."""
 
     dataset: Dataset
     changed: bool
@@ -826,9 +257,9 @@ def get(
     source: str | os.PathLike[str] | None = None,
     host: str = HOST,
     report: Callable[[str], None] = print,
-    pause: float = PAUSE,
+    retries: int = RETRIES,
 ) -> Got:
-    """Bring a corpus into the data folder, unless it is there.
+    """Put a corpus into the data folder, unless it is there.
 
     Parameters
     ----------
@@ -836,233 +267,338 @@ def get(
     data_dir : path, optional
         See `data_folder`.
     source : path, optional
-        A folder to take the files from, as `read_given` says; nothing is downloaded then.
+        A folder to copy from, see `from_folder`; nothing is downloaded then.
     host : str
         GitHub, or the address of a mirror of its paths.
     report : callable
-        Told what happens, a line at a time.
-    pause : float
-        Seconds before the second attempt at a file.
-
-    Returns
-    -------
-    Got
+        Called with each line of progress.
+    retries : int
+        Further attempts at each file, after pauses of 1, 2, 3, ... seconds.
 
     Raises
     ------
     FetchError
-        If files cannot be had, are not the known ones, or find no space on the disk. Where a transfer broke
-        off, what has come stays, apart from the corpora, and the next call goes on from there.
+        If a file cannot be downloaded or has another checksum. Complete files stay aside, and the next call
+        continues after them.
     ValueError
-        If `source` does not hold the corpus, or a folder is in the way that `get` did not write.
+        If `source` does not hold the corpus, or the folder holds files that `get` did not write.
     """
+    import filelock
+
     folder = data_folder(data_dir) / dataset.name
-    state = inspect(folder, dataset)
-    if state.whole:
-        report(f"{folder} is there already: nothing to do")
-        return Got(dataset, False, state)
-    given = None if source is None else read_given(dataset, source)
-    workshop = folder.parent / WORKSHOP
-    cache = workshop / dataset.name
-    try:
-        with locked(workshop / f"{dataset.name}.lock", report=report):
-            try:
-                changed = _bring(dataset, folder, given, cache, host, report, pause)
-            except OSError as error:
-                if error.errno in NO_SPACE:
-                    shutil.rmtree(cache, ignore_errors=True)
-                raise
-            finally:
-                with contextlib.suppress(OSError):  # it is not empty, or was never made
-                    cache.rmdir()
-    except OSError as error:
-        if error.errno in NO_SPACE:
-            raise FetchError(no_space(folder)) from error
-        raise
+    given = None if source is None or inspect(folder, dataset).complete else from_folder(dataset, source)
+    work = folder.parent / WORK_FOLDER
+    work.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(work / f"{dataset.name}.lock"):
+        state = inspect(folder, dataset)
+        if state.complete:
+            report(f"{folder} is there already: nothing to do")
+            return Got(dataset, False, state)
+        _refuse_foreign_files(state)
+        for fault in state.faults:
+            report(f"replaced: {fault}")
+        origin = "a folder, checked by sha256 where upstream has the same file, else by number of lines"
+        if given is None:
+            origin = f"downloaded from {host}"
+            given = convert(dataset, fetch(dataset, work / dataset.name, host=host, retries=retries))
+        elif lost := [name for name in state.files if name not in given]:
+            raise ValueError(f"the folder given must hold {', '.join(lost)}, as {folder} does; got none")
+        card = make_card(dataset, given, origin)
+        changed = bool(state.faults) or dict(state.files) != card["files"]
+        if changed:
+            write_folder(folder, given, card, aside=work / dataset.name)
+        else:
+            report(f"{folder} is there already, with as much as the folder given has: nothing to do")
     return Got(dataset, changed, inspect(folder, dataset))
 
 
-def _bring(
-    dataset: Dataset,
-    folder: Path,
-    given: Given | None,
-    cache: Path,
-    host: str,
-    report: Callable[[str], None],
-    pause: float,
-) -> bool:
-    state = inspect(folder, dataset)  # again: another process may have brought it meanwhile
-    if state.whole:
-        report(f"{folder} is there by now: nothing to do")
-        return False
-    _refuse_what_is_not_ours(state)
-    for fault in state.faults:
-        report(f"mending: {fault}")
-    if given is None:
-        upstream = fetch(dataset, cache, host=host, pause=pause)
-        report("making the files of the corpus")
-        given = Given(build(dataset, upstream), f"downloaded from {host}", rule(dataset))
-    card = make_card(dataset, given.files, origin=given.origin, rule=given.rule)
-    if state.files and not state.faults and card["files"] == state.files:
-        report(f"{folder} is there already, with as much as the folder given has: nothing to do")
-        return False
-    lost = [name for name in state.files if name not in given.files]
-    if lost:
-        raise ValueError(
-            f"{folder} holds {', '.join(lost)}, which the folder given does not: nothing was changed"
-        )
-    write_folder(folder, given.files, card, aside=cache / "made")
-    shutil.rmtree(cache, ignore_errors=True)
-    return True
-
-
-def _refuse_what_is_not_ours(state: State) -> None:
+def _refuse_foreign_files(state: State) -> None:
     names = {file.name for file in state.folder.iterdir()} if state.folder.exists() else set()
-    ours = {CARD, *state.card["files"]} if state.card is not None else set()
-    if names - ours:
-        got = "; ".join([*state.faults, *(f"without {split}" for split in state.absent)])
+    names -= {CARD, *state.card["files"]} if state.card is not None else set()
+    if names:
         raise ValueError(
             f"{state.folder} must be absent, or hold only what `tinytx data get` wrote; it has other files, "
-            f"such as {min(names - ours)} ({got}). Move it away, or name another folder with --data-dir"
+            f"such as {min(names)}. Move it away, or name another folder with --data-dir"
         )
 
 
-LOWEST_LABEL = -1  # of the readers' reviews: low, middling or high praise
+def make_card(dataset: Dataset, files: Files, origin: str) -> dict[str, Any]:
+    """Content, source, licence, citation and checksums of a folder."""
+    return {
+        "name": dataset.name,
+        "description": dataset.description,
+        "licence": dataset.licence,
+        "citation": dataset.citation,
+        "source": f"https://github.com/{dataset.repository}/tree/{dataset.commit}",
+        "commit": dataset.commit,
+        "upstream_sha256": dict(dataset.files),
+        "origin": origin,
+        "rule": dataset.rule,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "files": {name: describe(content) for name, content in files.items()},
+        "absent": list(dataset.absent(files)),
+    }
 
 
-def read_splits(name: str, folder: Path) -> dict[str, Split]:
-    """Read the folder of a corpus that is no parallel one.
+def write_folder(folder: Path, files: Files, card: Mapping[str, Any], *, aside: Path) -> None:
+    """Write a folder that appears, or replaces another, in one step or not at all.
 
-    Parameters
-    ----------
-    name : str
-        "cls-books", "eltec-fra", "reader-reviews-fr" or "tinyshakespeare".
-    folder : Path
+    `aside` is a folder on the same disk for what is half written; it is removed at the end.
+    """
+    new, old = aside / "new", aside / "old"
+    shutil.rmtree(new, ignore_errors=True)
+    try:
+        new.mkdir(parents=True)
+        text = json.dumps(card, indent=1, ensure_ascii=False) + "\n"
+        for name, content in {**files, CARD: text.encode()}.items():
+            with (new / name).open("wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+        if folder.exists():
+            os.replace(folder, old)
+        os.replace(new, folder)
+    except OSError:  # such as a full disk: what is downloaded stays, what is half written does not
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def fetch(dataset: Dataset, into: Path, *, host: str = HOST, retries: int = RETRIES) -> dict[str, Path]:
+    """Download the upstream files of a corpus, except those that `into` holds already.
 
     Returns
     -------
-    dict from str to Split
-        "train", "valid" and, where there is one, "test".
+    dict from str to Path
+        Path in the repository to the file here; each has its sha256.
+
+    Raises
+    ------
+    FetchError
+        If a file cannot be downloaded, is too large, or has another checksum.
+    """
+    import pooch
+    import requests
+    from tqdm.auto import tqdm
+
+    pooch.get_logger().setLevel("WARNING")
+    store = pooch.create(
+        path=into,
+        base_url=dataset.url("", host),
+        registry={path: f"sha256:{sha256}" for path, sha256 in dataset.files.items()},
+        urls={path: dataset.url(path, host) for path in dataset.files},
+        retry_if_failed=retries,
+    )
+    fetched = {}
+    with tqdm(dataset.files, desc=dataset.name, unit="file", disable=None, leave=False) as paths:
+        for path in paths:
+            try:
+                fetched[path] = Path(store.fetch(path, downloader=_download))
+            except ValueError as error:
+                raise FetchError(
+                    f"{dataset.url(path, host)} must have the known checksum, got another: {error} A proxy "
+                    "or a log-in page may have answered: open the address in a browser"
+                ) from error
+            except requests.RequestException as error:
+                raise FetchError(
+                    f"{dataset.url(path, host)} cannot be downloaded: {error}. The same command continues "
+                    f"with this file. Without a network: `tinytx data list {dataset.name}` lists the "
+                    f"{len(dataset.files)} addresses; download them elsewhere into one folder, and run "
+                    f"`tinytx data get {dataset.name} --from FOLDER`"
+                ) from error
+    return fetched
+
+
+def _download(url: str, output_file: str, _: object) -> None:
+    """Download one file of at most `MAX_BYTES`; a FetchError, unlike others, is not tried again by pooch."""
+    import requests
+
+    headers = {"Accept-Encoding": "identity"}
+    with requests.get(url, stream=True, timeout=TIMEOUT, headers=headers) as answer:
+        if 400 <= answer.status_code < 500 and answer.status_code != 429:
+            raise FetchError(
+                f"{url}: the server answered {answer.status_code}, so the file is not there any more. If you "
+                "have it from elsewhere: tinytx data get NAME --from FOLDER"
+            )
+        answer.raise_for_status()
+        n_bytes = 0
+        with open(output_file, "wb") as stream:
+            for chunk in answer.iter_content(CHUNK_BYTES):
+                n_bytes += len(chunk)
+                if n_bytes > MAX_BYTES:
+                    raise FetchError(f"{url} must have at most {MAX_BYTES:,} bytes, got more")
+                stream.write(chunk)
+
+
+def from_folder(dataset: Dataset, source: str | os.PathLike[str]) -> Files:
+    """Take from a folder as much of a corpus as it holds.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    source : path
+        Holds, directly or in a folder named as the corpus, upstream files (under their names or paths) or
+        files of the layout. A file that upstream has too must have its sha256, others their number of lines
+        and, if there is a card, the sha256 in it.
 
     Raises
     ------
     ValueError
-        If a file is missing, not UTF-8 or has a line that cannot be read; the message names the line.
+        If there is nothing of the corpus, or a file is not the known one.
     """
-    return _READERS[name](folder)
+    folder = Path(source)
+    if not folder.is_dir():
+        raise ValueError(f"the folder to copy from must exist, got {folder}")
+    place = folder / dataset.name if (folder / dataset.name).is_dir() else folder
+    upstream: dict[str, Path] = {}
+    for path, sha256 in dataset.files.items():
+        file = next((place / name for name in (path, file_name(path)) if (place / name).is_file()), None)
+        if file is not None:
+            got = hashlib.sha256(file.read_bytes()).hexdigest()
+            if got != sha256:
+                raise ValueError(f"{file} must have the sha256 {sha256}, got {got}")
+            upstream[path] = file
+    state = inspect(place, dataset)
+    if state.faults:
+        raise ValueError("; ".join(state.faults))
+    files = {name: (place / name).read_bytes() for name in state.files} | convert(dataset, upstream)
+    if not files:
+        missing = next(path for path in dataset.files if path not in upstream)
+        raise ValueError(
+            f"{folder} must hold upstream files of {dataset.name} (`tinytx data list {dataset.name}` lists "
+            f"them) or a folder {dataset.name} with {', '.join(dataset.n_lines)}; got {len(upstream)} of "
+            f"{len(dataset.files)} upstream files, the first that is missing: {missing}"
+        )
+    return {name: files[name] for name in dataset.n_lines if name in files}
 
 
-def join_pieces(line: str) -> str:
-    """Join the pieces of a sentencepiece model, set apart by spaces, to the text that they stand for.
+def convert(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:
+    """Make the files of the layout for which the upstream files suffice.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    upstream : mapping from str to Path
+        Path in the repository to the file here; files may be missing.
+
+    Returns
+    -------
+    dict from str to bytes
+        File name to content, in the order of the layout.
+    """
+    made = _CONVERTERS.get(dataset.name, _verbatim)(dataset, upstream)
+    return {name: made[name] for name in dataset.n_lines if name in made}
+
+
+def _verbatim(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:
+    return {file_name(path): file.read_bytes() for path, file in upstream.items()}
+
+
+def _reviews(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:
+    made = _verbatim(dataset, upstream)
+    for name in [name for name in made if name.endswith(".spm")]:
+        lines = made[name].decode("utf-8").split("\n")
+        made[name.removesuffix(".spm") + ".txt"] = "\n".join(map(join_subwords, lines)).encode()
+    return made
+
+
+def join_subwords(line: str) -> str:
+    """Join the subwords of a sentencepiece model, separated by spaces, to their text.
 
     Examples
     --------
-    >>> join_pieces("\u2581Un \u2581li vre \u2581!")
+    >>> join_subwords("\u2581Un \u2581li vre \u2581!")
     'Un livre !'
     """
     return line.replace(" ", "").replace("\u2581", " ").strip()
 
 
-def _cls_books(folder: Path) -> dict[str, Split]:
-    has_test = (folder / "test.label").exists()
-    return {name: _cls_split(folder, name) for name in ("train", "valid", "test")[: 2 + has_test]}
-
-
-def _cls_split(folder: Path, split_name: str) -> Split:
-    text_path = folder / f"{split_name}.review.txt"
-    label_path = folder / f"{split_name}.label"
-    pieces_path = folder / f"{split_name}.review.spm"
-    if text_path.exists() or not pieces_path.exists():
-        lines = read_lines(text_path)
-        texts = [line for _, line in lines]
-    else:
-        lines = read_lines(pieces_path)
-        texts = [join_pieces(line) for _, line in lines]
-    label_lines = read_lines(label_path)
-    labels = [parse_label(line, label_path, number) for number, line in label_lines]
-    filled = {number for number, _ in lines}
-    for number in sorted(filled ^ {number for number, _ in label_lines}):
-        got = "a text without a label" if number in filled else "a label without a text"
-        raise ValueError(f"{label_path}, line {number}: must label the text in the same line, got {got}")
-    return Split(tuple(texts), tuple(labels))
-
-
-def _read_novels(folder: Path) -> dict[str, Split]:
+def _gunzipped(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:
     return {
-        split: Split(tuple(line for _, line in read_lines(folder / f"corpus.{split}.txt")))
-        for split in ("train", "valid")
+        file_name(path).removesuffix(".gz"): gzip.decompress(file.read_bytes())
+        for path, file in upstream.items()
     }
 
 
-def _reader_reviews(folder: Path) -> dict[str, Split]:
-    texts, labels = [], []
-    for site in ("babelio", "critiques_libres"):
-        path = folder / f"{site}_reviews.jsonl"
-        for number, line in read_lines(path):
-            try:
-                row = json.loads(line)
-                text, label = " ".join(row["reader_review"].split()), int(row["label"])
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ValueError(
-                    f"{path}, line {number}: must be a JSON object with reader_review and label, "
-                    f"got {line[:60]!r}"
-                ) from error
-            if text:  # a few readers left stars only
-                texts.append(text)
-                labels.append(label - LOWEST_LABEL)
-    rows = split_rows(folder, texts, labels, share=TSV_HELD_OUT)
-    return {
-        split: Split(tuple(texts[i] for i in chosen), tuple(labels[i] for i in chosen))
-        for split, chosen in zip(("train", "valid", "test"), rows, strict=True)
+def _novels(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:
+    if set(upstream) != set(dataset.files):
+        return {}
+    splits: dict[str, list[bytes]] = {"train": [], "valid": []}
+    for path in sorted(upstream):
+        split = "valid" if Path(path).stem in VALID_NOVELS else "train"
+        lines = upstream[path].read_bytes().decode("utf-8-sig").split("\n")
+        splits[split].append(_text([" ".join(line.split()) for line in lines if line.strip()]))
+    made = {f"corpus.{split}.txt": b"\n".join(novels) for split, novels in splits.items()}
+    return made | {
+        "plain1.sha256": _text([f"{sum_}  {path}" for path, sum_ in sorted(dataset.files.items())])
     }
 
 
-def _shakespeare(folder: Path) -> dict[str, Split]:
-    speeches: list[tuple[int, list[str]]] = []  # the character at which each starts, and its lines
-    start, last = 0, 0
-    for number, line in read_lines(folder / "input.txt"):
-        start += number - last - 1  # blank lines between
-        if not speeches or number != last + 1:
-            speeches.append((start, []))
-        speeches[-1][1].append(line.strip())
-        start, last = start + len(line) + 1, number
-    splits: dict[str, list[str]] = {"train": [], "valid": []}
-    for first, spoken in speeches:
-        splits["train" if first < SHAKESPEARE_TRAIN * start else "valid"].append(" ".join(spoken))
-    return {name: Split(tuple(texts)) for name, texts in splits.items()}
+def _zipped_pairs(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:
+    made: Files = {}
+    for file in upstream.values():
+        with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as archive:
+            (name,) = [name for name in archive.namelist() if file_name(name) == "fra.txt"]
+            lines = archive.read(name).decode("utf-8").split("\n")
+        cells = [[cell.strip() for cell in line.split("\t")] for line in lines if line.strip()]
+        splits = split_pairs([(row[0], row[1]) for row in cells], n_held_out=PAIRS_HELD_OUT)
+        for split, rows in splits.items():
+            made[f"pairs.{split}.tsv"] = _text([f"{source}\t{target}" for source, target in rows])
+    return made
 
 
-def shakespeare_text(data_dir: str | os.PathLike[str] | None = None) -> tuple[str, str]:
-    """Every character of tinyshakespeare, line breaks included: the first 90 % for training, the rest.
-
-    Raises
-    ------
-    ValueError
-        If the corpus is not there; the message names the command that brings it.
-    """
-    path = corpus_folder("tinyshakespeare", data_dir) / "input.txt"
-    if not path.is_file():
-        raise ValueError(f"corpus file must exist, got {path}")
-    text = path.read_text(encoding="utf-8")
-    n_train = int(SHAKESPEARE_TRAIN * len(text))
-    return text[:n_train], text[n_train:]
+def _text(lines: Sequence[str]) -> bytes:
+    return ("\n".join(lines) + "\n").encode("utf-8")
 
 
-_READERS = {
-    "cls-books": _cls_books,
-    "eltec-fra": _read_novels,
-    "reader-reviews-fr": _reader_reviews,
-    "tinyshakespeare": _shakespeare,
+_CONVERTERS: dict[str, Callable[[Dataset, Mapping[str, Path]], Files]] = {
+    "cls-books": _reviews,
+    "eltec-fra": _novels,
+    "multi30k-en-fr": _gunzipped,
+    "tatoeba-en-fr": _zipped_pairs,
 }
 
 
+def split_pairs(rows: Sequence[tuple[str, str]], *, n_held_out: int) -> dict[str, list[tuple[str, str]]]:
+    """Split sentence pairs into train, valid and test such that no sentence is in two of them.
+
+    Pairs that share a sentence by `canonical`, directly or through others, stay together. The groups, in the
+    order of the sha256 of a seed and their first pair, fill test, then valid, each up to exactly its size; a
+    group larger than the remaining room goes to train. Equal pairs are taken once.
+
+    Parameters
+    ----------
+    rows : sequence of (str, str)
+    n_held_out : int
+        Pairs of valid and of test each.
+
+    Returns
+    -------
+    dict from str to list of (str, str)
+        "train", "valid" and "test"; their order does not depend on that of `rows`.
+    """
+    rows = sorted(set(rows), key=_order)
+    groups: dict[int, list[tuple[str, str]]] = {}
+    for group, row in zip(connected([(canonical(a), canonical(b)) for a, b in rows]), rows, strict=True):
+        groups.setdefault(group, []).append(row)
+    splits: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
+    for members in sorted(groups.values(), key=lambda members: _order(min(members))):
+        room = (s for s in ("test", "valid") if len(splits[s]) + len(members) <= n_held_out)
+        splits[next(room, "train")] += members
+    return {split: sorted(members, key=_order) for split, members in splits.items()}
+
+
+def _order(row: tuple[str, str]) -> bytes:
+    return hashlib.sha256(f"{SPLIT_SEED}\t{row[0]}\t{row[1]}".encode()).digest()
+
+
 def connected(rows: Sequence[tuple[str, str]]) -> list[int]:
-    """Number the groups of pairs that share a source or a target, directly or over others.
+    """Number the connected components of pairs that share a source or a target (union-find).
 
     Returns
     -------
     list of int
-        Equal for pairs of one group.
+        Equal for pairs of one component.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A language model made of counts: the baseline that a trained network has to beat."""
+"""An n-gram language model: the baseline that a trained network has to beat."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class NGramModel:
     .. math:: P(w \mid h) = \frac{c(h, w) + T(h)\, P(w \mid h')}{c(h) + T(h)}
 
     with c the counts in the training text, T(h) the number of different tokens seen after the history h, and
-    h' the history without its oldest token. Below the empty history stands the uniform distribution; a
-    history that was never seen hands everything to h'.
+    h' the history without its oldest token. The empty history backs off to the uniform distribution, a
+    history that was never seen to h'.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class NGramModel:
     vocab_size : int
         Number of different ids; every one of them can be predicted.
     bos_id, eos_id : int
-        Put before each sequence, so that its first token has a full history, and after it, to be predicted.
+        Added before each sequence, as history of its first token, and after it, to be predicted.
 
     References
     ----------
@@ -77,12 +77,7 @@ class NGramModel:
         Parameters
         ----------
         sequences : sequence of sequence of int
-            Ids from 0 to ``vocab_size - 1``, without marks for beginning and end.
-
-        Returns
-        -------
-        NGramModel
-            This model.
+            Ids from 0 to ``vocab_size - 1``, without bos and eos.
         """
         stream, targets = self._stream(sequences)
         ranks = np.zeros(len(targets), dtype=np.int64)
@@ -108,29 +103,18 @@ class NGramModel:
         Returns
         -------
         array of shape (T + 1,)
-            In nats; the last entry is that of the end mark.
+            In nats; the last entry is that of eos.
         """
         stream, targets = self._stream([sequence])
         return np.log(self._probs(stream, targets, stream[targets], order))
 
     def nats_per_token(self, sequences: Sequences, order: int | None = None) -> float:
-        """Mean of the negative log-probabilities over all tokens of some sequences, end marks included.
-
-        Parameters
-        ----------
-        sequences : sequence of sequence of int
-        order : int, optional
-            As in `log_prob`.
-
-        Returns
-        -------
-        float
-        """
+        """Mean negative log-probability over all tokens of some sequences, eos included; see `log_prob`."""
         stream, targets = self._stream(sequences)
         return float(-np.log(self._probs(stream, targets, stream[targets], order)).mean())
 
     def next_probs(self, prefix: Sequence[int], order: int | None = None) -> np.ndarray:
-        """Distribution of the token after a prefix, in which the end mark stands for the end.
+        """Distribution of the token after a prefix, eos included.
 
         Parameters
         ----------
@@ -149,7 +133,7 @@ class NGramModel:
         return self._probs(stream, np.full_like(every_token, targets[-1]), every_token, order)
 
     def _stream(self, sequences: Sequences) -> tuple[np.ndarray, np.ndarray]:
-        """All sequences in one array with their marks, and the positions in it that are predicted."""
+        """All sequences in one array with bos and eos, and the positions in it that are predicted."""
         if not sequences:
             raise ValueError("sequences must hold at least one sequence, got none")
         opening = [self.bos_id] * (self.order - 1)
@@ -171,9 +155,9 @@ class NGramModel:
     def _probs(
         self, stream: np.ndarray, positions: np.ndarray, tokens: np.ndarray, order: int | None
     ) -> np.ndarray:
-        """Probability of each token at its position, given what stands before that position."""
+        """Probability of each token at its position, given the tokens before."""
         if not self._levels:
-            raise ValueError("the model must be fitted before it is asked, got no call of fit")
+            raise ValueError("the model must be fitted first, got no call of fit")
         order = self.order if order is None else order
         if not 1 <= order <= self.order:
             raise ValueError(f"order must be from 1 to {self.order}, got {order}")
@@ -193,6 +177,6 @@ class NGramModel:
 
 
 def _find(sorted_keys: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each key stands in a sorted array, and whether it does."""
+    """The index of each key in a sorted array, and whether it is in it."""
     places = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
     return places, sorted_keys[places] == keys

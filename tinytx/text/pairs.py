@@ -1,4 +1,4 @@
-"""Sentences that translate each other, by name or by file, split so that none stands in two splits."""
+"""Parallel corpora by name or by file: sentence pairs, split so that no sentence is in two splits."""
 
 from __future__ import annotations
 
@@ -8,20 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinytx.text.corpora import CorpusInfo, downloaded_info
+from tinytx.text.corpora import CorpusInfo, Split, downloaded_info, read_lines, split_texts
 from tinytx.text.download import connected, corpus_folder
-from tinytx.text.reading import read_lines, split_rows
 from tinytx.text.tokenizer import canonical
 
 
 def read_pairs(path: Path) -> list[tuple[str, str]]:
-    """Read lines of a source, a tab and a target; further columns are not read.
-
-    Raises
-    ------
-    ValueError
-        As `read_lines`; also if a line has no tab or an empty side. The message names the line.
-    """
+    """Read lines of a source, a tab and a target, and more that is ignored; a ValueError names bad lines."""
     rows = []
     for number, line in read_lines(path):
         cells = [cell.strip() for cell in line.split("\t")]
@@ -36,7 +29,7 @@ WORLD_SIZES = {"test": 1_000, "valid": 1_000, "train": 40_000}  # drawn; train l
 WORLD_SEED = 21_000  # of test; the next two seeds draw valid and train
 HELD_OUT = 0.05  # of the pairs of a file, for valid and for test each
 
-# English sentences of a lab on translation, which our models shall not have seen.
+# English sentences of the lab on translation, held out of training.
 LAB_SENTENCES = (
     "I am a student",
     "I did not mean to hurt you",
@@ -74,7 +67,7 @@ class Pairs:
         return len(self.sources)
 
     def references(self) -> dict[str, list[str]]:
-        """All translations of each different source, in the order in which they stand."""
+        """All translations of each different source, in order."""
         found: dict[str, list[str]] = {}
         for source, target in zip(self.sources, self.targets, strict=True):
             found.setdefault(source, []).append(target)
@@ -96,7 +89,7 @@ class PairCorpus:
     licence, source : str
         As stated where the texts come from; empty for a file of one's own.
     n_removed : int
-        Pairs taken out of train because a held-out sentence stands in them.
+        Pairs taken out of train because they contain a held-out sentence.
     """
 
     name: str
@@ -131,8 +124,7 @@ def list_pair_corpora(data_dir: str | os.PathLike[str] | None = None) -> tuple[C
     Parameters
     ----------
     data_dir : path, optional
-        Folder that holds one folder a corpus; it decides which corpora are available. Left out, it is where
-        ``tinytx data get`` leaves them.
+        As in `load_corpus`.
     """
     return _WORLD, *(downloaded_info(name, data_dir, labelled=False) for name in (_TATOEBA, _MULTI30K))
 
@@ -146,13 +138,12 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
         "world" (generated), "tatoeba-en-fr" or "multi30k-en-fr" (read from `data_dir`), or a ``.tsv`` file in
         which each line is a source, a tab and a target; further columns are not read.
     data_dir : path, optional
-        Folder that holds one folder a corpus. Left out, it is where ``tinytx data get`` leaves them, as in
-        `load_corpus`.
+        As in `load_corpus`.
 
     Returns
     -------
     PairCorpus
-        No source and no target of a held-out split of the world, of Tatoeba or of a file stands in train.
+        No source and no target of a held-out split of the world, of Tatoeba or of a file is in train.
 
     Raises
     ------
@@ -162,9 +153,8 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
 
     Notes
     -----
-    Texts are given as they stand in the files. From Tatoeba's training pairs the sentences of
-    `LAB_SENTENCES` and their translations are taken out. The splits of Multi30k are kept as published; a few
-    captions occur twice.
+    Texts are unchanged. From Tatoeba's training pairs the sentences of `LAB_SENTENCES` and their translations
+    are removed. Multi30k has its published splits; a few captions occur twice.
     """
     if name == _WORLD.name:
         return _world()
@@ -182,16 +172,13 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
 
 
 def without(pairs: Pairs, sentences: Iterable[str]) -> Pairs:
-    """The pairs in which neither some sentences stand nor anything that translates them, by `canonical`."""
+    """The pairs without some sentences and without their translations, compared by `canonical`."""
     unwanted = {canonical(sentence) for sentence in sentences}
     rows = list(zip(pairs.sources, pairs.targets, strict=True))
     translations = {canonical(target) for source, target in rows if canonical(source) in unwanted}
-    kept = [
-        (source, target)
-        for source, target in rows
-        if canonical(source) not in unwanted and canonical(target) not in translations
-    ]
-    return _pairs(kept)
+    return _pairs(
+        [r for r in rows if canonical(r[0]) not in unwanted and canonical(r[1]) not in translations]
+    )
 
 
 def _pairs(rows: Sequence[tuple[str, str]]) -> Pairs:
@@ -249,7 +236,9 @@ def _multi30k(folder: Path) -> tuple[dict[str, Pairs], int]:
 def _file(path: Path) -> PairCorpus:
     rows = read_pairs(path)
     groups = [str(group) for group in connected(rows)]
-    train, valid, test = (
-        _pairs([rows[i] for i in split]) for split in split_rows(path, groups, share=HELD_OUT)
-    )
-    return PairCorpus(path.name, train, valid, test)
+    splits = split_texts(path, Split(tuple(groups)), share=HELD_OUT)
+    parts = []
+    for split in splits.values():
+        inside = set(split.texts)
+        parts.append(_pairs([row for row, group in zip(rows, groups, strict=True) if group in inside]))
+    return PairCorpus(path.name, *parts)

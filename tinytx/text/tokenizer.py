@@ -1,8 +1,7 @@
-"""Text to ids and back, on sentencepiece, so that nothing of the text is lost on the way.
+"""Lossless tokenization with sentencepiece, whose subwords are called pieces.
 
-sentencepiece writes a space as the sign U+2581 inside its pieces. Three properties follow from how it is
-set up here: the same text comes back as went in, no piece ever crosses a space, and a special id never
-comes out of raw text.
+sentencepiece writes a space as U+2581 in its pieces. As it is set up here, decoding an encoded text gives the
+same text, no piece crosses a space, and raw text never gives a special id.
 """
 
 from __future__ import annotations
@@ -19,21 +18,27 @@ import sentencepiece
 SPECIAL_PIECES = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>", "<cls>", "<sep>")
 SPACE_MARK = "\u2581"
 
-# sentencepiece keeps these characters for itself: the space mark, the marks for unknown characters and for
-# forced boundaries, the end of a C string, and the ends of lines, which it trims. They travel under the names
-# of control characters that text has no use for; where text does hold one of those, an escape goes before it.
+# sentencepiece reserves these characters: the space mark, the mark of forced boundaries, tabs, the end of a C
+# string, and line ends, which it trims. Control characters replace them; those in a text itself are escaped.
 _ESCAPE = "\x1b"
-_STAND_INS = {SPACE_MARK: "\x01", "\u2585": "\x02", "\t": "\x03", "\x00": "\x04", "\n": "\x05", "\r": "\x06"}
-_OUTWARD = {ord(char): inner for char, inner in _STAND_INS.items()} | {
-    ord(inner): _ESCAPE + inner for inner in (*_STAND_INS.values(), _ESCAPE)
+_REPLACEMENTS = {
+    SPACE_MARK: "\x01",
+    "\u2585": "\x02",
+    "\t": "\x03",
+    "\x00": "\x04",
+    "\n": "\x05",
+    "\r": "\x06",
+}
+_OUTWARD = {ord(char): inner for char, inner in _REPLACEMENTS.items()} | {
+    ord(inner): _ESCAPE + inner for inner in (*_REPLACEMENTS.values(), _ESCAPE)
 }
 _RESERVED = re.compile("[" + "".join(map(chr, _OUTWARD)) + "]")
 _ESCAPED = re.compile(f"{_ESCAPE}(.)|([\x01-\x06])", re.DOTALL)
-_STOOD_FOR = {inner: char for char, inner in _STAND_INS.items()}
+_ORIGINALS = {inner: char for char, inner in _REPLACEMENTS.items()}
 
 
 def escape(text: str) -> str:
-    """Put text into the form that sentencepiece reads; no two texts get the same form."""
+    """Replace the characters that sentencepiece reserves; no two texts become equal."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -43,18 +48,18 @@ def escape(text: str) -> str:
 
 def unescape(text: str) -> str:
     """Undo `escape`."""
-    return _ESCAPED.sub(lambda match: match[1] or _STOOD_FOR[match[2]], text)
+    return _ESCAPED.sub(lambda match: match[1] or _ORIGINALS[match[2]], text)
 
 
 def train_model(texts: list[str], **settings: Any) -> bytes:
-    """Train on escaped texts and return the serialised model; with fewer pieces than asked if need be."""
+    """Train on escaped texts and return the serialised model, with fewer pieces if the texts have no more."""
     out = io.BytesIO()
     fixed: dict[str, Any] = {
         "normalization_rule_name": "identity",
         "remove_extra_whitespaces": False,
         "character_coverage": 1.0,
-        "max_sentence_length": 2**30,  # in bytes; longer lines would be left out without a word
-        "hard_vocab_limit": False,  # so that asking too much tells how much there is
+        "max_sentence_length": 2**30,  # in bytes; longer lines would be dropped silently
+        "hard_vocab_limit": False,  # too large a size then gives the largest possible
         "num_threads": 1,
         "minloglevel": 2,
         "control_symbols": list(SPECIAL_PIECES[4:]),
@@ -75,10 +80,9 @@ UNSEEN = re.compile("[\u00ad\u200b\u2060\ufeff]")
 
 
 def plain(text: str) -> str:
-    """Write every kind of space and apostrophe in one way, and drop characters that nobody sees.
+    """Normalise every kind of space and apostrophe, and drop invisible characters.
 
-    French texts set the same sign of exclamation off with four different spaces, or with none: a model should
-    not have to learn which, and a reader may type any.
+    French texts put one of four different spaces, or none, before an exclamation mark.
 
     Examples
     --------
@@ -102,7 +106,7 @@ CONTRACTIONS = (
 
 
 def canonical(text: str) -> str:
-    """A sentence without case, final punctuation and English contractions: equal for what says the same.
+    """A sentence without case, final punctuation and English contractions, to compare sentences by.
 
     Examples
     --------
@@ -120,7 +124,7 @@ UNKNOWN_SURFACE = "\u2047"
 
 
 class Tokenizer:
-    """Cut text into pieces with a sentencepiece model, and put pieces together again.
+    """Encode text with a sentencepiece model, and decode it.
 
     Made by `Tokenizer.train`, `Tokenizer.load` or `Tokenizer.from_bytes`.
 
@@ -136,9 +140,9 @@ class Tokenizer:
 
     Notes
     -----
-    With U+2581 written as ``_``, the text ``"le chat"`` is read as ``_le_chat``: the mark of a space belongs
-    to the word after it, and the first word gets one too. A word therefore has the same pieces wherever it
-    stands, and ``encode("a b") == encode("a") + encode("b")``.
+    With U+2581 written as ``_``, the text ``"le chat"`` is ``_le_chat``: the mark of a space belongs to the
+    word after it, and the first word gets one too. So a word has the same pieces at every position, and
+    ``encode("a b") == encode("a") + encode("b")``.
 
     References
     ----------
@@ -197,28 +201,22 @@ class Tokenizer:
         split_by_script: bool = True,
         max_chars: int = 10_000_000,
     ) -> Tokenizer:
-        """Learn the pieces of some texts; the same texts and settings give the same bytes.
+        """Learn a vocabulary from texts; equal texts and settings give equal bytes.
 
         Parameters
         ----------
         texts : iterable of str
-            What to learn from. Every character that occurs in it becomes a piece, so text made of these
-            characters never meets the unknown piece.
+            Every character that occurs in them becomes a piece, so it is never unknown.
         vocab_size : int
             Number of pieces, the special ones included.
         model_type : {"unigram", "bpe"}
             "unigram" starts from many pieces and drops the least useful, "bpe" merges frequent neighbours.
         byte_fallback : bool
-            Keep 256 pieces for single bytes, so that every text whatever can be written with known pieces.
+            Add 256 pieces for single bytes, so no text has an unknown piece.
         split_by_script : bool
-            Whether a piece ends where letters meet punctuation. False lets "l'" or "mot." be one piece.
+            Whether a piece ends between letters and punctuation; if not, "l'" or "mot." can be one piece.
         max_chars : int
-            Longer training texts are thinned to every second text, every third, and so on.
-
-        Returns
-        -------
-        Tokenizer
-            With exactly `vocab_size` pieces.
+            Of longer training texts every second is taken, or every third, and so on.
 
         Raises
         ------
@@ -260,16 +258,9 @@ class Tokenizer:
         return Tokenizer, (self._model,)
 
     def encode(self, text: str) -> list[int]:
-        """Ids of a text, without any special id but that of unknown characters.
+        """Ids of a text; the only special id is that of unknown characters.
 
-        Parameters
-        ----------
-        text : str
-
-        Returns
-        -------
-        list of int
-            Empty for the empty text. ``decode(encode(text)) == text`` if every character is known.
+        ``decode(encode(text)) == text`` if every character is known.
         """
         return self.encode_batch([text])[0]
 
@@ -281,22 +272,11 @@ class Tokenizer:
         return self._processor.encode(inner, out_type=int, num_threads=1)
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of several translations: as `encode_batch`, where both languages share their pieces."""
+        """Ids of several translations: `encode_batch`, as both languages share one vocabulary."""
         return self.encode_batch(texts)
 
     def decode(self, token_ids: Iterable[int]) -> str:
-        """Text of some ids; special pieces add nothing, an unknown one adds U+2047.
-
-        Parameters
-        ----------
-        token_ids : iterable of int
-            From 0 to ``vocab_size - 1``.
-
-        Returns
-        -------
-        str
-            The space before a first word is left out, as `encode` put it there.
-        """
+        """Text of ids below `vocab_size`; special pieces add nothing, an unknown one adds U+2047."""
         surfaces = []
         for token_id in token_ids:
             self._check_id(token_id)
@@ -305,53 +285,27 @@ class Tokenizer:
         return unescape(text.removeprefix(" "))
 
     def pieces(self, text: str) -> list[str]:
-        """The pieces of a text as a reader sees them, with U+2581 for a space.
-
-        Parameters
-        ----------
-        text : str
-
-        Returns
-        -------
-        list of str
-            One for each id of ``encode(text)``.
-        """
+        """The pieces of a text, one for each id of ``encode(text)``, with U+2581 for a space."""
         return [self.piece(token_id) for token_id in self.encode(text)]
 
     def piece(self, token_id: int) -> str:
-        """One piece as a reader sees it."""
+        """One piece, with U+2581 for a space."""
         self._check_id(token_id)
         return unescape(self._processor.id_to_piece(token_id))
 
     def score(self, token_id: int) -> float:
-        """What one piece counts for when a text is cut.
+        """The score by which `encode` chooses among segmentations.
 
-        Parameters
-        ----------
-        token_id : int
-            Of a piece that is written with letters.
-
-        Returns
-        -------
-        float
-            With "unigram", the natural logarithm of the piece's probability: of all ways to cut a word,
-            `encode` takes the one with the largest sum. With "bpe", minus the number of earlier merges.
+        With "unigram", the natural logarithm of the piece's probability: of all segmentations of a word,
+        `encode` takes the one with the largest sum. With "bpe", minus the number of earlier merges.
         """
         self._check_id(token_id)
         return self._processor.get_score(token_id)
 
     def word_pieces(self, word: str) -> tuple[int, ...]:
-        """Ids of one space-delimited word, the same wherever the word stands.
+        """Ids of one word, not empty and without a space.
 
-        Parameters
-        ----------
-        word : str
-            Not empty, without a space.
-
-        Returns
-        -------
-        tuple of int
-            ``encode(" ".join(words))`` is the concatenation of these over `words`.
+        ``encode(" ".join(words))`` is the concatenation of these over `words`.
         """
         if not word or " " in word:
             raise ValueError(f"word must be non-empty and hold no space, got {word!r}")
@@ -371,7 +325,7 @@ class Tokenizer:
         return cls(model)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file, aside first, so that no half-written file is ever found there."""
+        """Write the model to a file, atomically."""
         target = Path(path)
         aside = target.with_name(target.name + ".part")
         try:
@@ -382,13 +336,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Tokenizer:
-        """Read a model that `save` wrote.
-
-        Raises
-        ------
-        ValueError
-            If the file is missing or holds no tokenizer of this package.
-        """
+        """Read a model that `save` wrote; a ValueError names a file that is missing or of another kind."""
         source = Path(path)
         if not source.is_file():
             raise ValueError(f"tokenizer file must exist, got {source}")

@@ -129,7 +129,7 @@ def load_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
     from tinytx.hf.folders import is_published
 
     if is_published(path):
-        from tinytx.hf.publish import published_tokenizer
+        from tinytx.hf.tokenizer import published_tokenizer
 
         return published_tokenizer(path)
     folder = find_checkpoint(path)

@@ -1,265 +1,38 @@
-r"""Exact probabilities, forward: what a prefix leaves open.
+r"""The weighted automaton: exact forward and backward probabilities, as in a hidden Markov model.
 
-A state of the whole automaton is a pair: where the sentence stands (a state :math:`q` of the `Network`), and
-what is hidden above it (label :math:`z`, number of finished sentences :math:`k`, book :math:`g`), kept as an
-array of shape (2, K + 1, G). With one more word :math:`w` the weights move along its arcs,
+A state of the automaton is a pair: a state :math:`q` of the `Network` of sentences, and the hidden variables
+of the review (label :math:`z`, number of finished sentences :math:`k`, book :math:`g`), as an array of shape
+(2, K + 1, G). The forward probability of a prefix sums over all paths that write it,
 
-.. math:: \alpha_{t+1}(q', z, k, g) = \sum_{q \to q' \text{ writes } w} \alpha_t(q, z, k, g) \, P(q \to q'
-\mid g)
+.. math:: \alpha_{t+1}(q', z, k, g) = \sum_{q \to q' \text{ writes } w_{t+1}} \alpha_t(q, z, k, g) \,
+P(q \to q' \mid g)
 
-and the mass that reaches the end of a sentence is shared between the end of the review and the entries of the
-next sentence. The weights are scaled after each sentence, so that a review of any length stays within
-floating point.
+and what reaches the end of a sentence is shared between the end of the review and the entries of the next
+sentence. The backward probability sums over all ways to write the rest,
+
+.. math:: \beta_t(q, z, k, g) = \sum_{q \to q' \text{ writes } w_{t+1}} P(q \to q' \mid g) \,
+\beta_{t+1}(q', z, k, g)
+
+so the probability of a hidden word is proportional to
+:math:`\sum \alpha_t(q) \, P(q \to q') \, \beta_{t+1}(q')` over the arcs that write it. Both are scaled, such
+that a review of any length stays within floating point.
+
+References
+----------
+Rabiner, "A tutorial on hidden Markov models", Proceedings of the IEEE 77(2), 1989, section III.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from tinytx.world.grammar import POLARITIES, Grammar, Opener, Rule, capital
-from tinytx.world.lexicon import Choice
+from tinytx.world.network import Network
 from tinytx.world.reviews import N_LABELS, ReviewPlan
-from tinytx.world.steps import Read, Step
-
-Known = tuple[tuple[tuple[int, str], str], ...]  # features settled so far: ((slot, feature), value), sorted
-Weights = np.ndarray  # (G,), one for each book that a review may be about
-Frontier = dict[
-    Known, list[tuple[int, Weights]]
-]  # where a rule stands: states, each with weight not yet on an arc
-
-START = -1  # the source of a rule's first arcs, before they are tied to the entries of a polarity
-
-
-@dataclass(frozen=True)
-class Network:
-    """States and arcs of all sentences of a language, sorted by source state.
-
-    Attributes
-    ----------
-    words : tuple of str
-        The vocabulary in sorted order; arcs refer to it by index.
-    source, target, word : ndarray of shape (A,)
-        Arc endpoints and the word that it writes.
-    weight : ndarray of shape (A, G)
-        Probability of the arc given its source state and what the review is about, one of G books.
-    first : ndarray of shape (Q + 1,)
-        Arcs of state q are those from ``first[q]`` up to ``first[q + 1]``.
-    ends : tuple of int
-        The state after a sentence, one a polarity.
-    entries : tuple of dict
-        For each polarity, the state where a sentence begins: after nothing (``"plain"``) or with an opener.
-    """
-
-    words: tuple[str, ...]
-    source: np.ndarray
-    target: np.ndarray
-    word: np.ndarray
-    weight: np.ndarray
-    first: np.ndarray
-    ends: tuple[int, ...]
-    entries: tuple[dict[str, int], ...]
-
-    def arcs_from(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """List all arcs that leave some states: for each, the row of its state in `states`, and its index."""
-        counts = self.first[states + 1] - self.first[states]
-        rows = np.repeat(np.arange(len(states)), counts)
-        offset = self.first[states] - (np.cumsum(counts) - counts)
-        return rows, np.arange(counts.sum()) + offset[rows]
-
-    @cached_property
-    def word_ids(self) -> dict[str, int]:
-        """Index of each word in the vocabulary."""
-        return {word: index for index, word in enumerate(self.words)}
-
-    @property
-    def n_books(self) -> int:
-        """Number of books that a review may be about: G."""
-        return self.weight.shape[1]
-
-
-def build_network(grammar: Grammar, language: str) -> Network:
-    """Compile the rules of a grammar for one language (``"fr"`` or ``"en"``)."""
-    builder = _Builder(language, len(grammar.lexicon.books))
-    ends, entries = [], []
-    for polarity in POLARITIES:
-        end, entry = builder.new_state(), {}
-        low_first = {opener.kind for opener in grammar.openers}
-        for kind in sorted(low_first):
-            entry[kind] = builder.new_state()
-        chains = [(opener, entry[opener.kind]) for opener in grammar.openers]
-        inner = {
-            id(opener): [builder.new_state() for _ in opener.words[language][1:]]
-            for opener in grammar.openers
-        }
-        low, entry["plain"] = builder.new_state(), builder.new_state()
-        for opener, start in chains:
-            same_kind = sum(other.kind == opener.kind for other in grammar.openers)
-            builder.add_opener(opener, [start, *inner[id(opener)], low], 1.0 / same_kind)
-        for rule in grammar.rules[polarity]:
-            builder.add_rule(rule, low=low, capitalised=entry["plain"], end=end)
-        ends.append(end)
-        entries.append(entry)
-    return builder.finish(tuple(ends), tuple(entries))
-
-
-@dataclass
-class _Builder:
-    language: str
-    n_books: int
-    n_states: int = 0
-    vocabulary: dict[str, int] = field(default_factory=dict)
-    arcs: list[tuple[int, int, int]] = field(default_factory=list)
-    weights: list[Weights] = field(default_factory=list)
-
-    def new_state(self) -> int:
-        self.n_states += 1
-        return self.n_states - 1
-
-    def add_arc(self, source: int, target: int, word: str, weight: Weights) -> None:
-        self.arcs.append((source, target, self.vocabulary.setdefault(word, len(self.vocabulary))))
-        self.weights.append(weight)
-
-    def add_opener(self, opener: Opener, states: Sequence[int], chance: float) -> None:
-        for position, word in enumerate(opener.words[self.language]):
-            weight = np.full(self.n_books, chance if position == 0 else 1.0)
-            self.add_arc(states[position], states[position + 1], word, weight)
-
-    def add_rule(self, rule: Rule, *, low: int, capitalised: int, end: int) -> None:
-        steps = rule.steps[self.language]
-        frontier: Frontier = {(): [(START, np.full(self.n_books, rule.weight))]}
-        for position, step in enumerate(steps):
-            later = steps[position + 1 :]
-            last = position == len(steps) - 1
-            frontier = self._take(
-                step, frontier, rule, _Needed.after(later), (low, capitalised), end if last else None
-            )
-
-    def _take(
-        self,
-        step: Step,
-        frontier: Frontier,
-        rule: Rule,
-        needed: _Needed,
-        starts: tuple[int, int],
-        end: int | None,
-    ) -> Frontier:
-        """Cross one step with the frontier: write arcs where it writes a word, pass where it writes none."""
-        moved: Frontier = defaultdict(list)
-        targets: dict[Known, int] = {}
-        for known, word, weight, after in _outcomes(step, frontier, rule, needed):
-            if not word:
-                moved[after].extend(
-                    (source, w if weight is None else w * weight) for source, w in frontier[known]
-                )
-                continue
-            if after not in targets:
-                targets[after] = self.new_state() if end is None else end
-            for source, w in frontier[known]:
-                total = w if weight is None else w * weight
-                if source == START:
-                    self.add_arc(starts[0], targets[after], word, total)
-                    self.add_arc(starts[1], targets[after], capital(word), total)
-                else:
-                    self.add_arc(source, targets[after], word, total)
-        for after, state in targets.items():
-            moved[after].append((state, np.ones(self.n_books)))
-        return moved
-
-    def finish(self, ends: tuple[int, ...], entries: tuple[dict[str, int], ...]) -> Network:
-        arcs, weight = np.array(self.arcs), np.array(self.weights)
-        words = sorted(self.vocabulary)
-        rank = {self.vocabulary[word]: place for place, word in enumerate(words)}
-        arcs[:, 2] = [rank[word] for word in arcs[:, 2].tolist()]
-        order = np.argsort(arcs[:, 0], kind="stable")
-        source, target, word = arcs[order].T.copy()
-        weight = weight[order]
-        first = np.searchsorted(source, np.arange(self.n_states + 1))
-        total = np.zeros((self.n_states, self.n_books))  # of all ways to finish the sentence from a state
-        total[list(ends)] = 1.0
-        for state in range(self.n_states - 1, -1, -1):
-            if state not in ends:
-                span = slice(first[state], first[state + 1])
-                total[state] = (weight[span] * total[target[span]]).sum(axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            weight = np.where(total[source] > 0, weight * total[target] / total[source], 0.0)
-        for state in (state for entry in entries for state in entry.values()):
-            if not np.allclose(total[state], 1.0, rtol=0.0, atol=1e-9):
-                raise ValueError(f"all that begins at an entry must sum to 1, got {total[state].tolist()}")
-        return Network(tuple(words), source, target, word, weight, first, ends, entries)
-
-
-@dataclass(frozen=True)
-class _Needed:
-    """What the steps still to come will ask for."""
-
-    features: frozenset[tuple[int, str]]
-    slots: frozenset[int]
-
-    @classmethod
-    def after(cls, steps: Sequence[Step]) -> _Needed:
-        reads = frozenset(pair for step in steps for pair in step.reads)
-        return cls(reads, frozenset(step.fills for step in steps if step.fills is not None))
-
-    def keep(self, known: Mapping[tuple[int, str], str]) -> Known:
-        kept = {
-            pair: value for pair, value in known.items() if pair in self.features or pair[0] in self.slots
-        }
-        return tuple(sorted(kept.items()))
-
-
-def _outcomes(
-    step: Step, frontier: Frontier, rule: Rule, needed: _Needed
-) -> Iterator[tuple[Known, str | None, Weights | None, Known]]:
-    """List what a step may do: (features before, word or none, weight or None for 1, features after)."""
-    for known in frontier:
-        for settled in _settle(sorted(step.reads), dict(known), rule):
-            if step.fills is None:
-                yield known, step.write(_reader(settled, None, None)), None, needed.keep(settled)
-                continue
-            for choice in _matching(rule.slots[step.fills], step.fills, settled):
-                word = step.write(_reader(settled, step.fills, choice))
-                if word is None:  # another step fills the slot
-                    yield known, None, None, needed.keep(settled)
-                    break
-                own = {
-                    (step.fills, name): choice.features[name]
-                    for slot, name in needed.features
-                    if slot == step.fills
-                }
-                yield known, word, np.array(choice.weights), needed.keep(settled | own)
-
-
-def _settle(
-    reads: Sequence[tuple[int, str]], known: dict[tuple[int, str], str], rule: Rule
-) -> Iterator[dict[tuple[int, str], str]]:
-    """Fix the features that a step reads, in every way that some choice allows."""
-    open_reads = [pair for pair in reads if pair not in known]
-    if not open_reads:
-        yield known
-        return
-    slot, feature = open_reads[0]
-    for value in sorted({choice.features[feature] for choice in _matching(rule.slots[slot], slot, known)}):
-        yield from _settle(reads, known | {(slot, feature): value}, rule)
-
-
-def _matching(choices: Sequence[Choice], slot: int, known: Mapping[tuple[int, str], str]) -> list[Choice]:
-    wanted = [(feature, value) for (of, feature), value in known.items() if of == slot]
-    return [choice for choice in choices if all(choice.features.get(f) == v for f, v in wanted)]
-
-
-def _reader(known: Mapping[tuple[int, str], str], slot: int | None, choice: Choice | None) -> Read:
-    def read(of: int, feature: str) -> str:
-        if choice is not None and of == slot:
-            return choice.features[feature]
-        return known[of, feature]
-
-    return read
-
 
 Mass = dict[int, np.ndarray]  # network state -> probability of what is hidden, (2, K + 1, G)
 CACHED_PREFIXES = 4096
@@ -268,16 +41,16 @@ ROWS_AT_ONCE = 2048  # prefixes whose next words are computed together
 
 @dataclass
 class Forward:
-    """All that a prefix leaves open.
+    """Forward probabilities of a prefix.
 
     Attributes
     ----------
     mass : mapping from int to ndarray of shape (2, K + 1, G)
-        Weight of each state that the prefix may have led to, apart from the end of the review.
+        Of each state of the network that the prefix can lead to, except the end of the review.
     stopped : ndarray of shape (2, K + 1, G)
-        Weight of the review ending here.
+        Of the review that ends here.
     log_scale : float
-        What all weights are to be multiplied by, as a logarithm.
+        Logarithm of the factor of all of them.
     """
 
     mass: Mass
@@ -286,7 +59,7 @@ class Forward:
 
     @property
     def total(self) -> float:
-        """Sum of all weights: 0 where no review begins like this."""
+        """Sum of all probabilities, without the scale; 0 if no review begins with the prefix."""
         return float(sum(hidden.sum() for hidden in self.mass.values()) + self.stopped.sum())
 
     @property
@@ -312,9 +85,9 @@ class Automaton:
     Parameters
     ----------
     network : Network
-        Sentences.
+        Of the sentences.
     plan : ReviewPlan
-        What is hidden above them.
+        Distribution of the hidden variables.
     """
 
     def __init__(self, network: Network, plan: ReviewPlan) -> None:
@@ -326,7 +99,7 @@ class Automaton:
         self._cache: dict[tuple[str | None, ...], Forward] = {}
 
     def start(self) -> Forward:
-        """Give the state of affairs before the first word."""
+        """Forward probabilities before the first word."""
         hidden = np.zeros_like(self._nothing)
         hidden[:, 0] = 1.0 / (N_LABELS * self.network.n_books)
         mass: Mass = {}
@@ -334,7 +107,7 @@ class Automaton:
         return Forward(mass, self._nothing, 0.0)
 
     def _enter(self, previous: int | None, hidden: np.ndarray, mass: Mass) -> None:
-        """Spread the mass before a sentence over the entries of the network."""
+        """Spread the probability before a sentence over the entries of the network."""
         if not hidden.any():
             return
         for polarity, entries in enumerate(self.network.entries):
@@ -344,11 +117,8 @@ class Automaton:
 
     @cached_property
     def _steps(self) -> dict[tuple[int, int], list[tuple[int, np.ndarray]]]:
-        """Where a word leads from a state, with weights in the shape of what is hidden.
-
-        Products of arrays of equal shape take a third of the time of broadcast ones, and this is what
-        reading consists of.
-        """
+        """The arcs of each state and word, with weights in the shape of the hidden variables."""
+        # Products of arrays of equal shape take a third of the time of broadcast ones.
         network = self.network
         weights = np.broadcast_to(
             network.weight[:, None, None, :], (len(network.word), *self._nothing.shape)
@@ -360,7 +130,7 @@ class Automaton:
         return dict(steps)
 
     def advance(self, before: Forward, word: str) -> Forward:
-        """Read one more word; a word that cannot follow leaves no weight."""
+        """Read one more word; after a word that cannot follow, the total is 0."""
         steps = self._steps
         mass: Mass = {}
         if (word_id := self.word_ids.get(word)) is not None:
@@ -370,7 +140,7 @@ class Automaton:
         return self._pass_on(mass, before.log_scale)
 
     def advance_any(self, before: Forward) -> Forward:
-        """Read one hidden word: the weights of all that may stand there together."""
+        """Read one hidden word: sum over all words that can follow."""
         network = self.network
         mass: Mass = {}
         for state, hidden in before.mass.items():
@@ -379,7 +149,7 @@ class Automaton:
         return self._pass_on(mass, before.log_scale)
 
     def _pass_on(self, mass: Mass, log_scale: float) -> Forward:
-        """Go on from the ends of sentences to the next ones, or to the end of the review."""
+        """Pass from the ends of sentences to the next sentences, or to the end of the review."""
         stopped = self._nothing
         if any(end in mass for end in self.network.ends):
             total = sum(hidden.sum() for hidden in mass.values())
@@ -393,21 +163,21 @@ class Automaton:
         return Forward(mass, stopped, log_scale)
 
     def read(self, words: Iterable[str | None], state: Forward | None = None) -> Forward:
-        """Read words one by one (None: a hidden word), from the beginning or from where a state stands."""
+        """Read words one by one (None: a hidden word), from the beginning or after `state`."""
         state = state or self.start()
         for word in words:
             state = self.advance_any(state) if word is None else self.advance(state, word)
         return state
 
     def prefixes(self, words: Iterable[str | None]) -> list[Forward]:
-        """Read words one by one and give what was open before each of them, and at the end."""
+        """Forward probabilities before each word (None: a hidden word), and after the last."""
         states = [self.start()]
         for word in words:
             states.append(self.read([word], states[-1]))
         return states
 
     def forward(self, words: Sequence[str | None]) -> Forward:
-        """Read a prefix; where all but its last word was read lately, only that word."""
+        """Forward probabilities of a prefix; cached, so a prefix that is one word longer costs one step."""
         key = tuple(words)
         if key in self._cache:
             return self._cache[key]
@@ -418,22 +188,17 @@ class Automaton:
         self._cache[key] = state
         return state
 
-    def forget(self) -> None:
-        """Forget which prefixes were read lately, as a measurement of speed must."""
-        self._cache.clear()
-
     def next_words(self, before: Sequence[Forward]) -> np.ndarray:
-        """Give P(next word | prefix) for many prefixes.
+        """P(next word | prefix) for many prefixes.
 
         Parameters
         ----------
-        before : sequence of Forward
-            What each prefix leaves open.
+        before : sequence of n Forwards
 
         Returns
         -------
         ndarray of shape (n, V + 1)
-            One column a word, and the end of the review in the last; rows sum to 1.
+            One column a word; the last one is the end of the review. Rows sum to 1.
         """
         parts = [
             self._next_words(before[at : at + ROWS_AT_ONCE]) for at in range(0, len(before), ROWS_AT_ONCE)
@@ -463,4 +228,122 @@ def _add(mass: Mass, state: int, weight: np.ndarray) -> None:
 def _one_more_sentence(hidden: np.ndarray) -> np.ndarray:
     moved = np.zeros_like(hidden)
     moved[:, 1:] = hidden[:, :-1]
+    return moved
+
+
+@dataclass
+class Layer:
+    """Backward probabilities of sorted states, up to a factor: shape (n, 2, K + 1, G)."""
+
+    states: np.ndarray
+    weight: np.ndarray
+
+    def find(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Which of some states are in the layer, and in which rows."""
+        if not len(self.states):
+            empty = np.empty(0, dtype=np.int64)
+            return empty, empty
+        rows = np.minimum(np.searchsorted(self.states, states), len(self.states) - 1)
+        inside = np.flatnonzero(self.states[rows] == states)
+        return inside, rows[inside]
+
+    def scaled(self) -> Layer:
+        """Divided by the largest entry; empty if that is 0."""
+        largest = self.weight.max()
+        if not largest > 0:
+            return Layer(self.states[:0], self.weight[:0])
+        return Layer(self.states, self.weight / largest)
+
+
+class Backward:
+    """Backward pass over the same network and plan as an `Automaton`."""
+
+    def __init__(self, network: Network, plan: ReviewPlan) -> None:
+        self.network, self.plan = network, plan
+        self._shape = (N_LABELS, plan.most_sentences + 1, network.n_books)
+        self._stop = plan.stop[None, :, None]
+        self._polarity = plan.polarity_given_label()
+        self._is_entry = np.zeros(len(network.first), dtype=bool)
+        self._is_entry[[state for entries in network.entries for state in entries.values()]] = True
+        order = np.argsort(network.word, kind="stable")  # arcs of each word, sorted by source
+        self._by_word = np.split(
+            order, np.searchsorted(network.word[order], np.arange(1, len(network.words)))
+        )
+
+    def layers(self, words: Sequence[str | None], down_to: int = 0) -> list[Layer]:
+        """Backward probabilities of a review at each position (None: a hidden word).
+
+        Returns
+        -------
+        list of Layer
+            At index t, for ``down_to <= t <= len(words)``, the layer *after* word t - 1 and before the
+            passage to a next sentence; below `down_to` layers are empty. The largest entry of each is 1.
+        """
+        nothing = Layer(np.empty(0, dtype=np.int64), np.empty((0, *self._shape)))
+        layers = [nothing] * (len(words) + 1)
+        ends = np.array(self.network.ends)
+        finished = _one_less_sentence(np.broadcast_to(self._stop, self._shape))
+        layers[len(words)] = Layer(ends, np.stack([finished] * len(ends)))
+        for position in range(len(words) - 1, down_to - 1, -1):
+            layers[position] = self._retreat(layers[position + 1], words[position])
+        return layers
+
+    def _retreat(self, after: Layer, word: str | None) -> Layer:
+        """Pass one word backward and, if a sentence begins with it, the passage before it."""
+        arcs = self._arcs_of(word)
+        inside, rows = after.find(self.network.target[arcs])
+        arcs = arcs[inside]
+        if not len(arcs):
+            return Layer(arcs, after.weight[:0])
+        flow = after.weight[rows] * self.network.weight[arcs][:, None, None, :]
+        source = self.network.source[arcs]
+        begins = np.flatnonzero(np.r_[True, source[1:] != source[:-1]])
+        return self._before_entries(Layer(source[begins], np.add.reduceat(flow, begins, axis=0))).scaled()
+
+    def _arcs_of(self, word: str | None) -> np.ndarray:
+        if word is None:
+            return np.arange(len(self.network.word))
+        word_id = self.network.word_ids.get(word)
+        return np.empty(0, dtype=np.int64) if word_id is None else self._by_word[word_id]
+
+    def _before_entries(self, layer: Layer) -> Layer:
+        """Add to a layer the ends of sentences that lead to the entries in it."""
+        if not self._is_entry[layer.states].any():
+            return layer
+        states, weights = [layer.states], [layer.weight]
+        for previous, end in enumerate(self.network.ends):
+            value = self._entry_value(previous, layer)
+            if value is not None:
+                states.append(np.array([end]))
+                weights.append(_one_less_sentence(value * (1.0 - self._stop))[None])
+        order = np.argsort(all_states := np.concatenate(states), kind="stable")
+        return Layer(all_states[order], np.concatenate(weights)[order])
+
+    def _entry_value(self, previous: int | None, layer: Layer) -> np.ndarray | None:
+        """Backward probability of what is hidden before a sentence; None if no entry is in the layer."""
+        value = None
+        for polarity, entries in enumerate(self.network.entries):
+            for kind, chance in self.plan.opener_chances(previous, polarity).items():
+                inside, rows = layer.find(np.array([entries[kind]]))
+                if len(rows):
+                    part = layer.weight[rows[0]] * (chance * self._polarity[:, polarity, None, None])
+                    value = part if value is None else value + part
+        return value
+
+    def between(self, before: Forward, after: Layer) -> np.ndarray:
+        """P(word | prefix, suffix) up to a factor, shape (V,)."""
+        network, n_words = self.network, len(self.network.words)
+        rows, arcs = network.arcs_from(np.array(list(before.mass), dtype=np.int64))
+        inside, after_rows = after.find(network.target[arcs])
+        if not len(inside):
+            return np.zeros(n_words)
+        rows, arcs = rows[inside], arcs[inside]
+        hidden = np.array(list(before.mass.values()))
+        value = np.einsum("azkg,azkg,ag->a", hidden[rows], after.weight[after_rows], network.weight[arcs])
+        return np.bincount(network.word[arcs], value, minlength=n_words)
+
+
+def _one_less_sentence(hidden: np.ndarray) -> np.ndarray:
+    moved = np.zeros_like(hidden)
+    moved[:, :-1] = hidden[:, 1:]
     return moved

@@ -1,18 +1,16 @@
-"""An independent look at grammar: what a teacher would mark in a sentence.
+"""A checker of French grammar: the mistakes that a teacher would mark in a sentence.
 
-It knows the forms of the tables, and nothing of the rules that write sentences, so that it can judge those
-rules, and count the mistakes of a translation by a model. It reads any list of words, and names those it does
-not know.
+It knows the forms of the tables and nothing of the rules that write sentences, so it can judge those rules,
+and count the mistakes in sentences of a model. It reads any list of words, and names unknown ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from tinytx.world.english_checker import EnglishChecker
 from tinytx.world.lexicon import Lexicon
 
 # determiner: (genders, number)
@@ -114,7 +112,7 @@ class FrenchForms:
             self.verbs.setdefault(row["french"], set()).add("2pl")
 
     def sounds_like_vowel(self, word: str) -> bool:
-        """Say whether a word asks for elision before it."""
+        """Whether a word asks for elision before it."""
         if word[:1] == "h":
             stem = word.removesuffix("s").removesuffix("e")
             breathed = word in self._breathed or stem in self._breathed or word.startswith(BREATHED)
@@ -122,7 +120,7 @@ class FrenchForms:
         return word[:1] in VOWELS and bool(word)
 
     def known(self, word: str) -> bool:
-        """Say whether the tables hold a word."""
+        """Whether the tables have a word."""
         tables = (self.nouns, self.adjectives, self.participles, self.verbs, self._plain)
         return any(word in table for table in tables)
 
@@ -170,7 +168,7 @@ class FrenchChecker:
         self.forms = FrenchForms(lexicon)
 
     def errors(self, words: Sequence[str]) -> list[str]:
-        """Name the mistakes of a sentence, whose first word comes without its capital."""
+        """The mistakes of a sentence, given without the capital of its first word."""
         unknown = [f"unknown word {word!r}" for word in words if not self.forms.known(word)]
         return unknown + self._contacts(words) + _Reading(self.forms, words).errors()
 
@@ -254,8 +252,6 @@ class _Reading:
             self._errors.append("'pas' or 'ni' must have its 'ne'")
         self._antecedent = clause.first or self._antecedent
         self._clause = Clause()
-
-    # --- noun phrases -------------------------------------------------------------------------------
 
     def _noun_phrase(self) -> None:
         words, forms, start = self._words, self._forms, self._place
@@ -341,8 +337,6 @@ class _Reading:
         if clause.person == "3" and not clause.auxiliary:
             clause.subject = noun
 
-    # --- around the verb ----------------------------------------------------------------------------
-
     def _clitic(self, word: str) -> None:
         if self._antecedent and self._antecedent.number != CLITICS[word]:
             self._errors.append(f"{word!r} must agree with {self._antecedent}")
@@ -390,41 +384,25 @@ class _Reading:
 
 FINAL = (".", "!")
 MARKS = (*FINAL, ",")
-CAPITALS = ("I", "French")  # have their capital everywhere
-
-
-class Checker(Protocol):
-    """Judges the words of a sentence, given without the capital at its beginning."""
-
-    def errors(self, words: Sequence[str]) -> list[str]:
-        """Name each mistake."""
-        ...
 
 
 @cache
-def _checker(language: str) -> Checker:
-    checkers: dict[str, type[FrenchChecker] | type[EnglishChecker]] = {
-        "fr": FrenchChecker,
-        "en": EnglishChecker,
-    }
-    if language not in checkers:
-        raise ValueError(f"language must be 'fr' or 'en', got {language!r}")
-    return checkers[language](Lexicon())
+def _checker() -> FrenchChecker:
+    return FrenchChecker(Lexicon())
 
 
-def check_sentence(words: Sequence[str], language: str = "fr") -> list[str]:
-    """Name the mistakes in one sentence: agreement, elision, contraction, articles, capitals, punctuation.
+def check_sentence(words: Sequence[str]) -> list[str]:
+    """The mistakes in one French sentence: agreement, elision, contraction, articles, capitals, punctuation.
 
     Parameters
     ----------
     words : sequence of str
         Its units, such as those of `SentencePair.french` or of `World.split`.
-    language : {"fr", "en"}
 
     Returns
     -------
     list of str
-        One line a mistake; empty if there is nothing to mark.
+        One line a mistake; empty if there is none.
 
     Examples
     --------
@@ -432,25 +410,21 @@ def check_sentence(words: Sequence[str], language: str = "fr") -> list[str]:
     []
     >>> check_sentence(["La", "histoire", "est", "beau", "."])
     ["'la' must be elided before 'histoire'", "'beau' must agree with 'histoire' (f sg)"]
-    >>> check_sentence(["it", "is", "an", "novel"], "en")
-    ["the first word must have a capital, got 'it'", "the last word must be one of . !, got 'novel'",
-     "'an' must be 'a' before 'novel'"]
     """
-    checker = _checker(language)
     if not words:
         return ["a sentence must have words, got none"]
-    first = words[0] if words[0] in CAPITALS else words[0][:1].lower() + words[0][1:]
-    return _shape_errors(words) + checker.errors([first, *words[1:]])
+    return shape_errors(words) + _checker().errors([words[0][:1].lower() + words[0][1:], *words[1:]])
 
 
-def _shape_errors(words: Sequence[str]) -> list[str]:
+def shape_errors(words: Sequence[str], capitals: Collection[str] = ()) -> list[str]:
+    """Mistakes of capitals and punctuation; `capitals` are words that have a capital everywhere."""
     errors = []
     if not words[0][:1].isupper():
         errors.append(f"the first word must have a capital, got {words[0]!r}")
     if words[-1] not in FINAL:
         errors.append(f"the last word must be one of {' '.join(FINAL)}, got {words[-1]!r}")
     for before, word in zip(words, words[1:], strict=False):
-        if word[:1].isupper() and word not in CAPITALS:
+        if word[:1].isupper() and word not in capitals:
             errors.append(f"only the first word may have a capital, got {word!r}")
         if before in MARKS and word in MARKS:
             errors.append(f"two marks must not meet, got {before!r} {word!r}")

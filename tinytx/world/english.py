@@ -1,4 +1,4 @@
-"""How English writes the same sentences: articles, number, adjectives before their noun."""
+"""English steps: articles, number, adjectives before their noun."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ DETERMINERS: dict[str, tuple[Determiner, ...]] = {
     ),
     "bare": (),
 }
-SOUNDING = ("a", "what")  # these ask for the sound of the next word, and whether a noun can be counted
+SOUNDING = ("a", "what")  # they depend on the next sound, and on whether the noun is countable
 # operation: (singular, plural, tag)
 BY_NUMBER = {
     "be": ("is", "are", "be"),
@@ -60,7 +60,7 @@ BY_NUMBER = {
     "it": ("it", "they", "it"),
     "them": ("it", "them", "them"),
 }
-# operation: the feature of the slot that is written as it stands
+# operation: the feature of the slot that is the word
 PLAIN = {
     "adj": "en",
     "adv": "en",

@@ -1,7 +1,7 @@
-"""How French writes a sentence: articles and their contractions, elision, agreement, the place of adjectives.
+"""French steps: articles and their contractions, elision, agreement, the place of adjectives.
 
 Each operation of a pattern becomes one or more steps. A step asks only for features (gender, number, the
-first sound of what follows), so that every word of the tables is written rightly by the same few rules.
+first sound of what follows), so the same few rules write every word of the tables correctly.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ VERBS = {"liking": "liking", "liked": "liking", "touching": "touching", "advice"
 
 
 def declare(token: Token, lexicon: Lexicon, polarity: str) -> dict[int, list[Choice]]:
-    """Give the slots that a token declares, with what each may hold in a sentence of the polarity."""
+    """The slots that a token declares, with the choices of each in a sentence of the polarity."""
     if not token.operation:
         return {}
     slot, options = token.slots[0], frozenset(token.options)
@@ -130,9 +130,6 @@ def steps(token: Token) -> list[Step]:
     raise ValueError(
         f"a French operation must be one of {sorted([*ARTICLES, *OPERATIONS])}, got {token.operation!r}"
     )
-
-
-# --- noun phrases ---------------------------------------------------------------------------------
 
 
 def _noun_phrase(token: Token) -> list[Step]:
@@ -186,9 +183,6 @@ def agreeing(read: Read, adjective: int, noun: int) -> str:
     return read(adjective, read(noun, "gender") + read(noun, "number")[0])
 
 
-# --- everything else ------------------------------------------------------------------------------
-
-
 def _be(token: Token) -> list[Step]:
     noun = token.slots[0]
     write = {"sg": "est", "pl": "sont"}
@@ -237,7 +231,7 @@ def _ending(read: Read, noun: int) -> str:
 
 
 def _form(token: Token, feature: str) -> list[Step]:
-    """Write a form as it stands, or, where the token names a noun, as a participle that agrees with it."""
+    """A form unchanged or, if the token names a noun, as a participle that agrees with it."""
     slot = token.slots[0]
     if len(token.slots) == 1:
         return [Step(lambda read: read(slot, feature), fills=slot, tag=str(slot))]

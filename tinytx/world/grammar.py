@@ -1,10 +1,9 @@
-"""Sentences of the world: one abstract structure, written by two languages.
+"""A synchronous grammar: sentences as one abstract structure, written by two languages.
 
 A row of `sentences.tsv` is a *rule*. Its French side declares numbered slots, ``{adj+ 3 1}`` being "slot 3,
 an adjective of the sentence's polarity, agreeing with slot 1"; its English side names the same slots in its
-own order. To write a sentence means to choose a rule, fill its slots, and let each language take its *steps*,
-each of which writes at most one word. Because all that is random stands in the slots, both languages have the
-same probabilities.
+own order. A sentence is a rule with filled slots; each language takes its *steps*, each of which writes at
+most one word. Only rules and slots are random, so both languages have the same probabilities.
 """
 
 from __future__ import annotations
@@ -32,17 +31,14 @@ class Rule:
         What each slot may hold; weights sum to 1 for every book.
     steps : mapping from str to tuple of Step
         How ``"fr"`` and ``"en"`` write it.
-    source : str
-        The French side as it stands in the table.
     """
 
     weight: float
     slots: Mapping[int, list[Choice]]
     steps: Mapping[str, tuple[Step, ...]]
-    source: str
 
     def write(self, language: str, filled: Mapping[int, Choice]) -> list[tuple[str, str | None]]:
-        """Write the sentence for filled slots: its words, the first without its capital, and their tags."""
+        """The words of the sentence, the first without its capital, and their tags."""
 
         def read(slot: int, feature: str) -> str:
             return filled[slot].features[feature]
@@ -136,4 +132,4 @@ def _rule(row: dict[str, str], polarity: str, lexicon: Lexicon, total: float) ->
             raise ValueError(
                 f"each language must fill every slot, {language} leaves {sorted(missing)}: {row}"
             )
-    return Rule(float(row["weight"]) / total, slots, steps, row["french"])
+    return Rule(float(row["weight"]) / total, slots, steps)

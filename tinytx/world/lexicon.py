@@ -1,9 +1,8 @@
-"""The words of the world: read from the tables beside this file, turned into choices with features.
+"""The lexicon: words from the tables in `tables/`, as choices with features.
 
-A *choice* is one way to fill a slot of a sentence: a noun in the singular, an adjective, a verb. It carries
-one weight a genre and a few features; the grammar of each language asks for the features it needs (gender,
-number, first sound, place ...) and never looks at a word itself. Adding a line to a table is enough to extend
-the world.
+A *choice* is one way to fill a slot of a sentence: a noun in the singular, an adjective, a verb. It has a
+weight for each book and a few features; the grammar of each language asks for the features that it needs
+(gender, number, first sound, place ...) and never for a word itself. A new line in a table extends the world.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ WORK = "work"  # the role of nouns for the book itself
 GENRES = ("crime", "love", "history", "fantasy", "travel")
 
 OWN_GENRE, ANY_GENRE = 0.42, 0.55  # the rest of a noun's chance is spread over the nouns of other genres
-OWN_BOOK, ANY_BOOK = 0.58, 0.38  # the same for what the book itself is called: "cette saga", "ce roman"
+OWN_BOOK, ANY_BOOK = 0.58, 0.38  # the same for nouns for the book itself: "cette saga", "ce roman"
 PLURAL_SHARE = 0.25
 OPTIONAL_SHARE = 0.20  # how often an optional adjective ("adj0?") is there
 ZIPF_SHIFT = 1.0  # the word at rank r (from 0) of its table has a weight of 1 / (r + ZIPF_SHIFT)
@@ -33,11 +32,11 @@ class Choice:
     Attributes
     ----------
     lemma : str
-        Dictionary form in French, for tests and reports.
+        Dictionary form in French.
     weights : tuple of float
         Probability of the choice within its slot, one for each kind of book.
     features : mapping from str to str
-        What the grammars ask for: `gender`, `number`, `initial`, `en`, ...
+        `gender`, `number`, `initial`, `en`, ...
     """
 
     lemma: str
@@ -47,7 +46,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Book:
-    """What a review is about: a genre, and the noun that such a book is called by."""
+    """The subject of a review: a genre, and the usual noun for such a book."""
 
     genre: str
     noun: str

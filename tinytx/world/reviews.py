@@ -1,14 +1,18 @@
-"""Drawing from the world: whole reviews from the network, and sentences in both languages side by side."""
+"""Reviews: the distribution of their hidden variables, and their words written as people read them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tinytx.world.grammar import POLARITIES
-from tinytx.world.typography import write_out
+
+N_LABELS = len(POLARITIES)
+APOSTROPHES = str.maketrans({"’": "'", "ʼ": "'"})
+NO_SPACE_BEFORE = {"fr": {",", "."}, "en": {",", ".", "!"}}
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Review:
     genre : str
         Hidden genre of the book, one of `GENRES`.
     book : str
-        What such a book is called, also hidden: "saga", "journal"; most often the review calls it so, too.
+        Hidden noun for such a book, "saga" or "journal"; most often the review calls it so, too.
     language : str
         ``"fr"`` or ``"en"``.
     """
@@ -44,7 +48,7 @@ class Review:
 
 @dataclass(frozen=True)
 class ReviewPlan:
-    """The chances above the sentence.
+    """Distribution of the hidden variables of a review.
 
     Attributes
     ----------
@@ -104,4 +108,38 @@ class ReviewPlan:
         return self.openers["same" if previous == polarity else "turn"]
 
 
-N_LABELS = len(POLARITIES)
+def write_out(words: Iterable[str], language: str = "fr") -> str:
+    """Join words as people write them: no space after an elision, none before a comma or a full stop.
+
+    French keeps a space before an exclamation mark.
+
+    Examples
+    --------
+    >>> write_out(["C'", "est", "beau", ",", "l'", "œuvre", "!"])
+    "C'est beau, l'œuvre !"
+    """
+    text = ""
+    for word in words:
+        glued = not text or text.endswith("'") or word in NO_SPACE_BEFORE[language]
+        text += word if glued else " " + word
+    return text
+
+
+def split_up(text: str, known: Iterable[str] = ()) -> list[str]:
+    """Split text into words: elided articles and pronouns, words and punctuation marks, each by itself.
+
+    Parameters
+    ----------
+    text : str
+        As people write it, with either kind of apostrophe.
+    known : iterable of str
+        Words with an apostrophe inside ("chef-d'œuvre") that stay in one piece.
+
+    Examples
+    --------
+    >>> split_up("Quel chef-d’œuvre ! J'adore l'humour.", known=["chef-d'œuvre"])
+    ['Quel', "chef-d'œuvre", '!', "J'", 'adore', "l'", 'humour', '.']
+    """
+    whole = sorted((word for word in known if "'" in word[:-1]), key=len, reverse=True)
+    pattern = "|".join([*map(re.escape, whole), r"[^\W\d_]+(?:-[^\W\d_]+)*'?", r"\S"])
+    return re.findall(pattern, text.translate(APOSTROPHES))

@@ -1,4 +1,4 @@
-"""TODO: one line."""
+"""Sampling: whole reviews from the network, and sentences in both languages with their alignment."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from random import Random
 
 import numpy as np
 
-from tinytx.world.automaton import Network
 from tinytx.world.grammar import Grammar, Opener, Rule, capitalised
 from tinytx.world.lexicon import Choice
+from tinytx.world.network import Network
 from tinytx.world.reviews import N_LABELS, ReviewPlan
 
 Tagged = list[tuple[str, str | None]]
@@ -45,7 +45,7 @@ class Draw:
     words : list of ndarray
         Word ids of each review.
     labels, books : ndarray of shape (n,)
-        What was hidden.
+        The hidden variables.
     """
 
     words: list[np.ndarray]
@@ -63,7 +63,7 @@ class ReviewSampler:
         self._entry_states, self._entry_chances = self._entry_table()
 
     def _within_states(self, book: int) -> np.ndarray:
-        """Cumulate arc chances within each state, plus the number of the state: one sorted array."""
+        """Cumulative probability of the arcs of each state, plus the state: one sorted array."""
         network = self._network
         running = np.cumsum(network.weight[:, book])
         before = np.r_[0.0, running][network.first[network.source]]
@@ -73,7 +73,7 @@ class ReviewSampler:
         return np.minimum(within, 1.0) + network.source + book * self._n_states
 
     def _entry_table(self) -> tuple[np.ndarray, np.ndarray]:
-        """Tabulate where a sentence may begin, and cumulative chances, (3 previous, 2 labels, entries)."""
+        """The entries of the network, and their cumulative chances, (3 previous, 2 labels, entries)."""
         spots = [(p, kind) for p, entries in enumerate(self._network.entries) for kind in entries]
         polarity = self._plan.polarity_given_label()
         chances = np.array(
@@ -136,7 +136,7 @@ class PairSampler:
         return list(accumulate(choice.weights[book] for choice in choices))
 
     def sentences(self, random: Random) -> Iterator[SentencePair]:
-        """Go on drawing reviews, and give their sentences one by one."""
+        """Draw reviews without end, and yield their sentences."""
         plan, polarities = self._plan, tuple(self._rules)
         counts, count_chances = list(plan.sentences), list(plan.sentences.values())
         while True:

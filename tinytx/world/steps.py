@@ -1,4 +1,4 @@
-"""TODO: one line."""
+"""The notation of sentence patterns, such as ``{adj+ 3 1}``, and the steps that it is compiled to."""
 
 from __future__ import annotations
 
@@ -9,42 +9,31 @@ from dataclasses import dataclass
 Read = Callable[[int, str], str]  # (slot, feature) -> value
 
 
-# plain words of patterns that translate each other, by the tag they share
+# Plain words of patterns that translate each other: French, English, and the tag that they share.
 MEANING = {
-    **{
-        "c'": "it",
-        "ce": "it",
-        "it": "it",
-        "est": "is",
-        "is": "is",
-        "j'": "i",
-        "je": "i",
-        "I": "i",
-        "me": "me",
-    },
-    **{"et": "and", "and": "and", "mais": "but", "but": "but", "pas": "not", "not": "not"},
-    **{"que": "that", "that": "that", "lu": "read", "read": "read", "si": "if", "if": "if"},
-    **{
-        "vous": "you",
-        "you": "you",
-        "aimez": "like",
-        "like": "like",
-        "malgré": "despite",
-        "despite": "despite",
-    },
-    **{"grâce": "thanks", "thanks": "thanks", "cause": "because", "because": "because"},
+    word: tag
+    for french, english, tag in (
+        ("c' ce", "it", "it"),
+        ("est", "is", "is"),
+        ("j' je", "I", "i"),
+        ("me", "", "me"),
+        ("et", "and", "and"),
+        ("mais", "but", "but"),
+        ("pas", "not", "not"),
+        ("que", "that", "that"),
+        ("lu", "read", "read"),
+        ("si", "if", "if"),
+        ("vous", "you", "you"),
+        ("aimez", "like", "like"),
+        ("malgré", "despite", "despite"),
+        ("grâce", "thanks", "thanks"),
+        ("cause", "because", "because"),
+    )
+    for word in (*french.split(), *english.split())
 }
-
-
 OPPOSITE = {"+": "-", "-": "+"}
-
-
 TOKEN = re.compile(r"\{[^}]*\}?|\S+")
-
-
 OPERATION = re.compile(r"\{([^\d}]*?)([+-]?) (\d[^}]*)\}")
-
-
 ATTRIBUTE = re.compile(r"adj([+\-0])(\??)(\d+)")
 
 
@@ -87,13 +76,13 @@ class Token:
 
 @dataclass(frozen=True)
 class Step:
-    """One place where a language writes at most one word.
+    """One position at which a language writes at most one word.
 
     Attributes
     ----------
     write : callable
         Takes `read(slot, feature)` and returns the word; ``""`` writes nothing; None leaves the slot to
-        another step of the same sentence (an adjective that does not stand here).
+        another step of the same sentence (an adjective on the other side of its noun).
     reads : frozenset of (int, str)
         Features of *other* slots that `write` asks for.
     fills : int or None

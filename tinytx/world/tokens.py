@@ -1,15 +1,15 @@
-r"""The world through a tokenizer: exact chances of pieces, from exact chances of words.
+r"""The world through a tokenizer: exact probabilities of tokens, from those of words.
 
-Models read ``" ".join(review.words)``, and a tokenizer writes every word by itself: the first piece of a word
-begins with the mark of a space, the others do not. A sequence of pieces therefore splits into words in one
-way only, up to the last word, which may be whole already or only begun:
+Models read ``" ".join(review.words)``. The tokenizer encodes every word by itself: the first token of a word
+begins with the mark of a space, the others do not. So a sequence of tokens splits into words in one way only,
+up to the last word, which may be complete or not:
 
 .. math::
-    P(x \mid \text{pieces}) \propto
-    \sum_{v \text{ goes on with } x} P(v \mid \text{words})
+    P(x \mid \text{tokens}) \propto
+    \sum_{v \text{ continues with } x} P(v \mid \text{words})
     + P(u \mid \text{words}) \sum_{v \text{ begins with } x} P(v \mid \text{words}, u)
 
-where :math:`u` is the word that the last pieces spell, if there is one.
+where :math:`u` is the word that the last tokens spell, if there is one.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tinytx.world.automaton import Automaton, Forward
-from tinytx.world.backward import Backward, Layer
+from tinytx.world.automaton import Automaton, Backward, Forward, Layer
 
 if TYPE_CHECKING:
     from tinytx.text.tokenizer import Tokenizer
@@ -30,14 +29,13 @@ Pieces = tuple[int, ...]
 
 
 class TokenWorld:
-    """Exact questions about pieces; made by `World.through`.
+    """Exact probabilities of tokens; made by `World.through`.
 
     Parameters
     ----------
     automaton, backward : Automaton, Backward
-        The world.
     tokenizer : Tokenizer
-        Must be able to write every word of the world.
+        Must know every character of the world.
 
     Raises
     ------
@@ -56,32 +54,30 @@ class TokenWorld:
         self._first = np.array([pieces[0] for pieces in self._pieces])
         self._starts = frozenset(self._first.tolist())
         self._whole = {pieces: index for index, pieces in enumerate(self._pieces)}
-        self._begun: dict[Pieces, list[int]] = defaultdict(list)  # pieces -> words that go on after them
-        self._ended: dict[Pieces, list[int]] = defaultdict(
-            list
-        )  # pieces -> words that are one piece longer in front
+        self._begun: dict[Pieces, list[int]] = defaultdict(list)  # pieces -> words that continue them
+        self._ended: dict[Pieces, list[int]] = defaultdict(list)  # pieces -> words with one more in front
         for index, pieces in enumerate(self._pieces):
             for length in range(1, len(pieces)):
                 self._begun[pieces[:length]].append(index)
             self._ended[pieces[1:]].append(index)
 
     def next_token(self, prefix_ids: Sequence[int]) -> np.ndarray:
-        """Give the probability of each next piece.
+        """The probability of each next token.
 
         Parameters
         ----------
         prefix_ids : sequence of int
-            What a model has read: pieces after `bos_id`, which may be left out.
+            Tokens from the beginning of a review, with or without `bos_id`.
 
         Returns
         -------
         ndarray of shape (vocab_size,)
-            Sums to 1; the end of the review stands at `eos_id`.
+            Sums to 1; the entry of `eos_id` is the end of the review.
 
         Raises
         ------
         ValueError
-            If no review begins with these pieces.
+            If no review begins with these tokens.
         """
         if self._tokenizer.eos_id in prefix_ids:
             raise ValueError("a prefix must not hold the end of the review, got eos_id")
@@ -89,12 +85,12 @@ class TokenWorld:
         before = self._automaton.forward(words)
         chances = np.zeros(self._tokenizer.vocab_size)
         if before.total > 0:
-            chances = self._first_pieces(before) if not last else self._goes_on(before, last)
+            chances = self._first_pieces(before) if not last else self._continue(before, last)
         if not chances.sum() > 0:
             raise ValueError(f"a prefix must begin some review, got {self._tokenizer.decode(prefix_ids)!r}")
         return chances / chances.sum()
 
-    def _goes_on(self, before: Forward, last: Pieces) -> np.ndarray:
+    def _continue(self, before: Forward, last: Pieces) -> np.ndarray:
         words = self._automaton.next_words([before])[0]
         begun = self._begun.get(last, [])
         pieces = [self._pieces[index][len(last)] for index in begun]
@@ -112,14 +108,14 @@ class TokenWorld:
         return chances
 
     def fill_token(self, ids: Sequence[int], position: int) -> np.ndarray:
-        """Give the probability of each piece at a hidden position, given all the others, left and right.
+        """The probability of each token at a hidden position, given all the others, left and right.
 
         Parameters
         ----------
         ids : sequence of int
-            A whole review; `bos_id` before it and `eos_id` after it may be left out.
+            A whole review, with or without `bos_id` and `eos_id`.
         position : int
-            Index into `ids`; what stands there is not looked at. It may not be that of `bos_id` or `eos_id`.
+            Index into `ids` of a token, whose value is ignored; not that of `bos_id` or `eos_id`.
 
         Returns
         -------
@@ -129,7 +125,7 @@ class TokenWorld:
         Raises
         ------
         ValueError
-            If no piece makes the rest a review.
+            If no token makes the rest a review.
         """
         body, offset = self._body(ids)
         place = position - offset
@@ -149,7 +145,7 @@ class TokenWorld:
         return chances / chances.sum()
 
     def fill_tokens(self, ids: Sequence[int]) -> np.ndarray:
-        """Give what `fill_token` gives, for each place of a review in turn; sums are shared.
+        """`fill_token` for each position of a review in turn, in one forward and one backward pass.
 
         Parameters
         ----------
@@ -164,7 +160,7 @@ class TokenWorld:
         Raises
         ------
         ValueError
-            If the pieces are no review.
+            If the tokens are not a review.
         """
         whole, unfinished = self._parse(ids)
         words = [*whole, self._word(unfinished)] if unfinished else whole
@@ -176,7 +172,7 @@ class TokenWorld:
         rows = []
         for number, span in enumerate(spans[1:]):
             for place in range(len(span)):
-                # The hidden piece may go on with what stands before it in the word, or with the word before.
+                # The hidden token may continue its word or, as the first one, the word before.
                 inside = place > 0 or number == 0
                 state = before[number] if inside else before[number - 1]
                 last = span[:place] if inside else spans[number]
@@ -185,7 +181,7 @@ class TokenWorld:
         return chances / chances.sum(axis=1, keepdims=True)
 
     def _between(self, before: Forward, last: Pieces, tail: Pieces, after: Layer) -> np.ndarray:
-        """Weigh the pieces between some pieces, which may be a whole word, and the rest of a word."""
+        """Weights of the tokens between `last`, which may be a whole word, and the rest of a word."""
         inside = [v for v in self._begun.get(last, []) if self._pieces[v][len(last) + 1 :] == tail]
         chances = self._weighed(before, inside, [self._pieces[v][len(last)] for v in inside], after)
         if last and last not in self._whole:
@@ -196,26 +192,26 @@ class TokenWorld:
         return chances + self._weighed(before, first, [self._pieces[v][0] for v in first], after)
 
     def _weighed(self, before: Forward, fits: list[int], pieces: list[int], after: Layer) -> np.ndarray:
-        """Sum up, for each piece, the chances of the words that it stands for."""
+        """Sum over the words that fit, by the token that each needs."""
         weight = self._backward.between(before, after)[fits] * np.exp(before.log_scale)
         return self._tally(pieces, weight)
 
     def _tally(self, pieces: Sequence[int] | np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Sum up the weights of each piece; shape (vocab_size,)."""
+        """Sum of the weights of each token; shape (vocab_size,)."""
         counted = np.bincount(
             np.asarray(pieces, dtype=np.int64), weight, minlength=self._tokenizer.vocab_size
         )
-        return counted.astype(float)  # without any piece it would be whole numbers
+        return counted.astype(float)  # without any piece they would be integers
 
     def _body(self, ids: Sequence[int]) -> tuple[list[int], int]:
-        """Take off `bos_id` and `eos_id`; give the rest, and how many stood before it."""
+        """The ids without `bos_id` and `eos_id`, and the number of ids removed in front."""
         body = [int(one) for one in ids]
         offset = int(body[:1] == [self._tokenizer.bos_id])
         end = len(body) - int(body[-1:] == [self._tokenizer.eos_id])
         return body[offset:end], offset
 
     def _parse(self, ids: Sequence[int]) -> tuple[list[str], Pieces]:
-        """Split pieces into whole words and the pieces of the last one, which may be unfinished."""
+        """Split tokens into whole words, and the tokens of the last one, which may be incomplete."""
         if not ids:
             return [], ()
         starts = [place for place, one in enumerate(ids) if one in self._starts]

@@ -1,4 +1,4 @@
-"""The world as people use it: reviews, sentence pairs and exact questions about them."""
+"""The world: reviews and sentence pairs to learn from, and the exact probabilities of all of them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tinytx.world.automaton import Automaton, Forward, Network, build_network
-from tinytx.world.backward import Backward
+from tinytx.world.automaton import Automaton, Backward, Forward
 from tinytx.world.grammar import Grammar
-from tinytx.world.lexicon import GENRES, TABLES
-from tinytx.world.reviews import Review, ReviewPlan
+from tinytx.world.lexicon import TABLES
+from tinytx.world.network import Network, build_network
+from tinytx.world.reviews import Review, ReviewPlan, split_up, write_out
 from tinytx.world.sampling import PairSampler, ReviewSampler, SentencePair
 from tinytx.world.tokens import TokenWorld
-from tinytx.world.typography import split_up, write_out
 
 if TYPE_CHECKING:
     from tinytx.text.tokenizer import Tokenizer
@@ -33,7 +32,7 @@ class Estimate:
     ----------
     mean : float
     standard_error : float
-        What chance in the drawing contributes.
+        Of the mean, by sampling.
     n : int
         Number of reviews drawn.
     """
@@ -53,7 +52,7 @@ class Entropies:
     Attributes
     ----------
     left : ndarray of shape (T,)
-        Given all words before it; that the review may have ended there is one of the outcomes.
+        Given all words before it; the end of the review is one of the outcomes.
     both : ndarray of shape (T,)
         Given all other words, before and after.
     """
@@ -63,7 +62,7 @@ class Entropies:
 
 
 def entropy(chances: np.ndarray) -> np.ndarray:
-    """Give the entropy in nats of distributions in the last axis.
+    """Entropy in nats of distributions in the last axis.
 
     Examples
     --------
@@ -74,7 +73,7 @@ def entropy(chances: np.ndarray) -> np.ndarray:
 
 
 def entropies(automaton: Automaton, backward: Backward, words: Sequence[str]) -> Entropies:
-    """Give the entropy at each word of a review, sharing one forward and one backward pass."""
+    """The entropy at each word of a review, in one forward and one backward pass."""
     before, after = automaton.prefixes(words), backward.layers(words)
     both = []
     for position in range(len(words)):
@@ -84,43 +83,12 @@ def entropies(automaton: Automaton, backward: Backward, words: Sequence[str]) ->
 
 
 def mean_per_word(values: Sequence[np.ndarray]) -> Estimate:
-    """Average over all words of all reviews, given the values of the words of each."""
+    """Mean over all words of all reviews, given the values of the words of each; a ratio estimate."""
     sums, counts = np.array([one.sum() for one in values]), np.array([len(one) for one in values])
     mean, n = sums.sum() / counts.sum(), len(values)
     residual = sums - mean * counts
     error = np.sqrt((residual**2).sum() * n / (n - 1)) / counts.sum()
     return Estimate(float(mean), float(error), n)
-
-
-def entropy_per_word(automaton: Automaton, reviews: Sequence[Sequence[str]]) -> Estimate:
-    """Average the entropy of the next word, or end, over all places of all reviews.
-
-    Its expectation is that of ``-log P(review)`` per prediction, but it varies less from review to review.
-    """
-    return mean_per_word([entropy(automaton.next_words(automaton.prefixes(words))) for words in reviews])
-
-
-def best_accuracy(
-    automaton: Automaton, reviews: Sequence[Sequence[str]], n_sentences: int | None
-) -> Estimate:
-    """Average max(p, 1 - p), where p is the chance of label 1 given the first sentences of each review."""
-    states = (_after(automaton, words, n_sentences) for words in reviews)
-    certainty = np.array([state.hidden.sum(axis=(1, 2)).max() for state in states])
-    return Estimate(float(certainty.mean()), float(certainty.std(ddof=1) / len(reviews) ** 0.5), len(reviews))
-
-
-def _after(automaton: Automaton, words: Sequence[str], n_sentences: int | None) -> Forward:
-    state = automaton.start()
-    for word in words:
-        if n_sentences is not None and _finished(state) >= n_sentences:
-            break
-        state = automaton.advance(state, word)
-    return state
-
-
-def _finished(state: Forward) -> int:
-    """Say how many sentences have ended, as far as the words tell."""
-    return int(state.hidden.sum(axis=(0, 2)).argmax())
 
 
 NextWord = dict[str | None, float]
@@ -142,14 +110,14 @@ class World:
     tables : Path, optional
         Folder with tables of your own, laid out like those of the package.
     plan : ReviewPlan, optional
-        Chances above the sentence: how many sentences, how faithful to the label.
+        Distribution of the hidden variables.
 
     Attributes
     ----------
     vocabulary : tuple of str
-        All words there are, in sorted order.
+        All words, sorted.
     automaton, backward : Automaton, Backward
-        Sums over all that may be hidden, for those who want more than the questions asked here.
+        Forward and backward probabilities.
 
     Examples
     --------
@@ -160,8 +128,6 @@ class World:
     >>> world.log_prob(["Bonjour", "le", "monde"])
     -inf
     """
-
-    genres = GENRES
 
     def __init__(self, language: str = "fr", tables: Path = TABLES, plan: ReviewPlan | None = None) -> None:
         if language not in ("fr", "en"):
@@ -174,10 +140,8 @@ class World:
         self._sampler = ReviewSampler(network, self.plan)
         self._pair_sampler = PairSampler(self.grammar, self.plan)
 
-    # --- drawing ------------------------------------------------------------------------------------
-
     def reviews(self, n: int, *, seed: int) -> list[Review]:
-        """Draw n reviews with their labels; the same seed gives the same reviews."""
+        """Draw n reviews with their labels; equal seeds give equal reviews."""
         draw = self._sampler.draw(_count(n), np.random.default_rng(seed))
         words = np.array(self.vocabulary, dtype=object)
         labels, books = draw.labels.tolist(), [self.books[book] for book in draw.books]
@@ -187,7 +151,7 @@ class World:
         ]
 
     def sentence_pairs(self, n: int, *, seed: int) -> list[SentencePair]:
-        """Draw n sentences of reviews in both languages, with the grammar's own alignment of their words."""
+        """Draw n sentences in both languages, with the alignment of their words by the grammar."""
         return list(islice(self._pair_sampler.sentences(Random(seed)), _count(n)))
 
     def pairs(self, n: int, *, seed: int) -> list[tuple[str, str]]:
@@ -199,18 +163,16 @@ class World:
         """Split text as people write it into the world's words."""
         return split_up(text, self.vocabulary)
 
-    # --- exact questions ----------------------------------------------------------------------------
-
     def log_prob(self, words: Sequence[str]) -> float:
-        """Give log P(words is the whole review) in nats; -inf for what no review reads like."""
+        """log P(words is the whole review) in nats; -inf if no review has these words."""
         return self.automaton.forward(words).log_prob_of_end
 
     def batch_log_prob(self, reviews: Iterable[Sequence[str]]) -> np.ndarray:
-        """Give the log-probability of each of many reviews, shape (n,)."""
+        """The log-probability of each of many reviews, shape (n,)."""
         return np.array([self.automaton.read(words).log_prob_of_end for words in reviews])
 
     def next_word(self, prefix: Sequence[str]) -> NextWord:
-        """Give the probability of every word that may come next, and of the end of the review under None.
+        """The probability of every possible next word, and of the end of the review under None.
 
         Parameters
         ----------
@@ -225,14 +187,14 @@ class World:
         Raises
         ------
         ValueError
-            If the prefix holds a word that the world does not know, or that cannot stand there; it is named.
+            If the prefix has a word that is unknown or cannot follow; it is named.
         """
         chances = self.automaton.next_words([self._possible(prefix)])[0]
         words: tuple[str | None, ...] = (*self.vocabulary, None)
         return {words[index]: chance for index, chance in _ranked(chances)}
 
     def next_words(self, words: Sequence[str]) -> np.ndarray:
-        """Give P(next word) at every place of a review.
+        """P(next word) at every position of a review.
 
         Parameters
         ----------
@@ -248,20 +210,15 @@ class World:
         self._possible(words)
         return self.automaton.next_words(self.automaton.prefixes(words))
 
-    @overload
-    def fill(self, words: Sequence[str | None], position: int) -> dict[str, float]: ...
-    @overload
-    def fill(self, words: Sequence[str | None], position: Sequence[int]) -> list[dict[str, float]]: ...
-
     def fill(
         self, words: Sequence[str | None], position: int | Sequence[int]
     ) -> dict[str, float] | list[dict[str, float]]:
-        """Give the probability of each word at a hidden position, given all the others, left and right.
+        """The probability of each word at a hidden position, given all the others, left and right.
 
         Parameters
         ----------
         words : sequence of str
-            A whole review; what stands at the hidden positions is not looked at.
+            A whole review; the words at hidden positions are ignored.
         position : int or sequence of int
             Which word is hidden, or which words are; several are hidden all at once.
 
@@ -295,45 +252,24 @@ class World:
         return filled[0] if isinstance(position, int) else filled
 
     def label_posterior(self, words: Sequence[str]) -> float:
-        """Give P(label = 1 | the whole review)."""
+        """P(label = 1 | the whole review)."""
         return float(self._hidden(words).sum(axis=(1, 2))[1])
 
-    def genre_posterior(self, words: Sequence[str]) -> dict[str, float]:
-        """Give P(genre | the whole review) for each of `genres`."""
-        chances = dict.fromkeys(GENRES, 0.0)
-        for book, chance in zip(self.books, self._hidden(words).sum(axis=(0, 1)).tolist(), strict=True):
-            chances[book.genre] += chance
-        return chances
-
     def entropies(self, words: Sequence[str]) -> Entropies:
-        """Give how uncertain each word of a review is, given what stands left, and given both sides."""
+        """The entropy of each word of a review, given the words to its left, and given both sides."""
         self._hidden(words)
         return entropies(self.automaton, self.backward, words)
 
     def through(self, tokenizer: Tokenizer) -> TokenWorld:
-        """Ask the same questions about the pieces that a tokenizer makes of the words."""
+        """The same probabilities for the tokens of a tokenizer."""
         return TokenWorld(self.automaton, self.backward, tokenizer)
 
-    # --- expectations -------------------------------------------------------------------------------
-
-    def entropy_per_word(self, *, n: int = 1000, seed: int = 0) -> Estimate:
-        """Estimate the nats that the best model loses per prediction (each word, and the end of a review)."""
-        return entropy_per_word(self.automaton, self._drawn(n, seed))
-
     def mean_conditional_entropy(self, sides: str = "left", *, n: int = 200, seed: int = 0) -> Estimate:
-        """Estimate the entropy of a word in nats, given all to its ``"left"``, or given ``"both"`` sides."""
+        """Estimate the entropy of a word in nats, given all to its ``"left"``, or ``"both"`` sides."""
         if sides not in ("left", "both"):
             raise ValueError(f"sides must be 'left' or 'both', got {sides!r}")
         found = [self.entropies(words) for words in self._drawn(n, seed)]
         return mean_per_word([one.left if sides == "left" else one.both for one in found])
-
-    def best_accuracy(self, n_sentences: int | None = None, *, n: int = 1000, seed: int = 0) -> Estimate:
-        """Estimate how often the best guess of the label is right, after the first `n_sentences` or all."""
-        if n_sentences is not None and n_sentences < 0:
-            raise ValueError(f"n_sentences must be 0 or more, got {n_sentences}")
-        return best_accuracy(self.automaton, self._drawn(n, seed), n_sentences)
-
-    # --- within -------------------------------------------------------------------------------------
 
     def _drawn(self, n: int, seed: int) -> list[tuple[str, ...]]:
         if n < 2:
@@ -353,7 +289,7 @@ class World:
         if not state.total > 0:
             known = self.automaton.prefixes(prefix)
             fine = next(length for length, one in enumerate(known[1:]) if not one.total > 0)
-            said = f"after {' '.join(prefix[:fine])!r} none goes on with {prefix[fine]!r}"
+            said = f"after {' '.join(prefix[:fine])!r} none continues with {prefix[fine]!r}"
             raise ValueError(f"a prefix must begin some review, but {said}")
         return state
 

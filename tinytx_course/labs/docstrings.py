@@ -22,11 +22,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tinytx.text.corpora import Corpus, CorpusInfo, Split
+from tinytx.text.corpora import Corpus, CorpusWarning, Split
 from tinytx.text.download import data_folder
-from tinytx.text.reading import CorpusWarning
 from tinytx.text.tokenizer import plain
 
+DOCSTRINGS, PACKAGES = "docstrings", "docstrings-packages"
 MIN_WORDS = 4  # of a paragraph
 LONGEST_TITLE = 40  # characters
 MIN_PLAIN_WORDS = 0.75  # share of the words of a paragraph that must be words, not code
@@ -352,7 +352,6 @@ def _handed(call: ast.Call) -> Iterator[str]:
                 yield inspect.cleandoc(part.value)
 
 
-FOLDER = "docstrings"  # in the data folder
 MIN_WORDS_OF_A_DOCUMENT = 8  # of a document
 
 
@@ -403,21 +402,6 @@ class Gathered:
 
     documents: tuple[Document, ...]
     counts: tuple[PackageCount, ...]
-
-    def card(self) -> str:
-        """What was read, a line a package: with the same lines comes the same text.
-
-        The words at the end are for whoever wants to know whether two machines read the same.
-        """
-        digest = hashlib.sha256()
-        for document in self.documents:
-            digest.update(f"{document.package}\t{document.module}\t{document.text}\n".encode())
-        lines = [
-            f"{count.package} {count.version}: {count.n_docstrings:,} docstrings, {count.n_documents:,} "
-            f"documents, {count.n_words:,} words, {count.n_distinct:,} different ones"
-            for count in self.counts
-        ]
-        return "\n".join([*lines, f"sha256 of the text: {digest.hexdigest()}"])
 
 
 def gather(packages: Iterable[Source]) -> Gathered:
@@ -477,97 +461,50 @@ def _no_collection() -> Iterator[None]:
 
 
 def gathered(packages: Iterable[Source], folder: Path | None = None) -> Gathered:
-    """`gather`, kept on disk for the next time.
-
-    Parameters
-    ----------
-    packages : iterable of Source
-    folder : Path, optional
-        For the file; by default ``docstrings`` in `data_folder`.
-
-    Returns
-    -------
-    Gathered
+    """`gather`, cached on disk: in `folder`, by default ``docstrings`` in `data_folder`.
 
     Warns
     -----
     CorpusWarning
-        If what was gathered could not be kept, on a full disk say. Nothing is left of it there, and nothing
-        is missing from what is returned.
+        If the cache cannot be written, on a full disk say; what is returned is complete.
     """
     packages = tuple(packages)
-    file = (data_folder() / FOLDER if folder is None else folder) / f"{_key(packages)}.json"
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # absent, or not what was written
-        return _read(file)
+    file = (data_folder() / DOCSTRINGS if folder is None else folder) / f"{_key(packages)}.json"
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # absent, or damaged
+        content = json.loads(file.read_bytes())
+        documents = tuple(Document(*row) for row in content["documents"])
+        return Gathered(documents, tuple(PackageCount(**row) for row in content["counts"]))
     fresh = gather(packages)
+    aside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        _write(file, fresh)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        rows = [[document.package, document.module, document.text] for document in fresh.documents]
+        content = {"counts": [asdict(count) for count in fresh.counts], "documents": rows}
+        aside.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+        os.replace(aside, file)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            aside.unlink()
         warnings.warn(
-            f"docstrings: what was gathered could not be kept in {file} ({error}); "
-            "it is complete, but gathering takes its time again on the next call",
-            CorpusWarning,
-            stacklevel=2,
+            f"docstrings: the cache {file} must be writable, got {error}", CorpusWarning, stacklevel=2
         )
     return fresh
 
 
 def _key(packages: tuple[Source, ...]) -> str:
-    """Changes with the packages, their versions and places, and the rules by which they are read."""
-    digest = hashlib.sha256()
+    """Changes with the packages, their versions and folders, and the rules in this file."""
+    digest = hashlib.sha256(Path(__file__).read_bytes())
     for source in packages:
         digest.update(f"{source.name} {source.version} {source.folder}\n".encode())
-    for file in (__file__, __file__, __file__):
-        digest.update(Path(file).read_bytes())
     return digest.hexdigest()[:16]
-
-
-def _read(file: Path) -> Gathered:
-    content = json.loads(file.read_bytes())
-    return Gathered(
-        tuple(Document(*row) for row in content["documents"]),
-        tuple(PackageCount(**row) for row in content["counts"]),
-    )
-
-
-def _write(file: Path, found: Gathered) -> None:
-    """Write the file in one step or not at all."""
-    content = {
-        "counts": [asdict(count) for count in found.counts],
-        "documents": [[document.package, document.module, document.text] for document in found.documents],
-    }
-    file.parent.mkdir(parents=True, exist_ok=True)
-    aside = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        with aside.open("wb") as stream:
-            stream.write(json.dumps(content, ensure_ascii=False).encode())
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(aside, file)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 HELD_OUT = 0.10  # of the documents of a package, for valid and for test each
 MIN_DOCUMENTS = 1_000  # of a package that is a class
 SPLITS = ("train", "valid", "test")
 
-DOCSTRINGS = CorpusInfo(
-    name="docstrings",
-    description="English prose from the docstrings of Python and the scientific packages on this machine",
-    labelled=False,
-    licence="that of each package: BSD, MIT, PSF and the like; read where it lies, not redistributed",
-    source="this machine's Python",
-    available=True,
-)
-PACKAGES = CorpusInfo(
-    name="docstrings-packages",
-    description="the same, without the names of packages; label = the package that a text comes from",
-    labelled=True,
-    licence=DOCSTRINGS.licence,
-    source=DOCSTRINGS.source,
-    available=True,
-)
+LICENCE = "that of each package: BSD, MIT, PSF and the like; read where it lies, not redistributed"
+SOURCE = "this machine's Python"
 
 # What packages are called besides their names, and others that only some of them speak of.
 _NICKNAMES = (
@@ -606,9 +543,7 @@ def docstrings_corpus() -> Corpus:
             f"the source of Python must be on this machine, got {len(found.documents)} docstrings"
         )
     splits = {name: Split(tuple(texts[name])) for name in SPLITS}
-    return Corpus.from_splits(
-        DOCSTRINGS.name, splits, licence=DOCSTRINGS.licence, source=DOCSTRINGS.source, card=found.card()
-    )
+    return Corpus(DOCSTRINGS, **splits, licence=LICENCE, source=SOURCE)
 
 
 @functools.cache
@@ -639,17 +574,10 @@ def label_packages(found: Gathered, packages: Iterable[str], *, min_documents: i
     names = tuple(p for p in packages if sum(map(len, texts[p].values())) >= min_documents)
     if len(names) < 2:
         raise ValueError(
-            f"{PACKAGES.name} must have at least 2 packages of {min_documents:,} documents, got {len(names)}"
+            f"{PACKAGES} must have at least 2 packages of {min_documents:,} documents, got {len(names)}"
         )
     splits = {name: _balanced([texts[package][name] for package in names]) for name in SPLITS}
-    return Corpus.from_splits(
-        PACKAGES.name,
-        splits,
-        licence=PACKAGES.licence,
-        source=PACKAGES.source,
-        label_names=names,
-        card=found.card(),
-    )
+    return Corpus(PACKAGES, **splits, licence=LICENCE, source=SOURCE, label_names=names)
 
 
 def _balanced(texts: Sequence[Sequence[str]]) -> Split:

@@ -28,8 +28,8 @@ from tinytx.training.bleu import pair_nats
 from tinytx.training.fit import FitResult, fit
 from tinytx.training.inference import eval_mode
 from tinytx.training.translate import translate_ids
+from tinytx.world.reviews import write_out
 from tinytx.world.sampling import SentencePair
-from tinytx.world.typography import write_out
 from tinytx_course.results import Results, read_results
 
 _NAMES = {  # ours: torch's; the norms are numbered in the order in which a block uses them

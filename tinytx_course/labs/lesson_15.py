@@ -13,16 +13,18 @@ import numpy as np
 from tinytx.text.corpora import Split
 from tinytx.text.tokenizer import plain
 from tinytx.training.intervals import PairedInterval, paired_interval
-from tinytx_course.labs.docstrings import gathered, installed
+from tinytx_course.labs.docstrings import docstrings_corpus, gathered, installed, packages_corpus
 from tinytx_course.labs.lesson_06 import PUBLISHED
 
 __all__ = [
     "PUBLISHED",
     "bag_of_words",
     "display_name",
+    "docstrings_corpus",
     "gathered",
     "installed",
     "kind_of",
+    "packages_corpus",
     "same_text",
     "transfer_rows",
 ]

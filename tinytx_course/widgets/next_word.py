@@ -8,7 +8,7 @@ from typing import Any
 import traitlets
 
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.world.typography import NO_SPACE_BEFORE, write_out
+from tinytx.world.reviews import NO_SPACE_BEFORE, write_out
 from tinytx.world.world import World
 from tinytx_course.widgets.base import Explorer, between, fixed
 from tinytx_course.widgets.continuations import END, N_ROWS, WHOLE, Continuations, model_and_tokenizer

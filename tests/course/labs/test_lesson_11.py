@@ -9,8 +9,8 @@ from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
 from tinytx.text.pairs import LAB_SENTENCES, PairCorpus, Pairs
 from tinytx.text.tokenizer import Tokenizer
+from tinytx.world.reviews import write_out
 from tinytx.world.sampling import SentencePair
-from tinytx.world.typography import write_out
 from tinytx.world.world import World
 from tinytx_course.labs.lesson_11 import (
     TorchTranslator,

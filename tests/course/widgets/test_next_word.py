@@ -9,7 +9,7 @@ import torch
 import tinytx as tx
 import tinytx_course as course
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.world.typography import split_up, write_out
+from tinytx.world.reviews import split_up, write_out
 from tinytx_course.labs.lesson_08 import next_word_probs
 from tinytx_course.widgets.continuations import END, N_ROWS, WHOLE, Continuations
 

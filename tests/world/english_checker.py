@@ -1,11 +1,15 @@
-"""What a teacher would mark in an English sentence."""
+"""An independent judge of English sentences: the mistakes that a teacher would mark."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
+from tinytx.world.checker import shape_errors
 from tinytx.world.lexicon import Lexicon
+
+CAPITALS = ("I", "French")  # have their capital everywhere
 
 # fmt: off
 PLAIN = frozenset({
@@ -49,11 +53,11 @@ class EnglishChecker:
         self.plain |= {form for row in others for form in (row["english"], row["english_second"])}
 
     def known(self, word: str) -> bool:
-        """Say whether the tables hold a word."""
+        """Whether the tables have a word."""
         return any(word in table for table in (self.nouns, self.adjectives, self.verbs, self.plain))
 
     def errors(self, words: Sequence[str]) -> list[str]:
-        """Name the mistakes of a sentence, whose first word comes without its capital."""
+        """The mistakes of a sentence, given without the capital of its first word."""
         unknown = [f"unknown word {word!r}" for word in words if not self.known(word)]
         return unknown + _Reading(self, words).errors()
 
@@ -154,3 +158,14 @@ class _Reading:
         self._verb_seen = True
         if self._subject in ("sg", "pl") and self._subject != number:
             self._errors.append(f"{word!r} must agree with its subject ({self._subject})")
+
+
+@cache
+def _checker() -> EnglishChecker:
+    return EnglishChecker(Lexicon())
+
+
+def check_english(words: Sequence[str]) -> list[str]:
+    """The mistakes in one English sentence."""
+    first = words[0] if words[0] in CAPITALS else words[0][:1].lower() + words[0][1:]
+    return shape_errors(words, CAPITALS) + _checker().errors([first, *words[1:]])

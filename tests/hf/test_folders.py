@@ -1,4 +1,4 @@
-"""Folders of published models, made small here: the commands read them as they read our own checkpoints."""
+"""Folders of `transformers`, made small here: tokenizers, commands, damage, no network, no foreign code."""
 
 import io
 import json
@@ -18,18 +18,16 @@ from tokenizers import Tokenizer as Inner
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from tinytx.cli import main
-from tinytx.hf.publish import export
+from tinytx.hf.convert import save_transformers
+from tinytx.hf.folders import is_published
 from tinytx.hf.tokenizer import PretrainedTokenizer
 from tinytx.model.config import TransformerConfig
-from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.pairs import load_pairs
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.checkpoint import load, load_tokenizer, save
-from tinytx.training.evaluate import classifier_inputs, evaluate_masked_model
-from tinytx.training.translate import translate
-from tinytx_course.widgets import attention
+from tinytx.training.evaluate import classifier_inputs, evaluate_blanks
 
 WORDS = ("le", "la", "chat", "chien", "mange", "voit", "été", "une", "belle", "petit", "livre", "roman")
 
@@ -144,20 +142,11 @@ def make_marian(folder):
     return finished(theirs, folder)
 
 
-def make_bart(folder):
-    byte_level_bpe(["<s>", "<pad>", "</s>", "<unk>", "<mask>"]).model.save(str(folder))
-    sizes = {"layers": 1, "attention_heads": 2, "ffn_dim": 20}
-    halves = {f"{half}_{name}": value for half in ("encoder", "decoder") for name, value in sizes.items()}
-    config = transformers.BartConfig(vocab_size=300, d_model=16, max_position_embeddings=40, **halves)
-    return finished(transformers.BartForConditionalGeneration(config), folder)
-
-
 MAKERS = {
     "gpt2": make_gpt2,
     "roberta": make_roberta,
     "camembert": make_camembert,
     "marian": make_marian,
-    "bart": make_bart,
 }
 
 
@@ -246,11 +235,6 @@ def test_a_mark_in_a_text_is_text(folders, name, mark):
     assert not marks & set(tokenizer.encode(f"le {mark} chat"))
 
 
-def test_pieces_are_shown_as_a_reader_sees_them(folders):
-    assert "".join(load_tokenizer(folders["gpt2"]).pieces("le chat")).replace("▁", " ") == "le chat"
-    assert "".join(load_tokenizer(folders["camembert"]).pieces("le chat")) == "▁le▁chat"
-
-
 def test_tokenizers_that_do_not_fit_are_refused(folders, tmp_path):
     lost = tmp_path / "lost"
     shutil.copytree(folders["camembert"], lost)
@@ -259,10 +243,10 @@ def test_tokenizers_that_do_not_fit_are_refused(folders, tmp_path):
         load_tokenizer(lost)
     plain = Inner(models.WordLevel({"a": 0, "</s>": 1}, unk_token="a"))
     endless = transformers.PreTrainedTokenizerFast(tokenizer_object=plain)
-    with pytest.raises(ValueError, match="must have a mark for the end of a text"):
+    with pytest.raises(ValueError, match="an end token"):
         PretrainedTokenizer(endless, n_ids=2)
     padless = transformers.PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="</s>")
-    with pytest.raises(ValueError, match="must have a mark to fill up rows with"):
+    with pytest.raises(ValueError, match="a padding token"):
         PretrainedTokenizer(padless, n_ids=2)
     with pytest.raises(ValueError, match="must be an archive of a tokenizer"):
         PretrainedTokenizer.from_bytes(b"half a tok")
@@ -275,7 +259,7 @@ def test_tokenizers_that_do_not_fit_are_refused(folders, tmp_path):
 # --- commands
 
 
-@pytest.mark.parametrize("name", ["camembert", "roberta", "gpt2"])
+@pytest.mark.parametrize("name", ["camembert", "gpt2"])
 def test_finetune_and_evaluate(folders, name, reviews, tmp_path, capsys):
     out = tmp_path / "run"
     asked = ["--corpus", reviews, "--budget", "smoke", "--device", "cpu", "--json"]
@@ -292,15 +276,6 @@ def test_finetune_and_evaluate(folders, name, reviews, tmp_path, capsys):
     status, answer, err = run(capsys, "evaluate", out, "--corpus", reviews, "--device", "cpu", "--json")
     assert status == 0, err
     assert json.loads(answer)["accuracy"] == pytest.approx(first["accuracy"])
-
-
-def test_finetuning_afresh_keeps_the_settings_only(folders, reviews, tmp_path, capsys):
-    out = tmp_path / "run"
-    asked = ["--corpus", reviews, "--budget", "smoke", "--device", "cpu", "--fresh", "--out", out]
-    assert run(capsys, "finetune", folders["camembert"], *asked)[0] == 0
-    before, after = load(folders["camembert"]), load(out)
-    assert after.config == before.config.replace(dropout=after.config.dropout)
-    assert (after.body.token_embed.weight - before.body.token_embed.weight).abs().max() > 0.1
 
 
 def test_generate(folders, capsys):
@@ -350,9 +325,9 @@ def test_evaluate_a_masked_model(folders):
             blank = torch.tensor([[*row[:place], tokenizer.mask_id, *row[place + 1 :]]])
             with torch.no_grad():
                 expected.append(-theirs(blank).logits[0, place].log_softmax(-1)[right].item())
-    found = evaluate_masked_model(model, tokenizer, TEXTS[:2])
-    assert found.n_tokens == len(expected)
-    assert found.nats_per_token == pytest.approx(sum(expected) / len(expected), abs=1e-5)
+    found = evaluate_blanks(model, tokenizer, TEXTS[:2])
+    assert found.n_blanks == len(expected)
+    assert found.nats_per_blank == pytest.approx(sum(expected) / len(expected), abs=1e-5)
 
 
 def test_evaluate_a_translator(folders, tmp_path, capsys):
@@ -396,13 +371,6 @@ def test_translate_writes_what_transformers_writes(folders, tmp_path, capsys):
     assert len({one["text"] for one in found}) > 1
 
 
-def test_translating_with_marks_that_are_not_set_here_is_refused(folders):
-    model, tokenizer = load(folders["bart"]), load_tokenizer(folders["bart"])
-    assert isinstance(model, Translator)
-    with pytest.raises(ValueError, match=r"an end mark only, got a tokenizer that adds \['<s>', '</s>'\]"):
-        translate(model, tokenizer, ["le chat"])
-
-
 def test_damaged_and_foreign_folders_end_in_one_line(folders, tmp_path, reviews, capsys):
     cut = tmp_path / "cut"
     shutil.copytree(folders["camembert"], cut)
@@ -437,36 +405,6 @@ def test_damaged_and_foreign_folders_end_in_one_line(folders, tmp_path, reviews,
         assert not (tmp_path / "new").exists()
 
 
-EVIL = "import pathlib\npathlib.Path({!r}).touch()\n"
-
-
-@pytest.mark.parametrize("what", ["model", "tokenizer"])
-def test_code_that_comes_with_a_model_is_never_run_nor_asked_about(folders, tmp_path, monkeypatch, what):
-    folder, target = tmp_path / "gpt2", tmp_path / "target"
-    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n" * 9))
-    evil = EVIL.format(str(target))
-    with pytest.raises(ValueError):
-        if what == "model":
-            shutil.copytree(folders["gpt2"], folder)
-            config = {"auto_map": {"AutoConfig": "evil.Evil"}, "model_type": "evil"}
-            (folder / "config.json").write_text(json.dumps(config))
-            (folder / "evil.py").write_text(evil)
-            load(folder)
-        else:
-            config = {"auto_map": {"AutoTokenizer": ["evil.Evil", None]}, "tokenizer_class": "Evil"}
-            files = {"tokenizer_config.json": json.dumps(config), "evil.py": evil}
-            PretrainedTokenizer.from_bytes(zipped({**files, "marks.json": '{"n_ids": 9, "start_id": null}'}))
-    assert sys.stdin.read() == "y\n" * 9 and not target.exists()
-
-
-def zipped(files):
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return out.getvalue()
-
-
 def test_without_a_network_a_name_says_what_to_do(reviews, tmp_path):
     """A real process, whose way to the network ends at a closed port."""
     closed = "http://127.0.0.1:9"
@@ -491,15 +429,7 @@ def test_without_a_network_a_name_says_what_to_do(reviews, tmp_path):
     assert "go online once" in line and "copy its folder" in line
 
 
-def test_a_path_with_a_slip_is_no_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "runs").mkdir()
-    for slip in ("runs/pretrian", "./pretrain", tmp_path / "nothing", "a b"):
-        with pytest.raises(ValueError, match="a checkpoint folder must exist, got .*, which does not"):
-            load(slip)
-
-
-# --- ours there, theirs in an explorer
+# --- ours there
 
 
 def test_our_checkpoints_become_folders_that_transformers_reads(tmp_path):
@@ -507,20 +437,20 @@ def test_our_checkpoints_become_folders_that_transformers_reads(tmp_path):
     sizes = {"vocab_size": 36, "d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 12, "max_len": 32}
     save(LanguageModel(TransformerConfig(**sizes)), tmp_path / "ours", tokenizer)
     model = load(tmp_path / "ours")
-    export(model, tmp_path / "theirs", load_tokenizer(tmp_path / "ours"))
+    save_transformers(model, tmp_path / "theirs", load_tokenizer(tmp_path / "ours"))
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "theirs", local_files_only=True)
     assert (theirs.config.pad_token_id, theirs.config.bos_token_id, theirs.config.eos_token_id) == (0, 2, 3)
     ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode("le chat")]])
     with torch.no_grad():
         torch.testing.assert_close(theirs(ids).logits, model(ids), atol=1e-5, rtol=0)
     with pytest.raises(ValueError, match="new or empty folder"):
-        export(model, tmp_path / "theirs", tokenizer)
+        save_transformers(model, tmp_path / "theirs", tokenizer)
 
 
 def test_what_came_from_a_folder_goes_back_with_its_tokenizer(folders, tmp_path):
     model, tokenizer = load(folders["camembert"]), load_tokenizer(folders["camembert"])
     assert isinstance(model, MaskedLanguageModel)
-    export(model, tmp_path / "back", tokenizer)
+    save_transformers(model, tmp_path / "back", tokenizer)
     again = load_tokenizer(tmp_path / "back")
     assert again.encode_batch(TEXTS) == tokenizer.encode_batch(TEXTS) and again.mask_id == tokenizer.mask_id
     theirs = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "back", local_files_only=True)
@@ -529,12 +459,41 @@ def test_what_came_from_a_folder_goes_back_with_its_tokenizer(folders, tmp_path)
         torch.testing.assert_close(theirs(ids).logits, model(ids), atol=1e-5, rtol=0)
 
 
-def test_the_explorer_shows_the_attention_of_a_published_model(folders):
-    model, tokenizer = load(folders["camembert"]), load_tokenizer(folders["camembert"])
-    ids = [tokenizer.cls_id, *tokenizer.encode("le chat mange"), tokenizer.sep_id]
-    explorer = attention(model, [tokenizer.piece(i) for i in ids], token_ids=ids)
-    assert explorer.query_tokens[0][0] == "<s>" and explorer.query_tokens[0][-1] == "</s>"
-    theirs = transformers.AutoModel.from_pretrained(folders["camembert"], attn_implementation="eager")
-    with torch.no_grad():
-        seen = torch.cat(theirs(torch.tensor([ids]), output_attentions=True).attentions)  # (L, H, T, T)
-    torch.testing.assert_close(torch.tensor(explorer.open_part()), seen, atol=1e-5, rtol=0)
+FOREIGN = {
+    "model_type": "evil",
+    "tokenizer_class": "Evil",
+    "auto_map": {
+        "AutoConfig": "evil.Evil",
+        "AutoModelForCausalLM": "evil.Evil",
+        "AutoTokenizer": ["evil.Evil", "evil.Evil"],
+    },
+}
+
+
+def test_code_that_comes_with_a_model_is_never_run_and_standard_input_is_not_read(tmp_path, monkeypatch):
+    folder, proof = tmp_path / "evil", tmp_path / "proof"
+    folder.mkdir()
+    (folder / "evil.py").write_text(f"open({str(proof)!r}, 'w')\nclass Evil: pass\n")
+    for name in ("config.json", "tokenizer_config.json"):
+        (folder / name).write_text(json.dumps(FOREIGN))
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as out:
+        out.writestr("marks.json", json.dumps({"n_ids": 9, "start_id": None}))
+        for file in folder.iterdir():
+            out.writestr(file.name, file.read_bytes())
+    answers = io.StringIO("y\n" * 9)
+    monkeypatch.setattr("sys.stdin", answers)
+    for read in (load, load_tokenizer, lambda folder: PretrainedTokenizer.from_bytes(archive.getvalue())):
+        with pytest.raises(ValueError):
+            read(folder)
+    assert not proof.exists() and answers.tell() == 0
+
+
+def test_names_are_told_from_paths_with_a_slip(tmp_path, monkeypatch, folders):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    assert is_published(folders["gpt2"]) and is_published("camembert-base") and is_published("a/b")
+    for slip in ("runs/pretrian", "./pretrain", tmp_path / "nothing", "a b", "runs"):
+        assert not is_published(slip)
+        with pytest.raises(ValueError):
+            load(slip)

@@ -6,13 +6,13 @@ import re
 
 import pytest
 import torch
+from tinytx_course.quizzes.display import as_html, as_widget, feedback
+from tinytx_course.quizzes.questions import Choice, Question
 
 import tinytx as tx
 import tinytx_course as course
 from tinytx_course.lessons import written_lessons
 from tinytx_course.quizzes import QUIZZES, quiz
-from tinytx_course.quizzes.display import as_html, as_widget, feedback
-from tinytx_course.quizzes.questions import Choice, Question
 
 QUESTIONS = [(slug, question) for slug in QUIZZES for question in quiz(slug).questions]
 each_question = pytest.mark.parametrize(

@@ -35,10 +35,14 @@ lab: $(STAMP)  ## open your own copy of the notebooks in JupyterLab
 	$(BIN)/tinytx-course lab
 
 # For authors
-.PHONY: test check bench check-the-checkers test-browser torture bench-widgets publish environment constraints
+.PHONY: test proofs check bench check-the-checkers test-browser torture bench-widgets publish environment constraints
 
 test: $(STAMP)  ## run all tests, notebooks included, offline
-	$(BIN)/python -m pytest -q -m "not browser" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -q -m "not browser and not proof" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
+proofs: $(STAMP)  ## slow evidence: kills, many seeds, the built wheel, the explorers in Chromium
+	$(BIN)/python -m tests.browser.install
+	$(BIN)/python -m pytest -q -m "browser or proof" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 check: $(STAMP)  ## ruff, mypy and the fast tests
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""The files at the root agree with each other, and imports go one way."""
+"""The files at the root agree with each other, and the library with its dependencies."""
 
 import ast
 import os
@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from tests.test_house import FILES, at_module_level
 from tinytx_course.building.project import constraints_text, environment_text, readme_text
 
 
@@ -94,41 +95,19 @@ def test_no_host_is_named_but_that_of_torchs_own_builds(root):
     assert set(re.findall(r"https?://([\w.-]+)", text)) == {"download.pytorch.org"}
 
 
-def module_level_imports(path):
-    """Return the modules that a file imports when it is imported itself."""
-    todo = list(ast.parse(path.read_text(encoding="utf-8")).body)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield f"{node.module}"
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test):
-            todo += [*node.body, *node.orelse]
-        elif isinstance(node, (ast.Try, ast.ClassDef)):
-            todo += node.body
-
-
-MAY_IMPORT = {"model": (), "world": (), "text": ("world",), "hf": ("model", "text"),
-              "training": ("model", "text", "world")}  # fmt: skip
-
-
-@pytest.mark.parametrize("wing", MAY_IMPORT)
-def test_imports_go_one_way(root, wing):
-    for path in (root / "tinytx" / wing).rglob("*.py"):
-        for name in module_level_imports(path):
-            top, _, rest = name.partition(".")
-            assert top not in ("tinytx_course", "experiments", "benchmarks"), (path, name)
-            assert top != "tinytx" or rest.split(".")[0] in ("", wing, *MAY_IMPORT[wing]), (path, name)
-
-
 CORE = {"torch", "numpy", "sentencepiece", "safetensors", "tqdm", "filelock", "pooch"}
+CORE |= {"requests", "urllib3"}  # which pooch brings
 
 
-def test_modules_of_the_library_import_nothing_but_its_core_dependencies(root):
-    for path in (root / "tinytx").rglob("*.py"):
-        found = {name.partition(".")[0] for name in module_level_imports(path)}
-        assert found <= CORE | {"tinytx"} | sys.stdlib_module_names, path
+def test_modules_of_the_library_import_nothing_but_its_core_dependencies():
+    for module in (module for module in FILES if module.startswith("tinytx.")):
+        body = ast.parse(FILES[module].read_text(encoding="utf-8")).body
+        for node in at_module_level(body):
+            names = (
+                [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            )
+            found = {name.partition(".")[0] for name in names}
+            assert found <= CORE | {"tinytx"} | sys.stdlib_module_names, module
 
 
 def test_git_ignores_no_source(root):

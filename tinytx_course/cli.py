@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +69,28 @@ def lab(args: argparse.Namespace) -> Answer:
     return {"exit_status": open_lab()}, "JupyterLab is closed"
 
 
+@contextlib.contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Let `kill` and a closed terminal end a command with its processes and temporary folders."""
+
+    def end(number: int, frame: object) -> None:
+        sys.exit(128 + number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []  # only the main thread may handle signals
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@_ending_in_order()
 def check(args: argparse.Namespace) -> Answer:
     """Grade a filled-in notebook, or a folder of copies."""
     from tinytx_course.grading.grade import grade_folder, grade_notebook

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tinytx.model import attention
-from tinytx.model.attention import fused_attention
+from tinytx.model.attention import attention, fused_attention
 from tinytx.model.config import PRESETS, TransformerConfig
 from tinytx.model.masks import causal_mask
 from tinytx.model.transformer import Classifier, LanguageModel

@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 import sentencepiece
@@ -434,6 +435,36 @@ def test_damaged_and_foreign_folders_end_in_one_line(folders, tmp_path, reviews,
         status, _, err = run(capsys, "finetune", folder, "--corpus", reviews, "--out", tmp_path / "new")
         assert status == 2 and len(err.strip().splitlines()) == 1 and words in err, err
         assert not (tmp_path / "new").exists()
+
+
+EVIL = "import pathlib\npathlib.Path({!r}).touch()\n"
+
+
+@pytest.mark.parametrize("what", ["model", "tokenizer"])
+def test_code_that_comes_with_a_model_is_never_run_nor_asked_about(folders, tmp_path, monkeypatch, what):
+    folder, target = tmp_path / "gpt2", tmp_path / "target"
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n" * 9))
+    evil = EVIL.format(str(target))
+    with pytest.raises(ValueError):
+        if what == "model":
+            shutil.copytree(folders["gpt2"], folder)
+            config = {"auto_map": {"AutoConfig": "evil.Evil"}, "model_type": "evil"}
+            (folder / "config.json").write_text(json.dumps(config))
+            (folder / "evil.py").write_text(evil)
+            load(folder)
+        else:
+            config = {"auto_map": {"AutoTokenizer": ["evil.Evil", None]}, "tokenizer_class": "Evil"}
+            files = {"tokenizer_config.json": json.dumps(config), "evil.py": evil}
+            PretrainedTokenizer.from_bytes(zipped({**files, "marks.json": '{"n_ids": 9, "start_id": null}'}))
+    assert sys.stdin.read() == "y\n" * 9 and not target.exists()
+
+
+def zipped(files):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return out.getvalue()
 
 
 def test_without_a_network_a_name_says_what_to_do(reviews, tmp_path):

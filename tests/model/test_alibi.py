@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tinytx.model import attention
-from tinytx.model.attention import MultiHeadAttention, attention_weights
+from tinytx.model.attention import MultiHeadAttention, attention, attention_weights
 from tinytx.model.masks import causal_mask
 from tinytx.model.positions import AlibiPositions, alibi_bias, alibi_slopes
 

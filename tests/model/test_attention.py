@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from tinytx.model import attention
-from tinytx.model.attention import attention_weights, fused_attention
+from tinytx.model.attention import attention, attention_weights, fused_attention
 from tinytx.model.masks import causal_mask
 from tinytx.model.positions import alibi_bias
 

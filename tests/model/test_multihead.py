@@ -5,8 +5,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from tinytx.model import attention
-from tinytx.model.attention import MultiHeadAttention
+from tinytx.model.attention import MultiHeadAttention, attention
 from tinytx.model.masks import causal_mask
 from tinytx.model.positions import AlibiPositions, RotaryPositions
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import urllib.error
@@ -78,7 +79,7 @@ def load_published(source: str | os.PathLike[str], classes: Mapping[str, tuple[s
 def read(source: str | os.PathLike[str], kind: str, **how: Any) -> Any:
     """Call ``from_pretrained`` of a class of `transformers`, for a folder or a name; see `load_published`.
 
-    What was fetched once is read without the network.
+    What was fetched once is read without the network. Code that comes with a model is never run.
     """
     if not is_published(source):
         raise ValueError(
@@ -87,7 +88,8 @@ def read(source: str | os.PathLike[str], kind: str, **how: Any) -> Any:
         )
     transformers, is_folder = _transformers(source), os.path.isdir(source)
     source = source if is_folder else Path(source).as_posix()
-    load = getattr(transformers, kind).from_pretrained
+    # Left out, it asks on standard input whether code in the folder may run.
+    load = functools.partial(getattr(transformers, kind).from_pretrained, trust_remote_code=False)
     with _quiet(transformers, bars=not is_folder):  # who waits for the network may see it
         try:
             return load(source, local_files_only=True, **how)

@@ -172,8 +172,10 @@ class PretrainedTokenizer(Tokenizer):
                 marks = json.loads((Path(folder) / MARKS_FILE).read_text())
                 with warnings.catch_warnings():  # some recommend packages
                     warnings.simplefilter("ignore")
-                    inner = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        except (zipfile.BadZipFile, OSError) as error:
+                    # Left out, it asks on standard input whether code in the archive may run.
+                    how = {"local_files_only": True, "trust_remote_code": False}
+                    inner = transformers.AutoTokenizer.from_pretrained(folder, **how)
+        except (zipfile.BadZipFile, OSError, ValueError) as error:
             raise ValueError(f"model must be an archive of a tokenizer, got another: {error}") from error
         return cls(inner, **marks)
 

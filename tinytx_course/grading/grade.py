@@ -20,7 +20,14 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from tinytx_course.grading.grades import CopyGrades, Grade, as_csv, commonest_mistakes, mistakes_table
+from tinytx_course.grading.grades import (
+    CopyGrades,
+    Grade,
+    as_csv,
+    commonest_mistakes,
+    mistakes_table,
+    printable,
+)
 from tinytx_course.grading.running import Limits, grade_submission
 from tinytx_course.grading.submission import read_submission
 
@@ -47,7 +54,8 @@ class Report:
         for copy in self.copies:
             score = f"{copy.n_passed} of {len(copy.grades)}" if copy.grades else "not graded"
             told = [f"{grade.exercise}: {grade.in_a_word}" for grade in copy.grades if not grade.passed]
-            lines.append(f"{copy.name:<32}{score:<12}{copy.problem or ', '.join(told)}".rstrip())
+            line = f"{printable(copy.name):<32}{score:<12}{printable(copy.problem or ', '.join(told))}"
+            lines.append(line.rstrip())
         return "\n".join([*lines, "", mistakes_table(self.copies), "", f"a row a copy: {self.csv}"])
 
 
@@ -95,8 +103,8 @@ def grade_folder(folder: Path, *, csv: Path | None = None, limits: Limits | None
         name = path.relative_to(folder).as_posix()
         try:
             copies.append(grade_submission(read_submission(path), name, limits=limits))
-        except (ValueError, OSError) as problem:
-            copies.append(CopyGrades(name=name, problem=str(problem)))
+        except Exception as problem:  # whatever is in one copy, the others are graded
+            copies.append(CopyGrades(name=name, problem=str(problem) or type(problem).__name__))
     _write(csv, as_csv(copies))
     return Report(copies=tuple(copies), csv=csv)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -17,12 +18,14 @@ from typing import Any
 
 from tinytx_course.exercises import EXERCISES
 from tinytx_course.grading.grades import CopyGrades, Grade
+from tinytx_course.grading.jail import end_with_parent
 from tinytx_course.grading.submission import Submission
 
-_WALLS = ("--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child")
+_WALLS = ("--user", "--map-root-user", "--net", "--mount", "--ipc", "--pid", "--fork", "--kill-child")
 _FOLDER_MEBIBYTES = 128
 #: For starting Python and importing torch on a busy machine.
 _START_SECONDS = 120.0
+_LONGEST_TALK = 2**20  # bytes; each answer is cut far below it
 _PACKAGE = Path(__file__).resolve().parents[2]
 
 
@@ -90,44 +93,52 @@ def _environment(folder: str) -> dict[str, str]:
     }
 
 
-def _ask(job: dict[str, Any], seconds: float, enclosed: bool) -> list[dict[str, Any]]:
-    """Run one worker and return its lines, as many as it came to say."""
-    with tempfile.TemporaryDirectory(prefix="tinytx-check-", ignore_cleanup_errors=True) as folder:
+def _ask(job: dict[str, Any], seconds: float, enclosed: bool) -> list[Any]:
+    """Run one worker and return the values on its lines, as many as it came to say."""
+    with (
+        tempfile.TemporaryFile() as said,  # not a pipe: limits on files hold for it
+        tempfile.TemporaryDirectory(prefix="tinytx-check-", ignore_cleanup_errors=True) as folder,
+    ):
         folder = os.path.realpath(folder)
         program = [sys.executable, "-m", "tinytx_course.grading.worker"]
         process = subprocess.Popen(
             _command(folder, program, enclosed=enclosed),
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=said,
             stderr=subprocess.DEVNULL,
             cwd=folder,
             env=_environment(folder),
             text=True,
             encoding="utf-8",
             start_new_session=True,
+            preexec_fn=end_with_parent if sys.platform == "linux" else None,
         )
         try:
-            said, _ = process.communicate(json.dumps({**job, "folder": folder}), timeout=seconds)
+            process.communicate(json.dumps({**job, "folder": folder}), timeout=seconds)
         except subprocess.TimeoutExpired:
             _end(process)
-            said, _ = process.communicate()
         except BaseException:
             _end(process)
             raise
+        said.seek(0)
+        text = said.read(_LONGEST_TALK)
     lines = []
-    for line in said.splitlines():
+    for line in text.splitlines():
         try:
             lines.append(json.loads(line))
-        except ValueError:
+        except (ValueError, RecursionError):
             break
     return lines
 
 
 def _end(process: subprocess.Popen) -> None:
+    """Kill a worker with what belongs to it, and wait until it is gone."""
     if hasattr(os, "killpg"):
-        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()
+    process.wait()
 
 
 def grade_submission(
@@ -168,27 +179,50 @@ def grade_submission(
         "only": None if fork else [],
     }
     enclosed = walls() if enclosed is None else enclosed
-    patience = _START_SECONDS + len(EXERCISES) * (limits.seconds + 1)
-    lines = _ask(job, patience, enclosed)
-    if not lines or "plan" not in lines[0]:
-        return CopyGrades(name=name, problem="the notebook could not be read: its cells end the reader")
-    if not lines[0]["found"]:
-        return CopyGrades(name=name, problem='no exercises found: no call of course.check("...", ...)')
-    if not fork:
-        lines += _one_by_one(job, lines[0]["plan"], limits, enclosed)
-    found = {line["exercise"]: line for line in lines if "exercise" in line}
-    grades = tuple(
-        Grade(**found[key]) if key in found else Grade(exercise=key, status="failed", mistake="crash")
-        for key in lines[0]["plan"]
-    )
-    return CopyGrades(name=name, grades=grades)
+    n_limited = 1 + (len(EXERCISES) if fork else 0)  # reading the notebook is one
+    lines = _ask(job, _START_SECONDS + n_limited * (limits.seconds + 1), enclosed)
+    if not lines:
+        told = "the notebook could not be read: its cells end the reader, or take too much time or memory"
+        return CopyGrades(name=name, problem=told)
+    try:
+        plan, n_found = _plan_of(lines[0])
+        if not n_found:
+            return CopyGrades(name=name, problem='no exercises found: no call of course.check("...", ...)')
+        found = _grades_of(lines, plan) if fork else _one_by_one(job, plan, limits, enclosed)
+    except (TypeError, ValueError) as problem:
+        return CopyGrades(name=name, problem=f"its code wrote into the answers of the checker: {problem}")
+    crash = {"status": "failed", "mistake": "crash"}
+    return CopyGrades(name=name, grades=tuple(found.get(key) or Grade(exercise=key, **crash) for key in plan))
 
 
-def _one_by_one(
-    job: dict[str, Any], plan: Iterable[str], limits: Limits, enclosed: bool
-) -> list[dict[str, Any]]:
-    lines = []
+def _plan_of(line: Any) -> tuple[list[str], int]:
+    """Return the exercises of a copy, and how many answers were found."""
+    plan = line.get("plan") if isinstance(line, dict) else None
+    if not isinstance(plan, list) or not all(name in list(EXERCISES) for name in plan):
+        raise ValueError(f"the first line must name exercises, got {line!r:.80}")
+    return plan, line.get("found")
+
+
+def _grades_of(lines: list[Any], wanted: Iterable[str]) -> dict[str, Grade]:
+    """Return the grades by exercise.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a line is no grade, or not of a wanted exercise, or the second of one.
+    """
+    grades = [Grade(**line) for line in lines[1:] if line != {"done": True}]
+    found = {grade.exercise: grade for grade in grades}
+    if len(found) < len(grades) or not found.keys() <= set(wanted):
+        raise ValueError(
+            f"a grade must come for each exercise once, got {len(grades)} for {', '.join(found)}"
+        )
+    return found
+
+
+def _one_by_one(job: dict[str, Any], plan: list[str], limits: Limits, enclosed: bool) -> dict[str, Grade]:
+    found: dict[str, Grade] = {}
     for key in plan:
-        answers = _ask({**job, "only": [key]}, _START_SECONDS + limits.seconds, enclosed)
-        lines += [line for line in answers if "exercise" in line]
-    return lines
+        lines = _ask({**job, "only": [key]}, _START_SECONDS + limits.seconds, enclosed)
+        found |= _grades_of(lines, [key])
+    return found

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ast
 import dis
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import CodeType
@@ -138,15 +140,29 @@ def _backwards(before: Sequence[Statement], wanted: set[str]) -> tuple[list[Stat
         if isinstance(statement.node, (ast.Import, ast.ImportFrom))
         for name in statement.sets
     }
-    while True:
-        live, called = set(wanted), set[str]()
-        chosen = []
-        for statement in reversed(before):
-            star = isinstance(statement.node, ast.ImportFrom) and statement.node.names[0].name == "*"
-            if star or statement.sets & live or (statement.changes - imported) & live:
-                chosen.append(statement)
-                live = (live - statement.sets) | statement.reads | statement.calls
-                called |= statement.calls
-        if called <= wanted:
-            return chosen[::-1], live
-        wanted = wanted | called
+    touching: dict[str, list[int]] = defaultdict(list)  # where a name is set or changed
+    chosen = set()
+    for at, statement in enumerate(before):
+        for name in statement.sets | (statement.changes - imported):
+            touching[name].append(at)
+        if isinstance(statement.node, ast.ImportFrom) and statement.node.names[0].name == "*":
+            chosen.add(at)
+    unset, seen = set(), set()
+    sought = [(name, len(before)) for name in wanted]  # names, and before which statement
+    while sought:
+        name, end = sought.pop()
+        nearest = bisect_left(touching[name], end) - 1
+        if nearest < 0:
+            unset.add(name)
+            continue
+        at = touching[name][nearest]
+        if (name, at) in seen:
+            continue
+        seen.add((name, at))
+        if name not in before[at].sets:
+            sought.append((name, at))
+        if at not in chosen:
+            chosen.add(at)
+            sought += [(other, at) for other in before[at].reads | before[at].calls]
+            sought += [(other, len(before)) for other in before[at].calls]
+    return [before[at] for at in sorted(chosen)], unset

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 #: A notebook larger than this is no filled-in copy: the published ones stay below a megabyte.
-LARGEST_COPY = 50_000_000
+LARGEST_COPY = 20_000_000
+#: And than this none in the letters of its code: the published ones stay below 30,000.
+LARGEST_CODE = 300_000
 _TITLE = re.compile(r"^# (\d\d) · ", re.M)
 _FILE = re.compile(r"^(\d\d)_")
 
@@ -57,6 +59,10 @@ def read_submission(path: Path) -> Submission:
     code = tuple(text for kind, text in cells if kind == "code")
     if not any(text.strip() for text in code):
         raise ValueError(f"{path.name} must hold code to check, got no code cell with anything in it")
+    if sum(map(len, code)) > LARGEST_CODE:
+        raise ValueError(
+            f"{path.name} must hold at most {LARGEST_CODE:,} letters of code, got {sum(map(len, code)):,}"
+        )
     prose = "\n".join(text for kind, text in cells if kind == "markdown")
     found = _TITLE.search(prose) or _FILE.search(path.name)
     return Submission(path=path, cells=code, lesson=int(found[1]) if found else None)

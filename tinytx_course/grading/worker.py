@@ -18,19 +18,20 @@ import signal
 import sys
 import time
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from typing import Any, TextIO
 
 from tinytx_course.exercises import EXERCISES
 from tinytx_course.exercises.checking import check
 from tinytx_course.exercises.limits import TimeUp, call_within
-from tinytx_course.grading.jail import guard, limit
+from tinytx_course.grading.grades import STATUSES, Grade
+from tinytx_course.grading.jail import drop_privileges, end_with_parent, guard, keep_out_of_reach, limit
 from tinytx_course.grading.planning import Attempt, Plan, make_plan
 
 #: Statements before an exercise, each by itself, may take this share of its time.
 SHARE_OF_A_STATEMENT = 0.25
 LONGEST_ANSWER = 20_000  # bytes
-_ORDER = ("passed", "failed", "not attempted", "missing")
 
 Answer = dict[str, Any]
 
@@ -38,14 +39,9 @@ Answer = dict[str, Any]
 def answer(
     exercise: str, status: str, mistake: str | None = None, message: str = "", finding: str = ""
 ) -> Answer:
-    """Return what is said about one exercise."""
-    return {
-        "exercise": exercise,
-        "status": status,
-        "mistake": mistake,
-        "message": message,
-        "finding": finding,
-    }
+    """Return what is said about one exercise; a ValueError if it is no grade."""
+    grade = Grade(exercise=exercise, status=status, mistake=mistake, message=message, finding=finding)
+    return asdict(grade)
 
 
 def try_exercise(exercise: str, plan: Plan, job: Answer) -> Answer:
@@ -59,7 +55,7 @@ def try_exercise(exercise: str, plan: Plan, job: Answer) -> Answer:
     best = None
     for attempt in reversed(attempts):  # of equal ones, the last that was written counts
         found = isolated(exercise, attempt, plan, job) if job["fork"] else _try(exercise, attempt, plan, job)
-        if best is None or _ORDER.index(found["status"]) < _ORDER.index(best["status"]):
+        if best is None or STATUSES.index(found["status"]) < STATUSES.index(best["status"]):
             best = found
         if best["status"] == "passed":
             break
@@ -91,7 +87,8 @@ def _try(exercise: str, attempt: Attempt, plan: Plan, job: Answer) -> Answer:
         return answer(exercise, "passed")
     if not verdict.attempted:
         return answer(exercise, "not attempted")
-    return answer(exercise, "failed", verdict.mistake, verdict.message, verdict.finding)
+    message, finding = (text.encode(errors="replace").decode() for text in (verdict.message, verdict.finding))
+    return answer(exercise, "failed", verdict.mistake, message, finding)
 
 
 def _cell_name(cell: int, plan: Plan) -> str:
@@ -106,13 +103,20 @@ def _told(error: BaseException) -> str:
     if isinstance(error, TimeUp):
         return "still running after its share of the time, and stopped"
     try:
-        return f"{type(error).__name__}: {error}"[:500]
+        return f"{type(error).__name__}: {error}"[:500].encode(errors="replace").decode()
     except BaseException:  # noqa: B036  (what an exception says is the learner's code too)
         return type(error).__name__
 
 
-def isolated(exercise: str, attempt: Attempt, plan: Plan, job: Answer) -> Answer:
-    """Try an answer in a child of this process, and end whatever it started."""
+def in_child(task: Callable[[], object], job: Answer) -> bytes | None:
+    """Run a task in a child of this process, within limits, and end whatever it started.
+
+    Returns
+    -------
+    bytes or None
+        The line of JSON with what the task returned; without its end if the child came to none, None if its
+        time was up.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -120,22 +124,29 @@ def isolated(exercise: str, attempt: Attempt, plan: Plan, job: Answer) -> Answer
             os.setsid()
             os.closerange(3, writing)  # nothing of ours is within reach, the channel least of all
             os.closerange(writing + 1, 256)
+            drop_privileges()
+            end_with_parent()
             close_in(job)
-            told = json.dumps(_try(exercise, attempt, plan, job))
-            os.write(writing, f"{told[:LONGEST_ANSWER]}\n".encode())
+            os.write(writing, f"{json.dumps(task())[:LONGEST_ANSWER]}\n".encode())
         finally:
             os._exit(0)
     os.close(writing)
     line = _line_from(reading, time.monotonic() + job["seconds"])
     os.close(reading)
     _end(child)
+    return line
+
+
+def isolated(exercise: str, attempt: Attempt, plan: Plan, job: Answer) -> Answer:
+    """Try an answer in a child of this process."""
+    line = in_child(lambda: _try(exercise, attempt, plan, job), job)
     if line is None:
         told = f"still running after {job['seconds']:.0f} s, and ended"
         return answer(exercise, "failed", "time-limit", told)
     try:
         found = json.loads(line)
         return answer(exercise, found["status"], found["mistake"], found["message"], found["finding"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):  # also where learners' code wrote the line
         told = "the process ended in the middle: out of memory or time, or by a call that ends Python"
         return answer(exercise, "failed", "crash", told)
 
@@ -182,11 +193,16 @@ def work(job: Answer, channel: TextIO) -> None:
     def say(**words: Any) -> None:
         print(json.dumps(words), file=channel, flush=True)
 
-    plan = make_plan(job["cells"], list(EXERCISES), job["expected"])
+    def read() -> Plan:
+        return make_plan(job["cells"], list(EXERCISES), job["expected"])
+
+    if not job["fork"]:
+        close_in(job)
+    elif in_child(lambda: bool(read()), job) != b"true\n":
+        return  # who reads within the limits once will do so again
+    plan = read()
     say(plan=list(plan.attempts), found=sum(map(bool, plan.attempts.values())) + len(plan.broken))
     wanted: Iterable[str] = plan.attempts if job["only"] is None else job["only"]
-    if not job["fork"] and wanted:
-        close_in(job)
     for exercise in wanted:
         say(**try_exercise(exercise, plan, job))
     say(done=True)
@@ -194,6 +210,7 @@ def work(job: Answer, channel: TextIO) -> None:
 
 def main() -> None:
     """Take the job from standard input, and keep both streams from learners' code."""
+    keep_out_of_reach()
     job = json.load(sys.stdin)
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nothing = os.open(os.devnull, os.O_RDWR)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tinytx.cli import main
+from tinytx_course.cli import main
 from tinytx_course.exercises import EXERCISES
 from tinytx_course.lessons import written_lessons
 

@@ -3,6 +3,8 @@
 import csv
 import io
 
+import pytest
+
 from tinytx_course.grading.grade import Report
 from tinytx_course.grading.grades import (
     CopyGrades,
@@ -28,6 +30,25 @@ COPIES = (
     CopyGrades(name="c.ipynb", grades=(Grade(exercise="causal_mask", status="not attempted"),)),
     CopyGrades(name="=cmd()", problem="c must be a Jupyter notebook, got an empty file"),
 )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"exercise": "nothing-of-ours"},
+        {"exercise": ["causal_mask"]},
+        {"status": "excellent"},
+        {"status": {}},
+        {"mistake": ["x"]},
+        {"mistake": "\x1b[2Jx"},
+        {"message": 5},
+        {"message": "\ud800"},
+        {"finding": None},
+    ],
+)
+def test_a_grade_takes_only_what_a_report_can_hold(wrong):
+    with pytest.raises(ValueError):
+        Grade(**{"exercise": "causal_mask", "status": "failed", "mistake": "transposed", **wrong})
 
 
 def test_the_commonest_mistake_comes_first_with_its_explanation():

@@ -1,8 +1,11 @@
 """Limits, guard and walls, each by itself."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -114,7 +117,9 @@ libc = ctypes.CDLL(None)
 libc.mount(b"none", b"/", b"", ctypes.c_ulong(32 | 4096), b"")  # try to get the right to write back
 for attempt in (lambda: open(sys.argv[1] + "/x", "w"), lambda: os.kill(int(sys.argv[2]), 0),
                 lambda: socket.create_connection(("192.0.2.1", 9), timeout=2),
-                lambda: open("big", "wb").write(bytes(200 * 2**20))):
+                lambda: open("big", "wb").write(bytes(200 * 2**20)),
+                lambda: os.open("/proc/sys/vm/swappiness", os.O_WRONLY),
+                lambda: os.open("/dev/kmsg", os.O_WRONLY)):
     try:
         attempt()
     except OSError as refused:
@@ -130,6 +135,8 @@ for attempt in (lambda: open(sys.argv[1] + "/x", "w"), lambda: os.kill(int(sys.a
         "No such process",
         "Network is unreachable",
         "No space left on device",
+        "Read-only file system" if os.geteuid() == 0 else "Permission denied",
+        "No such file or directory",
     ], done.stderr
     assert list(out.iterdir()) == [] and list(folder.iterdir()) == []
 
@@ -139,3 +146,55 @@ def test_learners_code_sees_nothing_of_the_environment(monkeypatch):
     environment = running._environment("/folder")
     assert "SOME_SECRET" not in environment and environment["HOME"] == "/folder"
     assert Path(environment["PYTHONPATH"], "tinytx").is_dir()
+
+
+def below(process):
+    """Numbers of the processes that one started, and of those that they started."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    found = [process]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return set(found[1:])
+
+
+def wait_until(condition, seconds=100):
+    for _ in range(10 * seconds):
+        if condition():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("enclosed", [True, False], ids=["namespace", "guard"])
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGKILL"])
+def test_whoever_ends_the_command_ends_what_it_started(tmp_path, write_copy, how, enclosed):
+    if enclosed and not running.walls():
+        pytest.skip("this machine allows no namespaces: the guard stands alone")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    body = "import time\ndef causal_mask(n):\n    time.sleep(500)"
+    copy = write_copy(tmp_path / "x.ipynb", body, "course.check('causal_mask', causal_mask)")
+    program = "import sys; from tinytx_course.cli import main; from tinytx_course.grading import running"
+    program += f"; running.walls = lambda: {enclosed}; sys.exit(main(sys.argv[1:]))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "check", str(copy), "--seconds", "300"],
+        env={**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(running._PACKAGE)},
+    )
+    n_processes = 3 if enclosed else 2  # unshare, the worker, its child
+    try:
+        assert wait_until(lambda: len(below(process.pid)) == n_processes)
+        time.sleep(1)  # the child that reads the notebook gives way to the one that runs it
+        assert wait_until(lambda: len(below(process.pid)) == n_processes)
+        started = below(process.pid)
+    finally:
+        process.send_signal(getattr(signal, how))
+    number = getattr(signal, how)
+    assert process.wait(60) == (-number if how == "SIGKILL" else 128 + number)
+    assert wait_until(lambda: not any(Path(f"/proc/{one}").exists() for one in started), 10)
+    if how != "SIGKILL":
+        assert list(temporary.iterdir()) == []

@@ -1,13 +1,16 @@
 """Code that crashes, hangs, writes, spends or cheats scores what it earned elsewhere, and harms nothing."""
 
+import json
 import os
 import socket
+import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from tinytx_course.grading.grade import grade_folder
 from tinytx_course.grading.running import Limits, grade_submission, walls
 from tinytx_course.grading.submission import read_submission
 
@@ -202,6 +205,75 @@ def test_where_there_is_no_fork_each_exercise_has_a_process_of_its_own(tmp_path,
     }  # fmt: skip
     assert grades[1].exercise == "attention" and grades[1].mistake == "crash"
     assert [path.name for path in tmp_path.iterdir()] == ["x.ipynb"]
+
+
+CAUSAL, PADDING = "course.check('causal_mask', causal_mask)", "course.check('padding_mask', padding_mask)"
+FORGED = '{"exercise": "padding_mask", "status": "passed", "mistake": null, "message": "", "finding": ""}'
+REACH = """
+def padding_mask(token_ids, pad_id):
+    parent = open("/proc/self/stat").read().split()[3]
+    for number in range(40):
+        libc = ctypes.CDLL(None)
+        handle = libc.open(f"/proc/{parent}/fd/{number}".encode(), os.O_WRONLY | os.O_APPEND)
+        libc.write(handle, LINE, len(LINE))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reaches through /proc")
+@pytest.mark.parametrize("enclosed", [True, False], ids=["namespace", "guard"])
+def test_the_answers_of_others_are_out_of_reach(tmp_path, write_copy, enclosed):
+    if enclosed and not walls():
+        pytest.skip("this machine allows no namespaces: the guard stands alone")
+    line = "LINE = b'" + FORGED.replace("padding", "causal") + "\\n'"
+    copy = write_copy(tmp_path / "x.ipynb", SETUP, line, REACH, CAUSAL, PADDING)
+    found = grade_submission(read_submission(copy), "x", limits=Limits(seconds=9), enclosed=enclosed)
+    assert found.problem is None
+    assert {grade.exercise: grade.status for grade in found.grades} == {
+        "causal_mask": "failed", "padding_mask": "failed",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("line", ['{"exercise": "causal_mask", "zzz": 1}', FORGED, "5"])
+def test_a_line_that_is_no_grade_is_trouble_of_its_copy_alone(tmp_path, write_copy, line):
+    """Without fork the answers are within reach of what is checked."""
+    line = f"for n in range(3, 40):\n    with contextlib.suppress(OSError): os.write(n, b'{line}\\n')"
+    body = answer(
+        "causal_mask", "n", "import contextlib", *line.splitlines(), "return torch.ones(n, n).tril()"
+    )
+    copy = read_submission(write_copy(tmp_path / "x.ipynb", SETUP, *body))
+    found = grade_submission(copy, "x", limits=Limits(seconds=5), enclosed=False, fork=False)
+    assert found.grades == () and "wrote into the answers" in found.problem
+
+
+def test_what_one_copy_writes_for_an_answer_leaves_the_class_its_grades(tmp_path, write_copy, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = {
+        "causal_mask": '{"status": "failed", "mistake": ["x"], "message": 5, "finding": ""}',
+        "padding_mask": "[" * 30_000,
+    }
+    evil = []
+    for name, line in lines.items():
+        loop = "for n in range(3, 40): ctypes.CDLL(None).write(n, LINE, len(LINE))".replace(
+            "LINE", f"LINE_{name}"
+        )
+        evil += [f"LINE_{name} = b'{line}\\n'", *answer(name, "*arguments", loop, "os._exit(0)")]
+    evil += answer("attention", "q, k, v, mask", "raise ValueError('\\ud800')")
+    write_copy(tmp_path / "class" / "a.ipynb", SETUP, *evil)
+    write_copy(tmp_path / "class" / "b.ipynb", SETUP, *CASES["causal_mask"][0][1:])
+    report = grade_folder(tmp_path / "class", limits=LIMITS)
+    assert [[grade.mistake for grade in copy.grades] for copy in report.copies] == [
+        ["crash", "crash", "error"], [None],
+    ]  # fmt: skip
+    assert report.copies[1].n_passed == 1 and str(report).encode()
+    assert json.dumps(report.to_dict(), ensure_ascii=False).encode() and report.csv.is_file()
+
+
+@pytest.mark.parametrize("fork", [True, False])
+def test_reading_a_notebook_has_limits_too(tmp_path, write_copy, fork):
+    slow = "\n".join(f"a{n} = !ls" for n in range(450))
+    copy = read_submission(write_copy(tmp_path / "x.ipynb", slow, *CASES["causal_mask"][0][1:]))
+    found = grade_submission(copy, "x", limits=Limits(seconds=2), enclosed=False, fork=fork)
+    assert found.grades == () and "too much time" in found.problem
 
 
 def test_limits_are_checked():

@@ -74,6 +74,28 @@ def test_a_definition_behind_is_taken_only_where_there_is_none_before():
     ]
 
 
+def test_a_chain_of_functions_is_not_read_again_for_each_of_them():
+    class Counted(list):
+        n_read = 0
+
+        def __getitem__(self, place):
+            self.n_read += 1
+            return super().__getitem__(place)
+
+        def __iter__(self):
+            self.n_read += len(self)
+            return super().__iter__()
+
+        def __reversed__(self):
+            self.n_read += len(self)
+            return super().__reversed__()
+
+    source = "\n".join(f"def f{n}(): return f{n + 1}()" for n in range(101))
+    before = Counted(statements(ast.parse(source), 1))
+    assert needed(before, [], {"f0"}) == list(before)
+    assert before.n_read < 20 * len(before)
+
+
 def test_names_within_lambdas_count_and_their_parameters_do_not():
     tree = ast.parse("lambda x: f(x, y)", mode="eval")
     assert names_read(tree.body) == {"f", "y"}

@@ -52,6 +52,13 @@ def test_what_is_no_notebook_is_said_to_be_none(tmp_path, content, complaint):
         read_submission(write(tmp_path, content))
 
 
+def test_a_copy_with_more_code_than_anybody_writes_is_refused(tmp_path):
+    fits = write(tmp_path, {"cells": [cell("x" * 150_000), cell("y" * 150_000), cell("z" * 9, "markdown")]})
+    assert len(read_submission(fits).cells) == 2
+    with pytest.raises(ValueError, match="300,000 letters of code, got 300,001"):
+        read_submission(write(tmp_path, {"cells": [cell("x" * 150_000), cell("y" * 150_001)]}))
+
+
 def test_bytes_that_are_no_text_and_files_that_are_not_there(tmp_path):
     (tmp_path / "bad.ipynb").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match="bad.ipynb must be a Jupyter notebook"):

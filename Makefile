@@ -47,23 +47,23 @@ proofs: $(STAMP)  ## slow evidence: kills, many seeds, the built wheel, the expl
 check: $(STAMP)  ## ruff, mypy and the fast tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -m "not slow and not notebook and not browser"
+	$(BIN)/python -m pytest -q -m "not slow and not notebook and not browser and not proof"
 
-bench: $(STAMP)  ## measure how fast tinytx is beside other packages (some minutes), keep it in results/
+bench: $(STAMP)  ## measure speed next to other packages (some minutes), write results/bench-*.json
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m tinytx_course.building.project readme
 
-check-the-checkers: $(STAMP)  ## try every exercise's checker with 20 seeds, keep the table in results/
+check-the-checkers: $(STAMP)  ## try every exercise's checker with 20 seeds, write the table in results/
 	$(BIN)/python -m tests.solutions --keep
 
 test-browser: $(STAMP)  ## for authors: try the explorers in Chromium: pages, JupyterLab, accessibility
 	$(BIN)/python -m tests.browser.install
 	$(BIN)/python -m pytest -q -m browser tests/browser --durations=15
 
-torture: $(STAMP)  ## kill training a hundred times, compare every byte, keep the table in results/
+torture: $(STAMP)  ## kill training a hundred times, compare every byte, write the table in results/
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.torture --results results
 
-bench-widgets: $(STAMP)  ## for authors: measure how fast the explorers answer, keep the table in results/
+bench-widgets: $(STAMP)  ## for authors: measure how fast the explorers answer, write the table in results/
 	$(BIN)/python -m tests.browser.install
 	$(BIN)/python -m tests.browser.bench
 

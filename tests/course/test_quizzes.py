@@ -9,7 +9,7 @@ import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.model.transformer import LanguageModel, TransformerBody
+from tinytx.model.transformer import LanguageModel
 from tinytx_course.lessons import LESSONS
 from tinytx_course.quizzes.quiz import QUIZZES, Choice, Question, Quiz, quiz
 
@@ -187,16 +187,6 @@ def test_in_a_live_kernel_it_is_a_widget_and_published_it_is_the_folded_form(tmp
 # ---- facts
 
 
-def test_a_new_word_is_cut_into_known_pieces_and_a_larger_vocabulary_gives_fewer():
-    texts = [review.text for review in tx.World().reviews(300, seed=1)]
-    small, large = (tx.Tokenizer.train(texts, vocab_size=size) for size in (200, 400))
-    held_out = [review.text for review in tx.World().reviews(50, seed=2)]
-    pieces = [sum(len(tokenizer.encode(text)) for text in held_out) for tokenizer in (small, large)]
-    assert pieces[0] / 2 < pieces[1] < pieces[0]
-    ids = large.encode("pastourelle")
-    assert len(ids) > 1 and large.decode(ids) == "pastourelle"
-
-
 def test_a_mask_of_one_and_minus_infinity_does_what_its_explanation_says():
     scores, allowed = torch.tensor([-1.0, 2.0, -3.0]), torch.tensor([True, True, False])
     rule = torch.zeros(3).masked_fill(~allowed, -math.inf)
@@ -224,24 +214,6 @@ def test_positions_hold_what_the_choices_say():
     torch.testing.assert_close(wide[:, 2 * i : 2 * i + 2], last_pair, atol=1e-6, rtol=0)
     assert 2 * i + 2 == wide.shape[1]
     torch.testing.assert_close(wide[3:], wide[:2] @ tx.shift_matrix(3, 200).T, atol=1e-6, rtol=0)
-
-
-def test_without_positions_and_mask_rows_go_where_the_words_go():
-    config = tx.TransformerConfig(
-        vocab_size=11, d_model=12, n_heads=3, n_layers=2, d_ff=7, causal=False, positions="none"
-    )
-    body, ids, order = TransformerBody(config), torch.tensor([[3, 1, 4, 5, 9]]), [4, 2, 0, 3, 1]
-    torch.testing.assert_close(body(ids[:, order]), body(ids)[:, order])
-
-
-def test_a_block_that_adds_nothing_passes_on_what_came_in():
-    config = tx.TransformerConfig(vocab_size=11, d_model=12, n_heads=3, n_layers=2, d_ff=7)
-    block, x = TransformerBody(config).blocks[0].eval(), torch.randn(1, 3, 12)
-    assert sum(isinstance(module, torch.nn.LayerNorm) for module in block.modules()) == 2
-    with torch.no_grad():
-        for parameter in block.parameters():
-            parameter.zero_()
-    torch.testing.assert_close(block(x), x)
 
 
 def count(n_heads=2, head="lm", **changes):

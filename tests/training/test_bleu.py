@@ -63,6 +63,6 @@ def test_what_cannot_be_scored_is_refused(monkeypatch):
             score_translations(translations, references)
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
     with pytest.raises(
-        ValueError, match=r"needs the package sacrebleu: install tinytx with its extra \[eval\]"
+        ValueError, match=r"needs the package sacrebleu: install tinytx with its extra \[course\]"
     ):
         score_translations(["a"], [["a"]])

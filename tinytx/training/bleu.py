@@ -125,7 +125,7 @@ def _sacrebleu() -> Any:
         from sacrebleu import metrics
     except ImportError as error:
         raise ValueError(
-            "scoring translations needs the package sacrebleu: install tinytx with its extra [eval]"
+            "scoring translations needs the package sacrebleu: install tinytx with its extra [course]"
         ) from error
     return metrics
 

@@ -42,8 +42,9 @@ def installed(root, wheel, tmp_path_factory):
     assert done.returncode == 0, done.stderr
 
     def run(*arguments):
+        environment = {"HOME": str(folder), "OMP_NUM_THREADS": "1"}
         return subprocess.run(
-            [python, *arguments], cwd=folder, capture_output=True, text=True, env={"HOME": str(folder)}
+            [python, *arguments], cwd=folder, capture_output=True, text=True, env=environment
         )
 
     return run
@@ -61,9 +62,11 @@ def test_the_wheel_holds_all_data_of_the_packages_and_what_lessons_read_from_res
     assert sum(results.values()) <= LIMIT
 
 
-def test_without_extras_it_pretrains_resumes_evaluates_and_generates(installed):
+def test_without_extras_it_trains_resumes_finetunes_evaluates_and_generates(installed):
     pretrain = "pretrain --corpus world --budget smoke --out run --json"
-    for command in (pretrain, f"{pretrain} --resume", "evaluate run --corpus world --json"):
+    finetune = "finetune run --corpus world --budget smoke --out classifier --json"
+    evaluate = "evaluate classifier --corpus world --json"
+    for command in (pretrain, f"{pretrain} --resume", finetune, evaluate):
         done = installed("-m", "tinytx.cli", *command.split())
         assert done.returncode == 0 and json.loads(done.stdout), done.stderr
     generate = "generate run --prompt le --seed 1 --max-new-tokens 5"

@@ -15,13 +15,13 @@ ifeq ($(TORCH),cpu)
 PIP_ARGS += --extra-index-url https://download.pytorch.org/whl/cpu
 endif
 
-.PHONY: help course lab test proofs check bench check-the-checkers test-browser torture bench-widgets publish environment constraints
+.PHONY: help course lab
 .DEFAULT_GOAL := help
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml setup.py constraints.txt
 	@echo "Setting up .venv (once, a few minutes: PyTorch is large) ..."
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; (3, 11) <= v < (3, 14) or sys.exit("tinytx needs Python 3.11 to 3.13, got %d.%d: try PYTHON=python3.12 make ..." % v)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -33,6 +33,9 @@ course: $(STAMP)  ## run every notebook here and write site/index.html
 
 lab: $(STAMP)  ## open your own copy of the notebooks in JupyterLab
 	$(BIN)/tinytx-course lab
+
+# For authors
+.PHONY: test proofs check bench check-the-checkers test-browser torture bench-widgets publish environment constraints
 
 test: $(STAMP)  ## run all tests, notebooks included, offline
 	$(BIN)/python -m pytest -q -m "not browser and not proof" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder

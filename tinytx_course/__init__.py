@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from tinytx_course import plots, widgets  # noqa: F401  (modules, so not among the names of a star import)
     from tinytx_course.exercises.checking import check
     from tinytx_course.exercises.verdict import Verdict
-    from tinytx_course.quizzes import quiz
+    from tinytx_course.quizzes.quiz import quiz
 
 _HOME = {
     "Verdict": "tinytx_course.exercises.verdict",
     "check": "tinytx_course.exercises.checking",
-    "quiz": "tinytx_course.quizzes",
+    "quiz": "tinytx_course.quizzes.quiz",
 }
 _MODULES = ("plots", "widgets")
 

@@ -1,4 +1,4 @@
-"""The command ``tinytx-course``: run, lab, release, check, publish."""
+"""The command ``tinytx-course``: run, lab, check, release, site, publish."""
 
 from __future__ import annotations
 
@@ -16,30 +16,40 @@ from tinytx.cli import run as run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command of `tinytx-course`."""
-    return run_command(build_parser(), argv)
+    """Run one command of `tinytx-course`; 2 and one line where a package of the extra `course` is missing."""
+    try:
+        return run_command(build_parser(), argv)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "tinytx").startswith("tinytx"):
+            raise  # a mistake of ours
+        needs = f"tinytx-course needs the extra `course`, got no package {missing.name}"
+        print(f"tinytx-course: error: {needs}: pip install 'tinytx[course]'", file=sys.stderr)
+        return 2
 
 
 def build_parser() -> Parser:
-    """The parser of all commands; ``args.command`` of what it reads is the function to call."""
+    """Return the parser of all commands; ``args.command`` of what it reads is the function to call."""
     parser = Parser(prog="tinytx-course", description="A course on transformers in Jupyter notebooks.")
     commands: Any = parser.add_subparsers(required=True, metavar="COMMAND")
     sub = add_command(commands, "run", run)
     sub.add_argument("lesson", nargs="*", help="numbers or names of lessons; all when left out")
     sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
     add_command(commands, "lab", lab)
-    sub = add_command(commands, "publish", publish)
-    sub.add_argument("lesson", nargs="*", help="numbers or names of lessons; all when left out")
+
+    sub = add_command(commands, "check", check)
+    sub.add_argument("path", type=Path, help="a filled-in notebook, or a folder of copies")
+    sub.add_argument("--report", type=Path, help="for a folder: CSV with a row a copy (FOLDER-grades.csv)")
+    sub.add_argument("--seconds", type=float, default=20.0, help="time for each exercise")
+    sub.add_argument("--memory", type=int, default=2048, help="memory for each exercise, in MiB")
 
     sub = add_command(commands, "release", release)
     sub.add_argument("folder", type=Path, help="new or empty folder")
     sub.add_argument("--solved", action="store_true", help="with the solutions in place of the stubs")
-
-    sub = add_command(commands, "check", check)
-    sub.add_argument("path", type=Path, help="a filled-in notebook, or a folder of copies")
-    sub.add_argument("--csv", type=Path, help="for a folder: file with a row a copy (FOLDER-grades.csv)")
-    sub.add_argument("--seconds", type=float, default=20.0, help="time for each exercise")
-    sub.add_argument("--memory", type=int, default=2048, help="memory for each exercise, in MiB")
+    sub = add_command(commands, "site", site)
+    sub.add_argument("folder", type=Path, help="new or empty folder")
+    sub.add_argument("--zip", action="store_true", help="write FOLDER.zip instead")
+    sub = add_command(commands, "publish", publish)
+    sub.add_argument("lesson", nargs="*", help="numbers or names of lessons; all when left out")
     return parser
 
 
@@ -56,23 +66,7 @@ def lab(args: argparse.Namespace) -> Answer:
     """Open a personal copy of the course in JupyterLab."""
     from tinytx_course.building.course import open_lab
 
-    return {"exit_status": open_lab()}, "the lab is closed"
-
-
-def publish(args: argparse.Namespace) -> Answer:
-    """Execute the notebooks afresh and write them and their figures; for authors."""
-    from tinytx_course.building.course import publish as publish_course
-
-    report = publish_course(args.lesson)
-    return {**report.to_dict(), "exit_status": 0 if report.ok else 1}, None
-
-
-def release(args: argparse.Namespace) -> Answer:
-    """Write the learner's edition of the course, or the solved one, into a folder."""
-    from tinytx_course.building.release import write_release
-
-    written = write_release(args.folder, solved=args.solved)
-    return written.to_dict(), str(written)
+    return {"exit_status": open_lab()}, "JupyterLab is closed"
 
 
 @contextlib.contextmanager
@@ -104,12 +98,36 @@ def check(args: argparse.Namespace) -> Answer:
 
     limits = Limits(seconds=args.seconds, mebibytes=args.memory)
     if args.path.is_dir():
-        report = grade_folder(args.path, csv=args.csv, limits=limits)
+        report = grade_folder(args.path, csv=args.report, limits=limits)
         return report.to_dict(), str(report)
-    if args.csv is not None:
-        raise ValueError(f"--csv goes with a folder of copies, got the file {args.path}")
+    if args.report is not None:
+        raise ValueError(f"--report needs a folder of copies, got the file {args.path}")
     copy = grade_notebook(args.path, limits=limits)
     return copy.to_dict(), str(copy)
+
+
+def release(args: argparse.Namespace) -> Answer:
+    """Write the learner's edition of the course, or the solved one, into a folder."""
+    from tinytx_course.building.release import write_release
+
+    written = write_release(args.folder, solved=args.solved)
+    return written.to_dict(), str(written)
+
+
+def site(args: argparse.Namespace) -> Answer:
+    """Write the published notebooks as pages that need no server and no network."""
+    from tinytx_course.building.release import write_pages
+
+    path = write_pages(args.folder, zipped=args.zip)
+    return {"path": str(path)}, f"the pages are in {path}" if args.zip else f"open {path}"
+
+
+def publish(args: argparse.Namespace) -> Answer:
+    """Execute the notebooks afresh and write them and their figures; for authors."""
+    from tinytx_course.building.course import publish as publish_course
+
+    report = publish_course(args.lesson)
+    return {**report.to_dict(), "exit_status": 0 if report.ok else 1}, None
 
 
 if __name__ == "__main__":

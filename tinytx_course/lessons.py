@@ -14,11 +14,11 @@ class Lesson:
     Parameters
     ----------
     number : int
-        Place in the course, from 0.
+        From 0, in the order of the course.
     slug : str
         The name of its files, after the number.
     title, question : str
-        What it is called, and the one question it answers.
+        Its title, and the one question it answers.
     seconds : int
         Aimed running time on a laptop with two cores.
     """
@@ -64,7 +64,7 @@ def project_root() -> Path:
     Raises
     ------
     ValueError
-        If the package stands alone, without the notebooks of the course beside it.
+        If the package is installed without the notebooks of the course.
     """
     root = Path(__file__).resolve().parents[1]
     if not any((root / "notebooks").glob("*.ipynb")) and not (root / "notebooks" / "src").is_dir():
@@ -76,7 +76,7 @@ def project_root() -> Path:
 
 
 def written_lessons(root: Path | None = None) -> tuple[Lesson, ...]:
-    """Return the lessons whose source stands in ``notebooks/src``, in order.
+    """Return the lessons that have a source in ``notebooks/src``, in order.
 
     Where there are no sources, as in what ``tinytx-course release`` wrote, the notebooks themselves count.
     """
@@ -96,29 +96,28 @@ def pick_lessons(wanted: Iterable[str], root: Path | None = None) -> tuple[Lesso
     """
     written = written_lessons(root)
     keys = {key: lesson for lesson in written for key in (str(lesson.number), lesson.slug, lesson.name)}
-    picked = []
+    picked = set()
     for word in wanted:
         key = word.removesuffix(".ipynb").removesuffix(".py")
         key = str(int(key)) if key.isdecimal() else key
         if key not in keys:
             numbers = ", ".join(f"{lesson.number:02d}" for lesson in written)
             raise ValueError(f"a lesson is named by its number or slug, one of {numbers}, got {word!r}")
-        picked.append(keys[key])
-    return tuple(sorted(set(picked), key=lambda lesson: lesson.number)) or written
+        picked.add(keys[key])
+    return tuple(lesson for lesson in written if lesson in picked) or written
 
 
-def spoken_time(seconds: float) -> str:
-    """Return a duration as people say it.
+def format_duration(seconds: float) -> str:
+    """Return a duration in minutes and seconds.
 
     Examples
     --------
-    >>> spoken_time(10), spoken_time(59.7), spoken_time(80), spoken_time(600)
+    >>> format_duration(10), format_duration(59.7), format_duration(80), format_duration(600)
     ('10 s', '1 min', '1 min 20 s', '10 min')
     """
     minutes, rest = divmod(round(seconds), 60)
-    if not minutes:
-        return f"{rest} s"
-    return f"{minutes} min" + (f" {rest} s" if rest else "")
+    parts = [f"{minutes} min"] * (minutes > 0) + [f"{rest} s"] * (rest > 0 or minutes == 0)
+    return " ".join(parts)
 
 
 def lesson_table(folder: str = "", root: Path | None = None) -> str:
@@ -127,7 +126,7 @@ def lesson_table(folder: str = "", root: Path | None = None) -> str:
     Parameters
     ----------
     folder : str
-        What stands before each link: empty beside the notebooks, ``notebooks/`` for the README.
+        The beginning of each link: empty in the folder of the notebooks, ``notebooks/`` in the README.
     root : Path, optional
         The checkout to look in.
     """
@@ -135,6 +134,6 @@ def lesson_table(folder: str = "", root: Path | None = None) -> str:
     rows = ["| | lesson | the question | on two cores |", "|---|---|---|---|"]
     for lesson in LESSONS:
         title = f"[{lesson.title}]({folder}{lesson.name}.ipynb)" if lesson in written else lesson.title
-        time = spoken_time(lesson.seconds) if lesson in written else "in preparation"
+        time = format_duration(lesson.seconds) if lesson in written else "in preparation"
         rows.append(f"| {lesson.number:02d} | {title} | {lesson.question} | {time} |")
     return "\n".join(rows)

@@ -1,4 +1,4 @@
-"""The memory a process and its children take at most, watched from a thread."""
+"""What the machine offers: shown in notebook 00, stored with every measured result."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Machine:
     cores, threads : int
         Cores this process may use, and threads PyTorch computes with.
     memory_gib : float or None
-        Main memory, or None where the system does not tell.
+        Main memory, or None where it is unknown.
     bf16 : bool
-        True where the processor has instructions for bfloat16, so that half precision is also fast on it.
+        True where the processor has instructions for bfloat16.
     gpu : str or None
         Name of the GPU that PyTorch would use.
     gpu_memory_gib : float or None
@@ -53,12 +53,9 @@ class Machine:
     def __str__(self) -> str:
         """Return one fact a line."""
         memory = "unknown" if self.memory_gib is None else f"{self.memory_gib:.0f} GiB"
-        if self.gpu is None:
-            gpu = "none (none is needed)"
-        elif self.gpu_memory_gib is None:
-            gpu = self.gpu
-        else:
-            gpu = f"{self.gpu}, {self.gpu_memory_gib:.0f} GiB"
+        gpu = self.gpu or "none (none is needed)"
+        if self.gpu_memory_gib is not None:
+            gpu += f", {self.gpu_memory_gib:.0f} GiB"
         rows = {
             "system": self.system,
             "processor": f"{self.cpu}, {_count(self.cores, 'core')}",
@@ -82,42 +79,25 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _memory_gib() -> float | None:
-    names = getattr(os, "sysconf_names", {})
-    if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
-        return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
-    try:
-        import psutil
-    except ImportError:
-        return None
-    return round(psutil.virtual_memory().total / 2**30, 1)
-
-
-def _cpu_name() -> str:
+def _cpu_name_and_bf16() -> tuple[str, bool]:
+    """Return the processor's name, and whether it has AVX-512, AMX or Arm instructions for bfloat16."""
+    name, flags = platform.processor() or platform.machine(), set()
     info = Path("/proc/cpuinfo")
     if info.is_file():
-        for line in info.read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
-
-
-def _has_bf16() -> bool:
-    """Look for bfloat16 instructions: AVX-512 or AMX on x86, the bf16 feature on Arm."""
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        flags = set(info.read_text(errors="replace").replace(":", " ").split())
-        return bool(flags & {"avx512_bf16", "amx_bf16", "bf16"})
-    return False
+        text = info.read_text(errors="replace")
+        flags = set(text.replace(":", " ").split())
+        models = [
+            line.split(":", 1)[1].strip() for line in text.splitlines() if line.startswith("model name")
+        ]
+        name = models[0] if models else name
+    return name, bool(flags & {"avx512_bf16", "amx_bf16", "bf16"})
 
 
 def _gpu() -> tuple[str | None, float | None]:
     if torch.cuda.is_available():
         properties = torch.cuda.get_device_properties(0)
         return properties.name, round(properties.total_memory / 2**30, 1)
-    if torch.backends.mps.is_available():
-        return "Apple GPU (mps)", None
-    return None, None
+    return ("Apple GPU (mps)" if torch.backends.mps.is_available() else None), None
 
 
 def this_machine() -> Machine:
@@ -128,23 +108,24 @@ def this_machine() -> Machine:
     >>> this_machine().cores >= 1
     True
     """
+    cpu, bf16 = _cpu_name_and_bf16()
     gpu, gpu_memory = _gpu()
     return Machine(
         system=f"{platform.system()} {platform.machine()}",
-        cpu=_cpu_name(),
+        cpu=cpu,
         python=platform.python_version(),
         torch=str(torch.__version__).split("+")[0],
         cores=usable_cores(),
         threads=torch.get_num_threads(),
-        memory_gib=_memory_gib(),
-        bf16=_has_bf16(),
+        memory_gib=round(psutil.virtual_memory().total / 2**30, 1),
+        bf16=bf16,
         gpu=gpu,
         gpu_memory_gib=gpu_memory,
     )
 
 
 def shortcomings(machine: Machine) -> list[str]:
-    """Return what would keep the course from running well here, one sentence each; empty when all is well."""
+    """Return what would slow or stop the course here, one sentence each; empty when all is well."""
     found = []
     if not (3, 11) <= sys.version_info[:2] < (3, 14):
         found.append(f"Python must be 3.11, 3.12 or 3.13, got {machine.python}.")
@@ -159,7 +140,7 @@ def shortcomings(machine: Machine) -> list[str]:
 
 
 class PeakMemory:
-    """Watch the resident memory of a process and its children from a thread."""
+    """Sample the resident memory of a process and its children from a thread."""
 
     def __init__(self) -> None:
         self.peak = 0
@@ -179,7 +160,7 @@ class PeakMemory:
                 family = [process, *process.children(recursive=True)]
                 self.peak = max(self.peak, sum(member.memory_info().rss for member in family))
             except psutil.Error:
-                return  # the kernel has ended: the peak is known
+                return  # the process has ended: the peak is known
             if self._stop.wait(0.2):
                 return
 

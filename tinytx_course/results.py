@@ -1,16 +1,19 @@
-"""Measured results as JSON, with machine and date: commands write them, notebooks read them."""
+"""Measured results as JSON, with machine, date and commit: experiments write them, lessons read them."""
 
 from __future__ import annotations
 
 import copy
 import datetime
 import json
+import os
 import subprocess
 from pathlib import Path, PurePath, PureWindowsPath
 
-from tinytx_course.machine import this_machine
-
-LOCK_SECONDS = 60.0  # a write takes far less
+#: Where lessons look for results: in the checkout, then in what a wheel brings (setup.py puts it there).
+FOLDERS = (
+    Path(__file__).resolve().parents[1] / "results",
+    Path(__file__).resolve().parent / "data" / "results",
+)
 
 
 def check_plain_name(name: str) -> str:
@@ -19,7 +22,7 @@ def check_plain_name(name: str) -> str:
     Raises
     ------
     ValueError
-        If it is empty, or leads into or out of a folder.
+        If it is empty or holds a folder.
     """
     if name in ("", ".", "..") or PurePath(name).name != name or PureWindowsPath(name).name != name:
         raise ValueError(f"name must be a plain file name without folders, got {name!r}")
@@ -28,47 +31,42 @@ def check_plain_name(name: str) -> str:
 
 def _commit() -> str:
     """Return the commit of this checkout, ``-dirty`` when edited since, or ``unknown`` without git."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     try:
-        found = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--exclude=*"],
-            cwd=Path(__file__).resolve().parent,
-            capture_output=True,
-            text=True,
-            timeout=20,
-        )
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
-    return found.stdout.strip() or "unknown"
+    return done.stdout.strip() or "unknown"
 
 
 def provenance() -> dict:
     """Return where and when something is measured: machine, date (UTC) and commit."""
+    from tinytx_course.machine import this_machine
+
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     return {"machine": this_machine().to_dict(), "date": today, "commit": _commit()}
 
 
 def _seeds(value: object) -> set[int]:
-    """Collect every integer kept under ``seed`` or ``seeds`` in a nested record."""
+    """Collect every integer under ``seed`` or ``seeds`` in a nested record."""
     if isinstance(value, list):
         return set().union(*map(_seeds, value))
     if not isinstance(value, dict):
         return set()
-    found: set[int] = set()
+    seeds = set()
     for key, inner in value.items():
-        if key == "seed" and isinstance(inner, int):
-            found.add(inner)
-        elif key == "seeds" and isinstance(inner, list):
-            found.update(seed for seed in inner if isinstance(seed, int))
+        if key in ("seed", "seeds"):
+            seeds |= {seed for seed in (inner if key == "seeds" else [inner]) if isinstance(seed, int)}
         else:
-            found |= _seeds(inner)
-    return found
+            seeds |= _seeds(inner)
+    return seeds
 
 
 class Results:
-    """Records by key in ``folder/name.json``, each on disk as soon as it is put.
+    """Records by key in ``folder/name.json``; each is on disk as soon as it is put.
 
-    The file also holds a list of ``runs`` (machine, date, commit), which run measured each record, and
-    all seeds used, so that a record measured last month is not taken for one of today.
+    The file also holds a list of ``runs`` (machine, date, commit), the run that measured each record, and
+    all seeds used.
 
     Parameters
     ----------
@@ -97,7 +95,7 @@ class Results:
         self._content: dict = {"name": name, "runs": [], "seeds": [], "records": {}, "measured_in_run": {}}
         if self.path.exists():
             self._content = self._read()
-        self._here: dict | None = None
+        self._run: int | None = None
 
     def _read(self) -> dict:
         try:
@@ -113,76 +111,74 @@ class Results:
         """All records by key, as a copy."""
         return copy.deepcopy(self._content["records"])
 
-    @property
-    def runs(self) -> list[dict]:
-        """Machine, date and commit of each run that measured something, as a copy."""
-        return copy.deepcopy(self._content["runs"])
-
     def get(self, key: str) -> dict | None:
         """Return the record under this key, or None."""
         return copy.deepcopy(self._content["records"].get(key))
 
     def put(self, key: str, record: dict) -> None:
-        """Store a record in the file at once; records that another process has put there since stay.
+        """Store a record and replace the file at once, by an atomic rename.
 
         Raises
         ------
         TypeError, ValueError
             If JSON cannot hold the record (a tensor, NaN, infinity); the file stays as it was.
         """
-        from tinytx.training.files import locked, write_file  # bring torch, which readers do not need
-
         record = json.loads(json.dumps(record, allow_nan=False))
-        self._here = self._here or provenance()
+        if self._run is None:
+            here = provenance()
+            if here not in self._content["runs"]:
+                self._content["runs"].append(here)
+            self._run = self._content["runs"].index(here)
+        self._content["records"][key] = record
+        self._content["measured_in_run"][key] = self._run
+        self._content["seeds"] = sorted(_seeds(self._content["records"]))
+        self._write()
+
+    def _write(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        lock = self.path.with_name(f".{self.path.name}.lock")
-        with locked(lock, LOCK_SECONDS, f"{lock} must be free, but another process holds it"):
-            if self.path.exists():
-                self._content = self._read()
-            runs = self._content["runs"]
-            if self._here not in runs:
-                runs.append(self._here)
-            self._content["records"][key] = record
-            self._content["measured_in_run"][key] = runs.index(self._here)
-            self._content["seeds"] = sorted(_seeds(self._content["records"]))
+        aside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
             text = json.dumps(self._content, indent=1, ensure_ascii=False, allow_nan=False)
-            write_file(self.path, (text + "\n").encode())
+            aside.write_text(text + "\n", encoding="utf-8")
+            os.replace(aside, self.path)
+        finally:
+            aside.unlink(missing_ok=True)
 
     def source_line(self) -> str:
-        """Return one line that says where, when and from which commits the records that are kept come."""
+        """Return one line: where, when and at which commits the stored records were measured."""
         commits: dict[str, dict[str, None]] = {}
         for number in sorted(set(self._content["measured_in_run"].values())):
             run = self._content["runs"][number]
             machine = run["machine"]
             threads = f"{machine['threads']} thread{'s' * (machine['threads'] != 1)}"
-            where = machine["gpu"] or f"{machine['cpu']}, {threads}"
-            place = f"{run['date']}, {where}, PyTorch {machine['torch']}"
+            hardware = machine["gpu"] or f"{machine['cpu']}, {threads}"
+            place = f"{run['date']}, {hardware}, PyTorch {machine['torch']}"
             commits.setdefault(place, {})[run["commit"]] = None
         lines = [
-            f"{place}, commit{'s' * (len(found) > 1)} {' '.join(found)}" for place, found in commits.items()
+            f"{place}, commit{'s' * (len(names) > 1)} {' '.join(names)}" for place, names in commits.items()
         ]
         return "measured " + "; ".join(lines) if lines else "nothing measured yet"
 
 
 def read_results(name: str, folder: str | Path | None = None) -> Results:
-    """Return kept results for a notebook to draw.
+    """Return stored results for a notebook to draw.
 
     Parameters
     ----------
     name : str
         Such as ``transfer``.
     folder : str or Path, optional
-        ``results/`` of this checkout unless told otherwise.
+        Where to look; by default ``results/`` of the checkout, else the results installed with the course.
 
     Raises
     ------
     FileNotFoundError
-        If they are not there; the message names the command that makes them.
+        If they are not there; the message names the command that measures them.
     """
-    where = Path(__file__).resolve().parents[1] / "results" if folder is None else Path(folder)
-    if not (where / f"{name}.json").is_file():
-        raise FileNotFoundError(
-            f"{where.name}/{name}.json must exist before it can be drawn, got no such file: "
-            f"`python -m experiments {name}` measures it and writes it"
-        )
-    return Results(name, where)
+    for place in FOLDERS if folder is None else (Path(folder),):
+        if (place / f"{name}.json").is_file():
+            return Results(name, place)
+    raise FileNotFoundError(
+        f"results/{name}.json must exist before it can be drawn, got no such file: "
+        f"`python -m experiments {name}` measures it and writes it"
+    )

@@ -250,7 +250,7 @@ print("the last ten: ", *[m.piece for m in learned[-10:]])
 sentence = "La fin est inoubliable ."
 stages = (0, 5, 20, 80, 300)
 rows = {f"{n} merges": merges.segment(sentence, learned[:n]) for n in stages}
-fig, ax = plots.piece_rows(rows, title="The sequence shrinks")
+fig, ax = plots.token_rows(rows, title="The sequence shrinks")
 plots.show(fig, name="01_merges", alt="""
     One French sentence cut into boxes, five rows for 0 to 300 merges. At first every letter
     has a box; further down boxes grow, frequent short words are whole early, the rare long
@@ -624,7 +624,7 @@ plots.show(fig, name="01_other_text", alt="""
 # %%
 sentence = "Cette héroïne."
 rows = {name: tokenizer.pieces(sentence) for name, tokenizer in tokenizers.items()}
-fig, ax = plots.piece_rows(rows, ylabel="trained on", title="Two words, three tokenizers")
+fig, ax = plots.token_rows(rows, ylabel="trained on", title="Two words, three tokenizers")
 plots.show(fig, name="01_two_words_three_tokenizers", alt="""
     The words Cette héroïne cut by three tokenizers. Trained on French there
     are few, long pieces; trained on English or the own file, short ones, single letters,

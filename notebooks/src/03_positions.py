@@ -254,7 +254,7 @@ print("and now the two reviews get different scores")
 # %%
 speeds = 100.0 ** (-torch.arange(0, 8, 2, dtype=torch.float64) / 8)  # (D/2,)
 places = torch.arange(8, dtype=torch.float64)
-fig, ax = plots.dials(
+fig, ax = plots.phase_clocks(
     torch.outer(speeds, places),
     row_labels=[f"hand {i}\n{speed:.2f} rad" for i, speed in enumerate(speeds)],
     xlabel="place of the word (tokens)", title="Each place has its own picture",

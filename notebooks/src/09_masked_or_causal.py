@@ -518,7 +518,7 @@ print(" ".join(draws[0][0]))
 # readings of our review. How many coloured cells do you expect in a row, and is there one in every column?
 
 # %%
-fig, ax = plots.kind_map(
+fig, ax = plots.categorical_map(
     [what for _, what in draws],
     ["only read", "asked, hidden as [MASK]", "asked, exchanged", "asked, left as it is"],
     row_labels=range(1, 7), col_labels=review, xlabel="word", ylabel="reading",

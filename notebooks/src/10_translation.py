@@ -27,7 +27,7 @@
 # ## Set-up
 #
 # One translator is trained in front of you, from English into the French of our small world, for as long as your budget allows ([lesson 00](00_start_here.ipynb)
-# explains it). Scores come from the package `sacrebleu`, a part of the extra `[eval]`; where it is missing, the cell that scores says so.
+# explains it). Scores come from the package `sacrebleu`, a part of the extra `[course]`; where it is missing, the cell that scores says so.
 
 # %%
 import copy

@@ -404,7 +404,7 @@ def picture(batches):
 def draw(batches, title):
     share = padding_share(lengths, batches)
     kinds = {"outside": "#f4f4f4", "text": plots.COLORS[0], "padding": plots.COLORS[4]}
-    return plots.kind_map(
+    return plots.categorical_map(
         picture(batches), kinds, xlabel="position in the row", ylabel="reviews, batch by batch",
         title=f"{title}: {share:.0%} padding",
     )  # fmt: skip

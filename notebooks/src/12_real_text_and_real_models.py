@@ -309,7 +309,7 @@ pretrained
 short = [text for text in docs.test.texts if 8 <= len(text.split()) <= 10]
 short.sort(key=lambda text: len(tokenizer.pieces(text)) / len(text.split()))
 picked = {"fewest": short[0], "middle": short[len(short) // 2], "most": short[-1]}
-fig, ax = plots.piece_rows(
+fig, ax = plots.token_rows(
     {name: tokenizer.pieces(text) for name, text in picked.items()},
     title="Names are read in crumbs",
 )  # fmt: skip

@@ -1,19 +1,18 @@
-"""The course: runs in order, tells what failed and goes on, and leaves the checkout as it was."""
+"""The course as a whole: failures are reported, answers are never lost, publishing gives equal bytes."""
 
 import json
 
 import nbformat
 import pytest
 
-pytest.importorskip("jupytext")
-pytest.importorskip("latex2mathml")
-
 from tinytx_course.building import course, notebooks
-from tinytx_course.lessons import pick_lessons
+from tinytx_course.lessons import LESSONS
 
-FIRST = """# %% [markdown]
+FIRST, SECOND, THIRD = LESSONS[0], LESSONS[7], LESSONS[8]
+SOURCES = {
+    FIRST: rf"""# %% [markdown]
 # # 00 · Start here
-# A formula $\\\\frac{a}{b}$ and [the next](07_pretraining.ipynb#part).
+# A formula $\frac{{a}}{{b}}$ and [the next]({SECOND.name}.ipynb#part).
 #
 # ## A part
 
@@ -26,27 +25,18 @@ print("here", os.getcwd())
 from tinytx_course import plots
 fig, ax = plots.heatmap([[1.0, 0.0]])
 plots.show(fig, alt="two cells, the left one dark", name="00_two_cells")
-""".replace("\\\\", "\\")
-SECOND = """# %%
-1 + 1
-
-# %%
-raise ValueError("a mistake on purpose")
-
-# %%
-print("never reached")
-"""
-THIRD = """# %%
-print("still runs")
-"""
+""",
+    SECOND: "# %%\n1 + 1\n\n# %%\nraise ValueError('on purpose')\n\n# %%\nprint('never reached')\n",
+    THIRD: "# %%\nprint('still runs')\n",
+}
 
 
 @pytest.fixture
 def checkout(tmp_path, root, monkeypatch):
     """A small course in a folder of its own, with the package of this checkout."""
     (tmp_path / "notebooks" / "src").mkdir(parents=True)
-    for name, text in {"00_start_here": FIRST, "07_pretraining": SECOND, "08_transfer": THIRD}.items():
-        (tmp_path / "notebooks" / "src" / f"{name}.py").write_text(text, encoding="utf-8")
+    for lesson, text in SOURCES.items():
+        (tmp_path / "notebooks" / "src" / f"{lesson.name}.py").write_text(text, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(root))
     return tmp_path
 
@@ -56,87 +46,111 @@ def files_in(folder):
 
 
 @pytest.mark.slow
-def test_a_failing_notebook_is_told_and_the_next_one_runs(checkout, capsys):
+def test_a_failing_notebook_is_reported_and_the_next_one_runs(checkout, capsys):
     before = files_in(checkout)
     report = course.run_course(budget="smoke", root=checkout)
-    told = capsys.readouterr().err
-    assert not report.ok
-    assert [run.failure is None for run in report.runs] == [True, False, True]
-    for words in (
-        "07_pretraining",
-        "FAILED",
-        'raise ValueError("a mistake on purpose")',
-        "a mistake on purpose",
-    ):
-        assert words in told
-    assert "2 of 3 notebooks ran to their end" in told
-    assert report.runs[1].failure.cell == 1
-    json.dumps(report.to_dict())
-    assert all(run["peak_memory_mib"] > 10 and run["seconds"] > 0 for run in report.to_dict()["notebooks"])
-    new = files_in(checkout) - before
-    assert all(path.startswith(("build/", "site/")) for path in new), new
+    assert [run.failure is None for run in report.runs] == [True, False, True] and not report.ok
+    for words in ("cell 1", "raise ValueError('on purpose')", "ValueError: on purpose"):
+        assert words in report.runs[1].failure
+    assert report.runs[1].failure in capsys.readouterr().err
+    values = json.loads(json.dumps(report.to_dict()))
+    assert all(run["peak_memory_mib"] > 10 and run["seconds"] > 0 for run in values["notebooks"])
+    assert all(path.startswith(("build/", "site/")) for path in files_in(checkout) - before)
 
-    page = (checkout / "site" / "00_start_here.html").read_text(encoding="utf-8")
-    assert "budget smoke" in page
-    assert "<mfrac>" in page and "$" not in page.split("<main")[1].split("</main>")[0]
-    assert 'href="07_pretraining.html#part"' in page, "links between notebooks become links between pages"
-    assert 'alt="two cells, the left one dark"' in page
-    assert '<a href="#A-part">A part</a>' in page
-    assert 'rel="next" href="07_pretraining.html"' in page
-    failed = (checkout / "site" / "07_pretraining.html").read_text(encoding="utf-8")
-    assert "a mistake on purpose" in failed and "did not run" in failed
-    index = (checkout / "site" / "index.html").read_text(encoding="utf-8")
-    assert "a cell failed" in index and 'href="08_transfer.html"' in index
-    assert 'href="03_positions.html"' not in index
-    for text in (page, failed, index):
+    pages = {
+        lesson: (checkout / "site" / f"{lesson.name}.html").read_text(encoding="utf-8") for lesson in SOURCES
+    }
+    first, failed = pages[FIRST], pages[SECOND]
+    assert "budget smoke" in first and 'alt="two cells, the left one dark"' in first
+    assert "<mfrac>" in first and "$" not in first.split("<main")[1].split("</main>")[0]
+    assert f'href="{SECOND.name}.html#part"' in first, "links between notebooks become links between pages"
+    assert '<a href="#A-part">A part</a>' in first and f'rel="next" href="{SECOND.name}.html"' in first
+    assert "on purpose" in failed and 'class="failed"' in failed
+    index = report.index.read_text(encoding="utf-8")
+    assert f'class="card failed" href="{SECOND.name}.html"' in index
+    assert f'href="{LESSONS[3].name}.html"' not in index
+    for text in (*pages.values(), index):
         assert 'src="http' not in text and "<script" not in text and "@import" not in text
 
 
 @pytest.mark.slow
 def test_publishing_twice_gives_the_same_bytes_and_no_path(checkout):
-    for name in ("07_pretraining", "08_transfer"):
-        (checkout / "notebooks" / "src" / f"{name}.py").unlink()
+    for lesson in (SECOND, THIRD):
+        (checkout / "notebooks" / "src" / f"{lesson.name}.py").unlink()
     (checkout / "notebooks" / "09_gone.ipynb").write_text("{}")
     written = []
     for _ in range(2):
         assert course.publish(root=checkout).ok
-        written.append((checkout / "notebooks" / "00_start_here.ipynb").read_bytes())
-    assert written[0] == written[1]
-    assert str(checkout).encode() not in written[0]
-    assert not (checkout / "notebooks" / "09_gone.ipynb").exists(), "a notebook without a source goes"
+        written.append((checkout / "notebooks" / f"{FIRST.name}.ipynb").read_bytes())
+    assert written[0] == written[1] and str(checkout).encode() not in written[0]
+    assert not (checkout / "notebooks" / "09_gone.ipynb").exists(), "a notebook without a source is removed"
     assert files_in(checkout / "figures") == {"00_two_cells.png", "00_two_cells.svg"}
 
 
-def test_a_notebook_too_large_is_not_published(checkout, monkeypatch):
-    monkeypatch.setattr(course, "LARGEST_NOTEBOOK", 100)
-    (lesson,) = pick_lessons(["8"], checkout)
-    notebook = notebooks.build_notebook(lesson, checkout)
-    run = notebooks.Run(lesson=lesson, notebook=notebook, seconds=1.0, peak_bytes=1, failure=None)
-    monkeypatch.setattr(course, "_run_all", lambda *_, **__: [run])
-    with pytest.raises(ValueError, match="must stay below 100 bytes, got .* for 08_transfer"):
-        course.publish(["8"], checkout)
-    assert not (checkout / "notebooks" / "08_transfer.ipynb").exists()
+def test_a_notebook_too_large_is_not_published(checkout):
+    cells = [nbformat.v4.new_markdown_cell("x" * course.LARGEST_NOTEBOOK)]
+    run = notebooks.Run(lesson=THIRD, notebook=nbformat.v4.new_notebook(cells=cells))
+    with pytest.raises(ValueError, match=f"1,000,000 .*{THIRD.name}"):
+        course.write_published(run, checkout)
+    assert not (checkout / "notebooks" / f"{THIRD.name}.ipynb").exists()
+
+
+# ---- learners' copies
 
 
 def test_a_learners_copy_is_made_once_and_never_overwritten(checkout):
     assert len(course.copy_for_learner(checkout)) == 3
-    mine = checkout / "work" / "00_start_here.ipynb"
+    mine, deleted = (checkout / "work" / f"{lesson.name}.ipynb" for lesson in (FIRST, THIRD))
     mine.write_text("my own notes")
-    (checkout / "work" / "08_transfer.ipynb").unlink()
-    assert [path.name for path in course.copy_for_learner(checkout)] == ["08_transfer.ipynb"]
+    deleted.unlink()
+    assert course.copy_for_learner(checkout) == [deleted]
     assert mine.read_text() == "my own notes"
-    copy = nbformat.read(checkout / "work" / "07_pretraining.ipynb", 4)
+    copy = nbformat.read(checkout / "work" / f"{SECOND.name}.ipynb", 4)
     assert all(cell.execution_count is None and not cell.outputs for cell in copy.cells)
 
 
-def test_building_twice_gives_equal_notebooks_and_an_inserted_cell_moves_no_other_id(checkout):
-    (lesson,) = pick_lessons(["7"], checkout)
-    once, twice = (notebooks.build_notebook(lesson, checkout) for _ in range(2))
+def test_copies_of_the_first_edition_move_aside_and_nothing_is_lost(tmp_path):
+    content = {
+        "00_start_here.ipynb": "from tinytx.teaching import lessons",
+        "02_attention_and_masks.ipynb": "tx.check('causal_mask', mine)  # my answer",
+        "03_positions.ipynb": "course.check('shift_matrix', mine)  # of this edition",
+        "my notes.ipynb": "tx.check('causal_mask', mine)",
+        "first-edition/00_start_here.ipynb": "from tinytx.teaching import machine  # moved before",
+    }
+    (tmp_path / "first-edition").mkdir()
+    for name, text in content.items():
+        (tmp_path / name).write_text(text)
+    moved = course.move_first_edition(tmp_path)
+    assert [path.name for path in moved] == ["00_start_here-2.ipynb", "02_attention_and_masks.ipynb"]
+    assert files_in(tmp_path) == {
+        "03_positions.ipynb", "my notes.ipynb", "first-edition/00_start_here.ipynb",
+        "first-edition/00_start_here-2.ipynb", "first-edition/02_attention_and_masks.ipynb",
+    }  # fmt: skip
+    assert sorted((tmp_path / name).read_text() for name in files_in(tmp_path)) == sorted(content.values())
+    assert course.move_first_edition(tmp_path) == []
+
+
+def test_opening_the_lab_moves_the_first_edition_says_so_and_copies_this_one(checkout, monkeypatch, capsys):
+    old = checkout / "work" / f"{FIRST.name}.ipynb"
+    old.parent.mkdir()
+    old.write_text("from tinytx.teaching import lessons")
+    monkeypatch.setattr("sys.executable", "true")  # JupyterLab itself is tried in tests/browser
+    assert course.open_lab(checkout) == 0
+    moved, copied = capsys.readouterr().err.splitlines()
+    assert "1" in moved and "first-edition" in moved and "3 new" in copied
+    assert (old.parent / "first-edition" / old.name).read_text() == "from tinytx.teaching import lessons"
+    assert "budget" in old.read_text()
+
+
+# ---- building and normalising
+
+
+def test_building_twice_gives_equal_notebooks_and_an_inserted_cell_changes_no_other_id(checkout):
+    once, twice = (notebooks.build_notebook(SECOND, checkout) for _ in range(2))
     assert nbformat.writes(once) == nbformat.writes(twice)
-    source = checkout / "notebooks" / "src" / "07_pretraining.py"
-    source.write_text("# %%\nprint('new')\n\n# %%\n1 + 1\n\n" + SECOND)
-    longer = notebooks.build_notebook(lesson, checkout)
-    ids = [cell.id for cell in longer.cells]
+    source = checkout / "notebooks" / "src" / f"{SECOND.name}.py"
+    source.write_text("# %%\nprint('new')\n\n# %%\n1 + 1\n\n" + SOURCES[SECOND])
+    ids = [cell.id for cell in notebooks.build_notebook(SECOND, checkout).cells]
     assert len(set(ids)) == len(ids), "two equal cells have ids of their own"
     assert {cell.id for cell in once.cells} <= set(ids)
 
@@ -151,15 +165,14 @@ def test_normalising_leaves_out_what_belongs_to_one_machine(checkout):
         v4.new_output("display_data", data={**widget, "text/html": "<p>readable</p>"}),
     ]
     cell = v4.new_code_cell("x", outputs=outputs, metadata={"execution": {"iopub.status.busy": "now"}})
-    notebook = v4.new_notebook(
-        cells=[cell], metadata={"widgets": {}, "language_info": {"name": "python", "version": "3.11.7"}}
-    )
+    language = {"name": "python", "version": "3.11.7"}
+    notebook = v4.new_notebook(cells=[cell], metadata={"widgets": {}, "language_info": language})
     cell = notebooks.normalise(notebook, checkout).cells[0]
     assert [output.output_type for output in cell.outputs] == ["stream", "display_data"]
     assert cell.outputs[0].text == "one two build\n"
     assert cell.outputs[1].data == {"text/plain": "Slider()", "text/html": "<p>readable</p>"}
     assert "execution" not in cell.metadata
-    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+    assert notebook.metadata.keys() == {"kernelspec", "language_info"}
     assert notebook.metadata.language_info == {"name": "python"}
 
 
@@ -167,7 +180,5 @@ def test_figures_are_written_only_when_publishing(checkout, monkeypatch):
     monkeypatch.setenv("TINYTX_FIGURES", "anywhere")
     assert "TINYTX_FIGURES" not in notebooks.kernel_environment(checkout)
     here = notebooks.kernel_environment(checkout, figures=checkout / "f", budget="study")
-    assert here["TINYTX_FIGURES"] == str(checkout / "f")
-    assert here["TINYTX_BUDGET"] == "study"
-    assert here["PYTHONPATH"].startswith(str(checkout))
-    assert int(here["OMP_NUM_THREADS"]) >= 1
+    assert (here["TINYTX_FIGURES"], here["TINYTX_BUDGET"]) == (str(checkout / "f"), "study")
+    assert here["PYTHONPATH"].startswith(str(checkout)) and int(here["OMP_NUM_THREADS"]) >= 1

@@ -1,20 +1,23 @@
-"""A release is a folder that works by itself: the learner's without answers, the solved one with all."""
+"""What is handed out works by itself: the learner's edition, the solved one, the pages."""
 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import zipfile
 
 import nbformat
 import pytest
 
-pytest.importorskip("jupytext")
-
 from tinytx_course.building.editions import has_solution
-from tinytx_course.building.release import learners_makefile, learners_readme, write_release
+from tinytx_course.building.notebooks import build_notebook
+from tinytx_course.building.release import _FILES, write_pages, write_release
 from tinytx_course.cli import main
 from tinytx_course.lessons import written_lessons
+
+LESSONS = ("00_start_here", "02_attention_and_masks")
 
 
 @pytest.fixture(scope="module")
@@ -24,119 +27,116 @@ def releases(tmp_path_factory):
     return {solved: write_release(folder / f"solved-{solved}", solved=solved) for solved in (False, True)}
 
 
-def notebooks(release):
+def cells(release):
     paths = sorted((release.folder / "notebooks").glob("*.ipynb"))
-    return {path.stem: nbformat.read(path, 4) for path in paths}
-
-
-def sources(release):
-    return [cell.source for notebook in notebooks(release).values() for cell in notebook.cells]
+    return [cell for path in paths for cell in nbformat.read(path, 4).cells]
 
 
 @pytest.mark.parametrize("solved", [False, True])
-def test_every_written_lesson_is_there_and_nothing_that_holds_the_answers(releases, solved, root):
+def test_every_written_lesson_is_there_and_nothing_of_the_authors(releases, solved, root):
     release = releases[solved]
-    names = [lesson.name for lesson in written_lessons(root)]
-    assert list(notebooks(release)) == names == list(release.notebooks)
+    assert list(release.notebooks) == [lesson.name for lesson in written_lessons(root)]
+    assert {path.stem for path in (release.folder / "notebooks").iterdir()} == set(release.notebooks)
     assert sum(path.is_file() for path in release.folder.rglob("*")) == release.n_files
-    top = {path.name for path in release.folder.iterdir()}
-    assert {"README.md", "LICENSE", "pyproject.toml", "constraints.txt", "environment.yml", "Makefile"} <= top
-    assert not top & {"tests", ".git", "build", "site", "work"}
-    assert not (release.folder / "notebooks" / "src").exists()
+    assert not {path.name for path in release.folder.iterdir()} & {"tests", ".git", "build", "site", "work"}
     assert not list(release.folder.rglob("__pycache__"))
-    assert (release.folder / "tinytx" / "text" / "world" / "tables" / "nouns.tsv").is_file()
-    assert not any(has_solution(source) for source in sources(release))
+    assert not any(has_solution(cell.source) for cell in cells(release))
+    readme = (release.folder / "README.md").read_text(encoding="utf-8")
+    assert all((release.folder / link).exists() for link in re.findall(r"\]\(([^)#\s]+)\)", readme))
+    shown = subprocess.run(
+        ["make", "help"], cwd=release.folder, capture_output=True, text=True, check=True
+    ).stdout
+    assert re.findall(r"make ([a-z-]+)", shown) == ["help", "course", "lab"]
+    assert set(re.findall(r"\bmake ([a-z]+)", readme)) == {"course", "lab"}
 
 
 def test_the_learner_finds_stubs_and_folded_solutions_and_the_teacher_the_answers(releases):
-    learner, solved = sources(releases[False]), sources(releases[True])
+    learner, solved = ([cell.source for cell in cells(releases[edition])] for edition in (False, True))
     stub = "def causal_mask(seq_len):\n    ..."
     assert stub in learner and stub not in solved
     assert any("<summary>Solution</summary>" in source for source in learner)
     assert not any("<summary>Solution</summary>" in source for source in solved)
 
 
-def test_outputs_come_along_but_for_verdicts_of_the_solved_edition(releases):
+@pytest.fixture
+def small_checkout(tmp_path, root):
+    """A checkout with two lessons and without a package."""
+    (tmp_path / "small" / "notebooks" / "src").mkdir(parents=True)
+    for name in (*_FILES, "Makefile", *(f"notebooks/src/{name}.py" for name in LESSONS)):
+        shutil.copyfile(root / name, tmp_path / "small" / name)
+    return tmp_path / "small"
+
+
+def test_outputs_come_along_where_a_cell_is_as_published_but_no_verdicts_of_the_solved_edition(
+    tmp_path, small_checkout
+):
+    published = set()
+    for lesson in written_lessons(small_checkout):
+        notebook = build_notebook(lesson, small_checkout)
+        for cell in notebook.cells:
+            published.add(cell.source)
+            if cell.cell_type == "code":
+                cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text="shown")]
+        nbformat.write(notebook, small_checkout / "notebooks" / f"{lesson.name}.ipynb")
     for solved in (False, True):
-        cells = [c for nb in notebooks(releases[solved]).values() for c in nb.cells if c.cell_type == "code"]
-        assert sum(bool(cell.outputs) for cell in cells) > len(cells) / 2
-        verdicts = [bool(cell.outputs) for cell in cells if "course.check(" in cell.source]
-        assert verdicts and all(shown is not solved for shown in verdicts)
+        release = write_release(tmp_path / f"out-{solved}", solved=solved, root=small_checkout)
+        code = [cell for cell in cells(release) if cell.cell_type == "code"]
+        for cell in code:
+            verdict = solved and "course.check(" in cell.source
+            assert bool(cell.outputs) == (cell.source in published and not verdict)
 
 
-@pytest.mark.parametrize("solved", [False, True])
-def test_links_in_a_release_point_to_what_is_there(releases, solved):
-    folder = releases[solved].folder
-    readme = (folder / "README.md").read_text(encoding="utf-8")
-    for link in re.findall(r"\]\(([^)#\s]+)\)", readme):
-        assert link.startswith("https://") or (folder / link).exists(), link
-    for word in ("pytest", "make test", "make torture", "make publish", "notebooks/src", "tests/", ".ci/"):
-        assert word not in readme, word
-
-
-def test_make_help_of_a_release_offers_what_works_there(releases):
-    makefile = (releases[False].folder / "Makefile").read_text(encoding="utf-8")
-    targets = re.findall(r"^([a-z-]+):.*## ", makefile, re.M)
-    assert targets == ["help", "course", "lab"]
-    assert re.search(r"^\.PHONY: help course lab$", makefile, re.M)
-
-
-def test_edits_of_readme_and_makefile_find_what_they_are_for(root):
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    assert len(learners_readme(readme)) < len(readme) and "## For authors" in readme
-    assert "make lab        # opens" in learners_readme(readme)
-    makefile = (root / "Makefile").read_text(encoding="utf-8")
-    assert "publish:" in makefile and "publish" not in learners_makefile(makefile)
-
-
-def run_there(release, *arguments, **environment):
+def run_there(release, *arguments):
     """Run Python in a release, with its package and not this one's."""
     plain = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "TINYTX_FIGURES")}
+    environment = {**plain, "PYTHONPATH": str(release.folder)}
+    command = [sys.executable, "-m", "tinytx_course.cli", *arguments]
     return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=release.folder,
-        env={**plain, "PYTHONPATH": str(release.folder), "PYTHONDONTWRITEBYTECODE": "1", **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
+        command, cwd=release.folder, env=environment, capture_output=True, text=True, timeout=300
     )
 
 
-@pytest.mark.slow
-def test_a_released_course_runs_and_shows_its_pages(releases):
+@pytest.mark.proof
+def test_a_released_course_runs_and_refuses_what_needs_the_sources(releases):
     release = releases[False]
-    done = run_there(release, "-m", "tinytx.cli", "course", "00", "--budget", "smoke", "--json")
+    done = run_there(release, "run", "00", "--budget", "smoke", "--json")
     assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    assert answer["ok"] and answer["index"] == str(release.folder / "site" / "index.html")
-    again = run_there(release, "-m", "tinytx.cli", "release", "elsewhere")
-    assert again.returncode == 2 and "sources" in again.stderr
-    publish = run_there(release, "-m", "tinytx_course.building.course", "publish")
-    assert publish.returncode == 2 and "sources" in publish.stderr
+    assert json.loads(done.stdout)["index"] == str(release.folder / "site" / "index.html")
+    for arguments in (["release", "elsewhere"], ["publish"]):
+        refused = run_there(release, *arguments)
+        assert (
+            refused.returncode == 2 and refused.stderr.count("\n") == 1 and "notebooks/src" in refused.stderr
+        )
 
 
-@pytest.mark.slow
-def test_lab_copies_come_from_the_released_notebooks_without_outputs(releases):
-    code = (
-        "from tinytx_course import lessons\nfrom tinytx_course.building import course\n"
-        "course.copy_for_learner(lessons.project_root())"
-    )
-    done = run_there(releases[False], "-c", code)
-    assert done.returncode == 0, done.stderr
-    copy = nbformat.read(releases[False].folder / "work" / "02_attention_and_masks.ipynb", 4)
-    assert any(cell.source == "def causal_mask(seq_len):\n    ..." for cell in copy.cells)
-    assert not any(cell.get("outputs") for cell in copy.cells)
+# ---- pages
+
+
+def test_pages_of_the_published_notebooks_are_written_as_a_folder_or_a_zip(tmp_path, small_checkout):
+    with pytest.raises(ValueError, match="notebooks"):
+        write_pages(tmp_path / "none", root=small_checkout)
+    for lesson in written_lessons(small_checkout):
+        notebook = build_notebook(lesson, small_checkout)
+        nbformat.write(notebook, small_checkout / "notebooks" / f"{lesson.name}.ipynb")
+    names = {"index.html", *(f"{name}.html" for name in LESSONS)}
+    assert write_pages(tmp_path / "pages", root=small_checkout) == tmp_path / "pages" / "index.html"
+    assert {path.name for path in (tmp_path / "pages").iterdir()} == names
+    archive = write_pages(tmp_path / "zipped", zipped=True, root=small_checkout)
+    members = {name for name in zipfile.ZipFile(archive).namelist() if not name.endswith("/")}
+    assert archive == tmp_path / "zipped.zip" and members == {f"zipped/{name}" for name in names}
+    assert {path.name for path in tmp_path.iterdir()} == {"small", "pages", "zipped.zip"}
 
 
 # ---- refusals
 
 
-def test_a_folder_in_which_something_stands_is_left_alone(tmp_path, capsys):
+@pytest.mark.parametrize("command", ["release", "site"])
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys, command):
     (tmp_path / "mine.txt").write_text("notes")
-    assert main(["release", str(tmp_path)]) == 2
-    assert "must be new or empty" in capsys.readouterr().err
+    for target in (tmp_path, tmp_path / "mine.txt"):
+        assert main([command, str(target)]) == 2
+        assert str(target) in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-    assert main(["release", str(tmp_path / "mine.txt")]) == 2
 
 
 def test_when_writing_fails_nothing_is_left_behind(tmp_path, monkeypatch):
@@ -147,11 +147,3 @@ def test_when_writing_fails_nothing_is_left_behind(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space"):
         write_release(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_empty_folder_is_filled_and_its_report_is_json(tmp_path, capsys):
-    (tmp_path / "out").mkdir()
-    assert main(["release", str(tmp_path / "out"), "--solved", "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
-    assert answer["edition"] == "solved" and "02_attention_and_masks" in answer["notebooks"]
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -1,20 +1,29 @@
-"""Results: on disk at once or not at all, with where and when they were measured."""
+"""Results: on disk at once or not at all, with the machine, date and commit of their measurement."""
 
+import dataclasses
+import getpass
 import json
+import platform
 import re
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 import torch
 
+from tinytx_course import results
+from tinytx_course.machine import PeakMemory, shortcomings, this_machine
 from tinytx_course.results import Results, read_results
 
 
-def test_a_record_is_on_disk_as_soon_as_it_is_put(tmp_path):
-    Results("demo", tmp_path).put("cell 1", {"seed": 3, "accuracy": 0.5})
-    again = Results("demo", tmp_path)
-    assert again.get("cell 1") == {"seed": 3, "accuracy": 0.5}
-    assert again.get("cell 2") is None
-    assert again.data == {"cell 1": {"seed": 3, "accuracy": 0.5}}
+def test_a_record_is_on_disk_as_soon_as_it_is_put_and_can_be_replaced(tmp_path):
+    Results("demo", tmp_path / "new").put("cell 1", {"seed": 3, "accuracy": 0.5})
+    again = Results("demo", tmp_path / "new")
+    assert again.get("cell 1") == {"seed": 3, "accuracy": 0.5} and again.get("cell 2") is None
+    again.put("cell 1", {"x": 2})
+    assert Results("demo", tmp_path / "new").data == {"cell 1": {"x": 2}}
 
 
 def test_records_that_another_process_stored_since_stay(tmp_path):
@@ -31,80 +40,49 @@ def test_nothing_is_written_before_the_first_record(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_record_can_be_replaced(tmp_path):
-    store = Results("demo", tmp_path)
-    store.put("a", {"x": 1})
-    store.put("a", {"x": 2})
-    assert Results("demo", tmp_path).data == {"a": {"x": 2}}
-
-
-def test_machine_date_commit_and_seeds_are_kept(tmp_path):
+def test_machine_date_commit_and_seeds_are_stored(tmp_path):
     store = Results("demo", tmp_path)
     store.put("a", {"seed": 5, "inner": [{"seeds": [2, 3]}]})
-    content = json.loads((tmp_path / "demo.json").read_text(encoding="utf-8"))
+    content = json.loads(store.path.read_text(encoding="utf-8"))
     (run,) = content["runs"]
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", run["date"])
-    assert run["machine"]["torch"] == torch.__version__.split("+")[0]
-    assert run["machine"]["threads"] == torch.get_num_threads()
-    assert run["commit"]
-    assert content["seeds"] == [2, 3, 5]
-    assert content["measured_in_run"] == {"a": 0}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", run["date"]) and run["commit"]
+    assert run["machine"] == this_machine().to_dict()
+    assert (content["seeds"], content["measured_in_run"]) == ([2, 3, 5], {"a": 0})
     assert run["date"] in store.source_line()
 
 
-def test_each_record_keeps_the_run_that_measured_it(tmp_path, monkeypatch):
-    Results("demo", tmp_path).put("old", {"x": 1})
-    monkeypatch.setattr(
-        "tinytx_course.results.provenance", lambda: {"machine": {}, "date": "later", "commit": "c"}
-    )
-    store = Results("demo", tmp_path)
-    store.put("new", {"x": 2})
-    content = json.loads(store.path.read_text(encoding="utf-8"))
-    assert content["measured_in_run"] == {"old": 0, "new": 1}
-
-
-def test_the_source_line_names_a_machine_once_and_no_run_whose_records_are_gone(tmp_path, monkeypatch):
+def test_each_record_points_to_its_run_and_the_source_line_to_those_still_in_use(tmp_path, monkeypatch):
     machine = {"gpu": None, "cpu": "A chip", "threads": 1, "torch": "2.0"}
     for commit, key in (("c1", "a"), ("c2", "b"), ("c3", "c"), ("c4", "b")):
         here = {"machine": machine, "date": "2020-01-02", "commit": commit}
-        monkeypatch.setattr("tinytx_course.results.provenance", lambda here=here: here)
+        monkeypatch.setattr(results, "provenance", lambda here=here: here)
         store = Results("demo", tmp_path)
         store.put(key, {"x": 1})
+    assert json.loads(store.path.read_text())["measured_in_run"] == {"a": 0, "b": 3, "c": 2}
     assert store.source_line() == "measured 2020-01-02, A chip, 1 thread, PyTorch 2.0, commits c1 c3 c4"
 
 
 def test_what_comes_out_can_be_changed_without_changing_the_store(tmp_path):
-    store = Results("demo", tmp_path)
-    record = {"curve": [1, 2]}
+    store, record = Results("demo", tmp_path), {"curve": [1, 2]}
     store.put("a", record)
-    record["curve"].append(3)
-    store.data["a"]["curve"].append(4)
-    store.get("a")["curve"].append(5)
+    for curve in (record["curve"], store.data["a"]["curve"], store.get("a")["curve"]):
+        curve.append(3)
     assert store.get("a") == {"curve": [1, 2]}
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), torch.tensor(1.0)])
-def test_what_json_cannot_hold_leaves_the_file_as_it_was(tmp_path, value):
+def full_disk(*_):
+    raise OSError("no space left")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), torch.tensor(1.0), "full disk"])
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, value):
     store = Results("demo", tmp_path)
     store.put("a", {"x": 1})
     before = store.path.read_bytes()
-    with pytest.raises((TypeError, ValueError)):
+    if value == "full disk":
+        monkeypatch.setattr("os.replace", full_disk)
+    with pytest.raises((TypeError, ValueError, OSError)):
         store.put("b", {"x": value})
-    assert store.path.read_bytes() == before
-    assert store.data == {"a": {"x": 1}}
-
-
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeypatch):
-    store = Results("demo", tmp_path)
-    store.put("a", {"x": 1})
-    before = store.path.read_bytes()
-
-    def full_disk(*_):
-        raise OSError("no space left")
-
-    monkeypatch.setattr("os.replace", full_disk)
-    with pytest.raises(OSError, match="no space"):
-        store.put("b", {"x": 2})
     assert [path.name for path in tmp_path.iterdir()] == ["demo.json"]
     assert store.path.read_bytes() == before
 
@@ -112,18 +90,64 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path, 
 @pytest.mark.parametrize("content", ["{", "[1]", "{}"])
 def test_another_file_is_refused_by_name(tmp_path, content):
     (tmp_path / "demo.json").write_text(content, encoding="utf-8")
-    with pytest.raises(ValueError, match="demo.json must"):
+    with pytest.raises(ValueError, match="demo.json"):
         Results("demo", tmp_path)
 
 
-@pytest.mark.parametrize("name", ["", "a/b", ".."])
+@pytest.mark.parametrize("name", ["", "a/b", "..", "a\\b"])
 def test_a_name_has_no_folders(tmp_path, name):
-    with pytest.raises(ValueError, match="plain file name"):
+    with pytest.raises(ValueError, match=re.escape(repr(name))):
         Results(name, tmp_path)
 
 
-def test_missing_results_name_the_command_that_makes_them(tmp_path):
-    with pytest.raises(FileNotFoundError, match="`python -m experiments transfer` measures it"):
-        read_results("transfer", tmp_path)
-    Results("transfer", tmp_path).put("a", {"x": 1})
-    assert read_results("transfer", tmp_path).data == {"a": {"x": 1}}
+def test_lessons_read_the_checkout_first_and_then_what_was_installed(tmp_path, monkeypatch):
+    folders = (tmp_path / "checkout", tmp_path / "package")
+    monkeypatch.setattr(results, "FOLDERS", folders)
+    with pytest.raises(FileNotFoundError, match="python -m experiments transfer"):
+        read_results("transfer")
+    for folder in reversed(folders):
+        Results("transfer", folder).put("a", {"from": folder.name})
+        assert read_results("transfer").get("a") == {"from": folder.name}
+    assert read_results("transfer", tmp_path / "package").get("a") == {"from": "package"}
+
+
+# ---- the machine
+
+
+def test_the_report_agrees_with_python_and_torch_and_names_no_host_user_or_folder():
+    here = this_machine()
+    assert here.python == platform.python_version() and torch.__version__.startswith(here.torch)
+    assert here.threads == torch.get_num_threads()
+    assert (here.gpu is not None) == (torch.cuda.is_available() or torch.backends.mps.is_available())
+    for secret in (platform.node(), str(Path.home()), str(Path(__file__).parent)):
+        assert not secret or secret not in json.dumps(here.to_dict())
+    assert getpass.getuser() not in here.to_dict().values()
+
+
+def test_shortcomings_name_the_value_and_the_remedy():
+    good = dataclasses.replace(this_machine(), cores=2, threads=2, memory_gib=8.0)
+    assert shortcomings(good) == shortcomings(dataclasses.replace(good, memory_gib=None)) == []
+    (memory,) = shortcomings(dataclasses.replace(good, memory_gib=1.5))
+    (threads,) = shortcomings(dataclasses.replace(good, threads=8))
+    assert "1.5" in memory and "OMP_NUM_THREADS=2" in threads
+
+
+def test_the_report_can_be_read_without_a_gpu_and_with_unknown_memory():
+    bare = dataclasses.replace(
+        this_machine(), gpu=None, gpu_memory_gib=None, memory_gib=None, cores=1, threads=2
+    )
+    for words in ("1 core\n", "2 threads", "unknown", "none"):
+        assert words in str(bare)
+
+
+def test_the_peak_of_a_process_is_at_least_what_it_held():
+    code = "held = bytearray(60 * 2**20); print('ready', flush=True); input()"
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        memory = PeakMemory()
+        memory.watch(process.pid)
+        while memory.peak == 0:
+            time.sleep(0.01)
+        process.communicate(b"\n")
+    assert 60 * 2**20 <= memory.stop() < 2**30

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,9 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tinytx_course.building.notebooks import kernel_environment
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-MECHANISMS = ("namespace", "guard")
+NBVAL = [
+    sys.executable, "-m", "pytest", "-c", str(HERE / "nbval.ini"), "-p", "no:cacheprovider",
+    "--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=1200",
+    "--nbval-sanitize-with", str(HERE / "sanitize.cfg"),
+]  # fmt: skip
+IN_NAMESPACE = ["unshare", "-rn", sys.executable, str(HERE / "loopback.py")]
 
 
 @functools.cache
@@ -19,8 +26,7 @@ def namespaces_allowed():
     """Tell whether this machine lets us make a network namespace."""
     if shutil.which("unshare") is None:
         return False
-    command = ["unshare", "-rn", sys.executable, str(HERE / "loopback.py"), sys.executable, "-c", ""]
-    return subprocess.run(command, capture_output=True).returncode == 0
+    return subprocess.run([*IN_NAMESPACE, sys.executable, "-c", ""], capture_output=True).returncode == 0
 
 
 class Offline:
@@ -30,60 +36,40 @@ class Offline:
         self.mechanism = mechanism
         self.folder = folder
 
-    def environment(self):
-        """Return what kernels of the course see, and the guard where it is needed."""
-        from tinytx_course.building.notebooks import kernel_environment
-
-        environment = kernel_environment(ROOT)
-        environment["IPYTHONDIR"] = str(self.folder / "ipython")
-        if self.mechanism == "guard":
-            paths = [str(HERE / "guard"), environment["PYTHONPATH"]]
-            environment["PYTHONPATH"] = os.pathsep.join(paths)
-        return environment
-
-    def nbval(self, notebook, *options):
-        """Run a copy of one notebook, so that whatever it writes stays out of the checkout."""
+    def nbval(self, notebook):
+        """Run a copy of one notebook; return (cells that passed, cells that failed, all that was printed)."""
         copy = self.folder / Path(notebook).name
         if copy != Path(notebook):
             shutil.copyfile(notebook, copy)
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-c",
-            str(HERE / "nbval.ini"),
-            "--rootdir",
-            str(self.folder),
-        ]
-        command += [
-            "-p",
-            "no:cacheprovider",
-            "--nbval-lax",
-            "--nbval-current-env",
-            "--nbval-cell-timeout=1200",
-        ]
-        command += ["--nbval-sanitize-with", str(HERE / "sanitize.cfg"), *options, str(copy)]
-        if self.mechanism == "namespace":
-            command = ["unshare", "-rn", sys.executable, str(HERE / "loopback.py"), *command]
-        return subprocess.run(
+        command = [*NBVAL, "--rootdir", str(self.folder), str(copy)]
+        environment = kernel_environment(HERE.parents[1])
+        environment["IPYTHONDIR"] = str(self.folder / "ipython")
+        if self.mechanism == "guard":
+            environment["PYTHONPATH"] = os.pathsep.join([str(HERE / "guard"), environment["PYTHONPATH"]])
+        else:
+            command = [*IN_NAMESPACE, *command]
+        done = subprocess.run(
             command,
             cwd=self.folder,
-            env=self.environment(),
+            env=environment,
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
         )
+        counts = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|error)", done.stdout)}
+        n_failed = counts.get("failed", 0) + counts.get("error", 0)
+        return counts.get("passed", 0), n_failed, done.stdout[-6000:] + done.stderr[-2000:]
 
 
 @pytest.fixture
 def offline(tmp_path):
     """Run notebooks with the mechanism this machine allows."""
-    return Offline(MECHANISMS[0] if namespaces_allowed() else MECHANISMS[1], tmp_path)
+    return Offline("namespace" if namespaces_allowed() else "guard", tmp_path)
 
 
-@pytest.fixture(params=MECHANISMS)
+@pytest.fixture(params=["namespace", "guard"])
 def each_offline(request, tmp_path):
     """Run notebooks with each mechanism in turn."""
     if request.param == "namespace" and not namespaces_allowed():
-        pytest.skip("this machine allows no network namespaces: the guard stands in for them")
+        pytest.skip("this machine allows no network namespaces: the guard replaces them")
     return Offline(request.param, tmp_path)

@@ -1,19 +1,26 @@
 """The published notebooks run from top to bottom without a network, and the way this is ensured works."""
 
-import re
+import ast
 from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from tinytx_course.building.editions import check_calls
+from tinytx_course.building.notebooks import build_notebook
+from tinytx_course.exercises import EXERCISES
+from tinytx_course.grading.planning import make_plan
+from tinytx_course.lessons import LESSONS, written_lessons
 
 pytest.importorskip("nbval")
-pytest.importorskip("jupytext")
-pytestmark = pytest.mark.notebook
+pytestmark = [pytest.mark.notebook, pytest.mark.timeout(3600)]
 
-NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+WITH_EXERCISES = [LESSONS[number] for number in sorted({exercise.lesson for exercise in EXERCISES.values()})]
 
-# 192.0.2.1 is set aside for documentation (RFC 5737), .invalid never resolves (RFC 2606): nobody is there.
+# 192.0.2.1 is set aside for documentation (RFC 5737), .invalid never resolves (RFC 2606): nothing is there.
 NO_WAY_OUT = """
 import asyncio, socket
 for attempt in (
@@ -30,6 +37,7 @@ for attempt in (
     else:
         raise AssertionError("a way out of this machine is open")
 """
+IN_A_CHILD = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {NO_WAY_OUT!r}], check=True)"
 LOOPBACK = """
 with socket.create_server(("127.0.0.1", 0)) as server:
     client = socket.create_connection(server.getsockname())
@@ -39,55 +47,58 @@ with socket.create_server(("127.0.0.1", 0)) as server:
     there.close()
     client.close()
 """
+CHECKED = "print('now')\n# NBVAL_CHECK_OUTPUT"
 
 
-def write(folder, *sources):
-    path = folder / "probe.ipynb"
-    nbformat.write(new_notebook(cells=[new_code_cell(source.strip()) for source in sources]), path)
-    return path
-
-
-def counts(finished):
-    """Return how many cells passed and failed."""
-    found = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|error|skipped)", finished.stdout)}
-    return found.get("passed", 0), found.get("failed", 0) + found.get("error", 0)
-
-
-def test_a_kernel_finds_no_way_out_but_loopback_works(each_offline, tmp_path):
-    finished = each_offline.nbval(write(tmp_path, NO_WAY_OUT, LOOPBACK))
-    assert counts(finished) == (2, 0), finished.stdout + finished.stderr
-
-
-def test_what_a_kernel_starts_finds_no_way_out_either(each_offline, tmp_path):
-    child = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {NO_WAY_OUT!r}], check=True)"
-    finished = each_offline.nbval(write(tmp_path, child))
-    assert counts(finished) == (1, 0), finished.stdout + finished.stderr
-
-
-def test_a_failing_cell_is_seen(each_offline, tmp_path):
-    finished = each_offline.nbval(write(tmp_path, "1 + 1", "raise ValueError('seen')"))
-    assert finished.returncode == 1
-    assert counts(finished) == (1, 1)
-    assert "seen" in finished.stdout
-
-
-def test_a_changed_output_is_seen_where_it_is_checked(each_offline, tmp_path):
-    path = write(tmp_path, "print('now')\n# NBVAL_CHECK_OUTPUT")
-    notebook = nbformat.read(path, 4)
-    notebook.cells[0].outputs = [nbformat.v4.new_output("stream", name="stdout", text="then\n")]
-    notebook.cells[0].execution_count = 1
-    nbformat.write(notebook, path)
-    finished = each_offline.nbval(path)
-    assert counts(finished) == (0, 1), finished.stdout
+def test_no_kernel_and_no_child_of_one_finds_a_way_out_and_failures_are_seen(each_offline, tmp_path):
+    sources = [NO_WAY_OUT, IN_A_CHILD, LOOPBACK, CHECKED, CHECKED, "raise ValueError('seen')"]
+    cells = [new_code_cell(source.strip(), execution_count=1) for source in sources]
+    cells[3].outputs = [new_output("stream", name="stdout", text="now\n")]
+    cells[4].outputs = [new_output("stream", name="stdout", text="then\n")]
+    nbformat.write(new_notebook(cells=cells), tmp_path / "probe.ipynb")
+    n_passed, n_failed, printed = each_offline.nbval(tmp_path / "probe.ipynb")
+    assert (n_passed, n_failed) == (4, 2), printed
+    assert "seen" in printed and "then" in printed
 
 
 def test_there_are_notebooks_to_run():
-    assert NOTEBOOKS
+    assert len(NOTEBOOKS) == len(written_lessons(ROOT)) > 0
 
 
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs_offline_and_gives_its_checked_outputs(path, offline):
-    cells = [cell for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
-    finished = offline.nbval(path)
-    assert counts(finished) == (len(cells), 0), finished.stdout[-6000:] + finished.stderr[-2000:]
+    n_code = sum(cell.cell_type == "code" for cell in nbformat.read(path, 4).cells)
+    n_passed, n_failed, printed = offline.nbval(path)
+    assert (n_passed, n_failed) == (n_code, 0), printed
+
+
+def solved_with_assertions(lesson):
+    """Return what the exercises of the solved edition need, with an assertion after each check.
+
+    The other cells are those of the learner's edition, which the test above runs, and
+    tests/course/test_sources.py proves that none of them reads what an exercise defines.
+    """
+    code = [cell for cell in build_notebook(lesson, ROOT, solved=True).cells if cell.cell_type == "code"]
+    plan = make_plan([cell.source for cell in code], list(EXERCISES), [])
+    needs = [statement.cell for found in plan.attempts.values() for one in found for statement in one.needs]
+    wanted = {code[number - 1].id for number in needs}
+    cells = []
+    for cell in code:
+        calls = check_calls(ast.parse(cell.source)) if "course.check(" in cell.source else []
+        if calls or cell.id in wanted or "import tinytx_course as course" in cell.source:
+            cells.append(cell)
+        for call in calls:
+            verdict = f"course.check({call.name!r}, {ast.unparse(call.function)}, display=False)"
+            cells.append(new_code_cell(f"assert {verdict}.passed, {verdict}"))
+    return new_notebook(cells=cells)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("lesson", WITH_EXERCISES, ids=lambda lesson: lesson.name)
+def test_every_check_of_the_solved_edition_passes_offline(lesson, offline, tmp_path):
+    notebook = solved_with_assertions(lesson)
+    n_exercises = sum(exercise.lesson == lesson.number for exercise in EXERCISES.values())
+    assert sum(cell.source.startswith("assert course.check(") for cell in notebook.cells) == n_exercises
+    nbformat.write(notebook, tmp_path / f"{lesson.name}.ipynb")
+    n_passed, n_failed, printed = offline.nbval(tmp_path / f"{lesson.name}.ipynb")
+    assert (n_passed, n_failed) == (len(notebook.cells), 0), printed

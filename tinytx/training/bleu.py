@@ -94,7 +94,7 @@ def score_translations(
         from sacrebleu import metrics
     except ImportError as error:
         raise ValueError(
-            "scoring translations needs the package sacrebleu: install tinytx with its extra [eval]"
+            "scoring translations needs the package sacrebleu: install tinytx with its extra [course]"
         ) from error
     if not translations or len(translations) != len(references) or not all(references):
         raise ValueError(

@@ -13,24 +13,32 @@ import nbformat
 from tqdm import tqdm
 
 from tinytx_course.building.notebooks import Run, build_notebook, execute, kernel_environment, normalise
-from tinytx_course.lessons import Lesson, pick_lessons, project_root, spoken_time, written_lessons
+from tinytx_course.lessons import Lesson, format_duration, pick_lessons, project_root, written_lessons
 from tinytx_course.site.pages import write_site
 
 #: A committed notebook stays below this, so that it opens on a phone and in a browser.
 LARGEST_NOTEBOOK = 1_000_000
+#: The names of the notebooks of the first edition, which learners may still have in work/.
+FIRST_EDITION = (
+    "00_start_here",
+    "01_tokens",
+    "02_attention_and_masks",
+    "03_positions",
+    "04_the_block",
+    "05_heads_and_cost",
+    "06_counting_parameters",
+    "07_pretraining",
+    "08_transfer",
+    "09_masked_or_causal",
+    "10_translation",
+    "11_faster_and_larger",
+    "12_real_text_and_real_models",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CourseReport:
-    """What a run of the course took and where its pages are.
-
-    Parameters
-    ----------
-    runs : tuple of Run
-        In the order of the lessons.
-    index : Path or None
-        The first page of the site, where one was written.
-    """
+    """The executed notebooks in the order of the lessons, and the first page of the site, if written."""
 
     runs: tuple[Run, ...]
     index: Path | None
@@ -44,30 +52,30 @@ class CourseReport:
         """Return the report as plain values for ``--json``."""
         return {
             "ok": self.ok,
-            "seconds": round(sum(run.seconds for run in self.runs), 1),
+            "seconds": round(sum(run.seconds or 0 for run in self.runs), 1),
             "peak_memory_mib": round(max((run.peak_bytes for run in self.runs), default=0) / 2**20),
             "index": None if self.index is None else str(self.index),
             "notebooks": [
                 {
                     "name": run.lesson.name,
                     "ok": run.failure is None,
-                    "seconds": round(run.seconds, 1),
+                    "seconds": round(run.seconds or 0, 1),
                     "peak_memory_mib": round(run.peak_bytes / 2**20),
-                    "failure": None if run.failure is None else str(run.failure),
+                    "failure": run.failure,
                 }
                 for run in self.runs
             ],
         }
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     tqdm.write(line, file=sys.stderr)
 
 
 def _run_all(
     lessons: Sequence[Lesson], root: Path, *, figures: Path | None = None, budget: str | None = None
 ) -> list[Run]:
-    """Build and execute the lessons in order below ``build/``; what fails is told, and the next one runs."""
+    """Build and execute the lessons in order in ``build/``; a failure is printed, and the next one runs."""
     folder = root / "build" / "notebooks"
     folder.mkdir(parents=True, exist_ok=True)
     environment = kernel_environment(root, figures=figures, budget=budget)
@@ -80,10 +88,8 @@ def _run_all(
             run = execute(lesson, notebook, folder, environment, on_cell=bar.update)
             nbformat.write(notebook, folder / f"{lesson.name}.ipynb")
             runs.append(run)
-            verdict = "ok" if run.failure is None else "FAILED"
-            _say(f"{lesson.name:<30}{run.seconds:7.1f} s {run.peak_bytes / 2**20:8.0f} MiB   {verdict}")
-            if run.failure is not None:
-                _say(str(run.failure))
+            verdict = "ok" if run.failure is None else f"FAILED\n{run.failure}"
+            _print(f"{lesson.name:<30}{run.seconds:7.1f} s {run.peak_bytes / 2**20:8.0f} MiB   {verdict}")
     return runs
 
 
@@ -97,30 +103,41 @@ def run_course(
     wanted : iterable of str
         Numbers or slugs of some lessons; all of them when empty.
     budget : str, optional
-        What TINYTX_BUDGET is to be for the notebooks.
+        TINYTX_BUDGET for the notebooks.
     root : Path, optional
-        The checkout; the one this package is imported from unless told otherwise.
-
-    Returns
-    -------
-    CourseReport
+        The checkout; by default the one this package is imported from.
     """
     root = project_root() if root is None else root
-    lessons = pick_lessons(wanted, root)
-    runs = _run_all(lessons, root, budget=budget)
+    runs = _run_all(pick_lessons(wanted, root), root, budget=budget)
     index = write_site(runs, root / "site")
-    report = CourseReport(runs=tuple(runs), index=index)
-    n_failed = sum(run.failure is not None for run in runs)
-    total = spoken_time(sum(run.seconds for run in runs))
-    _say(f"{len(runs) - n_failed} of {len(runs)} notebooks ran to their end in {total}; open {index}")
-    return report
+    n_ok = sum(run.failure is None for run in runs)
+    total = format_duration(sum(run.seconds or 0 for run in runs))
+    _print(f"{n_ok} of {len(runs)} notebooks ran to their end in {total}; open {index}")
+    return CourseReport(runs=tuple(runs), index=index)
+
+
+def move_first_edition(work: Path) -> list[Path]:
+    """Move copies of the first edition in ``work/`` to ``work/first-edition/``; return where they are now.
+
+    They call the package by names of then (``tinytx.teaching``, ``tx.check``). Nothing is overwritten: where
+    the new place is taken, a number is added to the name.
+    """
+    moved = []
+    for name in FIRST_EDITION:
+        path = work / f"{name}.ipynb"
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        if "tinytx.teaching" in text or "tx.check(" in text:
+            target, number = work / "first-edition" / path.name, 1
+            while target.exists():
+                number += 1
+                target = target.with_name(f"{name}-{number}.ipynb")
+            target.parent.mkdir(exist_ok=True)
+            moved.append(path.rename(target))
+    return moved
 
 
 def copy_for_learner(root: Path) -> list[Path]:
-    """Put into ``work/`` each notebook that is not there yet, without outputs; return the new ones.
-
-    What is there is never touched, whatever became of it.
-    """
+    """Put into ``work/`` each notebook that is not there yet, without outputs; return the new ones."""
     folder = root / "work"
     folder.mkdir(exist_ok=True)
     new = []
@@ -133,26 +150,22 @@ def copy_for_learner(root: Path) -> list[Path]:
 
 
 def open_lab(root: Path | None = None) -> int:
-    """Open the learner's copy of the course in JupyterLab and wait until it is closed.
+    """Open the learner's copy of the course in JupyterLab and wait until it is closed."""
+    import jupyterlab  # noqa: F401  (its absence is reported before anything is written)
 
-    Raises
-    ------
-    ValueError
-        If JupyterLab is not installed.
-    """
     root = project_root() if root is None else root
-    try:
-        import jupyterlab  # noqa: F401
-    except ImportError:
-        raise ValueError("the lab needs JupyterLab: install it with `pip install -e .[lab]`") from None
+    work = root / "work"
+    if moved := move_first_edition(work):
+        _print(
+            f"{len(moved)} notebooks of the first edition, with your answers, are in {moved[0].parent} now"
+        )
     new = copy_for_learner(root)
-    here = len(written_lessons(root)) - len(new)
-    _say(f"your notebooks are in {root / 'work'}: {len(new)} new, {here} of yours left as they are")
-    first = root / "work" / "00_start_here.ipynb"
-    command = [sys.executable, "-m", "jupyterlab", str(first if first.exists() else root / "work")]
+    _print(f"your notebooks are in {work}: {len(new)} new, {len(written_lessons(root)) - len(new)} unchanged")
+    first = work / "00_start_here.ipynb"
+    command = [sys.executable, "-m", "jupyterlab", str(first if first.exists() else work)]
     environment = kernel_environment(root)
     del environment["TQDM_DISABLE"]  # a person is watching
-    return subprocess.run(command, cwd=root / "work", env=environment, check=False).returncode
+    return subprocess.run(command, cwd=work, env=environment, check=False).returncode
 
 
 def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseReport:
@@ -169,20 +182,13 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
     lessons = pick_lessons(wanted, root)
     fresh = root / "build" / "figures"
     for lesson in lessons:
-        for old in fresh.glob(f"{lesson.number:02d}_*"):  # another publication may be drawing the others
+        for old in fresh.glob(f"{lesson.number:02d}_*"):  # another process may be drawing the others
             old.unlink()
     runs = _run_all(lessons, root, figures=fresh)
     for run in runs:
-        if run.failure is not None:
-            continue
-        text = nbformat.writes(normalise(run.notebook, root)) + "\n"
-        if len(text.encode()) > LARGEST_NOTEBOOK:
-            raise ValueError(
-                f"a published notebook must stay below {LARGEST_NOTEBOOK:,} bytes, "
-                f"got {len(text.encode()):,} for {run.lesson.name}: draw fewer or smaller figures"
-            )
-        (root / "notebooks" / f"{run.lesson.name}.ipynb").write_text(text, encoding="utf-8")
-        _replace_figures(run.lesson, fresh, root / "figures")
+        if run.failure is None:
+            write_published(run, root)
+            _replace_figures(run.lesson, fresh, root / "figures")
     names = {f"{lesson.name}.ipynb" for lesson in written_lessons(root)}
     for path in (root / "notebooks").glob("*.ipynb"):
         if path.name not in names:
@@ -190,8 +196,25 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
     return CourseReport(runs=tuple(runs), index=None)
 
 
+def write_published(run: Run, root: Path) -> None:
+    """Normalise an executed notebook and write it to ``notebooks/``.
+
+    Raises
+    ------
+    ValueError
+        If it is larger than ``LARGEST_NOTEBOOK`` bytes.
+    """
+    text = nbformat.writes(normalise(run.notebook, root)) + "\n"
+    if len(text.encode()) > LARGEST_NOTEBOOK:
+        raise ValueError(
+            f"a published notebook must stay below {LARGEST_NOTEBOOK:,} bytes, "
+            f"got {len(text.encode()):,} for {run.lesson.name}: draw fewer or smaller figures"
+        )
+    (root / "notebooks" / f"{run.lesson.name}.ipynb").write_text(text, encoding="utf-8")
+
+
 def _replace_figures(lesson: Lesson, fresh: Path, figures: Path) -> None:
-    """Let the figures of one lesson, whose names begin with its number, be those just drawn."""
+    """Replace the figures of one lesson, whose names begin with its number, by those just drawn."""
     prefix = f"{lesson.number:02d}_*"
     for old in figures.glob(prefix):
         old.unlink()

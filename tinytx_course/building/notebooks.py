@@ -27,29 +27,26 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failure:
-    """A cell that raised: where, what was run, and the end of the traceback."""
-
-    cell: int
-    source: str
-    traceback: str
-
-    def __str__(self) -> str:
-        """Return the cell and the traceback, indented, for a terminal."""
-        source = "\n".join(f"    {line}" for line in self.source.splitlines())
-        trace = "\n".join(f"    {line}" for line in self.traceback.splitlines())
-        return f"  cell {self.cell}:\n{source}\n  ended with:\n{trace}"
-
-
-@dataclass(frozen=True, kw_only=True)
 class Run:
-    """One executed notebook: what it took, and how it failed, if it did."""
+    """One executed notebook.
+
+    Parameters
+    ----------
+    lesson, notebook : Lesson, NotebookNode
+        Which one, with its outputs.
+    seconds : float, optional
+        How long it ran; None for a published notebook, which is not executed again.
+    peak_bytes : int
+        The memory it took at most.
+    failure : str, optional
+        The cell that raised and the end of its traceback, indented for a terminal.
+    """
 
     lesson: Lesson
     notebook: NotebookNode
-    seconds: float
-    peak_bytes: int
-    failure: Failure | None
+    seconds: float | None = None
+    peak_bytes: int = 0
+    failure: str | None = None
 
 
 def _plain_metadata() -> NotebookNode:
@@ -60,9 +57,9 @@ def _plain_metadata() -> NotebookNode:
 def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> NotebookNode:
     """Turn ``notebooks/src/NN_slug.py`` into a notebook without outputs.
 
-    Cell ids follow from the text of the learner's cells, so that building twice gives equal notebooks, an
-    inserted cell leaves the ids of the others alone, and both editions call a cell the same. Where there are
-    no sources, as in what ``tinytx-course release`` wrote, the notebook that stands there is taken.
+    Cell ids are hashes of the learner's cells: building twice gives equal notebooks, an inserted cell changes
+    no other id, and both editions share them. Where there are no sources, as in what
+    ``tinytx-course release`` wrote, the notebook itself is taken.
 
     Parameters
     ----------
@@ -140,25 +137,20 @@ def kernel_environment(
     return environment
 
 
-def _process_id(client: NotebookClient) -> int | None:
-    """Return the process that runs the cells."""
-    return getattr(getattr(client.km, "provisioner", None), "pid", None)
+def _failure(notebook: NotebookNode, problem: Exception) -> str:
+    """Describe the cell that raised, or the first that did not end where a dead kernel left no traceback."""
+    code = [(i, cell) for i, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+    stopped = [(i, cell) for i, cell in code if cell.execution_count is None or _errors(cell)]
+    number, cell = stopped[0] if stopped else code[-1]
+    trace = [f"{type(problem).__name__}: {str(problem)[-600:]}"]
+    if errors := _errors(cell):
+        trace = _ANSI.sub("", "\n".join(errors[0].traceback)).strip().splitlines()[-8:]
+    source, end = ("\n".join(f"    {line}" for line in lines) for lines in (cell.source.splitlines(), trace))
+    return f"  cell {number}:\n{source}\n  ended with:\n{end}"
 
 
-def _failure(notebook: NotebookNode, problem: Exception) -> Failure:
-    """Find the cell that raised, or the first without an end where a dead kernel left no traceback."""
-    for number, cell in enumerate(notebook.cells):
-        for output in cell.get("outputs", []):
-            if output.output_type == "error":
-                trace = _ANSI.sub("", "\n".join(output.traceback)).strip().splitlines()
-                return Failure(cell=number, source=cell.source, traceback="\n".join(trace[-8:]))
-    waiting = [
-        (number, cell.source)
-        for number, cell in enumerate(notebook.cells)
-        if cell.cell_type == "code" and cell.execution_count is None
-    ]
-    number, source = waiting[0] if waiting else (0, "")
-    return Failure(cell=number, source=source, traceback=f"{type(problem).__name__}: {str(problem)[-600:]}")
+def _errors(cell: NotebookNode) -> list[NotebookNode]:
+    return [output for output in cell.outputs if output.output_type == "error"]
 
 
 def execute(
@@ -174,12 +166,10 @@ def execute(
 
     Parameters
     ----------
-    lesson : Lesson
-        Whose notebook it is.
-    notebook : NotebookNode
-        Changed in place.
+    lesson, notebook : Lesson, NotebookNode
+        The notebook is changed in place.
     folder : Path
-        Where the kernel works.
+        The working folder of the kernel.
     environment : dict
         From :func:`kernel_environment`.
     timeout : float, optional
@@ -201,7 +191,9 @@ def execute(
         resources={"metadata": {"path": str(folder)}},
         store_widget_state=False,
         extra_arguments=["--IPKernelApp.log_level=40"],  # or each kernel warns that loopback is not encrypted
-        on_cell_execute=lambda **_: memory.watch(_process_id(client)),
+        on_cell_execute=lambda **_: memory.watch(
+            getattr(getattr(client.km, "provisioner", None), "pid", None)
+        ),
         on_cell_executed=lambda **_: on_cell(),
     )
     failure = None
@@ -216,38 +208,34 @@ def execute(
 def normalise(notebook: NotebookNode, root: Path) -> NotebookNode:
     """Leave out of an executed notebook what differs from machine to machine, in place.
 
-    Execution times, kernel versions, widget state and this checkout's own path go; neighbouring pieces
-    of one stream are joined, as where a stream is cut depends on timing.
+    Removed are execution times, kernel versions, widget state and the paths of this checkout and environment;
+    consecutive outputs of one stream are joined, as where a stream is cut depends on timing.
     """
     notebook.metadata = _plain_metadata()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type != "code":
             continue
-        kept: list[NotebookNode] = []
+        outputs: list[NotebookNode] = []
         for output in cell.outputs:
             output.pop("transient", None)
             if _WIDGET in output.get("data", {}):
                 del output.data[_WIDGET]
                 if "text/html" not in output.data:
                     continue  # a bare progress bar or slider: nothing to read without a kernel
-            _forget_paths(output, root)
-            last = kept[-1] if kept else NotebookNode(output_type="nothing")
+            _remove_paths(output, root)
+            last = outputs[-1] if outputs else NotebookNode(output_type="nothing")
             if output.output_type == "stream" == last.output_type and output.name == last.name:
                 last.text += output.text
             else:
-                kept.append(output)
-        cell.outputs = kept
+                outputs.append(output)
+        cell.outputs = outputs
     return notebook
 
 
-def _forget_paths(output: NotebookNode, root: Path) -> None:
-    """Write paths below this checkout and this environment as a reader elsewhere would know them."""
-
+def _remove_paths(output: NotebookNode, root: Path) -> None:
     def clean(text: str) -> str:
-        for place in (f"{root}{os.sep}", f"{sys.prefix}{os.sep}"):
-            text = text.replace(place, "")
-        return text
+        return text.replace(f"{root}{os.sep}", "").replace(f"{sys.prefix}{os.sep}", "")
 
     if "text" in output:
         output.text = clean(output.text)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tinytx_course.lessons import lesson_table, project_root
 
-#: Extras a learner needs, as opposed to somebody who works on the course.
-LEARNER_EXTRAS = ("lab", "build", "widgets", "eval", "parity")
+#: Extras that learners need, as opposed to the authors of the course.
+LEARNER_EXTRAS = ("course", "parity")
 # Ours, the installer itself, and what only one kind of machine has.
 _NOT_PINNED = re.compile(r"tinytx|pip|setuptools|wheel|triton|nvidia-.*|cuda-.*")
 
@@ -67,17 +67,18 @@ def readme_text(readme: str, results: Path) -> str:
     ----------
     readme : str
     results : Path
-        Folder of kept results.
+        Folder of stored results.
     """
     from benchmarks.report import bench_table
 
     tables = {"lessons": lesson_table("notebooks/"), "bench": bench_table(results)}
     for name, table in tables.items():
-        place = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end of {name} -->)", re.S)
-        found = place.search(readme)
-        if found is None:
+        begin, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
+        before, found_begin, rest = readme.partition(begin)
+        _, found_end, after = rest.partition(end)
+        if not found_begin or not found_end:
             raise ValueError(f"README.md must hold <!-- {name} --> and <!-- end of {name} -->, got neither")
-        readme = f"{readme[: found.start()]}{found[1]}\n{table}\n{found[2]}{readme[found.end() :]}"
+        readme = f"{before}{begin}\n{table}\n{end}{after}"
     return readme
 
 

@@ -1,48 +1,40 @@
-"""Write an edition of the course into a folder of its own, with all that is needed to work through it."""
+"""What is handed out: an edition of the course in a folder of its own, and its pages."""
 
 from __future__ import annotations
 
-import re
+import contextlib
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 
 import nbformat
 from nbformat import NotebookNode
 
-from tinytx_course.building.notebooks import build_notebook
-from tinytx_course.lessons import Lesson, project_root, written_lessons
+from tinytx_course.building.notebooks import Run, build_notebook
+from tinytx_course.lessons import Lesson, lesson_table, project_root, written_lessons
+from tinytx_course.site.pages import write_site
 
-_AS_THEY_ARE = (
+_FILES = (
     "LICENSE",
     "LICENSE-TEXT",
     "pyproject.toml",
+    "setup.py",
     "constraints.txt",
     "environment.yml",
     ".gitignore",
 )
-_FOLDERS = ("tinytx", "figures", "results")
-# Lines and sections of the README that only make sense beside the sources and the tests.
-_README_EDITS = (
-    (r"^make test .*$", "make lab        # opens your own copy of the notebooks in JupyterLab"),
-    (r"^python -m pytest.*\n", ""),
-    (r" +notebooks/src/   what is edited", ""),
-    (r"^tests/ .*\n", ""),
-    (r" Solutions in\n`notebooks/src` stand between nbgrader's markers\.", ""),
-    (r" · \.ci/run · \.github/workflows/", ""),
-    (r"^\| \*test:\*.*\n", ""),
-    (r"^## For authors\n.*?(?=^## )", ""),
-    (r": `make torture` kills[^.]*`results/torture.json`\.", "."),
-    (r"`make bench`", "`python -m benchmarks`"),
-)
-_AUTHORS_TARGETS = ("test", "check", "check-the-checkers", "torture", "bench")
+_FOLDERS = ("tinytx", "tinytx_course", "experiments", "benchmarks", "figures", "results")
+#: The line of the Makefile below which the targets are that need the sources or the tests.
+AUTHORS_LINE = "# For authors\n"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """What was written where."""
+    """What was written into which folder."""
 
     folder: Path
     solved: bool
@@ -67,43 +59,22 @@ class Release:
         )
 
 
-def write_release(folder: Path, *, solved: bool = False, root: Path | None = None) -> Release:
-    """Write the learner's edition, or the solved one.
-
-    Everything is built beside the folder and moved there at the end: there is all of it or nothing.
-
-    Parameters
-    ----------
-    folder : Path
-        New, or empty.
-    solved : bool
-        With solutions in place of the stubs.
-    root : Path, optional
-        The checkout to take it from.
-
-    Returns
-    -------
-    Release
+@contextlib.contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Give a temporary folder that becomes ``folder`` at the end, or vanishes when something fails.
 
     Raises
     ------
     ValueError
-        If something stands in the folder, or the checkout has no sources.
+        If the folder is neither new nor empty.
     """
-    root = project_root() if root is None else root
-    if not (root / "notebooks" / "src").is_dir():
-        raise ValueError("a release is made from the sources in notebooks/src, got a release without them")
     folder = folder.absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"the folder of a release must be new or empty, got {folder} with something in it")
-    lessons = written_lessons(root)
-    built = [(lesson, _with_outputs(lesson, root, solved)) for lesson in lessons]
+        raise ValueError(f"the folder to write must be new or empty, got {folder} with something in it")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    files = _files_to_copy(root)
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        _fill(aside, root, files, built)
-        n_files = sum(path.is_file() for path in aside.rglob("*"))
+        yield aside
         aside.chmod(0o755)  # temporary folders are private, this one is to be handed out
         if folder.exists():
             folder.rmdir()
@@ -111,85 +82,101 @@ def write_release(folder: Path, *, solved: bool = False, root: Path | None = Non
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
-    names = tuple(lesson.name for lesson in lessons)
-    return Release(folder=folder, solved=solved, notebooks=names, n_files=n_files)
 
 
-def _files_to_copy(root: Path) -> list[Path]:
-    """Return the files of the package, figures and results, relative to the checkout."""
-    found = [root / name for name in _AS_THEY_ARE]
-    for name in _FOLDERS:
-        found += sorted((root / name).rglob("*"))
-    return [
-        path.relative_to(root)
-        for path in found
-        if path.is_file() and "__pycache__" not in path.parts and not path.name.endswith((".pyc", ".tmp"))
-    ]
+def write_release(folder: Path, *, solved: bool = False, root: Path | None = None) -> Release:
+    """Write the learner's edition, or the solved one, with all that is needed to work through it.
 
+    Parameters
+    ----------
+    folder : Path
+        New, or empty; nothing is left in it when something fails.
+    solved : bool
+        With solutions in place of the stubs.
+    root : Path, optional
+        The checkout to take it from.
 
-def _fill(
-    target: Path, root: Path, files: Sequence[Path], built: Sequence[tuple[Lesson, NotebookNode]]
-) -> None:
-    for path in files:
-        (target / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(root / path, target / path)
-    (target / "notebooks").mkdir()
-    for lesson, notebook in built:
-        text = nbformat.writes(notebook) + "\n"
-        (target / "notebooks" / f"{lesson.name}.ipynb").write_text(text, encoding="utf-8")
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    (target / "README.md").write_text(learners_readme(readme), encoding="utf-8")
-    makefile = (root / "Makefile").read_text(encoding="utf-8")
-    (target / "Makefile").write_text(learners_makefile(makefile), encoding="utf-8")
-
-
-def learners_readme(readme: str) -> str:
-    """Return a README without what is said about tests and sources."""
-    for pattern, text in _README_EDITS:
-        readme = re.sub(pattern, text, readme, flags=re.M | re.S if pattern.startswith("^##") else re.M)
-    return readme
-
-
-def learners_makefile(makefile: str) -> str:
-    """Return a Makefile without the targets that need the sources or the tests.
-
-    Those are the ones whose help begins with "for authors", and a few by name.
-
-    Examples
-    --------
-    >>> learners_makefile("a:  ## run\\n\\tx\\n\\nb:  ## for authors: y\\n\\tz\\n").split()
-    ['a:', '##', 'run', 'x']
+    Raises
+    ------
+    ValueError
+        If the folder is not empty, or the checkout has no sources.
     """
-    paragraphs = makefile.rstrip("\n").split("\n\n")
-    heads = [re.match(r"([a-z-]+):.*?(?:## (.*))?$", text, re.M) for text in paragraphs]
-    dropped = {
-        head[1]
-        for head in heads
-        if head and (head[1] in _AUTHORS_TARGETS or (head[2] or "").startswith("for authors"))
-    }
-    kept = [text for text, head in zip(paragraphs, heads, strict=True) if not head or head[1] not in dropped]
+    root = project_root() if root is None else root
+    if not (root / "notebooks" / "src").is_dir():
+        raise ValueError("a release is made from the sources in notebooks/src, got a release without them")
+    lessons = written_lessons(root)
+    with new_folder(folder) as target:
+        _copy_package(root, target)
+        (target / "notebooks").mkdir()
+        for lesson in lessons:
+            text = nbformat.writes(_with_outputs(lesson, root, solved)) + "\n"
+            (target / "notebooks" / f"{lesson.name}.ipynb").write_text(text, encoding="utf-8")
+        makefile = (root / "Makefile").read_text(encoding="utf-8")
+        (target / "Makefile").write_text(
+            makefile.partition(AUTHORS_LINE)[0].rstrip() + "\n", encoding="utf-8"
+        )
+        readme = Template(files(__package__).joinpath("release.md").read_text(encoding="utf-8"))
+        edition = "the solved edition" if solved else "the learner's edition"
+        text = readme.substitute(edition=edition, lessons=lesson_table("notebooks/", root))
+        (target / "README.md").write_text(text, encoding="utf-8")
+        n_files = sum(path.is_file() for path in target.rglob("*"))
+    names = tuple(lesson.name for lesson in lessons)
+    return Release(folder=folder.absolute(), solved=solved, notebooks=names, n_files=n_files)
 
-    def phony(found: re.Match[str]) -> str:
-        return " ".join([".PHONY:", *(name for name in found[1].split() if name not in dropped)])
 
-    return re.sub(r"^\.PHONY:(.*)$", phony, "\n\n".join(kept), flags=re.M) + "\n"
+def _copy_package(root: Path, target: Path) -> None:
+    for name in _FILES:
+        shutil.copyfile(root / name, target / name)
+    unwanted = shutil.ignore_patterns("__pycache__", "*.pyc", "*.tmp")
+    for name in _FOLDERS:
+        if (root / name).is_dir():
+            shutil.copytree(root / name, target / name, ignore=unwanted, copy_function=shutil.copyfile)
 
 
 def _with_outputs(lesson: Lesson, root: Path, solved: bool) -> NotebookNode:
-    """Build a notebook, with the published outputs of those cells that are as they were published.
+    """Build a notebook; cells that are as they were published get their published outputs.
 
-    In the solved edition the cells that call a check go without: what was published says "not attempted".
+    In the solved edition the cells that call a check have none: what was published says "not attempted".
     """
     notebook = build_notebook(lesson, root, solved=solved)
-    place = root / "notebooks" / f"{lesson.name}.ipynb"
-    if not place.is_file():
-        return notebook
-    published = {cell.id: cell for cell in nbformat.read(place, 4).cells if cell.cell_type == "code"}
+    path = root / "notebooks" / f"{lesson.name}.ipynb"
+    published = {cell.id: cell for cell in nbformat.read(path, 4).cells} if path.is_file() else {}
     for cell in notebook.cells:
-        kept = published.get(cell.id)
-        if cell.cell_type != "code" or kept is None or kept.source != cell.source:
-            continue
-        if solved and "course.check(" in cell.source:
-            continue
-        cell.outputs, cell.execution_count = kept.outputs, kept.execution_count
+        same = cell.cell_type == "code" and cell.id in published and published[cell.id].source == cell.source
+        if same and not (solved and "course.check(" in cell.source):
+            cell.outputs = published[cell.id].outputs
+            cell.execution_count = published[cell.id].execution_count
     return notebook
+
+
+def write_pages(folder: Path, *, zipped: bool = False, root: Path | None = None) -> Path:
+    """Write the published notebooks as pages; return the path of the first page, or of the zip file.
+
+    Parameters
+    ----------
+    folder : Path
+        New, or empty; nothing is left in it when something fails.
+    zipped : bool
+        Write ``FOLDER.zip``, which holds the folder, instead of the folder.
+    root : Path, optional
+        The checkout whose ``notebooks/`` are read.
+
+    Raises
+    ------
+    ValueError
+        If the folder is not empty, or there is no published notebook.
+    """
+    root = project_root() if root is None else root
+    paths = [(lesson, root / "notebooks" / f"{lesson.name}.ipynb") for lesson in written_lessons(root)]
+    runs = [Run(lesson=lesson, notebook=nbformat.read(path, 4)) for lesson, path in paths if path.is_file()]
+    if not runs:
+        raise ValueError(f"pages are made from executed notebooks, got none in {root / 'notebooks'}")
+    if not zipped:
+        with new_folder(folder) as target:
+            write_site(runs, target)
+        return folder.absolute() / "index.html"
+    folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.absolute().parent) as aside:
+        write_site(runs, Path(aside) / folder.name)
+        archive = shutil.make_archive(f"{aside}/pages", "zip", aside, folder.name)
+        return Path(archive).replace(folder.absolute().with_name(f"{folder.name}.zip"))

@@ -1,14 +1,17 @@
-"""Figures in one house style; the only package here that imports matplotlib and seaborn.
+"""Figures in one house style; no other package here imports matplotlib or seaborn at module level.
 
-Colours are Okabe and Ito's, told apart with every common form of colour blindness; letters are large
-enough for a projector; lines carry their names beside them, so that no legend has to be matched by hue.
+Colours are Okabe and Ito's, which differ for readers with any common form of colour blindness; letters are
+large enough for a projector; lines are labelled at their ends, so that no legend has to be matched by hue.
+
+Every function that draws takes ``xlabel``, ``ylabel`` and ``title`` (with units) and ``ax`` (axes to draw
+into in place of a new figure), and returns the figure and its axes.
 """
 
 from __future__ import annotations
 
-from tinytx_course.plots.lines import Curve, Points, bars, curves, roofline, scatter, seed_band
-from tinytx_course.plots.matrices import depth_map, heatmap, kind_map, piece_rows
-from tinytx_course.plots.shares import dials, grouped_bars, share_areas, share_bars
+from tinytx_course.plots.bars import bars, grouped_bars, share_areas, share_bars
+from tinytx_course.plots.lines import Curve, Points, curves, roofline, scatter, seed_band
+from tinytx_course.plots.matrices import categorical_map, depth_map, heatmap, phase_clocks, token_rows
 from tinytx_course.plots.style import COLORS, REFERENCE_COLOR, figure, png_bytes, save_figure, show, style
 
 __all__ = [
@@ -17,14 +20,13 @@ __all__ = [
     "Curve",
     "Points",
     "bars",
+    "categorical_map",
     "curves",
     "depth_map",
-    "dials",
     "figure",
     "grouped_bars",
     "heatmap",
-    "kind_map",
-    "piece_rows",
+    "phase_clocks",
     "png_bytes",
     "roofline",
     "save_figure",
@@ -34,4 +36,5 @@ __all__ = [
     "share_bars",
     "show",
     "style",
+    "token_rows",
 ]

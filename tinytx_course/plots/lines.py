@@ -1,4 +1,4 @@
-"""A roofline: what a machine gives at best, and what was measured under it."""
+"""Curves with interval bands, scattered points and rooflines."""
 
 from __future__ import annotations
 
@@ -8,9 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
-from tinytx_course.plots.style import COLORS, REFERENCE_COLOR, name_axes, numbers_of, own_axes, style
+from tinytx_course.plots.style import (
+    COLORS,
+    REFERENCE_COLOR,
+    REFERENCE_DASHES,
+    label_axes,
+    own_axes,
+    style,
+    to_array,
+)
+
+MARKERS = ("o", "^", "s", "D", "v", "P")
 
 
 @dataclass(frozen=True)
@@ -20,13 +29,13 @@ class Curve:
     Parameters
     ----------
     label : str
-        Written beside the end of the line.
+        Written at the right end of the line.
     x, y : sequence of float
         The points.
     low, high : sequence of float, optional
         The ends of an interval at each point.
     color : str, optional
-        One of ``COLORS``; the next one unless told otherwise.
+        The next of ``COLORS`` by default.
     dashed : bool
         Drawn dashed, for what is computed rather than learned.
     """
@@ -38,24 +47,6 @@ class Curve:
     high: Sequence[float] | None = None
     color: str | None = None
     dashed: bool = False
-
-
-def _spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Move labels apart until neighbours are at least ``gap`` apart, keeping order and mean place."""
-    order = np.argsort(wanted, kind="stable")
-    groups: list[list[float]] = []  # each: [centre, number of labels in it]
-    for place in (float(wanted[i]) for i in order):
-        groups.append([place, 1])
-        while len(groups) > 1:
-            (centre, n), (next_centre, m) = groups[-2:]
-            if centre + gap * n / 2 <= next_centre - gap * m / 2:
-                break
-            groups[-2:] = [[(centre * n + next_centre * m) / (n + m), n + m]]
-    spread = [centre + gap * (i - (n - 1) / 2) for centre, n in groups for i in range(int(n))]
-    placed = [0.0] * len(spread)
-    for place, i in zip(spread, order, strict=True):
-        placed[int(i)] = place
-    return placed
 
 
 def curves(
@@ -76,47 +67,39 @@ def curves(
     ----------
     lines : iterable of Curve
         In the order of their colours.
-    xlabel, ylabel, title : str
-        Name the axes with their units.
     references : mapping of str to float, optional
-        Level lines, such as the exact floor of a loss or the best reachable accuracy.
+        Level lines, such as the exact entropy bound of a loss or the best reachable accuracy.
     x_log, y_log : bool
         Logarithmic axes.
     y_range : (float, float), optional
         Ends of the vertical axis.
-    ax : Axes, optional
-        Draw here instead of in a new figure.
-
-    Returns
-    -------
-    fig, ax : Figure, Axes
     """
     fig, ax = own_axes(ax, 7.6, 4.2)
     with style():
         names: list[tuple[str, float, str]] = []
         for index, line in enumerate(lines):
             color = line.color or COLORS[index % len(COLORS)]
-            x, y = numbers_of(line.x), numbers_of(line.y)
+            x, y = to_array(line.x), to_array(line.y)
             ax.plot(x, y, color=color, linestyle="--" if line.dashed else "-")
             if line.low is not None and line.high is not None:
                 ax.fill_between(
-                    x, numbers_of(line.low), numbers_of(line.high), color=color, alpha=0.2, linewidth=0
+                    x, to_array(line.low), to_array(line.high), color=color, alpha=0.2, linewidth=0
                 )
             names.append((line.label, float(y[-1]), color))
         for label, level in (references or {}).items():
-            ax.axhline(level, color=REFERENCE_COLOR, linewidth=1.6, linestyle=(0, (4, 3)))
+            ax.axhline(level, color=REFERENCE_COLOR, linewidth=1.6, linestyle=REFERENCE_DASHES)
             names.append((label, float(level), REFERENCE_COLOR))
         ax.set_xscale("log" if x_log else "linear")
         ax.set_yscale("log" if y_log else "linear")
         if y_range is not None:
             ax.set_ylim(*y_range)
-        name_axes(ax, title, xlabel, ylabel)
+        label_axes(ax, title, xlabel, ylabel)
         _name_ends(ax, names)
     return fig, ax
 
 
 def _name_ends(ax: Axes, names: Sequence[tuple[str, float, str]]) -> None:
-    """Write each name right of the axes at the height of its line, moved apart where they would meet."""
+    """Write each name right of the axes at the height of its line, moved apart where names would overlap."""
     ax.autoscale_view()  # otherwise the limits are only settled when the figure is drawn
     height = ax.transAxes.inverted()
     places = [float(height.transform(ax.transData.transform((1.0, y)))[1]) for _, y, _ in names]
@@ -125,78 +108,22 @@ def _name_ends(ax: Axes, names: Sequence[tuple[str, float, str]]) -> None:
         ax.text(1.015, place, label, color=color, transform=ax.transAxes, va="center", fontsize=11.5)
 
 
-def bars(
-    values: Mapping[str, float],
-    *,
-    intervals: Mapping[str, tuple[float, float]] | None = None,
-    xlabel: str,
-    ylabel: str = "",
-    title: str | None = None,
-    references: Mapping[str, float] | None = None,
-    numbers: str = ".3g",
-    color: str = COLORS[0],
-    kinds: Mapping[str, str] | None = None,
-    ax: Axes | None = None,
-) -> tuple[Figure, Axes]:
-    """Draw one lying bar a name, its value written at its end, with its interval where there is one.
-
-    Parameters
-    ----------
-    values : mapping of str to float
-        From top to bottom.
-    intervals : mapping of str to (low, high), optional
-        For any of the names.
-    xlabel, ylabel, title : str
-        Name the axes with their units.
-    references : mapping of str to float, optional
-        Upright lines, named above.
-    numbers : str
-        Format of the values.
-    color : str
-        Of all bars.
-    kinds : mapping of str to str, optional
-        A kind for each name: bars of one kind share a colour, which a legend explains, in place of `color`.
-    ax : Axes, optional
-        Draw here instead of in a new figure.
-
-    Returns
-    -------
-    fig, ax : Figure, Axes
-    """
-    fig, ax = own_axes(ax, 7.4, 1.6 + 0.45 * len(values))
-    ends = {  # where the number goes: beyond bar and interval, to the left of what is negative
-        name: (min if value < 0 else max)(value, *(intervals or {}).get(name, (value, value)))
-        for name, value in values.items()
-    }
-    with style():
-        names = list(values)
-        shades = {kind: COLORS[i] for i, kind in enumerate(dict.fromkeys((kinds or {}).values()))}
-        fill = [shades[kinds[name]] for name in names] if kinds else color
-        ax.barh(names, [values[name] for name in names], color=fill, height=0.62)
-        if shades:
-            ax.legend(handles=[Patch(color=shade, label=kind) for kind, shade in shades.items()])
-        for name, (low, high) in (intervals or {}).items():
-            ax.plot([low, high], [name, name], color="#222222", linewidth=1.8, marker="|", markersize=9)
-        for name in names:
-            left = values[name] < 0
-            ax.annotate(
-                format(values[name], numbers), (ends[name], name), xytext=(-6 if left else 6, 0),
-                textcoords="offset points", ha="right" if left else "left", va="center", fontsize=11,
-            )  # fmt: skip
-        for label, level in (references or {}).items():
-            ax.axvline(level, color=REFERENCE_COLOR, linewidth=1.6, linestyle=(0, (4, 3)))
-            ax.annotate(
-                label, (level, 1), xycoords=("data", "axes fraction"), xytext=(0, 3),
-                textcoords="offset points", ha="center", fontsize=11, color=REFERENCE_COLOR,
-            )  # fmt: skip
-        ax.invert_yaxis()
-        ax.margins(x=0.12, y=0.5 / max(len(names), 10))
-        ax.grid(False, axis="y")
-        ax.tick_params(axis="y", length=0)
-        name_axes(ax, None, xlabel, ylabel)
-        if title:
-            ax.set_title(title, pad=22 if references else 8)
-    return fig, ax
+def _spread(wanted: Sequence[float], gap: float) -> list[float]:
+    """Move labels until neighbours are at least ``gap`` apart; order and mean position stay."""
+    order = np.argsort(wanted, kind="stable")
+    groups: list[list[float]] = []  # each: [centre, number of labels in it]
+    for place in (float(wanted[i]) for i in order):
+        groups.append([place, 1])
+        while len(groups) > 1:
+            (centre, n), (next_centre, m) = groups[-2:]
+            if centre + gap * n / 2 <= next_centre - gap * m / 2:
+                break
+            groups[-2:] = [[(centre * n + next_centre * m) / (n + m), n + m]]
+    spread = [centre + gap * (i - (n - 1) / 2) for centre, n in groups for i in range(int(n))]
+    placed = [0.0] * len(spread)
+    for place, i in zip(spread, order, strict=True):
+        placed[int(i)] = place
+    return placed
 
 
 def seed_band(label: str, runs, *, every: int = 1, color: str | None = None, dashed: bool = False) -> Curve:
@@ -205,25 +132,25 @@ def seed_band(label: str, runs, *, every: int = 1, color: str | None = None, das
     Parameters
     ----------
     label : str
-        Written beside the end of the line.
+        Written at the right end of the line.
     runs : Tensor, array or nested lists of shape (n_seeds, n_steps)
         One row a seed, such as the loss of each step, from step 1.
     every : int
-        First take the mean over windows of so many steps; what is left over at the end is not shown.
+        Take the mean over windows of so many steps first; an incomplete last window is not shown.
     color, dashed
         As in `Curve`.
 
     Returns
     -------
     Curve
-        Each point stands at the last step of its window.
+        Each point lies at the last step of its window.
 
     Raises
     ------
     ValueError
         If there are not two axes, or fewer steps than a window holds.
     """
-    values = numbers_of(runs)
+    values = to_array(runs)
     if values.ndim != 2 or values.shape[1] < every:
         raise ValueError(f"runs must have shape (n_seeds, n_steps >= {every}), got {values.shape}")
     n_windows = values.shape[1] // every
@@ -235,9 +162,6 @@ def seed_band(label: str, runs, *, every: int = 1, color: str | None = None, das
     )  # fmt: skip
 
 
-MARKS = ("o", "^", "s", "D", "v", "P")
-
-
 @dataclass(frozen=True)
 class Points:
     """One kind of points of :func:`scatter`.
@@ -245,11 +169,11 @@ class Points:
     Parameters
     ----------
     label : str
-        Stands in the legend.
+        Named in the legend.
     x, y : sequence of float
-        Where they lie.
+        The points.
     color : str, optional
-        One of ``COLORS``; the next one unless told otherwise.
+        The next of ``COLORS`` by default.
     """
 
     label: str
@@ -275,29 +199,21 @@ def scatter(
     Parameters
     ----------
     groups : iterable of Points
-        In the order of their colours and marks; later ones lie on top.
-    xlabel, ylabel, title : str
-        Name the axes with their units.
+        In the order of their colours and markers; later ones lie on top.
     diagonal : str, optional
-        Name of the line on which x equals y; without one there is no line.
+        Name of the line x = y; without one there is no line.
     x_range, y_range : (float, float), optional
         Ends of the axes.
     size : float
-        Of a mark, in square points.
-    ax : Axes, optional
-        Draw here instead of in a new figure.
-
-    Returns
-    -------
-    fig, ax : Figure, Axes
+        Of a marker, in square points.
     """
     fig, ax = own_axes(ax, 7.0, 5.0)
     with style():
         for index, group in enumerate(groups):
             ax.scatter(
-                numbers_of(group.x), numbers_of(group.y), s=size, alpha=0.45, linewidths=0,
+                to_array(group.x), to_array(group.y), s=size, alpha=0.45, linewidths=0,
                 color=group.color or COLORS[index % len(COLORS)],
-                marker=MARKS[index % len(MARKS)], label=group.label,
+                marker=MARKERS[index % len(MARKERS)], label=group.label,
             )  # fmt: skip
         if x_range is not None:
             ax.set_xlim(*x_range)
@@ -305,9 +221,14 @@ def scatter(
             ax.set_ylim(*y_range)
         if diagonal is not None:
             ax.axline(
-                (0, 0), slope=1, color=REFERENCE_COLOR, linewidth=1.6, linestyle=(0, (4, 3)), label=diagonal
+                (0, 0),
+                slope=1,
+                color=REFERENCE_COLOR,
+                linewidth=1.6,
+                linestyle=REFERENCE_DASHES,
+                label=diagonal,
             )
-        name_axes(ax, title, xlabel, ylabel)
+        label_axes(ax, title, xlabel, ylabel)
         legend = ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
         for handle in legend.legend_handles:
             if handle is not None:
@@ -323,24 +244,17 @@ def roofline(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
-    """Draw operations a second over operations for each byte, on logarithmic axes, under a roof.
+    """Draw operations per second over operations per byte, on logarithmic axes, under the machine's roof.
 
     Parameters
     ----------
     groups : mapping of str to mapping of str to (float, float)
-        By group and by name: operations a byte, operations a second. Groups differ in colour and mark; a name
-        has the same number in all of them, and the numbers stand in a list beside the axes.
+        By group and by name: operations per byte, operations per second. Groups differ in colour and
+        marker; a name has the same number in all of them, explained in a list right of the axes.
     flops : float
-        The flat part of the roof: operations a second.
+        The flat part of the roof: operations per second.
     slopes : mapping of str to float
-        The sloping parts by name: bytes a second. The first is drawn solid, others dashed.
-    title : str, optional
-    ax : Axes, optional
-        Draw here instead of in a new figure.
-
-    Returns
-    -------
-    fig, ax : Figure, Axes
+        The sloping parts by name: bytes per second. The first is drawn solid, others dashed.
 
     Raises
     ------
@@ -370,7 +284,7 @@ def roofline(
             at = np.array(list(points.values()))
             ax.scatter(
                 at[:, 0], at[:, 1] / 1e9, s=190, color=COLORS[index % len(COLORS)],
-                marker=MARKS[::3][index % 2], label=name, zorder=3, alpha=0.85, linewidths=0,
+                marker=MARKERS[::3][index % 2], label=name, zorder=3, alpha=0.85, linewidths=0,
             )  # fmt: skip
             for each, (intensity, rate) in points.items():
                 ax.text(
@@ -378,7 +292,7 @@ def roofline(
                     color="white", ha="center", va="center", fontsize=10, fontweight="bold", zorder=4,
                 )  # fmt: skip
         ax.set(xscale="log", yscale="log", xlim=(left, right), ylim=(low / 1e9, high / 1e9))
-        name_axes(ax, title, "operations for each byte moved (log scale)", "billion operations a second")
+        label_axes(ax, title, "operations for each byte moved (log scale)", "billion operations a second")
         ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), labelspacing=0.9)
         listed = "\n".join(f"{number}  {name}" for number, name in enumerate(names, start=1))
         ax.text(1.04, 0.02, listed, transform=ax.transAxes, va="bottom", fontsize=11.5, linespacing=1.5)

@@ -1,4 +1,4 @@
-"""Texts cut into pieces, one row a way of cutting."""
+"""Matrices and tables of cells: heat maps, categories, tokens, clocks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, LogNorm
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Circle, Patch, Rectangle
 
-from tinytx_course.plots.style import COLORS, name_axes, numbers_of, own_axes, style
+from tinytx_course.plots.style import COLORS, label_axes, own_axes, remove_frame, style, to_array
 
-MANY_CELLS = 2_500  # an SVG keeps more as one picture: a shape for each would make it large
+MANY_CELLS = 2_500  # an SVG stores more as one picture: a shape for each would make it large
+#: A pale ground for what most cells are, then colours that differ in lightness too.
+CATEGORY_COLORS = ("#f4f4f4", COLORS[0], COLORS[4], COLORS[5], COLORS[1], COLORS[2])
+TOKEN_COLORS = ("#cfe3f2", "#f9dcc4")  # of neighbours in turn: pale blue, pale orange
+TOKEN_GAP = 0.06  # left free on each side of a box, in letters
 
 
 def heatmap(
@@ -36,39 +40,31 @@ def heatmap(
     numbers: str | None = None,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
-    """Draw a matrix as coloured cells, with masked cells hatched so that nobody takes them for zeros.
+    """Draw a matrix as coloured cells, with masked cells hatched to tell them from zeros.
 
-    What is not a number stands out: such a cell is left white and reads NaN.
+    A cell that is not a number is white and reads NaN.
 
     Parameters
     ----------
     matrix : Tensor or array of shape (T, S)
         Rows are drawn downwards, as attention is written.
     allowed : bool Tensor or array of shape (T, S), optional
-        True = may attend, the sign of every mask in tinytx; where False the cell is grey and hatched.
+        True = may attend, as in every mask of tinytx; where False the cell is grey and hatched.
     row_labels, col_labels : sequence of str, optional
-        Such as the tokens; left out, a few positions are numbered.
-    xlabel, ylabel, title : str
-        Name the axes with their units.
+        Such as the tokens; positions are numbered by default.
     low, high : float, optional
         Ends of the colour scale; fix them where figures are compared.
     cmap : str or Colormap, optional
-        Blues for what is nowhere negative, else red over white (zero) to blue.
+        By default blues, or from red through white (zero) to blue where a value is negative.
     bar_label : str, optional
         Name of the colour bar; without one there is no bar.
     numbers : str, optional
         Format such as ``".2f"`` to write each value into its cell.
-    ax : Axes, optional
-        Draw here instead of in a new figure.
-
-    Returns
-    -------
-    fig, ax : Figure, Axes
     """
-    values = numbers_of(matrix)
+    values = to_array(matrix)
     if values.ndim != 2:
         raise ValueError(f"matrix must have two axes, got shape {values.shape}")
-    hidden = None if allowed is None else numbers_of(allowed) == 0
+    hidden = None if allowed is None else to_array(allowed) == 0
     if hidden is not None and hidden.shape != values.shape:
         raise ValueError(f"allowed must have the shape of matrix, {values.shape}, got {hidden.shape}")
     rows, cols = values.shape
@@ -103,15 +99,15 @@ def heatmap(
         if longest > 6 or (longest > 3 and cols > 9):
             for tick in ax.get_xticklabels():
                 tick.set(rotation=40, ha="right", rotation_mode="anchor")
-        name_axes(ax, title, xlabel, ylabel)
+        label_axes(ax, title, xlabel, ylabel)
         if hidden is not None and hidden.any():
-            _hatch_what_is_masked(fig, ax)
-        _name_what_is_no_number(ax, values, hidden)
+            _hatch_masked_cells(fig, ax)
+        _mark_nan_cells(ax, values, hidden)
     return fig, ax
 
 
-def _hatch_what_is_masked(fig: Figure, ax: Axes) -> None:
-    """Hatch the ground of the axes, which shows through where seaborn leaves a cell out."""
+def _hatch_masked_cells(fig: Figure, ax: Axes) -> None:
+    """Hatch the background of the axes, which shows where seaborn leaves a cell out."""
     face, line, hatch = "#c9c9c9", "#8a8a8a", "////"
     ax.patch.set(facecolor=face, edgecolor=line, hatch=hatch, linewidth=0)
     if not fig.legends:
@@ -119,8 +115,8 @@ def _hatch_what_is_masked(fig: Figure, ax: Axes) -> None:
         fig.legend(handles=[masked], loc="outside lower right")
 
 
-def _name_what_is_no_number(ax: Axes, values: np.ndarray, hidden: np.ndarray | None) -> None:
-    """Write NaN into the cells that have no colour, which would otherwise look like the ground."""
+def _mark_nan_cells(ax: Axes, values: np.ndarray, hidden: np.ndarray | None) -> None:
+    """Write NaN into the cells that have no colour, which would otherwise look masked."""
     broken = np.isnan(values) if hidden is None else np.isnan(values) & ~hidden
     for row, col in np.argwhere(broken):
         ax.add_patch(Rectangle((col, row), 1, 1, facecolor="white", edgecolor=COLORS[1], linewidth=1.2))
@@ -138,29 +134,21 @@ def depth_map(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
-    """Draw a row of cells for each stack, one cell a level, in colours on a logarithmic scale.
+    """Draw a row of cells for each stack of layers, one cell a layer, coloured on a logarithmic scale.
 
-    Where the scale runs past 1, white is 1, red is more and blue is less, as much for a factor up as for the
-    same factor down; a scale that ends at 1 goes from dark to yellow. A row ends where its stack ends.
+    On a scale that includes 1, white is 1, red is more and blue is less, symmetric in the logarithm; a scale
+    that ends at 1 runs from dark to yellow. A row is as long as its stack is deep.
 
     Parameters
     ----------
     rows : mapping to sequence of float
-        By name of the stack its numbers from the lowest level to the highest, drawn downwards. What is
-        not positive counts as very small.
+        By name of the stack its values from the first layer to the last. What is not positive counts as
+        very small.
     low, high : float
-        Ends of the colour scale, positive. What lies beyond has the colour of the end, and the colour bar an
+        Ends of the colour scale, positive. Values beyond have the colour of the end, and the colour bar an
         arrow there.
     bar_label : str, optional
         Names the colour bar, with its unit; without one there is no bar.
-    xlabel, ylabel, title : str
-        Name the axes with their units.
-    ax : Axes, optional
-        Draw here instead of in a new figure.
-
-    Returns
-    -------
-    fig, ax : Figure, Axes
 
     Raises
     ------
@@ -172,10 +160,10 @@ def depth_map(
     if not 0 < low < high:
         raise ValueError(f"a logarithmic scale needs 0 < low < high, got low={low}, high={high}")
     fig, ax = own_axes(ax, 9.2, 1.5 + 0.32 * len(rows))
-    scale: dict[str, Any] = {"norm": LogNorm(low, high), "cmap": _colors(low, high)}
+    scale: dict[str, Any] = {"norm": LogNorm(low, high), "cmap": _depth_colors(low, high)}
     below = above = False
     with style():
-        for place, line in enumerate(map(numbers_of, rows.values())):
+        for place, line in enumerate(map(to_array, rows.values())):
             cells = np.where(line > 0, line, np.finfo(float).tiny)
             ax.pcolormesh(np.arange(len(cells) + 1), (place, place + 0.9), cells[None], **scale)
             outline = Rectangle((0, place), len(cells), 0.9, fill=False, edgecolor="#8a8a8a", clip_on=False)
@@ -190,16 +178,13 @@ def depth_map(
         levels = np.arange(0, longest, step)
         ax.set_xticks(levels + 0.5, [str(level) for level in levels])
         ax.set(xlim=(0, longest), ylim=(len(rows), 0))
-        ax.grid(False)
-        ax.tick_params(length=0)
-        for side in ax.spines.values():
-            side.set_visible(False)
-        name_axes(ax, title, xlabel, ylabel)
+        remove_frame(ax)
+        label_axes(ax, title, xlabel, ylabel)
     return fig, ax
 
 
-def _colors(low: float, high: float) -> Colormap:
-    """Return the colours from low to high; of a two-sided map the part that is needed, white at 1."""
+def _depth_colors(low: float, high: float) -> Colormap:
+    """Return the colours from low to high; of a diverging map the part that is needed, white at 1."""
     if not low < 1 < high:
         return colormaps["viridis"]
     reach = max(math.log(high), -math.log(low))
@@ -208,13 +193,9 @@ def _colors(low: float, high: float) -> Colormap:
     return LinearSegmentedColormap.from_list("part of RdBu_r", part)
 
 
-#: What most cells are, then colours that differ in lightness too.
-KIND_COLORS = ("#f4f4f4", COLORS[0], COLORS[4], COLORS[5], COLORS[1], COLORS[2])
-
-
-def kind_map(
+def categorical_map(
     cells,
-    kinds: Sequence[str] | Mapping[str, str],
+    categories: Sequence[str] | Mapping[str, str],
     *,
     row_labels: Sequence[str] | None = None,
     col_labels: Sequence[str] | None = None,
@@ -223,38 +204,30 @@ def kind_map(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
-    """Draw a table of kinds as coloured cells, with a legend that names the kinds.
+    """Draw a table of categories as coloured cells, with a legend that names them.
 
     Parameters
     ----------
     cells : Tensor or array of int, shape (rows, columns)
-        In each cell the index of its kind.
-    kinds : sequence of str, or mapping of str to str
-        Names of the kinds, in the order of their indices, with colours of one's own or those of the house;
-        the first of these is a pale ground.
+        In each cell the index of its category.
+    categories : sequence of str, or mapping of str to str
+        Names in the order of their indices; a mapping gives each its colour, in place of CATEGORY_COLORS.
     row_labels, col_labels : sequence of str, optional
         Such as the words of a text.
-    xlabel, ylabel, title : str
-        Name the axes with their units.
-    ax : Axes, optional
-        Draw here instead of in a new figure.
-
-    Returns
-    -------
-    fig, ax : Figure, Axes
 
     Raises
     ------
     ValueError
-        If a cell is no index of a kind, or there are more kinds than colours.
+        If a cell is no index of a category, or there are more categories than colours.
     """
-    values = numbers_of(cells)
-    if not isinstance(kinds, Mapping):
-        if len(kinds) > len(KIND_COLORS):
-            raise ValueError(f"kinds without colours must be at most {len(KIND_COLORS)}, got {len(kinds)}")
-        kinds = dict(zip(kinds, KIND_COLORS, strict=False))
-    if values.size and not set(values.flat) <= set(range(len(kinds))):
-        raise ValueError(f"cells must hold 0 to {len(kinds) - 1}, got {sorted(set(values.flat))}")
+    values = to_array(cells)
+    if not isinstance(categories, Mapping):
+        if len(categories) > len(CATEGORY_COLORS):
+            limit = len(CATEGORY_COLORS)
+            raise ValueError(f"categories without colours must be at most {limit}, got {len(categories)}")
+        categories = dict(zip(categories, CATEGORY_COLORS, strict=False))
+    if values.size and not set(values.flat) <= set(range(len(categories))):
+        raise ValueError(f"cells must hold 0 to {len(categories) - 1}, got {sorted(set(values.flat))}")
     fig, ax = heatmap(
         values,
         row_labels=row_labels,
@@ -263,21 +236,17 @@ def kind_map(
         ylabel=ylabel,
         title=title,
         low=-0.5,
-        high=len(kinds) - 0.5,
-        cmap=ListedColormap(list(kinds.values())),
+        high=len(categories) - 0.5,
+        cmap=ListedColormap(list(categories.values())),
         ax=ax,
     )
     with style():
-        patches = [Patch(facecolor=color, edgecolor="#8a8a8a", label=name) for name, color in kinds.items()]
-        fig.legend(handles=patches, loc="outside lower center", ncols=min(4, len(patches)))
+        handles = [Patch(facecolor=c, edgecolor="#8a8a8a", label=name) for name, c in categories.items()]
+        fig.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)))
     return fig, ax
 
 
-FACES = ("#cfe3f2", "#f9dcc4")  # of neighbours in turn: pale blue, pale orange
-GAP = 0.06  # left free on each side of a box, in letters
-
-
-def piece_rows(
+def token_rows(
     rows: Mapping[str, Sequence[str]],
     *,
     unit: str = "pieces",
@@ -286,57 +255,91 @@ def piece_rows(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
-    """Draw texts as boxes, one a piece, as wide as the piece has letters.
+    """Draw tokenized texts as boxes, one a token, as wide as the token has letters.
 
-    Equal texts in several rows stand letter under letter, so that the eye sees boxes grow together.
+    Equal texts in several rows are aligned letter under letter, which shows the boxes merge.
 
     Parameters
     ----------
     rows : mapping of str to sequence of str
-        From top to bottom: the name of a row, and its pieces.
+        From top to bottom: the name of a row, and its tokens.
     unit : str
-        What is counted right of each row.
-    xlabel, ylabel, title : str
-        Name the axes.
-    ax : Axes, optional
-        Draw here instead of in a new figure.
-
-    Returns
-    -------
-    fig, ax : Figure, Axes
+        The plural noun of the count right of each row.
 
     Raises
     ------
     ValueError
-        If there is no row, or a row without a piece.
+        If there is no row, or a row without a token.
     """
     if not rows or not all(rows.values()):
-        raise ValueError(f"rows must hold at least one row, and each a piece, got {dict(rows)}")
-    longest = max(sum(map(len, pieces)) for pieces in rows.values())
+        raise ValueError(f"rows must hold at least one row, and each a token, got {dict(rows)}")
+    longest = max(sum(map(len, tokens)) for tokens in rows.values())
     fig, ax = own_axes(ax, min(10.5, 2.6 + 0.2 * longest), 1.0 + 0.46 * len(rows))
     with style():
-        for row, pieces in enumerate(rows.values()):
+        for row, tokens in enumerate(rows.values()):
             left = 0
-            for index, piece in enumerate(pieces):
+            for index, token in enumerate(tokens):
                 box = Rectangle(
-                    (left + GAP, row - 0.38), len(piece) - 2 * GAP, 0.76,
-                    facecolor=FACES[index % 2], edgecolor=COLORS[index % 2], linewidth=0.9,
+                    (left + TOKEN_GAP, row - 0.38), len(token) - 2 * TOKEN_GAP, 0.76,
+                    facecolor=TOKEN_COLORS[index % 2], edgecolor=COLORS[index % 2], linewidth=0.9,
                 )  # fmt: skip
                 ax.add_patch(box)
-                for place, letter in enumerate(piece):
+                for place, letter in enumerate(token):
                     ax.text(
                         left + place + 0.5, row, letter, ha="center", va="center_baseline",
                         family="DejaVu Sans Mono", fontsize=12,
                     )  # fmt: skip
-                left += len(piece)
-            count = f"{len(pieces)} {unit}"
+                left += len(token)
+            count = f"{len(tokens)} {unit}"
             ax.annotate(count, (longest, row), xytext=(8, 0), textcoords="offset points", va="center")
         ax.set(xlim=(0, longest), ylim=(len(rows) - 0.5, -0.5))
         ax.set_yticks(range(len(rows)), list(rows))
         ax.set_xticks([])
-        ax.tick_params(length=0)
-        ax.grid(False)
-        for side in ax.spines.values():
-            side.set_visible(False)
-        name_axes(ax, title, xlabel, ylabel)
+        remove_frame(ax)
+        label_axes(ax, title, xlabel, ylabel)
+    return fig, ax
+
+
+def phase_clocks(
+    angles,
+    *,
+    row_labels: Sequence[str] | None = None,
+    col_labels: Sequence[str] | None = None,
+    xlabel: str = "",
+    ylabel: str = "",
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw each phase as a clock with one hand, which starts upright and turns clockwise.
+
+    The tip of the hand lies at ``(sin angle, cos angle)`` from the centre of its clock.
+
+    Parameters
+    ----------
+    angles : Tensor or array of shape (rows, columns)
+        In radians.
+    row_labels, col_labels : sequence of str, optional
+        Numbers by default.
+    """
+    values = to_array(angles)
+    if values.ndim != 2:
+        raise ValueError(f"angles must have two axes, got shape {values.shape}")
+    rows, cols = values.shape
+    fig, ax = own_axes(ax, min(9.0, 1.8 + 0.66 * cols), min(8.0, 1.1 + 0.66 * rows))
+    radius = 0.4
+    with style():
+        for row in range(rows):
+            color = COLORS[row % len(COLORS)]
+            for col in range(cols):
+                angle = values[row, col]
+                tip = (col + radius * math.sin(angle), row - radius * math.cos(angle))  # rows run downwards
+                ax.add_patch(Circle((col, row), radius, facecolor="#f6f6f6", edgecolor="#999999"))
+                ax.plot([col, col], [row - radius, row - 0.8 * radius], color="#999999", linewidth=1.2)
+                ax.plot([col, tip[0]], [row, tip[1]], color=color, solid_capstyle="round", linewidth=2.6)
+                ax.plot([col], [row], color=color, marker="o", markersize=4)
+        ax.set(xlim=(-0.6, cols - 0.4), ylim=(rows - 0.4, -0.6), aspect="equal")
+        ax.set_xticks(range(cols), col_labels or [str(col) for col in range(cols)])
+        ax.set_yticks(range(rows), row_labels or [str(row) for row in range(rows)])
+        remove_frame(ax)
+        label_axes(ax, title, xlabel, ylabel)
     return fig, ax

@@ -1,4 +1,4 @@
-"""Showing a figure with its alt text, and keeping it as a file of the course."""
+"""The house style, empty figures, and showing a figure with its alt text."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from PIL import Image
 
 from tinytx_course.results import check_plain_name
 
-#: Okabe and Ito's palette, the yellow left out: it fades on white.
+#: Okabe and Ito's palette without the yellow, which fades on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444")
-REFERENCE_COLOR = "#555555"
+REFERENCE_COLOR, REFERENCE_DASHES = "#555555", (0, (4, 3))
 _STYLE = {
     "font.size": 12,
     "font.family": "DejaVu Sans",
@@ -51,7 +51,7 @@ _STYLE = {
 
 
 def style() -> AbstractContextManager:
-    """Return the house style as a context, for a figure that none of the functions here can draw."""
+    """Return the house style as a context, for a figure that none of these functions draws."""
     return mpl.rc_context(_STYLE)  # type: ignore[arg-type]
 
 
@@ -87,7 +87,7 @@ def figure(
     return fig, axes
 
 
-def numbers_of(values) -> np.ndarray:
+def to_array(values) -> np.ndarray:
     """Return a float array from a tensor on any device, an array or nested lists."""
     if hasattr(values, "detach"):
         values = values.detach().to("cpu").float().numpy()
@@ -95,22 +95,30 @@ def numbers_of(values) -> np.ndarray:
 
 
 def own_axes(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
+    """Return the axes given, or those of a new figure of this size."""
     if ax is None:
         return figure(width=width, height=height)
     return ax.get_figure(root=True), ax  # type: ignore[return-value]
 
 
-def name_axes(ax: Axes, title: str | None, xlabel: str, ylabel: str) -> None:
+def label_axes(ax: Axes, title: str | None, xlabel: str, ylabel: str) -> None:
     ax.set(xlabel=xlabel, ylabel=ylabel)
     if title:
         ax.set_title(title)
 
 
+def remove_frame(ax: Axes) -> None:
+    """Leave the cells alone: no grid, no ticks, no spines."""
+    ax.grid(False)
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
 def png_bytes(fig: Figure) -> bytes:
     """Return the figure as PNG, without date or version, so that equal figures are equal bytes.
 
-    Its colours are brought down to 256, which the eye does not see and which makes it about three times
-    smaller: a notebook holds many.
+    Its 256 colours look like the full ones and make it about three times smaller: a notebook holds many.
     """
     drawn, stream = io.BytesIO(), io.BytesIO()
     with style():
@@ -129,9 +137,9 @@ def show(fig: Figure, alt: str, name: str | None = None) -> None:
     fig : Figure
         From one of the functions here.
     alt : str
-        What somebody who cannot see the picture must know: what is drawn and what the eye should find.
+        What is drawn and what there is to see, for whoever cannot see the picture.
     name : str, optional
-        Such as ``02_causal_mask``; with a name the figure is one of the course's, see :func:`save_figure`.
+        Such as ``02_causal_mask``; a figure with a name is also written to a file, see :func:`save_figure`.
 
     Raises
     ------
@@ -161,7 +169,7 @@ def save_figure(fig: Figure, name: str, alt: str = "") -> None:
     name : str
         File name without ending.
     alt : str
-        Kept in the SVG as its description.
+        The description in the SVG.
     """
     check_plain_name(name)
     folder = os.environ.get("TINYTX_FIGURES")

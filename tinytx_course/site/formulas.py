@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: no script, no fonts and no host are needed."""
+"""Formulas as MathML, which browsers draw by themselves: no script, font or host is needed."""
 
 from __future__ import annotations
 
@@ -7,16 +7,10 @@ import xml.etree.ElementTree as ET
 
 from latex2mathml.converter import convert
 
-# What the converter reads under another name.
+# What the converter knows by another name.
 _SAME = (("{aligned}", "{align*}"), (r"\operatorname*", r"\operatorname"), (r"\lvert", "|"), (r"\rvert", "|"))
 # Elements that mean nothing with fewer parts, as when an argument was forgotten.
-_PARTS = {
-    "mfrac": 2,
-    "mroot": 2,
-    "msup": 2,
-    "msub": 2,
-    "mover": 2,
-    "munder": 2,
+_PARTS = dict.fromkeys(("mfrac", "mroot", "msup", "msub", "mover", "munder"), 2) | {
     "msubsup": 3,
     "munderover": 3,
 }

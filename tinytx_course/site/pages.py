@@ -1,6 +1,6 @@
-"""The course as web pages with everything inside them: they ask no host for anything.
+"""The course as web pages with everything inlined: they make no request to any host.
 
-Only explorers need a script, which stands in the page too; without it they are pictures with a summary.
+Only explorers need a script, which is inlined too; without it they are pictures with a summary.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pygments.formatters import HtmlFormatter
 from traitlets.config import Config
 
 from tinytx_course.building.notebooks import Run
-from tinytx_course.lessons import LESSONS, Lesson, spoken_time
+from tinytx_course.lessons import LESSONS, Lesson, format_duration
 from tinytx_course.machine import this_machine
 from tinytx_course.site.formulas import to_mathml
 from tinytx_course.widgets import assets
@@ -76,7 +76,7 @@ def style_sheet() -> str:
     """Return the style of all pages, with colours for code in light and dark."""
     light = HtmlFormatter(style="xcode").get_style_defs(".highlight")
     dark = HtmlFormatter(style="github-dark").get_style_defs(".highlight")
-    # The page decides the ground that code stands on.
+    # The page decides the background of code.
     light, dark = (re.sub(r"\.highlight \{[^}]*\}", "", sheet) for sheet in (light, dark))
     return f"{_resource('style.css')}\n{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
 
@@ -120,7 +120,7 @@ def page(run: Run, previous: Lesson | None, following: Lesson | None) -> str:
     run : Run
         An executed notebook.
     previous, following : Lesson or None
-        Whose pages the page points to.
+        The lessons to link to.
     """
     body = re.sub(r'href="([\w./-]+)\.ipynb(#[^"]*)?"', r'href="\1.html\2"', notebook_to_html(run.notebook))
     # Keys alone can then scroll a long line, and no screen reader announces a column without a name.
@@ -140,8 +140,12 @@ def page(run: Run, previous: Lesson | None, following: Lesson | None) -> str:
         body=body,
         previous=_neighbour(previous, "before", "prev"),
         following=_neighbour(following, "next", "next"),
-        took=f"ran in {spoken_time(run.seconds)}",
+        took=_took(run),
     )
+
+
+def _took(run: Run) -> str:
+    return "" if run.seconds is None else f"ran in {format_duration(run.seconds)}"
 
 
 def _card(lesson: Lesson, run: Run | None, folder: Path) -> str:
@@ -152,7 +156,7 @@ def _card(lesson: Lesson, run: Run | None, folder: Path) -> str:
         note = "from an earlier run" if there else "in preparation"
     else:
         there = True
-        note = "a cell failed" if run.failure else f"ran in {spoken_time(run.seconds)}"
+        note = "a cell failed" if run.failure else _took(run)
     kind = "card failed" if run is not None and run.failure else "card" if there else "card waiting"
     inside = f'<span class="number">{number}</span><h2>{title}</h2><p>{question}</p><small>{note}</small>'
     if there:
@@ -161,25 +165,26 @@ def _card(lesson: Lesson, run: Run | None, folder: Path) -> str:
 
 
 def index_page(runs: Sequence[Run], folder: Path) -> str:
-    """Return the first page: a card a lesson, and on what machine the course ran.
+    """Return the first page: a card for each lesson and, if they were run just now, on what machine.
 
     Parameters
     ----------
     runs : sequence of Run
-        The notebooks just executed.
+        Executed notebooks.
     folder : Path
-        Where pages of earlier runs may be.
+        Its pages of earlier runs are linked too.
     """
     by_name = {run.lesson.name: run for run in runs}
-    machine = this_machine()
-    memory = max((run.peak_bytes for run in runs), default=0) / 2**30
-    facts = (
-        f"{len(runs)} notebooks in {spoken_time(sum(run.seconds for run in runs))}, "
-        f"at most {memory:.1f} GiB of memory",
-        f"{machine.gpu or machine.cpu}, {machine.cores} cores",
-        f"Python {machine.python}, PyTorch {machine.torch}",
-        datetime.date.today().strftime("%d %B %Y"),
-    )
+    facts = [datetime.date.today().strftime("%d %B %Y")]
+    seconds = [run.seconds for run in runs if run.seconds is not None]
+    if seconds:
+        machine = this_machine()
+        memory = max(run.peak_bytes for run in runs) / 2**30
+        facts[:0] = [
+            f"{len(runs)} notebooks in {format_duration(sum(seconds))}, at most {memory:.1f} GiB of memory",
+            f"{machine.gpu or machine.cpu}, {machine.cores} cores",
+            f"Python {machine.python}, PyTorch {machine.torch}",
+        ]
     return _fill(
         "index.html",
         style=style_sheet(),
@@ -194,20 +199,16 @@ def write_site(runs: Sequence[Run], folder: Path) -> Path:
     Parameters
     ----------
     runs : sequence of Run
-        Executed notebooks in the order of the course.
+        Executed notebooks.
     folder : Path
-        ``site/`` of the checkout; pages of lessons that were not run stay.
+        Pages of other lessons in it stay.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    shown = [
-        lesson
-        for lesson in LESSONS
-        if lesson in {run.lesson for run in runs} or (folder / f"{lesson.name}.html").is_file()
-    ]
+    ran = {run.lesson for run in runs}
+    shown = [lesson for lesson in LESSONS if lesson in ran or (folder / f"{lesson.name}.html").is_file()]
     for run in runs:
-        place = shown.index(run.lesson)
-        before = shown[place - 1] if place else None
-        after = shown[place + 1] if place + 1 < len(shown) else None
+        i = shown.index(run.lesson)
+        before, after = shown[i - 1] if i else None, shown[i + 1] if i + 1 < len(shown) else None
         (folder / f"{run.lesson.name}.html").write_text(page(run, before, after), encoding="utf-8")
     index = folder / "index.html"
     index.write_text(index_page(runs, folder), encoding="utf-8")

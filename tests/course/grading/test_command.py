@@ -90,9 +90,9 @@ def test_a_notebook_without_exercises_is_refused(tmp_path, write_copy, capsys):
 
 def test_options_are_checked_before_anything_is_run(tmp_path, write_copy, capsys):
     path = write_copy(tmp_path / "class" / "x.ipynb", *GOOD)
-    for wrong in (["--seconds", "0"], ["--memory", "1"], ["--csv", "x.csv"]):
+    for wrong in (["--seconds", "0"], ["--memory", "1"], ["--report", "x.csv"]):
         assert main(["check", str(path), *wrong]) == 2
-    assert main(["check", str(path.parent), "--csv", str(tmp_path / "no" / "x.csv")]) == 2
+    assert main(["check", str(path.parent), "--report", str(tmp_path / "no" / "x.csv")]) == 2
     assert "folder that exists" in capsys.readouterr().err
 
 

@@ -1,0 +1,134 @@
+"""Sources of lessons: exercises and quizzes are in their lessons, solutions pass, pointers lead somewhere."""
+
+import ast
+import math
+import re
+from collections import Counter
+from functools import cache
+
+import jupytext
+import pytest
+import torch
+
+import tinytx as tx
+import tinytx_course as course
+from tinytx_course.building.editions import check_calls, has_solution, learners_cell, solved_cell
+from tinytx_course.exercises import EXERCISES
+from tinytx_course.exercises.checking import check
+from tinytx_course.exercises.telling import where_to_read
+from tinytx_course.lessons import LESSONS, project_root, written_lessons
+from tinytx_course.quizzes.quiz import QUIZZES
+
+WRITTEN = written_lessons(project_root())
+HEAD = re.compile(r"^### Exercise: \S.*\n\n`Level ([1-5])/5 · (\d+) minutes · outcome (\d+)`\n\n", re.M)
+HINT = re.compile(r"<details><summary>Hint</summary>\n\n(.+?)\n\n</details>", re.S)
+each_lesson = pytest.mark.parametrize("lesson", WRITTEN, ids=lambda lesson: lesson.slug)
+each_exercise = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda exercise: exercise.name)
+
+
+@cache
+def cells_of(lesson):
+    path = project_root() / "notebooks" / "src" / f"{lesson.name}.py"
+    return jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent").cells
+
+
+def code_of(lesson):
+    return [cell for cell in cells_of(lesson) if cell.cell_type == "code"]
+
+
+def exercises_in(lesson):
+    """Return (task, stub, check) for each exercise: the cell with the solution and its neighbours."""
+    cells = cells_of(lesson)
+    places = [i for i, c in enumerate(cells) if c.cell_type == "code" and has_solution(c.source)]
+    return [cells[i - 1 : i + 2] for i in places]
+
+
+def checked(cell):
+    return [call.name for call in check_calls(ast.parse(learners_cell(cell.source)))]
+
+
+def test_every_exercise_is_checked_once_in_its_own_lesson_and_nowhere_else():
+    found = Counter(
+        (name, lesson.number) for lesson in WRITTEN for cell in code_of(lesson) for name in checked(cell)
+    )
+    expected = {(e.name, e.lesson) for e in EXERCISES.values() if LESSONS[e.lesson] in WRITTEN}
+    assert found == Counter(expected)
+
+
+@each_lesson
+def test_every_exercise_has_the_format_of_the_course(lesson):
+    for task, stub, call in exercises_in(lesson):
+        (head,) = HEAD.finditer(task.source)
+        n_outcomes = len(re.findall(r"^\d\. ", cells_of(lesson)[0].source + cells_of(lesson)[1].source, re.M))
+        assert 1 <= int(head[3]) <= n_outcomes and 2 <= int(head[2]) <= 60, task.source
+        (hint,) = HINT.findall(task.source)
+        n_words = len(HINT.sub("", task.source[head.end() :]).split())
+        assert 15 <= n_words <= 110 and len(hint.split()) >= 8, (task.source, n_words)
+        body = ast.parse(learners_cell(stub.source)).body
+        functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+        assert not any(ast.get_docstring(function) for function in functions.values()), stub.source
+        (name,) = checked(call)
+        assert call.source == f'course.check("{name}", {name})'
+        assert EXERCISES[name].signature == f"{name}({ast.unparse(functions[name].args)})"
+
+
+@each_lesson
+def test_its_quiz_is_asked_once_before_the_exercises(lesson):
+    cells = cells_of(lesson)
+    asked = [i for i, c in enumerate(cells) if c.cell_type == "code" and "course.quiz(" in c.source]
+    assert [cells[i].source for i in asked] == [f'course.quiz("{lesson.slug}")'] * (lesson.slug in QUIZZES)
+    solutions = [i for i, c in enumerate(cells) if c.cell_type == "code" and has_solution(c.source)]
+    assert all(quiz < place for quiz in asked for place in solutions)
+
+
+def names_bound(tree):
+    """Return the names that a cell gives a value at its top level."""
+    definitions = (ast.FunctionDef, ast.ClassDef)
+    bound = {node.name for node in tree.body if isinstance(node, definitions)}
+    plain = [node for node in tree.body if not isinstance(node, definitions)]
+    names = [name for node in plain for name in ast.walk(node) if isinstance(name, ast.Name)]
+    return bound | {name.id for name in names if isinstance(name.ctx, ast.Store)}
+
+
+@each_lesson
+def test_no_later_cell_uses_what_an_exercise_defines(lesson):
+    answers = set()
+    for cell in code_of(lesson):
+        tree = ast.parse(solved_cell(cell.source))
+        if has_solution(cell.source):
+            answers |= names_bound(tree)
+        elif not checked(cell):
+            names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+            used = {name.id for name in names if isinstance(name.ctx, ast.Load)}
+            assert not (answers & used) - names_bound(tree), cell.source
+            answers -= names_bound(tree)
+
+
+@each_lesson
+def test_solutions_pass_their_own_checks_and_stubs_are_not_attempted(lesson):
+    """The cells in which the editions differ, run with the imports of a set-up cell."""
+    for _, stub, call in exercises_in(lesson):
+        space = {
+            "torch": torch,
+            "tx": tx,
+            "course": course,
+            "F": torch.nn.functional,
+            "nn": torch.nn,
+            "math": math,
+        }
+        (name,) = checked(call)
+        exec(solved_cell(stub.source), space)
+        verdict = check(name, space[name], display=False)
+        assert verdict.passed, verdict
+        exec(learners_cell(stub.source), space)
+        verdict = check(name, space[name], display=False)
+        assert not verdict.passed and not verdict.attempted and verdict.mistake is None
+
+
+@each_exercise
+def test_where_to_read_leads_to_one_heading_of_a_written_lesson(exercise):
+    for pointer in {where_to_read(exercise), *(where_to_read(exercise, m) for m in exercise.mistakes)}:
+        number, heading = re.search(r'lesson (\d\d), section "(.+)"', pointer).groups()
+        texts = [c.source for c in cells_of(LESSONS[int(number)]) if c.cell_type == "markdown"]
+        headings = re.findall(r"^#{1,4} (.+)$", "\n".join(texts), re.M)
+        assert headings.count(heading) == 1, pointer

@@ -1,0 +1,89 @@
+"""The wheel works alone: installed into a fresh environment without extras, it trains and generates."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+
+import pytest
+
+pytestmark = [pytest.mark.proof, pytest.mark.timeout(1800)]
+LIMIT = 3 * 2**20  # bytes of results in the wheel
+
+
+@pytest.fixture(scope="module")
+def wheel(root, tmp_path_factory):
+    """The wheel of this checkout, built from a copy, as a build leaves files behind."""
+    folder = tmp_path_factory.mktemp("wheel")
+    (folder / "source").mkdir()
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "LICENSE-TEXT"):
+        shutil.copyfile(root / name, folder / "source" / name)
+    for name in ("tinytx", "tinytx_course", "results"):
+        shutil.copytree(root / name, folder / "source" / name)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, folder / "source"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def installed(root, wheel, tmp_path_factory):
+    """A function that runs Python in a fresh environment with the wheel and its core dependencies."""
+    folder = tmp_path_factory.mktemp("fresh")
+    venv.create(folder / "venv", with_pip=True)
+    python = folder / "venv" / "bin" / "python"
+    command = [python, "-m", "pip", "install", "--quiet", "-c", root / "constraints.txt", wheel]
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # no checkout
+    done = subprocess.run(command, capture_output=True, text=True, env=alone)
+    assert done.returncode == 0, done.stderr
+
+    def run(*arguments):
+        environment = {"HOME": str(folder), "OMP_NUM_THREADS": "1"}
+        return subprocess.run(
+            [python, *arguments], cwd=folder, capture_output=True, text=True, env=environment
+        )
+
+    return run
+
+
+def test_the_wheel_holds_all_data_of_the_packages_and_what_lessons_read_from_results(root, wheel):
+    members = {member.filename: member.file_size for member in zipfile.ZipFile(wheel).infolist()}
+    for package in ("tinytx", "tinytx_course"):
+        for path in (root / package).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                assert path.relative_to(root).as_posix() in members
+    place = "tinytx_course/data/results/"
+    results = {name.removeprefix(place): size for name, size in members.items() if name.startswith(place)}
+    assert results == {path.name: path.stat().st_size for path in (root / "results").glob("*.json")}
+    assert sum(results.values()) <= LIMIT
+
+
+def test_without_extras_it_trains_resumes_finetunes_evaluates_and_generates(installed):
+    pretrain = "pretrain --corpus world --budget smoke --out run --json"
+    finetune = "finetune run --corpus world --budget smoke --out classifier --json"
+    evaluate = "evaluate classifier --corpus world --json"
+    for command in (pretrain, f"{pretrain} --resume", finetune, evaluate):
+        done = installed("-m", "tinytx.cli", *command.split())
+        assert done.returncode == 0 and json.loads(done.stdout), done.stderr
+    generate = "generate run --prompt le --seed 1 --max-new-tokens 5"
+    done = installed("-m", "tinytx.cli", *generate.split())
+    assert done.returncode == 0 and done.stdout.strip(), done.stderr
+
+
+def test_the_course_reads_the_results_it_was_installed_with(installed):
+    code = (
+        "from tinytx_course.results import read_results as r; print(len(r('ladder').data), r('ladder').path)"
+    )
+    n_records, path = installed("-c", code).stdout.split()
+    assert int(n_records) > 0 and "site-packages" in path
+
+
+def test_the_command_of_the_course_asks_for_its_extra_in_one_line(installed):
+    for command in ("run", "lab", "release there", "site there", "publish"):
+        done = installed("-m", "tinytx_course.cli", *command.split())
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+        assert "tinytx[course]" in done.stderr

@@ -1,0 +1,225 @@
+"""Bars with their values, groups of bars, and parts of a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from tinytx_course.plots.style import (
+    COLORS,
+    REFERENCE_COLOR,
+    REFERENCE_DASHES,
+    label_axes,
+    own_axes,
+    style,
+    to_array,
+)
+
+GROUP_HEIGHT = 0.82  # of the space of a group
+GAP, BAR = 0.14, 0.25  # inches between groups, and for a bar with its number
+
+
+def _rows_downwards(ax: Axes) -> None:
+    ax.invert_yaxis()
+    ax.grid(False, axis="y")
+    ax.tick_params(axis="y", length=0)
+
+
+def bars(
+    values: Mapping[str, float],
+    *,
+    intervals: Mapping[str, tuple[float, float]] | None = None,
+    xlabel: str,
+    ylabel: str = "",
+    title: str | None = None,
+    references: Mapping[str, float] | None = None,
+    numbers: str = ".3g",
+    color: str = COLORS[0],
+    kinds: Mapping[str, str] | None = None,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw one horizontal bar a name, its value written at its end, with its interval where there is one.
+
+    Parameters
+    ----------
+    values : mapping of str to float
+        From top to bottom.
+    intervals : mapping of str to (low, high), optional
+        For any of the names.
+    references : mapping of str to float, optional
+        Vertical lines, named above.
+    numbers : str
+        Format of the values.
+    color : str
+        Of all bars.
+    kinds : mapping of str to str, optional
+        A kind for each name: bars of one kind share a colour, which a legend explains, in place of `color`.
+    """
+    fig, ax = own_axes(ax, 7.4, 1.6 + 0.45 * len(values))
+    ends = {  # where the number goes: beyond bar and interval, to the left of what is negative
+        name: (min if value < 0 else max)(value, *(intervals or {}).get(name, (value, value)))
+        for name, value in values.items()
+    }
+    with style():
+        names = list(values)
+        shades = {kind: COLORS[i] for i, kind in enumerate(dict.fromkeys((kinds or {}).values()))}
+        fill = [shades[kinds[name]] for name in names] if kinds else color
+        ax.barh(names, [values[name] for name in names], color=fill, height=0.62)
+        if shades:
+            ax.legend(handles=[Patch(color=shade, label=kind) for kind, shade in shades.items()])
+        for name, (low, high) in (intervals or {}).items():
+            ax.plot([low, high], [name, name], color="#222222", linewidth=1.8, marker="|", markersize=9)
+        for name in names:
+            left = values[name] < 0
+            ax.annotate(
+                format(values[name], numbers), (ends[name], name), xytext=(-6 if left else 6, 0),
+                textcoords="offset points", ha="right" if left else "left", va="center", fontsize=11,
+            )  # fmt: skip
+        for label, level in (references or {}).items():
+            ax.axvline(level, color=REFERENCE_COLOR, linewidth=1.6, linestyle=REFERENCE_DASHES)
+            ax.annotate(
+                label, (level, 1), xycoords=("data", "axes fraction"), xytext=(0, 3),
+                textcoords="offset points", ha="center", fontsize=11, color=REFERENCE_COLOR,
+            )  # fmt: skip
+        _rows_downwards(ax)
+        ax.margins(x=0.12, y=0.5 / max(len(names), 10))
+        label_axes(ax, None, xlabel, ylabel)
+        if title:
+            ax.set_title(title, pad=22 if references else 8)
+    return fig, ax
+
+
+def grouped_bars(
+    series: Mapping[str, Mapping[str, float]],
+    *,
+    xlabel: str,
+    ylabel: str = "",
+    title: str | None = None,
+    numbers: str = ".2f",
+    colors: Sequence[str] = COLORS,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw horizontal bars in groups, one bar a series in each, their values written at their ends.
+
+    Parameters
+    ----------
+    series : mapping of str to mapping of str to float
+        Values by series and group. All series must have the groups of the first, drawn from top to bottom.
+    numbers : str
+        Format of the values.
+    colors : sequence of str
+        One a series.
+
+    Raises
+    ------
+    ValueError
+        If there is no series, or the series have different groups.
+    """
+    if not series:
+        raise ValueError("series must hold at least one series, got none")
+    groups = list(next(iter(series.values())))
+    for name, values in series.items():
+        if set(values) != set(groups):
+            raise ValueError(f"all series must have the groups {groups}, got {list(values)} for {name!r}")
+    fig, ax = own_axes(ax, 7.4, 1.5 + (GAP + BAR * len(series)) * len(groups))
+    height = GROUP_HEIGHT / len(series)
+    with style():
+        for number, (name, values) in enumerate(series.items()):
+            places = [row + (number + 0.5) * height - GROUP_HEIGHT / 2 for row in range(len(groups))]
+            widths = [values[group] for group in groups]
+            ax.barh(places, widths, height=0.92 * height, color=colors[number % len(colors)], label=name)
+            for place, width in zip(places, widths, strict=True):
+                ax.annotate(
+                    format(width, numbers), (width, place), xytext=(5, 0),
+                    textcoords="offset points", va="center", fontsize=10,
+                )  # fmt: skip
+        ax.set_yticks(range(len(groups)), groups)
+        _rows_downwards(ax)
+        ax.margins(x=0.12)
+        label_axes(ax, title, xlabel, ylabel)
+        ax.legend(loc="lower right")
+    return fig, ax
+
+
+def share_bars(
+    wholes: Mapping[str, Mapping[str, float]],
+    *,
+    xlabel: str,
+    ylabel: str = "",
+    title: str | None = None,
+    notes: Mapping[str, str] | None = None,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw one horizontal bar of 100 percent a name, divided into its parts.
+
+    Parameters
+    ----------
+    wholes : mapping of str to mapping of str to float
+        From top to bottom; parts in any unit, not negative, the same names in each.
+    notes : mapping of str to str, optional
+        Written right of the bars, such as the size of the whole.
+    """
+    fig, ax = own_axes(ax, 8.4, 1.9 + 0.36 * len(wholes))
+    names = list(wholes)
+    parts = list(dict.fromkeys(part for whole in wholes.values() for part in whole))
+    totals = np.array([sum(whole.values()) for whole in wholes.values()])
+    with style():
+        left = np.zeros(len(names))
+        for index, part in enumerate(parts):
+            shares = 100 * np.array([whole.get(part, 0.0) for whole in wholes.values()]) / totals
+            color = COLORS[index % len(COLORS)]
+            ax.barh(names, shares, left=left, color=color, height=0.68, label=part, alpha=0.85)
+            left += shares
+        for name, note in (notes or {}).items():
+            ax.annotate(
+                note, (100, name), xytext=(6, 0), textcoords="offset points", va="center", fontsize=11
+            )
+        _rows_downwards(ax)
+        ax.set_xlim(0, 100)
+        fig.legend(loc="outside lower center", ncols=min(5, len(parts)))
+        label_axes(ax, title, xlabel, ylabel)
+    return fig, ax
+
+
+def share_areas(
+    x: Sequence[float],
+    parts: Mapping[str, Sequence[float]],
+    *,
+    xlabel: str,
+    ylabel: str,
+    title: str | None = None,
+    x_log: bool = False,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw how a whole is made up of its parts, in percent, as areas on top of each other.
+
+    Parameters
+    ----------
+    x : sequence of float
+        In increasing order.
+    parts : mapping of str to sequence of float
+        Sizes in any unit, not negative, from bottom to top; each is named right of the axes.
+    x_log : bool
+        Logarithmic axis.
+    """
+    fig, ax = own_axes(ax, 7.6, 4.2)
+    sizes = np.stack([to_array(values) for values in parts.values()])
+    shares = 100 * sizes / sizes.sum(axis=0)
+    with style():
+        colors = [COLORS[index % len(COLORS)] for index in range(len(parts))]
+        ax.stackplot(to_array(x), shares, colors=colors, alpha=0.85, edgecolor="white", linewidth=0.8)
+        ax.set_xscale("log" if x_log else "linear")
+        ax.set(xlim=(min(x), max(x)), ylim=(0, 100))
+        ends = np.cumsum(shares[:, -1]) - shares[:, -1] / 2
+        height, lowest = 6.5, -np.inf  # labels must not overlap, from bottom to top
+        for name, color, end in zip(parts, colors, ends, strict=True):
+            lowest = max(end, lowest + height)
+            ax.text(
+                1.015, lowest / 100, name, color=color, transform=ax.transAxes, va="center", fontsize=11.5
+            )
+        label_axes(ax, title, xlabel, ylabel)
+    return fig, ax

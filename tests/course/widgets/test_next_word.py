@@ -1,4 +1,4 @@
-"""The explorer of the next word against the package and the world, and its JavaScript against its Python."""
+"""The explorer of the next word: its answers compared with the package and the world, its page with both."""
 
 import json
 
@@ -53,12 +53,26 @@ def test_the_rows_are_the_words_that_model_and_world_together_find_likeliest(rea
         assert (true_part > 0) == (true[place] > 0)
 
 
-def test_the_world_alone_answers_with_its_own_chances(explorer, world):
+def test_the_world_alone_answers_with_its_own_probabilities(explorer, world, describe):
     explorer.words = world.split("Le roman est beau.")
     truth = world.next_word(explorer.words)
-    for (word, guess, true), (expected, chance) in zip(explorer.rows(), truth.items(), strict=False):
-        assert word == expected and guess == 0 and abs(true - chance) < 1.1e-5
-    assert f"{len(truth)} words may follow" in explorer.describe() and "model" not in explorer.describe()
+    n_possible, *row = explorer.answer["row"]
+    assert n_possible == len(truth)
+    for word, guess, true, (expected, chance) in zip(
+        row[0::3], row[1::3], row[2::3], truth.items(), strict=False
+    ):
+        assert word == (expected or END) and guess == 0 and abs(true / WHOLE - chance) < 1.1e-5
+    (text,) = describe(explorer)
+    assert f"{len(truth)} words may follow" in text and "model" not in text
+
+
+def test_what_is_said_can_be_checked_by_hand(describe, world):
+    explorer = course.widgets.next_word(world=world, n_stored=1)
+    explorer.pointed = 1
+    assert describe(explorer)[0] == (
+        "After “Bonjour les” 2 words may follow in the world. "
+        "The world expects “amis” 50.0%, “lecteurs” 50.0%. Chosen: “lecteurs”, world 50.0%."
+    )
 
 
 def test_what_is_stored_is_what_python_would_answer(node, reader, world):
@@ -69,10 +83,9 @@ def test_what_is_stored_is_what_python_would_answer(node, reader, world):
     expression = (
         "(() => { const stored = get('stored'), ways = stored.nodes.map(([from, word], i, all) => { "
         "const way = []; for (let n = all[i]; n[0] >= 0; n = all[n[0]]) way.unshift(stored.words[n[1]]); "
-        "return way; }); return [ways.map((way) => [way, js.storedRow(stored, way)]), js.describe(get)]; })()"
+        "return way; }); return ways.map((way) => [way, js.storedRow(stored, way)]); })()"
     )
-    for explorer, (nodes, text) in zip(made, node("next_word", expression, *made), strict=True):
-        assert text == explorer.describe()
+    for explorer, nodes in zip(made, node("next_word", expression, *made), strict=True):
         assert len(nodes) == len({tuple(way) for way, _ in nodes}) == (40 if explorer is made[0] else 12)
         for way, row in nodes:
             explorer.words = way
@@ -107,7 +120,7 @@ def test_without_a_kernel_the_page_says_how_far_it_goes(node, explorer):
     assert found[3][0] == []
 
 
-def test_python_answers_what_the_page_asks(explorer):
+def test_python_answers_what_the_page_asks(explorer, describe):
     explorer.pointed = 1
     explorer.asked = {"n": 7, "words": ["Bonjour", "les", "lecteurs", ","]}
     assert explorer.words == ["Bonjour", "les", "lecteurs", ","]
@@ -115,7 +128,7 @@ def test_python_answers_what_the_page_asks(explorer):
     explorer.asked = {"n": 8, "words": ["Bonjour", "le", "monde"]}
     assert explorer.words == ["Bonjour"] and explorer.pong == 8
     assert explorer.problem.startswith("The language knows “le”, but not after “Bonjour”.")
-    assert explorer.describe().startswith(explorer.problem)
+    assert describe(explorer)[0].startswith(explorer.problem)
     explorer.asked = {"n": 9, "words": ["bonjour"]}
     assert explorer.words == [] and "Did you mean “Bonjour”?" in explorer.problem
     explorer.asked = {"n": 10, "words": ["Le", "ordinateur"]}
@@ -126,7 +139,7 @@ def test_python_answers_what_the_page_asks(explorer):
     assert explorer.pong == 3
 
 
-def test_a_beginning_too_long_for_the_model_is_told_kindly(reader, world):
+def test_a_beginning_too_long_for_the_model_is_refused_with_the_reason(reader, world):
     model, tokenizer = reader
     explorer = course.widgets.next_word(model, tokenizer, world=world, n_stored=1)
     review = max((one.words for one in world.reviews(400, seed=0)), key=len)

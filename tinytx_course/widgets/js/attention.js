@@ -169,4 +169,4 @@ function sentence(ui) {
   return { paint, listen, box };
 }
 
-export default explorer({ build, describe });
+export default explorer("attention", { build, describe });

@@ -194,4 +194,4 @@ function leakTest(ui, tokens) {
   return update;
 }
 
-export default explorer({ build, describe });
+export default explorer("mask", { build, describe });

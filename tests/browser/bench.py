@@ -107,13 +107,13 @@ def _explorer(browser: Chromium, running: Lab, kind: str) -> dict:
     case = CASES[kind]
     record = {}
     with browser.page() as page:
-        _open(running, page, kind, f"import tinytx as tx\n{case.code}", ".tx-say")
+        _open(running, page, kind, f"import tinytx as tx, tinytx_course as course\n{case.code}", ".tx-say")
         selector, key, back, _ = case.keys
         page.focus(selector)
         keys = [lambda pressed=(key, back)[i % 2]: page.press(pressed) for i in range(N_MOVES + _SPARE)]
         record["keys"] = _measure(page, ".tx", keys)
     with browser.page() as page:
-        _open(running, page, kind, f"import tinytx as tx\n{case.code}", ".tx-say")
+        _open(running, page, kind, f"import tinytx as tx, tinytx_course as course\n{case.code}", ".tx-say")
         record["pointer"] = _pointer(page, ".tx", *case.sweep)
     return record
 

@@ -34,8 +34,8 @@ def test_all_explorers_live_in_one_page_without_a_request(page, address):
     page.open(address)
     page.wait(f"document.querySelectorAll('.tx-say').length === {len(CASES)}")
     page.settle()
-    said = page.evaluate("[...document.querySelectorAll('.tx-say')].map(e => e.textContent)")
-    assert said == [case.make().describe() for case in CASES.values()]
+    named = page.evaluate("[...document.querySelectorAll('.tx')].map(e => e.getAttribute('aria-label'))")
+    assert named == [case.make().title for case in CASES.values()]
     assert page.outside() == []
     for width in (360, 1200):
         page.size(width, 900)

@@ -41,7 +41,8 @@ class PositionsExplorer(Explorer):
         """Return what is shown, and the sizes of the table."""
         return (
             "Sinusoidal positions as a table, as clocks of different speeds, by similarity against "
-            f"distance, and a shift as a rotation. {self.max_len} positions, {self.d_model} dimensions, base {self.base:,}."
+            f"distance, and a shift as a rotation. {self.max_len} positions, {self.d_model} dimensions, "
+            f"base {self.base:,}."
         )
 
 

@@ -23,7 +23,10 @@ def _read(name: str) -> str:
 
 
 def style_sheet(kinds: Iterable[str]) -> str:
-    """Return the shared style, then ``js/<kind>.css`` of each kind, limited to explorers of that kind."""
+    """Return the shared style, then ``js/<kind>.css`` of each kind, limited to explorers of that kind.
+
+    In these files ``:scope`` is the explorer itself.
+    """
     own = (f'@scope (.tx[data-kind="{kind}"]) {{\n{_read(f"{kind}.css")}}}' for kind in sorted(set(kinds)))
     return "\n".join([_read("explorers.css"), *own])
 

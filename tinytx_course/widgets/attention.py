@@ -47,10 +47,11 @@ class AttentionExplorer(Explorer):
     def summary(self) -> str:
         """Return what is shown, and the head and query that are open."""
         n_layers, n_heads, n_queries, n_keys = self.sizes[self.part]
+        query = min(self.query, n_queries - 1)  # a part with fewer shows its last one
         return (
             "The attention weights of all heads, one head opened, and the row of one query over its keys. "
-            f"{n_layers} layers of {n_heads} heads, {n_queries} queries, {n_keys} keys: layer {self.layer}, "
-            f"head {self.head}, query {self.query}."
+            f"{n_layers} × {n_heads} heads, {n_queries} queries, {n_keys} keys; query {query} "
+            f"“{self.query_tokens[self.part][query]}”."
         )
 
 

@@ -6,7 +6,10 @@ import shutil
 import subprocess
 
 import pytest
+import torch
 
+import tinytx as tx
+from tinytx.text.tokenizer import Tokenizer
 from tinytx_course.widgets.assets import module_source
 
 _RUN = """
@@ -25,6 +28,12 @@ console.log(JSON.stringify(answers, (_, value) => {
   return typeof value === "bigint" ? String(value) : value;
 }));
 """
+
+
+def close(values, expected, **tolerances):
+    """Assert that what JavaScript computed is a tensor, shape by shape."""
+    actual = torch.tensor(values, dtype=expected.dtype).view(expected.shape)
+    torch.testing.assert_close(actual, expected, **tolerances)
 
 
 def _packed(value):
@@ -47,8 +56,8 @@ def node(tmp_path_factory):
         packed = [{name: _packed(value) for name, value in state.items()} for state in known]
         module = folder / f"{kind}.mjs"
         module.write_text(module_source(kind), encoding="utf-8")
-        text = _RUN.replace("MODULE", json.dumps(module.as_uri())).replace("STATES", json.dumps(packed))
         script = folder / "run.mjs"
+        text = _RUN.replace("MODULE", json.dumps(module.as_uri())).replace("STATES", json.dumps(packed))
         script.write_text(text.replace("EXPRESSION", expression), encoding="utf-8")
         done = subprocess.run([program, str(script)], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-2000:]
@@ -59,9 +68,21 @@ def node(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def describe(node):
-    """Return ``run(*explorers)``: what each says about its state."""
+    """Return ``run(*explorers)``: what the page says about the state of each."""
+    return lambda *explorers: node(explorers[0].kind, "js.describe(get)", *explorers)
 
-    def run(*explorers):
-        return node(explorers[0].kind, "js.describe(get)", *explorers)
 
-    return run
+@pytest.fixture(scope="session")
+def world():
+    return tx.World()
+
+
+@pytest.fixture(scope="session")
+def reader(world):
+    """An untrained model with large weights in its head, so that it has favourites, and its tokenizer."""
+    tokenizer = Tokenizer.train([" ".join(one.words) for one in world.reviews(300, seed=0)], vocab_size=200)
+    torch.manual_seed(0)
+    model = tx.LanguageModel(tx.PRESETS["tiny"].replace(vocab_size=tokenizer.vocab_size)).eval()
+    with torch.no_grad():
+        model.head.weight.mul_(30)
+    return model, tokenizer

@@ -5,11 +5,11 @@ import json
 import re
 
 import numpy as np
-import pytest
 import torch
 
 import tinytx as tx
 import tinytx_course as course
+from tests.course.widgets.conftest import close
 
 WORDS = ["the", "cat", "saw", "the", "dog"]
 
@@ -108,9 +108,8 @@ def test_rows_and_entropies_of_the_page_are_those_of_torch(node):
     page = "(() => { const p = js.openPart(get); return [p.head(p.layer, p.at), js.rowEntropies(p)]; })()"
     for (weights, _), (head, entropies) in zip(cases, node("attention", page, *explorers), strict=True):
         own = weights[-1, -1]
-        torch.testing.assert_close(torch.tensor(head, dtype=torch.float32).view(own.shape), own.float())
-        bits = -torch.special.xlogy(own, own).sum(dim=-1) / np.log(2)
-        torch.testing.assert_close(torch.tensor(entropies).double(), bits, atol=1e-5, rtol=1e-5)
+        close(head, own.float())
+        close(entropies, -torch.special.xlogy(own, own).sum(dim=-1) / np.log(2), atol=1e-5, rtol=1e-5)
 
 
 def test_a_page_rounds_large_weights_to_less_than_can_be_seen_and_small_ones_not_at_all():
@@ -127,27 +126,3 @@ def packed(explorer):
     """Return the weights in an explorer's HTML, decoded."""
     content = json.loads(re.search(r"data-tx-explorer='([^']*)'", explorer.to_html())[1])
     return {kind: base64.b64decode(text) for kind, text in content["buffers"]["weights"].items()}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "words"),
-    [
-        ((softmaxed(0, 4, 5), WORDS), {}, "a row for each of 5 queries and a column for each of 5 keys"),
-        ((2 * softmaxed(0, 5, 5), WORDS), {}, "each row must sum to 1"),
-        ((softmaxed(0, 5), WORDS), {}, "weights must have 2 to 4 axes"),
-        ((softmaxed(0, 13, 1, 2, 2), ["a", "b"]), {}, "at most 12 layers, 12 heads and 128 tokens"),
-        ((softmaxed(0, 5, 5), WORDS), {"query": 5}, r"query must lie in 0\.\.4, got 5"),
-        ((softmaxed(0, 5, 5), WORDS), {"mask": tx.causal_mask(4)}, r"mask must broadcast to \(5, 5\)"),
-        ((torch.full((2, 2), torch.nan), ["a", "b"]), {}, "weights must be finite"),
-        ((tx.LanguageModel(tx.PRESETS["tiny"]), WORDS), {}, "token_ids must say what the model reads"),
-        ((tx.Translator(tx.PRESETS["tiny"]), WORDS), {"token_ids": [1]}, "key_ids must say"),
-    ],
-)
-def test_what_does_not_fit_is_refused(arguments, options, words):
-    with pytest.raises(ValueError, match=words):
-        course.widgets.attention(*arguments, **options)
-
-
-def test_a_mask_of_unknown_sign_is_refused():
-    with pytest.raises(TypeError, match="mask .* int64"):
-        course.widgets.attention(softmaxed(0, 5, 5), WORDS, mask=np.ones((5, 5), int))

@@ -6,7 +6,6 @@ import pytest
 import tinytx as tx
 import tinytx_course as course
 from tinytx.model.costs import cost_table
-from tinytx.model.counting import build_empty, count_parameters
 from tinytx_course.labs.lesson_06 import PUBLISHED
 from tinytx_course.widgets.count import SETTINGS, SIZES, SWITCHES
 
@@ -99,30 +98,6 @@ def test_the_page_counts_what_the_package_counts_to_the_last_unit(bars):
     assert biggest > 2**53  # where floating point would no longer count
 
 
-def test_the_parameters_are_those_of_the_model(bars):
-    explorers = [random_count(seed) for seed in range(8)]
-    for explorer in explorers:
-        explorer.n_layers = min(explorer.n_layers, 3)  # the model is built, though without numbers
-    for now, _, state in bars(*explorers):
-        model = build_empty(config_of(state), state["head"], state["n_classes"])
-        assert sum(now["parameters"].values()) == count_parameters(model)
-
-
-def test_length_and_heads_cost_no_parameters_but_attention_costs(bars):
-    explorer = course.widgets.count()
-    more = course.widgets.count()
-    more.n_heads = 8
-    (now, then, state), (heads, _, _) = bars(explorer, more)
-    assert state["seq_len"] == 4 * explorer.pinned["seq_len"]
-    assert now["parameters"] == then["parameters"] == heads["parameters"]
-    assert now["compute"]["attention, pairs"] == 16 * then["compute"]["attention, pairs"]
-    assert now["compute"]["attention, maps"] == 4 * then["compute"]["attention, maps"]
-    assert now["generating"]["key-value cache"] == 4 * then["generating"]["key-value cache"]
-    assert heads["compute"] == now["compute"]
-    stored = heads["training"]["activations, attention"] - now["training"]["activations, attention"]
-    assert stored == 6 * 4 * 2 * 4 * 8 * 512 * 512  # heads, layers, twice, bytes, batch, pairs
-
-
 def test_the_lab_can_be_checked_on_paper(bars, describe):
     explorer = course.widgets.count(seq_len=10, batch_size=1)
     ((now, _, state),) = bars(explorer)
@@ -154,15 +129,6 @@ def test_heads_that_do_not_divide_the_width_become_fewer(bars):
     assert [state["n_heads"] for _, _, state in bars(odd, narrow)] == [5, 3]
 
 
-def test_a_learned_table_grows_with_a_length_beyond_it_only(bars):
-    explorers = [course.widgets.count(seq_len=length) for length in (100, 1_000)]
-    for explorer in explorers:
-        explorer.learned = True
-    (short, _, _), (long, _, _) = bars(*explorers)
-    assert short["parameters"]["embeddings"] == 100 * 200 + 512 * 200
-    assert long["parameters"]["embeddings"] == 100 * 200 + 1_000 * 200
-
-
 def test_presets_are_those_of_the_package_and_count_like_the_published(bars):
     presets = course.widgets.count().presets
     assert [preset["name"] for preset in presets][: len(tx.PRESETS)] == list(tx.PRESETS)
@@ -178,20 +144,3 @@ def test_presets_are_those_of_the_package_and_count_like_the_published(bars):
     xl, _, state = found[-1]
     expected = PUBLISHED["GPT-2 XL"].table().total + state["vocab_size"]  # the bias of our head
     assert sum(xl["parameters"].values()) == expected
-
-
-def test_what_does_not_fit_is_refused():
-    count = course.widgets.count
-    refused = [
-        ({"seq_len": 0}, r"seq_len .* 1\.\.131072, got 0"),
-        ({"batch_size": 5_000}, r"batch_size .* 1\.\.4096, got 5000"),
-        ({"attention": "flash"}, "attention .* 'fused', got 'flash'"),
-        ({"config": tx.PRESETS["tiny"].replace(positions="alibi")}, "positions .* got 'alibi'"),
-    ]
-    for options, values in refused:
-        with pytest.raises(ValueError, match=values):
-            count(**options)
-    with pytest.raises(ValueError, match="pinned .* vocab_size, d_model"):
-        count().pinned = {"seq_len": 3}
-    with pytest.raises(ValueError, match=r"n_layers .* 1\.\.128, got 0"):
-        count().pinned = count().pinned | {"n_layers": 0}

@@ -4,30 +4,11 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
-import tinytx as tx
 import tinytx_course as course
-from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.generate import next_word_probs
 from tinytx.world.typography import split_up, write_out
 from tinytx_course.widgets.continuations import END, N_ROWS, WHOLE, Continuations
-
-
-@pytest.fixture(scope="module")
-def world():
-    return tx.World()
-
-
-@pytest.fixture(scope="module")
-def reader(world):
-    """A tokenizer, and an untrained model made sure of itself, so that it has favourites."""
-    tokenizer = Tokenizer.train([" ".join(one.words) for one in world.reviews(300, seed=0)], vocab_size=200)
-    torch.manual_seed(0)
-    model = tx.LanguageModel(tx.PRESETS["tiny"].replace(vocab_size=tokenizer.vocab_size)).eval()
-    with torch.no_grad():
-        model.head.weight.mul_(30)
-    return model, tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -146,25 +127,3 @@ def test_a_beginning_too_long_for_the_model_is_refused_with_the_reason(reader, w
     assert len(tokenizer.encode(" ".join(review))) > model.config.max_len
     explorer.asked = {"n": 1, "words": list(review)}
     assert explorer.words == ["Bonjour", "les"] and "The model cannot read so much" in explorer.problem
-
-
-def test_what_does_not_fit_is_refused(reader, world):
-    model, tokenizer = reader
-    next_word = course.widgets.next_word
-    with pytest.raises(TypeError, match="a model needs the tokenizer it was trained with, got NoneType"):
-        next_word(model)
-    with pytest.raises(ValueError, match="needs a causal model"):
-        next_word(tx.LanguageModel(model.config.replace(causal=False)), tokenizer)
-    with pytest.raises(ValueError, match="vocab"):
-        next_word(tx.LanguageModel(model.config.replace(vocab_size=77)), tokenizer)
-    with pytest.raises(ValueError, match=r"n_stored must lie in 1\.\.400, got 0"):
-        next_word(world=world, n_stored=0)
-    with pytest.raises(ValueError, match="at least one text"):
-        next_word(beginnings=[], world=world)
-    with pytest.raises(ValueError, match="after 'Bonjour' none goes on with 'le'"):
-        next_word(beginnings="Bonjour le monde", world=world)
-    explorer = next_word(world=world, n_stored=1)
-    with pytest.raises(ValueError, match="'monde'"):
-        explorer.words = ["monde"]
-    with pytest.raises(ValueError, match=r"pointed must lie in 0\.\.9, got 10"):
-        explorer.pointed = 10

@@ -1,11 +1,11 @@
 """The explorer of one query: what its JavaScript computes, compared with torch and the package."""
 
 import numpy as np
-import pytest
 import torch
 
 import tinytx as tx
 import tinytx_course as course
+from tests.course.widgets.conftest import close
 
 CHAIN = (
     "(() => { const c = js.chainOf(get); return [c.products, c.scores, c.powers, c.weights, c.context]; })()"
@@ -18,41 +18,36 @@ def test_every_query_gets_the_weights_and_the_context_of_the_package(node):
     mask[1] = False
     explorer = course.widgets.one_query(q, k, v, mask=mask)
     states = [explorer.state() | {"query": query} for query in range(3)]
-    for query, numbers in enumerate(node("one_query", CHAIN, *states)):
-        products, scores, _, weights, context = (torch.tensor(each).float() for each in numbers)
-        torch.testing.assert_close(products, k @ q[query])
-        torch.testing.assert_close(scores, k @ q[query] / 5**0.5)
-        torch.testing.assert_close(weights, tx.attention_weights(q, k, mask)[query])
-        torch.testing.assert_close(context, tx.attention(q, k, v, mask)[query])
+    weights, context = tx.attention_weights(q, k, mask), tx.attention(q, k, v, mask)
+    for query, (products, scores, _, shares, mean) in enumerate(node("one_query", CHAIN, *states)):
+        close(products, k @ q[query])
+        close(scores, k @ q[query] / 5**0.5)
+        close(shares, weights[query])
+        close(mean, context[query])
 
 
 def test_the_example_can_be_checked_on_paper(node, describe):
-    explorer = course.widgets.one_query()
-    assert explorer.allowed[10:15] == [1, 1, 1, 0, 0]
-    ((products, scores, powers, _, _),) = node("one_query", CHAIN, explorer)
-    assert products == [-1, 6, 2, -1, 5] and scores == [-0.5, 3, 1, -0.5, 2.5]
+    explorer, raw = course.widgets.one_query(), course.widgets.one_query(scaled=False)
+    (products, scores, powers, _, _), (_, undivided, *_) = node("one_query", CHAIN, explorer, raw)
+    assert products == undivided == [-1, 6, 2, -1, 5] and scores == [-0.5, 3, 1, -0.5, 2.5]
     np.testing.assert_allclose(powers, [np.exp(-3.5), 1, np.exp(-2), 0, 0], atol=1e-12)
     assert "2.00·2.00 + 0.00·0.00 + 1.00·1.00 + (−1.00)·(−1.00) = 6.00" in describe(explorer)[0]
-    explorer.scaled = False
-    ((products, scores, *_),) = node("one_query", CHAIN, explorer)
-    assert scores == products
 
 
 def test_each_step_is_said_in_numbers(describe):
-    said = describe(*[course.widgets.one_query(key_tokens=list("abcde"), step=step) for step in range(6)])
+    steps = [course.widgets.one_query(key_tokens=list("abcde"), step=step) for step in range(6)]
+    hidden = [course.widgets.one_query(key_tokens=list("abcde"), step=step) for step in (3, 4)]
+    hidden[0].key = hidden[1].key = 4
+    blind = course.widgets.one_query([[1.0]], [[1.0]], [[1.0]], mask=[[False]], step=4)
+    texts = describe(*steps, *hidden, blind)
     expected = [
         "asks with q = (2.00, 0.00, 1.00, −1.00)", "= 6.00.", "6.00 / √4 = 3.00", "stays 3.00",
         "exp(3.00 − 3.00) = 1.000", "All keys together: context (",
+        "Key 4 “e” is blocked: its score 2.50 becomes −∞.", "exp(−∞) = 0", "Nothing may be seen",
     ]  # fmt: skip
-    for text, words in zip(said, expected, strict=True):
+    for text, words in zip(texts, expected, strict=True):
         assert words in text
-    explorer = course.widgets.one_query(key_tokens=list("abcde"), step=3)
-    explorer.key = 4
-    assert "Key 4 “e” is blocked: its score 2.50 becomes −∞." in describe(explorer)[0]
-    explorer.step = 4
-    assert "exp(−∞) = 0" in describe(explorer)[0]
-    (blind,) = describe(course.widgets.one_query([[1.0]], [[1.0]], [[1.0]], mask=[[False]], step=4))
-    assert "Nothing may be seen" in blind and "Largest" not in blind
+    assert "Largest" not in texts[-1]
 
 
 def test_without_the_scale_softmax_saturates_as_the_width_grows(node):
@@ -74,27 +69,5 @@ def test_random_weights_are_attention_over_normal_numbers(node):
     assert abs((drawn.abs() < 1).double().mean() - 0.6827) < 0.01
     assert abs((drawn[:-1] * drawn[1:]).mean()) < 0.02
     q, k = drawn.view(-1, 512)[:, :37].split([64, 8])
-    for rows, expected in ((raw, (q @ k.T).softmax(-1)), (divided, tx.attention_weights(q, k))):
-        torch.testing.assert_close(torch.tensor(rows, dtype=torch.float64), expected)
-
-
-def test_what_does_not_fit_is_refused():
-    q, k, v = np.zeros((2, 3)), np.zeros((5, 3)), np.zeros((5, 7))
-    one_query = course.widgets.one_query
-    refused = [
-        ((q, v, v), {}, "equally wide, got 3 and 7"),
-        ((q, k, q), {}, "got 5 and 2"),
-        ((None, k, v), {}, "q must have 2 axes"),
-        ((np.zeros((25, 3)), k, v), {}, "at most 24 tokens of 64 numbers"),
-        ((q, k, v), {"mask": np.ones((5, 2), bool)}, r"mask .* \(2, 5\), got shape \(5, 2\)"),
-        ((q, k, v), {"tokens": ["one"]}, "tokens .* 2 .* got 1"),
-        ((q, k, v), {"key_tokens": ["one", "two"]}, "key_tokens .* 5 .* got 2"),
-        ((q, k, v), {"query": 2}, r"query .* 0\.\.1, got 2"),
-        ((), {"step": 6}, r"step .* 0\.\.5, got 6"),
-        ((), {"head_dim": 0}, r"head_dim .* 1\.\.512, got 0"),
-    ]
-    for arguments, options, values in refused:
-        with pytest.raises(ValueError, match=values):
-            one_query(*arguments, **options)
-    with pytest.raises(TypeError, match="mask .* int64"):
-        one_query(q, k, v, mask=np.ones((2, 5), dtype=np.int64))
+    close(raw, (q @ k.T).softmax(-1))
+    close(divided, tx.attention_weights(q, k))

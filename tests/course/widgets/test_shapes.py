@@ -1,7 +1,5 @@
 """The explorer of shapes: its JavaScript compared with a real block and with torch's reshaping."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -10,10 +8,8 @@ import tinytx as tx
 import tinytx_course as course
 from tinytx.model.transformer import Block
 
-N_STEPS = 16
 
-
-def states(explorer, steps=range(N_STEPS)):
+def states(explorer, steps=range(16)):
     return [explorer.state() | {"step": step} for step in steps]
 
 
@@ -67,23 +63,3 @@ def test_the_summary_follows_one_entry_by_hand(describe):
     assert "3·(D·D + D) = 216 parameters" in texts[2]
     assert "the row of its token there is [1, 1, 2, :]" in texts[3]
     assert "(B, T, F) = (3, 5, 10)" in texts[4]
-
-
-def test_the_number_of_heads_changes_shapes_but_no_count(node):
-    explorers = [course.widgets.shapes(n_heads=n_heads) for n_heads in (1, 2, 4, 8)]
-    found = node("shapes", "[js.shapeOf(get), js.paramsOf(get)]", *explorers)
-    assert len({tuple(shape) for shape, _ in found}) == 4
-    assert len({(math.prod(shape), n_params) for shape, n_params in found}) == 1
-
-
-def test_what_does_not_fit_is_refused():
-    refused = [
-        ({"n_heads": 3}, "n_heads must divide d_model, got d_model=8, n_heads=3"),
-        ({"seq_len": 9}, r"T .* 1\.\.8, got 9"),
-        ({"token": (2, 0)}, r"token .* \(2, 5\), got \(2, 0\)"),
-        ({"column": 8}, r"column .* 0\.\.7, got 8"),
-        ({"step": N_STEPS}, r"step .* 0\.\.15, got 16"),
-    ]
-    for options, values in refused:
-        with pytest.raises(ValueError, match=values):
-            course.widgets.shapes(**options)

@@ -90,6 +90,9 @@ def test_zeroing_after_softmax_leaks_and_the_page_says_where(node, describe):
     explorer = course.widgets.mask(moved=5)
     assert "36 of 64 cells open" in describe(explorer)[0]
     assert describe(explorer)[0].endswith("moves outputs 5–7; no leak.")
+    open_mask = course.widgets.mask(moved=5, causal=False)
+    assert "rows sum to 1.00. " in describe(open_mask)[0]
+    assert describe(open_mask)[0].endswith("moves outputs 0–7; the mask lets 0–4 see ahead; no leak.")
     explorer.where = "after"
     ((_, weights, moves, _),) = node("mask", NUMBERS, explorer)
     assert np.reshape(weights, (8, 8)).sum(axis=1)[:-1].max() < 0.999 and min(moves) > 0

@@ -1,4 +1,4 @@
-"""How long a reader waits: from a key or a movement to changed pixels, for each explorer and for matplotlib.
+"""How long a reader waits: from a key or a movement to changed pixels, for each explorer.
 
 ``make bench-widgets`` runs it and writes ``results/widgets.json``. Everything happens in one JupyterLab and
 one browser, one thing after the other. A move is made when nothing has changed for a while. Time runs from
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import tempfile
 from pathlib import Path
 
@@ -24,47 +23,31 @@ from tests.browser.lab import ROOT, Lab, lab
 N_MOVES = 30
 _SPARE = 14
 _PROBE = (Path(__file__).parent / "probe.js").read_text(encoding="utf-8")
-_MATPLOTLIB = """
-import ipywidgets, numpy as np
-from tinytx_course import plots
-weights = np.random.default_rng(0).dirichlet(np.ones(16), size=(101, 16))
-slider, out = ipywidgets.IntSlider(min=0, max=100), ipywidgets.Output()
-def redraw(_=None):
-    fig, _ = plots.heatmap(weights[slider.value], xlabel="key", ylabel="query")
-    with out:
-        out.clear_output(wait=True)
-        plots.show(fig, alt="weights")
-slider.observe(redraw, "value")
-redraw()
-ipywidgets.VBox([slider, out]).add_class("slow")
-"""
 
 
-def _measure(page: Page, watched: str, moves: list) -> dict:
+def _measure(page: Page, moves: list) -> dict:
     """Make moves one by one until enough have changed pixels; return the waiting times in milliseconds.
 
     The spare moves make up for those that change none: beyond the end of a slider, or from one place to
     another that looks the same.
     """
-    page.evaluate(f"{_PROBE}({json.dumps(watched)})")
+    page.evaluate(f"{_PROBE}()")
     waits, idle = [], 0
     for move in moves:
-        before = page.pixels(watched)
+        before = page.pixels(".tx")
         page.evaluate("probe.quiet()")
         move()
         with contextlib.suppress(AssertionError):
             page.wait("probe.waited !== null", 5)
         waited = page.evaluate("probe.waited")
-        if waited is None or page.pixels(watched) == before:
+        if waited is None or page.pixels(".tx") == before:
             idle += 1
             continue
         waits.append(waited)
         if len(waits) == N_MOVES:
             break
     if len(waits) < N_MOVES:
-        raise RuntimeError(
-            f"{N_MOVES} moves must change pixels, got {len(waits)} of {len(moves)}, watching {watched}"
-        )
+        raise RuntimeError(f"{N_MOVES} moves must change pixels, got {len(waits)} of {len(moves)}")
     median, high = np.percentile(waits, [50, 95])
     times = {"median_ms": round(median, 1), "p95_ms": round(high, 1)}
     return {"n_moves": len(waits), "n_without_change": idle, **times}
@@ -80,26 +63,24 @@ def _way(page: Page, selector: str, rows: int) -> list[tuple[float, float]]:
     return [page.place(selector, *share) for share in shares[: N_MOVES + _SPARE + 1]]
 
 
-def _pointer(
-    page: Page, watched: str, selector: str, pressed: bool, rows: int, grip: str | None = None
-) -> dict:
+def _pointer(page: Page, selector: str, pressed: bool, rows: int) -> dict:
     start, *way = _way(page, selector, rows)
-    start = page.place(grip) if grip else start
     page.hover(*start)
     if pressed:
         page.press_button(*start)
     way += way[-2::-1]  # and back, where the way there was not enough
     try:
-        return _measure(page, watched, [lambda at=at: page.hover(*at, held=pressed) for at in way])
+        return _measure(page, [lambda at=at: page.hover(*at, held=pressed) for at in way])
     finally:
         if pressed:
             page.release_button(*way[-1])
 
 
-def _open(running: Lab, page: Page, name: str, source: str, ready: str) -> None:
-    running.write(f"{name}.ipynb", source)
-    running.open(page, f"{name}.ipynb")
-    page.wait(f"document.querySelector({ready!r})", 90)
+def _open(running: Lab, page: Page, kind: str) -> None:
+    imports = "import tinytx as tx, tinytx_course as course"
+    running.write(f"{kind}.ipynb", f"{imports}\n{CASES[kind].code}")
+    running.open(page, f"{kind}.ipynb")
+    page.wait("document.querySelector('.tx-say')", 90)
     page.settle()
 
 
@@ -107,23 +88,15 @@ def _explorer(browser: Chromium, running: Lab, kind: str) -> dict:
     case = CASES[kind]
     record = {}
     with browser.page() as page:
-        _open(running, page, kind, f"import tinytx as tx\n{case.code}", ".tx-say")
+        _open(running, page, kind)
         selector, key, back, _ = case.keys
         page.focus(selector)
         keys = [lambda pressed=(key, back)[i % 2]: page.press(pressed) for i in range(N_MOVES + _SPARE)]
-        record["keys"] = _measure(page, ".tx", keys)
+        record["keys"] = _measure(page, keys)
     with browser.page() as page:
-        _open(running, page, kind, f"import tinytx as tx\n{case.code}", ".tx-say")
-        record["pointer"] = _pointer(page, ".tx", *case.sweep)
+        _open(running, page, kind)
+        record["pointer"] = _pointer(page, *case.sweep)
     return record
-
-
-def _matplotlib(browser: Chromium, running: Lab) -> dict:
-    watched = ".slow .widget-output"  # the slider's own handle moves at once
-    with browser.page() as page:
-        _open(running, page, "matplotlib", _MATPLOTLIB, f"{watched} img")
-        page.evaluate("document.querySelector('.slow .noUi-target').style.width = '400px'")
-        return {"pointer": _pointer(page, watched, ".slow .noUi-base", True, 1, grip=".slow .noUi-handle")}
 
 
 def main() -> int:
@@ -143,7 +116,6 @@ def main() -> int:
         chromium(executable) as browser,
         lab(Path(folder)) as running,
     ):
-        store.put("matplotlib", _matplotlib(browser, running))
         for kind in arguments.kinds or CASES:
             store.put(kind, _explorer(browser, running, kind))
     print(f"{'':<12}{'':<10}{'median':>10}{'95th percentile':>18}")

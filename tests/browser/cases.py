@@ -1,12 +1,14 @@
-"""One entry an explorer: how to make it, what to press, where to click. Every browser test uses it."""
+"""For browser tests: how to make each explorer, what to press, where to click; and a page that holds one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import tinytx as tx
 import tinytx_course as course
+from tinytx_course.widgets.assets import page_script, style_sheet
 from tinytx_course.widgets.base import Explorer
 
 
@@ -38,7 +40,7 @@ class Case:
 
     def make(self) -> Explorer:
         """Return a new explorer."""
-        return eval(self.code, {"tx": tx})
+        return eval(self.code, {"tx": tx, "course": course})
 
     def shown(self) -> Explorer:
         """Return a new explorer for the screenshots."""
@@ -53,6 +55,20 @@ def trained_attention() -> Explorer:
     text = " ".join(tx.World("fr").reviews(1, seed=3)[0].text.split()[:15])
     pieces, ids = trained.tokenizer.pieces(text), trained.tokenizer.encode(text)
     return course.widgets.attention(trained.model, pieces, token_ids=ids, layer=2, query=len(ids) - 2)
+
+
+def write_page(explorer: Explorer, path: Path, html: str | None = None) -> Path:
+    """Write a page that holds an explorer, or this HTML of explorers of its kind; return its path."""
+    path.write_text(
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="color-scheme" content="light dark">\n<title>{explorer.title}</title>\n'
+        f"<style>\n{style_sheet([explorer.kind])}\n</style>\n</head>\n"
+        f'<body class="tx-page">\n<main>\n<h1>{explorer.title}</h1>\n{html or explorer.to_html()}\n</main>\n'
+        f'<script type="module">\n{page_script([explorer.kind])}\n</script>\n</body>\n</html>\n',
+        encoding="utf-8",
+    )
+    return path
 
 
 CASES: dict[str, Case] = {

@@ -1,9 +1,9 @@
 // How long from an event to changed pixels below an element; see bench.py.
-((selector) => {
-  const watched = document.querySelector(selector);
+(() => {
+  const watched = document.querySelector(".tx");
   const probe = { stamp: null, waited: null, asked: false };
   window.probe = probe;
-  // Forget the last move once nothing has happened for a while.
+  // Forget the last move when nothing has happened for a while.
   probe.quiet = () => new Promise((done) => setTimeout(() => {
     Object.assign(probe, { stamp: null, waited: null, asked: false });
     done(1);
@@ -16,10 +16,6 @@
     if (probe.stamp === null || probe.asked) return;
     probe.asked = true;
     const frame = () => {
-      if ([...watched.querySelectorAll("img")].some((img) => !img.complete)) {
-        requestAnimationFrame(frame);
-        return;
-      }
       // A message sent in a frame arrives when that frame has been drawn.
       const channel = new MessageChannel();
       channel.port1.onmessage = () => { probe.waited = performance.now() - probe.stamp; };

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.browser.cases import CASES
+from tests.browser.cases import CASES, write_page
 from tests.browser.chromium import chromium, find_chromium
 from tests.browser.lab import ROOT
 
@@ -26,7 +26,7 @@ def main(kinds: list[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place, chromium(executable) as browser:
         for kind in kinds or CASES:
-            path = CASES[kind].shown().save_html(Path(place) / f"{kind}.html")
+            path = write_page(CASES[kind].shown(), Path(place) / f"{kind}.html")
             for name, (width, dark) in SIZES.items():
                 with browser.page(width, 900, dark=dark) as page:
                     page.open(path.as_uri())

@@ -6,6 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from tests.browser.cases import write_page
 from tinytx_course.building.notebooks import Run
 from tinytx_course.lessons import LESSONS
 from tinytx_course.site.pages import index_page
@@ -29,7 +30,7 @@ def violations(page, address, dark):
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_an_explorer_has_no_violation(case, page, tmp_path, dark):
-    address = case.make().save_html(tmp_path / "page.html").as_uri()
+    address = write_page(case.make(), tmp_path / "page.html").as_uri()
     assert violations(page, address, dark) == []
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 import tinytx_course as course
+from tests.browser.cases import write_page
 
 SUMMARY = "document.querySelector('.tx-say').textContent"
 NOTES = "[...document.querySelectorAll('.tx-note')].map(e => e.textContent).join(' ')"
@@ -22,7 +23,7 @@ def write(page, text):
 def opened(page, tmp_path):
     """A page with a few stored answers."""
     explorer = course.widgets.next_word(n_stored=20)
-    page.open(explorer.save_html(tmp_path / "page.html").as_uri())
+    page.open(write_page(explorer, tmp_path / "page.html").as_uri())
     page.wait("document.querySelector('.tx-say')?.textContent")
     return explorer
 
@@ -39,7 +40,7 @@ def test_keys_alone_go_on_and_back(opened, page):
             "Input.dispatchKeyEvent", type=kind, key="Backspace", code="Backspace", windowsVirtualKeyCode=8
         )
     page.settle()
-    assert page.evaluate(SUMMARY) == opened.describe()
+    assert page.evaluate(SUMMARY).startswith("After “Bonjour les” 2 words may follow in the world.")
     assert page.evaluate("document.querySelector('.tx-field').value") == "Bonjour les"
 
 
@@ -58,7 +59,7 @@ def test_a_page_without_a_kernel_says_so_and_how_far_it_goes(opened, page):
 
 
 def test_in_a_notebook_python_answers_for_what_is_not_stored(page, labserver):
-    source = "import tinytx as tx\nexplorer = course.widgets.next_word(n_stored=3)\nexplorer"
+    source = "import tinytx_course as course\nexplorer = course.widgets.next_word(n_stored=3)\nexplorer"
     labserver.write("asking.ipynb", source)
     labserver.open(page, "asking.ipynb")
     page.wait("document.querySelector('.tx-say')?.textContent", 90)
@@ -66,10 +67,10 @@ def test_in_a_notebook_python_answers_for_what_is_not_stored(page, labserver):
     write(page, "J’ai adoré cette saga. La fin est belle. La")
     page.wait(f"{SUMMARY}.startsWith('After “J\\'ai adoré cette saga. La fin est belle. La” ')")
     assert "“saga”" in page.evaluate(SUMMARY)
-    assert page.evaluate(SUMMARY) == labserver.ask(page, "explorer.describe()")
+    assert labserver.ask(page, "explorer.words")[-1] == "La"
     write(page, "bonjour")
     page.wait(f"{SUMMARY}.includes('Did you mean “Bonjour”?')")
     write(page, "bonjour")
     page.settle()
     assert "Asking" not in page.evaluate(NOTES)
-    assert page.evaluate(SUMMARY) == labserver.ask(page, "explorer.describe()")
+    assert page.evaluate(SUMMARY).startswith(labserver.ask(page, "explorer.problem"))

@@ -20,7 +20,7 @@ def address(tmp_path_factory):
     printed = nbformat.v4.new_output("stream", name="stdout", text="a long line of output " * 20 + "\n")
     cells[1].outputs = [printed]
     for case in CASES.values():
-        bundle = case.make()._repr_mimebundle_()
+        bundle, _ = case.make()._repr_mimebundle_()
         output = nbformat.v4.new_output("execute_result", data=bundle, execution_count=1)
         cells.append(nbformat.v4.new_code_cell(case.code, outputs=[output]))
     notebook = nbformat.v4.new_notebook(cells=cells)
@@ -34,8 +34,8 @@ def test_all_explorers_live_in_one_page_without_a_request(page, address):
     page.open(address)
     page.wait(f"document.querySelectorAll('.tx-say').length === {len(CASES)}")
     page.settle()
-    said = page.evaluate("[...document.querySelectorAll('.tx-say')].map(e => e.textContent)")
-    assert said == [case.make().describe() for case in CASES.values()]
+    named = page.evaluate("[...document.querySelectorAll('.tx')].map(e => e.getAttribute('aria-label'))")
+    assert named == [case.make().title for case in CASES.values()]
     assert page.outside() == []
     for width in (360, 1200):
         page.size(width, 900)

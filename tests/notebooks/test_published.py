@@ -171,7 +171,7 @@ def test_its_page_needs_no_host_and_shows_pictures_with_alt_texts(path):
         assert set(re.findall(r"https?://[\w.]+", script)) <= {"http://www.w3.org"}  # the name of SVG
     tags = re.findall(r"<img\b[^>]*>", written)
     n_figures = sum("image/png" in output.get("data", {}) for output in outputs(path))
-    assert len(tags) == n_figures + n_explorers  # which have a still each
+    assert len(tags) == n_figures
     assert all(ALT.search(tag) for tag in tags)
     prose = re.sub(r"<script[^>]*>.*?</script>", "", written, flags=re.S)
     assert not re.search(r"(?<!\\)\$[^$<]*\\[a-z]+[^$<]*\$", prose), "a formula was left as LaTeX"

@@ -1,8 +1,8 @@
 """JavaScript and style of the explorers as text: for one widget, or for a whole page.
 
-The modules import nothing, as relative imports do not work from where anywidget loads them: what they share
-is put in front of them. In a page each module is wrapped in a function of its own, and what they share, the
-host and the style come once, however many explorers there are.
+The modules import nothing, as relative imports do not work from where anywidget loads them: shared code is
+put in front of them. In a page each module is wrapped in a function of its own, and shared code, host and
+style come once, however many explorers there are.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ def _read(name: str) -> str:
 
 
 def style_sheet(kinds: Iterable[str]) -> str:
-    """Return the style that explorers share, then what ``js/<kind>.css`` adds where there is such a file."""
-    own = [f"{kind}.css" for kind in sorted(set(kinds))]
-    there = [name for name in own if files(__package__).joinpath("js", name).is_file()]
-    return "\n".join(_read(name) for name in ["explorers.css", *there])
+    """Return the shared style, then ``js/<kind>.css`` of each kind, limited to explorers of that kind.
+
+    In these files ``:scope`` is the explorer itself.
+    """
+    own = (f'@scope (.tx[data-kind="{kind}"]) {{\n{_read(f"{kind}.css")}}}' for kind in sorted(set(kinds)))
+    return "\n".join([_read("explorers.css"), *own])
 
 
 def shared_source() -> str:
-    """Return what stands in front of every explorer's module."""
+    """Return what every explorer's module is preceded by."""
     return "\n".join(map(_read, _SHARED))
 
 
@@ -56,7 +58,7 @@ def page_script(kinds: Iterable[str]) -> str:
 
 
 def _as_function_body(source: str) -> str:
-    return _EXPORT.sub(lambda found: "return " if found[1] else "", source)
+    return _EXPORT.sub(lambda match: "return " if match[1] else "", source)
 
 
 def explorers_in(page: str) -> set[str]:

@@ -1,26 +1,30 @@
-"""The attention explorer: every row of every head is a distribution over the tokens it looks at."""
+"""The attention explorer: in every head, the row of each query is a distribution over keys."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 import traitlets
 
-from tinytx_course.widgets.attending import Part, parts_of
-from tinytx_course.widgets.base import Explorer, between, fixed, percent
-from tinytx_course.widgets.picture import ACCENT, SOFT, Picture
+from tinytx_course.widgets.base import Explorer, between, mask_cells, numbers
 
-MOST_TOKENS = 128
+_MOST_TOKENS = 128
 
 
 class AttentionExplorer(Explorer):
-    """See `attention`."""
+    """See `attention`.
+
+    A part is attention of one kind, with all its layers and heads: `sizes` holds L, H, T, S of each, `masks`
+    a text of 0 and 1 for each query, `weights` all parts one after the other.
+    """
 
     kind = "attention"
-    title = "Attention explorer"
     shares = ("weights",)
+    title = traitlets.Unicode("Attention explorer").tag(sync=True)
 
     names = traitlets.List(traitlets.Unicode()).tag(sync=True)
     query_tokens = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
@@ -33,104 +37,22 @@ class AttentionExplorer(Explorer):
     head = traitlets.Int(0).tag(sync=True)
     query = traitlets.Int(0).tag(sync=True)
 
-    @traitlets.validate("part")
-    def _check_part(self, proposal: Any) -> int:
-        return between(proposal, 0, len(self.names) - 1)
+    @traitlets.validate("part", "layer", "head", "query")
+    def _check_number(self, proposal: Any) -> int:
+        name = proposal.trait.name
+        axis = {"layer": 0, "head": 1, "query": 2}.get(name)
+        count = len(self.names) if axis is None else max(size[axis] for size in self.sizes)
+        return between(proposal, 0, count - 1)
 
-    @traitlets.validate("layer")
-    def _check_layer(self, proposal: Any) -> int:
-        return between(proposal, 0, max(size[0] for size in self.sizes) - 1)
-
-    @traitlets.validate("head")
-    def _check_head(self, proposal: Any) -> int:
-        return between(proposal, 0, max(size[1] for size in self.sizes) - 1)
-
-    @traitlets.validate("query")
-    def _check_query(self, proposal: Any) -> int:
-        return between(proposal, 0, max(size[2] for size in self.sizes) - 1)
-
-    def place(self) -> tuple[int, int, int]:
-        """Return layer, head and query of the row that is open; a shorter part shows its last one."""
-        n_layers, n_heads, n_queries, _ = self.sizes[self.part]
-        return min(self.layer, n_layers - 1), min(self.head, n_heads - 1), min(self.query, n_queries - 1)
-
-    def open_part(self) -> np.ndarray:
-        """Return the weights (L, H, T, S) of the part that is open."""
-        start = sum(int(np.prod(size)) for size in self.sizes[: self.part])
-        size = self.sizes[self.part]
-        values = np.frombuffer(self.weights, np.float32, count=int(np.prod(size)), offset=4 * start)
-        return values.reshape(size)
-
-    def allowed(self) -> np.ndarray:
-        """Return which cells of the open part a mask leaves open, bool of shape (T, S)."""
-        return np.array([[cell == "1" for cell in row] for row in self.masks[self.part]])
-
-    def entropies(self) -> np.ndarray:
-        """Return the entropy of each row of the open head, in bits, of shape (T,)."""
-        layer, head, _ = self.place()
-        rows = self.open_part()[layer, head].astype(float)
-        return -(rows * np.log2(rows, out=np.zeros_like(rows), where=rows > 0)).sum(axis=1)
-
-    def describe(self) -> str:
-        """Say what the open query looks at most, and how spread out its weights are."""
-        layer, head, query = self.place()
-        row = self.open_part()[layer, head, query]
-        keys, n_open = self.key_tokens[self.part], int(self.allowed()[query].sum())
-        name = self.names[self.part]
-        text = (
-            f"{name[0].upper()}{name[1:]}, layer {layer}, head {head}: "
-            f"query {query} “{self.query_tokens[self.part][query]}” "
+    def summary(self) -> str:
+        """Return what is shown, and the head and query that are open."""
+        n_layers, n_heads, n_queries, n_keys = self.sizes[self.part]
+        query = min(self.query, n_queries - 1)  # a part with fewer shows its last one
+        return (
+            "The attention weights of all heads, one head opened, and the row of one query over its keys. "
+            f"{n_layers} × {n_heads} heads, {n_queries} queries, {n_keys} keys; query {query} "
+            f"“{self.query_tokens[self.part][query]}”."
         )
-        if not row.any():
-            return text + "may look at nothing."
-        first, *others = np.argsort(-row, kind="stable")[:3]
-        most = [first, *(key for key in others if row[key] >= 0.005)]
-        looks = ", ".join(f"{key} “{keys[key]}” {percent(row[key])}" for key in most)
-        bits, limit = fixed(self.entropies()[query], 2), fixed(np.log2(n_open), 2)
-        return text + f"looks at {looks}. Entropy {bits} of at most {limit} bits over {n_open} open keys."
-
-    def picture(self) -> Picture:
-        """Draw all heads small, the open one large, and its row as bars."""
-        layer, head, query = self.place()
-        weights, allowed = self.open_part(), self.allowed()
-        n_layers, n_heads, n_queries, n_keys = weights.shape
-        thumb = min(44, 320 / n_heads) / max(n_queries, n_keys)
-        cell = max(2, min(22, 480 // max(n_queries, n_keys)))
-        left, top = 20 + n_heads * (n_keys * thumb + 6) + 90, 90
-        bars = left + n_keys * cell + 26
-        height = max(
-            top + max(n_queries * cell, 17 * min(n_keys, 24)), 30 + n_layers * (n_queries * thumb + 6)
-        )
-        picture = Picture(round(bars + 190), round(height + 12))
-        picture.text(10, 12, f"{n_layers} layers (down), {n_heads} heads (across)", bold=True)
-        for i, j in np.ndindex(n_layers, n_heads):
-            x, y = 12 + j * (n_keys * thumb + 6), 28 + i * (n_queries * thumb + 6)
-            picture.cells(x, y, thumb, weights[i, j], ~allowed)
-            if (i, j) == (layer, head):
-                picture.rect(x - 3, y - 3, n_keys * thumb + 5, n_queries * thumb + 5, outline=ACCENT, line=2)
-        picture.text(left, 12, f"layer {layer}, head {head}", bold=True)
-        picture.cells(left, top, cell, weights[layer, head], ~allowed)
-        queries, keys = self.query_tokens[self.part], self.key_tokens[self.part]
-        if cell >= 12:
-            for i, token in enumerate(queries):
-                color = ACCENT if i == query else SOFT
-                picture.text(
-                    left - 6, top + (i + 0.5) * cell, token[:10], anchor="rm", color=color, bold=i == query
-                )
-            for j, token in enumerate(keys):
-                picture.text_up(left + (j + 0.5) * cell, top - 5, token[:9])
-        picture.rect(left - 1, top + query * cell - 1, n_keys * cell + 1, cell + 1, outline=ACCENT, line=2)
-        picture.text(bars, top - 14, f"“{queries[query][:14]}” looks at", bold=True)
-        row = weights[layer, head, query]
-        for line, j in enumerate(sorted(np.argsort(-row, kind="stable")[:24])):
-            y = top + 10 + 17 * line
-            picture.text(bars + 60, y, keys[j][:8], anchor="rm", size=11)
-            if not allowed[query, j]:
-                picture.hatch(bars + 66, y - 5, 20, 10)
-                continue
-            picture.rect(bars + 66, y - 5, 70 * row[j], 10, fill=ACCENT)
-            picture.text(bars + 72 + 70 * row[j], y, percent(row[j]), size=11)
-        return picture
 
 
 def attention(
@@ -145,7 +67,7 @@ def attention(
     head: int = 0,
     query: int = 0,
 ) -> AttentionExplorer:
-    """Explore who looks at whom: all heads small, one opened, its rows as distributions.
+    """Explore attention weights: all heads small, one opened, its rows as distributions.
 
     Parameters
     ----------
@@ -160,7 +82,7 @@ def attention(
     token_ids, key_ids : sequence or Tensor of int, optional
         What a model reads: its tokens (of a translator, the target), and the source of a translator.
     mask : Tensor or array of bool, broadcastable to (T, S), optional
-        True = may attend. Of a model it is known; otherwise nothing counts as masked where it is left out.
+        True = may attend. Of a causal model it is known; otherwise nothing is masked by default.
     layer, head, query : int
         What is open at first.
 
@@ -177,30 +99,113 @@ def attention(
 
     Examples
     --------
-    >>> weights = [[1.0, 0.0], [0.25, 0.75]]
-    >>> attention(weights, ["a", "b"], query=1).describe()
-    'Attention, layer 0, head 0: query 1 “b” looks at 1 “b” 75%, 0 “a” 25%. Entropy 0.81 of at most 1.00 bits over 2 open keys.'
-    """  # noqa: E501
-    parts = parts_of(source, tokens, key_tokens, token_ids, key_ids, mask)
-    for part in parts:
-        _check_size(part)
+    >>> explorer = attention([[1.0, 0.0], [0.25, 0.75]], ["a", "b"], query=1)
+    >>> explorer.sizes, explorer.masks
+    ([[1, 1, 2, 2]], [['11', '11']])
+    """
+    parts = _parts(source, tokens, key_tokens, token_ids, key_ids, mask)
     return AttentionExplorer(
         names=[part.name for part in parts],
         query_tokens=[part.queries for part in parts],
         key_tokens=[part.keys for part in parts],
         sizes=[list(part.weights.shape) for part in parts],
         masks=[["".join("01"[cell] for cell in row.astype(int)) for row in part.allowed] for part in parts],
-        weights=b"".join(part.weights.astype(np.float32).tobytes() for part in parts),
+        weights=b"".join(part.weights.tobytes() for part in parts),
         layer=layer,
         head=head,
         query=query,
     )
 
 
-def _check_size(part: Part) -> None:
-    n_layers, n_heads, n_queries, n_keys = part.weights.shape
-    if max(n_layers, n_heads) > 12 or max(n_queries, n_keys) > MOST_TOKENS:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Part:
+    """Attention of one kind: weights (L, H, T, S) float32, and which cells a mask leaves open (T, S)."""
+
+    name: str
+    queries: list[str]
+    keys: list[str]
+    weights: np.ndarray
+    allowed: np.ndarray
+
+
+def _parts(
+    source: Any,
+    tokens: Sequence[str],
+    key_tokens: Sequence[str] | None,
+    token_ids: Any,
+    key_ids: Any,
+    mask: Any,
+) -> list[_Part]:
+    if hasattr(source, "parameters"):  # a model: tensors and arrays have a `trace`, of another kind
+        if token_ids is None:
+            raise ValueError("token_ids must say what the model reads, got None")
+        if hasattr(source, "encoder") and key_ids is None:
+            raise ValueError("key_ids must say what the translator reads, got None")
+        source, causal = _traced(source, token_ids, key_ids)
+        if causal and mask is None:
+            mask = np.tri(len(tokens), dtype=bool)
+    if hasattr(source, "encoder"):
+        if key_tokens is None:
+            raise ValueError("key_tokens must name the tokens that a translator reads, got None")
+        causal_mask = np.tri(len(tokens), dtype=bool)
+        return [
+            _part("target to source", source.decoder.cross_weights, tokens, key_tokens, mask),
+            _part("source to source", source.encoder.attn_weights, key_tokens, None, None),
+            _part("target to target", source.decoder.attn_weights, tokens, None, causal_mask),
+        ]
+    return [_part("attention", getattr(source, "attn_weights", source), tokens, key_tokens, mask)]
+
+
+@torch.no_grad()
+def _traced(model: Any, token_ids: Any, key_ids: Any) -> tuple[Any, bool]:
+    """Return the trace of a model on some tokens, and whether it is a causal model."""
+    body = getattr(model, "body", model)
+    training = model.training
+    model.eval()
+    try:
+        device = next(body.parameters()).device
+        given = [ids for ids in (key_ids, token_ids) if ids is not None]
+        rows = [torch.as_tensor(ids, device=device).reshape(1, -1) for ids in given]
+        return body.trace(*rows), body.config.causal and not hasattr(body, "encoder")
+    finally:
+        model.train(training)
+
+
+def _part(name: str, weights: Any, queries: Sequence[str], keys: Sequence[str] | None, mask: Any) -> _Part:
+    array = _four_axes(weights)
+    n_layers, n_heads, n_queries, n_keys = array.shape
+    keys = queries if keys is None else keys
+    if (n_queries, n_keys) != (len(queries), len(keys)):
         raise ValueError(
-            f"an explorer must have at most 12 layers, 12 heads and {MOST_TOKENS} tokens, got "
+            f"weights must have a row for each of {len(queries)} queries and a column for each of "
+            f"{len(keys)} keys, got shape {array.shape}"
+        )
+    if max(n_layers, n_heads) > 12 or max(n_queries, n_keys) > _MOST_TOKENS:
+        raise ValueError(
+            f"an explorer must have at most 12 layers, 12 heads and {_MOST_TOKENS} tokens, got "
             f"{n_layers} layers, {n_heads} heads, {n_queries} queries and {n_keys} keys"
         )
+    sums = array.sum(axis=-1)
+    if array.min() < -1e-6 or (abs(sums - 1).clip(max=abs(sums)) > 1e-3).any():
+        raise ValueError(
+            f"weights must not be negative and each row must sum to 1 (or to 0, for a query that attends to "
+            f"nothing), got a least weight of {array.min():.3g} and sums {sums.min():.3g} to {sums.max():.3g}"
+        )
+    return _Part(
+        name=name,
+        queries=[str(token) for token in queries],
+        keys=[str(token) for token in keys],
+        weights=array.clip(min=0.0),
+        allowed=mask_cells(mask, (n_queries, n_keys)),
+    )
+
+
+def _four_axes(weights: Any) -> np.ndarray:
+    """Return (L, H, T, S) from a list of layers, or from fewer axes; a batch may only hold one row."""
+    if isinstance(weights, list | tuple) and hasattr(weights[0], "ndim") and weights[0].ndim >= 3:
+        return np.concatenate([_four_axes(layer) for layer in weights])
+    n_axes = weights.ndim if hasattr(weights, "ndim") else np.ndim(weights)
+    if not 2 <= n_axes <= 4:
+        raise ValueError(f"weights must have 2 to 4 axes, layers, heads, queries and keys, got {n_axes}")
+    array = numbers(weights, "weights", n_axes)
+    return array.reshape((1,) * (4 - n_axes) + array.shape)

@@ -1,4 +1,4 @@
-"""What may come next after a beginning: a model's words beside the world's, one by one or a tree of them."""
+"""What may come next after a beginning: probabilities of a model and of the world, and a tree of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ END = ""
 _CHUNK = 32
 
 Words = tuple[str, ...]
-Row = list[Any]  # how many words may follow in the world; then word, model, world, word, model, world ...
+Row = list[Any]  # number of words that the world allows; then word, model, world, word, model, world ...
 
 
 def model_and_tokenizer(source: Any, tokenizer: Tokenizer | None) -> tuple[LanguageModel, Tokenizer]:
@@ -32,7 +32,7 @@ def model_and_tokenizer(source: Any, tokenizer: Tokenizer | None) -> tuple[Langu
     TypeError
         If no tokenizer came with the model.
     ValueError
-        If the model cannot write, or tokenizer and model do not fit together.
+        If the model cannot generate, or tokenizer and model do not fit together.
     """
     model = getattr(source, "model", source)
     tokenizer = getattr(source, "tokenizer", None) if tokenizer is None else tokenizer
@@ -60,12 +60,12 @@ class Continuations:
         self._first = np.array(first, int)
 
     def row(self, words: Sequence[str]) -> Row:
-        """Return the words with the largest mean of the two chances, as `Row`; the end is `END`.
+        """Return the words with the largest mean of the two probabilities, as `Row`; the end is `END`.
 
         Raises
         ------
         ValueError
-            If no review begins so, or the beginning is longer than the model can read.
+            If no review begins like this, or the beginning is longer than the model can read.
         """
         beginning = tuple(words)
         if beginning not in self._known:
@@ -82,10 +82,10 @@ class Continuations:
     def _with_model(
         self, beginning: Words, truth: dict[str | None, float]
     ) -> dict[str | None, tuple[float, float]]:
-        """Chances of model and world for words among which are surely those with the largest mean.
+        """Return probabilities of model and world for words that surely include those with the largest mean.
 
-        No word is likelier than its first piece. Words are asked for in the order of this bound, and no more
-        once the best are above the bound of all that remain.
+        No word is more probable than its first token. Words are scored in the order of this bound, until the
+        best are above the bound of all that remain.
         """
         assert self.model is not None and self.tokenizer is not None
         vocabulary = self.world.vocabulary
@@ -105,7 +105,7 @@ class Continuations:
 
     @torch.no_grad()
     def _first_pieces(self, beginning: Words) -> np.ndarray:
-        """Chance that the model gives each piece to come next, of shape (V,)."""
+        """Return the probability that the model gives each token to come next, of shape (V,)."""
         assert self.model is not None and self.tokenizer is not None
         ids = [self.tokenizer.bos_id, *(p for word in beginning for p in self.tokenizer.word_pieces(word))]
         device = next(self.model.parameters()).device
@@ -116,17 +116,17 @@ class Continuations:
         return scores.double().softmax(dim=-1).cpu().numpy()
 
     def stored(self, beginnings: Sequence[Sequence[str]], n_stored: int) -> dict[str, Any]:
-        """Return a tree of answers: all prefixes of the beginnings, then the likeliest ways on.
+        """Return a tree of answers: all prefixes of the beginnings, then the most probable continuations.
 
         Returns
         -------
         dict
-            ``words``, and ``nodes``: lists of whole numbers. The first two of a node are the node it goes on
-            from and the word it goes on with (-1 and -1 for the empty beginning); then follows its row. Words
-            are given by their place in ``words``.
+            ``words``, and ``nodes``: lists of whole numbers. The first two of a node are its parent node and
+            the word appended to it (-1 and -1 for the empty beginning); its row follows. Words are given by
+            their index in ``words``.
         """
         prefixes = {tuple(words[:length]) for words in beginnings for length in range(len(words) + 1)}
-        waiting = [(-2.0, len(prefix), prefix) for prefix in prefixes]  # before any share, short ones first
+        waiting = [(-2.0, len(prefix), prefix) for prefix in prefixes]  # before all others, short ones first
         heapq.heapify(waiting)
         places: dict[Words, int] = {}
         names: dict[str, int] = {}
@@ -147,7 +147,7 @@ class Continuations:
         return {"words": list(names), "nodes": nodes}
 
     def mistake(self, words: Sequence[str]) -> tuple[Words, str]:
-        """Return how far the language goes with a beginning, and a sentence about the word that stops it."""
+        """Return the longest possible prefix of a beginning, and a sentence about the word after it."""
         for place, word in enumerate(words):
             following = self.world.next_word(words[:place])
             if word in following:

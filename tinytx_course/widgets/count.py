@@ -1,4 +1,4 @@
-"""The count explorer: what a configuration learns, computes and keeps, as bars beside a pinned one."""
+"""The count explorer: what a configuration learns, computes and stores, next to a pinned one."""
 
 from __future__ import annotations
 
@@ -7,26 +7,34 @@ from typing import Any, Literal
 import traitlets
 
 from tinytx.model.config import PRESETS, TransformerConfig
-from tinytx.model.costs import CostTable
-from tinytx_course.widgets.base import Explorer, between, grouped, percent
-from tinytx_course.widgets.count_state import (
-    SETTINGS,
-    SIZES,
-    all_presets,
-    bars_of,
-    config_of,
-    cost_of,
-    settings_of,
-)
-from tinytx_course.widgets.count_words import changes, draw_bars, in_short, ratio
-from tinytx_course.widgets.picture import Picture
+from tinytx_course.labs.lesson_06 import PUBLISHED
+from tinytx_course.widgets.base import Explorer, between
+
+# What a state consists of, and the largest of each number.
+SIZES = {
+    "vocab_size": 10**6,
+    "d_model": 2**15,
+    "n_layers": 128,
+    "n_heads": 256,
+    "d_ff": 2**17,
+    "seq_len": 2**17,
+    "batch_size": 2**12,
+    "max_len": 2**17,
+    "n_classes": 1_000,
+}
+SWITCHES = ("tie_embeddings", "learned", "plain", "causal", "bias", "norm_first", "gelu")
+SETTINGS = (*SIZES, *SWITCHES, "head")
 
 
 class CountExplorer(Explorer):
-    """See `count`."""
+    """See `count`.
+
+    `pinned` is a state like the explorer's own. Where `n_heads` does not divide `d_model`, the largest number
+    below it that does counts; where `seq_len` exceeds `max_len`, a learned table grows with it.
+    """
 
     kind = "count"
-    title = "Count explorer"
+    title = traitlets.Unicode("Count explorer").tag(sync=True)
 
     vocab_size = traitlets.Int(100).tag(sync=True)
     d_model = traitlets.Int(200).tag(sync=True)
@@ -56,75 +64,18 @@ class CountExplorer(Explorer):
     def _check_pinned(self, proposal: Any) -> dict[str, Any]:
         if set(proposal.value) != set(SETTINGS):
             raise ValueError(f"pinned must hold {', '.join(SETTINGS)}, got {', '.join(proposal.value)}")
-        cost_of(proposal.value)
+        for name, most in SIZES.items():
+            if not 1 <= proposal.value[name] <= most:
+                raise ValueError(f"pinned {name} must lie in 1..{most}, got {proposal.value[name]}")
         return proposal.value
 
-    def settings(self) -> dict[str, Any]:
-        """Return the state as it stands: the largest number of heads that divides the width counts."""
-        state = {name: getattr(self, name) for name in SETTINGS}
-        wish = min(self.n_heads, self.d_model)
-        state["n_heads"] = next(n for n in range(wish, 0, -1) if self.d_model % n == 0)
-        return state
-
-    def pin(self) -> None:
-        """Compare with the state as it stands from now on."""
-        self.pinned = self.settings()
-
-    def config(self) -> TransformerConfig:
-        """Return the configuration, to build a model from."""
-        return config_of(self.settings())
-
-    def costs(self) -> CostTable:
-        """Return parameters, operations and memory of the state."""
-        return cost_of(self.settings())
-
-    def bars(self, *, pinned: bool = False) -> dict[str, dict[str, int]]:
-        """Return the length of every bar, by group and row.
-
-        Parameters
-        ----------
-        pinned : bool
-            True for the pinned state.
-
-        Returns
-        -------
-        dict of dict of int
-            Parameters in numbers, the compute of one forward pass in operations, memory in bytes. Of the
-            activations, those of norms in blocks stand with the feed-forward network, those of token ids and
-            the last norm with the head.
-        """
-        return bars_of(cost_of(self.pinned if pinned else self.settings()))
-
-    def describe(self) -> str:
-        """Say what the state costs, and by what factor that differs from the pinned one."""
-        state, now, then = self.settings(), self.bars(), self.bars(pinned=True)
-        sums, before = ({group: sum(rows.values()) for group, rows in bars.items()} for bars in (now, then))
-        learned, compute = now["parameters"], now["compute"]
-        most = max(learned, key=lambda name: learned[name])
-        cache = now["generating"]["key-value cache"]
-        text = (
-            f"{grouped(sums['parameters'])} parameters, the largest part {most} "
-            f"({percent(learned[most] / sums['parameters'])}). One forward pass of {state['batch_size']} × "
-            f"{grouped(state['seq_len'])} tokens: {in_short(sums['compute'])} operations, "
-            f"{percent(compute['attention, pairs'] / sums['compute'])} of them for pairs of tokens. "
-            f"Training holds {in_short(sums['training'])}B, generation {in_short(sums['generating'])}B, "
-            f"{in_short(cache)}B of it cache. "
+    def summary(self) -> str:
+        """Return what is shown, and the configuration."""
+        return (
+            "Parameters, operations and memory of a transformer as bars, next to a pinned configuration. "
+            f"Width {self.d_model}, {self.n_layers} layers, {self.n_heads} heads, vocabulary "
+            f"{self.vocab_size:,}, {self.batch_size} × {self.seq_len:,} tokens."
         )
-        changed = changes(self.pinned, state)
-        if not changed:
-            return text + "This is the pinned state."
-        pairs = ratio(compute["attention, pairs"], then["compute"]["attention, pairs"])
-        return text + (
-            f"Against the pinned state ({changed}): "
-            f"parameters {ratio(sums['parameters'], before['parameters'])}, "
-            f"compute {ratio(sums['compute'], before['compute'])} (pairs {pairs}), "
-            f"training memory {ratio(sums['training'], before['training'])}, "
-            f"cache {ratio(cache, then['generating']['key-value cache'])}."
-        )
-
-    def picture(self) -> Picture:
-        """Draw all bars, and the pinned ones as thin grey ones below them."""
-        return draw_bars(self.bars(), self.bars(pinned=True), changes(self.pinned, self.settings()))
 
 
 def count(
@@ -139,28 +90,27 @@ def count(
 ) -> CountExplorer:
     """Explore what a transformer costs: parameters, compute, memory, and the key-value cache.
 
-    Beside each bar stands that of a pinned state, at first the same model on shorter texts: parameters are
-    the same, what attention computes for pairs of tokens grows with the square of the length.
+    The pinned state is at first the same model on shorter texts: it has the same number of parameters, but
+    attention computes a number for each pair of tokens, which grows with the square of the length.
 
     Parameters
     ----------
     config : TransformerConfig, optional
-        The start; the preset ``seed-lab`` when left out. Its dropout is taken as 0.
+        The start, by default the preset ``seed-lab``. Its dropout is taken as 0.
     head : {"lm", "classifier"}
-        What stands on the body.
+        The output layer on the body.
     seq_len, batch_size : int
-        T, at first `max_len` up to 512, and B. Where T exceeds `max_len`, a learned table grows with it.
+        T, by default `max_len` up to 512, and B.
     n_classes : int
         C, read for a classifier.
     attention : {"plain", "fused"}
-        Whether the weights of all heads are kept for the backward pass, as in `cost_table`.
+        Whether the weights of all heads are stored for the backward pass, as in `cost_table`.
     pinned_len : int, optional
-        Length of the pinned state, at first a quarter of `seq_len`.
+        Length of the pinned state, by default a quarter of `seq_len`.
 
     Returns
     -------
     CountExplorer
-        Its `costs` is the `CostTable` of the state as it stands, its `config` the configuration.
 
     Raises
     ------
@@ -169,23 +119,59 @@ def count(
 
     Examples
     --------
-    >>> explorer = count()
-    >>> explorer.bars()["parameters"]
-    {'embeddings': 20000, 'attention': 643200, 'feed-forward': 321600, 'norms': 3200, 'head': 20100}
-    >>> explorer.bars(pinned=True)["parameters"] == explorer.bars()["parameters"]
-    True
-    >>> pairs, before = (explorer.bars(pinned=each)["compute"]["attention, pairs"] for each in (False, True))
-    >>> pairs // before
-    16
+    >>> explorer = count(seq_len=100)
+    >>> explorer.d_model, explorer.seq_len, explorer.pinned["seq_len"]
+    (200, 100, 25)
     """
     if attention not in ("plain", "fused"):
         raise ValueError(f"attention must be 'plain' or 'fused', got {attention!r}")
     start = settings_of(PRESETS["seed-lab"] if config is None else config)
     length = min(512, start["max_len"]) if seq_len is None else seq_len
-    explorer = CountExplorer(
-        **start, head=head, seq_len=length, batch_size=batch_size, n_classes=n_classes,
-        plain=attention == "plain", presets=all_presets(),
-    )  # fmt: skip
+    state = start | {
+        "head": head,
+        "seq_len": length,
+        "batch_size": batch_size,
+        "n_classes": n_classes,
+        "plain": attention == "plain",
+    }
     shorter = max(1, length // 4) if pinned_len is None else pinned_len
-    explorer.pinned = explorer.settings() | {"seq_len": shorter}
+    explorer = CountExplorer(**state, presets=_presets())
+    explorer.pinned = state | {"seq_len": shorter}
     return explorer
+
+
+def settings_of(config: TransformerConfig) -> dict[str, Any]:
+    """Return what a configuration says about a state.
+
+    Raises
+    ------
+    ValueError
+        If its positions are rotary or ALiBi.
+    """
+    if config.positions not in ("sinusoidal", "learned", "none"):
+        raise ValueError(f"positions must be sinusoidal, learned or none, got {config.positions!r}")
+    names = ("vocab_size", "d_model", "n_layers", "n_heads", "d_ff", "max_len", "causal", "bias")
+    return {name: getattr(config, name) for name in (*names, "tie_embeddings")} | {
+        "learned": config.positions == "learned",
+        "norm_first": config.norm == "first",
+        "gelu": config.activation == "gelu",
+    }
+
+
+def _presets() -> list[dict[str, Any]]:
+    """Return the presets of the package and two sizes of GPT-2 (whose head has no bias, unlike ours)."""
+    presets = [{"name": name, **settings_of(config)} for name, config in PRESETS.items()]
+    for name in ("GPT-2 small", "GPT-2 XL"):
+        sizes = PUBLISHED[name].settings
+        config = TransformerConfig(
+            vocab_size=sizes["vocab_size"],
+            d_model=sizes["n_embd"],
+            n_layers=sizes["n_layer"],
+            n_heads=sizes["n_head"],
+            d_ff=4 * sizes["n_embd"],
+            max_len=sizes["n_positions"],
+            positions="learned",
+            tie_embeddings=True,
+        )
+        presets.append({"name": f"{name}’s sizes", **settings_of(config)})
+    return presets

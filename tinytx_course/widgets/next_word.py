@@ -1,4 +1,4 @@
-"""The explorer of the next word: a beginning, and how a model and the world would go on."""
+"""The explorer of the next word: what a model and the world expect after a beginning."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ import traitlets
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.world.reviews import NO_SPACE_BEFORE, write_out
 from tinytx.world.world import World
-from tinytx_course.widgets.base import Explorer, between, fixed
-from tinytx_course.widgets.continuations import END, N_ROWS, WHOLE, Continuations, model_and_tokenizer
-from tinytx_course.widgets.picture import ACCENT, SOFT, WARN, Picture
+from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.continuations import N_ROWS, Continuations, model_and_tokenizer
 
 
 class NextWordExplorer(Explorer):
-    """See `next_word`."""
+    """See `next_word`.
+
+    The page writes `asked`, a request with its number; Python answers in `words`, `answer` and `problem`,
+    then in `pong`, from which the page knows that there is a kernel, as it does after `ping`.
+    """
 
     kind = "next_word"
-    title = "The next word"
+    title = traitlets.Unicode("The next word").tag(sync=True)
 
     words = traitlets.List(traitlets.Unicode()).tag(sync=True)
     pointed = traitlets.Int(0).tag(sync=True)
@@ -75,60 +78,14 @@ class NextWordExplorer(Explorer):
     def _reply(self, change: Any) -> None:
         self.pong = change.new
 
-    @property
-    def text(self) -> str:
-        """The beginning as people write it."""
-        return write_out(self.words, self._continuations.world.language)
-
-    def rows(self) -> list[tuple[str | None, float, float]]:
-        """Return the words shown with the chances that model and world give them; the end is None."""
-        row = self.answer["row"]
-        triples = zip(row[1::3], row[2::3], row[3::3], strict=True)
-        return [(None if word == END else word, m / WHOLE, t / WHOLE) for word, m, t in triples]
-
-    def describe(self) -> str:
-        """Say how the beginning may go on, and what is likeliest and pointed at."""
-        rows, n_possible = self.rows(), self.answer["row"][0]
-        at = min(self.pointed, len(rows) - 1)
-        text = f"{self.problem} " if self.problem else ""
-        text += f"After “{self.text}” " if self.words else "At the beginning "
-        text += f"{n_possible} {'word' if n_possible == 1 else 'words'} may follow in the world. "
-        names = [word or "(the end)" for word, _, _ in rows]
-        if self.has_model:
-            text += f"The model expects {_likeliest(names, [guess for _, guess, _ in rows])}. "
-        text += f"The world expects {_likeliest(names, [true for _, _, true in rows])}. "
-        _, guess, true = rows[at]
-        text += f"Chosen: “{names[at]}”, "
-        text += f"model {_percent(guess)}, " if self.has_model else ""
-        return text + (f"world {_percent(true)}." if true else "which the world never says here.")
-
-    def picture(self) -> Picture:
-        """Draw a bar of the model and one of the world for each word."""
-        rows, left, high, wide = self.rows(), 150, 34 if self.has_model else 24, 440
-        picture = Picture(760, 50 + high * len(rows))
-        picture.text(12, 14, f"{self.text} …", size=14, bold=True)
-        if self.has_model:
-            picture.text(620, 14, "upper: model", color=ACCENT)
-        picture.text(620, 32, "lower: world" if self.has_model else "world", color=WARN)
-        for i, (word, guess, true) in enumerate(rows):
-            y = 44 + high * i
-            picture.text(left - 12, y + high / 2 - 4, word or "(the end)", anchor="rm")
-            bars = ([(guess, ACCENT)] if self.has_model else []) + [(true, WARN)]
-            for j, (share, color) in enumerate(bars):
-                picture.rect(left, y + 13 * j, wide * share, 11, fill=color)
-                words = "never" if not share else _percent(share)
-                picture.text(left + wide * share + 6, y + 13 * j + 5, words, size=11, color=SOFT)
-        return picture
-
-
-def _percent(share: float) -> str:
-    return f"{fixed(100 * share, 1)}%"
-
-
-def _likeliest(names: list[str], shares: list[float]) -> str:
-    """Name the three largest shares."""
-    best = sorted(range(len(names)), key=lambda place: -shares[place])[:3]
-    return ", ".join(f"“{names[place]}” {_percent(shares[place])}" for place in best if shares[place])
+    def summary(self) -> str:
+        """Return what is shown, and the beginning."""
+        text = write_out(self.words, self._continuations.world.language)
+        who = "a trained model and the world itself" if self.has_model else "the world"
+        return (
+            f"The words that may come next, with the probability given by {who}. "
+            f"The beginning: “{text}”, {self.answer['row'][0]} possible next words."
+        )
 
 
 def next_word(
@@ -139,10 +96,10 @@ def next_word(
     world: World | None = None,
     n_stored: int = 150,
 ) -> NextWordExplorer:
-    """Write a beginning and see how a model and the world go on; press a word to go on with it.
+    """Write a beginning and see what a model and the world expect next; press a word to append it.
 
-    In a running notebook Python answers for any beginning. A page without a kernel has the likeliest ways on
-    from the beginnings stored in it, and says where they end.
+    In a running notebook Python answers for any beginning. A page without a kernel holds the answers for the
+    likeliest continuations, and says where they end.
 
     Parameters
     ----------
@@ -155,28 +112,24 @@ def next_word(
     world : World, optional
         By default ``World()``, the French one.
     n_stored : int
-        Beginnings kept for pages without a kernel, 1 to 400.
+        Beginnings stored for pages without a kernel, 1 to 400.
 
     Returns
     -------
     NextWordExplorer
-        Its `rows` holds the words shown and their chances.
+        Its `answer` holds the row of the present beginning, as in `Continuations.row`.
 
     Raises
     ------
     TypeError
         If a model comes without a tokenizer.
     ValueError
-        If a beginning is none of the world, or `n_stored` is out of range.
+        If no review begins like a beginning, or `n_stored` is out of range.
 
     Examples
     --------
-    >>> explorer = next_word("no model", n_stored=1)
-    Traceback (most recent call last):
-        ...
-    TypeError: a model needs the tokenizer it was trained with, got NoneType
-    >>> [(word, round(true, 2)) for word, _, true in next_word(n_stored=1).rows()]
-    [('amis', 0.5), ('lecteurs', 0.5)]
+    >>> next_word(n_stored=1).answer["row"]
+    [2, 'amis', 0, 50000, 'lecteurs', 0, 50000]
     """
     texts = [beginnings] if isinstance(beginnings, str) else list(beginnings)
     if not texts:

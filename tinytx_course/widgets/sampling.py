@@ -1,4 +1,4 @@
-"""The explorer of sampling: temperature, then top-k and top-p, then what is left is made to sum to 1."""
+"""The explorer of sampling: temperature, then top-k and top-p, then the remaining tokens scaled to 100%."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ import traitlets
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.generate import unwritten_ids
 from tinytx.world.world import World
-from tinytx_course.widgets.base import Explorer, between, fixed
+from tinytx_course.widgets.base import Explorer, between
 from tinytx_course.widgets.continuations import model_and_tokenizer
-from tinytx_course.widgets.drawing import Stages, draws, entropy_in_bits, stages
-from tinytx_course.widgets.picture import SOFT, WARN, Picture, blues
 
 BEGINNINGS = ("Bonjour les amis,", "Le livre", "C'est", "Le roman est")
-MOST_DRAWS, N_ROWS = 10_000, 12
-_MOST_NUMBERS = 24_000
+_MOST_DRAWS, _MOST_NUMBERS = 10_000, 24_000
 _END = "(the end)"
 
 
@@ -27,12 +24,12 @@ class SamplingExplorer(Explorer):
     """See `sampling`."""
 
     kind = "sampling"
-    title = "How the next token is drawn"
+    title = traitlets.Unicode("How the next token is drawn").tag(sync=True)
 
     contexts = traitlets.List(traitlets.Unicode()).tag(sync=True)
     tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    logits = traitlets.Bytes().tag(sync=True)
-    truth: traitlets.List = traitlets.List().tag(sync=True)
+    logits = traitlets.Bytes().tag(sync=True)  # (contexts, V)
+    truth: traitlets.List = traitlets.List().tag(sync=True)  # for each context: id, probability, id, ...
     context = traitlets.Int(0).tag(sync=True)
     temperature = traitlets.Float(1.0).tag(sync=True)
     top_k = traitlets.Int(1).tag(sync=True)
@@ -40,117 +37,27 @@ class SamplingExplorer(Explorer):
     n_draws = traitlets.Int(0).tag(sync=True)
     seed = traitlets.Int(0).tag(sync=True)
 
-    @traitlets.validate("context")
-    def _check_context(self, proposal: Any) -> int:
-        return between(proposal, 0, len(self.contexts) - 1)
+    @traitlets.validate("context", "temperature", "top_k", "top_p", "n_draws", "seed")
+    def _check_number(self, proposal: Any) -> float:
+        limits = {
+            "context": (0, len(self.contexts) - 1),
+            "temperature": (0.1, 5.0),
+            "top_k": (1, len(self.tokens)),
+            "top_p": (0.01, 1.0),
+            "n_draws": (0, _MOST_DRAWS),
+            "seed": (0, 9999),
+        }
+        return between(proposal, *limits[proposal.trait.name])
 
-    @traitlets.validate("temperature")
-    def _check_temperature(self, proposal: Any) -> float:
-        return between(proposal, 0.1, 5.0)
-
-    @traitlets.validate("top_k")
-    def _check_top_k(self, proposal: Any) -> int:
-        return between(proposal, 1, len(self.tokens))
-
-    @traitlets.validate("top_p")
-    def _check_top_p(self, proposal: Any) -> float:
-        return between(proposal, 0.01, 1.0)
-
-    @traitlets.validate("n_draws")
-    def _check_n_draws(self, proposal: Any) -> int:
-        return between(proposal, 0, MOST_DRAWS)
-
-    @traitlets.validate("seed")
-    def _check_seed(self, proposal: Any) -> int:
-        return between(proposal, 0, 9999)
-
-    def stages(self) -> Stages:
-        """Return the distribution of the chosen context at every stage."""
-        logits = np.frombuffer(self.logits, np.float32).reshape(len(self.contexts), -1).astype(float)
-        return stages(logits[self.context], self.temperature, self.top_k, self.top_p)
-
-    def world_probs(self) -> np.ndarray | None:
-        """Return the true chance of each token, of shape (V,); None where the language is not known."""
-        if not self.truth:
-            return None
-        chances = np.zeros(len(self.tokens))
-        pairs = self.truth[self.context]
-        chances[pairs[0::2]] = pairs[1::2]
-        return chances
-
-    def counts(self) -> np.ndarray:
-        """Return how often each token was drawn, of shape (V,)."""
-        return np.bincount(draws(self.stages(), self.n_draws, self.seed), minlength=len(self.tokens))
-
-    def describe(self) -> str:
-        """Say the settings, what is cut, what is left, how uncertain it is, and what was drawn."""
-        found, truth = self.stages(), self.world_probs()
-        n_left, n_possible = int(found.left.sum()), int((found.model > 0).sum())
-        k = str(self.top_k) if self.top_k < len(self.tokens) else "off"
-        p = fixed(self.top_p, 2) if self.top_p < 1 else "off"
-        bits = [fixed(entropy_in_bits(shares), 2) for shares in (found.model, found.final)]
-        are = "is" if n_left == 1 else "are"
-        text = (
-            f"After “{self.contexts[self.context]}”: temperature {fixed(self.temperature, 2)}, top-k {k}, "
-            f"top-p {p}. Of {n_possible} tokens top-k cuts {found.by_top_k.sum()} and top-p "
-            f"{found.by_top_p.sum()}: {n_left} {are} left, which held "
-            f"{_percent(found.heated[found.left].sum())} and {are} scaled to 100%. "
-            f"Entropy: {bits[0]} bits as the model says, {bits[1]} as drawn"
+    def summary(self) -> str:
+        """Return what is shown, and the settings."""
+        top_k = self.top_k if self.top_k < len(self.tokens) else "off"
+        return (
+            "The distribution of the next token through temperature, top-k and top-p to what is drawn"
+            f"{', compared with the true probabilities' if self.truth else ''}. After "
+            f"“{self.contexts[self.context]}”: temperature {self.temperature:g}, top-k {top_k}, "
+            f"top-p {self.top_p:g}, {self.n_draws} drawn."
         )
-        best = int(found.order[0])
-        text += f", {fixed(entropy_in_bits(truth), 2)} in the world" if truth is not None else ""
-        text += f". Most probable: “{self.tokens[best]}” {_percent(found.final[best])}"
-        if truth is not None:
-            outside = _percent(found.final[truth == 0].sum())
-            text += f", in the world {_percent(truth[best])}. "
-            text += f"The world never says {outside} of what is drawn"
-        return text + ". " + self._draws_in_words(found)
-
-    def _draws_in_words(self, found: Stages) -> str:
-        if not self.n_draws:
-            return "Nothing was drawn yet."
-        drawn = draws(found, self.n_draws, self.seed)
-        counts = np.bincount(drawn, minlength=len(self.tokens))
-        most = [token for token in found.order[:N_ROWS] if counts[token]][:3]
-        often = ", ".join(f"“{self.tokens[token]}” {counts[token]}" for token in most)
-        last = self.tokens[drawn[-1]]
-        return f"{self.n_draws} drawn: {often or 'none of those shown'}; the last was “{last}”."
-
-    def picture(self) -> Picture:
-        """Draw a row a token, a column a stage; what is cut is hatched."""
-        found, truth, counts = self.stages(), self.world_probs(), self.counts()
-        rows = [token for token in found.order[:N_ROWS] if found.model[token] > 0]
-        left, wide, step, high = 120, 128, 126, 22
-        picture = Picture(760, 84 + high * (len(rows) + 1))
-        picture.text(12, 14, f"{self.contexts[self.context]} …", bold=True)
-        columns = {
-            "model": found.model, f"÷ {fixed(self.temperature, 2)}, cut": found.heated,
-            "sums to 1": found.final, f"{self.n_draws} drawn": counts / max(1, self.n_draws),
-        } | ({} if truth is None else {"the world": truth})  # fmt: skip
-        most = max(float(shares[rows].max()) for shares in columns.values())
-        full = next(scale for scale in (0.25, 0.5, 1.0) if most <= scale + 1e-9)
-        for place, (name, shares) in enumerate(columns.items()):
-            x = left + place * step
-            picture.text(x, 42, name, color=SOFT)
-            for i, token in enumerate(rows):
-                y, width = 56 + high * i, (wide - 56) * shares[token] / full
-                if place in (1, 2) and not found.left[token]:
-                    picture.hatch(x, y, wide - 56, high - 6)
-                    picture.text(x + wide - 51, y + 8, "cut", size=11, color=WARN)
-                    continue
-                picture.rect(x, y, width, high - 6, fill=blues(0.6))
-                words = str(counts[token]) if place == 3 else _percent(shares[token])
-                words = "never" if place == 4 and not shares[token] else words
-                picture.text(x + width + 5, y + 8, words, size=11, color=SOFT)
-        for i, token in enumerate(rows):
-            picture.text(left - 10, 64 + high * i, self.tokens[token][:14], anchor="rm")
-        words = f"a bar over the whole width is {_percent(full)}; {int(found.left.sum())} tokens are left"
-        picture.text(left, 68 + high * len(rows), words, color=SOFT)
-        return picture
-
-
-def _percent(share: float) -> str:
-    return f"{fixed(100 * float(share), 1)}%"
 
 
 def sampling(
@@ -166,19 +73,19 @@ def sampling(
     n_draws: int = 10,
     seed: int = 0,
 ) -> SamplingExplorer:
-    """Follow the next token from the logits to the draw, beside what the world itself would say.
+    """Follow the next token from the logits to the draw, next to the true probabilities of the world.
 
     Parameters
     ----------
     source : LanguageModel or PretrainResult, optional
-        Its next piece is drawn. Without it the world plays the perfect model, in whole words: then the
-        temperature and the cuts alone part it from the truth.
+        A model whose next token is drawn. Without it the world plays the perfect model, in whole words: then
+        only temperature, top-k and top-p separate it from the truth.
     tokenizer : Tokenizer, optional
         Of the model; a PretrainResult has its own.
     beginnings : sequence of str
-        Texts to choose among, written as people write.
+        Texts to choose among, with the typography of `Review.text`.
     world : World, optional
-        The language that the model has learned; without it nothing is compared. Without a model, ``World()``.
+        The language that the model has learned, to compare with. Without a model, by default ``World()``.
     context : int
         Which beginning is shown first.
     temperature : float
@@ -187,26 +94,25 @@ def sampling(
     n_draws : int
         Draws shown at first, up to 10000.
     seed : int
-        0 to 9999. Equal seeds draw alike.
+        0 to 9999. Equal seeds draw the same random numbers.
 
     Returns
     -------
     SamplingExplorer
-        Its `stages`, `world_probs` and `counts` hold the numbers as they stand.
 
     Raises
     ------
     TypeError
         If a model comes without a tokenizer.
     ValueError
-        If a number is out of range, a beginning is none of the world, or vocabulary times beginnings is too
+        If a number is out of range, no review begins like a beginning, or vocabulary times beginnings is too
         large for a page.
 
     Examples
     --------
-    >>> explorer = sampling(beginnings=["Bonjour"], temperature=0.5, top_k=None, top_p=None)
-    >>> explorer.tokens, explorer.world_probs().round(2), explorer.stages().final.round(2)
-    (['les', 'à'], array([0.67, 0.33]), array([0.8, 0.2]))
+    >>> explorer = sampling(beginnings=["Bonjour"], temperature=0.5, top_k=None)
+    >>> explorer.tokens, explorer.truth
+    (['les', 'à'], [[0, 0.666667, 1, 0.333333]])
     """
     texts = [beginnings] if isinstance(beginnings, str) else list(beginnings)
     if not texts:
@@ -236,7 +142,7 @@ def sampling(
 
 
 def _of_world(world: World, texts: list[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Words that may follow some beginning, their logits and their chances."""
+    """Return the words that may follow some beginning, their logits and their probabilities."""
     following = [world.next_word(world.split(text)) for text in texts]
     words = list(dict.fromkeys(word for chances in following for word in chances))
     truth = np.array([[chances.get(word, 0.0) for word in words] for chances in following])
@@ -248,7 +154,7 @@ def _of_world(world: World, texts: list[str]) -> tuple[list[str], np.ndarray, np
 def _of_model(
     model: Any, tokenizer: Tokenizer, texts: list[str], world: World | None
 ) -> tuple[list[str], np.ndarray, np.ndarray | None]:
-    """Pieces, their logits after each beginning, and their true chances where the world is given."""
+    """Return the tokens, their logits after each beginning, and the true probabilities in a world."""
     written = [" ".join(world.split(text)) if world else text for text in texts]
     rows = [[tokenizer.bos_id, *tokenizer.encode(text)] for text in written]
     device = next(model.parameters()).device
@@ -265,6 +171,6 @@ def _of_model(
 
 
 def _sparse(chances: np.ndarray) -> list[float]:
-    """Return place and chance of what is possible, one after the other; six digits make a page small."""
+    """Return id and probability of each possible token, one after the other; six digits make a page small."""
     pairs = [(int(i), max(round(float(chances[i]), 6), 1e-6)) for i in np.flatnonzero(chances)]
     return [number for pair in pairs for number in pair]

@@ -1,4 +1,4 @@
-"""The JavaScript of the explorers, run under node on the state of a Python explorer."""
+"""The JavaScript of the explorers, run in node on the state of a Python explorer."""
 
 import base64
 import json
@@ -6,7 +6,10 @@ import shutil
 import subprocess
 
 import pytest
+import torch
 
+import tinytx as tx
+from tinytx.text.tokenizer import Tokenizer
 from tinytx_course.widgets.assets import module_source
 
 _RUN = """
@@ -20,32 +23,66 @@ const answers = states.map((state) => {
   const get = (name) => js.floats(values[name]);
   return (EXPRESSION);
 });
-console.log(JSON.stringify(answers, (_, value) => (ArrayBuffer.isView(value) ? [...value] : value)));
+console.log(JSON.stringify(answers, (_, value) => {
+  if (ArrayBuffer.isView(value)) return [...value];
+  return typeof value === "bigint" ? String(value) : value;
+}));
 """
 
 
-@pytest.fixture
-def node(tmp_path):
-    """Return ``run(kind, expression, *explorers)``: the value of a JavaScript expression for each explorer.
+def close(values, expected, **tolerances):
+    """Assert that what JavaScript computed is a tensor, shape by shape."""
+    actual = torch.tensor(values, dtype=expected.dtype).view(expected.shape)
+    torch.testing.assert_close(actual, expected, **tolerances)
 
-    The expression knows the module as `js` and the shared state as `get`.
+
+def _packed(value):
+    return {"float32": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+@pytest.fixture(scope="session")
+def node(tmp_path_factory):
+    """Return ``run(kind, expression, *states)``: the value of a JavaScript expression for each state.
+
+    The expression knows the module as `js` and the state, that of an explorer or a dict, as `get`.
     """
     program = shutil.which("node")
     if program is None:
         pytest.skip("needs node: the JavaScript cannot be run without it")
+    folder = tmp_path_factory.mktemp("node")
 
-    def run(kind, expression, *explorers):
-        def packed(value):
-            return {"float32": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
-
-        states = [{k: packed(v) for k, v in explorer.shared().items()} for explorer in explorers] or [{}]
-        module = tmp_path / f"{kind}.mjs"
+    def run(kind, expression, *states):
+        known = [state if isinstance(state, dict) else state.state() for state in states] or [{}]
+        packed = [{name: _packed(value) for name, value in state.items()} for state in known]
+        module = folder / f"{kind}.mjs"
         module.write_text(module_source(kind), encoding="utf-8")
-        script = tmp_path / "run.mjs"
-        text = _RUN.replace("MODULE", json.dumps(module.as_uri())).replace("STATES", json.dumps(states))
+        script = folder / "run.mjs"
+        text = _RUN.replace("MODULE", json.dumps(module.as_uri())).replace("STATES", json.dumps(packed))
         script.write_text(text.replace("EXPRESSION", expression), encoding="utf-8")
-        done = subprocess.run([program, str(script)], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([program, str(script)], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-2000:]
         return json.loads(done.stdout)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def describe(node):
+    """Return ``run(*explorers)``: what the page says about the state of each."""
+    return lambda *explorers: node(explorers[0].kind, "js.describe(get)", *explorers)
+
+
+@pytest.fixture(scope="session")
+def world():
+    return tx.World()
+
+
+@pytest.fixture(scope="session")
+def reader(world):
+    """An untrained model with large weights in its head, so that it has favourites, and its tokenizer."""
+    tokenizer = Tokenizer.train([" ".join(one.words) for one in world.reviews(300, seed=0)], vocab_size=200)
+    torch.manual_seed(0)
+    model = tx.LanguageModel(tx.PRESETS["tiny"].replace(vocab_size=tokenizer.vocab_size)).eval()
+    with torch.no_grad():
+        model.head.weight.mul_(30)
+    return model, tokenizer

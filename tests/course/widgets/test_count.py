@@ -1,4 +1,4 @@
-"""The count explorer against tables and models of the package, and its JavaScript against its Python."""
+"""The count explorer: what its JavaScript counts, compared with tables and models of the package."""
 
 import numpy as np
 import pytest
@@ -6,13 +6,26 @@ import pytest
 import tinytx as tx
 import tinytx_course as course
 from tinytx.model.costs import cost_table
-from tinytx.model.counting import build_empty, count_parameters
 from tinytx_course.labs.lesson_06 import PUBLISHED
-from tinytx_course.widgets.count_state import SETTINGS, SIZES, SWITCHES
-from tinytx_course.widgets.count_words import ratio
+from tinytx_course.widgets.count import SETTINGS, SIZES, SWITCHES
+
+BARS = "[js.barsOf(js.settingsOf(get)), js.barsOf(get('pinned')), js.settingsOf(get)]"
 
 
-def some(seed):
+@pytest.fixture
+def bars(node):
+    """Return ``run(*explorers)``: for each the bars of its state and of the pinned one, and the state."""
+
+    def whole(groups):
+        return {group: {name: int(n) for name, n in rows.items()} for group, rows in groups.items()}
+
+    def run(*explorers):
+        return [(whole(now), whole(then), state) for now, then, state in node("count", BARS, *explorers)]
+
+    return run
+
+
+def random_count(seed):
     random = np.random.default_rng(seed)
     explorer = course.widgets.count(attention=["plain", "fused"][seed % 2])
     for name, most in SIZES.items():
@@ -20,142 +33,104 @@ def some(seed):
     for name in SWITCHES:
         setattr(explorer, name, bool(random.random() < 0.5))
     explorer.head = str(random.choice(["lm", "classifier"]))
-    if seed % 3 == 0:
-        explorer.pin()
-    if seed % 4 == 0:
-        explorer.n_layers = 7
     return explorer
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_bars_are_the_tables_of_the_package_and_the_count_of_the_model(seed):
-    explorer = some(seed)
-    explorer.n_layers = min(explorer.n_layers, 3)  # the model is built, though without numbers
-    config, bars = explorer.config(), explorer.bars()
-    table = cost_table(
-        config,
-        explorer.head,
-        batch_size=explorer.batch_size,
-        seq_len=explorer.seq_len,
-        n_classes=explorer.n_classes,
-        attention="plain" if explorer.plain else "fused",
+def config_of(state):
+    """Return the configuration that a state of the page stands for."""
+    fixed = "none" if state["d_model"] % 2 else "sinusoidal"
+    names = ("vocab_size", "d_model", "n_layers", "n_heads", "d_ff", "causal", "bias", "tie_embeddings")
+    return tx.TransformerConfig(
+        **{name: state[name] for name in names},
+        max_len=max(state["max_len"], state["seq_len"]),
+        norm="first" if state["norm_first"] else "last",
+        activation="gelu" if state["gelu"] else "relu",
+        positions="learned" if state["learned"] else fixed,
     )
-    sums = {group: sum(rows.values()) for group, rows in bars.items()}
-    model = build_empty(config, explorer.head, explorer.n_classes)
-    assert sums["parameters"] == count_parameters(model)
-    assert sums["compute"] == table.flops_forward
-    assert sums["training"] == table.bytes_training
-    assert sums["generating"] == table.bytes_generating
 
 
-def test_length_and_heads_cost_no_parameters_but_attention_costs():
-    explorer = course.widgets.count()
-    now, then = explorer.bars(), explorer.bars(pinned=True)
-    assert explorer.seq_len == 4 * explorer.pinned["seq_len"]
-    assert now["parameters"] == then["parameters"]
-    assert now["compute"]["attention, pairs"] == 16 * then["compute"]["attention, pairs"]
-    assert now["compute"]["attention, maps"] == 4 * then["compute"]["attention, maps"]
-    assert now["generating"]["key-value cache"] == 4 * then["generating"]["key-value cache"]
-    explorer.pin()
-    explorer.n_heads = 8
-    now, then = explorer.bars(), explorer.bars(pinned=True)
-    assert now["parameters"] == then["parameters"] and now["compute"] == then["compute"]
-    kept = now["training"]["activations, attention"] - then["training"]["activations, attention"]
-    assert kept == 6 * 4 * 2 * 4 * 8 * 512 * 512  # heads, layers, twice, bytes, batch, pairs
-
-
-def test_the_lab_can_be_checked_on_paper():
-    explorer = course.widgets.count(seq_len=10, batch_size=1)
-    assert explorer.bars()["parameters"]["attention"] == 4 * 4 * (200 * 200 + 200)
-    assert explorer.bars()["compute"]["attention, pairs"] == 4 * 4 * 10 * 10 * 200
-    assert explorer.bars()["generating"]["key-value cache"] == 4 * 2 * 4 * 10 * 200
-    assert explorer.config() == tx.PRESETS["seed-lab"]
-    text = explorer.describe()
-    assert text.startswith("1,008,100 parameters, the largest part attention (64%).")
-    assert "(length 2 → 10): parameters the same, compute × " in text and "(pairs × 25.00)" in text
-    explorer.pin()
-    assert explorer.describe().endswith("This is the pinned state.")
-
-
-def test_embeddings_rule_small_models():
-    explorer = course.widgets.count(tx.PRESETS["tiny"])
-    explorer.vocab_size = 30_000
-    assert "the largest part embeddings" in explorer.describe()
-    explorer.d_model = explorer.d_ff = 4_096
-    assert "the largest part attention" in explorer.describe()
-
-
-def test_heads_that_do_not_divide_the_width_become_fewer():
-    explorer = course.widgets.count()
-    explorer.n_heads = 7
-    assert explorer.settings()["n_heads"] == 5 and explorer.config().n_heads == 5
-    explorer.d_model = 3
-    assert explorer.settings()["n_heads"] == 3 and explorer.config().positions == "none"
-
-
-def test_a_learned_table_grows_with_a_length_beyond_it_only():
-    explorer = course.widgets.count()
-    explorer.learned = True
-    explorer.seq_len = 100
-    assert explorer.bars()["parameters"]["embeddings"] == 100 * 200 + 512 * 200
-    explorer.seq_len = 1_000
-    assert explorer.bars()["parameters"]["embeddings"] == 100 * 200 + 1_000 * 200
-
-
-def test_presets_are_those_of_the_package_and_count_like_the_published():
-    explorer = course.widgets.count(seq_len=64)
-    for preset in explorer.presets:
-        for name in set(preset) - {"name"}:
-            setattr(explorer, name, preset[name])
-        if preset["name"] in tx.PRESETS:
-            assert explorer.config() == tx.PRESETS[preset["name"]]
-    assert [preset["name"] for preset in explorer.presets][: len(tx.PRESETS)] == list(tx.PRESETS)
-    xl = PUBLISHED["GPT-2 XL"].table().total
-    assert sum(explorer.bars()["parameters"].values()) == xl + explorer.vocab_size  # the bias of our head
-
-
-def test_the_page_counts_what_python_counts_to_the_last_unit(node):
-    explorers = [course.widgets.count(), *map(some, range(40))]
-    found = node(
-        "count",
-        "JSON.parse(JSON.stringify([js.settingsOf(get), js.barsOf(js.settingsOf(get)), "
-        "js.barsOf(get('pinned')), js.describe(get)], "
-        "(_, value) => (typeof value === 'bigint' ? String(value) : value)))",
-        *explorers,
+def table_of(state):
+    """Return the package's `CostTable` of a state."""
+    return cost_table(
+        config_of(state),
+        state["head"],
+        batch_size=state["batch_size"],
+        seq_len=state["seq_len"],
+        n_classes=state["n_classes"],
+        attention="plain" if state["plain"] else "fused",
     )
+
+
+def check(bars, table):
+    """Compare bars with the package's table of costs."""
+    learned, stored, compute = table.parameters.kinds, table.activations, table.flops.kinds
+    kinds = ("embeddings", "attention", "feed_forward", "norms", "head")
+    assert [*bars["parameters"].values()] == [learned[kind] for kind in kinds]
+    pairs = sum(row.total for row in table.flops.rows if row.name in ("scores", "weighted sums"))
+    maps = compute["attention"] - pairs
+    assert [*bars["compute"].values()] == [maps, pairs, compute["feed_forward"], compute["head"]]
+    weights, training = table.bytes_parameters, [*bars["training"].values()]
+    attention = stored.kinds["attention"]
+    inner = sum(row.total for row in stored.rows if row.part == "blocks" and row.kind != "attention")
+    assert training[:3] == [weights, weights, table.bytes_optimizer]
+    assert training[3:] == [attention, inner, stored.total - attention - inner]
+    assert [*bars["generating"].values()] == [weights, table.bytes_kv_cache]
+
+
+def test_the_page_counts_what_the_package_counts_to_the_last_unit(bars):
+    explorers = [course.widgets.count(), *map(random_count, range(40))]
     biggest = 0
-    for explorer, (settings, now, then, text) in zip(explorers, found, strict=True):
-        assert settings == explorer.settings() and list(settings) == list(SETTINGS)
-        for theirs, ours in ((now, explorer.bars()), (then, explorer.bars(pinned=True))):
-            assert theirs == {g: {name: str(n) for name, n in rows.items()} for g, rows in ours.items()}
-            biggest = max(biggest, *ours["compute"].values())
-        assert text == explorer.describe()
+    for explorer, (now, then, state) in zip(explorers, bars(*explorers), strict=True):
+        assert list(state) == list(SETTINGS)
+        check(now, table_of(state))
+        check(then, table_of(explorer.pinned))
+        biggest = max(biggest, *now["compute"].values())
     assert biggest > 2**53  # where floating point would no longer count
 
 
-def test_ratios_name_what_is_new():
-    assert [ratio(0, 0), ratio(4, 0), ratio(0, 4)] == ["the same", "new", "× 0.00"]
-    explorer = course.widgets.count(head="classifier")
-    explorer.pin()
-    explorer.head = "lm"
-    assert "(head classifier → lm)" in explorer.describe() and explorer.describe().endswith("cache new.")
+def test_the_lab_can_be_checked_on_paper(bars, describe):
+    explorer = course.widgets.count(seq_len=10, batch_size=1)
+    ((now, _, state),) = bars(explorer)
+    assert now["parameters"]["attention"] == 4 * 4 * (200 * 200 + 200)
+    assert now["compute"]["attention, pairs"] == 4 * 4 * 10 * 10 * 200
+    assert now["generating"]["key-value cache"] == 4 * 2 * 4 * 10 * 200
+    assert config_of(state) == tx.PRESETS["seed-lab"]
+    text, same = describe(explorer, course.widgets.count(seq_len=10, pinned_len=10))
+    assert text.startswith("1,008,100 parameters, the largest part attention (64%).")
+    assert "(length 2 → 10): parameters the same, compute × " in text and "(pairs × 25.00)" in text
+    assert same.endswith("This is the pinned state.")
 
 
-def test_the_page_is_small():
-    assert len(course.widgets.count().to_html()) < 60_000
+def test_embeddings_dominate_small_models_and_what_is_new_is_named(describe):
+    small, large = course.widgets.count(tx.PRESETS["tiny"]), course.widgets.count(tx.PRESETS["tiny"])
+    small.vocab_size = large.vocab_size = 30_000
+    large.d_model = large.d_ff = 4_096
+    other = course.widgets.count(head="classifier", pinned_len=512)
+    other.head = "lm"
+    texts = describe(small, large, other)
+    assert "the largest part embeddings" in texts[0] and "the largest part attention" in texts[1]
+    assert "(head classifier → lm)" in texts[2] and texts[2].endswith("cache new.")
 
 
-def test_what_does_not_fit_is_refused():
-    count = course.widgets.count
-    with pytest.raises(ValueError, match=r"seq_len must lie in 1\.\.131072, got 0"):
-        count(seq_len=0)
-    with pytest.raises(ValueError, match=r"batch_size must lie in 1\.\.4096, got 5000"):
-        count(batch_size=5_000)
-    with pytest.raises(ValueError, match="attention must be 'plain' or 'fused', got 'flash'"):
-        count(attention="flash")
-    with pytest.raises(ValueError, match="positions must be sinusoidal, learned or none, got 'alibi'"):
-        count(tx.PRESETS["tiny"].replace(positions="alibi"))
-    with pytest.raises(ValueError, match="pinned must hold vocab_size, d_model"):
-        count().pinned = {"seq_len": 3}
-    with pytest.raises(ValueError, match="n_layers must be at least 1, got 0"):
-        count().pinned = count().pinned | {"n_layers": 0}
+def test_heads_that_do_not_divide_the_width_become_fewer(bars):
+    odd, narrow = course.widgets.count(), course.widgets.count()
+    odd.n_heads = narrow.n_heads = 7
+    narrow.d_model = 3
+    assert [state["n_heads"] for _, _, state in bars(odd, narrow)] == [5, 3]
+
+
+def test_presets_are_those_of_the_package_and_count_like_the_published(bars):
+    presets = course.widgets.count().presets
+    assert [preset["name"] for preset in presets][: len(tx.PRESETS)] == list(tx.PRESETS)
+    explorers = []
+    for preset in presets:
+        explorers.append(course.widgets.count(seq_len=64))
+        for name in set(preset) - {"name"}:
+            setattr(explorers[-1], name, preset[name])
+    found = bars(*explorers)
+    for preset, (_, _, state) in zip(presets, found, strict=True):
+        if preset["name"] in tx.PRESETS:
+            assert config_of(state) == tx.PRESETS[preset["name"]]
+    xl, _, state = found[-1]
+    expected = PUBLISHED["GPT-2 XL"].table().total + state["vocab_size"]  # the bias of our head
+    assert sum(xl["parameters"].values()) == expected

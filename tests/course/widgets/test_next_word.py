@@ -1,33 +1,14 @@
-"""The explorer of the next word against the package and the world, and its JavaScript against its Python."""
+"""The explorer of the next word: its answers compared with the package and the world, its page with both."""
 
 import json
 
 import numpy as np
 import pytest
-import torch
 
-import tinytx as tx
 import tinytx_course as course
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.world.reviews import split_up, write_out
-from tinytx_course.labs.lesson_08 import next_word_probs
+from tinytx.training.generate import next_word_probs
+from tinytx.world.typography import split_up, write_out
 from tinytx_course.widgets.continuations import END, N_ROWS, WHOLE, Continuations
-
-
-@pytest.fixture(scope="module")
-def world():
-    return tx.World()
-
-
-@pytest.fixture(scope="module")
-def reader(world):
-    """A tokenizer, and an untrained model made sure of itself, so that it has favourites."""
-    tokenizer = Tokenizer.train([" ".join(one.words) for one in world.reviews(300, seed=0)], vocab_size=200)
-    torch.manual_seed(0)
-    model = tx.LanguageModel(tx.PRESETS["tiny"].replace(vocab_size=tokenizer.vocab_size)).eval()
-    with torch.no_grad():
-        model.head.weight.mul_(30)
-    return model, tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +34,26 @@ def test_the_rows_are_the_words_that_model_and_world_together_find_likeliest(rea
         assert (true_part > 0) == (true[place] > 0)
 
 
-def test_the_world_alone_answers_with_its_own_chances(explorer, world):
+def test_the_world_alone_answers_with_its_own_probabilities(explorer, world, describe):
     explorer.words = world.split("Le roman est beau.")
     truth = world.next_word(explorer.words)
-    for (word, guess, true), (expected, chance) in zip(explorer.rows(), truth.items(), strict=False):
-        assert word == expected and guess == 0 and abs(true - chance) < 1.1e-5
-    assert f"{len(truth)} words may follow" in explorer.describe() and "model" not in explorer.describe()
+    n_possible, *row = explorer.answer["row"]
+    assert n_possible == len(truth)
+    for word, guess, true, (expected, chance) in zip(
+        row[0::3], row[1::3], row[2::3], truth.items(), strict=False
+    ):
+        assert word == (expected or END) and guess == 0 and abs(true / WHOLE - chance) < 1.1e-5
+    (text,) = describe(explorer)
+    assert f"{len(truth)} words may follow" in text and "model" not in text
+
+
+def test_what_is_said_can_be_checked_by_hand(describe, world):
+    explorer = course.widgets.next_word(world=world, n_stored=1)
+    explorer.pointed = 1
+    assert describe(explorer)[0] == (
+        "After “Bonjour les” 2 words may follow in the world. "
+        "The world expects “amis” 50.0%, “lecteurs” 50.0%. Chosen: “lecteurs”, world 50.0%."
+    )
 
 
 def test_what_is_stored_is_what_python_would_answer(node, reader, world):
@@ -69,10 +64,9 @@ def test_what_is_stored_is_what_python_would_answer(node, reader, world):
     expression = (
         "(() => { const stored = get('stored'), ways = stored.nodes.map(([from, word], i, all) => { "
         "const way = []; for (let n = all[i]; n[0] >= 0; n = all[n[0]]) way.unshift(stored.words[n[1]]); "
-        "return way; }); return [ways.map((way) => [way, js.storedRow(stored, way)]), js.describe(get)]; })()"
+        "return way; }); return ways.map((way) => [way, js.storedRow(stored, way)]); })()"
     )
-    for explorer, (nodes, text) in zip(made, node("next_word", expression, *made), strict=True):
-        assert text == explorer.describe()
+    for explorer, nodes in zip(made, node("next_word", expression, *made), strict=True):
         assert len(nodes) == len({tuple(way) for way, _ in nodes}) == (40 if explorer is made[0] else 12)
         for way, row in nodes:
             explorer.words = way
@@ -107,7 +101,7 @@ def test_without_a_kernel_the_page_says_how_far_it_goes(node, explorer):
     assert found[3][0] == []
 
 
-def test_python_answers_what_the_page_asks(explorer):
+def test_python_answers_what_the_page_asks(explorer, describe):
     explorer.pointed = 1
     explorer.asked = {"n": 7, "words": ["Bonjour", "les", "lecteurs", ","]}
     assert explorer.words == ["Bonjour", "les", "lecteurs", ","]
@@ -115,7 +109,7 @@ def test_python_answers_what_the_page_asks(explorer):
     explorer.asked = {"n": 8, "words": ["Bonjour", "le", "monde"]}
     assert explorer.words == ["Bonjour"] and explorer.pong == 8
     assert explorer.problem.startswith("The language knows “le”, but not after “Bonjour”.")
-    assert explorer.describe().startswith(explorer.problem)
+    assert describe(explorer)[0].startswith(explorer.problem)
     explorer.asked = {"n": 9, "words": ["bonjour"]}
     assert explorer.words == [] and "Did you mean “Bonjour”?" in explorer.problem
     explorer.asked = {"n": 10, "words": ["Le", "ordinateur"]}
@@ -126,32 +120,10 @@ def test_python_answers_what_the_page_asks(explorer):
     assert explorer.pong == 3
 
 
-def test_a_beginning_too_long_for_the_model_is_told_kindly(reader, world):
+def test_a_beginning_too_long_for_the_model_is_refused_with_the_reason(reader, world):
     model, tokenizer = reader
     explorer = course.widgets.next_word(model, tokenizer, world=world, n_stored=1)
     review = max((one.words for one in world.reviews(400, seed=0)), key=len)
     assert len(tokenizer.encode(" ".join(review))) > model.config.max_len
     explorer.asked = {"n": 1, "words": list(review)}
     assert explorer.words == ["Bonjour", "les"] and "The model cannot read so much" in explorer.problem
-
-
-def test_what_does_not_fit_is_refused(reader, world):
-    model, tokenizer = reader
-    next_word = course.widgets.next_word
-    with pytest.raises(TypeError, match="a model needs the tokenizer it was trained with, got NoneType"):
-        next_word(model)
-    with pytest.raises(ValueError, match="needs a causal model"):
-        next_word(tx.LanguageModel(model.config.replace(causal=False)), tokenizer)
-    with pytest.raises(ValueError, match="vocab"):
-        next_word(tx.LanguageModel(model.config.replace(vocab_size=77)), tokenizer)
-    with pytest.raises(ValueError, match=r"n_stored must lie in 1\.\.400, got 0"):
-        next_word(world=world, n_stored=0)
-    with pytest.raises(ValueError, match="at least one text"):
-        next_word(beginnings=[], world=world)
-    with pytest.raises(ValueError, match="after 'Bonjour' none goes on with 'le'"):
-        next_word(beginnings="Bonjour le monde", world=world)
-    explorer = next_word(world=world, n_stored=1)
-    with pytest.raises(ValueError, match="'monde'"):
-        explorer.words = ["monde"]
-    with pytest.raises(ValueError, match=r"pointed must lie in 0\.\.9, got 10"):
-        explorer.pointed = 10

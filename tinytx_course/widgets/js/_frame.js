@@ -1,20 +1,20 @@
 // The frame of an explorer: state, redrawing, summary, controls. Shared by all, imports nothing.
 
-// Turn build(ui) and describe(get) into what anywidget and our own host call.
-export function explorer({ build, describe }) {
+// Turn build(ui) and describe(get) into what anywidget and our own host call; the style of a kind is limited to it.
+export function explorer(kind, { build, describe }) {
   return {
     render({ model, el }) {
       const leaving = new AbortController();
-      build(frame(model, el, describe, leaving.signal));
+      build(frame(kind, model, el, describe, leaving.signal));
       return () => leaving.abort();
     },
   };
 }
 
-function frame(model, el, describe, signal) {
+function frame(kind, model, el, describe, signal) {
   const status = h("p", { class: "tx-say", role: "status" });
   const tip = h("div", { class: "tx-tip", "aria-hidden": "true", hidden: true });
-  const root = h("div", { class: "tx", role: "group", "aria-label": model.get("title") });
+  const root = h("div", { class: "tx", "data-kind": kind, role: "group", "aria-label": model.get("title") });
   el.append(root);
   const painters = [];
   let asked = 0, spoken;

@@ -23,15 +23,15 @@ export function unpacked({ float32, uint16 }) {
   return new DataView(float32 ? bytes : Float32Array.from(new Uint16Array(bytes), (x) => x / 65535).buffer);
 }
 
-// Bring every explorer below `place` to life; one that fails keeps its picture and its summary.
+// Bring every explorer below `place` to life; one that fails keeps its text.
 export function host(explorers, place = document) {
   for (const box of place.querySelectorAll("[data-tx-explorer]")) {
-    const { title, state, buffers } = JSON.parse(box.dataset.txExplorer);
+    const { state, buffers } = JSON.parse(box.dataset.txExplorer);
     for (const [key, packed] of Object.entries(buffers)) state[key] = unpacked(packed);
     const el = h("div", { class: "tx-here" });
     try {
       box.append(el);
-      explorers[box.dataset.txKind].render({ model: pageModel({ title, ...state }), el });
+      explorers[box.dataset.txKind].render({ model: pageModel(state), el });
       box.classList.add("tx-live");
     } catch (problem) {
       el.remove();

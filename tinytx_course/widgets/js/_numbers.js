@@ -1,4 +1,4 @@
-// Numbers and words: formulas that tests compare with Python's. Shared by all explorers, imports nothing.
+// Numbers and words: formulas that tests compare with torch. Shared by all explorers, imports nothing.
 
 export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 
@@ -34,6 +34,35 @@ export function matmul(a, b, n, k, m) {
   return out;
 }
 
+// Bits of a whole number, mixed (the last step of MurmurHash3, by A. Appleby, in the public domain), and as a number
+// between 0 and 1: random numbers that are the same everywhere.
+const mixed = (x) => {
+  x = Math.imul(x ^ (x >>> 16), 0x85ebca6b);
+  x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35);
+  return (x ^ (x >>> 16)) >>> 0;
+};
+export const uniform = (i) => (mixed(i) + 0.5) / 2 ** 32;
+
+// Places of a slider as powers of two and what lies half way between them, and back.
+export const halfSteps = (x) => 2 ** (x >> 1) * (x % 2 ? 1.5 : 1);
+export const halfStepOf = (value) => { const low = Math.floor(Math.log2(value)); return 2 * (low + value / 2 ** low - 1); };
+
+// The value of a formula: sums and products of numbers, letters and brackets, as a BigInt, exact at any size.
+export function evaluate(formula, letters) {
+  const tokens = formula.match(/\d+|[A-Z]|[·+()]/g);
+  let at = 0;
+  const factor = () => {
+    const token = tokens[at++];
+    if (token !== "(") return BigInt(/\d/.test(token) ? token : letters[token]);
+    const value = sum();
+    at++;
+    return value;
+  };
+  const product = () => { let value = factor(); while (tokens[at] === "·") { at++; value *= factor(); } return value; };
+  const sum = () => { let value = product(); while (tokens[at] === "+") { at++; value += product(); } return value; };
+  return sum();
+}
+
 // The bytes of a trait (a DataView) as float32; copied only where they do not start at a multiple of four.
 const decoded = new WeakMap();
 export function floats(view) {
@@ -47,6 +76,11 @@ export function floats(view) {
 
 // Words.
 
+// With a real minus sign, and none before zero.
+export const number = (x, digits = 2) => {
+  const text = x.toFixed(digits);
+  return +text ? text.replace("-", "−") : text.replace("-", "");
+};
 export const percent = (share) => `${(100 * share).toFixed(0)}%`;
 // A token is known by its place: the same word may stand there twice.
 export const named = (tokens, i) => `${i} “${tokens[i]}”`;

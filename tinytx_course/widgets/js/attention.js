@@ -156,7 +156,7 @@ function sentence(ui) {
     const row = part.row(part.layer, part.at, query), theme = ui.theme;
     stop(part.query);
     asks.forEach((ask, i) => ask.setAttribute("aria-checked", i === part.query));
-    title.textContent = `${named(queries, query)} looks at · entropy ${entropy(row).toFixed(2)} bits`;
+    title.textContent = `${query === part.query ? "" : "Under the pointer: "}${named(queries, query)} looks at · entropy ${entropy(row).toFixed(2)} bits`;
     answers.forEach((answer, j) => {
       const [word, bar, number] = answer.children, off = part.blocked(query, j), color = shade(row[j], theme);
       answer.classList.toggle("tx-blocked", off);
@@ -169,4 +169,4 @@ function sentence(ui) {
   return { paint, listen, box };
 }
 
-export default explorer({ build, describe });
+export default explorer("attention", { build, describe });

@@ -39,28 +39,12 @@ function termsOf(s) {
   };
 }
 
-// Sums and products of numbers, letters and brackets.
-function evaluate(formula, letters) {
-  const tokens = formula.match(/\d+|[A-Z]|[·+()]/g);
-  let at = 0;
-  const factor = () => {
-    const token = tokens[at++];
-    if (token !== "(") return /\d/.test(token) ? BigInt(token) : letters[token];
-    const value = sum();
-    at++;
-    return value;
-  };
-  const product = () => { let value = factor(); while (tokens[at] === "·") { at++; value *= factor(); } return value; };
-  const sum = () => { let value = product(); while (tokens[at] === "+") { at++; value += product(); } return value; };
-  return sum();
-}
-
 const total = (rows) => Object.values(rows).reduce((a, b) => a + b, 0n);
 
 // The length of every bar, by group and row.
 export function barsOf(s) {
-  const sizes = { V: s.vocab_size, D: s.d_model, L: s.n_layers, H: s.n_heads, F: s.d_ff, T: s.seq_len, B: s.batch_size, C: s.n_classes, M: Math.max(s.max_len, s.seq_len) };
-  const letters = Object.fromEntries(Object.entries(sizes).map(([letter, size]) => [letter, BigInt(size)])), bars = {};
+  const letters = { V: s.vocab_size, D: s.d_model, L: s.n_layers, H: s.n_heads, F: s.d_ff, T: s.seq_len, B: s.batch_size, C: s.n_classes, M: Math.max(s.max_len, s.seq_len) };
+  const bars = {};
   for (const [group, rows] of Object.entries(termsOf(s))) {
     bars[group] = Object.fromEntries(rows.map(([name, formula]) => [name, evaluate(formula, letters)]));
     letters.N ??= total(bars[group]);
@@ -141,13 +125,10 @@ function setFactor(cell, now, then) {
   cell.classList.toggle("tx-changed", now !== then);
 }
 
-// Powers of two and what lies half way between them, so that each step is seen.
-const nice = (x) => 2 ** (x >> 1) * (x % 2 ? 1.5 : 1);
-const back = (value) => { const low = Math.floor(Math.log2(value)); return 2 * (low + value / 2 ** low - 1); };
 const twoDigits = (x) => { const step = 10 ** Math.max(0, Math.floor(Math.log10(x)) - 1); return Math.round(x / step) * step; };
 
 function sliders(ui) {
-  const log = (key, label, min, max, more = {}) => ui.slider(key, { label, min, max, to: nice, from: back, format: grouped, ...more });
+  const log = (key, label, min, max, more = {}) => ui.slider(key, { label, min, max, to: halfSteps, from: halfStepOf, format: grouped, ...more });
   let heads;
   const all = () => divisors(ui.get("d_model")), atHeads = () => all().indexOf(settingsOf(ui.get).n_heads);
   ui.painters.push(() => { heads.max = all().length - 1; });
@@ -157,7 +138,7 @@ function sliders(ui) {
     H: ui.slider("n_heads", { label: "heads H", min: 0, max: 1, to: (x) => all()[x], from: atHeads, format: () => String(settingsOf(ui.get).n_heads) }),
     V: log("vocab_size", "vocabulary V", 4, 18, { step: 0.125, to: (x) => twoDigits(2 ** x), from: Math.log2 }),
     D: log("d_model", "width D", 8, 28),
-    L: log("n_layers", "layers L", 0, 12, { to: (x) => (x ? nice(x + 1) : 1), from: (v) => (v > 1 ? back(v) - 1 : 0) }),
+    L: log("n_layers", "layers L", 0, 12, { to: (x) => (x ? halfSteps(x + 1) : 1), from: (v) => (v > 1 ? halfStepOf(v) - 1 : 0) }),
     F: log("d_ff", "feed-forward F", 8, 32),
   };
   heads = made.H.querySelector("input");
@@ -199,4 +180,4 @@ function build(ui) {
     presets(ui), changed, h("div", { class: "tx-groups" }, parts.map((part) => part.box)));
 }
 
-export default explorer({ build, describe });
+export default explorer("count", { build, describe });

@@ -66,14 +66,15 @@ const verdictOf = (much, reach) => (much <= 1e-9 ? "still" : reach ? "moves" : "
 export function describe(get) {
   const tokens = get("tokens"), n = tokens.length, moved = get("moved"), drawn = get("drawn").length;
   const allowed = allowedCells(get), sums = rowSums(maskedWeights(get, Float64Array.from(get("inputs")), allowed), n);
+  const [low, high] = [Math.min(...sums), Math.max(...sums)].map((sum) => sum.toFixed(2));
   const moves = outputMoves(get, allowed), reach = reachable(get, allowed);
   const rules = [get("causal") && "causal", ...["window", "prefix", "padding"].map((key) => get(key) && `${key} ${get(key)}`), drawn && `${drawn} cells drawn`];
   const verdicts = moves.map((much, i) => verdictOf(much, reach[i])), places = [...tokens.keys()];
   const ahead = places.filter((i) => i < moved && verdicts[i] === "moves"), leaks = places.filter((i) => verdicts[i] === "LEAK");
   return `Mask (${rules.filter(Boolean).join(", ") || "none"}): ${allowed.reduce((a, b) => a + b, 0)} of ${n * n} cells open. `
-    + `Blocked by ${get("where") === "before" ? "−∞ before softmax" : "0 after softmax"}: rows sum to ${Math.min(...sums).toFixed(2)} up to ${Math.max(...sums).toFixed(2)}. `
+    + `Blocked by ${get("where") === "before" ? "−∞ before softmax" : "0 after softmax"}: rows sum to ${low === high ? low : `${low} up to ${high}`}. `
     + `Moving input ${named(tokens, moved)} moves outputs ${listed(places.filter((i) => verdicts[i] !== "still"))}`
-    + (ahead.length ? `; ${listed(ahead)} see ahead of their place` : "")
+    + (ahead.length ? `; the mask lets ${listed(ahead)} see ahead` : "")
     + (leaks.length ? `; LEAK: the mask hides it from ${listed(leaks)}.` : "; no leak.");
 }
 
@@ -194,4 +195,4 @@ function leakTest(ui, tokens) {
   return update;
 }
 
-export default explorer({ build, describe });
+export default explorer("mask", { build, describe });

@@ -201,4 +201,4 @@ function build(ui) {
     text.box, problem, sentence, options.box, rest, source, waiting);
 }
 
-export default explorer({ build, describe });
+export default explorer("next_word", { build, describe });

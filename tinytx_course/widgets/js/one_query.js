@@ -19,11 +19,6 @@ export function chainOf(get) {
   return { q, k, v, open, products, scores, top, powers, sum, weights, context };
 }
 
-// Numbers in words, with a real minus sign.
-const number = (x, digits = 2) => {
-  const text = x.toFixed(digits);
-  return +text ? text.replace("-", "−") : text.replace("-", "");
-};
 const factor = (x) => (number(x).startsWith("−") ? `(${number(x)})` : number(x));
 const vector = (row) => (row.length > SPELLED ? `(${row.length} numbers)` : `(${Array.from(row, (x) => number(x)).join(", ")})`);
 
@@ -48,17 +43,11 @@ export function spell(get, c = chainOf(get)) {
   ][get("step")]();
 }
 
-// Random queries and keys, number i from the bits of i: see saturation.py.
-const mixed = (x) => {
-  x = Math.imul(x ^ (x >>> 16), 0x85ebca6b);
-  x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35);
-  return (x ^ (x >>> 16)) >>> 0;
-};
-const even = (i) => (mixed(i) + 0.5) / 2 ** 32;
+// Random queries and keys of mean 0 and variance 1 (Box and Muller, 1958); a wider one is a longer piece of the same.
 let drawn = null;
 export function normals() {
   drawn ??= Float64Array.from({ length: (N_QUERIES + N_KEYS) * WIDEST }, (_, i) =>
-    Math.sqrt(-2 * Math.log(even(2 * i + 1))) * Math.cos(2 * Math.PI * even(2 * i + 2)));
+    Math.sqrt(-2 * Math.log(uniform(2 * i + 1))) * Math.cos(2 * Math.PI * uniform(2 * i + 2)));
   return drawn;
 }
 
@@ -222,4 +211,4 @@ function build(ui) {
     h("section", { class: "tx-why" }, h("p", { class: "tx-title" }, "Why divide? Random q and k, as wide as you like"), lines.box));
 }
 
-export default explorer({ build, describe });
+export default explorer("one_query", { build, describe });

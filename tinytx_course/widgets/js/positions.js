@@ -44,12 +44,8 @@ export function similarityOf(get, table = tableOf(get)) {
   });
 }
 
-// A number with a real minus sign, and none before zero.
-const number = (x, digits = 3) => {
-  const text = x.toFixed(digits);
-  return +text ? text.replace("-", "−") : text.replace("-", "");
-};
-const tipInWords = ([sine, cosine]) => `(${number(sine)}, ${number(cosine)})`;
+const exact = (x) => number(x, 3);
+const tipInWords = ([sine, cosine]) => `(${exact(sine)}, ${exact(cosine)})`;
 const turn = (speed) => grouped(((2 * Math.PI) / speed).toFixed(1));
 
 export function describe(get) {
@@ -60,7 +56,7 @@ export function describe(get) {
     + `Place ${place}: hand ${hand} (dimensions ${2 * hand} and ${2 * hand + 1}, round in ${turn(speeds[hand])} places) `
     + `stands at (sine, cosine) = ${here}. R(${shift}) turns it by ${(shift * speeds[hand]).toFixed(3)} radians `
     + `to ${there}, where it stands at place ${place + shift}. Places ${shift} apart: similarity `
-    + `${number(alike)}, dot product ${number(alike * n, 2)} of ${n}.`;
+    + `${exact(alike)}, dot product ${number(alike * n, 2)} of ${n}.`;
 }
 
 // What follows a pressed pointer over an element: shares of its width and height.
@@ -144,7 +140,7 @@ function clocks(ui) {
   return update;
 }
 
-const matrix = (rows) => h("span", { class: "tx-bracket" }, rows.map((row) => h("span", {}, row.map((x) => h("span", {}, number(x))))));
+const matrix = (rows) => h("span", { class: "tx-bracket" }, rows.map((row) => h("span", {}, row.map((x) => h("span", {}, exact(x))))));
 
 // The chosen hand at its place and k places on, and the same in numbers.
 function dial(ui) {
@@ -170,7 +166,7 @@ function dial(ui) {
     const turns = Math.min(angle, 2 * Math.PI - 1e-3), start = Math.atan2(...tips[0]), end = start + turns;
     arc.setAttribute("d", `M${40 * Math.sin(start)} ${-40 * Math.cos(start)}A40 40 0 ${turns > Math.PI ? 1 : 0} 1 ${40 * Math.sin(end)} ${-40 * Math.cos(end)}`);
     sum.replaceChildren(h("span", {}, "PE(", h("b", { class: "tx-from" }, place), ")"), matrix([[tips[0][0]], [tips[0][1]]]), h("span", {}, `turned by R(${shift})`), matrix([r.slice(0, 2), r.slice(2)]), h("span", {}, "is PE(", h("b", { class: "tx-to" }, place + shift), ")"), matrix([[tips[1][0]], [tips[1][1]]]));
-    sum.setAttribute("aria-label", `R(${shift}), rows (${number(r[0])}, ${number(r[1])}) and (${number(r[2])}, ${number(r[3])}), times ${tipInWords(tips[0])} is ${tipInWords(tips[1])}`);
+    sum.setAttribute("aria-label", `R(${shift}), rows (${exact(r[0])}, ${exact(r[1])}) and (${exact(r[2])}, ${exact(r[3])}), times ${tipInWords(tips[0])} is ${tipInWords(tips[1])}`);
     note.textContent = `${angle >= 2 * Math.PI ? `${(angle / (2 * Math.PI)).toFixed(1)} turns. ` : ""}No place occurs in R(${shift}): move the place, and the matrix stays.`;
   };
   update.box = [title, h("div", { class: "tx-turned" }, chart, sum), note];
@@ -200,8 +196,8 @@ function curve(ui, tableNow) {
     for (const name of ["x1", "x2"]) marker.setAttribute(name, X(shift));
     dot.setAttribute("cx", X(shift));
     dot.setAttribute("cy", Y(alike[shift]));
-    title.textContent = `Places ${shift} apart: similarity ${number(alike[shift])} (1 = same place)`;
-    chart.setAttribute("aria-label", `Similarity of two places against their distance from 0 to ${last}; at ${shift} it is ${number(alike[shift])}, the lowest is ${number(Math.min(...alike))}`);
+    title.textContent = `Places ${shift} apart: similarity ${exact(alike[shift])} (1 = same place)`;
+    chart.setAttribute("aria-label", `Similarity of two places against their distance from 0 to ${last}; at ${shift} it is ${exact(alike[shift])}, the lowest is ${exact(Math.min(...alike))}`);
   };
   update.box = [title, chart, h("p", { class: "tx-note" }, "Similarity is the dot product divided by D/2. It knows the distance only, not the places. Drag over the curve to change k.")];
   return update;
@@ -225,13 +221,12 @@ function build(ui) {
     return table;
   };
   const parts = [heatmap(ui, tableNow), clocks(ui), dial(ui), curve(ui, tableNow)], toLast = () => ui.get("max_len") - 1;
-  const nice = (x) => 2 ** (x >> 1) * (x % 2 ? 1.5 : 1), back = (v) => { const low = Math.floor(Math.log2(v)); return 2 * (low + v / 2 ** low - 1); };
   ui.show(() => parts.forEach((part) => part(...chosenOf(ui.get))),
     h("p", { class: "tx-invite" }, "Move the place: fast hands spin, slow ones creep. Then change k: the hand turns by one angle, wherever it stands."),
     h("div", { class: "tx-row tx-look" }, bounded(ui, "position", "place", toLast, 0), bounded(ui, "shift", "shift k", toLast, 2), bounded(ui, "hand", "hand", () => ui.get("d_model") / 2 - 1, 1)),
-    h("div", { class: "tx-row tx-sizes" }, ui.slider("max_len", { label: "max_len", min: 5, max: 18, to: nice, from: back }), ui.slider("d_model", { label: "d_model", min: 4, max: 16, to: (x) => 2 * Math.round(nice(x) / 2), from: back }),
+    h("div", { class: "tx-row tx-sizes" }, ui.slider("max_len", { label: "max_len", min: 5, max: 18, to: halfSteps, from: halfStepOf }), ui.slider("d_model", { label: "d_model", min: 4, max: 16, to: (x) => 2 * Math.round(halfSteps(x) / 2), from: halfStepOf }),
       ui.slider("base", { label: "base", min: 0.5, max: 8, step: 0.25, to: (x) => Math.round(10 ** x), from: Math.log10, format: grouped })),
     h("div", { class: "tx-positions" }, h("div", {}, parts[0].box, h("div", { class: "tx-below" }, parts[1].box)), h("div", {}, parts[2].box), h("div", {}, parts[3].box)));
 }
 
-export default explorer({ build, describe });
+export default explorer("positions", { build, describe });

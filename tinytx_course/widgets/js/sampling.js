@@ -2,7 +2,8 @@
 
 const N_ROWS = 12, MOST_DRAWS = 10000, CLOSE = 1e-6;
 
-// Every stage of the chosen context, from its logits to what is drawn from: see drawing.py.
+// Every stage of the chosen context, from its logits to what is drawn from: see tinytx.training.next_token_probs.
+// Probabilities CLOSE to top-p count as reaching it, whatever the last bits say.
 export function stagesOf(get) {
   const size = get("tokens").length, all = get("logits"), at = get("context");
   const logits = Float64Array.from(all.subarray(at * size, (at + 1) * size));
@@ -22,7 +23,7 @@ export function stagesOf(get) {
   return { model, heated, byTopK, byTopP, left, order, final: kept.map((p) => p / sum) };
 }
 
-// What the world says, or null where nobody knows.
+// The true probabilities, or null where they are not known.
 export function truthOf(get) {
   const pairs = get("truth")[get("context")];
   if (!pairs) return null;
@@ -31,19 +32,13 @@ export function truthOf(get) {
   return out;
 }
 
-const mixed = (x) => {
-  x = Math.imul(x ^ (x >>> 16), 0x85ebca6b);
-  x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35);
-  return (x ^ (x >>> 16)) >>> 0;
-};
-
 // The tokens drawn. Draw i of a seed has its own number, whatever the distribution.
 export function drawsOf(get, s = stagesOf(get)) {
   const ranked = s.order.filter((token) => s.left[token]);
   let sum = 0;
   const reached = ranked.map((token) => (sum += s.final[token]));
   return Array.from({ length: get("n_draws") }, (_, i) => {
-    const luck = (mixed(i + 1 + 100003 * get("seed")) + 0.5) / 2 ** 32;
+    const luck = uniform(i + 1 + 100003 * get("seed"));
     let low = 0, high = ranked.length - 1;
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -191,4 +186,4 @@ function build(ui) {
     heading, update.box);
 }
 
-export default explorer({ build, describe });
+export default explorer("sampling", { build, describe });

@@ -1,6 +1,30 @@
 // The explorer of shapes. `get` maps the name of a trait to its value.
 
-const nowOf = (get) => get("steps")[get("step")];
+// The steps of a block with its norms first: name, code, axes of what comes out, formula of what it learns, what happens;
+// `of` names the tensors drawn, `copies` counts those of this shape, `in_heads` says that the numbers belong to heads.
+const makeStep = (name, code, axes, formula, say, more = {}) => ({ name, code, axes, formula, say, of: "x", copies: 1, in_heads: false, ...more });
+const ofHeads = (of, copies = 1) => ({ of, copies, in_heads: true });
+const STEPS = [
+  makeStep("input", "x", "BTD", "", "One vector of D numbers for each token."),
+  makeStep("norm", "h = attn_norm(x)", "BTD", "2·D", "Each token’s vector is brought to one size, on its own.", { of: "h" }),
+  makeStep("projections", "q, k, v = q_proj(h), k_proj(h), v_proj(h)", "BTD", "3·(D·D + D)", "Three maps from D numbers to D. Each number of q is made of all the numbers of its token.", ofHeads("qkv", 3)),
+  makeStep("cut into heads", "q = q.unflatten(-1, (H, K))", "BTHK", "", "A row of D is read as H lots of K. Nothing is computed, no number moves; k and v alike.", ofHeads("q", 3)),
+  makeStep("heads forward", "q = q.transpose(1, 2)", "BHTK", "", "Axes T and H change places: each head now has its own table of T rows; k and v alike.", ofHeads("q", 3)),
+  makeStep("scores", "scores = q @ k.transpose(-2, -1) / K**0.5", "BHTS", "", "In each head every query t meets every key s. The length enters twice.", ofHeads("s")),
+  makeStep("weights", "weights = scores.softmax(-1)", "BHTS", "", "Each row becomes shares that sum to 1.", ofHeads("w")),
+  makeStep("context", "context = weights @ v", "BHTK", "", "Each row of weights takes a mean of its head’s values: S is summed away, K comes back.", ofHeads("c")),
+  makeStep("heads back", "context = context.transpose(1, 2)", "BTHK", "", "Axes H and T change places again.", ofHeads("c")),
+  makeStep("join heads", "context = context.flatten(2)", "BTD", "", "H lots of K are read as one row of D: every entry stands in the column it came from.", ofHeads("c")),
+  makeStep("out projection", "a = out_proj(context)", "BTD", "D·D + D", "Here the heads meet: each number is made of all heads of its token.", { of: "a" }),
+  makeStep("add", "x = x + a", "BTD", "", "Added to what came in: the shapes must be the same."),
+  makeStep("norm", "h = ff_norm(x)", "BTD", "2·D", "As before attention, with numbers of its own.", { of: "h" }),
+  makeStep("feed-forward up", "u = act(up_proj(h))", "BTF", "D·F + F", "Each token by itself: from D numbers to F.", { of: "u" }),
+  makeStep("feed-forward down", "f = down_proj(u)", "BTD", "F·D + D", "And back from F to D.", { of: "f" }),
+  makeStep("add", "x = x + f", "BTD", "", "The same shape that came in: the next block can follow."),
+];
+
+const nowOf = (get) => STEPS[get("step")];
+export const paramsOf = (get, step = nowOf(get)) => (step.formula ? Number(evaluate(step.formula, get("sizes"))) : 0);
 function sizesOf(get) {
   const sizes = get("sizes"), H = get("n_heads");
   return { ...sizes, S: sizes.T, H, K: sizes.D / H };
@@ -50,13 +74,13 @@ function whereabouts(get, now) {
 }
 
 const letters = (step) => `(${[...step.axes].join(", ")})`;
-const learned = (step) => (step.n_params ? `${step.formula} = ${step.n_params} parameters` : "no parameters");
+const learned = (get, step) => (step.formula ? `${step.formula} = ${paramsOf(get, step)} parameters` : "no parameters");
 const amount = (get, step) => `${product(shapeOf(get, step))} numbers${step.copies > 1 ? `, ${step.copies} times` : ""}`;
 
 export function describe(get) {
   const now = nowOf(get);
-  return `Step ${get("step") + 1} of ${get("steps").length}, ${now.name}: ${now.code}. Shape ${letters(now)} = (${shapeOf(get).join(", ")}): `
-    + `${amount(get, now)}, ${learned(now)}. ${now.say} ${whereabouts(get, now)}`;
+  return `Step ${get("step") + 1} of ${STEPS.length}, ${now.name}: ${now.code}. Shape ${letters(now)} = (${shapeOf(get).join(", ")}): `
+    + `${amount(get, now)}, ${learned(get, now)}. ${now.say} ${whereabouts(get, now)}`;
 }
 
 // The tables of the shown tensor: one for each b, and for each h where the heads stand in front of the rows.
@@ -141,16 +165,16 @@ function bracketHeads({ x, y, size, step, at }, get, write, pen, ink, soft, foll
 
 // All steps with what comes out of them and what they learn; one is open.
 function stepList(ui) {
-  const steps = ui.get("steps");
-  const rows = steps.map((step, i) => h("button", { type: "button", class: "tx-step", role: "radio", onclick: () => ui.save("step", i) },
-    h("span", { class: "tx-number" }, i + 1), h("span", {}, step.name), h("span", { class: "tx-axes" }, [...step.axes].join(" ")), h("span", { class: "tx-learned" }, step.n_params || "–")));
-  const total = steps.reduce((sum, step) => sum + step.n_params, 0);
+  const params = STEPS.map((step) => paramsOf(ui.get, step));
+  const rows = STEPS.map((step, i) => h("button", { type: "button", class: "tx-step", role: "radio", onclick: () => ui.save("step", i) },
+    h("span", { class: "tx-number" }, i + 1), h("span", {}, step.name), h("span", { class: "tx-axes" }, [...step.axes].join(" ")), h("span", { class: "tx-learned" }, params[i] || "–")));
+  const total = params.reduce((sum, n) => sum + n, 0);
   const list = h("div", { role: "radiogroup", "aria-label": "Steps of the block" }, rows), stop = roving(list, rows, { go: (i) => ui.save("step", i) });
   ui.painters.push(() => {
     stop(ui.get("step"));
     rows.forEach((row, i) => {
       row.setAttribute("aria-checked", i === ui.get("step"));
-      row.setAttribute("aria-label", `${i + 1}, ${steps[i].name}, shape ${shapeOf(ui.get, steps[i]).join(" by ")}, ${steps[i].n_params} parameters`);
+      row.setAttribute("aria-label", `${i + 1}, ${STEPS[i].name}, shape ${shapeOf(ui.get, STEPS[i]).join(" by ")}, ${params[i]} parameters`);
     });
   });
   return h("div", { class: "tx-list" }, h("div", { class: "tx-step tx-head", "aria-hidden": "true" }, h("span"), h("span", {}, "step"), h("span", {}, "axes"), h("span", { class: "tx-learned" }, "learns")),
@@ -158,7 +182,7 @@ function stepList(ui) {
 }
 
 function build(ui) {
-  const { B, T, D } = ui.get("sizes"), last = ui.get("steps").length - 1;
+  const { B, T, D } = ui.get("sizes"), last = STEPS.length - 1;
   const go = (by) => () => ui.save("step", clamp(ui.get("step") + by, 0, last));
   const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back"), next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next step →");
   const title = h("h2", { class: "tx-now-name" }), code = h("code", { class: "tx-code" }), facts = h("dl", { class: "tx-facts" }), say = h("p", { class: "tx-note" });
@@ -187,7 +211,7 @@ function build(ui) {
     next.disabled = ui.get("step") === last;
     title.textContent = `${ui.get("step") + 1}. ${now.name}`;
     code.textContent = now.code;
-        facts.replaceChildren(fact("shape", `${letters(now)} = (${shapeOf(ui.get).join(", ")})`), fact("numbers", `${product(shapeOf(ui.get))}${now.copies > 1 ? " in each of q, k, v" : ""}`), fact("parameters", now.n_params ? learned(now).replace(" parameters", "") : "0"));
+    facts.replaceChildren(fact("shape", `${letters(now)} = (${shapeOf(ui.get).join(", ")})`), fact("numbers", `${product(shapeOf(ui.get))}${now.copies > 1 ? " in each of q, k, v" : ""}`), fact("parameters", now.formula ? learned(ui.get, now).replace(" parameters", "") : "0"));
     layout = laidOut(ui.get, Math.max(240, panel.clientWidth - 6));
     say.textContent = now.say + (layout.narrow ? ` Drawn here: b ${entryOf(ui.get).b} alone.` : "");
     const frame = getComputedStyle(ui.root);
@@ -205,4 +229,4 @@ function build(ui) {
     h("p", { class: "tx-note" }, "Solid: the entry you follow. Frame: its token. Tinted: its head, as long as there are heads."));
 }
 
-export default explorer({ build, describe });
+export default explorer("shapes", { build, describe });

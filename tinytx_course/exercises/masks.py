@@ -9,7 +9,8 @@ from torch import Tensor
 
 from tinytx.model.masks import causal_mask, padding_mask
 from tinytx_course.exercises.comparing import boolean
-from tinytx_course.exercises.exercise import Case, Exercise, Mistake, generator
+from tinytx_course.exercises.exercise import Exercise, Mistake, generator
+from tinytx_course.exercises.observation import Call
 
 _PADDING, _CAUSAL, _SIGNS = "Padding", "The causal mask", "Two signs for one rule"
 
@@ -22,9 +23,9 @@ def _rule(rule: Callable[[Tensor, Tensor], Tensor]) -> Callable[[int], Tensor]:
     return mask
 
 
-def _causal_cases(seed: int) -> Iterator[Case]:
+def _causal_calls(seed: int) -> Iterator[Call]:
     for seq_len in (1, 2, 3, 5 + seed % 3, 9):
-        yield Case((seq_len,))
+        yield Call((seq_len,))
 
 
 CAUSAL_MASK = Exercise(
@@ -35,7 +36,7 @@ CAUSAL_MASK = Exercise(
     rule="a boolean tensor of shape (T, T); row t is True in the columns s <= t, its own and those before.",
     read=boolean,
     solve=causal_mask,
-    cases=_causal_cases,
+    calls=_causal_calls,
     mistakes=(
         Mistake(
             "reversed",
@@ -127,14 +128,14 @@ def _padded(rng: torch.Generator, lengths: list[int], pad_id: int, vocab_size: i
     return token_ids.masked_fill(places >= torch.tensor(lengths, device="cpu")[:, None], pad_id)
 
 
-def _padding_cases(seed: int) -> Iterator[Case]:
+def _padding_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 1)
-    yield Case((torch.tensor([[4]], device="cpu"), 2))
-    yield Case((torch.tensor([[7, 2]], device="cpu"), 2))
-    yield Case((_padded(rng, [2, 3], 5, 9), 5))
-    yield Case((_padded(rng, [4, 2, 1], 3, 8), 3))
-    yield Case((_padded(rng, [1, 3], 0, 9), 0))
-    yield Case((_padded(rng, [2, 7, 4, 5], 6, 12), 6))
+    yield Call((torch.tensor([[4]], device="cpu"), 2))
+    yield Call((torch.tensor([[7, 2]], device="cpu"), 2))
+    yield Call((_padded(rng, [2, 3], 5, 9), 5))
+    yield Call((_padded(rng, [4, 2, 1], 3, 8), 3))
+    yield Call((_padded(rng, [1, 3], 0, 9), 0))
+    yield Call((_padded(rng, [2, 7, 4, 5], 6, 12), 6))
 
 
 def _first_pad(token_ids: Tensor, pad_id: int) -> Tensor:
@@ -164,7 +165,7 @@ PADDING_MASK = Exercise(
     rule="a boolean tensor of shape (B, S), True where a real token stands, False at the padding.",
     read=boolean,
     solve=padding_mask,
-    cases=_padding_cases,
+    calls=_padding_calls,
     mistakes=(
         Mistake("reversed", _REVERSED, lambda ids, pad: ids == pad, _SIGNS),
         Mistake("pad-id-0-assumed", _PAD_ZERO, lambda ids, pad: ids != 0),
@@ -228,13 +229,13 @@ PADDING_MASK = Exercise(
 )
 
 
-def _cross_cases(seed: int) -> Iterator[Case]:
+def _cross_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 2)
-    yield Case((torch.tensor([[4, 2]], device="cpu"), torch.tensor([[5]], device="cpu"), 2))
-    yield Case((_padded(rng, [3], 1, 9), _padded(rng, [2], 1, 9), 1))
-    yield Case((_padded(rng, [3, 2], 4, 9), _padded(rng, [1, 3], 4, 9), 4))
-    yield Case((_padded(rng, [2, 5, 1], 6, 9), _padded(rng, [3, 1, 2], 6, 9), 6))
-    yield Case((_padded(rng, [2, 3], 0, 9), _padded(rng, [4, 2], 0, 9), 0))
+    yield Call((torch.tensor([[4, 2]], device="cpu"), torch.tensor([[5]], device="cpu"), 2))
+    yield Call((_padded(rng, [3], 1, 9), _padded(rng, [2], 1, 9), 1))
+    yield Call((_padded(rng, [3, 2], 4, 9), _padded(rng, [1, 3], 4, 9), 4))
+    yield Call((_padded(rng, [2, 5, 1], 6, 9), _padded(rng, [3, 1, 2], 6, 9), 6))
+    yield Call((_padded(rng, [2, 3], 0, 9), _padded(rng, [4, 2], 0, 9), 0))
 
 
 def _cross(
@@ -259,7 +260,7 @@ CROSS_ATTENTION_MASK = Exercise(
     ),
     read=boolean,
     solve=_cross,
-    cases=_cross_cases,
+    calls=_cross_calls,
     mistakes=(
         Mistake("reversed", _CROSS_REVERSED, lambda src, tgt, pad: ~_cross(src, tgt, pad)),
         Mistake(

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 LARGEST_TENSOR = 200_000  # numbers; a larger one is no answer to an exercise
-_LONGEST = 10_000  # items of a list, characters of a text
+_LONGEST = 1_000  # items of a list
 _DEEPEST = 6  # lists within lists
 _DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -173,7 +173,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, float):
         return float.__add__(value, 0.0)
     if isinstance(value, str):
-        return _text(str.__str__(value)[:_LONGEST])
+        return _text(str.__str__(value)[:LARGEST_TENSOR])
     if isinstance(value, (list, tuple, dict)) and len(value) <= _LONGEST and depth < _DEEPEST:
         if isinstance(value, dict):
             return {_text(str(name)): plain(item, depth + 1) for name, item in value.items()}

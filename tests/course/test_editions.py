@@ -10,7 +10,7 @@ pytest.importorskip("jupytext")
 
 from tinytx_course.building.editions import has_solution, learners_cell, solved_cell
 from tinytx_course.building.notebooks import build_notebook
-from tinytx_course.exercises import EXERCISES
+from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.lessons import LESSONS, pick_lessons, written_lessons
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"

@@ -12,7 +12,7 @@ pytest.importorskip("jupytext")
 import jupytext
 
 from tinytx_course.building.editions import check_calls, has_solution
-from tinytx_course.exercises import EXERCISES
+from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.telling import where_to_read
 from tinytx_course.lessons import LESSONS, project_root, written_lessons
 from tinytx_course.quizzes import QUIZZES

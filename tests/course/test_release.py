@@ -11,9 +11,9 @@ import pytest
 
 pytest.importorskip("jupytext")
 
-from tinytx_course.cli import main
 from tinytx_course.building.editions import has_solution
 from tinytx_course.building.release import learners_makefile, learners_readme, write_release
+from tinytx_course.cli import main
 from tinytx_course.lessons import written_lessons
 
 

@@ -12,7 +12,7 @@ pytest.importorskip("jupytext")
 
 from tinytx_course.building.editions import check_calls, checks_in
 from tinytx_course.building.notebooks import build_notebook
-from tinytx_course.exercises import EXERCISES
+from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.grading.planning import make_plan
 from tinytx_course.lessons import written_lessons
 

@@ -156,7 +156,7 @@ def make_edition(notebook: NotebookNode, *, solved: bool) -> None:
 
 
 def _known(names: list[str]) -> list[str]:
-    from tinytx_course.exercises import EXERCISES
+    from tinytx_course.exercises.checking import EXERCISES
 
     for name in names:
         if name not in EXERCISES:

@@ -7,15 +7,38 @@ import difflib
 import random
 import threading
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import torch
 
+from tinytx_course.exercises import (
+    attending,
+    beams,
+    counting,
+    greedy,
+    losses,
+    masking,
+    masks,
+    outside,
+    pooling,
+    positions,
+    repeats,
+    sampling,
+)
 from tinytx_course.exercises.calling import observe
 from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.judging import judge
 from tinytx_course.exercises.verdict import Verdict
+
+_MODULES = (
+    *(masks, attending, positions, counting, losses, sampling, pooling, masking, greedy, beams),
+    *(repeats, outside),
+)
+EXERCISES: Mapping[str, Exercise] = MappingProxyType(
+    {exercise.name: exercise for module in _MODULES for exercise in module.EXERCISES}
+)
 
 TIME_LIMIT = 5.0  # seconds of the processor for all first calls of a check
 _one_at_a_time = threading.RLock()  # the screen is captured, and there is only one
@@ -53,9 +76,7 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
     >>> check("causal_mask", lambda seq_len: ~tx.causal_mask(seq_len), display=False).mistake
     'reversed'
     """
-    from tinytx_course.exercises import EXERCISES
-
-    exercise = find_exercise(name, EXERCISES)
+    exercise = find_exercise(name)
     with _one_at_a_time, _global_state_kept():
         verdict = judge(exercise, observe(exercise, function, seed, TIME_LIMIT), seed)
     if display is None or display:
@@ -63,12 +84,12 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
     return verdict
 
 
-def find_exercise(name: str, exercises: Mapping[str, Exercise]) -> Exercise:
+def find_exercise(name: str) -> Exercise:
     """Return an exercise by name, or name the nearest ones."""
-    if name in exercises:
-        return exercises[name]
-    near = difflib.get_close_matches(str(name), exercises, n=3)
-    known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(exercises)}"
+    if name in EXERCISES:
+        return EXERCISES[name]
+    near = difflib.get_close_matches(str(name), EXERCISES, n=3)
+    known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(EXERCISES)}"
     raise ValueError(f"name must be that of an exercise, got {name!r}; {known}")
 
 

@@ -212,7 +212,8 @@ def _slug(value: Any) -> str | None:
 def encode(value: Any) -> Any:
     """Return a plain value as what JSON can hold; tensors as dtype, shape and bytes in base64."""
     if isinstance(value, Tensor):
-        bytes_ = value.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        flat = value.clone(memory_format=torch.contiguous_format).reshape(-1)
+        bytes_ = flat.view(torch.uint8).numpy().tobytes()
         dtype = str(value.dtype).removeprefix("torch.")
         return {"tensor": [dtype, list(value.shape), base64.b64encode(bytes_).decode()]}
     if isinstance(value, np.ndarray):

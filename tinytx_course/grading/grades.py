@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 
-from tinytx_course.exercises import EXERCISES
+from tinytx_course.exercises.checking import EXERCISES
 
 STATUSES = ("passed", "failed", "not attempted", "missing")
 _LONGEST = 200  # letters of what is said about an exercise on its line

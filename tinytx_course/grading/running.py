@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from tinytx_course.exercises import EXERCISES
+from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.judging import judge
 from tinytx_course.exercises.observation import Record
 from tinytx_course.grading.grades import STATUSES, CopyGrades, Grade

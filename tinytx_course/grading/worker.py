@@ -24,9 +24,8 @@ SHARE_OF_A_STATEMENT = 0.25
 
 def observe_attempt(job: dict[str, Any]) -> dict[str, Any]:
     """Run what an attempt needs, and observe its function."""
-    from tinytx_course.exercises import EXERCISES
     from tinytx_course.exercises.calling import is_of_the_package, observe
-    from tinytx_course.exercises.checking import TIME_LIMIT
+    from tinytx_course.exercises.checking import EXERCISES, TIME_LIMIT
     from tinytx_course.exercises.observation import Failure, Record
 
     seconds = job["seconds"] * SHARE_OF_A_STATEMENT

@@ -8,8 +8,7 @@ import pytest
 
 from tests.solutions import table, try_all
 from tests.solutions.collection import SOLUTIONS
-from tinytx_course.exercises import EXERCISES
-from tinytx_course.exercises.checking import check
+from tinytx_course.exercises.checking import EXERCISES, check
 
 SLOW = ("time-limit",)
 SEEDS = (0, 1)

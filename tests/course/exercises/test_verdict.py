@@ -7,8 +7,8 @@ import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx_course.exercises import EXERCISES
 from tinytx_course.exercises.card import Grid, as_html, as_text
+from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.verdict import Verdict
 from tinytx_course.lessons import LESSONS
 
@@ -121,21 +121,24 @@ def test_sections_to_read_exist_in_their_lessons(name, root):
 
 
 CODE = {
-    "last expression": "import tinytx as tx\ntx.check('causal_mask', tx.causal_mask)",
-    "assigned": "import tinytx as tx\nv = course.check('causal_mask', tx.causal_mask)",
-    "assigned and named": "import tinytx as tx\nv = course.check('causal_mask', tx.causal_mask)\nv",
+    "last expression": "course.check('causal_mask', tx.causal_mask)",
+    "assigned": "v = course.check('causal_mask', tx.causal_mask)",
+    "assigned and named": "v = course.check('causal_mask', tx.causal_mask)\nv",
 }
 
 
 @pytest.mark.slow
 def test_in_a_notebook_a_card_is_shown_once_whichever_way_it_is_written():
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
-    cells = [nbformat.v4.new_code_cell(code) for code in CODE.values()] + [nbformat.v4.new_code_cell("v")]
+    cells = [
+        nbformat.v4.new_code_cell(code)
+        for code in ["import tinytx as tx\nimport tinytx_course as course", *CODE.values(), "v"]
+    ]
     endless = "def f(n):\n    while True:\n        pass\nfrom tinytx_course.exercises import checking\n"
-    endless += "checking.TIME_LIMIT = 0.3\ntx.check('causal_mask', f)"
+    endless += "checking.TIME_LIMIT = 0.3\ncourse.check('causal_mask', f)"
     notebook = nbformat.v4.new_notebook(cells=[*cells, nbformat.v4.new_code_cell(endless)])
     nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
-    *shown, stopped = ([out for out in cell.outputs if "data" in out] for cell in notebook.cells)
+    _, *shown, stopped = ([out for out in cell.outputs if "data" in out] for cell in notebook.cells)
     assert [len(outputs) for outputs in shown] == [1, 1, 1, 1]
     assert all("causal_mask: passed" in outputs[0]["data"]["text/html"] for outputs in shown)
     assert (

@@ -157,14 +157,10 @@ _FURTHER = (
         "feed-forward-biases-alike",
         "Both biases of the feed-forward network were given the same length: one has d_ff "
         "numbers, the other D.",
-        _sum_of(lambda e, layer, n, h, d, f: e + n * (layer - d + f) + h),
-        _LAYER,
-    ),
-    Mistake(
-        "feed-forward-biases-alike",
-        "Both biases of the feed-forward network were given the same length: one has d_ff "
-        "numbers, the other D.",
-        _sum_of(lambda e, layer, n, h, d, f: e + n * (layer - f + d) + h),
+        (
+            _sum_of(lambda e, layer, n, h, d, f: e + n * (layer - d + f) + h),
+            _sum_of(lambda e, layer, n, h, d, f: e + n * (layer - f + d) + h),
+        ),
         _LAYER,
     ),
     Mistake(

@@ -26,8 +26,8 @@ class Mistake:
         Its stable name.
     words : str
         What was done and what is to be done instead.
-    wrong : callable
-        A small implementation that makes it; results that equal its results everywhere are so explained.
+    wrong : callable, or a tuple of these
+        Small implementations that make it; results equal to those of one of them everywhere are so explained.
     section : str
         Heading to read, in the lesson of the exercise unless `lesson` says otherwise.
     lesson : int or None
@@ -38,10 +38,15 @@ class Mistake:
 
     slug: str
     words: str
-    wrong: Callable[..., Any]
+    wrong: Callable[..., Any] | tuple[Callable[..., Any], ...]
     section: str = ""
     lesson: int | None = None
     tolerance: float = 0.0
+
+    @property
+    def wrongs(self) -> tuple[Callable[..., Any], ...]:
+        """All implementations."""
+        return self.wrong if isinstance(self.wrong, tuple) else (self.wrong,)
 
 
 @dataclass(frozen=True)

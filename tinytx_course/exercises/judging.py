@@ -186,7 +186,7 @@ def _recognise(exercise: Exercise, trials: Sequence[Trial]) -> Mistake | None:
     for mistake in exercise.mistakes:
         if found is not None and ("+" in mistake.slug or mistake.words in found.words):
             continue
-        if all(_makes(exercise, mistake, trial) for trial in telling_first):
+        if any(_explains(exercise, wrong, mistake.tolerance, telling_first) for wrong in mistake.wrongs):
             if "+" in mistake.slug:
                 return mistake
             words = (
@@ -200,9 +200,16 @@ def _recognise(exercise: Exercise, trials: Sequence[Trial]) -> Mistake | None:
     return found
 
 
-def _makes(exercise: Exercise, mistake: Mistake, trial: Trial) -> bool:
-    reading = read_known(exercise, mistake.wrong, trial.call)
-    if reading is None or trial.got is None:
-        return reading is None and trial.failure is not None and trial.failure.mistake == "error"
-    tolerance = max(reading.tolerance, mistake.tolerance)
-    return dataclasses.replace(reading, tolerance=tolerance).agrees_with(trial.got)
+def _explains(
+    exercise: Exercise, wrong: Callable[..., Any], tolerance: float, trials: Sequence[Trial]
+) -> bool:
+    """Whether a wrong implementation gives what the learner's function gave, on every input."""
+
+    def same(trial: Trial) -> bool:
+        reading = read_known(exercise, wrong, trial.call)
+        if reading is None or trial.got is None:
+            return reading is None and trial.failure is not None and trial.failure.mistake == "error"
+        coarse = max(reading.tolerance, tolerance)
+        return dataclasses.replace(reading, tolerance=coarse).agrees_with(trial.got)
+
+    return all(same(trial) for trial in trials)

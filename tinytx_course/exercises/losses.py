@@ -65,19 +65,11 @@ SHIFT_TARGETS = Exercise(
         Mistake(
             "not-shifted",
             "The targets are the inputs themselves: the model has nothing to do but copy.",
-            lambda ids: (ids, ids),
-            _TEMPTING,
-        ),
-        Mistake(
-            "not-shifted",
-            "The targets are the inputs themselves: the model has nothing to do but copy.",
-            lambda ids: (ids[:, :-1], ids[:, :-1]),
-            _TEMPTING,
-        ),
-        Mistake(
-            "not-shifted",
-            "The targets are the inputs themselves: the model has nothing to do but copy.",
-            lambda ids: (ids[:, 1:], ids[:, 1:]),
+            (
+                lambda ids: (ids, ids),
+                lambda ids: (ids[:, :-1], ids[:, :-1]),
+                lambda ids: (ids[:, 1:], ids[:, 1:]),
+            ),
             _TEMPTING,
         ),
         Mistake("rolled", _ROLLED, lambda ids: (ids, ids.roll(-1, 1))),
@@ -102,12 +94,7 @@ SHIFT_TARGETS = Exercise(
         Mistake(
             "only-last-target",
             "Only the last token is a target: every position predicts its next one.",
-            lambda ids: (ids[:, :-1], ids[:, -1]),
-        ),
-        Mistake(
-            "only-last-target",
-            "Only the last token is a target: every position predicts its next one.",
-            lambda ids: (ids[:, :-1], ids[:, -1:]),
+            (lambda ids: (ids[:, :-1], ids[:, -1]), lambda ids: (ids[:, :-1], ids[:, -1:])),
         ),
         Mistake(
             "one-too-short",

@@ -94,22 +94,12 @@ CAUSAL_MASK = Exercise(
         Mistake(
             "flipped",
             "The triangle lies in the wrong corner: rows or columns are counted from the end.",
-            _rule(lambda t, s: s <= t.flip(0)),
-        ),
-        Mistake(
-            "flipped",
-            "The triangle lies in the wrong corner: rows or columns are counted from the end.",
-            _rule(lambda t, s: s >= t.flip(0)),
+            (_rule(lambda t, s: s <= t.flip(0)), _rule(lambda t, s: s >= t.flip(0))),
         ),
         Mistake(
             "extra-axes",
             "The values are right, but axes of length 1 stand in front: return (T, T).",
-            lambda seq_len: causal_mask(seq_len)[None],
-        ),
-        Mistake(
-            "extra-axes",
-            "The values are right, but axes of length 1 stand in front: return (T, T).",
-            lambda seq_len: causal_mask(seq_len)[None, None],
+            (lambda seq_len: causal_mask(seq_len)[None], lambda seq_len: causal_mask(seq_len)[None, None]),
         ),
     ),
 )
@@ -191,29 +181,30 @@ PADDING_MASK = Exercise(
         Mistake(
             "one-length-for-all",
             "All rows get the same mask: each row has its own length.",
-            lambda ids, pad: (ids[:1] != pad).expand(ids.shape),
-        ),
-        Mistake(
-            "one-length-for-all",
-            "All rows get the same mask: each row has its own length.",
-            lambda ids, pad: (ids != pad).any(0, keepdim=True).expand(ids.shape),
+            (
+                lambda ids, pad: (ids[:1] != pad).expand(ids.shape),
+                lambda ids, pad: (ids != pad).any(0, keepdim=True).expand(ids.shape),
+            ),
         ),
         Mistake("everything-allowed", "Everything is True.", lambda ids, pad: torch.ones_like(ids).bool()),
         Mistake("everything-blocked", "Everything is False.", lambda ids, pad: torch.zeros_like(ids).bool()),
-        Mistake("extra-axes", _BROADCAST, lambda ids, pad: (ids != pad)[:, None, None, :]),
-        Mistake("extra-axes", _BROADCAST, lambda ids, pad: (ids != pad)[:, None, :]),
-        Mistake("extra-axes", _BROADCAST, lambda ids, pad: (ids != pad)[:, :, None]),
         Mistake(
-            "square",
-            "This is a square for each row, who may look at whom: only the (B, S) mask of real "
-            "tokens is asked.",
-            lambda ids, pad: (ids != pad)[:, None, :] & (ids != pad)[:, :, None],
+            "extra-axes",
+            _BROADCAST,
+            (
+                lambda ids, pad: (ids != pad)[:, None, None, :],
+                lambda ids, pad: (ids != pad)[:, None, :],
+                lambda ids, pad: (ids != pad)[:, :, None],
+            ),
         ),
         Mistake(
             "square",
             "This is a square for each row, who may look at whom: only the (B, S) mask of real "
             "tokens is asked.",
-            lambda ids, pad: (ids != pad)[:, None, :].expand(-1, ids.shape[1], -1),
+            (
+                lambda ids, pad: (ids != pad)[:, None, :] & (ids != pad)[:, :, None],
+                lambda ids, pad: (ids != pad)[:, None, :].expand(-1, ids.shape[1], -1),
+            ),
         ),
         Mistake(
             "one-per-row",

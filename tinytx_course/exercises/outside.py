@@ -142,23 +142,18 @@ SPLIT_C_ATTN = Exercise(
             "cut-by-rows",
             "`reshape` reads row by row, so each third holds bits of all three: cut along the *columns*, "
             "dim=1.",
-            lambda weight: weight.reshape(3, len(weight), len(weight)),
-        ),
-        Mistake(
-            "cut-by-rows",
-            "`reshape` reads row by row, so each third holds bits of all three: cut along the *columns*, "
-            "dim=1.",
-            lambda weight: weight.reshape(3, len(weight), len(weight)).transpose(1, 2),
+            (
+                lambda weight: weight.reshape(3, len(weight), len(weight)),
+                lambda weight: weight.reshape(3, len(weight), len(weight)).transpose(1, 2),
+            ),
         ),
         Mistake(
             "every-third-column",
             "Every third column is taken: the D columns of the queries come first, then those of the keys.",
-            lambda weight: torch.stack([weight[:, i::3].T for i in range(3)]),
-        ),
-        Mistake(
-            "every-third-column",
-            "Every third column is taken: the D columns of the queries come first, then those of the keys.",
-            lambda weight: torch.stack([weight[:, i::3] for i in range(3)]),
+            (
+                lambda weight: torch.stack([weight[:, i::3].T for i in range(3)]),
+                lambda weight: torch.stack([weight[:, i::3] for i in range(3)]),
+            ),
         ),
         Mistake(
             "keys-first",

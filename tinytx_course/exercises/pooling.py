@@ -82,11 +82,13 @@ MEAN_POOL = Exercise(
             "number, `mask.sum(1)`.",
             lambda hidden, mask: _sum(hidden, mask) / mask.sum(),
         ),
-        Mistake("reversed", _REVERSED, lambda hidden, mask: _mean(hidden, ~mask)),
         Mistake(
             "reversed",
             _REVERSED,
-            lambda hidden, mask: _sum(hidden, ~mask) / _lengths(~mask).clamp(min=1)[:, None],
+            (
+                lambda hidden, mask: _mean(hidden, ~mask),
+                lambda hidden, mask: _sum(hidden, ~mask) / _lengths(~mask).clamp(min=1)[:, None],
+            ),
         ),
         Mistake(
             "one-length-for-all",
@@ -101,12 +103,7 @@ MEAN_POOL = Exercise(
         Mistake(
             "features-averaged",
             "The mean runs over the features: it runs over tokens, (B, D).",
-            lambda hidden, mask: hidden.mean(2),
-        ),
-        Mistake(
-            "features-averaged",
-            "The mean runs over the features: it runs over tokens, (B, D).",
-            lambda hidden, mask: (hidden * mask[..., None]).mean(2),
+            (lambda hidden, mask: hidden.mean(2), lambda hidden, mask: (hidden * mask[..., None]).mean(2)),
         ),
         Mistake(
             "batch-averaged",
@@ -181,13 +178,10 @@ LAST_TOKEN = Exercise(
         Mistake(
             "one-too-far",
             "This reads one place too far, the first padding: the last of n tokens has index n - 1.",
-            lambda hidden, mask: _at(hidden, _lengths(mask)),
-            _PADDING,
-        ),
-        Mistake(
-            "one-too-far",
-            "This reads one place too far, the first padding: the last of n tokens has index n - 1.",
-            lambda hidden, mask: _at(hidden, _lengths(mask).clamp(max=hidden.shape[1] - 1)),
+            (
+                lambda hidden, mask: _at(hidden, _lengths(mask)),
+                lambda hidden, mask: _at(hidden, _lengths(mask).clamp(max=hidden.shape[1] - 1)),
+            ),
             _PADDING,
         ),
         Mistake(
@@ -199,12 +193,10 @@ LAST_TOKEN = Exercise(
         Mistake(
             "one-too-early",
             "This reads the token before the last: the last of n tokens has index n - 1.",
-            lambda hidden, mask: _at(hidden, _lengths(mask) - 2),
-        ),
-        Mistake(
-            "one-too-early",
-            "This reads the token before the last: the last of n tokens has index n - 1.",
-            lambda hidden, mask: _at(hidden, (_lengths(mask) - 2).clamp(min=0)),
+            (
+                lambda hidden, mask: _at(hidden, _lengths(mask) - 2),
+                lambda hidden, mask: _at(hidden, (_lengths(mask) - 2).clamp(min=0)),
+            ),
         ),
         Mistake(
             "first-token",

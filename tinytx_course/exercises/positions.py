@@ -172,12 +172,10 @@ SINUSOIDAL_POSITIONS = Exercise(
             Mistake(
                 "extra-axes",
                 "The values are right, but there is an axis for the batch: return (T, D).",
-                lambda max_len, d_model: _positions(max_len, d_model)[None],
-            ),
-            Mistake(
-                "extra-axes",
-                "The values are right, but there is an axis for the batch: return (T, D).",
-                lambda max_len, d_model: _positions(max_len, d_model)[:, None],
+                (
+                    lambda max_len, d_model: _positions(max_len, d_model)[None],
+                    lambda max_len, d_model: _positions(max_len, d_model)[:, None],
+                ),
             ),
             Mistake(
                 "plain-numbers",
@@ -303,13 +301,7 @@ SHIFT_MATRIX = Exercise(
                 "rows-rolled",
                 "This shifts the entries of a vector. Nothing is moved along the vector: each "
                 "pair is turned.",
-                _by_roll,
-            ),
-            Mistake(
-                "rows-rolled",
-                "This shifts the entries of a vector. Nothing is moved along the vector: each "
-                "pair is turned.",
-                lambda k, d_model: _by_roll(-k, d_model),
+                (_by_roll, lambda k, d_model: _by_roll(-k, d_model)),
             ),
             Mistake(
                 "identity",

@@ -298,7 +298,7 @@ def _judge(exercise: Exercise, trials: Sequence[Trial], repeats: Sequence[Trial]
             if finding is not None:
                 return _tell(exercise, draw, finding)
     failure = _about_chance(trials, repeats)
-    return tell_pass(exercise, trials) if failure is None else tell_failure(exercise, failure)
+    return tell_pass(exercise, trials[: len(_SHAPES)]) if failure is None else tell_failure(exercise, failure)
 
 
 def _draw(trial: Trial) -> Draw:

@@ -62,7 +62,7 @@ _REPEATED_SLIPS = {
     "word-for-word": (f"Only texts that are equal sign by sign are found. {_EVEN_OUT}", ""),
     "case-only": (f"Only the case is evened out, signs and spaces still count. {_EVEN_OUT}", ""),
     "case-kept": ("Capitals still count: bring both texts to lower case first.", ""),
-    "spaces-only": (f"Call and spaces are evened out, but signs still count. {_EVEN_OUT}", ""),
+    "spaces-only": (f"Case and spaces are evened out, but signs still count. {_EVEN_OUT}", ""),
     "only-the-ends": (f"Signs are taken from the ends only, not from inside a text. {_EVEN_OUT}", ""),
     "typographic-signs-kept": (
         "`string.punctuation` holds the 32 signs of ASCII only: the apostrophe ’ and « » are none of them. "

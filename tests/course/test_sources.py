@@ -13,8 +13,7 @@ import torch
 import tinytx as tx
 import tinytx_course as course
 from tinytx_course.building.editions import check_calls, has_solution, learners_cell, solved_cell
-from tinytx_course.exercises import EXERCISES
-from tinytx_course.exercises.checking import check
+from tinytx_course.exercises.checking import EXERCISES, check
 from tinytx_course.exercises.telling import where_to_read
 from tinytx_course.lessons import LESSONS, project_root, written_lessons
 from tinytx_course.quizzes.quiz import QUIZZES

@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tinytx_course.building.editions import check_calls
 from tinytx_course.building.notebooks import build_notebook
-from tinytx_course.exercises import EXERCISES
+from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.grading.planning import make_plan
 from tinytx_course.lessons import LESSONS, written_lessons
 

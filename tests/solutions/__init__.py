@@ -19,8 +19,7 @@ from tests.solutions import (
     sampling,
 )
 from tests.solutions.collection import SOLUTIONS, Solution
-from tinytx_course.exercises import EXERCISES
-from tinytx_course.exercises.checking import check
+from tinytx_course.exercises.checking import EXERCISES, check
 
 _WRITTEN_IN = (
     masks,

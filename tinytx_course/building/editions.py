@@ -135,7 +135,7 @@ def make_edition(notebook: NotebookNode, *, solved: bool) -> None:
 
 
 def _must_be_exercises(names: list[str]) -> None:
-    from tinytx_course.exercises import EXERCISES
+    from tinytx_course.exercises.checking import EXERCISES
 
     for name in names:
         if name not in EXERCISES:

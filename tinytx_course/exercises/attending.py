@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,10 +11,8 @@ from torch import Tensor
 from tinytx.model.attention import attention
 from tinytx.model.masks import causal_mask
 from tinytx_course.exercises.comparing import floats
-from tinytx_course.exercises.exercise import Case, Exercise, Mistake, family, generator, normal
-
-if TYPE_CHECKING:
-    from tinytx_course.exercises.session import Session
+from tinytx_course.exercises.exercise import Exercise, Mistake, family, generator, normal
+from tinytx_course.exercises.observation import Call, Observation
 
 _ALL, _SCALE = "All at once: attention of y over x", "Break it: attention without the scale"
 _MASKS, _BLIND = "Break it: ways to get the mask wrong", "A query that may see nothing"
@@ -174,12 +171,12 @@ _EXCLUSIVE = (
 )
 
 
-def _attention_cases(seed: int) -> Iterator[Case]:
+def _attention_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 3)
 
-    def case(*lead: int, t: int, s: int, k: int, mask: Tensor) -> Case:
+    def case(*lead: int, t: int, s: int, k: int, mask: Tensor) -> Call:
         shapes = ((*lead, t, k), (*lead, s, k), (*lead, s, k))
-        return Case((*(normal(rng, *shape).round(decimals=1) for shape in shapes), mask))
+        return Call((*(normal(rng, *shape).round(decimals=1) for shape in shapes), mask))
 
     yield case(t=1, s=2, k=2, mask=torch.ones(1, 2, dtype=torch.bool, device="cpu"))
     yield case(t=2, s=3, k=2, mask=torch.tensor([[True, False, True], [True, True, False]], device="cpu"))
@@ -195,13 +192,19 @@ def _some(rng: torch.Generator, *shape: int) -> Tensor:
     return mask
 
 
-def _attention_hint(session: Session) -> str:
+_LARGE_SCORES = Call(
+    (
+        torch.full((1, 1), 100.0, dtype=torch.float32, device="cpu"),
+        torch.tensor([[1.0], [0.5]], dtype=torch.float32, device="cpu"),
+        torch.tensor([[1.0], [0.5]], dtype=torch.float32, device="cpu"),
+        torch.ones(1, 2, dtype=torch.bool, device="cpu"),
+    )
+)
+
+
+def _attention_hint(observation: Observation) -> str:
     """Large scores: a remark, no failure."""
-    q = torch.full((1, 1), 100.0, dtype=torch.float32, device="cpu")
-    k = torch.tensor([[1.0], [0.5]], dtype=torch.float32, device="cpu")
-    mask = torch.ones(1, 2, dtype=torch.bool, device="cpu")
-    value = session.call((q, k, k.clone(), mask)).value
-    if isinstance(value, Tensor) and not value.isfinite().all():
+    if isinstance(observation.value, Tensor) and not observation.value.isfinite().all():
         return (
             "With scores near 100 the softmax overflows: subtract the largest score of each row before exp."
         )
@@ -219,8 +222,9 @@ ATTENTION = Exercise(
     ),
     read=floats,
     solve=attention,
-    cases=_attention_cases,
+    calls=_attention_calls,
     mistakes=family(_attention, _SLIPS, _EXCLUSIVE, ("not-scaled", "uniform-for-blind", "nan-for-blind")),
+    probe=_LARGE_SCORES,
     hint=_attention_hint,
 )
 
@@ -230,10 +234,10 @@ def _split(x: Tensor, n_heads: int) -> Tensor:
     return x.view(batch_size, seq_len, n_heads, d_model // n_heads).transpose(1, 2)  # (B, H, T, K)
 
 
-def _split_cases(seed: int) -> Iterator[Case]:
+def _split_calls(seed: int) -> Iterator[Call]:
     for b, t, h, k in ((1, 1, 2, 1), (1, 2, 2, 3), (2, 3, 5, 2), (1, 4, 2, 2 + seed % 2), (3, 2, 3, 5)):
         numbers = torch.arange(b * t * h * k, dtype=torch.float32, device="cpu")
-        yield Case((numbers.view(b, t, h * k), h))
+        yield Call((numbers.view(b, t, h * k), h))
 
 
 def _cut(x: Tensor, n_heads: int) -> Tensor:
@@ -256,7 +260,7 @@ SPLIT_HEADS = Exercise(
     ),
     read=floats,
     solve=_split,
-    cases=_split_cases,
+    calls=_split_calls,
     mistakes=(
         Mistake("view-without-transpose", _SCRAMBLED, lambda x, h: x.reshape(len(x), h, x.shape[1], -1)),
         Mistake(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tinytx_course.exercises.comparing import ids
-from tinytx_course.exercises.exercise import Case, Exercise, family
+from tinytx_course.exercises.exercise import Exercise, family
+from tinytx_course.exercises.observation import Call
 from tinytx_course.exercises.steps import BOS, COMMON_SLIPS, EOS, Step, told_paths
 
 Slips = frozenset[str]
@@ -250,10 +251,10 @@ _TELLING = (
 _OF_EVERY_SIZE = ((0.5, 2, 2, 1.0), (1.5, 2, 3, 0.0), (1.0, 2, 3, 1.0), (0.5, 3, 5, 0.6))
 
 
-def _beam_cases(seed: int) -> Iterator[Case]:
+def _beam_calls(seed: int) -> Iterator[Call]:
     drawn = [(7919 * seed + n, *sizes) for n, sizes in enumerate(_OF_EVERY_SIZE)]
     for step_seed, eos_bias, *rest in sorted([*drawn, *_TELLING], key=lambda row: row[3]):
-        yield Case((Step(step_seed, eos_bias=eos_bias), BOS, EOS, *rest))
+        yield Call((Step(step_seed, eos_bias=eos_bias), BOS, EOS, *rest))
 
 
 BEAM_SEARCH = Exercise(
@@ -271,7 +272,7 @@ BEAM_SEARCH = Exercise(
     ),
     read=ids,
     solve=_beam,
-    cases=_beam_cases,
+    calls=_beam_calls,
     mistakes=family(
         _beam, _BEAM_SLIPS, _BEAM_APART, ("penalty-ignored", "penalty-counts-bos", "bos-dropped")
     ),

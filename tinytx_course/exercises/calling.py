@@ -1,4 +1,4 @@
-"""Call a learner's function: whatever it does becomes an outcome, never an exception."""
+"""The learner's half of a check: call a function and record what it does, never an exception."""
 
 from __future__ import annotations
 
@@ -8,44 +8,147 @@ import functools
 import inspect
 import io
 import linecache
+import time
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from tinytx_course.exercises.limits import TimeUp, call_within
+from tinytx_course.exercises.observation import Call, Failure, Observation, Record, kind_of, plain
+
+if TYPE_CHECKING:
+    from tinytx_course.exercises.exercise import Exercise
 
 _KEPT_OUTPUT = 2_000  # characters of what a function prints
+_READING_SECONDS = 2.0  # for looking at a result or an exception, whose methods may be the learner's
+_PACKAGE = Path(__file__).resolve().parents[2]
 
 
-@dataclass(frozen=True)
-class Trouble:
-    """Why there is no result to compare.
+def observe(exercise: Exercise, function: Any, seed: int, seconds: float) -> Record:
+    """Call a function on the inputs of an exercise, each twice, and record what it does.
 
-    Attributes
+    Parameters
     ----------
-    slug : str or None
-        Name of the mistake.
-    text : str
-        What happened, in plain words.
-    attempted : bool
-        False where nothing has been written yet.
+    exercise : Exercise
+    function : callable
+        What the learner wrote.
+    seed : int
+        For the random part of the inputs.
+    seconds : float
+        Of the processor, for all first calls together, and again for all second ones.
     """
+    refusal = refuse(function, exercise.parameters)
+    if refusal is not None:
+        return Record(refusal=refusal)
+    calls = tuple(exercise.calls(seed))
+    first = _observe_all(function, exercise.parameters, calls, seconds)
+    if first[-1].failure is not None and len(first) < len(calls):
+        return Record(calls=first)
+    repeats = _observe_all(function, exercise.parameters, calls, seconds)
+    probe = exercise.probe
+    probed = None if probe is None else observe_call(function, exercise.parameters, probe, seconds)
+    return Record(None, first, repeats, probed)
 
-    slug: str | None
-    text: str
-    attempted: bool = True
+
+def _observe_all(
+    function: Any, parameters: Sequence[str], calls: Sequence[Call], seconds: float
+) -> tuple[Observation, ...]:
+    observations: list[Observation] = []
+    started = time.process_time()
+    for call in calls:
+        left = max(seconds - (time.process_time() - started), 0.1)
+        observations.append(observe_call(function, parameters, call, left))
+        failure = observations[-1].failure
+        if failure is not None and (
+            not failure.attempted or failure.mistake in ("time-limit", "interrupted")
+        ):
+            break
+    return tuple(observations)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What came of one call: a value, or a trouble, and what was printed meanwhile."""
+def observe_call(function: Any, parameters: Sequence[str], call: Call, seconds: float) -> Observation:
+    """Call a function once on copies of the arguments, positionally where that is possible."""
+    try:
+        by_name = _by_name(inspect.signature(function), parameters) or set()
+    except (TypeError, ValueError):
+        by_name = set()
+    device = torch.get_default_device()  # where the learner wants to work
+    device = torch.device("cpu") if device.type == "meta" else device
+    given, before = copied(call.arguments, device), copied(call.arguments, device)
+    named = dict(zip(parameters, given, strict=True))
+    sources = {name: named[name].requires_grad_() for name in call.gradients}
+    keywords = {name: named.pop(name) for name in by_name}
+    with _screen_captured() as printed:
+        with torch.enable_grad() if sources else contextlib.nullcontext():
+            value, error = call_within(seconds, function, *named.values(), **keywords)
+        failure, gradients = None, {}
+        if error is None:
+            value, failure = _returned(value, function)
+            gradients, error = call_within(_READING_SECONDS, _gradients, value, sources)
+        if error is None and failure is None:
+            value, problem = call_within(_READING_SECONDS, plain, value)
+            if problem is not None:
+                words = f"The result could not be read: {type(problem).__name__}."
+                failure = Failure("wrong-type", words)
+        if error is not None:  # what an exception says is the learner's code too
+            failure, problem = call_within(_READING_SECONDS, _failure_of, error, function, seconds)
+            if problem is not None:
+                words = f"The function stopped with {type(error).__name__}."
+                failure = Failure("error", words, error=type(error).__name__)
+    changed = () if failure is not None else modified(parameters, given, before)
+    return Observation(
+        None if failure is not None else value, failure, printed.getvalue(), changed, gradients or {}
+    )
 
-    value: Any = None
-    trouble: Trouble | None = None
-    printed: str = ""
+
+def _gradients(value: Any, sources: dict[str, Tensor]) -> dict[str, Any]:
+    """Gradients of the sum of a result by some arguments."""
+    if not sources:
+        return {}
+    if not isinstance(value, Tensor) or not value.requires_grad:
+        return dict.fromkeys(sources)
+    found = torch.autograd.grad(value.sum(), list(sources.values()), allow_unused=True)
+    return {name: plain(gradient) for name, gradient in zip(sources, found, strict=True)}
+
+
+def copied(arguments: Sequence[Any], device: torch.device | str = "cpu") -> tuple[Any, ...]:
+    """Arguments that may be modified without harm, on a device."""
+    return tuple(_copy(argument, device) for argument in arguments)
+
+
+def _copy(argument: Any, device: torch.device | str) -> Any:
+    if isinstance(argument, Tensor):
+        return argument.clone().to(device)
+    if isinstance(argument, list):
+        return list(argument)
+    if not isinstance(argument, torch.Generator):
+        return argument
+    fresh = torch.Generator(device)
+    if fresh.device == argument.device:
+        return fresh.set_state(argument.get_state())
+    return fresh.manual_seed(argument.initial_seed())  # states of one kind of device fit no other
+
+
+def modified(names: Sequence[str], given: Sequence[Any], before: Sequence[Any]) -> tuple[str, ...]:
+    """Names of the arguments that a function has changed; generators are there to be changed."""
+
+    def same(now: Any, then: Any) -> bool:
+        if isinstance(now, torch.Generator):
+            return True
+        return torch.equal(now, then) if isinstance(now, Tensor) else now == then
+
+    return tuple(name for name, now, then in zip(names, given, before, strict=True) if not same(now, then))
+
+
+def is_of_the_package(function: Any) -> bool:
+    """Whether a function's code lies in this project: in its packages, or in the solutions of its tests."""
+    file = getattr(code_of(function), "co_filename", "")
+    rooms = (_PACKAGE / "tinytx", _PACKAGE / "tinytx_course", _PACKAGE / "tests")
+    return any(Path(file).is_relative_to(room) for room in rooms)
 
 
 class _Printed(io.StringIO):
@@ -65,12 +168,12 @@ def _screen_captured() -> Iterator[_Printed]:
         yield printed
 
 
-def refuse(function: Any, parameters: Sequence[str]) -> Trouble | None:
+def refuse(function: Any, parameters: Sequence[str]) -> Failure | None:
     """Say why something cannot be called as the exercise asks, or None if it can."""
     if function is None or function is Ellipsis:
-        return Trouble(None, "There is nothing to check yet.", attempted=False)
+        return Failure(None, "There is nothing to check yet.", attempted=False)
     if not callable(function):
-        return Trouble(
+        return Failure(
             "not-a-function",
             f"The second argument must be your function itself, without calling it; got {kind_of(function)}.",
         )
@@ -80,12 +183,12 @@ def refuse(function: Any, parameters: Sequence[str]) -> Trouble | None:
         return None  # some built-in and compiled functions do not tell
     names = list(signature.parameters)
     if set(parameters) <= set(names) and [name for name in names if name in parameters] != list(parameters):
-        return Trouble(
+        return Failure(
             "parameter-order",
             f"The parameters stand in this order: ({', '.join(parameters)}); yours are ({', '.join(names)}).",
         )
     if _by_name(signature, parameters) is None:
-        return Trouble(
+        return Failure(
             "wrong-parameters",
             f"The function is called with ({', '.join(parameters)}); yours takes ({', '.join(names)}).",
         )
@@ -103,42 +206,23 @@ def _by_name(signature: inspect.Signature, parameters: Sequence[str]) -> set[str
     return by_name
 
 
-def call(function: Any, parameters: Sequence[str], arguments: Sequence[Any], seconds: float) -> Outcome:
-    """Call a function, positionally where that is possible, and catch all that may happen."""
-    try:
-        by_name = _by_name(inspect.signature(function), parameters) or set()
-    except (TypeError, ValueError):
-        by_name = set()
-    named = dict(zip(parameters, arguments, strict=True))
-    keywords = {name: named.pop(name) for name in by_name}
-    with _screen_captured() as printed:
-        value, error = call_within(seconds, function, *named.values(), **keywords)
-        if error is not None:
-            # What an exception says is the learner's code too.
-            trouble, failed = call_within(1.0, _trouble_of, error, function, seconds)
-            if failed is not None:
-                trouble = Trouble("error", f"The function stopped with {type(error).__name__}.")
-        else:
-            value, trouble = _plain_value(value, function)
-    return Outcome(value, trouble, printed.getvalue())
-
-
-def _trouble_of(error: BaseException, function: Any, seconds: float) -> Trouble:
+def _failure_of(error: BaseException, function: Any, seconds: float) -> Failure:
     where = _learners_line(error, function)
     if isinstance(error, TimeUp):
-        return Trouble(
+        return Failure(
             "time-limit", f"The function was still running after {seconds:.2g} s and was stopped{where}."
         )
     if isinstance(error, NotImplementedError) and not str(error).strip():
-        return Trouble(None, "There is nothing here yet.", attempted=False)
+        return Failure(None, "There is nothing here yet.", attempted=False)
     last_line = traceback.format_exception_only(error)[-1].strip()
     if "ellipsis" in last_line.lower():
-        return Trouble(None, f"There is still a `...` to fill in ({last_line}{where}).", attempted=False)
+        return Failure(None, f"There is still a `...` to fill in ({last_line}{where}).", attempted=False)
     if isinstance(error, RecursionError):
-        return Trouble("endless-recursion", f"The function calls itself without end: {last_line}{where}.")
+        return Failure("endless-recursion", f"The function calls itself without end: {last_line}{where}.")
     if isinstance(error, KeyboardInterrupt):
-        return Trouble("interrupted", f"The check was interrupted{where}.")
-    return Trouble("error", f"The function stopped with an error: {last_line[:500]}{where}.")
+        return Failure("interrupted", f"The check was interrupted{where}.")
+    words = f"The function stopped with an error: {last_line[:500]}{where}."
+    return Failure("error", words, error=type(error).__name__)
 
 
 def _learners_line(error: BaseException, function: Any) -> str:
@@ -173,22 +257,22 @@ def code_of(function: Any) -> Any:
     return None
 
 
-def _plain_value(value: Any, function: Any) -> tuple[Any, Trouble | None]:
+def _returned(value: Any, function: Any) -> tuple[Any, Failure | None]:
     if inspect.iscoroutine(value) or inspect.isawaitable(value):
         if inspect.iscoroutine(value):
             value.close()
-        return None, Trouble("async", "The function is asynchronous: write `def`, not `async def`.")
+        return None, Failure("async", "The function is asynchronous: write `def`, not `async def`.")
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
-        return None, Trouble("yields", "The function yields: hand the whole result back with `return`.")
+        return None, Failure("yields", "The function yields: hand the whole result back with `return`.")
     if isinstance(value, (tuple, list)) and value and all(item is Ellipsis or item is None for item in value):
         value = value[0]
     if value is Ellipsis or value is NotImplemented:
-        return None, Trouble(None, "There is nothing here yet.", attempted=False)
+        return None, Failure(None, "There is nothing here yet.", attempted=False)
     if value is None:
         if _does_something(function):
             words = "The function computes something and returns None: its last line should `return` it."
-            return None, Trouble("nothing-returned", words)
-        return None, Trouble(None, "There is nothing here yet.", attempted=False)
+            return None, Failure("nothing-returned", words)
+        return None, Failure(None, "There is nothing here yet.", attempted=False)
     return value, None
 
 
@@ -207,18 +291,3 @@ def _does_something(function: Any) -> bool:
     steps = list(dis.get_instructions(code))
     prints = sum(step.argval == "print" for step in steps)
     return "..." not in source and sum(step.opname.startswith(_WORK) for step in steps) > prints
-
-
-def kind_of(value: Any) -> str:
-    """What something is, with its article."""
-    if isinstance(value, torch.Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
-    name = type(value).__name__
-    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
-
-
-def quoted(printed: str, lines: int = 3) -> str:
-    """The first lines of what was printed."""
-    kept = [line[:100] for line in printed.strip().splitlines()]
-    more = ["..."] if len(kept) > lines else []
-    return "\n".join(f"  | {line}" for line in kept[:lines] + more)

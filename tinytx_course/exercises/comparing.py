@@ -1,4 +1,4 @@
-"""Read what a function returned, whatever it is made of, and find where it differs."""
+"""Read the plain value that a function returned, and find where it differs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tinytx_course.exercises.calling import Trouble, kind_of
+from tinytx_course.exercises.observation import Failure, kind_of
 
 _TOLERANCE = 2e-4  # relative to numbers of size 1, for float32 and better
 _COARSE = {torch.float16: 1e-2, torch.bfloat16: 4e-2}
@@ -28,7 +28,7 @@ class Reading:
         On the CPU; float64, int64 or bool.
     tolerance : float
         What rounding may do to numbers of size 1.
-    complaint : Trouble or None
+    complaint : Failure or None
         What keeps it from being right although its values can be compared: a wrong type or dtype.
     note : str
         A friendly remark that fails nobody.
@@ -38,7 +38,7 @@ class Reading:
 
     tensors: tuple[Tensor, ...]
     tolerance: float = _TOLERANCE
-    complaint: Trouble | None = None
+    complaint: Failure | None = None
     note: str = ""
     names: tuple[str, ...] = ()
 
@@ -51,7 +51,7 @@ class Reading:
         )
 
 
-Reader = Callable[[Any], "Reading | Trouble"]
+Reader = Callable[[Any], "Reading | Failure"]
 
 
 def differing(got: Tensor, expected: Tensor, tolerance: float = _TOLERANCE) -> Tensor:
@@ -62,34 +62,28 @@ def differing(got: Tensor, expected: Tensor, tolerance: float = _TOLERANCE) -> T
     return ~torch.isclose(got, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-def _as_tensor(value: Any, due: str) -> tuple[Tensor, Trouble | None] | Trouble:
+def _as_tensor(value: Any, due: str) -> tuple[Tensor, Failure | None] | Failure:
     """A plain tensor on the CPU, with what is wrong about its type."""
     complaint = None
     if isinstance(value, (tuple, list)) and value and isinstance(value[0], Tensor) and value[0].dim():
         words = f"{due} is due and nothing else; got {len(value)} results: return only the one asked for."
-        value, complaint = value[0], Trouble("too-many-results", words)
-    if isinstance(value, (np.ndarray, np.generic)):
+        value, complaint = value[0], Failure("too-many-results", words)
+    if isinstance(value, np.ndarray):
         words = f"{due} is due, got a numpy array: torch.from_numpy(...) makes a tensor of it."
-        try:
-            value, complaint = torch.from_numpy(np.array(value)), Trouble("numpy-array", words)
-        except TypeError:
-            return Trouble("numpy-array", words)
+        value, complaint = torch.from_numpy(value.copy()), Failure("numpy-array", words)
     if not isinstance(value, Tensor):
         hint = " (torch.tensor(...) makes a tensor of it)" if isinstance(value, (list, tuple)) else ""
-        return Trouble("wrong-type", f"{due} is due, got {kind_of(value)}{hint}.")
-    value = value.detach()
-    if value.layout != torch.strided:
-        value = value.to_dense()
-    if value.is_complex() or value.is_quantized or value.is_meta:
-        return Trouble("wrong-dtype", f"{due} is due, got dtype {value.dtype} on {value.device}.")
-    return value.cpu().clone(), complaint
+        return Failure("wrong-type", f"{due} is due, got {kind_of(value)}{hint}.")
+    if value.is_complex():
+        return Failure("wrong-dtype", f"{due} is due, got dtype {value.dtype}.")
+    return value.detach().clone(), complaint
 
 
-def boolean(value: Any) -> Reading | Trouble:
+def boolean(value: Any) -> Reading | Failure:
     """Read a mask; numbers are complained about, but compared as what they stand for."""
     due = "A boolean tensor"
     found = _as_tensor(value, due)
-    if isinstance(found, Trouble):
+    if isinstance(found, Failure):
         return found
     tensor, complaint = found
     if tensor.dtype == torch.bool:
@@ -99,47 +93,47 @@ def boolean(value: Any) -> Reading | Trouble:
             "This mask is one that is added to scores (0 and a huge negative number). "
             "Here masks are boolean: True = may attend."
         )
-        return Reading((tensor == 0,), complaint=Trouble("additive-mask", words))
+        return Reading((tensor == 0,), complaint=Failure("additive-mask", words))
     words = (
         f"Masks are boolean, True = may attend; got dtype {tensor.dtype}: `.bool()` makes a mask of 0 and 1."
     )
-    return Reading((tensor != 0,), complaint=complaint or Trouble("not-boolean", words))
+    return Reading((tensor != 0,), complaint=complaint or Failure("not-boolean", words))
 
 
-def floats(value: Any) -> Reading | Trouble:
+def floats(value: Any) -> Reading | Failure:
     """Read a tensor of real numbers of any precision."""
     found = _as_tensor(value, "A floating-point tensor")
-    if isinstance(found, Trouble):
+    if isinstance(found, Failure):
         return found
     tensor, complaint = found
     if not tensor.is_floating_point():
         words = f"A floating-point tensor is due, got dtype {tensor.dtype}."
-        complaint = complaint or Trouble("not-floating-point", words)
+        complaint = complaint or Failure("not-floating-point", words)
     return Reading((tensor.double(),), _COARSE.get(tensor.dtype, _TOLERANCE), complaint)
 
 
-def integers(value: Any) -> Reading | Trouble:
+def integers(value: Any) -> Reading | Failure:
     """Read a tensor of ids."""
     found = _as_tensor(value, "An integer tensor")
-    if isinstance(found, Trouble):
+    if isinstance(found, Failure):
         return found
     tensor, complaint = found
     if tensor.is_floating_point() or tensor.dtype == torch.bool:
         words = f"Token ids are integers, got dtype {tensor.dtype}."
-        complaint = complaint or Trouble("not-integer", words)
+        complaint = complaint or Failure("not-integer", words)
         return Reading((tensor.double(),), complaint=complaint)
     return Reading((tensor.long(),), complaint=complaint)
 
 
-def number(value: Any) -> Reading | Trouble:
+def number(value: Any) -> Reading | Failure:
     """Read one real number: a Python or numpy number, or a tensor with one element."""
     if isinstance(value, Tensor):
         if value.numel() != 1:
-            return Trouble("wrong-shape", f"One number is due, got a tensor of shape {tuple(value.shape)}.")
+            return Failure("wrong-shape", f"One number is due, got a tensor of shape {tuple(value.shape)}.")
         note = f"One number has shape (); yours has shape {tuple(value.shape)}." if value.dim() else ""
         dtype, value = value.dtype, value.detach().cpu().reshape(())
         if dtype.is_complex:
-            return Trouble("wrong-dtype", f"A real number is due, got dtype {dtype}.")
+            return Failure("wrong-dtype", f"A real number is due, got dtype {dtype}.")
         return Reading((value.double(),), _COARSE.get(dtype, _TOLERANCE), note=note)
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.reshape(()).item()
@@ -148,15 +142,17 @@ def number(value: Any) -> Reading | Trouble:
             raise TypeError
         return Reading((torch.tensor(float(value), dtype=torch.float64),))
     except (TypeError, ValueError, OverflowError):
-        return Trouble("wrong-type", f"One number is due, got {kind_of(value)}.")
+        return Failure("wrong-type", f"One number is due, got {kind_of(value)}.")
 
 
-def count(value: Any) -> Reading | Trouble:
+def count(value: Any) -> Reading | Failure:
     """Read a whole number; a float without a fraction is taken, with a remark."""
     note = ""
     if isinstance(value, Tensor) and value.numel() == 1:
         value = value.item()
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(()).item()
+    if isinstance(value, float) and value.is_integer():
         value = int(value)
         note = "A count is an int; yours is a float: `//` instead of `/` keeps it whole."
     if isinstance(value, float):
@@ -167,23 +163,23 @@ def count(value: Any) -> Reading | Trouble:
         whole = operator.index(value)
         return Reading((torch.tensor(max(min(whole, 2**62), -(2**62)), dtype=torch.int64),), note=note)
     except TypeError:
-        return Trouble("wrong-type", f"A whole number is due, got {kind_of(value)}.")
+        return Failure("wrong-type", f"A whole number is due, got {kind_of(value)}.")
 
 
-def ids(value: Any) -> Reading | Trouble:
+def ids(value: Any) -> Reading | Failure:
     """Read a list of ids; tuples, arrays and tensors of one axis are taken, with a remark."""
     note = "" if isinstance(value, list) else f"A list is due; yours is {kind_of(value)}."
     if isinstance(value, (Tensor, np.ndarray)):
         if value.ndim != 1:
-            return Trouble("wrong-shape", f"A list of ids is due, got shape {tuple(value.shape)}.")
+            return Failure("wrong-shape", f"A list of ids is due, got shape {tuple(value.shape)}.")
         value = value.tolist()
     if not isinstance(value, (list, tuple)):
-        return Trouble("wrong-type", f"A list of ids is due, got {kind_of(value)}.")
+        return Failure("wrong-type", f"A list of ids is due, got {kind_of(value)}.")
     try:
         plain = [operator.index(item) for item in value]
     except TypeError:
         kinds = sorted({kind_of(item) for item in value})
-        return Trouble(
+        return Failure(
             "wrong-type", f"A list of ids (ints) is due, got a list that holds {', '.join(kinds)}."
         )
     return Reading((torch.tensor(plain, dtype=torch.int64),), note=note)
@@ -192,15 +188,15 @@ def ids(value: Any) -> Reading | Trouble:
 def pair(first: Reader, second: Reader, names: str) -> Reader:
     """Read two results that come as a tuple or list."""
 
-    def read(value: Any) -> Reading | Trouble:
+    def read(value: Any) -> Reading | Failure:
         if not isinstance(value, (tuple, list)) or len(value) != 2:
             how_many = f" of {len(value)}" if isinstance(value, (tuple, list)) else ""
-            return Trouble("wrong-type", f"Two results are due, ({names}); got {kind_of(value)}{how_many}.")
+            return Failure("wrong-type", f"Two results are due, ({names}); got {kind_of(value)}{how_many}.")
         a, b = first(value[0]), second(value[1])
         both = tuple(names.split(", "))
-        if isinstance(a, Trouble):
+        if isinstance(a, Failure):
             return _about(both[0], a)
-        if isinstance(b, Trouble):
+        if isinstance(b, Failure):
             return _about(both[1], b)
         complaints = [
             _about(name, reading.complaint)
@@ -214,6 +210,6 @@ def pair(first: Reader, second: Reader, names: str) -> Reader:
     return read
 
 
-def _about(name: str, trouble: Trouble) -> Trouble:
-    """A trouble with one of two results."""
-    return dataclasses.replace(trouble, text=f"{name.capitalize()}: {trouble.text}")
+def _about(name: str, failure: Failure) -> Failure:
+    """A failure of one of two results."""
+    return dataclasses.replace(failure, message=f"{name.capitalize()}: {failure.message}")

@@ -11,11 +11,12 @@ from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import Head
 from tinytx.model.diagnosis import WORDS, Question, diagnose_count
 from tinytx_course.exercises.comparing import count
-from tinytx_course.exercises.exercise import Case, Exercise, Mistake
+from tinytx_course.exercises.exercise import Exercise, Mistake
+from tinytx_course.exercises.observation import Call
 
 if TYPE_CHECKING:
     from tinytx_course.exercises.card import Part
-    from tinytx_course.exercises.session import Trial
+    from tinytx_course.exercises.judging import Trial
 
 _MODEL, _LAYER, _SLIP = "The whole model", "One layer", "Find the slip"
 _COMMON = (  # what people forget or mix up, the commonest first; the rest follow in the order of the table
@@ -156,14 +157,10 @@ _FURTHER = (
         "feed-forward-biases-alike",
         "Both biases of the feed-forward network were given the same length: one has d_ff "
         "numbers, the other D.",
-        _sum_of(lambda e, layer, n, h, d, f: e + n * (layer - d + f) + h),
-        _LAYER,
-    ),
-    Mistake(
-        "feed-forward-biases-alike",
-        "Both biases of the feed-forward network were given the same length: one has d_ff "
-        "numbers, the other D.",
-        _sum_of(lambda e, layer, n, h, d, f: e + n * (layer - f + d) + h),
+        (
+            _sum_of(lambda e, layer, n, h, d, f: e + n * (layer - d + f) + h),
+            _sum_of(lambda e, layer, n, h, d, f: e + n * (layer - f + d) + h),
+        ),
         _LAYER,
     ),
     Mistake(
@@ -220,7 +217,7 @@ def _recognise(head: Head, trials: Sequence[Trial]) -> Mistake | None:
     for trial in trials:
         if trial.got is None or trial.got.tensors[0].is_floating_point():
             return None
-        sizes = trial.case.arguments
+        sizes = trial.call.arguments
         config, n_classes = _config(*sizes[:4]), sizes[4] if len(sizes) > 4 else 2
         claimed = int(trial.got.tensors[0])
         asked.append((Question(config, head, n_classes, "total"), claimed))
@@ -247,7 +244,7 @@ def _by_how_much(trial: Trial) -> list[Part]:
     return [f"That is {abs(off):,} too {'few' if off < 0 else 'many'}."]
 
 
-def _cases(seed: int, classes: bool) -> Iterator[Case]:
+def _calls(seed: int, classes: bool) -> Iterator[Call]:
     sizes = (
         (5, 2, 2, 3, 3),
         (11, 6, 2, 7, 4),
@@ -256,7 +253,7 @@ def _cases(seed: int, classes: bool) -> Iterator[Case]:
         (101, 34, 6, 59, 7),
     )
     for size in sizes:
-        yield Case(size if classes else size[:4])
+        yield Call(size if classes else size[:4])
 
 
 _RULE = (
@@ -272,7 +269,7 @@ COUNT_LANGUAGE_MODEL = Exercise(
     rule=f"{_RULE}a linear head onto the vocabulary, with a bias, not tied to the embedding.",
     read=count,
     solve=_lm,
-    cases=lambda seed: _cases(seed, False),
+    calls=lambda seed: _calls(seed, False),
     mistakes=(*_mistakes(_lm), _FIXED_LM),
     recognise=partial(_recognise, "lm"),
     explain=_by_how_much,
@@ -285,7 +282,7 @@ COUNT_CLASSIFIER = Exercise(
     rule=f"{_RULE}a linear head onto the classes, with a bias.",
     read=count,
     solve=_classifier,
-    cases=lambda seed: _cases(seed, True),
+    calls=lambda seed: _calls(seed, True),
     mistakes=(
         *_mistakes(_classifier, "embedding-tied"),
         _FIXED_CLASSIFIER,

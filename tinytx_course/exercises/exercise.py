@@ -13,22 +13,7 @@ from torch import Tensor
 
 from tinytx_course.exercises.card import Part
 from tinytx_course.exercises.comparing import Reader
-
-
-@dataclass(frozen=True)
-class Case:
-    """One input.
-
-    Attributes
-    ----------
-    arguments : tuple
-        In the order of the signature.
-    shown : str
-        Said below the call, where the arguments do not speak for themselves.
-    """
-
-    arguments: tuple[Any, ...]
-    shown: str = ""
+from tinytx_course.exercises.observation import Call, Observation
 
 
 @dataclass(frozen=True)
@@ -41,8 +26,8 @@ class Mistake:
         Its stable name.
     words : str
         What was done and what is to be done instead.
-    wrong : callable
-        A small implementation that makes it; results that equal its results everywhere are so explained.
+    wrong : callable, or a tuple of these
+        Small implementations that make it; results equal to those of one of them everywhere are so explained.
     section : str
         Heading to read, in the lesson of the exercise unless `lesson` says otherwise.
     lesson : int or None
@@ -53,10 +38,15 @@ class Mistake:
 
     slug: str
     words: str
-    wrong: Callable[..., Any]
+    wrong: Callable[..., Any] | tuple[Callable[..., Any], ...]
     section: str = ""
     lesson: int | None = None
     tolerance: float = 0.0
+
+    @property
+    def wrongs(self) -> tuple[Callable[..., Any], ...]:
+        """All implementations."""
+        return self.wrong if isinstance(self.wrong, tuple) else (self.wrong,)
 
 
 @dataclass(frozen=True)
@@ -77,20 +67,24 @@ class Exercise:
         Reads a result.
     solve : callable
         The right answer.
-    cases : callable
-        From a seed to inputs, the smallest first.
+    calls : callable
+        From a seed to the calls, the smallest first. The judge makes them again, so they must depend on
+        nothing else.
     mistakes : sequence of Mistake
         The commonest first.
     view : callable, optional
         From arguments and a tensor to what is compared, where several answers are right.
     judge : callable, optional
-        Takes the place of trying the cases, where chance is asked for.
+        From the exercise, its trials and their repeats to a Verdict; in place of a comparison, where results
+        are random.
     recognise : callable, optional
         From trials to a Mistake, where none of `mistakes` agrees.
     explain : callable, optional
         From a trial to paragraphs that say more about the difference.
+    probe : Call, optional
+        A further call that fails nobody.
     hint : callable, optional
-        From the session to a remark for those who passed, or to an empty text.
+        From the observation of `probe` to a remark for those who passed, or to an empty text.
     """
 
     name: str
@@ -100,13 +94,14 @@ class Exercise:
     rule: str
     read: Reader
     solve: Callable[..., Any]
-    cases: Callable[[int], Iterable[Case]]
+    calls: Callable[[int], Iterable[Call]]
     mistakes: Sequence[Mistake] = field(default=(), repr=False)
     view: Callable[[tuple[Any, ...], Tensor], Tensor] | None = None
     judge: Callable[..., Any] | None = None
     recognise: Callable[..., Mistake | None] | None = None
     explain: Callable[..., list[Part]] | None = None
-    hint: Callable[..., str] | None = None
+    probe: Call | None = None
+    hint: Callable[[Observation], str] | None = None
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import torch
 
 from tinytx_course.exercises.comparing import ids
-from tinytx_course.exercises.exercise import Case, Exercise, family
+from tinytx_course.exercises.exercise import Exercise, family
+from tinytx_course.exercises.observation import Call
 from tinytx_course.exercises.steps import BOS, COMMON_SLIPS, EOS, Step, told_paths
 
 
@@ -58,7 +59,7 @@ _GREEDY_SLIPS = {
 }
 
 
-def _greedy_cases(seed: int) -> Iterator[Case]:
+def _greedy_calls(seed: int) -> Iterator[Call]:
     drawn = [
         (7919 * seed + n, eos_bias, n // 2 + 2)
         for n, eos_bias in enumerate((2.0, 0.0, 1.0, 0.5, 1.5, 0.5, 1.0, 0.0))
@@ -66,7 +67,7 @@ def _greedy_cases(seed: int) -> Iterator[Case]:
     for step_seed, eos_bias, max_len in sorted(
         [*drawn, (1138, 0.0, 3), (3614, 1.0, 3)], key=lambda row: row[2]
     ):
-        yield Case((Step(step_seed, eos_bias=eos_bias), BOS, EOS, max_len))
+        yield Call((Step(step_seed, eos_bias=eos_bias), BOS, EOS, max_len))
 
 
 GREEDY_DECODE = Exercise(
@@ -81,7 +82,7 @@ GREEDY_DECODE = Exercise(
     ),
     read=ids,
     solve=_greedy,
-    cases=_greedy_cases,
+    calls=_greedy_calls,
     mistakes=family(
         _greedy,
         _GREEDY_SLIPS,

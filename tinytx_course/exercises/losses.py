@@ -10,7 +10,8 @@ from torch import Tensor
 
 from tinytx.training.objectives import language_model_loss
 from tinytx_course.exercises.comparing import integers, number, pair
-from tinytx_course.exercises.exercise import Case, Exercise, Mistake, family, generator, normal
+from tinytx_course.exercises.exercise import Exercise, Mistake, family, generator, normal
+from tinytx_course.exercises.observation import Call
 
 _TEACHER, _TEMPTING = (
     "Why: the text is its own teacher",
@@ -30,10 +31,10 @@ def _ids(rng: torch.Generator, *shape: int) -> Tensor:
     )
 
 
-def _shift_cases(seed: int) -> Iterator[Case]:
+def _shift_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 4)
     for shape in ((1, 2), (1, 3), (2, 3), (3, 3), (2, 5), (3, 7)):
-        yield Case((_ids(rng, *shape),))
+        yield Call((_ids(rng, *shape),))
 
 
 def _last_column(token_ids: Tensor, fill: int) -> Tensor:
@@ -54,7 +55,7 @@ SHIFT_TARGETS = Exercise(
     rule="(inputs, targets), each (B, T - 1): the target at t is the token that follows the input at t.",
     read=pair(integers, integers, "inputs, targets"),
     solve=lambda ids: (ids[:, :-1], ids[:, 1:]),
-    cases=_shift_cases,
+    calls=_shift_calls,
     mistakes=(
         Mistake(
             "exchanged",
@@ -64,19 +65,11 @@ SHIFT_TARGETS = Exercise(
         Mistake(
             "not-shifted",
             "The targets are the inputs themselves: the model has nothing to do but copy.",
-            lambda ids: (ids, ids),
-            _TEMPTING,
-        ),
-        Mistake(
-            "not-shifted",
-            "The targets are the inputs themselves: the model has nothing to do but copy.",
-            lambda ids: (ids[:, :-1], ids[:, :-1]),
-            _TEMPTING,
-        ),
-        Mistake(
-            "not-shifted",
-            "The targets are the inputs themselves: the model has nothing to do but copy.",
-            lambda ids: (ids[:, 1:], ids[:, 1:]),
+            (
+                lambda ids: (ids, ids),
+                lambda ids: (ids[:, :-1], ids[:, :-1]),
+                lambda ids: (ids[:, 1:], ids[:, 1:]),
+            ),
             _TEMPTING,
         ),
         Mistake("rolled", _ROLLED, lambda ids: (ids, ids.roll(-1, 1))),
@@ -101,12 +94,7 @@ SHIFT_TARGETS = Exercise(
         Mistake(
             "only-last-target",
             "Only the last token is a target: every position predicts its next one.",
-            lambda ids: (ids[:, :-1], ids[:, -1]),
-        ),
-        Mistake(
-            "only-last-target",
-            "Only the last token is a target: every position predicts its next one.",
-            lambda ids: (ids[:, :-1], ids[:, -1:]),
+            (lambda ids: (ids[:, :-1], ids[:, -1]), lambda ids: (ids[:, :-1], ids[:, -1:])),
         ),
         Mistake(
             "one-too-short",
@@ -251,7 +239,7 @@ _LOSS_APART = (
 )
 
 
-def _loss_cases(seed: int) -> Iterator[Case]:
+def _loss_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 5)
     for lengths, width, vocab_size, pad_id in (
         ((1,), 2, 2, 1),
@@ -266,7 +254,7 @@ def _loss_cases(seed: int) -> Iterator[Case]:
         targets[0, 0] = real[0]
         for row, length in enumerate(lengths):
             targets[row, length:] = pad_id
-        yield Case((2 * normal(rng, len(lengths), width, vocab_size), targets, pad_id))
+        yield Call((2 * normal(rng, len(lengths), width, vocab_size), targets, pad_id))
 
 
 LANGUAGE_MODEL_LOSS = Exercise(
@@ -277,16 +265,16 @@ LANGUAGE_MODEL_LOSS = Exercise(
     rule="one number: the mean, over all real targets, of minus the natural log of their probability (nats).",
     read=number,
     solve=language_model_loss,
-    cases=_loss_cases,
+    calls=_loss_calls,
     mistakes=family(_loss, _LOSS_SLIPS, _LOSS_APART, ("padding-counted", "softmax-twice", "bits")),
 )
 
 
-def _perplexity_cases(seed: int) -> Iterator[Case]:
+def _perplexity_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 6)
     a, b = (0.5 + torch.rand(2, generator=rng, dtype=torch.float64, device="cpu")).tolist()
     for nats, n_tokens in ((1.5, 1), (3.0, 2), (round(3 * a, 2), 3), (round(7 * b, 2), 5), (11.25, 4)):
-        yield Case((nats, n_tokens))
+        yield Call((nats, n_tokens))
 
 
 PERPLEXITY = Exercise(
@@ -297,7 +285,7 @@ PERPLEXITY = Exercise(
     rule="one number: e to the power of the mean nats a token, exp(total_nats / n_tokens).",
     read=number,
     solve=lambda nats, n: math.exp(nats / n),
-    cases=_perplexity_cases,
+    calls=_perplexity_calls,
     mistakes=(
         Mistake(
             "not-divided",

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from tinytx_course.exercises.calling import Trouble
 from tinytx_course.exercises.card import Grid, Part
 from tinytx_course.exercises.comparing import integers, pair
-from tinytx_course.exercises.exercise import Case, Exercise, Mistake, generator
-from tinytx_course.exercises.telling import tell_pass, tell_trouble
+from tinytx_course.exercises.exercise import Exercise, Mistake, generator
+from tinytx_course.exercises.observation import Call, Failure
+from tinytx_course.exercises.telling import tell_failure, tell_pass
 from tinytx_course.exercises.verdict import Verdict
 
 if TYPE_CHECKING:
-    from tinytx_course.exercises.session import Session, Trial
+    from tinytx_course.exercises.judging import Trial
 
 _SECTION = "How BERT is trained"
 _IGNORED = -100
@@ -26,7 +27,7 @@ _SIGMAS = 5.6  # of a binomial share: correct code is rejected less than once in
 _VOCAB, _MASK_ID, _SPECIAL = 60, 4, [0, 1, 2, 3]
 _WINDOW, _BEFORE = 12, 2  # places of a row that are shown, of these before the first to look at
 _SHAPES = ((1, 8), (3, 8), (6, 20), (30, 100))
-_PROBABILITIES = (0.5, 0.5, 0.3, 0.8)
+_SHARES_DRAWN = (0.5, 0.5, 0.3, 0.8)
 
 
 @dataclass(frozen=True)
@@ -274,14 +275,20 @@ def _batch(seed: int, shape: tuple[int, int]) -> Tensor:
     return token_ids
 
 
-def judge(session: Session) -> Verdict:
-    """Try growing batches; rules that always hold first, shares on the largest."""
-    trials: list[Trial] = []
-    for number, (shape, p) in enumerate(zip(_SHAPES, _PROBABILITIES, strict=True)):
-        trial, verdict = _attempt(session, shape, p, number)
-        if verdict is not None:
-            return verdict
-        trials.append(trial)
+def _calls(seed: int) -> Iterator[Call]:
+    """Growing batches, and the last but one again with another generator."""
+    salts = (100, 101, 102, 103, 177)
+    for salt, shape, p in zip(
+        salts, (*_SHAPES, _SHAPES[-2]), (*_SHARES_DRAWN, _SHARES_DRAWN[-2]), strict=True
+    ):
+        yield Call((_batch(seed, shape), _MASK_ID, list(_SPECIAL), _VOCAB, p, generator(seed, salt)))
+
+
+def _judge(exercise: Exercise, trials: Sequence[Trial], repeats: Sequence[Trial]) -> Verdict:
+    """Rules that always hold first, shares on the largest batch, then where chance comes from."""
+    for number, trial in enumerate(trials[: len(_SHAPES)]):
+        if trial.failure is not None:
+            return tell_failure(exercise, trial.failure, dataclasses.replace(trial, got=None))
         draw = _draw(trial)
         rules: tuple[Callable[[Draw], Finding | None], ...] = (_labels_of_draw, _places)
         if number == len(_SHAPES) - 1:
@@ -289,54 +296,41 @@ def judge(session: Session) -> Verdict:
         for rule in rules:
             finding = rule(draw)
             if finding is not None:
-                return _tell(session.exercise, trial, draw, finding)
-    verdict = _about_chance(session, trials)
-    return tell_pass(session.exercise, trials) if verdict is None else verdict
-
-
-def _attempt(session: Session, shape: tuple[int, int], p: float, number: int) -> tuple[Trial, Verdict | None]:
-    trial = session.attempt(_case(session.seed, shape, p, number))
-    if trial.trouble is None:
-        return trial, None
-    return trial, session.tell(trial)
-
-
-def _case(seed: int, shape: tuple[int, int], p: float, number: int) -> Case:
-    arguments = (_batch(seed, shape), _MASK_ID, list(_SPECIAL), _VOCAB, p, generator(seed, 100 + number))
-    return Case(arguments)
+                return _tell(exercise, draw, finding)
+    failure = _about_chance(trials, repeats)
+    return tell_pass(exercise, trials[: len(_SHAPES)]) if failure is None else tell_failure(exercise, failure)
 
 
 def _draw(trial: Trial) -> Draw:
     assert trial.got is not None
-    token_ids, p = trial.case.arguments[0], trial.case.arguments[4]
+    token_ids, p = trial.call.arguments[0], trial.call.arguments[4]
     return Draw(token_ids, trial.got.tensors[0], trial.got.tensors[1], p)
 
 
-def _about_chance(session: Session, trials: Sequence[Trial]) -> Verdict | None:
+def _about_chance(trials: Sequence[Trial], repeats: Sequence[Trial]) -> Failure | None:
     """The generator, and nothing else, decides what is drawn."""
-    last, shape, p = trials[-2], _SHAPES[-2], _PROBABILITIES[-2]
-    again = session.attempt(_case(session.seed, shape, p, len(_SHAPES) - 2))
-    assert last.got is not None
-    if again.got is not None and not again.got.agrees_with(last.got):
+    number = len(_SHAPES) - 2
+    first, again, other = trials[number].got, repeats[number].got, trials[-1].got
+    assert first is not None
+    if again is not None and not again.agrees_with(first):
         words = (
             "The same generator in the same state gave another result: draw all random numbers with "
             "`generator=generator`."
         )
-        return session.tell_trouble(Trouble("generator-ignored", words))
-    other = session.attempt(_case(session.seed, shape, p, 77))
-    if other.got is not None and other.got.agrees_with(last.got):
+        return Failure("generator-ignored", words)
+    if other is not None and other.agrees_with(first):
         words = (
             "Another generator gave the very same result: the draw must come from the generator handed over."
         )
-        return session.tell_trouble(Trouble("same-draw-every-time", words))
+        return Failure("same-draw-every-time", words)
     return None
 
 
-def _tell(exercise: Exercise, trial: Trial, draw: Draw, finding: Finding) -> Verdict:
+def _tell(exercise: Exercise, draw: Draw, finding: Finding) -> Verdict:
     slug, words, cells = finding
     mistake = Mistake(slug, words, lambda *arguments: None, _SECTION)
     parts = [] if cells is None else _first_row(draw, cells, _at_fault(slug, draw))
-    return tell_trouble(exercise, None, None, mistake, parts)
+    return tell_failure(exercise, None, None, mistake, parts)
 
 
 def _at_fault(slug: str, draw: Draw) -> tuple[str, ...]:
@@ -390,9 +384,7 @@ MASK_TOKENS = Exercise(
     ),
     read=pair(integers, integers, "inputs, labels"),
     solve=_nothing_drawn,
-    cases=lambda seed: (
-        _case(seed, shape, p, n) for n, (shape, p) in enumerate(zip(_SHAPES, _PROBABILITIES, strict=True))
-    ),
-    judge=judge,
+    calls=_calls,
+    judge=_judge,
 )
 EXERCISES = (MASK_TOKENS,)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from tinytx.model.masks import causal_mask, padding_mask
 from tinytx_course.exercises.comparing import boolean
-from tinytx_course.exercises.exercise import Case, Exercise, Mistake, generator
+from tinytx_course.exercises.exercise import Exercise, Mistake, generator
+from tinytx_course.exercises.observation import Call
 
 _PADDING, _CAUSAL, _SIGNS = "Padding", "The causal mask", "Two signs for one rule"
 
@@ -22,9 +23,9 @@ def _rule(rule: Callable[[Tensor, Tensor], Tensor]) -> Callable[[int], Tensor]:
     return mask
 
 
-def _causal_cases(seed: int) -> Iterator[Case]:
+def _causal_calls(seed: int) -> Iterator[Call]:
     for seq_len in (1, 2, 3, 5 + seed % 3, 9):
-        yield Case((seq_len,))
+        yield Call((seq_len,))
 
 
 CAUSAL_MASK = Exercise(
@@ -35,7 +36,7 @@ CAUSAL_MASK = Exercise(
     rule="a boolean tensor of shape (T, T); row t is True in the columns s <= t, its own and those before.",
     read=boolean,
     solve=causal_mask,
-    cases=_causal_cases,
+    calls=_causal_calls,
     mistakes=(
         Mistake(
             "reversed",
@@ -93,22 +94,12 @@ CAUSAL_MASK = Exercise(
         Mistake(
             "flipped",
             "The triangle lies in the wrong corner: rows or columns are counted from the end.",
-            _rule(lambda t, s: s <= t.flip(0)),
-        ),
-        Mistake(
-            "flipped",
-            "The triangle lies in the wrong corner: rows or columns are counted from the end.",
-            _rule(lambda t, s: s >= t.flip(0)),
+            (_rule(lambda t, s: s <= t.flip(0)), _rule(lambda t, s: s >= t.flip(0))),
         ),
         Mistake(
             "extra-axes",
             "The values are right, but axes of length 1 stand in front: return (T, T).",
-            lambda seq_len: causal_mask(seq_len)[None],
-        ),
-        Mistake(
-            "extra-axes",
-            "The values are right, but axes of length 1 stand in front: return (T, T).",
-            lambda seq_len: causal_mask(seq_len)[None, None],
+            (lambda seq_len: causal_mask(seq_len)[None], lambda seq_len: causal_mask(seq_len)[None, None]),
         ),
     ),
 )
@@ -127,14 +118,14 @@ def _padded(rng: torch.Generator, lengths: list[int], pad_id: int, vocab_size: i
     return token_ids.masked_fill(places >= torch.tensor(lengths, device="cpu")[:, None], pad_id)
 
 
-def _padding_cases(seed: int) -> Iterator[Case]:
+def _padding_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 1)
-    yield Case((torch.tensor([[4]], device="cpu"), 2))
-    yield Case((torch.tensor([[7, 2]], device="cpu"), 2))
-    yield Case((_padded(rng, [2, 3], 5, 9), 5))
-    yield Case((_padded(rng, [4, 2, 1], 3, 8), 3))
-    yield Case((_padded(rng, [1, 3], 0, 9), 0))
-    yield Case((_padded(rng, [2, 7, 4, 5], 6, 12), 6))
+    yield Call((torch.tensor([[4]], device="cpu"), 2))
+    yield Call((torch.tensor([[7, 2]], device="cpu"), 2))
+    yield Call((_padded(rng, [2, 3], 5, 9), 5))
+    yield Call((_padded(rng, [4, 2, 1], 3, 8), 3))
+    yield Call((_padded(rng, [1, 3], 0, 9), 0))
+    yield Call((_padded(rng, [2, 7, 4, 5], 6, 12), 6))
 
 
 def _first_pad(token_ids: Tensor, pad_id: int) -> Tensor:
@@ -164,7 +155,7 @@ PADDING_MASK = Exercise(
     rule="a boolean tensor of shape (B, S), True where a real token stands, False at the padding.",
     read=boolean,
     solve=padding_mask,
-    cases=_padding_cases,
+    calls=_padding_calls,
     mistakes=(
         Mistake("reversed", _REVERSED, lambda ids, pad: ids == pad, _SIGNS),
         Mistake("pad-id-0-assumed", _PAD_ZERO, lambda ids, pad: ids != 0),
@@ -190,29 +181,30 @@ PADDING_MASK = Exercise(
         Mistake(
             "one-length-for-all",
             "All rows get the same mask: each row has its own length.",
-            lambda ids, pad: (ids[:1] != pad).expand(ids.shape),
-        ),
-        Mistake(
-            "one-length-for-all",
-            "All rows get the same mask: each row has its own length.",
-            lambda ids, pad: (ids != pad).any(0, keepdim=True).expand(ids.shape),
+            (
+                lambda ids, pad: (ids[:1] != pad).expand(ids.shape),
+                lambda ids, pad: (ids != pad).any(0, keepdim=True).expand(ids.shape),
+            ),
         ),
         Mistake("everything-allowed", "Everything is True.", lambda ids, pad: torch.ones_like(ids).bool()),
         Mistake("everything-blocked", "Everything is False.", lambda ids, pad: torch.zeros_like(ids).bool()),
-        Mistake("extra-axes", _BROADCAST, lambda ids, pad: (ids != pad)[:, None, None, :]),
-        Mistake("extra-axes", _BROADCAST, lambda ids, pad: (ids != pad)[:, None, :]),
-        Mistake("extra-axes", _BROADCAST, lambda ids, pad: (ids != pad)[:, :, None]),
         Mistake(
-            "square",
-            "This is a square for each row, who may look at whom: only the (B, S) mask of real "
-            "tokens is asked.",
-            lambda ids, pad: (ids != pad)[:, None, :] & (ids != pad)[:, :, None],
+            "extra-axes",
+            _BROADCAST,
+            (
+                lambda ids, pad: (ids != pad)[:, None, None, :],
+                lambda ids, pad: (ids != pad)[:, None, :],
+                lambda ids, pad: (ids != pad)[:, :, None],
+            ),
         ),
         Mistake(
             "square",
             "This is a square for each row, who may look at whom: only the (B, S) mask of real "
             "tokens is asked.",
-            lambda ids, pad: (ids != pad)[:, None, :].expand(-1, ids.shape[1], -1),
+            (
+                lambda ids, pad: (ids != pad)[:, None, :] & (ids != pad)[:, :, None],
+                lambda ids, pad: (ids != pad)[:, None, :].expand(-1, ids.shape[1], -1),
+            ),
         ),
         Mistake(
             "one-per-row",
@@ -228,13 +220,13 @@ PADDING_MASK = Exercise(
 )
 
 
-def _cross_cases(seed: int) -> Iterator[Case]:
+def _cross_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 2)
-    yield Case((torch.tensor([[4, 2]], device="cpu"), torch.tensor([[5]], device="cpu"), 2))
-    yield Case((_padded(rng, [3], 1, 9), _padded(rng, [2], 1, 9), 1))
-    yield Case((_padded(rng, [3, 2], 4, 9), _padded(rng, [1, 3], 4, 9), 4))
-    yield Case((_padded(rng, [2, 5, 1], 6, 9), _padded(rng, [3, 1, 2], 6, 9), 6))
-    yield Case((_padded(rng, [2, 3], 0, 9), _padded(rng, [4, 2], 0, 9), 0))
+    yield Call((torch.tensor([[4, 2]], device="cpu"), torch.tensor([[5]], device="cpu"), 2))
+    yield Call((_padded(rng, [3], 1, 9), _padded(rng, [2], 1, 9), 1))
+    yield Call((_padded(rng, [3, 2], 4, 9), _padded(rng, [1, 3], 4, 9), 4))
+    yield Call((_padded(rng, [2, 5, 1], 6, 9), _padded(rng, [3, 1, 2], 6, 9), 6))
+    yield Call((_padded(rng, [2, 3], 0, 9), _padded(rng, [4, 2], 0, 9), 0))
 
 
 def _cross(
@@ -259,7 +251,7 @@ CROSS_ATTENTION_MASK = Exercise(
     ),
     read=boolean,
     solve=_cross,
-    cases=_cross_cases,
+    calls=_cross_calls,
     mistakes=(
         Mistake("reversed", _CROSS_REVERSED, lambda src, tgt, pad: ~_cross(src, tgt, pad)),
         Mistake(

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from tinytx_course.exercises.comparing import floats, number, pair
-from tinytx_course.exercises.exercise import Case, Exercise, Mistake, family, generator, normal
+from tinytx_course.exercises.exercise import Exercise, Mistake, family, generator, normal
+from tinytx_course.exercises.observation import Call
 
 
 def _gain(
@@ -73,14 +74,14 @@ _GAIN_SLIPS = {
 }
 
 
-def _gain_cases(seed: int) -> Iterator[Case]:
-    yield Case(([70.0, 74.0], [68.0, 70.0], 12.7))
-    yield Case(([71.0, 76.5, 66.0], [69.5, 72.0, 66.5], 4.3))
+def _gain_calls(seed: int) -> Iterator[Call]:
+    yield Call(([70.0, 74.0], [68.0, 70.0], 12.7))
+    yield Call(([71.0, 76.5, 66.0], [69.5, 72.0, 66.5], 4.3))
     drawn = random.Random(seed)
     for n, t in ((4, 3.18), (6, 2.57), (11, 2.23)):
         easy = [drawn.gauss(72, 4) for _ in range(n)]
         ours, theirs = ([round(one + drawn.gauss(gain, 1.5), 1) for one in easy] for gain in (2, 0))
-        yield Case((ours, theirs, t))
+        yield Call((ours, theirs, t))
 
 
 GAIN_INTERVAL = Exercise(
@@ -94,7 +95,7 @@ GAIN_INTERVAL = Exercise(
     ),
     read=pair(number, number, "low, high"),
     solve=_gain,
-    cases=_gain_cases,
+    calls=_gain_calls,
     mistakes=family(
         _gain,
         _GAIN_SLIPS,
@@ -112,10 +113,10 @@ def _split(weight: Tensor) -> Tensor:
     return torch.stack([part.T for part in _thirds(weight)])
 
 
-def _split_cases(seed: int) -> Iterator[Case]:
+def _split_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 12)
     for width in (1, 2, 3, 5):
-        yield Case((normal(rng, width, 3 * width),))
+        yield Call((normal(rng, width, 3 * width),))
 
 
 _SECTION_SPLIT = "Where the names and the axes differ"
@@ -130,7 +131,7 @@ SPLIT_C_ATTN = Exercise(
     ),
     read=floats,
     solve=_split,
-    cases=_split_cases,
+    calls=_split_calls,
     mistakes=(
         Mistake(
             "not-transposed",
@@ -141,23 +142,18 @@ SPLIT_C_ATTN = Exercise(
             "cut-by-rows",
             "`reshape` reads row by row, so each third holds bits of all three: cut along the *columns*, "
             "dim=1.",
-            lambda weight: weight.reshape(3, len(weight), len(weight)),
-        ),
-        Mistake(
-            "cut-by-rows",
-            "`reshape` reads row by row, so each third holds bits of all three: cut along the *columns*, "
-            "dim=1.",
-            lambda weight: weight.reshape(3, len(weight), len(weight)).transpose(1, 2),
+            (
+                lambda weight: weight.reshape(3, len(weight), len(weight)),
+                lambda weight: weight.reshape(3, len(weight), len(weight)).transpose(1, 2),
+            ),
         ),
         Mistake(
             "every-third-column",
             "Every third column is taken: the D columns of the queries come first, then those of the keys.",
-            lambda weight: torch.stack([weight[:, i::3].T for i in range(3)]),
-        ),
-        Mistake(
-            "every-third-column",
-            "Every third column is taken: the D columns of the queries come first, then those of the keys.",
-            lambda weight: torch.stack([weight[:, i::3] for i in range(3)]),
+            (
+                lambda weight: torch.stack([weight[:, i::3].T for i in range(3)]),
+                lambda weight: torch.stack([weight[:, i::3] for i in range(3)]),
+            ),
         ),
         Mistake(
             "keys-first",

@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 
 from tinytx_course.exercises.comparing import floats
-from tinytx_course.exercises.exercise import Case, Exercise, Mistake, generator, normal
+from tinytx_course.exercises.exercise import Exercise, Mistake, generator, normal
+from tinytx_course.exercises.observation import Call
 
 _SECTION = "By hand: which vector does the head read?"
 _PADDING = "Reading the padding"
 
 
-def _cases(seed: int) -> Iterator[Case]:
+def _calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 7)
     for width, lengths, d_model in (
         (2, (1,), 1),
@@ -25,7 +26,7 @@ def _cases(seed: int) -> Iterator[Case]:
         (7, (5, 2), 5),
     ):
         mask = torch.arange(width, device="cpu") < torch.tensor(lengths, device="cpu")[:, None]
-        yield Case((_far_apart(rng, len(lengths), width, d_model), mask))
+        yield Call((_far_apart(rng, len(lengths), width, d_model), mask))
 
 
 def _far_apart(rng: torch.Generator, *shape: int) -> Tensor:
@@ -59,7 +60,7 @@ MEAN_POOL = Exercise(
     rule="a tensor of shape (B, D): for each row, the mean of the vectors of its real tokens (mask True).",
     read=floats,
     solve=_mean,
-    cases=_cases,
+    calls=_calls,
     mistakes=(
         Mistake(
             "padding-counted",
@@ -81,11 +82,13 @@ MEAN_POOL = Exercise(
             "number, `mask.sum(1)`.",
             lambda hidden, mask: _sum(hidden, mask) / mask.sum(),
         ),
-        Mistake("reversed", _REVERSED, lambda hidden, mask: _mean(hidden, ~mask)),
         Mistake(
             "reversed",
             _REVERSED,
-            lambda hidden, mask: _sum(hidden, ~mask) / _lengths(~mask).clamp(min=1)[:, None],
+            (
+                lambda hidden, mask: _mean(hidden, ~mask),
+                lambda hidden, mask: _sum(hidden, ~mask) / _lengths(~mask).clamp(min=1)[:, None],
+            ),
         ),
         Mistake(
             "one-length-for-all",
@@ -100,12 +103,7 @@ MEAN_POOL = Exercise(
         Mistake(
             "features-averaged",
             "The mean runs over the features: it runs over tokens, (B, D).",
-            lambda hidden, mask: hidden.mean(2),
-        ),
-        Mistake(
-            "features-averaged",
-            "The mean runs over the features: it runs over tokens, (B, D).",
-            lambda hidden, mask: (hidden * mask[..., None]).mean(2),
+            (lambda hidden, mask: hidden.mean(2), lambda hidden, mask: (hidden * mask[..., None]).mean(2)),
         ),
         Mistake(
             "batch-averaged",
@@ -169,7 +167,7 @@ LAST_TOKEN = Exercise(
     rule="a tensor of shape (B, D): for each row, the vector of its last real token (mask True).",
     read=floats,
     solve=lambda hidden, mask: _at(hidden, _lengths(mask) - 1),
-    cases=_cases,
+    calls=_calls,
     mistakes=(
         Mistake(
             "last-place",
@@ -180,13 +178,10 @@ LAST_TOKEN = Exercise(
         Mistake(
             "one-too-far",
             "This reads one place too far, the first padding: the last of n tokens has index n - 1.",
-            lambda hidden, mask: _at(hidden, _lengths(mask)),
-            _PADDING,
-        ),
-        Mistake(
-            "one-too-far",
-            "This reads one place too far, the first padding: the last of n tokens has index n - 1.",
-            lambda hidden, mask: _at(hidden, _lengths(mask).clamp(max=hidden.shape[1] - 1)),
+            (
+                lambda hidden, mask: _at(hidden, _lengths(mask)),
+                lambda hidden, mask: _at(hidden, _lengths(mask).clamp(max=hidden.shape[1] - 1)),
+            ),
             _PADDING,
         ),
         Mistake(
@@ -198,12 +193,10 @@ LAST_TOKEN = Exercise(
         Mistake(
             "one-too-early",
             "This reads the token before the last: the last of n tokens has index n - 1.",
-            lambda hidden, mask: _at(hidden, _lengths(mask) - 2),
-        ),
-        Mistake(
-            "one-too-early",
-            "This reads the token before the last: the last of n tokens has index n - 1.",
-            lambda hidden, mask: _at(hidden, (_lengths(mask) - 2).clamp(min=0)),
+            (
+                lambda hidden, mask: _at(hidden, _lengths(mask) - 2),
+                lambda hidden, mask: _at(hidden, (_lengths(mask) - 2).clamp(min=0)),
+            ),
         ),
         Mistake(
             "first-token",

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from tinytx.model.positions import shift_matrix
 from tinytx_course.exercises.comparing import floats
-from tinytx_course.exercises.exercise import Case, Exercise, Mistake, family
+from tinytx_course.exercises.exercise import Exercise, Mistake, family
+from tinytx_course.exercises.observation import Call
 
 _BY_HAND, _AT_ONCE, _ROTATION = "By hand: clocks", "All at once", "One step is one rotation"
 Slips = frozenset[str]
@@ -138,9 +139,9 @@ def _with_rounding(mistakes: tuple[Mistake, ...]) -> tuple[Mistake, ...]:
     )
 
 
-def _position_cases(seed: int) -> Iterator[Case]:
+def _position_calls(seed: int) -> Iterator[Call]:
     for max_len, d_model in ((1, 2), (2, 2), (2, 4), (3, 6), (4, 4), (7, 8 + 2 * (seed % 3))):
-        yield Case((max_len, d_model))
+        yield Call((max_len, d_model))
 
 
 SINUSOIDAL_POSITIONS = Exercise(
@@ -155,7 +156,7 @@ SINUSOIDAL_POSITIONS = Exercise(
     ),
     read=floats,
     solve=_positions,
-    cases=_position_cases,
+    calls=_position_calls,
     mistakes=_with_rounding(
         (
             *family(
@@ -171,12 +172,10 @@ SINUSOIDAL_POSITIONS = Exercise(
             Mistake(
                 "extra-axes",
                 "The values are right, but there is an axis for the batch: return (T, D).",
-                lambda max_len, d_model: _positions(max_len, d_model)[None],
-            ),
-            Mistake(
-                "extra-axes",
-                "The values are right, but there is an axis for the batch: return (T, D).",
-                lambda max_len, d_model: _positions(max_len, d_model)[:, None],
+                (
+                    lambda max_len, d_model: _positions(max_len, d_model)[None],
+                    lambda max_len, d_model: _positions(max_len, d_model)[:, None],
+                ),
             ),
             Mistake(
                 "plain-numbers",
@@ -294,7 +293,7 @@ SHIFT_MATRIX = Exercise(
     ),
     read=floats,
     solve=shift_matrix,
-    cases=lambda seed: (Case(c) for c in ((1, 2), (2, 2), (1, 4), (3, 4), (2, 6), (3 + seed % 4, 8))),
+    calls=lambda seed: (Call(c) for c in ((1, 2), (2, 2), (1, 4), (3, 4), (2, 6), (3 + seed % 4, 8))),
     mistakes=_with_rounding(
         (
             *family(_rotation, _TURNS, _TURNS_APART, ("turned-backwards", "halves")),
@@ -302,13 +301,7 @@ SHIFT_MATRIX = Exercise(
                 "rows-rolled",
                 "This shifts the entries of a vector. Nothing is moved along the vector: each "
                 "pair is turned.",
-                _by_roll,
-            ),
-            Mistake(
-                "rows-rolled",
-                "This shifts the entries of a vector. Nothing is moved along the vector: each "
-                "pair is turned.",
-                lambda k, d_model: _by_roll(-k, d_model),
+                (_by_roll, lambda k, d_model: _by_roll(-k, d_model)),
             ),
             Mistake(
                 "identity",

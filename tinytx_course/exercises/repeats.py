@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tinytx_course.exercises.comparing import ids
-from tinytx_course.exercises.exercise import Case, Exercise, family
+from tinytx_course.exercises.exercise import Exercise, family
+from tinytx_course.exercises.observation import Call
 
 _WITHOUT_ACCENTS = str.maketrans("àâéèêëîïôûùç", "aaeeeeiiouuc")
 _WORDS = ("un", "livre", "été", "peut", "être", "fin", "belle", "mais", "triste", "roman", "déjà", "lu")
@@ -97,7 +98,7 @@ _REPEATED_SLIPS = {
 }
 
 
-def _repeated_cases(seed: int) -> Iterator[Case]:
+def _repeated_calls(seed: int) -> Iterator[Call]:
     drawn = random.Random(seed)
 
     def sentence(n_words: int) -> str:
@@ -114,11 +115,11 @@ def _repeated_cases(seed: int) -> Iterator[Case]:
         (["la pêche"], ["le péché", "La fin", "la fin", "LA PÊCHE", "la peche", "La pêche..."]),
     )
     for train, test in fixed:
-        yield Case((train, test))
+        yield Call((train, test))
     train = [sentence(n) for n in (3, 4, 5)]
     noisy = [train[1].upper() + " !", new, train[2].replace(" ", ", "), other, train[1], other.title()]
     drawn.shuffle(noisy)
-    yield Case((train, noisy))
+    yield Call((train, noisy))
 
 
 REPEATED_TEXTS = Exercise(
@@ -132,7 +133,7 @@ REPEATED_TEXTS = Exercise(
     ),
     read=ids,
     solve=_repeated,
-    cases=_repeated_cases,
+    calls=_repeated_calls,
     mistakes=family(
         _repeated,
         _REPEATED_SLIPS,

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from tinytx_course.exercises.comparing import floats
-from tinytx_course.exercises.exercise import Case, Exercise, Mistake, family, generator
+from tinytx_course.exercises.exercise import Exercise, Mistake, family, generator
+from tinytx_course.exercises.observation import Call
 
 _WRITE = "Use it: let it write"
 Slips = frozenset[str]
@@ -207,7 +208,7 @@ def _top_p_between(probs: Tensor, kept: int) -> float:
     return round(low + 0.6 * (float(reached[kept - 1]) - low), 3)
 
 
-def _cases(seed: int) -> Iterator[Case]:
+def _calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 8)
     n = 4
     for temperature, top_k, kept in (
@@ -228,13 +229,13 @@ def _cases(seed: int) -> Iterator[Case]:
     yield _both(rng, top_k=2, kept=5)
 
 
-def _case(rng: torch.Generator, n: int, temperature: float, top_k: int | None, kept: int | None) -> Case:
+def _case(rng: torch.Generator, n: int, temperature: float, top_k: int | None, kept: int | None) -> Call:
     logits = _spread_logits(rng, n)
     top_p = None if kept is None else _top_p_between((logits.double() / temperature).softmax(-1), kept)
-    return Case((logits, temperature, top_k, top_p))
+    return Call((logits, temperature, top_k, top_p))
 
 
-def _both(rng: torch.Generator, top_k: int, kept: int) -> Case:
+def _both(rng: torch.Generator, top_k: int, kept: int) -> Call:
     """Top-k and top-p such that it does not matter whether top-k is scaled to 1 before top-p counts."""
     temperature = 1.3
     while True:
@@ -244,7 +245,7 @@ def _both(rng: torch.Generator, top_k: int, kept: int) -> Case:
         scaled = probs[:top_k] / probs[:top_k].sum()
         before = scaled.cumsum(0) - scaled
         if int((before < top_p).sum()) == min(top_k, kept) and bool(((before - top_p).abs() > 0.02).all()):
-            return Case((logits, temperature, top_k, top_p))
+            return Call((logits, temperature, top_k, top_p))
 
 
 NEXT_TOKEN_PROBS = Exercise(
@@ -261,7 +262,7 @@ NEXT_TOKEN_PROBS = Exercise(
     ),
     read=floats,
     solve=_probs,
-    cases=_cases,
+    calls=_calls,
     mistakes=(
         *family(_probs, _SLIPS, _APART, ("not-renormalised", "crossing-dropped", "temperature-multiplied")),
         *family(partial(_probs, scaled=True), _SLIPS, _APART),

@@ -12,7 +12,7 @@ from torch import Tensor
 from tinytx_course.exercises.card import Part
 
 if TYPE_CHECKING:
-    from tinytx_course.exercises.session import Trial
+    from tinytx_course.exercises.judging import Trial
 
 BOS, EOS = 1, 2
 
@@ -57,7 +57,7 @@ class Step:
 
 def told_paths(trial: Trial) -> list[Part]:
     """How probable the expected and the found sequence are, step by step."""
-    step, *_ = trial.case.arguments
+    step, *_ = trial.call.arguments
     rows = [("expected", trial.expected)] + ([("yours", trial.got)] if trial.got is not None else [])
     lines = []
     for name, reading in rows:
@@ -69,9 +69,9 @@ def told_paths(trial: Trial) -> list[Part]:
 
 
 def _score(trial: Trial, parts: list[float]) -> str:
-    if len(trial.case.arguments) < 6:
+    if len(trial.call.arguments) < 6:
         return ""
-    penalty = trial.case.arguments[5]
+    penalty = trial.call.arguments[5]
     return f", score {sum(parts) / max(len(parts), 1) ** penalty:.3f}"
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from tinytx_course.exercises.calling import Trouble, quoted
 from tinytx_course.exercises.card import Grid, Part
 from tinytx_course.exercises.comparing import Reading, differing
-from tinytx_course.exercises.exercise import Case, Exercise, Mistake
+from tinytx_course.exercises.exercise import Exercise, Mistake
+from tinytx_course.exercises.observation import Call, Failure
 from tinytx_course.exercises.verdict import Verdict, make_verdict
 
 if TYPE_CHECKING:
-    from tinytx_course.exercises.session import Trial
+    from tinytx_course.exercises.judging import Trial
 
 _SHOWN = 8  # rows and columns of a grid at most
 _DIGITS = 4  # of a number, unless it takes more
@@ -33,41 +33,41 @@ def tell_pass(exercise: Exercise, trials: Sequence[Trial], hint: str = "") -> Ve
     return make_verdict(exercise.name, passed=True, parts=tuple(parts))
 
 
-def tell_stub(exercise: Exercise, trouble: Trouble) -> Verdict:
+def tell_stub(exercise: Exercise, failure: Failure) -> Verdict:
     """Nothing has been written yet."""
     rule = exercise.rule[0].upper() + exercise.rule[1:]
-    parts = (trouble.text, f"To be written: {exercise.signature}. {rule}")
+    parts = (failure.message, f"To be written: {exercise.signature}. {rule}")
     return make_verdict(exercise.name, passed=False, parts=parts, attempted=False)
 
 
-def tell_trouble(
+def tell_failure(
     exercise: Exercise,
-    trouble: Trouble | None,
+    failure: Failure | None,
     trial: Trial | None = None,
     mistake: Mistake | None = None,
     evidence: Sequence[Part] = (),
 ) -> Verdict:
     """Something is not right yet: say what, on the smallest input that shows it."""
     parts: list[Part] = [f"Expected: {exercise.rule}", *evidence]
-    slug = mistake.slug if mistake else trouble.slug if trouble else None
+    slug = mistake.slug if mistake else failure.mistake if failure else None
     if trial is not None:
-        parts += told_call(exercise, trial.case)
-    if trouble is not None:
-        parts.append(trouble.text)
+        parts += told_call(exercise, trial.call)
+    if failure is not None:
+        parts.append(failure.message)
     if trial is not None and trial.got is not None:
         parts += told_difference(trial.got, trial.expected)
         if exercise.explain is not None:
             parts += exercise.explain(trial)
         if slug is None and any(tensor.isnan().any() for tensor in trial.got.tensors):
             slug = "not-a-number"
-            trouble = Trouble(slug, "There is NaN in the result: somewhere 0/0 or inf - inf was computed.")
-            parts.append(trouble.text)
+            failure = Failure(slug, "There is NaN in the result: somewhere 0/0 or inf - inf was computed.")
+            parts.append(failure.message)
     if mistake is not None:
         parts.append(f"What it is: {mistake.words}")
     parts.append(where_to_read(exercise, mistake))
     if trial is not None and trial.printed.strip():
         parts.append(f"It printed:\n{quoted(trial.printed)}")
-    finding = mistake.words if mistake is not None else trouble.text if trouble is not None else ""
+    finding = mistake.words if mistake is not None else failure.message if failure is not None else ""
     return make_verdict(exercise.name, passed=False, parts=tuple(parts), mistake=slug, finding=finding)
 
 
@@ -79,10 +79,10 @@ def where_to_read(exercise: Exercise, mistake: Mistake | None = None) -> str:
     return f"Where to read: lesson {lesson:02d}{where}."
 
 
-def told_call(exercise: Exercise, case: Case) -> list[Part]:
+def told_call(exercise: Exercise, call: Call) -> list[Part]:
     """The smallest input on which something happens, spelled out."""
     spoken, grids = [], []
-    for name, value in zip(exercise.parameters, case.arguments, strict=True):
+    for name, value in zip(exercise.parameters, call.arguments, strict=True):
         if isinstance(value, Tensor):
             spoken.append(name)
             if value.dim() <= 2 and value.numel() <= _LEGIBLE:
@@ -98,7 +98,7 @@ def told_call(exercise: Exercise, case: Case) -> list[Part]:
     parts: list[Part] = [f"The smallest input that shows it: {exercise.name}({', '.join(spoken)})"]
     if grids:
         parts.append(tuple(grids))
-    return [*parts, case.shown] if case.shown else parts
+    return [*parts, call.shown] if call.shown else parts
 
 
 def told_difference(got: Reading, expected: Reading) -> list[Part]:
@@ -178,3 +178,10 @@ def _spoken(value: Any, digits: int = _DIGITS) -> str:
     shown = f"{value:.{digits}g}"
     looks_whole = shown.lstrip("-").isdigit()
     return f"{value:.7g}" if looks_whole and digits < 7 and float(shown) != value else shown
+
+
+def quoted(printed: str, lines: int = 3) -> str:
+    """The first lines of what was printed."""
+    kept = [line[:100] for line in printed.strip().splitlines()]
+    more = ["..."] if len(kept) > lines else []
+    return "\n".join(f"  | {line}" for line in kept[:lines] + more)

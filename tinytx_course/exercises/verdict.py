@@ -30,7 +30,7 @@ class Verdict:
     parts : tuple of Part
         What the message is made of: paragraphs, and rows of grids.
     finding : str
-        Of the message, the words that name the mistake or the trouble; empty where nothing is known but that
+        Of the message, the words that name the mistake or the failure; empty where nothing is known but that
         the result differs.
 
     Notes

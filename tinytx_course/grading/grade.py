@@ -1,13 +1,15 @@
 """Grade filled-in notebooks: learners' code runs in processes of its own, with limits and without a network.
 
-Only what an exercise needs is run: the learner's function, and the imports, definitions and values that
-it reads. Training cells stay where they are. Each exercise is tried by itself, with limits on time,
-processor, memory, files and threads, in an empty folder; what it writes elsewhere, the network and other
-programs are refused. On Linux with unprivileged namespaces (``unshare``) the kernel refuses as well: no
-network device, every other file read-only. Elsewhere a guard in the interpreter stands alone. All this
-is made for honest learners and their accidents: verdicts are ours, made on the function itself, so that
-redefining ``course.check`` gains nothing, but somebody set on cheating a checker that runs in the same
-interpreter will find a way.
+Only what an exercise needs is run: the learner's function, and the imports, definitions and values that it
+reads. Training cells are not run. Each attempt at an exercise has a process of its own, with limits on time,
+processor, memory, files and threads, in an empty folder. It sends back observations as JSON, and the
+teacher's process judges them, so a copy cannot write its own verdict. What gives the right answers passes,
+whoever wrote it: grading names functions of the package itself (``package-function``) and looks no further.
+
+On Linux with unprivileged namespaces (``unshare``) the kernel refuses the network and every write outside
+the folder; files stay readable. Elsewhere an audit hook refuses the same to ordinary Python code. **It stops
+accidents and is no protection against hostile code**: there, grade copies of people you do not trust in a
+container or a virtual machine.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,16 +26,13 @@ from tqdm import tqdm
 
 from tinytx_course.grading.grades import (
     CopyGrades,
-    Grade,
     as_csv,
     commonest_mistakes,
     mistakes_table,
     printable,
 )
 from tinytx_course.grading.running import Limits, grade_submission
-from tinytx_course.grading.submission import read_submission
-
-__all__ = ["CopyGrades", "Grade", "Limits", "Report", "grade_folder", "grade_notebook"]
+from tinytx_course.grading.submission import Submission, read_submission
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +60,16 @@ class Report:
         return "\n".join([*lines, "", mistakes_table(self.copies), "", f"a row a copy: {self.csv}"])
 
 
-def grade_notebook(path: Path, *, limits: Limits | None = None) -> CopyGrades:
+def grade_notebook(path: Path, *, lesson: int | None = None, limits: Limits | None = None) -> CopyGrades:
     """Grade one filled-in notebook.
+
+    Parameters
+    ----------
+    path : Path
+    lesson : int, optional
+        Number of the lesson, if neither its title nor its file name gives one.
+    limits : Limits, optional
+        For each exercise.
 
     Raises
     ------
@@ -69,7 +78,7 @@ def grade_notebook(path: Path, *, limits: Limits | None = None) -> CopyGrades:
     FileNotFoundError
         If there is no such file.
     """
-    copy = grade_submission(read_submission(path), path.name, limits=limits)
+    copy = grade_submission(read_submission(path), path.name, lesson=lesson, limits=limits)
     if not copy.grades:
         raise ValueError(f"{path.name}: {copy.problem}")
     return copy
@@ -81,7 +90,8 @@ def grade_folder(folder: Path, *, csv: Path | None = None, limits: Limits | None
     Parameters
     ----------
     folder : Path
-        Copies, also in folders of their own.
+        Copies, also in folders of their own. A copy that names no lesson is graded as one of the lesson that
+        most others name; one with exercises of other lessons than its own has a problem that says so.
     csv : Path, optional
         Where to write; ``FOLDER-grades.csv`` in the current folder when left out. An older one is replaced.
     limits : Limits, optional
@@ -98,15 +108,34 @@ def grade_folder(folder: Path, *, csv: Path | None = None, limits: Limits | None
     csv = Path(f"{folder.resolve().name or 'copies'}-grades.csv") if csv is None else csv
     if csv.is_dir() or not csv.absolute().parent.is_dir():
         raise ValueError(f"the file of grades must lie in a folder that exists, got {csv}")
+    submissions = {path: _read(path) for path in paths}
+    lesson = _commonest_lesson(submissions.values())
     copies = []
-    for path in tqdm(paths, unit="copy", disable=None, leave=False):
+    for path, submission in tqdm(submissions.items(), unit="copy", disable=None, leave=False):
         name = path.relative_to(folder).as_posix()
         try:
-            copies.append(grade_submission(read_submission(path), name, limits=limits))
+            if isinstance(submission, Exception):
+                raise submission
+            copies.append(grade_submission(submission, name, lesson=lesson, limits=limits))
         except Exception as problem:  # whatever is in one copy, the others are graded
             copies.append(CopyGrades(name=name, problem=str(problem) or type(problem).__name__))
     _write(csv, as_csv(copies))
     return Report(copies=tuple(copies), csv=csv)
+
+
+def _read(path: Path) -> Submission | Exception:
+    try:
+        return read_submission(path)
+    except (ValueError, OSError) as problem:
+        return problem
+
+
+def _commonest_lesson(submissions: Iterable[Submission | Exception]) -> int | None:
+    """The lesson that most copies name, for those that name none."""
+    named = Counter(
+        one.lesson for one in submissions if isinstance(one, Submission) and one.lesson is not None
+    )
+    return named.most_common(1)[0][0] if named else None
 
 
 def _write(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 
-from tinytx_course.exercises import EXERCISES
+from tinytx_course.exercises.checking import EXERCISES
 
 STATUSES = ("passed", "failed", "not attempted", "missing")
 _LONGEST = 200  # letters of what is said about an exercise on its line
@@ -32,11 +32,6 @@ class Grade:
         What to tell the learner.
     finding : str
         Of the message, the words that name the mistake, if there are any.
-
-    Raises
-    ------
-    ValueError
-        If a value is of another kind: grades come from processes that run learners' code.
     """
 
     exercise: str
@@ -44,19 +39,6 @@ class Grade:
     mistake: str | None = None
     message: str = ""
     finding: str = ""
-
-    def __post_init__(self) -> None:
-        if self.exercise not in list(EXERCISES) or self.status not in STATUSES:
-            raise ValueError(
-                f"a grade must name an exercise and one of {', '.join(STATUSES)}, "
-                f"got {self.exercise!r:.80} and {self.status!r:.80}"
-            )
-        for text in (self.mistake or "", self.message, self.finding):
-            if not isinstance(text, str):
-                raise ValueError(f"mistake, message and finding must be texts, got {text!r:.80}")
-            text.encode()  # half a surrogate pair can be neither written nor printed
-        if printable(self.mistake or "") != (self.mistake or ""):
-            raise ValueError(f"mistake must be a slug, got {self.mistake!r:.80}")
 
     @property
     def passed(self) -> bool:

@@ -1,8 +1,8 @@
-"""What learners' code may not do: use up the machine, write outside one folder, start programs, go online.
+"""Limits on a process that runs learners' code, and a guard against its accidents.
 
-Limits and guard act within one process of Python and hold against accidents and mischief, not against an
-expert's attack on the interpreter. Where Linux allows namespaces, :mod:`enclose` adds walls of the
-kernel's.
+The limits on time, memory, files and threads are the system's. The guard is an audit hook of Python: it
+refuses the network, other programs and writes outside one folder to ordinary Python code. **It is no
+protection against hostile code**, which can use C. Only the namespaces of Linux (:mod:`enclose`) are.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 # Loaded at once: between fork and exec it may not be.
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
-_PARENT_DEATH_SIGNAL, _DUMPABLE, _NO_NEW_PRIVILEGES = 1, 4, 38  # of prctl
-_CAPABILITIES_3 = 0x20080522  # version of capset's arguments
+_PARENT_DEATH_SIGNAL = 1  # of prctl
 _MEBIBYTE = 2**20
 LARGEST_FILE = 64 * _MEBIBYTE
 MOST_OPEN_FILES = 256
@@ -26,26 +24,13 @@ MOST_THREADS = 512
 
 
 def end_with_parent() -> None:
-    """Have Linux kill this process when the thread that started it ends, however that comes about."""
+    """Have Linux kill this process when the thread that started it ends, for whatever reason."""
     if _LIBC is not None:
         _LIBC.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
 
 
-def keep_out_of_reach() -> None:
-    """Close on Linux what /proc shows of this process, open files above all, to those without privileges."""
-    if _LIBC is not None:
-        _LIBC.prctl(_DUMPABLE, 0, 0, 0, 0)
-
-
-def drop_privileges() -> None:
-    """Give up on Linux every capability, those of root in a namespace too, for good."""
-    if _LIBC is not None:
-        _LIBC.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-        _LIBC.capset(struct.pack("Ii", _CAPABILITIES_3, 0), bytes(24))
-
-
 def limit(seconds: int, mebibytes: int) -> None:
-    """Limit this process for good; where the system has no such limits, or some of them, they are left out.
+    """Limit this process for good; a limit that the system does not have is left out.
 
     Parameters
     ----------
@@ -95,25 +80,29 @@ class Refused(PermissionError):
     """Learners' code tried what checking does not allow."""
 
 
+_PROGRAMS = (
+    "os.system",
+    "os.exec",
+    "os.fork",
+    "os.forkpty",
+    "os.posix_spawn",
+    "os.spawn",
+    "subprocess.Popen",
+)
+_NETWORK = ("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo")
+
+
 def guard(folder: str) -> None:
-    """Refuse from now on what reaches out of this process and the folder; it cannot be taken back.
+    """Refuse from now on what reaches out of this process and the folder, as far as Python reports it."""
+    allowed, mine = os.path.realpath(folder), os.getpid()
 
-    Parameters
-    ----------
-    folder : str
-        Where files may be written.
-    """
-    allowed = os.path.realpath(folder)
-    mine = os.getpid()
-
-    def inside(path: Any, base: int = -1) -> None:
+    def inside(path: Any, base: Any = None) -> None:
         if isinstance(path, int) or path in (os.devnull, os.devnull.encode()):
             return
         text = os.fsdecode(path)
-        if base not in (-1, None) and not os.path.isabs(text):
+        if isinstance(base, int) and base >= 0:
             text = os.path.join(os.readlink(f"/proc/self/fd/{base}"), text)
-        real = os.path.realpath(text)
-        if real != allowed and not real.startswith(allowed + os.sep):
+        if os.path.commonpath([allowed, os.path.realpath(text)]) != allowed:
             raise Refused(f"code that is checked may write in its own folder only, got {text!r}")
 
     def opened(path: Any, mode: Any, flags: int) -> None:
@@ -121,44 +110,31 @@ def guard(folder: str) -> None:
         if flags & writes or (isinstance(mode, str) and set(mode) & set("wax+")):
             inside(path)
 
-    def two(one: Any, other: Any, one_base: int = -1, other_base: int = -1) -> None:
+    def both(one: Any, other: Any, one_base: int, other_base: int) -> None:
         inside(one, one_base)
         inside(other, other_base)
-
-    def nothing(what: str) -> Callable[..., None]:
-        def refuse(*_: Any) -> None:
-            raise Refused(f"code that is checked may not {what}")
-
-        return refuse
 
     def signalled(process: int, *_: Any) -> None:
         if process != mine:
             raise Refused("code that is checked may not signal other processes")
 
-    rules: Mapping[str, Callable[..., None]] = {
+    def refused(what: str) -> Callable[..., None]:
+        def refuse(*_: Any) -> None:
+            raise Refused(f"code that is checked may not {what}")
+
+        return refuse
+
+    rules: dict[str, Callable[..., None]] = {
         "open": opened,
         **dict.fromkeys(("os.remove", "os.rmdir"), inside),
-        "os.mkdir": lambda path, _mode, base: inside(path, base),
-        **dict.fromkeys(("os.rename", "os.link"), two),
+        **dict.fromkeys(("os.mkdir", "os.chmod"), lambda path, _mode, base: inside(path, base)),
+        **dict.fromkeys(("os.rename", "os.link"), both),
         "os.symlink": lambda _source, path, base: inside(path, base),
-        **dict.fromkeys(
-            ("os.truncate", "os.chflags", "os.setxattr", "os.removexattr"), lambda path, *_: inside(path)
-        ),
-        "os.chmod": lambda path, _mode, base: inside(path, base),
-        "os.chown": lambda path, _user, _group, base: inside(path, base),
-        "os.utime": lambda path, _times, _ns, base: inside(path, base),
+        "os.truncate": lambda path, _length: inside(path),
         "sqlite3.connect": lambda path, *_: inside(path) if path != ":memory:" else None,
         **dict.fromkeys(("os.kill", "os.killpg"), signalled),
-        **dict.fromkeys(
-            ("os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.startfile")
-            + ("subprocess.Popen", "pty.spawn", "_winapi.CreateProcess"),
-            nothing("start programs or processes"),
-        ),
-        **dict.fromkeys(
-            ("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo")
-            + ("socket.gethostbyname", "socket.gethostbyaddr", "urllib.Request"),
-            nothing("use the network"),
-        ),
+        **dict.fromkeys(_PROGRAMS, refused("start programs or processes")),
+        **dict.fromkeys(_NETWORK, refused("use the network")),
     }
 
     def hook(event: str, arguments: tuple) -> None:
@@ -167,18 +143,3 @@ def guard(folder: str) -> None:
             rule(*arguments)
 
     sys.addaudithook(hook)
-    _guard_torch(inside)
-
-
-def _guard_torch(inside: Callable[[Any], None]) -> None:
-    """Let torch ask before it writes a file: it does so in C++, where the interpreter hears nothing of it."""
-    import torch
-
-    writer = torch._C.PyTorchFileWriter
-
-    def checked(target: Any, *rest: Any, **options: Any) -> Any:
-        if isinstance(target, (str, bytes, os.PathLike)):
-            inside(target)
-        return writer(target, *rest, **options)
-
-    torch._C.PyTorchFileWriter = checked  # type: ignore[misc, assignment]

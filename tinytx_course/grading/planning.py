@@ -51,6 +51,20 @@ class Plan:
     broken: dict[int, tuple[str, str]] = field(default_factory=dict)
     sources: dict[int, str] = field(default_factory=dict)
 
+    def to_dict(self) -> dict:
+        """Return what JSON can hold: attempts as an expression, and the cell and place of each statement."""
+        exercises = {
+            name: {
+                "attempts": [
+                    {"function": ast.unparse(one.function), "needs": [[s.cell, s.index] for s in one.needs]}
+                    for one in attempts
+                ],
+                "broken": self.broken_cell_of(name),
+            }
+            for name, attempts in self.attempts.items()
+        }
+        return {"sources": self.sources, "exercises": exercises}
+
     def broken_cell_of(self, exercise: str) -> str | None:
         """Say which cell with the function or the check of an exercise does not parse, if one is to blame."""
         word = re.compile(rf"\bdef\s+{exercise}\b|[\"']{exercise}[\"']")

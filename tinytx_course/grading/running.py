@@ -1,4 +1,4 @@
-"""Start the process that checks a copy, walled in as far as the machine allows, and read its answers."""
+"""Run learners' code in processes of its own, enclosed where the machine allows it, and judge what it did."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from tinytx_course.exercises import EXERCISES
-from tinytx_course.grading.grades import CopyGrades, Grade
+from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.exercises.judging import judge
+from tinytx_course.exercises.observation import Record
+from tinytx_course.grading.grades import STATUSES, CopyGrades, Grade
 from tinytx_course.grading.jail import end_with_parent
 from tinytx_course.grading.submission import Submission
 
 _WALLS = ("--user", "--map-root-user", "--net", "--mount", "--ipc", "--pid", "--fork", "--kill-child")
 _FOLDER_MEBIBYTES = 128
-#: For starting Python and importing torch on a busy machine.
-_START_SECONDS = 120.0
-_LONGEST_TALK = 2**20  # bytes; each answer is cut far below it
+_START_SECONDS = 120.0  # for starting Python and importing torch on a busy machine
+_LONGEST_ANSWER = 2**24  # bytes
 _PACKAGE = Path(__file__).resolve().parents[2]
 
 
@@ -53,7 +55,7 @@ class Limits:
 
 @functools.cache
 def walls() -> bool:
-    """Tell whether this machine lets us make the namespaces that :mod:`enclose` needs."""
+    """Whether this machine allows the namespaces that :mod:`enclose` needs."""
     if shutil.which("unshare") is None:
         return False
     with tempfile.TemporaryDirectory(prefix="tinytx-check-") as folder:
@@ -74,29 +76,32 @@ def _command(folder: str, program: list[str], *, enclosed: bool) -> list[str]:
 
 
 def _environment(folder: str) -> dict[str, str]:
-    """Return what learners' code may know of the machine: enough to run Python, nothing of ours."""
-    kept = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
-    return {name: os.environ[name] for name in kept if name in os.environ} | {
+    """What learners' code may know of the machine: enough to run Python, nothing of the teacher's."""
+    shared = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
+    places = ("MPLCONFIGDIR", "IPYTHONDIR", "HOME", "TMPDIR", "TEMP", "TMP")
+    return {
+        **{name: os.environ[name] for name in shared if name in os.environ},
+        **dict.fromkeys(places, folder),
         "PYTHONPATH": str(_PACKAGE),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
         "OMP_NUM_THREADS": "1",
         "MPLBACKEND": "agg",
-        "MPLCONFIGDIR": folder,
-        "IPYTHONDIR": folder,
-        "HOME": folder,
-        "TMPDIR": folder,
-        "TEMP": folder,
-        "TMP": folder,
         "CUDA_VISIBLE_DEVICES": "",
         "TINYTX_BUDGET": "smoke",
     }
 
 
-def _ask(job: dict[str, Any], seconds: float, enclosed: bool) -> list[Any]:
-    """Run one worker and return the values on its lines, as many as it came to say."""
+def _run(job: dict[str, Any], enclosed: bool) -> Any:
+    """Run a job in a process of its own; return its answer, or None if it came to none.
+
+    Raises
+    ------
+    TimeoutError
+        If its time was up.
+    """
     with (
-        tempfile.TemporaryFile() as said,  # not a pipe: limits on files hold for it
+        tempfile.TemporaryFile() as answers,  # not a pipe: limits on files hold for it
         tempfile.TemporaryDirectory(prefix="tinytx-check-", ignore_cleanup_errors=True) as folder,
     ):
         folder = os.path.realpath(folder)
@@ -104,31 +109,37 @@ def _ask(job: dict[str, Any], seconds: float, enclosed: bool) -> list[Any]:
         process = subprocess.Popen(
             _command(folder, program, enclosed=enclosed),
             stdin=subprocess.PIPE,
-            stdout=said,
+            stdout=answers,
             stderr=subprocess.DEVNULL,
             cwd=folder,
             env=_environment(folder),
-            text=True,
-            encoding="utf-8",
             start_new_session=True,
             preexec_fn=end_with_parent if sys.platform == "linux" else None,
         )
         try:
-            process.communicate(json.dumps({**job, "folder": folder}), timeout=seconds)
-        except subprocess.TimeoutExpired:
+            assert process.stdin is not None
+            with contextlib.suppress(BrokenPipeError), process.stdin:
+                process.stdin.write(json.dumps({**job, "folder": folder}).encode())
+            _wait(process, answers, job["seconds"])
+        finally:
             _end(process)
-        except BaseException:
-            _end(process)
-            raise
-        said.seek(0)
-        text = said.read(_LONGEST_TALK)
-    lines = []
-    for line in text.splitlines():
-        try:
-            lines.append(json.loads(line))
-        except (ValueError, RecursionError):
-            break
-    return lines
+        answers.seek(0)
+        lines = answers.read(_LONGEST_ANSWER).splitlines()
+    try:
+        return json.loads(lines[1])
+    except (ValueError, IndexError, RecursionError):
+        return None
+
+
+def _wait(process: subprocess.Popen, answers: IO[bytes], seconds: float) -> None:
+    """Wait for the end of a process; its time runs from the first line that it writes."""
+    started, deadline = False, time.monotonic() + _START_SECONDS
+    while process.poll() is None:
+        if not started and os.fstat(answers.fileno()).st_size:
+            started, deadline = True, time.monotonic() + seconds
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(0.01)
 
 
 def _end(process: subprocess.Popen) -> None:
@@ -145,9 +156,9 @@ def grade_submission(
     submission: Submission,
     name: str,
     *,
+    lesson: int | None = None,
     limits: Limits | None = None,
     enclosed: bool | None = None,
-    fork: bool = sys.platform == "linux",
 ) -> CopyGrades:
     """Check every exercise of a copy.
 
@@ -157,72 +168,87 @@ def grade_submission(
         What was handed in.
     name : str
         What to call it.
+    lesson : int, optional
+        Whose exercises it should have, if it does not say so itself.
     limits : Limits, optional
         For each exercise.
     enclosed : bool, optional
-        Whether to use namespaces; where the machine allows them, unless told otherwise.
-    fork : bool
-        Whether one process may try all exercises, each in a child; else each gets a process of its own.
+        Whether to use namespaces; by default, where the machine allows them.
 
     Returns
     -------
     CopyGrades
     """
     limits = Limits() if limits is None else limits
-    expected = [key for key, exercise in EXERCISES.items() if exercise.lesson == submission.lesson]
-    job = {
-        "cells": submission.cells,
-        "expected": expected,
-        "seconds": limits.seconds,
-        "mebibytes": limits.mebibytes,
-        "fork": fork,
-        "only": None if fork else [],
-    }
     enclosed = walls() if enclosed is None else enclosed
-    n_limited = 1 + (len(EXERCISES) if fork else 0)  # reading the notebook is one
-    lines = _ask(job, _START_SECONDS + n_limited * (limits.seconds + 1), enclosed)
-    if not lines:
-        told = "the notebook could not be read: its cells end the reader, or take too much time or memory"
-        return CopyGrades(name=name, problem=told)
+    lesson = lesson if submission.lesson is None else submission.lesson
+    job = {"seconds": limits.seconds, "mebibytes": limits.mebibytes}
+    lessons_own = [key for key, exercise in EXERCISES.items() if exercise.lesson == lesson]
+    notebook = {"cells": submission.cells, "exercises": list(EXERCISES), "expected": lessons_own}
     try:
-        plan, n_found = _plan_of(lines[0])
-        if not n_found:
-            return CopyGrades(name=name, problem='no exercises found: no call of course.check("...", ...)')
-        found = _grades_of(lines, plan) if fork else _one_by_one(job, plan, limits, enclosed)
-    except (TypeError, ValueError) as problem:
-        return CopyGrades(name=name, problem=f"its code wrote into the answers of the checker: {problem}")
-    crash = {"status": "failed", "mistake": "crash"}
-    return CopyGrades(name=name, grades=tuple(found.get(key) or Grade(exercise=key, **crash) for key in plan))
+        plan = _run(job | notebook, enclosed)
+    except TimeoutError:
+        plan = None
+    if plan is None:
+        words = "the notebook could not be read: its cells end the reader, or take too much time or memory"
+        return CopyGrades(name=name, problem=words)
+    job["sources"] = plan["sources"]
+    found = {key: plan["exercises"][key] for key in EXERCISES if key in plan["exercises"]}
+    if not any(one["attempts"] or one["broken"] for one in found.values()):
+        return CopyGrades(name=name, problem='no exercises found: no call of course.check("...", ...)')
+    grades = tuple(
+        _grade(key, job | {"broken": one["broken"]}, one["attempts"], enclosed) for key, one in found.items()
+    )
+    return CopyGrades(name=name, grades=grades, problem=_of_other_lessons(found, lesson))
 
 
-def _plan_of(line: Any) -> tuple[list[str], int]:
-    """Return the exercises of a copy, and how many answers were found."""
-    plan = line.get("plan") if isinstance(line, dict) else None
-    if not isinstance(plan, list) or not all(name in list(EXERCISES) for name in plan):
-        raise ValueError(f"the first line must name exercises, got {line!r:.80}")
-    return plan, line.get("found")
+def _of_other_lessons(found: Iterable[str], lesson: int | None) -> str | None:
+    """Say which exercises are not of the lesson of a copy: they change what it is graded out of."""
+    if lesson is None:
+        return None
+    others = [
+        f"{key} (lesson {EXERCISES[key].lesson:02d})" for key in found if EXERCISES[key].lesson != lesson
+    ]
+    return f"a copy of lesson {lesson:02d} with exercises of others: {', '.join(others)}" if others else None
 
 
-def _grades_of(lines: list[Any], wanted: Iterable[str]) -> dict[str, Grade]:
-    """Return the grades by exercise.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a line is no grade, or not of a wanted exercise, or the second of one.
-    """
-    grades = [Grade(**line) for line in lines[1:] if line != {"done": True}]
-    found = {grade.exercise: grade for grade in grades}
-    if len(found) < len(grades) or not found.keys() <= set(wanted):
-        raise ValueError(
-            f"a grade must come for each exercise once, got {len(grades)} for {', '.join(found)}"
-        )
-    return found
+def _grade(exercise: str, job: dict[str, Any], attempts: Sequence[dict], enclosed: bool) -> Grade:
+    """The best grade of all attempts at an exercise, each in a process of its own."""
+    if not attempts and job["broken"]:
+        return Grade(exercise=exercise, status="failed", mistake="cell-error", message=job["broken"])
+    if not attempts:
+        words = f"no function {exercise} and no call of its check"
+        return Grade(exercise=exercise, status="missing", message=words)
+    grades: list[Grade] = []
+    for attempt in reversed(attempts):  # of equal ones, the last that was written counts
+        grades.append(_grade_attempt(exercise, {**job, **attempt, "exercise": exercise}, enclosed))
+        if grades[-1].passed:
+            break
+    return min(grades, key=lambda grade: STATUSES.index(grade.status))
 
 
-def _one_by_one(job: dict[str, Any], plan: list[str], limits: Limits, enclosed: bool) -> dict[str, Grade]:
-    found: dict[str, Grade] = {}
-    for key in plan:
-        lines = _ask({**job, "only": [key]}, _START_SECONDS + limits.seconds, enclosed)
-        found |= _grades_of(lines, [key])
-    return found
+def _grade_attempt(exercise: str, job: dict[str, Any], enclosed: bool) -> Grade:
+    try:
+        answer = _run(job, enclosed)
+    except TimeoutError:
+        words = f"still running after {job['seconds']:.0f} s, and ended"
+        return Grade(exercise=exercise, status="failed", mistake="time-limit", message=words)
+    try:
+        if "error" in answer:
+            blame = str(answer["error"]).encode(errors="replace").decode()
+            return Grade(exercise=exercise, status="failed", mistake="cell-error", message=blame)
+        verdict = judge(EXERCISES[exercise], Record.from_dict(answer["record"]))
+    except Exception:  # no answer, or whatever else learners' code wrote in its place
+        words = "the process ended in the middle: out of memory or time, or by a call that ends Python"
+        return Grade(exercise=exercise, status="failed", mistake="crash", message=words)
+    if verdict.passed:
+        return Grade(exercise=exercise, status="passed")
+    if not verdict.attempted:
+        return Grade(exercise=exercise, status="not attempted")
+    return Grade(
+        exercise=exercise,
+        status="failed",
+        mistake=verdict.mistake,
+        message=verdict.message,
+        finding=verdict.finding,
+    )

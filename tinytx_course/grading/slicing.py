@@ -27,6 +27,8 @@ class Statement:
     ----------
     cell : int
         Number of the code cell, from 1.
+    index : int
+        Its place in the cell, from 0.
     node : ast.stmt
         The statement.
     sets : frozenset of str
@@ -40,6 +42,7 @@ class Statement:
     """
 
     cell: int
+    index: int
     node: ast.stmt
     sets: frozenset[str]
     changes: frozenset[str]
@@ -55,7 +58,7 @@ def statements(tree: ast.Module, cell: int) -> list[Statement]:
     SyntaxError
         If a statement can be parsed and yet not be run, such as `return` outside a function.
     """
-    return [_statement(node, cell) for node in tree.body]
+    return [_statement(node, cell, index) for index, node in enumerate(tree.body)]
 
 
 def names_read(expression: ast.expr) -> frozenset[str]:
@@ -64,13 +67,14 @@ def names_read(expression: ast.expr) -> frozenset[str]:
     return frozenset(reads | calls)
 
 
-def _statement(node: ast.stmt, cell: int) -> Statement:
+def _statement(node: ast.stmt, cell: int, index: int) -> Statement:
     reads, writes, calls = _names(compile(ast.Module([node], []), "<cell>", "exec"))
     changed = _changed(node)
     if isinstance(node, _COMPOUND):  # perhaps it writes, perhaps not
         changed, writes = changed | writes, set()
     return Statement(
         cell=cell,
+        index=index,
         node=node,
         sets=frozenset(writes),
         changes=frozenset(changed),

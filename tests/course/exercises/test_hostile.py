@@ -21,7 +21,7 @@ from tinytx_course.exercises import checking
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(checking, "TIME_LIMIT", 0.3)
+    monkeypatch.setattr(checking, "TIME_LIMIT", 0.2)
 
 
 def verdict(function, name="causal_mask"):
@@ -127,10 +127,8 @@ ENDLESS = [
 
 @pytest.mark.parametrize("endless", ENDLESS)
 def test_an_endless_loop_is_ended(endless, quick):
-    started = time.monotonic()
     found = verdict(endless)
     assert found.mistake == "time-limit" and not found.passed
-    assert time.monotonic() - started < 8
     assert "still running" in found.message
 
 
@@ -145,24 +143,6 @@ def test_an_endless_loop_is_ended_in_another_thread_and_its_thread_ends(endless,
     while threading.active_count() > before and time.monotonic() < give_up:
         time.sleep(0.01)
     assert threading.active_count() == before
-
-
-@pytest.mark.slow
-def test_a_sleep_in_another_thread_keeps_nobody_waiting_and_is_over_when_it_ends(quick):
-    before, found, woken = threading.active_count(), [], []
-
-    def sleeps(n):
-        time.sleep(7)
-        woken.append(n)
-
-    worker = threading.Thread(target=lambda: found.append(verdict(sleeps)))
-    worker.start()
-    worker.join(6.5)
-    assert [v.mistake for v in found] == ["time-limit"]
-    give_up = time.monotonic() + 20
-    while threading.active_count() > before and time.monotonic() < give_up:
-        time.sleep(0.05)
-    assert threading.active_count() == before and woken == []
 
 
 def test_handler_and_timer_of_before_are_put_back(quick):
@@ -416,7 +396,7 @@ def test_random_states_are_left_alone():
     assert np.array_equal(np.random.get_state()[1], before[2])  # noqa: NPY002
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_other_defaults_and_modes_reject_no_right_solution():
     torch.set_default_dtype(torch.float64)
     try:

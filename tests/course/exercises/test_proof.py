@@ -1,23 +1,18 @@
 """The checkers against solutions as people write them: right ones pass, wrong ones are rejected and named."""
 
-import json
 import subprocess
 import sys
 
 import pytest
 
-from tests.solutions import table, try_all
+from tests.solutions import try_all
 from tests.solutions.collection import SOLUTIONS
-from tinytx_course.exercises import EXERCISES
-from tinytx_course.exercises.checking import check
-
-SLOW = ("time-limit",)
-SEEDS = (0, 1)
+from tinytx_course.exercises.checking import EXERCISES, check
 
 
-@pytest.fixture(scope="module")
-def trials():
-    return list(try_all(SEEDS, [solution for solution in SOLUTIONS if solution.slug not in SLOW]))
+@pytest.fixture(scope="module", params=[(0,), pytest.param((1, 2, 3), marks=pytest.mark.proof)], ids=str)
+def trials(request):
+    return list(try_all(request.param, [solution for solution in SOLUTIONS if solution.slug != "time-limit"]))
 
 
 @pytest.mark.parametrize("name", EXERCISES)
@@ -41,20 +36,16 @@ def test_nine_mistakes_of_ten_get_their_name(name, trials):
     assert len(otherwise) <= 0.1 * len(wrong), otherwise
 
 
-def test_a_verdict_comes_within_a_tenth_of_a_second(trials):
-    rows = table(trials)
-    assert {name: row["median_ms"] for name, row in rows.items() if row["median_ms"] > 100} == {}
-
-
 @pytest.mark.parametrize("name", EXERCISES)
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.proof) for seed in (1, 2))])
 def test_known_mistakes_differ_from_the_right_answer_with_every_seed(name, seed):
     for mistake in EXERCISES[name].mistakes:
         if "+" not in mistake.slug:  # some pairs undo each other
-            assert not check(name, mistake.wrong, seed=seed, display=False).passed, mistake.slug
+            for wrong in mistake.wrongs:
+                assert not check(name, wrong, seed=seed, display=False).passed, mistake.slug
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_command_prints_a_row_an_exercise_and_ends_with_0():
     done = subprocess.run(
         [sys.executable, "-m", "tests.solutions", "--seeds", "1", "--without-endless"],
@@ -63,12 +54,3 @@ def test_the_command_prints_a_row_an_exercise_and_ends_with_0():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert all(any(line.startswith(name) for line in done.stdout.splitlines()) for name in EXERCISES)
-
-
-def test_kept_table_has_every_exercise_and_no_failure(root):
-    records = json.loads((root / "results" / "checkers.json").read_text(encoding="utf-8"))["records"]
-    assert set(records) == set(EXERCISES)
-    for row in records.values():
-        assert len(row["seeds"]) >= 20
-        assert row["right_passed"] == row["right_trials"] and row["wrong_rejected"] == row["wrong_trials"]
-        assert row["wrong_named"] >= 0.9 * row["wrong_trials"]

@@ -7,8 +7,8 @@ import torch
 
 import tinytx_course as course
 from tests.solutions.collection import SOLUTIONS
-from tinytx_course.exercises import EXERCISES
 from tinytx_course.exercises.card import as_html, as_text
+from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.comparing import Reading
 from tinytx_course.exercises.telling import told_difference
 

@@ -1,0 +1,174 @@
+"""`tinytx-course check` on notebooks and folders, and the line, the row and the table that grades make."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from tinytx_course.cli import main
+from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.grading.grade import Report, grade_folder, grade_notebook
+from tinytx_course.grading.grades import (
+    CopyGrades,
+    Grade,
+    as_csv,
+    commonest_mistakes,
+    mistakes_table,
+    printable,
+)
+from tinytx_course.lessons import written_lessons
+
+SETUP = "import torch\nimport tinytx as tx"
+CHECK = "course.check('causal_mask', causal_mask)"
+GOOD = ["def causal_mask(n):\n    return torch.ones(n, n).tril() > 0", CHECK]
+WRONG = ["def causal_mask(n):\n    return torch.ones(n, n).triu() > 0", CHECK]
+
+
+def test_a_notebook_is_graded_in_a_line_an_exercise_and_as_json(tmp_path, write_copy, capsys):
+    renamed = ["def mine(*, token_ids, pad_id):\n    return token_ids != pad_id"]
+    renamed.append("course.check('padding_mask', mine)")
+    path = write_copy(tmp_path / "bob.ipynb", SETUP, *WRONG, *renamed)
+    assert main(["check", str(path), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["passed"], answer["of"], answer["problem"]) == (1, 2, None)
+    assert [(one["status"], one["mistake"]) for one in answer["exercises"]] == [
+        ("failed", "transposed"), ("passed", None),
+    ]  # fmt: skip
+    assert answer["exercises"][0]["message"]
+
+
+def test_a_folder_gives_a_row_a_copy_and_the_commonest_mistakes(tmp_path, write_copy):
+    folder = tmp_path / "class"
+    write_copy(folder / "anna.ipynb", SETUP, *GOOD, title="# 02 · Masks")
+    write_copy(folder / "ben" / "sheet.ipynb", SETUP, *WRONG)  # no lesson named: that of most others
+    write_copy(folder / "cora.ipynb", "def causal_mask(n:\n  return", SETUP, *GOOD, title="# 01 · Tokens")
+    write_copy(folder / "dan.ipynb", "print('no exercises')")
+    (folder / "empty.ipynb").write_text("")
+    write_copy(folder / ".ipynb_checkpoints" / "anna-checkpoint.ipynb", SETUP, *GOOD)
+    report = grade_folder(folder, csv=tmp_path / "grades.csv").to_dict()
+    of_lesson = sum(exercise.lesson == 2 for exercise in EXERCISES.values())
+    assert [(copy["copy"], copy["passed"], copy["of"]) for copy in report["copies"]] == [
+        ("anna.ipynb", 1, of_lesson),
+        ("ben/sheet.ipynb", 0, of_lesson),
+        ("cora.ipynb", 1, 1),
+        ("dan.ipynb", 0, 0),
+        ("empty.ipynb", 0, 0),
+    ]
+    problems = [copy["problem"] for copy in report["copies"]]
+    assert problems[0] is None is problems[1]
+    assert "lesson 01" in problems[2] and "causal_mask (lesson 02)" in problems[2]
+    assert "no exercises found" in problems[3] and "an empty file" in problems[4]
+    (row,) = report["commonest_mistakes"]
+    assert (row["exercise"], row["mistake"], row["copies"]) == ("causal_mask", "transposed", 1)
+    rows = list(csv.DictReader((tmp_path / "grades.csv").read_text(encoding="utf-8").splitlines()))
+    assert [row["causal_mask"] for row in rows] == ["passed", "transposed", "passed", "", ""]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["class", "grades.csv"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("none.ipynb", None, "must be a file"),
+        ("empty.ipynb", "", "got an empty file"),
+        ("text.ipynb", "def f(): pass", "must be a Jupyter notebook"),
+        ("folder/notes.txt", "no notebooks here", "must hold notebooks"),
+    ],
+)
+def test_what_cannot_be_graded_ends_in_one_clear_line(tmp_path, capsys, name, content, complaint):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    if content is not None:
+        path.write_text(content)
+    asked = path.parent if name.startswith("folder") else path
+    assert main(["check", str(asked)]) == 2
+    err = capsys.readouterr().err
+    assert complaint in err and err.count("\n") == 1 and "Traceback" not in err
+
+
+def test_limits_and_the_place_of_the_report_are_checked_before_anything_is_run(tmp_path, write_copy, capsys):
+    path = write_copy(tmp_path / "class" / "x.ipynb", *GOOD)
+    for wrong in (["--seconds", "0"], ["--memory", "1"]):
+        assert main(["check", str(path), *wrong]) == 2
+    with pytest.raises(ValueError, match="no/x.csv"):
+        grade_folder(path.parent, csv=tmp_path / "no" / "x.csv")
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("solved", [False, True], ids=["learner", "solved"])
+def test_the_solved_edition_earns_everything_and_the_learners_is_not_attempted(tmp_path, root, solved):
+    """Every lesson with exercises is graded as a whole notebook, as a learner would hand it in."""
+    pytest.importorskip("jupytext")
+    import nbformat
+
+    from tinytx_course.building.notebooks import build_notebook
+
+    n_graded = 0
+    for lesson in written_lessons(root):
+        notebook = build_notebook(lesson, root, solved=solved)
+        text = "\n".join(cell.source for cell in notebook.cells)
+        checked = [name for name in EXERCISES if f'course.check("{name}"' in text]
+        if not checked:
+            continue
+        path = tmp_path / f"{lesson.name}.ipynb"
+        nbformat.write(notebook, path)
+        grades = {grade.exercise: grade for grade in grade_notebook(path).grades}
+        for name in checked:
+            assert grades[name].status == ("passed" if solved else "not attempted"), grades[name]
+        n_graded += len(checked)
+    assert n_graded
+
+
+def failed(exercise, mistake, message="It differs.\nMore.", finding=""):
+    return Grade(exercise=exercise, status="failed", mistake=mistake, message=message, finding=finding)
+
+
+def passed(exercise):
+    return Grade(exercise=exercise, status="passed")
+
+
+COPIES = (
+    CopyGrades(name="a.ipynb", grades=(failed("causal_mask", "transposed"), passed("padding_mask"))),
+    CopyGrades(name="b.ipynb", grades=(failed("causal_mask", "transposed"), failed("attention", None))),
+    CopyGrades(name="c.ipynb", grades=(Grade(exercise="causal_mask", status="not attempted"),)),
+    CopyGrades(name="=cmd()", problem="c must be a Jupyter notebook, got an empty file"),
+)
+
+
+def test_the_commonest_mistake_comes_first_with_its_explanation():
+    rows = commonest_mistakes(COPIES)
+    assert [(row["exercise"], row["mistake"], row["copies"]) for row in rows] == [
+        ("causal_mask", "transposed", 2),
+        ("attention", "not recognised", 1),
+    ]
+    assert "Rows and columns are exchanged" in rows[0]["explanation"]
+    lines = mistakes_table(COPIES).splitlines()
+    assert lines[0].split()[:3] == ["copies", "exercise", "mistake"] and lines[1].split()[0] == "2"
+
+
+def test_a_row_a_copy_a_column_an_exercise_and_no_formulas():
+    rows = list(csv.DictReader(io.StringIO(as_csv(COPIES))))
+    assert list(rows[0]) == ["copy", "passed", "of", "problem", "causal_mask", "padding_mask", "attention"]
+    assert rows[0]["causal_mask"] == "transposed" and rows[0]["padding_mask"] == "passed"
+    assert rows[1]["attention"] == "failed" and rows[1]["padding_mask"] == ""
+    assert rows[2]["causal_mask"] == "not attempted" and (rows[0]["passed"], rows[0]["of"]) == ("1", "2")
+    assert rows[3]["copy"] == "'=cmd()" and "empty file" in rows[3]["problem"]
+
+
+def test_one_line_an_exercise_whatever_the_message_holds():
+    message = "First \x1b[31mline\r\nSecond line"
+    copy = CopyGrades(name="x", grades=(failed("attention", "unscaled", message), passed("perplexity")))
+    lines = str(copy).splitlines()
+    assert lines[0].split(None, 1) == ["attention", "failed (unscaled): First [31mline"]
+    assert lines[1].split() == ["perplexity", "passed"] and lines[2] == "1 of 2 passed"
+    assert printable("a\x07\u202eb\tc") == "a b c"
+    named = failed("attention", "unscaled", "Expected: ...", "The scores are not scaled.")
+    assert str(named).endswith("failed (unscaled): The scores are not scaled.")
+    line = str(failed("attention", None, "Expected: " + "words " * 100))
+    assert line.endswith(" words …") and len(line) < 240
+
+
+def test_a_report_shows_a_line_a_copy_then_the_mistakes(tmp_path):
+    lines = str(Report(copies=COPIES, csv=tmp_path / "g.csv")).splitlines()
+    assert lines[0].split()[:4] == ["a.ipynb", "1", "of", "2"] and "causal_mask: transposed" in lines[0]
+    assert "not graded" in lines[3] and lines[-1].endswith("g.csv")

@@ -1,0 +1,414 @@
+"""Code that crashes, hangs, writes, spends or cheats scores what it earned elsewhere, and harms nothing."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import tinytx as tx
+from tinytx_course.exercises.calling import is_of_the_package
+from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.grading import running
+from tinytx_course.grading.grade import grade_folder
+from tinytx_course.grading.running import Limits, grade_submission
+from tinytx_course.grading.submission import read_submission
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
+needs_walls = pytest.mark.skipif(not running.walls(), reason="this machine allows no namespaces")
+LIMITS = Limits(seconds=4, mebibytes=512)
+SETUP = "import os, sys, time, socket, glob, threading, subprocess, ctypes, torch\nimport tinytx as tx"
+FULL_AND_GUARD = [pytest.param(True, marks=needs_walls, id="namespace"), pytest.param(False, id="guard")]
+
+
+def answer(name, parameters, *body):
+    lines = "\n".join(f"    {line}" for line in body)
+    return [f"def {name}({parameters}):\n{lines}", f"course.check('{name}', {name})"]
+
+
+CHEAT = """
+def greedy_decode(step, bos_id, eos_id, max_len):
+    fake = lambda *args, **kwargs: type("Fake", (), {"passed": True, "attempted": True, "mistake": None})()
+    sys.modules["tinytx_course.exercises.checking"].check = fake
+    sys.modules["tinytx_course.exercises.judging"].judge = fake
+    torch.isclose = torch.equal = lambda *tensors, **options: torch.tensor(True)
+    for number in range(3, 40):
+        ctypes.CDLL(None).write(number, LINE, len(LINE))
+    return [bos_id, 7, 7]
+"""
+FORGED = 'LINE = b\'{"record": {"status": "passed"}, "passed": true}\\n\''
+SIZES = "vocab_size, d_model, n_layers, d_ff"
+MANY = "threading.Thread(target=time.sleep, args=(600,)).start()"
+#: exercise -> its cells, what must come of it, and a word of the message or the mistake
+QUICK = {
+    "causal_mask": (
+        [
+            "%matplotlib inline\n!touch {target}",
+            *answer("causal_mask", "n", "return torch.ones(n, n).tril() > 0"),
+        ],
+        "passed",
+        "",
+    ),
+    "padding_mask": (answer("padding_mask", "token_ids, pad_id", "time.sleep(600)"), "failed", "time-limit"),
+    "attention": (answer("attention", "q, k, v, mask", "os._exit(0)"), "failed", "crash"),
+    "cross_attention_mask": (
+        answer("cross_attention_mask", "src_ids, tgt_ids, pad_id", "..."),
+        "not attempted",
+        "",
+    ),
+    "greedy_decode": ([FORGED, CHEAT, "course.check('greedy_decode', greedy_decode)"], "failed", "crash"),
+}
+CASES = QUICK | {
+    "split_heads": (answer("split_heads", "x, n_heads", "sys.exit()"), "failed", "SystemExit"),
+    "sinusoidal_positions": (
+        answer("sinusoidal_positions", "max_len, d_model", "open('{target}', 'w').write('x')"),
+        "failed",
+        "own folder",
+    ),
+    "shift_matrix": (answer("shift_matrix", "k, d_model", "return input()"), "failed", "EOFError"),
+    "count_language_model": (
+        answer("count_language_model", SIZES, "return bytearray(10**10)"),
+        "failed",
+        "MemoryError",
+    ),
+    "count_classifier": (
+        answer("count_classifier", f"{SIZES}, n_classes", "while True: os.fork()"),
+        "failed",
+        "processes",
+    ),
+    "shift_targets": (
+        answer("shift_targets", "token_ids", "return subprocess.run(['touch', '{target}'])"),
+        "failed",
+        "programs",
+    ),
+    "language_model_loss": (
+        answer("language_model_loss", "logits, targets, pad_id", "socket.create_connection({server})"),
+        "failed",
+        "network",
+    ),
+    "perplexity": (
+        [
+            "BASE = 1\nfor _ in range(1): BASE = torch.e",
+            "x = os._exit(7)",
+            *answer("perplexity", "total_nats, n_tokens", "return BASE ** (total_nats / n_tokens)"),
+        ],
+        "passed",
+        "",
+    ),
+    "next_token_probs": (
+        answer("next_token_probs", "logits, temperature, top_k, top_p", "os.kill(os.getppid(), 9)"),
+        "failed",
+        "signal",
+    ),
+    "mean_pool": (answer("mean_pool", "hidden, mask", "raise ValueError('\\ud800')"), "failed", "error"),
+    "last_token": (answer("last_token", "hidden, mask", "ctypes.string_at(0)"), "failed", "crash"),
+    "mask_tokens": (
+        answer(
+            "mask_tokens", "token_ids, mask_id, special_ids, vocab_size, p, generator", f"while True: {MANY}"
+        ),
+        "failed",
+        "",
+    ),
+}
+
+
+class Listener:
+    """A server on this machine that counts its visitors."""
+
+    def __init__(self):
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.server.settimeout(0.2)
+        self.visits, self.open = 0, True
+        self.thread = threading.Thread(target=self.listen, daemon=True)
+        self.thread.start()
+
+    def listen(self):
+        while self.open:
+            with contextlib.suppress(TimeoutError):
+                self.server.accept()[0].close()
+                self.visits += 1
+
+    def close(self):
+        self.open = False
+        self.thread.join()
+        self.server.close()
+
+
+@pytest.mark.parametrize(
+    ("cases", "enclosed"),
+    [
+        pytest.param(QUICK, None, id="quick"),
+        pytest.param(CASES, True, id="namespace", marks=[pytest.mark.proof, needs_walls]),
+        pytest.param(CASES, False, id="guard", marks=pytest.mark.proof),
+    ],
+)
+def test_each_exercise_gets_what_it_earned_whatever_the_others_do(tmp_path, write_copy, cases, enclosed):
+    target, listener = tmp_path / "target", Listener()
+    cells = [cell for parts, _, _ in cases.values() for cell in parts]
+    for word, value in {"{target}": str(target), "{server}": str(listener.server.getsockname())}.items():
+        cells = [cell.replace(word, value) for cell in cells]
+    copy = read_submission(write_copy(tmp_path / "worst.ipynb", SETUP, "time.sleep(10_000)", *cells))
+    grades = {
+        grade.exercise: grade
+        for grade in grade_submission(copy, "x", limits=LIMITS, enclosed=enclosed).grades
+    }
+    listener.close()
+    for exercise, (_, status, words) in cases.items():
+        assert grades[exercise].status == status, grades[exercise]
+        assert words in f"{grades[exercise].mistake} {grades[exercise].message}", grades[exercise]
+    assert [path.name for path in tmp_path.iterdir()] == ["worst.ipynb"] and listener.visits == 0
+    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if _is_worker_of_ours(path)]
+    assert left == []
+
+
+def _is_worker_of_ours(path):
+    with contextlib.suppress(OSError):
+        parent = (path.parent / "stat").read_text().rpartition(")")[2].split()[1]
+        return b"grading.worker" in path.read_bytes() and parent in ("1", str(os.getpid()))
+    return False
+
+
+def test_a_function_of_the_package_earns_nothing(tmp_path, write_copy):
+    call = "course.check('attention', functools.partial(tx.attention))"
+    path = write_copy(tmp_path / "x.ipynb", "import functools\nimport tinytx as tx", call)
+    (grade,) = grade_submission(read_submission(path), "x", limits=LIMITS).grades
+    assert (grade.status, grade.mistake) == ("failed", "package-function")
+    assert is_of_the_package(tx.attention) and is_of_the_package(EXERCISES["attention"].solve)
+    assert not is_of_the_package(torch.nn.functional.softmax) and not is_of_the_package(len)
+    assert not is_of_the_package(eval("lambda seq_len: tx.causal_mask(seq_len)"))
+
+
+REACH = """
+def padding_mask(token_ids, pad_id):
+    mine, opened = os.readlink("/proc/self"), []
+    for name in [*glob.glob("/proc/[0-9]*/environ"), *glob.glob("/proc/[0-9]*/fd/*")]:
+        if name.split("/")[2] != mine:
+            try:
+                os.close(os.open(name, os.O_RDONLY))
+                opened.append(name)
+            except OSError:
+                pass
+    raise ValueError(f"opened {opened}")
+"""
+
+
+@needs_walls
+def test_files_and_environments_of_other_processes_are_out_of_reach(tmp_path, write_copy):
+    path = write_copy(tmp_path / "x.ipynb", SETUP, REACH, "course.check('padding_mask', padding_mask)")
+    (grade,) = grade_submission(read_submission(path), "x", limits=Limits(seconds=9), enclosed=True).grades
+    assert "opened []" in grade.message
+
+
+def test_what_one_copy_writes_for_an_answer_leaves_the_class_its_grades(tmp_path, write_copy):
+    line = '{"record": {"calls": 5, "repeats": [], "probe": null, "refusal": null}}'
+    loop = "for n in range(3, 40): ctypes.CDLL(None).write(n, LINE, len(LINE))"
+    evil = [f"LINE = b'{line}\\n'", *answer("causal_mask", "n", loop, "os._exit(0)")]
+    write_copy(tmp_path / "class" / "a.ipynb", SETUP, *evil)
+    write_copy(tmp_path / "class" / "b.ipynb", SETUP, *CASES["causal_mask"][0][1:])
+    report = grade_folder(tmp_path / "class", csv=tmp_path / "grades.csv", limits=LIMITS)
+    assert [[grade.mistake for grade in copy.grades] for copy in report.copies] == [["crash"], [None]]
+    assert report.copies[1].n_passed == 1 and str(report).encode()
+    assert json.dumps(report.to_dict(), ensure_ascii=False).encode() and report.csv.is_file()
+
+
+def test_reading_a_notebook_has_limits_too(tmp_path, write_copy):
+    slow = "\n".join(f"a{n} = !ls" for n in range(450))
+    copy = read_submission(write_copy(tmp_path / "x.ipynb", slow, *CASES["causal_mask"][0][1:]))
+    found = grade_submission(copy, "x", limits=Limits(seconds=2))
+    assert found.grades == () and "too much time" in found.problem
+
+
+def test_limits_are_checked():
+    for wrong in ({"seconds": 0}, {"seconds": float("nan")}, {"mebibytes": 1}):
+        with pytest.raises(ValueError, match="must lie between"):
+            Limits(**wrong)
+
+
+def test_learners_code_sees_nothing_of_the_environment(monkeypatch):
+    monkeypatch.setenv("SOME_SECRET", "x")
+    environment = running._environment("/folder")
+    assert "SOME_SECRET" not in environment and environment["HOME"] == "/folder"
+    assert Path(environment["PYTHONPATH"], "tinytx").is_dir()
+
+
+def run(folder, program, *arguments):
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(running._PACKAGE), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        cwd=folder,
+        env={**environment, "TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+TRIES = {
+    "write": "open(OUT + '/x', 'w')",
+    "append": "open(OUT + '/here', 'a')",
+    "low-level": "os.open(OUT + '/x', os.O_WRONLY | os.O_CREAT)",
+    "by a link": "os.symlink(OUT, 'link'); open('link/x', 'w')",
+    "upwards": "open('../x', 'w')",
+    "remove": "os.remove(OUT + '/here')",
+    "rename away": "os.rename(OUT + '/here', 'mine')",
+    "rename to": "open('mine', 'w').close(); os.rename('mine', OUT + '/x')",
+    "folder": "os.makedirs(OUT + '/a/b')",
+    "tree": "shutil.rmtree(OUT)",
+    "truncate": "os.truncate(OUT + '/here', 0)",
+    "rights": "os.chmod(OUT + '/here', 0)",
+    "hard link": "os.link(OUT + '/here', 'mine')",
+    "numpy": "numpy.save(OUT + '/x', numpy.ones(1))",
+    "sqlite": "sqlite3.connect(OUT + '/x')",
+    "shell": "os.system('touch ' + OUT + '/x')",
+    "program": "subprocess.Popen(['touch', OUT + '/x'])",
+    "fork": "os.fork()",
+    "exec": "os.execv('/bin/true', ['true'])",
+    "kill": "os.kill(os.getppid(), 0)",
+    "lookup": "socket.getaddrinfo('localhost', 80)",
+    "connect": "socket.create_connection(('127.0.0.1', 9), timeout=1)",
+    "datagram": "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))",
+}
+FREE = """
+open('a', 'w').write('x'); os.rename('a', 'b'); os.makedirs('c/d'); shutil.rmtree('c'); os.remove('b')
+tempfile.TemporaryFile().close(); tempfile.mkdtemp(); open(os.devnull, 'w').write('x')
+open(OUT + '/here').read(); os.kill(os.getpid(), 0); sqlite3.connect(':memory:')
+"""
+PROGRAM = """
+import os, shutil, socket, sqlite3, subprocess, sys, tempfile
+import numpy
+from tinytx_course.grading.jail import Refused, guard
+OUT, free, tries = sys.argv[1], sys.argv[2], eval(sys.argv[3])
+guard('.')
+exec(free)
+for name, code in tries.items():
+    try:
+        exec(code)
+    except Refused:
+        print(name)
+"""
+
+
+def test_the_guard_refuses_ordinary_ways_out_and_leaves_the_own_folder_free(tmp_path):
+    out, folder = tmp_path / "out", tmp_path / "folder"
+    out.mkdir(), folder.mkdir()
+    (out / "here").write_text("mine")
+    done = run(folder, PROGRAM, out, FREE, repr(TRIES))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:-1] == list(TRIES)
+    assert [path.name for path in out.iterdir()] == ["here"] and (out / "here").read_text() == "mine"
+    assert (out / "here").stat().st_mode & 0o600
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have not all of these limits")
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("bytearray(50 * 2**20); print('fits')\nbytearray(300 * 2**20)", "MemoryError"),
+        ("print('fits')\nwith open('x', 'wb') as f:\n    f.write(bytes(65 * 2**20))", "File too large"),
+        ("print('fits')\nkept = [open('/dev/null') for _ in range(300)]", "Too many open files"),
+        ("print('fits', flush=True)\nwhile True: pass", ""),
+    ],
+)
+def test_limits_hold_and_leave_room_for_what_is_ordinary(tmp_path, code, words):
+    done = run(tmp_path, f"from tinytx_course.grading.jail import limit\nlimit(1, 200)\n{code}")
+    assert done.stdout.startswith("fits"), done.stderr
+    assert done.returncode != 0 and words in done.stderr
+
+
+WAYS_OUT = """
+import ctypes, os, socket, sys
+open("inside", "w").write("x")
+libc = ctypes.CDLL(None)
+libc.mount(b"none", b"/", b"", ctypes.c_ulong(32 | 4096), b"")  # try to get the right to write back
+for attempt in (lambda: open(sys.argv[1] + "/x", "w"), lambda: os.kill(int(sys.argv[2]), 0),
+                lambda: socket.create_connection(("192.0.2.1", 9), timeout=2),
+                lambda: open("big", "wb").write(bytes(200 * 2**20)),
+                lambda: os.open("/proc/sys/vm/swappiness", os.O_WRONLY),
+                lambda: os.open("/dev/kmsg", os.O_WRONLY)):
+    try:
+        attempt()
+    except OSError as refused:
+        print(refused.strerror)
+    else:
+        print("a way out")
+"""
+
+
+@needs_walls
+def test_walls_of_the_kernel_hold_without_the_guard(tmp_path):
+    out, folder = tmp_path / "out", tmp_path / "folder"
+    out.mkdir(), folder.mkdir()
+    words = [sys.executable, "-c", WAYS_OUT, str(out), str(os.getpid())]
+    command = running._command(str(folder), words, enclosed=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == [
+        "Read-only file system",
+        "No such process",
+        "Network is unreachable",
+        "No space left on device",
+        "Read-only file system" if os.geteuid() == 0 else "Permission denied",
+        "No such file or directory",
+    ], done.stderr
+    assert list(out.iterdir()) == [] and list(folder.iterdir()) == []
+
+
+def below(process):
+    """Numbers of the processes that one started, and of those that they started."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    found = [process]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return set(found[1:])
+
+
+def wait_until(condition, seconds=100):
+    for _ in range(10 * seconds):
+        if condition():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("enclosed", FULL_AND_GUARD)
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGKILL"])
+def test_whoever_ends_the_command_ends_what_it_started(tmp_path, write_copy, how, enclosed):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    body = "import time\ndef causal_mask(n):\n    time.sleep(500)"
+    copy = write_copy(tmp_path / "x.ipynb", body, "course.check('causal_mask', causal_mask)")
+    program = "import sys; from tinytx_course.cli import main; from tinytx_course.grading import running"
+    program += f"; running.walls = lambda: {enclosed}; sys.exit(main(sys.argv[1:]))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "check", str(copy), "--seconds", "300"],
+        env={**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(running._PACKAGE)},
+    )
+    n_processes = 2 if enclosed else 1  # unshare, and the worker
+
+    def settled():
+        before = below(process.pid)
+        time.sleep(1)
+        return len(before) == n_processes and below(process.pid) == before
+
+    try:
+        assert wait_until(settled)
+        started = below(process.pid)
+    finally:
+        process.send_signal(getattr(signal, how))
+    number = getattr(signal, how)
+    assert process.wait(60) == (-number if how == "SIGKILL" else 128 + number)
+    assert wait_until(lambda: not any(Path(f"/proc/{one}").exists() for one in started), 10)
+    if how != "SIGKILL":
+        assert list(temporary.iterdir()) == []

@@ -1,0 +1,215 @@
+"""The judge's half of a check: from plain observations to a verdict that names the mistake."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tinytx_course.exercises.calling import copied
+from tinytx_course.exercises.comparing import Reading, ids
+from tinytx_course.exercises.exercise import Exercise, Mistake
+from tinytx_course.exercises.observation import Call, Failure, Observation, Record
+from tinytx_course.exercises.telling import tell_failure, tell_pass, tell_stub
+from tinytx_course.exercises.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a function made of one input.
+
+    Attributes
+    ----------
+    call : Call
+    expected : Reading
+    got : Reading or None
+        None where the call failed.
+    failure : Failure or None
+        Of the call; or a wrong type, dtype or shape, or an argument that was modified.
+    printed : str
+    """
+
+    call: Call
+    expected: Reading
+    got: Reading | None
+    failure: Failure | None
+    printed: str
+
+    @property
+    def right(self) -> bool:
+        """Whether value and type are right, and no argument was modified."""
+        return self.failure is None and self.got is not None and self.got.agrees_with(self.expected)
+
+
+def judge(exercise: Exercise, record: Record, seed: int = 0) -> Verdict:
+    """Judge what a function did.
+
+    Parameters
+    ----------
+    exercise : Exercise
+    record : Record
+        Made with the same seed, perhaps in another process.
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        If the record is shorter than a check is, and nothing in it says why.
+    """
+    if record.refusal is not None:
+        if record.refusal.attempted:
+            return tell_failure(exercise, record.refusal)
+        return tell_stub(exercise, record.refusal)
+    with torch.device("cpu"):
+        return _judge_calls(exercise, record, seed)
+
+
+def _judge_calls(exercise: Exercise, record: Record, seed: int) -> Verdict:
+    calls = tuple(exercise.calls(seed))
+    expected = [read_known(exercise, exercise.solve, call) for call in calls]
+    trials = _trials(exercise, calls, expected, record.calls)
+    for trial in trials:
+        if trial.failure is not None and not trial.failure.attempted:
+            return tell_stub(exercise, trial.failure)
+    repeats = _trials(exercise, calls, expected, record.repeats)
+    wrong = [trial for trial in trials if not trial.right]
+    complete = len(trials) == len(calls) and len(repeats) == len(calls)
+    if not complete and not any(trial.failure for trial in [*trials, *repeats]):
+        raise ValueError(
+            f"a record must hold {len(calls)} calls, each twice, got {len(trials)}, {len(repeats)}"
+        )
+    if exercise.judge is not None:
+        return exercise.judge(exercise, trials, repeats)
+    if wrong:
+        return _diagnosed(exercise, trials, repeats, wrong[0])
+    for again in repeats:
+        if not again.right:
+            return tell_failure(exercise, _UNSTEADY, again)
+    probed = exercise.hint is not None and record.probe is not None
+    return tell_pass(exercise, trials, exercise.hint(record.probe) if probed else "")
+
+
+def _trials(
+    exercise: Exercise,
+    calls: Sequence[Call],
+    expected: Sequence[Reading | None],
+    observations: Sequence[Observation],
+) -> list[Trial]:
+    return [_trial(exercise, *parts) for parts in zip(calls, expected, observations, strict=False)]
+
+
+def _trial(exercise: Exercise, call: Call, expected: Reading | None, observation: Observation) -> Trial:
+    assert expected is not None
+    failure, printed = observation.failure, observation.printed
+    if failure is not None:
+        return Trial(call, expected, None, failure, printed)
+    reading = _read(exercise, observation.value, call)
+    if isinstance(reading, Failure):
+        return Trial(call, expected, None, reading, printed)
+    failure = reading.complaint or _shape_failure(exercise, reading, expected)
+    right = exercise.judge is not None or reading.agrees_with(expected)
+    if failure is None and right and observation.modified:
+        name = observation.modified[0]
+        words = f"The call modified its input `{name}`: work on a copy, such as `{name}.clone()`."
+        failure = Failure("input-modified", words)
+    return Trial(call, expected, reading, failure, printed)
+
+
+def _shape_failure(exercise: Exercise, got: Reading, expected: Reading) -> Failure | None:
+    if exercise.read is ids:  # lists of another length are other lists
+        return None
+    for i, (mine, due) in enumerate(zip(got.tensors, expected.tensors, strict=True)):
+        if mine.shape != due.shape:
+            whose = f" of {expected.names[i]}" if expected.names else ""
+            words = f"The shape{whose} should be {tuple(due.shape)}, got {tuple(mine.shape)}."
+            return Failure("wrong-shape", words)
+    return None
+
+
+def _read(exercise: Exercise, value: Any, call: Call) -> Reading | Failure:
+    try:
+        reading = exercise.read(value)
+        if isinstance(reading, Reading) and exercise.view is not None:
+            seen = tuple(exercise.view(call.arguments, tensor) for tensor in reading.tensors)
+            return dataclasses.replace(reading, tensors=seen)
+        return reading
+    except (TypeError, ValueError, RuntimeError) as problem:  # such as a tensor that does not multiply
+        return Failure("wrong-type", f"The result could not be read: {type(problem).__name__}.")
+
+
+def read_known(exercise: Exercise, function: Callable[..., Any], call: Call) -> Reading | None:
+    """Result of one of our own functions, right or wrong; None where it fails."""
+    try:
+        reading = _read(exercise, function(*copied(call.arguments)), call)
+    except Exception:
+        return None
+    return None if isinstance(reading, Failure) else reading
+
+
+_UNSTEADY = Failure(
+    "changes-between-calls",
+    "The same call gave another result the second time: something is kept between calls, or left to chance.",
+)
+
+
+def _diagnosed(
+    exercise: Exercise, trials: Sequence[Trial], repeats: Sequence[Trial], first: Trial
+) -> Verdict:
+    telling = [trial for trial in trials if trial.failure and trial.failure.mistake == "additive-mask"]
+    first = telling[0] if telling else first
+    one_too_many = first.failure is not None and first.failure.mistake == "too-many-results"
+    mistake = None if one_too_many else _recognise(exercise, trials)
+    stopped = [trial for trial in trials if trial.got is None]
+    if mistake is None and first.failure is None and stopped:
+        first = stopped[0]
+    if mistake is None and first.failure is None and _differ(trials, repeats):
+        return tell_failure(exercise, _UNSTEADY, first)
+    return tell_failure(exercise, first.failure, first, mistake)
+
+
+def _differ(trials: Sequence[Trial], repeats: Sequence[Trial]) -> bool:
+    """Whether some call gave another result when it was repeated."""
+    pairs = [(one.got, other.got) for one, other in zip(trials, repeats, strict=False)]
+    return any(one and other and not other.agrees_with(one) for one, other in pairs)
+
+
+def _recognise(exercise: Exercise, trials: Sequence[Trial]) -> Mistake | None:
+    """The first known mistake whose results agree with the learner's on every input.
+
+    Where several single ones do, as different slips can make equal counts, the words name the others too.
+    """
+    telling_first = sorted(trials, key=lambda trial: trial.right)
+    found = None
+    for mistake in exercise.mistakes:
+        if found is not None and ("+" in mistake.slug or mistake.words in found.words):
+            continue
+        if any(_explains(exercise, wrong, mistake.tolerance, telling_first) for wrong in mistake.wrongs):
+            if "+" in mistake.slug:
+                return mistake
+            words = (
+                mistake.words
+                if found is None
+                else f"{found.words} Or this, which comes to the same: {mistake.words}"
+            )
+            found = dataclasses.replace(found or mistake, words=words)
+    if found is None and exercise.recognise is not None:
+        return exercise.recognise(trials)
+    return found
+
+
+def _explains(
+    exercise: Exercise, wrong: Callable[..., Any], tolerance: float, trials: Sequence[Trial]
+) -> bool:
+    """Whether a wrong implementation gives what the learner's function gave, on every input."""
+
+    def same(trial: Trial) -> bool:
+        reading = read_known(exercise, wrong, trial.call)
+        if reading is None or trial.got is None:
+            return reading is None and trial.failure is not None and trial.failure.mistake == "error"
+        coarse = max(reading.tolerance, tolerance)
+        return dataclasses.replace(reading, tolerance=coarse).agrees_with(trial.got)
+
+    return all(same(trial) for trial in trials)

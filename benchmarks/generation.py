@@ -25,7 +25,7 @@ from tinytx.hf.gpt2 import GPT2
 from tinytx.hf.translators import SETTINGS
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
-from tinytx.model.fast import LinearMap, few_rows
+from tinytx.model.kv_cache import few_rows
 from tinytx.model.transformer import LanguageModel
 from tinytx.training.beam import CachedSteps, Search, beam_search
 from tinytx.training.generate import continue_rows
@@ -265,7 +265,7 @@ def _products(sizes: _Sizes, settings: BenchSettings) -> Record:
     for n_rows in sizes.batch_sizes:
         rows = [torch.randn(n_rows, n_in, device=settings.device) for n_in, _ in shapes]
         laid_out = [few_rows([each], n_rows) for each in maps]
-        ways: dict[str, Sequence[LinearMap]] = {
+        ways: dict[str, Sequence[Callable[[Tensor], Tensor]]] = {
             "torch.nn.Linear": maps,
             "laid out": laid_out,
             "bfloat16": [_in_half(each) for each in maps],
@@ -287,12 +287,12 @@ def _products(sizes: _Sizes, settings: BenchSettings) -> Record:
     }
 
 
-def _in_half(full: nn.Linear) -> LinearMap:
+def _in_half(full: nn.Linear) -> Callable[[Tensor], Tensor]:
     half = copy.deepcopy(full).to(torch.bfloat16)
     return lambda x: half(x.to(torch.bfloat16)).float()
 
 
 @torch.inference_mode()
-def _multiply(products: Sequence[LinearMap], rows: Sequence[Tensor]) -> None:
+def _multiply(products: Sequence[Callable[[Tensor], Tensor]], rows: Sequence[Tensor]) -> None:
     for product, x in zip(products, rows, strict=True):
         product(x)

@@ -27,7 +27,7 @@ from experiments.transfer_encoders import (
     opinions,
     pooled_states,
 )
-from tinytx.model.transformer import Classifier, TransformerBody
+from tinytx.model.transformer import Classifier, Transformer
 from tinytx.text.corpora import Corpus, Split, label_subset
 from tinytx.training.fit import Report
 from tinytx.training.intervals import PairedInterval, paired_interval
@@ -468,7 +468,7 @@ class TransferExperiment:
         return {"correct": _n_right(answers, tested), **chosen}
 
     def _columns(
-        self, wanted: Condition, model: nn.Module | None, body: TransformerBody, part: Split
+        self, wanted: Condition, model: nn.Module | None, body: Transformer, part: Split
     ) -> np.ndarray:
         """What a linear model is told of each text by a body."""
         pieces = self._bodies.tokenizer

@@ -18,7 +18,7 @@ from experiments.transfer_conditions import Condition
 from experiments.transfer_data import Fold, Rated, Sources, Stage, Task, TransferRecipe, Tuning, digest_of
 from tinytx.model.config import TransformerConfig
 from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.model.transformer import Classifier, LanguageModel, TransformerBody, pool
+from tinytx.model.transformer import Classifier, LanguageModel, Transformer, pool
 from tinytx.text.corpora import Split, label_subset
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.checkpoint import (
@@ -249,11 +249,11 @@ class Bodies:
             **self.sources.identity(self.task.pieces_from),
         }
 
-    def new_body(self, *, causal: bool, seed: int) -> TransformerBody:
+    def new_body(self, *, causal: bool, seed: int) -> Transformer:
         """A body with new weights."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return TransformerBody(self.recipe.config(causal=causal).replace(tie_embeddings=False))
+            return Transformer(self.recipe.config(causal=causal).replace(tie_embeddings=False))
 
     def model(self, wanted: Condition, fold: Fold) -> AnyModel | None:
         """The model whose body a condition uses, pretrained where it is not yet; None for new weights."""
@@ -395,7 +395,7 @@ TEXTS_AT_ONCE = 32
 
 
 def fine_tuned(
-    body: TransformerBody,
+    body: Transformer,
     tokenizer: Tokenizer,
     train_split: Split,
     tested: Split,
@@ -408,7 +408,7 @@ def fine_tuned(
 
     Parameters
     ----------
-    body : TransformerBody
+    body : Transformer
         Copied, not changed.
     tokenizer : Tokenizer
     train_split, tested : Split
@@ -461,7 +461,7 @@ def fine_tuned(
 
 
 def _objective(
-    tokenizer: Tokenizer, split: Split, body: TransformerBody
+    tokenizer: Tokenizer, split: Split, body: Transformer
 ) -> tuple[ClassificationObjective, list[int]]:
     sequences, _ = classifier_inputs(
         tokenizer, lowered(split.texts), body.config.max_len, causal=body.config.causal
@@ -471,7 +471,7 @@ def _objective(
 
 
 def pooled_states(
-    body: TransformerBody, tokenizer: Tokenizer, split: Split, *, device: str = "auto"
+    body: Transformer, tokenizer: Tokenizer, split: Split, *, device: str = "auto"
 ) -> np.ndarray:
     """The mean over each text of the embeddings and of the last states, side by side, shape (N, 2 D)."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from tinytx.model.attention import MultiHeadAttention, attention, attention_weights
+    from tinytx.model.attention import MultiHeadAttention, attention, attention_weights, record_attention
     from tinytx.model.config import PRESETS, TransformerConfig
     from tinytx.model.costs import cost_table
     from tinytx.model.counting import count_parameters, parameter_table
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tinytx.model.encoder_decoder import Translator
     from tinytx.model.masked_lm import MaskedLanguageModel
     from tinytx.model.masks import causal_mask, combine_masks, padding_mask
-    from tinytx.model.positions import alibi_bias, shift_matrix, sinusoidal_positions
-    from tinytx.model.transformer import Block, Classifier, LanguageModel, TransformerBody
+    from tinytx.model.positions import alibi_bias, rotate, shift_matrix, sinusoidal_positions
+    from tinytx.model.transformer import Block, Classifier, LanguageModel, Transformer
     from tinytx.text.corpora import load_corpus
     from tinytx.text.tokenizer import Tokenizer
     from tinytx.training.checkpoint import load, save
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tinytx.world.world import World
 
 _NAMES = {
-    "tinytx.model.attention": ("MultiHeadAttention", "attention", "attention_weights"),
+    "tinytx.model.attention": ("MultiHeadAttention", "attention", "attention_weights", "record_attention"),
     "tinytx.model.config": ("PRESETS", "TransformerConfig"),
     "tinytx.model.costs": ("cost_table",),
     "tinytx.model.counting": ("count_parameters", "parameter_table"),
@@ -40,8 +40,8 @@ _NAMES = {
     "tinytx.model.encoder_decoder": ("Translator",),
     "tinytx.model.masked_lm": ("MaskedLanguageModel",),
     "tinytx.model.masks": ("causal_mask", "combine_masks", "padding_mask"),
-    "tinytx.model.positions": ("alibi_bias", "shift_matrix", "sinusoidal_positions"),
-    "tinytx.model.transformer": ("Block", "Classifier", "LanguageModel", "TransformerBody"),
+    "tinytx.model.positions": ("alibi_bias", "rotate", "shift_matrix", "sinusoidal_positions"),
+    "tinytx.model.transformer": ("Block", "Classifier", "LanguageModel", "Transformer"),
     "tinytx.text.corpora": ("load_corpus",),
     "tinytx.text.tokenizer": ("Tokenizer",),
     "tinytx.training.checkpoint": ("load", "save"),
@@ -60,7 +60,7 @@ __all__ = [
     "MultiHeadAttention",
     "Review",
     "Tokenizer",
-    "TransformerBody",
+    "Transformer",
     "TransformerConfig",
     "Translator",
     "World",
@@ -77,6 +77,8 @@ __all__ = [
     "load_corpus",
     "padding_mask",
     "parameter_table",
+    "record_attention",
+    "rotate",
     "save",
     "shift_matrix",
     "sinusoidal_positions",

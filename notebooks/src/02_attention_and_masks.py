@@ -37,7 +37,8 @@ from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.model.masks import combine_masks, over_keys
+from tinytx.model.masks import combine_masks
+from tinytx.model.transformer import record_hidden_states
 from tinytx.text.batching import pad_batch
 from tinytx_course import plots
 
@@ -110,9 +111,13 @@ fig, ax = plots.curves(
     curves, xlabel="training step", ylabel="loss (nats per roll)", y_range=(0, 2),
     references={"ln 6, the best there is": math.log(6)}, title="Learning to predict a fair die",
 )  # fmt: skip
-plots.show(fig, name="02_predicting_dice", alt="""
+plots.show(
+    fig,
+    name="02_predicting_dice",
+    alt="""
     Training loss of two models. One may look back and stays at the dashed line ln 6; the
-    other may look everywhere, falls through that line at once and ends close to zero.""")
+    other may look everywhere, falls through that line at once and ends close to zero.""",
+)
 
 # %% [markdown]
 # Now the test that counts. We show eight rolls and ask for the ninth, *which has not been thrown yet*. In training the answer stood in the
@@ -263,9 +268,13 @@ fig, ax = plots.curves(
     xlabel="d, the numbers in a query or key", ylabel="largest weight of a row (mean)", x_log=True,
     y_range=(0, 1), references={"even spread, 1/32": 1 / 32}, title="Without the scale one key takes all",
 )  # fmt: skip
-plots.show(fig, name="02_why_divide", alt="""
+plots.show(
+    fig,
+    name="02_why_divide",
+    alt="""
     The largest of 32 attention weights against the width d, 4 to 1024: level and low when scores
-    are divided by the square root of d; undivided it rises until it is close to one.""")
+    are divided by the square root of d; undivided it rises until it is close to one.""",
+)
 
 # %% [markdown]
 # Divided, the weights do not care how wide the model is. Undivided, nearly all goes to one key in wide models, chosen by the accident of the first random
@@ -314,9 +323,13 @@ weights = tx.attention_weights(q, k, mask)
 plots.heatmap(weights, **common, numbers=".2f", title="The weights it leaves", ax=axes[1])
 fig.supxlabel("looked at")
 fig.supylabel("who looks")
-plots.show(fig, name="02_causal_mask", alt="""
+plots.show(
+    fig,
+    name="02_causal_mask",
+    alt="""
     Left the causal mask of five words: the diagonal and what is left of it is allowed, the rest
-    hatched. Right the weights: the first row is all on itself, the hatched triangle is empty.""")
+    hatched. Right the weights: the first row is all on itself, the hatched triangle is empty.""",
+)
 
 # %% [markdown]
 # *le*, the first word, can only look at itself. *beau*, the last, sees everything: its row is the one without a mask.
@@ -401,10 +414,14 @@ for panel, name in zip(axes.flat, shown, strict=True):
     plots.heatmap(attempts[name](scores_of(x, x)), **style, title=name, ax=panel)
 fig.supxlabel("looked at")
 fig.supylabel("who looks")
-plots.show(fig, name="02_wrong_masks", alt="""
+plots.show(
+    fig,
+    name="02_wrong_masks",
+    alt="""
     Six weight maps. Right: a lower triangle. Zeroed after softmax: the same, but the upper rows
     are pale. Scores times zero: weight everywhere. Transposed: an upper triangle. Too far: one
-    more diagonal. Too short: the first row may see nothing and reads NaN.""")
+    more diagonal. Too short: the first row may see nothing and reads NaN.""",
+)
 
 # %% [markdown]
 # The upper rows are the pale ones, because they lost most to the future. The *transposed* triangle is not nonsense: it is the rule of a model that reads from right to left. A
@@ -425,20 +442,24 @@ print(real.int())
 
 # %% [markdown]
 # Both rules together: a place may be looked at if *every* rule allows it, so masks are combined by "and". The shapes have to be lined up first. Weights have the axes
-# sentence, head, who looks, looked at; the padding mask knows only the first and the last, and `over_keys` puts ones between. The rest is broadcasting, and you get a
+# sentence, head, who looks, looked at; the padding mask knows only the first and the last, and `None` puts ones between. The rest is broadcasting, and you get a
 # triangle of its own for each sentence.
 
 # %%
-both = combine_masks(over_keys(real), mask)  # (B, 1, 1, S) and (T, T) -> (B, 1, T, S)
+both = combine_masks(real[:, None, None, :], mask)  # (B, 1, 1, S) and (T, T) -> (B, 1, T, S)
 fig, axes = plots.figure(1, 3, width=9.6, height=3.7)
 for n, panel in enumerate(axes):
     ids = ["pad" if token == 0 else str(token) for token in batch[n].tolist()]
     style = {"row_labels": ids, "col_labels": ids, "title": f"sentence {n}", "low": 0, "high": 1}
     plots.heatmap(both[n, 0], allowed=both[n, 0], **style, xlabel="looked at", ax=panel)
 axes[0].set_ylabel("who looks")
-plots.show(fig, name="02_causal_and_padding", alt="""
+plots.show(
+    fig,
+    name="02_causal_and_padding",
+    alt="""
     Three masks, for five, three and one real token. The first is the full lower triangle; in the
-    others the columns of padding are hatched from top to bottom.""")
+    others the columns of padding are hatched from top to bottom.""",
+)
 
 # %% [markdown]
 # Hatched columns: nobody looks *at* padding. The rows of padding are still there; something is computed for them, and nobody will read it.
@@ -514,13 +535,13 @@ print("NaN in rows:", flipped[0].isnan().any(dim=-1).nonzero().flatten().tolist(
 # ## The leak test, through a whole model
 #
 # One layer with a mask does not leak. But is that enough? Layers are stacked, and word 3 may look at word 2, which has looked at word 1 before.
-# What if some detour led back from the future? We take a body of four layers with random weights, change the token at place 4, and let `body.trace` keep what every layer
+# What if some detour led back from the future? We take a body of four layers with random weights, change the token at place 4, and let `record_hidden_states` keep what every layer
 # computed. Guess the picture before you draw it.
 
 # %%
 deep = tx.TransformerConfig(vocab_size=50, d_model=32, n_heads=2, n_layers=4, d_ff=64)
-masked_body = tx.TransformerBody(deep)
-open_body = tx.TransformerBody(deep.replace(causal=False))
+masked_body = tx.Transformer(deep)
+open_body = tx.Transformer(deep.replace(causal=False))
 open_body.load_state_dict(masked_body.state_dict())  # same weights, only the mask is gone
 ids = torch.randint(49, (1, 9))
 changed = ids.clone()
@@ -528,8 +549,11 @@ changed[0, 4] += 1
 
 
 def movement_of(body):  # (n_layers + 1, T): the embeddings, then each block
-    heights = zip(body.trace(ids).hidden, body.trace(changed).hidden, strict=True)
-    return torch.stack([(after - before).abs().amax(dim=-1)[0] for before, after in heights])
+    with record_hidden_states(body) as before:
+        body(ids)
+    with record_hidden_states(body) as after:
+        body(changed)
+    return (torch.stack(after) - torch.stack(before)).abs().amax(dim=-1)[:, 0]
 
 
 with_mask, without = movement_of(masked_body), movement_of(open_body)
@@ -547,9 +571,13 @@ style = {"row_labels": levels, "numbers": ".2g", "low": 0, "high": 0.5}
 fig, axes = plots.figure(2, 1, width=8.6, height=6.0)
 plots.heatmap(with_mask, **style, title="With the mask: how far each vector moves", ax=axes[0])
 plots.heatmap(without, **style, title="The mask removed", xlabel="place", ax=axes[1])
-plots.show(fig, name="02_leak_test", alt="""
+plots.show(
+    fig,
+    name="02_leak_test",
+    alt="""
     Movement at nine places and five levels after a change at place 4. With the mask places 0 to 3
-    read exactly 0 at every level. Without it every place moves from the first block on.""")
+    read exactly 0 at every level. Without it every place moves from the first block on.""",
+)
 
 # %% [markdown]
 # A wall: one block passes the news to everybody on the right. With the mask, the left side stays at zero all the way up: no detour leads back, since every path in every layer goes to the right or straight on. Without it, one
@@ -592,7 +620,10 @@ for name, (model, inputs) in tested.items():
 # %%
 asking, memory = torch.randn(1, 4, 12), torch.randn(1, 6, 12)  # (B, T, D), (B, S, D)
 real = torch.tensor([[True, True, True, True, False, False]])  # the memory ends in padding
-weights = ours.weights(asking, memory, over_keys(real))  # (B, H, T, S)
+allowed = real[:, None, None, :]  # (B, 1, 1, S)
+with tx.record_attention(ours) as recorded:
+    ours(asking, memory, allowed)
+(weights,) = recorded.values()  # (B, H, T, S)
 asks, found = ["y0", "y1", "y2", "y3"], ["x0", "x1", "x2", "x3", "pad", "pad"]
 fig, axes = plots.figure(1, 3, width=10.2, height=3.3)
 for n, panel in enumerate(axes):
@@ -600,9 +631,13 @@ for n, panel in enumerate(axes):
     plots.heatmap(weights[0, n], allowed=real.expand(4, 6), **style, title=f"head {n}", ax=panel)
 fig.supxlabel("looked at (memory)")
 axes[0].set_ylabel("who looks")
-plots.show(fig, name="02_cross_attention", alt="""
+plots.show(
+    fig,
+    name="02_cross_attention",
+    alt="""
     Three maps of four rows and six columns, one a head. The last two columns, padding in the
-    memory, are hatched; there is no triangle. The heads spread their weights differently.""")
+    memory, are hatched; there is no triangle. The heads spread their weights differently.""",
+)
 
 # %% [markdown]
 # No triangle: all of the memory is open to everybody, and each head spreads its weights in its own way. Now the leak test. Change one token of the
@@ -610,9 +645,9 @@ plots.show(fig, name="02_cross_attention", alt="""
 
 # %%
 by_torch, _ = theirs(asking, memory, memory, key_padding_mask=~real)  # their sign again
-torch.testing.assert_close(ours(asking, memory, over_keys(real)), by_torch)
-by_memory = moves(lambda x: ours(asking, x[None], over_keys(real))[0], memory[0])  # (T, S)
-by_asking = moves(lambda y: ours(y[None], memory, over_keys(real))[0], asking[0])  # (T, T)
+torch.testing.assert_close(ours(asking, memory, allowed), by_torch)
+by_memory = moves(lambda x: ours(asking, x[None], allowed)[0], memory[0])  # (T, S)
+by_asking = moves(lambda y: ours(y[None], memory, allowed)[0], asking[0])  # (T, T)
 print("a memory token changes:\n", by_memory.int())
 print("an asking token changes:\n", by_asking.int())
 # NBVAL_CHECK_OUTPUT
@@ -648,6 +683,7 @@ for t in range(BACK, SEQ_LEN):
 # The *fit* of a map is its mean weight where it should be: 1 is perfect. Which head takes which job is an accident of the seed, so we take the better order of the two. Three seeds show
 # whether it was luck; *right* is the share of right pairs on 500 fresh rows. What would you bet that the heads share the work as we would?
 
+
 # %%
 def fit(maps):
     score = torch.einsum("hts,jts->hj", maps, known) / (SEQ_LEN - BACK)  # (head, job)
@@ -661,11 +697,14 @@ results = []
 for seed in range(3):
     torch.manual_seed(seed)
     model = tx.LanguageModel(game)
-    random_maps = model.body.trace(letters).attn_weights[0].mean(dim=0)  # (H, T, T)
+    with tx.record_attention(model) as recorded:
+        model(letters)
+    random_maps = recorded["body.blocks.0.attn"].mean(dim=0)  # (H, T, T)
     train(model, letter_game, n_steps=250)
-    learnt_maps = model.body.trace(letters).attn_weights[0].mean(dim=0)  # mean over 500 rows
+    with tx.record_attention(model) as recorded:
+        right = (model(letters).argmax(dim=-1) == pairs)[:, BACK:].float().mean().item()
+    learnt_maps = recorded["body.blocks.0.attn"].mean(dim=0)  # mean over 500 rows
     order, fits = fit(learnt_maps)
-    right = (model(letters).argmax(dim=-1) == pairs)[:, BACK:].float().mean().item()
     results.append([*fits, right])
 
 # %% [markdown]
@@ -694,9 +733,13 @@ for column, (name, maps) in zip(axes.T, stages.items(), strict=True):
     plots.heatmap(maps[1], **style, title=f"{name}: the first", ax=column[1])
 fig.supxlabel("place looked at")
 fig.supylabel("place that looks")
-plots.show(fig, name="02_learnt_and_known_maps", alt="""
+plots.show(
+    fig,
+    name="02_learnt_and_known_maps",
+    alt="""
     Maps of two heads. Before training both spread evenly over the allowed triangle. After it one
-    shows a stripe two below the diagonal, the other a dark first column, like the known maps.""")
+    shows a stripe two below the diagonal, the other a dark first column, like the known maps.""",
+)
 
 # %% [markdown]
 # In the first two rows nothing was asked, so what the heads do there is free (and place 0 has no choice). Everywhere else, two heads found by themselves the division of work that we wrote down
@@ -713,7 +756,9 @@ course.widgets.attention(model, ["ABCDE"[letter] for letter in letters[0]], toke
 
 # %%
 for name, player in players.items():
-    weights = player.body.trace(dice_game()[0]).attn_weights[0]  # (B, H, T, T)
+    with tx.record_attention(player) as recorded:
+        player(dice_game()[0])
+    weights = recorded["body.blocks.0.attn"]  # (B, H, T, T)
     print(f"{name:<20} weight on the next place: {weights.diagonal(1, 2, 3).mean():.2f}")
 
 # %% [markdown]

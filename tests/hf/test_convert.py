@@ -15,6 +15,7 @@ from tinytx.hf.convert import (
 from tinytx.hf.encoders import BERT
 from tinytx.hf.gpt2 import GPT2
 from tinytx.hf.translators import SETTINGS
+from tinytx.model.attention import record_attention
 from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import build_empty, count_parameters, parameter_table
 from tinytx.model.encoder_decoder import Translator
@@ -256,18 +257,17 @@ def test_attention_is_the_one_that_transformers_computes():
         with torch.no_grad():
             if name == "Marian":
                 seen = theirs(input_ids=IDS[:1], decoder_input_ids=TARGETS[:1], output_attentions=True)
-                trace = model.trace(IDS[:1], TARGETS[:1])
-                pairs = [
-                    (trace.encoder.attn_weights, seen.encoder_attentions),
-                    (trace.decoder.attn_weights, seen.decoder_attentions),
-                    (trace.decoder.cross_weights, seen.cross_attentions),
-                ]
+                with record_attention(model) as recorded:
+                    model(IDS[:1], TARGETS[:1])
+                decoder = zip(seen.decoder_attentions, seen.cross_attentions, strict=True)
+                theirs_in_order = [*seen.encoder_attentions, *(each for pair in decoder for each in pair)]
             else:
                 seen = theirs(input_ids=IDS[:1], output_attentions=True)
-                pairs = [(model.body.trace(IDS[:1]).attn_weights, seen.attentions)]
-        for ours, other in pairs:
-            assert len(ours) == 2
-            torch.testing.assert_close(ours, other, atol=1e-6, rtol=0)
+                with record_attention(model) as recorded:
+                    model(IDS[:1])
+                theirs_in_order = list(seen.attentions)
+        assert len(recorded) == (6 if name == "Marian" else 2)
+        torch.testing.assert_close(list(recorded.values()), theirs_in_order, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize(

@@ -1,43 +1,48 @@
-"""Attention: loops = matrices = fused kernel = torch, for every kind of mask, forward and backward."""
+"""Attention: loops = matrices = fused kernel = torch, for every mask; the multi-head module; recording."""
 
 import math
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 from torch.testing import assert_close
 
-from tinytx.model import attention
-from tinytx.model.attention import attention_weights, fused_attention
+from tinytx.model import attention as module
+from tinytx.model.attention import (
+    MultiHeadAttention,
+    attention,
+    attention_weights,
+    fused_attention,
+    record_attention,
+)
 from tinytx.model.masks import causal_mask
-from tinytx.model.positions import alibi_bias
+from tinytx.model.positions import AlibiPositions, RotaryPositions, alibi_bias
 
 B, H, T, S, K = 2, 3, 5, 7, 11
 KINDS = ["none", "causal", "padding", "both", "blind"]
+PATHS = [attention, fused_attention]
 
 
 def make_qkv(seq_len=T, mem_len=T):
-    q = torch.randn(B, H, seq_len, K, dtype=torch.float64, requires_grad=True)
-    k = torch.randn(B, H, mem_len, K, dtype=torch.float64, requires_grad=True)
-    v = torch.randn(B, H, mem_len, K, dtype=torch.float64, requires_grad=True)
-    return q, k, v
+    lengths = (seq_len, mem_len, mem_len)
+    return tuple(torch.randn(B, H, n, K, dtype=torch.float64, requires_grad=True) for n in lengths)
 
 
 def make_mask(kind):
-    """A mask that broadcasts to (B, H, T, T); "blind": query 3 of row 1 may see nothing."""
+    """A mask that broadcasts to (B, H, T, T); "blind": query 3 of row 1 may attend to no key."""
     if kind == "none":
         return None
     keys = torch.ones(B, 1, 1, T, dtype=torch.bool)
     keys[1, ..., 3:] = False
     if kind == "padding":
         return keys
-    if kind == "both":
-        return keys & causal_mask(T)
+    if kind == "causal":
+        return causal_mask(T)
+    mask = keys & causal_mask(T)
     if kind == "blind":
-        mask = (keys & causal_mask(T)).clone()
         mask[1, :, 3] = False
-        return mask
-    return causal_mask(T)
+    return mask
 
 
 def gradients(context, inputs):
@@ -59,9 +64,12 @@ def loops(q, k, v, mask):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_attention_equals_loops(kind):
-    q, k, v = (x.detach() for x in make_qkv())
-    assert_close(attention(q, k, v, make_mask(kind)), loops(q, k, v, make_mask(kind)))
+def test_attention_equals_loops_and_the_function_of_torch(kind):
+    inputs, mask = make_qkv(), make_mask(kind)
+    ours, its = attention(*inputs, mask), F.scaled_dot_product_attention(*inputs, attn_mask=mask)
+    assert_close(ours.detach(), loops(*(x.detach() for x in inputs), mask))
+    assert_close(ours, its)
+    assert_close(gradients(ours, inputs), gradients(its, inputs))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -69,62 +77,48 @@ def test_fused_equals_plain_forward_and_backward(kind):
     inputs, mask = make_qkv(), make_mask(kind)
     plain, fused = attention(*inputs, mask), fused_attention(*inputs, mask)
     assert_close(fused, plain)
-    for by_fused, by_plain in zip(gradients(fused, inputs), gradients(plain, inputs), strict=True):
-        assert by_plain.isfinite().all()
-        assert_close(by_fused, by_plain)
+    assert_close(gradients(fused, inputs), gradients(plain, inputs))
+
+
+def test_only_the_causal_mask_is_taken_for_it():
+    for changed in [(0, 1), (4, 0), (3, 3)]:
+        inputs, mask = make_qkv(), causal_mask(T)
+        mask[changed] = ~mask[changed]
+        assert_close(fused_attention(*inputs, mask), attention(*inputs, mask))
+    q, k, v = make_qkv(T, S)  # more keys than queries
+    assert_close(fused_attention(q, k, v, causal_mask(S)[:T]), attention(q, k, v, causal_mask(S)[:T]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_is_causal_equals_adding_the_causal_mask(kind):
-    inputs, mask = make_qkv(), make_mask(kind)
-    explicit = causal_mask(T) if mask is None else mask & causal_mask(T)
-    assert_close(fused_attention(*inputs, mask, is_causal=True), attention(*inputs, explicit))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("is_causal", [False, True])
-def test_fused_in_bfloat16_stays_close_to_plain(kind, is_causal):
-    mask = make_mask(kind)
-    exact = make_qkv()
+@pytest.mark.parametrize("seq_len", [1, T, 300])
+def test_bfloat16_stays_close_and_so_do_its_gradients(kind, seq_len):
+    mask = make_mask(kind) if seq_len == T else None if kind == "none" else causal_mask(seq_len)
+    exact = make_qkv(seq_len, seq_len)
     low = [tensor.detach().bfloat16().requires_grad_() for tensor in exact]
-    full = mask if not is_causal else causal_mask(T) if mask is None else mask & causal_mask(T)
-    expected, got = attention(*exact, full), fused_attention(*low, mask, is_causal=is_causal)
+    expected, got = attention(*exact, mask), fused_attention(*low, mask)
     assert_close(got.double(), expected, atol=0.03, rtol=0.03)
-    for tensor, reference in zip(gradients(got, low), gradients(expected, exact), strict=True):
-        assert_close(tensor.double(), reference, atol=0.1, rtol=0.05)
-    if kind == "blind":
+    for ours, reference in zip(gradients(got, low), gradients(expected, exact), strict=True):
+        assert (ours.double() - reference).norm() < 0.02 * reference.norm() + 1e-9
+    if kind == "blind" and seq_len == T:
         assert (got[1, :, 3] == 0).all()
+    if seq_len == 300:
+        assert_close(fused_attention(*(tensor[0, 0] for tensor in low), mask), got[0, 0])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_plain_equals_the_function_of_torch(kind):
-    inputs, mask = make_qkv(), make_mask(kind)
-    ours, theirs = attention(*inputs, mask), F.scaled_dot_product_attention(*inputs, attn_mask=mask)
-    assert_close(ours, theirs)
-    for our, their in zip(gradients(ours, inputs), gradients(theirs, inputs), strict=True):
-        assert_close(our, their)
-
-
-@pytest.mark.parametrize("path", [attention, fused_attention])
-def test_a_query_that_may_see_nothing_gets_exact_zeros_and_finite_gradients(path):
+@pytest.mark.parametrize("path", PATHS)
+def test_a_query_without_allowed_keys_gets_exact_zeros_and_finite_gradients(path):
     inputs, mask = make_qkv(), make_mask("blind")
     context = path(*inputs, mask)
     assert (context[1, :, 3] == 0).all()
     by_query, by_key, by_value = gradients(context, inputs)
     assert (by_query[1, :, 3] == 0).all()
     assert all(gradient.isfinite().all() for gradient in (by_query, by_key, by_value))
-
-
-@pytest.mark.parametrize("path", [attention, fused_attention])
-def test_all_queries_blind(path):
-    inputs = make_qkv()
-    context = path(*inputs, torch.zeros(T, T, dtype=torch.bool))
-    assert (context == 0).all()
-    assert all((gradient == 0).all() for gradient in gradients(context, inputs))
+    nowhere = path(*inputs, torch.zeros(T, T, dtype=torch.bool))
+    assert (nowhere == 0).all() and all((each == 0).all() for each in gradients(nowhere, inputs))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_weights_sum_to_one_and_blocked_ones_are_exactly_zero(kind):
+def test_weights_sum_to_one_and_masked_ones_are_exactly_zero(kind):
     q, k, _ = make_qkv()
     mask = make_mask(kind)
     weights = attention_weights(q, k, mask)
@@ -134,121 +128,186 @@ def test_weights_sum_to_one_and_blocked_ones_are_exactly_zero(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("shape", [(T,), (T, T), (H, T, T), (H, 1, T), (B, 1, 1, T)])
-def test_a_bias_is_added_to_the_scores_in_both_paths(kind, is_causal, shape):
-    """Forward and backward; written out with a fill of -1e300, and zeros where all is blocked."""
+def test_a_bias_is_added_to_the_scores_in_both_paths(kind, shape):
+    """Forward and backward; written out with a fill of -1e300, and zeros where all is masked."""
     inputs, mask = make_qkv(), make_mask(kind)
     bias = torch.randn(shape, dtype=torch.float64, requires_grad=True)
-    full = mask if not is_causal else causal_mask(T) if mask is None else mask & causal_mask(T)
     scores = inputs[0] @ inputs[1].transpose(-2, -1) / math.sqrt(K) + bias
-    if full is not None:
-        scores = scores.masked_fill(~full, -1e300)
-    weights = scores.softmax(-1) if full is None else scores.softmax(-1) * full.any(-1, keepdim=True)
+    weights = scores.softmax(-1)
+    if mask is not None:
+        weights = scores.masked_fill(~mask, -1e300).softmax(-1) * mask.any(-1, keepdim=True)
     expected = weights @ inputs[2]
     by_hand = gradients(expected, (*inputs, bias))
-    assert_close(attention_weights(*inputs[:2], full, bias), weights)
-    for context in (
-        attention(*inputs, full, bias),
-        fused_attention(*inputs, mask, bias, is_causal=is_causal),
-    ):
+    assert_close(attention_weights(*inputs[:2], mask, bias), weights)
+    for path in PATHS:
+        context = path(*inputs, mask, bias)
         assert_close(context, expected)
-        for ours, reference in zip(gradients(context, (*inputs, bias)), by_hand, strict=True):
-            assert_close(ours, reference)
+        assert_close(gradients(context, (*inputs, bias)), by_hand)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("mem_len", [T, 300])
-def test_a_bias_in_bfloat16_stays_close(kind, is_causal, mem_len):
+def test_a_bias_in_bfloat16_stays_close(kind, mem_len):
     """By two products, and with many keys by the fused kernel."""
-    if mem_len == T:
-        exact, mask = make_qkv(), make_mask(kind)
-        full = mask if not is_causal else causal_mask(T) if mask is None else mask & causal_mask(T)
-    else:
-        exact = make_qkv(mem_len, mem_len)
-        full = mask = None if kind == "none" else torch.arange(mem_len) < 200
-        is_causal = False
-    bias = alibi_bias(H, mem_len)
-    low = [tensor.detach().bfloat16() for tensor in exact]
-    got = fused_attention(*low, mask, bias, is_causal=is_causal)
+    mask = make_mask(kind) if mem_len == T else None if kind == "none" else torch.arange(mem_len) < 200
+    exact, bias = make_qkv(mem_len, mem_len), alibi_bias(H, mem_len)
+    got = fused_attention(*(tensor.detach().bfloat16() for tensor in exact), mask, bias)
     assert got.dtype == torch.bfloat16
-    assert_close(got.double(), attention(*exact, full, bias.double()), atol=0.03, rtol=0.03)
-    if kind == "blind" and mem_len == T:
-        assert (got[1, :, 3] == 0).all()
-
-
-def test_a_bias_of_a_wrong_kind_or_shape_is_refused():
-    inputs = make_qkv()
-    for path in (attention, fused_attention):
-        with pytest.raises(TypeError, match="^bias must hold real numbers, got torch.bool$"):
-            path(*inputs, None, causal_mask(T))
-        with pytest.raises(ValueError, match=r"^bias must broadcast to \(2, 3, 5, 5\), got shape \(2, 5\)$"):
-            path(*inputs, None, torch.zeros(B, T))
-
-
-def test_memory_may_have_another_length_and_a_mask_may_be_broadcast():
-    q, k, v = make_qkv(T, S)
-    keys = torch.tensor([True] * 5 + [False] * 2)
-    assert_close(attention(q, k, v, keys), attention(q, k[:, :, :5], v[:, :, :5]))
-    assert_close(fused_attention(q, k, v, keys), attention(q, k[:, :, :5], v[:, :, :5]))
-
-
-def test_no_leading_axes_are_needed():
-    q, k, v = make_qkv()
-    context = attention(q, k, v, causal_mask(T))
-    assert_close(attention(q[1, 2], k[1, 2], v[1, 2], causal_mask(T)), context[1, 2])
-    assert_close(fused_attention(q[1, 2], k[1, 2], v[1, 2], causal_mask(T)), context[1, 2])
+    assert_close(got.double(), attention(*exact, mask, bias.double()), atol=0.03, rtol=0.03)
 
 
 @pytest.mark.parametrize("shape", [(S,), (1, S), (T, 1), (T, S), (H, T, S), (B, 1, 1, S), (B, H, 1, S)])
 def test_masks_of_every_shape_that_broadcasts(shape):
     q, k, v = make_qkv(T, S)
     mask = torch.rand(shape) < 0.6
-    everywhere = mask.expand(B, H, T, S)
-    assert_close(attention(q, k, v, mask), attention(q, k, v, everywhere))
-    assert_close(fused_attention(q, k, v, mask), attention(q, k, v, everywhere))
+    everywhere = attention(q, k, v, mask.expand(B, H, T, S))
+    for path in PATHS:
+        assert_close(path(q, k, v, mask), everywhere)
+    for path in PATHS:  # no leading axes are needed
+        assert_close(path(q[1, 2], k[1, 2], v[1, 2], mask.expand(B, H, T, S)[1, 2]), everywhere[1, 2])
 
 
-@pytest.mark.parametrize("path", [attention, fused_attention])
+@pytest.mark.parametrize("path", PATHS)
 def test_inputs_are_not_modified(path):
-    inputs, mask = make_qkv(), make_mask("blind")
-    before, mask_before = [x.detach().clone() for x in inputs], mask.clone()
-    path(*inputs, mask)
-    for after, kept in zip([*inputs, mask], [*before, mask_before], strict=True):
-        assert torch.equal(after, kept)
+    inputs = [*make_qkv(), make_mask("blind")]
+    before = [x.detach().clone() for x in inputs]
+    path(*inputs)
+    assert all(torch.equal(x, kept) for x, kept in zip(inputs, before, strict=True))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_large_scores_do_not_overflow_and_masks_hold_in_low_precision(dtype):
     q = torch.full((1, 1, T, K), 60.0, dtype=dtype)
-    weights = attention_weights(q, q, causal_mask(T))
-    expected = causal_mask(T).float() / torch.arange(1, T + 1)[:, None]
-    assert_close(weights[0, 0].float(), expected, rtol=0, atol=2e-3)
-    assert (weights[0, 0][~causal_mask(T)] == 0).all()
+    weights = attention_weights(q, q, causal_mask(T))[0, 0].float()
+    assert_close(weights, causal_mask(T) / torch.arange(1, T + 1)[:, None], rtol=0, atol=2e-3)
+    assert (weights[~causal_mask(T)] == 0).all()
 
 
-@pytest.mark.parametrize("path", [attention, fused_attention])
-def test_masks_of_numbers_or_of_a_wrong_shape_are_refused(path):
+@pytest.mark.parametrize("path", PATHS)
+def test_masks_and_biases_of_a_wrong_kind_or_shape_are_refused(path):
     inputs = make_qkv()
-    with pytest.raises(TypeError, match=r"^mask must be boolean \(True = may attend\), got torch.float32$"):
-        path(*inputs, torch.zeros(T, T))
-    with pytest.raises(ValueError, match=r"^mask must broadcast to \(2, 3, 5, 5\), got shape \(2, 5\)$"):
-        path(*inputs, torch.ones(B, T, dtype=torch.bool))
+    for arguments, error, got in [
+        ((torch.zeros(T, T),), TypeError, "float32"),
+        ((torch.ones(B, T, dtype=torch.bool),), ValueError, r"\(2, 3, 5, 5\).*\(2, 5\)"),
+        ((None, causal_mask(T)), TypeError, "bool"),
+        ((None, torch.zeros(B, T)), ValueError, r"\(2, 3, 5, 5\).*\(2, 5\)"),
+    ]:
+        with pytest.raises(error, match=got):
+            path(*inputs, *arguments)
 
 
-def test_is_causal_needs_as_many_keys_as_queries():
-    with pytest.raises(ValueError, match="^is_causal needs as many keys as queries, got T=5, S=7$"):
-        fused_attention(*make_qkv(T, S), is_causal=True)
+D = H * 2
 
 
-@pytest.mark.parametrize("seq_len", [1, 7, 300])
-def test_causal_attention_in_bfloat16_stays_close_and_so_do_its_gradients(seq_len):
-    exact = make_qkv(seq_len, seq_len)
-    low = [tensor.detach().bfloat16().requires_grad_() for tensor in exact]
-    got = fused_attention(*low, is_causal=True)
-    wanted = attention(*exact, causal_mask(seq_len))
-    assert_close(got.double(), wanted, atol=0.03, rtol=0.03)
-    for ours, reference in zip(gradients(got, low), gradients(wanted, exact), strict=True):
-        assert (ours.double() - reference).norm() < 0.02 * reference.norm() + 1e-9
-    assert_close(fused_attention(*(tensor[0, 0] for tensor in low), is_causal=True), got[0, 0])
+def make_pair(bias=True):
+    """Our module and torch's with the same weights, in float64."""
+    ours = MultiHeadAttention(d_model=D, n_heads=H, bias=bias).double()
+    theirs = nn.MultiheadAttention(D, H, bias=bias, batch_first=True).double()
+    projections = (ours.q_proj, ours.k_proj, ours.v_proj)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
+        theirs.out_proj.weight.copy_(ours.out_proj.weight)
+        if bias:
+            theirs.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
+            theirs.out_proj.bias.copy_(ours.out_proj.bias)
+    return ours, theirs
+
+
+def make_inputs():
+    return torch.randn(B, T, D, dtype=torch.float64, requires_grad=True), torch.randn(B, S, D).double()
+
+
+def recorded_weights(attn, *inputs, **masks):
+    with record_attention(attn) as recorded:
+        output = attn(*inputs, **masks)
+    return output, recorded[""]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("masked", [False, True])
+def test_self_attention_equals_torch_forward_and_backward(bias, masked):
+    ours, theirs = make_pair(bias)
+    x, _ = make_inputs()
+    mask = causal_mask(T) if masked else None
+    blocked = None if mask is None else ~mask  # torch's modules read True as blocked
+    expected, expected_weights = theirs(x, x, x, attn_mask=blocked, average_attn_weights=False)
+    output = ours(x, mask=mask)
+    assert_close(output, expected)
+    assert_close(recorded_weights(ours, x, mask=mask)[1], expected_weights)
+    projections = [ours.q_proj.weight, ours.k_proj.weight, ours.v_proj.weight]
+    by_x, *packed, by_out = torch.autograd.grad(
+        output.square().sum(), [x, *projections, ours.out_proj.weight]
+    )
+    their_weights = [theirs.in_proj_weight, theirs.out_proj.weight]
+    their_gradients = torch.autograd.grad(expected.square().sum(), [x, *their_weights])
+    assert_close((by_x, torch.cat(packed), by_out), their_gradients)
+
+
+def test_cross_attention_with_padded_memory_equals_torch():
+    ours, theirs = make_pair()
+    x, memory = make_inputs()
+    real = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
+    expected, expected_weights = theirs(x, memory, memory, key_padding_mask=~real, average_attn_weights=False)
+    mask = real[:, None, None, :]
+    assert_close(ours(x, memory, mask), expected)
+    assert_close(recorded_weights(ours, x, memory, mask)[1], expected_weights)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("positions", [None, RotaryPositions(T, 2), AlibiPositions(H)])
+def test_recorded_weights_are_those_of_the_formula_and_change_no_output(kind, positions):
+    attn, _ = make_pair()
+    attn.positions, attn.dropout = positions, 0.9  # nothing is dropped while it records
+    (x, _), mask = make_inputs(), make_mask(kind)
+    output, weights = recorded_weights(attn, x, mask=mask)
+    q, k, bias = *(module.split_heads(proj(x), H) for proj in (attn.q_proj, attn.k_proj)), None
+    if positions is not None:
+        q, k, bias = positions(q, k)
+    assert_close(weights, attention_weights(q, k, mask, bias))
+    assert_close(output, attn.eval()(x, mask=mask))
+    if kind == "blind":  # nothing but the bias of the last projection is left
+        assert torch.equal(output[1, 3], attn.out_proj.bias)
+
+
+def test_recording_ends_even_with_an_error_and_lets_gradients_through():
+    attn, _ = make_pair()
+    x, _ = make_inputs()
+    with pytest.raises(TypeError), record_attention(nn.ModuleDict({"inner": attn})) as recorded:
+        attn(x)
+        attn(x, mask=torch.zeros(T, T))
+    assert list(recorded) == ["inner"]
+    attn(x)
+    (gradient,) = torch.autograd.grad(recorded["inner"].square().sum(), attn.q_proj.weight)
+    assert gradient.any() and recorded["inner"].shape == (B, H, T, T)
+
+
+def test_heads_are_attention_on_slices_of_the_width():
+    attn, _ = make_pair()
+    x, memory = make_inputs()
+    q, k, v = attn.q_proj(x), attn.k_proj(memory), attn.v_proj(memory)
+    heads = [slice(h * 2, (h + 1) * 2) for h in range(H)]
+    context = torch.cat([attention(q[..., h], k[..., h], v[..., h]) for h in heads], dim=-1)
+    assert_close(attn(x, memory), attn.out_proj(context))
+
+
+def test_reordered_tokens_give_reordered_outputs():
+    attn, _ = make_pair()
+    x, order = make_inputs()[0], torch.tensor([3, 0, 4, 1, 2])
+    assert_close(attn(x[:, order]), attn(x)[:, order])
+
+
+def test_dropout_acts_in_training_only():
+    attn, x = MultiHeadAttention(d_model=D, n_heads=H, dropout=0.5), torch.randn(B, T, D)
+    assert not torch.equal(attn(x), attn(x))
+    attn.eval()
+    assert torch.equal(attn(x), attn(x))
+
+
+@pytest.mark.parametrize("positions", [RotaryPositions(S, 2), AlibiPositions(H)])
+def test_bad_sizes_and_a_memory_with_relative_positions_are_refused(positions):
+    with pytest.raises(ValueError, match="d_model=200, n_heads=3"):
+        MultiHeadAttention(d_model=200, n_heads=3)
+    attn = MultiHeadAttention(d_model=D, n_heads=H, positions=positions).double()
+    with pytest.raises(ValueError, match=r"\(2, 7, 6\)"):
+        attn(*make_inputs())

@@ -6,10 +6,11 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tinytx.model.attention import record_attention
 from tinytx.model.config import PRESETS, TransformerConfig
 from tinytx.model.costs import cost_table
 from tinytx.model.counting import KINDS, count_parameters
-from tinytx.model.transformer import Classifier, LanguageModel, TransformerBody
+from tinytx.model.transformer import Classifier, LanguageModel, Transformer
 from tinytx_course.labs.layers import count_flops, count_saved_bytes
 
 C = 3
@@ -18,7 +19,7 @@ C = 3
 def build(config, head):
     if head == "lm":
         return LanguageModel(config)
-    return Classifier(config, C) if head == "classifier" else TransformerBody(config)
+    return Classifier(config, C) if head == "classifier" else Transformer(config)
 
 
 def loss_of(model, head, path, batch_size, seq_len):
@@ -32,11 +33,8 @@ def loss_of(model, head, path, batch_size, seq_len):
         if path == "fused":
             out = model(token_ids)
         else:
-            hidden = body.trace(token_ids).hidden[-1]
-            if head == "classifier":
-                hidden = hidden.masked_fill(torch.zeros(batch_size, seq_len, 1, dtype=torch.bool), 0.0)
-                hidden = hidden.sum(dim=1) / torch.full((batch_size, 1), seq_len)
-            out = hidden if head is None else model.head(hidden)
+            with record_attention(model):
+                out = model(token_ids)
         return out.sum() if head is None else F.cross_entropy(out.flatten(0, -2), targets.flatten())
 
     return run
@@ -64,7 +62,7 @@ def cases(draw):
     return config, head, {"batch_size": draw(st.integers(1, 5)), "seq_len": draw(st.integers(2, 17))}
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(cases())
 def test_operations_equal_those_that_torch_counts(case):
     config, head, sizes = case
@@ -74,7 +72,7 @@ def test_operations_equal_those_that_torch_counts(case):
     assert table.flops_training == count_flops(lambda: run().backward())
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(cases(), st.sampled_from(["fused", "plain"]))
 def test_activations_are_within_two_percent_of_what_autograd_saves(case, path):
     config, head, sizes = case
@@ -85,7 +83,7 @@ def test_activations_are_within_two_percent_of_what_autograd_saves(case, path):
     assert table.bytes_activations == pytest.approx(saved, rel=0.02)
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(cases())
 def test_parameters_optimizer_and_cache_are_those_of_the_model(case):
     config, _, sizes = case
@@ -158,26 +156,24 @@ def test_half_the_bytes_a_number_halve_all_but_ids_and_masks():
 
 def test_the_text_names_every_term_and_every_total():
     table = cost_table(LAB, batch_size=2, seq_len=5, attention="plain")
-    text = str(table)
-    for rows in (table.flops.rows, table.activations.rows, table.kv_cache.rows):
-        for row in rows:
-            assert row.kind in KINDS
-            assert any(row.name in line and row.formula in line and f"{row.total:,}" in line
-                       for line in text.splitlines())  # fmt: skip
+    lines = str(table).splitlines()
+    for row in (*table.flops.rows, *table.activations.rows, *table.kv_cache.rows):
+        assert row.kind in KINDS
+        assert any(all(text in line for text in (row.name, row.formula, f"{row.total:,}")) for line in lines)
     for total in (table.flops_training, table.bytes_training, table.bytes_generating, table.bytes_optimizer):
-        assert f" {total:,}" in text
+        assert f" {total:,}" in str(table)
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "values"),
     [
-        ({"head": "translation"}, "head must be 'lm', 'classifier' or None, got 'translation'"),
-        ({"attention": "flash"}, "attention must be 'fused' or 'plain', got 'flash'"),
-        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ({"n_classes": 0}, "n_classes must be at least 1, got 0"),
-        ({"seq_len": 513}, "seq_len must be at most max_len=512, got 513"),
+        ({"head": "translation"}, "'translation'"),
+        ({"attention": "flash"}, "'flash'"),
+        ({"batch_size": 0}, "batch_size .* 0"),
+        ({"n_classes": 0}, "n_classes .* 0"),
+        ({"seq_len": 513}, "max_len=512, got 513"),
     ],
 )
-def test_bad_input_is_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_input_is_refused(changes, values):
+    with pytest.raises(ValueError, match=values):
         cost_table(**{"config": LAB, "batch_size": 1, "seq_len": 1, **changes})

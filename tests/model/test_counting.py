@@ -1,6 +1,5 @@
 """The closed form: numbers of the lab, numel for every configuration, formulas that mean what they say."""
 
-import itertools
 import json
 import re
 
@@ -41,32 +40,6 @@ def test_every_term_of_the_lab():
     assert parameter_table(SEED_LAB).parts == {"embeddings": 20_000, "blocks": 968_000, "head": 20_100}
 
 
-def test_every_switch_counts_as_the_model_does():
-    switches = itertools.product(
-        ["first", "last"],
-        ["sinusoidal", "learned", "rotary", "alibi", "none"],
-        [True, False],
-        [True, False],
-        HEADS,
-    )
-    for norm, positions, bias, tied, head in switches:
-        config = TransformerConfig(
-            vocab_size=11,
-            d_model=14,
-            n_heads=7,
-            n_layers=3,
-            d_ff=5,
-            max_len=13,
-            norm=norm,
-            positions=positions,
-            bias=bias,
-            tie_embeddings=tied,
-        )
-        assert parameter_table(config, head, 5).total == count_parameters(build_empty(config, head, 5)), (
-            config
-        )
-
-
 @st.composite
 def configurations(draw):
     n_heads = draw(st.integers(1, 5))
@@ -91,7 +64,7 @@ def configurations(draw):
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(configurations(), st.sampled_from(HEADS), st.integers(1, 7))
 def test_closed_form_equals_numel(config, head, n_classes):
     """Encoder, decoder and encoder-decoder, every switch, every width."""
@@ -145,18 +118,10 @@ def test_the_transformer_of_the_paper_counted_by_hand():
     }
 
 
-def test_a_mask_and_the_number_of_an_activation_learn_nothing():
-    totals = {
-        parameter_table(SEED_LAB.replace(causal=causal, activation=activation)).total
-        for causal in (True, False)
-        for activation in ("gelu", "gelu-tanh", "relu", "silu")
-    }
-    assert totals == {1_008_100}
-
-
-def test_the_number_of_heads_changes_nothing():
-    totals = {parameter_table(SEED_LAB.replace(n_heads=n_heads)).total for n_heads in (1, 2, 4, 8, 200)}
-    assert totals == {1_008_100}
+def test_masks_activations_and_heads_learn_nothing():
+    changes = [{"causal": False}, *({"activation": name} for name in ("gelu", "gelu-tanh", "relu", "silu"))]
+    changes += [{"n_heads": n_heads} for n_heads in (1, 4, 200)]
+    assert {parameter_table(SEED_LAB.replace(**change)).total for change in changes} == {1_008_100}
 
 
 def test_printed_table_holds_every_term_with_formula_and_number():
@@ -221,13 +186,9 @@ def test_shared_parameters_count_once():
     assert count_parameters(model) == 15 + 5 + 5
 
 
-def test_bad_arguments_are_refused():
-    with pytest.raises(
-        ValueError,
-        match=r"^head must be 'lm', 'classifier', 'translation', 'masked', 'masked\+nsp' or None, got 'mlm'$",
-    ):
-        parameter_table(SEED_LAB, "mlm")
-    with pytest.raises(ValueError, match="^n_classes must be at least 1, got 0$"):
-        parameter_table(SEED_LAB, "classifier", 0)
-    with pytest.raises(ValueError, match="^head must be .* got 'mlm'$"):
-        build_empty(SEED_LAB, "mlm")
+@pytest.mark.parametrize("function", [parameter_table, build_empty])
+def test_bad_arguments_are_refused(function):
+    with pytest.raises(ValueError, match=r"masked\+nsp.* got 'mlm'"):
+        function(SEED_LAB, "mlm")
+    with pytest.raises(ValueError, match="n_classes .* 0"):
+        function(SEED_LAB, "classifier", 0)

@@ -4,20 +4,17 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tinytx.model.fast import Dropout, dropout
+from tinytx.model.dropout import Dropout, dropout
 
 
-@pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.999])
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.999])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_share_is_right_and_the_rest_is_scaled_so_that_the_mean_stays(p, dtype):
-    x = torch.ones(401, 257, dtype=dtype)
-    dropped = dropout(x, p)
-    share = (dropped == 0).double().mean().item()
-    assert abs(share - round(p * 256) / 256) < 0.01 or p == 0.999
+    dropped = dropout(torch.ones(401, 257, dtype=dtype), p)
+    level = min(round(p * 256), 255)
+    assert abs((dropped == 0).double().mean().item() - level / 256) < 0.01
     (scale,) = dropped[dropped != 0].unique().tolist()
-    exact = 256 / (256 - min(round(p * 256), 255))
-    assert_close(scale, torch.tensor(exact, dtype=dtype).item())
-    assert abs(share - (1 - 1 / exact)) < 0.01
+    assert_close(scale, torch.tensor(256 / (256 - level), dtype=dtype).item())
 
 
 def test_the_gradient_passes_where_the_number_passed():
@@ -36,12 +33,10 @@ def test_equal_seeds_drop_the_same_and_neighbours_are_independent():
     assert torch.equal(dropout(x, 0.25), first) and not torch.equal(first, second)
     zeros = (first == 0).double()
     for lag in (1, 2, 7, 8, 64):
-        together = (zeros[lag:] * zeros[:-lag]).mean().item()
-        assert abs(together - 0.25**2) < 0.01
+        assert abs((zeros[lag:] * zeros[:-lag]).mean().item() - 0.25**2) < 0.01
 
 
-def test_outside_training_and_at_0_the_input_comes_back_itself():
+def test_outside_training_and_at_0_the_input_is_returned_itself():
     x = torch.randn(3, 5)
-    assert Dropout(0.5).eval()(x) is x
-    assert Dropout(0.0)(x) is x
+    assert Dropout(0.5).eval()(x) is x and Dropout(0.0)(x) is x
     assert not torch.equal(Dropout(0.5)(x), x)

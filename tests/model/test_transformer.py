@@ -1,104 +1,367 @@
-"""Whole models: the first loss, tying, pooling, precision, and that they can learn at all."""
+"""Blocks and whole models: torch's encoder, no leak from the future, padding, order, learning, errors."""
 
 import math
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import Classifier, LanguageModel, pool
+from tinytx.model.attention import record_attention
+from tinytx.model.config import PRESETS, TransformerConfig
+from tinytx.model.masks import causal_mask
+from tinytx.model.positions import sinusoidal_positions
+from tinytx.model.transformer import (
+    Block,
+    Classifier,
+    FeedForward,
+    LanguageModel,
+    Transformer,
+    pool,
+    record_hidden_states,
+)
 
-TINY = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=13)
+TINY = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=3, d_ff=5, max_len=13)
+B, T = 2, 7
+POSITIONS = ["sinusoidal", "learned", "rotary", "alibi", "none"]
+
+
+@pytest.fixture
+def float64():
+    """Build everything in float64, tables included."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def torch_layer(config):
+    return nn.TransformerEncoderLayer(
+        config.d_model,
+        config.n_heads,
+        config.d_ff,
+        dropout=0.0,
+        activation=config.activation,
+        batch_first=True,
+        norm_first=config.norm == "first",
+        bias=config.bias,
+    )
+
+
+def layer_pairs(block, layer, bias=True):
+    """Parameters of our block, where need be several, with those of torch's layer."""
+    attn, theirs = block.attn, layer.self_attn
+    for kind in ("weight", "bias") if bias else ("weight",):
+        packed = [getattr(projection, kind) for projection in (attn.q_proj, attn.k_proj, attn.v_proj)]
+        yield packed, getattr(theirs, f"in_proj_{kind}")
+        for mine, its in [
+            (attn.out_proj, theirs.out_proj),
+            (block.attn_norm, layer.norm1),
+            (block.ff.up_proj, layer.linear1),
+            (block.ff.down_proj, layer.linear2),
+            (block.ff_norm, layer.norm2),
+        ]:
+            yield [getattr(mine, kind)], getattr(its, kind)
+
+
+@pytest.mark.parametrize("norm", ["first", "last"])
+@pytest.mark.parametrize("activation", ["gelu", "relu"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_block_equals_the_layer_of_torch(norm, activation, bias):
+    config = TINY.replace(norm=norm, activation=activation, bias=bias)
+    ours, theirs = Block(config).double(), torch_layer(config).double()
+    with torch.no_grad():
+        for mine, its in layer_pairs(ours, theirs, bias):
+            for parameter in mine:
+                nn.init.normal_(parameter, std=0.5)  # norms and biases too, so that a missing one is seen
+            its.copy_(torch.cat(mine))
+    x = torch.randn(B, T, 6, dtype=torch.float64)
+    before = x.clone()
+    assert_close(ours(x), theirs(x))
+    assert_close(ours(x, causal_mask(T)), theirs(x, src_mask=~causal_mask(T)))
+    assert torch.equal(x, before)
+
+
+def test_feed_forward_treats_every_token_alike_and_alone():
+    ff, x = FeedForward(TINY).double(), torch.randn(B, T, 6, dtype=torch.float64)
+    assert_close(ff(x), torch.stack([torch.stack([ff(token) for token in row]) for row in x]))
+
+
+def test_a_pre_norm_block_leaves_the_residual_stream_untouched():
+    """With its two last projections at zero a block adds nothing."""
+    block, x = Block(TINY), torch.randn(B, T, 6)
+    for linear in (block.attn.out_proj, block.ff.down_proj):
+        nn.init.zeros_(linear.weight)
+        nn.init.zeros_(linear.bias)
+    assert torch.equal(block(x), x)
+
+
+class Reference(nn.Module):
+    """Embedding, sinusoidal positions, `torch.nn.TransformerEncoder` and a linear layer, as in the lab."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        last = nn.LayerNorm(config.d_model) if config.norm == "first" else None
+        self.embed = nn.Embedding(config.vocab_size, config.d_model)
+        self.encoder = nn.TransformerEncoder(
+            torch_layer(config), config.n_layers, norm=last, enable_nested_tensor=False
+        )
+        self.head = nn.Linear(config.d_model, config.vocab_size)
+
+    def forward(self, token_ids, padding_mask=None):
+        x = self.embed(token_ids) * self.config.d_model**0.5
+        x = x + sinusoidal_positions(token_ids.shape[1], self.config.d_model)
+        blocked = ~torch.ones(token_ids.shape[1], token_ids.shape[1]).tril().bool()
+        padded = None if padding_mask is None else ~padding_mask
+        x = self.encoder(x, mask=blocked if self.config.causal else None, src_key_padding_mask=padded)
+        return self.head(x)
+
+
+def model_pairs(ours, theirs):
+    yield [ours.body.token_embed.weight], theirs.embed.weight
+    for block, layer in zip(ours.body.blocks, theirs.encoder.layers, strict=True):
+        yield from layer_pairs(block, layer)
+    ends = [(ours.head, theirs.head)]
+    if ours.config.norm == "first":
+        ends.append((ours.body.final_norm, theirs.encoder.norm))
+    for mine, its in ends:
+        yield [mine.weight], its.weight
+        yield [mine.bias], its.bias
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("norm", ["last", "first"])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("padded", [False, True])
+def test_seed_lab_equals_the_encoder_of_torch_forward_and_backward(norm, causal, padded):
+    config = PRESETS["seed-lab"].replace(norm=norm, causal=causal)
+    ours, theirs = LanguageModel(config), Reference(config)
+    with torch.no_grad():
+        for mine, its in model_pairs(ours, theirs):
+            its.copy_(torch.cat(mine))
+    n_copied = sum(its.numel() for _, its in model_pairs(ours, theirs))
+    assert n_copied == sum(parameter.numel() for parameter in theirs.parameters())
+    token_ids = torch.randint(config.vocab_size, (3, 11))
+    real = torch.arange(11) < torch.tensor([[11], [7], [2]]) if padded else None
+    logits, expected = ours(token_ids, real), theirs(token_ids, real)
+    assert_close(logits, expected, rtol=0, atol=1e-9)
+    weighting = torch.randn_like(logits)
+    (logits * weighting).sum().backward()
+    (expected * weighting).sum().backward()
+    for mine, its in model_pairs(ours, theirs):
+        assert_close(torch.cat([parameter.grad for parameter in mine]), its.grad, rtol=1e-9, atol=1e-9)
+
+
+def hidden_states(body, *inputs):
+    with record_hidden_states(body) as hidden:
+        output = body(*inputs)
+    assert hidden[-1] is output and len(hidden) == body.config.n_layers + 1
+    return hidden
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("padded", [False, True])
+def test_recorded_attention_has_a_row_for_each_token_and_changes_no_output(positions, padded):
+    body, token_ids = Transformer(TINY.replace(positions=positions)), torch.randint(11, (B, T))
+    real = torch.arange(T) < torch.tensor([[7], [5]]) if padded else None
+    with record_attention(body) as recorded:
+        output = body(token_ids, real)
+    assert_close(output, body(token_ids, real))
+    assert list(recorded) == [f"blocks.{i}.attn" for i in range(3)]
+    for weights in recorded.values():
+        assert_close(weights.sum(-1), torch.ones(B, 3, T))
+        assert not weights.triu(1).any()
+
+
+@pytest.mark.parametrize("norm", ["last", "first"])
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("with_padding_mask", [False, True])
+def test_future_tokens_move_no_past_hidden_state_in_any_layer(norm, positions, with_padding_mask):
+    body = Transformer(TINY.replace(norm=norm, positions=positions))
+    token_ids = torch.randint(11, (B, T))
+    real = torch.ones(B, T, dtype=torch.bool) if with_padding_mask else None
+    before = hidden_states(body, token_ids, real)
+    for j in range(T):
+        changed = token_ids.clone()
+        changed[:, j] = (changed[:, j] + 1) % 11
+        for depth, (old, new) in enumerate(zip(before, hidden_states(body, changed, real), strict=True)):
+            assert torch.equal(old[:, :j], new[:, :j])
+            assert not torch.isclose(old[:, j], new[:, j]).all()
+            if depth > 0:  # from the first block on, the change reaches everything after it
+                assert all(not torch.equal(old[:, t], new[:, t]) for t in range(j, T))
+
+
+@pytest.mark.parametrize("norm", ["last", "first"])
+def test_without_the_mask_a_changed_token_moves_what_comes_before_it(norm):
+    body, token_ids = Transformer(TINY.replace(norm=norm, causal=False)), torch.randint(11, (B, T))
+    changed = token_ids.clone()
+    changed[:, T - 1] = (changed[:, T - 1] + 1) % 11
+    before, after = hidden_states(body, token_ids), hidden_states(body, changed)
+    assert torch.equal(before[0][:, : T - 1], after[0][:, : T - 1])  # embeddings know no context
+    for old, new in zip(before[1:], after[1:], strict=True):
+        assert all(not torch.equal(old[:, t], new[:, t]) for t in range(T))
 
 
 def make_batch(lengths=(7, 5, 2)):
-    rows = [torch.randint(TINY.vocab_size, (length,)) for length in lengths]
+    rows = [torch.randint(11, (length,)) for length in lengths]
     batch = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=3)
     return rows, batch, torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
 
 
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_a_padded_batch_gives_what_single_rows_give(causal, positions):
+    model = LanguageModel(TINY.replace(causal=causal, positions=positions))
+    rows, batch, real = make_batch((7, 5, 2, 1))
+    padded, unmasked = model(batch, real), model(batch)
+    for i, row in enumerate(rows):
+        single = model(row[None])[0]
+        assert_close(padded[i, : len(row)], single)
+        # In a causal model real tokens never attend to the padding that follows them.
+        assert causal == torch.isclose(unmasked[i, : len(row)], single).all() or len(row) == 7
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("pooling", ["mean", "last", "first"])
+def test_a_classifier_gives_for_a_padded_batch_what_it_gives_for_single_rows(causal, pooling):
+    model = Classifier(TINY.replace(causal=causal), n_classes=5, pooling=pooling).double()
+    rows, batch, real = make_batch()
+    assert_close(model(batch, real), torch.cat([model(row[None]) for row in rows]))
+
+
+@pytest.mark.usefixtures("float64")
+def test_only_without_positions_do_reordered_tokens_give_reordered_hidden_states():
+    order, token_ids = torch.tensor([3, 0, 6, 4, 1, 2, 5]), torch.randint(11, (B, T))
+    for positions in POSITIONS:
+        body = Transformer(TINY.replace(causal=False, positions=positions))
+        equivariant = torch.isclose(body(token_ids[:, order]), body(token_ids)[:, order]).all().item()
+        assert equivariant == (positions == "none")
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("positions", ["rotary", "alibi", "sinusoidal"])
+def test_relative_positions_depend_on_distances_only(causal, positions):
+    """Tokens moved by two positions, with the first two masked out, give the same hidden states."""
+    body, token_ids = Transformer(TINY.replace(causal=causal, positions=positions)), torch.randint(11, (B, T))
+    moved, real = nn.functional.pad(token_ids, (2, 0)), (torch.arange(T + 2) >= 2).expand(B, -1)
+    same = torch.isclose(body(moved, real)[:, 2:], body(token_ids)).all().item()
+    assert same == (positions != "sinusoidal")
+
+
+def test_embeddings_are_scaled_and_any_module_may_replace_the_positions():
+    token_ids = torch.randint(11, (B, T))
+    body = Transformer(TINY)
+    body.pos_embed = nn.Linear(6, 6)
+    assert_close(hidden_states(body, token_ids)[0], body.pos_embed(body.token_embed(token_ids) * 6**0.5))
+    unscaled = Transformer(TINY.replace(positions="none", scale_embeddings=False))
+    assert_close(hidden_states(unscaled, token_ids)[0], unscaled.token_embed(token_ids))
+
+
+IDS = torch.zeros(2, 7).long()
+ALL = torch.ones(2, 7, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "error", "values"),
+    [
+        ((torch.zeros(2, 14).long(),), ValueError, "max_len=13 .* 14"),
+        ((torch.tensor([[3, 11]]),), ValueError, r"0\.\.10, got 3 to 11"),
+        ((torch.tensor([[-1, 5]]),), ValueError, r"0\.\.10, got -1 to 5"),
+        ((torch.zeros(7).long(),), ValueError, r"\(B, T\) .* \(7,\)"),
+        ((torch.zeros(2, 0).long(),), ValueError, r"\(2, 0\)"),
+        ((torch.zeros(2, 7),), TypeError, "float32"),
+        ((IDS, ALL[:, 2:]), ValueError, r"padding_mask .* \(2, 7\), got \(2, 5\)"),
+        ((IDS, torch.ones(2, 7)), TypeError, "padding_mask must be boolean"),
+    ],
+)
+def test_bad_inputs_are_refused(inputs, error, values):
+    with pytest.raises(error, match=values):
+        Transformer(TINY)(*inputs)
+
+
+def test_the_longest_sequence_is_taken_and_inputs_are_not_modified():
+    token_ids, real = torch.randint(11, (1, 13)), torch.arange(13)[None] < 9
+    before = token_ids.clone(), real.clone()
+    assert Transformer(TINY)(token_ids, real).shape == (1, 13, 6)
+    assert torch.equal(token_ids, before[0]) and torch.equal(real, before[1])
+
+
+@pytest.mark.parametrize("norm", ["last", "first"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
+def test_a_row_of_padding_alone_gives_finite_hidden_states_and_gradients(norm, positions):
+    body = Transformer(TINY.replace(norm=norm, positions=positions))
+    hidden = body(torch.randint(11, (B, T)), torch.tensor([[True] * 7, [False] * 7]))
+    hidden.square().sum().backward()
+    assert hidden.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in body.parameters())
+
+
+def test_tables_that_can_be_computed_are_not_saved_and_equal_seeds_give_equal_weights():
+    def build(positions):
+        torch.manual_seed(7)
+        return Transformer(TINY.replace(positions=positions)).state_dict()
+
+    plain = build("none")
+    for positions in ("sinusoidal", "rotary", "alibi"):
+        saved = build(positions)
+        assert saved.keys() == plain.keys() and all(torch.equal(saved[name], plain[name]) for name in plain)
+
+
+@pytest.mark.parametrize("norm", ["first", "last"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_bfloat16_autocast_stays_close_to_float32(norm, positions, masked):
+    model = LanguageModel(TINY.replace(norm=norm, positions=positions))
+    _, batch, real = make_batch()
+    inputs = (batch, real) if masked else (batch,)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        logits = model(*inputs)
+        classes = Classifier.from_body(model.body)(*inputs)
+        with record_attention(model):
+            recorded = model(*inputs)
+    assert logits.dtype == torch.bfloat16 and classes.isfinite().all()
+    assert_close(logits.float(), model(*inputs), rtol=0, atol=0.05)
+    assert_close(recorded.float(), model(*inputs), rtol=0, atol=0.05)
+    logits.float().square().mean().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("norm", ["first", "last"])
-@pytest.mark.parametrize("vocab_size", [97, 1_000, 8_000])
-@pytest.mark.parametrize("d_model", [64, 256])
-def test_first_loss_is_that_of_a_guess(tied, norm, vocab_size, d_model):
-    config = TransformerConfig(
-        vocab_size=vocab_size,
-        d_model=d_model,
-        n_heads=4,
-        n_layers=4,
-        d_ff=4 * d_model,
-        norm=norm,
-        tie_embeddings=tied,
-    )
+@pytest.mark.parametrize(("vocab_size", "d_model"), [(97, 256), (8_000, 64)])
+def test_the_first_loss_is_that_of_a_uniform_guess(tied, norm, vocab_size, d_model):
+    sizes = {"vocab_size": vocab_size, "d_model": d_model, "d_ff": 4 * d_model}
+    config = TINY.replace(**sizes, n_heads=4, max_len=64, norm=norm, tie_embeddings=tied)
     token_ids = torch.randint(vocab_size, (4, 65))
-    logits = LanguageModel(config)(token_ids[:, :-1])
-    loss = F.cross_entropy(logits.flatten(0, 1), token_ids[:, 1:].flatten())
+    loss = LanguageModel(config).loss(token_ids[:, :-1], token_ids[:, 1:])
     assert loss.item() == pytest.approx(math.log(vocab_size), abs=0.1)
-
-
-def test_logits_are_head_of_body():
-    model = LanguageModel(TINY)
-    _, batch, real = make_batch()
-    logits = model(batch, real)
-    assert logits.shape == (3, 7, 11)
-    assert torch.equal(logits, model.head(model.body(batch, real)))
 
 
 def test_a_tied_head_is_the_embedding_matrix_and_stays_it():
     model = LanguageModel(TINY.replace(tie_embeddings=True))
-    assert model.head.weight is model.body.token_embed.weight
-    _, batch, _ = make_batch()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    model(batch).square().mean().backward()
-    optimizer.step()
-    assert model.head.weight is model.body.token_embed.weight
+    model.loss(IDS, IDS).backward()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
     assert model.to(torch.float64).head.weight is model.body.token_embed.weight
 
 
 @pytest.mark.parametrize("tied", [False, True])
 def test_without_bias_no_parameter_is_a_bias(tied):
-    for model in (
-        LanguageModel(TINY.replace(bias=False, tie_embeddings=tied)),
-        Classifier(TINY.replace(bias=False)),
-    ):
+    config = TINY.replace(bias=False, tie_embeddings=tied)
+    for model in (LanguageModel(config), Classifier(config)):
         assert not [name for name, _ in model.named_parameters() if name.endswith("bias")]
-
-
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("pooling", ["mean", "last", "first"])
-def test_classifier_gives_for_a_padded_batch_what_it_gives_for_single_rows(causal, pooling):
-    model = Classifier(TINY.replace(causal=causal), n_classes=5, pooling=pooling).double()
-    rows, batch, real = make_batch()
-    logits = model(batch, real)
-    assert logits.shape == (3, 5)
-    assert_close(logits, torch.cat([model(row[None]) for row in rows]))
-
-
-@pytest.mark.parametrize("causal", [True, False])
-def test_language_model_gives_for_a_padded_batch_what_it_gives_for_single_rows(causal):
-    model = LanguageModel(TINY.replace(causal=causal)).double()
-    rows, batch, real = make_batch()
-    logits = model(batch, real)
-    for i, row in enumerate(rows):
-        assert_close(logits[i, : len(row)], model(row[None])[0])
 
 
 def test_pooling_reads_real_tokens_only():
     hidden = torch.randn(3, 7, 5, dtype=torch.float64)
     real = torch.tensor([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0, 0]]).bool()
-    spans = [(0, 7), (0, 3), (2, 5)]
-    hidden[~real] = float("nan")  # whatever stands at padding means nothing
-    assert_close(
-        pool(hidden, real, "mean"), torch.stack([hidden[i, a:b].mean(0) for i, (a, b) in enumerate(spans)])
-    )
-    assert_close(pool(hidden, real, "first"), torch.stack([hidden[i, a] for i, (a, _) in enumerate(spans)]))
-    assert_close(
-        pool(hidden, real, "last"), torch.stack([hidden[i, b - 1] for i, (_, b) in enumerate(spans)])
-    )
+    rows = [hidden[0], hidden[1, :3], hidden[2, 2:5]]
+    hidden[~real] = float("nan")  # hidden states of padding mean nothing
+    assert_close(pool(hidden, real, "mean"), torch.stack([row.mean(0) for row in rows]))
+    assert_close(pool(hidden, real, "first"), torch.stack([row[0] for row in rows]))
+    assert_close(pool(hidden, real, "last"), torch.stack([row[-1] for row in rows]))
 
 
 @pytest.mark.parametrize("pooling", ["mean", "last", "first"])
@@ -107,74 +370,47 @@ def test_pooling_a_row_of_padding_alone_is_finite(pooling):
     assert pooled.shape == (2, 5) and pooled.isfinite().all()
 
 
-def test_from_body_keeps_the_very_body():
+def test_from_body_takes_the_very_body_and_arguments_are_checked():
     model = LanguageModel(TINY)
     classifier = Classifier.from_body(model.body, n_classes=7, pooling="last", dropout=0.5)
     assert classifier.body is model.body and classifier.config is model.config
     assert classifier.head.weight.shape == (7, 6)
     assert (classifier.pooling, classifier.dropout.p) == ("last", 0.5)
-
-
-def test_classifier_arguments_are_checked():
-    with pytest.raises(ValueError, match="^pooling must be one of mean, last, first, got 'max'$"):
+    with pytest.raises(ValueError, match="'max'"):
         Classifier(TINY, pooling="max")
-    with pytest.raises(ValueError, match="^n_classes must be at least 1, got 0$"):
+    with pytest.raises(ValueError, match="got 0"):
         Classifier(TINY, n_classes=0)
 
 
 def test_dropout_acts_in_training_only():
     model = LanguageModel(TINY.replace(dropout=0.5))
-    _, batch, real = make_batch()
-    assert not torch.equal(model(batch, real), model(batch, real))
+    assert not torch.equal(model(IDS), model(IDS))
     model.eval()
-    assert torch.equal(model(batch, real), model(batch, real))
+    assert torch.equal(model(IDS), model(IDS))
 
 
-@pytest.mark.parametrize("norm", ["first", "last"])
-@pytest.mark.parametrize("masked", [False, True])
-def test_bfloat16_autocast_stays_close_to_float32(norm, masked):
-    model = LanguageModel(TINY.replace(norm=norm))
-    _, batch, real = make_batch()
-    padding_mask = real if masked else None
-    expected = model(batch, padding_mask)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        logits = model(batch, padding_mask)
-        traced = model.head(model.body.trace(batch, padding_mask).hidden[-1])
-        classes = Classifier.from_body(model.body)(batch, padding_mask)
-    assert logits.dtype == torch.bfloat16 and classes.isfinite().all()
-    assert_close(logits.float(), expected, rtol=0, atol=0.05)
-    assert_close(traced.float(), expected, rtol=0, atol=0.05)
-    logits.float().square().mean().backward()
-    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+def learn(model, inputs, targets, n_steps):
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(n_steps):
+        loss = model.loss(inputs, targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss.item()
 
 
 @pytest.mark.parametrize("norm", ["first", "last"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
-def test_one_batch_is_learned_by_heart(norm, positions):
-    config = TINY.replace(d_model=30, d_ff=35, norm=norm, positions=positions)
-    model = LanguageModel(config)
+def test_one_batch_is_overfitted(norm, positions):
+    model = LanguageModel(TINY.replace(n_layers=2, d_model=30, d_ff=35, norm=norm, positions=positions))
     token_ids = torch.randint(11, (3, 8))
     token_ids[:, 0] = torch.tensor([2, 3, 5])  # rows begin differently: nothing else could tell them apart
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(150):
-        logits = model(token_ids[:, :-1])
-        loss = F.cross_entropy(logits.flatten(0, 1), token_ids[:, 1:].flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss.item() < 0.05
+    assert learn(model, token_ids[:, :-1], token_ids[:, 1:], 150) < 0.05
 
 
 @pytest.mark.parametrize("pooling", ["mean", "last", "first"])
-def test_classifier_learns_which_token_stands_first(pooling):
-    """All three poolings can solve this one, "first" and "last" even in a causal body."""
-    model = Classifier(TINY.replace(d_model=30), pooling=pooling)
+def test_a_classifier_learns_which_token_comes_first(pooling):
+    """All three poolings can solve this one, "first" and "last" even in a causal model."""
+    model = Classifier(TINY.replace(n_layers=2, d_model=30), pooling=pooling)
     token_ids = torch.randint(11, (64, 5))
-    labels = (token_ids[:, 0] > 5).long()
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(100):
-        loss = F.cross_entropy(model(token_ids), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss.item() < 0.1
+    assert learn(model, token_ids, (token_ids[:, 0] > 5).long(), 100) < 0.1

@@ -7,7 +7,7 @@ import shutil
 import pytest
 import torch
 
-from tinytx.model.transformer import Classifier, LanguageModel, TransformerBody
+from tinytx.model.transformer import Classifier, LanguageModel, Transformer
 from tinytx.training.checkpoint import find_checkpoint, load, load_tokenizer, save, write_folder
 
 
@@ -84,8 +84,8 @@ def test_a_write_that_fails_leaves_the_old_checkpoint(tmp_path):
 
 def test_only_whole_models_are_saved(tmp_path, config):
     kinds = "a LanguageModel, a MaskedLanguageModel, a Classifier or a Translator"
-    with pytest.raises(TypeError, match=f"{kinds}, got TransformerBody"):
-        save(TransformerBody(config), tmp_path / "body")
+    with pytest.raises(TypeError, match=f"{kinds}, got Transformer"):
+        save(Transformer(config), tmp_path / "body")
 
 
 @pytest.fixture

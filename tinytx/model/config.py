@@ -14,47 +14,47 @@ class TransformerConfig:
     Parameters
     ----------
     vocab_size : int
-        V, how many token ids there are.
+        V, the number of token ids.
     d_model : int
-        D, the width of the vector that stands for one token; a multiple of `n_heads`.
+        D, the width of the residual stream; a multiple of `n_heads`.
     n_heads : int
         H, attention heads in each block; each is ``head_dim = d_model / n_heads`` wide.
     n_layers : int
-        Blocks, one on top of the other.
+        The number of blocks.
     d_ff : int
         F, the inner width of the feed-forward network.
     max_len : int
         The longest sequence the model takes, in tokens.
     causal : bool
-        True: a token sees itself and what stands before it. False: it sees the whole sequence.
+        True: a token attends to itself and to those before it. False: to the whole sequence.
     norm : {"first", "last"}
-        Where layer normalisation stands: ``x + f(norm(x))`` or, as in the paper, ``norm(x + f(x))``.
+        Pre-norm, ``x + f(norm(x))``, or post-norm, as in the paper, ``norm(x + f(x))``.
     activation : {"gelu", "gelu-tanh", "relu", "silu"}
-        Between the two linear maps of the feed-forward network. "gelu-tanh" is GELU as GPT-2 approximates it;
-        "silu", ``x sigmoid(x)``, also goes by the name swish.
+        Of the feed-forward network. "gelu-tanh" is GELU as GPT-2 approximates it; "silu", ``x sigmoid(x)``,
+        is also known as swish.
     positions : {"sinusoidal", "learned", "rotary", "alibi", "none"}
-        How order is told. "sinusoidal" (`d_model` even) and "learned" add a vector to each embedding;
-        "rotary" (`head_dim` even) and "alibi" act inside each self-attention. Only "learned" has parameters.
+        "sinusoidal" (`d_model` even) and "learned" add a vector to each embedding; "rotary" (`head_dim` even)
+        and "alibi" act inside each self-attention. Only "learned" has parameters.
     dropout : float
         In [0, 1); where the paper has it, and on the attention weights.
     bias : bool
-        False leaves out the additive bias of every linear map and every norm, in the head too.
+        False leaves out the additive bias of every linear layer and every norm, in the head too.
     tie_embeddings : bool
-        True: the language-model head uses the embedding matrix as its weight.
+        True: the output layer of a language model uses the embedding matrix as its weight.
     scale_embeddings : bool
         True multiplies embeddings by ``sqrt(d_model)`` before positions are added.
     n_segments : int
-        Sentences that a row may be made of, each told by a learned vector added to its tokens; 0 for none.
+        Sentences that a row may consist of, each marked by a learned vector added to its tokens; 0 for none.
     embed_norm : bool
-        True puts a norm on the sum of embeddings, before the first block, as BERT does.
+        True puts a norm on the sum of embeddings, before the first block, as in BERT.
     norm_eps : float
         Positive; added to the variance in every norm.
     position_offset : int
-        Rows of the table of learned positions before that of the first place; nothing reads them. Published
-        models have them: RoBERTa and BART begin to count at row 2.
+        Rows of the table of learned positions before that of the first position, never read. Published models
+        have them: RoBERTa and BART begin to count at row 2.
     head_bias : bool, optional
-        Whether what scores the vocabulary adds a bias. Where not given, it does as `bias` says, but for a
-        translator with tied embeddings, which adds none.
+        Whether the output layer over the vocabulary adds a bias. Where not given, as `bias`, except that a
+        translator with tied embeddings adds none.
 
     Raises
     ------
@@ -159,8 +159,7 @@ class TransformerConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values, fit for JSON; `from_dict` takes them back.
 
-        What only some models have is left out where it is absent: models and results that are kept from
-        before know nothing of it.
+        Rare fields are left out where they have their default: older checkpoints and results lack them.
         """
         values = asdict(self)
         absent = {field.name: field.default for field in fields(self) if field.name in _RARE}

@@ -41,7 +41,7 @@ def attention_flops(part: str) -> Iterator[Term]:
 def activation_terms(
     config: TransformerConfig, head: CostHead | None, path: AttentionPath, w: int
 ) -> Iterator[Term]:
-    """Terms of the bytes that a forward pass keeps, at w bytes a number."""
+    """Terms of the bytes that a forward pass saves, at w bytes a number."""
     one_norm = f"{w}·B·T·D + 2·{w}·B·T"  # what came in; its mean and spread
     # GELU and SiLU need what came in, ReLU only what it returns, which down_proj keeps anyway.
     inner = 1 if config.activation == "relu" else 2
@@ -98,7 +98,7 @@ def cache_terms(w: int) -> Iterator[Term]:
 
 
 BACKWARD = 2  # backward operations for one forward: the gradient of the input, and that of the weight
-MOMENTS = 2  # numbers that Adam keeps for each parameter
+MOMENTS = 2  # numbers that Adam stores for each parameter
 
 
 @dataclass(frozen=True)
@@ -150,12 +150,12 @@ class CostTable:
 
     @property
     def bytes_activations(self) -> int:
-        """Bytes kept from the forward pass for the backward pass."""
+        """Bytes saved in the forward pass for the backward pass."""
         return self.activations.total
 
     @property
     def bytes_kv_cache(self) -> int:
-        """Bytes of keys and values kept in generation."""
+        """Bytes of keys and values stored in generation."""
         return self.kv_cache.total
 
     @property
@@ -165,7 +165,7 @@ class CostTable:
 
     @property
     def bytes_generating(self) -> int:
-        """Bytes of parameters and key-value cache."""
+        """Bytes of parameters and KV cache."""
         return self.bytes_parameters + self.bytes_kv_cache
 
     def __str__(self) -> str:
@@ -195,24 +195,24 @@ def cost_table(
     attention: AttentionPath = "fused",
     bytes_per_number: int = 4,
 ) -> CostTable:
-    """Work out what a model costs on a batch, without building it.
+    """Compute what a model costs on a batch, without building it.
 
-    A map from D to F of B·T vectors takes ``2·B·T·D·F`` operations, attention ``4·B·T·T·D`` besides its four
-    maps. The backward pass takes twice the forward: each product of matrices has two gradients.
+    A linear layer from D to F takes ``2·B·T·D·F`` operations for B·T vectors, attention ``4·B·T·T·D`` on top
+    of its four projections. The backward pass takes twice the forward: each product has two gradients.
 
     Parameters
     ----------
     config : TransformerConfig
-        The settings. Dropout is taken as 0: the masks it keeps would come on top.
+        The settings. Dropout is taken as 0: the masks it saves would come on top.
     head : {"lm", "classifier"} or None
-        What stands on the body, with its loss (cross-entropy); a classifier pools by the mean.
+        The head, with its loss (cross-entropy); a classifier pools by the mean.
     batch_size, seq_len : int
         B and T; all B·T tokens are real.
     n_classes : int
         C, read for a classifier.
     attention : {"fused", "plain"}
-        "fused" as in `forward`: the weights are not kept but computed anew in the backward pass. "plain" as
-        in `trace`: they are kept, T·T of them for each head.
+        "fused" as in `fused_attention`: the weights are not saved but computed again in the backward pass.
+        "plain" as in `attention`: they are saved, T·T of them for each head.
     bytes_per_number : int
         4 for float32; with another size the numbers are the same, the bytes in proportion.
 
@@ -227,17 +227,13 @@ def cost_table(
 
     Notes
     -----
-    Counted are products of matrices, as `torch.utils.flop_counter` counts them; norms, softmax, activations
-    and sums are left out: a few operations for each number, where a product does hundreds. With a causal mask
-    the plain path computes all T·T scores; a fused kernel may skip the forbidden half, and computes scores
-    again in the backward pass: neither is in here. The torch counter itself reports 0 for fused attention on
-    a CPU.
+    Counted are products of matrices, as in `torch.utils.flop_counter`; norms, softmax, activations and sums
+    are left out: a few operations for each number, where a product does hundreds. With a causal mask the
+    plain path computes all T·T scores; a fused kernel may skip the masked half, and computes scores again in
+    the backward pass: neither is counted. The torch counter reports 0 for fused attention on a CPU.
 
-    Activations are those of float32 on a CPU. Cache: a model that generates keeps the keys and values of
-    every layer, so that it needs not compute them again; 0 without causal mask or language-model head.
-
-    For N parameters outside the embeddings and short texts, training takes roughly ``6·N`` operations a
-    token.
+    Activations are those of float32 on a CPU. The KV cache is 0 without causal mask or language-model head.
+    For N parameters outside the embeddings and short texts, training takes about ``6·N`` operations a token.
 
     References
     ----------

@@ -13,7 +13,7 @@ from torch import nn
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.model.transformer import Classifier, LanguageModel, TransformerBody
+from tinytx.model.transformer import Classifier, LanguageModel, Transformer
 
 # Parts that occur once a layer, and how the lines below them are called.
 _LAYERS = {"blocks": "block", "encoder": "encoder block", "decoder": "decoder block"}
@@ -89,7 +89,7 @@ class ParameterTable:
 
         Examples
         --------
-        >>> from tinytx.model import PRESETS, parameter_table
+        >>> from tinytx.model.config import PRESETS
         >>> print(parameter_table(PRESETS["seed-lab"]).proportions(width=20))
         embeddings    ▍                        20,000    2.0 %
         attention     ████████████▊           643,200   63.8 %
@@ -320,7 +320,7 @@ def build_empty(config: TransformerConfig, head: Head | None = "lm", n_classes: 
             return Classifier(config, n_classes)
         if head in ("masked", "masked+nsp"):
             return MaskedLanguageModel(config, next_sentence=head == "masked+nsp")
-        return Translator(config) if head == "translation" else TransformerBody(config)
+        return Translator(config) if head == "translation" else Transformer(config)
 
 
 def _check(head: str | None, n_classes: int) -> None:

@@ -1,11 +1,11 @@
-"""What ``tinytx count`` says of a configuration."""
+"""Which misconceptions explain a wrong parameter count; the report of ``tinytx count``."""
 
 from __future__ import annotations
 
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations, product
 from typing import Any
 
@@ -14,11 +14,11 @@ from tinytx.model.counting import Head, ParameterTable, build_empty, count_param
 
 Slips = frozenset[str]
 
-# Slugs by the part of the count that they change, each with the clause that says it.
+# Slugs by the part of the count that they change, each with a clause in words.
 MISCONCEPTIONS: Mapping[str, Mapping[str, str]] = {
     "embedding": {
         "embedding-counted-twice": "the embedding matrix was counted twice",
-        "positions-counted-as-learned": "the positions were counted as learned, but nothing in them is",
+        "positions-counted-as-learned": "the positions were counted as learned, but they are fixed",
         "positions-forgotten": "the learned positions were forgotten",
     },
     "attention": {
@@ -93,7 +93,7 @@ _OPPOSITES = frozenset(frozenset(pair) for row in _EXCLUSIVE for pair in combina
 
 
 def compatible(slips: Slips) -> bool:
-    """Say whether one person can hold all of these at once: no opposites, none swallowed by another.
+    """Whether one person can hold all of these at once: no opposites, none that contains another.
 
     Examples
     --------
@@ -105,19 +105,7 @@ def compatible(slips: Slips) -> bool:
 
 @dataclass(frozen=True)
 class Question:
-    """What is to be counted: a model, or one part of it.
-
-    Attributes
-    ----------
-    config : TransformerConfig
-        Settings of the model.
-    head : str or None
-        "lm", "classifier" or None.
-    n_classes : int
-        C.
-    part : str
-        One of ``PARTS``; "attention", "feed_forward", "norms" and "layer" are those of one layer.
-    """
+    """What is to be counted: a model, or one part of it. Attributes as in `diagnose_count`."""
 
     config: TransformerConfig
     head: str | None
@@ -157,7 +145,7 @@ class Question:
         return _COUNTS[part](self, slips) if self.asks_for(part) else 0
 
     def count(self, slips: Slips) -> int:
-        """The number that somebody finds who holds these misconceptions; the right one for none."""
+        """The number that these misconceptions lead to; the right one for none."""
         layer = sum(self.part_count(part, slips) for part in ("attention", "feed_forward", "norms"))
         # An embedding counted twice is counted with the embeddings, unless the head alone is asked for.
         head = self.part_count("head", slips - {"embedding-counted-twice"} if self.part == "total" else slips)
@@ -243,6 +231,10 @@ def _has_bias(asked: Question) -> bool:
     return asked.config.bias
 
 
+def _has_bias_in_several_parts(asked: Question) -> bool:
+    return asked.config.bias and asked.part in ("total", "layer")
+
+
 def _ends_in_norm(asked: Question) -> bool:
     return asked.part == "total" and asked.config.norm == "first"
 
@@ -265,8 +257,8 @@ _CONDITIONS: dict[str, Callable[[Question], bool]] = {
     "attention-biases-forgotten": _has_bias,
     "feed-forward-biases-forgotten": _has_bias,
     "norm-shifts-forgotten": _has_bias,
-    "all-biases-forgotten": lambda asked: asked.config.bias and asked.part in ("total", "layer"),
-    "all-biases-and-shifts-forgotten": lambda asked: asked.config.bias and asked.part in ("total", "layer"),
+    "all-biases-forgotten": _has_bias_in_several_parts,
+    "all-biases-and-shifts-forgotten": _has_bias_in_several_parts,
 }
 
 
@@ -283,7 +275,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What is behind a count; `str` says it in a sentence, without giving the right number away.
+    """What explains a count; `str` puts it in a sentence that does not give the right number away.
 
     Attributes
     ----------
@@ -325,7 +317,7 @@ class Diagnosis:
 def diagnose_count(
     config: TransformerConfig, head: Head | None, claimed: int, part: str = "total", n_classes: int = 2
 ) -> Diagnosis:
-    """Find what somebody must have got wrong to count so many parameters.
+    """Find the misconceptions that lead to a parameter count.
 
     Parameters
     ----------
@@ -345,7 +337,7 @@ def diagnose_count(
     -------
     Diagnosis
         ``.correct``; else ``.explanations`` holds every smallest set of misconceptions that gives the number.
-        There may be several: the biases of attention, for instance, weigh as much as two norms.
+        There may be several: attention, for instance, has as many biases as two norms have parameters.
 
     Raises
     ------
@@ -356,9 +348,9 @@ def diagnose_count(
 
     Notes
     -----
-    Every set of misconceptions that does not contradict itself is considered, of any size. Parts of the count
-    add up, so that the sets need not be tried one by one: what embedding and head can amount to is kept in a
-    table, and looked up for each thing that the layers can amount to.
+    Every compatible set of misconceptions is considered, of any size. Parts of the count add up, so the sets
+    are not tried one by one: what embedding and head can amount to is stored in a table, and looked up for
+    each count that the layers can have.
 
     Examples
     --------
@@ -406,7 +398,7 @@ def _explanations(asked: Question, claimed: int) -> Iterator[Slips]:
 
 
 def _choices(asked: Question, group: str) -> list[Slips]:
-    """What somebody may have got wrong within a group: nothing, or any slips that go together."""
+    """All compatible sets within a group, the empty one included."""
     slugs = asked.slugs(group)
     subsets = (frozenset(some) for size in range(len(slugs) + 1) for some in combinations(slugs, size))
     return [slips for slips in subsets if compatible(slips)]
@@ -425,7 +417,7 @@ def _smallest(found: Iterator[Slips], asked: Question) -> tuple[Slips, ...]:
 
 
 def _says_all_of_one_part(asked: Question, slips: Slips) -> bool:
-    """Whether all biases are said to be forgotten where at most one part has any left to forget."""
+    """Whether "all biases" is claimed where at most one part has any left to forget."""
     if "all-biases-forgotten" not in slips:
         return False
     left = (
@@ -443,19 +435,7 @@ def _in_words(slips: Slips) -> str:
 
 @dataclass(frozen=True)
 class CountReport:
-    """A parameter table, the count of the model built, and what is behind a number that was claimed.
-
-    Attributes
-    ----------
-    config : TransformerConfig
-    head : str
-    table : ParameterTable
-        The closed form.
-    numel : int
-        Counted in the model itself.
-    diagnosis : Diagnosis or None
-        Where a number was claimed.
-    """
+    """The closed form of a parameter count, the count of the model built, and the diagnosis of a claim."""
 
     config: TransformerConfig
     head: str | None
@@ -465,15 +445,13 @@ class CountReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, fit for JSON."""
-        names = ("part", "name", "formula", "numbers", "count", "times", "kind", "total")
-        rows = [{name: getattr(row, name) for name in names} for row in self.table.rows]
         answer: dict[str, Any] = {
             "head": self.head,
             "total": self.table.total,
             "numel": self.numel,
-            "rows": rows,
+            "rows": [asdict(row) | {"total": row.total} for row in self.table.rows],
+            "proportions": {kind: n / self.table.total for kind, n in self.table.kinds.items()},
         }
-        answer["proportions"] = {kind: n / self.table.total for kind, n in self.table.kinds.items()}
         if self.diagnosis is not None:
             answer["diagnosis"] = {
                 "claimed": self.diagnosis.claimed,
@@ -485,8 +463,7 @@ class CountReport:
         return answer | {"config": self.config.to_dict()}
 
     def __str__(self) -> str:
-        built = f"numel of the model built: {self.numel:,}"
-        lines = [str(self.table), built, "", self.table.proportions()]
+        lines = [str(self.table), f"numel of the model built: {self.numel:,}", "", self.table.proportions()]
         return "\n".join(lines if self.diagnosis is None else [*lines, "", str(self.diagnosis)])
 
 
@@ -497,30 +474,9 @@ def count_report(
     claimed: int | None = None,
     part: str = "total",
 ) -> CountReport:
-    """Count a model by closed form and by numel, and look into a number that somebody claims.
+    """Count a model by closed form and by numel, and diagnose a claimed number.
 
-    Parameters
-    ----------
-    config, head, n_classes
-        As in `parameter_table`.
-    claimed : int, optional
-        To be diagnosed.
-    part : str
-        What the claim is about, as in `diagnose_count`.
-
-    Raises
-    ------
-    ValueError
-        As in `parameter_table` and `diagnose_count`.
-
-    Examples
-    --------
-    >>> from tinytx.model.config import PRESETS
-    >>> report = count_report(PRESETS["seed-lab"], "lm", claimed=1_008_000)
-    >>> report.table.total == report.numel
-    True
-    >>> print(report.diagnosis)
-    1,008,000 is not right for the total: the bias of the head was forgotten.
+    Parameters and errors as in `parameter_table` and `diagnose_count`.
     """
     diagnosis = None if claimed is None else diagnose_count(config, head, claimed, part, n_classes)
     numel = count_parameters(build_empty(config, head, n_classes))

@@ -1,26 +1,28 @@
-"""A model that fills blanks: a body that looks both ways, and BERT's two heads.
+"""A masked language model: a bidirectional transformer with BERT's two heads.
 
-Shape letters: B rows of a batch, T tokens, N places, D model width, V vocabulary.
+Shape letters: B batch size, T tokens, D model width, V vocabulary.
 """
 
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import FIRST_LOGIT_STD, TransformerBody, activation
+from tinytx.model.output_loss import IGNORE_ID
+from tinytx.model.transformer import Transformer, activation, init_output_layer, layer_norm
 
 
 class MaskedHead(nn.Module):
-    """Score the vocabulary at some places: ``norm(act(h W_t + b_t)) W + b``.
+    """Score the vocabulary: ``norm(act(h W_t + b_t)) W + b``.
 
     Parameters
     ----------
     config : TransformerConfig
         Read for sizes, `activation`, `bias`, `head_bias` and `norm_eps`.
     transform : bool
-        False leaves ``norm(act(h W_t + b_t))`` out: one linear map, as in a `LanguageModel`.
+        False leaves ``norm(act(h W_t + b_t))`` out: one linear layer, as in a `LanguageModel`.
 
     Attributes
     ----------
@@ -29,8 +31,7 @@ class MaskedHead(nn.Module):
 
     References
     ----------
-    .. [1] Devlin et al., "BERT", arXiv 1810.04805, section 3.1, task 1. The transform
-       stands in their code only.
+    .. [1] Devlin et al., "BERT", arXiv 1810.04805, section 3.1, task 1. The transform is in their code only.
     """
 
     def __init__(self, config: TransformerConfig, transform: bool = True) -> None:
@@ -40,18 +41,18 @@ class MaskedHead(nn.Module):
         if transform:
             dense = nn.Linear(config.d_model, config.d_model, bias=config.bias)
             self.dense = nn.Sequential(dense, activation(config))
-            self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
+            self.norm = layer_norm(config)
         self.output = nn.Linear(config.d_model, config.vocab_size, bias=config.lm_bias)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Turn vectors (..., D) into logits (..., V)."""
+        """Turn hidden states (..., D) into logits (..., V)."""
         return self.output(self.norm(self.dense(hidden)))
 
 
 class NextSentenceHead(nn.Module):
-    """Say from the first vector of a row whether its second sentence follows its first.
+    """Classify from the first hidden state of a row whether its second sentence follows its first.
 
-    ``tanh(h W_p + b_p) W + b``; class 0 means that it follows, class 1 that it comes from elsewhere.
+    ``tanh(h W_p + b_p) W + b``; class 0: it follows, class 1: it comes from another text.
 
     Parameters
     ----------
@@ -69,20 +70,20 @@ class NextSentenceHead(nn.Module):
         self.output = nn.Linear(config.d_model, 2, bias=config.bias)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Turn the vectors of a body, (B, T, D), of which the first is read, into logits (B, 2)."""
+        """Turn the hidden states of a row, (B, T, D), of which the first is read, into logits (B, 2)."""
         return self.output(torch.tanh(self.pooler(hidden[:, 0])))
 
 
 class MaskedLanguageModel(nn.Module):
-    """A body that looks both ways, and a head that says which token belongs in a hidden place.
+    """A bidirectional transformer and a head that predicts the tokens at masked positions.
 
-    ``logits = head(body(token_ids))``, read at hidden places; elsewhere the token itself stands in view.
+    ``logits = head(body(token_ids))``, read at masked positions; elsewhere the model sees the token itself.
 
     Parameters
     ----------
     config : TransformerConfig
-        All settings. The body looks both ways, whatever `causal` says. With `tie_embeddings` the matrix W of
-        the head is that of the token embeddings, as in BERT.
+        All settings. The transformer is bidirectional, whatever `causal` says. With `tie_embeddings` the
+        matrix W of the head is that of the token embeddings, as in BERT.
     transform : bool
         See `MaskedHead`.
     next_sentence : bool
@@ -90,13 +91,12 @@ class MaskedLanguageModel(nn.Module):
 
     Attributes
     ----------
-    body : TransformerBody
+    body : Transformer
     head : MaskedHead
     next_head : NextSentenceHead or None
 
     Notes
     -----
-    In training only hidden places need logits: call body and head apart, ``head(body(token_ids)[hidden])``.
     With ``positions="learned"``, ``norm="last"``, ``embed_norm=True``, ``scale_embeddings=False``,
     ``tie_embeddings=True``, ``n_segments=2`` and ``norm_eps=1e-12`` it is BERT; `tinytx.hf.convert` takes
     over the weights of BERT and its kin.
@@ -120,30 +120,90 @@ class MaskedLanguageModel(nn.Module):
     ) -> None:
         super().__init__()
         self.transform = transform
-        self.body = TransformerBody(config.replace(causal=False))
+        self.body = Transformer(config.replace(causal=False))
         self.head = MaskedHead(config, transform)
         self.next_head = NextSentenceHead(config) if next_sentence else None
-        for module in (self.head, *([] if self.next_head is None else [self.next_head])):
-            for linear in module.modules():
-                if isinstance(linear, nn.Linear):
-                    nn.init.xavier_uniform_(linear.weight)
-                    if linear.bias is not None:
-                        nn.init.zeros_(linear.bias)
-        if config.tie_embeddings:
-            self.head.output.weight = self.body.token_embed.weight
-        else:
-            nn.init.normal_(self.head.output.weight, std=FIRST_LOGIT_STD * config.d_model**-0.5)
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear) and name.startswith(("head.", "next_head.")):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        init_output_layer(self.head.output, self.body.token_embed, config)
 
     @property
     def config(self) -> TransformerConfig:
-        """The settings of the body."""
+        """The settings of the transformer."""
         return self.body.config
 
     def forward(
         self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
     ) -> Tensor:
-        """Score the vocabulary at every place: (B, T, V). Parameters as in `TransformerBody.forward`."""
-        return self.head(self.body(token_ids, padding_mask, segment_ids))  # (B, T, V)
+        """Score the vocabulary at every position: (B, T, V). Parameters as in `Transformer.forward`."""
+        return self.head(self.hidden_states(token_ids, padding_mask, segment_ids))  # (B, T, V)
+
+    def hidden_states(
+        self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
+    ) -> Tensor:
+        """What the heads read: (B, T, D). Parameters as in `Transformer.forward`."""
+        return self.body(token_ids, padding_mask, segment_ids)
+
+    def loss(
+        self,
+        token_ids: Tensor,
+        targets: Tensor,
+        padding_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        next_labels: Tensor | None = None,
+        *,
+        ignore_id: int = IGNORE_ID,
+    ) -> Tensor:
+        """Mean cross-entropy at masked positions, plus that of the next-sentence head, in nats.
+
+        Parameters and value as in `losses`, whose parts are added.
+        """
+        masked, following = self.losses(
+            token_ids, targets, padding_mask, segment_ids, next_labels, ignore_id=ignore_id
+        )
+        return masked if following is None else masked + following
+
+    def losses(
+        self,
+        token_ids: Tensor,
+        targets: Tensor,
+        padding_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        next_labels: Tensor | None = None,
+        *,
+        ignore_id: int = IGNORE_ID,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The two parts of `loss`: their means are over different things, tokens and rows.
+
+        Parameters
+        ----------
+        token_ids, padding_mask, segment_ids
+            As in `Transformer.forward`.
+        targets : Tensor of shape (B, T), integer
+            The original token at masked positions; only these reach the head.
+        next_labels : Tensor of shape (B,), integer, optional
+            0 where the second sentence follows the first; read if the model has a `next_head`.
+        ignore_id : int
+            The target at all other positions.
+
+        Returns
+        -------
+        tuple of Tensor of shape () and Tensor of shape () or None
+            Mean nats a masked token, 0 with gradients of zero where none is masked; mean nats a row.
+        """
+        hidden = self.hidden_states(token_ids, padding_mask, segment_ids)  # (B, T, D)
+        targets = targets.to(hidden.device)
+        chosen = targets != ignore_id
+        if bool(chosen.any()):
+            masked = F.cross_entropy(self.head(hidden[chosen]).float(), targets[chosen])
+        else:
+            masked = self.head(hidden[:, :1]).float().sum() * 0.0
+        if next_labels is None or self.next_head is None:
+            return masked, None
+        return masked, F.cross_entropy(self.next_head(hidden).float(), next_labels.to(hidden.device))
 
     def follows(
         self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
@@ -157,4 +217,4 @@ class MaskedLanguageModel(nn.Module):
         """
         if self.next_head is None:
             raise ValueError("follows needs a model with next_sentence=True, got next_sentence=False")
-        return self.next_head(self.body(token_ids, padding_mask, segment_ids))  # (B, 2)
+        return self.next_head(self.hidden_states(token_ids, padding_mask, segment_ids))  # (B, 2)

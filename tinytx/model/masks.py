@@ -1,4 +1,4 @@
-"""Who may look at whom: boolean masks, True = may attend.
+"""Boolean attention masks: True = may attend.
 
 One sign everywhere, that of `torch.nn.functional.scaled_dot_product_attention`. Beware that
 `torch.nn.MultiheadAttention` reads the opposite one: there, True = blocked.
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def causal_mask(seq_len: int, *, device: torch.device | str | None = None) -> Tensor:
-    """Let every token see itself and what stands before it.
+    """Let every token attend to itself and to the tokens before it.
 
     ``mask[t, s] = (s <= t)``: the lower triangle, diagonal included.
 
@@ -25,7 +25,7 @@ def causal_mask(seq_len: int, *, device: torch.device | str | None = None) -> Te
     Returns
     -------
     Tensor of shape (T, T), bool
-        Row t says what query t may attend to; every row has at least one True.
+        Row t: the keys that query t may attend to; every row has at least one True.
 
     Raises
     ------
@@ -65,7 +65,8 @@ def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor:
 
     Notes
     -----
-    A row of this mask speaks of keys, not of query-key pairs: `over_keys` turns it into an attention mask.
+    A row of this mask is about keys, not about pairs of query and key. ``padding_mask[:, None, None, :]``, of
+    shape (B, 1, 1, S), broadcasts over the heads and queries of attention weights of shape (B, H, T, S).
 
     Examples
     --------
@@ -74,37 +75,6 @@ def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor:
             [ True, False, False]])
     """
     return token_ids != pad_id
-
-
-def over_keys(padding_mask: Tensor) -> Tensor:
-    """Turn "which tokens are real" into "which keys may be attended to", for all heads and queries.
-
-    Parameters
-    ----------
-    padding_mask : Tensor of shape (B, S), bool
-        True = a real token.
-
-    Returns
-    -------
-    Tensor of shape (B, 1, 1, S), bool
-        Broadcasts over the heads and queries of attention weights of shape (B, H, T, S).
-
-    Raises
-    ------
-    TypeError
-        If the mask is not boolean.
-    ValueError
-        If the mask is not two-dimensional.
-
-    Examples
-    --------
-    >>> over_keys(torch.tensor([[True, True], [True, False]])).shape
-    torch.Size([2, 1, 1, 2])
-    """
-    check_bool(padding_mask, "padding_mask")
-    if padding_mask.dim() != 2:
-        raise ValueError(f"padding_mask must have shape (B, S), got {tuple(padding_mask.shape)}")
-    return padding_mask[:, None, None, :]  # (B, 1, 1, S)
 
 
 def combine_masks(*masks: Tensor | None) -> Tensor | None:
@@ -118,7 +88,7 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
     Returns
     -------
     Tensor, bool, or None
-        The logical AND, of the broadcast shape; None if nothing was forbidden.
+        The logical AND, of the broadcast shape; None if all are None.
 
     Raises
     ------
@@ -141,6 +111,6 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
 
 
 def check_bool(mask: Tensor, name: str) -> None:
-    """Refuse masks of 0 and -inf, and of 0 and 1: their sign could be misread."""
+    """Raise TypeError for masks of 0 and -inf, or of 0 and 1: their sign could be misread."""
     if mask.dtype != torch.bool:
         raise TypeError(f"{name} must be boolean (True = may attend), got {mask.dtype}")

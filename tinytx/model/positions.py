@@ -9,7 +9,7 @@ from torch import Tensor, nn
 def sinusoidal_positions(
     max_len: int, d_model: int, base: float = 10_000.0, *, dtype: torch.dtype | None = None
 ) -> Tensor:
-    """Write each position as d_model / 2 clock hands that turn at different speeds.
+    """Encode each position by d_model / 2 pairs of sine and cosine, each of another frequency.
 
     ``PE[pos, 2i] = sin(pos / base^(2i / d_model))`` and ``PE[pos, 2i + 1] = cos(pos / base^(2i / d_model))``
     for i from 0 to d_model / 2 - 1.
@@ -21,7 +21,7 @@ def sinusoidal_positions(
     d_model : int
         D, even.
     base : float
-        Positive; the slowest hand turns about ``base`` times slower than the fastest.
+        Positive; the lowest frequency is about ``base`` times lower than the highest.
     dtype : torch.dtype, optional
         Of the result; torch's default where not given.
 
@@ -37,8 +37,8 @@ def sinusoidal_positions(
 
     Notes
     -----
-    Angles are computed in float64 whatever the dtype of the result: in float32 the angle of position 500 is
-    off by some 1e-5, a hundred times the rounding of the sine itself.
+    Angles are computed in float64 whatever the dtype of the result: in float32 the angle of position 500 has
+    an error of some 1e-5, a hundred times the rounding of the sine itself.
 
     References
     ----------
@@ -46,33 +46,31 @@ def sinusoidal_positions(
 
     Examples
     --------
-    With d_model = 4 and base = 100, the second hand turns ten times slower than the first:
+    With d_model = 4 and base = 100, the second frequency is ten times lower than the first:
 
     >>> sinusoidal_positions(2, 4, base=100)[1]          # sin 1, cos 1, sin 0.1, cos 0.1
     tensor([0.8415, 0.5403, 0.0998, 0.9950])
     """
     if max_len < 1:
         raise ValueError(f"max_len must be at least 1, got {max_len}")
-    speeds = clock_speeds(d_model, base)
-    angles = torch.outer(torch.arange(max_len, dtype=torch.float64), speeds)  # (max_len, D/2)
-    hands = torch.stack((angles.sin(), angles.cos()), dim=-1)  # (max_len, D/2, 2)
-    return hands.flatten(1).to(dtype or torch.get_default_dtype())  # (max_len, D), sine and cosine in turn
+    cos, sin = _cosines_and_sines(torch.arange(max_len), d_model, base, "d_model")  # (max_len, D/2) each
+    return torch.stack((sin, cos), dim=-1).flatten(1).to(dtype or torch.get_default_dtype())  # (max_len, D)
 
 
 def shift_matrix(k: float, d_model: int, base: float = 10_000.0) -> Tensor:
-    """Return the linear map that moves every position k steps on: ``PE(pos + k) = R(k) @ PE(pos)``.
+    """The matrix that shifts every sinusoidal position by k: ``PE(pos + k) = R(k) @ PE(pos)``.
 
-    R(k) is block-diagonal. Hand i, of speed ``w = base^(-2i / d_model)``, is turned by the angle k w::
+    R(k) is block-diagonal. Pair i, of frequency ``w = base^(-2i / d_model)``, is rotated by the angle k w::
 
         [ sin((pos + k) w) ]   [  cos(k w)  sin(k w) ]   [ sin(pos w) ]
         [ cos((pos + k) w) ] = [ -sin(k w)  cos(k w) ] @ [ cos(pos w) ]
 
-    which is the addition theorem for sine and cosine. The map does not depend on pos.
+    which is the addition theorem for sine and cosine. The matrix does not depend on pos.
 
     Parameters
     ----------
     k : float
-        How many positions to move; negative moves back.
+        How many positions to shift; negative shifts back.
     d_model : int
         D, even.
     base : float
@@ -94,27 +92,21 @@ def shift_matrix(k: float, d_model: int, base: float = 10_000.0) -> Tensor:
 
     Examples
     --------
-    A quarter turn brings (sin 0, cos 0) = (0, 1) to (sin 90°, cos 90°) = (1, 0):
+    A quarter turn takes (sin 0, cos 0) = (0, 1) to (sin 90°, cos 90°) = (1, 0):
 
     >>> import math
     >>> quarter = shift_matrix(math.pi / 2, d_model=2)
     >>> (quarter @ torch.tensor([0.0, 1.0], dtype=torch.float64)).round().tolist()
     [1.0, 0.0]
     """
-    angles = k * clock_speeds(d_model, base)  # (D/2,)
+    angles = k * frequencies(d_model, base)  # (D/2,)
     sin, cos = angles.sin(), angles.cos()
     rotations = torch.stack((cos, sin, -sin, cos), dim=-1).unflatten(-1, (2, 2))  # (D/2, 2, 2)
     return torch.block_diag(*rotations)  # (D, D)
 
 
-def clock_speeds(width: int, base: float, *, name: str = "d_model") -> Tensor:
-    """Angle per position of each clock hand, (width/2,) in float64: ``base^(-2i / width)``.
-
-    Raises
-    ------
-    ValueError
-        If the width, called `name`, is odd or not positive, or `base` is not positive.
-    """
+def frequencies(width: int, base: float, *, name: str = "d_model") -> Tensor:
+    """Angle per position of each pair, (width/2,) in float64: ``base^(-2i / width)``."""
     if width < 1 or width % 2:
         raise ValueError(f"{name} must be even and positive, got {name}={width}")
     if base <= 0:
@@ -123,23 +115,17 @@ def clock_speeds(width: int, base: float, *, name: str = "d_model") -> Tensor:
     return base**-exponents
 
 
+def _cosines_and_sines(
+    positions: Tensor, width: int, base: float, name: str = "head_dim"
+) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of all angles, (T, width/2) each, in float64."""
+    speeds = frequencies(width, base, name=name).to(positions.device)
+    angles = torch.outer(positions.double(), speeds)  # (T, width/2)
+    return angles.cos(), angles.sin()
+
+
 class SinusoidalPositions(nn.Module):
-    """Add fixed sinusoidal positions to a sequence of embeddings.
-
-    Parameters
-    ----------
-    max_len : int
-        Longest sequence, in tokens.
-    d_model : int
-        D, even.
-    base : float
-        As in `sinusoidal_positions`.
-
-    Notes
-    -----
-    The table moves with the module (device, dtype), but nothing in it is learned: it is no parameter, and it
-    is not saved, since it can be computed again.
-    """
+    """Add `sinusoidal_positions` to a sequence of embeddings; nothing is learned, and nothing is saved."""
 
     table: Tensor
 
@@ -153,16 +139,16 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """Add learned positions to a sequence of embeddings: one free vector for each place.
+    """Add learned positions to a sequence of embeddings: one free vector for each position.
 
     Parameters
     ----------
     max_len : int
-        Longest sequence, in tokens. A place that training never reaches keeps its random vector.
+        Longest sequence, in tokens. A position that training never reaches stays at its random start.
     d_model : int
         D.
     offset : int
-        Rows before that of the first place, which are never read.
+        Rows before that of the first position, which are never read.
 
     References
     ----------
@@ -173,7 +159,7 @@ class LearnedPositions(nn.Module):
     def __init__(self, max_len: int, d_model: int, offset: int = 0) -> None:
         super().__init__()
         self.offset = offset
-        # Vectors of length about 1: a fraction of a scaled embedding, so that tokens speak louder at first.
+        # Vectors of length about 1, a fraction of a scaled embedding: tokens dominate at first.
         self.table = nn.Parameter(torch.randn(max_len + offset, d_model) * d_model**-0.5)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
@@ -182,19 +168,19 @@ class LearnedPositions(nn.Module):
         return x + self.table[first : first + x.shape[1]]
 
 
-def rotate_by_position(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0) -> Tensor:
-    """Turn each vector by the rotation that belongs to its place: ``R(pos) x``.
+def rotate(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0) -> Tensor:
+    """Rotate each vector by its position: ``R(pos) x`` (RoPE).
 
-    R(pos) is `shift_matrix`: it turns the pair of numbers (2i, 2i + 1) by the angle ``pos base^(-2i / K)``.
-    As ``R(t) q · R(s) k = q · R(s - t) k``, the product of a turned query and a turned key depends on where
-    they stand by their distance alone.
+    R(pos) is `shift_matrix`: it rotates the pair of numbers (2i, 2i + 1) by the angle ``pos base^(-2i / K)``.
+    As ``R(t) q · R(s) k = q · R(s - t) k``, the product of a rotated query and a rotated key depends on their
+    distance alone.
 
     Parameters
     ----------
     x : Tensor of shape (..., T, K)
         Queries or keys, K even.
     positions : Tensor of shape (T,), optional
-        The place of each; 0, 1, ... T - 1 where not given.
+        0, 1, ... T - 1 where not given.
     base : float
         As in `sinusoidal_positions`.
 
@@ -210,8 +196,8 @@ def rotate_by_position(x: Tensor, positions: Tensor | None = None, base: float =
 
     Notes
     -----
-    Angles are computed in float64. The paper turns the other way, by ``R(-pos)``: the same up to the order of
-    the two numbers of a pair. Some models (Llama) pair number i with number i + K/2 instead.
+    Angles are computed in float64. The paper rotates the other way, by ``R(-pos)``: the same up to the order
+    of the two numbers of a pair. Some models (Llama) pair number i with number i + K/2 instead.
 
     References
     ----------
@@ -219,9 +205,9 @@ def rotate_by_position(x: Tensor, positions: Tensor | None = None, base: float =
 
     Examples
     --------
-    The clock of place 0 shows (0, 1); turned by place 2 it shows what `sinusoidal_positions` says of place 2:
+    Position 0 is encoded as (0, 1); rotated by position 2 it is what `sinusoidal_positions` gives for 2:
 
-    >>> rotate_by_position(torch.tensor([[0.0, 1.0]]), torch.tensor([2]))      # sin 2, cos 2
+    >>> rotate(torch.tensor([[0.0, 1.0]]), torch.tensor([2]))      # sin 2, cos 2
     tensor([[ 0.9093, -0.4161]])
     """
     seq_len = x.shape[-2]
@@ -229,26 +215,18 @@ def rotate_by_position(x: Tensor, positions: Tensor | None = None, base: float =
         positions = torch.arange(seq_len, device=x.device)
     if positions.shape != (seq_len,):
         raise ValueError(f"positions must have shape ({seq_len},), got {tuple(positions.shape)}")
-    cos, sin = _cosines_and_sines(positions, x.shape[-1], base)
-    return _turn(x, cos, sin)
+    return _rotate(x, *_cosines_and_sines(positions, x.shape[-1], base))
 
 
-def _cosines_and_sines(positions: Tensor, head_dim: int, base: float) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of all angles, (T, K/2) each, in float64."""
-    speeds = clock_speeds(head_dim, base, name="head_dim").to(positions.device)
-    angles = torch.outer(positions.double(), speeds)  # (T, K/2)
-    return angles.cos(), angles.sin()
-
-
-def _turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn the pairs of x, (..., T, K), by angles of which (T, K/2) cosines and sines are given."""
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotate the pairs of x, (..., T, K), by angles of which (T, K/2) cosines and sines are given."""
     first, second = x.unflatten(-1, (-1, 2)).unbind(-1)  # (..., T, K/2) each
-    turned = torch.stack((cos * first + sin * second, cos * second - sin * first), dim=-1)
-    return turned.flatten(-2).to(x.dtype)  # (..., T, K)
+    rotated = torch.stack((cos * first + sin * second, cos * second - sin * first), dim=-1)
+    return rotated.flatten(-2).to(x.dtype)  # (..., T, K)
 
 
 class RotaryPositions(nn.Module):
-    """Turn queries and keys by their places before attention compares them.
+    """Rotate queries and keys by their positions before attention compares them, as `rotate` does.
 
     Parameters
     ----------
@@ -259,19 +237,10 @@ class RotaryPositions(nn.Module):
     base : float
         As in `sinusoidal_positions`.
 
-    Raises
-    ------
-    ValueError
-        If `head_dim` is odd, or a size or `base` is not positive.
-
     Notes
     -----
-    Nothing is learned, and nothing is saved. Values are not turned: what a token says does not depend on its
-    place.
-
-    References
-    ----------
-    .. [1] Su et al., "RoFormer", arXiv 2104.09864, section 3.2.
+    Nothing is learned, and nothing is saved. Values are not rotated: what a token passes on does not depend
+    on its position.
     """
 
     cos: Tensor
@@ -286,41 +255,39 @@ class RotaryPositions(nn.Module):
             self.register_buffer(name, table.to(torch.get_default_dtype()), persistent=False)
 
     def forward(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Turn queries and keys.
-
-        Parameters
-        ----------
-        q : Tensor of shape (..., T, K)
-            Queries, which stand at the last T of the S places.
-        k : Tensor of shape (..., S, K)
-            Keys, which stand at places 0 to S - 1.
+        """Rotate queries, (..., T, K), at the last T of S positions, and keys, (..., S, K), at all of them.
 
         Returns
         -------
         tuple of Tensor of shape (..., T, K), Tensor of shape (..., S, K), None
-            Queries and keys, turned; nothing is added to their scores.
+            Rotated queries and keys; nothing is added to their scores.
 
         Raises
         ------
         ValueError
             If there are more queries than keys, or more keys than `max_len`.
         """
-        seq_len, mem_len = q.shape[-2], k.shape[-2]
-        if mem_len < seq_len:
-            raise ValueError(f"there must be at least as many keys as queries, got T={seq_len}, S={mem_len}")
-        if mem_len > len(self.cos):
-            raise ValueError(f"a sequence must hold at most max_len={len(self.cos)} tokens, got {mem_len}")
-        cos, sin = self.cos[:mem_len], self.sin[:mem_len]  # (S, K/2)
-        return _turn(q, cos[-seq_len:], sin[-seq_len:]), _turn(k, cos, sin), None
+        first = _first_query(q.shape[-2], k.shape[-2])
+        if k.shape[-2] > len(self.cos):
+            raise ValueError(
+                f"a sequence must hold at most max_len={len(self.cos)} tokens, got {k.shape[-2]}"
+            )
+        return self.rotate(q, first), self.rotate(k), None
 
-    def turn(self, x: Tensor, start: int) -> Tensor:
-        """Turn queries or keys, (..., T, K), of which the first stands at place `start`."""
+    def rotate(self, x: Tensor, start: int = 0) -> Tensor:
+        """Rotate queries or keys, (..., T, K), of which the first has position `start`."""
         end = start + x.shape[-2]
-        return _turn(x, self.cos[start:end], self.sin[start:end])
+        return _rotate(x, self.cos[start:end], self.sin[start:end])
+
+
+def _first_query(seq_len: int, mem_len: int) -> int:
+    if mem_len < seq_len:
+        raise ValueError(f"there must be at least as many keys as queries, got T={seq_len}, S={mem_len}")
+    return mem_len - seq_len
 
 
 def alibi_slopes(n_heads: int) -> Tensor:
-    """Say by how much each head lowers a score per token of distance.
+    """By how much each head lowers a score per token of distance.
 
     ``2^(-8h / H)`` for h = 1 ... H where H is a power of two. Otherwise the slopes of the next smaller power
     of two, and then every second slope of twice as many heads, until there are H.
@@ -334,11 +301,6 @@ def alibi_slopes(n_heads: int) -> Tensor:
     -------
     Tensor of shape (H,)
         Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If `n_heads` is smaller than 1.
 
     References
     ----------
@@ -361,9 +323,7 @@ def alibi_slopes(n_heads: int) -> Tensor:
 
 
 def alibi_bias(n_heads: int, seq_len: int, mem_len: int | None = None) -> Tensor:
-    """Lower each score by the distance between query and key, in each head by another slope.
-
-    ``-slope_h |t - s|``
+    """Biases that lower each score by the distance between query and key: ``-slope_h |t - s|``.
 
     Parameters
     ----------
@@ -372,8 +332,7 @@ def alibi_bias(n_heads: int, seq_len: int, mem_len: int | None = None) -> Tensor
     seq_len : int
         T, how many queries.
     mem_len : int, optional
-        S, how many keys, at least T; as many as queries where not given. The queries stand at the last T of
-        the S places.
+        S, how many keys, at least T; T where not given. The queries are at the last T of the S positions.
 
     Returns
     -------
@@ -387,8 +346,8 @@ def alibi_bias(n_heads: int, seq_len: int, mem_len: int | None = None) -> Tensor
 
     Notes
     -----
-    The paper has causal models only, where no key stands after its query. Here one that does is as far as one
-    that stands before, so that a model that looks both ways cannot tell left from right by these biases.
+    The paper has causal models only, where no key follows its query. Here the distance counts in both
+    directions, so that a bidirectional model cannot tell left from right by these biases.
 
     References
     ----------
@@ -401,33 +360,17 @@ def alibi_bias(n_heads: int, seq_len: int, mem_len: int | None = None) -> Tensor
             [-0.0625,  0.0000, -0.0625],
             [-0.1250, -0.0625,  0.0000]])
     """
-    return _lower_by_distance(alibi_slopes(n_heads), seq_len, seq_len if mem_len is None else mem_len)
+    return _distance_bias(alibi_slopes(n_heads), seq_len, seq_len if mem_len is None else mem_len)
 
 
-def _lower_by_distance(slopes: Tensor, seq_len: int, mem_len: int) -> Tensor:
-    if mem_len < seq_len:
-        raise ValueError(f"there must be at least as many keys as queries, got T={seq_len}, S={mem_len}")
-    places = torch.arange(mem_len, device=slopes.device)
-    distances = (places[mem_len - seq_len :, None] - places).abs()  # (T, S)
+def _distance_bias(slopes: Tensor, seq_len: int, mem_len: int) -> Tensor:
+    first, positions = _first_query(seq_len, mem_len), torch.arange(mem_len, device=slopes.device)
+    distances = (positions[first:, None] - positions).abs()  # (T, S)
     return slopes[:, None, None] * -distances  # (H, T, S)
 
 
 class AlibiPositions(nn.Module):
-    """Lower the score of what is far away: attention with linear biases.
-
-    Parameters
-    ----------
-    n_heads : int
-        H, at least 1.
-
-    Notes
-    -----
-    Nothing is learned, and nothing is saved.
-
-    References
-    ----------
-    .. [1] Press et al., "Train Short, Test Long", arXiv 2108.12409, section 3.
-    """
+    """Attention with linear biases, `alibi_bias`; nothing is learned, and nothing is saved."""
 
     slopes: Tensor
 
@@ -436,23 +379,8 @@ class AlibiPositions(nn.Module):
         self.register_buffer("slopes", alibi_slopes(n_heads), persistent=False)
 
     def forward(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Leave queries and keys alone, and say what to add to their scores.
+        """Return the queries, (..., H, T, K), and keys, (..., H, S, K), as they are, and `alibi_bias`.
 
-        Parameters
-        ----------
-        q : Tensor of shape (..., H, T, K)
-            Queries, which stand at the last T of the S places.
-        k : Tensor of shape (..., H, S, K)
-            Keys, which stand at places 0 to S - 1.
-
-        Returns
-        -------
-        tuple of q, k, and a Tensor of shape (H, T, S)
-            As `alibi_bias` has it, in the dtype of q.
-
-        Raises
-        ------
-        ValueError
-            If there are more queries than keys.
+        The bias has shape (H, T, S) and the dtype of q; positions and errors are as in `alibi_bias`.
         """
-        return q, k, _lower_by_distance(self.slopes, q.shape[-2], k.shape[-2]).to(q.dtype)
+        return q, k, _distance_bias(self.slopes, q.shape[-2], k.shape[-2]).to(q.dtype)

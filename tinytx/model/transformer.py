@@ -1,30 +1,29 @@
-"""Whole transformers: a body, and a head that reads its vectors.
+"""The transformer: a block, a stack of blocks, and the two models that read its hidden states.
 
-Body and head are two modules, so that the same body serves to predict the next token and to classify a text.
-Shape letters: B rows of a batch, T tokens, D model width, V vocabulary, C classes.
+Shape letters: B batch size, T tokens, D model width, F feed-forward width, V vocabulary, C classes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, get_args
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.model.attention import MultiHeadAttention
 from tinytx.model.config import TransformerConfig
-from tinytx.model.fast import Dropout
-from tinytx.model.masks import causal_mask, combine_masks, over_keys
+from tinytx.model.dropout import Dropout
+from tinytx.model.masks import causal_mask, check_bool, combine_masks
+from tinytx.model.output_loss import IGNORE_ID, output_loss
 from tinytx.model.positions import AlibiPositions, LearnedPositions, RotaryPositions, SinusoidalPositions
 
 
 class FeedForward(nn.Module):
-    """Think about each token on its own.
-
-    ``act(x W_up + b_up) W_down + b_down``, the same for every token.
+    """Transform each token on its own: ``act(x W_up + b_up) W_down + b_down``.
 
     Parameters
     ----------
@@ -51,21 +50,7 @@ class FeedForward(nn.Module):
 
 
 def activation(config: TransformerConfig) -> nn.Module:
-    """The function between two linear maps.
-
-    Examples
-    --------
-    GELU, its approximation, and ``x sigmoid(x)`` differ little:
-
-    >>> import torch
-    >>> sizes = dict(vocab_size=2, d_model=2, n_heads=1, n_layers=1, d_ff=2)
-    >>> for name in ("gelu", "gelu-tanh", "silu", "relu"):
-    ...     print(f"{activation(TransformerConfig(**sizes, activation=name))(torch.tensor(1.0)):.4f}")
-    0.8413
-    0.8412
-    0.7311
-    1.0000
-    """
+    """The function between two linear layers, by its name in the configuration."""
     if config.activation == "relu":
         return nn.ReLU()
     if config.activation == "silu":
@@ -73,9 +58,14 @@ def activation(config: TransformerConfig) -> nn.Module:
     return nn.GELU(approximate="tanh" if config.activation == "gelu-tanh" else "none")
 
 
+def layer_norm(config: TransformerConfig) -> nn.LayerNorm:
+    """A norm over the width of the residual stream."""
+    return nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
+
+
 def self_attention(config: TransformerConfig) -> MultiHeadAttention:
-    """Build the self-attention of a block, with its positions where they act inside attention."""
-    positions: RotaryPositions | AlibiPositions | None = None
+    """The self-attention of a block, with the positions that act inside attention."""
+    positions: nn.Module | None = None
     if config.positions == "rotary":
         positions = RotaryPositions(config.max_len, config.head_dim)
     elif config.positions == "alibi":
@@ -89,32 +79,16 @@ def self_attention(config: TransformerConfig) -> MultiHeadAttention:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class BlockTrace:
-    """What one block computed, and whom its tokens looked at.
-
-    Attributes
-    ----------
-    hidden : Tensor of shape (B, T, D)
-        What the block returns.
-    attn_weights : Tensor of shape (B, H, T, T)
-        The weights of its self-attention.
-    """
-
-    hidden: Tensor
-    attn_weights: Tensor
-
-
 class Block(nn.Module):
-    """Self-attention and feed-forward, each added to what came in and normalised.
+    """Self-attention, then feed-forward, each added to the residual stream.
 
-    With `norm` "first", ``x + f(norm(x))``: what comes in reaches the output untouched. With `norm` "last",
-    as in the paper, ``norm(x + f(x))``.
+    Pre-norm (`norm` "first"): ``x + f(norm(x))``. Post-norm (`norm` "last"), as in the paper:
+    ``norm(x + f(x))``.
 
     Parameters
     ----------
     config : TransformerConfig
-        The settings of the whole transformer; vocabulary and number of layers play no part here.
+        The settings of the whole transformer; vocabulary and number of layers are not read.
 
     Notes
     -----
@@ -124,80 +98,47 @@ class Block(nn.Module):
     References
     ----------
     .. [1] Vaswani et al., arXiv 1706.03762, sections 3.1 and 5.4.
-    .. [2] Xiong et al., arXiv 2002.04745, section 3, on the place of the norm.
+    .. [2] Xiong et al., arXiv 2002.04745, section 3, on pre-norm and post-norm.
 
     Examples
     --------
-    >>> import torch
     >>> from tinytx.model.config import PRESETS
     >>> block = Block(PRESETS["tiny"])
-    >>> block(torch.randn(2, 5, 64)).shape
+    >>> block(torch.randn(2, 5, 64), causal_mask(5)).shape
     torch.Size([2, 5, 64])
     """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.norm_first = config.norm == "first"
-        self.attn_norm = nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
+        self.attn_norm = layer_norm(config)
         self.attn = self_attention(config)
-        self.ff_norm = nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
+        self.ff_norm = layer_norm(config)
         self.ff = FeedForward(config)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, *, is_causal: bool = False) -> Tensor:
-        """Send a sequence through the block.
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Transform the residual stream x, (B, T, D).
 
         Parameters
         ----------
         x : Tensor of shape (B, T, D)
-            One vector a token.
         mask : Tensor, bool, broadcastable to (B, H, T, T), optional
             True = may attend.
-        is_causal : bool
-            True adds the causal mask.
-
-        Returns
-        -------
-        Tensor of shape (B, T, D)
         """
-        x = self._add(x, self.attn_norm, lambda h: self.attn(h, mask=mask, is_causal=is_causal))
-        return self._add(x, self.ff_norm, self.ff)
-
-    def trace(self, x: Tensor, mask: Tensor | None = None, *, is_causal: bool = False) -> BlockTrace:
-        """Do the same by the plain path and keep the attention weights. Parameters as in `forward`."""
-        seen = self.attn.trace(self.attn_norm(x) if self.norm_first else x, mask=mask, is_causal=is_causal)
-        x = self._add(x, self.attn_norm, lambda h: seen.output)
-        return BlockTrace(self._add(x, self.ff_norm, self.ff), seen.attn_weights)
-
-    def _add(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.norm_first:
-            return x + self.dropout(sublayer(norm(x)))
-        return norm(x + self.dropout(sublayer(x)))
+            x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask))
+            return x + self.dropout(self.ff(self.ff_norm(x)))
+        x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask)))
+        return self.ff_norm(x + self.dropout(self.ff(x)))
 
 
-# Spread of a language model's first logits: they start nearly equal, so the first loss is close to ln V.
+# Standard deviation of a language model's first logits: nearly equal, so the first loss is close to ln V.
 FIRST_LOGIT_STD = 0.25
 
 
-@dataclass(frozen=True, eq=False)
-class Trace:
-    """All that a body computed on its way up.
-
-    Attributes
-    ----------
-    hidden : tuple of n_layers + 1 Tensors of shape (B, T, D)
-        The embeddings, then what each block returns; the last one, after the final norm where there is one,
-        is what the body returns.
-    attn_weights : tuple of n_layers Tensors of shape (B, H, T, T)
-        How much token t attends to token s in each head: rows sum to 1, blocked weights are exactly 0.
-    """
-
-    hidden: tuple[Tensor, ...]
-    attn_weights: tuple[Tensor, ...]
-
-
-class TransformerBody(nn.Module):
-    """Embeddings, positions and a stack of blocks: from token ids to one vector a token.
+class Transformer(nn.Module):
+    """Embeddings, positions and a stack of blocks: from token ids to hidden states.
 
     Parameters
     ----------
@@ -206,12 +147,11 @@ class TransformerBody(nn.Module):
 
     Notes
     -----
-    With `norm` "first" a last norm, `final_norm`, follows the stack; with `norm` "last" each block ends in
-    one already. Linear maps start from Glorot's uniform distribution with biases of zero; with `norm`
-    "first" those that write into the residual stream start smaller by ``sqrt(2 n_layers)``, so that the
-    stream does not grow with depth. Embeddings start with vectors of length about 1, which scaling takes to
-    about ``sqrt(D)``, the size of the positions; tied to a head they start smaller (`LanguageModel`).
-    Segments, where there are any, start like embeddings that are not scaled.
+    Pre-norm, a `final_norm` follows the stack; post-norm, each block ends in a norm already. Linear layers
+    start from Glorot's uniform distribution with biases of zero; pre-norm, those that write into the residual
+    stream start smaller by ``sqrt(2 n_layers)``, so that the stream does not grow with depth. Embeddings
+    start as vectors of length about 1, which scaling takes to about ``sqrt(D)``, the size of the positions;
+    tied to a head they start smaller (`LanguageModel`). Segments start like embeddings that are not scaled.
 
     References
     ----------
@@ -222,12 +162,9 @@ class TransformerBody(nn.Module):
     Examples
     --------
     >>> from tinytx.model.config import PRESETS
-    >>> body = TransformerBody(PRESETS["tiny"])
-    >>> token_ids = torch.tensor([[5, 8, 2]])
-    >>> body(token_ids).shape
+    >>> body = Transformer(PRESETS["tiny"])
+    >>> body(torch.tensor([[5, 8, 2]])).shape
     torch.Size([1, 3, 64])
-    >>> body.trace(token_ids).attn_weights[0][0, 0, 0]   # the first token sees only itself
-    tensor([1., 0., 0.], grad_fn=<SelectBackward0>)
     """
 
     block_class: type[nn.Module] = Block
@@ -239,14 +176,14 @@ class TransformerBody(nn.Module):
         self.token_embed = nn.Embedding(config.vocab_size, config.d_model)
         self.pos_embed = _positions(config)
         self.segment_embed = nn.Embedding(config.n_segments, config.d_model) if config.n_segments else None
-        self.embed_norm = _norm(config) if config.embed_norm else nn.Identity()
+        self.embed_norm = layer_norm(config) if config.embed_norm else nn.Identity()
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(self.block_class(config) for _ in range(config.n_layers))
-        self.final_norm = _norm(config) if config.norm == "first" else nn.Identity()
-        self._draw_weights()
+        self.final_norm = layer_norm(config) if config.norm == "first" else nn.Identity()
+        self._init_weights()
 
-    def _draw_weights(self) -> None:
-        """Start embeddings and linear maps as the Notes say; norms start as torch has them."""
+    def _init_weights(self) -> None:
+        """Initialise embeddings and linear layers as in the Notes; norms start as torch has them."""
         config = self.config
         embed_std = config.d_model**-0.5 * (FIRST_LOGIT_STD if config.tie_embeddings else 1.0)
         nn.init.normal_(self.token_embed.weight, std=embed_std)
@@ -263,84 +200,60 @@ class TransformerBody(nn.Module):
     def forward(
         self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
     ) -> Tensor:
-        """Turn tokens into vectors that know their context.
+        """Turn tokens into hidden states.
 
         Parameters
         ----------
         token_ids : Tensor of shape (B, T), integer
-            In 0..V-1, with padding on the right, T at most `max_len`.
+            In 0..V-1, padded on the right, T at most `max_len`.
         padding_mask : Tensor of shape (B, T), bool, optional
-            True = a real token. A causal body needs none: real tokens never see what follows them, and
-            without it the faster kernels apply.
+            True = a real token. A causal model needs none: real tokens never attend to what follows them, and
+            without it attention is faster.
         segment_ids : Tensor of shape (B, T), integer, optional
-            Which sentence each token belongs to, in 0..n_segments-1; where not given, all to the first.
+            The sentence of each token, in 0..n_segments-1; all 0 where not given.
 
         Returns
         -------
         Tensor of shape (B, T, D)
-            What stands at padding means nothing.
+            Hidden states; those of padding mean nothing.
 
         Raises
         ------
         TypeError
             If the ids are not integers or the mask is not boolean.
         ValueError
-            If there are more than `max_len` ids, an id lies outside the vocabulary (looked at on the CPU
-            only: elsewhere looking would cost a synchronisation), a shape does not fit, or segments are given
-            to a body that has none.
+            If there are more than `max_len` ids, an id lies outside the vocabulary (checked on the CPU only:
+            elsewhere the check would wait for the device), a shape does not fit, or segments are given to a
+            model that has none.
         """
-        x, mask, is_causal = self._start(token_ids, padding_mask, segment_ids)
+        x, mask = self.embed_and_mask(token_ids, padding_mask, segment_ids)
         for block in self.blocks:
-            x = block(x, mask, is_causal=is_causal)
+            x = block(x, mask)
         return self.final_norm(x)
 
-    def trace(
-        self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
-    ) -> Trace:
-        """Do the same by the plain path and keep every layer. Parameters as in `forward`.
-
-        Returns
-        -------
-        Trace
-            ``trace.hidden[-1]`` equals what `forward` returns up to rounding, where nothing is dropped out.
-        """
-        x, mask, is_causal = self._start(token_ids, padding_mask, segment_ids)
-        hidden, attn_weights = [x], []
-        for block in cast(Iterable[Block], self.blocks):
-            seen = block.trace(hidden[-1], mask, is_causal=is_causal)
-            hidden.append(seen.hidden)
-            attn_weights.append(seen.attn_weights)
-        hidden[-1] = self.final_norm(hidden[-1])
-        return Trace(tuple(hidden), tuple(attn_weights))
-
-    def _start(
+    def embed_and_mask(
         self, token_ids: Tensor, padding_mask: Tensor | None, segment_ids: Tensor | None = None
-    ) -> tuple[Tensor, Tensor | None, bool]:
-        """Check the input; return the embeddings, the mask, and whether the kernel makes the mask causal."""
+    ) -> tuple[Tensor, Tensor | None]:
+        """Check the input; return what the blocks read: embeddings and the attention mask."""
         self._check(token_ids, padding_mask, segment_ids)
-        x = self.embed(token_ids, segment_ids=segment_ids)  # (B, T, D)
-        if padding_mask is None:
-            return x, None, self.config.causal
-        causal = causal_mask(token_ids.shape[1], device=x.device) if self.config.causal else None
-        return x, combine_masks(over_keys(padding_mask), causal), False  # mask (B, 1, 1 or T, T)
+        keys = None if padding_mask is None else padding_mask[:, None, None, :]  # (B, 1, 1, T)
+        causal = causal_mask(token_ids.shape[1], device=token_ids.device) if self.config.causal else None
+        return self.embed(token_ids, segment_ids=segment_ids), combine_masks(keys, causal)
 
     def embed(self, token_ids: Tensor, start: int = 0, segment_ids: Tensor | None = None) -> Tensor:
-        """Embed tokens, (B, T), of which the first stands at place `start`: (B, T, D), unchecked."""
+        """Embed tokens, (B, T), of which the first has position `start`: (B, T, D), unchecked."""
         x = self.token_embed(token_ids)  # (B, T, D)
         if self.config.scale_embeddings:
             x = x * math.sqrt(self.config.d_model)
-        if start and not isinstance(self.pos_embed, nn.Identity):
-            x = self.pos_embed(x, start)
-        else:  # any module that maps x may stand here
-            x = self.pos_embed(x)
+        # Any module that maps x may take the place of the positions, so `start` is passed only where needed.
+        moved = start and not isinstance(self.pos_embed, nn.Identity)
+        x = self.pos_embed(x, start) if moved else self.pos_embed(x)
         if self.segment_embed is not None:
             first = self.segment_embed.weight[0]  # (D,)
             x = x + (first if segment_ids is None else self.segment_embed(segment_ids))
         return self.dropout(self.embed_norm(x))
 
-    def _check(
-        self, token_ids: Tensor, padding_mask: Tensor | None, segment_ids: Tensor | None = None
-    ) -> None:
+    def _check(self, token_ids: Tensor, padding_mask: Tensor | None, segment_ids: Tensor | None) -> None:
         config, shape = self.config, tuple(token_ids.shape)
         if token_ids.is_floating_point() or token_ids.dtype == torch.bool:
             raise TypeError(f"token_ids must be integers, got {token_ids.dtype}")
@@ -348,31 +261,27 @@ class TransformerBody(nn.Module):
             raise ValueError(f"token_ids must have shape (B, T) with B and T at least 1, got {shape}")
         if shape[1] > config.max_len:
             raise ValueError(f"a row must hold at most max_len={config.max_len} token ids, got {shape[1]}")
-        if padding_mask is not None and padding_mask.shape != token_ids.shape:
-            mask_shape = tuple(padding_mask.shape)
-            raise ValueError(f"padding_mask must have the shape of token_ids, {shape}, got {mask_shape}")
+        _check_range("token_ids", token_ids, config.vocab_size)
+        if padding_mask is not None:
+            check_bool(padding_mask, "padding_mask")
+            _check_shape("padding_mask", padding_mask, shape)
         if segment_ids is not None:
-            self._check_segments(segment_ids, shape)
-        if token_ids.device.type == "cpu" and not torch.compiler.is_compiling():
-            low, high = token_ids.aminmax()
-            if low < 0 or high >= config.vocab_size:
-                raise ValueError(f"token_ids must lie in 0..{config.vocab_size - 1}, got {low} to {high}")
-
-    def _check_segments(self, segment_ids: Tensor, shape: tuple[int, ...]) -> None:
-        n_segments = self.config.n_segments
-        if not n_segments:
-            raise ValueError("segment_ids need a body with n_segments of 1 or more, got n_segments=0")
-        if tuple(segment_ids.shape) != shape:
-            got = tuple(segment_ids.shape)
-            raise ValueError(f"segment_ids must have the shape of token_ids, {shape}, got {got}")
-        if segment_ids.device.type == "cpu" and not torch.compiler.is_compiling():
-            low, high = segment_ids.aminmax()
-            if low < 0 or high >= n_segments:
-                raise ValueError(f"segment_ids must lie in 0..{n_segments - 1}, got {low} to {high}")
+            if not config.n_segments:
+                raise ValueError("segment_ids need a model with n_segments of 1 or more, got n_segments=0")
+            _check_shape("segment_ids", segment_ids, shape)
+            _check_range("segment_ids", segment_ids, config.n_segments)
 
 
-def _norm(config: TransformerConfig) -> nn.LayerNorm:
-    return nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
+def _check_shape(name: str, given: Tensor, shape: tuple[int, ...]) -> None:
+    if tuple(given.shape) != shape:
+        raise ValueError(f"{name} must have the shape of token_ids, {shape}, got {tuple(given.shape)}")
+
+
+def _check_range(name: str, ids: Tensor, end: int) -> None:
+    if ids.device.type == "cpu" and not torch.compiler.is_compiling():
+        low, high = ids.aminmax()
+        if low < 0 or high >= end:
+            raise ValueError(f"{name} must lie in 0..{end - 1}, got {low} to {high}")
 
 
 def _positions(config: TransformerConfig) -> nn.Module:
@@ -383,14 +292,40 @@ def _positions(config: TransformerConfig) -> nn.Module:
     return nn.Identity()  # rotary and ALiBi act inside attention
 
 
-Pooling = Literal["mean", "last", "first"]
+@contextmanager
+def record_hidden_states(body: Transformer) -> Iterator[list[Tensor]]:
+    """Collect the hidden states of every layer while the ordinary forward of a transformer runs.
+
+    Yields
+    ------
+    list of n_layers + 1 Tensors of shape (B, T, D)
+        After one forward: the embeddings, then the output of each block, the last after the final norm.
+
+    Examples
+    --------
+    >>> from tinytx.model.config import PRESETS
+    >>> body = Transformer(PRESETS["tiny"])
+    >>> with record_hidden_states(body) as hidden:
+    ...     output = body(torch.tensor([[5, 8, 2]]))
+    >>> len(hidden), hidden[-1] is output
+    (3, True)
+    """
+    hidden: list[Tensor] = []
+    hooks = [body.blocks[0].register_forward_pre_hook(lambda module, args: hidden.append(args[0]))]
+    for module in (*body.blocks[:-1], body.final_norm):
+        hooks.append(module.register_forward_hook(lambda module, args, output: hidden.append(output)))
+    try:
+        yield hidden
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 class LanguageModel(nn.Module):
-    """A body, and a head that scores every token of the vocabulary at every place.
+    """A transformer and an output layer that scores the vocabulary at every position.
 
-    ``logits = body(token_ids) W + b``. With a causal body, ``logits[:, t]`` scores what may follow token t,
-    and ``softmax(logits[:, t])`` is the distribution of the next token.
+    ``logits = hidden W + b``. With a causal transformer, ``softmax(logits[:, t])`` is the distribution of the
+    token that follows token t.
 
     Parameters
     ----------
@@ -399,14 +334,14 @@ class LanguageModel(nn.Module):
 
     Attributes
     ----------
-    body : TransformerBody
+    body : Transformer
     head : torch.nn.Linear
-        From D to V. Body and head may be called apart, for instance to score a few places only.
+        From D to V.
 
     Notes
     -----
-    Weights start such that first logits are small (standard deviation ``FIRST_LOGIT_STD``) and the first loss
-    is close to ln V, that of a guess.
+    Weights start such that the first logits are small (standard deviation ``FIRST_LOGIT_STD``) and the first
+    loss is close to ln V, that of a uniform guess.
 
     References
     ----------
@@ -422,42 +357,82 @@ class LanguageModel(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.body = TransformerBody(config)
+        self.body = Transformer(config)
         self.head = nn.Linear(config.d_model, config.vocab_size, bias=config.lm_bias)
-        if config.tie_embeddings:
-            self.head.weight = self.body.token_embed.weight
-        else:
-            nn.init.normal_(self.head.weight, std=FIRST_LOGIT_STD * config.d_model**-0.5)
-        if config.lm_bias:
-            nn.init.zeros_(self.head.bias)
+        init_output_layer(self.head, self.body.token_embed, config)
 
     @property
     def config(self) -> TransformerConfig:
-        """The settings of the body."""
+        """The settings of the transformer."""
         return self.body.config
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Score the vocabulary at every place: (B, T, V). Parameters as in `TransformerBody.forward`."""
-        return self.head(self.body(token_ids, padding_mask))  # (B, T, V)
+        """Score the vocabulary at every position: (B, T, V). Parameters as in `Transformer.forward`."""
+        return self.head(self.hidden_states(token_ids, padding_mask))  # (B, T, V)
+
+    def hidden_states(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """What the output layer reads: (B, T, D). Parameters as in `Transformer.forward`."""
+        return self.body(token_ids, padding_mask)
+
+    def loss(
+        self,
+        token_ids: Tensor,
+        targets: Tensor,
+        padding_mask: Tensor | None = None,
+        *,
+        ignore_id: int = IGNORE_ID,
+    ) -> Tensor:
+        """Mean cross-entropy of the predicted targets, in nats a token.
+
+        Parameters
+        ----------
+        token_ids, padding_mask
+            As in `Transformer.forward`.
+        targets : Tensor of shape (B, T), integer
+            The token to predict at each position: in next-token prediction, the one that follows it.
+        ignore_id : int
+            Positions with this target are left out of the mean, for instance a `pad_id`.
+
+        Returns
+        -------
+        Tensor of shape ()
+            ``F.cross_entropy(model(token_ids).flatten(0, 1), targets.flatten(), ignore_index=ignore_id)``, in
+            float32, without all logits in memory at once (`output_loss`).
+        """
+        hidden = self.hidden_states(token_ids, padding_mask)  # (B, T, D)
+        return output_loss(hidden, self.head.weight, targets, bias=self.head.bias, ignore_id=ignore_id)
+
+
+def init_output_layer(head: nn.Linear, embedding: nn.Embedding, config: TransformerConfig) -> None:
+    """Tie an output layer to the embeddings, or initialise it for small first logits; its bias is zero."""
+    if config.tie_embeddings:
+        head.weight = embedding.weight
+    else:
+        nn.init.normal_(head.weight, std=FIRST_LOGIT_STD * config.d_model**-0.5)
+    if head.bias is not None:
+        nn.init.zeros_(head.bias)
+
+
+Pooling = Literal["mean", "last", "first"]
 
 
 class Classifier(nn.Module):
-    """A body, one vector drawn from all its tokens, and a head that scores the classes.
+    """A transformer, the pooled hidden state of all tokens, and an output layer that scores the classes.
 
     ``logits = pool(body(token_ids)) W + b``
 
     Parameters
     ----------
     config : TransformerConfig
-        All settings of the body.
+        All settings of the transformer.
     n_classes : int
         C, at least 1.
     pooling : {"mean", "last", "first"}
-        Over real tokens only: their mean, the last of them, or the first. In a causal body the first token
-        has seen nothing but itself.
+        Over real tokens only: their mean, the last of them, or the first. In a causal transformer the first
+        token has attended to nothing but itself.
     dropout : float, optional
-        Before the head; that of the configuration where not given.
-    body : TransformerBody, optional
+        Before the output layer; that of the configuration where not given.
+    body : Transformer, optional
         Read instead of a new one. It is not copied: training the classifier trains it.
 
     Raises
@@ -471,7 +446,7 @@ class Classifier(nn.Module):
 
     Examples
     --------
-    Pretrain a language model, then keep its body:
+    Pretrain a language model, then fine-tune its body:
 
     >>> from tinytx.model.config import PRESETS
     >>> pretrained = LanguageModel(PRESETS["tiny"])
@@ -487,7 +462,7 @@ class Classifier(nn.Module):
         pooling: Pooling = "mean",
         dropout: float | None = None,
         *,
-        body: TransformerBody | None = None,
+        body: Transformer | None = None,
     ) -> None:
         super().__init__()
         if pooling not in get_args(Pooling):
@@ -495,7 +470,7 @@ class Classifier(nn.Module):
         if n_classes < 1:
             raise ValueError(f"n_classes must be at least 1, got {n_classes}")
         self.pooling: Pooling = pooling
-        self.body = TransformerBody(config) if body is None else body
+        self.body = Transformer(config) if body is None else body
         self.dropout = nn.Dropout(config.dropout if dropout is None else dropout)
         self.head = nn.Linear(config.d_model, n_classes, bias=config.bias)
         nn.init.xavier_uniform_(self.head.weight)
@@ -503,34 +478,35 @@ class Classifier(nn.Module):
             nn.init.zeros_(self.head.bias)
 
     @classmethod
-    def from_body(
-        cls,
-        body: TransformerBody,
-        n_classes: int = 2,
-        pooling: Pooling = "mean",
-        dropout: float | None = None,
-    ) -> Classifier:
-        """Put a new head on a body, for instance a pretrained one, which keeps its weights and its mask."""
-        return cls(body.config, n_classes, pooling, dropout, body=body)
+    def from_body(cls, body: Transformer, *args: Any, **kwargs: Any) -> Classifier:
+        """Put a new output layer on a transformer, for instance a pretrained one, with its weights and mask.
+
+        The other parameters are those of `Classifier`.
+        """
+        return cls(body.config, *args, body=body, **kwargs)
 
     @property
     def config(self) -> TransformerConfig:
-        """The settings of the body."""
+        """The settings of the transformer."""
         return self.body.config
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Score the classes of each row: (B, C). Parameters as in `TransformerBody.forward`."""
+        """Score the classes of each row: (B, C). Parameters as in `Transformer.forward`."""
         pooled = pool(self.body(token_ids, padding_mask), padding_mask, self.pooling)  # (B, D)
         return self.head(self.dropout(pooled))  # (B, C)
 
+    def loss(self, token_ids: Tensor, labels: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """Mean cross-entropy of the labels, (B,), in nats a row. Parameters as in `Transformer.forward`."""
+        logits = self(token_ids, padding_mask)  # (B, C)
+        return F.cross_entropy(logits.float(), labels.to(logits.device))
+
 
 def pool(hidden: Tensor, padding_mask: Tensor | None, pooling: Pooling) -> Tensor:
-    """Draw one vector from each row of a padded batch.
+    """Reduce the hidden states of each row of a padded batch to one vector.
 
     Parameters
     ----------
     hidden : Tensor of shape (B, T, D)
-        One vector a token.
     padding_mask : Tensor of shape (B, T), bool, or None
         True = a real token; None: all are.
     pooling : {"mean", "last", "first"}

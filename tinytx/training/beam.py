@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tinytx.model.encoder_decoder import Translator
-from tinytx.model.kv_cache import Sources, Stepper
+from tinytx.model.kv_cache import IncrementalDecoder
 
 
 class WholeSteps:
@@ -57,9 +57,16 @@ class CachedSteps:
     def __init__(
         self, model: Translator, src_ids: Tensor, src_mask: Tensor, beam_size: int, most: int
     ) -> None:
-        sources = Sources(model.encode(src_ids, src_mask), src_mask, beam_size)
+        memory = model.encode(src_ids, src_mask)  # (N, S, D)
         n_rows = len(src_ids) * beam_size
-        self._stepper = Stepper(model.decoder, model.head, n_rows=n_rows, max_len=most, sources=sources)
+        self._stepper = IncrementalDecoder(
+            model.decoder,
+            model.head,
+            n_rows=n_rows,
+            max_len=most,
+            memory=memory,
+            memory_padding_mask=src_mask,
+        )
         self._prefixes = src_ids.new_empty(n_rows, 0)
 
     def logits(self, prefixes: Tensor) -> Tensor:

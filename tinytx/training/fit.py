@@ -19,7 +19,7 @@ from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import count_parameters
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.model.transformer import Classifier, LanguageModel, Pooling, TransformerBody
+from tinytx.model.transformer import Classifier, LanguageModel, Pooling, Transformer
 from tinytx.text.corpora import Corpus, label_subset, load_corpus
 from tinytx.text.pairs import PairCorpus, load_pairs
 from tinytx.text.tokenizer import SPECIAL_PIECES, Tokenizer, plain
@@ -532,7 +532,7 @@ def finetune(
     return FinetuneResult(model, tokenizer, history, recipe, fresh, split, score, len(learned), n_cut, path)
 
 
-def weights_fingerprint(body: TransformerBody) -> str:
+def weights_fingerprint(body: Transformer) -> str:
     """A short name for the weights of a body, which changes whenever any of them does."""
     digest = hashlib.sha256()
     for name, tensor in body.state_dict().items():
@@ -543,7 +543,7 @@ def weights_fingerprint(body: TransformerBody) -> str:
 
 def body_and_tokenizer(
     checkpoint: str | os.PathLike[str] | PretrainResult,
-) -> tuple[TransformerBody, Tokenizer]:
+) -> tuple[Transformer, Tokenizer]:
     """The body to be fine-tuned and its tokenizer; a checkpoint that has none is refused."""
     if isinstance(checkpoint, PretrainResult):
         return checkpoint.model.body, checkpoint.tokenizer
@@ -566,7 +566,7 @@ def _n_classes(corpus: Corpus) -> int:
 
 
 def _new_classifier(
-    given: TransformerBody, dropout: float, n_classes: int, pooling: Pooling, fresh: bool, seed: int
+    given: Transformer, dropout: float, n_classes: int, pooling: Pooling, fresh: bool, seed: int
 ) -> Classifier:
     """A classifier with a new head on a copy of the body, or all new."""
     with torch.random.fork_rng(devices=[]):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tinytx.model.encoder_decoder import Translator
-from tinytx.model.kv_cache import Stepper, is_as_built
+from tinytx.model.kv_cache import IncrementalDecoder, is_as_built
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.batching import pad_batch
@@ -219,9 +219,11 @@ class _Scores:
         self.device = next(model.parameters()).device
         self._most = min(model.config.max_len, max(map(len, prefixes)) + max_new_tokens)
         repaid = self._most - min(map(len, prefixes)) > 1  # laying out weights for a single token is not
-        self._stepper: Stepper | None = None
+        self._stepper: IncrementalDecoder | None = None
         if cached and repaid and is_as_built(model):
-            self._stepper = Stepper(model.body, model.head, n_rows=len(prefixes), max_len=self._most)
+            self._stepper = IncrementalDecoder(
+                model.body, model.head, n_rows=len(prefixes), max_len=self._most
+            )
 
     def after(self, ids: Tensor) -> Tensor:
         """Scores (R, V) of what may follow each row (R, T)."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.model.output_loss import smoothed_output_loss
+from tinytx.model.output_loss import output_loss as chunked_loss
 from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.batching import batches_by_length, batches_of_pairs, chunks, pad_batch
 from tinytx.text.tokenizer import SPACE_MARK, Tokenizer
@@ -303,11 +303,7 @@ def output_loss(head: nn.Linear, hidden: Tensor, targets: Tensor, pad_id: int) -
         Best on the CPU, where looking for padding keeps no GPU waiting.
     pad_id : int
     """
-    hidden, targets = hidden.flatten(0, 1), targets.flatten()
-    real = (targets != pad_id).nonzero()[:, 0]
-    if len(real) < len(targets):
-        hidden, targets = hidden[real.to(hidden.device)], targets[real]
-    return smoothed_output_loss(hidden, head.weight, targets.to(hidden.device), bias=head.bias)
+    return chunked_loss(hidden, head.weight, targets, bias=head.bias, ignore_id=pad_id)
 
 
 def causal_batch(
@@ -439,8 +435,7 @@ class CausalObjective:
         """Mean nats a token. Padding stands on the right, where a causal model never looks: no mask."""
         inputs, targets = self.batch(indices)
         device = next(model.parameters()).device
-        hidden = model.body(inputs.to(device))  # (B, T, D)
-        loss = output_loss(model.head, hidden, targets, self._pad_id)
+        loss = model.loss(inputs.to(device), targets, ignore_id=self._pad_id)
         return loss if batch is None else loss * (self.n_predictions(indices) / self.n_predictions(batch))
 
 
@@ -582,18 +577,11 @@ class MaskedObjective:
         real = inputs != self._tokenizer.pad_id
         # Without padding no mask is needed, which is faster.
         mask = None if bool(real.all()) else real
-        hidden = model.body(inputs, mask, segments)  # (B, T, D)
-        drawn = labels != IGNORED
-        if not bool(drawn.any()):
-            # There is nothing to learn from rows of which nothing was drawn: every gradient is zero.
-            loss = model.head(hidden[:, :1]).float().sum() * 0.0
-        else:
-            loss = F.cross_entropy(model.head(hidden[drawn]).float(), labels[drawn])
-            if batch is not None:
-                n_drawn = int((self._labels.rows(batch) != IGNORED).sum())
-                loss = loss * (int(drawn.sum()) / n_drawn)
-        if follows is not None and model.next_head is not None:
-            answered = F.cross_entropy(model.next_head(hidden).float(), follows.to(device))
+        loss, answered = model.losses(inputs, labels, mask, segments, follows, ignore_id=IGNORED)
+        if batch is not None:
+            drawn = self._labels.rows(batch) != IGNORED
+            loss = loss * (int((labels != IGNORED).sum()) / max(int(drawn.sum()), 1))
+        if answered is not None:
             loss = loss + (answered if batch is None else answered * (len(indices) / len(batch)))
         return loss
 
@@ -635,7 +623,7 @@ class TranslationObjective:
     max_len : int
         Most ids a side, marks included; longer pairs are left out and counted.
     label_smoothing : float
-        See `smoothed_output_loss`.
+        See `tinytx.model.output_loss.output_loss`.
 
     Attributes
     ----------
@@ -704,13 +692,6 @@ class TranslationObjective:
         src_real = src_ids != self._pad_id
         # Without padding no mask is needed, which is faster.
         src_mask = None if bool(src_real.all()) else src_real
-        memory = model.encode(src_ids, src_mask)  # (B, S, D)
-        hidden = model.decoder(tgt_ids, memory, memory_padding_mask=src_mask)  # (B, T, D)
-        real = targets != self._pad_id
-        return smoothed_output_loss(
-            hidden[real],
-            model.head.weight,
-            targets[real],
-            bias=model.head.bias,
-            label_smoothing=label_smoothing,
+        return model.loss(
+            src_ids, tgt_ids, targets, src_mask, ignore_id=self._pad_id, label_smoothing=label_smoothing
         )

@@ -212,7 +212,7 @@ def count_flops(task: Callable[[], object]) -> int:
 
     Notes
     -----
-    Fused attention on a CPU is unknown to the counter and counts 0: run the plain path (`trace`) instead.
+    Fused attention on a CPU is unknown to the counter and counts 0: run it within `record_attention`.
 
     Examples
     --------

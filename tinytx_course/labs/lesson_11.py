@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tinytx.model.attention import MultiHeadAttention
+from tinytx.model.attention import MultiHeadAttention, record_attention
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.positions import SinusoidalPositions
@@ -379,9 +379,10 @@ def cross_attention(model: Translator, tokenizer: Tokenizer, english: str, frenc
     tgt_ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(french)]], device=device)
     was_training = model.training
     model.eval()
-    trace = model.trace(src_ids, tgt_ids)
+    with record_attention(model) as recorded:
+        model(src_ids, tgt_ids)
     model.train(was_training)
-    return torch.stack(trace.decoder.cross_weights)[:, 0]
+    return torch.stack([weights for name, weights in recorded.items() if name.endswith("cross_attn")])[:, 0]
 
 
 def alignment_mass(model: Translator, tokenizer: Tokenizer, pairs: Sequence[SentencePair]) -> AlignmentMass:

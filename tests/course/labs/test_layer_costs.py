@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinytx.model.attention import MultiHeadAttention
+from tinytx.model.attention import MultiHeadAttention, record_attention
 from tinytx.model.counting import count_parameters
 from tinytx_course.labs.layers import (
     ConvolutionLayer,
@@ -45,18 +45,19 @@ def test_equal_to_what_torch_counts(kind, batch_size, seq_len, n_heads, head_dim
     x = torch.randn(batch_size, seq_len, d_model, requires_grad=True)
     assert cost.parameters.total == count_parameters(layer)
     assert cost.activations.total == count_saved_bytes(lambda: layer(x), layer.parameters())
-    run = (lambda: layer.trace(x).output) if kind == "attention" else (lambda: layer(x))
-    assert cost.flops_forward == count_flops(run)
+    with record_attention(layer):  # without effect on the other layers
+        n_flops = count_flops(lambda: layer(x))
+    assert cost.flops_forward == n_flops
 
 
 @pytest.mark.parametrize("kind", ["attention", "gru", "convolution"])
 def test_the_backward_pass_takes_twice_the_forward(kind):
     layer, x = build(kind, 6), torch.randn(2, 5, 6, requires_grad=True)
-    run = (lambda: layer.trace(x).output) if kind == "attention" else (lambda: layer(x))
     cost = layer_cost(kind, d_model=6, seq_len=5, batch_size=2)
     # A recurrent layer starts from zeros, which need no gradient: one product of D by n_gates D less.
     spared = 2 * 2 * 6 * 18 if kind == "gru" else 0
-    assert count_flops(lambda: run().sum().backward()) == cost.flops_training - spared
+    with record_attention(layer):
+        assert count_flops(lambda: layer(x).sum().backward()) == cost.flops_training - spared
 
 
 def test_who_crosses_whom_and_where():

@@ -45,7 +45,9 @@ def test_a_language_model_shows_the_weights_it_computes_and_its_causal_mask():
     assert model.training
     model.eval()
     weights, allowed = shown(explorer)
-    torch.testing.assert_close(weights, torch.cat(model.body.trace(torch.tensor([ids])).attn_weights))
+    with tx.record_attention(model) as recorded:
+        model(torch.tensor([ids]))
+    torch.testing.assert_close(weights, torch.cat(list(recorded.values())))
     torch.testing.assert_close(allowed, tx.causal_mask(5))
 
 
@@ -73,8 +75,12 @@ def test_a_translator_shows_three_kinds_of_attention(describe):
     explorer = course.widgets.attention(
         model, ["a", "b", "c"], WORDS, token_ids=target, key_ids=source, query=2, layer=1
     )
-    trace = model.trace(torch.tensor([source]), torch.tensor([target]))
-    expected = [trace.decoder.cross_weights, trace.encoder.attn_weights, trace.decoder.attn_weights]
+    with tx.record_attention(model) as recorded:
+        model(torch.tensor([source]), torch.tensor([target]))
+    expected = [
+        [weights for name, weights in recorded.items() if name.startswith(half) and name.endswith(kind)]
+        for half, kind in (("decoder", ".cross_attn"), ("encoder", ".attn"), ("decoder", ".attn"))
+    ]
     assert explorer.names == ["target to source", "source to source", "target to target"]
     for part, weights in enumerate(expected):
         torch.testing.assert_close(shown(explorer, part)[0], torch.cat(weights))

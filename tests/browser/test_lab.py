@@ -78,7 +78,7 @@ def test_it_follows_the_theme_of_lab_and_not_that_of_the_system(opened, page, th
 def test_a_published_notebook_opened_untrusted_shows_the_text(case, page, labserver, root):
     explorer = case.make()
     notebook = labserver.write("published.ipynb", "explorer")
-    bundle = explorer._repr_mimebundle_()
+    bundle, _ = explorer._repr_mimebundle_()
     notebook.cells[0].outputs = [nbformat.v4.new_output("execute_result", data=bundle, execution_count=1)]
     nbformat.write(normalise(notebook, root), labserver.folder / "published.ipynb")
     labserver.open(page, "published.ipynb", run=False)

@@ -20,7 +20,7 @@ def address(tmp_path_factory):
     printed = nbformat.v4.new_output("stream", name="stdout", text="a long line of output " * 20 + "\n")
     cells[1].outputs = [printed]
     for case in CASES.values():
-        bundle = case.make()._repr_mimebundle_()
+        bundle, _ = case.make()._repr_mimebundle_()
         output = nbformat.v4.new_output("execute_result", data=bundle, execution_count=1)
         cells.append(nbformat.v4.new_code_cell(case.code, outputs=[output]))
     notebook = nbformat.v4.new_notebook(cells=cells)

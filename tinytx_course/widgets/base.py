@@ -87,10 +87,10 @@ class Explorer(anywidget.AnyWidget):
             value = np.rint(np.frombuffer(value, np.float32) * 65535.0).astype("<u2").tobytes()
         return {kind: base64.b64encode(value).decode()}
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        """Offer the live view to Jupyter, and text and state to everything else."""
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Offer the live view to Jupyter, and text and state to everything else; no metadata."""
         view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
-        return {"text/plain": repr(self), "text/html": self.to_html(), _WIDGET: view}
+        return {"text/plain": repr(self), "text/html": self.to_html(), _WIDGET: view}, {}
 
 
 def numbers(values: Any, name: str, n_axes: int) -> np.ndarray:

@@ -55,7 +55,7 @@ def test_a_page_asks_for_nothing_and_is_small(tmp_path):
 
 def test_the_page_and_python_share_one_checked_state():
     explorer = course.widgets.mask(["a", "b", "c"])
-    bundle = explorer._repr_mimebundle_()
+    bundle, _ = explorer._repr_mimebundle_()
     view = bundle["application/vnd.jupyter.widget-view+json"]
     assert set(bundle) == {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"}
     assert view["model_id"] == explorer.model_id

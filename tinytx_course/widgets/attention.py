@@ -10,6 +10,7 @@ import numpy as np
 import torch
 import traitlets
 
+from tinytx.model.attention import record_attention
 from tinytx_course.widgets.base import Explorer, between, mask_cells, numbers
 
 _MOST_TOKENS = 128
@@ -136,37 +137,46 @@ def _parts(
     key_ids: Any,
     mask: Any,
 ) -> list[_Part]:
-    if hasattr(source, "parameters"):  # a model: tensors and arrays have a `trace`, of another kind
-        if token_ids is None:
-            raise ValueError("token_ids must say what the model reads, got None")
-        if hasattr(source, "encoder") and key_ids is None:
-            raise ValueError("key_ids must say what the translator reads, got None")
-        source, causal = _traced(source, token_ids, key_ids)
-        if causal and mask is None:
-            mask = np.tri(len(tokens), dtype=bool)
-    if hasattr(source, "encoder"):
-        if key_tokens is None:
-            raise ValueError("key_tokens must name the tokens that a translator reads, got None")
-        causal_mask = np.tri(len(tokens), dtype=bool)
+    if not hasattr(source, "parameters"):
+        return [_part("attention", source, tokens, key_tokens, mask)]
+    if token_ids is None:
+        raise ValueError("token_ids must say what the model reads, got None")
+    causal_mask = np.tri(len(tokens), dtype=bool)
+    if not hasattr(source, "encoder"):
+        causal = getattr(source, "body", source).config.causal
+        weights = list(_recorded(source, token_ids).values())
         return [
-            _part("target to source", source.decoder.cross_weights, tokens, key_tokens, mask),
-            _part("source to source", source.encoder.attn_weights, key_tokens, None, None),
-            _part("target to target", source.decoder.attn_weights, tokens, None, causal_mask),
+            _part("attention", weights, tokens, key_tokens, causal_mask if causal and mask is None else mask)
         ]
-    return [_part("attention", getattr(source, "attn_weights", source), tokens, key_tokens, mask)]
+    if key_ids is None or key_tokens is None:
+        raise ValueError(
+            f"key_ids and key_tokens must say what the translator reads, got {key_ids} and {key_tokens}"
+        )
+    recorded = _recorded(source, key_ids, token_ids)
+
+    def layers(half: str, module: str) -> list[torch.Tensor]:
+        return [
+            each for name, each in recorded.items() if name.startswith(half) and name.endswith(f".{module}")
+        ]
+
+    return [
+        _part("target to source", layers("decoder", "cross_attn"), tokens, key_tokens, mask),
+        _part("source to source", layers("encoder", "attn"), key_tokens, None, None),
+        _part("target to target", layers("decoder", "attn"), tokens, None, causal_mask),
+    ]
 
 
 @torch.no_grad()
-def _traced(model: Any, token_ids: Any, key_ids: Any) -> tuple[Any, bool]:
-    """Return the trace of a model on some tokens, and whether it is a causal model."""
+def _recorded(model: Any, *token_ids: Any) -> dict[str, torch.Tensor]:
+    """Return the attention weights of each module of a model, by its name."""
     body = getattr(model, "body", model)
     training = model.training
     model.eval()
     try:
         device = next(body.parameters()).device
-        given = [ids for ids in (key_ids, token_ids) if ids is not None]
-        rows = [torch.as_tensor(ids, device=device).reshape(1, -1) for ids in given]
-        return body.trace(*rows), body.config.causal and not hasattr(body, "encoder")
+        with record_attention(body) as recorded:
+            body(*(torch.as_tensor(ids, device=device).reshape(1, -1) for ids in token_ids))
+        return recorded
     finally:
         model.train(training)
 

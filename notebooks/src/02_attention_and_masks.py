@@ -111,13 +111,9 @@ fig, ax = plots.curves(
     curves, xlabel="training step", ylabel="loss (nats per roll)", y_range=(0, 2),
     references={"ln 6, the best there is": math.log(6)}, title="Learning to predict a fair die",
 )  # fmt: skip
-plots.show(
-    fig,
-    name="02_predicting_dice",
-    alt="""
+plots.show(fig, name="02_predicting_dice", alt="""
     Training loss of two models. One may look back and stays at the dashed line ln 6; the
-    other may look everywhere, falls through that line at once and ends close to zero.""",
-)
+    other may look everywhere, falls through that line at once and ends close to zero.""")
 
 # %% [markdown]
 # Now the test that counts. We show eight rolls and ask for the ninth, *which has not been thrown yet*. In training the answer stood in the
@@ -268,13 +264,9 @@ fig, ax = plots.curves(
     xlabel="d, the numbers in a query or key", ylabel="largest weight of a row (mean)", x_log=True,
     y_range=(0, 1), references={"even spread, 1/32": 1 / 32}, title="Without the scale one key takes all",
 )  # fmt: skip
-plots.show(
-    fig,
-    name="02_why_divide",
-    alt="""
+plots.show(fig, name="02_why_divide", alt="""
     The largest of 32 attention weights against the width d, 4 to 1024: level and low when scores
-    are divided by the square root of d; undivided it rises until it is close to one.""",
-)
+    are divided by the square root of d; undivided it rises until it is close to one.""")
 
 # %% [markdown]
 # Divided, the weights do not care how wide the model is. Undivided, nearly all goes to one key in wide models, chosen by the accident of the first random
@@ -323,13 +315,9 @@ weights = tx.attention_weights(q, k, mask)
 plots.heatmap(weights, **common, numbers=".2f", title="The weights it leaves", ax=axes[1])
 fig.supxlabel("looked at")
 fig.supylabel("who looks")
-plots.show(
-    fig,
-    name="02_causal_mask",
-    alt="""
+plots.show(fig, name="02_causal_mask", alt="""
     Left the causal mask of five words: the diagonal and what is left of it is allowed, the rest
-    hatched. Right the weights: the first row is all on itself, the hatched triangle is empty.""",
-)
+    hatched. Right the weights: the first row is all on itself, the hatched triangle is empty.""")
 
 # %% [markdown]
 # *le*, the first word, can only look at itself. *beau*, the last, sees everything: its row is the one without a mask.
@@ -414,14 +402,10 @@ for panel, name in zip(axes.flat, shown, strict=True):
     plots.heatmap(attempts[name](scores_of(x, x)), **style, title=name, ax=panel)
 fig.supxlabel("looked at")
 fig.supylabel("who looks")
-plots.show(
-    fig,
-    name="02_wrong_masks",
-    alt="""
+plots.show(fig, name="02_wrong_masks", alt="""
     Six weight maps. Right: a lower triangle. Zeroed after softmax: the same, but the upper rows
     are pale. Scores times zero: weight everywhere. Transposed: an upper triangle. Too far: one
-    more diagonal. Too short: the first row may see nothing and reads NaN.""",
-)
+    more diagonal. Too short: the first row may see nothing and reads NaN.""")
 
 # %% [markdown]
 # The upper rows are the pale ones, because they lost most to the future. The *transposed* triangle is not nonsense: it is the rule of a model that reads from right to left. A
@@ -453,13 +437,9 @@ for n, panel in enumerate(axes):
     style = {"row_labels": ids, "col_labels": ids, "title": f"sentence {n}", "low": 0, "high": 1}
     plots.heatmap(both[n, 0], allowed=both[n, 0], **style, xlabel="looked at", ax=panel)
 axes[0].set_ylabel("who looks")
-plots.show(
-    fig,
-    name="02_causal_and_padding",
-    alt="""
+plots.show(fig, name="02_causal_and_padding", alt="""
     Three masks, for five, three and one real token. The first is the full lower triangle; in the
-    others the columns of padding are hatched from top to bottom.""",
-)
+    others the columns of padding are hatched from top to bottom.""")
 
 # %% [markdown]
 # Hatched columns: nobody looks *at* padding. The rows of padding are still there; something is computed for them, and nobody will read it.
@@ -571,13 +551,9 @@ style = {"row_labels": levels, "numbers": ".2g", "low": 0, "high": 0.5}
 fig, axes = plots.figure(2, 1, width=8.6, height=6.0)
 plots.heatmap(with_mask, **style, title="With the mask: how far each vector moves", ax=axes[0])
 plots.heatmap(without, **style, title="The mask removed", xlabel="place", ax=axes[1])
-plots.show(
-    fig,
-    name="02_leak_test",
-    alt="""
+plots.show(fig, name="02_leak_test", alt="""
     Movement at nine places and five levels after a change at place 4. With the mask places 0 to 3
-    read exactly 0 at every level. Without it every place moves from the first block on.""",
-)
+    read exactly 0 at every level. Without it every place moves from the first block on.""")
 
 # %% [markdown]
 # A wall: one block passes the news to everybody on the right. With the mask, the left side stays at zero all the way up: no detour leads back, since every path in every layer goes to the right or straight on. Without it, one
@@ -631,13 +607,9 @@ for n, panel in enumerate(axes):
     plots.heatmap(weights[0, n], allowed=real.expand(4, 6), **style, title=f"head {n}", ax=panel)
 fig.supxlabel("looked at (memory)")
 axes[0].set_ylabel("who looks")
-plots.show(
-    fig,
-    name="02_cross_attention",
-    alt="""
+plots.show(fig, name="02_cross_attention", alt="""
     Three maps of four rows and six columns, one a head. The last two columns, padding in the
-    memory, are hatched; there is no triangle. The heads spread their weights differently.""",
-)
+    memory, are hatched; there is no triangle. The heads spread their weights differently.""")
 
 # %% [markdown]
 # No triangle: all of the memory is open to everybody, and each head spreads its weights in its own way. Now the leak test. Change one token of the
@@ -682,7 +654,6 @@ for t in range(BACK, SEQ_LEN):
 # %% [markdown]
 # The *fit* of a map is its mean weight where it should be: 1 is perfect. Which head takes which job is an accident of the seed, so we take the better order of the two. Three seeds show
 # whether it was luck; *right* is the share of right pairs on 500 fresh rows. What would you bet that the heads share the work as we would?
-
 
 # %%
 def fit(maps):
@@ -733,13 +704,9 @@ for column, (name, maps) in zip(axes.T, stages.items(), strict=True):
     plots.heatmap(maps[1], **style, title=f"{name}: the first", ax=column[1])
 fig.supxlabel("place looked at")
 fig.supylabel("place that looks")
-plots.show(
-    fig,
-    name="02_learnt_and_known_maps",
-    alt="""
+plots.show(fig, name="02_learnt_and_known_maps", alt="""
     Maps of two heads. Before training both spread evenly over the allowed triangle. After it one
-    shows a stripe two below the diagonal, the other a dark first column, like the known maps.""",
-)
+    shows a stripe two below the diagonal, the other a dark first column, like the known maps.""")
 
 # %% [markdown]
 # In the first two rows nothing was asked, so what the heads do there is free (and place 0 has no choice). Everywhere else, two heads found by themselves the division of work that we wrote down

@@ -110,7 +110,6 @@ print("shuffled in, shuffled out, nothing else")
 # The cure seems easy. Number the words 0, 1, 2, … and add the number to the word's vector. Here it is, four lines; and the same model as before, with the
 # same weights, now wears it. The scores of the two reviews should differ at last.
 
-
 # %%
 class RawIndex(nn.Module):
     def forward(self, x):
@@ -154,14 +153,10 @@ fig, ax = plots.curves(
     xlabel="place of both words (tokens)", ylabel="cosine similarity",
     y_range=(-0.2, 1.08), title="Two different words at the same place",
 )  # fmt: skip
-plots.show(
-    fig,
-    name="03_index_drowns_words",
-    alt="""
+plots.show(fig, name="03_index_drowns_words", alt="""
     Cosine similarity of two different word vectors at the same place, for places 0 to
     500. With the raw index added it climbs to almost 1 within the first hundred places;
-    with sinusoids added it stays low and nearly level.""",
-)
+    with sinusoids added it stays low and nearly level.""")
 
 # %% [markdown]
 # The index drowns the words. After some dozens of places all vectors point in nearly the same direction, and what is said no longer counts, only where. And each
@@ -259,14 +254,10 @@ fig, ax = plots.phase_clocks(
     row_labels=[f"hand {i}\n{speed:.2f} rad" for i, speed in enumerate(speeds)],
     xlabel="place of the word (tokens)", title="Each place has its own picture",
 )  # fmt: skip
-plots.show(
-    fig,
-    name="03_clocks",
-    alt="""
+plots.show(fig, name="03_clocks", alt="""
     Four rows of eight clocks, one column for each place from 0 to 7. In the first row the
     hand turns by almost a sixth of a circle per place and comes round; each further row
-    turns about three times slower, and the last hand hardly leaves the top.""",
-)
+    turns about three times slower, and the last hand hardly leaves the top.""")
 
 # %% [markdown]
 # All hands start upright at place 0. The first comes round after six places and a bit: it tells neighbours apart, but not place 0 from place 6. The slower hands do
@@ -280,15 +271,11 @@ fig, ax = plots.heatmap(
     xlabel="dimension (sine where even, cosine where odd)", ylabel="place (tokens)",
     title="Fifty places, width 32",
 )  # fmt: skip
-plots.show(
-    fig,
-    name="03_sinusoidal_table",
-    alt="""
+plots.show(fig, name="03_sinusoidal_table", alt="""
     The table of sinusoidal positions for 50 places and 32 dimensions as a heat map. On
     the left the colours change from row to row; to the right the stripes get longer and
     longer, until the last dimensions do not change at all: zero for sines, one for
-    cosines.""",
-)
+    cosines.""")
 
 # %% [markdown]
 # On the left the colour changes from row to row, then ever more slowly. On the far right nothing moves within fifty places: every sine is still near 0, every cosine near 1. Those
@@ -363,15 +350,11 @@ plots.heatmap(
     looks_back[:12, :12], low=0, high=1, ax=right, xlabel="place looked at (tokens)",
     ylabel="place that looks (tokens)", title="A head that looks one back",
 )  # fmt: skip
-plots.show(
-    fig,
-    name="03_rotation_and_look_back",
-    alt="""
+plots.show(fig, name="03_rotation_and_look_back", alt="""
     Left, the matrix that moves positions three steps on: four two by two blocks along
     the diagonal, zeros everywhere else. Right, attention weights of twelve places: each
     place looks mostly at the one just before it, so that the dark cells form a line one
-    below the diagonal; place 0 looks at itself.""",
-)
+    below the diagonal; place 0 looks at itself.""")
 
 # %% [markdown]
 # One matrix, the same for every place, and the head looks one back wherever it stands. That is what "a step is the same thing everywhere" buys: the head learns *the word before* once, not
@@ -397,15 +380,11 @@ fig, ax = plots.curves(
     lines, xlabel="distance (tokens)", ylabel="similarity (1 = same place)",
     title="How alike two places are",
 )  # fmt: skip
-plots.show(
-    fig,
-    name="03_similarity_and_distance",
-    alt="""
+plots.show(fig, name="03_similarity_and_distance", alt="""
     Similarity of two positions against their distance up to 120 tokens, for three
     bases. All start at 1 and fall. With base 10 the curve is below zero within ten tokens
     and then swings around it; with base 100 it gets there after some fifty tokens; with
-    base 10,000 it comes down slowly and in waves, and stays well above.""",
-)
+    base 10,000 it comes down slowly and in waves, and stays well above.""")
 
 # %% [markdown]
 # All three start at 1 and fall. The small base soon swings around zero only, and then says nothing about *how* far away a word is. The base of 10,000
@@ -584,16 +563,12 @@ plots.heatmap(
     row_labels=["1/4", "1/16", "1/64", "1/256"], xlabel="distance (tokens)",
     ylabel="slope of the head", title="ALiBi: added to the score",
 )  # fmt: skip
-plots.show(
-    fig,
-    name="03_rotary_and_alibi",
-    alt="""
+plots.show(fig, name="03_rotary_and_alibi", alt="""
     Left, the score of turned queries and keys against distances from 40 back to 40
     ahead: for equal vectors a peak at distance 0 that falls in waves to both sides
     alike; for a query turned back by 20 the same curve with its peak at distance -20;
     for a random pair irregular waves. Right, the biases of four heads up to distance 7:
-    they fall quickly in the head of slope 1/4 and hardly in the head of slope 1/256.""",
-)
+    they fall quickly in the head of slope 1/4 and hardly in the head of slope 1/256.""")
 
 # %% [markdown]
 # The curve of equal vectors is the similarity you know. A query that was turned by $R(-20)$ moves it as a whole: this head looks twenty back, wherever it stands. So a head can learn to look at any distance, to either side. ALiBi offers no such
@@ -640,7 +615,6 @@ for row, answer in zip(token_ids.tolist(), answers.tolist(), strict=True):
 # width 32, the same games. The words before *and* after are in sight. The training loop is an ordinary one: draw 64 games, ask the model at the place of *mais*, compare with the right answer, take a step. Every game is new, so that
 # nothing can be learned by heart. Lesson 07 says more about how models are trained; here it is enough that they are.
 
-
 # %%
 class OneNumber(nn.Module):
     def __init__(self, d_model):
@@ -677,7 +651,6 @@ def train(kind, seed):
 # %% [markdown]
 # One run may be lucky, so each kind is trained from three different beginnings. We count the right answers in a thousand new games each, and note the mean and the spread; first in games of eight words, as in training,
 # then in games of **sixteen**, which no model has met. Say first what you expect: who stays at the baseline? What of ALiBi, which must find a word *before*, and not after? And with sixteen words?
-
 
 # %%
 def right_answers(model, n_words, n=1000):
@@ -727,14 +700,10 @@ for head, ax in enumerate(panels):
         row_labels="1234567", col_labels="01234567", xlabel="place looked at (tokens)",
         ylabel="place of mais (tokens)", title=f"Head {head}, after training", ax=ax,
     )  # fmt: skip
-plots.show(
-    fig,
-    name="03_trained_heads_look_back",
-    alt="""
+plots.show(fig, name="03_trained_heads_look_back", alt="""
     Mean attention weights from mais in the two heads of a trained model, for each place
     of mais. In both heads the largest weight lies on the diagonal: mais looks at the
-    place just before it.""",
-)
+    place just before it.""")
 
 # %% [markdown]
 # Both heads found it by themselves: the weight lies one before *mais*, on the diagonal that begins in the upper left corner, with some smear to its neighbours. A blurred version of the head we built.
@@ -796,7 +765,6 @@ def train_reader(kind, seed):
 # Now the test. `n_before` words, then the first eight of a review; the loss is taken on those eight only. With up to eight words before, everything lies within the trained length of sixteen. What do you expect beyond: who rises, who
 # stays level? We print the loss with nothing before and with 96 words before, and by how much the same model got worse: mean and spread of three seeds.
 
-
 # %%
 def loss_on_first_eight(model, n_before):
     token_ids = test_row[starts[:, None] + torch.arange(-n_before, 9)]
@@ -823,7 +791,8 @@ for kind in ("none", "learned", "sinusoidal", "rotary", "alibi"):
 
 # %%
 lines = [
-    plots.Curve(kind, befores, found.mean(dim=0), *found.aminmax(dim=0)) for kind, found in losses.items()
+    plots.Curve(kind, befores, found.mean(dim=0), *found.aminmax(dim=0))
+    for kind, found in losses.items()
 ]
 fig, ax = plots.curves(
     lines, references={"exact floor": floor},
@@ -831,16 +800,12 @@ fig, ax = plots.curves(
     title="The same words, ever further back in the text",
 )  # fmt: skip
 ax.axvspan(0, 8, color="#eeeeee", zorder=0)
-plots.show(
-    fig,
-    name="03_train_short_test_long",
-    alt="""
+plots.show(fig, name="03_train_short_test_long", alt="""
     Loss on the same words against the number of words before them, for five kinds of
     positions trained on 16 words, with the exact floor below all. Within the trained
     length all are nearly level. Beyond it sinusoidal positions rise most. Learned positions
     and none at all drift up. Rotary positions stay level up to about twice the trained
-    length and then rise. ALiBi stays nearly level to the end.""",
-)
+    length and then rise. ALiBi stays nearly level to the end.""")
 
 # %% [markdown]
 # So one kind holds in this test, ALiBi; rotary positions hold for a while; the others begin to lose as soon as the trained length is left. Why? Two measurements help. First the learned table: a row that

@@ -121,7 +121,9 @@ def sort_loss(model, rows):
 
 
 # %%
-def train(model, n_steps, draw=draw_rows, loss_of=sort_loss, *, lr=6e-3, warmup_steps=0, watch=None):
+def train(
+    model, n_steps, draw=draw_rows, loss_of=sort_loss, *, lr=6e-3, warmup_steps=0, watch=None
+):
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
     losses = []
     for step in range(1, n_steps + 1):
@@ -172,14 +174,10 @@ plots.curves(
     references={"a blind guess": math.log(7), "all places alike": mixture},
     title="Attention alone: the deeper, the worse", ax=ax,
 )  # fmt: skip
-plots.show(
-    fig,
-    name="04_deeper_is_worse",
-    alt="""
+plots.show(fig, name="04_deeper_is_worse", alt="""
     Loss against training step for stacks of attention alone with 1, 2, 4 and 8 layers.
     One layer falls farthest; each deeper stack ends higher, and four and eight layers stay
-    above the dashed line of a model for which all places are alike.""",
-)
+    above the dashed line of a model for which all places are alike.""")
 
 # %% [markdown]
 # Four and eight layers stop just above it. They behave like a model for which **all places are alike**. Is it that the training is bad at finding the weights, or is
@@ -190,7 +188,6 @@ plots.show(
 # Attention gives each token a weighted mean. Take three tokens with one number each, 6, 0 and 3, and let every token look half at itself and a quarter at each of the two others. The
 # first becomes $\frac12 \cdot 6 + \frac14 \cdot 0 + \frac14 \cdot 3 = 3.75$. Do it four times. Then do it again, but *add* the mean to the token instead of
 # replacing the token by it. What happens to the differences, and what to the size?
-
 
 # %%
 def look_around(tokens):
@@ -212,7 +209,6 @@ for layer in range(1, 5):
 # $$\text{size}(x) = \sqrt{\operatorname{mean}(x^2)}, \qquad \text{variety}(x) = \frac{\text{size}(x - \text{mean token})}{\text{size}(x)} .$$
 #
 # Variety is the share of the signal that tells tokens apart, from 0 (all alike) to 1. `tinytx_course.labs.lesson_05` has both.
-
 
 # %%
 def size_by_loops(tokens):
@@ -271,14 +267,10 @@ plots.depth_map(
     title="Gradient at the query weights", xlabel="layer (0 = the lowest)",
 )  # fmt: skip
 fig.supylabel("layers in the stack")
-plots.show(
-    fig,
-    name="04_attention_alone",
-    alt="""
+plots.show(fig, name="04_attention_alone", alt="""
     Two maps of cells, one row for each depth from 2 to 32 layers. Variety starts yellow and
     is dark from level 4 on, in every row. The gradient at the query weights is near white in
-    the lowest two layers and deep blue, below a hundred-millionth, from the fourth on.""",
-)
+    the lowest two layers and deep blue, below a hundred-millionth, from the fourth on.""")
 
 # %% [markdown]
 # Dark after four levels or so, whatever the depth. From there upwards there are no sixteen tokens any more, just one vector, sixteen times; and training will hardly undo it, for the lower map shows what
@@ -326,20 +318,15 @@ for (quantity, title), panel in zip(titles.items(), axes, strict=True):
     plots.depth_map(rows, low=1e-1, high=1e8, bar_label="size", title=title, ax=panel)
 axes[1].set_xlabel("level (0 = what comes in)")
 fig.supylabel("layers in the stack")
-plots.show(
-    fig,
-    name="04_with_residual",
-    alt="""
+plots.show(fig, name="04_with_residual", alt="""
     Two maps by depth and level. The signal grows from white on the left to red on the right,
     by four powers of ten at 32 layers. The gradient grows from white on the right to darkest
-    red on the left, by about eight powers of ten; stacks of 2 and 4 layers stay pale.""",
-)
+    red on the left, by about eight powers of ten; stacks of 2 and 4 layers stay pale.""")
 
 # %% [markdown]
 # What was all alike is all too large now. The signal grows by a factor in each layer, so exponentially with depth. The gradient does the same on its way down, and worse, because with large queries and
 # keys softmax becomes a switch. A step that is right for one layer is absurd for another. There is a cheap test that shows it, before any training: an untrained model should know nothing, and its *first
 # loss* be near $\ln 7 = 1.95$.
-
 
 # %%
 @torch.no_grad()
@@ -362,7 +349,6 @@ for name, make in {"attention alone": AttentionAlone, "with residual": WithResid
 # $$\text{norm}(x) = \gamma \cdot \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} + \beta, \qquad \mu = \tfrac1D \sum_i x_i, \quad \sigma^2 = \tfrac1D \sum_i (x_i - \mu)^2 .$$
 #
 # Take the token (1, 3, 5, 7). Its mean is 4, its deviations are −3, −1, 1, 3, their squares have the mean 5. So it becomes $(-3, -1, 1, 3) / \sqrt5$. Loop, matrix form and torch:
-
 
 # %%
 def norm_by_loops(token, eps=1e-5):
@@ -420,15 +406,11 @@ for (name, seen), panels in zip(measured.items(), axes.T, strict=True):
         plots.depth_map(rows, low=low, high=high, bar_label=quantity, title=title, ax=panel)
     panel.set_xlabel("level (0 = what comes in)")
 fig.supylabel("layers in the stack")
-plots.show(
-    fig,
-    name="04_norm_last_and_first",
-    alt="""
+plots.show(fig, name="04_norm_last_and_first", alt="""
     Four maps by depth and level. Variety: with norm last it fades to dark in deep stacks,
     below a thousandth at level 32; with norm first it stays yellow to green. Gradient: within
     a factor of ten of 1 in both; with norm last it is smallest in the middle levels, with
-    norm first it grows towards the bottom.""",
-)
+    norm first it grows towards the bottom.""")
 
 # %% [markdown]
 # Both gradients now stay within a power of ten or so: no explosion, at any depth. But look at the variety. With norm last it goes on fading, slower than without residual, but surely: each norm on the
@@ -460,7 +442,6 @@ print("tx body     size", *(f"{size:>6.2f}" for size in sizes))
 # $$\text{ff}(x) = \max(0,\; x W_{\text{up}} + b_{\text{up}})\, W_{\text{down}} + b_{\text{down}},$$
 #
 # the same for every token, from $D$ numbers up to $F$ and back (Vaswani et al., section 3.3).
-
 
 # %%
 class FeedForward(nn.Module):
@@ -506,7 +487,6 @@ class WithFeedForward(NormLast):
 # %% [markdown]
 # What is it worth? A task for one token: a point of the plane, and the colour of the checkerboard under it. Four blocks of attention have about as many weights as two with feed-forward (it is $2 \cdot 32 \cdot 64$ weights, attention $4 \cdot 32^2$,
 # the same), so the comparison is fair. What will the *straight* model make of a checkerboard? And the one with norms?
-
 
 # %%
 def draw_points(n=128):
@@ -558,14 +538,10 @@ for (name, view), panel in zip(views.items(), axes, strict=True):
     panel.set(aspect="equal", xticks=[], yticks=[], xlabel="first number")
     panel.collections[0].set_rasterized(True)  # lines would make a large file
 axes[0].set_ylabel("second number")
-plots.show(
-    fig,
-    name="04_thinking_about_one_token",
-    alt="""
+plots.show(fig, name="04_thinking_about_one_token", alt="""
     Four square panels. The board: three by three fields, alternately white and blue.
     Attention: an even pale blue, without any field. With norm: a few bent regions that
-    only partly fit. With feed-forward: the nine fields are clearly there.""",
-)
+    only partly fit. With feed-forward: the nine fields are clearly there.""")
 
 # %% [markdown]
 # A straight line can cut the plane in two, which is no help with a checkerboard; so the first model paints everything the same pale blue, "four fields of nine". The norm is a curve of a kind, and gets some of the way. With the feed-forward network the nine fields appear.
@@ -574,7 +550,6 @@ plots.show(
 #
 # Reports often have "a norm" per block, in the drawing as in the count. Does it matter? Two sublayers write into the stream; with one norm, one of them works on what no norm has touched. We leave out the second,
 # in both orders, and put everything we have built on one page: 32 layers each, one row a version. Above the size, then the variety, then the gradient coming down from the right. Which rows would you build a deep network of?
-
 
 # %%
 class OneNorm(WithFeedForward):
@@ -610,20 +585,15 @@ for (quantity, (low, high)), panel in zip(scales.items(), axes, strict=True):
     rows, title = column(gallery, quantity), quantity.capitalize()
     plots.depth_map(rows, low=low, high=high, bar_label=quantity, title=title, ax=panel)
 axes[-1].set_xlabel("level (0 = what comes in)")
-plots.show(
-    fig,
-    name="04_all_versions",
-    alt="""
+plots.show(fig, name="04_all_versions", alt="""
     Three maps of eight rows and 33 levels: size, variety, gradient. Attention alone is
     dark in variety; residual alone is red in size and darkest in gradient; norm last is
     white in size but darkens in variety; both rows with norm first are pale in size and
-    gradient and yellow in variety; one norm, first, is redder than the whole block.""",
-)
+    gradient and yellow in variety; one norm, first, is redder than the whole block.""")
 
 # %% [markdown]
 # The two rows with norm first are the calm ones in all three maps, and the complete block keeps even more variety than the one without feed-forward. With the second norm missing, norm first grows a good deal larger, in both directions: the feed-forward network answers a large token with a large change,
 # and no norm holds it back. With norm *last* the slip hardly shows at the start, as the norm at the end of the block catches both; a picture does not betray every mistake. A count does:
-
 
 # %%
 def in_norms(block):
@@ -644,7 +614,6 @@ assert slip.size[-1] > 5 * right.size[-1] and slip.gradient[0] > 5 * right.gradi
 # **Warm-up** means: start with a tiny learning rate and raise it in a straight line to the full one. The paper does so for 4,000 steps (section 5.3), we for 30 of our 100. Xiong et al.
 # ([arXiv:2002.04745](https://arxiv.org/abs/2002.04745)) found in their experiments that a stack with norm last needs it, and one with norm first does not. Their reason is the gradient at the *top* feed-forward network of an untrained stack. They bound it (theorem 1): with norm last the bound does not get smaller with
 # depth; with norm first it shrinks as $1/\sqrt L$. Let us see what ours do, with the loss of the sorting task.
-
 
 # %%
 def top_gradient(norm, n_layers):
@@ -710,14 +679,10 @@ plots.curves(
     lines, xlabel="training step", ylabel="loss (nats per digit)", y_range=(0, 2.1),
     references={"a blind guess": math.log(7)}, title="Six layers", ax=ax,
 )  # fmt: skip
-plots.show(
-    fig,
-    name="04_warm_up",
-    alt="""
+plots.show(fig, name="04_warm_up", alt="""
     Loss against training step for four settings, with a band over three seeds. Norm last
     without warm-up stays high, close to the line of a blind guess. Norm last with warm-up
-    comes down late. Norm first comes down at once, a little earlier without warm-up.""",
-)
+    comes down late. Norm first comes down at once, a little earlier without warm-up.""")
 
 # %% [markdown]
 # Norm last without warm-up stays near the blind guess, with every seed. With warm-up the same model learns. Norm first does not need it here: at the end the two blue curves are as close as the seeds are to each other, and on the way warm-up costs it the time of its slow steps. But *why* does the one fail? Now the inside (the geometric mean over the seeds). Rows are training steps, from top
@@ -735,15 +700,11 @@ for panel, name in zip(axes, shown, strict=True):
     plots.depth_map(rows, low=1e-3, high=1, bar_label=bar_label, title=name, ax=panel)
     panel.set_xlabel("block (0 = the lowest)")
 axes[0].set_ylabel("training step")
-plots.show(
-    fig,
-    name="04_inside_warm_up",
-    alt="""
+plots.show(fig, name="04_inside_warm_up", alt="""
     Three maps of variety, training steps downwards and six blocks to the right. Norm last
     without warm-up darkens to the right within the first ten steps and stays dark. With
     warm-up the right side stays green at first and turns yellow later. Norm first is green
-    and soon all yellow.""",
-)
+    and soon all yellow.""")
 
 # %% [markdown]
 # In the first few. Norm last starts with tokens that are already rather alike at the top, and the first steps, taken at full speed, press them together altogether. Then the way back is long: where tokens are alike, the query weights
@@ -862,14 +823,10 @@ for part, title in enumerate(("Rows it trains on", "Fresh rows")):
         lines.append(plots.Curve(name, check_steps, loss.mean(dim=0), low, high))
     plots.curves(lines, xlabel="training step", ylabel="", title=title, ax=axes[part])
 axes[0].set(ylabel="loss (nats per digit)", ylim=(0, 1.3))
-plots.show(
-    fig,
-    name="04_dropout",
-    alt="""
+plots.show(fig, name="04_dropout", alt="""
     Two panels of loss against training step. On the rows it trains on all three settings
     fall towards zero, the one with dropout most slowly. On fresh rows 64 rows without dropout
-    turn up again; with dropout the curve stays lower, and with 128 rows it is lowest.""",
-)
+    turn up again; with dropout the curve stays lower, and with 128 rows it is lowest.""")
 
 # %% [markdown]
 # Without dropout the 64 rows are soon known nearly by heart, and the fresh ones get *worse* again. Dropout slows the learning by heart and takes a good part off the damage. It does not abolish it: with dropout too, known and

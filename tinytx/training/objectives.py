@@ -262,7 +262,7 @@ class MaskedObjective:
     """Predict hidden tokens from both sides, over all text: long texts are read in windows.
 
     A row is ``[cls] x [sep]``; with `Masking.next_sentence` it is ``[cls] x [sep] y [sep]``, where y and its
-    end belong to the second segment. What is hidden, and which y stands beside x, is drawn anew for each
+    end belong to the second segment. What is hidden, and which y follows x, is drawn anew for each
     epoch, as a function of seed and epoch and of nothing else.
 
     Parameters
@@ -429,9 +429,9 @@ class TranslationObjective:
                 f"a translator needs a pair of at most {max_len - 1} pieces a side to learn from, "
                 f"got {len(fits)} pairs, none so short"
             )
-        kept = [i for i, one in enumerate(fits) if one]
-        self._sources = PackedSequences(([*sources[i], eos_id] for i in kept), pad_id)
-        self._targets = PackedSequences(([bos_id, *targets[i], eos_id] for i in kept), pad_id)
+        short_enough = [i for i, one in enumerate(fits) if one]
+        self._sources = PackedSequences(([*sources[i], eos_id] for i in short_enough), pad_id)
+        self._targets = PackedSequences(([bos_id, *targets[i], eos_id] for i in short_enough), pad_id)
         self._pad_id = pad_id
         self.label_smoothing = label_smoothing
         self._tgt_lengths = [length - 1 for length in self._targets.lengths]

@@ -170,5 +170,5 @@ def choose_precision(precision: str, device: torch.device) -> str:
         return precision
     if device.type == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
-    features = getattr(torch.cpu, "get_capabilities", dict)()  # from torch 2.10
+    features: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # from torch 2.10
     return "bf16" if features.get("amx_bf16") or features.get("avx512_bf16") else "fp32"

@@ -33,7 +33,7 @@ class Kill:
     manner, job : str
     reached : int or None
         The last step made; not known of a process of its own.
-    kept : int
+    saved : int
         The step of the newest checkpoint on disk afterwards.
     interval : int
         Steps between two checkpoints.
@@ -44,14 +44,14 @@ class Kill:
     manner: str
     job: str
     reached: int | None
-    kept: int
+    saved: int
     interval: int
     half_written: bool
 
     @property
     def lost(self) -> int | None:
         """Steps that have to be made again."""
-        return None if self.reached is None else self.reached - self.kept
+        return None if self.reached is None else self.reached - self.saved
 
 
 @dataclass(frozen=True)
@@ -133,11 +133,11 @@ class Torture:
             "mean_steps_lost": sum(lost) / len(lost) if lost else None,
             "most_steps_lost": max(lost, default=None),
             "interval": max(kill.interval for kill in kills),
-            "deaths": [[kill.job, kill.reached, kill.kept] for kill in kills],
+            "deaths": [[kill.job, kill.reached, kill.saved] for kill in kills],
         }
 
     def _killed_once(self, manner: str, whole: Reference, out: Path, n_left: int) -> bool:
-        """Go on with a run and kill it; False when it came to its end, or may."""
+        """Resume a run and kill it; False when it came to its end, or may."""
         if n_left == 0:
             self._bring_to_its_end(out, whole.job)
             return False

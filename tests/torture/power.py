@@ -11,8 +11,8 @@ from pathlib import Path
 class Disk:
     """An ext4 file system in a file, mounted in a folder; Linux, and for root only.
 
-    What programs wrote but did not force to the disk stands in the memory of the system, not in the file: a
-    copy of the file, made while they stand still, is what a power cut would have left.
+    What programs wrote but did not force to the disk is in the memory of the system, not in the file: a
+    copy of the file, made while they are stopped, is what a power cut would have left.
 
     Parameters
     ----------
@@ -48,11 +48,11 @@ class Disk:
         _command("umount", str(self.mount_point))
 
     def freeze_copy(self) -> Path:
-        """What the power cut leaves; to be called while nobody computes, followed by `come_back`."""
+        """What the power cut leaves; to be called while no process computes, followed by `come_back`."""
         return Path(shutil.copyfile(self.image, self.image.with_suffix(".cut")))
 
     def come_back(self, left: Path) -> None:
-        """Go on with what was left; everybody who used the disk must be dead."""
+        """Continue with what was left; all processes that used the disk must be dead."""
         self.unmount()
         os.replace(left, self.image)
         self.mount()

@@ -134,8 +134,8 @@ def test_runs_end_where_that_of_one_process_ends(two, alone, optimizer, layout, 
         got = answers[rank]["runs"][key]
         assert got["step"] == history.step and got["lr"] == history.lr
         assert_close(got["loss"], history.loss, rtol=0, atol=1e-5)
-    kept = load(folder / key / "step-000008").double().state_dict()
-    assert_close(kept, dict(model.state_dict()), rtol=0, atol=1e-6)
+    saved = load(folder / key / "step-000008").double().state_dict()
+    assert_close(saved, dict(model.state_dict()), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("layout", ["copies", "sharded"])
@@ -215,13 +215,13 @@ def command(prose, out, *more):
 
 @pytest.mark.proof
 def test_the_command_under_torchrun_answers_once_and_as_one_process_does(prose, tmp_path, capsys):
-    told = []
-    answer = launch(2, command(prose, tmp_path / "two", "--steps", 6), threads=1, report=told.append)
+    lines = []
+    answer = launch(2, command(prose, tmp_path / "two", "--steps", 6), threads=1, report=lines.append)
     assert main([*map(str, command(prose, tmp_path / "one", "--steps", 6)), "--json"]) == 0
     alone = json.loads(capsys.readouterr().out)
     assert answer.pop("path") != alone.pop("path")
     assert answer == pytest.approx(alone, abs=1e-4)
-    assert sum("parameters" in line for line in told) == 1
+    assert sum("parameters" in line for line in lines) == 1
 
 
 @pytest.mark.proof

@@ -123,7 +123,7 @@ def can_mount():
 def test_a_full_disk_is_reported_and_training_resumes_once_there_is_room(tmp_path, root, prose):
     """A real one: a file system of its own with room for the first checkpoint and half of the second."""
     if not can_mount():
-        pytest.skip("this machine lets nobody mount a disk of their own")
+        pytest.skip("this machine lets no user mount a disk")
     assert main(command(prose, tmp_path / "whole")) == 0
     wanted = folder_bytes(tmp_path / "whole")
     pages = sum(-(-len(content) // 4096) for name, content in wanted.items() if "step-000040" in name)

@@ -243,9 +243,9 @@ def test_a_full_disk_in_the_middle_of_a_save_leaves_the_checkpoint_before(tmp_pa
             run_in(tmp_path / "run", on_step=fill)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    told = str(caught.value)
-    assert "File too large, so step 8 was not saved" in told and "training.safetensors" in told
-    assert f"{tmp_path}/run/step-000004 stays usable" in told
+    message = str(caught.value)
+    assert "File too large, so step 8 was not saved" in message and "training.safetensors" in message
+    assert f"{tmp_path}/run/step-000004 stays usable" in message
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["step-000004"]
     run_in(tmp_path / "run")
     assert folder_bytes(tmp_path / "run") == whole

@@ -68,7 +68,7 @@ def make(name):
 
 OBJECTIVES = ("causal", "classification", "translation", "masked", "masked+nsp")
 LAYOUTS = {"copies": Layout(), "accumulated": Layout(accumulate=3), "sharded": Layout(shard=True)}
-# Optimizer, layout, and who began: nobody, or one process that got half way.
+# Optimizer, layout, and how it began: new, or resumed from one process that got half way.
 RUNS = (
     ("adamw", "copies", "new"),
     ("adamw", "copies", "resumed"),
@@ -153,7 +153,7 @@ def run(folder, *, optimizer="adamw", layout=None, dropout=0.0, poked_at=None, o
 
 
 def half_way(done, folder):
-    """A copy of a finished run as it stood when half of it was done."""
+    """A copy of a finished run when half of it was done."""
     shutil.copytree(done, folder)
     shutil.rmtree(folder / f"step-{SETTINGS.n_steps:06d}")
     return folder

@@ -50,7 +50,7 @@ def write_file(target: Path, content: bytes) -> None:
 def write_folder(target: Path, files: Mapping[str, bytes]) -> None:
     """Write files into a folder that appears, or changes, in one step or not at all.
 
-    The caller holds the lock, so that nobody else uses the temporary names.
+    The caller holds the lock, so that no other process uses the temporary names.
     """
     make_folder(target.parent)
     new, old = temporary(target, NEW), temporary(target, OLD)
@@ -79,7 +79,7 @@ def temporary(target: Path, ending: str) -> Path:
 
 
 def remove_folder(target: Path) -> None:
-    """Remove a folder that nobody may find half removed."""
+    """Remove a folder in one step, as other processes see it."""
     old = temporary(target, OLD)
     os.replace(target, old)
     _sync_folder(target.parent)

@@ -156,7 +156,8 @@ class TrainingStep:
         self.device = next(model.parameters()).device
         self.model = model.to("cpu") if self.layout.shard else model
         self.objective, self.settings = objective, settings
-        self.optimizer = self._active = make_optimizer(model, settings)
+        self.optimizer: torch.optim.Optimizer = make_optimizer(model, settings)
+        self._active: torch.optim.Optimizer = self.optimizer
         self._loss: nn.Module = _Loss(model, objective)
         self._sharded: Sharded | None = None
         self._bf16 = choose_precision(settings.precision, self.device) == "bf16"

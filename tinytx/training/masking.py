@@ -214,7 +214,7 @@ def draw_pairs(passages: Sequence[Passage], room: int, rng: np.random.Generator)
     passages : sequence of Passage
         From two texts at least.
     room : int
-        Most ids of both parts together; of a second part that is too long the beginning is kept.
+        Most ids of both parts together; a second part that is too long loses its end.
     rng : numpy.random.Generator
 
     Returns

@@ -201,7 +201,7 @@ class CausalObjective:
         """Real targets of the rows at ``indices``."""
         return sum(self._input_lengths[i] for i in indices)
 
-    def loss(self, model: nn.Module, indices: list[int]) -> Tensor:
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a token. Padding is on the right, where a causal model never looks: no mask."""
         inputs, targets = self.batch(indices)
         return model.loss(inputs.to(_device(model)), targets, ignore_id=self._pad_id)
@@ -243,12 +243,12 @@ class ClassificationObjective:
         """Texts (B, T), padded, and labels (B,) of the rows at ``indices``."""
         return self._rows.rows(indices), self.labels[torch.as_tensor(indices)]
 
-    def logits(self, model: nn.Module, indices: Sequence[int]) -> Tensor:
+    def logits(self, model: Any, indices: Sequence[int]) -> Tensor:
         """Scores (B, C) of the texts at ``indices``."""
         token_ids = self._rows.rows(indices).to(_device(model))
         return model(token_ids, token_ids != self._pad_id)
 
-    def loss(self, model: nn.Module, indices: list[int]) -> Tensor:
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a text."""
         token_ids, labels = self.batch(indices)
         token_ids = token_ids.to(_device(model))
@@ -262,7 +262,7 @@ class MaskedObjective:
     """Predict hidden tokens from both sides, over all text: long texts are read in windows.
 
     A row is ``[cls] x [sep]``; with `Masking.next_sentence` it is ``[cls] x [sep] y [sep]``, where y and its
-    end belong to the second segment. What is hidden, and which y stands beside x, is drawn anew for each
+    end belong to the second segment. What is hidden, and which y follows x, is drawn anew for each
     epoch, as a function of seed and epoch and of nothing else.
 
     Parameters
@@ -348,7 +348,7 @@ class MaskedObjective:
         n_drawn = int((self._labels.rows(indices) != IGNORED).sum())
         return [n_drawn, len(indices)] if self._masking.next_sentence else n_drawn
 
-    def loss(self, model: nn.Module, indices: list[int]) -> Tensor:
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a drawn token; where sentences are paired, also the mean nats of a pair: (2,)."""
         device = _device(model)
         inputs, labels, segments, next_labels = self.batch(indices)
@@ -429,9 +429,9 @@ class TranslationObjective:
                 f"a translator needs a pair of at most {max_len - 1} pieces a side to learn from, "
                 f"got {len(fits)} pairs, none so short"
             )
-        kept = [i for i, one in enumerate(fits) if one]
-        self._sources = PackedSequences(([*sources[i], eos_id] for i in kept), pad_id)
-        self._targets = PackedSequences(([bos_id, *targets[i], eos_id] for i in kept), pad_id)
+        short_enough = [i for i, one in enumerate(fits) if one]
+        self._sources = PackedSequences(([*sources[i], eos_id] for i in short_enough), pad_id)
+        self._targets = PackedSequences(([bos_id, *targets[i], eos_id] for i in short_enough), pad_id)
         self._pad_id = pad_id
         self.label_smoothing = label_smoothing
         self._tgt_lengths = [length - 1 for length in self._targets.lengths]
@@ -454,11 +454,11 @@ class TranslationObjective:
         # An end mark that is read, but after which nothing is predicted, is padding like any other.
         return self._sources.rows(indices), rows[:, :-1], targets
 
-    def loss(self, model: nn.Module, indices: list[int]) -> Tensor:
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a target token, smoothed."""
         return self.nats(model, indices, self.label_smoothing)
 
-    def nats(self, model: nn.Module, indices: list[int], label_smoothing: float = 0.0) -> Tensor:
+    def nats(self, model: Any, indices: list[int], label_smoothing: float = 0.0) -> Tensor:
         """Mean nats a target token with a smoothing of its own; by default none."""
         device = _device(model)
         src_ids, tgt_ids, targets = self.batch(indices)

@@ -17,7 +17,7 @@ OPTIMIZERS = ("adamw", "muon")
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """Everything that, beside model and data, decides what training does.
+    """Hyperparameters of training: all that decides its result, apart from model and data.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class TrainingSettings:
     def to_dict(self) -> dict[str, Any]:
         """Fields as JSON can hold them."""
         fields = {**dataclasses.asdict(self), "betas": list(self.betas)}
-        if self.optimizer == "adamw":  # left out, as runs and results that are kept know of no other
+        if self.optimizer == "adamw":  # left out, as stored results have no other
             del fields["optimizer"]
         return fields
 
@@ -127,13 +127,13 @@ class TrainingSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Where and in what order the work of a step is done; what is learned stays the same, up to rounding.
+    """How a batch is split over time and processes; the result stays the same, up to rounding.
 
     Parameters
     ----------
     accumulate : int
-        Parts of a batch that a process computes one after the other, adding up their gradients, so that only
-        one part at a time has to fit into memory.
+        Micro-batches of a batch that a process computes one after the other (gradient accumulation): only one
+        at a time has to fit into memory.
     shard : bool
         Whether each of several processes keeps only its part of weights, gradients and moments, and blocks
         are put together while they compute (fully sharded data parallelism). Else each keeps all of it.
@@ -170,5 +170,5 @@ def choose_precision(precision: str, device: torch.device) -> str:
         return precision
     if device.type == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
-    features = getattr(torch.cpu, "get_capabilities", dict)()  # from torch 2.10
+    features: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # from torch 2.10
     return "bf16" if features.get("amx_bf16") or features.get("avx512_bf16") else "fp32"

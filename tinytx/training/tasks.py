@@ -305,7 +305,7 @@ def _is_published(start: Any) -> bool:
     return isinstance(start, str | os.PathLike) and is_published(start)
 
 
-def body_and_tokenizer(start: Any) -> tuple[nn.Module, Tokenizer]:
+def body_and_tokenizer(start: Any) -> tuple[Any, Tokenizer]:
     """Body and tokenizer of a checkpoint, or of a result of `fit`; a model without one body is refused."""
     if start is None:
         raise ValueError("fine-tuning needs start, a checkpoint or the result of pretraining, got None")
@@ -410,14 +410,14 @@ def train_tokenizer(
 
 def fingerprint(corpus: Corpus | PairCorpus) -> str:
     """A short name for the training texts and labels, or pairs, which changes whenever any of them does."""
-    digest, train_split = hashlib.sha256(), corpus.train
+    digest = hashlib.sha256()
     if isinstance(corpus, PairCorpus):
-        for source, target in zip(train_split.sources, train_split.targets, strict=True):
+        for source, target in zip(corpus.train.sources, corpus.train.targets, strict=True):
             digest.update(f"{source}\t{target}\n".encode())
     else:
-        for text in train_split.texts:
+        for text in corpus.train.texts:
             digest.update(text.encode() + b"\n")
-        digest.update(repr(train_split.labels).encode())
+        digest.update(repr(corpus.train.labels).encode())
     return digest.hexdigest()[:16]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tinytx_course.exercises.comparing import ids
 from tinytx_course.exercises.exercise import Exercise, family
 from tinytx_course.exercises.observation import Call
-from tinytx_course.exercises.steps import BOS, COMMON_SLIPS, EOS, Step, told_paths
+from tinytx_course.exercises.steps import BOS, COMMON_SLIPS, EOS, Step, describe_paths
 
 Slips = frozenset[str]
 Beam = tuple[list[int], float]
@@ -276,6 +276,6 @@ BEAM_SEARCH = Exercise(
     mistakes=family(
         _beam, _BEAM_SLIPS, _BEAM_APART, ("penalty-ignored", "penalty-counts-bos", "bos-dropped")
     ),
-    explain=told_paths,
+    explain=describe_paths,
 )
 EXERCISES = (BEAM_SEARCH,)

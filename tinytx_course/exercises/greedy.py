@@ -9,7 +9,7 @@ import torch
 from tinytx_course.exercises.comparing import ids
 from tinytx_course.exercises.exercise import Exercise, family
 from tinytx_course.exercises.observation import Call
-from tinytx_course.exercises.steps import BOS, COMMON_SLIPS, EOS, Step, told_paths
+from tinytx_course.exercises.steps import BOS, COMMON_SLIPS, EOS, Step, describe_paths
 
 
 def _greedy(
@@ -95,7 +95,7 @@ GREEDY_DECODE = Exercise(
         ),
         together=("bos-dropped", "max-len-new-tokens", "eos-dropped"),
     ),
-    explain=told_paths,
+    explain=describe_paths,
 )
 
 

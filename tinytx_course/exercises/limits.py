@@ -43,7 +43,7 @@ Result = tuple[Any, BaseException | None]  # the value, or what was raised
 _PATIENCE = 5  # how many times its seconds of the processor a call may take on the clock
 _AGAIN = 0.05  # seconds between rings: one that comes just before a sleep begins does not end it
 _POLITE = 20  # times that a call is asked to end, with all its `finally`, before it is made to
-_GRACE_SECONDS = 3.0  # for a thread to end that was told to
+_GRACE_SECONDS = 3.0  # for a thread to end after it was stopped
 _jitter = random.Random(0)  # of its own: the learner's random state is left alone
 
 
@@ -57,7 +57,7 @@ def call_within(seconds: float, function: Callable[..., Any], *args: Any, **keyw
     The seconds are those of the processor, so that a busy machine ends no honest call; on the clock it may
     take five times as long. On the main thread a timer signal ends the call, also one that sleeps; handler
     and timer of before are put back. Elsewhere, and where there are no such signals, the call runs in a
-    thread of its own, which is told to stop, and given up if it sleeps in C for ever.
+    thread of its own, which is asked to stop, and abandoned if it sleeps in C for ever.
     """
     traced_by = sys.gettrace()
     if _signals_at_hand():

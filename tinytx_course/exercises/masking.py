@@ -211,7 +211,7 @@ def _shares(draw: Draw) -> Finding | None:
     if drawn and not (draw.changed.any()):
         return ("input-unchanged", "Labels are given, but the inputs are not changed at all.", None)
     if _near([*fates, share / draw.p], [8 / 9, 1 / 9, 0.0, 0.9]):
-        return _PATTERNS[3][1], f"{_PATTERNS[3][2]} {_told(fates)}", None
+        return _PATTERNS[3][1], f"{_PATTERNS[3][2]} {_describe_shares(fates)}", None
     same_rows = draw.drawn == draw.drawn[:1]
     if drawn and bool((same_rows | draw.special | draw.special[:1]).all()):
         return (
@@ -227,8 +227,8 @@ def _shares(draw: Draw) -> Finding | None:
             _, slug, words = min(
                 known, key=lambda row: sum(abs(a - b) for a, b in zip(fates, row[0], strict=True))
             )
-            return slug, f"{words} {_told(fates)}", None
-        return ("wrong-shares", f"The shares are not 80, 10 and 10 %. {_told(fates)}", None)
+            return slug, f"{words} {_describe_shares(fates)}", None
+        return ("wrong-shares", f"The shares are not 80, 10 and 10 %. {_describe_shares(fates)}", None)
     new = draw.inputs[draw.changed & (draw.inputs != _MASK_ID)]
     if len(new.unique()) < 12:
         words = (
@@ -238,32 +238,36 @@ def _shares(draw: Draw) -> Finding | None:
     return None
 
 
-def _told(fates: Sequence[float]) -> str:
+def _describe_shares(fates: Sequence[float]) -> str:
     masked, random_id, stays = (f"{100 * fate:.0f} %" for fate in fates)
     return f"Of the drawn tokens {masked} became `mask_id`, {random_id} another id, {stays} stayed."
 
 
 def _wrong_share(draw: Draw, share: float) -> Finding:
-    told = f"With p = {draw.p}, {100 * share:.0f} % of the tokens that are not special have a label."
+    measured = f"With p = {draw.p}, {100 * share:.0f} % of the tokens that are not special have a label."
     if share == 0:
-        return ("nothing-drawn", f"Nothing was drawn. {told}", None)
+        return ("nothing-drawn", f"Nothing was drawn. {measured}", None)
     if share == 1:
-        return ("everything-drawn", f"Every token was drawn. {told}", None)
+        return ("everything-drawn", f"Every token was drawn. {measured}", None)
     if abs(share - (1 - draw.p)) < 0.025:
         return (
             "one-minus-p",
-            f"Tokens are drawn with probability 1 - p: check the side of `<`. {told}",
+            f"Tokens are drawn with probability 1 - p: check the side of `<`. {measured}",
             None,
         )
     if abs(share - 0.15) < 0.025:
-        return ("p-ignored", f"15 % are drawn whatever p is. {told}", None)
+        return ("p-ignored", f"15 % are drawn whatever p is. {measured}", None)
     if abs(share - 0.8 * draw.p) < 0.05 and not (draw.drawn & (draw.inputs != _MASK_ID)).any():
         return (
             "only-masked-labelled",
-            f"Only tokens that became `mask_id` have a label: all drawn ones do. {told}",
+            f"Only tokens that became `mask_id` have a label: all drawn ones do. {measured}",
             None,
         )
-    return ("wrong-share-drawn", f"Each token that is not special is drawn with probability p. {told}", None)
+    return (
+        "wrong-share-drawn",
+        f"Each token that is not special is drawn with probability p. {measured}",
+        None,
+    )
 
 
 def _batch(seed: int, shape: tuple[int, int]) -> Tensor:

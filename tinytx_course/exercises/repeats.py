@@ -87,7 +87,7 @@ _REPEATED_SLIPS = {
     "order-lost": ("Words are compared as a set: the same words in another order are another text.", ""),
     "places-of-train": ("These are places in train: those in test are asked.", ""),
     "repeats-within-test": ("A text that stands twice in test, but not in train, is no leak.", ""),
-    "first-copy-only": ("Each text is told once: every place in test that holds one is asked.", ""),
+    "first-copy-only": ("Each text is named once: every place in test that holds one is asked.", ""),
     "part-of-a-text": (
         "A text counts as repeated when it is a *part* of one in train: the whole is asked.",
         "",

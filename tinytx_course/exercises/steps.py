@@ -55,7 +55,7 @@ class Step:
         return "step"
 
 
-def told_paths(trial: Trial) -> list[Part]:
+def describe_paths(trial: Trial) -> list[Part]:
     """How probable the expected and the found sequence are, step by step."""
     step, *_ = trial.call.arguments
     rows = [("expected", trial.expected)] + ([("yours", trial.got)] if trial.got is not None else [])

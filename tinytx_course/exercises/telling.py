@@ -51,11 +51,11 @@ def tell_failure(
     parts: list[Part] = [f"Expected: {exercise.rule}", *evidence]
     slug = mistake.slug if mistake else failure.mistake if failure else None
     if trial is not None:
-        parts += told_call(exercise, trial.call)
+        parts += describe_call(exercise, trial.call)
     if failure is not None:
         parts.append(failure.message)
     if trial is not None and trial.got is not None:
-        parts += told_difference(trial.got, trial.expected)
+        parts += describe_difference(trial.got, trial.expected)
         if exercise.explain is not None:
             parts += exercise.explain(trial)
         if slug is None and any(tensor.isnan().any() for tensor in trial.got.tensors):
@@ -79,7 +79,7 @@ def where_to_read(exercise: Exercise, mistake: Mistake | None = None) -> str:
     return f"Where to read: lesson {lesson:02d}{where}."
 
 
-def told_call(exercise: Exercise, call: Call) -> list[Part]:
+def describe_call(exercise: Exercise, call: Call) -> list[Part]:
     """The smallest input on which something happens, spelled out."""
     spoken, grids = [], []
     for name, value in zip(exercise.parameters, call.arguments, strict=True):
@@ -101,7 +101,7 @@ def told_call(exercise: Exercise, call: Call) -> list[Part]:
     return [*parts, call.shown] if call.shown else parts
 
 
-def told_difference(got: Reading, expected: Reading) -> list[Part]:
+def describe_difference(got: Reading, expected: Reading) -> list[Part]:
     """Expected beside got, the differing cells marked; which one it is, where there are several results."""
     pairs = list(zip(got.tensors, expected.tensors, strict=True))
     wrong = [

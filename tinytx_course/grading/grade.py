@@ -54,8 +54,8 @@ class Report:
         lines = []
         for copy in self.copies:
             score = f"{copy.n_passed} of {len(copy.grades)}" if copy.grades else "not graded"
-            told = [f"{grade.exercise}: {grade.in_a_word}" for grade in copy.grades if not grade.passed]
-            line = f"{printable(copy.name):<32}{score:<12}{printable(copy.problem or ', '.join(told))}"
+            failed = [f"{grade.exercise}: {grade.in_a_word}" for grade in copy.grades if not grade.passed]
+            line = f"{printable(copy.name):<32}{score:<12}{printable(copy.problem or ', '.join(failed))}"
             lines.append(line.rstrip())
         return "\n".join([*lines, "", mistakes_table(self.copies), "", f"a row a copy: {self.csv}"])
 

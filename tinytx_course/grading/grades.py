@@ -52,8 +52,8 @@ class Grade:
 
     def __str__(self) -> str:
         said = (self.finding or self.message).strip().splitlines()
-        told = shorten(printable(said[0]), _LONGEST, placeholder=" …") if said else ""
-        what = f": {told}" if told and not self.passed else ""
+        words = shorten(printable(said[0]), _LONGEST, placeholder=" …") if said else ""
+        what = f": {words}" if words and not self.passed else ""
         slug = f" ({self.mistake})" if self.mistake else ""
         return f"{self.exercise:<24}{self.status}{slug}{what}"
 

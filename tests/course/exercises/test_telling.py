@@ -10,7 +10,7 @@ from tests.solutions.collection import SOLUTIONS
 from tinytx_course.exercises.card import as_html, as_text
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.comparing import Reading
-from tinytx_course.exercises.telling import told_difference
+from tinytx_course.exercises.telling import describe_difference
 
 
 def check(name, function):
@@ -76,7 +76,7 @@ def test_a_shape_or_type_of_one_of_two_results_says_which():
 
 def grids(mine, due):
     readings = [Reading((torch.as_tensor(values, dtype=torch.float64),)) for values in (mine, due)]
-    return as_text(told_difference(*readings))
+    return as_text(describe_difference(*readings))
 
 
 @pytest.mark.parametrize(("mine", "due"), [(1.00045, 1.0), (0.9995, 0.99995), (100.0, 100.04)])

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tinytx.model.encoder_decoder import Translator
-from tinytx.model.kv_cache import Sources, Stepper
+from tinytx.model.kv_cache import IncrementalDecoder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,23 +128,30 @@ class CachedSteps:
     def __init__(
         self, model: Translator, src_ids: Tensor, src_mask: Tensor, beam_size: int, max_tokens: int
     ) -> None:
-        sources = Sources(model.encode(src_ids, src_mask), src_mask, beam_size)
+        memory = model.encode(src_ids, src_mask)  # (N, S, D)
         n_rows = len(src_ids) * beam_size
-        self._stepper = Stepper(model.decoder, model.head, n_rows=n_rows, max_len=max_tokens, sources=sources)
+        self._decoder = IncrementalDecoder(
+            model.decoder,
+            model.head,
+            n_rows=n_rows,
+            max_len=max_tokens,
+            memory=memory,
+            memory_padding_mask=src_mask,
+        )
         self._prefixes = src_ids.new_empty(n_rows, 0)
 
     def logits(self, prefixes: Tensor) -> Tensor:
         """As in `WholeSteps`."""
         self._prefixes = prefixes.to(self._prefixes.device)
-        return self._stepper.read(self._prefixes[:, self._stepper.length :])
+        return self._decoder.read(self._prefixes[:, self._decoder.length :])
 
     def select(self, rows: Tensor) -> None:
         """As in `WholeSteps`; rows that stay in their place with a common beginning are not copied."""
         if len(rows) != len(self._prefixes):
-            return self._stepper.select(rows)
+            return self._decoder.select(rows)
         differ = (self._prefixes != self._prefixes[rows]).any(dim=0)  # (T,)
         if differ.any():
-            self._stepper.select(rows, start=int(torch.argmax(differ.int())))
+            self._decoder.select(rows, start=int(torch.argmax(differ.int())))
         return None
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tinytx.model.encoder_decoder import Translator
-from tinytx.model.kv_cache import Stepper, is_as_built
+from tinytx.model.kv_cache import IncrementalDecoder, is_as_built
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.batching import pad_batch
@@ -233,26 +233,28 @@ class _Scores:
         self._model, self._device = model, device
         self._max_len = min(model.config.max_len, max(map(len, prefixes)) + max_new_tokens)
         several = self._max_len - min(map(len, prefixes)) > 1  # for a single token a cache does not pay
-        self._stepper: Stepper | None = None
+        self._decoder: IncrementalDecoder | None = None
         if cached and several and is_as_built(model):
-            self._stepper = Stepper(model.body, model.head, n_rows=len(prefixes), max_len=self._max_len)
+            self._decoder = IncrementalDecoder(
+                model.body, model.head, n_rows=len(prefixes), max_len=self._max_len
+            )
 
     def after(self, ids: Tensor) -> Tensor:
         """Logits (R, V) of the token after each row (R, T)."""
         ids = ids.to(self._device)
-        if self._stepper is None or ids.shape[1] > self._max_len:
-            self._stepper = None  # positions shift: nothing in the cache is valid any more
+        if self._decoder is None or ids.shape[1] > self._max_len:
+            self._decoder = None  # positions shift: nothing in the cache is valid any more
             return self._model.head(self._model.body(ids[:, -self._model.config.max_len :])[:, -1])
-        if not self._stepper.length and len(ids) > 1 and (ids == ids[0]).all():  # read a common prefix once
-            logits = self._stepper.read(ids[:1])
-            self._stepper.select(torch.zeros(len(ids), dtype=torch.long, device=self._device))
+        if not self._decoder.length and len(ids) > 1 and (ids == ids[0]).all():  # read a common prefix once
+            logits = self._decoder.read(ids[:1])
+            self._decoder.select(torch.zeros(len(ids), dtype=torch.long, device=self._device))
             return logits.repeat(len(ids), 1)
-        return self._stepper.read(ids[:, self._stepper.length :])
+        return self._decoder.read(ids[:, self._decoder.length :])
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows of the cache."""
-        if self._stepper is not None and len(rows):
-            self._stepper.select(rows.to(self._device))
+        if self._decoder is not None and len(rows):
+            self._decoder.select(rows.to(self._device))
 
 
 def generate_ids(

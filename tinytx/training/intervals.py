@@ -49,13 +49,13 @@ def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> Interval:
     >>> print(f"{low:.3f} {high:.3f}")
     0.490 0.943
     """
-    from scipy.stats import binomtest
-
     _check_confidence(confidence)
     if n < 1 or not 0 <= correct <= n:
         raise ValueError(f"a share needs 0 <= correct <= n and n >= 1, got correct={correct}, n={n}")
-    found = binomtest(int(correct), int(n)).proportion_ci(confidence, method="wilson")
-    return Interval(float(found.low), float(found.high))
+    z = statistics.NormalDist().inv_cdf(0.5 + confidence / 2)
+    p, scale = correct / n, 1 + z**2 / n
+    middle, half = (p + z**2 / (2 * n)) / scale, z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / scale
+    return Interval(max(0.0, middle - half), min(1.0, middle + half))
 
 
 def paired_interval(differences: Iterable[float], confidence: float = 0.95) -> PairedInterval:

@@ -19,8 +19,8 @@ from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.distributed import Processes, joined
-from tinytx.training.masking import Masking
 from tinytx.training.loop import TrainingStep, train
+from tinytx.training.masking import Masking
 from tinytx.training.objectives import (
     CausalObjective,
     ClassificationObjective,

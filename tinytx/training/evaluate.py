@@ -85,21 +85,14 @@ class LanguageModelScore:
 
 
 def evaluate_language_model(
-    model: LanguageModel,
-    tokenizer: Tokenizer,
-    texts: Sequence[str],
+    model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]
 ) -> LanguageModelScore:
     """Loss and perplexity on some texts; parameters as in `text_nats`."""
-    nats = text_nats(model, tokenizer, texts)
-    n_tokens = sum(len(ids) + 1 for ids in tokenizer.encode_batch(texts))
+    nats, n_tokens = _text_nats(model, tokenizer, texts)
     return LanguageModelScore(float(nats.sum()), n_tokens, len(texts))
 
 
-def text_nats(
-    model: LanguageModel,
-    tokenizer: Tokenizer,
-    texts: Sequence[str],
-) -> np.ndarray:
+def text_nats(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]) -> np.ndarray:
     """``-log P`` of each text in nats, the end mark included; shape (N,), float64.
 
     Texts longer than ``max_len`` are read in chunks, each from its own beginning, so every token counts once.
@@ -112,8 +105,14 @@ def text_nats(
     tokenizer : Tokenizer
     texts : sequence of N str
     """
+    return _text_nats(model, tokenizer, texts)[0]
+
+
+def _text_nats(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[np.ndarray, int]:
+    """``-log P`` of each text (N,), and the number of predicted tokens."""
     check_vocabulary(model, tokenizer)
-    windows, text_of_window = [], []
+    windows: list[list[int]] = []
+    text_of_window: list[int] = []
     for number, ids in enumerate(tokenizer.encode_batch(texts)):
         of_text = chunks([tokenizer.bos_id, *ids, tokenizer.eos_id], model.config.max_len)
         windows += of_text
@@ -124,7 +123,8 @@ def text_nats(
 
     inputs = [window[:-1] for window in windows]
     values = evaluate_rows(model, inputs, window_nats, pad_id=tokenizer.pad_id)
-    return np.bincount(text_of_window, weights=values.numpy(), minlength=len(texts))
+    nats = np.bincount(text_of_window, weights=values.numpy(), minlength=len(texts))
+    return nats, sum(map(len, inputs))
 
 
 # Masked language models
@@ -346,11 +346,7 @@ def classifier_inputs(
     return [ids[:max_len] for ids in whole], sum(len(ids) > max_len for ids in whole)
 
 
-def class_probabilities(
-    model: Classifier,
-    tokenizer: Tokenizer,
-    texts: Sequence[str],
-) -> np.ndarray:
+def class_probabilities(model: Classifier, tokenizer: Tokenizer, texts: Sequence[str]) -> np.ndarray:
     """``P(class | text)`` of each text, cut as in `classifier_inputs`: shape (N, C), float64."""
     check_vocabulary(model, tokenizer)
     rows, _ = classifier_inputs(tokenizer, texts, model.config.max_len, causal=model.config.causal)
@@ -365,10 +361,7 @@ def _class_logits(model: Classifier, rows: list[list[int]], pad_id: int) -> Tens
 
 
 def evaluate_classifier(
-    model: Classifier,
-    tokenizer: Tokenizer,
-    texts: Sequence[str],
-    labels: Sequence[int],
+    model: Classifier, tokenizer: Tokenizer, texts: Sequence[str], labels: Sequence[int]
 ) -> ClassifierScore:
     """Accuracy on N texts with N labels."""
     check_vocabulary(model, tokenizer)

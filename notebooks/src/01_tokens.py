@@ -76,7 +76,7 @@ def word_encoder(n_kept):
 
 
 # %% [markdown]
-# To say how well such tokens can be predicted, we need a model. Ours *counts*: which token came how often after the last two. (It is `NGramModel`; lesson 07 says more about it.)
+# To say how well such tokens can be predicted, we need a model. Ours *counts*: which token came how often after the last two. (It is `NGramModel`; lesson 08 says more about it.)
 #
 # Its loss is the mean surprise in **nats** a token. To make losses comparable we also add up the surprise over a whole text, in **bits** ($\ln 2$ nats each), and divide by the number of *characters*, which no tokenizer
 # can change.

@@ -65,7 +65,7 @@ print("reads   ", inputs[0].tolist())
 print("predicts", targets[0].tolist())
 
 # %% [markdown]
-# Training is the subject of lesson 07; here it is a tool. This loop draws a batch, measures the *loss* (how surprised the model was by the
+# Training is the subject of lesson 08; here it is a tool. This loop draws a batch, measures the *loss* (how surprised the model was by the
 # right answers, in nats), and nudges all weights so that it would have been a little less surprised. A fair die has six sides:
 # the best that an honest player can reach is a loss of $\ln 6$.
 
@@ -881,7 +881,7 @@ course.check("attention", attention)
 # <details><summary>Answer</summary>
 #
 # It would run, and be a decoder-only model by its shape. The mask is an argument of attention, not a part of a stack. But it would be a poor BERT: it was trained to fill gaps with
-# words from both sides, and would lose one. Lesson 09 measures what both sides are worth.
+# words from both sides, and would lose one. Lesson 10 measures what both sides are worth.
 #
 # </details>
 #

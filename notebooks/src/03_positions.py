@@ -613,7 +613,7 @@ for row, answer in zip(token_ids.tolist(), answers.tolist(), strict=True):
 #
 # Six kinds of model play: without positions, with one number between 0 and 1 (times a learned direction), with sinusoids, with learned vectors, with rotary positions and with ALiBi. All else is equal: one block, two heads,
 # width 32, the same games. The words before *and* after are in sight. The training loop is an ordinary one: draw 64 games, ask the model at the place of *mais*, compare with the right answer, take a step. Every game is new, so that
-# nothing can be learned by heart. Lesson 07 says more about how models are trained; here it is enough that they are.
+# nothing can be learned by heart. Lesson 08 says more about how models are trained; here it is enough that they are.
 
 # %%
 class OneNumber(nn.Module):
@@ -734,7 +734,7 @@ floor = -sum(world.automaton.read(words).log_prob for words in first_eight) / (1
 print(f"{len(train_row):,} words to train on; floor {floor:.3f} nats a word")
 
 # %% [markdown]
-# One block, four heads, width 32, and a `max_len` that leaves room for the long test. Each step takes sixteen snippets. The loss is that of every next word. (More on such models and their loss in lesson 07; here all kinds get the same
+# One block, four heads, width 32, and a `max_len` that leaves room for the long test. Each step takes sixteen snippets. The loss is that of every next word. (More on such models and their loss in lesson 08; here all kinds get the same
 # snippets in the same order, and that is what matters.)
 
 # %%

@@ -328,7 +328,7 @@ plots.show(fig, name="06_embedding_by_vocabulary_and_depth", alt="""
 # Dark is at the upper right: a huge vocabulary over few layers. Models for many languages are drawn that way, since they need pieces of words from all of them; this is one reason among others to choose the size of
 # a vocabulary with care.
 #
-# Now move the controls yourself. The bars are the terms of this lesson and, beside them, what a model of that size has to compute and to keep (the subject of lesson 05). The dashed bars below them are a state that you can pin, to compare with. First change the length of the text and the
+# Now move the controls yourself. The bars are the terms of this lesson and, beside them, what a model of that size has to compute and to keep (the subject of lesson 04). The dashed bars below them are a state that you can pin, to compare with. First change the length of the text and the
 # number of heads: which bars move? Then look for a model of which more than half is embedding.
 
 # %%
@@ -675,4 +675,4 @@ course.check("count_classifier", count_classifier)
 # BERT: Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), section 3; CamemBERT: Martin et al., [arXiv:1911.03894](https://arxiv.org/abs/1911.03894); BARThez: Kamal Eddine et al., [arXiv:2010.12321](https://arxiv.org/abs/2010.12321);
 # mBART: Liu et al., [arXiv:2001.08210](https://arxiv.org/abs/2001.08210); GPT-2: Radford et al., *Language Models are Unsupervised Multitask Learners*, 2019, table 2; T5: Raffel et al., [arXiv:1910.10683](https://arxiv.org/abs/1910.10683).
 #
-# *What comes next:* the same model learns. Lesson 07 trains it on text whose every probability is known.
+# *What comes next:* the same model learns. Lesson 08 trains it on text whose every probability is known.

@@ -9,7 +9,7 @@ from tinytx_course.building.editions import check_calls, has_solution, learners_
 from tinytx_course.building.notebooks import build_notebook
 from tinytx_course.lessons import LESSONS
 
-LESSON = LESSONS[7]
+LESSON = LESSONS[8]
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 SOURCE = """# %% [markdown]

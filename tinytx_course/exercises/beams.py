@@ -260,7 +260,7 @@ def _beam_calls(seed: int) -> Iterator[Call]:
 BEAM_SEARCH = Exercise(
     name="beam_search",
     signature="beam_search(step, bos_id, eos_id, beam_size, max_len, length_penalty)",
-    lesson=10,
+    lesson=11,
     section="Searching: the best piece is not the best sentence",
     rule=(
         "a list of ids. From every unfinished beam, all continuations; keep the beam_size best by summed "

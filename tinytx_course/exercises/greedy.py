@@ -73,7 +73,7 @@ def _greedy_calls(seed: int) -> Iterator[Call]:
 GREEDY_DECODE = Exercise(
     name="greedy_decode",
     signature="greedy_decode(step, bos_id, eos_id, max_len)",
-    lesson=10,
+    lesson=11,
     section="Searching: the best piece is not the best sentence",
     rule=(
         "a list of ids: bos_id, then each time the most probable next id of step(prefix), until "

@@ -50,7 +50,7 @@ _BATCH = "The shift runs over the rows of the batch: shift along the sequence, `
 SHIFT_TARGETS = Exercise(
     name="shift_targets",
     signature="shift_targets(token_ids)",
-    lesson=7,
+    lesson=8,
     section=_TEACHER,
     rule="(inputs, targets), each (B, T - 1): the target at t is the token that follows the input at t.",
     read=pair(integers, integers, "inputs, targets"),
@@ -260,7 +260,7 @@ def _loss_calls(seed: int) -> Iterator[Call]:
 LANGUAGE_MODEL_LOSS = Exercise(
     name="language_model_loss",
     signature="language_model_loss(logits, targets, pad_id)",
-    lesson=7,
+    lesson=8,
     section=_POSITIONS,
     rule="one number: the mean, over all real targets, of minus the natural log of their probability (nats).",
     read=number,
@@ -280,7 +280,7 @@ def _perplexity_calls(seed: int) -> Iterator[Call]:
 PERPLEXITY = Exercise(
     name="perplexity",
     signature="perplexity(total_nats, n_tokens)",
-    lesson=7,
+    lesson=8,
     section=_NATS,
     rule="one number: e to the power of the mean nats a token, exp(total_nats / n_tokens).",
     read=number,

@@ -377,7 +377,7 @@ def _nothing_drawn(*arguments: Any) -> tuple[Tensor, Tensor]:
 MASK_TOKENS = Exercise(
     name="mask_tokens",
     signature="mask_tokens(token_ids, mask_id, special_ids, vocab_size, p, generator)",
-    lesson=9,
+    lesson=10,
     section=_SECTION,
     rule=(
         "(inputs, labels), both (B, T). Each token that is not special is drawn with probability "

@@ -243,7 +243,7 @@ _FIRST_ROW = "All rows of the batch get the same mask: each source has its own p
 CROSS_ATTENTION_MASK = Exercise(
     name="cross_attention_mask",
     signature="cross_attention_mask(src_ids, tgt_ids, pad_id)",
-    lesson=10,
+    lesson=11,
     section="Three attentions, three masks",
     rule=(
         "a boolean tensor of shape (B, T, S): every target place t may attend to the real tokens s of its "

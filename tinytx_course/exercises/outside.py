@@ -87,7 +87,7 @@ def _gain_calls(seed: int) -> Iterator[Call]:
 GAIN_INTERVAL = Exercise(
     name="gain_interval",
     signature="gain_interval(ours, theirs, t)",
-    lesson=12,
+    lesson=15,
     section="The same folds for both",
     rule=(
         "two numbers, (low, high): mean minus and plus t times s/√n, where mean and s (with n - 1) are those "
@@ -123,7 +123,7 @@ _SECTION_SPLIT = "Where the names and the axes differ"
 SPLIT_C_ATTN = Exercise(
     name="split_c_attn",
     signature="split_c_attn(weight)",
-    lesson=12,
+    lesson=15,
     section=_SECTION_SPLIT,
     rule=(
         "a tensor of shape (3, D, D): the weights of q_proj, k_proj and v_proj as `nn.Linear` holds them, "

@@ -125,7 +125,7 @@ def _repeated_calls(seed: int) -> Iterator[Call]:
 REPEATED_TEXTS = Exercise(
     name="repeated_texts",
     signature="repeated_texts(train, test)",
-    lesson=12,
+    lesson=15,
     section="Repeats that no comparison of strings finds",
     rule=(
         "a list of ints: the places in `test`, counted from 0 and in order, of texts with the same words in "

@@ -251,7 +251,7 @@ def _both(rng: torch.Generator, top_k: int, kept: int) -> Call:
 NEXT_TOKEN_PROBS = Exercise(
     name="next_token_probs",
     signature="next_token_probs(logits, temperature, top_k, top_p)",
-    lesson=7,
+    lesson=8,
     section=_WRITE,
     rule=(
         "a distribution of shape (V,): softmax of logits / temperature; then only the top_k "

@@ -23,7 +23,7 @@ def test_code_is_read_whether_it_is_a_text_or_lines_and_the_lesson_from_the_titl
     assert found.cells == ("x = 1", "y = 2\nz = 3") and found.lesson == 3
 
 
-@pytest.mark.parametrize(("name", "lesson"), [("07_pretraining.ipynb", 7), ("alice.ipynb", None)])
+@pytest.mark.parametrize(("name", "lesson"), [("08_pretraining.ipynb", 8), ("alice.ipynb", None)])
 def test_without_its_title_the_lesson_is_that_of_the_file_name(tmp_path, name, lesson):
     assert read_submission(write(tmp_path, {"cells": [cell("x")]}, name)).lesson == lesson
 

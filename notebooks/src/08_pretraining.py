@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # 07 · Pretraining
+# # 08 · Pretraining
 #
 # **What does predicting the next word teach?**
 #
@@ -92,7 +92,7 @@ for number, answer in enumerate(targets, start=1):
 # %% [markdown]
 # Thanks to the causal mask, position $t$ sees the inputs up to $t$ and nothing after. So a *single* pass through the model answers all seven
 # questions, with one distribution over the whole vocabulary **at every position**. (A classifier would give one answer for the whole text. That is the
-# other head of this body, and lesson 08's.) Look at the shapes: batch, positions, vocabulary.
+# other head of this body, and lesson 09's.) Look at the shapes: batch, positions, vocabulary.
 
 # %%
 config = recipe.config.replace(vocab_size=V)
@@ -155,7 +155,7 @@ fig, ax = plots.curves(
     references={"exact floor": floor}, y_range=(0, 7.5), title="Too good to be true",
     xlabel="step", ylabel="training loss (nats per token)",
 )  # fmt: skip
-plots.show(fig, name="07_forgotten_shift", alt="""
+plots.show(fig, name="08_forgotten_shift", alt="""
     Training loss against steps for two small models. With shifted targets it falls slowly
     and stays above the dashed exact floor; asked for the token itself, it falls through
     the floor to nearly zero.""")
@@ -309,7 +309,7 @@ for ax, (title, view) in zip(axes, views.items(), strict=True):
         [plots.Curve("transformer", steps, losses)], references=lines, y_range=view, x_log=True,
         xlabel="step (logarithmic)", ylabel="held-out loss (nats per token)", title=title, ax=ax,
     )  # fmt: skip
-plots.show(fig, name="07_loss_and_floor", alt="""
+plots.show(fig, name="08_loss_and_floor", alt="""
     Held-out loss against training steps, whole and magnified. The curve starts near the
     logarithm of the vocabulary size, crosses the dashed line of the best counting model,
     and stays above the exact floor.""")
@@ -351,7 +351,7 @@ fig, ax = plots.curves(
      plots.Curve("loss - floor", steps, gaps, dashed=True)], title="The gap is the divergence",
     x_log=True, y_log=True, xlabel="step (logarithmic)", ylabel="nats per token (logarithmic)",
 )  # fmt: skip
-plots.show(fig, name="07_divergence", alt="""
+plots.show(fig, name="08_divergence", alt="""
     Mean Kullback-Leibler divergence from the true next piece, and loss minus floor,
     against training steps, both axes logarithmic. The two curves lie almost on top of
     each other and fall together from above five nats.""")
@@ -385,7 +385,7 @@ fig, ax = plots.grouped_bars(
     {"model": {name: guess[word] for name, word in named.items()},
      "truth": {name: truth[word] for name, word in named.items()}},
     numbers=".3f", xlabel="probability of being the next word", title=f"{beginning} …")  # fmt: skip
-plots.show(fig, name="07_next_word", alt="""
+plots.show(fig, name="08_next_word", alt="""
     For the eight likeliest words after a beginning, the probability that the model gives
     to each as one bar, and the true probability as another beside it.""")
 
@@ -449,7 +449,7 @@ fig, ax = plots.heatmap(
     bar_label="mean divergence (nats)",
     xlabel="sentence of the review (places)", ylabel="what stands there", title="Where the gap is",
 )  # fmt: skip
-plots.show(fig, name="07_where_the_gap_is", alt="""
+plots.show(fig, name="08_where_the_gap_is", alt="""
     Mean divergence of the model from the truth in a table of cells: rows are kinds of
     word, columns the first to the sixth sentence of a review.""")
 
@@ -488,7 +488,7 @@ fig, ax = plots.grouped_bars(
      "truth": {one: pair[1] for one, pair in shares.items()}},
     xlabel="share of praise", ylabel="sentences before", title="Le roman est …",
 )  # fmt: skip
-plots.show(fig, name="07_three_sentences_ago", alt="""
+plots.show(fig, name="08_three_sentences_ago", alt="""
     Share of praise among the next words after one to three judging sentences, the model's
     bar beside the true one. In truth the first of three sentences makes a large
     difference; how much of it has the model learned?""")
@@ -534,7 +534,7 @@ fig, ax = plots.curves(
     references={"ln V": math.log(V), "lowest possible": lowest}, y_range=(0, 7.5),
     xlabel="step", ylabel="training loss (nats per token)", title="Stuck, without a sound",
 )  # fmt: skip
-plots.show(fig, name="07_softmax_twice", alt="""
+plots.show(fig, name="08_softmax_twice", alt="""
     Training loss against steps. With logits it falls steadily; with probabilities in
     place of logits it stays close to the logarithm of the vocabulary size, above the
     dashed line of the lowest loss possible there.""")
@@ -580,7 +580,7 @@ fig, ax = plots.heatmap(
     row_labels=list(ways), col_labels=[tokenizer.piece(one) for one in top.tolist()],
     xlabel="the twelve likeliest pieces", title="Five ways to draw the piece after Le livre",
 )  # fmt: skip
-plots.show(fig, name="07_ways_to_draw", alt="""
+plots.show(fig, name="08_ways_to_draw", alt="""
     Five rows of probabilities of the twelve likeliest next pieces. A low temperature
     makes the first cells darker, a high one the row even; with top-k and top-p the cells
     on the right are hatched, as these pieces are cut away.""")
@@ -672,7 +672,7 @@ for sentence, error in marked[:4]:
 #
 # Our language has some thousand words and few hidden facts per review, and is written by rules. Real text has no known floor: the loss of a real model can only be compared with other models. A model this
 # close to the truth is possible here because the truth is small. And a low loss says nothing yet about usefulness for *other* tasks. Whether the body that was trained here helps to tell
-# praise from blame with few labels is the question of lesson 08.
+# praise from blame with few labels is the question of lesson 09.
 
 # %% [markdown]
 # ## Questions
@@ -805,7 +805,7 @@ course.check("next_token_probs", next_token_probs)
 # <details><summary>Answer</summary>
 #
 # The next word is the *target*, not context. When position $t$ answers, it has read the tokens up to $t$ and nothing to the right of them: the causal mask sees to that. Context from the right is what a
-# masked model has (lesson 09). If a left-to-right model could see to the right, its loss would fall through the floor, as above.
+# masked model has (lesson 10). If a left-to-right model could see to the right, its loss would fall through the floor, as above.
 #
 # </details>
 #
@@ -840,4 +840,4 @@ course.check("next_token_probs", next_token_probs)
 # objective. Holtzman et al., *The Curious Case of Neural Text Degeneration*, [arXiv:1904.09751](https://arxiv.org/abs/1904.09751), section 3.1, for top-p. Witten and Bell, *The Zero-Frequency Problem*, IEEE Transactions on
 # Information Theory 37 (1991), method C, for the counting model.
 #
-# *Next:* lesson 08 takes the body of such a model, puts another head on it, and asks what the pretraining was worth.
+# *Next:* lesson 09 takes the body of such a model, puts another head on it, and asks what the pretraining was worth.

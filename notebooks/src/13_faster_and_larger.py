@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # 11 · Faster and larger
+# # 13 · Faster and larger
 #
 # **Where does the time go?**
 #
@@ -19,7 +19,7 @@
 # 4. halve the bytes, throw out padding, keep keys and values, and show that the answers stay the same;
 # 5. stop a training and go on with it to the same bytes, and share its batches among several processes.
 #
-# *You need:* lesson 05, what a layer costs, and lesson 07, how a model is trained. *It takes:* an hour to read; a minute to run on two quiet cores.
+# *You need:* lesson 04, what a layer costs, and lesson 08, how a model is trained. *It takes:* an hour to read; a minute to run on two quiet cores.
 
 # %% [markdown]
 # ## Set-up
@@ -62,7 +62,7 @@ trial = None if smoke else CompileTrial(device=device.type)
 # %% [markdown]
 # ## Why: the tempting calculation
 #
-# How long does a training step take? Lesson 05 gave us the number of operations. A machine has a speed, in operations a second: we can measure that with one large product of matrices, the thing processors do best. Divide the one by the other, and there is the answer. Everybody
+# How long does a training step take? Lesson 04 gave us the number of operations. A machine has a speed, in operations a second: we can measure that with one large product of matrices, the thing processors do best. Divide the one by the other, and there is the answer. Everybody
 # calculates like this once. First the model: four layers, a vocabulary of 8,000, a batch of four rows.
 
 # %%
@@ -189,7 +189,7 @@ for name in train_work:
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# One half, for every product in writing: two operations for each weight of four bytes. In training the maps do a hundred times as much on each byte; sums and norms do not, they have no number to use again. The operations are those of lesson 05:
+# One half, for every product in writing: two operations for each weight of four bytes. In training the maps do a hundred times as much on each byte; sums and norms do not, they have no number to use again. The operations are those of lesson 04:
 
 # %%
 block = 4 * train_work["map in attention"].flops + train_work["attention"].flops
@@ -216,7 +216,7 @@ fig, ax = plots.roofline(
     groups, flops=roof.flops, slopes={"memory": roof.copied, "cache": roof.cached},
     title="Our layers under the roof of this machine",
 )  # fmt: skip
-plots.show(fig, name="11_roofline", alt="""
+plots.show(fig, name="13_roofline", alt="""
     Operations a second over operations for each byte, both logarithmic. A line
     rises and becomes flat: the roof. Maps and output layer in training lie to the
     right, near the flat top; the same layers in writing lie far to the left and
@@ -253,7 +253,7 @@ fig, ax = plots.share_bars(
     notes={"time measured": f"{1e3 * before.total:.0f} ms"},
     xlabel="share in percent", title="A training step: work and time",
 )  # fmt: skip
-plots.show(fig, name="11_profile", alt="""
+plots.show(fig, name="13_profile", alt="""
     Two bars of 100 percent. On paper nearly all operations are products of
     matrices, a little is attention. In time the products have less, and softmax
     and loss, copies, norms and sums own the rest.""")
@@ -360,7 +360,7 @@ fig, ax = plots.bars(
     {name: 1e3 * seconds(turns, name) for name in steps},
     xlabel="milliseconds a step (median)", title="Four ways to make the same step",
 )  # fmt: skip
-plots.show(fig, name="11_steps", alt="""
+plots.show(fig, name="13_steps", alt="""
     Four bars, milliseconds a training step: all scores and in parts in float32, all
     scores and in parts in bfloat16. Each bar has its number at its end.""")
 ratio = turns.ratio if on_gpu else turns.processor_ratio
@@ -374,7 +374,7 @@ for name in others:
 #
 # ## Padding: work that nobody needs
 #
-# A batch is a rectangle, and texts are not equally long. The rest of each row is filled with padding, and padding is multiplied like everything else. Here are the true lengths of reviews from the world of lesson 07. In which order would *you* put them into batches?
+# A batch is a rectangle, and texts are not equally long. The rest of each row is filled with padding, and padding is multiplied like everything else. Here are the true lengths of reviews from the world of lesson 08. In which order would *you* put them into batches?
 
 # %%
 from tinytx.text.batching import batches_by_length, pad_batch, padding_share
@@ -412,7 +412,7 @@ def draw(batches, title):
 
 as_they_come = [list(range(start, start + 16)) for start in range(0, 64, 16)]
 fig, ax = draw(as_they_come, "As they come")
-plots.show(fig, name="11_padding_as_they_come", alt="""
+plots.show(fig, name="13_padding_as_they_come", alt="""
     A row for each of 64 reviews: blue for text, orange for padding. In every batch
     one long review pulls a wide orange area behind the others.""")
 
@@ -425,7 +425,7 @@ budget = 16 * max(lengths) // 2
 by_length = batches_by_length(lengths, budget, seed=0, epoch=0)
 assert sorted(i for batch in by_length for i in batch) == list(range(64))
 fig, ax = draw(by_length, "By length")
-plots.show(fig, name="11_padding_by_length", alt="""
+plots.show(fig, name="13_padding_by_length", alt="""
     The same 64 reviews in batches of similar length. Batches differ in width, and
     only thin orange strips are left behind the text.""")
 
@@ -500,7 +500,7 @@ fig, ax = plots.curves(
 )  # fmt: skip
 ax.set_xticks(ns, [str(n) for n in ns])
 ax.set_xticks([], minor=True)
-plots.show(fig, name="11_cache", alt="""
+plots.show(fig, name="13_cache", alt="""
     Milliseconds over the number of tokens written, both axes logarithmic. The
     curve without cache lies above the one with cache and rises more steeply, so
     that their distance grows with the length.""")
@@ -669,7 +669,7 @@ fig, ax = plots.bars(
     references={"ideal": max(one.ideal for one in speeds)}, numbers=",.0f",
     xlabel="tokens a second (median, slowest, fastest round)", title="Two workers, one model",
 )  # fmt: skip
-plots.show(fig, name="11_scaling", alt="""
+plots.show(fig, name="13_scaling", alt="""
     Bars of tokens a second for one process with one and with two threads, and for
     two processes, beside a dashed line at twice the speed of one.""")
 two, single = speeds[-1], next(one for one in speeds if one.n_processes * one.n_threads == 1)
@@ -772,7 +772,7 @@ if speedrun := kept("bench-speedrun", "python -m benchmarks speedrun"):
         xlabel="seconds of training", ylabel="nats a character", y_range=(1.3, 2.6),
         references={"best counts": counts["nats"]}, title="Quality after so many seconds",
     )  # fmt: skip
-    plots.show(fig, name="11_speedrun", alt="""
+    plots.show(fig, name="13_speedrun", alt="""
         Nats a character over seconds of training, for our model with two optimizers, for
         the peer with 2,000 steps and with three minutes. A dashed line shows the best counting model.""")
     for name, one in runs.items():

@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # 10 · Translation
+# # 11 · Translation
 #
 # **How do two languages meet?**
 #
@@ -20,7 +20,7 @@
 # 5. examine a broken translator: does it read its source at all, and what does it still know?
 # 6. report a BLEU score honestly: signature, interval, references, and what it does not say.
 #
-# *You need:* lesson 02 for attention and masks, lesson 07 for nats and training.
+# *You need:* lesson 02 for attention and masks, lesson 08 for nats and training.
 # *It takes:* an hour to read; about two minutes to run on two processor cores, less with a GPU.
 
 # %% [markdown]
@@ -183,7 +183,7 @@ fig, axes = plots.figure(1, 3, width=10.2, height=3.9)
 for ax, (name, mask) in zip(axes, masks.items(), strict=True):
     plots.heatmap(mask, allowed=mask, low=0, high=1, title=name, xlabel="looked at", ax=ax)
 axes[0].set_ylabel("who looks (place)")
-plots.show(fig, name="10_three_masks", alt="""
+plots.show(fig, name="11_three_masks", alt="""
     Three masks. The encoder on itself: a square, open but for the column of padding.
     The decoder on itself: a lower triangle. The decoder on the source: four rows of
     five, open but for the column of padding.""")
@@ -327,7 +327,7 @@ fig, ax = plots.curves(
     [plots.Curve("training", history.step, history.loss)], references=levels, xlabel="step",
     ylabel="smoothed loss (nats per piece)", y_range=(0, 8), title="A translator learns",
 )  # fmt: skip
-plots.show(fig, name="10_learning", alt="""
+plots.show(fig, name="11_learning", alt="""
     Training loss of the translator over the steps: it begins at the dashed line ln V,
     falls fast, then slowly, and ends above a lower dashed line, the floor that
     smoothing leaves.""")
@@ -385,7 +385,7 @@ for ax, (name, table) in zip(axes, maps.items(), strict=True):
     plots.heatmap(table, row_labels=shown, col_labels=columns, low=0, high=1, title=name, ax=ax)
 axes[0].set_ylabel("French piece to be written")
 fig.supxlabel("English piece looked at")
-plots.show(fig, name="10_alignment", alt="""
+plots.show(fig, name="11_alignment", alt="""
     Three maps of French pieces to be written against English pieces. Right, by the
     grammar: a diagonal on which noun and adjective cross. Left, the best head: nearly
     the same cells are dark. Middle, the mean of all heads: paler.""")
@@ -402,7 +402,7 @@ fig, ax = plots.bars(
     shares, numbers=".2f", references={"even": mass.uniform},
     xlabel="share of attention on aligned pieces", title="How much looks where the grammar says",
 )  # fmt: skip
-plots.show(fig, name="10_mass", alt="""
+plots.show(fig, name="11_mass", alt="""
     One bar for each cross-attention head: the share of its attention that falls on
     the pieces of the aligned word, beside a dashed line for an even spread. Most
     heads of the trained model lie well beyond it.""")
@@ -527,7 +527,7 @@ fig, ax = plots.curves(
     x_log=True, y_log=True,
     xlabel="pieces written", ylabel="seconds of the processor", title="Keys and values kept, or computed anew",
 )  # fmt: skip
-plots.show(fig, name="10_cache", alt="""
+plots.show(fig, name="11_cache", alt="""
     Time to write 8 to 128 pieces on logarithmic axes. With keys and values kept the
     line rises with slope one; computed anew it lies above and bends upwards, towards
     slope two.""")
@@ -558,7 +558,7 @@ fig, ax = plots.curves(
     curves, xlabel="further step, without warm-up", ylabel="smoothed loss (nats per piece)",
     references={"guessing, ln V": math.log(V)}, title="A good model, trained on too fast",
 )  # fmt: skip
-plots.show(fig, name="10_diverging", alt="""
+plots.show(fig, name="11_diverging", alt="""
     Loss over twenty further steps of the trained translator at three rates. At the
     lowest it stays low; at the two higher ones it jumps within a few steps, and only
     partly comes down.""")
@@ -655,7 +655,7 @@ fig, ax = plots.curves(
     bands, xlabel="sentences in the test set", ylabel="BLEU, with 95 % interval",
     title="How sure is a BLEU score?",
 )  # fmt: skip
-plots.show(fig, name="10_interval", alt="""
+plots.show(fig, name="11_interval", alt="""
     BLEU of the dictionary and of the trained model against the number of test
     sentences, 25 to several hundred, with shaded intervals. The dictionary's is wide
     on the left and narrows to the right; the model's is narrow.""")
@@ -829,4 +829,4 @@ course.check("beam_search", beam_search)
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1, 3.2.3, 3.4 (tying), 5.3 and 5.4 (warm-up, smoothing), 6.1 (beams), table 3. Attention between two languages, drawn as an alignment: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473). Label smoothing: Szegedy et al.,
 # [arXiv:1512.00567](https://arxiv.org/abs/1512.00567), section 7. Tied embeddings: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859). BLEU: Papineni et al., ACL 2002. Signatures: Post, [arXiv:1804.08771](https://arxiv.org/abs/1804.08771). Resampling: Koehn, EMNLP 2004.
 #
-# *What comes next:* lesson 11 asks where the time goes, and what makes a model faster without changing it.
+# *What comes next:* lesson 13 asks where the time goes, and what makes a model faster without changing it.

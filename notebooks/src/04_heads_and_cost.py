@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # 05 · Heads and cost
+# # 04 · Heads and cost
 #
 # **Why many heads, and what do they cost?**
 #
@@ -292,7 +292,7 @@ for name, panel in zip(("one head", "two heads"), axes, strict=True):
     if name == "one head":
         panel.plot(x[[0, -1]], y[[0, -1]], color="#555555", linestyle="--", zorder=0)
         panel.get_legend().remove()
-plots.show(fig, name="05_segment_and_square", alt="""
+plots.show(fig, name="04_segment_and_square", alt="""
     Two scatter plots of the two numbers a model gives for place 5, one point a row. With one head
     all points lie on one dashed segment, which crosses at most three of the four quadrants. With
     two heads the four right pairs lie in four groups, one in each quadrant.""")
@@ -326,7 +326,7 @@ for (title, picture), panel in zip(pictures.items(), axes.flat, strict=True):
     plots.heatmap(picture, title=title, low=0, high=1, ax=panel)
 fig.supxlabel("place looked at")
 fig.supylabel("place that asks")
-plots.show(fig, name="05_maps_of_heads", alt="""
+plots.show(fig, name="04_maps_of_heads", alt="""
     Attention maps on a ring of eight places. Left the known ones, a stripe one back and a stripe
     three back. Middle the two trained heads, each showing one of these stripes. Right the single
     head, with both stripes at part of their strength, above a map of half and half.""")
@@ -415,7 +415,7 @@ fig, ax = plots.curves(
     xlabel="length n, tokens (log scale)", ylabel="operations (log scale)",
 )  # fmt: skip
 ax.axvline(64, color="#555555", linewidth=1.2, linestyle=":")
-plots.show(fig, name="05_operations", alt="""
+plots.show(fig, name="04_operations", alt="""
     Operations against length from 4 to 4,096 at width 64, both axes logarithmic. Recurrent layers
     and convolution are parallel straight lines. Attention runs parallel to them for short texts,
     meets the GRU at the dotted line n = 64, and bends up to twice the slope. Its pairs alone are
@@ -448,7 +448,7 @@ for (what, seen), title, panel in zip(panels.items(), titles, axes, strict=True)
     lines = [plots.Curve(name, seen.scale, *seen.milliseconds(name)) for name in seen.times]
     axis_names = {"xlabel": f"{what} (log scale)", "ylabel": "milliseconds (log scale)"}
     plots.curves(lines, x_log=True, y_log=True, **axis_names, title=title, ax=panel)
-plots.show(fig, name="05_time", alt="""
+plots.show(fig, name="04_time", alt="""
     Two panels of measured times on logarithmic axes, with the middle half of all rounds as bands.
     By length: convolution and recurrent layers are nearly parallel straight lines, attention rises
     more steeply than they do towards the right. By width: recurrent layers are flat on the left,
@@ -554,7 +554,7 @@ fig, ax = plots.curves(
     lines, y_log=True, title="How far a gradient reaches through one layer",
     xlabel="distance to the token, in places", ylabel="size of the gradient (log scale)",
 )  # fmt: skip
-plots.show(fig, name="05_gradients", alt="""
+plots.show(fig, name="04_gradients", alt="""
     Size of the gradient by distance, 0 to 63, logarithmic. Attention is level. The vanilla
     recurrent layer and the GRU fall as straight lines over many powers of ten, the vanilla one
     faster. The GRU told to keep falls slowly. The convolution is level and ends at distance 4.""")
@@ -649,7 +649,7 @@ fig, ax = plots.curves(
     lines, x_log=True, y_log=True, xlabel="length n, tokens (log scale)", ylabel="MiB (log scale)",
     title="Six layers of width 256: memory by length",
 )  # fmt: skip
-plots.show(fig, name="05_memory", alt="""
+plots.show(fig, name="04_memory", alt="""
     Memory against length from 64 to 16,384 tokens on logarithmic axes. Model and optimizer are
     level. What is kept with fused attention rises with slope 1; with plain attention it starts a
     little higher and bends up to slope 2. The key-value cache is a straight line far below.""")

@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # 09 · Masked or causal
+# # 10 · Masked or causal
 #
 # **What does looking both ways buy?**
 #
@@ -19,7 +19,7 @@
 # 4. prepare a text the way BERT reads it: what is hidden, what is exchanged, which embeddings are added;
 # 5. read BERT's own comparison of the two, and say what it shows and what it leaves open.
 #
-# *You need:* lesson 02 for the causal mask, lesson 07 for "surprise", nats and the exact floor.
+# *You need:* lesson 02 for the causal mask, lesson 08 for "surprise", nats and the exact floor.
 # *It takes:* three quarters of an hour to read; a minute or two to run on two processor cores, less with a GPU.
 
 # %% [markdown]
@@ -63,9 +63,9 @@ from_both = [world.fill(review, t)[review[t]] for t in places]
 print(f"{review[3]!r}: {from_left[3]:.3f} from the left, {from_both[3]:.3f} from both sides")
 
 # %% [markdown]
-# Now score the readers as in lesson 07: each pays $-\log_2 p$ bits for a word to which it gave the chance $p$. It is tempting to put the two sums
+# Now score the readers as in lesson 08: each pays $-\log_2 p$ bits for a word to which it gave the chance $p$. It is tempting to put the two sums
 # in one table and to call the reader with fewer bits the better language model. So let us do it, and lay the exact floor
-# beside it: $-\log_2 P(\text{review})$, which, as lesson 07 said, no model can beat on average.
+# beside it: $-\log_2 P(\text{review})$, which, as lesson 08 said, no model can beat on average.
 
 # %%
 end = world.next_word(review)[None]  # the first reader must also see that it is over
@@ -117,7 +117,7 @@ plots.heatmap(
     row_labels=[word if t in hidden else "–" for t, word in enumerate(sentence)],
     xlabel="looked at", ylabel="predicts",
 )  # fmt: skip
-plots.show(fig, name="09_who_sees_what", alt="""
+plots.show(fig, name="10_who_sees_what", alt="""
     Two five by five squares. Left, causal: the triangle above the diagonal is grey and
     hatched, and every row predicts a word. Right, masked: nothing is hatched, but the
     two columns of MASK signs are white because they show no word, and only two of the
@@ -248,7 +248,7 @@ fig, ax = plots.heatmap(
     strips, row_labels=["left", "both sides"], col_labels=review, low=0, numbers=".1f",
     xlabel="word", ylabel="given", bar_label="bits", title="How uncertain is each word?",
 )  # fmt: skip
-plots.show(fig, name="09_entropy_strips", alt="""
+plots.show(fig, name="10_entropy_strips", alt="""
     Two heat strips over the twenty-one words of a review. Given the left, the first
     words of sentences, nouns, adjectives and articles are dark. Given both sides only
     the nouns, the adjectives and the last verb keep some colour; articles, verb forms
@@ -277,7 +277,7 @@ for ax, name, found in zip(axes, ("from the left", "from both sides"), (left, bo
     best = {word or "(end)": chance for word, chance in list(found.items())[:6]}
     title = f"{name}: {len(found)} possible"
     plots.bars(best, xlabel="probability", title=title, numbers=".2f", ax=ax)
-plots.show(fig, name="09_one_hidden_word", alt="""
+plots.show(fig, name="10_one_hidden_word", alt="""
     Bars for the six most likely words at the gap in "C'est un ... ouvrage". From the
     left many nouns are possible, each unlikely. From both sides few words remain, all
     of them adjectives, with bel in front.""")
@@ -417,7 +417,7 @@ fig, ax = plots.bars(
     intervals={name: (b.mean - widths[name], b.mean + widths[name]) for name, b in gain.items()},
     xlabel="mean gain from the right side (bits per word)", title="Which words gain most?",
 )  # fmt: skip
-plots.show(fig, name="09_gain_by_kind", alt="""
+plots.show(fig, name="10_gain_by_kind", alt="""
     Bars of the mean gain in bits for eight kinds of words: most for first words of sentences
     and articles, who lose nearly all their uncertainty; little for nouns, adjectives, verbs.""")
 
@@ -462,7 +462,7 @@ fig, ax = plots.curves(
     xlabel="share of words hidden (%)", ylabel="entropy of a hidden word (bits)",
     title="The more is hidden, the less a neighbour helps",
 )  # fmt: skip
-plots.show(fig, name="09_share_hidden", alt="""
+plots.show(fig, name="10_share_hidden", alt="""
     Mean entropy of a hidden word against the share of words that are hidden. The curve
     starts at about half the height of the dashed line of the left-to-right reader and
     climbs steadily; with half of the words hidden it is still below that line.""")
@@ -523,7 +523,7 @@ fig, ax = plots.categorical_map(
     ["only read", "asked, hidden as [MASK]", "asked, exchanged", "asked, left as it is"],
     row_labels=range(1, 7), col_labels=review, xlabel="word", ylabel="reading",
 )  # fmt: skip
-plots.show(fig, name="09_bert_masking", alt="""
+plots.show(fig, name="10_bert_masking", alt="""
     Six readings of a review, one a row: three of twenty-one words are coloured, others each
     time, most of them hidden as MASK, a few exchanged or left as they are.""")
 
@@ -582,7 +582,7 @@ print("does not follow:[CLS]", here[-2], "[SEP]\n               ", elsewhere[-1]
 #
 # ## Use it: fill the blank with a causal model
 #
-# Back to our question, with a model that has learned. We train the causal model of lesson 07, for a quarter of its steps. It can fill a blank in two ways. The plain one uses its
+# Back to our question, with a model that has learned. We train the causal model of lesson 08, for a quarter of its steps. It can fill a blank in two ways. The plain one uses its
 # left side only. The dear one tries **every candidate** and scores the *whole* review: by the definition above, that uses the right side as well.
 
 # %%
@@ -677,7 +677,7 @@ fig, ax = plots.bars(
     xlabel="share of blanks filled rightly", numbers=".2f",
     title=f"One hidden article in each of {len(blanks)} reviews",
 )  # fmt: skip
-plots.show(fig, name="09_hidden_articles", alt="""
+plots.show(fig, name="10_hidden_articles", alt="""
     Share of right answers with intervals for five ways to fill in a hidden article. The
     baseline is lowest, model and exact reader with the left side only lie in the
     middle, and the model that scores whole reviews is close to the exact reader with
@@ -705,7 +705,7 @@ fig, ax = plots.curves(
     references={"exact floor": filler.evaluation.entropy_bound},
     xlabel="step", ylabel="training loss (nats per hidden piece)", title="Learning to fill blanks",
 )  # fmt: skip
-plots.show(fig, name="09_masked_training", alt="""
+plots.show(fig, name="10_masked_training", alt="""
     Training loss of a masked model against steps. It falls at first, lingers on a plateau
     while the model only counts pieces, then falls again, and ends far above the dashed floor.""")
 
@@ -734,7 +734,7 @@ fig, ax = plots.bars(
     intervals={name: wilson_interval(n, len(new)) for name, n in hits.items()},
     xlabel="share of blanks filled rightly", numbers=".2f", title="One hidden piece in each of 150 reviews",
 )  # fmt: skip
-plots.show(fig, name="09_hidden_pieces", alt="""
+plots.show(fig, name="10_hidden_pieces", alt="""
     Share of hidden pieces filled rightly with intervals, for a causal model and the exact
     reader with the left side, and for a masked model and the exact reader with both sides.""")
 
@@ -831,7 +831,7 @@ table_of(["masked, same tokens", "masked+nsp, same tokens"])
 # Equal work, a quarter more steps, does not make up for that. The next-sentence task adds nothing that these intervals can see, and its own row tells why: the model answers it like a coin, worse than counting does.
 #
 # **What it does not show.** That masking is the worse idea. The exact column says that the masked model has most left to win, and its curve was still falling when the budget ended; BERT read its text some forty times over (arXiv 1810.04805, appendix A.2). Here are one small language, one size, one share of hidden
-# places, and one fine-tuning recipe for all. The same contest on real reviews is a matter for lesson 12.
+# places, and one fine-tuning recipe for all. The same contest on real reviews is a matter for lesson 15.
 #
 # ## What was published
 #
@@ -875,7 +875,7 @@ for task, m, c, n in zip(tasks, masked, left_to_right, (0, 0, 408, 872, 0), stri
 # ## The family
 #
 # **CamemBERT** is a descendant for French, trained on hidden words alone (whole words at a time, no next-sentence task), in the manner of RoBERTa. **BARThez** is French too and is often filed beside it. That is a slip: it follows BART, an encoder *and* a decoder. Its text is
-# damaged, the encoder reads the damaged text both ways, and the decoder writes the whole one left to right. It looks both ways where it reads, and only back where it writes. Lesson 10 builds such a pair.
+# damaged, the encoder reads the damaged text both ways, and the decoder writes the whole one left to right. It looks both ways where it reads, and only back where it writes. Lesson 11 builds such a pair.
 
 # %% [markdown]
 # ## What this does not show
@@ -979,4 +979,4 @@ course.check("mask_tokens", mask_tokens)
 # Martin et al., *CamemBERT*, [arXiv:1911.03894](https://arxiv.org/abs/1911.03894). Kamal Eddine et al., *BARThez*, [arXiv:2010.12321](https://arxiv.org/abs/2010.12321).
 # Wang et al., *GLUE*, [arXiv:1804.07461](https://arxiv.org/abs/1804.07461) (MRPC, SST-2, MNLI, QNLI).
 #
-# *What comes next:* lesson 10 puts a model that looks both ways beside one that looks only back, and lets them translate.
+# *What comes next:* lesson 11 puts a model that looks both ways beside one that looks only back, and lets them translate.

@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # 12 · Real text and real models
+# # 15 · Real text and real models
 #
 # **Does it hold outside?**
 #
@@ -19,7 +19,7 @@
 # 4. count the parameters of CamemBERT and its relatives, and name what is different from our own model: only the sizes;
 # 5. carry weights from a published model into ours and back, and prove that nothing was lost on the way.
 #
-# *You need:* lessons 07 and 08; lesson 06 for the counts. *It takes:* an hour to read; a minute and a half to run on two cores. Nothing is downloaded.
+# *You need:* lessons 08 and 09; lesson 06 for the counts. *It takes:* an hour to read; a minute and a half to run on two cores. Nothing is downloaded.
 
 # %% [markdown]
 # ## Set-up
@@ -61,7 +61,7 @@ folder = Path(tempfile.mkdtemp())  # for the files that this lesson writes
 # %% [markdown]
 # ## Why: the number from home
 #
-# All lessons so far spoke of a language that we made ourselves. There we know every truth, and pretraining pays. Here is what lesson 08 kept: what it brings with fifty labels, in points of accuracy, as an interval over seeds.
+# All lessons so far spoke of a language that we made ourselves. There we know every truth, and pretraining pays. Here is what lesson 09 kept: what it brings with fifty labels, in points of accuracy, as an interval over seeds.
 
 # %%
 home = [one for one in read_results("transfer").data.values() if one["n_labels"] == 50]
@@ -106,7 +106,7 @@ fig, ax = plots.bars(
     xlabel="thousand words of prose", numbers=",.0f",
     title="What the packages of this machine say",
 )  # fmt: skip
-plots.show(fig, name="12_packages", alt="""
+plots.show(fig, name="15_packages", alt="""
     One bar for each installed package: thousand words of prose in its docstrings. A few large
     packages and Python itself hold most of the text, small ones a few thousand words each.""")
 
@@ -141,7 +141,7 @@ fig, ax = plots.curves(
     lines, xlabel="rank of the word", ylabel="times in a million words",
     x_log=True, y_log=True, title="Real text has a long tail",
 )  # fmt: skip
-plots.show(fig, name="12_zipf", alt="""
+plots.show(fig, name="15_zipf", alt="""
     Frequency against rank of words, both axes logarithmic. Our world falls for some hundred
     words like the line of Zipf and breaks off steeply at about a thousand. The docstrings go on
     along that line for ten thousand words and more, down to words that occur only once.""")
@@ -277,7 +277,7 @@ del in_train
 #
 # ## Pretrain on it
 #
-# Now a model like that of lesson 07, with fewer steps, and with Muon, an optimizer that brings small models further in the same time. Beside it a model that only *counts* which piece followed which, on the same text in the same pieces. There is no exact floor any more: nobody knows the entropy of docstrings. In our world the transformer beat the counts within a minute. And here, in less than that? Decide before you
+# Now a model like that of lesson 08, with fewer steps, and with Muon, an optimizer that brings small models further in the same time. Beside it a model that only *counts* which piece followed which, on the same text in the same pieces. There is no exact floor any more: nobody knows the entropy of docstrings. In our world the transformer beat the counts within a minute. And here, in less than that? Decide before you
 # run it.
 
 # %%
@@ -313,7 +313,7 @@ fig, ax = plots.token_rows(
     {name: tokenizer.pieces(text) for name, text in picked.items()},
     title="Names are read in crumbs",
 )  # fmt: skip
-plots.show(fig, name="12_pieces", alt="""
+plots.show(fig, name="15_pieces", alt="""
     Three held-out docstrings cut into boxes. In the first nearly every word is one box; in the
     last, names of things and rare words are cut into single letters and short pieces.""")
 
@@ -336,7 +336,7 @@ fig, ax = plots.curves(
     xlabel="step (logarithmic)", ylabel="held-out loss (nats per piece)", x_log=True,
     title="A first taste of real text",
 )  # fmt: skip
-plots.show(fig, name="12_pretraining", alt="""
+plots.show(fig, name="15_pretraining", alt="""
     Held-out loss of a transformer on docstrings against training steps, logarithmic, beside
     level lines for models that count one, two, three and four pieces. The curve starts at the
     logarithm of the vocabulary, passes the line of single pieces and comes down towards those
@@ -448,7 +448,7 @@ else:
 # %% [markdown]
 # ### The same folds for both
 #
-# How was it measured? The reviews are cut into six **folds**. Each fold is tested once, by models that learned from labels drawn out of the other five: so every review is tested, and none by a model that saw it. All ways of learning get the *same* folds and the same labelled reviews. So, as with the seeds of lesson 08, the fold's luck drops out of the difference:
+# How was it measured? The reviews are cut into six **folds**. Each fold is tested once, by models that learned from labels drawn out of the other five: so every review is tested, and none by a model that saw it. All ways of learning get the *same* folds and the same labelled reviews. So, as with the seeds of lesson 09, the fold's luck drops out of the difference:
 # mean of the six differences, plus and minus $t \cdot s / \sqrt{6}$. By hand, on three folds:
 
 # %%
@@ -498,7 +498,7 @@ def table_of(rows, n):
 table_of(rows, N)
 
 # %% [markdown]
-# *counts* and *masked* are bodies that got to know French text first, without labels: vectors from counts of which words stand together, and the masked training of lesson 09. The word behind them says which text (*near* is readers' reviews of other books, and the reviews themselves; *novels* are a hundred years old). *Briefly* is fine-tuning in half the steps, at three tenths of the rate. *Frozen*: a linear model reads the states. *+ bag*: it sees the words, too. *Stars* are another thing:
+# *counts* and *masked* are bodies that got to know French text first, without labels: vectors from counts of which words stand together, and the masked training of lesson 10. The word behind them says which text (*near* is readers' reviews of other books, and the reviews themselves; *novels* are a hundred years old). *Briefly* is fine-tuning in half the steps, at three tenths of the rate. *Frozen*: a linear model reads the states. *+ bag*: it sees the words, too. *Stars* are another thing:
 # readers of other books left star ratings, and a model may learn to foretell those first. That is not the task, but a **neighbour** of it, with labels of its own.
 #
 # As a picture: points above and below the bag of words. The colour tells what was learned first. Which colour will lie on top, and which at the bottom?
@@ -516,7 +516,7 @@ plots.bars(
     numbers="+.1f", xlabel="points more than the bag of words (95 % interval)",
     title=f"Real reviews, {N} labels", ax=ax,
 )  # fmt: skip
-plots.show(fig, name="12_reviews_at_200", alt=f"""
+plots.show(fig, name="15_reviews_at_200", alt=f"""
     Points of accuracy above or below a bag of words on real book reviews with {N} labels, a bar
     for each way of learning, with paired intervals, coloured by what was learned first.
     Highest: {display_name(next(iter(beside)))}; lowest: {display_name(list(beside)[-1])}.""")
@@ -546,7 +546,7 @@ fig, ax = plots.curves(
 ticks = sorted({row.n_labels for row in rows})
 ax.set_xticks(ticks, [f"{n:,}" for n in ticks])
 ax.minorticks_off()
-plots.show(fig, name="12_label_efficiency", alt="""
+plots.show(fig, name="15_label_efficiency", alt="""
     Accuracy on real reviews against the number of labels, logarithmic, with interval bands, for
     the best way of each kind and for a masked body that is fine-tuned. What learned star ratings
     first begins highest and rises slowly; a transformer from scratch begins lowest and rises
@@ -662,7 +662,7 @@ fig, ax = plots.curves(
     lines, xlabel="passes over the labelled reviews", ylabel="accuracy in percent",
     references={"a coin": 50}, title=f"Fine-tuning on {N} real reviews",
 )  # fmt: skip
-plots.show(fig, name="12_careful", alt="""
+plots.show(fig, name="15_careful", alt="""
     Accuracy after each pass over 200 labelled reviews, mean of the folds, for a pretrained body,
     the same body tuned briefly, and new weights. The pretrained body rises fastest and stays
     highest; the one that is tuned briefly ends after half as many passes, hardly above the
@@ -733,12 +733,12 @@ print(f"{'bag of words':<13} {bag_there[0]} to {bag_there[1]}; nothing to pick")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# One: the epoch was picked *on the test set*, which lesson 08 called flattery; the cell repeats its simulation. Two: one seed each. Three: other reviews are tested, and eight times as many labels were learned from as in our table of 200. Four: their checkpoint had read modern text for twelve GPU hours, ours ran for minutes on two cores. And what no report says: on that same split the bag of words is better than all of them. Whether pretraining was worth it *there* is still
+# One: the epoch was picked *on the test set*, which lesson 09 called flattery; the cell repeats its simulation. Two: one seed each. Three: other reviews are tested, and eight times as many labels were learned from as in our table of 200. Four: their checkpoint had read modern text for twelve GPU hours, ours ran for minutes on two cores. And what no report says: on that same split the bag of words is better than all of them. Whether pretraining was worth it *there* is still
 # a fair question, for scratch and pretrained were treated alike, flattery included; whether a transformer was worth it is another one.
 #
 # ## "Bonjour les"
 #
-# The lab ends by letting its model carry on *Bonjour les*. Ours of lesson 07 does so in its small language. Here is one that learned real French: novels, sentences that people wrote for translation, readers' reviews. `python -m experiments completions` trained it and kept what it said. Before you read: will it greet somebody? Will the sentences be French? Will they
+# The lab ends by letting its model carry on *Bonjour les*. Ours of lesson 08 does so in its small language. Here is one that learned real French: novels, sentences that people wrote for translation, readers' reviews. `python -m experiments completions` trained it and kept what it said. Before you read: will it greet somebody? Will the sentences be French? Will they
 # mean anything?
 
 # %%
@@ -760,7 +760,7 @@ for one in told_by["completions"]:
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# *Greedy* takes the most probable piece each time; the draws take one of the likelier ones by chance (lesson 07). Look at agreement (article, noun, verb) within three or four words, then at the sense over a whole line. With more text and more time the second grows out of the first; it is the same loss, a little lower.
+# *Greedy* takes the most probable piece each time; the draws take one of the likelier ones by chance (lesson 08). Look at agreement (article, noun, verb) within three or four words, then at the sense over a whole line. With more text and more time the second grows out of the first; it is the same loss, a little lower.
 #
 # ## Real models: the same house with more floors
 #

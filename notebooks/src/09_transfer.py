@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # 08 · Transfer
+# # 09 · Transfer
 #
 # **Is pretraining worth it?**
 #
@@ -19,13 +19,13 @@
 # 4. place a result between its yardsticks: the majority, a bag of words, a frozen probe, and the best that anybody could reach;
 # 5. look at what a classifier still gets wrong, and say whether its probabilities deserve trust.
 #
-# *You need:* lesson 07 (a language model learns to predict the next word) and what a causal mask is (lesson 02).
+# *You need:* lesson 08 (a language model learns to predict the next word) and what a causal mask is (lesson 02).
 # *It takes:* an hour to read; a minute and a half to run on two cores, less with a GPU.
 
 # %% [markdown]
 # ## Set-up
 #
-# The body is pretrained here, on reviews without their labels, for two thirds of the steps of lesson 07. Then small classifiers are trained with few labels. Longer runs with many
+# The body is pretrained here, on reviews without their labels, for two thirds of the steps of lesson 08. Then small classifiers are trained with few labels. Longer runs with many
 # seeds come from the folder `results/`, where a command has kept them.
 
 # %%
@@ -183,7 +183,7 @@ plots.heatmap(
     real16.float(), allowed=real16, low=0, high=1.4, col_labels=positions, ax=ax,
     xlabel="position", ylabel="review", title="Sixteen reviews, padded to the longest",
 )  # fmt: skip
-plots.show(fig, name="08_padding_in_a_batch", alt="""
+plots.show(fig, name="09_padding_in_a_batch", alt="""
     A batch of sixteen reviews as a map. Tokens fill each row from the left to different
     lengths, the rest is hatched as padding. Only the longest reviews reach the right edge; in
     all other rows the last column is padding.""")
@@ -242,7 +242,7 @@ fig, ax = plots.curves(
     xlabel="margin of the right class (logits)", ylabel="loss (nats)", y_range=(0, 4),
     references={f"floor {floor:.3f}": floor}, title="A second softmax flattens the loss",
 )  # fmt: skip
-plots.show(fig, name="08_softmax_twice", alt="""
+plots.show(fig, name="09_softmax_twice", alt="""
     Loss against the margin of the right class. The proper loss falls steeply on the left and
     approaches zero on the right. With a second softmax the curve is flat at about 1.3 on the
     left, flat at 0.313 on the right, and has a slope only in the middle.""")
@@ -396,7 +396,7 @@ fig, ax = plots.curves(
     references={"best reachable": best_scored, "a coin": 0.5},
     title=f"{N_LABELS} labels, {len(SEEDS)} seeds",
 )  # fmt: skip
-plots.show(fig, name="08_accuracy_by_epoch", alt="""
+plots.show(fig, name="09_accuracy_by_epoch", alt="""
     Accuracy on test reviews after each epoch for three ways to train with fifty labels: from a
     pretrained body, from scratch, and with the pretrained body frozen. Bands show the spread of
     three seeds. Dashed lines mark the best reachable accuracy near the top and a coin at one
@@ -481,7 +481,7 @@ fig, ax = plots.bars(
     bars, intervals={"mean": (gain.low, gain.high)}, numbers="+.3f",
     xlabel="accuracy gained by pretraining", title=f"{few} labels: every seed tells another story",
 )  # fmt: skip
-plots.show(fig, name="08_gain_by_seed", alt="""
+plots.show(fig, name="09_gain_by_seed", alt="""
     One bar for each seed: the accuracy of the pretrained model minus that of the model from
     scratch, with few labels. The bars differ in length from seed to seed. A last bar shows their
     mean, with its interval.""")
@@ -571,7 +571,7 @@ fig, ax = plots.curves(
 )  # fmt: skip
 ax.set_xticks(counts, [f"{n:,}" for n in counts])
 ax.minorticks_off()
-plots.show(fig, name="08_label_efficiency", alt="""
+plots.show(fig, name="09_label_efficiency", alt="""
     Accuracy against the number of labelled reviews, on a logarithmic axis, for a pretrained
     model, a model from scratch, a frozen probe and a bag of words. Dashed level lines mark the
     best reachable accuracy and the majority. The distance between the curves shows what
@@ -629,7 +629,7 @@ fig, ax = plots.curves(
     lines, xlabel="epochs among which the best is chosen", ylabel="points above the truth",
     references={"chosen elsewhere": 0.0}, title="The best epoch on the test set flatters",
 )  # fmt: skip
-plots.show(fig, name="08_best_epoch_flatters", alt="""
+plots.show(fig, name="09_best_epoch_flatters", alt="""
     Points by which the best epoch, chosen on the test set, lies above the true accuracy, against
     the number of epochs. All curves start at zero for one epoch and rise, quickly at first. With
     a hundred test reviews the flattery is largest, with two thousand it is small. Bands show the
@@ -692,7 +692,7 @@ fig, ax = plots.bars(
     xlabel="share of right answers", numbers=".2f", references={"best reachable": best},
     title="Where the classifier errs",
 )  # fmt: skip
-plots.show(fig, name="08_errors_by_group", alt="""
+plots.show(fig, name="09_errors_by_group", alt="""
     Share of right answers of the fine-tuned classifier in groups of test reviews: by number of
     sentences, with and without negation, with and without the word mais. Each bar carries its
     Wilson interval, wider for smaller groups; a dashed line marks the best reachable accuracy
@@ -720,7 +720,7 @@ fig, ax = plots.scatter(
     x_range=(-9.5, 9.5), y_range=(-9.5, 9.5), diagonal="as sure as it should be",
     title="Probabilities against the truth",
 )  # fmt: skip
-plots.show(fig, name="08_probabilities_against_the_truth", alt="""
+plots.show(fig, name="09_probabilities_against_the_truth", alt="""
     Each test review as a point: the exact log-odds of praise across, the classifier's log-odds
     upwards. The exact values stand in columns, one for each surplus of praising over blaming
     sentences. Points in the lower left and upper right are right as a rule, those in the other
@@ -747,7 +747,7 @@ for low in (0.5, 0.6, 0.7, 0.8, 0.9):
 #
 # ## What this does not show
 #
-# - Our reviews are far simpler than real ones, and the pretraining text is exactly like the labelled text. When they differ, as old novels differ from book reviews, pretraining can gain nothing or harm. Lesson 12 is about that.
+# - Our reviews are far simpler than real ones, and the pretraining text is exactly like the labelled text. When they differ, as old novels differ from book reviews, pretraining can gain nothing or harm. Lesson 15 is about that.
 # - Only the seeds of fine-tuning vary; the body was pretrained once. Another pretraining would move all of its results together.
 # - We compare equal *labels*, not equal *time*: scratch spent nothing on pretraining. Who fine-tunes once may care; who has ten questions pays for the body once.
 # - "Both curves will meet in the end" is often written under such a figure. It is a guess unless the figure shows it: follow the label-efficiency curve as far as it goes, and say nothing beyond.
@@ -829,7 +829,7 @@ course.check("last_token", last_token)
 # <details><summary>Answer</summary>
 #
 # That of the majority, or of a coin. The body is causal: the first token (the mark of the beginning, in every review the same) has seen nothing but itself, so the head gets the same vector
-# for all reviews. Take `"last"` or `"mean"`. For a body that reads both ways, as in lesson 09, the first token would do.
+# for all reviews. Take `"last"` or `"mean"`. For a body that reads both ways, as in lesson 10, the first token would do.
 #
 # </details>
 #
@@ -864,4 +864,4 @@ course.check("last_token", last_token)
 # [arXiv:1610.01644](https://arxiv.org/abs/1610.01644). The interval: Wilson, *Journal of the American Statistical Association* 22, 1927, 209-212. Reliability: Guo et al.,
 # [arXiv:1706.04599](https://arxiv.org/abs/1706.04599), section 2.
 #
-# *What comes next:* lesson 09 asks what a model gains that may look both ways.
+# *What comes next:* lesson 10 asks what a model gains that may look both ways.

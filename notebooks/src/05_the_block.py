@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # 04 · The block
+# # 05 · The block
 #
 # **What holds a deep network together?**
 #
@@ -174,7 +174,7 @@ plots.curves(
     references={"a blind guess": math.log(7), "all places alike": mixture},
     title="Attention alone: the deeper, the worse", ax=ax,
 )  # fmt: skip
-plots.show(fig, name="04_deeper_is_worse", alt="""
+plots.show(fig, name="05_deeper_is_worse", alt="""
     Loss against training step for stacks of attention alone with 1, 2, 4 and 8 layers.
     One layer falls farthest; each deeper stack ends higher, and four and eight layers stay
     above the dashed line of a model for which all places are alike.""")
@@ -267,7 +267,7 @@ plots.depth_map(
     title="Gradient at the query weights", xlabel="layer (0 = the lowest)",
 )  # fmt: skip
 fig.supylabel("layers in the stack")
-plots.show(fig, name="04_attention_alone", alt="""
+plots.show(fig, name="05_attention_alone", alt="""
     Two maps of cells, one row for each depth from 2 to 32 layers. Variety starts yellow and
     is dark from level 4 on, in every row. The gradient at the query weights is near white in
     the lowest two layers and deep blue, below a hundred-millionth, from the fourth on.""")
@@ -318,7 +318,7 @@ for (quantity, title), panel in zip(titles.items(), axes, strict=True):
     plots.depth_map(rows, low=1e-1, high=1e8, bar_label="size", title=title, ax=panel)
 axes[1].set_xlabel("level (0 = what comes in)")
 fig.supylabel("layers in the stack")
-plots.show(fig, name="04_with_residual", alt="""
+plots.show(fig, name="05_with_residual", alt="""
     Two maps by depth and level. The signal grows from white on the left to red on the right,
     by four powers of ten at 32 layers. The gradient grows from white on the right to darkest
     red on the left, by about eight powers of ten; stacks of 2 and 4 layers stay pale.""")
@@ -406,7 +406,7 @@ for (name, seen), panels in zip(measured.items(), axes.T, strict=True):
         plots.depth_map(rows, low=low, high=high, bar_label=quantity, title=title, ax=panel)
     panel.set_xlabel("level (0 = what comes in)")
 fig.supylabel("layers in the stack")
-plots.show(fig, name="04_norm_last_and_first", alt="""
+plots.show(fig, name="05_norm_last_and_first", alt="""
     Four maps by depth and level. Variety: with norm last it fades to dark in deep stacks,
     below a thousandth at level 32; with norm first it stays yellow to green. Gradient: within
     a factor of ten of 1 in both; with norm last it is smallest in the middle levels, with
@@ -538,7 +538,7 @@ for (name, view), panel in zip(views.items(), axes, strict=True):
     panel.set(aspect="equal", xticks=[], yticks=[], xlabel="first number")
     panel.collections[0].set_rasterized(True)  # lines would make a large file
 axes[0].set_ylabel("second number")
-plots.show(fig, name="04_thinking_about_one_token", alt="""
+plots.show(fig, name="05_thinking_about_one_token", alt="""
     Four square panels. The board: three by three fields, alternately white and blue.
     Attention: an even pale blue, without any field. With norm: a few bent regions that
     only partly fit. With feed-forward: the nine fields are clearly there.""")
@@ -585,7 +585,7 @@ for (quantity, (low, high)), panel in zip(scales.items(), axes, strict=True):
     rows, title = column(gallery, quantity), quantity.capitalize()
     plots.depth_map(rows, low=low, high=high, bar_label=quantity, title=title, ax=panel)
 axes[-1].set_xlabel("level (0 = what comes in)")
-plots.show(fig, name="04_all_versions", alt="""
+plots.show(fig, name="05_all_versions", alt="""
     Three maps of eight rows and 33 levels: size, variety, gradient. Attention alone is
     dark in variety; residual alone is red in size and darkest in gradient; norm last is
     white in size but darkens in variety; both rows with norm first are pale in size and
@@ -679,7 +679,7 @@ plots.curves(
     lines, xlabel="training step", ylabel="loss (nats per digit)", y_range=(0, 2.1),
     references={"a blind guess": math.log(7)}, title="Six layers", ax=ax,
 )  # fmt: skip
-plots.show(fig, name="04_warm_up", alt="""
+plots.show(fig, name="05_warm_up", alt="""
     Loss against training step for four settings, with a band over three seeds. Norm last
     without warm-up stays high, close to the line of a blind guess. Norm last with warm-up
     comes down late. Norm first comes down at once, a little earlier without warm-up.""")
@@ -700,7 +700,7 @@ for panel, name in zip(axes, shown, strict=True):
     plots.depth_map(rows, low=1e-3, high=1, bar_label=bar_label, title=name, ax=panel)
     panel.set_xlabel("block (0 = the lowest)")
 axes[0].set_ylabel("training step")
-plots.show(fig, name="04_inside_warm_up", alt="""
+plots.show(fig, name="05_inside_warm_up", alt="""
     Three maps of variety, training steps downwards and six blocks to the right. Norm last
     without warm-up darkens to the right within the first ten steps and stays dark. With
     warm-up the right side stays green at first and turns yellow later. Norm first is green
@@ -823,14 +823,14 @@ for part, title in enumerate(("Rows it trains on", "Fresh rows")):
         lines.append(plots.Curve(name, check_steps, loss.mean(dim=0), low, high))
     plots.curves(lines, xlabel="training step", ylabel="", title=title, ax=axes[part])
 axes[0].set(ylabel="loss (nats per digit)", ylim=(0, 1.3))
-plots.show(fig, name="04_dropout", alt="""
+plots.show(fig, name="05_dropout", alt="""
     Two panels of loss against training step. On the rows it trains on all three settings
     fall towards zero, the one with dropout most slowly. On fresh rows 64 rows without dropout
     turn up again; with dropout the curve stays lower, and with 128 rows it is lowest.""")
 
 # %% [markdown]
 # Without dropout the 64 rows are soon known nearly by heart, and the fresh ones get *worse* again. Dropout slows the learning by heart and takes a good part off the damage. It does not abolish it: with dropout too, known and
-# fresh rows lie far apart. And look at the third arm: twice the examples do more. Dropout is what one does for want of data; [lesson 07](07_pretraining.ipynb), with plenty of text, does without.
+# fresh rows lie far apart. And look at the third arm: twice the examples do more. Dropout is what one does for want of data; [lesson 08](08_pretraining.ipynb), with plenty of text, does without.
 #
 # ## The package, and torch
 #
@@ -950,4 +950,4 @@ course.quiz("the_block")
 # Hinton, [arXiv:1607.06450](https://arxiv.org/abs/1607.06450), section 3; its place and warm-up: Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745), sections 3 and 4; attention alone: Dong, Cordonnier and Loukas,
 # [arXiv:2103.03404](https://arxiv.org/abs/2103.03404), section 2; query weights without gradient: Noci et al., [arXiv:2206.03126](https://arxiv.org/abs/2206.03126).
 #
-# *What comes next:* [lesson 05](05_heads_and_cost.ipynb) asks why attention has several heads, and what all this costs.
+# *What comes next:* [lesson 04](04_heads_and_cost.ipynb) asks why attention has several heads, and what all this costs.

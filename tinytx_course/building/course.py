@@ -24,15 +24,15 @@ FIRST_EDITION = (
     "01_tokens",
     "02_attention_and_masks",
     "03_positions",
-    "05_the_block",
-    "04_heads_and_cost",
+    "04_the_block",
+    "05_heads_and_cost",
     "06_counting_parameters",
-    "08_pretraining",
-    "09_transfer",
-    "10_masked_or_causal",
-    "11_translation",
-    "13_faster_and_larger",
-    "15_real_text_and_real_models",
+    "07_pretraining",
+    "08_transfer",
+    "09_masked_or_causal",
+    "10_translation",
+    "11_faster_and_larger",
+    "12_real_text_and_real_models",
 )
 
 

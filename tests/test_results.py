@@ -3,8 +3,8 @@
 import pytest
 
 from tinytx.text.corpora import load_corpus
-from tinytx.training.checkpoint import fingerprint
 from tinytx.training.recipes import plan, plan_finetuning
+from tinytx.training.tasks import fingerprint
 from tinytx_course.results import read_results
 
 

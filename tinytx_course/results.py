@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import datetime
 import json
-import os
 import subprocess
 from pathlib import Path, PurePath, PureWindowsPath
 
@@ -14,6 +13,8 @@ FOLDERS = (
     Path(__file__).resolve().parents[1] / "results",
     Path(__file__).resolve().parent / "data" / "results",
 )
+
+LOCK_SECONDS = 60.0  # a write takes far less
 
 
 def check_plain_name(name: str) -> str:
@@ -95,7 +96,7 @@ class Results:
         self._content: dict = {"name": name, "runs": [], "seeds": [], "records": {}, "measured_in_run": {}}
         if self.path.exists():
             self._content = self._read()
-        self._run: int | None = None
+        self._here: dict | None = None
 
     def _read(self) -> dict:
         try:
@@ -116,33 +117,30 @@ class Results:
         return copy.deepcopy(self._content["records"].get(key))
 
     def put(self, key: str, record: dict) -> None:
-        """Store a record and replace the file at once, by an atomic rename.
+        """Store a record in the file at once; records that another process has put there since stay.
 
         Raises
         ------
         TypeError, ValueError
             If JSON cannot hold the record (a tensor, NaN, infinity); the file stays as it was.
         """
-        record = json.loads(json.dumps(record, allow_nan=False))
-        if self._run is None:
-            here = provenance()
-            if here not in self._content["runs"]:
-                self._content["runs"].append(here)
-            self._run = self._content["runs"].index(here)
-        self._content["records"][key] = record
-        self._content["measured_in_run"][key] = self._run
-        self._content["seeds"] = sorted(_seeds(self._content["records"]))
-        self._write()
+        from tinytx.training.files import locked, write_file  # bring torch, which readers do not need
 
-    def _write(self) -> None:
+        record = json.loads(json.dumps(record, allow_nan=False))
+        self._here = self._here or provenance()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        aside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        try:
+        lock = self.path.with_name(f".{self.path.name}.lock")
+        with locked(lock, LOCK_SECONDS, f"{lock} must be free, but another process holds it"):
+            if self.path.exists():
+                self._content = self._read()
+            runs = self._content["runs"]
+            if self._here not in runs:
+                runs.append(self._here)
+            self._content["records"][key] = record
+            self._content["measured_in_run"][key] = runs.index(self._here)
+            self._content["seeds"] = sorted(_seeds(self._content["records"]))
             text = json.dumps(self._content, indent=1, ensure_ascii=False, allow_nan=False)
-            aside.write_text(text + "\n", encoding="utf-8")
-            os.replace(aside, self.path)
-        finally:
-            aside.unlink(missing_ok=True)
+            write_file(self.path, (text + "\n").encode())
 
     def source_line(self) -> str:
         """Return one line: where, when and at which commits the stored records were measured."""

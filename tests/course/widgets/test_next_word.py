@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from tinytx.world.typography import split_up, write_out
 
 import tinytx_course as course
 from tinytx.training.generate import next_word_probs
+from tinytx.world.reviews import split_up, write_out
 from tinytx_course.widgets.continuations import END, N_ROWS, WHOLE, Continuations
 
 

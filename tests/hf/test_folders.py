@@ -27,7 +27,7 @@ from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.pairs import load_pairs
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.checkpoint import load, load_tokenizer, save
-from tinytx.training.evaluate import classifier_inputs, evaluate_blanks
+from tinytx.training.evaluate import classifier_inputs, evaluate_masked_model
 
 WORDS = ("le", "la", "chat", "chien", "mange", "voit", "été", "une", "belle", "petit", "livre", "roman")
 
@@ -325,9 +325,9 @@ def test_evaluate_a_masked_model(folders):
             blank = torch.tensor([[*row[:place], tokenizer.mask_id, *row[place + 1 :]]])
             with torch.no_grad():
                 expected.append(-theirs(blank).logits[0, place].log_softmax(-1)[right].item())
-    found = evaluate_blanks(model, tokenizer, TEXTS[:2])
-    assert found.n_blanks == len(expected)
-    assert found.nats_per_blank == pytest.approx(sum(expected) / len(expected), abs=1e-5)
+    found = evaluate_masked_model(model, tokenizer, TEXTS[:2])
+    assert found.n_tokens == len(expected)
+    assert found.nats_per_token == pytest.approx(sum(expected) / len(expected), abs=1e-5)
 
 
 def test_evaluate_a_translator(folders, tmp_path, capsys):
@@ -352,11 +352,10 @@ def test_evaluate_a_translator(folders, tmp_path, capsys):
     assert 0 <= answer["bleu"] <= 100
 
 
-def test_translate_writes_what_transformers_writes(folders, tmp_path, capsys):
+def test_translate_writes_what_transformers_writes(folders, monkeypatch, capsys):
     lines = TEXTS[:4]
-    source = tmp_path / "lines.txt"
-    source.write_text("\n".join(lines))
-    status, answer, err = run(capsys, "translate", folders["marian"], source, "--json", "--device", "cpu")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode())))
+    status, answer, err = run(capsys, "translate", folders["marian"], "--json", "--device", "cpu")
     assert status == 0, err
     found = json.loads(answer)["translations"]
     assert [one["source"] for one in found] == lines

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tinytx_course as course
-from tinytx.training.generate import next_word_probs
 from tinytx.world.reviews import split_up, write_out
+from tinytx_course.labs.lesson_08 import next_word_probs
 from tinytx_course.widgets.continuations import END, N_ROWS, WHOLE, Continuations
 
 

@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 from tqdm.auto import tqdm
 
 from tinytx.training.distributed import Processes, Sharded
-from tinytx.training.memory import trim_memory
+from tinytx.training.memory import retain_memory, trim_memory
 from tinytx.training.objectives import Objective
 from tinytx.training.optim import make_optimizer
 from tinytx.training.settings import Layout, TrainingSettings, choose_precision
@@ -161,6 +161,7 @@ class TrainingStep:
         self._loss: nn.Module = _Loss(model, objective)
         self._sharded: Sharded | None = None
         self._bf16 = choose_precision(settings.precision, self.device) == "bf16"
+        retain_memory()
 
     def start(self) -> None:
         """Give every process the weights of the first; needed once, before the first step."""

@@ -199,7 +199,7 @@ def _marian() -> dict[str, Any]:
 
 
 def _in_turn(tasks: dict[str, Callable[[], Any]], settings: BenchSettings) -> Turns:
-    how = {"device": settings.device, "label": "generation", "progress": settings.progress}
+    how: dict[str, Any] = {"device": settings.device, "label": "generation", "progress": settings.progress}
     return take_turns(tasks, n_rounds=settings.n_rounds, n_warmup=0, **how)
 
 

@@ -6,7 +6,7 @@ The clock runs while a model trains and stops while it is evaluated.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +67,7 @@ class StreamObjective:
         rows = self._ids[torch.tensor(indices)[:, None] + torch.arange(self.seq_len + 1)]
         return rows[:, :-1], rows[:, 1:]
 
-    def n_predictions(self, indices: list[int]) -> int:
+    def n_predictions(self, indices: Sequence[int]) -> int:
         """All positions of the windows."""
         return len(indices) * self.seq_len
 
@@ -162,10 +162,10 @@ def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Re
     train_ids, valid_ids = (torch.tensor([number[character] for character in part]) for part in parts)
     if settings.tiny:
         train_ids, valid_ids = train_ids[:5_000], valid_ids[:500]
-    text = {"n_train": len(train_ids), "n_valid": len(valid_ids), "n_characters": len(characters)}
-    yield "characters: counting models", {"kind": "counts", **text, **_counted(train_ids, valid_ids)}
+    sizes = {"n_train": len(train_ids), "n_valid": len(valid_ids), "n_characters": len(characters)}
+    yield "characters: counting models", {"kind": "counts", **sizes, **_counted(train_ids, valid_ids)}
     for one in candidates(len(characters), settings):
-        yield f"characters: {one.name}", _on_characters(one, train_ids, valid_ids, text, settings)
+        yield f"characters: {one.name}", _on_characters(one, train_ids, valid_ids, sizes, settings)
     yield "world: tinytx", _on_world(settings)
 
 
@@ -221,7 +221,7 @@ def _on_characters(
     one: _Candidate,
     train_ids: Tensor,
     valid_ids: Tensor,
-    text: Record,
+    sizes: Record,
     settings: BenchSettings,
 ) -> Record:
     objective = StreamObjective(train_ids, one.seq_len)
@@ -237,7 +237,7 @@ def _on_characters(
     return {
         "kind": "speedrun",
         "unit": "character",
-        **text,
+        **sizes,
         **record,
         "seq_len": one.seq_len,
         "nats": judge(model, valid_ids, one.seq_len // 2),

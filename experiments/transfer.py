@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -63,7 +64,7 @@ def transfer_on_folds(
     records = {}
     for cell in tqdm(due, desc=f"transfer on {corpus.name}", disable=None):
         key = cells.key(*cell)
-        records[key] = settings.cached(key, cells.origin(*cell), lambda cell=cell: cells.measured(*cell))
+        records[key] = settings.cached(key, cells.origin(*cell), functools.partial(cells.measured, *cell))
     return table(records)
 
 

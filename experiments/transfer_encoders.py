@@ -213,8 +213,8 @@ class Encoders:
     def _trained(self, plan: Plan, folder: Path, before: AnyModel | None, fold: Fold) -> AnyModel:
         config = TransformerConfig.from_dict(plan["config"])
         if plan["what"] == "stars":
-            model, objective = self._rater(config, before)
-            return self._train(model, objective, plan, folder)
+            rater, objective = self._rater(config, before)
+            return self._train(rater, objective, plan, folder)
         text = self.task.texts[plan["text"]]
         texts = [] if text.source is None else self.sources.texts(text.source, plan["words"])
         texts = lowered(texts + (list(fold.train.texts) if text.own else []))

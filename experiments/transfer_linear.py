@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,7 @@ def with_words(
 
 
 def _searched(
-    model: Any, grid: dict[str, tuple[float, ...]], features: Any, labels: Sequence[int] | None, seed: int
+    model: Any, grid: Mapping[str, tuple[float, ...]], features: Any, labels: Sequence[int] | None, seed: int
 ) -> Any:
     """The model of the grid with the smallest cross-validated log loss, fitted to all texts.
 

@@ -17,7 +17,7 @@ CamemBERT and XLM-R are RoBERTas; BARThez is an mBART.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -357,7 +357,11 @@ def to_transformers(model: Model, **settings: Any) -> PreTrainedModel:
     scale of embeddings into the embeddings, missing biases as zeros, and the bias of a head that may have
     none into its weight matrix (`fold_head_bias`).
     """
-    writers = {LanguageModel: _to_gpt2, MaskedLanguageModel: _to_encoder, Translator: _to_translator}
+    writers: dict[type[Model], Callable[..., Any]] = {
+        LanguageModel: _to_gpt2,
+        MaskedLanguageModel: _to_encoder,
+        Translator: _to_translator,
+    }
     if type(model) not in writers:
         known = ", ".join(kind.__name__ for kind in writers)
         raise TypeError(f"model must be one of {known}, got a {type(model).__name__}")

@@ -110,10 +110,11 @@ def is_as_built(model: nn.Module) -> bool:
     >>> is_as_built(model)
     False
     """
-    if type(model) not in (LanguageModel, Translator):
+    kind: Any = type(model)  # mypy takes no class of modules for hashable
+    if kind not in (LanguageModel, Translator):
         return False
     modules = dict(model.named_modules())
-    if {name: type(each) for name, each in modules.items()} != _types(type(model), model.config):
+    if {name: type(each) for name, each in modules.items()} != _types(kind, model.config):
         return False
     return not any(
         each._forward_hooks or each._forward_pre_hooks or "forward" in vars(each) for each in modules.values()
@@ -168,10 +169,10 @@ class IncrementalDecoder:
         self._body, self._head = body, few_rows([head], n_rows)
         self._memory = None if memory is None else _Memory(memory, memory_padding_mask, n_rows)
         room = min(max_len, body.config.max_len)
-        self._attentions = [_SelfAttention(block.attn, n_rows, room) for block in body.blocks]
+        blocks: Any = body.blocks  # mypy takes them for any modules
+        self._attentions = [_SelfAttention(block.attn, n_rows, room) for block in blocks]
         self._blocks = [
-            self._parts(block, attn, n_rows)
-            for block, attn in zip(body.blocks, self._attentions, strict=True)
+            self._parts(block, attn, n_rows) for block, attn in zip(blocks, self._attentions, strict=True)
         ]
 
     def _parts(self, block: Any, attn: _SelfAttention, n_rows: int) -> list[tuple[nn.Module, _Part]]:

@@ -253,7 +253,7 @@ def load_corpus(
         read, labelled = _READERS[name]
         info = downloaded_info(name, data_dir, labelled)
         splits = read(corpus_folder(name, data_dir))
-        corpus = Corpus(name, **splits, licence=info.licence, source=info.source)
+        corpus = Corpus(name, splits["train"], splits["valid"], splits.get("test"), info.licence, info.source)
     _warn_of_repeats(corpus)
     _warn_of_labels(corpus)
     return corpus
@@ -267,7 +267,9 @@ def _world() -> Corpus:
     for seed, (name, size) in enumerate(WORLD_SIZES.items(), start=WORLD_SEED):
         reviews = world.reviews(size, seed=seed)
         splits[name] = Split(tuple(" ".join(r.words) for r in reviews), tuple(r.label for r in reviews))
-    return Corpus(_WORLD.name, **splits, licence=_WORLD.licence, source=_WORLD.source)
+    return Corpus(
+        _WORLD.name, splits["train"], splits["valid"], splits["test"], _WORLD.licence, _WORLD.source
+    )
 
 
 def _warn_of_repeats(corpus: Corpus) -> None:
@@ -628,7 +630,7 @@ def _load_hub(name: str, options: Options) -> Corpus:
     column, tables, names = options.label_column or LABEL_COLUMN, {}, options.label_names
     for split, stems in SPLIT_FILES.items():
         for part in [parts[stem] for stem in stems if stem in parts][:1]:
-            classes = getattr(part.features.get(column), "names", None)
+            classes: Sequence[str] = getattr(part.features.get(column), "names", None) or ()
             if classes and set(part[column]) == {NO_LABEL}:
                 warnings.warn(f"{title}: {split} has no labels: left out", CorpusWarning, stacklevel=4)
                 continue
@@ -638,7 +640,7 @@ def _load_hub(name: str, options: Options) -> Corpus:
                 row[column] = classes[row[column]] if known else None
             bad = BadRows(f"{title} ({split})", unit="row")
             tables[split] = _select(enumerate(rows, start=1), options, bad), bad
-            names = names or tuple(classes or ())
+            names = names or tuple(classes)
     if "train" not in tables:
         raise ValueError(f"{title} must have a split train, got {', '.join(parts) or 'none'}")
     return _corpus(title, tables, dataclasses.replace(options, label_names=names))
@@ -661,7 +663,7 @@ def _corpus(name: str, tables: Mapping[str, tuple[Rows, BadRows]], options: Opti
         share = LABELLED_SHARE if labelled else UNLABELLED_SHARE
         source = tables["train"][1].source
         splits |= split_texts(source, splits["train"], share=share, with_test="test" not in splits)
-    return Corpus(name, **splits, label_names=names)
+    return Corpus(name, splits["train"], splits["valid"], splits.get("test"), label_names=names)
 
 
 def _label_names(rows: Rows, bad: BadRows) -> tuple[str, ...]:

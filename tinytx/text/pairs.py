@@ -241,4 +241,5 @@ def _file(path: Path) -> PairCorpus:
     for split in splits.values():
         inside = set(split.texts)
         parts.append(_pairs([row for row, group in zip(rows, groups, strict=True) if group in inside]))
-    return PairCorpus(path.name, *parts)
+    train, valid, test = parts
+    return PairCorpus(path.name, train, valid, test)

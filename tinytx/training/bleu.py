@@ -103,7 +103,9 @@ def score_translations(
         )
     # sacreBLEU takes the first reference of each sentence, the second of each or None, ...
     most = max(map(len, references))
-    streams = [[each[k] if k < len(each) else None for each in references] for k in range(most)]
+    streams: list[list[Any]] = [
+        [each[k] if k < len(each) else None for each in references] for k in range(most)
+    ]
     bleu, chrf = metrics.BLEU(), metrics.CHRF()
     of_words, of_characters = (
         bleu.corpus_score(translations, streams),

@@ -478,7 +478,8 @@ def evaluate(
         Of a translator.
     """
     if not isinstance(model, nn.Module):
-        model, tokenizer = load(model, choose_device(device)), load_tokenizer(model)
+        path = model
+        model, tokenizer = load(path, choose_device(device)), load_tokenizer(path)
     if tokenizer is None:
         raise ValueError(f"evaluation needs the tokenizer of the model, got a {type(model).__name__} alone")
     if isinstance(model, Translator):

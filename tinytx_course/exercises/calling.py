@@ -85,7 +85,8 @@ def observe_call(function: Any, parameters: Sequence[str], call: Call, seconds: 
     with _screen_captured() as printed:
         with torch.enable_grad() if sources else contextlib.nullcontext():
             value, error = call_within(seconds, function, *named.values(), **keywords)
-        failure, gradients = None, {}
+        failure = None
+        gradients: dict[str, Any] | None = {}
         if error is None:
             value, failure = _returned(value, function)
             gradients, error = call_within(_READING_SECONDS, _gradients, value, sources)

@@ -88,8 +88,10 @@ def _judge_calls(exercise: Exercise, record: Record, seed: int) -> Verdict:
     for again in repeats:
         if not again.right:
             return tell_failure(exercise, _UNSTEADY, again)
-    probed = exercise.hint is not None and record.probe is not None
-    return tell_pass(exercise, trials, exercise.hint(record.probe) if probed else "")
+    hint = ""
+    if exercise.hint is not None and record.probe is not None:
+        hint = exercise.hint(record.probe)
+    return tell_pass(exercise, trials, hint)
 
 
 def _trials(

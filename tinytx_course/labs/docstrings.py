@@ -542,8 +542,8 @@ def docstrings_corpus() -> Corpus:
         raise ValueError(
             f"the source of Python must be on this machine, got {len(found.documents)} docstrings"
         )
-    splits = {name: Split(tuple(texts[name])) for name in SPLITS}
-    return Corpus(DOCSTRINGS, **splits, licence=LICENCE, source=SOURCE)
+    train, valid, test = (Split(tuple(texts[name])) for name in SPLITS)
+    return Corpus(DOCSTRINGS, train, valid, test, LICENCE, SOURCE)
 
 
 @functools.cache

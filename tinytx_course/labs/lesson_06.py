@@ -251,7 +251,8 @@ class PublishedModel:
         """
         if self.family == "t5":
             return _t5(self.settings)
-        sizes = dict(zip(_OURS, (self.settings[name] for name in _THEIRS[self.family]), strict=False))
+        theirs = (self.settings[name] for name in _THEIRS[self.family])
+        sizes: dict[str, Any] = dict(zip(_OURS, theirs, strict=False))
         if self.family == "mbart":
             sizes["max_len"] += 2  # two rows of its positions are never used
         config = TransformerConfig(**_FIXED.get(self.family, _ENCODER), **sizes)

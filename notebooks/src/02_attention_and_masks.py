@@ -9,7 +9,7 @@
 # %% [markdown]
 # # 02 · Attention and masks
 #
-# **Who may look at whom?**
+# **Who may attend to whom?**
 #
 # After this lesson you can
 #

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # 08 · Pretraining
 #
-# **What does predicting the next word teach?**
+# **What does predicting the next token teach?**
 #
 # After this lesson you can
 #

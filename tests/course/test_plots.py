@@ -148,7 +148,7 @@ def test_depth_map_rows_are_as_long_as_their_stacks_and_the_bar_shows_what_lies_
 
 
 def test_each_cell_has_the_colour_of_its_category_and_the_legend_names_all():
-    colors = {"kept": "#f4f4f4", "hidden": "#0072B2", "replaced": "#E69F00"}
+    colors = {"visible": "#f4f4f4", "hidden": "#0072B2", "replaced": "#E69F00"}
     cells = [[0, 2, 2], [2, 0, 0]]  # a category that does not occur moves no colour
     fig, ax = plots.categorical_map(cells, colors)
     plots.png_bytes(fig)  # colours are settled when the figure is drawn
@@ -158,13 +158,13 @@ def test_each_cell_has_the_colour_of_its_category_and_the_legend_names_all():
 
 
 def test_token_boxes_lie_where_their_letters_are():
-    _, ax = plots.token_rows({"letters": ["l", "e", "s"], "joined": ["le", "s"]}, unit="tokens")
+    _, ax = plots.token_rows({"letters": ["l", "e", "s"], "joined": ["le", "s"]})
     boxes = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
     spans = [(round(b.get_x() - TOKEN_GAP), round(b.get_x() + b.get_width() + TOKEN_GAP)) for b in boxes]
     assert spans == [(0, 1), (1, 2), (2, 3), (0, 2), (2, 3)]
     places = {(text.get_text(), *text.get_position()) for text in ax.texts}
     assert {("e", 1.5, 0), ("e", 1.5, 1), ("s", 2.5, 0), ("s", 2.5, 1)} <= places
-    assert tick_labels(ax.yaxis) == ["letters", "joined"] and {"3 tokens", "2 tokens"} <= set(texts(ax))
+    assert tick_labels(ax.yaxis) == ["letters", "joined"] and {"3 pieces", "2 pieces"} <= set(texts(ax))
     assert boxes[0].get_facecolor() == boxes[2].get_facecolor() != boxes[1].get_facecolor()
 
 

@@ -36,7 +36,7 @@ values : array
 
 Notes
 -----
-The sum is kept in double precision.
+The sum is stored in double precision.
 
 .. note::
 
@@ -89,7 +89,7 @@ A :class:`Walk` is not what is returned.
             [
                 "Return the mean of the values.",
                 "Empty bins count as zero, and so do bins of nothing.",
-                "The sum is kept in double precision.",
+                "The sum is stored in double precision.",
                 "It is not the median of them.",
             ],
         ),
@@ -171,12 +171,12 @@ MODULE = '''"""The module says what it is good for, in a few words."""
 raise SystemExit("this must never be run")
 
 class Bell:
-    """A bell that rings as often as it is told to do so."""
+    """A bell that rings as often as it is asked to do so."""
 
     def ring(self):
         """Ring the bell, and wait until the sound of it is gone."""
         def inner():
-            """What is inside of a function is for nobody to read at all."""
+            """What is inside of a function is for no one to read at all."""
 
     async def later(self):
         """Ring the bell at some later time, when it is of more use."""
@@ -198,10 +198,10 @@ def source(tmp_path):
     folder = tmp_path / "bells"
     for path, content in {
         "sub/bell.py": MODULE,
-        "a.py": '"""The same\n\nA bell that rings as often as it is told to do so! It is not read twice."""',
-        "b.py": '"""A bell that rings, as often as it is told to do so."""',
+        "a.py": '"""The same\n\nA bell that rings as often as it is asked to do so! It is not read twice."""',
+        "b.py": '"""A bell that rings, as often as it is asked to do so."""',
         "tests/c.py": '"""Tests are for those who write them, and not for those who read."""',
-        "_private/d.py": '"""What is private is for nobody to read, and so it is not here."""',
+        "_private/d.py": '"""What is private is for no one to read, and so it is not here."""',
         "test_e.py": '"""Tests are for those who write them, and not for those who read."""',
         "old.py": '"""This one was written for another Python."""\nprint "and it is of no use"',
         "code.py": '"""There is hardly a word in this, and so it is not worth while."""' + "\nx = 1" * 200,
@@ -216,7 +216,7 @@ def test_docstrings_are_read_in_order_and_nothing_is_run(source):
     found = dict(docstrings.docstrings(source))["sub/bell"]
     assert [text.split(",")[0] for text in found] == [
         "The module says what it is good for",
-        "A bell that rings as often as it is told to do so.",
+        "A bell that rings as often as it is asked to do so.",
         "Ring the bell",
         "Ring the bell at some later time",
         "ring(times) -> Bell\n\nRing the bell so and so many times",
@@ -227,9 +227,9 @@ def test_docstrings_are_read_in_order_and_nothing_is_run(source):
 def test_what_is_repeated_is_read_once_whatever_its_signs(source):
     found = gather([source, Source("copy", "1.0", source.folder)])
     texts = [document.text for document in found.documents]
-    assert texts[0].startswith("A bell that rings as often as it is told to do so! It is not read twice.")
+    assert texts[0].startswith("A bell that rings as often as it is asked to do so! It is not read twice.")
     assert len(texts) == len(set(texts)) == 6
-    assert "A bell that rings, as often as it is told to do so." in texts[1]
+    assert "A bell that rings, as often as it is asked to do so." in texts[1]
     n_words = len(" ".join(texts).split())
     assert [(count.package, count.n_words) for count in found.counts] == [("bells", n_words), ("copy", 0)]
 

@@ -87,29 +87,13 @@ _FOREIGN = re.compile(r"[\\{}`|]|>>>|\.\. |==|->|<[A-Za-z/]| : ")
 def paragraphs(docstring: str) -> list[str]:
     """Take the paragraphs of prose out of a docstring, each on one line and without markup.
 
-    Parameters
-    ----------
-    docstring : str
-        In any of the usual styles, without the indentation of its code, as `ast.get_docstring` gives it.
-
-    Returns
-    -------
-    list of str
-        Without doctests, code, formulas on lines of their own, tables, directives other than notes and
-        warnings, and sections that list parameters, results, errors, examples and references.
+    Left out are doctests, code, formulas on lines of their own, tables, directives other than notes and
+    warnings, and sections that list parameters, results, errors, examples and references. The docstring, in
+    any of the usual styles, has no indentation, as `ast.get_docstring` gives it.
 
     Examples
     --------
-    >>> paragraphs('''Return the mean, see :func:`~numpy.median` too.
-    ...
-    ... Parameters
-    ... ----------
-    ... a : array
-    ...     Where to look for it.
-    ...
-    ... >>> mean([1, 2])
-    ... 1.5
-    ... ''')
+    >>> paragraphs("Return the mean, see :func:`~numpy.median` too.\\n\\n>>> mean([1, 2])\\n1.5\\n")
     ['Return the mean, see median too.']
     """
     lines = _prose_lines(docstring.expandtabs().splitlines())
@@ -231,18 +215,10 @@ def installed() -> tuple[Source, ...]:
 
 
 def docstrings(source: Source) -> Iterator[tuple[str, list[str]]]:
-    """Read the docstrings of a package, module by module; its source is parsed, never run.
+    """Read the docstrings of each module of a package, such as ``linalg/_linalg``; nothing is run.
 
-    Files with less than `MIN_QUOTED` of their bytes between triple quotes are left out, and those that this
-    Python cannot parse.
-
-    Yields
-    ------
-    module : str
-        Its path below the package, such as ``linalg/_linalg``.
-    docstrings : list of str
-        Of the module, its classes, their methods and its functions, and those that it hands to compiled code;
-        without indentation, in the order of the source.
+    They are those of the module, its classes, their methods and its functions, and those that it hands to
+    compiled code. Files with little in triple quotes are left out, and those that this Python cannot parse.
     """
     for file in _files(source.folder):
         content = file.read_bytes()
@@ -286,7 +262,7 @@ def _handed_over(call: ast.Call) -> Iterator[str]:
 
 
 class Document(NamedTuple):
-    """The prose of one docstring, on one line, and where it was found, as `docstrings` names it."""
+    """The prose of one docstring, on one line, and where it was found."""
 
     package: str
     module: str
@@ -310,10 +286,7 @@ class Gathered:
 
 
 def gather(packages: Iterable[Source]) -> Gathered:
-    """Read the prose of packages; no paragraph occurs twice, but for numbers and signs.
-
-    The order is that of packages, modules and source.
-    """
+    """Read the prose of packages, in their order; no paragraph occurs twice, whatever its signs."""
     seen: set[str] = set()
     whole: set[str] = set()  # the same text may be made of other paragraphs
     documents: list[Document] = []
@@ -393,13 +366,7 @@ def _gathered() -> Gathered:
 
 @functools.cache
 def docstrings_corpus() -> Corpus:
-    """All documents of this machine; those of a module are in one split.
-
-    Raises
-    ------
-    ValueError
-        If no source of Python is on this machine.
-    """
+    """All documents of this machine; those of a module are in one split."""
     documents = _gathered().documents
     texts: dict[str, list[str]] = {name: [] for name in SPLITS}
     for document, name in _placed(documents):
@@ -416,11 +383,6 @@ def packages_corpus() -> Corpus:
 
     Sentences that name a package or a path are left out. Documents are in the split in which
     `docstrings_corpus` has them: to a model pretrained on its train split, test texts of this one are new.
-
-    Raises
-    ------
-    ValueError
-        If fewer than two packages are large enough.
     """
     return label_packages(_gathered().documents)
 
@@ -455,7 +417,7 @@ def _placed(documents: Iterable[Document]) -> Iterator[tuple[Document, str]]:
     """Each document with its split, which depends on no other package.
 
     The modules of a package, in the order of their hashes, fill test, then valid, each up to its share of the
-    documents; a module too large for the room that is left is tried in the next split.
+    documents; one too large for the room that is left is tried in the next split.
     """
     packages: dict[str, dict[str, list[Document]]] = defaultdict(lambda: defaultdict(list))
     for document in documents:
@@ -478,9 +440,7 @@ def _hash(text: str) -> bytes:
 
 
 def without_giveaways(text: str) -> str:
-    """A text without the sentences that name a package or a path in one.
-
-    Names of things stay, such as "dataframe" or "estimator": they are what the texts are about.
+    """A text without the sentences that name a package or a path; "dataframe" or "estimator" may stay.
 
     Examples
     --------

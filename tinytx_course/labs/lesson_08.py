@@ -33,9 +33,6 @@ def next_word_probs(
 
     Parameters
     ----------
-    model : LanguageModel
-        A causal one.
-    tokenizer : Tokenizer
     prefix : sequence of str
         Words of the text so far; may be empty.
     words : sequence of N str

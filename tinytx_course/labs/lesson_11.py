@@ -164,30 +164,19 @@ def source_losses(model: Translator, tokenizer: Tokenizer, pairs: Pairs) -> Sour
     return SourceLosses(own, other)
 
 
-def writing_seconds(
-    model: Translator, lengths: Sequence[int], *, cached: bool, n_sources: int = 4, n_tries: int = 2
-) -> list[float]:
-    """Processor time to generate exactly so many tokens, the best of some tries.
+def writing_seconds(model: Translator, lengths: Sequence[int], *, cached: bool) -> list[float]:
+    """Processor time to generate exactly that many tokens, from 2 on, with or without cached keys and values.
 
-    Parameters
-    ----------
-    model : Translator
-        Its translations do not matter; `max_len` must allow the lengths.
-    lengths : sequence of int
-        From 2 on.
-    cached : bool
-        As in `tinytx.training.translate`.
-    n_sources, n_tries : int
-        Sources in one batch, of 20 tokens each; the best of so many tries counts.
+    Four sources of 20 tokens are translated in a batch; the best of two tries counts.
     """
     source, seconds = [model.config.vocab_size - 1] * 20, []
     for n in lengths:
         # No end mark before token n, which is the last one.
         exactly = Search(max_factor=0.0, max_extra=n, min_factor=n / len(source))
         tries = []
-        for _ in range(n_tries):
+        for _ in range(2):
             begin = time.process_time()
-            found = translate_ids(model, [source] * n_sources, search=exactly, cached=cached)
+            found = translate_ids(model, [source] * 4, search=exactly, cached=cached)
             tries.append(time.process_time() - begin)
             if {len(one.token_ids) for one in found} != {n}:
                 raise ValueError(f"lengths must be at most max_len={model.config.max_len}, got {n}")
@@ -258,15 +247,8 @@ def stored_faults(folder: str | Path | None = None) -> str:
 class AlignmentMass:
     """How much of cross-attention falls on the words that the grammar aligns.
 
-    Attributes
-    ----------
-    mass : ndarray of shape (L, H)
-        In each layer and head, the mean over aligned target tokens of the weight on tokens of the words that
-        they translate; from 0 to 1.
-    uniform : float
-        The same for attention spread evenly over the source.
-    n_tokens : int
-        Target tokens in the mean.
+    `mass`, of shape (L, H), is the mean over `n_tokens` aligned target tokens of the weight on tokens of the
+    words that they translate, from 0 to 1; `uniform` is that of attention spread evenly over the source.
     """
 
     mass: np.ndarray

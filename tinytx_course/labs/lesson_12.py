@@ -144,14 +144,8 @@ class LayerTimes:
 def time_layers(sizes: Sequence[tuple[int, int]], n_rounds: int = 6) -> LayerTimes:
     """Time a forward pass of each layer at each size, in turn, one text at a time, on the CPU.
 
-    In processor time, which sums over threads: let torch have one.
-
-    Parameters
-    ----------
-    sizes : sequence of (int, int)
-        Length n and width d; one of the two varies, in rising order. ValueError if both do or neither.
-    n_rounds : int
-        How often each is measured.
+    Sizes are (length n, width d), of which one varies, in rising order. The clock is processor time, which
+    sums over threads: let torch have one.
     """
     if (len({n for n, _ in sizes}) == 1) == (len({d for _, d in sizes}) == 1):
         raise ValueError(f"of length and width one must vary, got sizes {list(sizes)}")
@@ -244,10 +238,6 @@ def gradient_sizes(layer: nn.Module, x: Tensor) -> Tensor:
     layer : Module
         Maps (B, T, D) to (B, T, D).
     x : Tensor of shape (B, T, D)
-
-    Returns
-    -------
-    Tensor of shape (T,)
 
     Examples
     --------

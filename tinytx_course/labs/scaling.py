@@ -149,16 +149,9 @@ VOCAB_SIZE, MARKS = 1000, {"pad_id": 0, "bos_id": 2, "eos_id": 3}
 
 @dataclass(frozen=True)
 class Speed:
-    """Speed of training steps on batches of one size, shared by some processes.
+    """Tokens a second, one number a round, of training steps shared by processes of `n_threads` threads each.
 
-    Attributes
-    ----------
-    n_processes, n_threads : int
-        The latter of each process.
-    tokens_per_second : tuple of float
-        One a round.
-    ideal : float
-        The speed of one process with one thread, times the number of threads, or GPUs, in all.
+    `ideal` is the speed of one process with one thread, times the number of threads, or GPUs, in all.
     """
 
     n_processes: int

@@ -86,47 +86,29 @@ A :class:`Walk` is not what is returned.
     [
         (
             NUMPY_STYLE,
-            [
-                "Return the mean of the values.",
-                "Empty bins count as zero, and so do bins of nothing.",
-                "The sum is stored in double precision.",
-                "It is not the median of them.",
-            ],
+            "Return the mean of the values.|Empty bins count as zero, and so do bins of nothing.|"
+            "The sum is stored in double precision.|It is not the median of them.",
         ),
         (
             GOOGLE_STYLE,
-            [
-                "Send the words over the wire.",
-                "The wire is left open at the end.",
-                "The other side has to listen.",
-            ],
+            "Send the words over the wire.|The wire is left open at the end.|The other side has to listen.",
         ),
-        (SPHINX_STYLE, ["Walk over all of the nodes.", "A Walk is not what is returned."]),
+        (SPHINX_STYLE, "Walk over all of the nodes.|A Walk is not what is returned."),
+        (
+            "It can be used so::\n\n    the = code.of(an, example)\n\nAnd like this\n>>> the + code\n"
+            "and what it prints of it\n\nAnd that is all of it.",
+            "It can be used so:|And that is all of it.",
+        ),
+        (
+            "There are two of them:\n\n- the first of them is\n  the one that counts\n- the second is as good\n"
+            "\n=====  =====\nthe a  and b\n=====  =====\nis of   the x\n=====  =====\n\n"
+            "| the a | of b |\n| in c  | is d |",
+            "There are two of them:|the first of them is the one that counts|the second is as good",
+        ),
     ],
 )
-def test_parameters_results_and_formulas_are_left_out_in_every_style(docstring, prose):
-    assert paragraphs(docstring) == prose
-
-
-def test_code_and_what_it_prints_are_left_out():
-    docstring = (
-        "It can be used so::\n\n    the = code.of(an, example)\n\nAnd like this\n>>> the + code\n"
-        "and what it prints of it\n\nAnd that is all of it."
-    )
-    assert paragraphs(docstring) == ["It can be used so:", "And that is all of it."]
-
-
-def test_bullets_are_paragraphs_of_their_own_and_tables_are_none():
-    docstring = (
-        "There are two of them:\n\n- the first of them is\n  the one that counts\n- the second is as good\n\n"
-        "=====  =====\nthe a  and b\n=====  =====\nis of   the x\n=====  =====\n\n"
-        "| the a | of b |\n| in c  | is d |"
-    )
-    assert paragraphs(docstring) == [
-        "There are two of them:",
-        "the first of them is the one that counts",
-        "the second is as good",
-    ]
+def test_parameters_results_formulas_code_and_tables_are_left_out_in_every_style(docstring, prose):
+    assert paragraphs(docstring) == prose.split("|")
 
 
 @pytest.mark.parametrize(
@@ -242,7 +224,7 @@ def test_the_cache_is_read_again_and_another_version_is_not(source, tmp_path):
     assert len(newer.documents) < len(first.documents)
 
 
-@pytest.mark.parametrize("harm", [b"", b"{", b"[]", b'{"documents": [[1]], "counts": []}'])
+@pytest.mark.parametrize("harm", [b"{", b"[]", b'{"documents": [[1]], "counts": []}'])
 def test_a_damaged_cache_is_written_anew(source, tmp_path, harm):
     first = gathered([source], tmp_path / "cache")
     (file,) = (tmp_path / "cache").iterdir()

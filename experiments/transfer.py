@@ -18,11 +18,10 @@ from experiments.transfer_variants import STAR_BASELINE, STAR_WAY, TASKS, Task, 
 from tinytx.model.transformer import Classifier
 from tinytx.text.corpora import Corpus, Split, label_subset, load_corpus
 from tinytx_course.labs.docstrings import packages_corpus
+from tinytx_course.labs.lesson_15 import AGAINST
 
 if TYPE_CHECKING:
     import pandas as pd
-
-COMPARED_WITH = ("scratch", "tfidf-logistic", "tfidf-letters")
 
 
 def transfer_on_folds(
@@ -161,4 +160,4 @@ def table(records: Records) -> pd.DataFrame:
     data = frame(records, ("n_labels", "condition", "seed", "accuracy"), budget_at=1)
     data = data.rename(columns={"condition": "variant"})
     by = ("budget", "n_labels")
-    return mean_table(data, "accuracy", by=by, variant="variant", baselines=COMPARED_WITH)
+    return mean_table(data, "accuracy", by=by, variant="variant", baselines=AGAINST)

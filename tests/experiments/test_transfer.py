@@ -208,9 +208,8 @@ def test_pretraining_reads_no_tested_text(settings, reviews, data_dir):
             folders = [folder for _, folder in cells.encoders.stages(variant(name, REVIEWS), fold)]
             stages.setdefault(name, set()).update(folders)
     # One for both folds; one more for each fold; one for each fold alone.
-    assert {name: len(folders) for name, folders in stages.items()} == {
-        **{"masked:novels": 1, "masked:near": 3, "counts:near": 2}
-    }
+    n_stages = {name: len(folders) for name, folders in stages.items()}
+    assert n_stages == {"masked:novels": 1, "masked:near": 3, "counts:near": 2}
 
 
 def test_other_documents_are_other_cells(settings):
@@ -226,12 +225,8 @@ def test_other_documents_are_other_cells(settings):
         task = dataclasses.replace(PACKAGES, sources=sources, n_texts=60, n_folds=2)
         cells = _Cells(settings(), corpus, task, (8,))
         assert sum(len(fold.test) for fold in cells.folds) == 60
-        origins.append(
-            [
-                cells.origin(variant(name, task), 8, cells.folds[0])
-                for name in ("majority", "counts:docstrings")
-            ]
-        )
+        wanted = [variant(name, task) for name in ("majority", "counts:docstrings")]
+        origins.append([cells.origin(one, 8, cells.folds[0]) for one in wanted])
     assert origins[0][0] == origins[1][0] and origins[0][1] != origins[1][1]
 
 

@@ -102,15 +102,16 @@ def check(name: str, line: object = ..., number: object = ...) -> str:
     return f"{name}: found! {derivation.hint}"
 
 
+# The sizes of a configuration, in the order in which models are listed here.
+_OURS = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "n_segments")
+
+
 def _derivation(
-    config: TransformerConfig,
-    *,
-    slip: dict[str, tuple[str, int]],
-    hint: str,
-    head: str = "lm",
-    n_classes: int = 2,
+    sizes: tuple[int, ...], slip: Line, hint: str, *, head: str = "lm", n_classes: int = 2
 ) -> Derivation:
-    """Write a derivation, the part named in `slip` with wrong working and number."""
+    """Write a derivation, with `slip` in place of the right line."""
+    named: dict[str, Any] = dict(zip(_OURS, sizes, strict=False))
+    config = TransformerConfig(**named, norm="last")
     v, d, f = config.vocab_size, config.d_model, config.d_ff
     out, letter = (v, "V") if head == "lm" else (n_classes, "C")
     right = {
@@ -120,7 +121,9 @@ def _derivation(
         "norms": (f"2·2·D = 2·2·{d}", 4 * d),
         "head": (f"D·{letter} + {letter} = {d}·{out} + {out}", d * out + out),
     }
-    *lines, head_line = (Line(part, *working) for part, working in (right | slip).items())
+    *lines, head_line = (
+        slip if part == slip.what else Line(part, *working) for part, working in right.items()
+    )
     embedding, *in_layer = (line.number for line in lines)
     layers = config.n_layers * sum(in_layer)
     total = embedding + layers + head_line.number
@@ -129,52 +132,40 @@ def _derivation(
         head_line,
         Line("total", f"{embedding} + {layers} + {head_line.number}", total),
     ]
-    (wrong,) = slip
-    position = [line.what for line in lines].index(wrong) + 1
-    return Derivation(config, head, n_classes, tuple(lines), position, right[wrong][1], hint)
-
-
-def _config(vocab_size: int, d_model: int, n_heads: int, n_layers: int, d_ff: int) -> TransformerConfig:
-    return TransformerConfig(
-        vocab_size=vocab_size, d_model=d_model, n_heads=n_heads, n_layers=n_layers, d_ff=d_ff, norm="last"
-    )
+    position = lines.index(slip) + 1
+    return Derivation(config, head, n_classes, tuple(lines), position, right[slip.what][1], hint)
 
 
 DERIVATIONS: Mapping[str, Derivation] = {
     "A": _derivation(
-        _config(30, 8, 2, 2, 12),
-        slip={"attention": ("H·D² = 2·8·8", 128)},
-        hint=(
-            "Attention has four matrices, for queries, keys, values and the output, each with a bias; "
-            "how many heads share them does not matter."
-        ),
+        (30, 8, 2, 2, 12),
+        Line("attention", "H·D² = 2·8·8", 128),
+        "Attention has four matrices, for queries, keys, values and the output, each with a bias; "
+        "how many heads share them does not matter.",
     ),
     "B": _derivation(
-        _config(40, 6, 3, 3, 24),
+        (40, 6, 3, 3, 24),
+        Line("norms", "2·D = 2·6", 12),
+        "A layer has two norms, one for attention and one for the feed-forward network.",
         head="classifier",
         n_classes=5,
-        slip={"norms": ("2·D = 2·6", 12)},
-        hint="A layer has two norms, one for attention and one for the feed-forward network.",
     ),
     "C": _derivation(
-        _config(20, 10, 5, 4, 10),
-        slip={"feed-forward": ("2·D·F + F + D = 2·10·10", 200)},
-        hint="The formula has the biases, but the line with numbers has lost them.",
+        (20, 10, 5, 4, 10),
+        Line("feed-forward", "2·D·F + F + D = 2·10·10", 200),
+        "The formula has the biases, but the line with numbers has lost them.",
     ),
     "D": _derivation(
-        _config(16, 8, 4, 2, 8),
-        slip={"norms": ("2·D·H = 2·8·4", 64)},
-        hint=(
-            "There are two norms in a layer, whatever the number of heads: with 2 heads the formula gave "
-            "the right number by luck."
-        ),
+        (16, 8, 4, 2, 8),
+        Line("norms", "2·D·H = 2·8·4", 64),
+        "There are two norms in a layer, whatever the number of heads: with 2 heads the formula gave "
+        "the right number by luck.",
     ),
 }
 
 Settings = Mapping[str, int]
 
-# The settings of a ``config.json`` on which a count depends, by family, in the order of these of ours.
-_OURS = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "n_segments")
+# The settings of a ``config.json`` on which a count depends, by family, in the order of `_OURS`.
 _BERT = (
     *("vocab_size", "hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size"),
     *("max_position_embeddings", "type_vocab_size"),

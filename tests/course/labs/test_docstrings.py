@@ -100,8 +100,8 @@ A :class:`Walk` is not what is returned.
             "It can be used so:|And that is all of it.",
         ),
         (
-            "There are two of them:\n\n- the first of them is\n  the one that counts\n- the second is as good\n"
-            "\n=====  =====\nthe a  and b\n=====  =====\nis of   the x\n=====  =====\n\n"
+            "There are two of them:\n\n- the first of them is\n  the one that counts\n- the second is as good"
+            "\n\n=====  =====\nthe a  and b\n=====  =====\nis of   the x\n=====  =====\n\n"
             "| the a | of b |\n| in c  | is d |",
             "There are two of them:|the first of them is the one that counts|the second is as good",
         ),

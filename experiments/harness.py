@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tinytx.training.files import json_bytes
 from tinytx.training.intervals import paired_interval
 from tinytx.training.recipes import parse_budget
 from tinytx_course.results import Results
@@ -38,10 +40,6 @@ class Settings:
     report : callable
         Takes each line of progress.
 
-    Raises
-    ------
-    ValueError
-        If the number of seeds is below 1, or the budget is unknown.
     """
 
     store: Results
@@ -60,19 +58,18 @@ class Settings:
     def cached(self, key: str, origin: Mapping[str, Any], measure: Callable[[], Record]) -> Record:
         """The stored record of a key; it is measured where there is none, or one of another origin.
 
-        Parameters
-        ----------
-        key : str
-        origin : mapping
-            All that the record follows from, as JSON can hold it; it is stored with the record.
-        measure : callable
-            Gives the fields of the record.
+        The origin is all that a record follows from, as JSON can hold it; it is stored with the record.
         """
         record = self.store.get(key)
         if record is None or record.get("origin") != origin:
             record = {**measure(), "origin": dict(origin)}
             self.store.put(key, record)
         return record
+
+
+def digest_of(content: Mapping[str, Any]) -> str:
+    """A short name for some settings or texts, which changes whenever any of them does."""
+    return hashlib.sha256(json_bytes(content)).hexdigest()[:12]
 
 
 def frame(records: Records, fields: Sequence[str], budget_at: int) -> pd.DataFrame:
@@ -92,7 +89,6 @@ def mean_table(
     *,
     by: Sequence[str],
     variant: str,
-    unit: str = "seed",
     baselines: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Mean of a value for each variant, and its paired differences from the baselines.
@@ -100,21 +96,21 @@ def mean_table(
     Parameters
     ----------
     data : DataFrame
-        One row a measurement, with the columns `by`, `variant`, `unit` and `value`.
+        One row a measurement, with the columns `by`, `variant`, "seed" and `value`.
     value : str
     by : sequence of str
         What variants have in common when they are compared, such as the number of labels.
-    variant, unit : str
-        The columns that hold what is compared, and what differences are paired by.
+    variant : str
+        The column that holds what is compared; differences are paired by seed.
     baselines : sequence of str
         Variants that the others are compared with.
 
     Returns
     -------
     DataFrame
-        Columns `by`, `variant`, ``n``, ``mean``, ``low``, ``high``, and for each baseline its name with the
-        mean difference, and that name followed by ``low`` and ``high``. Ends are of 95 % t-intervals; they
-        are missing where there are fewer than two measurements.
+        Columns `by`, `variant`, ``n``, ``mean``, ``low``, ``high``, and for each baseline ``minus NAME``,
+        ``minus NAME low``, ``minus NAME high``. Ends are of 95 % t-intervals; they are missing where there
+        are fewer than two measurements.
 
     Examples
     --------
@@ -128,7 +124,7 @@ def mean_table(
     import pandas as pd
 
     groups = {
-        key: group.set_index(unit)[value]
+        key: group.set_index("seed")[value]
         for key, group in data.groupby([*by, variant], sort=False, dropna=False)
     }
     rows = []

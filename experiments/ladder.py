@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
-from experiments.harness import Records, Settings
+from experiments.harness import Settings
 from tinytx.text.corpora import load_corpus
 from tinytx.text.ngrams import NGramModel
 from tinytx.training.evaluate import exact_nats
 from tinytx.training.fit import fit
 from tinytx.training.recipes import plan
 from tinytx.training.tasks import fingerprint, train_tokenizer
+from tinytx_course.labs.lesson_08 import ladder_table as table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ORDERS = (1, 2, 3, 4, 5, 6)
-BASELINE_ORDERS = (1, 2, 3, 4)  # the transformer is compared with the best of these
 
 
 def ladder(settings: Settings, orders: Sequence[int] = ORDERS) -> pd.DataFrame:
@@ -39,7 +39,7 @@ def ladder(settings: Settings, orders: Sequence[int] = ORDERS) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        See `table`.
+        See `ladder_table`.
     """
     corpus, recipe = load_corpus("world"), plan("world", "causal", settings.budget)
     tokenizer = train_tokenizer(corpus.train.texts, recipe.vocab_size, exact=False, kind="world")
@@ -72,42 +72,3 @@ def ladder(settings: Settings, orders: Sequence[int] = ORDERS) -> pd.DataFrame:
         cells.append((key, partial(of_transformer, seed), trained))
     measured = {key: settings.cached(key, source, one) for key, one, source in tqdm(cells, disable=None)}
     return table(measured)
-
-
-def table(records: Records) -> pd.DataFrame:
-    """Mean loss of each kind of model, and its share of the way from the best n-gram model to the bound.
-
-    Parameters
-    ----------
-    records : mapping of str to dict
-        As `ladder` stores them. Transformers that read other tokens or other text than the n-gram models are
-        left out, as their losses cannot be compared.
-
-    Returns
-    -------
-    DataFrame
-        ``model``, ``n`` (runs), ``mean`` (nats per token), ``std``, and ``share``: 0 at the best n-gram model
-        of `BASELINE_ORDERS`, 1 at the bound.
-
-    Raises
-    ------
-    ValueError
-        If there is no such n-gram model.
-    """
-    import pandas as pd
-
-    counted = {key: one for key, one in records.items() if "/counts/" in key}
-    names = {f"world/counts/{order}-gram" for order in BASELINE_ORDERS}
-    baselines = [one for key, one in counted.items() if key in names]
-    if not baselines:
-        raise ValueError(f"records must hold an n-gram model of order 1 to 4, got {list(records)}")
-    best, bound = min(one["nats_per_token"] for one in baselines), baselines[0]["floor"]
-    same = {name: baselines[0]["origin"][name] for name in ("texts", "pieces")}
-    rows = []
-    for key, one in (counted | dict(records)).items():
-        _, budget, name = key.split("/")
-        if same.items() <= one["origin"].items():
-            model = name if budget == "counts" else f"transformer, {budget}"
-            rows.append({"model": model, "nats": one["nats_per_token"]})
-    found = pd.DataFrame(rows).groupby("model", sort=False)["nats"].agg(n="count", mean="mean", std="std")
-    return found.assign(share=(best - found["mean"]) / (best - bound)).reset_index()

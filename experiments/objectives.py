@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -13,7 +12,7 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
-from experiments.harness import Record, Records, Settings, mean_table
+from experiments.harness import Record, Records, Settings, digest_of, mean_table
 from tinytx.model.config import TransformerConfig
 from tinytx.model.costs import cost_table
 from tinytx.model.counting import count_parameters
@@ -22,7 +21,6 @@ from tinytx.model.transformer import LanguageModel
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.evaluate import Sides, fill_probs
-from tinytx.training.files import json_bytes
 from tinytx.training.fit import FitResult, fit
 from tinytx.training.generate import generate_ids, unwritten_ids
 from tinytx.training.masking import Masking, PairsOfSentences, draw_pairs, make_passages
@@ -30,7 +28,7 @@ from tinytx.training.objectives import PackedSequences, pair_rows
 from tinytx.training.recipes import Recipe, plan, plan_finetuning
 from tinytx.training.tasks import fingerprint
 from tinytx.world.world import World
-from tinytx_course.labs.lesson_10 import TopicOverlap, complete_masked
+from tinytx_course.labs.lesson_10 import OPTIMUM, TopicOverlap, complete_masked, figures_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,8 +178,7 @@ class _Runs:
     def _trained(self, seed: int, variant: Variant) -> FitResult:
         if self._last is None or self._last[:2] != (seed, variant.name):
             recipe, budget = self._recipe(seed, variant), self.settings.budget
-            request = json_bytes({"texts": self._texts, "recipe": recipe.to_dict()})
-            digest = hashlib.sha256(request).hexdigest()[:12]
+            digest = digest_of({"texts": self._texts, "recipe": recipe.to_dict()})
             name = variant.name.replace(", ", "-").replace(" ", "-")
             result = fit(
                 self.data,
@@ -405,22 +402,6 @@ def best_label_accuracy(texts: Sequence[str], labels: Sequence[int]) -> float:
     return float(np.mean(right))
 
 
-# What of each record is compared: name of the row -> (measure, field).
-_FIGURES = {
-    "fill: nats": ("fill", "nats"),
-    "fill: excess": ("fill", "excess"),
-    "fill: accuracy": ("fill", "accuracy"),
-    "fill, left: nats": ("fill, left side", "nats"),
-    "fill, left: accuracy": ("fill, left side", "accuracy"),
-    "complete: possible": ("complete", "possible"),
-    "complete: good words": ("complete", "words_before_error"),
-    "next: model": ("next sentence", "model"),
-    "next: associations": ("next sentence", "associations"),
-    "next: shared words": ("next sentence", "shared"),
-}
-_OPTIMUM = {"fill: excess": 0.0, "complete: possible": 1.0}
-
-
 def table(records: Records) -> pd.DataFrame:
     """Each measure of each variant: mean over seeds, paired difference from the causal model, the optimum.
 
@@ -431,8 +412,6 @@ def table(records: Records) -> pd.DataFrame:
     """
     import pandas as pd
 
-    labelled = sorted({one["measure"] for one in records.values()} - {m for m, _ in _FIGURES.values()})
-    figures = _FIGURES | {f"{m} labels": (m, "accuracy") for m in labelled if m != "pretraining"}
     rows = [
         {
             "budget": key.split("/")[0],
@@ -440,9 +419,9 @@ def table(records: Records) -> pd.DataFrame:
             "variant": one["contestant"],
             "seed": one["seed"],
             "value": one[field],
-            "exact": one.get("exact", {}).get(field, _OPTIMUM.get(row)),
+            "exact": one.get("exact", {}).get(field, OPTIMUM.get(row)),
         }
-        for row, (measure, field) in figures.items()
+        for row, (measure, field) in figures_of(one["measure"] for one in records.values()).items()
         for key, one in records.items()
         if one["measure"] == measure
     ]

@@ -11,18 +11,17 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from experiments import transfer_linear as linear
-from experiments.harness import Record, Records, Settings, frame, mean_table
-from experiments.transfer_data import Fold, digest_of, distinct_texts, stratified_folds
+from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
+from experiments.transfer_data import Fold, distinct_texts, stratified_folds
 from experiments.transfer_encoders import Encoders, columns_of, fine_tuned
 from experiments.transfer_variants import STAR_BASELINE, STAR_WAY, TASKS, Task, Variant, variant
 from tinytx.model.transformer import Classifier
 from tinytx.text.corpora import Corpus, Split, label_subset, load_corpus
 from tinytx_course.labs.docstrings import packages_corpus
+from tinytx_course.labs.lesson_15 import AGAINST
 
 if TYPE_CHECKING:
     import pandas as pd
-
-COMPARED_WITH = ("scratch", "tfidf-logistic", "tfidf-letters")
 
 
 def transfer_on_folds(
@@ -31,7 +30,6 @@ def transfer_on_folds(
     *,
     variants: Sequence[str] | None = None,
     label_counts: Sequence[int] = (200,),
-    n_folds: int | None = None,
     task: Task | None = None,
 ) -> pd.DataFrame:
     """Measure variants with some labels of each fold, tested on the rest of the fold.
@@ -45,20 +43,13 @@ def transfer_on_folds(
     variants : sequence of str, optional
         See `Variant`; by default those of the task.
     label_counts : sequence of int
-    n_folds : int, optional
-        By default that of the task.
     task : Task, optional
         By default that of the corpus.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
     """
     if isinstance(corpus, str):
         is_local = corpus == "docstrings-packages"
         corpus = packages_corpus() if is_local else load_corpus(corpus, settings.data_dir)
-    cells = _Cells(settings, corpus, task or TASKS[corpus.name], n_folds, label_counts)
+    cells = _Cells(settings, corpus, task or TASKS[corpus.name], label_counts)
     wanted = [variant(name, cells.task) for name in variants or cells.task.variants]
     due = [(one, n, fold) for one in wanted for n in label_counts for fold in cells.folds]
     records = {}
@@ -71,14 +62,7 @@ def transfer_on_folds(
 class _Cells:
     """Folds of one corpus, and how a variant is measured on one of them."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        corpus: Corpus,
-        task: Task,
-        n_folds: int | None,
-        label_counts: Sequence[int],
-    ) -> None:
+    def __init__(self, settings: Settings, corpus: Corpus, task: Task, label_counts: Sequence[int]) -> None:
         assert settings.budget is not None
         self.settings, self.task, self._name = settings, task, corpus.name
         self._budget, self._recipe = task.recipe(settings.budget)
@@ -86,10 +70,9 @@ class _Cells:
         settings.report(f"{len(texts):,} texts of {corpus.name}, {n_repeated} repeated ones left out")
         if task.n_texts is not None and task.n_texts < len(texts):
             texts = label_subset(texts, task.n_texts, seed=0)
-        self._n_folds = task.n_folds if n_folds is None else n_folds
         self._fingerprint = digest_of({"texts": list(texts.texts), "labels": list(texts.labels or ())})
         repeats = range(settings.n_seeds)
-        self.folds = [fold for repeat in repeats for fold in stratified_folds(texts, self._n_folds, repeat)]
+        self.folds = [fold for repeat in repeats for fold in stratified_folds(texts, task.n_folds, repeat)]
         smallest = min(len(fold.train) for fold in self.folds)
         if not label_counts or not all(2 <= n <= smallest for n in label_counts):
             raise ValueError(f"labels must be numbers from 2 to {smallest}, got {list(label_counts)}")
@@ -105,7 +88,7 @@ class _Cells:
 
     def origin(self, wanted: Variant, n_labels: int, fold: Fold) -> Record:
         """All that a cell follows from."""
-        found: Record = {"texts": self._fingerprint, "n_folds": self._n_folds}
+        found: Record = {"texts": self._fingerprint, "n_folds": self.task.n_folds}
         if wanted.way == "baseline":
             return found
         stages = [folder.name for _, folder in self.encoders.stages(wanted, fold)]
@@ -133,15 +116,10 @@ class _Cells:
             answers, chosen = self._predicted(wanted, train, fold)
             found = {"correct": int((answers == np.asarray(fold.test.labels)).sum()), **chosen}
         return {
-            "corpus": self._name,
-            "condition": wanted.name,
-            "n_labels": n_labels,
-            "repeat": fold.repeat,
-            "fold": fold.number,
-            "seed": fold.seed,
+            **{"corpus": self._name, "condition": wanted.name, "n_labels": n_labels},
+            **{"repeat": fold.repeat, "fold": fold.number, "seed": fold.seed},
             **found,
-            "n": len(fold.test),
-            "accuracy": found["correct"] / len(fold.test),
+            **{"n": len(fold.test), "accuracy": found["correct"] / len(fold.test)},
             "cpu_seconds": round(time.process_time() - begin, 1),
         }
 
@@ -182,4 +160,4 @@ def table(records: Records) -> pd.DataFrame:
     data = frame(records, ("n_labels", "condition", "seed", "accuracy"), budget_at=1)
     data = data.rename(columns={"condition": "variant"})
     by = ("budget", "n_labels")
-    return mean_table(data, "accuracy", by=by, variant="variant", baselines=COMPARED_WITH)
+    return mean_table(data, "accuracy", by=by, variant="variant", baselines=AGAINST)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,19 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from experiments.harness import digest_of
 from tinytx.text.corpora import Corpus, Split, read_lines
 from tinytx.text.tokenizer import plain
-from tinytx.training.files import json_bytes
 from tinytx_course.labs.docstrings import docstrings_corpus, without_giveaways
+from tinytx_course.labs.lesson_15 import LOST_APOSTROPHE, same_text
 
-_LOST_APOSTROPHE = re.compile(r"(?<=\w)\?(?=\w)")
 SHORTEST_WORDS = 3
 HIGHEST_STARS = 5.0
-
-
-def digest_of(content: Mapping[str, Any]) -> str:
-    """A short name for some settings or texts, which changes whenever any of them does."""
-    return hashlib.sha256(json_bytes(dict(content))).hexdigest()[:12]
 
 
 def readable(text: str) -> str:
@@ -36,12 +29,7 @@ def readable(text: str) -> str:
     >>> readable("l?amour  d\u2019une vie. Vraiment ?")
     "l'amour d'une vie. Vraiment ?"
     """
-    return " ".join(_LOST_APOSTROPHE.sub("'", plain(text)).split())
-
-
-def same_text(text: str) -> str:
-    """The words of a text in lower case, without punctuation: equal for repeated texts."""
-    return " ".join(re.findall(r"\w+", readable(text).lower()))
+    return " ".join(LOST_APOSTROPHE.sub("'", plain(text)).split())
 
 
 def distinct_texts(corpus: Corpus) -> tuple[Split, int]:
@@ -70,14 +58,8 @@ def distinct_texts(corpus: Corpus) -> tuple[Split, int]:
 class Fold:
     """One part of the texts is held out for testing, the others may be learned from.
 
-    Attributes
-    ----------
-    repeat, number : int
-        Which drawing of folds, and which fold of it, from 0 up.
-    seed : int
-        Of the subset of labels, of new weights and of the order of learning.
-    train, test : Split
-        Without a common text.
+    It is fold `number` of drawing `repeat`; `seed` is that of the subset of labels, of new weights and of the
+    order of learning.
     """
 
     repeat: int
@@ -99,7 +81,7 @@ def stratified_folds(split: Split, n_folds: int, repeat: int = 0) -> list[Fold]:
     n_folds : int
         At least 2; at most the size of the smallest class.
     repeat : int
-        Draws other folds. Fold ``k`` of repetition ``r`` has the seed ``r * n_folds + k``.
+        Fold ``k`` of repetition ``r`` has the seed ``r * n_folds + k``.
 
     Examples
     --------
@@ -122,16 +104,11 @@ def stratified_folds(split: Split, n_folds: int, repeat: int = 0) -> list[Fold]:
     def part(rows: np.ndarray) -> Split:
         return Split(tuple(split.texts[i] for i in rows), tuple(labels[rows].tolist()))
 
-    return [
-        Fold(
-            repeat,
-            number,
-            repeat * n_folds + number,
-            train=part(np.flatnonzero(fold_of != number)),
-            test=part(np.flatnonzero(fold_of == number)),
-        )
-        for number in range(n_folds)
-    ]
+    found = []
+    for number in range(n_folds):
+        train, test = part(np.flatnonzero(fold_of != number)), part(np.flatnonzero(fold_of == number))
+        found.append(Fold(repeat, number, repeat * n_folds + number, train, test))
+    return found
 
 
 def thinned(texts: list[str], n_words: int) -> list[str]:
@@ -225,13 +202,8 @@ class DocstringSources:
         By default the train and valid splits of `docstrings_corpus`.
     """
 
-    names = ("docstrings",)
-
     def __init__(
-        self,
-        data_dir: Path | None,
-        left_out: Iterable[str] = (),
-        documents: Sequence[str] | None = None,
+        self, data_dir: Path | None, left_out: Iterable[str] = (), documents: Sequence[str] | None = None
     ) -> None:
         self._documents = documents
         wanted = {tuple(same_text(text).split()) for text in left_out} - {()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from experiments.transfer_data import Fold, digest_of
+from experiments.harness import digest_of
+from experiments.transfer_data import Fold
 from experiments.transfer_variants import Sources, Stage, Task, Tuning, Variant
 from tinytx.model.config import TransformerConfig
 from tinytx.model.masked_lm import MaskedLanguageModel
@@ -59,9 +61,7 @@ def cooccurrences(sequences: Sequence[Sequence[int]], vocab_size: int) -> np.nda
     return counts + counts.T
 
 
-def ppmi_vectors(
-    sequences: Sequence[Sequence[int]], vocab_size: int, width: int, seed: int = 0
-) -> np.ndarray:
+def ppmi_vectors(sequences: Sequence[Sequence[int]], vocab_size: int, width: int) -> np.ndarray:
     r"""Positive pointwise mutual information with near tokens, reduced by a truncated SVD.
 
     .. math:: M_{ij} = \max(0, \log \frac{P(i, j)}{P(i) P(j)^{0.75}}) \approx U \Sigma V^T, \quad
@@ -73,8 +73,6 @@ def ppmi_vectors(
         Token ids of texts.
     vocab_size, width : int
         V and D, at most V.
-    seed : int
-        Of the randomised decomposition.
 
     Returns
     -------
@@ -97,20 +95,12 @@ def ppmi_vectors(
     with np.errstate(divide="ignore", invalid="ignore"):
         information = np.log(counts / (counts.sum(1)[:, None] * (context / context.sum())[None, :]))
     positive = np.nan_to_num(np.maximum(information, 0), posinf=0, neginf=0)
-    left, values, _ = randomized_svd(positive, width, n_oversamples=16, n_iter=4, random_state=seed)
+    left, values, _ = randomized_svd(positive, width, n_oversamples=16, n_iter=4, random_state=0)
     return left * np.sqrt(values)
 
 
 class StarsObjective(ClassificationObjective):
-    """Predict the share of other readers who gave fewer stars: soft labels that are balanced by design.
-
-    Parameters
-    ----------
-    sequences : sequence of sequences of int
-        Ids of each text as the model reads them.
-    stars : sequence of float
-    pad_id : int
-    """
+    """Predict the share of other readers who gave fewer stars: soft labels that are balanced by design."""
 
     def __init__(self, sequences: Sequence[Sequence[int]], stars: Sequence[float], *, pad_id: int) -> None:
         from scipy.stats import rankdata
@@ -126,45 +116,27 @@ class StarsObjective(ClassificationObjective):
 
 
 class Encoders:
-    """Pretrained models of all variants; each stage is trained once and cached in a folder of `work_dir`.
-
-    Parameters
-    ----------
-    task : Task
-    budget : str
-    sources : Sources
-    work_dir : Path
-    device : str
-    report : callable
-        Takes a line for each stage that is trained.
-    """
+    """Pretrained models of all variants; each stage is trained once and cached in a folder of `work_dir`."""
 
     def __init__(
         self, task: Task, budget: str, sources: Sources, work_dir: Path, device: str, report: Report
     ) -> None:
         self.task, self.budget, self.recipe = task, budget, task.recipes[budget]
         self.sources, self.work_dir, self.device, self.report = sources, work_dir, device, report
-        self._tokenizer: Tokenizer | None = None
 
-    @property
+    @functools.cached_property
     def tokenizer(self) -> Tokenizer:
         """One for all variants, trained on unlabelled text: no text of the task was read for it."""
-        if self._tokenizer is None:
-            file = self.work_dir / f"tokenizer-{digest_of(self._tokens())}.model"
-            if not file.is_file():
-                texts = lowered(self.sources.texts(self.task.tokens_from, self.task.token_words))
-                made = Tokenizer.train(texts, vocab_size=self.recipe.vocab_size, max_chars=4_000_000)
-                write_file(file, made.to_bytes())
-            self._tokenizer = Tokenizer.load(file)
-        return self._tokenizer
+        file = self.work_dir / f"tokenizer-{digest_of(self._tokens())}.model"
+        if not file.is_file():
+            texts = lowered(self.sources.texts(self.task.tokens_from, self.task.token_words))
+            made = Tokenizer.train(texts, vocab_size=self.recipe.vocab_size, max_chars=4_000_000)
+            write_file(file, made.to_bytes())
+        return Tokenizer.load(file)
 
     def _tokens(self) -> Plan:
-        words = dict(self.task.token_words)
-        return {
-            "vocab_size": self.recipe.vocab_size,
-            "words": words,
-            **self.sources.identity(self.task.tokens_from),
-        }
+        sizes = {"vocab_size": self.recipe.vocab_size, "words": dict(self.task.token_words)}
+        return sizes | self.sources.identity(self.task.tokens_from)
 
     def new_encoder(self, *, causal: bool, seed: int) -> Transformer:
         """An encoder with new weights."""
@@ -200,9 +172,8 @@ class Encoders:
                 plans.append({"what": "counts", **shape, **read, "text": wanted.text, **elsewhere})
             else:
                 if before is not None:
-                    plans.append(
-                        {**learns, "text": before, **elsewhere, "stage": _fields(recipe.pretraining)}
-                    )
+                    stage = _fields(recipe.pretraining)
+                    plans.append({**learns, "text": before, **elsewhere, "stage": stage})
                 if read:
                     plans.append({**learns, "text": own, **read, "stage": _fields(recipe.adapting)})
         if wanted.stars:
@@ -301,15 +272,7 @@ def fine_tuned(
 ) -> tuple[int, list[dict[str, Any]]]:
     """Train a copy of an encoder with a new head; count the tested texts that its last state gets right.
 
-    Parameters
-    ----------
-    encoder : Transformer
-    tokenizer : Tokenizer
-    train_split, test : Split
-    tuning : Tuning
-    seed : int
-        Of the head, the order and dropout.
-    device : str
+    The seed is that of the head, the order and dropout.
 
     Returns
     -------

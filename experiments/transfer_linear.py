@@ -26,20 +26,10 @@ def majority(train: Split, test: Split) -> Answers:
 
 
 def bag_of_words(train: Split, test: Split, kind: str, seed: int) -> tuple[Answers, dict[str, Any]]:
-    """TF-IDF of words and pairs of words, read by logistic regression or naive Bayes.
+    """TF-IDF of words and pairs of words, read by logistic regression or naive Bayes ("bayes").
 
-    Parameters
-    ----------
-    train, test : Split
-    kind : {"logistic", "bayes", "letters"}
-        The last: logistic regression on runs of characters, too.
-    seed : int
-        Of the folds in which the regularisation is chosen, among the training texts.
-
-    Returns
-    -------
-    answers : ndarray of shape (N,)
-    chosen : dict
+    With the kind "letters" the regression reads runs of characters, too. The seed draws the folds in which
+    the regularisation is chosen, among the training texts; the choice is the second result.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.naive_bayes import MultinomialNB
@@ -107,11 +97,10 @@ def _searched(
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
     n_parts = min(N_PARTS, int(np.unique(np.asarray(labels), return_counts=True)[1].min()))
-    if n_parts < 2:
+    parts: Any = StratifiedKFold(n_parts, shuffle=True, random_state=seed) if n_parts > 1 else None
+    if parts is None:
         grid = {name: values[:1] for name, values in grid.items()}
-        all_texts = [(np.arange(len(labels or ())),) * 2]
-        return GridSearchCV(model, grid, scoring="neg_log_loss", cv=all_texts).fit(features, labels)
-    parts = StratifiedKFold(n_parts, shuffle=True, random_state=seed)
+        parts = [(np.arange(len(labels or ())),) * 2]
     return GridSearchCV(model, grid, scoring="neg_log_loss", cv=parts).fit(features, labels)
 
 
@@ -153,13 +142,7 @@ def standardised(columns: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, n
 
 
 class StarRegression:
-    """Ridge regression of ratings on TF-IDF of words, and on that of characters, standardised and added.
-
-    Parameters
-    ----------
-    rated : sequence of (str, float)
-        Texts and their stars.
-    """
+    """Ridge regression of stars on TF-IDF of words, and on that of characters, standardised and added."""
 
     def __init__(self, rated: Sequence[tuple[str, float]]) -> None:
         from sklearn.feature_extraction.text import TfidfVectorizer

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.transfer_data import DocstringSources, ReviewSources, digest_of
+from experiments.harness import digest_of
+from experiments.transfer_data import DocstringSources, ReviewSources
 from tinytx.model.config import TransformerConfig
 from tinytx.model.transformer import Pooling
 from tinytx.training.recipes import FF_FACTOR, resize
@@ -51,17 +52,14 @@ class Tuning:
     Attributes
     ----------
     n_updates, n_epochs : int
-        At least so many steps, and at least so many epochs.
+        Steps and epochs at least.
     texts_per_batch : int
-        About so many.
-    lr, dropout : float
-    optimizer : str
-    pooling : {"mean", "last", "first"}
+        About.
     keep_embeddings : bool
         Whether embeddings are frozen.
     n_curve, n_scored : int
-        The curve has so many points at most, each from so many tested texts. The accuracy that is reported
-        counts all of them, once, at the end.
+        Points of the curve at most, and tested texts of each. The accuracy that is reported counts all texts,
+        once, at the end.
     """
 
     n_updates: int
@@ -86,17 +84,14 @@ class Recipe:
 
     Attributes
     ----------
-    max_len : int
-        Of every encoder.
     words : dict
         Of each unlabelled text, how many words are read at most.
     pretraining, adapting, rating : Stage or None
         On unlabelled texts; on those of the fold; on star ratings. None where the task has no such texts.
-    mask : float
-        Share of masked tokens.
     tuning, fresh_tuning : Tuning
         From a pretrained encoder; from new weights.
-    vocab_size, d_model, n_layers, n_heads : int
+    mask : float
+        Share of masked tokens.
     """
 
     max_len: int
@@ -142,15 +137,7 @@ _SMOKE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Text:
-    """What an encoder is pretrained on.
-
-    Attributes
-    ----------
-    source : str or None
-        A name of the task's sources, read first.
-    own : bool
-        Whether it then reads the training texts of the fold, without their labels.
-    """
+    """What an encoder reads: a source of the task, then, if `own`, the training texts of the fold."""
 
     source: str | None
     own: bool = False
@@ -177,9 +164,8 @@ class Task:
         Compared unless others are asked for.
     rated_source : str or None
         The source whose texts have stars.
-    n_folds : int
-    n_texts : int or None
-        So many of the texts are drawn (with seed 0, of each class equally many) and folded; None for all.
+    n_folds, n_texts : int
+        Folds, and texts that are drawn for them (with seed 0, of each class equally many); None for all.
     """
 
     corpus: str

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tqdm.auto import tqdm
 
-from experiments.harness import Record, Records, Settings, frame, mean_table
+from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
 from tinytx.text.corpora import Corpus, load_corpus
-from tinytx.training.files import json_bytes
 from tinytx.training.fit import fit
 from tinytx.training.recipes import corpus_kind, plan, plan_finetuning
 from tinytx.training.tasks import body_and_tokenizer, fingerprint, weights_fingerprint
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 
 STARTS = ("pretrained", "scratch", "frozen")  # frozen: a pretrained backbone of which only the head learns
 LABEL_COUNTS = (20, 50, 100, 200, 500)
-N_SCORED = 300  # texts that the curve looks at after each epoch; the accuracy counts all of the split
 
 
 def transfer(
@@ -31,7 +28,7 @@ def transfer(
     corpus: str | os.PathLike[str] | Corpus = "world",
     *,
     label_counts: Sequence[int] = LABEL_COUNTS,
-    n_scored: int | None = N_SCORED,
+    n_scored: int | None = 300,
 ) -> pd.DataFrame:
     """Fine-tune from each start, with each number of labels and each seed.
 
@@ -46,29 +43,16 @@ def transfer(
         With labels.
     label_counts : sequence of int
     n_scored : int, optional
-        Texts that each curve looks at after each epoch.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
-
-    Raises
-    ------
-    ValueError
-        If the corpus has no labels, or fewer than are asked for.
+        Texts that each curve scores after each epoch; the accuracy counts all of the split.
     """
     data = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, settings.data_dir)
     if data.train.labels is None:
-        raise ValueError(
-            f"the transfer experiment needs a corpus with labels, got {data.name}, which has none"
-        )
+        raise ValueError(f"transfer needs a corpus with labels, got {data.name}, which has none")
     if not label_counts or not all(1 <= n <= len(data.train) for n in label_counts):
         raise ValueError(f"labels must be numbers from 1 to {len(data.train)}, got {list(label_counts)}")
     kind, texts, budget = corpus_kind(data), fingerprint(data), settings.budget
     request = {"recipe": plan(kind, "causal", budget).to_dict(), "texts": texts}
-    digest = hashlib.sha256(json_bytes(request)).hexdigest()[:12]
-    checkpoint = settings.work_dir / f"transfer-{data.name}-{budget}-{digest}"
+    checkpoint = settings.work_dir / f"transfer-{data.name}-{budget}-{digest_of(request)}"
     fit(data, budget=budget, out=checkpoint, resume=True, device=settings.device, report=settings.report)
     origin = {
         "budget": budget,
@@ -109,13 +93,11 @@ def _measured(
         progress=False,
         report=lambda line: None,
     )
-    fields: dict[str, Any] = {"corpus": corpus.name, "n_labels": n_labels, "seed": seed, "start": start}
-    return fields | {
-        "split": result.evaluation.split,
-        "correct": result.evaluation.score.correct,
-        "n": result.evaluation.score.n,
-        "accuracy": result.evaluation.score.accuracy,
-        "accuracy_by_epoch": result.accuracy_by_epoch,
+    score = result.evaluation.score
+    return {
+        **{"corpus": corpus.name, "n_labels": n_labels, "seed": seed, "start": start},
+        **{"split": result.evaluation.split, "correct": score.correct, "n": score.n},
+        **{"accuracy": score.accuracy, "accuracy_by_epoch": result.accuracy_by_epoch},
     }
 
 

@@ -6,7 +6,6 @@ rate that is too high, no dropout. It repairs one ingredient at a time, and brea
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -15,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
-from experiments.harness import Record, Records, Settings
+from experiments.harness import Record, Records, Settings, digest_of
 from tinytx.text.pairs import LAB_SENTENCES, PairCorpus, Pairs, load_pairs
 from tinytx.training.beam import Search
 from tinytx.training.bleu import evaluate_translator
-from tinytx.training.files import json_bytes
 from tinytx.training.fit import FitResult, fit
 from tinytx.training.loop import DivergenceError
 from tinytx.training.recipes import pair_kind, plan
@@ -44,16 +42,7 @@ STEPS_FACTOR = 3  # times the steps of the budget's recipe: AdamW needs more of 
 def translation(settings: Settings, corpus: str | os.PathLike[str] | PairCorpus = "world") -> pd.DataFrame:
     """Train one translator a seed and evaluate both searches of `SEARCHES` on the whole held-out split.
 
-    Parameters
-    ----------
-    settings : Settings
-    corpus : str, path or PairCorpus
-        As in `load_pairs`.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
+    The corpus is one of `load_pairs`; for the result see `table`.
     """
     data = corpus if isinstance(corpus, PairCorpus) else load_pairs(corpus, settings.data_dir)
     records = {}
@@ -69,8 +58,7 @@ def translation(settings: Settings, corpus: str | os.PathLike[str] | PairCorpus 
 
 
 def _trained(settings: Settings, data: PairCorpus, seed: int, origin: Mapping[str, Any]) -> Record:
-    request = {name: origin[name] for name in ("texts", "recipe")}
-    digest = hashlib.sha256(json_bytes(request)).hexdigest()[:12]
+    digest = digest_of({name: origin[name] for name in ("texts", "recipe")})
     folder = settings.work_dir / f"translation-{data.name}-{settings.budget}-seed{seed}-{digest}"
     is_new = find_run(folder, resume=True) is None
     begin = time.perf_counter()
@@ -157,19 +145,9 @@ def broken_translation(
     corpus: str | os.PathLike[str] | PairCorpus = "world",
     names: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Train each variant with each seed, with AdamW and otherwise the recipe of the budget.
+    """Train variants, by default all, with each seed, by AdamW and otherwise the recipe of the budget.
 
-    Parameters
-    ----------
-    settings : Settings
-    corpus : str, path or PairCorpus
-    names : sequence of str, optional
-        Of `variants`; by default all.
-
-    Returns
-    -------
-    DataFrame
-        See `broken_table`.
+    For the result see `broken_table`.
     """
     names = list(variants()) if names is None else names
     if unknown := set(names) - set(variants()):
@@ -236,14 +214,5 @@ def broken_table(records: Records) -> pd.DataFrame:
     """Last training loss and BLEU of each variant; missing where training diverged."""
     import pandas as pd
 
-    return pd.DataFrame(
-        [
-            {
-                "variant": one["name"],
-                "seed": one["seed"],
-                "loss": one["loss"][-1] if one["loss"] else None,
-                "bleu": one["bleu"],
-            }
-            for one in records.values()
-        ]
-    )
+    rows = [(one["name"], one["seed"], (one["loss"] or [None])[-1], one["bleu"]) for one in records.values()]
+    return pd.DataFrame(rows, columns=["variant", "seed", "loss", "bleu"])

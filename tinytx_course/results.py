@@ -176,7 +176,14 @@ def read_results(name: str, folder: str | Path | None = None) -> Results:
     for place in FOLDERS if folder is None else (Path(folder),):
         if (place / f"{name}.json").is_file():
             return Results(name, place)
+    program, _, argument = name.partition("-")
+    if program == "bench":
+        command = f"python -m benchmarks {argument}"
+    elif argument and program in ("transfer", "translation"):
+        command = f"python -m experiments {program} --corpus {argument}"
+    else:
+        command = f"python -m experiments {name}"
     raise FileNotFoundError(
         f"results/{name}.json must exist before it can be drawn, got no such file: "
-        f"`python -m experiments {name}` measures it and writes it"
+        f"`{command}` measures it and writes it"
     )

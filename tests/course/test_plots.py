@@ -54,18 +54,12 @@ def test_a_masked_cell_looks_different_from_a_zero():
     assert abs(zero.mean() - masked.mean()) > 0.1, "and darker, also without colours"
 
 
-def test_what_is_allowed_looks_the_same_with_and_without_a_mask():
-    plain, ax_plain = plots.heatmap(WEIGHTS, low=0, high=1)
-    masked, ax_masked = plots.heatmap(WEIGHTS, allowed=torch.ones(2, 3, dtype=torch.bool), low=0, high=1)
-    assert np.array_equal(pixels(plain, ax_plain, 0, 0), pixels(masked, ax_masked, 0, 0))
-    assert not masked.legends, "nothing is masked, so nothing has to be explained"
-
-
-def test_rows_run_downwards_and_carry_their_labels():
-    fig, ax = plots.heatmap(WEIGHTS, row_labels=["a", "b"], col_labels=["x", "y", "z"], low=0, high=1)
+def test_rows_run_downwards_and_carry_their_labels_and_nothing_masked_is_not_explained():
+    labels, everything = {"row_labels": ["a", "b"], "col_labels": ["x", "y", "z"]}, torch.ones(2, 3).bool()
+    fig, ax = plots.heatmap(WEIGHTS, allowed=everything, **labels, low=0, high=1)
     assert (tick_labels(ax.yaxis), tick_labels(ax.xaxis)) == (["a", "b"], ["x", "y", "z"])
     assert pixels(fig, ax, 0, 0).mean() < pixels(fig, ax, 1, 0).mean()
-    assert ax.yaxis_inverted()
+    assert ax.yaxis_inverted() and not fig.legends
 
 
 @pytest.mark.parametrize(
@@ -99,13 +93,10 @@ def test_nan_is_marked_unless_it_is_masked():
         (lambda: plots.depth_map({}, low=0.1, high=1), ["none"]),
         (lambda: plots.depth_map(STACKS, low=0, high=1), ["low=0", "high=1"]),
         (lambda: plots.categorical_map([[0, 3]], list("abc")), ["0 to 2", "3.0"]),
-        (lambda: plots.categorical_map([[0.5, 1]], list("abc")), ["0 to 2", "0.5"]),
         (lambda: plots.categorical_map([[0]], list("abcdefg")), ["6", "7"]),
-        (lambda: plots.token_rows({}), ["{}"]),
         (lambda: plots.token_rows({"nothing": []}), ["nothing"]),
         (lambda: plots.grouped_bars({}, xlabel="n"), ["none"]),
         (lambda: plots.grouped_bars({"a": {"x": 1}, "b": {"y": 2}}, xlabel="n"), ["'x'", "'y'", "'b'"]),
-        (lambda: plots.seed_band("loss", [1.0, 2.0], every=3), ["3", "(2,)"]),
         (lambda: plots.seed_band("loss", [[1.0, 2.0]], every=3), ["3", "(1, 2)"]),
         (lambda: plots.roofline({"a": {"b": (0.0, 1.0)}}, flops=1.0, slopes={"m": 1.0}), ["number 0"]),
         (lambda: plots.save_figure(plots.figure()[0], "../up"), ["../up"]),
@@ -123,7 +114,7 @@ def layer_color(ax, row, col):
     return np.array(mesh.to_rgba(mesh.get_array()))[0, col, :3]
 
 
-def test_depth_map_has_white_at_one_red_above_and_blue_below_however_far_the_scale_reaches():
+def test_a_depth_map_has_white_at_one_and_rows_as_long_as_their_stacks():
     _, ax = plots.depth_map(STACKS, low=0.01, high=100, bar_label="size")
     assert layer_color(ax, 0, 0).min() > 0.95
     red, blue = layer_color(ax, 0, 1), layer_color(ax, 1, 1)
@@ -131,24 +122,15 @@ def test_depth_map_has_white_at_one_red_above_and_blue_below_however_far_the_sca
     _, part = plots.depth_map(STACKS, low=0.1, high=100, bar_label="size")
     for row, col in [(0, 0), (0, 1), (0, 2), (1, 1)]:
         assert np.allclose(layer_color(ax, row, col), layer_color(part, row, col), atol=0.03)
-    _, one_sided = plots.depth_map({"a": [1.0, 0.1, 0.01]}, low=1e-4, high=1)
-    brightness = [layer_color(one_sided, 0, col).sum() for col in range(3)]
-    assert brightness == sorted(brightness, reverse=True)
-
-
-def test_depth_map_rows_are_as_long_as_their_stacks_and_the_bar_shows_what_lies_beyond():
     fig, ax = plots.depth_map(STACKS, low=0.1, high=10, bar_label="size")
     assert [mesh.get_array().size for mesh in ax.collections] == [3, 5]
     assert tick_labels(ax.yaxis) == ["2", "4"] and ax.yaxis_inverted()
     assert np.allclose(layer_color(ax, 1, 4), layer_color(ax, 1, 3)), "zero counts as very small"
     assert (fig.axes[1].get_ylabel(), fig.axes[1]._colorbar.extend) == ("size", "both")
-    fig, ax = plots.depth_map({32: [1.0] * 33}, low=0.1, high=10)
-    assert len(fig.axes) == 1, "no name, no bar"
-    assert tick_labels(ax.xaxis) == [str(level) for level in range(0, 33, 4)]
 
 
 def test_each_cell_has_the_colour_of_its_category_and_the_legend_names_all():
-    colors = {"kept": "#f4f4f4", "hidden": "#0072B2", "replaced": "#E69F00"}
+    colors = {"visible": "#f4f4f4", "hidden": "#0072B2", "replaced": "#E69F00"}
     cells = [[0, 2, 2], [2, 0, 0]]  # a category that does not occur moves no colour
     fig, ax = plots.categorical_map(cells, colors)
     plots.png_bytes(fig)  # colours are settled when the figure is drawn
@@ -158,13 +140,13 @@ def test_each_cell_has_the_colour_of_its_category_and_the_legend_names_all():
 
 
 def test_token_boxes_lie_where_their_letters_are():
-    _, ax = plots.token_rows({"letters": ["l", "e", "s"], "joined": ["le", "s"]}, unit="tokens")
+    _, ax = plots.token_rows({"letters": ["l", "e", "s"], "joined": ["le", "s"]})
     boxes = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
     spans = [(round(b.get_x() - TOKEN_GAP), round(b.get_x() + b.get_width() + TOKEN_GAP)) for b in boxes]
     assert spans == [(0, 1), (1, 2), (2, 3), (0, 2), (2, 3)]
     places = {(text.get_text(), *text.get_position()) for text in ax.texts}
     assert {("e", 1.5, 0), ("e", 1.5, 1), ("s", 2.5, 0), ("s", 2.5, 1)} <= places
-    assert tick_labels(ax.yaxis) == ["letters", "joined"] and {"3 tokens", "2 tokens"} <= set(texts(ax))
+    assert tick_labels(ax.yaxis) == ["letters", "joined"] and {"3 pieces", "2 pieces"} <= set(texts(ax))
     assert boxes[0].get_facecolor() == boxes[2].get_facecolor() != boxes[1].get_facecolor()
 
 
@@ -175,8 +157,7 @@ def test_a_clock_hand_points_to_sine_and_cosine_of_its_angle():
     hands = [(tip - middle) * (1, -1) for middle, tip in lines[1::2]]  # before each hand its mark at the top
     for angle, hand in zip(angles.flatten().tolist(), hands, strict=True):
         assert hand / 0.4 == pytest.approx([math.sin(angle), math.cos(angle)], abs=1e-6)
-    assert (tick_labels(ax.yaxis), tick_labels(ax.xaxis)) == (["fast", "slow"], ["0", "1", "2"])
-    assert ax.yaxis_inverted()
+    assert tick_labels(ax.yaxis) == ["fast", "slow"] and ax.yaxis_inverted()
 
 
 # ---- lines
@@ -241,12 +222,9 @@ def test_a_roofline_has_its_ridge_where_slope_and_top_meet_and_numbers_every_poi
 # ---- bars
 
 
-def test_bars_write_their_values_and_run_downwards():
+def test_bars_run_downwards_and_the_number_of_a_negative_one_is_left_of_bar_and_interval():
     _, ax = plots.bars({"first": 20_000, "second": 160_800}, xlabel="n", numbers=",", references={"limit": 5})
     assert {"20,000", "160,800", "limit"} <= set(texts(ax)) and ax.yaxis_inverted()
-
-
-def test_the_number_of_a_negative_bar_is_left_of_bar_and_interval():
     fig, ax = plots.bars({"gain": 0.2, "loss": -0.3}, intervals={"loss": (-0.5, 0.1)}, xlabel="points")
     plots.png_bytes(fig)  # places the letters
     gain, loss = (text.get_window_extent() for text in ax.texts)
@@ -311,19 +289,16 @@ def test_colours_differ_for_the_colour_blind():
 
 
 def test_equal_figures_are_equal_bytes_and_the_svg_describes_itself(tmp_path, monkeypatch):
+    monkeypatch.delenv("TINYTX_FIGURES", raising=False)
+    monkeypatch.chdir(tmp_path)
+    plots.save_figure(plots.figure()[0], "nothing")
+    assert list(tmp_path.iterdir()) == []
     monkeypatch.setenv("TINYTX_FIGURES", str(tmp_path))
     for name in ("one", "two"):
         plots.save_figure(plots.heatmap(WEIGHTS, allowed=ALLOWED)[0], name, alt="the same")
     for ending in ("png", "svg"):
         assert (tmp_path / f"one.{ending}").read_bytes() == (tmp_path / f"two.{ending}").read_bytes()
     assert "the same" in "".join(ET.parse(tmp_path / "one.svg").getroot().itertext())
-
-
-def test_figures_are_written_only_where_tinytx_figures_says(tmp_path, monkeypatch):
-    monkeypatch.delenv("TINYTX_FIGURES", raising=False)
-    monkeypatch.chdir(tmp_path)
-    plots.save_figure(plots.figure()[0], "nothing")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_alt_text_arrives_in_the_page(monkeypatch):

@@ -103,8 +103,15 @@ def test_a_name_has_no_folders(tmp_path, name):
 def test_lessons_read_the_checkout_first_and_then_what_was_installed(tmp_path, monkeypatch):
     folders = (tmp_path / "checkout", tmp_path / "package")
     monkeypatch.setattr(results, "FOLDERS", folders)
-    with pytest.raises(FileNotFoundError, match="python -m experiments transfer"):
-        read_results("transfer")
+    for name, command in {
+        "transfer": "experiments transfer`",
+        "transfer-cls-books": "experiments transfer --corpus cls-books`",
+        "translation-multi30k-en-fr": "experiments translation --corpus multi30k-en-fr`",
+        "broken-translation": "experiments broken-translation`",
+        "bench-steps": "benchmarks steps`",
+    }.items():
+        with pytest.raises(FileNotFoundError, match=f"`python -m {command}"):
+            read_results(name)
     for folder in reversed(folders):
         Results("transfer", folder).put("a", {"from": folder.name})
         assert read_results("transfer").get("a") == {"from": folder.name}

@@ -15,7 +15,6 @@ from experiments.transfer_data import (
     ReviewSources,
     distinct_texts,
     readable,
-    same_text,
     stratified_folds,
 )
 from experiments.transfer_encoders import SMOOTHING, WINDOW, StarsObjective, cooccurrences, ppmi_vectors
@@ -32,6 +31,7 @@ from tinytx.model.config import TransformerConfig
 from tinytx.model.transformer import Classifier
 from tinytx.text.corpora import Corpus, Split
 from tinytx_course.labs.docstrings import without_giveaways
+from tinytx_course.labs.lesson_15 import same_text
 
 WORDS = dict.fromkeys(ReviewSources.names, 10**6)
 TOPICS = ("axes figure plot legend", "graph node edge path", "frame column row index", "tensor layer loss")
@@ -169,6 +169,7 @@ def test_ppmi_vectors_reconstruct_the_information_of_cooccurrences():
         ppmi_vectors([[0, 1]], 4, 5)
 
 
+TWO_FOLDS = dataclasses.replace(REVIEWS, n_folds=2)
 ALL_KINDS = (
     *("majority", "tfidf-logistic", "tfidf+linear-stars", "scratch", "scratch/brief", "causal:novels"),
     *("masked:all", "counts:near/probe", "stars/tfidf", "masked:readers+stars/tfidf+stars"),
@@ -179,9 +180,7 @@ ALL_KINDS = (
 def test_every_kind_of_variant_runs_and_an_interrupted_run_resumes(settings, reviews, data_dir, stop_after):
     def run():
         some = settings("transfer-books", data_dir=data_dir)
-        return transfer_on_folds(
-            some, reviews, variants=ALL_KINDS, label_counts=(20,), n_folds=2, task=REVIEWS
-        )
+        return transfer_on_folds(some, reviews, variants=ALL_KINDS, label_counts=(20,), task=TWO_FOLDS)
 
     stop_after(7)
     with pytest.raises(ConnectionAbortedError):
@@ -200,7 +199,7 @@ def test_every_kind_of_variant_runs_and_an_interrupted_run_resumes(settings, rev
 
 
 def test_pretraining_reads_no_tested_text(settings, reviews, data_dir):
-    cells = _Cells(settings(data_dir=data_dir), reviews, REVIEWS, 2, (20,))
+    cells = _Cells(settings(data_dir=data_dir), reviews, TWO_FOLDS, (20,))
     stages = {}
     for fold in cells.folds:
         read = set(cells.encoders.sources.texts("around", WORDS)) | set(fold.train.texts)
@@ -209,9 +208,8 @@ def test_pretraining_reads_no_tested_text(settings, reviews, data_dir):
             folders = [folder for _, folder in cells.encoders.stages(variant(name, REVIEWS), fold)]
             stages.setdefault(name, set()).update(folders)
     # One for both folds; one more for each fold; one for each fold alone.
-    assert {name: len(folders) for name, folders in stages.items()} == {
-        **{"masked:novels": 1, "masked:near": 3, "counts:near": 2}
-    }
+    n_stages = {name: len(folders) for name, folders in stages.items()}
+    assert n_stages == {"masked:novels": 1, "masked:near": 3, "counts:near": 2}
 
 
 def test_other_documents_are_other_cells(settings):
@@ -224,15 +222,11 @@ def test_other_documents_are_other_cells(settings):
     origins = []
     for some in (documents + ["One more."], documents + ["Another."]):
         sources = functools.partial(DocstringSources, documents=some)
-        task = dataclasses.replace(PACKAGES, sources=sources, n_texts=60)
-        cells = _Cells(settings(), corpus, task, 2, (8,))
+        task = dataclasses.replace(PACKAGES, sources=sources, n_texts=60, n_folds=2)
+        cells = _Cells(settings(), corpus, task, (8,))
         assert sum(len(fold.test) for fold in cells.folds) == 60
-        origins.append(
-            [
-                cells.origin(variant(name, task), 8, cells.folds[0])
-                for name in ("majority", "counts:docstrings")
-            ]
-        )
+        wanted = [variant(name, task) for name in ("majority", "counts:docstrings")]
+        origins.append([cells.origin(one, 8, cells.folds[0]) for one in wanted])
     assert origins[0][0] == origins[1][0] and origins[0][1] != origins[1][1]
 
 

@@ -22,17 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Compiled:
-    """How a compiled function did.
-
-    Attributes
-    ----------
-    seconds_to_compile : float
-        On the wall: its first call.
-    plain, compiled : float
-        Seconds of one call, the median of several in turn.
-    difference : float
-        The largest between their results.
-    """
+    """Seconds to compile and of one call (median, in turn), and the largest difference of the results."""
 
     seconds_to_compile: float
     plain: float
@@ -85,13 +75,7 @@ class CompileTrial:
         )
 
     def result(self, limit: float) -> Compiled:
-        """Wait for it, for so many seconds at most.
-
-        Raises
-        ------
-        NotCompiledError
-            If it takes longer, or fails: no compiler, for instance.
-        """
+        """Wait for it; NotCompiledError if it takes longer than `limit` seconds or fails."""
         try:
             output, errors = self._process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:

@@ -12,36 +12,37 @@ import importlib.util
 import inspect
 import itertools
 import json
-import os
+import math
 import platform
 import re
 import sysconfig
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tinytx.text.corpora import Corpus, CorpusWarning, Split
 from tinytx.text.download import data_folder
 from tinytx.text.tokenizer import plain
+from tinytx.training.files import write_file
 
-DOCSTRINGS, PACKAGES = "docstrings", "docstrings-packages"
-MIN_WORDS = 4  # of a paragraph
+MIN_WORDS, MIN_WORDS_OF_A_DOCUMENT = 4, 8  # the former of a paragraph
 LONGEST_TITLE = 40  # characters
 MIN_PLAIN_WORDS = 0.75  # share of the words of a paragraph that must be words, not code
 MIN_FUNCTION_WORDS = 0.15  # share of them that must be among the following
+_words = re.compile(r"\S+").findall
 FUNCTION_WORDS = frozenset(
-    re.findall(
-        r"\w+",
+    _words(
         "a about after all also an and any are as at be been before between both but by can cannot do does "
         "each for from given has have if in into is it its may more must no not of on one only or other out "
         "over same should so some such than that the their them then there these they this to two under used "
-        "use using was we were what when where whether which while will with within without would you your",
+        "use using was we were what when where whether which while will with within without would you your"
     )
 )
 
-# Sections, fields and directives that hold lists, code or what is said of every function alike.
+# Sections, fields and directives that hold lists, code or what every function repeats.
 SECTIONS = re.compile(
     r"(other |keyword |optional |input |output |key)?"
     r"(parameters?|params?|arguments?|args|inputs?|outputs?|attributes?)"
@@ -51,11 +52,10 @@ SECTIONS = re.compile(
 )
 PROSE_HEADERS = re.compile(r"notes?|warnings?|tips?|important|description|details|remarks?", re.IGNORECASE)
 PROSE_DIRECTIVES = frozenset(("note", "warning", "tip", "important", "caution", "attention", "hint"))
-_RULES = tuple("-=~^*#\"'")
 _UNDERLINE = re.compile(r"([-=~^*#\"'])\1{2,}")
 _HEADER = re.compile(r"([A-Z][A-Za-z ]{2,30}?)\s*:{1,2}")
-_SAID_AT_ONCE = re.compile(
-    r"(Args?|Arguments?|Parameters?|Returns?|Yields?|Raises|Examples?|Usage) ?:(?!:).+"
+_HEADER_AND_TEXT = re.compile(
+    r"(Args?|Arguments?|Parameters?|Returns?|Yields?|Raises|Examples?|Usage) ?:(?!:).*[^:]"
 )
 _DIRECTIVE = re.compile(r"\.\. ?([\w-]+) ?::\s*(.*)")
 _FIELD = re.compile(r"[:@]\w+[^:]*:(?![\w`:])|@\w+")  # :param x: ..., but not :func:`...`
@@ -63,7 +63,7 @@ _BULLET = re.compile(r"(?:[-*+\u2022]|\(?\w{1,2}[.)])\s+(?=\S)")
 _RULED = re.compile(r"(?m)^[ |+=\-_~*]{4,}$|   |[|+]$")  # tables, pictures, columns
 
 # A sign that must be there, a pattern, and what it becomes.
-_MARKUP: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
+_MARKUP = tuple(
     (sign, re.compile(pattern), to)
     for sign, pattern, to in (
         ("]_", r"\s*\[[\w+ -]{1,20}\]_", ""),  # [1]_
@@ -87,41 +87,22 @@ _FOREIGN = re.compile(r"[\\{}`|]|>>>|\.\. |==|->|<[A-Za-z/]| : ")
 def paragraphs(docstring: str) -> list[str]:
     """Take the paragraphs of prose out of a docstring, each on one line and without markup.
 
-    Parameters
-    ----------
-    docstring : str
-        Without the indentation of its code, as `ast.get_docstring` gives it; in any of the usual styles.
-
-    Returns
-    -------
-    list of str
-
-    Notes
-    -----
     Left out are doctests, code, formulas on lines of their own, tables, directives other than notes and
-    warnings, and the sections that list parameters, results, errors, examples and references. What remains
-    counts as prose if it is mostly words, and enough of them are the small words of English.
+    warnings, and sections that list parameters, results, errors, examples and references. The docstring, in
+    any of the usual styles, has no indentation, as `ast.get_docstring` gives it.
 
     Examples
     --------
-    >>> paragraphs('''Return the mean, see :func:`~numpy.median` too.
-    ...
-    ... Parameters
-    ... ----------
-    ... a : array
-    ...     Where to look for it.
-    ...
-    ... >>> mean([1, 2])
-    ... 1.5
-    ... ''')
+    >>> paragraphs("Return the mean, see :func:`~numpy.median` too.\\n\\n>>> mean([1, 2])\\n1.5\\n")
     ['Return the mean, see median too.']
     """
-    found = (_cleaned(block) for block in _blocks(docstring.expandtabs().splitlines()))
-    return [paragraph for paragraph in found if is_prose(paragraph)]
+    lines = _prose_lines(docstring.expandtabs().splitlines())
+    blocks = ("\n".join(block) for is_text, block in itertools.groupby(lines, bool) if is_text)
+    return [text for text in map(_cleaned, blocks) if is_prose(text)]
 
 
 def is_prose(text: str) -> bool:
-    """Whether a paragraph without markup reads as English rather than as code, a table or a heading.
+    """Whether a paragraph without markup is mostly words, and enough of them are small words of English.
 
     Examples
     --------
@@ -137,6 +118,7 @@ def is_prose(text: str) -> bool:
 
 
 def _cleaned(block: str) -> str:
+    """A paragraph on one line without markup; nothing of a table."""
     if _RULED.search(block):
         return ""
     for sign, pattern, to in _MARKUP:
@@ -145,94 +127,58 @@ def _cleaned(block: str) -> str:
     return plain(" ".join(block.split()))
 
 
-def _blocks(lines: list[str]) -> Iterator[str]:
-    """Runs of lines that may be prose: between blank lines, bullets, and what is left out."""
-    block: list[str] = []
-    for text in _kept(lines):
-        bullet = _BULLET.match(text)
-        if block and (bullet or not text):
-            yield "\n".join(block)
-            block = []
-        if text:
-            block.append(text[bullet.end() :] if bullet else text)
-    if block:
-        yield "\n".join(block)
-
-
-def _kept(lines: list[str]) -> Iterator[str]:
+def _prose_lines(lines: list[str]) -> Iterator[str]:
     """The lines that may be prose, with an empty one wherever a paragraph ends."""
     in_section = in_doctest = False  # left out: up to the next title, up to the next blank line
-    dropped_below: int | None = None  # lines indented deeper than this are left out
+    dropped_below = math.inf  # lines indented deeper than this are left out
     for line, below in itertools.pairwise([*lines, ""]):
         text = line.strip()
-        if not text or _is_underline(text):
+        if not text or _UNDERLINE.fullmatch(text):
             in_doctest = False
             yield ""
         elif in_doctest:
             continue
-        elif len(text) <= LONGEST_TITLE and _is_underline(below.strip()):
-            in_section, dropped_below = SECTIONS.fullmatch(text.rstrip(":")) is not None, None
+        elif len(text) <= LONGEST_TITLE and _UNDERLINE.fullmatch(below.strip()):
+            in_section, dropped_below = SECTIONS.fullmatch(text.rstrip(":")) is not None, math.inf
             yield ""
-        elif not in_section:
-            indent = len(line) - len(line.lstrip())
-            if dropped_below is not None and indent > dropped_below:
-                continue
+        elif not in_section and (indent := len(line) - len(line.lstrip())) <= dropped_below:
             in_doctest = text.startswith(">>>")
-            text, drops = ("", False) if in_doctest else _said(text)
-            dropped_below = indent if drops else None
-            yield text
+            text, drops = ("", False) if in_doctest else _without_header(text)
+            dropped_below = indent if drops else math.inf
+            bullet = _BULLET.match(text)
+            if bullet:
+                yield ""
+            yield text[bullet.end() :] if bullet else text
 
 
-def _is_underline(text: str) -> bool:
-    return text[:1] in _RULES and _UNDERLINE.fullmatch(text) is not None
-
-
-def _said(text: str) -> tuple[str, bool]:
-    """What a line says besides its markup, and whether the lines indented below it are left out."""
+def _without_header(text: str) -> tuple[str, bool]:
+    """What a line holds besides directive, field and header; whether lines indented below are left out."""
     if text.startswith(".."):
         directive = _DIRECTIVE.match(text)
-        kept = directive is not None and directive[1].lower() in PROSE_DIRECTIVES
-        return (directive[2], False) if directive is not None and kept else ("", True)
-    if text[0] in ":@":
-        return ("", True) if _FIELD.match(text) else (text, False)
-    if text[-1] == ":":
-        header = _HEADER.fullmatch(text)
-        if header and SECTIONS.fullmatch(header[1]):
-            return "", True
-        return ("" if header and PROSE_HEADERS.fullmatch(header[1]) else text), text.endswith("::")
-    return ("", True) if ":" in text and _SAID_AT_ONCE.match(text) else (text, False)
+        if directive and directive[1].lower() in PROSE_DIRECTIVES:
+            return directive[2], False
+        return "", True
+    header = _HEADER.fullmatch(text)
+    is_section = header and SECTIONS.fullmatch(header[1])
+    if is_section or _HEADER_AND_TEXT.fullmatch(text) or _FIELD.match(text):
+        return "", True
+    is_title = header and PROSE_HEADERS.fullmatch(header[1])
+    return "" if is_title else text, text.endswith("::") and text[0] not in ":@"
 
 
 STANDARD_LIBRARY = "python"
-# Import name to distribution: packages whose docstrings are written to be read, in the order of the corpus.
-DISTRIBUTIONS = {
-    "numpy": "numpy",
-    "scipy": "scipy",
-    "pandas": "pandas",
-    "matplotlib": "matplotlib",
-    "sklearn": "scikit-learn",
-    "torch": "torch",
-    "sympy": "sympy",
-    "networkx": "networkx",
-    "mpmath": "mpmath",
-    "seaborn": "seaborn",
-    "PIL": "pillow",
-    "IPython": "ipython",
-    "statsmodels": "statsmodels",
-    "skimage": "scikit-image",
-    "xarray": "xarray",
-    "astropy": "astropy",
-    "h5py": "h5py",
-    "nltk": "nltk",
-}
-# Folders of tests, of other people's packages, and of what no reader is meant to see.
-LEFT_OUT = frozenset(
-    (
-        *("tests", "test", "testing", "conftest", "externals", "vendored", "site-packages", "dist-packages"),
-        *("idlelib", "lib2to3", "pydoc_data", "turtledemo", "ensurepip", "encodings", "__pycache__"),
-    )
+# Packages whose docstrings are written to be read, by import name, in the order of the corpus.
+IMPORT_NAMES = _words(
+    "numpy scipy pandas matplotlib sklearn torch sympy networkx mpmath seaborn PIL IPython statsmodels "
+    "skimage xarray astropy h5py nltk"
 )
-READ_ALL_THE_SAME = frozenset(("_core",))  # of the folders whose names begin with an underscore
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "PIL": "pillow", "skimage": "scikit-image"}  # where names differ
+# Folders of tests, of other people's packages, and of what no reader is meant to see.
+LEFT_OUT = _words(
+    "tests test testing conftest externals vendored site-packages dist-packages idlelib lib2to3 pydoc_data "
+    "turtledemo ensurepip encodings"
+)
+READ_ALL_THE_SAME = "_core"  # of the folders whose names begin with an underscore
 MIN_QUOTED = 1 / 6  # share of a file in triple quotes; files of code alone take long and give little
 _QUOTED = re.compile(rb'"""(.+?)"""', re.DOTALL)
 # Calls that hand a docstring to compiled code.
@@ -241,14 +187,7 @@ ADDERS = frozenset(("add_docstr", "add_docstr_all", "_add_docstr", "add_newdoc")
 
 @dataclass(frozen=True)
 class Source:
-    """A package to read.
-
-    Parameters
-    ----------
-    name, version : str
-        `STANDARD_LIBRARY`, or the name under which a package is imported.
-    folder : Path
-    """
+    """A package to read: its import name, or `STANDARD_LIBRARY`, its version and its folder."""
 
     name: str
     version: str
@@ -265,177 +204,109 @@ def installed() -> tuple[Source, ...]:
     """
     library = Path(sysconfig.get_path("stdlib"))  # may be an archive, which is not read
     found = [Source(STANDARD_LIBRARY, platform.python_version(), library)] if library.is_dir() else []
-    for name, distribution in DISTRIBUTIONS.items():
-        try:
+    for name in IMPORT_NAMES:
+        # ValueError: a module that was put together by hand
+        with contextlib.suppress(ImportError, ValueError):
+            version = importlib.metadata.version(DISTRIBUTIONS.get(name, name))
             spec = importlib.util.find_spec(name)
-            version = importlib.metadata.version(distribution)
-        except (ImportError, ValueError):  # ValueError: a module that was put together by hand
-            continue
-        if spec is not None and spec.submodule_search_locations:
-            found.append(Source(name, version, Path(next(iter(spec.submodule_search_locations)))))
+            if spec is not None and spec.submodule_search_locations:
+                found.append(Source(name, version, Path(next(iter(spec.submodule_search_locations)))))
     return tuple(found)
 
 
 def docstrings(source: Source) -> Iterator[tuple[str, list[str]]]:
-    """Read the docstrings of a package, module by module.
+    """Read the docstrings of each module of a package, such as ``linalg/_linalg``; nothing is run.
 
-    Parameters
-    ----------
-    source : Source
-
-    Yields
-    ------
-    module : str
-        Its path below the package, such as ``linalg/_linalg``.
-    docstrings : list of str
-        Of the module, its classes, their methods and its functions, and those that it hands to compiled code;
-        without indentation, in the order of the source.
-
-    Notes
-    -----
-    Source is parsed, never run. Passed over are files with less than `MIN_QUOTED` of their bytes between
-    triple quotes, and those that this Python cannot parse.
+    They are those of the module, its classes, their methods and its functions, and those that it hands to
+    compiled code. Files with little in triple quotes are left out, and those that this Python cannot parse.
     """
     for file in _files(source.folder):
         content = file.read_bytes()
         if sum(map(len, _QUOTED.findall(content))) >= MIN_QUOTED * len(content):
-            found = _of_module(content)
-            if found:
-                yield file.relative_to(source.folder).with_suffix("").as_posix(), found
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about escapes in strings, which are not ours to mend
+                if found := list(_of_node(ast.parse(content))):
+                    yield file.relative_to(source.folder).with_suffix("").as_posix(), found
 
 
 def _files(folder: Path) -> Iterator[Path]:
     """The modules below a folder, in the same order on every machine."""
-    entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    for entry in entries:
-        if entry.is_dir(follow_symlinks=False) and not _is_left_out(entry.name):
-            yield from _files(Path(entry))
-        elif entry.is_file() and entry.name.endswith(".py") and not entry.name.startswith("test_"):
-            yield Path(entry)
+    for path in sorted(folder.iterdir()):
+        name = path.name
+        if path.is_dir():
+            is_hidden = name.startswith("_") and name != READ_ALL_THE_SAME
+            if not (path.is_symlink() or is_hidden or name in LEFT_OUT):
+                yield from _files(path)
+        elif name.endswith(".py") and not name.startswith("test_") and path.is_file():
+            yield path
 
 
-def _is_left_out(folder: str) -> bool:
-    return folder in LEFT_OUT or folder.startswith("_") and folder not in READ_ALL_THE_SAME
-
-
-def _of_module(content: bytes) -> list[str]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escapes in strings, which are not ours to mend
-            tree = ast.parse(content)
-    except (SyntaxError, ValueError, RecursionError):
-        return []
-    own = ast.get_docstring(tree)
-    return [*([own] if own else []), *_of_body(tree)]
-
-
-def _of_body(node: ast.Module | ast.ClassDef) -> Iterator[str]:
-    for part in node.body:
+def _of_node(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+    """The docstring of a module, class or function, then those of what a module or class holds."""
+    if own := ast.get_docstring(node):
+        yield own
+    for part in node.body if isinstance(node, ast.Module | ast.ClassDef) else ():
         if isinstance(part, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            own = ast.get_docstring(part)
-            if own:
-                yield own
-            if isinstance(part, ast.ClassDef):
-                yield from _of_body(part)
+            yield from _of_node(part)
         elif isinstance(part, ast.Expr | ast.Assign) and isinstance(part.value, ast.Call):
-            yield from _handed(part.value)
+            yield from _handed_over(part.value)
 
 
-def _handed(call: ast.Call) -> Iterator[str]:
+def _handed_over(call: ast.Call) -> Iterator[str]:
     """The docstring among the arguments of ``add_docstr(function, docstring)`` and the like."""
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    if name not in ADDERS:
-        return
-    for argument in call.args:
-        for part in ast.walk(argument):  # the text may be within (...).format(...)
+    if name in ADDERS:
+        for part in itertools.chain(*map(ast.walk, call.args)):  # the text may be within (...).format(...)
             if isinstance(part, ast.Constant) and isinstance(part.value, str) and "\n" in part.value:
                 yield inspect.cleandoc(part.value)
 
 
-MIN_WORDS_OF_A_DOCUMENT = 8  # of a document
-
-
-@dataclass(frozen=True)
-class Document:
-    """The prose of one docstring, on one line.
-
-    Parameters
-    ----------
-    package, module : str
-        Where it stands, as `sources.docstrings` names them.
-    text : str
-    """
+class Document(NamedTuple):
+    """The prose of one docstring, on one line, and where it was found."""
 
     package: str
     module: str
     text: str
 
 
-@dataclass(frozen=True)
-class PackageCount:
-    """What was read in a package and what is left of it.
-
-    Parameters
-    ----------
-    package, version : str
-    n_docstrings : int
-        As they stand in the source.
-    n_documents : int
-        With prose that was not met before.
-    n_words : int
-        Of these documents, between blanks.
-    n_distinct : int
-        Different words among them: runs of letters, in lower case.
-    """
+class PackageCount(NamedTuple):
+    """How many words, between blanks, the documents of a package have."""
 
     package: str
     version: str
-    n_docstrings: int
-    n_documents: int
     n_words: int
-    n_distinct: int
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """All documents of this machine, with the count that says which ones they are."""
+    """The documents of some packages, and the counts of these."""
 
     documents: tuple[Document, ...]
     counts: tuple[PackageCount, ...]
 
 
 def gather(packages: Iterable[Source]) -> Gathered:
-    """Read the prose of packages; what was said before, but for names and signs, is left out.
-
-    Parameters
-    ----------
-    packages : iterable of Source
-
-    Returns
-    -------
-    Gathered
-        No paragraph stands twice, whatever the packages; the order is that of packages, modules and source.
-    """
+    """Read the prose of packages, in their order; no paragraph occurs twice, whatever its signs."""
     seen: set[str] = set()
     whole: set[str] = set()  # the same text may be made of other paragraphs
     documents: list[Document] = []
     counts = []
-    with _no_collection():
+    # A syntax tree is thousands of objects that die together: looking for cycles among them, of which there
+    # are none, takes most of the time.
+    gc.disable()
+    try:
         for source in packages:
-            n_docstrings, first = 0, len(documents)
+            first = len(documents)
             for module, found in docstrings(source):
-                n_docstrings += len(found)
                 for docstring in found:
                     text = " ".join(_new(paragraphs(docstring), seen))
                     if text.count(" ") >= MIN_WORDS_OF_A_DOCUMENT - 1 and text not in whole:
                         whole.add(text)
                         documents.append(Document(source.name, module, text))
-            texts = [document.text for document in documents[first:]]
-            words = {word.lower() for text in texts for word in re.findall(r"[^\W\d_]+", text)}
-            n_words = sum(len(text.split()) for text in texts)
-            counts.append(
-                PackageCount(source.name, source.version, n_docstrings, len(texts), n_words, len(words))
-            )
+            n_words = sum(len(document.text.split()) for document in documents[first:])
+            counts.append(PackageCount(source.name, source.version, n_words))
+    finally:
+        gc.enable()
     return Gathered(tuple(documents), tuple(counts))
 
 
@@ -447,20 +318,7 @@ def _new(found: Iterable[str], seen: set[str]) -> Iterator[str]:
             yield paragraph
 
 
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    # A syntax tree is thousands of objects that die together: looking for cycles among them, of which there
-    # are none, takes most of the time.
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-def gathered(packages: Iterable[Source], folder: Path | None = None) -> Gathered:
+def gathered(packages: Sequence[Source], folder: Path | None = None) -> Gathered:
     """`gather`, cached on disk: in `folder`, by default ``docstrings`` in `data_folder`.
 
     Warns
@@ -468,53 +326,34 @@ def gathered(packages: Iterable[Source], folder: Path | None = None) -> Gathered
     CorpusWarning
         If the cache cannot be written, on a full disk say; what is returned is complete.
     """
-    packages = tuple(packages)
-    file = (data_folder() / DOCSTRINGS if folder is None else folder) / f"{_key(packages)}.json"
+    digest = hashlib.sha256(Path(__file__).read_bytes())  # the cache changes with the rules in this file
+    for source in packages:
+        digest.update(f"{source.name} {source.version} {source.folder}\n".encode())
+    file = (folder or data_folder() / "docstrings") / f"{digest.hexdigest()[:16]}.json"
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # absent, or damaged
         content = json.loads(file.read_bytes())
         documents = tuple(Document(*row) for row in content["documents"])
-        return Gathered(documents, tuple(PackageCount(**row) for row in content["counts"]))
+        return Gathered(documents, tuple(PackageCount(*row) for row in content["counts"]))
     fresh = gather(packages)
-    aside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        rows = [[document.package, document.module, document.text] for document in fresh.documents]
-        content = {"counts": [asdict(count) for count in fresh.counts], "documents": rows}
-        aside.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
-        os.replace(aside, file)
+        write_file(file, json.dumps(vars(fresh), ensure_ascii=False).encode())
     except OSError as error:
-        with contextlib.suppress(OSError):
-            aside.unlink()
-        warnings.warn(
-            f"docstrings: the cache {file} must be writable, got {error}", CorpusWarning, stacklevel=2
-        )
+        message = f"docstrings: the cache {file} must be writable, got {error}"
+        warnings.warn(message, CorpusWarning, stacklevel=2)
     return fresh
-
-
-def _key(packages: tuple[Source, ...]) -> str:
-    """Changes with the packages, their versions and folders, and the rules in this file."""
-    digest = hashlib.sha256(Path(__file__).read_bytes())
-    for source in packages:
-        digest.update(f"{source.name} {source.version} {source.folder}\n".encode())
-    return digest.hexdigest()[:16]
 
 
 HELD_OUT = 0.10  # of the documents of a package, for valid and for test each
 MIN_DOCUMENTS = 1_000  # of a package that is a class
 SPLITS = ("train", "valid", "test")
-
 LICENCE = "that of each package: BSD, MIT, PSF and the like; read where it lies, not redistributed"
-SOURCE = "this machine's Python"
 
 # What packages are called besides their names, and others that only some of them speak of.
-_NICKNAMES = (
-    *("np", "plt", "mpl", "pd", "nx", "sp", "sns", "sk", "scikit", "scikits", "cpython", "stdlib", "pytorch"),
-    *("aten", "caffe2", "pylab", "pyplot", "matlab", "numarray", "numeric", "cython", "numba", "jax", "cupy"),
-    *("dask", "pyarrow", "tensorflow", "keras", "onnx", "jupyter"),
+_NICKNAMES = _words(
+    "np plt mpl pd nx sp sns sk scikit scikits cpython stdlib pytorch aten caffe2 pylab pyplot matlab "
+    "numarray numeric cython numba jax cupy dask pyarrow tensorflow keras onnx jupyter pillow"
 )
-GIVEAWAYS = frozenset(
-    (*_NICKNAMES, STANDARD_LIBRARY, *map(str.lower, DISTRIBUTIONS), *DISTRIBUTIONS.values())
-)
+GIVEAWAYS = frozenset((*_NICKNAMES, STANDARD_LIBRARY, *map(str.lower, IMPORT_NAMES)))
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z\"'(])")
 # linalg.norm, io/common.py or setup.py, but neither e.g. nor 0.5
 _PATH = re.compile(r"[A-Za-z_]\w\.[A-Za-z_]\w|\w/\w+\.\w|\w\.pyx?\b")
@@ -527,98 +366,73 @@ def _gathered() -> Gathered:
 
 @functools.cache
 def docstrings_corpus() -> Corpus:
-    """All documents of this machine; a module's stand in one split.
-
-    Raises
-    ------
-    ValueError
-        If no source of Python is on this machine.
-    """
-    found = _gathered()
+    """All documents of this machine; those of a module are in one split."""
+    documents = _gathered().documents
     texts: dict[str, list[str]] = {name: [] for name in SPLITS}
-    for document, name in _placed(found.documents):
+    for document, name in _placed(documents):
         texts[name].append(document.text)
     if not all(texts.values()):
-        raise ValueError(
-            f"the source of Python must be on this machine, got {len(found.documents)} docstrings"
-        )
+        raise ValueError(f"the source of Python must be on this machine, got {len(documents)} docstrings")
     train, valid, test = (Split(tuple(texts[name])) for name in SPLITS)
-    return Corpus(DOCSTRINGS, train, valid, test, LICENCE, SOURCE)
+    return Corpus("docstrings", train, valid, test, LICENCE, "this machine's Python")
 
 
 @functools.cache
 def packages_corpus() -> Corpus:
     """Documents of the larger packages, equally many of each, with the package as label.
 
-    Sentences that name a package or a path are left out. Documents stand in the split in which
+    Sentences that name a package or a path are left out. Documents are in the split in which
     `docstrings_corpus` has them: to a model pretrained on its train split, test texts of this one are new.
-
-    Raises
-    ------
-    ValueError
-        If fewer than two packages are large enough.
     """
-    found = _gathered()
-    return label_packages(found, [count.package for count in found.counts])
+    return label_packages(_gathered().documents)
 
 
-def label_packages(found: Gathered, packages: Iterable[str], *, min_documents: int = MIN_DOCUMENTS) -> Corpus:
-    """`packages_corpus` of the packages among some that have enough documents left."""
+def label_packages(documents: Iterable[Document], min_documents: int = MIN_DOCUMENTS) -> Corpus:
+    """`packages_corpus` of those packages that have enough documents left."""
     texts: dict[str, dict[str, list[str]]] = defaultdict(lambda: {name: [] for name in SPLITS})
     seen: set[str] = set()
-    for document, name in _placed(found.documents):
+    for document, name in _placed(documents):
         text = without_giveaways(document.text)
         if text.count(" ") >= MIN_WORDS_OF_A_DOCUMENT - 1 and text not in seen:
             seen.add(text)
             texts[document.package][name].append(text)
-    names = tuple(p for p in packages if sum(map(len, texts[p].values())) >= min_documents)
-    if len(names) < 2:
+    large = {name: found for name, found in texts.items() if sum(map(len, found.values())) >= min_documents}
+    if len(large) < 2:
         raise ValueError(
-            f"{PACKAGES} must have at least 2 packages of {min_documents:,} documents, got {len(names)}"
+            f"docstrings-packages needs 2 packages of {min_documents:,} documents or more, got {len(large)}"
         )
-    splits = {name: _balanced([texts[package][name] for package in names]) for name in SPLITS}
-    return Corpus(PACKAGES, **splits, licence=LICENCE, source=SOURCE, label_names=names)
+    train, valid, test = (_balanced([found[name] for found in large.values()]) for name in SPLITS)
+    return Corpus("docstrings-packages", train, valid, test, LICENCE, "this machine's Python", tuple(large))
 
 
 def _balanced(texts: Sequence[Sequence[str]]) -> Split:
     """Equally many texts of each class, drawn and mixed by their hashes."""
     n_each = min(map(len, texts))
-    rows = [
-        (text, label) for label, of_class in enumerate(texts) for text in sorted(of_class, key=_hash)[:n_each]
-    ]
+    rows = [(text, label) for label, found in enumerate(texts) for text in sorted(found, key=_hash)[:n_each]]
     rows.sort(key=lambda row: _hash(row[0]))
     return Split(tuple(text for text, _ in rows), tuple(label for _, label in rows))
 
 
-def _placed(documents: Iterable[Document]) -> Iterable[tuple[Document, str]]:
-    """Each document with its split.
+def _placed(documents: Iterable[Document]) -> Iterator[tuple[Document, str]]:
+    """Each document with its split, which depends on no other package.
 
-    The modules of a package are taken in the order of their hashes and fill test, then valid, each up to its
-    share of the documents; a module too large for the room that is left goes on. What a package gives to a
-    split thus depends on no other package.
+    The modules of a package, in the order of their hashes, fill test, then valid, each up to its share of the
+    documents; one too large for the room that is left is tried in the next split.
     """
-    modules: dict[str, dict[str, list[Document]]] = defaultdict(lambda: defaultdict(list))
+    packages: dict[str, dict[str, list[Document]]] = defaultdict(lambda: defaultdict(list))
     for document in documents:
-        modules[document.package][document.module].append(document)
-    for package, of_package in modules.items():
-        room = int(HELD_OUT * sum(map(len, of_package.values())))
-        for module, split in _splits(
-            package, {m: len(found) for m, found in of_package.items()}, room
-        ).items():
-            for document in of_package[module]:
-                yield document, split
-
-
-def _splits(package: str, sizes: Mapping[str, int], room: int) -> dict[str, str]:
-    rooms = {"test": room, "valid": room}
-    split_of = dict.fromkeys(sizes, "train")  # in the order of the source
-    for module in sorted(sizes, key=lambda module: _hash(f"{package}/{module}")):
-        for split in rooms:
-            if sizes[module] <= rooms[split]:
-                rooms[split] -= sizes[module]
-                split_of[module] = split
-                break
-    return split_of
+        packages[document.package][document.module].append(document)
+    for package, modules in packages.items():
+        share = int(HELD_OUT * sum(map(len, modules.values())))
+        rooms = {"test": share, "valid": share, "train": math.inf}
+        split_of = {}
+        for _, module in sorted((_hash(f"{package}/{module}"), module) for module in modules):
+            n = len(modules[module])
+            split_of[module] = next(split for split, room in rooms.items() if n <= room)
+            rooms[split_of[module]] -= n
+        for module, found in modules.items():
+            for document in found:
+                yield document, split_of[module]
 
 
 def _hash(text: str) -> bytes:
@@ -626,11 +440,7 @@ def _hash(text: str) -> bytes:
 
 
 def without_giveaways(text: str) -> str:
-    """A text without the sentences that name a package or a path in one.
-
-    Notes
-    -----
-    Names of things stay, such as "dataframe" or "estimator": they are what the texts are about.
+    """A text without the sentences that name a package or a path; "dataframe" or "estimator" may stay.
 
     Examples
     --------

@@ -16,21 +16,8 @@ from torch.utils.flop_counter import FlopCounterMode
 class Recurrence(nn.Module):
     """A recurrent layer: it reads token by token, and returns its state after each.
 
-    `in_proj` is computed for all tokens at once; each state has to wait for the one before it.
-
-    Parameters
-    ----------
-    d_model : int
-        D, the width of tokens and of the state.
-    n_gates : int
-        Projections from D to D that are concatenated in `in_proj` and in `hidden_proj`.
-    hidden_bias : bool
-        Whether `hidden_proj` adds a bias of its own.
-
-    Raises
-    ------
-    ValueError
-        If `d_model` is smaller than 1.
+    `in_proj` and `hidden_proj` hold `n_gates` projections from D to D each. The former is computed for all
+    tokens at once; each state has to wait for the one before it.
     """
 
     def __init__(self, d_model: int, n_gates: int, hidden_bias: bool) -> None:
@@ -41,20 +28,7 @@ class Recurrence(nn.Module):
         self.hidden_proj = nn.Linear(d_model, n_gates * d_model, bias=hidden_bias)
 
     def forward(self, x: Tensor, state: Tensor | None = None) -> Tensor:
-        """Read a sequence from left to right.
-
-        Parameters
-        ----------
-        x : Tensor of shape (B, T, D)
-            The tokens.
-        state : Tensor of shape (B, D), optional
-            The state before the first token; zeros by default.
-
-        Returns
-        -------
-        Tensor of shape (B, T, D)
-            The state after each token; the last one can start the next call.
-        """
+        """Return the state after each token of x, (B, T, D), from `state` (B, D) on, by default zeros."""
         state = x.new_zeros(x.shape[0], x.shape[2]) if state is None else state  # (B, D)
         states = []
         for token in self.in_proj(x).unbind(1):  # (B, n_gates D)
@@ -71,9 +45,7 @@ class Recurrence(nn.Module):
 
 
 class RecurrentLayer(Recurrence):
-    """The vanilla recurrent layer.
-
-    ``h_t = tanh(x_t W + h_{t-1} U + b)``
+    """The vanilla recurrent layer: ``h_t = tanh(x_t W + h_{t-1} U + b)``.
 
     Parameters
     ----------
@@ -151,11 +123,6 @@ class ConvolutionLayer(nn.Module):
     kernel_size : int
         k, how many tokens are seen at once.
 
-    Raises
-    ------
-    ValueError
-        If `d_model` or `kernel_size` is smaller than 1.
-
     Notes
     -----
     Equal to `torch.nn.Conv1d` with ``padding="same"``, which has the axes (B, D, T) and a weight (D, D, k);
@@ -174,10 +141,8 @@ class ConvolutionLayer(nn.Module):
     def __init__(self, d_model: int, kernel_size: int = 3) -> None:
         super().__init__()
         if d_model < 1 or kernel_size < 1:
-            raise ValueError(
-                "d_model and kernel_size must be at least 1, "
-                f"got d_model={d_model}, kernel_size={kernel_size}"
-            )
+            sizes = f"d_model={d_model}, kernel_size={kernel_size}"
+            raise ValueError(f"d_model and kernel_size must be at least 1, got {sizes}")
         self.kernel_size = kernel_size
         self.proj = nn.Linear(kernel_size * d_model, d_model)
 
@@ -190,21 +155,10 @@ class ConvolutionLayer(nn.Module):
 
 
 def count_flops(task: Callable[[], object]) -> int:
-    """Count the floating-point operations of the matrix products and convolutions in a task.
+    """Count the floating-point operations of the matrix products and convolutions in a task, run once.
 
-    Parameters
-    ----------
-    task : callable without arguments
-        Run once; a backward pass in it is counted too.
-
-    Returns
-    -------
-    int
-        A multiply-add counts as two.
-
-    Notes
-    -----
-    Fused attention on a CPU is unknown to the counter and counts 0: run it within `record_attention`.
+    A multiply-add counts as two. Fused attention on a CPU is unknown to the counter and counts 0: run it
+    within `record_attention`.
 
     Examples
     --------
@@ -222,14 +176,9 @@ def count_saved_bytes(task: Callable[[], object], ignore: Iterable[Tensor] = ())
     Parameters
     ----------
     task : callable without arguments
-        Run once, forward only.
+        Run once, forward only. Memory that several saved tensors share counts once.
     ignore : iterable of Tensor
         Not to be counted, nor views of them: the parameters of the model.
-
-    Returns
-    -------
-    int
-        Memory that several saved tensors share counts once.
 
     Examples
     --------

@@ -12,7 +12,10 @@ DANGEROUS = (
 )
 
 
-def difficult_texts(n_texts: int, *, seed: int, n_parts: int = 7) -> list[str]:
+MAX_PARTS = 7  # characters and dangerous strings in one text
+
+
+def difficult_texts(n_texts: int, *, seed: int) -> list[str]:
     """Mix characters from all of Unicode with what is dangerous.
 
     Parameters
@@ -21,18 +24,11 @@ def difficult_texts(n_texts: int, *, seed: int, n_parts: int = 7) -> list[str]:
         At least 0. The first is the empty text.
     seed : int
         Equal seeds give equal texts.
-    n_parts : int
-        Largest number of characters and dangerous strings in one text.
 
     Returns
     -------
     list of str
         Valid Unicode, without surrogates; many characters in it are assigned to nothing.
-
-    Raises
-    ------
-    ValueError
-        If `n_texts` is negative.
 
     Examples
     --------
@@ -45,15 +41,14 @@ def difficult_texts(n_texts: int, *, seed: int, n_parts: int = 7) -> list[str]:
     rng = random.Random(seed)
     texts = [""]
     while len(texts) < n_texts:
-        parts = [
-            rng.choice(DANGEROUS) if rng.random() < 0.5 else _character(rng)
-            for _ in range(rng.randint(1, n_parts))
-        ]
-        texts.append("".join(parts))
+        n_parts = rng.randint(1, MAX_PARTS)
+        texts.append("".join(_part(rng) for _ in range(n_parts)))
     return texts[:n_texts]
 
 
-def _character(rng: random.Random) -> str:
-    """Any character but a surrogate."""
+def _part(rng: random.Random) -> str:
+    """Something dangerous, or any character but a surrogate."""
+    if rng.random() < 0.5:
+        return rng.choice(DANGEROUS)
     code = rng.randrange(0x110000 - 0x800)
     return chr(code if code < 0xD800 else code + 0x800)

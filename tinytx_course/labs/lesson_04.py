@@ -24,15 +24,7 @@ def all_rows() -> Tensor:
 
 
 def answers_to(bits: Tensor) -> Tensor:
-    """Return the right answers at each place: the bits `BACK` places before it on the ring.
-
-    Parameters
-    ----------
-    bits : Tensor of shape (B, T)
-
-    Returns
-    -------
-    Tensor of shape (B, T, 2)
+    """Return the right answers (B, T, 2) to bits (B, T): at each place the bits `BACK` before it on the ring.
 
     Examples
     --------
@@ -45,13 +37,8 @@ def answers_to(bits: Tensor) -> Tensor:
 class Asker(nn.Module):
     """Bare attention with a readout: queries and keys know letter and place, values the letter only.
 
-    Parameters
-    ----------
-    width : int
-        Of letters, places and all maps; a multiple of `n_heads`.
-    n_heads : int
-    hidden : int, optional
-        Width of a hidden layer in the readout, which is linear otherwise.
+    `width` is that of letters, places and all projections; with `hidden` the readout, linear otherwise, has a
+    hidden layer of that width.
     """
 
     def __init__(self, width: int, n_heads: int, hidden: int | None = None) -> None:
@@ -97,14 +84,8 @@ def train_asker(seed: int, n_steps: int, *, width: int, n_heads: int, hidden: in
 
 @dataclass(frozen=True)
 class Exam:
-    """How a model did on all rows.
-
-    Attributes
-    ----------
-    right : float
-        Share of places and rows with both answers right.
-    pairs_given : int
-        The largest number of different pairs of answers that any place gives.
+    """How a model did on all rows: the share of places and rows with both answers right, and the largest
+    number of different pairs of answers that any place gives.
     """
 
     right: float

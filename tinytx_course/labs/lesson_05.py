@@ -14,16 +14,9 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Signals:
-    """Three numbers for each level of a stack: what comes in is level 0, then what each block returns.
+    """`size_of` and `variety_of` at each level of a stack: of the input, then of what each block returns.
 
-    Attributes
-    ----------
-    size : tuple of n_layers + 1 floats
-        Of the hidden states at the level, see `size_of`.
-    variety : tuple of n_layers + 1 floats
-        How far the tokens differ, see `variety_of`.
-    gradient : tuple of n_layers + 1 floats
-        The size of the gradient that arrives there, when one of size about 1 is sent in at the top.
+    `gradient` is the size of the gradient that arrives there, if one of size about 1 is sent in at the top.
     """
 
     size: tuple[float, ...]
@@ -43,19 +36,10 @@ def size_of(x: Tensor) -> float:
 
 
 def variety_of(x: Tensor) -> float:
-    """Say how much of a sequence tells its tokens apart.
+    """Say how much of the sequences x, of shape (..., T, D), tells their tokens apart.
 
-    The size of the differences from the mean token, ``x - mean(x)``, as a share of the size of x.
-
-    Parameters
-    ----------
-    x : Tensor of shape (..., T, D)
-        One vector a token; the mean is taken over the T tokens of each sequence.
-
-    Returns
-    -------
-    float
-        In [0, 1]: 0 where all tokens of a sequence are equal, 1 where their mean is zero.
+    The size of the differences from the mean token, ``x - mean(x)``, as a share of the size of x: from 0,
+    where all T tokens of a sequence are equal, to 1, where their mean is zero.
 
     References
     ----------
@@ -84,10 +68,6 @@ def signals(blocks: Iterable[nn.Module], x: Tensor, *, seed: int = 0) -> Signals
         What comes in; best in float64, since tokens may become alike to many digits.
     seed : int
         For the gradient, which is drawn from a normal distribution with variance 1.
-
-    Returns
-    -------
-    Signals
     """
     levels = _climb(blocks, x)
     sent = _random_like(levels[-1], seed)
@@ -104,22 +84,7 @@ def weight_gradients(
 ) -> tuple[float, ...]:
     """Return the size of the gradient of one parameter in each block, sent from the top as in `signals`.
 
-    Parameters
-    ----------
-    blocks, x, seed
-        As in `signals`.
-    name : str
-        Of the parameter inside a block, such as ``attn.q_proj.weight``.
-
-    Returns
-    -------
-    tuple of n_layers floats
-        From the lowest block to the highest.
-
-    Raises
-    ------
-    AttributeError
-        If a block has no such parameter.
+    The name is that inside a block, such as ``attn.q_proj.weight``; the lowest block comes first.
     """
     blocks = list(blocks)
     weights = [block.get_parameter(name) for block in blocks]

@@ -7,25 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import ParameterTable, Term, linear, make_table, parameter_table
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line of a derivation.
-
-    Attributes
-    ----------
-    what : str
-        What is counted.
-    working : str
-        Letters, then numbers, joined by "=".
-    number : int
-        What the line arrives at.
-    """
+class Line(NamedTuple):
+    """One line of a derivation: what is counted, letters and then numbers joined by "=", and the result."""
 
     what: str
     working: str
@@ -42,17 +31,12 @@ class Derivation:
     Attributes
     ----------
     config : TransformerConfig
-        The model that is counted.
-    head : str
-        "lm" or "classifier".
+    head : {"lm", "classifier"}
     n_classes : int
         Of the classifier.
     lines : tuple of Line
-        Numbered from 1.
-    wrong_line : int
-        The number of the line with the error.
-    right_number : int
-        The right result of that line.
+    wrong_line, right_number : int
+        The number, from 1, of the line with the error, and the right result of that line.
     hint : str
         The explanation, shown when the error is found.
     """
@@ -102,35 +86,32 @@ def check(name: str, line: object = ..., number: object = ...) -> str:
     if name not in DERIVATIONS:
         raise ValueError(f"name must be one of {', '.join(DERIVATIONS)}, got {name!r}")
     derivation = DERIVATIONS[name]
-    if line is ... or line is None:
+    if line in (..., None):
         return f"{name}: not attempted yet."
     if not isinstance(line, int) or line not in range(1, len(derivation.lines) + 1):
         return f"{name}: line must be a number from 1 to {len(derivation.lines)}, got {line!r}."
     if line != derivation.wrong_line:
-        if line > derivation.wrong_line and _passes_on(derivation, line):
+        uses_others = derivation.lines[line - 1].what in ("all layers", "total")
+        if line > derivation.wrong_line and uses_others:
             return f"{name}: line {line} is right, but uses a wrong number from a line above."
         return f"{name}: line {line} is right. Look at the others."
-    if number is ... or number is None:
+    if number in (..., None):
         return f"{name}: line {line} is the wrong one. What is its right result?"
     if number != derivation.right_number:
         return f"{name}: line {line} is the wrong one, but its right result is not {number!r}."
     return f"{name}: found! {derivation.hint}"
 
 
-def _passes_on(derivation: Derivation, line: int) -> bool:
-    """Whether a line uses results of lines above: the layers and the total do."""
-    return derivation.lines[line - 1].what in ("all layers", "total")
+# The sizes of a configuration, in the order in which models are listed here.
+_OURS = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "n_segments")
 
 
 def _derivation(
-    config: TransformerConfig,
-    *,
-    slip: dict[str, tuple[str, int]],
-    hint: str,
-    head: str = "lm",
-    n_classes: int = 2,
+    sizes: tuple[int, ...], slip: Line, hint: str, *, head: str = "lm", n_classes: int = 2
 ) -> Derivation:
-    """Write a derivation, the part named in `slip` with wrong working and number."""
+    """Write a derivation, with `slip` in place of the right line."""
+    named: dict[str, Any] = dict(zip(_OURS, sizes, strict=False))
+    config = TransformerConfig(**named, norm="last")
     v, d, f = config.vocab_size, config.d_model, config.d_ff
     out, letter = (v, "V") if head == "lm" else (n_classes, "C")
     right = {
@@ -140,60 +121,51 @@ def _derivation(
         "norms": (f"2·2·D = 2·2·{d}", 4 * d),
         "head": (f"D·{letter} + {letter} = {d}·{out} + {out}", d * out + out),
     }
-    written = right | slip
-    each = [written[part][1] for part in ("attention", "feed-forward", "norms")]
-    layers = config.n_layers * sum(each)
-    lines = [Line(part, *written[part]) for part in ("embedding", "attention", "feed-forward", "norms")]
-    lines.append(Line("all layers", f"{config.n_layers}·({' + '.join(map(str, each))})", layers))
-    lines.append(Line("head", *written["head"]))
-    ends = written["embedding"][1], written["head"][1]
-    lines.append(Line("total", f"{ends[0]} + {layers} + {ends[1]}", ends[0] + layers + ends[1]))
-    (wrong,) = slip
-    position = [line.what for line in lines].index(wrong) + 1
-    return Derivation(config, head, n_classes, tuple(lines), position, right[wrong][1], hint)
-
-
-def _config(vocab_size: int, d_model: int, n_heads: int, n_layers: int, d_ff: int) -> TransformerConfig:
-    return TransformerConfig(
-        vocab_size=vocab_size, d_model=d_model, n_heads=n_heads, n_layers=n_layers, d_ff=d_ff, norm="last"
+    *lines, head_line = (
+        slip if part == slip.what else Line(part, *working) for part, working in right.items()
     )
+    embedding, *in_layer = (line.number for line in lines)
+    layers = config.n_layers * sum(in_layer)
+    total = embedding + layers + head_line.number
+    lines += [
+        Line("all layers", f"{config.n_layers}·({' + '.join(map(str, in_layer))})", layers),
+        head_line,
+        Line("total", f"{embedding} + {layers} + {head_line.number}", total),
+    ]
+    position = lines.index(slip) + 1
+    return Derivation(config, head, n_classes, tuple(lines), position, right[slip.what][1], hint)
 
 
 DERIVATIONS: Mapping[str, Derivation] = {
     "A": _derivation(
-        _config(30, 8, 2, 2, 12),
-        slip={"attention": ("H·D² = 2·8·8", 128)},
-        hint=(
-            "Attention has four matrices, for queries, keys, values and the output, each with a bias; "
-            "how many heads share them does not matter."
-        ),
+        (30, 8, 2, 2, 12),
+        Line("attention", "H·D² = 2·8·8", 128),
+        "Attention has four matrices, for queries, keys, values and the output, each with a bias; "
+        "how many heads share them does not matter.",
     ),
     "B": _derivation(
-        _config(40, 6, 3, 3, 24),
+        (40, 6, 3, 3, 24),
+        Line("norms", "2·D = 2·6", 12),
+        "A layer has two norms, one for attention and one for the feed-forward network.",
         head="classifier",
         n_classes=5,
-        slip={"norms": ("2·D = 2·6", 12)},
-        hint="A layer has two norms, one for attention and one for the feed-forward network.",
     ),
     "C": _derivation(
-        _config(20, 10, 5, 4, 10),
-        slip={"feed-forward": ("2·D·F + F + D = 2·10·10", 200)},
-        hint="The formula has the biases, but the line with numbers has lost them.",
+        (20, 10, 5, 4, 10),
+        Line("feed-forward", "2·D·F + F + D = 2·10·10", 200),
+        "The formula has the biases, but the line with numbers has lost them.",
     ),
     "D": _derivation(
-        _config(16, 8, 4, 2, 8),
-        slip={"norms": ("2·D·H = 2·8·4", 64)},
-        hint=(
-            "There are two norms in a layer, whatever the number of heads: with 2 heads the formula gave "
-            "the right number by luck."
-        ),
+        (16, 8, 4, 2, 8),
+        Line("norms", "2·D·H = 2·8·4", 64),
+        "There are two norms in a layer, whatever the number of heads: with 2 heads the formula gave "
+        "the right number by luck.",
     ),
 }
 
 Settings = Mapping[str, int]
 
-# The settings of a ``config.json`` on which a count depends, by family, in the order of these of ours.
-_OURS = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "n_segments")
+# The settings of a ``config.json`` on which a count depends, by family, in the order of `_OURS`.
 _BERT = (
     *("vocab_size", "hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size"),
     *("max_position_embeddings", "type_vocab_size"),
@@ -222,14 +194,14 @@ _FIXED: Mapping[str, dict[str, Any]] = {  # what all models of a family have in 
 
 @dataclass(frozen=True)
 class PublishedModel:
-    """A published model, by the settings of its ``config.json``, under the names used there.
+    """A published model.
 
     Attributes
     ----------
     family : str
         The ``model_type`` of its ``config.json``; "transformer" for the original one, which has none.
     settings : mapping of str to int
-        Those that the count depends on.
+        Those of its ``config.json`` that the count depends on.
     source : str
         Where the settings were published.
     stated : float or None
@@ -288,8 +260,7 @@ def _model(family: str, sizes: tuple[int, ...], source: str, stated: float | Non
     """A model from its settings in the order of `_THEIRS`."""
     settings = dict(zip(_THEIRS[family], sizes, strict=True))
     if family == "mbart":
-        halves = {name.replace("encoder", "decoder"): settings[name] for name in _MBART[:3]}
-        settings |= halves
+        settings |= {name.replace("encoder", "decoder"): settings[name] for name in _MBART[:3]}
     return PublishedModel(family, settings, source, stated)
 
 

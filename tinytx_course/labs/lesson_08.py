@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,7 +15,10 @@ from tinytx.text.tokenizer import SPACE_MARK, Tokenizer
 from tinytx.training.generate import check_vocabulary
 from tinytx.training.inference import eval_mode
 
-BEST_OF = 4  # the transformer is compared with the best counting model up to this order
+if TYPE_CHECKING:
+    import pandas as pd
+
+BEST_OF = 4  # the transformer is compared with the best n-gram model up to this order
 
 
 def next_word_probs(
@@ -31,9 +33,6 @@ def next_word_probs(
 
     Parameters
     ----------
-    model : LanguageModel
-        A causal one.
-    tokenizer : Tokenizer
     prefix : sequence of str
         Words of the text so far; may be empty.
     words : sequence of N str
@@ -92,39 +91,46 @@ def _word_boundaries(tokenizer: Tokenizer) -> Tensor:
     return torch.tensor([i == tokenizer.eos_id or tokenizer.piece(i).startswith(SPACE_MARK) for i in ids])
 
 
-def ladder_means(records: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """One line a model of `results/ladder.json`: mean loss over seeds, and the share of the way to the bound.
-
-    The share is 0 at the best counting model up to `BEST_OF` and 1 at the entropy bound. Transformers that
-    read other tokens or another text than the counting models cannot be compared and are left out.
+def ladder_table(records: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """Mean loss of each kind of model, and its share of the way from the best n-gram model to the bound.
 
     Parameters
     ----------
     records : mapping of str to mapping
-        By key "corpus/counts/N-gram" or "corpus/BUDGET/transformer, seed S".
+        Those of `results/ladder.json`, by key "world/counts/N-gram" or "world/BUDGET/transformer, seed S".
+        Transformers that read other tokens or another text than the n-gram models cannot be compared and are
+        left out.
 
     Returns
     -------
-    list of str
-        Counting models, then transformers by budget.
+    DataFrame
+        ``model``, ``n`` (runs), ``mean`` (nats per token), ``std``, and ``share``: 0 at the best n-gram model
+        of order 1 to `BEST_OF`, 1 at the entropy bound.
     """
-    counts = {key: record for key, record in records.items() if "/counts/" in key}
-    compared = [record for key, record in counts.items() if int(key.split("/")[-1].split("-")[0]) <= BEST_OF]
-    if not compared:
-        raise ValueError(f"records must hold a counting model of order 1 to {BEST_OF}, got {list(records)}")
-    best, bound = min(record["nats_per_token"] for record in compared), compared[0]["floor"]
-    same = {name: compared[0]["origin"][name] for name in ("texts", "pieces")}
-    losses: dict[str, list[float]] = {}
-    for key, record in (counts | dict(records)).items():
+    import pandas as pd
+
+    counted = {key: one for key, one in records.items() if "/counts/" in key}
+    names = {f"world/counts/{order}-gram" for order in range(1, BEST_OF + 1)}
+    baselines = [one for key, one in counted.items() if key in names]
+    if not baselines:
+        raise ValueError(f"records must hold an n-gram model of order 1 to {BEST_OF}, got {list(records)}")
+    best, bound = min(one["nats_per_token"] for one in baselines), baselines[0]["floor"]
+    same = {name: baselines[0]["origin"][name] for name in ("texts", "pieces")}
+    rows = []
+    for key, one in (counted | dict(records)).items():
         _, budget, name = key.split("/")
-        if same.items() <= record["origin"].items():
+        if same.items() <= one["origin"].items():
             model = name if budget == "counts" else f"transformer, {budget}"
-            losses.setdefault(model, []).append(record["nats_per_token"])
-    return [_ladder_line(model, nats, best, bound) for model, nats in losses.items()]
+            rows.append({"model": model, "nats": one["nats_per_token"]})
+    found = pd.DataFrame(rows).groupby("model", sort=False)["nats"].agg(n="count", mean="mean", std="std")
+    return found.assign(share=(best - found["mean"]) / (best - bound)).reset_index()
 
 
-def _ladder_line(model: str, nats: list[float], best: float, bound: float) -> str:
-    mean = statistics.fmean(nats)
-    spread = f"± {statistics.stdev(nats):.4f}" if len(nats) > 1 else ""
-    runs = f"{len(nats)} run" + "s" * (len(nats) > 1)
-    return f"{model:<22}{runs:<8}{mean:7.4f} {spread:<9}{(best - mean) / (best - bound):8.2f}"
+def ladder_means(records: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The rows of `ladder_table`, one line a model."""
+    lines = []
+    for row in ladder_table(records).itertuples():
+        runs = f"{row.n} run" + "s" * (row.n > 1)
+        spread = f"± {row.std:.4f}" if row.n > 1 else ""
+        lines.append(f"{row.model:<22}{runs:<8}{row.mean:7.4f} {spread:<9}{row.share:8.2f}")
+    return lines

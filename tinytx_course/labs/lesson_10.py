@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,10 +41,6 @@ class TopicOverlap:
     certainty : float
         Standard errors, ``sqrt(1 / (c_0 + 1) + 1 / (c_1 + 1))``, that a weight must exceed.
 
-    Notes
-    -----
-    Takes two matrices of vocab_size by vocab_size numbers.
-
     Examples
     --------
     >>> firsts, seconds, labels = [[0], [1]] * 20, [[0], [1], [1], [0]] * 10, [0, 0, 1, 1] * 10
@@ -60,22 +56,12 @@ class TopicOverlap:
             raise ValueError(f"certainty must be 0 or more, got {certainty}")
         self.vocab_size, self.associations, self.certainty = vocab_size, associations, certainty
         self.weights = np.eye(vocab_size)
-        self.threshold = 0.0
-        self._fitted = False
+        self.threshold: float | None = None  # until it is fitted
 
     def fit(self, firsts: Sequence[Items], seconds: Sequence[Items], labels: Sequence[int]) -> TopicOverlap:
-        """Learn from pairs; every second one is counted, the others choose the threshold.
+        """Learn from N pairs; every second one is counted, the others choose the threshold.
 
-        Parameters
-        ----------
-        firsts, seconds : sequence of N sequences of int
-        labels : sequence of N int
-            0 where the second follows the first, else 1; both must occur among the pairs counted.
-
-        Returns
-        -------
-        TopicOverlap
-            This model.
+        Labels are 0 where the second follows the first, else 1; both must occur among the pairs counted.
         """
         _check(firsts, seconds)
         kinds = np.asarray(labels)
@@ -87,7 +73,6 @@ class TopicOverlap:
             weights = np.log(counts[0] / (len(chosen[0]) + 1) * (len(chosen[1]) + 1) / counts[1])
             error = np.sqrt(1 / counts[0] + 1 / counts[1])
             self.weights = np.where(np.abs(weights) >= self.certainty * error, weights, 0.0)
-        self._fitted = True
         scores, wanted = self.scores(firsts[1::2], seconds[1::2]), kinds[1::2]
         order = np.argsort(-scores, kind="stable")
         # If the k best are predicted 0, the zeros among them and the ones below are right.
@@ -110,7 +95,7 @@ class TopicOverlap:
 
     def predict(self, firsts: Sequence[Items], seconds: Sequence[Items]) -> np.ndarray:
         """0 for each pair predicted to follow, else 1; shape (N,)."""
-        if not self._fitted:
+        if self.threshold is None:
             raise ValueError("the classifier must be fitted before it predicts, got no call of fit")
         return (self.scores(firsts, seconds) <= self.threshold).astype(int)
 
@@ -144,12 +129,11 @@ def complete_masked(
     temperature: float = 1.0,
     seed: int = 0,
 ) -> list[list[int]]:
-    """Continue prefixes with a masked model, by Gibbs sampling.
+    """Continue prefixes with a masked model, by Gibbs sampling; return the new tokens of each.
 
-    The length of each text is given: as many mask tokens follow the prefix. They are filled from left to
-    right; then each is masked and sampled again, all others visible, so early tokens come to see late ones.
-    The conditionals of a masked model belong to no joint distribution over texts, so this converges to none
-    that the model could be said to have learned.
+    As many mask tokens as are wanted follow the prefix. They are filled from left to right; then each is
+    masked and sampled again, all others visible, so early tokens come to see late ones. The conditionals of a
+    masked model belong to no joint distribution over texts, so this converges to none that it has learned.
 
     Parameters
     ----------
@@ -165,11 +149,6 @@ def complete_masked(
         Positive; below 1 sharpens.
     seed : int
         Equal seeds give equal texts.
-
-    Returns
-    -------
-    list of N lists of int
-        The new tokens.
 
     References
     ----------
@@ -220,17 +199,10 @@ def _logits_at(model: MaskedLanguageModel, inputs: Tensor, positions: Tensor, pa
 
 @dataclass(frozen=True)
 class ObjectiveRow:
-    """One measure of one training objective over all seeds.
+    """One measure of one training objective, one value a seed.
 
-    Attributes
-    ----------
-    measure, contestant : str
-    values : tuple of float
-        One a seed.
-    interval : PairedInterval or None
-        Confidence interval of the mean over seeds; None for a single seed.
-    exact : float or None
-        What the exact language reaches, the optimum.
+    The interval is that of the mean over seeds, None for a single seed; `exact` is what the exact language
+    reaches, the optimum.
     """
 
     measure: str
@@ -241,7 +213,7 @@ class ObjectiveRow:
 
 
 # Name of the row: measure and field of the stored records.
-_FIGURES = {
+FIGURES = {
     "fill: nats": ("fill", "nats"),
     "fill: excess": ("fill", "excess"),
     "fill: accuracy": ("fill", "accuracy"),
@@ -253,17 +225,19 @@ _FIGURES = {
     "next: associations": ("next sentence", "associations"),
     "next: shared words": ("next sentence", "shared"),
 }
-_IDEAL = {"fill: excess": 0.0, "complete: possible": 1.0}
+OPTIMUM = {"fill: excess": 0.0, "complete: possible": 1.0}
+
+
+def figures_of(measures: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """`FIGURES` and the accuracies with labels, by name of the row."""
+    labelled = sorted({measure for measure in measures if measure.startswith(("probe", "finetune"))})
+    return FIGURES | {f"{measure} labels": (measure, "accuracy") for measure in labelled}
 
 
 def objective_rows(records: Mapping[str, Mapping[str, Any]], budget: str) -> list[ObjectiveRow]:
     """Rows of ``results/objectives.json`` for a budget, over the seeds for which every cell is measured.
 
-    Parameters
-    ----------
-    records : mapping of str to mapping
-        By key "BUDGET/seed S/CONTESTANT/MEASURE".
-    budget : str
+    The keys of the records are "BUDGET/seed S/CONTESTANT/MEASURE".
     """
     cells: dict[str, dict[tuple[str, str], Mapping[str, Any]]] = {}
     for key, record in sorted(records.items()):
@@ -272,15 +246,13 @@ def objective_rows(records: Mapping[str, Mapping[str, Any]], budget: str) -> lis
             cells.setdefault(seed, {})[measure, contestant] = record
     every = set().union(*cells.values())
     seeds = [of_seed for of_seed in cells.values() if set(of_seed) == every]
-    labelled = sorted({measure for measure, _ in every if measure.startswith(("probe", "finetune"))})
-    figures = _FIGURES | {f"{measure} labels": (measure, "accuracy") for measure in labelled}
     rows = []
-    for name, (measure, field) in figures.items():
+    for name, (measure, field) in figures_of(measure for measure, _ in every).items():
         for contestant in dict.fromkeys(contestant for _, contestant in every):
             if (measure, contestant) in every and seeds:
                 found = [of_seed[measure, contestant] for of_seed in seeds]
                 values = tuple(record[field] for record in found)
                 interval = paired_interval(values) if len(values) > 1 else None
-                exact = found[0].get("exact", {}).get(field, _IDEAL.get(name))
+                exact = found[0].get("exact", {}).get(field, OPTIMUM.get(name))
                 rows.append(ObjectiveRow(name, contestant, values, interval, exact))
     return rows

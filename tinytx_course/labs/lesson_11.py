@@ -30,7 +30,7 @@ from tinytx.training.inference import eval_mode
 from tinytx.training.translate import translate_ids
 from tinytx.world.reviews import write_out
 from tinytx.world.sampling import SentencePair
-from tinytx_course.results import Results, read_results
+from tinytx_course.results import read_results
 
 _NAMES = {  # ours: torch's; the norms are numbered in the order in which a block uses them
     "attn": "self_attn",
@@ -39,13 +39,6 @@ _NAMES = {  # ours: torch's; the norms are numbered in the order in which a bloc
     "ff.down_proj": "linear2",
 }
 _NORMS = {"encoder": ("attn_norm", "ff_norm"), "decoder": ("attn_norm", "cross_norm", "ff_norm")}
-
-#: Searches that show what a broken translator still knows.
-DIAGNOSES = {
-    "greedy": Search(),
-    "no repeats": Search(forbid_repeats=True),
-    "no repeats, read on": Search(forbid_repeats=True, min_factor=1.0),
-}
 
 
 def torch_attention(ours: MultiHeadAttention) -> nn.MultiheadAttention:
@@ -60,17 +53,16 @@ def torch_attention(ours: MultiHeadAttention) -> nn.MultiheadAttention:
 
 
 class TorchTranslator(nn.Module):
-    """`torch.nn.Transformer` between our embeddings and head, with the weights of one of our translators.
+    """`torch.nn.Transformer` between our embeddings and head, with copied weights of a translator.
 
     Parameters
     ----------
     ours : Translator
-        With tied embeddings and sinusoidal positions. Its weights are copied.
+        With tied embeddings and sinusoidal positions.
 
     Notes
     -----
-    Torch puts a final norm on both halves even if each block ends in one (``norm="last"``); here it has none
-    then.
+    Torch puts a final norm on both halves even after blocks with ``norm="last"``; this has none there.
     """
 
     table: Tensor
@@ -93,8 +85,7 @@ class TorchTranslator(nn.Module):
 
     def forward(self, src_ids: Tensor, tgt_ids: Tensor, src_padding_mask: Tensor) -> Tensor:
         """Logits (B, T, V), as `Translator.forward` gives them; True = a real token."""
-        n = tgt_ids.shape[1]
-        blocked = ~src_padding_mask
+        n, blocked = tgt_ids.shape[1], ~src_padding_mask
         hidden = self.stacks(
             self._embed(src_ids),
             self._embed(tgt_ids),
@@ -110,26 +101,15 @@ class TorchTranslator(nn.Module):
 
 
 def _torch_stacks(config: TransformerConfig, dtype: torch.dtype) -> nn.Transformer:
-    layer: dict[str, Any] = {
-        "d_model": config.d_model,
-        "nhead": config.n_heads,
-        "dim_feedforward": config.d_ff,
-        "dropout": 0.0,
-        "activation": config.activation,
-        "batch_first": True,
-        "norm_first": config.norm == "first",
-        "dtype": dtype,
-    }
-    norms = [nn.LayerNorm(config.d_model, dtype=dtype) if config.norm == "first" else None for _ in range(2)]
-    return nn.Transformer(
-        config.d_model,
-        config.n_heads,
-        custom_encoder=nn.TransformerEncoder(
-            nn.TransformerEncoderLayer(**layer), config.n_layers, norms[0], enable_nested_tensor=False
-        ),
-        custom_decoder=nn.TransformerDecoder(nn.TransformerDecoderLayer(**layer), config.n_layers, norms[1]),
-        batch_first=True,
+    is_pre_norm = config.norm == "first"
+    sizes = config.d_model, config.n_heads, config.d_ff, 0.0, config.activation
+    how: dict[str, Any] = {"batch_first": True, "norm_first": is_pre_norm, "dtype": dtype}
+    norms = [nn.LayerNorm(config.d_model, dtype=dtype) if is_pre_norm else None for _ in range(2)]
+    encoder = nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(*sizes, **how), config.n_layers, norms[0], enable_nested_tensor=False
     )
+    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(*sizes, **how), config.n_layers, norms[1])
+    return nn.Transformer(*sizes[:2], custom_encoder=encoder, custom_decoder=decoder, batch_first=True)
 
 
 def _counterparts(ours: Translator, theirs: nn.Transformer) -> Iterator[tuple[nn.Module, nn.Module]]:
@@ -156,7 +136,6 @@ def _copy(mine: nn.Module, other: nn.Module) -> None:
         other.load_state_dict(mine.state_dict())
 
 
-WIDTH = 88  # characters of a line that a page shows
 DIAGNOSES = {  # searches that show what a broken translator can and cannot do
     "greedy": Search(),
     "no repeats": Search(forbid_repeats=True),
@@ -165,7 +144,7 @@ DIAGNOSES = {  # searches that show what a broken translator can and cannot do
 
 
 class SourceLosses(NamedTuple):
-    """Loss of a target token in nats, given its own source and given that of another sentence."""
+    """Nats per target token, given its own source and given that of another sentence."""
 
     own: float
     other: float
@@ -175,11 +154,6 @@ def source_losses(model: Translator, tokenizer: Tokenizer, pairs: Pairs) -> Sour
     """Loss of the right translations, given the right sources and given those of their neighbours.
 
     A model for which both are equal ignores the source.
-
-    Raises
-    ------
-    ValueError
-        If there is only one pair, or every pair is longer than ``max_len``.
     """
     if len(pairs) < 2:
         raise ValueError(f"pairs must be at least 2, to exchange their sources, got {len(pairs)}")
@@ -190,31 +164,19 @@ def source_losses(model: Translator, tokenizer: Tokenizer, pairs: Pairs) -> Sour
     return SourceLosses(own, other)
 
 
-def writing_seconds(
-    model: Translator, lengths: Sequence[int], *, cached: bool, n_sources: int = 4, n_tries: int = 2
-) -> list[float]:
-    """Processor time to generate exactly so many tokens, the best of some tries.
+def writing_seconds(model: Translator, lengths: Sequence[int], *, cached: bool) -> list[float]:
+    """Processor time to generate exactly that many tokens, from 2 on, with or without cached keys and values.
 
-    Parameters
-    ----------
-    model : Translator
-        Its translations do not matter; `max_len` must allow the lengths.
-    lengths : sequence of int
-        From 2 on.
-    cached : bool
-        As in `tinytx.training.translate`.
-    n_sources : int
-        Translated in one batch, of 20 tokens each.
-    n_tries : int
+    Four sources of 20 tokens are translated in a batch; the best of two tries counts.
     """
     source, seconds = [model.config.vocab_size - 1] * 20, []
     for n in lengths:
         # No end mark before token n, which is the last one.
         exactly = Search(max_factor=0.0, max_extra=n, min_factor=n / len(source))
         tries = []
-        for _ in range(n_tries):
+        for _ in range(2):
             begin = time.process_time()
-            found = translate_ids(model, [source] * n_sources, search=exactly, cached=cached)
+            found = translate_ids(model, [source] * 4, search=exactly, cached=cached)
             tries.append(time.process_time() - begin)
             if {len(one.token_ids) for one in found} != {n}:
                 raise ValueError(f"lengths must be at most max_len={model.config.max_len}, got {n}")
@@ -225,20 +187,11 @@ def writing_seconds(
 def short_race(
     pairs: PairCorpus, *, norm: str, warmup_steps: int, lr: float, dropout: float, n_steps: int
 ) -> FitResult:
-    """Train a small translator on short sentences by AdamW, with the given hyperparameters.
-
-    Parameters
-    ----------
-    pairs : PairCorpus
-        Training uses only pairs with sources of at most 32 characters.
-    norm, dropout, warmup_steps, lr, n_steps
-        As in `TransformerConfig` and `TrainingSettings`.
-    """
+    """Train a small translator by AdamW on pairs with sources of at most 32 characters."""
     rows = zip(pairs.train.sources, pairs.train.targets, strict=True)
-    short = [row for row in rows if len(row[0]) <= 32]
-    training_pairs = Pairs(tuple(a for a, _ in short), tuple(b for _, b in short))
+    sources, targets = zip(*(row for row in rows if len(row[0]) <= 32), strict=True)
     return fit(
-        PairCorpus(pairs.name, training_pairs, pairs.valid),
+        PairCorpus(pairs.name, Pairs(sources, targets), pairs.valid),
         objective="translation",
         budget="smoke",
         model_changes={"d_model": 64, "n_heads": 4, "d_ff": 256, "norm": norm, "dropout": dropout},
@@ -257,64 +210,45 @@ def short_race(
 
 def stored_translation(corpus: str, folder: str | Path | None = None) -> str:
     """The stored results of ``python -m experiments translation`` as lines, or the command to run."""
-    command = f"python -m experiments translation --corpus {corpus} --budget study --data-dir DATA"
-    results = _results(f"translation-{corpus}", folder)
-    if results is None:
+    try:
+        results = read_results(f"translation-{corpus}", folder)
+    except FileNotFoundError:
+        command = f"python -m experiments translation --corpus {corpus} --budget study --data-dir DATA"
         return f"{corpus}: not measured here yet. The command that does it:\n  {command}"
-    lines = [textwrap.fill(f"{corpus}: {results.source_line()}", WIDTH)]
+    lines = [textwrap.fill(f"{corpus}: {results.source_line()}", 88)]
     for key, record in results.data.items():
         lines.append(f"  {key}: {record['n_params']:,} parameters, {record['n_steps']:,} steps")
         for how, score in record["scores"].items():
             low, high = score["interval"]
             line = f"    {how:<10} BLEU {score['bleu']:.1f} [{low:.1f}, {high:.1f}], chrF {score['chrf']:.1f}"
             several = score["all_references"]
-            lines += [line + (f", all references {several['bleu']:.1f}" if several else "")]
-            lines += [f"      {score['signature']}"]
-        if corpus == "tatoeba-en-fr":
-            lines += _sentence_lines(record["sentences"])
+            lines.append(line + (f", all references {several['bleu']:.1f}" if several else ""))
+            lines.append(f"      {score['signature']}")
+        for sentence in LAB_SENTENCES if corpus == "tatoeba-en-fr" else ():
+            lines.append(f"    {sentence}")
+            lines += [f"      {how:<10} {text}" for how, text in record["sentences"][sentence].items()]
     return "\n".join(lines)
 
 
 def stored_faults(folder: str | Path | None = None) -> str:
     """The stored results of ``python -m experiments broken-translation`` as lines, or the command to run."""
-    results = _results("broken-translation", folder)
-    if results is None:
+    try:
+        results = read_results("broken-translation", folder)
+    except FileNotFoundError:
         return "not measured here yet. The command that does it:\n  python -m experiments broken-translation"
-    lines = [textwrap.fill(results.source_line(), WIDTH)]
+    lines = [textwrap.fill(results.source_line(), 88)]
     for record in results.data.values():
         bleu = "diverged" if record["bleu"] is None else f"BLEU {record['bleu']:5.1f}"
         lines.append(f"  seed {record['seed']}  {record['name']:<22}{bleu}")
     return "\n".join(lines)
 
 
-def _results(name: str, folder: str | Path | None) -> Results | None:
-    try:
-        return read_results(name, folder)
-    except FileNotFoundError:
-        return None
-
-
-def _sentence_lines(sentences: dict[str, dict[str, Any]]) -> list[str]:
-    lines = []
-    for sentence in LAB_SENTENCES:
-        lines.append(f"    {sentence}")
-        lines += [f"      {how:<10} {text}" for how, text in sentences[sentence].items()]
-    return lines
-
-
 @dataclass(frozen=True)
 class AlignmentMass:
     """How much of cross-attention falls on the words that the grammar aligns.
 
-    Attributes
-    ----------
-    mass : ndarray of shape (L, H)
-        In each layer and head, the mean over aligned target tokens of the weight on tokens of the words that
-        they translate; from 0 to 1.
-    uniform : float
-        The same for attention spread evenly over the source.
-    n_tokens : int
-        Target tokens in the mean.
+    `mass`, of shape (L, H), is the mean over `n_tokens` aligned target tokens of the weight on tokens of the
+    words that they translate, from 0 to 1; `uniform` is that of attention spread evenly over the source.
     """
 
     mass: np.ndarray
@@ -354,11 +288,6 @@ def words_of_tokens(tokenizer: Tokenizer, words: Sequence[str], language: str) -
 def true_alignment(tokenizer: Tokenizer, pair: SentencePair) -> Tensor:
     """Which source positions each target position should attend to, by the grammar.
 
-    Parameters
-    ----------
-    tokenizer : Tokenizer
-    pair : SentencePair
-
     Returns
     -------
     Tensor of shape (T, S), bool
@@ -376,14 +305,9 @@ def true_alignment(tokenizer: Tokenizer, pair: SentencePair) -> Tensor:
 
 
 def cross_attention(model: Translator, tokenizer: Tokenizer, english: str, french: str) -> Tensor:
-    """Weights of cross-attention while a given translation is predicted (teacher forcing).
+    """Weights (L, H, T, S) of cross-attention while a given translation is predicted (teacher forcing).
 
-    Row t has the weights of the step that predicts token t of the target.
-
-    Returns
-    -------
-    Tensor of shape (L, H, T, S)
-        Rows sum to 1.
+    Row t has the weights of the step that predicts token t of the target; it sums to 1.
     """
     with eval_mode(model) as device, record_attention(model) as recorded:
         src_ids = torch.tensor([[*tokenizer.encode(english), tokenizer.eos_id]], device=device)
@@ -393,20 +317,7 @@ def cross_attention(model: Translator, tokenizer: Tokenizer, english: str, frenc
 
 
 def alignment_mass(model: Translator, tokenizer: Tokenizer, pairs: Sequence[SentencePair]) -> AlignmentMass:
-    """Measure how much of cross-attention falls on the words being translated.
-
-    Parameters
-    ----------
-    model : Translator
-        From English into French.
-    tokenizer : Tokenizer
-    pairs : sequence of SentencePair
-        Such as `World.sentence_pairs` draws.
-
-    Returns
-    -------
-    AlignmentMass
-    """
+    """How much of the cross-attention of an English-French translator falls on the words being translated."""
     total = torch.zeros(model.config.n_layers, model.config.n_heads, dtype=torch.float64)
     uniform, n_tokens = 0.0, 0
     for pair in pairs:

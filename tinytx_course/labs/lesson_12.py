@@ -98,7 +98,7 @@ LAYERS: dict[str, tuple[LayerKind, Callable[[int], nn.Module]]] = {
 
 @dataclass(frozen=True)
 class Exponent:
-    """How cost grows with size, as a power: of the operations by formula, and of the measured times."""
+    """How cost grows with size, as a power: by the formula for operations, and of the measured times."""
 
     paper: float
     measured: Estimate
@@ -106,15 +106,7 @@ class Exponent:
 
 @dataclass(frozen=True)
 class LayerTimes:
-    """Times of all layers at sizes of which one number varies.
-
-    Attributes
-    ----------
-    sizes : tuple of (int, int)
-        Length n and width d.
-    times : mapping of str to tuple of Times
-        By name of the layer, one a size.
-    """
+    """Times of all layers, by name, one a size; sizes are (length n, width d), of which one varies."""
 
     sizes: tuple[tuple[int, int], ...]
     times: Mapping[str, tuple[Times, ...]]
@@ -152,14 +144,8 @@ class LayerTimes:
 def time_layers(sizes: Sequence[tuple[int, int]], n_rounds: int = 6) -> LayerTimes:
     """Time a forward pass of each layer at each size, in turn, one text at a time, on the CPU.
 
-    In processor time, which sums over threads: let torch have one.
-
-    Parameters
-    ----------
-    sizes : sequence of (int, int)
-        Length n and width d; one of the two varies, in rising order. ValueError if both do or neither.
-    n_rounds : int
-        How often each is measured.
+    Sizes are (length n, width d), of which one varies, in rising order. The clock is processor time, which
+    sums over threads: let torch have one.
     """
     if (len({n for n, _ in sizes}) == 1) == (len({d for _, d in sizes}) == 1):
         raise ValueError(f"of length and width one must vary, got sizes {list(sizes)}")
@@ -176,22 +162,9 @@ def time_layers(sizes: Sequence[tuple[int, int]], n_rounds: int = 6) -> LayerTim
 def longest_chain(output: Tensor) -> int:
     """Count the operations on the longest chain in which each waits for the one before.
 
-    Parameters
-    ----------
-    output : Tensor
-        Computed by torch from something that needs a gradient.
-
-    Returns
-    -------
-    int
-        Nodes of the autograd graph on its longest path, leaves left out. A product of matrices is one
-        operation, however large; rearrangements without arithmetic count as well. How the chain *grows* says
-        how much of a computation cannot be done at once.
-
-    Raises
-    ------
-    ValueError
-        If the tensor was not computed from anything that needs a gradient.
+    These are the nodes of the autograd graph of `output` on its longest path, without leaves. A product of
+    matrices is one operation, however large; rearrangements without arithmetic count as well. How the chain
+    *grows* says how much of a computation cannot be done at once.
 
     Examples
     --------
@@ -226,15 +199,8 @@ def path_length(layer: nn.Module, seq_len: int, d_model: int) -> int:
     ----------
     layer : Module
         Maps (B, T, D) to (B, T, D); it is left as it is.
-    seq_len : int
-        T.
-    d_model : int
-        D.
-
-    Raises
-    ------
-    ValueError
-        If there is none after T rounds.
+    seq_len, d_model : int
+        T and D.
 
     References
     ----------
@@ -272,11 +238,6 @@ def gradient_sizes(layer: nn.Module, x: Tensor) -> Tensor:
     layer : Module
         Maps (B, T, D) to (B, T, D).
     x : Tensor of shape (B, T, D)
-        The tokens.
-
-    Returns
-    -------
-    Tensor of shape (T,)
 
     Examples
     --------

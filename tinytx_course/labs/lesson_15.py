@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ __all__ = [
     "transfer_rows",
 ]
 
-_LOST_APOSTROPHE = re.compile(r"(?<=\w)\?(?=\w)")
+LOST_APOSTROPHE = re.compile(r"(?<=\w)\?(?=\w)")
 
 
 def same_text(text: str) -> str:
@@ -40,7 +41,7 @@ def same_text(text: str) -> str:
     >>> same_text("L?amour d\u2019une vie. Vraiment ?")
     'l amour d une vie vraiment'
     """
-    return " ".join(re.findall(r"\w+", _LOST_APOSTROPHE.sub("'", plain(text)).lower()))
+    return " ".join(re.findall(r"\w+", LOST_APOSTROPHE.sub("'", plain(text)).lower()))
 
 
 def bag_of_words(train: Split, texts: Sequence[str], seed: int) -> np.ndarray:
@@ -65,20 +66,11 @@ AGAINST = ("scratch", "tfidf-logistic", "tfidf-letters")
 
 @dataclass(frozen=True)
 class TransferRow:
-    """One way of learning with one number of labels, over all folds.
+    """One way of learning with one number of labels, over all folds; a seed is a fold of a repetition.
 
-    Attributes
-    ----------
-    condition : str
-    n_labels : int
-    seeds : tuple of int
-        One a fold and repetition.
-    accuracies : tuple of float
-        On the held-out texts of each fold.
-    gains : dict
-        Against each condition of `AGAINST` that was measured too: confidence interval of the paired
-        differences over folds, or None for a single fold. The folds of a repetition test different texts but
-        learn from overlapping ones, so the interval is a little too narrow.
+    `gains` has, against each condition of `AGAINST` that was measured too, the confidence interval of the
+    paired differences of accuracy, or None for a single fold. The folds of a repetition test different texts
+    but learn from overlapping ones, so the interval is a little too narrow.
     """
 
     condition: str
@@ -110,40 +102,25 @@ def transfer_rows(records: Mapping[str, Mapping[str, Any]]) -> list[TransferRow]
         origin = records[key]["origin"]
         return key.split("/")[1], origin["texts"], origin["n_folds"]
 
-    (common, _), *_ = Counter(map(compared, records)).most_common(1)
+    ((common, _),) = Counter(map(compared, records)).most_common(1)
     n_folds = common[-1]
-    cells: dict[tuple[str, int], dict[tuple[int, int], Mapping[str, Any]]] = {}
+    cells: dict[tuple[str, int], dict[int, float]] = defaultdict(dict)
     for key, record in records.items():
         if compared(key) == common:
-            cell = cells.setdefault((record["condition"], record["n_labels"]), {})
-            cell[record["repeat"], record["fold"]] = record
-    repeats = {name: _n_whole(cell, n_folds) for name, cell in cells.items()}
-    shared = min((n for n in repeats.values() if n), default=0)
-    due = [(repeat, fold) for repeat in range(shared) for fold in range(n_folds)]
-    values = {
-        name: {cell[place]["seed"]: cell[place]["accuracy"] for place in due}
-        for name, cell in cells.items()
-        if repeats[name]
-    }
-    return [_row(name, n_labels, values) for name, n_labels in values]
-
-
-def _n_whole(cell: Mapping[tuple[int, int], Any], n_folds: int) -> int:
-    """How many repetitions, from the first on, have all their folds."""
-    repeat = 0
-    while all((repeat, fold) in cell for fold in range(n_folds)):
-        repeat += 1
-    return repeat
-
-
-def _row(name: str, n_labels: int, values: Mapping[tuple[str, int], Mapping[int, float]]) -> TransferRow:
-    mine, gains = values[name, n_labels], {}
-    for other in AGAINST:
-        theirs = values.get((other, n_labels))
-        if other != name and theirs is not None:
-            differences = [mine[seed] - theirs[seed] for seed in mine]
-            gains[other] = paired_interval(differences) if len(differences) > 1 else None
-    return TransferRow(name, n_labels, tuple(mine), tuple(mine.values()), gains)
+            cells[record["condition"], record["n_labels"]][record["seed"]] = record["accuracy"]
+    # Fold k of repetition r has the seed r * n_folds + k.
+    repeats = {name: next(i for i in count() if i not in cell) // n_folds for name, cell in cells.items()}
+    seeds = range(n_folds * min((n for n in repeats.values() if n), default=0))
+    values = {name: [cell[seed] for seed in seeds] for name, cell in cells.items() if repeats[name]}
+    rows = []
+    for (name, n_labels), mine in values.items():
+        gains: dict[str, PairedInterval | None] = {}
+        for other in AGAINST:
+            if other != name and (other, n_labels) in values:
+                differences = [a - b for a, b in zip(mine, values[other, n_labels], strict=True)]
+                gains[other] = paired_interval(differences) if len(differences) > 1 else None
+        rows.append(TransferRow(name, n_labels, tuple(seeds), tuple(mine), gains))
+    return rows
 
 
 _BAGS = {

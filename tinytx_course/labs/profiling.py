@@ -28,11 +28,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 class Profile:
     """Seconds and number of calls of each operation, by name.
 
-    Attributes
-    ----------
-    seconds : mapping of str to float
-        On a CPU processor time; on a GPU time on the wall, synchronised after each operation.
-    calls : mapping of str to int
+    On a CPU the clock is processor time; on a GPU time on the wall, synchronised after each operation.
     """
 
     seconds: Mapping[str, float]
@@ -59,10 +55,7 @@ def kind_of(name: str) -> str:
     >>> kind_of("addmm"), kind_of("native_layer_norm_backward"), kind_of("gelu")
     ('products', 'norms', 'the rest')
     """
-    for kind, beginnings in KINDS.items():
-        if name.startswith(beginnings):
-            return kind
-    return REST
+    return next((kind for kind, beginnings in KINDS.items() if name.startswith(beginnings)), REST)
 
 
 def profile(task: Callable[[], object], *, n_warmup: int = 1, n_calls: int = 1) -> Profile:
@@ -71,19 +64,8 @@ def profile(task: Callable[[], object], *, n_warmup: int = 1, n_calls: int = 1) 
     Parameters
     ----------
     task : callable without arguments
-    n_warmup : int
-        Calls before, not measured.
-    n_calls : int
-        Calls that are measured; the result is the mean.
-
-    Returns
-    -------
-    Profile
-
-    Raises
-    ------
-    ValueError
-        If no call is to be measured.
+    n_warmup, n_calls : int
+        Calls before, and calls that are measured; the result is the mean of these.
 
     Notes
     -----

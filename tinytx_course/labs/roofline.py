@@ -40,10 +40,8 @@ class Roof:
     ----------
     flops : float
         Operations a second of a large product of matrices in float32; a multiply-add counts as two.
-    copied : float
-        Bytes a second that a copy in main memory moves: those read and those written.
-    cached : float
-        The same for a copy so small that it stays in a cache.
+    copied, cached : float
+        Bytes a second that a copy reads and writes, in main memory and so small that it stays in a cache.
     """
 
     flops: float
@@ -62,16 +60,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class Work:
-    """Something to be computed, and what it costs on paper.
-
-    Attributes
-    ----------
-    flops : int
-        Operations.
-    n_bytes : int
-        That must be moved at least: what is read, each number once, and what is written.
-    task : callable without arguments
-    """
+    """A task, its operations by formula, and the bytes that it must at least read, once, and write."""
 
     flops: int
     n_bytes: int
@@ -85,17 +74,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Point:
-    """Work that was measured.
-
-    Attributes
-    ----------
-    intensity : float
-        Operations for each byte that must be moved.
-    rate : float
-        Operations a second.
-    seconds : float
-        Median of one call.
-    """
+    """Work that was measured: operations for each byte moved, operations a second, seconds of a call."""
 
     intensity: float
     rate: float
@@ -116,14 +95,8 @@ def layers_of(
     ----------
     config : TransformerConfig
     batch_size, n_queries, n_keys : int
-        B, T and S. In training T = S; a text that is written has T = 1 and keeps S keys and values.
+        B, T and S. In training T = S; generation has T = 1 and stores S keys and values.
     device : torch.device, optional
-
-    Returns
-    -------
-    dict of str to Work
-        A projection of attention, attention of all pairs, both linear layers of the feed-forward network, the
-        output layer; then two without a product of matrices, a residual sum and a norm.
 
     Examples
     --------
@@ -166,19 +139,8 @@ def measure_roofline(
 ) -> tuple[Roof, dict[Any, Point]]:
     """Measure the roof and the layers under it, in turn.
 
-    Parameters
-    ----------
-    work : mapping of name to Work
-        On this device.
-    device : torch.device, optional
-        The CPU by default. There the clock is processor time, which sums over threads: let torch have one.
-    n_rounds : int
-    tiny : bool
-        A roof of a few numbers, to try that everything runs.
-
-    Returns
-    -------
-    tuple of Roof and dict of name to Point
+    On a CPU, the default, the clock is processor time, which sums over threads: let torch have one. A `tiny`
+    roof is that of a few numbers, to try that everything runs.
     """
     device = device or torch.device("cpu")
     kind = device.type
@@ -193,11 +155,9 @@ def measure_roofline(
         tasks, n_rounds=n_rounds, min_seconds=0.0 if tiny else 0.002, device=device, progress=False
     )
     times = turns.wall if kind == "cuda" else turns.processor
-    fastest = {name: max(min(times[name].seconds), 1e-9) for name in ("product", "far", "near")}
-    copied, cached = (2 * copies[name] / fastest[name] for name in ("far", "near"))
-    roof = Roof(2 * width**3 / fastest["product"], copied, cached)
+    amounts = {"product": 2 * width**3, "far": 2 * copies["far"], "near": 2 * copies["near"]}
+    roof = Roof(*(n / max(min(times[name].seconds), 1e-9) for name, n in amounts.items()))
     medians = {name: max(times["work", name].median, 1e-9) for name in work}
-    points = {
+    return roof, {
         name: Point(each.intensity, each.flops / medians[name], medians[name]) for name, each in work.items()
     }
-    return roof, points

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import torch
@@ -70,8 +70,6 @@ def launch(
     ------
     LaunchError
         If a process fails or is killed; the others are then ended. Checkpoints stay.
-    KeyboardInterrupt
-        On Ctrl-C, which all processes get: training saves a checkpoint first.
     """
     if n_processes < 1:
         raise ValueError(f"n_processes must be at least 1, got {n_processes}")
@@ -79,11 +77,10 @@ def launch(
     if module == "tinytx.cli" and "--json" not in words:
         words.append("--json")
     threads = threads or max(1, (os.cpu_count() or 1) // n_processes)
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": str(threads),
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
     }
     with tempfile.TemporaryDirectory() as folder, (Path(folder) / "torchrun").open("w+") as errors:
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1"]
@@ -104,7 +101,7 @@ def launch(
             raise
         if torchrun.returncode:
             errors.seek(0)
-            raise LaunchError(_what_failed(errors.read(), Path(folder)))
+            raise LaunchError(_failure(errors.read(), Path(folder)))
         return json.loads(_log(Path(folder), 0, "stdout").read_text(encoding="utf-8"))
 
 
@@ -116,23 +113,21 @@ def _log(folder: Path, rank: int, stream: str) -> Path:
 
 def _follow(torchrun: subprocess.Popen[bytes], folder: Path, report: Callable[[str], object]) -> None:
     """Report the lines of the first process until all have ended."""
-    stream: TextIO | None = None
-    try:
+    while torchrun.poll() is None and not _log(folder, 0, "stderr").is_file():
+        time.sleep(0.1)
+    if not _log(folder, 0, "stderr").is_file():
+        return
+    with _log(folder, 0, "stderr").open(encoding="utf-8", errors="replace") as stream:
         running = True
         while running:
             running = torchrun.poll() is None
-            if stream is None and _log(folder, 0, "stderr").is_file():
-                stream = _log(folder, 0, "stderr").open(encoding="utf-8", errors="replace")
-            for line in stream or ():
+            for line in stream:
                 report(line.rstrip("\n"))
             if running:
                 time.sleep(0.1)
-    finally:
-        if stream is not None:
-            stream.close()
 
 
-def _what_failed(errors: str, folder: Path) -> str:
+def _failure(errors: str, folder: Path) -> str:
     """Which process failed first, how, and its last lines."""
     cause = re.search(r"Root Cause.*?rank\s*: (\d+).*?exitcode\s*: (-?\d+)", errors, re.DOTALL)
     if cause is None:
@@ -149,21 +144,14 @@ def _ending(text: str) -> str:
     return "\n".join(lines[-LAST_LINES:]) or "none"
 
 
-MARKS = {"pad_id": 0, "bos_id": 2, "eos_id": 3}
+VOCAB_SIZE, MARKS = 1000, {"pad_id": 0, "bos_id": 2, "eos_id": 3}
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Speed of training steps on batches of one size, shared by so many processes.
+    """Tokens a second, one number a round, of training steps shared by processes of `n_threads` threads each.
 
-    Attributes
-    ----------
-    n_processes, n_threads : int
-        The latter of each process.
-    tokens_per_second : tuple of float
-        One a round.
-    ideal : float
-        The speed of one process with one thread, times the number of threads, or GPUs, in all.
+    `ideal` is the speed of one process with one thread, times the number of threads, or GPUs, in all.
     """
 
     n_processes: int
@@ -176,10 +164,6 @@ class Speed:
         """Over all rounds."""
         return statistics.median(self.tokens_per_second)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Figures as JSON can hold them."""
-        return {**asdict(self), "median": self.median}
-
     def __str__(self) -> str:
         who = f"{self.n_processes} x {self.n_threads} (processes x threads)"
         return f"{who}: {self.median:,.0f} tokens/s, {self.median / self.ideal:.2f} of ideal"
@@ -191,7 +175,7 @@ class Workload:
 
     Parameters
     ----------
-    d_model, n_layers, vocab_size : int
+    d_model, n_layers : int
         Of a causal model with heads of 32 and a feed-forward of four times its width.
     seq_len : int
         Of every row.
@@ -201,42 +185,25 @@ class Workload:
         Timed in each round, after two that are not.
     n_rounds : int
     device : {"auto", "cpu", "cuda"}
-    precision : {"auto", "fp32", "bf16"}
     """
 
     d_model: int = 128
     n_layers: int = 2
-    vocab_size: int = 1000
     seq_len: int = 128
     tokens_per_batch: int = 2048
     n_steps: int = 3
     n_rounds: int = 5
     device: str = "auto"
-    precision: str = "auto"
 
 
-def scaling(
-    n_processes: int = 2, workload: Workload | None = None, *, report: Callable[[str], object] = print
-) -> list[Speed]:
+def scaling(n_processes: int, workload: Workload, *, report: Callable[[str], object] = print) -> list[Speed]:
     """Measure one process with many threads, one with one, and many with one thread each, in turn.
 
     All are measured within one start of torchrun: while one process computes alone the others wait. On GPUs
-    there are only one process and many.
-
-    Parameters
-    ----------
-    n_processes : int
-    workload : Workload, optional
-    report : callable
-        Gets what the first process writes to standard error.
-
-    Returns
-    -------
-    list of Speed
+    there are only one process and many. `report` is that of `launch`.
     """
-    given = json.dumps(asdict(workload or Workload()))
-    answer = launch(n_processes, [given], module="tinytx_course.labs.scaling", report=report)
-    rows = [(one["n_processes"], one["n_threads"], one["tokens_per_second"]) for one in answer["ways"]]
+    given = json.dumps(asdict(workload))
+    rows = launch(n_processes, [given], module="tinytx_course.labs.scaling", report=report)["rows"]
     single = next(statistics.median(speeds) for n, threads, speeds in rows if n * threads == 1)
     return [Speed(n, threads, tuple(speeds), n * threads * single) for n, threads, speeds in rows]
 
@@ -254,20 +221,17 @@ def measure(workload: Workload, processes: Processes) -> dict[str, Any]:
                 speeds[n, threads].append(_tokens_per_second(workload, processes))
             elif processes.first:
                 speeds[n, threads].append(_tokens_per_second(workload, Processes()))
-    rows = [
-        {"n_processes": n, "n_threads": threads, "tokens_per_second": each}
-        for (n, threads), each in speeds.items()
-    ]
-    return {"ways": rows}
+    return {"rows": [(*way, each) for way, each in speeds.items()]}
 
 
 def _tokens_per_second(workload: Workload, processes: Processes) -> float:
+    """Median speed of the steps after the first two; only the first process looks at the clock."""
     n_rows = workload.tokens_per_batch // workload.seq_len
     n_steps = workload.n_steps + 2
-    ids = np.random.default_rng(0).integers(6, workload.vocab_size, (n_rows * n_steps, workload.seq_len - 1))
+    ids = np.random.default_rng(0).integers(6, VOCAB_SIZE, (n_rows * n_steps, workload.seq_len - 1))
     objective = CausalObjective(ids.tolist(), max_len=workload.seq_len, **MARKS)
     config = TransformerConfig(
-        vocab_size=workload.vocab_size,
+        vocab_size=VOCAB_SIZE,
         d_model=workload.d_model,
         n_heads=max(1, workload.d_model // 32),
         n_layers=workload.n_layers,
@@ -275,9 +239,7 @@ def _tokens_per_second(workload: Workload, processes: Processes) -> float:
         max_len=workload.seq_len,
     )
     model = new_language_model(config, seed=0).to(choose_device(workload.device))
-    settings = TrainingSettings(
-        n_steps=n_steps, tokens_per_batch=n_rows * workload.seq_len, precision=workload.precision
-    )
+    settings = TrainingSettings(n_steps=n_steps, tokens_per_batch=n_rows * workload.seq_len, precision="auto")
     ends: list[float] = []
 
     def mark(step: int, model: nn.Module) -> None:
@@ -287,7 +249,7 @@ def _tokens_per_second(workload: Workload, processes: Processes) -> float:
 
     train(model, objective, settings, processes=processes, on_step=mark, progress=False)
     if not processes.first:
-        return float("nan")  # only the first looks at the clock
+        return float("nan")
     seconds = statistics.median(after - before for before, after in zip(ends[1:], ends[2:], strict=False))
     return n_rows * workload.seq_len / seconds
 
@@ -297,8 +259,8 @@ def main() -> None:
     workload = Workload(**json.loads(sys.argv[1]))
     with joined(workload.device) as processes:
         found = measure(workload, processes)
-        if processes.first:
-            print(json.dumps(found))
+    if processes.first:
+        print(json.dumps(found))
 
 
 if __name__ == "__main__":

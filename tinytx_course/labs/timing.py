@@ -6,7 +6,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,7 @@ Tasks = Mapping[Any, Callable[[], object]]
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of one call of a task, round by round.
-
-    Attributes
-    ----------
-    seconds : tuple of float
-    """
+    """Seconds of one call of a task, round by round."""
 
     seconds: tuple[float, ...]
 
@@ -56,7 +51,7 @@ class Estimate:
 
     def to_dict(self) -> dict[str, float]:
         """As JSON can hold it."""
-        return vars(self).copy()
+        return asdict(self)
 
     def __str__(self) -> str:
         return f"{self.median:.2f} [{self.low:.2f}, {self.high:.2f}]"
@@ -72,13 +67,9 @@ class Spent:
 
 @dataclass(frozen=True)
 class Turns:
-    """Times of some tasks, measured in turn.
+    """Times of some tasks by name, measured in turn.
 
-    Attributes
-    ----------
-    wall : mapping of name to Times
-    processor : mapping of name to Times
-        Processor time, which does not pass while other programs have the cores; summed over all threads.
+    Processor time is summed over all threads; it does not pass while other programs have the cores.
     """
 
     wall: Mapping[Any, Times]
@@ -86,11 +77,11 @@ class Turns:
 
     def ratio(self, slow: Hashable, fast: Hashable) -> Estimate:
         """How many times as long `slow` takes as `fast`, on the wall, round by round."""
-        return ratio_of(_ratios(self.wall[slow], self.wall[fast]))
+        return _ratio(self.wall[slow], self.wall[fast])
 
     def processor_ratio(self, slow: Hashable, fast: Hashable) -> Estimate:
         """The same in processor time."""
-        return ratio_of(_ratios(self.processor[slow], self.processor[fast]))
+        return _ratio(self.processor[slow], self.processor[fast])
 
     def fastest(self, names: Sequence[str]) -> str:
         """The task among these with the smallest median."""
@@ -98,10 +89,11 @@ class Turns:
 
     def per(self, n_done: Mapping[str, int]) -> Turns:
         """The same for one of the items that each task handles so many of in a call."""
-        return Turns(
-            {name: _divided(self.wall[name], n) for name, n in n_done.items()},
-            {name: _divided(self.processor[name], n) for name, n in n_done.items()},
+        wall, processor = (
+            {name: Times(tuple(seconds / n for seconds in times[name].seconds)) for name, n in n_done.items()}
+            for times in (self.wall, self.processor)
         )
+        return Turns(wall, processor)
 
     def times_of(self, name: str) -> dict[str, Any]:
         """Times of one task as JSON can hold them."""
@@ -113,12 +105,8 @@ class Turns:
         }
 
 
-def _ratios(slow: Times, fast: Times) -> list[float]:
-    return [a / max(b, 1e-9) for a, b in zip(slow.seconds, fast.seconds, strict=True)]
-
-
-def _divided(times: Times, n: int) -> Times:
-    return Times(tuple(seconds / n for seconds in times.seconds))
+def _ratio(slow: Times, fast: Times) -> Estimate:
+    return ratio_of([a / max(b, 1e-9) for a, b in zip(slow.seconds, fast.seconds, strict=True)])
 
 
 def ratio_of(ratios: Sequence[float]) -> Estimate:
@@ -131,8 +119,7 @@ def ratio_of(ratios: Sequence[float]) -> Estimate:
     """
     if not ratios:
         raise ValueError("ratios must hold at least one ratio, got none")
-    values = np.asarray(ratios)
-    medians = np.median(values[_resamples(len(values))], axis=1)  # (N_RESAMPLES,)
+    medians = np.median(np.asarray(ratios)[_resamples(len(ratios))], axis=1)  # (N_RESAMPLES,)
     return Estimate(statistics.median(ratios), *_interval(medians))
 
 
@@ -163,10 +150,8 @@ def take_turns(
     ----------
     tasks : mapping of name to callable without arguments
         One that returns a `Spent` supplies its own times.
-    n_rounds : int
-        How often each is measured, at least 1.
-    n_warmup : int
-        Calls of each before the first round, not measured.
+    n_rounds, n_warmup : int
+        How often each is measured, and called before that.
     n_calls : int
         Calls in a row that make a round; the result is the time of one.
     min_seconds : float
@@ -177,10 +162,6 @@ def take_turns(
         Text in front of the progress bar.
     progress : bool, optional
         Show the bar; by default in a terminal.
-
-    Returns
-    -------
-    Turns
 
     Examples
     --------
@@ -197,18 +178,15 @@ def take_turns(
     calls = dict.fromkeys(tasks, n_calls)
     rounds: dict[Any, list[Spent]] = {name: [] for name in tasks}
     hidden = None if progress is None else not progress
-    total = (n_warmup + n_rounds) * len(tasks)
-    with tqdm(total=total, desc=label, leave=False, disable=hidden) as bar:
-        for number in range(n_warmup + n_rounds):
-            for name, task in tasks.items():
-                warm = number >= n_warmup
-                if number == n_warmup and min_seconds:
-                    once = max(spend(task, 1, on_gpu).wall, 1e-9)
-                    calls[name] = max(n_calls, math.ceil(min_seconds / once))
-                spent = spend(task, calls[name] if warm else 1, on_gpu)
-                bar.update()
-                if warm:
-                    rounds[name].append(spent)
+    turns = [(number, name) for number in range(n_warmup + n_rounds) for name in tasks]
+    for number, name in tqdm(turns, desc=label, leave=False, disable=hidden):
+        if number < n_warmup:
+            spend(tasks[name], 1, on_gpu)
+            continue
+        if number == n_warmup and min_seconds:
+            once = max(spend(tasks[name], 1, on_gpu).wall, 1e-9)
+            calls[name] = max(n_calls, math.ceil(min_seconds / once))
+        rounds[name].append(spend(tasks[name], calls[name], on_gpu))
     return Turns(
         {name: Times(tuple(spent.wall for spent in each)) for name, each in rounds.items()},
         {name: Times(tuple(spent.processor for spent in each)) for name, each in rounds.items()},
@@ -246,11 +224,7 @@ def exponent(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def exponent_of_times(x: Sequence[float], times: Sequence[Times]) -> Estimate:
-    """Fit an exponent to the medians over rounds at each size, with a bootstrap interval over rounds.
-
-    The interval says how well the exponent is known, given that times vary from round to round. It does not
-    say whether the points lie on a line at all.
-    """
+    """Fit an exponent to the medians at each size; the bootstrap interval is over rounds."""
     value = exponent(x, [each.median for each in times])
     seconds = np.array([each.seconds for each in times])  # (sizes, rounds)
     medians = np.log(np.median(seconds[:, _resamples(seconds.shape[1])], axis=-1))  # (sizes, N_RESAMPLES)
@@ -259,7 +233,7 @@ def exponent_of_times(x: Sequence[float], times: Sequence[Times]) -> Estimate:
 
 
 def first_crossing(x: Sequence[float], y: Sequence[float], other: Sequence[float]) -> float | None:
-    """The x where y, below `other` at first, comes to lie above it, on straight lines on logarithmic axes.
+    """The x where y rises above `other`, on straight lines on logarithmic axes.
 
     None where y starts above, or stays below to the end.
 
@@ -269,10 +243,8 @@ def first_crossing(x: Sequence[float], y: Sequence[float], other: Sequence[float
     3.0
     """
     ahead = [math.log(mine / theirs) for mine, theirs in zip(y, other, strict=True)]
-    if ahead[0] >= 0:
+    i = next((i for i, ratio in enumerate(ahead) if ratio >= 0), 0)
+    if i == 0:
         return None
-    for i in range(1, len(ahead)):
-        if ahead[i] >= 0:
-            share = ahead[i - 1] / (ahead[i - 1] - ahead[i])
-            return math.exp(math.log(x[i - 1]) + share * math.log(x[i] / x[i - 1]))
-    return None
+    share = ahead[i - 1] / (ahead[i - 1] - ahead[i])
+    return math.exp(math.log(x[i - 1]) + share * math.log(x[i] / x[i - 1]))

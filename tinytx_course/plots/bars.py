@@ -9,15 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from tinytx_course.plots.style import (
-    COLORS,
-    REFERENCE_COLOR,
-    REFERENCE_DASHES,
-    label_axes,
-    own_axes,
-    style,
-    to_array,
-)
+from tinytx_course.plots.style import COLORS, REFERENCE_LINE, label_axes, own_axes, style, to_array
 
 GROUP_HEIGHT = 0.82  # of the space of a group
 GAP, BAR = 0.14, 0.25  # inches between groups, and for a bar with its number
@@ -38,7 +30,6 @@ def bars(
     title: str | None = None,
     references: Mapping[str, float] | None = None,
     numbers: str = ".3g",
-    color: str = COLORS[0],
     kinds: Mapping[str, str] | None = None,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
@@ -54,10 +45,8 @@ def bars(
         Vertical lines, named above.
     numbers : str
         Format of the values.
-    color : str
-        Of all bars.
     kinds : mapping of str to str, optional
-        A kind for each name: bars of one kind share a colour, which a legend explains, in place of `color`.
+        A kind for each name: bars of one kind share a colour, which a legend explains.
     """
     fig, ax = own_axes(ax, 7.4, 1.6 + 0.45 * len(values))
     ends = {  # where the number goes: beyond bar and interval, to the left of what is negative
@@ -67,7 +56,7 @@ def bars(
     with style():
         names = list(values)
         shades = {kind: COLORS[i] for i, kind in enumerate(dict.fromkeys((kinds or {}).values()))}
-        fill = [shades[kinds[name]] for name in names] if kinds else color
+        fill = [shades[kinds[name]] for name in names] if kinds else COLORS[0]
         ax.barh(names, [values[name] for name in names], color=fill, height=0.62)
         if shades:
             ax.legend(handles=[Patch(color=shade, label=kind) for kind, shade in shades.items()])
@@ -80,10 +69,10 @@ def bars(
                 textcoords="offset points", ha="right" if left else "left", va="center", fontsize=11,
             )  # fmt: skip
         for label, level in (references or {}).items():
-            ax.axvline(level, color=REFERENCE_COLOR, linewidth=1.6, linestyle=REFERENCE_DASHES)
+            ax.axvline(level, **REFERENCE_LINE)
             ax.annotate(
                 label, (level, 1), xycoords=("data", "axes fraction"), xytext=(0, 3),
-                textcoords="offset points", ha="center", fontsize=11, color=REFERENCE_COLOR,
+                textcoords="offset points", ha="center", fontsize=11, color=REFERENCE_LINE["color"],
             )  # fmt: skip
         _rows_downwards(ax)
         ax.margins(x=0.12, y=0.5 / max(len(names), 10))
@@ -100,7 +89,6 @@ def grouped_bars(
     ylabel: str = "",
     title: str | None = None,
     numbers: str = ".2f",
-    colors: Sequence[str] = COLORS,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
     """Draw horizontal bars in groups, one bar a series in each, their values written at their ends.
@@ -111,13 +99,6 @@ def grouped_bars(
         Values by series and group. All series must have the groups of the first, drawn from top to bottom.
     numbers : str
         Format of the values.
-    colors : sequence of str
-        One a series.
-
-    Raises
-    ------
-    ValueError
-        If there is no series, or the series have different groups.
     """
     if not series:
         raise ValueError("series must hold at least one series, got none")
@@ -131,7 +112,7 @@ def grouped_bars(
         for number, (name, values) in enumerate(series.items()):
             places = [row + (number + 0.5) * height - GROUP_HEIGHT / 2 for row in range(len(groups))]
             widths = [values[group] for group in groups]
-            ax.barh(places, widths, height=0.92 * height, color=colors[number % len(colors)], label=name)
+            ax.barh(places, widths, height=0.92 * height, color=COLORS[number % len(COLORS)], label=name)
             for place, width in zip(places, widths, strict=True):
                 ax.annotate(
                     format(width, numbers), (width, place), xytext=(5, 0),
@@ -200,11 +181,9 @@ def share_areas(
     Parameters
     ----------
     x : sequence of float
-        In increasing order.
+        In increasing order; on a logarithmic axis if `x_log`.
     parts : mapping of str to sequence of float
         Sizes in any unit, not negative, from bottom to top; each is named right of the axes.
-    x_log : bool
-        Logarithmic axis.
     """
     fig, ax = own_axes(ax, 7.6, 4.2)
     sizes = np.stack([to_array(values) for values in parts.values()])

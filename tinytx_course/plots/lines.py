@@ -9,15 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tinytx_course.plots.style import (
-    COLORS,
-    REFERENCE_COLOR,
-    REFERENCE_DASHES,
-    label_axes,
-    own_axes,
-    style,
-    to_array,
-)
+from tinytx_course.plots.style import COLORS, REFERENCE_LINE, label_axes, own_axes, style, to_array
 
 MARKERS = ("o", "^", "s", "D", "v", "P")
 
@@ -26,18 +18,8 @@ MARKERS = ("o", "^", "s", "D", "v", "P")
 class Curve:
     """One line of :func:`curves`, with an interval band where ``low`` and ``high`` are given.
 
-    Parameters
-    ----------
-    label : str
-        Written at the right end of the line.
-    x, y : sequence of float
-        The points.
-    low, high : sequence of float, optional
-        The ends of an interval at each point.
-    color : str, optional
-        The next of ``COLORS`` by default.
-    dashed : bool
-        Drawn dashed, for what is computed rather than learned.
+    The label is written at its right end. The colour is by default the next of ``COLORS``; what is computed
+    rather than learned is drawn dashed.
     """
 
     label: str
@@ -87,8 +69,8 @@ def curves(
                 )
             names.append((line.label, float(y[-1]), color))
         for label, level in (references or {}).items():
-            ax.axhline(level, color=REFERENCE_COLOR, linewidth=1.6, linestyle=REFERENCE_DASHES)
-            names.append((label, float(level), REFERENCE_COLOR))
+            ax.axhline(level, **REFERENCE_LINE)
+            names.append((label, float(level), REFERENCE_LINE["color"]))
         ax.set_xscale("log" if x_log else "linear")
         ax.set_yscale("log" if y_log else "linear")
         if y_range is not None:
@@ -131,8 +113,6 @@ def seed_band(label: str, runs, *, every: int = 1, color: str | None = None, das
 
     Parameters
     ----------
-    label : str
-        Written at the right end of the line.
     runs : Tensor, array or nested lists of shape (n_seeds, n_steps)
         One row a seed, such as the loss of each step, from step 1.
     every : int
@@ -144,11 +124,6 @@ def seed_band(label: str, runs, *, every: int = 1, color: str | None = None, das
     -------
     Curve
         Each point lies at the last step of its window.
-
-    Raises
-    ------
-    ValueError
-        If there are not two axes, or fewer steps than a window holds.
     """
     values = to_array(runs)
     if values.ndim != 2 or values.shape[1] < every:
@@ -164,22 +139,11 @@ def seed_band(label: str, runs, *, every: int = 1, color: str | None = None, das
 
 @dataclass(frozen=True)
 class Points:
-    """One kind of points of :func:`scatter`.
-
-    Parameters
-    ----------
-    label : str
-        Named in the legend.
-    x, y : sequence of float
-        The points.
-    color : str, optional
-        The next of ``COLORS`` by default.
-    """
+    """One kind of points of :func:`scatter`, which the legend names."""
 
     label: str
     x: Sequence[float]
     y: Sequence[float]
-    color: str | None = None
 
 
 def scatter(
@@ -212,22 +176,14 @@ def scatter(
         for index, group in enumerate(groups):
             ax.scatter(
                 to_array(group.x), to_array(group.y), s=size, alpha=0.45, linewidths=0,
-                color=group.color or COLORS[index % len(COLORS)],
-                marker=MARKERS[index % len(MARKERS)], label=group.label,
+                color=COLORS[index % len(COLORS)], marker=MARKERS[index % len(MARKERS)], label=group.label,
             )  # fmt: skip
         if x_range is not None:
             ax.set_xlim(*x_range)
         if y_range is not None:
             ax.set_ylim(*y_range)
         if diagonal is not None:
-            ax.axline(
-                (0, 0),
-                slope=1,
-                color=REFERENCE_COLOR,
-                linewidth=1.6,
-                linestyle=REFERENCE_DASHES,
-                label=diagonal,
-            )
+            ax.axline((0, 0), slope=1, label=diagonal, **REFERENCE_LINE)
         label_axes(ax, title, xlabel, ylabel)
         legend = ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
         for handle in legend.legend_handles:
@@ -255,11 +211,6 @@ def roofline(
         The flat part of the roof: operations per second.
     slopes : mapping of str to float
         The sloping parts by name: bytes per second. The first is drawn solid, others dashed.
-
-    Raises
-    ------
-    ValueError
-        If there is no point or no slope, or a number is not positive: it has no logarithm.
     """
     places = [place for points in groups.values() for place in points.values()]
     numbers = [*(number for place in places for number in place), flops, *slopes.values()]
@@ -278,7 +229,7 @@ def roofline(
             ridge = flops / bytes_a_second
             ax.plot(
                 [left, ridge, right], [left * bytes_a_second / 1e9, flops / 1e9, flops / 1e9],
-                color=REFERENCE_COLOR, linestyle="--" if index else "-", label=f"roof, {name}",
+                color=REFERENCE_LINE["color"], linestyle="--" if index else "-", label=f"roof, {name}",
             )  # fmt: skip
         for index, (name, points) in enumerate(groups.items()):
             at = np.array(list(points.values()))

@@ -149,11 +149,6 @@ def depth_map(
         arrow there.
     bar_label : str, optional
         Names the colour bar, with its unit; without one there is no bar.
-
-    Raises
-    ------
-    ValueError
-        If there is no row, or the scale is empty or not positive.
     """
     if not rows:
         raise ValueError("rows must hold at least one stack, got none")
@@ -214,11 +209,6 @@ def categorical_map(
         Names in the order of their indices; a mapping gives each its colour, in place of CATEGORY_COLORS.
     row_labels, col_labels : sequence of str, optional
         Such as the words of a text.
-
-    Raises
-    ------
-    ValueError
-        If a cell is no index of a category, or there are more categories than colours.
     """
     values = to_array(cells)
     if not isinstance(categories, Mapping):
@@ -249,27 +239,14 @@ def categorical_map(
 def token_rows(
     rows: Mapping[str, Sequence[str]],
     *,
-    unit: str = "pieces",
     xlabel: str = "",
     ylabel: str = "",
     title: str | None = None,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
-    """Draw tokenized texts as boxes, one a token, as wide as the token has letters.
+    """Draw tokenized texts as boxes, one a token, as wide as the token has letters; a row has a name.
 
     Equal texts in several rows are aligned letter under letter, which shows the boxes merge.
-
-    Parameters
-    ----------
-    rows : mapping of str to sequence of str
-        From top to bottom: the name of a row, and its tokens.
-    unit : str
-        The plural noun of the count right of each row.
-
-    Raises
-    ------
-    ValueError
-        If there is no row, or a row without a token.
     """
     if not rows or not all(rows.values()):
         raise ValueError(f"rows must hold at least one row, and each a token, got {dict(rows)}")
@@ -290,8 +267,13 @@ def token_rows(
                         family="DejaVu Sans Mono", fontsize=12,
                     )  # fmt: skip
                 left += len(token)
-            count = f"{len(tokens)} {unit}"
-            ax.annotate(count, (longest, row), xytext=(8, 0), textcoords="offset points", va="center")
+            ax.annotate(
+                f"{len(tokens)} pieces",
+                (longest, row),
+                xytext=(8, 0),
+                textcoords="offset points",
+                va="center",
+            )
         ax.set(xlim=(0, longest), ylim=(len(rows) - 0.5, -0.5))
         ax.set_yticks(range(len(rows)), list(rows))
         ax.set_xticks([])
@@ -304,22 +286,15 @@ def phase_clocks(
     angles,
     *,
     row_labels: Sequence[str] | None = None,
-    col_labels: Sequence[str] | None = None,
     xlabel: str = "",
     ylabel: str = "",
     title: str | None = None,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
-    """Draw each phase as a clock with one hand, which starts upright and turns clockwise.
+    """Draw each of the angles, (rows, columns) in radians, as a clock with one hand.
 
-    The tip of the hand lies at ``(sin angle, cos angle)`` from the centre of its clock.
-
-    Parameters
-    ----------
-    angles : Tensor or array of shape (rows, columns)
-        In radians.
-    row_labels, col_labels : sequence of str, optional
-        Numbers by default.
+    The hand starts upright and turns clockwise: its tip lies at ``(sin angle, cos angle)`` from the centre of
+    its clock.
     """
     values = to_array(angles)
     if values.ndim != 2:
@@ -338,7 +313,7 @@ def phase_clocks(
                 ax.plot([col, tip[0]], [row, tip[1]], color=color, solid_capstyle="round", linewidth=2.6)
                 ax.plot([col], [row], color=color, marker="o", markersize=4)
         ax.set(xlim=(-0.6, cols - 0.4), ylim=(rows - 0.4, -0.6), aspect="equal")
-        ax.set_xticks(range(cols), col_labels or [str(col) for col in range(cols)])
+        ax.set_xticks(range(cols), [str(col) for col in range(cols)])
         ax.set_yticks(range(rows), row_labels or [str(row) for row in range(rows)])
         remove_frame(ax)
         label_axes(ax, title, xlabel, ylabel)

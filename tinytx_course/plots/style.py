@@ -20,7 +20,8 @@ from tinytx_course.results import check_plain_name
 
 #: Okabe and Ito's palette without the yellow, which fades on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444")
-REFERENCE_COLOR, REFERENCE_DASHES = "#555555", (0, (4, 3))
+REFERENCE_COLOR = "#555555"
+REFERENCE_LINE: dict[str, Any] = {"color": REFERENCE_COLOR, "linewidth": 1.6, "linestyle": (0, (4, 3))}
 _STYLE = {
     "font.size": 12,
     "font.family": "DejaVu Sans",
@@ -130,21 +131,15 @@ def png_bytes(fig: Figure) -> bytes:
 
 
 def show(fig: Figure, alt: str, name: str | None = None) -> None:
-    """Show a figure in a notebook together with its alt text, which exported pages keep.
+    """Show a figure in a notebook together with its alt text, which exported pages have too.
 
     Parameters
     ----------
     fig : Figure
-        From one of the functions here.
     alt : str
-        What is drawn and what there is to see, for whoever cannot see the picture.
+        What is drawn and what there is to see, for whoever cannot see the picture; not empty.
     name : str, optional
         Such as ``02_causal_mask``; a figure with a name is also written to a file, see :func:`save_figure`.
-
-    Raises
-    ------
-    ValueError
-        If the alt text is empty.
     """
     from IPython.display import display
 
@@ -160,16 +155,8 @@ def show(fig: Figure, alt: str, name: str | None = None) -> None:
 def save_figure(fig: Figure, name: str, alt: str = "") -> None:
     """Write ``name.svg`` and ``name.png`` to the folder in TINYTX_FIGURES; without that variable do nothing.
 
-    Only `make publish` sets it, so that running a notebook never changes the checkout.
-
-    Parameters
-    ----------
-    fig : Figure
-        From one of the functions here.
-    name : str
-        File name without ending.
-    alt : str
-        The description in the SVG.
+    Only `make publish` sets it, so that running a notebook never changes the checkout. The alt text is the
+    description in the SVG.
     """
     check_plain_name(name)
     folder = os.environ.get("TINYTX_FIGURES")

@@ -10,7 +10,6 @@ from tinytx_course.labs import docstrings
 from tinytx_course.labs.docstrings import (
     GIVEAWAYS,
     Document,
-    Gathered,
     Source,
     docstrings_corpus,
     gather,
@@ -37,7 +36,7 @@ values : array
 
 Notes
 -----
-The sum is kept in double precision.
+The sum is stored in double precision.
 
 .. note::
 
@@ -87,47 +86,29 @@ A :class:`Walk` is not what is returned.
     [
         (
             NUMPY_STYLE,
-            [
-                "Return the mean of the values.",
-                "Empty bins count as zero, and so do bins of nothing.",
-                "The sum is kept in double precision.",
-                "It is not the median of them.",
-            ],
+            "Return the mean of the values.|Empty bins count as zero, and so do bins of nothing.|"
+            "The sum is stored in double precision.|It is not the median of them.",
         ),
         (
             GOOGLE_STYLE,
-            [
-                "Send the words over the wire.",
-                "The wire is left open at the end.",
-                "The other side has to listen.",
-            ],
+            "Send the words over the wire.|The wire is left open at the end.|The other side has to listen.",
         ),
-        (SPHINX_STYLE, ["Walk over all of the nodes.", "A Walk is not what is returned."]),
+        (SPHINX_STYLE, "Walk over all of the nodes.|A Walk is not what is returned."),
+        (
+            "It can be used so::\n\n    the = code.of(an, example)\n\nAnd like this\n>>> the + code\n"
+            "and what it prints of it\n\nAnd that is all of it.",
+            "It can be used so:|And that is all of it.",
+        ),
+        (
+            "There are two of them:\n\n- the first of them is\n  the one that counts\n- the second is as good"
+            "\n\n=====  =====\nthe a  and b\n=====  =====\nis of   the x\n=====  =====\n\n"
+            "| the a | of b |\n| in c  | is d |",
+            "There are two of them:|the first of them is the one that counts|the second is as good",
+        ),
     ],
 )
-def test_parameters_results_and_formulas_are_left_out_in_every_style(docstring, prose):
-    assert paragraphs(docstring) == prose
-
-
-def test_code_and_what_it_prints_are_left_out():
-    docstring = (
-        "It can be used so::\n\n    the = code.of(an, example)\n\nAnd like this\n>>> the + code\n"
-        "and what it prints of it\n\nAnd that is all of it."
-    )
-    assert paragraphs(docstring) == ["It can be used so:", "And that is all of it."]
-
-
-def test_bullets_are_paragraphs_of_their_own_and_tables_are_none():
-    docstring = (
-        "There are two of them:\n\n- the first of them is\n  the one that counts\n- the second is as good\n\n"
-        "=====  =====\nthe a  and b\n=====  =====\nis of   the x\n=====  =====\n\n"
-        "| the a | of b |\n| in c  | is d |"
-    )
-    assert paragraphs(docstring) == [
-        "There are two of them:",
-        "the first of them is the one that counts",
-        "the second is as good",
-    ]
+def test_parameters_results_formulas_code_and_tables_are_left_out_in_every_style(docstring, prose):
+    assert paragraphs(docstring) == prose.split("|")
 
 
 @pytest.mark.parametrize(
@@ -172,12 +153,12 @@ MODULE = '''"""The module says what it is good for, in a few words."""
 raise SystemExit("this must never be run")
 
 class Bell:
-    """A bell that rings as often as it is told to do so."""
+    """A bell that rings as often as it is asked to do so."""
 
     def ring(self):
         """Ring the bell, and wait until the sound of it is gone."""
         def inner():
-            """What is inside of a function is for nobody to read at all."""
+            """What is inside of a function is for no one to read at all."""
 
     async def later(self):
         """Ring the bell at some later time, when it is of more use."""
@@ -199,10 +180,10 @@ def source(tmp_path):
     folder = tmp_path / "bells"
     for path, content in {
         "sub/bell.py": MODULE,
-        "a.py": '"""The same\n\nA bell that rings as often as it is told to do so! It is not read twice."""',
-        "b.py": '"""A bell that rings, as often as it is told to do so."""',
+        "a.py": '"""The same\n\nA bell that rings as often as it is asked to do so! It is not read twice."""',
+        "b.py": '"""A bell that rings, as often as it is asked to do so."""',
         "tests/c.py": '"""Tests are for those who write them, and not for those who read."""',
-        "_private/d.py": '"""What is private is for nobody to read, and so it is not here."""',
+        "_private/d.py": '"""What is private is for no one to read, and so it is not here."""',
         "test_e.py": '"""Tests are for those who write them, and not for those who read."""',
         "old.py": '"""This one was written for another Python."""\nprint "and it is of no use"',
         "code.py": '"""There is hardly a word in this, and so it is not worth while."""' + "\nx = 1" * 200,
@@ -217,7 +198,7 @@ def test_docstrings_are_read_in_order_and_nothing_is_run(source):
     found = dict(docstrings.docstrings(source))["sub/bell"]
     assert [text.split(",")[0] for text in found] == [
         "The module says what it is good for",
-        "A bell that rings as often as it is told to do so.",
+        "A bell that rings as often as it is asked to do so.",
         "Ring the bell",
         "Ring the bell at some later time",
         "ring(times) -> Bell\n\nRing the bell so and so many times",
@@ -225,21 +206,14 @@ def test_docstrings_are_read_in_order_and_nothing_is_run(source):
     ]
 
 
-def test_what_is_said_twice_is_kept_once_whatever_its_signs(source):
+def test_what_is_repeated_is_read_once_whatever_its_signs(source):
     found = gather([source, Source("copy", "1.0", source.folder)])
     texts = [document.text for document in found.documents]
-    assert texts[0].startswith("A bell that rings as often as it is told to do so! It is not read twice.")
+    assert texts[0].startswith("A bell that rings as often as it is asked to do so! It is not read twice.")
     assert len(texts) == len(set(texts)) == 6
-    assert "A bell that rings, as often as it is told to do so." in texts[1]
-    assert [(count.package, count.n_documents) for count in found.counts] == [("bells", 6), ("copy", 0)]
-
-
-def test_counts_are_those_of_the_documents(source):
-    found = gather([source])
-    (count,) = found.counts
-    words = " ".join(document.text for document in found.documents).split()
-    assert (count.n_documents, count.n_words) == (len(found.documents), len(words))
-    assert count.n_docstrings == 8
+    assert "A bell that rings, as often as it is asked to do so." in texts[1]
+    n_words = len(" ".join(texts).split())
+    assert [(count.package, count.n_words) for count in found.counts] == [("bells", n_words), ("copy", 0)]
 
 
 def test_the_cache_is_read_again_and_another_version_is_not(source, tmp_path):
@@ -250,7 +224,7 @@ def test_the_cache_is_read_again_and_another_version_is_not(source, tmp_path):
     assert len(newer.documents) < len(first.documents)
 
 
-@pytest.mark.parametrize("harm", [b"", b"{", b"[]", b'{"documents": [[1]], "counts": []}'])
+@pytest.mark.parametrize("harm", [b"{", b"[]", b'{"documents": [[1]], "counts": []}'])
 def test_a_damaged_cache_is_written_anew(source, tmp_path, harm):
     first = gathered([source], tmp_path / "cache")
     (file,) = (tmp_path / "cache").iterdir()
@@ -278,21 +252,17 @@ def test_packages_are_found_without_being_imported(tmp_path, monkeypatch):
 
 
 def made(**sizes):
-    """So many documents of each package, in modules of 1 to 7."""
-    documents = []
-    for package, n in sizes.items():
-        module, left = 0, 0
-        for i in range(n):
-            if not left:
-                module, left = module + 1, 1 + (3 * module) % 7
-            left -= 1
-            text = f"Return the {package}th part of the number {i} that is given to the function."
-            documents.append(Document(package, f"module{module}", text))
-    return Gathered(tuple(documents), ())
+    """Some documents of each package, in modules of 1 to 7."""
+    modules = [f"module{i}" for i in range(200) for _ in range(1 + 3 * i % 7)]
+    return [
+        Document(package, module, f"Return the {package}th part of the number {i} that is given to it.")
+        for package, n in sizes.items()
+        for i, module in enumerate(modules[:n])
+    ]
 
 
 def test_classes_are_equally_large_in_every_split_and_small_packages_are_none():
-    corpus = label_packages(made(one=400, two=300, few=50), ["two", "few", "one"], min_documents=300)
+    corpus = label_packages(made(two=300, few=50, one=400), min_documents=300)
     assert corpus.label_names == ("two", "one") and corpus.n_classes == 2
     for split in corpus.splits.values():
         counts = Counter(split.labels)
@@ -301,13 +271,12 @@ def test_classes_are_equally_large_in_every_split_and_small_packages_are_none():
             assert f"the {corpus.label_names[label]}th part" in text
     sizes = {name: len(split) for name, split in corpus.splits.items()}
     assert 50 <= sizes["test"] <= 60 and 50 <= sizes["valid"] <= 60 and sizes["train"] >= 470
-    with pytest.raises(ValueError, match="at least 2 packages of 300 documents, got 1"):
-        label_packages(made(one=400, few=50), ["one", "few"], min_documents=300)
+    with pytest.raises(ValueError, match="2 packages of 300 documents or more, got 1"):
+        label_packages(made(one=400, few=50), min_documents=300)
 
 
-def test_a_module_stands_in_one_split_whatever_else_is_there():
-    alone, together = made(one=400), made(other=500, one=400)
-    places = [dict(docstrings._placed(found.documents)) for found in (alone, together)]
+def test_a_module_is_in_one_split_whatever_other_packages_there_are():
+    places = [dict(docstrings._placed(found)) for found in (made(one=400), made(other=500, one=400))]
     assert all(places[1][document] == split for document, split in places[0].items())
     splits_of = defaultdict(set)
     for document, split in places[1].items():

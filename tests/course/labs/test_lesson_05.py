@@ -83,8 +83,3 @@ def test_gradients_are_those_of_backward_and_the_input_stays_as_it_was():
     (blocks[1](blocks[0](start)) * sent).sum().backward()
     assert_close(got, tuple(size_of(block.attn.q_proj.weight.grad) for block in blocks))
     assert seen.gradient[0] == pytest.approx(size_of(start.grad))
-
-
-def test_an_unknown_parameter_raises():
-    with pytest.raises(AttributeError):
-        weight_gradients([Times(2)], X, "attn.q_proj.weight")

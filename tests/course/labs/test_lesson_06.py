@@ -1,7 +1,5 @@
 """Lesson 06: derivations with one error each; published models equal to those of `transformers`."""
 
-import re
-
 import pytest
 import torch
 
@@ -9,24 +7,6 @@ from tinytx.model.counting import KINDS, count_parameters, parameter_table
 from tinytx.model.diagnosis import diagnose_count
 from tinytx_course.labs.lesson_06 import DERIVATIONS, PUBLISHED, check
 
-# The totals of the bare models, as `transformers` and the papers' code have them.
-KNOWN = {
-    "Transformer base": 63_082_496,
-    "Transformer big": 214_245_376,
-    "BERT base": 109_482_240,
-    "BERT large": 335_141_888,
-    "RoBERTa base": 124_645_632,
-    "RoBERTa large": 355_359_744,
-    "CamemBERT base": 110_621_952,
-    "DistilBERT base": 66_362_880,
-    "GPT-2 small": 124_439_808,
-    "GPT-2 medium": 354_823_168,
-    "GPT-2 large": 774_030_080,
-    "GPT-2 XL": 1_557_611_200,
-    "BARThez": 139_221_504,
-    "mBART": 610_851_840,
-    "T5 small": 60_506_624,
-}
 CLASSES = {
     "bert": "Bert",
     "roberta": "Roberta",
@@ -45,16 +25,9 @@ def transformers():
     return module
 
 
-def count_as_transformers_does(transformers, family, settings):
-    config = getattr(transformers, f"{CLASSES[family]}Config")(**settings)
-    with torch.device("meta"):  # nothing is allocated, nothing is downloaded
-        return count_parameters(getattr(transformers, f"{CLASSES[family]}Model")(config))
-
-
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_totals_are_the_known_ones_and_made_of_terms(name):
+def test_totals_are_made_of_terms(name):
     table = PUBLISHED[name].table()
-    assert table.total == KNOWN[name]
     assert sum(table.parts.values()) == sum(table.kinds.values()) == table.total
     assert set(table.kinds) <= set(KINDS)
     for row in table.rows:
@@ -63,28 +36,27 @@ def test_totals_are_the_known_ones_and_made_of_terms(name):
 
 @pytest.mark.parametrize("name", [name for name in PUBLISHED if PUBLISHED[name].family in CLASSES])
 def test_totals_are_those_of_the_model_that_transformers_builds(transformers, name):
-    model = PUBLISHED[name]
-    assert model.table().total == count_as_transformers_does(transformers, model.family, model.settings)
+    published = PUBLISHED[name]
+    family = CLASSES[published.family]
+    config = getattr(transformers, f"{family}Config")(**published.settings)
+    with torch.device("meta"):  # nothing is allocated, nothing is downloaded
+        assert published.table().total == count_parameters(getattr(transformers, f"{family}Model")(config))
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLISHED if PUBLISHED[name].family == "transformer"])
 def test_the_original_has_the_layers_of_torch_and_one_matrix(name):
     settings = PUBLISHED[name].settings
+    names = ("d_model", "n_heads", "n_layers", "n_layers", "d_ff")
     with torch.device("meta"):
-        stacks = torch.nn.Transformer(
-            settings["d_model"],
-            settings["n_heads"],
-            settings["n_layers"],
-            settings["n_layers"],
-            settings["d_ff"],
-            batch_first=True,
-        )
+        stacks = torch.nn.Transformer(*(settings[name] for name in names), batch_first=True)
     stacks.encoder.norm = stacks.decoder.norm = None  # torch adds a norm that the paper has not
     matrix = settings["vocab_size"] * settings["d_model"]
     assert PUBLISHED[name].table().total == count_parameters(stacks) + matrix
 
 
-def test_what_a_paper_states_is_close_but_for_known_gaps():
+def test_known_totals_and_gaps_to_what_papers_state():
+    known = {"Transformer base": 63_082_496, "BERT base": 109_482_240, "GPT-2 small": 124_439_808}
+    assert {name: PUBLISHED[name].table().total for name in known} == known
     gaps = {
         name: round(model.table().total / 1e6 - model.stated, 1)
         for name, model in PUBLISHED.items()
@@ -157,14 +129,6 @@ def test_the_check_confirms_only_the_right_line_with_the_right_number(name):
     assert "line above" in check(name, line=7) and "line above" in check(name, line=5)
     for line in (0, 8, "two", 2.5, [1]):
         assert "line must be a number from 1 to 7" in check(name, line=line)
-
-
-@each
-def test_it_is_written_out_with_numbered_lines(name):
-    text = str(DERIVATIONS[name]).splitlines()
-    assert re.match(r"(language model|classifier with 5 classes): V = \d+, D = ", text[0])
-    assert [line.split()[0] for line in text[1:]] == [f"{number}." for number in range(1, 8)]
-    assert text[-1].endswith(f"{DERIVATIONS[name].claimed:,}")
 
 
 def test_unknown_names_raise():

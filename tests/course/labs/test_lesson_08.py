@@ -8,8 +8,7 @@ from tinytx.model.config import TransformerConfig
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.evaluate import text_nats
-from tinytx_course.labs.lesson_08 import ladder_means, next_word_probs
-from tinytx_course.results import read_results
+from tinytx_course.labs.lesson_08 import ladder_means, ladder_table, next_word_probs
 
 WORDS = ["a", "ab", "abc", "b", "ba", "bb", "c", "cab"]
 
@@ -67,22 +66,21 @@ def test_what_is_longer_than_max_len_raises(model, tokenizer):
         next_word_probs(model, tokenizer, ["a"] * 11, WORDS)
 
 
-def test_the_ladder_averages_over_seeds_what_can_be_compared():
-    origin = {"texts": "t", "pieces": 9}
-    record = {"floor": 1.0, "origin": origin}
-    records = {f"world/counts/{n}-gram": {**record, "nats_per_token": 3.0 - n / 4} for n in (1, 2, 6)}
-    records |= {
-        f"world/laptop/transformer, seed {s}": {**record, "nats_per_token": 1.5 + s / 10} for s in (0, 1)
-    }
-    records["world/study/transformer, seed 0"] = {
-        **record,
-        "nats_per_token": 0.0,
-        "origin": {"texts": "u", "pieces": 9},
-    }
-    lines = ladder_means(records)
-    assert [line.split()[0] for line in lines] == ["1-gram", "2-gram", "6-gram", "transformer,"]
-    assert [float(line.split()[-1]) for line in lines] == [-0.17, 0.0, 0.67, 0.63]
-    assert "2 runs" in lines[-1] and "1.5500" in lines[-1]
-    assert len(ladder_means(read_results("ladder").data)) > 6
+def record(nats, **more):
+    return {"nats_per_token": nats, "floor": 1.0, "origin": {"texts": "aa", "pieces": 700} | more}
+
+
+def test_the_ladder_lies_between_the_best_baseline_and_the_bound():
+    records = {f"world/laptop/transformer, seed {seed}": record(1.1 + seed / 5, recipe={}) for seed in (0, 1)}
+    records["world/smoke/transformer, seed 0"] = record(5.0, pieces=600)  # other tokens: left out
+    counts = {f"world/counts/{n}-gram": record(nats) for n, nats in ((3, 2.2), (4, 2.0), (5, 1.9))}
+    found = ladder_table(records | counts)
+    assert found["model"].tolist() == ["3-gram", "4-gram", "5-gram", "transformer, laptop"]
+    assert found["share"].tolist() == pytest.approx([-0.2, 0, 0.1, 0.8])
+    assert found["n"].tolist() == [1, 1, 1, 2]
+    assert found["std"].iloc[-1] == pytest.approx(0.02**0.5) and found["std"].iloc[:-1].isna().all()
+    lines = ladder_means(records | counts)
+    assert [float(line.split()[-1]) for line in lines] == [-0.2, 0.0, 0.1, 0.8]
+    assert "2 runs" in lines[-1] and "1.2000 ± 0.1414" in lines[-1]
     with pytest.raises(ValueError, match="order 1 to 4"):
-        ladder_means({})
+        ladder_table(records)

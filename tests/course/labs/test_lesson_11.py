@@ -1,5 +1,7 @@
 """Lesson 11: torch's twin, tests of a translator, stored results, attention against the true alignment."""
 
+import itertools
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -101,10 +103,8 @@ def test_exactly_so_many_tokens_are_generated(model, cached):
 
 
 def test_the_short_race_has_the_given_hyperparameters():
-    words = ["cat", "dog", "book", "red", "small", "old"]
-    rows = [f"{a} {b} {c}" for a in words for b in words for c in words]
-    long = " ".join(words * 3)
-    pairs = PairCorpus("toy", Pairs((*rows, long), (*rows, long)), PAIRS)
+    rows = [f"{a} {b} {c}" for a, b, c in itertools.product(["cat", "dog", "book", "red", "old"], repeat=3)]
+    pairs = PairCorpus("toy", Pairs((*rows, "cat " * 20), (*rows, "cat " * 20)), PAIRS)
     result = short_race(pairs, norm="last", warmup_steps=1, lr=1e-3, dropout=0.1, n_steps=2)
     config, settings = result.recipe.config, result.recipe.settings
     assert (config.norm, config.dropout, settings.optimizer) == ("last", 0.1, "adamw")
@@ -142,10 +142,8 @@ def world_pairs():
 
 @pytest.fixture(scope="module")
 def tokenizer(world_pairs):
-    texts = [write_out(p.english, "en") for p in world_pairs] + [
-        write_out(p.french, "fr") for p in world_pairs
-    ]
-    return Tokenizer.train(texts, vocab_size=250, model_type="bpe")
+    sides = [(p.english, "en") for p in world_pairs] + [(p.french, "fr") for p in world_pairs]
+    return Tokenizer.train([write_out(*side) for side in sides], vocab_size=250, model_type="bpe")
 
 
 def test_tokens_belong_to_the_words_that_they_are_part_of(world_pairs, tokenizer):

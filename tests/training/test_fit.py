@@ -1,15 +1,13 @@
 """One `fit` for every task: equal calls give equal bytes, in one piece or in two, and mistakes are named."""
 
-import contextlib
 import json
 import re
 import time
 
 import pytest
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from tests.training.interrupted import folder_bytes
+from tests.training.interrupted import Killed, folder_bytes, in_step
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.text.corpora import Corpus, Split
@@ -38,29 +36,6 @@ TRANSLATIONS = {
 }  # fmt: skip
 
 
-class Killed(BaseException):
-    """Ends training as abruptly as a test can without ending the test."""
-
-
-@contextlib.contextmanager
-def killed_in_step(wanted):
-    """Kill the training within a step: when the weights are new and nothing is recorded."""
-    n_steps = 0
-
-    def count(*_):
-        nonlocal n_steps
-        n_steps += 1
-        if n_steps == wanted:
-            raise Killed
-
-    handle = register_optimizer_step_post_hook(count)
-    try:
-        with pytest.raises(Killed):
-            yield
-    finally:
-        handle.remove()
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _one_thread():
     """Models this small are slowed by a second thread, many times over where the cores are busy."""
@@ -68,6 +43,10 @@ def _one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+def kill():
+    raise Killed
 
 
 def quick(corpus, **settings):
@@ -112,7 +91,7 @@ def call(corpus, pairs, pretrained):
 def test_equal_calls_give_equal_bytes_in_one_piece_or_killed_and_resumed(tmp_path, call, task, precision):
     whole = call(task, precision, out=tmp_path / "whole")
     wanted = folder_bytes(tmp_path / "whole")
-    with killed_in_step(8):
+    with pytest.raises(Killed), in_step(8, kill):
         call(task, precision, out=tmp_path / "parts")
     parts = call(task, precision, out=tmp_path / "parts", resume=True)
     assert folder_bytes(tmp_path / "parts") == wanted

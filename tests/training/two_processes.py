@@ -178,7 +178,7 @@ def all_runs(folder):
     for optimizer, layout, begun in RUNS:
         key = f"{optimizer}-{layout}-{begun}"
         history, model = run(folder / key, optimizer=optimizer, layout=LAYOUTS[layout])
-        answers[key] = history.to_dict()
+        answers[key] = vars(history)
         tensors |= {f"{key}/{name}": value for name, value in model.state_dict().items()}
     return answers, tensors
 

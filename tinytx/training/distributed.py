@@ -122,7 +122,7 @@ class Sharded:
     Parameters
     ----------
     whole : Module
-        On the CPU: what training computes with, a module with a ``model``.
+        On the CPU: what training computes with, a module with a ``model`` and an ``objective``.
     optimizer : Optimizer
         Of the model in one piece; its moments are moved into the parts.
     settings : TrainingSettings
@@ -149,7 +149,8 @@ class Sharded:
 
         mesh = init_device_mesh(device.type, (dist.get_world_size(),))
         self._whole, self._whole_optimizer = whole, optimizer
-        self.module = copy.deepcopy(whole)
+        # An objective has state, its epoch, and all data: there is one only.
+        self.module = copy.deepcopy(whole, {id(whole.objective): whole.objective})
         for blocks in [module for module in self.module.modules() if isinstance(module, nn.ModuleList)]:
             for block in blocks:
                 fully_shard(block, mesh=mesh)

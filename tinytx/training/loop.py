@@ -145,7 +145,7 @@ def train(
             for batch in loop.batches():
                 loop.learn(batch)
                 bar.update()
-                loop.finish_step(interrupted=processes.any(ctrl_c.is_set()))
+                loop.finish_step(ctrl_c)
         loop.step.collect()
     model.to(loop.step.device).eval()
     return loop.state.history
@@ -194,11 +194,12 @@ class _Loop:
         state.position += 1
         self._unread.append((loss, self.step.update(settings.lr_at(state.step))))
 
-    def finish_step(self, *, interrupted: bool) -> None:
+    def finish_step(self, ctrl_c: threading.Event) -> None:
         """Record the loss, call ``on_step``, and write a checkpoint when one is due or Ctrl-C was pressed."""
         self._record()
         if self.on_step is not None and self.processes.first:
             self._call_back(self.on_step)
+        interrupted = self.processes.any(ctrl_c.is_set())
         if interrupted or self.settings.is_scheduled(self.state.step):
             self._save()
         if interrupted:

@@ -124,9 +124,8 @@ class Sharded:
     whole : Module
         On the CPU: what training computes with, a module with a ``model`` and an ``objective``.
     optimizer : Optimizer
-        Of the model in one piece; its moments are moved into the parts.
+        Of ``whole``; its moments are moved into the parts.
     settings : TrainingSettings
-        Of the optimizer of the parts.
     device : torch.device
         Where the parts compute.
 
@@ -182,10 +181,7 @@ class Sharded:
 def joined(device: str = "auto") -> Iterator[Processes]:
     """Bring together the processes that ``torchrun`` started; without it, one works alone.
 
-    Parameters
-    ----------
-    device : {"auto", "cpu", "cuda"}
-        On GPUs each process takes one of its own and they talk by NCCL, else by gloo.
+    On GPUs each process takes one of its own and they talk by NCCL, else by gloo.
 
     Raises
     ------

@@ -45,7 +45,6 @@ class FitResult:
     tokenizer : Tokenizer
     history : History
     recipe : Recipe
-        Every number that was used.
     evaluation : Evaluation, TranslationEvaluation or None
         On the valid split; of a classifier on the test split where there is one. None where a translator was
         not to be evaluated.

@@ -47,21 +47,9 @@ def evaluate_rows(
 ) -> Tensor:
     """Evaluate rows in batches of similar length, without dropout and gradients.
 
-    Parameters
-    ----------
-    model : Module
-    rows : sequence of N sequences of int
-    compute : callable
-        Takes token ids (B, T), padded and on the device of the model, and the indices of these rows; returns
-        a Tensor of shape (B, ...).
-    pad_id : int
-    tokens_per_batch : int
-        A longer row has a batch to itself.
-
-    Returns
-    -------
-    Tensor of shape (N, ...), on the CPU
-        In the order of the rows.
+    ``compute`` takes token ids (B, T), padded and on the device of the model, and the indices of these rows,
+    and returns a Tensor of shape (B, ...). Gives a Tensor of shape (N, ...), on the CPU, in the order of the
+    rows.
     """
     if not rows:
         raise ValueError("evaluation needs at least one text that is not empty, got none")

@@ -102,11 +102,10 @@ def train(
         How a batch is split. A run may be resumed with another layout or number of processes; the last bits
         then differ.
     processes : Processes, optional
-        Those that train together; by default all that `joined` has brought together.
+        By default all that `joined` has brought together.
     on_step : callable, optional
-        Called as ``on_step(step, model)`` after every step, the model in evaluation mode and the random
-        state protected; a dict that it returns goes into the history. Of several processes only the first
-        calls it.
+        Called by the first process as ``on_step(step, model)`` after every step, the model in evaluation
+        mode and the random state protected; a dict that it returns goes into the history.
     progress : bool, optional
         Show a bar; by default in a terminal and in a notebook, unless ``TQDM_DISABLE`` is set.
     label : str

@@ -111,14 +111,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…]) ")
 class Passage:
     """Some sentences of one text, as ids.
 
-    Attributes
-    ----------
-    text : int
-        Number of the text.
-    ids : tuple of int
-    cuts : tuple of int
-        Where it may be cut in two: before each sentence but the first; a passage of one sentence before the
-        word next to its middle.
+    It may be cut in two before each sentence but the first; if it has only one, before the word next to its
+    middle.
     """
 
     text: int
@@ -175,7 +169,7 @@ def _passage(text: int, ids: list[int], cuts: list[int], starts: np.ndarray) -> 
 
 
 def draw_pairs(passages: Sequence[Passage], room: int, rng: np.random.Generator) -> PairsOfSentences:
-    """Cut each passage in two, and exchange the second part for that of another text half of the time.
+    """Cut each passage in two, and exchange half of the second parts for those of other texts.
 
     Parameters
     ----------
@@ -184,11 +178,6 @@ def draw_pairs(passages: Sequence[Passage], room: int, rng: np.random.Generator)
     room : int
         Most ids of both parts together; a second part that is too long loses its end.
     rng : numpy.random.Generator
-
-    Returns
-    -------
-    PairsOfSentences
-        One pair a passage, in their order.
     """
     texts = np.array([passage.text for passage in passages])
     if (n_texts := len(np.unique(texts))) < 2:

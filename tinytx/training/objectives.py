@@ -101,13 +101,7 @@ def causal_batch(
 
 
 class PackedSequences:
-    """Sequences laid end to end in one tensor, from which padded batches are cut without a Python loop.
-
-    Attributes
-    ----------
-    flat : Tensor of shape (total length,)
-    lengths : list of int
-    """
+    """Sequences laid end to end in one tensor, from which padded batches are cut without a Python loop."""
 
     def __init__(self, sequences: Iterable[Sequence[int]], pad_id: int) -> None:
         arrays = [np.asarray(ids, dtype=np.int32) for ids in sequences]
@@ -154,7 +148,7 @@ class CausalObjective:
     Attributes
     ----------
     n_tokens : int
-        Number of predictions in one pass: all tokens and one ``eos`` a text.
+        Predictions in one pass: all tokens and one ``eos`` a text.
     """
 
     def __init__(
@@ -195,10 +189,6 @@ class ClassificationObjective:
         Ids of each text as the model reads them, no longer than it can read.
     labels : sequence of N int
     pad_id : int
-
-    Attributes
-    ----------
-    labels : LongTensor of shape (N,)
     """
 
     def __init__(self, sequences: Sequence[Sequence[int]], labels: Sequence[int], *, pad_id: int) -> None:
@@ -352,10 +342,8 @@ class TranslationObjective:
 
     Attributes
     ----------
-    n_tokens : int
-        Number of predictions in one pass.
-    n_left_out : int
-        Pairs that were too long.
+    n_tokens, n_left_out : int
+        Predictions in one pass, and pairs that were too long.
     """
 
     def __init__(
@@ -385,9 +373,8 @@ class TranslationObjective:
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
         """Pairs of similar lengths together, in shuffled order; both sides count."""
-        return batches_of_pairs(
-            self._sources.lengths, self._tgt_lengths, tokens_per_batch, seed=seed, epoch=epoch
-        )
+        lengths = self._sources.lengths, self._tgt_lengths
+        return batches_of_pairs(*lengths, tokens_per_batch, seed=seed, epoch=epoch)
 
     def n_predictions(self, indices: Sequence[int]) -> int:
         """Real target positions of the pairs at ``indices``."""

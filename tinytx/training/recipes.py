@@ -28,29 +28,15 @@ MUON: Mapping[str, Any] = {"optimizer": "muon", "decay": "linear", "final_lr_fra
 
 @dataclass(frozen=True)
 class Recipe:
-    """All numbers of a training run.
-
-    Attributes
-    ----------
-    budget : str
-    vocab_size : int
-    config : TransformerConfig
-    settings : TrainingSettings
-    masking : Masking or None
-        Of a masked language model.
-    label_smoothing : float or None
-        Of a translator: the share of probability that the targets spread over the whole vocabulary.
-    n_epochs : int or None
-        Of fine-tuning.
-    """
+    """All numbers of a training run."""
 
     budget: str
     vocab_size: int
     config: TransformerConfig
     settings: TrainingSettings
-    masking: Masking | None = None
-    label_smoothing: float | None = None
-    n_epochs: int | None = None
+    masking: Masking | None = None  # of a masked language model
+    label_smoothing: float | None = None  # of a translator: what targets spread over the whole vocabulary
+    n_epochs: int | None = None  # of fine-tuning
 
     def to_dict(self) -> dict[str, Any]:
         """Fields as JSON can hold them; those that are None are left out."""
@@ -162,17 +148,13 @@ def plan(kind: str, objective: str = "causal", budget: str | float | None = None
     budget : str or float, optional
         For a number of seconds the number of steps is a placeholder, until steps have been timed.
     seed : int
-
-    Returns
-    -------
-    Recipe
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}, got {objective!r}")
     kinds, table = (PAIR_KINDS, _TRANSLATION) if objective == "translation" else (KINDS, _PRETRAINING)
     if kind not in kinds:
         raise ValueError(f"kind of corpus must be one of {', '.join(kinds)}, got {kind!r}")
-    budget = named_budget(parse_budget(budget))
+    budget = named_budget(budget)
     row, masked, paired = table[kind, budget], objective.startswith("masked"), objective == "masked+nsp"
     config = TransformerConfig(
         vocab_size=row.vocab_size,
@@ -205,7 +187,7 @@ def plan(kind: str, objective: str = "causal", budget: str | float | None = None
 
 def plan_finetuning(kind: str, budget: str | float | None = None) -> FinetuneRecipe:
     """The recipe for fine-tuning on a kind of labelled corpus with a budget."""
-    name = named_budget(parse_budget(budget))
+    name = named_budget(budget)
     if (kind, name) not in _FINETUNING:
         raise ValueError(f"fine-tuning needs a corpus with labels, got one of kind {kind!r}")
     return FinetuneRecipe(name, *_FINETUNING[kind, name])
@@ -245,8 +227,9 @@ def parse_budget(budget: str | float | None) -> str | float:
     )
 
 
-def named_budget(budget: str | float) -> str:
+def named_budget(budget: str | float | None) -> str:
     """The budget whose model suits a number of seconds; a name stays as it is."""
+    budget = parse_budget(budget)
     if isinstance(budget, str):
         return budget
     if budget < 10:
@@ -262,12 +245,6 @@ def corpus_kind(corpus: Corpus) -> str:
 
 
 def pair_kind(corpus_name: str) -> str:
-    """What decides the numbers of a translator's training: one of `PAIR_KINDS`.
-
-    Examples
-    --------
-    >>> pair_kind("tatoeba-en-fr"), pair_kind("mine.tsv")
-    ('tatoeba', 'pairs')
-    """
-    names = {"world": "world", "tatoeba-en-fr": "tatoeba", "multi30k-en-fr": "multi30k"}
-    return names.get(corpus_name, "pairs")
+    """What decides the numbers of a translator's training: one of `PAIR_KINDS`."""
+    kind = corpus_name.removesuffix("-en-fr")
+    return kind if kind in PAIR_KINDS else "pairs"

@@ -92,9 +92,9 @@ class Processes:
             except (ValueError, OSError) as error:
                 answer[1] = error
         dist.broadcast_object_list(answer, src=0)
-        decided, error = answer
-        if error is not None:
-            raise error
+        decided, refusal = answer
+        if refusal is not None:
+            raise refusal
         return decided
 
     def share(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:

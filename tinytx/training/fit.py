@@ -211,8 +211,10 @@ def fit(
     for line in (describe(model, recipe.settings) + expected, *task.remarks(recipe)):
         report(line)
     plan = {"request": request, "recipe": recipe.to_dict()}
-    writes = out is not None and processes.first
-    with open_run(out, plan, tokenizer, report) if writes else contextlib.nullcontext() as checkpoints:
+    run: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    if out is not None and processes.first:
+        run = open_run(out, plan, tokenizer, report)
+    with run as checkpoints:
         history = train(
             model,
             learning,

@@ -1,5 +1,31 @@
 """What tests of interrupted runs share: a store that is switched off, and all bytes that a run leaves."""
 
+import contextlib
+
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+
+class Killed(BaseException):
+    """Ends training as abruptly as a test can without ending the test."""
+
+
+@contextlib.contextmanager
+def in_step(wanted, act):
+    """Call ``act`` within a step of training: when the weights are new and nothing is recorded."""
+    n_steps = 0
+
+    def count(*_):
+        nonlocal n_steps
+        n_steps += 1
+        if n_steps == wanted:
+            act()
+
+    handle = register_optimizer_step_post_hook(count)
+    try:
+        yield
+    finally:
+        handle.remove()
+
 
 class StopsAfter:
     """A store that is switched off after a number of records, and counts them."""

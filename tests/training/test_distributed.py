@@ -13,8 +13,7 @@ import torch
 from torch.testing import assert_close
 
 from tests.training.two_processes import (
-    LAYOUTS,
-    OBJECTIVES,
+    CASES,
     RUNS,
     batches_of,
     half_way,
@@ -86,31 +85,16 @@ def under(prefix, tensors):
     return {name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)}
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_loss_and_gradients_are_those_of_one_process(two, name, layout):
+@pytest.mark.parametrize("case", CASES)
+def test_loss_and_gradients_are_those_of_one_process(two, case):
     answers, tensors, _ = two
-    numbers, grads = gradients_alone(name)
+    name, _, changes = CASES[case]
+    numbers, grads = gradients_alone(name, **changes)
+    rounded = "precision" in changes
     for rank in RANKS:
-        assert_close(answers[rank]["gradients"][f"{name}/{layout}"], numbers, rtol=0, atol=1e-6)
-        assert_close(under(f"{name}/{layout}/", tensors[rank]), grads, rtol=0, atol=1e-7)
-
-
-def test_a_frozen_body_is_left_out_of_the_exchange(two):
-    answers, tensors, _ = two
-    numbers, grads = gradients_alone("classification", frozen=True)
-    assert {name.split("/")[1] for name in grads} == {"head.weight", "head.bias"}
-    for rank in RANKS:
-        assert_close(answers[rank]["gradients"]["classification/True/copies"], numbers, rtol=0, atol=1e-6)
-        assert_close(under("classification/True/copies/", tensors[rank]), grads, rtol=0, atol=1e-7)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_bfloat16_differs_by_its_rounding_only(two, layout):
-    answers, tensors, _ = two
-    numbers, grads = gradients_alone("causal", precision="bf16")
-    assert_close(answers[1]["gradients"][f"causal/bf16/{layout}"], numbers, rtol=0.02, atol=0)
-    assert_close(under(f"causal/bf16/{layout}/", tensors[1]), grads, rtol=0, atol=0.01)
+        got = answers[rank]["gradients"][case]
+        assert_close(got, numbers, rtol=0.02 if rounded else 0, atol=0 if rounded else 1e-6)
+        assert_close(under(f"{case}/", tensors[rank]), grads, rtol=0, atol=0.01 if rounded else 1e-7)
 
 
 def test_parts_of_a_batch_are_unequal_in_the_tests():
@@ -168,20 +152,6 @@ def test_processes_agree_on_flags_and_on_errors(two):
     for answers in two[0]:
         assert answers["any"] == [True, False]
         assert answers["refused"] == "as process 0 finds"
-
-
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_shares_of_parts_add_up_to_the_loss_of_a_batch(name):
-    model, objective = make(name)
-    model.eval()
-    batch = batches_of(name, objective)[0]
-    parts = [part for rank in range(3) for part in Processes(rank, 3).parts(batch, 2) if part]
-    assert sorted(sum(parts, [])) == sorted(batch) and len(parts) == min(6, len(batch)) > 1
-    with torch.no_grad():
-        whole = torch.tensor(objective.n_predictions(batch))
-        weights = [torch.tensor(objective.n_predictions(part)) / whole for part in parts]
-        shares = [objective.loss(model, part) * weight for part, weight in zip(parts, weights, strict=True)]
-        assert_close(torch.stack(shares).sum(0), objective.loss(model, batch), rtol=0, atol=1e-6)
 
 
 def test_accumulating_in_one_process_changes_no_weight(alone):

@@ -7,7 +7,7 @@ import signal
 import pytest
 import torch
 
-from tests.training.interrupted import folder_bytes
+from tests.training.interrupted import Killed, folder_bytes
 from tinytx.training.loop import DivergenceError, TrainingInterrupted, train
 from tinytx.training.runs import open_run
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
@@ -22,10 +22,6 @@ SETTINGS = TrainingSettings(
     log_every=5,
     precision="fp32",
 )
-
-
-class Killed(BaseException):
-    """Ends training as abruptly as a test can without ending the test."""
 
 
 @pytest.fixture
@@ -93,24 +89,19 @@ def test_one_batch_can_be_learned_by_heart(tokenizer, config):
     assert train(model, objective, settings).loss[-1] < 0.2  # only the first word cannot be known
 
 
-def test_watching_changes_nothing(config, objective):
+def test_watching_changes_nothing_and_training_leaves_the_global_random_state_alone(config, objective):
     def watch(step, model):
         assert not model.training
         torch.rand(3)  # a spectator that draws random numbers
         return {"noise": 1.0} if step % 4 == 0 else None
 
-    weights = []
+    weights, before = [], torch.get_rng_state()
     for on_step in (None, watch):
         model = new_language_model(config.replace(dropout=0.2), seed=1)
         history = train(model, objective, SETTINGS, on_step=on_step)
         weights.append(model.state_dict())
     torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=0)
     assert [evaluation["step"] for evaluation in history.evaluations] == [4, 8, 12]
-
-
-def test_training_leaves_the_global_random_state_alone(config, objective):
-    before = torch.get_rng_state()
-    train(new_language_model(config, seed=1), objective, SETTINGS.replace(n_steps=2))
     assert torch.equal(before, torch.get_rng_state())
 
 
@@ -129,24 +120,23 @@ class Poisoned:
         return loss * float("nan") if self.calls >= self.bad_call else loss
 
 
-def test_a_loss_that_is_no_number_stops_and_names_step_and_checkpoint(tmp_path, config, objective):
+@pytest.mark.parametrize(
+    ("bad_call", "words", "n_left"),
+    [
+        (6, r"loss nan at step 6; last good checkpoint: .*step-000004", 1),
+        (2, "at step 2; no checkpoint was written", 0),
+    ],
+)
+def test_a_loss_that_is_no_number_ends_the_run_at_its_last_checkpoint(
+    tmp_path, config, objective, bad_call, words, n_left
+):
     model = new_language_model(config, seed=1)
     with (
-        pytest.raises(DivergenceError, match=r"loss nan at step 6; last good checkpoint: .*step-000004"),
+        pytest.raises(DivergenceError, match=words),
         open_run(tmp_path / "run", {}) as checkpoints,
     ):
-        train(model, Poisoned(objective, 6), SETTINGS, checkpoints=checkpoints)
-    assert (tmp_path / "run" / "step-000004" / "model.json").is_file()
-
-
-def test_a_run_that_fails_before_its_first_checkpoint_leaves_nothing(tmp_path, config, objective):
-    model = new_language_model(config, seed=1)
-    with (
-        pytest.raises(DivergenceError, match="at step 2; no checkpoint was written"),
-        open_run(tmp_path / "run", {}) as checkpoints,
-    ):
-        train(model, Poisoned(objective, 2), SETTINGS, checkpoints=checkpoints)
-    assert list(tmp_path.iterdir()) == []
+        train(model, Poisoned(objective, bad_call), SETTINGS, checkpoints=checkpoints)
+    assert len(list(tmp_path.glob("run/step-*/model.json"))) == n_left == len(list(tmp_path.iterdir()))
 
 
 def test_schedule_rises_to_the_rate_and_falls_to_its_share():
@@ -161,24 +151,17 @@ def test_schedule_rises_to_the_rate_and_falls_to_its_share():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"n_steps": 0}, "n_steps must be at least 1, got 0"),
-        ({"lr": 0.0}, "lr must be positive, got 0.0"),
-        ({"lr": float("nan")}, "lr must be positive, got nan"),
-        ({"warmup_steps": -1}, "warmup_steps must be 0 or more"),
-        ({"betas": (0.9, 1.0)}, r"betas must be two numbers in \[0, 1\)"),
-        ({"precision": "fp16"}, "precision must be one of auto, fp32, bf16, got fp16"),
-        ({"decay": "never"}, "decay must be one of cosine, linear"),
+        ({"n_steps": 0}, "n_steps .* 1, got 0"),
+        ({"lr": float("nan")}, "lr .* got nan"),
+        ({"warmup_steps": -1}, "warmup_steps .* got -1"),
+        ({"betas": (0.9, 1.0)}, "betas"),
+        ({"precision": "fp16"}, "auto, fp32, bf16, got fp16"),
+        ({"decay": "never"}, "cosine, linear, got never"),
     ],
 )
 def test_settings_out_of_range_are_refused(change, words):
     with pytest.raises(ValueError, match=words):
         SETTINGS.replace(**change)
-
-
-def test_settings_survive_json_and_refuse_unknown_fields():
-    assert TrainingSettings.from_dict(SETTINGS.to_dict()) == SETTINGS
-    with pytest.raises(ValueError, match="no field learning_rate"):
-        TrainingSettings.from_dict({"n_steps": 3, "learning_rate": 1.0})
 
 
 def test_device_and_precision_are_chosen_the_same_way_each_time():

@@ -42,24 +42,19 @@ def test_each_budget_spends_more_than_the_one_before():
         assert spent == sorted(spent) and len(set(spent)) == len(BUDGETS)
 
 
-def test_the_environment_sets_the_default(monkeypatch):
+def test_the_environment_sets_the_default_and_seconds_choose_the_model_of_a_named_budget(monkeypatch):
     monkeypatch.setenv("TINYTX_BUDGET", "study")
     assert default_budget() == "study" and plan("world").budget == "study"
     monkeypatch.delenv("TINYTX_BUDGET")
     assert default_budget() == "laptop" and parse_budget(None) == "laptop"
     monkeypatch.setenv("TINYTX_BUDGET", "45")
-    assert parse_budget(None) == 45.0
-
-
-def test_seconds_choose_the_model_of_a_named_budget():
+    assert parse_budget(None) == 45.0 and named_budget(None) == "laptop"
     assert [named_budget(seconds) for seconds in (3.0, 80.0, 900.0)] == ["smoke", "laptop", "study"]
 
 
-@pytest.mark.parametrize("budget", ["lunch", "-3", "0", "nan", "inf", -1, 0.0])
+@pytest.mark.parametrize("budget", ["lunch", "-3", "nan", "inf", 0.0])
 def test_what_is_no_budget_is_refused(budget):
-    with pytest.raises(
-        ValueError, match="budget must be one of smoke, laptop, study, gpu, or a positive number"
-    ):
+    with pytest.raises(ValueError, match=f"smoke, laptop, study, gpu, .* got {budget!r}"):
         parse_budget(budget)
 
 

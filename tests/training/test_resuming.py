@@ -1,6 +1,5 @@
 """Training that is interrupted from outside: Ctrl-C on a command and in a notebook, and a full disk."""
 
-import contextlib
 import os
 import shlex
 import shutil
@@ -12,9 +11,8 @@ import textwrap
 import nbformat
 import pytest
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from tests.training.interrupted import folder_bytes
+from tests.training.interrupted import folder_bytes, in_step
 from tinytx.cli import main
 
 TEXTS = [f"le {a} {b} un {c}" for a in ("chat", "chien") for b in ("voit", "mange") for c in "abcdefghijkl"]
@@ -28,23 +26,8 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
-@contextlib.contextmanager
-def ctrl_c_in_step(wanted, n_times=1):
-    """Press Ctrl-C within a step: when the weights are new and nothing is recorded."""
-    n_steps = 0
-
-    def count(*_):
-        nonlocal n_steps
-        n_steps += 1
-        if n_steps == wanted:
-            for _ in range(n_times):
-                os.kill(os.getpid(), signal.SIGINT)
-
-    handle = register_optimizer_step_post_hook(count)
-    try:
-        yield
-    finally:
-        handle.remove()
+def press_ctrl_c():
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 @pytest.fixture
@@ -62,13 +45,13 @@ def command(prose, out):
 def test_ctrl_c_names_the_command_that_resumes(tmp_path, prose, capsys):
     assert main(command(prose, tmp_path / "whole")) == 0
     capsys.readouterr()
-    with ctrl_c_in_step(13):
+    with in_step(13, press_ctrl_c):
         assert main(command(prose, tmp_path / "parts")) == 130
     line = capsys.readouterr().err
     assert f"after step 13: saved in {tmp_path}/parts/step-000013" in line and line.count("\n") == 1
     words = shlex.split(line.partition("; to resume: ")[2])
     assert words == ["tinytx", *command(prose, tmp_path / "parts"), "--resume"]
-    with ctrl_c_in_step(3):
+    with in_step(3, press_ctrl_c):
         assert main(words[1:]) == 130
     line = capsys.readouterr().err
     assert "after step 16" in line and shlex.split(line.partition("; to resume: ")[2]) == words
@@ -78,7 +61,7 @@ def test_ctrl_c_names_the_command_that_resumes(tmp_path, prose, capsys):
 
 @pytest.mark.parametrize("step", [2, 13])
 def test_ctrl_c_twice_stops_at_once(tmp_path, prose, capsys, step):
-    with ctrl_c_in_step(step, n_times=2):
+    with in_step(step, lambda: [press_ctrl_c(), press_ctrl_c()]):
         assert main(command(prose, tmp_path / "run")) == 130
     line = capsys.readouterr().err
     if step == 2:  # before anything is saved nothing can be resumed

@@ -68,6 +68,10 @@ def make(name):
 
 OBJECTIVES = ("causal", "classification", "translation", "masked", "masked+nsp")
 LAYOUTS = {"copies": Layout(), "accumulated": Layout(accumulate=3), "sharded": Layout(shard=True)}
+# Objective, layout, and what is changed.
+CASES = {f"{name}/{layout}": (name, layout, {}) for name in OBJECTIVES for layout in LAYOUTS}
+CASES |= {f"bf16/{layout}": ("causal", layout, {"precision": "bf16"}) for layout in LAYOUTS}
+CASES["frozen/copies"] = ("classification", "copies", {"frozen": True})
 # Optimizer, layout, and how it began: new, or resumed from one process that got half way.
 RUNS = (
     ("adamw", "copies", "new"),
@@ -162,11 +166,7 @@ def half_way(done, folder):
 def all_gradients(processes):
     """Numbers and tensors of every objective in every layout."""
     answers, tensors = {}, {}
-    cases = [(name, layout, {}) for name in OBJECTIVES for layout in LAYOUTS]
-    cases += [("classification", "copies", {"frozen": True})]
-    cases += [("causal", layout, {"precision": "bf16"}) for layout in LAYOUTS]
-    for name, layout, changes in cases:
-        key = "/".join([name, *map(str, changes.values()), layout])
+    for key, (name, layout, changes) in CASES.items():
         answers[key], found = gradients(name, LAYOUTS[layout], processes, **changes)
         tensors |= {f"{key}/{rest}": tensor for rest, tensor in found.items()}
     return answers, tensors
@@ -178,7 +178,7 @@ def all_runs(folder):
     for optimizer, layout, begun in RUNS:
         key = f"{optimizer}-{layout}-{begun}"
         history, model = run(folder / key, optimizer=optimizer, layout=LAYOUTS[layout])
-        answers[key] = history.to_dict()
+        answers[key] = vars(history)
         tensors |= {f"{key}/{name}": value for name, value in model.state_dict().items()}
     return answers, tensors
 

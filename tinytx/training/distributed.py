@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from tinytx.training.settings import choose_device
+from tinytx.training.optim import make_optimizer
+from tinytx.training.settings import TrainingSettings, choose_device
 
 # How long a process waits for one that is alive but does not answer: longer than any evaluation, which the
 # first makes while the others wait. One that has died is noticed at once.
@@ -37,12 +37,7 @@ class LostProcessError(ConnectionError):
 class Processes:
     """The processes that train together, seen from one of them.
 
-    Parameters
-    ----------
-    rank : int
-        Number of this one, from 0.
-    n : int
-        How many there are.
+    ``rank`` is the number of this one, from 0, and ``n`` how many there are.
 
     Examples
     --------
@@ -58,9 +53,8 @@ class Processes:
     @classmethod
     def current(cls) -> Processes:
         """Those that `joined` has brought together; one alone where nothing was joined."""
-        if dist.is_available() and dist.is_initialized():
-            return cls(dist.get_rank(), dist.get_world_size())
-        return cls()
+        together = dist.is_available() and dist.is_initialized()
+        return cls(dist.get_rank(), dist.get_world_size()) if together else cls()
 
     @property
     def first(self) -> bool:
@@ -91,41 +85,32 @@ class Processes:
         """What the first process decides; bad input that it meets is raised in all."""
         if self.n == 1:
             return decide()
-        answer: list[Any] = [None, None]
+        answer: list[Any] = [None, None]  # what was decided, and an error in its place
         if self.first:
             try:
                 answer[0] = decide()
             except (ValueError, OSError) as error:
                 answer[1] = error
         dist.broadcast_object_list(answer, src=0)
-        if answer[1] is not None:
-            raise answer[1]
-        return cast(T, answer[0])
-
-    def seed(self, seed: int, step: int) -> None:
-        """Set the random state as a function of seed, step and process, so that each has its own dropout."""
-        state = np.random.SeedSequence([seed, step, self.rank]).generate_state(1, np.uint64)
-        torch.manual_seed(int(state[0]) >> 1)
+        decided, refusal = answer
+        if refusal is not None:
+            raise refusal
+        return decided
 
     def share(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Give all processes the weights and moments that the first has."""
         if self.n == 1:
             return
         parameters = list(model.parameters())
-        kinds = self.agree(lambda: [_kinds(optimizer.state.get(one, {})) for one in parameters])
-        for parameter, kind in zip(parameters, kinds, strict=True):
+        all_moments = self.agree(lambda: [_on(optimizer.state.get(p, {}), "cpu") for p in parameters])
+        for parameter, moments in zip(parameters, all_moments, strict=True):
             dist.broadcast(parameter.data, src=0)
-            if kind and not self.first:
-                optimizer.state[parameter] = {
-                    key: torch.empty(shape, dtype=dtype, device=device)
-                    for key, (shape, dtype, device) in kind.items()
-                }
-            for key in kind:
-                dist.broadcast(optimizer.state[parameter][key], src=0)
+            if moments and not self.first:
+                optimizer.state[parameter] = _on(moments, parameter.device)
 
 
-def _kinds(state: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype, str]]:
-    return {key: (value.shape, value.dtype, value.device.type) for key, value in state.items()}
+def _on(moments: dict[str, Tensor], device: torch.device | str) -> dict[str, Tensor]:
+    return {key: value.to(device) for key, value in moments.items()}
 
 
 class Sharded:
@@ -137,11 +122,10 @@ class Sharded:
     Parameters
     ----------
     whole : Module
-        On the CPU: what training computes with, loss included.
+        On the CPU: what training computes with, a module with a ``model`` and an ``objective``.
     optimizer : Optimizer
-        Of the model in one piece; its moments are moved into the parts.
-    make_optimizer : callable
-        Gives an optimizer of the parts.
+        Of ``whole``; its moments are moved into the parts.
+    settings : TrainingSettings
     device : torch.device
         Where the parts compute.
 
@@ -155,7 +139,7 @@ class Sharded:
         self,
         whole: nn.Module,
         optimizer: torch.optim.Optimizer,
-        make_optimizer: Callable[[nn.Module], torch.optim.Optimizer],
+        settings: TrainingSettings,
         device: torch.device,
     ) -> None:
         from torch.distributed.device_mesh import init_device_mesh
@@ -164,18 +148,19 @@ class Sharded:
 
         mesh = init_device_mesh(device.type, (dist.get_world_size(),))
         self._whole, self._whole_optimizer = whole, optimizer
-        self.module = copy.deepcopy(whole)
+        # An objective has state, its epoch, and all data: there is one only.
+        self.module = copy.deepcopy(whole, {id(whole.objective): whole.objective})
         for blocks in [module for module in self.module.modules() if isinstance(module, nn.ModuleList)]:
             for block in blocks:
                 fully_shard(block, mesh=mesh)
         fully_shard(self.module, mesh=mesh)
-        self.optimizer = make_optimizer(self.module)
+        self.optimizer = make_optimizer(cast(nn.Module, self.module.model), settings)
         for part, parameter in self._pairs():
-            for key, value in optimizer.state.get(parameter, {}).items():
-                value = value.to(device)
-                if value.shape == parameter.shape:
-                    value = distribute_tensor(value, mesh, part.placements)
-                self.optimizer.state[part][key] = value
+            for key, value in _on(optimizer.state.get(parameter, {}), device).items():
+                is_whole = value.shape == parameter.shape  # else a counter of steps
+                self.optimizer.state[part][key] = (
+                    distribute_tensor(value, mesh, part.placements) if is_whole else value
+                )
         optimizer.state.clear()
 
     def _pairs(self) -> Iterator[tuple[Any, nn.Parameter]]:
@@ -196,10 +181,7 @@ class Sharded:
 def joined(device: str = "auto") -> Iterator[Processes]:
     """Bring together the processes that ``torchrun`` started; without it, one works alone.
 
-    Parameters
-    ----------
-    device : {"auto", "cpu", "cuda"}
-        On GPUs each process takes one of its own and they talk by NCCL, else by gloo.
+    On GPUs each process takes one of its own and they talk by NCCL, else by gloo.
 
     Raises
     ------
@@ -213,20 +195,18 @@ def joined(device: str = "auto") -> Iterator[Processes]:
         return
     backend = "gloo"
     if choose_device(device).type == "cuda":
-        local, n_local = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
-        if n_local > torch.cuda.device_count():
+        n_local, n_gpus = int(os.environ["LOCAL_WORLD_SIZE"]), torch.cuda.device_count()
+        if n_local > n_gpus:
             raise ValueError(
-                "processes must be at most as many as GPUs (or use --device cpu), "
-                f"got {n_local} on {torch.cuda.device_count()}"
+                f"processes must be at most as many as GPUs (or use --device cpu), got {n_local} on {n_gpus}"
             )
-        torch.cuda.set_device(local)
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         backend = "cpu:gloo,cuda:nccl"
     dist.init_process_group(backend, timeout=PATIENCE)
     try:
         yield Processes.current()
     except RuntimeError as error:
-        words = str(error)
-        if not (isinstance(error, dist.DistError) or "gloo" in words or "NCCL" in words):
+        if not (isinstance(error, dist.DistError) or "gloo" in str(error) or "NCCL" in str(error)):
             raise
         raise LostProcessError(
             "another process of this run has ended, as torchrun reports below; "

@@ -194,7 +194,7 @@ def evaluate_masked_model(
     """
     check_vocabulary(model, tokenizer)
     some = first_texts(tokenizer, texts, max_tokens)
-    windows, _ = masked_rows(tokenizer, some, model.config.max_len)
+    windows = masked_rows(tokenizer, some, model.config.max_len)
     masked = [(window, position) for window in windows for position in range(1, len(window) - 1)]
 
     def surprise(token_ids: Tensor, indices: list[int]) -> Tensor:

@@ -7,6 +7,7 @@ is a task, see `tinytx.training.tasks`.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from tinytx.training.loop import History, OnStep, train
 from tinytx.training.recipes import FF_FACTOR, Recipe, parse_budget, resize
 from tinytx.training.runs import check_request, find_run, open_run, read_training
 from tinytx.training.settings import Layout, TrainingSettings, choose_device, choose_precision
-from tinytx.training.tasks import Classification, Pretraining, Task, Translation, fingerprint
+from tinytx.training.tasks import Classification, Pretraining, Translation, fingerprint
 from tinytx.training.translate import GREEDY
 
 Report = Callable[[str], None]
@@ -43,9 +44,7 @@ class FitResult:
         In evaluation mode, as it was after the last step: nothing was selected.
     tokenizer : Tokenizer
     history : History
-        Of a classifier, ``history.evaluations`` has the accuracy after each epoch.
     recipe : Recipe
-        Every number that was used.
     evaluation : Evaluation, TranslationEvaluation or None
         On the valid split; of a classifier on the test split where there is one. None where a translator was
         not to be evaluated.
@@ -129,15 +128,14 @@ def fit(
     corpus : str, path, Corpus or PairCorpus
         A name, a file, or a corpus at hand; pairs for translation, labelled texts for classification.
     objective : {"causal", "masked", "masked+nsp", "translation", "classification"}
-        Predict the next token; predict hidden tokens, as BERT; that, and whether one sentence follows
+        Predict the next token; predict masked tokens, as BERT; that, and whether one sentence follows
         another; translate; name the class of a text (fine-tuning).
     start : path, str or FitResult
-        For classification only, and needed there: the checkpoint that gives tokenizer, configuration and
-        body, or a published model by its name or folder, which then learns at ``PUBLISHED_RATE`` for at most
-        ``PUBLISHED_EPOCHS`` epochs. The body is copied: what is passed in stays as it is.
+        Classification, needed there: the checkpoint that gives tokenizer, configuration and body, or a
+        published model by its name or folder, which then learns at ``PUBLISHED_RATE`` for at most
+        ``PUBLISHED_EPOCHS`` epochs. The body is copied.
     fresh : bool
-        Classification: tokenizer and configuration of ``start``, but new weights (the baseline without
-        pretraining).
+        Classification: new weights in place of those of ``start`` (the baseline without pretraining).
     frozen : bool
         Classification: train the head alone (a linear probe), at `PROBE_RATE` times the learning rate.
     n_labels : int, optional
@@ -166,10 +164,8 @@ def fit(
         Exactly so many tokens; by default the budget's, or fewer where the text cannot fill them.
     model_changes, training_changes, masking_changes : mapping, optional
         Fields of `TransformerConfig`, `TrainingSettings` and `Masking` that replace those of the recipe.
-    layout, progress
-        See `train`.
-    on_step : callable, optional
-        See `train`. For classification it replaces the accuracy after each epoch.
+    layout, on_step, progress
+        See `train`. For classification ``on_step`` replaces the accuracy after each epoch.
     report : callable
         Gets the plan, and what should be known about the data, a line each.
 
@@ -186,7 +182,7 @@ def fit(
     report = report if processes.first else lambda line: None
     where, asked = choose_device(device), parse_budget(budget)
     stored = processes.agree(lambda: _stored(out, resume, report))
-    task: Task
+    task: Pretraining
     if objective == "classification":
         task = Classification(corpus, data_dir, start, fresh, frozen, n_labels, n_epochs, pooling, n_scored)
     elif start is not None:
@@ -195,7 +191,6 @@ def fit(
         task = Translation(corpus, data_dir, search)
     else:
         task = Pretraining(corpus, data_dir, objective)
-    changes = {"model": model_changes, "training": training_changes, "masking": masking_changes}
     request = {
         "objective": objective,
         "corpus": task.corpus.name,
@@ -203,30 +198,23 @@ def fit(
         "budget": asked,
         "seed": seed,
         "vocab_size": vocab_size,
-        **{name: dict(fields or {}) for name, fields in changes.items()},
+        "model": dict(model_changes or {}),
+        "training": dict(training_changes or {}),
+        "masking": dict(masking_changes or {}),
         **task.request(),
     }
-    task.check_changes(request["model"], request["training"])
-    if stored is None:
-        recipe = _changed(task.recipe(asked, seed), request, where)
-        tokenizer = processes.agree(lambda: task.tokenizer(recipe.vocab_size, exact=vocab_size is not None))
-        recipe = task.with_tokenizer(recipe, tokenizer)
-    else:
-        check_request(stored["request"], request)
-        recipe, tokenizer = Recipe.from_dict(stored["recipe"]), stored["tokenizer"]
-    learning = task.objective(tokenizer, recipe)
-    model = task.model(recipe, seed).to(where)
+    recipe, tokenizer = _restored(stored, request) if stored else _planned(task, request, where)
+    learning, model = task.objective(tokenizer, recipe), task.model(recipe, seed).to(where)
     expected = ""
-    if stored is None:
+    if not stored:
         recipe, expected = task.schedule(recipe, asked, learning, model, layout)
-    report(describe(model, recipe.settings) + expected)
-    for line in task.remarks(recipe):
+    for line in (describe(model, recipe.settings) + expected, *task.remarks(recipe)):
         report(line)
-    with contextlib.ExitStack() as stack:
-        checkpoints = None
-        if out is not None and processes.first:
-            made = {"request": request, "recipe": recipe.to_dict()}
-            checkpoints = stack.enter_context(open_run(out, made, tokenizer, report))
+    plan = {"request": request, "recipe": recipe.to_dict()}
+    run: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    if out is not None and processes.first:
+        run = open_run(out, plan, tokenizer, report)
+    with run as checkpoints:
         history = train(
             model,
             learning,
@@ -251,22 +239,30 @@ def _stored(out: str | os.PathLike[str] | None, resume: bool, report: Report) ->
     return {**read_training(checkpoint)["plan"], "tokenizer": load_tokenizer(checkpoint)}
 
 
-def _changed(recipe: Recipe, request: Mapping[str, Any], where: torch.device) -> Recipe:
-    """The budget's recipe with what was asked for in its place."""
-    training, model, masking = (dict(request[name]) for name in ("training", "model", "masking"))
-    settings = recipe.settings
-    if "n_steps" in training:
-        settings = resize(settings, training["n_steps"])
-    settings = settings.replace(**training)
+def _restored(stored: Mapping[str, Any], request: Mapping[str, Any]) -> tuple[Recipe, Tokenizer]:
+    """Recipe and tokenizer of a stored run, if the same was requested then."""
+    check_request(stored["request"], request)
+    return Recipe.from_dict(stored["recipe"]), stored["tokenizer"]
+
+
+def _planned(task: Pretraining, request: Mapping[str, Any], where: torch.device) -> tuple[Recipe, Tokenizer]:
+    """The recipe of a new run, with the changes that were requested, and its tokenizer."""
+    model, training, masking = (dict(request[name]) for name in ("model", "training", "masking"))
+    task.check_changes(model, training)
+    recipe = task.recipe(request["budget"], request["seed"])
+    settings = resize(recipe.settings, training.get("n_steps", recipe.settings.n_steps)).replace(**training)
     settings = settings.replace(precision=choose_precision(settings.precision, where))
     if "d_model" in model:
         model.setdefault("d_ff", FF_FACTOR * model["d_model"])
     if masking:
         if recipe.masking is None:
             raise ValueError(f"only a masked model has masking, got {', '.join(masking)} for another one")
-        recipe = recipe.replace(masking=recipe.masking.replace(**masking))
-    vocab_size = recipe.vocab_size if request["vocab_size"] is None else request["vocab_size"]
-    return recipe.replace(vocab_size=vocab_size, config=recipe.config.replace(**model), settings=settings)
+        recipe = recipe.replace(masking=dataclasses.replace(recipe.masking, **masking))
+    recipe = recipe.replace(config=recipe.config.replace(**model), settings=settings)
+    exact = request["vocab_size"] is not None
+    vocab_size = request["vocab_size"] if exact else recipe.vocab_size
+    tokenizer = Processes.current().agree(lambda: task.tokenizer(vocab_size, exact=exact))
+    return task.with_tokenizer(recipe, tokenizer), tokenizer
 
 
 def describe(model: Any, settings: TrainingSettings) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 
 import torch
 import torch.nn.functional as F
@@ -46,36 +47,18 @@ def evaluate_rows(
 ) -> Tensor:
     """Evaluate rows in batches of similar length, without dropout and gradients.
 
-    Parameters
-    ----------
-    model : Module
-    rows : sequence of N sequences of int
-    compute : callable
-        Takes token ids (B, T), padded and on the device of the model, and the indices of these rows; returns
-        a Tensor of shape (B, ...).
-    pad_id : int
-    tokens_per_batch : int
-        A longer row has a batch to itself.
-
-    Returns
-    -------
-    Tensor of shape (N, ...), on the CPU
-        In the order of the rows.
+    ``compute`` takes token ids (B, T), padded and on the device of the model, and the indices of these rows,
+    and returns a Tensor of shape (B, ...). Gives a Tensor of shape (N, ...), on the CPU, in the order of the
+    rows.
     """
     if not rows:
         raise ValueError("evaluation needs at least one text that is not empty, got none")
     lengths = [len(row) for row in rows]
     batches = batches_by_length(lengths, max(tokens_per_batch, max(lengths)), seed=0, epoch=0)
     with eval_mode(model) as device:
-        values = torch.cat(
-            [
-                compute(pad_batch([rows[i] for i in batch], pad_id).to(device), batch).cpu()
-                for batch in batches
-            ]
-        )
-    ordered = torch.empty_like(values)
-    ordered[torch.tensor([index for batch in batches for index in batch])] = values
-    return ordered
+        padded = (pad_batch([rows[i] for i in batch], pad_id).to(device) for batch in batches)
+        values = torch.cat([compute(ids, batch).cpu() for ids, batch in zip(padded, batches, strict=True)])
+    return values[torch.tensor(list(chain(*batches))).argsort()]
 
 
 def padding_mask_or_none(token_ids: Tensor, pad_id: int) -> Tensor | None:
@@ -85,7 +68,7 @@ def padding_mask_or_none(token_ids: Tensor, pad_id: int) -> Tensor | None:
 
 
 def row_nats(logits: Tensor, targets: Sequence[Sequence[int]], pad_id: int) -> Tensor:
-    """Summed surprise (B,) in float64 at the targets of each row, from logits (B, T, V)."""
+    """Summed cross-entropy (B,) in float64 at the targets of each row, from logits (B, T, V)."""
     wanted = pad_batch(targets, pad_id).to(logits.device)  # (B, T)
     losses = F.cross_entropy(
         logits.float().flatten(0, 1), wanted.flatten(), ignore_index=pad_id, reduction="none"

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +21,10 @@ from tinytx.training.distributed import Processes, Sharded
 from tinytx.training.memory import retain_memory, trim_memory
 from tinytx.training.objectives import Objective
 from tinytx.training.optim import make_optimizer
-from tinytx.training.settings import Layout, TrainingSettings, choose_precision
+from tinytx.training.settings import Layout, TrainingSettings, choose_precision, mixed_seed
+
+if TYPE_CHECKING:
+    from tinytx.training.runs import Checkpoints
 
 OnStep = Callable[[int, nn.Module], dict[str, Any] | None]
 
@@ -45,10 +47,6 @@ class History:
     lr: list[float] = field(default_factory=list)
     evaluations: list[dict[str, Any]] = field(default_factory=list)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Fields as JSON can hold them."""
-        return dataclasses.asdict(self)
-
 
 @dataclass
 class State:
@@ -60,33 +58,6 @@ class State:
     losses: list[float] = field(default_factory=list)  # since the last record
     history: History = field(default_factory=History)
 
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> State:
-        """The state that ``dataclasses.asdict`` wrote."""
-        return cls(**{**fields, "history": History(**fields["history"])})
-
-
-class Checkpoints(Protocol):
-    """What the loop asks of the checkpoints of a run, see `tinytx.training.runs.Checkpoints`."""
-
-    latest: Path | None
-
-    def save(
-        self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        settings: TrainingSettings,
-        state: dict[str, Any],
-    ) -> None:
-        """Write a checkpoint."""
-        ...
-
-    def restore(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, settings: TrainingSettings
-    ) -> dict[str, Any] | None:
-        """Load the newest checkpoint; gives the state of the loop, or None where there is no checkpoint."""
-        ...
-
 
 class DivergenceError(ValueError):
     """The loss is no longer finite."""
@@ -95,137 +66,12 @@ class DivergenceError(ValueError):
 class TrainingInterrupted(KeyboardInterrupt):
     """Ctrl-C stopped the training at the end of a step, after a checkpoint where there is a folder for it.
 
-    Attributes
-    ----------
-    happened : str
-        What was saved; the whole message also says how to resume.
+    ``happened`` says what was saved; the whole message also how to resume.
     """
 
     def __init__(self, happened: str, how_to_resume: str = "") -> None:
         super().__init__(happened + how_to_resume)
         self.happened = happened
-
-
-class _Loss(nn.Module):
-    """A model and its objective as one module: torch exchanges gradients of what a ``forward`` computes."""
-
-    def __init__(self, model: nn.Module, objective: Objective) -> None:
-        super().__init__()
-        self.model, self.objective = model, objective
-
-    def forward(self, indices: list[int]) -> Tensor:
-        return self.objective.loss(self.model, indices)
-
-
-class TrainingStep:
-    """One training step: the gradient of a batch by backpropagation, and the update of the weights.
-
-    Parameters
-    ----------
-    model : Module
-        On the device to compute on.
-    objective : Objective
-    settings : TrainingSettings
-    layout : Layout, optional
-        How a batch is split.
-    processes : Processes, optional
-        By default one alone.
-
-    Attributes
-    ----------
-    model, optimizer
-        In one piece, as checkpoints hold them; of a sharded model up to date only after `collect`.
-
-    Raises
-    ------
-    ValueError
-        When a model shall be sharded over one process.
-    """
-
-    def __init__(
-        self,
-        model: nn.Module,
-        objective: Objective,
-        settings: TrainingSettings,
-        layout: Layout | None = None,
-        processes: Processes | None = None,
-    ) -> None:
-        self.processes, self.layout = processes or Processes(), layout or Layout()
-        if self.layout.shard and not torch.distributed.is_initialized():
-            raise ValueError("shard needs several processes, started by torchrun, got one")
-        self.device = next(model.parameters()).device
-        self.model = model.to("cpu") if self.layout.shard else model
-        self.objective, self.settings = objective, settings
-        self.optimizer: torch.optim.Optimizer = make_optimizer(model, settings)
-        self._active: torch.optim.Optimizer = self.optimizer
-        self._loss: nn.Module = _Loss(model, objective)
-        self._sharded: Sharded | None = None
-        self._bf16 = choose_precision(settings.precision, self.device) == "bf16"
-        retain_memory()
-
-    def start(self) -> None:
-        """Give every process the weights of the first; needed once, before the first step."""
-        self.processes.share(self.model, self.optimizer)
-        if self.layout.shard:
-            self._sharded = Sharded(
-                self._loss,
-                self.optimizer,
-                lambda loss: make_optimizer(cast(nn.Module, loss.model), self.settings),
-                self.device,
-            )
-            self._loss, self._active = self._sharded.module, self._sharded.optimizer
-        elif self.processes.n > 1:
-            self._loss = DistributedDataParallel(self._loss)
-
-    def backward(self, batch: list[int]) -> Tensor:
-        """Compute the gradient of the mean loss of a batch; gives this process's share of that loss.
-
-        The batch is split into micro-batches, ``layout.accumulate`` for each process (gradient accumulation).
-        The mean loss of each counts by its share of the batch's predictions, so the gradient is that of the
-        whole batch.
-        """
-        *early, last = self.processes.parts(batch, self.layout.accumulate)
-        with self._without_exchange():  # gradients are exchanged once, with the last micro-batch
-            shares = [self._backward(part, batch) for part in early]
-        shares.append(self._backward(last, batch))
-        return shares[0] if not early else torch.stack(shares).sum()
-
-    def _backward(self, part: list[int], batch: list[int]) -> Tensor:
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._bf16):
-            # An empty part adds zeros, for which the other processes wait.
-            loss = self._loss(part or batch[:1])
-        if len(part) < len(batch):
-            loss = loss * self._share(part, batch).to(loss.device)
-        share = loss.sum()  # of an objective with two terms; else there is one number
-        # torch takes the mean of the gradients of all processes, where their sum is needed.
-        (share * self.processes.n if self.processes.n > 1 else share).backward()
-        return share.detach()
-
-    def _share(self, part: list[int], batch: list[int]) -> Tensor:
-        """Share of a batch's predictions that some of its rows make; one number a term of the loss."""
-        if not part:
-            return torch.tensor(0.0)
-        n_part, n_batch = (torch.tensor(self.objective.n_predictions(rows)) for rows in (part, batch))
-        return n_part / n_batch.clamp(min=1)
-
-    def _without_exchange(self) -> contextlib.AbstractContextManager[Any]:
-        if isinstance(self._loss, DistributedDataParallel):
-            return self._loss.no_sync()
-        return contextlib.nullcontext()
-
-    def update(self, lr: float) -> Tensor:
-        """Clip the gradient, update the weights and clear the gradient; gives its norm before clipping."""
-        norm = nn.utils.clip_grad_norm_(self._loss.parameters(), self.settings.clip_norm)
-        for group in self._active.param_groups:
-            group["lr"] = lr
-        self._active.step()
-        self._active.zero_grad(set_to_none=True)
-        return norm if self._sharded is None else cast(Any, norm).full_tensor()
-
-    def collect(self) -> None:
-        """Bring `model` and `optimizer` up to date; every process takes part."""
-        if self._sharded is not None:
-            self._sharded.collect()
 
 
 def train(
@@ -256,13 +102,12 @@ def train(
         How a batch is split. A run may be resumed with another layout or number of processes; the last bits
         then differ.
     processes : Processes, optional
-        Those that train together; by default all that `joined` has brought together.
+        By default all that `joined` has brought together.
     on_step : callable, optional
-        Called as ``on_step(step, model)`` after every step, the model in evaluation mode and the random
-        state protected; a dict that it returns goes into the history. Of several processes only the first
-        calls it.
+        Called by the first process as ``on_step(step, model)`` after every step, the model in evaluation
+        mode and the random state protected; a dict that it returns goes into the history.
     progress : bool, optional
-        Show a bar; by default in a terminal and in a notebook.
+        Show a bar; by default in a terminal and in a notebook, unless ``TQDM_DISABLE`` is set.
     label : str
         Words in front of the bar.
 
@@ -284,30 +129,29 @@ def train(
     Equal settings, data, first weights, machine, number of threads and version of torch give equal bytes on
     a CPU, uninterrupted or resumed. GPU kernels that add up in the order of arrival are not deterministic.
     """
-    layout = layout or Layout()
+    layout, processes = layout or Layout(), processes or Processes.current()
     if layout.shard and on_step is not None:
         raise ValueError("on_step needs a model in one piece, got one that is sharded")
-    processes = processes or Processes.current()
-    training = _Training(TrainingStep(model, objective, settings, layout, processes), checkpoints, on_step)
-    with (
-        torch.random.fork_rng(devices=training.cuda),
-        _stop_on_ctrl_c(patient=processes.n > 1) as stopping,
-    ):
+    loop = _Loop(TrainingStep(model, objective, settings, layout, processes), checkpoints, on_step)
+    with torch.random.fork_rng(devices=loop.cuda), _ctrl_c_as_flag(patient=processes.n > 1) as ctrl_c:
         torch.manual_seed(settings.seed)
         model.train()
-        training.restore()
-        show = progress if processes.first else False
-        with progress_bar(settings.n_steps, initial=training.state.step, label=label, show=show) as bar:
-            for _ in training.steps():
+        loop.restore()
+        hidden = _no_bar(progress) if processes.first else True
+        with tqdm(
+            total=settings.n_steps, initial=loop.state.step, desc=label, leave=False, disable=hidden
+        ) as bar:
+            for batch in loop.batches():
+                loop.learn(batch)
                 bar.update()
-                training.finish_step(stopping)
-        training.step.collect()
-    model.to(training.step.device).eval()
-    return training.state.history
+                loop.finish_step(ctrl_c)
+        loop.step.collect()
+    model.to(loop.step.device).eval()
+    return loop.state.history
 
 
-class _Training:
-    """One training in progress: its steps, its state, and what happens between two steps."""
+class _Loop:
+    """A training in progress: its step, its state, and what happens between two steps."""
 
     def __init__(self, step: TrainingStep, checkpoints: Checkpoints | None, on_step: OnStep | None) -> None:
         self.step, self.settings, self.processes = step, step.settings, step.processes
@@ -325,48 +169,40 @@ class _Training:
             return self.checkpoints.restore(self.step.model, self.step.optimizer, self.settings)
 
         fields = self.processes.agree(restored)
-        self.state = State() if fields is None else State.from_dict(fields)
+        if fields is not None:
+            self.state = State(**{**fields, "history": History(**fields["history"])})
         self.step.start()
 
-    def steps(self) -> Iterator[int]:
-        """Make the steps that are left, one at a time."""
+    def batches(self) -> Iterator[list[int]]:
+        """The batches of the steps that are left."""
         state, settings = self.state, self.settings
         while state.step < settings.n_steps:
             batches = self.step.objective.epoch_batches(
                 seed=settings.seed, epoch=state.epoch, tokens_per_batch=settings.tokens_per_batch
             )
-            for batch in batches[state.position :]:
-                if self.processes.n > 1 or self.step.layout.shard:
-                    self.processes.seed(settings.seed, state.step)
-                loss = self.step.backward(batch)
-                state.step += 1
-                state.position += 1
-                norm = self.step.update(settings.lr_at(state.step))
-                self._unread.append((loss, norm))
-                yield state.step
-                if state.step == settings.n_steps:
-                    return
+            yield from batches[state.position :][: settings.n_steps - state.step]
             state.epoch, state.position = state.epoch + 1, 0
 
-    def finish_step(self, stopping: threading.Event) -> None:
-        """Record the loss, call ``on_step``, and write a checkpoint when it is due or Ctrl-C was pressed."""
+    def learn(self, batch: list[int]) -> None:
+        """Make one step."""
+        state, settings = self.state, self.settings
+        if self.processes.n > 1 or self.step.layout.shard:  # each process has its own dropout
+            torch.manual_seed(mixed_seed(settings.seed, state.step, self.processes.rank))
+        loss = self.step.backward(batch)
+        state.step += 1
+        state.position += 1
+        self._unread.append((loss, self.step.update(settings.lr_at(state.step))))
+
+    def finish_step(self, ctrl_c: threading.Event) -> None:
+        """Record the loss, call ``on_step``, and write a checkpoint when one is due or Ctrl-C was pressed."""
         self._record()
         if self.on_step is not None and self.processes.first:
             self._call_back(self.on_step)
-        stopped = self.processes.any(stopping.is_set())
-        if stopped or self.settings.is_scheduled(self.state.step):
-            self._read_losses()
-            self.step.collect()
-            if self.checkpoints is not None:
-                self.checkpoints.save(
-                    self.step.model, self.step.optimizer, self.settings, dataclasses.asdict(self.state)
-                )
-        if stopped:
-            happened = f"training was interrupted after step {self.state.step}: "
-            if self.checkpoints is None:
-                raise TrainingInterrupted(happened + "nothing was saved, as the run has no folder")
-            happened += f"saved in {self.checkpoints.latest}"
-            raise TrainingInterrupted(happened, "; the same call with resume=True continues")
+        interrupted = self.processes.any(ctrl_c.is_set())
+        if interrupted or self.settings.is_scheduled(self.state.step):
+            self._save()
+        if interrupted:
+            self._stop()
         trim_memory(self.state.step)
 
     def _record(self) -> None:
@@ -383,17 +219,19 @@ class _Training:
             state.losses.clear()
 
     def _read_losses(self) -> None:
+        """Move the losses of the latest steps into the state; one that is not finite ends the training."""
         if not self._unread:
             return
-        first = self.state.step - len(self._unread) + 1
         losses = self.processes.total(torch.stack([loss for loss, _ in self._unread])).tolist()
-        for step, (loss, (_, norm)) in enumerate(zip(losses, self._unread, strict=True), start=first):
-            if not (math.isfinite(loss) and math.isfinite(norm.item())):
+        norms = [norm.item() for _, norm in self._unread]
+        first = self.state.step - len(losses) + 1
+        for step, (loss, norm) in enumerate(zip(losses, norms, strict=True), start=first):
+            if not (math.isfinite(loss) and math.isfinite(norm)):
                 what = "gradient" if math.isfinite(loss) else "loss"
                 latest = None if self.checkpoints is None else self.checkpoints.latest
                 good = "no checkpoint was written" if latest is None else f"last good checkpoint: {latest}"
                 raise DivergenceError(f"the {what} must be finite, got loss {loss} at step {step}; {good}")
-            self.state.losses.append(loss)
+        self.state.losses += losses
         self._unread.clear()
 
     def _call_back(self, on_step: OnStep) -> None:
@@ -406,21 +244,124 @@ class _Training:
         if evaluation is not None:
             self.state.history.evaluations.append({"step": self.state.step, **evaluation})
 
+    def _save(self) -> None:
+        self._read_losses()
+        self.step.collect()
+        if self.checkpoints is not None:
+            state = dataclasses.asdict(self.state)
+            self.checkpoints.save(self.step.model, self.step.optimizer, self.settings, state)
 
-def progress_bar(total: int, *, initial: int = 0, label: str = "", show: bool | None = None) -> Any:
-    """A tqdm bar; ``show=None`` draws it in a terminal or notebook only.
+    def _stop(self) -> None:
+        happened = f"training was interrupted after step {self.state.step}: "
+        if self.checkpoints is None:
+            raise TrainingInterrupted(happened + "nothing was saved, as the run has no folder")
+        happened += f"saved in {self.checkpoints.latest}"
+        raise TrainingInterrupted(happened, "; the same call with resume=True continues")
 
-    The environment variable ``TQDM_DISABLE=1`` switches such an automatic bar off.
+
+class TrainingStep:
+    """One training step: the gradient of a batch by backpropagation, and the update of the weights.
+
+    The parameters are those of `train`. The attributes ``model`` and ``optimizer`` are in one piece, as
+    checkpoints hold them; of a sharded model they are up to date only after `collect`.
     """
-    settings: dict[str, Any] = {"total": total, "initial": initial, "desc": label, "leave": False}
-    in_notebook = tqdm.__module__ == "tqdm.auto"  # else it is the one for terminals, defined elsewhere
-    if show is not None or not (in_notebook or sys.stderr.isatty()):
-        settings["disable"] = not show
-    return tqdm(**settings)
+
+    def __init__(
+        self,
+        model: nn.Module,
+        objective: Objective,
+        settings: TrainingSettings,
+        layout: Layout | None = None,
+        processes: Processes | None = None,
+    ) -> None:
+        self.processes, self.layout = processes or Processes(), layout or Layout()
+        if self.layout.shard and not torch.distributed.is_initialized():
+            raise ValueError("shard needs several processes, started by torchrun, got one")
+        self.device = next(model.parameters()).device
+        self.model = model.to("cpu") if self.layout.shard else model
+        self.objective, self.settings = objective, settings
+        self.optimizer: torch.optim.Optimizer = make_optimizer(model, settings)
+        self._active: torch.optim.Optimizer = self.optimizer
+        self._loss: nn.Module = _Loss(model, objective)
+        self._sharded: Sharded | None = None
+        self._bf16 = choose_precision(settings.precision, self.device) == "bf16"
+        retain_memory()
+
+    def start(self) -> None:
+        """Give every process the weights of the first; needed once, before the first step."""
+        self.processes.share(self.model, self.optimizer)
+        if self.layout.shard:
+            self._sharded = Sharded(self._loss, self.optimizer, self.settings, self.device)
+            self._loss, self._active = self._sharded.module, self._sharded.optimizer
+        elif self.processes.n > 1:
+            self._loss = DistributedDataParallel(self._loss)
+
+    def backward(self, batch: list[int]) -> Tensor:
+        """Compute the gradient of the mean loss of a batch; gives this process's share of that loss.
+
+        The batch is split into micro-batches, ``layout.accumulate`` for each process (gradient accumulation).
+        The mean loss of each counts by its share of the batch's predictions, so the gradient is that of the
+        whole batch.
+        """
+        *early, last = self.processes.parts(batch, self.layout.accumulate)
+        # Gradients are exchanged once, with the last micro-batch.
+        with getattr(self._loss, "no_sync", contextlib.nullcontext)():
+            shares = [self._backward(part, batch) for part in early]
+        shares.append(self._backward(last, batch))
+        return torch.stack(shares).sum()
+
+    def _backward(self, part: list[int], batch: list[int]) -> Tensor:
+        """Add the gradient of a micro-batch; gives its share of the loss of the batch."""
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._bf16):
+            # An empty part adds zeros, for which the other processes wait.
+            loss = self._loss(part or batch[:1])
+        if len(part) < len(batch):
+            loss = loss * self._share(part, batch).to(loss.device)
+        share = loss.sum()  # of an objective with two terms; else there is one number
+        # torch takes the mean of the gradients of all processes, where their sum is needed.
+        (share * self.processes.n if self.processes.n > 1 else share).backward()
+        return share.detach()
+
+    def _share(self, part: list[int], batch: list[int]) -> Tensor:
+        """Share of a batch's predictions that some of its rows make; one number a term of the loss."""
+        if not part:
+            return torch.tensor(0.0)
+        n_part, n_batch = (torch.tensor(self.objective.n_predictions(rows)) for rows in (part, batch))
+        return n_part / n_batch.clamp(min=1)
+
+    def update(self, lr: float) -> Tensor:
+        """Clip the gradient, update the weights and clear the gradient; gives its norm before clipping."""
+        norm: Any = nn.utils.clip_grad_norm_(self._loss.parameters(), self.settings.clip_norm)
+        for group in self._active.param_groups:
+            group["lr"] = lr
+        self._active.step()
+        self._active.zero_grad(set_to_none=True)
+        return norm if self._sharded is None else norm.full_tensor()
+
+    def collect(self) -> None:
+        """Bring `model` and `optimizer` up to date; every process takes part."""
+        if self._sharded is not None:
+            self._sharded.collect()
+
+
+class _Loss(nn.Module):
+    """A model and its objective as one module: torch exchanges gradients of what a ``forward`` computes."""
+
+    def __init__(self, model: nn.Module, objective: Objective) -> None:
+        super().__init__()
+        self.model, self.objective = model, objective
+
+    def forward(self, indices: list[int]) -> Tensor:
+        return self.objective.loss(self.model, indices)
+
+
+def _no_bar(progress: bool | None) -> bool | None:
+    """What tqdm takes as ``disable``: None hides the bar where there is no terminal and no notebook."""
+    return (bool(os.environ.get("TQDM_DISABLE")) or None) if progress is None else not progress
 
 
 @contextlib.contextmanager
-def _stop_on_ctrl_c(*, patient: bool) -> Iterator[threading.Event]:
+def _ctrl_c_as_flag(*, patient: bool) -> Iterator[threading.Event]:
     """Turn the first Ctrl-C into a flag; the second one stops at once, unless ``patient``.
 
     One of several processes has to be patient: the terminal and torchrun may both send the signal.

@@ -1,7 +1,8 @@
-"""What a model is trained to do: predict the next token, hidden tokens, a translation, or a class."""
+"""What a model is trained to do: predict the next token, masked tokens, a translation, or a class."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -10,10 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tinytx.model.output_loss import IGNORE_ID
 from tinytx.text.batching import batches_by_length, batches_of_pairs, chunks, pad_batch
 from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.inference import padding_mask_or_none
 from tinytx.training.masking import (
-    IGNORED,
     Masking,
     PairsOfSentences,
     draw_pairs,
@@ -21,6 +23,7 @@ from tinytx.training.masking import (
     mask_tokens,
     word_starts,
 )
+from tinytx.training.settings import mixed_seed
 
 
 class Objective(Protocol):
@@ -46,14 +49,8 @@ def _device(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
 
 
-def _mask_of(token_ids: Tensor, pad_id: int) -> Tensor | None:
-    """True = a real token; None without any padding, which is faster."""
-    real = token_ids != pad_id
-    return None if bool(real.all()) else real
-
-
 def language_model_loss(logits: Tensor, targets: Tensor, pad_id: int) -> Tensor:
-    """Mean surprise over real tokens: ``-log P(target)`` in nats.
+    """Mean cross-entropy over real tokens: ``-log P(target)`` in nats.
 
     Parameters
     ----------
@@ -79,20 +76,18 @@ def language_model_loss(logits: Tensor, targets: Tensor, pad_id: int) -> Tensor:
 def causal_batch(
     sequences: Sequence[Sequence[int]], *, bos_id: int, eos_id: int, pad_id: int
 ) -> tuple[Tensor, Tensor]:
-    """Inputs and targets of next-token prediction: what is read, and what should come next.
+    """Inputs and targets of next-token prediction: the target is the token after each input.
 
     Parameters
     ----------
-    sequences : sequence of sequences of int
+    sequences : sequence of B sequences of int
         Ids of each text, without special ids.
     bos_id, eos_id, pad_id : int
 
     Returns
     -------
-    inputs : Tensor of shape (B, T)
-        ``[bos, x...]``, padded on the right to the longest of the batch.
-    targets : Tensor of shape (B, T)
-        ``[x..., eos]``, padded likewise: the token after each input.
+    inputs, targets : Tensor of shape (B, T)
+        ``[bos, x...]`` and ``[x..., eos]``, padded on the right.
 
     Examples
     --------
@@ -106,35 +101,20 @@ def causal_batch(
 
 
 class PackedSequences:
-    """Sequences laid end to end in one tensor, from which padded batches are cut without a Python loop.
-
-    Parameters
-    ----------
-    sequences : iterable of sequences of int
-    pad_id : int
-
-    Attributes
-    ----------
-    flat : Tensor of shape (total length,)
-    lengths : list of int
-    """
+    """Sequences laid end to end in one tensor, from which padded batches are cut without a Python loop."""
 
     def __init__(self, sequences: Iterable[Sequence[int]], pad_id: int) -> None:
         arrays = [np.asarray(ids, dtype=np.int32) for ids in sequences]
-        flat = np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int32)
-        self._set(torch.from_numpy(flat), [len(array) for array in arrays], pad_id)
-
-    def _set(self, flat: Tensor, lengths: list[int], pad_id: int) -> None:
-        self.flat, self.lengths, self.pad_id = flat, lengths, pad_id
-        self._lengths = torch.tensor(lengths, dtype=torch.long)
+        self.flat, self.pad_id = torch.from_numpy(np.concatenate(arrays)), pad_id
+        self.lengths = [len(array) for array in arrays]
+        self._lengths = torch.tensor(self.lengths)
         self._starts = self._lengths.cumsum(0) - self._lengths
 
-    @classmethod
-    def of_flat(cls, flat: Tensor, lengths: list[int], pad_id: int) -> PackedSequences:
-        """Sequences that lie end to end already, of these lengths."""
-        packed = cls.__new__(cls)
-        packed._set(flat, lengths, pad_id)
-        return packed
+    def filled(self, flat: Tensor, pad_id: int) -> PackedSequences:
+        """Sequences of the same lengths with other values."""
+        other = copy.copy(self)
+        other.flat, other.pad_id = flat, pad_id
+        return other
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -145,12 +125,12 @@ class PackedSequences:
         lengths = self._lengths[chosen]
         offsets = torch.arange(int(lengths.max()))
         real = offsets < lengths[:, None]  # (B, T)
-        places = (self._starts[chosen][:, None] + offsets).clamp_(max=max(len(self.flat) - 1, 0))
-        return torch.where(real, self.flat[places], self.pad_id).long()
+        positions = (self._starts[chosen][:, None] + offsets).clamp_(max=len(self.flat) - 1)
+        return torch.where(real, self.flat[positions], self.pad_id).long()
 
 
 def _batches(lengths: list[int], tokens_per_batch: int, *, seed: int, epoch: int) -> list[list[int]]:
-    # A row longer than the budget gets a batch to itself.
+    """Rows of similar length together; a row longer than the budget gets a batch to itself."""
     return batches_by_length(lengths, max(tokens_per_batch, max(lengths)), seed=seed, epoch=epoch)
 
 
@@ -168,23 +148,16 @@ class CausalObjective:
     Attributes
     ----------
     n_tokens : int
-        Number of predictions in one pass: all tokens and one ``eos`` a text.
+        Predictions in one pass: all tokens and one ``eos`` a text.
     """
 
     def __init__(
         self, sequences: Sequence[Sequence[int]], *, bos_id: int, eos_id: int, pad_id: int, max_len: int
     ) -> None:
-        pieces: list[Sequence[int]] = []
-        self.text_of_row: list[int] = []
-        for number, ids in enumerate(sequences):
-            for piece in chunks([bos_id, *ids, eos_id], max_len):
-                pieces.append(piece)
-                self.text_of_row.append(number)
-        if not pieces:
+        rows = [row for ids in sequences for row in chunks([bos_id, *ids, eos_id], max_len)]
+        if not rows:
             raise ValueError("a language model needs at least one text to learn from, got none")
-        self._rows = PackedSequences(pieces, pad_id)
-        self._pad_id = pad_id
-        self.n_texts = len(sequences)
+        self._rows = PackedSequences(rows, pad_id)
         self._input_lengths = [length - 1 for length in self._rows.lengths]
         self.n_tokens = sum(self._input_lengths)
 
@@ -192,34 +165,30 @@ class CausalObjective:
         """Rows of similar length together, in shuffled order."""
         return _batches(self._input_lengths, tokens_per_batch, seed=seed, epoch=epoch)
 
+    def n_predictions(self, indices: Sequence[int]) -> int:
+        """Real targets of the rows at ``indices``."""
+        return sum(self._input_lengths[i] for i in indices)
+
     def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Inputs and targets (B, T) of the rows at ``indices``."""
         rows = self._rows.rows(indices)  # (B, T + 1)
         return rows[:, :-1], rows[:, 1:]
 
-    def n_predictions(self, indices: Sequence[int]) -> int:
-        """Real targets of the rows at ``indices``."""
-        return sum(self._input_lengths[i] for i in indices)
-
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a token. Padding is on the right, where a causal model never looks: no mask."""
         inputs, targets = self.batch(indices)
-        return model.loss(inputs.to(_device(model)), targets, ignore_id=self._pad_id)
+        return model.loss(inputs.to(_device(model)), targets, ignore_id=self._rows.pad_id)
 
 
 class ClassificationObjective:
-    """Name the class of each text.
+    """Predict the class of each text.
 
     Parameters
     ----------
-    sequences : sequence of sequences of int
+    sequences : sequence of N sequences of int
         Ids of each text as the model reads them, no longer than it can read.
-    labels : sequence of int
+    labels : sequence of N int
     pad_id : int
-
-    Attributes
-    ----------
-    labels : LongTensor of shape (N,)
     """
 
     def __init__(self, sequences: Sequence[Sequence[int]], labels: Sequence[int], *, pad_id: int) -> None:
@@ -229,7 +198,6 @@ class ClassificationObjective:
             )
         self._rows = PackedSequences(sequences, pad_id)
         self.labels = torch.tensor(labels, dtype=torch.long)
-        self._pad_id = pad_id
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
         """Texts of similar length together, in shuffled order."""
@@ -239,31 +207,30 @@ class ClassificationObjective:
         """One a row."""
         return len(indices)
 
-    def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Texts (B, T), padded, and labels (B,) of the rows at ``indices``."""
-        return self._rows.rows(indices), self.labels[torch.as_tensor(indices)]
+    def _inputs(self, model: nn.Module, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Texts (B, T) on the device of the model, and their padding mask."""
+        token_ids = self._rows.rows(indices).to(_device(model))
+        return token_ids, token_ids != self._rows.pad_id
 
     def logits(self, model: Any, indices: Sequence[int]) -> Tensor:
         """Scores (B, C) of the texts at ``indices``."""
-        token_ids = self._rows.rows(indices).to(_device(model))
-        return model(token_ids, token_ids != self._pad_id)
+        return model(*self._inputs(model, indices))
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a text."""
-        token_ids, labels = self.batch(indices)
-        token_ids = token_ids.to(_device(model))
-        return model.loss(token_ids, labels, token_ids != self._pad_id)
+        token_ids, mask = self._inputs(model, indices)
+        return model.loss(token_ids, self.labels[indices], mask)
 
 
 _PAIRS, _MASKS = 1, 2  # what the random numbers of an epoch are for
 
 
 class MaskedObjective:
-    """Predict hidden tokens from both sides, over all text: long texts are read in windows.
+    """Predict masked tokens from both sides, over all text: long texts are read in windows.
 
     A row is ``[cls] x [sep]``; with `Masking.next_sentence` it is ``[cls] x [sep] y [sep]``, where y and its
-    end belong to the second segment. What is hidden, and which y follows x, is drawn anew for each
-    epoch, as a function of seed and epoch and of nothing else.
+    end belong to the second segment. What is masked, and which y follows x, is drawn anew for each epoch, as
+    a function of seed and epoch alone: call `epoch_batches` before anything else.
 
     Parameters
     ----------
@@ -272,119 +239,93 @@ class MaskedObjective:
     max_len : int
         Longest row.
     masking : Masking
-
-    Attributes
-    ----------
-    n_tokens : int
-        Ids that are read in the epoch at hand, marks included.
     """
 
     def __init__(self, tokenizer: Tokenizer, texts: Sequence[str], *, max_len: int, masking: Masking) -> None:
         self._tokenizer, self._masking = tokenizer, masking
-        self._begins = torch.from_numpy(word_starts(tokenizer))
-        special = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id, tokenizer.eos_id)
-        self._special = (*special, tokenizer.cls_id, tokenizer.sep_id)
-        self._room = max_len - 3 if masking.next_sentence else max_len - 2
+        self._word_starts = torch.from_numpy(word_starts(tokenizer))
+        special = ("pad_id", "unk_id", "bos_id", "eos_id", "cls_id", "sep_id")
+        self._special_ids = [getattr(tokenizer, name) for name in special]
+        self._room = max_len - (3 if masking.next_sentence else 2)
         if self._room < 1:
             raise ValueError(f"max_len must leave room for text between the marks, got {max_len}")
         self._passages = make_passages(tokenizer, texts, self._room) if masking.next_sentence else []
-        rows = [] if masking.next_sentence else masked_rows(tokenizer, texts, max_len)[0]
-        if not self._passages and not rows:
+        self._texts = [] if masking.next_sentence else masked_rows(tokenizer, texts, max_len)
+        if not self._passages and not self._texts:
             raise ValueError("a masked language model needs at least one text to learn from, got none")
-        self._rows = rows
-        self._epoch: tuple[int, int] | None = None
-        self._prepare(seed=0, epoch=0)
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
         """Rows of similar length together, in shuffled order; `batch` and `loss` then speak of this epoch."""
-        self._prepare(seed=seed, epoch=epoch)
-        lengths = self._inputs.lengths
-        return batches_by_length(lengths, max(tokens_per_batch, max(lengths)), seed=seed, epoch=epoch)
-
-    def _prepare(self, *, seed: int, epoch: int) -> None:
-        """Draw what is hidden in an epoch, and its pairs of sentences."""
-        if self._epoch == (seed, epoch):
-            return
-        pad_id = self._tokenizer.pad_id
-        rows, self._next_labels = self._rows, None
+        rows, self._next_labels = self._texts, None
         if self._masking.next_sentence:
             pairs = draw_pairs(self._passages, self._room, np.random.default_rng([seed, epoch, _PAIRS]))
-            rows = pair_rows(self._tokenizer, pairs)
-            segments = ([0] * (len(x) + 2) + [1] * (len(y) + 1) for x, y in _both(pairs))
-            self._segments = PackedSequences(segments, 0)
-            self._next_labels = torch.tensor(pairs.labels)
-        original = PackedSequences(rows, pad_id)
-        inputs, labels = self._masked(original.flat, seed, epoch)
-        self._inputs = PackedSequences.of_flat(inputs, original.lengths, pad_id)
-        self._labels = PackedSequences.of_flat(labels, original.lengths, IGNORED)
-        self.n_tokens = len(inputs)
-        self._epoch = (seed, epoch)
+            rows, self._next_labels = pair_rows(self._tokenizer, pairs), torch.tensor(pairs.labels)
+        packed = PackedSequences(rows, self._tokenizer.pad_id)
+        inputs, labels = self._masked(packed.flat, mixed_seed(seed, epoch, _MASKS))
+        self._inputs = packed.filled(inputs, self._tokenizer.pad_id)
+        self._labels = packed.filled(labels, IGNORE_ID)
+        return _batches(packed.lengths, tokens_per_batch, seed=seed, epoch=epoch)
 
-    def _masked(self, ids: Tensor, seed: int, epoch: int) -> tuple[Tensor, Tensor]:
-        state = np.random.SeedSequence([seed, epoch, _MASKS]).generate_state(1, np.uint64)
+    def _masked(self, ids: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+        """Masked inputs and their labels."""
         words = None
         if self._masking.whole_words:
-            marks = torch.isin(ids, torch.tensor(self._special, dtype=ids.dtype))
-            words = (self._begins[ids] | marks).cumsum(0)
+            marks = torch.isin(ids, torch.tensor(self._special_ids))
+            words = (self._word_starts[ids] | marks).cumsum(0)
         return mask_tokens(
             ids,
             mask_id=self._tokenizer.mask_id,
-            special_ids=self._special,
+            special_ids=self._special_ids,
             vocab_size=self._tokenizer.vocab_size,
             p=self._masking.p,
             words=words,
-            generator=torch.Generator().manual_seed(int(state[0]) >> 1),
+            generator=torch.Generator().manual_seed(seed),
         )
+
+    def n_predictions(self, indices: Sequence[int]) -> int | list[int]:
+        """Chosen tokens of the rows at ``indices``; where sentences are paired, also the rows."""
+        n_chosen = int((self._labels.rows(indices) != IGNORE_ID).sum())
+        return [n_chosen, len(indices)] if self._masking.next_sentence else n_chosen
 
     def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
         """Inputs and labels (B, T), segments (B, T) and answers (B,) or None, of the rows at ``indices``."""
         inputs, labels = self._inputs.rows(indices), self._labels.rows(indices)
         if self._next_labels is None:
             return inputs, labels, None, None
-        return inputs, labels, self._segments.rows(indices), self._next_labels[torch.as_tensor(indices)]
-
-    def n_predictions(self, indices: Sequence[int]) -> int | list[int]:
-        """Drawn tokens of the rows at ``indices``; where sentences are paired, also the rows."""
-        n_drawn = int((self._labels.rows(indices) != IGNORED).sum())
-        return [n_drawn, len(indices)] if self._masking.next_sentence else n_drawn
+        ends = inputs == self._tokenizer.sep_id
+        segments = (ends.cumsum(1) - ends.long() == 1).long()  # 1 after one [sep], 0 after none and after two
+        return inputs, labels, segments, self._next_labels[torch.as_tensor(indices)]
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
-        """Mean nats a drawn token; where sentences are paired, also the mean nats of a pair: (2,)."""
+        """Mean nats a chosen token; where sentences are paired, also the mean nats of a pair: (2,)."""
         device = _device(model)
         inputs, labels, segments, next_labels = self.batch(indices)
         inputs = inputs.to(device)
         if segments is not None:
             segments = segments.to(device) if model.config.n_segments else None
-        mask = _mask_of(inputs, self._tokenizer.pad_id)
+        mask = padding_mask_or_none(inputs, self._tokenizer.pad_id)
         masked, following = model.losses(inputs, labels, mask, segments, next_labels)
         return masked if following is None else torch.stack([masked, following])
 
 
-def masked_rows(
-    tokenizer: Tokenizer, texts: Sequence[str], max_len: int
-) -> tuple[list[list[int]], list[int]]:
-    """Rows ``[cls] x [sep]`` of some texts, and the number of the text of each; empty texts have none."""
+def masked_rows(tokenizer: Tokenizer, texts: Sequence[str], max_len: int) -> list[list[int]]:
+    """Rows ``[cls] x [sep]`` of some texts, cut into windows; empty texts have none."""
     room = max_len - 2
-    rows, text_of_row = [], []
-    for number, ids in enumerate(tokenizer.encode_batch(texts)):
-        for at in range(0, len(ids), room):
-            rows.append([tokenizer.cls_id, *ids[at : at + room], tokenizer.sep_id])
-            text_of_row.append(number)
-    return rows, text_of_row
+    return [
+        [tokenizer.cls_id, *ids[at : at + room], tokenizer.sep_id]
+        for ids in tokenizer.encode_batch(texts)
+        for at in range(0, len(ids), room)
+    ]
 
 
 def pair_rows(tokenizer: Tokenizer, pairs: PairsOfSentences) -> list[list[int]]:
     """Rows ``[cls] x [sep] y [sep]`` of some pairs."""
     cls_id, sep_id = tokenizer.cls_id, tokenizer.sep_id
-    return [[cls_id, *x, sep_id, *y, sep_id] for x, y in _both(pairs)]
-
-
-def _both(pairs: PairsOfSentences) -> zip:
-    return zip(pairs.firsts, pairs.seconds, strict=True)
+    return [[cls_id, *x, sep_id, *y, sep_id] for x, y in zip(pairs.firsts, pairs.seconds, strict=True)]
 
 
 class TranslationObjective:
-    """Predict every target piece and its end mark, over pairs.
+    """Predict every target token and its end mark, over pairs.
 
     The encoder reads ``[x..., eos]``; the decoder reads ``[bos, y...]`` and predicts ``[y..., eos]``. Only
     real target positions reach the output layer.
@@ -401,10 +342,8 @@ class TranslationObjective:
 
     Attributes
     ----------
-    n_tokens : int
-        Number of predictions in one pass.
-    n_left_out : int
-        Pairs that were too long.
+    n_tokens, n_left_out : int
+        Predictions in one pass, and pairs that were too long.
     """
 
     def __init__(
@@ -418,30 +357,24 @@ class TranslationObjective:
         max_len: int,
         label_smoothing: float = 0.0,
     ) -> None:
-        if len(sources) != len(targets):
-            raise ValueError(f"sources and targets must be as many, got {len(sources)} and {len(targets)}")
-        fits = [
-            max(len(source), len(target)) < max_len for source, target in zip(sources, targets, strict=True)
-        ]
-        self.n_left_out = len(fits) - sum(fits)
-        if not any(fits):
+        pairs = list(zip(sources, targets, strict=True))
+        short = [pair for pair in pairs if max(map(len, pair)) < max_len]
+        self.n_left_out = len(pairs) - len(short)
+        if not short:
             raise ValueError(
-                f"a translator needs a pair of at most {max_len - 1} pieces a side to learn from, "
-                f"got {len(fits)} pairs, none so short"
+                f"a translator needs a pair of at most {max_len - 1} tokens a side to learn from, "
+                f"got {len(pairs)} pairs, none so short"
             )
-        short_enough = [i for i, one in enumerate(fits) if one]
-        self._sources = PackedSequences(([*sources[i], eos_id] for i in short_enough), pad_id)
-        self._targets = PackedSequences(([bos_id, *targets[i], eos_id] for i in short_enough), pad_id)
-        self._pad_id = pad_id
+        self._sources = PackedSequences(([*source, eos_id] for source, _ in short), pad_id)
+        self._targets = PackedSequences(([bos_id, *target, eos_id] for _, target in short), pad_id)
         self.label_smoothing = label_smoothing
         self._tgt_lengths = [length - 1 for length in self._targets.lengths]
         self.n_tokens = sum(self._tgt_lengths)
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
         """Pairs of similar lengths together, in shuffled order; both sides count."""
-        return batches_of_pairs(
-            self._sources.lengths, self._tgt_lengths, tokens_per_batch, seed=seed, epoch=epoch
-        )
+        lengths = self._sources.lengths, self._tgt_lengths
+        return batches_of_pairs(*lengths, tokens_per_batch, seed=seed, epoch=epoch)
 
     def n_predictions(self, indices: Sequence[int]) -> int:
         """Real target positions of the pairs at ``indices``."""
@@ -450,21 +383,19 @@ class TranslationObjective:
     def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
         """Source (B, S), decoder input and targets (B, T) of the pairs at ``indices``, padded."""
         rows = self._targets.rows(indices)  # (B, T + 1)
-        targets = rows[:, 1:]
         # An end mark that is read, but after which nothing is predicted, is padding like any other.
-        return self._sources.rows(indices), rows[:, :-1], targets
+        return self._sources.rows(indices), rows[:, :-1], rows[:, 1:]
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a target token, smoothed."""
-        return self.nats(model, indices, self.label_smoothing)
-
-    def nats(self, model: Any, indices: list[int], label_smoothing: float = 0.0) -> Tensor:
-        """Mean nats a target token with a smoothing of its own; by default none."""
-        device = _device(model)
+        device, pad_id = _device(model), self._sources.pad_id
         src_ids, tgt_ids, targets = self.batch(indices)
         src_ids = src_ids.to(device)
-        mask = _mask_of(src_ids, self._pad_id)
         return model.loss(
-            src_ids, tgt_ids.to(device), targets, mask,
-            ignore_id=self._pad_id, label_smoothing=label_smoothing,
-        )  # fmt: skip
+            src_ids,
+            tgt_ids.to(device),
+            targets,
+            padding_mask_or_none(src_ids, pad_id),
+            ignore_id=pad_id,
+            label_smoothing=self.label_smoothing,
+        )

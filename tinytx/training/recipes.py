@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tinytx.model.config import TransformerConfig
@@ -19,8 +21,43 @@ PAIR_KINDS = ("world", "tatoeba", "multi30k", "pairs")
 OBJECTIVES = ("causal", "masked", "masked+nsp", "translation")
 FF_FACTOR = 4
 WARMUP_SHARE = 0.1
+LABEL_SMOOTHING = 0.1
 # How Muon is used: its learning rate falls to zero.
 MUON: Mapping[str, Any] = {"optimizer": "muon", "decay": "linear", "final_lr_fraction": 0.0}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All numbers of a training run."""
+
+    budget: str
+    vocab_size: int
+    config: TransformerConfig
+    settings: TrainingSettings
+    masking: Masking | None = None  # of a masked language model
+    label_smoothing: float | None = None  # of a translator: what targets spread over the whole vocabulary
+    n_epochs: int | None = None  # of fine-tuning
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as JSON can hold them; those that are None are left out."""
+        own = {"config": self.config.to_dict(), "settings": self.settings.to_dict()}
+        return {
+            name: value for name, value in {**dataclasses.asdict(self), **own}.items() if value is not None
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Recipe:
+        """The recipe that `to_dict` wrote."""
+        parts: dict[str, Any] = {
+            "config": TransformerConfig.from_dict(fields["config"]),
+            "settings": TrainingSettings(**fields["settings"]),
+            "masking": Masking(**fields["masking"]) if "masking" in fields else None,
+        }
+        return cls(**{**fields, **parts})
+
+    def replace(self, **changes: Any) -> Recipe:
+        """A copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
 
 
 @dataclass(frozen=True)
@@ -51,111 +88,52 @@ class FinetuneRecipe:
 
 # fmt: off
 _PRETRAINING = {
-    #                             pieces  width layers heads length  steps  tokens    rate  dropout
-    ("world", "smoke"):   _Row(600,  32,  1,  2, 128,     30,  1024, 3e-3),
-    ("world", "laptop"):  _Row(1000, 128, 2, 4, 128,    1500,  2048, 8e-3),
-    ("world", "study"):   _Row(1000, 192, 3, 6, 128,   5000,  4096, 4e-3),
-    ("world", "gpu"):     _Row(1000, 256, 4, 8, 128,   8000, 16384, 2e-3, 0.1),
-    ("reviews", "smoke"):  _Row(600,  32, 1,  2, 128,     20,  1024, 3e-3),
-    ("reviews", "laptop"): _Row(4000, 128, 2, 4, 256,    300,  4096, 2e-3, 0.1),
-    ("reviews", "study"):  _Row(4000, 192, 3, 6, 256,   1200,  4096, 1.5e-3, 0.1),
-    ("reviews", "gpu"):    _Row(8000, 384, 6, 6, 512,   4000, 16384, 6e-4, 0.2),
-    ("text", "smoke"):    _Row(600,  32,  1,  2, 128,     20,  1024, 3e-3),
-    ("text", "laptop"):   _Row(4000, 128, 2,  4, 256,    500,  4096, 2e-3),
-    ("text", "study"):    _Row(8000, 256, 4,  8, 256,   3000,  4096, 1e-3),
-    ("text", "gpu"):      _Row(8000, 512, 8,  8, 512,  20000, 32768, 5e-4, 0.1),
+    #                           vocab  width lay. heads len  steps tokens    rate  dropout
+    ("world", "smoke"):    _Row( 600,  32,  1,  2, 128,    30,  1024, 3e-3),
+    ("world", "laptop"):   _Row(1000, 128,  2,  4, 128,  1500,  2048, 8e-3),
+    ("world", "study"):    _Row(1000, 192,  3,  6, 128,  5000,  4096, 4e-3),
+    ("world", "gpu"):      _Row(1000, 256,  4,  8, 128,  8000, 16384, 2e-3, 0.1),
+    ("reviews", "smoke"):  _Row( 600,  32,  1,  2, 128,    20,  1024, 3e-3),
+    ("reviews", "laptop"): _Row(4000, 128,  2,  4, 256,   300,  4096, 2e-3, 0.1),
+    ("reviews", "study"):  _Row(4000, 192,  3,  6, 256,  1200,  4096, 1.5e-3, 0.1),
+    ("reviews", "gpu"):    _Row(8000, 384,  6,  6, 512,  4000, 16384, 6e-4, 0.2),
+    ("text", "smoke"):     _Row( 600,  32,  1,  2, 128,    20,  1024, 3e-3),
+    ("text", "laptop"):    _Row(4000, 128,  2,  4, 256,   500,  4096, 2e-3),
+    ("text", "study"):     _Row(8000, 256,  4,  8, 256,  3000,  4096, 1e-3),
+    ("text", "gpu"):       _Row(8000, 512,  8,  8, 512, 20000, 32768, 5e-4, 0.1),
+}
+# A masked model is trained with Muon, at these rates: AdamW leaves it long where it only counts words.
+_MASKED_LR = {"smoke": 1e-2, "laptop": 5e-3, "study": 4e-3, "gpu": 2e-3}
+_TRANSLATION = {
+    ("world", "smoke"):     _Row( 800,  32, 1, 2,  64,    30,  1024, 1e-2),
+    ("world", "laptop"):    _Row(1500, 128, 2, 4,  64,   400,  2000, 5e-3),
+    ("world", "study"):     _Row(1500, 192, 3, 4,  64,  1500,  3000, 4e-3, 0.1),
+    ("world", "gpu"):       _Row(1500, 256, 3, 4,  64,  3000, 16000, 3e-3, 0.1),
+    ("tatoeba", "smoke"):   _Row( 800,  32, 1, 2,  64,    20,  2000, 1e-2),
+    ("tatoeba", "laptop"):  _Row(4000, 128, 2, 4,  80,   400,  3000, 6e-3),
+    ("tatoeba", "study"):   _Row(4000, 256, 3, 4,  80,  1800,  4000, 5e-3, 0.1),
+    ("tatoeba", "gpu"):     _Row(8000, 512, 6, 8, 128, 15000, 24000, 2e-3, 0.2),
+    ("multi30k", "smoke"):  _Row( 800,  32, 1, 2,  64,    20,  2000, 1e-2),
+    ("multi30k", "laptop"): _Row(4000, 128, 2, 4,  80,   400,  3000, 6e-3, 0.1),
+    ("multi30k", "study"):  _Row(4000, 256, 3, 4,  80,  1800,  4000, 5e-3, 0.25),
+    ("multi30k", "gpu"):    _Row(6000, 256, 4, 4, 128,  6000, 16000, 3e-3, 0.35),
+    ("pairs", "smoke"):     _Row( 800,  32, 1, 2,  64,    20,  2000, 1e-2),
+    ("pairs", "laptop"):    _Row(4000, 128, 2, 4,  80,   400,  3000, 6e-3, 0.1),
+    ("pairs", "study"):     _Row(4000, 256, 3, 4,  80,  1800,  4000, 5e-3, 0.15),
+    ("pairs", "gpu"):       _Row(8000, 512, 6, 8, 128, 15000, 24000, 2e-3, 0.2),
 }
 _FINETUNING = {
-    #                       epochs tokens rate dropout
+    #                     epochs tokens rate dropout
     ("world", "smoke"):    (2,  1024, 1e-3, 0.1),
-    ("world", "laptop"):   (15, 512, 1e-3, 0.1),
-    ("world", "study"):    (15, 512, 1e-3, 0.1),
-    ("world", "gpu"):      (15, 512, 1e-3, 0.1),
+    ("world", "laptop"):   (15,  512, 1e-3, 0.1),
+    ("world", "study"):    (15,  512, 1e-3, 0.1),
+    ("world", "gpu"):      (15,  512, 1e-3, 0.1),
     ("reviews", "smoke"):  (1,  8192, 1e-3, 0.1),
     ("reviews", "laptop"): (6,  4096, 5e-4, 0.2),
     ("reviews", "study"):  (15, 4096, 5e-4, 0.2),
     ("reviews", "gpu"):    (15, 8192, 3e-4, 0.2),
 }
-# A masked model is trained with Muon, at these rates: AdamW leaves it long where it only counts words.
-_MASKED_LR = {"smoke": 1e-2, "laptop": 5e-3, "study": 4e-3, "gpu": 2e-3}
-_TRANSLATION = {
-    #                         pieces width layers heads length steps tokens    rate dropout
-    ("world", "smoke"):     _Row(800,   32, 1, 2,  64,    30,  1024, 1e-2, 0.0),
-    ("world", "laptop"):    _Row(1500, 128, 2, 4,  64,   400,  2000, 5e-3, 0.0),
-    ("world", "study"):     _Row(1500, 192, 3, 4,  64,  1500,  3000, 4e-3, 0.1),
-    ("world", "gpu"):       _Row(1500, 256, 3, 4,  64,  3000, 16000, 3e-3, 0.1),
-    ("tatoeba", "smoke"):   _Row(800,   32, 1, 2,  64,    20,  2000, 1e-2, 0.0),
-    ("tatoeba", "laptop"):  _Row(4000, 128, 2, 4,  80,   400,  3000, 6e-3, 0.0),
-    ("tatoeba", "study"):   _Row(4000, 256, 3, 4,  80,  1800,  4000, 5e-3, 0.1),
-    ("tatoeba", "gpu"):     _Row(8000, 512, 6, 8, 128, 15000, 24000, 2e-3, 0.2),
-    ("multi30k", "smoke"):  _Row(800,   32, 1, 2,  64,    20,  2000, 1e-2, 0.0),
-    ("multi30k", "laptop"): _Row(4000, 128, 2, 4,  80,   400,  3000, 6e-3, 0.1),
-    ("multi30k", "study"):  _Row(4000, 256, 3, 4,  80,  1800,  4000, 5e-3, 0.25),
-    ("multi30k", "gpu"):    _Row(6000, 256, 4, 4, 128,  6000, 16000, 3e-3, 0.35),
-    ("pairs", "smoke"):     _Row(800,   32, 1, 2,  64,    20,  2000, 1e-2, 0.0),
-    ("pairs", "laptop"):    _Row(4000, 128, 2, 4,  80,   400,  3000, 6e-3, 0.1),
-    ("pairs", "study"):     _Row(4000, 256, 3, 4,  80,  1800,  4000, 5e-3, 0.15),
-    ("pairs", "gpu"):       _Row(8000, 512, 6, 8, 128, 15000, 24000, 2e-3, 0.2),
-}
 # fmt: on
-LABEL_SMOOTHING = 0.1
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """All numbers of a training run.
-
-    Attributes
-    ----------
-    budget : str
-    vocab_size : int
-    config : TransformerConfig
-    settings : TrainingSettings
-    masking : Masking or None
-        Of a masked language model.
-    label_smoothing : float or None
-        Of a translator: the share of probability that the targets spread over the whole vocabulary.
-    n_epochs : int or None
-        Of fine-tuning.
-    """
-
-    budget: str
-    vocab_size: int
-    config: TransformerConfig
-    settings: TrainingSettings
-    masking: Masking | None = field(default=None, kw_only=True)
-    label_smoothing: float | None = field(default=None, kw_only=True)
-    n_epochs: int | None = field(default=None, kw_only=True)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Fields as JSON can hold them; those that are None are left out."""
-        fields = {
-            "budget": self.budget,
-            "vocab_size": self.vocab_size,
-            "config": self.config.to_dict(),
-            "settings": self.settings.to_dict(),
-            "masking": None if self.masking is None else self.masking.to_dict(),
-            "label_smoothing": self.label_smoothing,
-            "n_epochs": self.n_epochs,
-        }
-        return {name: value for name, value in fields.items() if value is not None}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Recipe:
-        """The recipe that `to_dict` wrote."""
-        return cls(
-            fields["budget"],
-            fields["vocab_size"],
-            TransformerConfig.from_dict(fields["config"]),
-            TrainingSettings.from_dict(fields["settings"]),
-            masking=Masking(**fields["masking"]) if "masking" in fields else None,
-            label_smoothing=fields.get("label_smoothing"),
-            n_epochs=fields.get("n_epochs"),
-        )
-
-    def replace(self, **changes: Any) -> Recipe:
-        """A copy with some fields changed."""
-        return dataclasses.replace(self, **changes)
 
 
 def plan(kind: str, objective: str = "causal", budget: str | float | None = None, *, seed: int = 0) -> Recipe:
@@ -166,29 +144,18 @@ def plan(kind: str, objective: str = "causal", budget: str | float | None = None
     kind : str
         See `corpus_kind` and, for translation, `pair_kind`.
     objective : {"causal", "masked", "masked+nsp", "translation"}
-        "masked+nsp" adds the prediction of next sentences. All but "causal" tie the output layer to the
-        embeddings.
+        All but "causal" tie the output layer to the embeddings, and train with Muon.
     budget : str or float, optional
         For a number of seconds the number of steps is a placeholder, until steps have been timed.
     seed : int
-
-    Returns
-    -------
-    Recipe
-
-    Examples
-    --------
-    >>> recipe = plan("world", "causal", "smoke")
-    >>> recipe.settings.n_steps == plan("world", "causal", "smoke", seed=3).settings.n_steps
-    True
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}, got {objective!r}")
     kinds, table = (PAIR_KINDS, _TRANSLATION) if objective == "translation" else (KINDS, _PRETRAINING)
     if kind not in kinds:
         raise ValueError(f"kind of corpus must be one of {', '.join(kinds)}, got {kind!r}")
-    name = named_budget(parse_budget(budget))
-    row = table[kind, name]
+    budget = named_budget(budget)
+    row, masked, paired = table[kind, budget], objective.startswith("masked"), objective == "masked+nsp"
     config = TransformerConfig(
         vocab_size=row.vocab_size,
         d_model=row.d_model,
@@ -197,26 +164,30 @@ def plan(kind: str, objective: str = "causal", budget: str | float | None = None
         d_ff=FF_FACTOR * row.d_model,
         max_len=row.max_len,
         dropout=row.dropout,
+        causal=not masked,
         tie_embeddings=objective != "causal",
+        n_segments=2 if paired else 0,
     )
-    settings = TrainingSettings(n_steps=1, lr=row.lr, tokens_per_batch=row.tokens_per_batch, seed=seed)
-    settings = resize(settings, row.n_steps)
-    recipe = Recipe(name, row.vocab_size, config, settings)
-    if objective == "causal":
-        return recipe
-    if objective == "translation":
-        return recipe.replace(settings=settings.replace(**MUON), label_smoothing=LABEL_SMOOTHING)
-    masking = Masking(next_sentence=objective == "masked+nsp")
-    return recipe.replace(
-        config=config.replace(causal=False, n_segments=2 if masking.next_sentence else 0),
-        settings=settings.replace(lr=_MASKED_LR[name], **MUON),
-        masking=masking,
+    settings = TrainingSettings(
+        n_steps=1,
+        lr=_MASKED_LR[budget] if masked else row.lr,
+        tokens_per_batch=row.tokens_per_batch,
+        seed=seed,
+        **({} if objective == "causal" else MUON),
+    )
+    return Recipe(
+        budget,
+        row.vocab_size,
+        config,
+        resize(settings, row.n_steps),
+        masking=Masking(next_sentence=paired) if masked else None,
+        label_smoothing=LABEL_SMOOTHING if objective == "translation" else None,
     )
 
 
 def plan_finetuning(kind: str, budget: str | float | None = None) -> FinetuneRecipe:
     """The recipe for fine-tuning on a kind of labelled corpus with a budget."""
-    name = named_budget(parse_budget(budget))
+    name = named_budget(budget)
     if (kind, name) not in _FINETUNING:
         raise ValueError(f"fine-tuning needs a corpus with labels, got one of kind {kind!r}")
     return FinetuneRecipe(name, *_FINETUNING[kind, name])
@@ -248,19 +219,17 @@ def parse_budget(budget: str | float | None) -> str | float:
     budget = default_budget() if budget is None else budget
     if budget in BUDGETS:
         return budget
-    try:
-        seconds = float(budget)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds < float("inf"):
-        raise ValueError(
-            f"budget must be one of {', '.join(BUDGETS)}, or a positive number of seconds, got {budget!r}"
-        )
-    return seconds
+    with contextlib.suppress(ValueError):
+        if 0 < float(budget) < math.inf:
+            return float(budget)
+    raise ValueError(
+        f"budget must be one of {', '.join(BUDGETS)}, or a positive number of seconds, got {budget!r}"
+    )
 
 
-def named_budget(budget: str | float) -> str:
+def named_budget(budget: str | float | None) -> str:
     """The budget whose model suits a number of seconds; a name stays as it is."""
+    budget = parse_budget(budget)
     if isinstance(budget, str):
         return budget
     if budget < 10:
@@ -276,12 +245,6 @@ def corpus_kind(corpus: Corpus) -> str:
 
 
 def pair_kind(corpus_name: str) -> str:
-    """What decides the numbers of a translator's training: one of `PAIR_KINDS`.
-
-    Examples
-    --------
-    >>> pair_kind("tatoeba-en-fr"), pair_kind("mine.tsv")
-    ('tatoeba', 'pairs')
-    """
-    names = {"world": "world", "tatoeba-en-fr": "tatoeba", "multi30k-en-fr": "multi30k"}
-    return names.get(corpus_name, "pairs")
+    """What decides the numbers of a translator's training: one of `PAIR_KINDS`."""
+    kind = corpus_name.removesuffix("-en-fr")
+    return kind if kind in PAIR_KINDS else "pairs"

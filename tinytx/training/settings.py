@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
-PRECISIONS = ("auto", "fp32", "bf16")
-DECAYS = ("cosine", "linear")
-OPTIMIZERS = ("adamw", "muon")
+CHOICES = {
+    "decay": ("cosine", "linear"),
+    "optimizer": ("adamw", "muon"),
+    "precision": ("auto", "fp32", "bf16"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +49,8 @@ class TrainingSettings:
         has instructions for it.
     seed : int
         Of data order and dropout.
-    log_every : int
-        Steps between two records of the history.
-    checkpoint_every : int
-        Steps between two checkpoints.
+    log_every, checkpoint_every : int
+        Steps between two records of the history, and between two checkpoints.
 
     Raises
     ------
@@ -74,17 +75,17 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "betas", tuple(self.betas))
+        values = dataclasses.asdict(self)
         for name in ("n_steps", "tokens_per_batch", "log_every", "checkpoint_every"):
-            _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
+            _require(values[name] >= 1, name, "at least 1", values[name])
         for name in ("lr", "clip_norm"):
-            _require(getattr(self, name) > 0, name, "positive", getattr(self, name))
+            _require(values[name] > 0, name, "positive", values[name])
         for name in ("warmup_steps", "weight_decay", "seed"):
-            _require(getattr(self, name) >= 0, name, "0 or more", getattr(self, name))
+            _require(values[name] >= 0, name, "0 or more", values[name])
+        for name, choices in CHOICES.items():
+            _require(values[name] in choices, name, f"one of {', '.join(choices)}", values[name])
         _require(0 <= self.final_lr_fraction <= 1, "final_lr_fraction", "in [0, 1]", self.final_lr_fraction)
         _require(all(0 <= beta < 1 for beta in self.betas), "betas", "two numbers in [0, 1)", self.betas)
-        _require(self.optimizer in OPTIMIZERS, "optimizer", f"one of {', '.join(OPTIMIZERS)}", self.optimizer)
-        _require(self.decay in DECAYS, "decay", f"one of {', '.join(DECAYS)}", self.decay)
-        _require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}", self.precision)
 
     def lr_at(self, step: int) -> float:
         """Learning rate of a step, the first being step 1.
@@ -116,14 +117,6 @@ class TrainingSettings:
             del fields["optimizer"]
         return fields
 
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> TrainingSettings:
-        """Settings from `to_dict`; a field that does not exist is refused by name."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        if unknown := sorted(set(fields) - known):
-            raise ValueError(f"training settings have no field {', '.join(unknown)}")
-        return cls(**fields)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
@@ -149,6 +142,11 @@ class Layout:
 def _require(holds: bool, name: str, rule: str, got: object) -> None:
     if not holds:
         raise ValueError(f"{name} must be {rule}, got {got}")
+
+
+def mixed_seed(*numbers: int) -> int:
+    """A seed for torch that depends on several numbers, such as seed and epoch."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0]) >> 1
 
 
 def choose_device(name: str = "auto") -> torch.device:

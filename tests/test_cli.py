@@ -327,11 +327,11 @@ def test_bad_checkpoints_are_refused(refused, checkpoint, translator, reviews, t
     save(Classifier(config), tmp_path / "judge", Tokenizer.load(checkpoint / "tokenizer.model"))
     (tmp_path / "model.pt").write_bytes(pickle.dumps([1]))
     for path, message in (
-        (copy("cut", "model.safetensors", weights[: len(weights) // 2]), "model.safetensors is cut short"),
-        (copy("pickled", "model.safetensors", pickle.dumps([1])), "model.safetensors is a pickle"),
+        (copy("cut", "model.safetensors", weights[: len(weights) // 2]), "model.safetensors is damaged"),
+        (copy("pickled", "model.safetensors", pickle.dumps([1])), "model.safetensors is damaged"),
         (copy("speechless", "tokenizer.model", None), "tokenizer.model is missing"),
-        (tmp_path / "model.pt", "got a pickle"),
-        (tmp_path / "nowhere", "must exist"),
+        (tmp_path / "model.pt", "got a file"),
+        (tmp_path / "nowhere", "nothing there"),
     ):
         for command in (
             ("generate", path, "--prompt", "le"),

@@ -122,8 +122,7 @@ def test_a_save_killed_between_its_two_renames_can_still_be_read(tmp_path, confi
 
 
 def test_only_whole_models_are_saved(tmp_path, config):
-    kinds = "a LanguageModel, a MaskedLanguageModel, a Classifier or a Translator"
-    with pytest.raises(TypeError, match=f"{kinds}, got Transformer"):
+    with pytest.raises(TypeError, match="LanguageModel or .*, got a Transformer"):
         save(Transformer(config), tmp_path / "body")
 
 
@@ -146,13 +145,16 @@ def swap_weights(folder, config):
 
 
 DAMAGE = {
-    "weights cut short": (lambda f, c: cut(f / "model.safetensors"), "model.safetensors is cut short"),
+    "weights cut short": (
+        lambda f, c: cut(f / "model.safetensors"),
+        "model.safetensors must be a whole safetensors file",
+    ),
     "weights empty": (
         lambda f, c: (f / "model.safetensors").write_bytes(b""),
-        "model.safetensors is cut short",
+        "model.safetensors must be a whole safetensors file",
     ),
     "weights missing": (lambda f, c: (f / "model.safetensors").unlink(), "model.safetensors is missing"),
-    "description cut short": (lambda f, c: cut(f / "model.json"), "model.json is cut short or no JSON"),
+    "description cut short": (lambda f, c: cut(f / "model.json"), "model.json must be whole JSON"),
     "description of something": (
         lambda f, c: (f / "model.json").write_text('{"name": "x"}'),
         "does not describe a tinytx model",
@@ -173,11 +175,11 @@ DAMAGE = {
     ),
     "a pickle": (
         lambda f, c: torch.save({"w": torch.ones(2)}, f / "model.safetensors"),
-        "model.safetensors is a pickle",
+        "model.safetensors must be a whole safetensors file",
     ),
     "an old pickle": (
         lambda f, c: (f / "model.safetensors").write_bytes(pickle.dumps({"w": 1})),
-        "model.safetensors is a pickle",
+        "model.safetensors must be a whole safetensors file",
     ),
 }
 
@@ -199,7 +201,7 @@ def test_a_pickle_is_never_run(tmp_path):
 
     file = tmp_path / "model.pt"
     file.write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(ValueError, match="got a pickle: .*model.pt"):
+    with pytest.raises(ValueError, match="got a file: .*model.pt"):
         load(file)
     assert not (tmp_path / "sprung").exists()
 
@@ -230,10 +232,10 @@ def test_ties_that_are_none_are_refused(saved, tied):
 
 
 def test_what_is_not_there_is_named(tmp_path, saved):
-    with pytest.raises(ValueError, match="must exist, got .*nowhere"):
+    with pytest.raises(ValueError, match="nothing there: .*nowhere"):
         load(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="holds model.json, got .*empty"):
+    with pytest.raises(ValueError, match="model.json .*empty"):
         load(tmp_path / "empty")
     (saved / "tokenizer.model").unlink()
     with pytest.raises(ValueError, match="tokenizer.model is missing"):

@@ -150,7 +150,6 @@ def test_the_pseudo_likelihood_masks_each_token_once(masked, tokenizer, corpus):
             n_tokens += 1
     assert (score.n_tokens, score.n_texts, score.correct) == (n_tokens, 6, correct)
     assert score.total_nats == pytest.approx(nats, rel=1e-4)
-    assert evaluate_masked_model(masked, tokenizer, corpus.valid.texts, max_tokens=n_tokens) == score
     with pytest.raises(ValueError, match="got none"):
         evaluate_masked_model(masked, tokenizer, [""])
 

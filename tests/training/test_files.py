@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from tinytx.training import files
-from tinytx.training.files import LOCK_FILE, locked, read_bytes, write_file, write_folder
+from tinytx.training.files import LOCK_FILE, locked, read_file, write_file, write_folder
 
 
 def test_a_write_that_fails_leaves_the_old_folder(tmp_path):
@@ -52,7 +52,15 @@ def test_everything_is_flushed_before_the_rename_and_the_name_before_the_return(
     monkeypatch.setattr(files.os, "replace", spy_replace)
     write_folder(tmp_path / "new" / "box", {"a": b"1", "b": b"2"})
     part, parent = f"{tmp_path}/new/.box.tinytx-new", f"{tmp_path}/new"
-    assert order == [str(tmp_path), f"{part}/a", f"{part}/b", part, "rename", parent]
+    assert order == [
+        str(tmp_path),
+        f"{part}/a",
+        f"{part}/b",
+        f"{part}/checksums.json",
+        part,
+        "rename",
+        parent,
+    ]
     order.clear()
     write_file(tmp_path / "new" / "c", b"3")
     assert order == [f"{parent}/.c.tinytx-new", "rename", parent]
@@ -88,4 +96,4 @@ def test_one_holder_at_a_time_and_nothing_left_behind(tmp_path):
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"gone\.json is missing"):
-        read_bytes(tmp_path / "gone.json")
+        read_file(tmp_path / "gone.json")

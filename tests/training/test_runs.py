@@ -12,7 +12,7 @@ import torch
 
 from tests.training.interrupted import folder_bytes
 from tinytx.model.config import TransformerConfig
-from tinytx.training.files import LOCK_FILE, json_bytes, read_json, with_checksums
+from tinytx.training.files import LOCK_FILE, json_bytes, read_json, write_folder
 from tinytx.training.loop import TrainingInterrupted, train
 from tinytx.training.runs import check_request, find_run, newest_complete, open_run, read_training
 from tinytx.training.settings import TrainingSettings
@@ -122,7 +122,7 @@ def test_where_no_checkpoint_is_complete_all_are_named_and_nothing_is_touched(ru
         file = run / f"step-{step:06d}" / "training.safetensors"
         file.write_bytes(file.read_bytes()[:-1])
     before = folder_bytes(run)
-    with pytest.raises(ValueError, match=r"step-000012/.* is cut short.*step-000008/.* is cut short"):
+    with pytest.raises(ValueError, match=r"step-000012/.* is damaged.*step-000008/.* is damaged"):
         run_in(run)
     assert folder_bytes(run) == before
 
@@ -206,8 +206,7 @@ def test_other_threads_and_versions_are_reported(tmp_path, run_in):
         folder = tmp_path / "run" / "step-000005"
         files = {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "checksums.json"}
         files["training.json"] = json_bytes(read_json(folder / "training.json") | {"torch": "1.0"})
-        for name, content in with_checksums(files).items():
-            (folder / name).write_bytes(content)
+        write_folder(folder, files)
         torch.set_num_threads(2)
         (warning,) = run_in(tmp_path / "run")
     finally:

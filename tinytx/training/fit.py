@@ -27,7 +27,7 @@ from tinytx.training.loop import History, OnStep, train
 from tinytx.training.recipes import FF_FACTOR, Recipe, parse_budget, resize
 from tinytx.training.runs import check_request, find_run, open_run, read_training
 from tinytx.training.settings import Layout, TrainingSettings, choose_device, choose_precision
-from tinytx.training.tasks import Classification, Pretraining, Task, Translation, fingerprint
+from tinytx.training.tasks import Classification, Pretraining, Translation, fingerprint
 from tinytx.training.translate import GREEDY
 
 Report = Callable[[str], None]
@@ -186,7 +186,7 @@ def fit(
     report = report if processes.first else lambda line: None
     where, asked = choose_device(device), parse_budget(budget)
     stored = processes.agree(lambda: _stored(out, resume, report))
-    task: Task
+    task: Pretraining
     if objective == "classification":
         task = Classification(corpus, data_dir, start, fresh, frozen, n_labels, n_epochs, pooling, n_scored)
     elif start is not None:

@@ -76,10 +76,10 @@ def test_next_token_probs_treat_rows_singly_and_leave_the_input():
 def test_a_greedy_draw_takes_the_first_of_several_best():
     logits = torch.tensor([[0.0, 2.0, 2.0], [1.0, 1.0, -torch.inf]])
     generator = torch.Generator().manual_seed(0)
-    assert draw(logits, generator, top_k=1).tolist() == [1, 0]
+    assert draw(logits, generator, 1.0, 1, None).tolist() == [1, 0]
     for broken in (torch.nan, -torch.inf):
         with pytest.raises(ValueError, match="finite maximum"):
-            draw(torch.full((1, 3), broken), generator, top_k=1)
+            draw(torch.full((1, 3), broken), generator, 1.0, 1, None)
 
 
 @torch.no_grad()

@@ -138,7 +138,8 @@ def load_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
 
         return published_tokenizer(path)
     folder = find_checkpoint(path)
-    kind, file = Tokenizer, folder / TOKENIZER_FILE
+    kind: type[Tokenizer] = Tokenizer
+    file = folder / TOKENIZER_FILE
     if (folder / PRETRAINED_TOKENIZER_FILE).is_file():
         from tinytx.hf.tokenizer import PretrainedTokenizer
 

@@ -190,7 +190,10 @@ def fill_probs(
     *,
     sides: Sides = "both",
 ) -> np.ndarray:
-    """Distribution of the token at one position of a text, given the others.
+    """Distribution of the token at one position of a text, given the others: (V,), float64.
+
+    It sums to 1 over the tokens of texts; special ids have 0. For both sides a causal model scores the text
+    once with each token, by Bayes' rule: V passes.
 
     Parameters
     ----------
@@ -202,15 +205,6 @@ def fill_probs(
     position : int
     sides : {"both", "left"}
         "left": given only the tokens before it, for a causal model.
-
-    Returns
-    -------
-    ndarray of shape (V,), float64
-        Sums to 1 over the tokens of texts; special ids have 0.
-
-    Notes
-    -----
-    For both sides a causal model scores the text once with each token, by Bayes' rule: V passes.
     """
     check_vocabulary(model, tokenizer)
     _check_fill(model, len(ids), position, sides)

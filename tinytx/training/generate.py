@@ -106,16 +106,9 @@ def next_token_probs(
 
 
 def draw(
-    logits: Tensor,
-    generator: torch.Generator,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
+    logits: Tensor, generator: torch.Generator, temperature: float, top_k: int | None, top_p: float | None
 ) -> Tensor:
-    """Sample one token a row, (R,) on the CPU, from logits (R, V); other parameters as in `next_token_probs`.
-
-    With ``top_k=1`` nothing is drawn: of several best the first is taken.
-    """
+    """Sample one token a row, (R,) on the CPU, from (R, V); with ``top_k=1`` take the first of the best."""
     if top_k == 1:
         best, ids = logits.max(dim=-1)
         if not best.isfinite().all():

@@ -197,9 +197,6 @@ class Classification(Pretraining):
     def tokenizer(self, vocab_size: int, *, exact: bool) -> Tokenizer:
         return self._tokenizer
 
-    def with_tokenizer(self, recipe: Recipe, tokenizer: Tokenizer) -> Recipe:
-        return recipe  # the body has its embeddings already
-
     def objective(self, tokenizer: Tokenizer, recipe: Recipe) -> ClassificationObjective:
         split, seed = self.corpus.train, recipe.settings.seed
         learned = split if self.n_labels is None else label_subset(split, self.n_labels, seed)
@@ -208,7 +205,15 @@ class Classification(Pretraining):
         return learning
 
     def model(self, recipe: Recipe, seed: int) -> Model:
-        n_classes = _n_classes(self.corpus)
+        n_classes, n_texts = self.corpus.n_classes, len(self.corpus.train)
+        if n_classes is None:
+            raise ValueError(
+                f"fine-tuning needs a corpus with labels, got {self.corpus.name}, which has none"
+            )
+        if n_classes > n_texts:
+            raise ValueError(
+                f"labels must count up from 0, got the label {n_classes - 1} among {n_texts} texts"
+            )
         model = seeded(lambda: Classifier(recipe.config, n_classes, self.pooling), seed)
         if not self.fresh:
             model.body.load_state_dict(self._body.state_dict())
@@ -256,17 +261,6 @@ class Classification(Pretraining):
         return evaluate_split(model, tokenizer, self.corpus, reported_split(self.corpus))
 
 
-def _n_classes(corpus: Corpus) -> int:
-    n_classes = corpus.n_classes
-    if n_classes is None:
-        raise ValueError(f"fine-tuning needs a corpus with labels, got {corpus.name}, which has none")
-    if n_classes > len(corpus.train):
-        raise ValueError(
-            f"labels must count up from 0, got the label {n_classes - 1} among {len(corpus.train)} texts"
-        )
-    return n_classes
-
-
 def body_and_tokenizer(start: Any) -> tuple[Any, Tokenizer]:
     """Body and tokenizer of a checkpoint, or of a result of `fit`; a model without one body is refused."""
     if start is None:
@@ -291,11 +285,8 @@ def class_objective(
 
 def epoch_ends(learning: Objective, settings: TrainingSettings, n_epochs: int) -> list[int]:
     """The step that ends each epoch."""
-    size, seed = settings.tokens_per_batch, settings.seed
-    sizes = (
-        len(learning.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=size))
-        for epoch in range(n_epochs)
-    )
+    how = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
+    sizes = (len(learning.epoch_batches(epoch=epoch, **how)) for epoch in range(n_epochs))
     return list(itertools.accumulate(sizes))
 
 

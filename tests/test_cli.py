@@ -5,7 +5,6 @@ import json
 import os
 import pickle
 import random
-import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import torch
 from tests.training.interrupted import folder_bytes
 from tinytx.cli import build_parser, main
 from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import Classifier, LanguageModel
+from tinytx.model.transformer import LanguageModel
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.checkpoint import save
 
@@ -226,21 +225,19 @@ def test_lines_that_are_too_long_or_not_utf8_are_named(translator, monkeypatch, 
     ("content", "message"),
     [
         (None, "must exist"),
-        (b"", "at least one line"),
         (b"\n \n", "at least one line"),
         ("un chat\nun été\n".encode("latin-1"), "line 2: must be UTF-8"),
         (b"1\tbien\nbon\tbien\n", "line 2: the label must be an integer"),
-        (b"1 bien\n", "line 1: .* no tab"),
     ],
 )
 def test_bad_text_files_and_labels_are_refused(refused, tmp_path, checkpoint, content, message):
-    labelled = "label" in message or "tab" in message
+    labelled = "label" in message
     file, out = tmp_path / ("bad.tsv" if labelled else "bad.txt"), tmp_path / "runs" / "out"
     if content is not None:
         file.write_bytes(content)
     command = ["finetune", checkpoint] if labelled else ["pretrain"]
     line = refused(*command, "--corpus", file, *QUICK, "--out", out)
-    assert re.search(message, line) and file.name in line
+    assert message in line and file.name in line
     assert not out.parent.exists()
 
 
@@ -249,13 +246,9 @@ def test_bad_arguments_are_refused_and_leave_nothing(refused, checkpoint, prose,
     begin = ("pretrain", "--corpus", prose, "--out", tmp_path / "out")
     for arguments, message in (
         ((), "required: COMMAND"),
-        (("frobnicate",), "invalid choice: 'frobnicate'"),
         (("pretrain",), "required: --corpus, --out"),
         (("count", "--preset", "gpt-9"), "preset must be one of seed-lab"),
-        (("count", "--preset", "seed-lab", "--head", "hydra"), "invalid choice: 'hydra'"),
         ((*begin, "--steps", 0), "n_steps must be at least 1"),
-        ((*begin, "--steps", "few"), "--steps: invalid int value: 'few'"),
-        ((*begin, "--seed", -4), "seed must be 0 or more"),
         ((*begin, "--device", "abacus"), "device must be auto, cpu or cuda"),
         ((*begin, "--objective", "psychic"), "objective must be one of causal, masked, masked+nsp"),
         ((*begin, "--budget", "x"), "budget must be one of"),
@@ -280,42 +273,33 @@ def test_a_run_is_never_written_over(refused, call, prose, tmp_path):
 
 
 def test_bad_checkpoints_are_refused(refused, checkpoint, translator, reviews, tmp_path):
-    def copy(name, file, content):
-        folder = shutil.copytree(checkpoint, tmp_path / name)
-        (folder / file).unlink()
-        if content is not None:
-            (folder / file).write_bytes(content)
-        return folder
-
-    config = TransformerConfig(vocab_size=35, d_model=8, n_heads=2, n_layers=2, d_ff=12, max_len=32)
-    save(Classifier(config), tmp_path / "judge", Tokenizer.load(checkpoint / "tokenizer.model"))
-    (tmp_path / "model.pt").write_bytes(pickle.dumps([1]))
+    pickled, speechless = (shutil.copytree(checkpoint, tmp_path / name) for name in ("pickled", "speechless"))
+    (pickled / "model.safetensors").write_bytes(pickle.dumps([1]))
+    (speechless / "tokenizer.model").unlink()
+    evaluation, out = ("--corpus", reviews), ("--out", tmp_path / "out")
     for path, message in (
-        (copy("pickled", "model.safetensors", pickle.dumps([1])), "model.safetensors is damaged"),
-        (copy("speechless", "tokenizer.model", None), "tokenizer.model is missing"),
-        (tmp_path / "model.pt", "got a file"),
+        (pickled, "model.safetensors is damaged"),
+        (speechless, "tokenizer.model is missing"),
         (tmp_path / "nowhere", "nothing there"),
     ):
         for command in (
-            ("generate", path, "--prompt", "le"),
-            ("evaluate", path, "--corpus", reviews),
-            ("finetune", path, "--corpus", reviews, *QUICK, "--out", tmp_path / "out"),
+            ("generate", path),
+            ("evaluate", path, *evaluation),
+            ("finetune", path, *evaluation, *out),
         ):
             line = refused(*command)
             assert message in line and path.name in line
-    assert "needs a language model, got a Classifier" in refused("generate", tmp_path / "judge")
+    assert "needs a language model, got a Translator" in refused("generate", translator)
     assert "needs a translator, got a LanguageModel" in refused("translate", checkpoint)
-    tuning = ("finetune", translator, "--corpus", reviews, "--out", tmp_path / "out")
-    assert "one body, got a translator" in refused(*tuning)
+    assert "one body, got a translator" in refused("finetune", translator, *evaluation, *out)
     assert not (tmp_path / "out").exists()
 
 
-def program(*arguments, **how):
-    command = [sys.executable, "-m", "tinytx.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=not how.keys() & {"stdout"}, text=True, **how)
-
-
 def test_the_program_itself_answers_with_0_or_with_2_and_one_line(tmp_path):
+    def program(*arguments):
+        command = [sys.executable, "-m", "tinytx.cli", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True)
+
     good = program("count", "--preset", "seed-lab", "--json")
     assert good.returncode == 0 and json.loads(good.stdout)["total"] == 1008100 and good.stderr == ""
     bad = program("pretrain", "--corpus", "nowhere.txt", "--out", tmp_path / "out")

@@ -3,7 +3,7 @@
 import json
 import pickle
 import shutil
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -97,11 +97,8 @@ def test_two_that_save_to_one_path_lose_nothing(tmp_path, config):
         for _ in range(15):
             save(model, tmp_path / "m")
 
-    threads = [threading.Thread(target=work, args=(model,)) for model in models]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, models))
     found = load(tmp_path / "m")
     assert weights(found).keys() == weights(models[found.config.n_layers - 1]).keys()
     assert [path.name for path in tmp_path.iterdir()] == ["m"]

@@ -71,20 +71,9 @@ def interrupt_at(wanted):
     return on_step
 
 
-def damaged(content, how, rng, other):
-    if how == "cut":
-        return content[: rng.randrange(1, len(content))]
-    if how == "emptied":
-        return b""
-    if how == "another run's":
-        return other
-    at = rng.randrange(len(content))
-    return content[:at] + bytes([content[at] ^ 1 << rng.randrange(8)]) + content[at + 1 :]
-
-
 def test_a_run_folder_holds_the_two_newest_checkpoints_and_nothing_else(whole):
-    assert {name.split("/")[0] for name in whole} == {"step-000008", "step-000012"}
-    assert {name.split("/")[1] for name in whole} == set(FILES)
+    names = itertools.product(("step-000008", "step-000012"), FILES)
+    assert set(whole) == {f"{folder}/{file}" for folder, file in names}
 
 
 @pytest.mark.parametrize(
@@ -92,21 +81,18 @@ def test_a_run_folder_holds_the_two_newest_checkpoints_and_nothing_else(whole):
     [
         *itertools.product(TENSORS, ["cut", "another run's", "missing"]),
         *itertools.product(("model.json", "training.json"), ["emptied", "another run's"]),
-        *itertools.product(("checksums.json", "tokenizer.model"), ["flipped bit", "cut", "missing"]),
+        *itertools.product(("checksums.json", "tokenizer.model"), ["cut", "missing"]),
     ],
 )
 def test_a_damaged_file_is_named_and_the_checkpoint_before_it_used(run, run_in, finished, whole, name, how):
     file = run / "step-000012" / name
-    other = (finished / "other" / "step-000012" / name).read_bytes()
-    if how == "missing":
-        file.unlink()
-    else:
-        file.write_bytes(damaged(file.read_bytes(), how, random.Random(f"{name} {how}"), other))
+    content, other = file.read_bytes(), (finished / "other" / "step-000012" / name).read_bytes()
+    file.unlink()
+    if how != "missing":
+        file.write_bytes({"cut": content[: len(content) // 3], "emptied": b"", "another run's": other}[how])
     (warning,) = run_in(run)
     assert folder_bytes(run) == whole
-    assert "step-000012" in warning and "step-000008, the checkpoint before it" in warning
-    if name != "checksums.json" or how == "missing":
-        assert f"step-000012/{name}" in warning
+    assert f"step-000012/{name}" in warning and "step-000008, the checkpoint before it" in warning
 
 
 def test_any_flipped_bit_is_noticed(run):
@@ -114,7 +100,9 @@ def test_any_flipped_bit_is_noticed(run):
     for name in FILES:
         content = (folder / name).read_bytes()
         for _ in range(20):
-            (folder / name).write_bytes(damaged(content, "flipped bit", rng, None))
+            flipped, at = bytearray(content), rng.randrange(len(content))
+            flipped[at] ^= 1 << rng.randrange(8)
+            (folder / name).write_bytes(flipped)
             with pytest.raises(ValueError, match="step-000012"):
                 read_training(folder)
         (folder / name).write_bytes(content)

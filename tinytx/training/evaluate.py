@@ -79,7 +79,8 @@ def evaluate_language_model(
     model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]
 ) -> LanguageModelScore:
     """Loss and perplexity on some texts; parameters as in `text_nats`."""
-    nats, n_tokens = _text_nats(model, tokenizer, texts)
+    nats = text_nats(model, tokenizer, texts)
+    n_tokens = sum(len(ids) + 1 for ids in tokenizer.encode_batch(texts))
     return LanguageModelScore(float(nats.sum()), n_tokens, len(texts))
 
 
@@ -89,11 +90,6 @@ def text_nats(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]) 
     Texts longer than ``max_len`` are read in chunks, each from its own beginning, so every token counts once.
     Computed in float32 whatever the precision of training; sums are float64. The model is a causal one.
     """
-    return _text_nats(model, tokenizer, texts)[0]
-
-
-def _text_nats(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[np.ndarray, int]:
-    """``-log P`` of each text (N,), and the number of predicted tokens."""
     check_vocabulary(model, tokenizer)
     windows: list[list[int]] = []
     text_of_window: list[int] = []
@@ -107,8 +103,7 @@ def _text_nats(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str])
 
     inputs = [window[:-1] for window in windows]
     values = evaluate_rows(model, inputs, window_nats, pad_id=tokenizer.pad_id)
-    nats = np.bincount(text_of_window, weights=values.numpy(), minlength=len(texts))
-    return nats, sum(map(len, inputs))
+    return np.bincount(text_of_window, weights=values.numpy(), minlength=len(texts))
 
 
 # Masked language models
@@ -396,10 +391,8 @@ def evaluate(
         A checkpoint or run folder, or a model with its `tokenizer`.
     corpus : str, path, Corpus or PairCorpus
         Pairs for a translator, texts for any other model.
-    tokenizer : Tokenizer, optional
-        Of a model that is given as a Module.
     split : {"train", "valid", "test", "all"}, optional
-        By default the test split, or valid where there is none.
+        By default the test split, or valid where there is none; no "all" for a translator.
     data_dir : path, optional
         Folder that holds one folder a corpus.
     device : {"auto", "cpu", "cuda"}

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from safetensors.torch import save as safetensors_bytes
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.checkpoint import (
@@ -167,11 +168,7 @@ class Checkpoints:
     latest: Path | None = None  # last written, or resumed from
 
     def save(
-        self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        settings: TrainingSettings,
-        state: Mapping[str, Any],
+        self, model: nn.Module, optimizer: Optimizer, settings: TrainingSettings, state: Mapping[str, Any]
     ) -> None:
         """Write a checkpoint, then remove those that are no longer needed.
 
@@ -201,7 +198,7 @@ class Checkpoints:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def restore(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, settings: TrainingSettings
+        self, model: nn.Module, optimizer: Optimizer, settings: TrainingSettings
     ) -> dict[str, Any] | None:
         """Bring model, optimizer and random state back to the newest complete checkpoint.
 
@@ -242,7 +239,7 @@ def _machine(model: nn.Module) -> dict[str, Any]:
     }
 
 
-def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _moments(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
     """The optimizer's moments of each parameter, and the random states, by name."""
     tensors = {"random/cpu": torch.get_rng_state()}
     for name, parameter in model.named_parameters():
@@ -253,9 +250,7 @@ def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Te
     return tensors
 
 
-def _restore_moments(
-    model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
-) -> None:
+def _restore_moments(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:
     parameters = dict(model.named_parameters())
     for path, tensor in tensors.items():
         kind, key, name = (path.split("/", 2) + [""])[:3]

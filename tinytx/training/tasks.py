@@ -388,7 +388,7 @@ def steps_within(
     n_timed: int = 8,
     layout: Layout | None = None,
 ) -> tuple[TrainingSettings, float]:
-    """Settings whose steps take about so many seconds, timed ones included; gives the expected seconds too.
+    """Settings whose steps take about so many seconds, timed ones included, and the seconds expected.
 
     The first steps of a copy of the model are timed: ``n_timed``, after two that are not.
     """

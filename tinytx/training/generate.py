@@ -44,7 +44,7 @@ def unwritten_ids(tokenizer: Tokenizer | type[Tokenizer]) -> tuple[int, ...]:
 def check_sampling(temperature: float, top_k: int | None, top_p: float | None) -> None:
     """Raise ValueError for values that `next_token_probs` does not allow."""
     if not 1e-30 < temperature < 1e30:  # float32 has neither 0 nor infinity there
-        raise ValueError(f"temperature must lie between 1e-30 and 1e30, got {temperature}")
+        raise ValueError(f"temperature must be positive, between 1e-30 and 1e30, got {temperature}")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k must be at least 1, or None for no limit, got {top_k}")
     if top_p is not None and not 0 < top_p <= 1:

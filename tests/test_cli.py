@@ -1,21 +1,21 @@
 """The command line: forms, one JSON object, one line for bad input, nothing half written left behind."""
 
-import argparse
 import io
 import json
 import os
 import pickle
 import random
-import re
+import shutil
 import subprocess
 import sys
 
 import pytest
 import torch
 
+from tests.training.interrupted import folder_bytes
 from tinytx.cli import build_parser, main
 from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import Classifier, LanguageModel
+from tinytx.model.transformer import LanguageModel
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.checkpoint import save
 
@@ -30,28 +30,25 @@ def sentences(n, seed):
 
 
 @pytest.fixture
-def prose(tmp_path):
-    path = tmp_path / "prose.txt"
-    path.write_text("\n".join(sentences(150, 1)), encoding="utf-8")
-    return path
+def write(tmp_path):
+    """Write a file of some lines."""
+
+    def write(name, lines):
+        path = tmp_path / name
+        path.write_text("\n".join(lines), encoding="utf-8")
+        return path
+
+    return write
 
 
 @pytest.fixture
-def reviews(tmp_path):
-    path = tmp_path / "reviews.tsv"
-    lines = [f"{int('chat' in text)}\t{text}" for text in sentences(150, 2)]
-    path.write_text("\n".join(lines), encoding="utf-8")
-    return path
+def prose(write):
+    return write("prose.txt", sentences(150, 1))
 
 
 @pytest.fixture
-def table(tmp_path):
-    """A table with a column for texts and one for words as labels; the second row lacks its label."""
-    rows = [f"texte {i} du livre;{('bon', 'raté')[i % 2]}" for i in range(30)]
-    rows[1] = "texte sans avis;"
-    path = tmp_path / "a.csv"
-    path.write_text("avis;note\n" + "\n".join(rows), encoding="utf-8")
-    return path
+def reviews(write):
+    return write("reviews.tsv", [f"{int('chat' in text)}\t{text}" for text in sentences(150, 2)])
 
 
 @pytest.fixture(scope="module")
@@ -108,36 +105,23 @@ def refused(capsys):
     return run
 
 
-def every_command(parser, name=""):
-    groups = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
-    for group in groups:
-        for word, sub in group.choices.items():
-            yield from every_command(sub, f"{name} {word}".strip())
-    if not groups:
-        yield name
+DATA = ("data list", "data get", "data verify")
 
 
-def test_every_command_explains_itself_and_takes_json(capsys):
-    names = set(every_command(build_parser()))
-    assert names == {
-        *("pretrain", "finetune", "evaluate", "generate", "translate", "count"),
-        *("data list", "data get", "data verify"),
-    }
-    for name in names:
-        with pytest.raises(SystemExit) as stop:
-            build_parser().parse_args([*name.split(), "--help"])
-        assert stop.value.code == 0
-        assert "--json" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    "name", ["pretrain", "finetune", "evaluate", "generate", "translate", "count", *DATA]
+)
+def test_every_command_explains_itself_and_takes_json(capsys, name):
+    with pytest.raises(SystemExit) as stop:
+        build_parser().parse_args([*name.split(), "--help"])
+    assert stop.value.code == 0 and "--json" in capsys.readouterr().out
 
 
 def test_count_gives_the_numbers_of_the_lab(call, capsys):
     answer = call("count", "--preset", "seed-lab", "--head", "lm")
     assert answer["total"] == answer["numel"] == sum(row["total"] for row in answer["rows"]) == 1008100
     assert call("count", "--preset", "seed-lab", "--head", "classifier")["total"] == 988402
-    assert main(["count", "--preset", "seed-lab"]) == 0
-    table = capsys.readouterr().out
-    for number in ("1,008,100", "968,000", "20,100", "120,600"):
-        assert number in table
+    assert main(["count", "--preset", "seed-lab"]) == 0 and "1,008,100" in capsys.readouterr().out
 
 
 def test_from_prose_to_a_classifier_in_the_documented_forms(call, prose, reviews, tmp_path):
@@ -160,25 +144,18 @@ def test_from_prose_to_a_classifier_in_the_documented_forms(call, prose, reviews
 
 @pytest.mark.parametrize("objective", ["masked", "masked+nsp"])
 def test_a_masked_model_is_pretrained_and_resumed_and_evaluated(call, prose, tmp_path, objective):
-    asked = (
-        "pretrain",
-        "--objective",
-        objective,
-        "--corpus",
-        prose,
-        *QUICK,
-        "--steps",
-        4,
-        "--out",
-        tmp_path / "run",
-    )
-    first = call(*asked)
-    assert first["kind"] == "masked_language_model" and call(*asked, "--resume") == first
+    asked = ["pretrain", "--objective", objective, "--corpus", prose, *QUICK, "--steps", 4]
+    first = call(*asked, "--out", tmp_path / "run")
+    assert first["kind"] == "masked_language_model"
+    assert call(*asked, "--out", tmp_path / "run", "--resume") == first
     measured = call("evaluate", tmp_path / "run", "--corpus", prose, "--split", "valid")
     assert measured["nats_per_token"] == first["nats_per_token"]
 
 
-def test_a_table_is_read_by_its_columns_and_bad_rows_are_named(table, tmp_path, call, refused, capsys):
+def test_a_table_is_read_by_its_columns_and_bad_rows_are_named(write, tmp_path, call, refused, capsys):
+    rows = [f"texte {i} du livre;{('bon', 'raté')[i % 2]}" for i in range(30)]
+    rows[1] = "texte sans avis;"  # lacks its label
+    table = write("a.csv", ["avis;note", *rows])
     how = ["--text-column", "avis", "--label-column", "note"]
     begin = ["pretrain", "--corpus", table, *how, *QUICK, "--steps", 2, "--out", tmp_path / "lm"]
     assert "a.csv, line 3: must have a label" in refused(*begin)
@@ -187,10 +164,9 @@ def test_a_table_is_read_by_its_columns_and_bad_rows_are_named(table, tmp_path, 
     assert len(lines) == 1 and lines[0].startswith(f"tinytx: warning: {table}, line 3: ")
     how.append("--skip-bad-rows")
     call("finetune", tmp_path / "lm", "--corpus", table, *how, *QUICK, "--out", tmp_path / "c")
-    assert call("evaluate", tmp_path / "c", "--corpus", table, *how)["corpus"] == "a.csv"
-    capsys.readouterr()
-    other = ("--label-names", "raté,bon,moyen")
-    assert main([str(part) for part in ("evaluate", tmp_path / "c", "--corpus", table, *how, *other)]) == 2
+    evaluation = ["evaluate", tmp_path / "c", "--corpus", table, *how]
+    assert call(*evaluation)["corpus"] == "a.csv"
+    assert main([*map(str, evaluation), "--label-names", "raté,bon,moyen"]) == 2
     assert "must have the 2 classes of the classifier, got raté, bon, moyen" in capsys.readouterr().err
     assert "have no columns" in refused(*begin, "--objective", "translation")
 
@@ -245,36 +221,24 @@ def test_lines_that_are_too_long_or_not_utf8_are_named(translator, monkeypatch, 
     assert err == "tinytx: error: standard input, line 2: must be UTF-8 text, got the byte 0xff\n"
 
 
-BAD_FILES = {
-    "missing": (None, "must exist"),
-    "empty": (b"", "at least one line"),
-    "blank": (b"\n \n", "at least one line"),
-    "not UTF-8": ("un chat\nun été\n".encode("latin-1"), "line 2: must be UTF-8"),
-}
-
-
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_bad_text_files_are_refused(refused, tmp_path, name):
-    content, message = BAD_FILES[name]
-    file = tmp_path / "bad.txt"
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "must exist"),
+        (b"\n \n", "at least one line"),
+        ("un chat\nun été\n".encode("latin-1"), "line 2: must be UTF-8"),
+        (b"1\tbien\nbon\tbien\n", "line 2: the label must be an integer"),
+    ],
+)
+def test_bad_text_files_and_labels_are_refused(refused, tmp_path, checkpoint, content, message):
+    labelled = "label" in message
+    file, out = tmp_path / ("bad.tsv" if labelled else "bad.txt"), tmp_path / "runs" / "out"
     if content is not None:
         file.write_bytes(content)
-    out = tmp_path / "runs" / "out"
-    line = refused("pretrain", "--corpus", file, *QUICK, "--out", out)
-    assert message in line and "bad.txt" in line
+    command = ["finetune", checkpoint] if labelled else ["pretrain"]
+    line = refused(*command, "--corpus", file, *QUICK, "--out", out)
+    assert message in line and file.name in line
     assert not out.parent.exists()
-
-
-BAD_LABELS = {"1\tbien\nbon\tbien\n": "line 2: the label must be an integer", "1 bien\n": "line 1: .* no tab"}
-
-
-@pytest.mark.parametrize("content", BAD_LABELS)
-def test_bad_labels_are_refused(refused, tmp_path, checkpoint, content):
-    file = tmp_path / "bad.tsv"
-    file.write_text(content)
-    line = refused("finetune", checkpoint, "--corpus", file, *QUICK, "--out", tmp_path / "out")
-    assert re.search(BAD_LABELS[content], line)
-    assert not (tmp_path / "out").exists()
 
 
 def test_bad_arguments_are_refused_and_leave_nothing(refused, checkpoint, prose, tmp_path, monkeypatch):
@@ -282,16 +246,13 @@ def test_bad_arguments_are_refused_and_leave_nothing(refused, checkpoint, prose,
     begin = ("pretrain", "--corpus", prose, "--out", tmp_path / "out")
     for arguments, message in (
         ((), "required: COMMAND"),
-        (("frobnicate",), "invalid choice: 'frobnicate'"),
         (("pretrain",), "required: --corpus, --out"),
         (("count", "--preset", "gpt-9"), "preset must be one of seed-lab"),
-        (("count", "--preset", "seed-lab", "--head", "hydra"), "invalid choice: 'hydra'"),
         ((*begin, "--steps", 0), "n_steps must be at least 1"),
-        ((*begin, "--steps", "few"), "--steps: invalid int value: 'few'"),
-        ((*begin, "--seed", -4), "seed must be 0 or more"),
         ((*begin, "--device", "abacus"), "device must be auto, cpu or cuda"),
         ((*begin, "--objective", "psychic"), "objective must be one of causal, masked, masked+nsp"),
         ((*begin, "--budget", "x"), "budget must be one of"),
+        (("generate", checkpoint, "--temperature", "inf"), "got inf"),
         (("pretrain", "--corpus", "wörld", "--out", tmp_path / "out"), "corpus must be one of"),
         (("pretrain", "--corpus", "cls-books", "--out", tmp_path / "out"), "data_dir must"),
         (("finetune", checkpoint, "--corpus", prose, "--out", tmp_path / "out"), "a corpus with labels"),
@@ -304,55 +265,41 @@ def test_a_run_is_never_written_over(refused, call, prose, tmp_path):
     begin = ("pretrain", "--corpus", prose, *QUICK, "--steps", 3)
     out = ("--out", tmp_path / "out")
     call(*begin, *out)
-    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    before = folder_bytes(tmp_path / "out")
     assert "already holds a run" in refused(*begin, *out)
     assert "cannot resume: training.n_steps was 3, now 4" in refused(*begin[:-1], 4, *out, "--resume")
-    assert before == {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert before == folder_bytes(tmp_path / "out")
     assert "holds other files" in refused(*begin, "--out", tmp_path)
 
 
 def test_bad_checkpoints_are_refused(refused, checkpoint, translator, reviews, tmp_path):
-    def copy(name, file, content):
-        folder = tmp_path / name
-        folder.mkdir()
-        for one in checkpoint.iterdir():
-            (folder / one.name).write_bytes(one.read_bytes())
-        (folder / file).unlink()
-        if content is not None:
-            (folder / file).write_bytes(content)
-        return folder
-
-    weights = (checkpoint / "model.safetensors").read_bytes()
-    config = TransformerConfig(vocab_size=35, d_model=8, n_heads=2, n_layers=2, d_ff=12, max_len=32)
-    save(Classifier(config), tmp_path / "judge", Tokenizer.load(checkpoint / "tokenizer.model"))
-    (tmp_path / "model.pt").write_bytes(pickle.dumps([1]))
+    pickled, speechless = (shutil.copytree(checkpoint, tmp_path / name) for name in ("pickled", "speechless"))
+    (pickled / "model.safetensors").write_bytes(pickle.dumps([1]))
+    (speechless / "tokenizer.model").unlink()
+    evaluation, out = ("--corpus", reviews), ("--out", tmp_path / "out")
     for path, message in (
-        (copy("cut", "model.safetensors", weights[: len(weights) // 2]), "model.safetensors is cut short"),
-        (copy("pickled", "model.safetensors", pickle.dumps([1])), "model.safetensors is a pickle"),
-        (copy("speechless", "tokenizer.model", None), "tokenizer.model is missing"),
-        (tmp_path / "model.pt", "got a pickle"),
-        (tmp_path / "nowhere", "must exist"),
+        (pickled, "model.safetensors is damaged"),
+        (speechless, "tokenizer.model is missing"),
+        (tmp_path / "nowhere", "nothing there"),
     ):
         for command in (
-            ("generate", path, "--prompt", "le"),
-            ("evaluate", path, "--corpus", reviews),
-            ("finetune", path, "--corpus", reviews, *QUICK, "--out", tmp_path / "out"),
+            ("generate", path),
+            ("evaluate", path, *evaluation),
+            ("finetune", path, *evaluation, *out),
         ):
             line = refused(*command)
             assert message in line and path.name in line
-    assert "needs a language model, got a Classifier" in refused("generate", tmp_path / "judge")
+    assert "needs a language model, got a Translator" in refused("generate", translator)
     assert "needs a translator, got a LanguageModel" in refused("translate", checkpoint)
-    tuning = ("finetune", translator, "--corpus", reviews, "--out", tmp_path / "out")
-    assert "one body, got a translator" in refused(*tuning)
+    assert "one body, got a translator" in refused("finetune", translator, *evaluation, *out)
     assert not (tmp_path / "out").exists()
 
 
-def program(*arguments, **how):
-    command = [sys.executable, "-m", "tinytx.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=not how.keys() & {"stdout"}, text=True, **how)
-
-
 def test_the_program_itself_answers_with_0_or_with_2_and_one_line(tmp_path):
+    def program(*arguments):
+        command = [sys.executable, "-m", "tinytx.cli", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True)
+
     good = program("count", "--preset", "seed-lab", "--json")
     assert good.returncode == 0 and json.loads(good.stdout)["total"] == 1008100 and good.stderr == ""
     bad = program("pretrain", "--corpus", "nowhere.txt", "--out", tmp_path / "out")

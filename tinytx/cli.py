@@ -62,20 +62,10 @@ def reporter(args: argparse.Namespace) -> Callable[[str], None]:
 
 
 def run(parser: Parser, argv: Sequence[str] | None = None) -> int:
-    """Parse the arguments, call the command they name, print its answer.
+    """Parse the arguments (by default those of the process), call the command they name, print its answer.
 
-    Parameters
-    ----------
-    parser : Parser
-        Its commands were added by `add_command`.
-    argv : sequence of str, optional
-        Arguments; those of the process by default.
-
-    Returns
-    -------
-    int
-        0 when done, or when the reader of standard output is gone; 2 after an error, with one line on
-        standard error; 130 after Ctrl-C.
+    Gives 0 when done, or when the reader of standard output is gone; 2 after an error, with one line on
+    standard error; 130 after Ctrl-C.
     """
     args = argparse.Namespace()
     try:
@@ -125,11 +115,8 @@ def _message_of(error: Exception) -> str | None:
     message = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, MemoryError | RecursionError | OverflowError):
         return f"{type(error).__name__}: {message}"
-    if isinstance(error, RuntimeError) and not any(
-        word in message for word in ("memory", "allocate", "gloo")
-    ):
-        return None
-    return message
+    of_user = any(word in message for word in ("memory", "allocate", "gloo"))
+    return None if isinstance(error, RuntimeError) and not of_user else message
 
 
 def _forget_output() -> None:
@@ -179,9 +166,8 @@ def build_parser() -> Parser:
 
 def _add_training(commands: Any) -> None:
     pretraining = add_command(commands, "pretrain", pretrain)
-    pretraining.add_argument(
-        "--objective", default="causal", help="causal, masked, masked+nsp, or translation"
-    )
+    objectives = "causal, masked, masked+nsp, or translation"
+    pretraining.add_argument("--objective", default="causal", help=objectives)
     pretraining.add_argument("--shard", action="store_true", help="under torchrun: a part of the model each")
     tuning = add_command(commands, "finetune", finetune)
     tuning.add_argument("checkpoint", type=Path, help="folder of a model, or a published name")

@@ -396,7 +396,7 @@ def test_damaged_and_foreign_folders_end_in_one_line(folders, tmp_path, reviews,
         (mute, "mute cannot be read"),
         (t5, "got the model_type 't5'"),
         (headless, "must hold all weights of a CamembertForMaskedLM, got CamembertModel, which lacks"),
-        (empty, "a checkpoint folder holds model.json"),
+        (empty, "a checkpoint must be a folder with model.json"),
         (folders["marian"], "fine-tuning needs a model with one body, got a translator"),
     ):
         status, _, err = run(capsys, "finetune", folder, "--corpus", reviews, "--out", tmp_path / "new")

@@ -3,11 +3,13 @@
 import json
 import pickle
 import shutil
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
+from tinytx.model.encoder_decoder import Translator
+from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel, Transformer
 from tinytx.training.checkpoint import find_checkpoint, load, load_tokenizer, save
 
@@ -16,36 +18,28 @@ def weights(model):
     return model.state_dict()
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"tie_embeddings": True},
-        {"positions": "learned", "bias": False, "norm": "last"},
-        {"positions": "rotary"},
-        {"positions": "alibi"},
-    ],
-)
-def test_a_language_model_comes_back_with_its_tokenizer(tmp_path, config, tokenizer, changes):
-    model = LanguageModel(config.replace(**changes)).eval()
+MODELS = {
+    "tied": lambda config: LanguageModel(config.replace(tie_embeddings=True)),
+    "bare": lambda config: LanguageModel(config.replace(positions="learned", bias=False, norm="last")),
+    "rotary": lambda config: LanguageModel(config.replace(positions="rotary")),
+    "classifier": lambda config: Classifier(config, n_classes=3, pooling="last", dropout=0.3),
+    "masked": lambda config: MaskedLanguageModel(config.replace(n_segments=2), next_sentence=True),
+    "translator": Translator,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_comes_back_with_its_tokenizer(tmp_path, config, tokenizer, name):
+    model = MODELS[name](config)
     save(model, tmp_path / "model", tokenizer)
     again = load(tmp_path / "model")
-    assert isinstance(again, LanguageModel) and again.config == model.config and not again.training
+    assert repr(again) == repr(model) and again.config == model.config and not again.training
     torch.testing.assert_close(weights(again), weights(model), rtol=0, atol=0)
-    token_ids = torch.randint(0, config.vocab_size, (2, 5))
-    torch.testing.assert_close(again(token_ids), model(token_ids), rtol=0, atol=0)
     assert load_tokenizer(tmp_path / "model").to_bytes() == tokenizer.to_bytes()
-    if changes.get("tie_embeddings"):
+    if name == "tied":
         assert again.head.weight is again.body.token_embed.weight
-
-
-def test_a_classifier_comes_back(tmp_path, config):
-    model = Classifier(config, n_classes=3, pooling="last", dropout=0.3).eval()
-    save(model, tmp_path / "model")
-    again = load(tmp_path / "model")
-    assert isinstance(again, Classifier)
-    assert (again.pooling, again.head.out_features, again.dropout.p) == ("last", 3, 0.3)
-    torch.testing.assert_close(weights(again), weights(model), rtol=0, atol=0)
+    if name == "classifier":
+        assert again.pooling == "last"
 
 
 def test_equal_models_give_equal_bytes_and_a_checkpoint_may_be_replaced(tmp_path, config):
@@ -103,11 +97,8 @@ def test_two_that_save_to_one_path_lose_nothing(tmp_path, config):
         for _ in range(15):
             save(model, tmp_path / "m")
 
-    threads = [threading.Thread(target=work, args=(model,)) for model in models]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, models))
     found = load(tmp_path / "m")
     assert weights(found).keys() == weights(models[found.config.n_layers - 1]).keys()
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
@@ -122,8 +113,7 @@ def test_a_save_killed_between_its_two_renames_can_still_be_read(tmp_path, confi
 
 
 def test_only_whole_models_are_saved(tmp_path, config):
-    kinds = "a LanguageModel, a MaskedLanguageModel, a Classifier or a Translator"
-    with pytest.raises(TypeError, match=f"{kinds}, got Transformer"):
+    with pytest.raises(TypeError, match="LanguageModel or .*, got a Transformer"):
         save(Transformer(config), tmp_path / "body")
 
 
@@ -145,40 +135,27 @@ def swap_weights(folder, config):
     shutil.copy(other / "model.safetensors", folder / "model.safetensors")
 
 
+def write(name, content):
+    return lambda folder, config: (folder / name).write_bytes(content)
+
+
+def edit_description(**changes):
+    return lambda folder, config: edit(folder / "model.json", **changes)
+
+
 DAMAGE = {
-    "weights cut short": (lambda f, c: cut(f / "model.safetensors"), "model.safetensors is cut short"),
-    "weights empty": (
-        lambda f, c: (f / "model.safetensors").write_bytes(b""),
-        "model.safetensors is cut short",
-    ),
+    "weights cut short": (lambda f, c: cut(f / "model.safetensors"), "model.safetensors must be a whole"),
+    "weights empty": (write("model.safetensors", b""), "model.safetensors must be a whole"),
+    "a pickle": (write("model.safetensors", pickle.dumps({"w": 1})), "model.safetensors must be a whole"),
     "weights missing": (lambda f, c: (f / "model.safetensors").unlink(), "model.safetensors is missing"),
-    "description cut short": (lambda f, c: cut(f / "model.json"), "model.json is cut short or no JSON"),
-    "description of something": (
-        lambda f, c: (f / "model.json").write_text('{"name": "x"}'),
-        "does not describe a tinytx model",
-    ),
-    "a list": (lambda f, c: (f / "model.json").write_text("[1]"), "must hold a JSON object, got list"),
-    "unknown kind": (
-        lambda f, c: edit(f / "model.json", kind="diffusion"),
-        "a model: 'diffusion'",
-    ),
-    "newer version": (lambda f, c: edit(f / "model.json", version=9), "must have version 1, got 9"),
-    "no configuration": (
-        lambda f, c: edit(f / "model.json", config={}),
-        "model.json does not describe a model",
-    ),
-    "weights of another model": (
-        swap_weights,
-        r"weights of another model: body.blocks.1.*must be .*, got absent",
-    ),
-    "a pickle": (
-        lambda f, c: torch.save({"w": torch.ones(2)}, f / "model.safetensors"),
-        "model.safetensors is a pickle",
-    ),
-    "an old pickle": (
-        lambda f, c: (f / "model.safetensors").write_bytes(pickle.dumps({"w": 1})),
-        "model.safetensors is a pickle",
-    ),
+    "weights of another model": (swap_weights, r"body.blocks.1.*must be .*, got absent"),
+    "description cut short": (lambda f, c: cut(f / "model.json"), "model.json must be whole JSON"),
+    "description of something": (write("model.json", b'{"name": "x"}'), "does not describe a tinytx model"),
+    "a list": (write("model.json", b"[1]"), "must hold a JSON object, got list"),
+    "unknown kind": (edit_description(kind="diffusion"), "a model: 'diffusion'"),
+    "newer version": (edit_description(version=9), "must have version 1, got 9"),
+    "no configuration": (edit_description(config={}), "model.json does not describe a model"),
+    "ties that are none": (edit_description(tied=[]), "model.json"),
 }
 
 
@@ -192,15 +169,16 @@ def test_damage_is_named_in_one_line(saved, config, name):
     assert str(saved) in str(caught.value)
 
 
-def test_a_pickle_is_never_run(tmp_path):
+def test_a_pickle_is_never_run(tmp_path, saved):
     class Trap:
         def __reduce__(self):
             return (tmp_path.joinpath("sprung").touch, ())
 
-    file = tmp_path / "model.pt"
-    file.write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(ValueError, match="got a pickle: .*model.pt"):
-        load(file)
+    (saved / "checksums.json").unlink()
+    for file, path in ((tmp_path / "model.pt", tmp_path / "model.pt"), (saved / "model.safetensors", saved)):
+        torch.save(Trap(), file)
+        with pytest.raises(ValueError, match=file.name):
+            load(path)
     assert not (tmp_path / "sprung").exists()
 
 
@@ -221,19 +199,11 @@ def test_a_model_larger_than_its_weights_is_refused_before_it_is_built(saved, co
         load(saved)
 
 
-@pytest.mark.parametrize("tied", [[], 5, None])
-def test_ties_that_are_none_are_refused(saved, tied):
-    (saved / "checksums.json").unlink()
-    edit(saved / "model.json", tied=tied)
-    with pytest.raises(ValueError, match="model.json"):
-        load(saved)
-
-
 def test_what_is_not_there_is_named(tmp_path, saved):
-    with pytest.raises(ValueError, match="must exist, got .*nowhere"):
+    with pytest.raises(ValueError, match="nothing there: .*nowhere"):
         load(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="holds model.json, got .*empty"):
+    with pytest.raises(ValueError, match="model.json .*empty"):
         load(tmp_path / "empty")
     (saved / "tokenizer.model").unlink()
     with pytest.raises(ValueError, match="tokenizer.model is missing"):

@@ -68,24 +68,22 @@ def test_rows_come_back_in_order_whatever_the_batches(tokens_per_batch):
         evaluate_rows(model, [], sums, pad_id=0)
 
 
-def test_text_nats_are_the_sums_of_single_texts(config, tokenizer, corpus):
-    model = LanguageModel(config.replace(max_len=200)).train()
-    found = text_nats(model, tokenizer, corpus.valid.texts)
+@pytest.mark.parametrize("max_len", [200, 5])
+def test_text_nats_are_the_sums_of_single_texts_read_in_chunks_of_max_len(config, tokenizer, corpus, max_len):
+    model = LanguageModel(config.replace(max_len=max_len)).train()
+    texts = corpus.valid.texts[:7]
+    found, score = text_nats(model, tokenizer, texts), evaluate_language_model(model, tokenizer, texts)
     assert model.training
     model.eval()
-    encoded = tokenizer.encode_batch(corpus.valid.texts)
-    expected = [nats_by_hand(model, [tokenizer.bos_id, *ids, tokenizer.eos_id]) for ids in encoded]
+    rows = [[tokenizer.bos_id, *ids, tokenizer.eos_id] for ids in tokenizer.encode_batch(texts)]
+    starts = [range(0, len(ids) - 1, max_len) for ids in rows]
+    expected = [
+        sum(nats_by_hand(model, ids[start : start + max_len + 1]) for start in each)
+        for ids, each in zip(rows, starts, strict=True)
+    ]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
-def test_a_text_beyond_max_len_is_read_in_chunks_and_counts_whole(config, tokenizer):
-    model = LanguageModel(config.replace(max_len=5)).eval()
-    text = "le chat mange un petit chien"
-    ids = [tokenizer.bos_id, *tokenizer.encode(text), tokenizer.eos_id]
-    score = evaluate_language_model(model, tokenizer, [text, "la"])
-    assert score.n_tokens == len(ids) - 1 + len(tokenizer.encode("la")) + 1
-    expected = sum(nats_by_hand(model, ids[start : start + 6]) for start in range(0, len(ids) - 1, 5))
-    assert text_nats(model, tokenizer, ["la", text])[1] == pytest.approx(expected, rel=1e-5)
+    assert score.total_nats == pytest.approx(found.sum())
+    assert score.n_tokens == sum(len(ids) - 1 for ids in rows)
 
 
 def test_perplexity_is_that_of_a_fair_choice(causal, tokenizer, corpus):
@@ -96,13 +94,17 @@ def test_perplexity_is_that_of_a_fair_choice(causal, tokenizer, corpus):
     assert score.perplexity == pytest.approx(causal.config.vocab_size, rel=1e-5)
 
 
+@torch.no_grad()
+def masked_by_hand(model, tokenizer, ids, position):
+    row = [tokenizer.cls_id, *ids, tokenizer.sep_id]
+    row[position + 1] = tokenizer.mask_id
+    return model(torch.tensor([row]))[0, position + 1].double()
+
+
 def test_a_masked_model_is_read_at_the_masked_position(masked, tokenizer):
     ids = tokenizer.encode(TEXT)
     for position in (0, 3, len(ids) - 1):
-        row = [tokenizer.cls_id, *ids, tokenizer.sep_id]
-        row[position + 1] = tokenizer.mask_id
-        with torch.no_grad():
-            logits = masked(torch.tensor([row]))[0, position + 1].double()
+        logits = masked_by_hand(masked, tokenizer, ids, position)
         logits[SPECIAL] = -torch.inf
         found = fill_probs(masked, tokenizer, ids, position)
         np.testing.assert_allclose(found, logits.softmax(0).numpy(), rtol=1e-5)
@@ -115,12 +117,8 @@ def test_a_causal_model_fills_by_the_probability_of_whole_texts(causal, tokenize
     ids, position = tokenizer.encode(TEXT), 4
     found = fill_probs(causal, tokenizer, ids, position)
     assert found.sum() == pytest.approx(1) and not found[SPECIAL].any()
-    nats = [
-        nats_by_hand(
-            causal, [tokenizer.bos_id, *ids[:position], token, *ids[position + 1 :], tokenizer.eos_id]
-        )
-        for token in range(7, tokenizer.vocab_size)
-    ]
+    begin, rest = [tokenizer.bos_id, *ids[:position]], [*ids[position + 1 :], tokenizer.eos_id]
+    nats = [nats_by_hand(causal, [*begin, token, *rest]) for token in range(7, tokenizer.vocab_size)]
     np.testing.assert_allclose(found[7:], (-torch.tensor(nats)).softmax(0).numpy(), rtol=1e-4)
 
 
@@ -138,19 +136,14 @@ def test_the_left_side_alone_gives_the_next_token_probabilities(causal, tokenize
 def test_the_pseudo_likelihood_masks_each_token_once(masked, tokenizer, corpus):
     texts = corpus.valid.texts[:6]
     score = evaluate_masked_model(masked, tokenizer, texts)
-    nats, correct, n_tokens = 0.0, 0, 0
+    nats, correct = [], 0
     for ids in tokenizer.encode_batch(texts):
         for position, token in enumerate(ids):
-            row = torch.tensor([[tokenizer.cls_id, *ids, tokenizer.sep_id]])
-            row[0, position + 1] = tokenizer.mask_id
-            with torch.no_grad():
-                log_probs = masked(row)[0, position + 1].log_softmax(-1)
-            nats -= log_probs[token].item()
+            log_probs = masked_by_hand(masked, tokenizer, ids, position).log_softmax(-1)
+            nats.append(-log_probs[token].item())
             correct += int(log_probs.argmax() == token)
-            n_tokens += 1
-    assert (score.n_tokens, score.n_texts, score.correct) == (n_tokens, 6, correct)
-    assert score.total_nats == pytest.approx(nats, rel=1e-4)
-    assert evaluate_masked_model(masked, tokenizer, corpus.valid.texts, max_tokens=n_tokens) == score
+    assert (score.n_tokens, score.n_texts, score.correct) == (len(nats), 6, correct)
+    assert score.total_nats == pytest.approx(sum(nats), rel=1e-4)
     with pytest.raises(ValueError, match="got none"):
         evaluate_masked_model(masked, tokenizer, [""])
 
@@ -166,40 +159,31 @@ def test_the_first_texts_have_at_most_so_many_tokens(tokenizer, corpus):
 
 def test_fills_that_have_no_meaning_raise(causal, masked, config, tokenizer):
     ids = tokenizer.encode("le chat")
-    for got, model, arguments in (
-        (f"got {len(ids)}", masked, (ids, len(ids))),
-        ("got a masked model", masked, (ids, 0, "left")),
-        ("got 'right'", causal, (ids, 0, "right")),
-        ("at most 22 tokens long, got 23", masked, ([9] * 23, 0)),
-        ("at most 23 tokens long, got 24", causal, ([9] * 24, 0)),
-        ("neither", LanguageModel(config.replace(causal=False)), (ids, 0)),
+    for got, model, token_ids, position, sides in (
+        (f"got {len(ids)}", masked, ids, len(ids), "both"),
+        ("got a masked model", masked, ids, 0, "left"),
+        ("got 'right'", causal, ids, 0, "right"),
+        ("at most 22 tokens long, got 23", masked, [9] * 23, 0, "both"),
+        ("at most 23 tokens long, got 24", causal, [9] * 24, 0, "both"),
+        ("neither", LanguageModel(config.replace(causal=False)), ids, 0, "both"),
     ):
-        token_ids, position, *sides = arguments
         with pytest.raises(ValueError, match=got):
-            fill_probs(model, tokenizer, token_ids, position, **dict(zip(["sides"], sides, strict=False)))
+            fill_probs(model, tokenizer, token_ids, position, sides=sides)
 
 
-def test_accuracy_counts_right_answers_and_cut_texts(config, tokenizer, corpus):
+def test_accuracy_counts_right_answers_in_the_order_of_the_texts_and_those_cut(config, tokenizer, corpus):
     model = Classifier(config.replace(max_len=8), n_classes=2).eval()
-    split, right, n_cut = corpus.valid, 0, 0
-    for text, label in zip(split.texts, split.labels, strict=True):
+    split, n_cut, expected = corpus.valid, 0, []
+    for text in split.texts:
         ids = [tokenizer.bos_id, *tokenizer.encode(text)]
         n_cut += len(ids) > 8
-        right += int(model(torch.tensor([ids[:8]])).argmax()) == label
+        expected.append(model(torch.tensor([ids[:8]]))[0].softmax(dim=-1).tolist())
+    found = class_probabilities(model, tokenizer, split.texts)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    right = int((np.argmax(expected, axis=1) == split.labels).sum())
     score = evaluate_classifier(model, tokenizer, split.texts, split.labels)
     assert score == ClassifierScore(right, len(split), n_cut) and n_cut > 0
     assert score.interval.low < score.accuracy < score.interval.high
-
-
-def test_class_probabilities_are_in_the_order_of_the_texts(config, tokenizer, corpus):
-    model = Classifier(config.replace(max_len=200), n_classes=3).eval()
-    texts = corpus.valid.texts
-    found = class_probabilities(model, tokenizer, texts)
-    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-12)
-    for row, text in zip(found, texts, strict=True):
-        ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(text)]])
-        np.testing.assert_allclose(row, model(ids)[0].softmax(dim=-1).detach(), rtol=1e-5)
-    assert evaluate_classifier(model, tokenizer, texts, found.argmax(axis=1).tolist()).accuracy == 1
 
 
 def test_inputs_of_a_bidirectional_classifier_are_framed_as_in_pretraining(tokenizer):

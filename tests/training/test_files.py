@@ -1,28 +1,23 @@
 """Atomic writes: everything is on the disk before a name changes; what fails leaves the old content."""
 
 import os
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tinytx.training import files
-from tinytx.training.files import LOCK_FILE, locked, read_bytes, write_file, write_folder
+from tinytx.training.files import LOCK_FILE, locked, read_file, write_file, write_folder
 
 
-def test_a_write_that_fails_leaves_the_old_folder(tmp_path):
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_write_that_fails_leaves_the_old_folder(tmp_path, killed):
     write_folder(tmp_path / "box", {"a": b"old"})
+    if killed:  # the write before this one, between its two renames
+        os.replace(tmp_path / "box", tmp_path / ".box.tinytx-old")
     with pytest.raises(TypeError):
         write_folder(tmp_path / "box", {"a": b"new", "b": "no bytes"})
-    assert (tmp_path / "box" / "a").read_bytes() == b"old"
+    assert read_file(tmp_path / "box" / "a") == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["box"]
-
-
-def test_a_folder_whose_write_was_killed_between_two_renames_comes_back(tmp_path):
-    write_folder(tmp_path / "box", {"a": b"old"})
-    os.replace(tmp_path / "box", tmp_path / ".box.tinytx-old")
-    with pytest.raises(TypeError):
-        write_folder(tmp_path / "box", {"a": "no bytes"})
-    assert (tmp_path / "box" / "a").read_bytes() == b"old"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
@@ -52,40 +47,41 @@ def test_everything_is_flushed_before_the_rename_and_the_name_before_the_return(
     monkeypatch.setattr(files.os, "replace", spy_replace)
     write_folder(tmp_path / "new" / "box", {"a": b"1", "b": b"2"})
     part, parent = f"{tmp_path}/new/.box.tinytx-new", f"{tmp_path}/new"
-    assert order == [str(tmp_path), f"{part}/a", f"{part}/b", part, "rename", parent]
+    assert order == [
+        str(tmp_path),
+        f"{part}/a",
+        f"{part}/b",
+        f"{part}/checksums.json",
+        part,
+        "rename",
+        parent,
+    ]
     order.clear()
     write_file(tmp_path / "new" / "c", b"3")
     assert order == [f"{parent}/.c.tinytx-new", "rename", parent]
 
 
 def test_one_holder_at_a_time_and_nothing_left_behind(tmp_path):
-    n_inside, most, n_rounds = 0, 0, 0
-    guard = threading.Lock()
+    inside, most, lock = [], [], tmp_path / LOCK_FILE
 
-    def work():
-        nonlocal n_inside, most, n_rounds
+    def work(_):
         for _ in range(20):
-            with locked(tmp_path / LOCK_FILE, 60, "busy"):
-                with guard:
-                    n_inside += 1
-                    most, n_rounds = max(most, n_inside), n_rounds + 1
-                with guard:
-                    n_inside -= 1
+            with locked(lock, 60, "busy"):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (most, n_rounds) == (1, 60) and list(tmp_path.iterdir()) == []
-    with (
-        locked(tmp_path / LOCK_FILE, 0, ""),
-        pytest.raises(ValueError, match="^busy$"),
-        locked(tmp_path / LOCK_FILE, 0, "busy"),
-    ):
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, range(3)))
+    assert most == [1] * 60 and list(tmp_path.iterdir()) == []
+    with locked(lock, 0, ""), pytest.raises(ValueError, match="^busy$"), locked(lock, 0, "busy"):
         pass
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_file_that_is_not_there_or_not_what_was_written_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"gone\.json is missing"):
-        read_bytes(tmp_path / "gone.json")
+        read_file(tmp_path / "gone.json")
+    write_folder(tmp_path / "box", {"a": b"old"})
+    (tmp_path / "box" / "a").write_bytes(b"new")
+    with pytest.raises(ValueError, match=r"box/a is damaged"):
+        read_file(tmp_path / "box" / "a")

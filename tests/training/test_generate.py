@@ -58,28 +58,22 @@ def test_next_token_probs_are_the_definition_written_in_loops(seed, temperature,
     assert_close(found, probs_by_hand(logits, temperature, top_k, top_p), atol=1e-5, rtol=1e-4)
 
 
-def test_the_token_that_crosses_top_p_stays():
-    logits = torch.tensor([0.5, 0.3, 0.15, 0.05]).log()
-    assert_close(next_token_probs(logits, top_p=0.7), torch.tensor([0.625, 0.375, 0.0, 0.0]))
-
-
 def test_next_token_probs_treat_rows_singly_and_leave_the_input():
     logits = torch.randn(2, 3, 5)
     before = logits.clone()
     together = next_token_probs(logits, 0.7, 3, 0.8)
     assert_close(logits, before, rtol=0, atol=0)
-    for i in range(2):
-        for j in range(3):
-            assert_close(together[i, j], next_token_probs(logits[i, j], 0.7, 3, 0.8))
+    alone = [next_token_probs(row, 0.7, 3, 0.8) for row in logits.flatten(0, 1)]
+    assert_close(together.flatten(0, 1), torch.stack(alone))
 
 
 def test_a_greedy_draw_takes_the_first_of_several_best():
     logits = torch.tensor([[0.0, 2.0, 2.0], [1.0, 1.0, -torch.inf]])
     generator = torch.Generator().manual_seed(0)
-    assert draw(logits, generator, top_k=1).tolist() == [1, 0]
+    assert draw(logits, generator, 1.0, 1, None).tolist() == [1, 0]
     for broken in (torch.nan, -torch.inf):
         with pytest.raises(ValueError, match="finite maximum"):
-            draw(torch.full((1, 3), broken), generator, top_k=1)
+            draw(torch.full((1, 3), broken), generator, 1.0, 1, None)
 
 
 @torch.no_grad()
@@ -111,9 +105,8 @@ def test_a_sampled_row_is_the_row_sampled_by_hand(model):
         assert generate_ids(model, [2, 7], **how) == by_hand(model, [2, 7], 30, seed=seed, forbidden=(0, 1))
 
 
-@pytest.mark.parametrize("temperature", [0.8, 1.3])
-def test_the_cache_changes_no_draw(model, temperature):
-    how = {"max_new_tokens": 40, "temperature": temperature, "top_k": 9, "top_p": 0.9, "seed": 5}
+def test_the_cache_changes_no_draw(model):
+    how = {"max_new_tokens": 40, "temperature": 1.3, "top_k": 9, "top_p": 0.9, "seed": 5}
     cached, anew = (continue_rows(model, PREFIXES * 3, eos_id=EOS, cached=c, **how) for c in (True, False))
     assert cached == anew and len(set(map(tuple, cached))) > 8
 
@@ -138,13 +131,12 @@ def test_model_and_random_state_do_not_change(model):
     model(torch.tensor([PREFIXES[0]])).sum().backward()  # no tensor of inference mode is left in it
 
 
-@pytest.mark.parametrize("prompt", ["", "le chat", "Ω漢 le 🐈", "  deux  espaces ", "le\tchat", "chat" * 40])
+@pytest.mark.parametrize("prompt", ["", "Ω漢 le 🐈", "  deux  espaces ", "le\tchat", "chat" * 40])
 def test_the_prompt_comes_first_unchanged(config, tokenizer, prompt):
     result = generate(LanguageModel(config), tokenizer, prompt, max_new_tokens=7, seed=1)
     assert str(result) == prompt + result.continuation
     assert 1 <= len(result.token_ids) <= 7
-    special = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id, tokenizer.mask_id}
-    assert not special & set(result.token_ids)
+    assert all(i == tokenizer.eos_id or i > 6 for i in result.token_ids)  # no special one
     assert result.finished == (result.token_ids[-1] == tokenizer.eos_id)
 
 
@@ -177,6 +169,8 @@ def test_texts_follow_the_distribution_of_the_model(model, tokenizer):
     [
         ({"temperature": 0.0}, "temperature .* 0.0"),
         ({"temperature": float("nan")}, "temperature .* nan"),
+        ({"temperature": float("inf")}, "temperature .* inf"),
+        ({"temperature": 1e300}, r"temperature .* 1e\+300"),
         ({"top_k": 0}, "top_k .* 0"),
         ({"top_p": 0.0}, "top_p .* 0.0"),
         ({"top_p": 1.5}, "top_p .* 1.5"),

@@ -1,5 +1,6 @@
 """Runs that were killed, damaged, mixed up or short of room: what is resumed, and what is reported."""
 
+import itertools
 import os
 import random
 import shutil
@@ -12,7 +13,7 @@ import torch
 
 from tests.training.interrupted import folder_bytes
 from tinytx.model.config import TransformerConfig
-from tinytx.training.files import LOCK_FILE, json_bytes, read_json, with_checksums
+from tinytx.training.files import LOCK_FILE, json_bytes, read_json, write_folder
 from tinytx.training.loop import TrainingInterrupted, train
 from tinytx.training.runs import check_request, find_run, newest_complete, open_run, read_training
 from tinytx.training.settings import TrainingSettings
@@ -70,39 +71,28 @@ def interrupt_at(wanted):
     return on_step
 
 
-def damaged(content, how, rng, other):
-    if how == "cut":
-        return content[: rng.randrange(1, len(content))]
-    if how == "emptied":
-        return b""
-    if how == "another run's":
-        return other
-    at = rng.randrange(len(content))
-    return content[:at] + bytes([content[at] ^ 1 << rng.randrange(8)]) + content[at + 1 :]
-
-
 def test_a_run_folder_holds_the_two_newest_checkpoints_and_nothing_else(whole):
-    assert {name.split("/")[0] for name in whole} == {"step-000008", "step-000012"}
-    assert {name.split("/")[1] for name in whole} == set(FILES)
+    names = itertools.product(("step-000008", "step-000012"), FILES)
+    assert set(whole) == {f"{folder}/{file}" for folder, file in names}
 
 
-@pytest.mark.parametrize("how", ["cut", "emptied", "flipped bit", "another run's", "missing"])
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        *itertools.product(TENSORS, ["cut", "another run's", "missing"]),
+        *itertools.product(("model.json", "training.json"), ["emptied", "another run's"]),
+        *itertools.product(("checksums.json", "tokenizer.model"), ["cut", "missing"]),
+    ],
+)
 def test_a_damaged_file_is_named_and_the_checkpoint_before_it_used(run, run_in, finished, whole, name, how):
     file = run / "step-000012" / name
-    other = (finished / "other" / "step-000012" / name).read_bytes()
-    if how == "missing":
-        file.unlink()
-    else:
-        file.write_bytes(damaged(file.read_bytes(), how, random.Random(f"{name} {how}"), other))
-    lines = run_in(run)
+    content, other = file.read_bytes(), (finished / "other" / "step-000012" / name).read_bytes()
+    file.unlink()
+    if how != "missing":
+        file.write_bytes({"cut": content[: len(content) // 3], "emptied": b"", "another run's": other}[how])
+    (warning,) = run_in(run)
     assert folder_bytes(run) == whole
-    if (how, name) == ("another run's", "tokenizer.model"):
-        return  # both runs have the same one
-    (warning,) = lines
-    assert "step-000012" in warning and "step-000008, the checkpoint before it" in warning
-    if name != "checksums.json" or how == "missing":
-        assert f"step-000012/{name}" in warning
+    assert f"step-000012/{name}" in warning and "step-000008, the checkpoint before it" in warning
 
 
 def test_any_flipped_bit_is_noticed(run):
@@ -110,7 +100,9 @@ def test_any_flipped_bit_is_noticed(run):
     for name in FILES:
         content = (folder / name).read_bytes()
         for _ in range(20):
-            (folder / name).write_bytes(damaged(content, "flipped bit", rng, None))
+            flipped, at = bytearray(content), rng.randrange(len(content))
+            flipped[at] ^= 1 << rng.randrange(8)
+            (folder / name).write_bytes(flipped)
             with pytest.raises(ValueError, match="step-000012"):
                 read_training(folder)
         (folder / name).write_bytes(content)
@@ -122,7 +114,7 @@ def test_where_no_checkpoint_is_complete_all_are_named_and_nothing_is_touched(ru
         file = run / f"step-{step:06d}" / "training.safetensors"
         file.write_bytes(file.read_bytes()[:-1])
     before = folder_bytes(run)
-    with pytest.raises(ValueError, match=r"step-000012/.* is cut short.*step-000008/.* is cut short"):
+    with pytest.raises(ValueError, match=r"step-000012/.* is damaged.*step-000008/.* is damaged"):
         run_in(run)
     assert folder_bytes(run) == before
 
@@ -185,14 +177,11 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, run):
     assert read_training(find_run(run, True))["plan"] == PLAN and find_run(None, False) is None
 
 
-def test_what_differs_from_the_stored_request_is_named():
+def test_what_differs_from_the_stored_request_or_settings_is_named(run, run_in):
     check_request({"a": (1, 2), "b": {"c": 0}}, {"a": [1, 2], "b": {"c": 0}})
     for now, words in (({"a": 1, "b": {"c": 2}}, r"b\.c was 0, now 2"), ({"a": 1}, r"b\.c was 0, now None")):
         with pytest.raises(ValueError, match=f"cannot resume: {words}"):
             check_request({"a": 1, "b": {"c": 0}}, now)
-
-
-def test_other_settings_do_not_resume_a_run(run, run_in):
     with pytest.raises(ValueError, match=r"cannot resume: lr was 0\.01, now 0\.5"):
         run_in(run, SETTINGS.replace(lr=0.5))
 
@@ -206,8 +195,7 @@ def test_other_threads_and_versions_are_reported(tmp_path, run_in):
         folder = tmp_path / "run" / "step-000005"
         files = {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "checksums.json"}
         files["training.json"] = json_bytes(read_json(folder / "training.json") | {"torch": "1.0"})
-        for name, content in with_checksums(files).items():
-            (folder / name).write_bytes(content)
+        write_folder(folder, files)
         torch.set_num_threads(2)
         (warning,) = run_in(tmp_path / "run")
     finally:

@@ -44,24 +44,17 @@ def test_texts_keep_their_order_and_are_what_single_texts_give(model, tokenizer)
         assert (alone.text, alone.token_ids) == (one.text, one.token_ids)
 
 
-def test_a_text_too_long_is_cut_at_sentence_ends_and_reported(model, tokenizer):
+def test_a_text_too_long_is_cut_at_sentence_ends_then_between_words_then_within_one(model, tokenizer):
     sentences = ["le chat mange un chien.", "la belle voit un chien ?", "un petit chat !"]
-    reported = []
-    (found,) = translate(model, tokenizer, [" ".join(sentences)], report=reported.append)
-    assert found.n_parts == 3
+    words, word, reported = " ".join(["chat"] * 40), "chat" * 40, []
+    texts = ["un", " ".join(sentences), words, word]
+    found = translate(model, tokenizer, texts, report=reported.append)
     parts = translate(model, tokenizer, sentences)
-    assert found.text == " ".join(part.text for part in parts)
-    assert found.token_ids == tuple(i for part in parts for i in part.token_ids)
-    assert len(reported) == 1 and reported[0].startswith("line 1: ") and "3 parts" in reported[0]
-
-
-def test_a_sentence_too_long_is_cut_between_words_and_a_word_between_pieces(model, tokenizer):
-    reported = []
-    words, word = " ".join(["chat"] * 40), "chat" * 40
-    found = translate(model, tokenizer, ["un", words, word], report=reported.append)
-    assert [line.split(":")[0] for line in reported] == ["line 2", "line 3"]
-    assert found[1].n_parts >= 3 and found[2].n_parts >= 3
-    assert all(len(one.token_ids) for one in found)
+    assert found[1].n_parts == 3 and found[1].text == " ".join(part.text for part in parts)
+    assert found[1].token_ids == tuple(i for part in parts for i in part.token_ids)
+    assert found[2].n_parts >= 3 and found[3].n_parts >= 3 and all(one.token_ids for one in found)
+    assert [line.split(":")[0] for line in reported] == ["line 2", "line 3", "line 4"]
+    assert "3 parts" in reported[0]
 
 
 def test_typography_makes_no_difference(model, tokenizer):
@@ -69,27 +62,21 @@ def test_typography_makes_no_difference(model, tokenizer):
     assert plain.token_ids == other.token_ids and other.source.endswith("\u202f?")
 
 
-def test_lines_come_block_by_block_with_numbers_of_their_own(model, tokenizer):
+def test_lines_come_block_by_block_and_those_before_an_error_first(model, tokenizer):
     lines = ["un", "", " ".join(["chat"] * 30), "le chien", " ".join(["la"] * 30)]
-    reported = []
-    found = list(translate_lines(model, tokenizer, iter(lines), lines_per_block=2, report=reported.append))
-    assert [one.source for one in found] == lines
-    assert [line.split(":")[0] for line in reported] == ["line 3", "line 5"]
-    whole = translate(model, tokenizer, lines, report=lambda line: None)
-    assert [one.text for one in found] == [one.text for one in whole]
 
-
-def test_lines_before_an_error_are_translated_first(model, tokenizer):
     def broken():
-        yield "un"
-        yield "la"
-        raise ValueError("line 3 is broken")
+        yield from lines
+        raise ValueError("line 6 is broken")
 
-    stream, found = translate_lines(model, tokenizer, broken()), []
-    with pytest.raises(ValueError, match="line 3 is broken"):
-        for one in stream:
-            found.append(one.source)
-    assert found == ["un", "la"]
+    reported, found = [], []
+    with pytest.raises(ValueError, match="line 6 is broken"):
+        found.extend(translate_lines(model, tokenizer, lines, lines_per_block=2, report=reported.append))
+        assert [line.split(":")[0] for line in reported] == ["line 3", "line 5"]
+        for one in translate_lines(model, tokenizer, broken(), report=lambda line: None):
+            found.append(one)
+    assert [one.source for one in found] == lines * 2
+    assert [one.text for one in found[:5]] == [one.text for one in found[5:]]
 
 
 def test_other_models_and_tokenizers_raise(model, tokenizer):

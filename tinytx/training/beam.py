@@ -5,7 +5,6 @@ Shape letters: N sources, K beams a source, R = N K rows, T ids generated so far
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -62,26 +61,16 @@ class Search:
 
     def to_dict(self) -> dict[str, Any]:
         """Fields as JSON can hold them."""
-        return dataclasses.asdict(self)
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A target sequence that a search has scored.
+    """A target sequence that a search has scored."""
 
-    Attributes
-    ----------
-    token_ids : tuple of int
-        Generated ids, the end mark included where it was reached.
-    log_prob : float
-        Their summed log-probability, in nats.
-    finished : bool
-        Whether the end mark was reached.
-    """
-
-    token_ids: tuple[int, ...]
-    log_prob: float
-    finished: bool
+    token_ids: tuple[int, ...]  # the end mark included where it was reached
+    log_prob: float  # their sum, in nats
+    finished: bool  # whether the end mark was reached
 
     def score(self, length_penalty: float) -> float:
         """Log-probability normalised by length: the hypotheses of a source are ranked by it."""
@@ -148,11 +137,11 @@ class CachedSteps:
     def select(self, rows: Tensor) -> None:
         """As in `WholeSteps`; rows that stay in their place with a common beginning are not copied."""
         if len(rows) != len(self._prefixes):
-            return self._decoder.select(rows)
+            self._decoder.select(rows)
+            return
         differ = (self._prefixes != self._prefixes[rows]).any(dim=0)  # (T,)
         if differ.any():
             self._decoder.select(rows, start=int(torch.argmax(differ.int())))
-        return None
 
 
 @torch.no_grad()
@@ -169,27 +158,21 @@ def beam_search(
     """Search for the best ids after ``bos_id``, for N sources at once.
 
     At each step every unfinished hypothesis is extended by every id; the K best by summed log-probability
-    stay. Those that end in ``eos_id`` are finished and leave; nothing takes their places in that step, and
-    the next step again keeps the K best extensions. The search ends when no hypothesis is left or the longest
-    length is reached; the result is the best by `Hypothesis.score`, finished or not. It ends early for a
-    source when no unfinished hypothesis can beat its best finished one, which changes no result.
+    stay. Those that end in ``eos_id`` are finished and leave; nothing takes their places in that step. The
+    search ends when no hypothesis is left or the longest length is reached; the result is the best by
+    `Hypothesis.score`, finished or not. It ends early for a source when no unfinished hypothesis can beat its
+    best finished one, which changes no result.
 
     Parameters
     ----------
     steps : WholeSteps or CachedSteps
         With K rows a source, those of one source next to each other.
-    max_tokens : sequence of N int
-        Most ids of each result.
+    max_tokens, min_tokens : sequence of N int
+        Most ids of each result, and those before which ``eos_id`` is not allowed (none by default).
     bos_id, eos_id : int
     search : Search
-    min_tokens : sequence of N int, optional
-        Ids of each result before which ``eos_id`` is not allowed.
     forbidden_ids : sequence of int
         Never generated.
-
-    Returns
-    -------
-    list of N Hypothesis
     """
     beams = _Beams(max_tokens, min_tokens or [0] * len(max_tokens), search, bos_id, eos_id)
     while beams.sources:
@@ -204,12 +187,7 @@ class _Beams:
     """The unfinished hypotheses, K a source, of the sources still searched, and the best of each source."""
 
     def __init__(
-        self,
-        max_tokens: Sequence[int],
-        min_tokens: Sequence[int],
-        search: Search,
-        bos_id: int,
-        eos_id: int,
+        self, max_tokens: Sequence[int], min_tokens: Sequence[int], search: Search, bos_id: int, eos_id: int
     ) -> None:
         self._max, self._min, self._search, self._eos_id = max_tokens, min_tokens, search, eos_id
         self.sources = list(range(len(max_tokens)))
@@ -249,18 +227,16 @@ class _Beams:
         parents = torch.arange(n, device=device)[:, None] * k + choice // n_best  # (N, K)
         new_ids = ids.view(n, -1).gather(1, choice)  # (N, K)
         self.prefixes = torch.cat([self.prefixes[parents.flatten()], new_ids.view(-1, 1)], dim=1)
-        self._take_finished((new_ids == self._eos_id) & (self._log_probs > -torch.inf))
+        ended = (new_ids == self._eos_id) & (self._log_probs > -torch.inf)
+        for row, beam in ended.nonzero().tolist():
+            self._offer(row, beam, finished=True)
+        self._log_probs = self._log_probs.masked_fill(ended, -torch.inf)
         stay = [row for row, log_probs in enumerate(self._log_probs.tolist()) if self._stays(row, log_probs)]
         remaining = torch.tensor(stay, dtype=torch.long, device=device)
         self.sources = [self.sources[row] for row in stay]
         self._log_probs = self._log_probs[remaining]
         self.prefixes = self.prefixes.view(n, k, -1)[remaining].flatten(0, 1)
         return parents[remaining].flatten()
-
-    def _take_finished(self, ended: Tensor) -> None:
-        for row, beam in ended.nonzero().tolist():
-            self._offer(row, beam, finished=True)
-        self._log_probs = self._log_probs.masked_fill(ended, -torch.inf)
 
     def _stays(self, row: int, log_probs: list[float]) -> bool:
         """Whether a source is searched further; at its length limit the unfinished are offered."""
@@ -306,13 +282,9 @@ def _in_rows_of_parents(parents: Tensor) -> Tensor:
     >>> _in_rows_of_parents(torch.tensor([[2, 2, 1, 2]]))
     tensor([[1, 2, 0, 3]])
     """
-    same = parents[:, :, None] == parents[:, None, :]  # (N, K, K)
-    later = same.tril(-1).any(dim=-1)  # (N, K): children whose parent has an earlier child
-    taken = torch.zeros_like(later).scatter_(1, parents, True)  # rows of parents
-    # There are as many children without a row as rows without a child.
-    children, rows = later.int().argsort(dim=1, stable=True), (~taken).int().argsort(dim=1, stable=True)
-    first = (~later).sum(dim=1, keepdim=True)  # (N, 1)
-    free = torch.arange(parents.shape[1], device=parents.device) >= first
-    return torch.empty_like(parents).scatter_(
-        1, torch.where(free, rows, parents.gather(1, children)), children
-    )
+    orders = []
+    for row in parents.tolist():
+        first = {parent: child for child, parent in reversed([*enumerate(row)])}
+        others = (child for child, parent in enumerate(row) if first[parent] != child)
+        orders.append([first[beam] if beam in first else next(others) for beam in range(len(row))])
+    return torch.tensor(orders, device=parents.device)

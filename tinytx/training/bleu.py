@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,20 +31,17 @@ class TranslationScore:
 
     Attributes
     ----------
-    bleu : float
-        Corpus BLEU, 0 to 100.
+    bleu, chrf : float
+        Corpus BLEU, and chrF2 from character n-grams, 0 to 100.
     interval : Interval
-        Its 95 % bootstrap confidence interval over the sentences: how much another choice of test sentences
-        would change it. It says nothing about other training seeds.
-    signature : str
+        95 % bootstrap confidence interval of BLEU over the sentences: how much another choice of test
+        sentences would change it. It says nothing about other training seeds.
+    signature, chrf_signature : str
         The settings of sacreBLEU; scores compare only where signatures are equal.
     precisions : tuple of float
         N-gram precisions for n = 1, 2, 3, 4, in per cent.
     brevity : float
         Brevity penalty: below 1 for translations shorter than the references.
-    chrf : float
-        chrF2, 0 to 100, from character n-grams.
-    chrf_signature : str
     n : int
         Sentences.
     """
@@ -57,11 +54,6 @@ class TranslationScore:
     chrf: float
     chrf_signature: str
     n: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """All figures as JSON can hold them."""
-        lists = {"interval": list(self.interval), "precisions": list(self.precisions)}
-        return {**dataclasses.asdict(self), **lists}
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -101,25 +93,19 @@ def score_translations(
             "every translation needs a reference, "
             f"got {len(translations)} translations and {sum(map(bool, references))} with references"
         )
-    # sacreBLEU takes the first reference of each sentence, the second of each or None, ...
-    most = max(map(len, references))
-    streams: list[list[Any]] = [
-        [each[k] if k < len(each) else None for each in references] for k in range(most)
-    ]
+    # sacreBLEU takes the first reference of each sentence, then the second of each or None, ...
+    streams: Any = list(map(list, itertools.zip_longest(*references)))
     bleu, chrf = metrics.BLEU(), metrics.CHRF()
-    of_words, of_characters = (
-        bleu.corpus_score(translations, streams),
-        chrf.corpus_score(translations, streams),
-    )
+    whole, of_characters = (metric.corpus_score(translations, streams) for metric in (bleu, chrf))
     return TranslationScore(
-        of_words.score,
-        _bootstrap_interval(metrics.BLEU, translations, references, n_resamples, seed),
-        str(bleu.get_signature()),
-        tuple(of_words.precisions),
-        of_words.bp,
-        of_characters.score,
-        str(chrf.get_signature()),
-        len(translations),
+        bleu=whole.score,
+        interval=_bootstrap_interval(metrics.BLEU, translations, references, n_resamples, seed),
+        signature=str(bleu.get_signature()),
+        precisions=tuple(whole.precisions),
+        brevity=whole.bp,
+        chrf=of_characters.score,
+        chrf_signature=str(chrf.get_signature()),
+        n=len(translations),
     )
 
 
@@ -143,27 +129,11 @@ def _bootstrap_interval(
 
 @dataclass(frozen=True)
 class GrammarCount:
-    """Grammar errors that `tinytx.world.checker.check_sentence` finds in translations.
-
-    Attributes
-    ----------
-    n_errors : int
-    n_sentences : int
-        Translations with at least one.
-    n_agreement : int
-        Errors of agreement in gender and number among them.
-    """
+    """Grammar errors that `tinytx.world.checker.check_sentence` finds in translations."""
 
     n_errors: int
-    n_sentences: int
-    n_agreement: int
-
-
-@cache
-def _world() -> Any:
-    from tinytx.world.world import World
-
-    return World()
+    n_sentences: int  # with at least one
+    n_agreement: int  # errors of agreement in gender and number
 
 
 def count_mistakes(translations: Sequence[str]) -> GrammarCount:
@@ -175,60 +145,34 @@ def count_mistakes(translations: Sequence[str]) -> GrammarCount:
     GrammarCount(n_errors=2, n_sentences=1, n_agreement=1)
     """
     from tinytx.world.checker import check_sentence
+    from tinytx.world.world import World
 
-    found = [check_sentence(_world().split(text)) for text in translations]
+    world = World()
+    found = [check_sentence(world.split(text)) for text in translations]
     n_agreement = sum("must agree" in error for errors in found for error in errors)
     return GrammarCount(sum(map(len, found)), sum(map(bool, found)), n_agreement)
 
 
 @dataclass(frozen=True)
 class TranslationEvaluation:
-    """A translator on one split of a parallel corpus.
-
-    Attributes
-    ----------
-    corpus, split : str
-    search : Search
-    nats_per_token : float or None
-        See `pair_nats`.
-    score : TranslationScore
-        Each pair by itself, against its one reference.
-    all_references : TranslationScore or None
-        Each different source once, against all references that it has in the split; None where each source
-        has one.
-    grammar : GrammarCount or None
-        On the world only.
-    n_unfinished, n_cut : int
-        Translations without an end mark, and sources translated in parts.
-    translations : tuple of str
-        One for each pair.
-    """
+    """A translator on one split of a parallel corpus."""
 
     corpus: str
     split: str
     search: Search
-    nats_per_token: float | None
-    score: TranslationScore
-    all_references: TranslationScore | None
-    grammar: GrammarCount | None
-    n_unfinished: int
-    n_cut: int
-    translations: tuple[str, ...]
+    nats_per_token: float | None  # see `pair_nats`
+    score: TranslationScore  # each pair by itself, against its one reference
+    all_references: TranslationScore | None  # each source once; None where each has one reference
+    grammar: GrammarCount | None  # on the world only
+    n_unfinished: int  # translations without an end mark
+    n_cut: int  # sources translated in parts
+    translations: tuple[str, ...]  # one for each pair
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as JSON can hold them; not the translations."""
-        return {
-            "kind": "translator",
-            "corpus": self.corpus,
-            "split": self.split,
-            "search": self.search.to_dict(),
-            "nats_per_token": self.nats_per_token,
-            **self.score.to_dict(),
-            "all_references": None if self.all_references is None else self.all_references.to_dict(),
-            "grammar": None if self.grammar is None else vars(self.grammar),
-            "n_unfinished": self.n_unfinished,
-            "n_cut": self.n_cut,
-        }
+        fields = dataclasses.asdict(self)
+        del fields["translations"]
+        return {"kind": "translator", **fields.pop("score"), **fields}
 
     def __str__(self) -> str:
         how = "greedy" if self.search.beam_size == 1 else f"beam of {self.search.beam_size}"
@@ -236,11 +180,9 @@ class TranslationEvaluation:
         if self.all_references is not None:
             lines.append(f"against all references of each source: {self.all_references}")
         if self.grammar is not None:
-            count = self.grammar
-            lines.append(
-                f"grammar errors: {count.n_errors:,} in {count.n_sentences:,} translations, "
-                f"{count.n_agreement:,} of them of agreement"
-            )
+            n_errors, n_sentences, n_agreement = dataclasses.astuple(self.grammar)
+            where = f"in {n_sentences:,} translations, {n_agreement:,} of them of agreement"
+            lines.append(f"grammar errors: {n_errors:,} {where}")
         if self.n_cut:
             lines.append(f"{self.n_cut:,} sources were too long and translated in parts")
         return "\n".join(lines)
@@ -265,12 +207,11 @@ def evaluate_translator(
         raise ValueError(f"split must be one of {', '.join(data.splits)}, got {chosen!r}")
     pairs = data.splits[chosen]
     references = pairs.references()
-    sources = list(references)
-    found = translate(model, tokenizer, sources, search=search, report=lambda line: None)
+    found = translate(model, tokenizer, list(references), search=search, report=lambda line: None)
     text_of = {each.source: each.text for each in found}
     translations = tuple(text_of[source] for source in pairs.sources)
     all_references = None
-    if len(sources) < len(pairs):
+    if len(references) < len(pairs):
         all_references = score_translations([each.text for each in found], list(references.values()))
     return TranslationEvaluation(
         corpus=data.name,
@@ -291,11 +232,8 @@ def pair_nats(model: Translator, tokenizer: Tokenizer, pairs: Pairs) -> float | 
 
     Pairs longer than ``max_len`` are left out; None where all are.
     """
-    sources = tokenizer.encode_batch([plain(text) for text in pairs.sources])
-    targets = tokenizer.encode_targets([plain(text) for text in pairs.targets])
-    both = [
-        (a, b) for a, b in zip(sources, targets, strict=True) if max(len(a), len(b)) < model.config.max_len
-    ]
+    max_len = model.config.max_len
+    both = [pair for pair in zip(*_encoded(tokenizer, pairs), strict=True) if max(map(len, pair)) < max_len]
     if not both:
         return None
 
@@ -311,18 +249,19 @@ def pair_nats(model: Translator, tokenizer: Tokenizer, pairs: Pairs) -> float | 
 
 def translation_objective(
     tokenizer: Tokenizer, pairs: Pairs, max_len: int, label_smoothing: float = 0.0
-) -> TranslationObjective | None:
-    """The objective of some pairs, with normalised typography; None where every pair is too long."""
-    sources = tokenizer.encode_batch([plain(text) for text in pairs.sources])
-    targets = tokenizer.encode_targets([plain(text) for text in pairs.targets])
-    if all(max(len(a), len(b)) >= max_len for a, b in zip(sources, targets, strict=True)):
-        return None
+) -> TranslationObjective:
+    """The objective of some pairs, with normalised typography; ValueError where every pair is too long."""
     return TranslationObjective(
-        sources,
-        targets,
+        *_encoded(tokenizer, pairs),
         bos_id=tokenizer.bos_id,
         eos_id=tokenizer.eos_id,
         pad_id=tokenizer.pad_id,
         max_len=max_len,
         label_smoothing=label_smoothing,
     )
+
+
+def _encoded(tokenizer: Tokenizer, pairs: Pairs) -> tuple[list[list[int]], list[list[int]]]:
+    """The ids of sources and targets, with normalised typography."""
+    sources = tokenizer.encode_batch([plain(text) for text in pairs.sources])
+    return sources, tokenizer.encode_targets([plain(text) for text in pairs.targets])

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +31,13 @@ from tinytx.training.files import (
     CHECKSUM_FILE,
     LOCK_FILE,
     OLD,
-    checked_bytes,
-    is_pickle,
     json_bytes,
     locked,
     make_folder,
-    parse_json,
-    parse_tensors,
+    read_file,
+    read_json,
+    read_tensors,
     temporary,
-    with_checksums,
     write_folder,
 )
 
@@ -54,10 +53,27 @@ STEP_PREFIX = "step-"
 LARGEST_TABLE = 2**26  # numbers in a table of positions that weights of fewer numbers may come with
 
 Model = LanguageModel | MaskedLanguageModel | Classifier | Translator
+# Each kind of model: its class, and where the other arguments of its constructor are read from a model.
+KINDS: dict[str, tuple[type[Model], dict[str, Any]]] = {
+    "language_model": (LanguageModel, {}),
+    "translator": (Translator, {}),
+    "masked_language_model": (
+        MaskedLanguageModel,
+        {"transform": attrgetter("transform"), "next_sentence": lambda model: model.next_head is not None},
+    ),
+    "classifier": (
+        Classifier,
+        {
+            "n_classes": attrgetter("head.out_features"),
+            "pooling": attrgetter("pooling"),
+            "dropout": attrgetter("dropout.p"),
+        },
+    ),
+}
 
 
 def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | None = None) -> Path:
-    """Write a model, and its tokenizer, as a checkpoint folder.
+    """Write a model, and its tokenizer, as a checkpoint folder; gives the folder.
 
     Parameters
     ----------
@@ -67,18 +83,13 @@ def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | 
     tokenizer : Tokenizer, optional
         Needed to read or write text with the model later.
 
-    Returns
-    -------
-    Path
-        The folder.
-
     Raises
     ------
     ValueError
         When the folder holds other files: nothing foreign is ever deleted.
     """
     target = Path(path).resolve()  # a symbolic link stays one
-    files = with_checksums(model_files(model, tokenizer))
+    files = model_files(model, tokenizer)
     make_folder(target.parent)
     with locked(temporary(target, LOCK_FILE), 60, f"another process has been writing {target} for a minute"):
         if target.exists() and not (target.is_dir() and holds_only_checkpoint(target)):
@@ -90,7 +101,7 @@ def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | 
 
 
 def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Model:
-    """Read a model that `save` or a training run wrote.
+    """Read a model that `save` or a training run wrote; it comes in evaluation mode.
 
     Parameters
     ----------
@@ -99,16 +110,11 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Mo
         `transformers`, or the name of a published model, see `tinytx.hf.convert.from_transformers`.
     device : str or torch.device
 
-    Returns
-    -------
-    LanguageModel, MaskedLanguageModel, Classifier or Translator
-        In evaluation mode.
-
     Raises
     ------
     ValueError
-        When there is no checkpoint, a file is missing, damaged or a pickle, or the weights belong to another
-        model; the message names the file and the cause.
+        When there is no checkpoint, a file is missing or damaged, or the weights belong to another model; the
+        message names the file and the cause.
     """
     from tinytx.hf.folders import is_published
 
@@ -117,8 +123,7 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Mo
 
         return from_transformers(path).to(device)
     folder = find_checkpoint(path)
-    description = read_description(folder)
-    weights = parse_tensors(checked_bytes(folder, WEIGHTS_FILE), folder / WEIGHTS_FILE)
+    description, weights = read_description(folder), read_tensors(folder / WEIGHTS_FILE)
     model = _build(description, weights, folder / MODEL_FILE)
     fill(model, weights, description, folder / WEIGHTS_FILE)
     return model.to(device).eval()
@@ -133,33 +138,27 @@ def load_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
 
         return published_tokenizer(path)
     folder = find_checkpoint(path)
+    kind: type[Tokenizer] = Tokenizer
+    file = folder / TOKENIZER_FILE
     if (folder / PRETRAINED_TOKENIZER_FILE).is_file():
         from tinytx.hf.tokenizer import PretrainedTokenizer
 
-        checked_bytes(folder, PRETRAINED_TOKENIZER_FILE)
-        return PretrainedTokenizer.load(folder / PRETRAINED_TOKENIZER_FILE)
-    if not (folder / TOKENIZER_FILE).is_file():
-        raise ValueError(f"{folder / TOKENIZER_FILE} is missing: this checkpoint has no tokenizer")
-    checked_bytes(folder, TOKENIZER_FILE)
-    return Tokenizer.load(folder / TOKENIZER_FILE)
+        kind, file = PretrainedTokenizer, folder / PRETRAINED_TOKENIZER_FILE
+    read_file(file)  # compares its checksum
+    return kind.load(file)
 
 
 def find_checkpoint(path: str | os.PathLike[str]) -> Path:
     """The checkpoint folder that a path means: itself, or the newest one in a run folder."""
     folder = Path(path)
-    if folder.is_file():
-        with folder.open("rb") as stream:
-            what = "a pickle" if is_pickle(stream.read(9)) else "a file"
-        raise ValueError(f"a checkpoint is a folder with {MODEL_FILE} in it, got {what}: {folder}")
-    if not folder.exists():
-        if (old := temporary(folder, OLD)).is_dir():  # a save was killed between its two renames
-            return old
-        raise ValueError(f"a checkpoint folder must exist, got {folder}, which does not")
     if (folder / MODEL_FILE).is_file():
         return folder
     if steps := step_folders(folder):
         return steps[-1]
-    raise ValueError(f"a checkpoint folder holds {MODEL_FILE}, got {folder}, which holds none")
+    if not folder.exists() and (old := temporary(folder, OLD)).is_dir():
+        return old  # a save was killed between its two renames
+    got = "a folder without one" if folder.is_dir() else "a file" if folder.exists() else "nothing there"
+    raise ValueError(f"a checkpoint must be a folder with {MODEL_FILE} in it, got {got}: {folder}")
 
 
 def step_folders(folder: Path) -> list[Path]:
@@ -174,6 +173,7 @@ def step_of(folder: Path) -> int:
 
 
 def holds_only_checkpoint(folder: Path) -> bool:
+    """Whether a folder may be replaced or removed: it holds nothing foreign."""
     return {path.name for path in folder.iterdir()} <= FILES
 
 
@@ -196,32 +196,18 @@ def model_files(model: nn.Module, tokenizer: Tokenizer | None) -> dict[str, byte
 
 
 def _describe(model: nn.Module) -> dict[str, Any]:
-    if isinstance(model, LanguageModel):
-        return {"kind": "language_model", "config": model.config.to_dict()}
-    if isinstance(model, Translator):
-        return {"kind": "translator", "config": model.config.to_dict()}
-    if isinstance(model, MaskedLanguageModel):
-        return {
-            "kind": "masked_language_model",
-            "config": model.config.to_dict(),
-            "transform": model.transform,
-            "next_sentence": model.next_head is not None,
-        }
-    if isinstance(model, Classifier):
-        return {
-            "kind": "classifier",
-            "config": model.config.to_dict(),
-            "n_classes": model.head.out_features,
-            "pooling": model.pooling,
-            "dropout": model.dropout.p,
-        }
-    kinds = "a LanguageModel, a MaskedLanguageModel, a Classifier or a Translator"
-    raise TypeError(f"a checkpoint holds {kinds}, got {type(model).__name__}")
+    for kind, (maker, readers) in KINDS.items():
+        if isinstance(model, maker):
+            options = {name: read(model) for name, read in readers.items()}
+            return {"kind": kind, "config": model.config.to_dict(), **options}
+    kinds = " or ".join(maker.__name__ for maker, _ in KINDS.values())
+    raise TypeError(f"a checkpoint must hold a {kinds}, got a {type(model).__name__}")
 
 
 def read_description(folder: Path) -> dict[str, Any]:
+    """What `model_files` wrote about a model; ValueError for anything else."""
     file = folder / MODEL_FILE
-    description = parse_json(checked_bytes(folder, MODEL_FILE), file)
+    description = read_json(file)
     if description.get("format") != FORMAT or not isinstance(description.get("tied", {}), dict):
         raise ValueError(f"{file} does not describe a tinytx model")
     if description.get("version") != VERSION:
@@ -230,22 +216,16 @@ def read_description(folder: Path) -> dict[str, Any]:
 
 
 def _build(description: Mapping[str, Any], weights: Mapping[str, Tensor], file: Path) -> Model:
-    makers: dict[str, tuple[type[Model], tuple[str, ...]]] = {
-        "language_model": (LanguageModel, ()),
-        "masked_language_model": (MaskedLanguageModel, ("transform", "next_sentence")),
-        "classifier": (Classifier, ("n_classes", "pooling", "dropout")),
-        "translator": (Translator, ()),
-    }
     try:
-        maker, names = makers[description["kind"]]
+        maker, options = KINDS[description["kind"]]
         config = TransformerConfig.from_dict(dict(description["config"]))
-        _check_size(config, weights, file)
-        return maker(config, **{name: description[name] for name in names})
+        _check_size(config, weights)
+        return maker(config, **{name: description[name] for name in options})
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{file} does not describe a model: {error}") from error
 
 
-def _check_size(config: TransformerConfig, weights: Mapping[str, Tensor], file: Path) -> None:
+def _check_size(config: TransformerConfig, weights: Mapping[str, Tensor]) -> None:
     """Refuse a model larger than its weights, before memory is asked for."""
     sizes = {size for tensor in weights.values() for size in tensor.shape}
     for name in ("vocab_size", "d_model"):

@@ -49,20 +49,11 @@ MAX_MASKED = 8_000  # tokens of a pseudo-likelihood: each costs a forward pass o
 
 @dataclass(frozen=True)
 class LanguageModelScore:
-    """Loss of a language model on some texts.
-
-    Attributes
-    ----------
-    total_nats : float
-        ``-log P`` of all texts together.
-    n_tokens : int
-        Predicted tokens: those of all texts, and one end mark a text.
-    n_texts : int
-    """
+    """Loss of a language model on some texts."""
 
     kind: ClassVar[str] = "language_model"
-    total_nats: float
-    n_tokens: int
+    total_nats: float  # -log P of all texts together
+    n_tokens: int  # predicted ones: those of all texts, and one end mark a text
     n_texts: int
 
     @property
@@ -88,7 +79,8 @@ def evaluate_language_model(
     model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]
 ) -> LanguageModelScore:
     """Loss and perplexity on some texts; parameters as in `text_nats`."""
-    nats, n_tokens = _text_nats(model, tokenizer, texts)
+    nats = text_nats(model, tokenizer, texts)
+    n_tokens = sum(len(ids) + 1 for ids in tokenizer.encode_batch(texts))
     return LanguageModelScore(float(nats.sum()), n_tokens, len(texts))
 
 
@@ -96,20 +88,8 @@ def text_nats(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]) 
     """``-log P`` of each text in nats, the end mark included; shape (N,), float64.
 
     Texts longer than ``max_len`` are read in chunks, each from its own beginning, so every token counts once.
-    Computed in float32 whatever the precision of training; sums are float64.
-
-    Parameters
-    ----------
-    model : LanguageModel
-        A causal one.
-    tokenizer : Tokenizer
-    texts : sequence of N str
+    Computed in float32 whatever the precision of training; sums are float64. The model is a causal one.
     """
-    return _text_nats(model, tokenizer, texts)[0]
-
-
-def _text_nats(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[np.ndarray, int]:
-    """``-log P`` of each text (N,), and the number of predicted tokens."""
     check_vocabulary(model, tokenizer)
     windows: list[list[int]] = []
     text_of_window: list[int] = []
@@ -123,8 +103,7 @@ def _text_nats(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str])
 
     inputs = [window[:-1] for window in windows]
     values = evaluate_rows(model, inputs, window_nats, pad_id=tokenizer.pad_id)
-    nats = np.bincount(text_of_window, weights=values.numpy(), minlength=len(texts))
-    return nats, sum(map(len, inputs))
+    return np.bincount(text_of_window, weights=values.numpy(), minlength=len(texts))
 
 
 # Masked language models
@@ -134,15 +113,7 @@ def _text_nats(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str])
 class PseudoLikelihoodScore(LanguageModelScore):
     """Loss of a masked language model on tokens that are masked one at a time.
 
-    Attributes
-    ----------
-    total_nats : float
-        Sum over all masked tokens, the negative pseudo-log-likelihood. It is no ``-log P`` of a text.
-    n_tokens : int
-        Masked tokens: those of all texts.
-    n_texts : int
-    correct : int
-        Masked tokens whose id was the most probable one.
+    The total is the negative pseudo-log-likelihood, no ``-log P`` of a text.
 
     References
     ----------
@@ -150,7 +121,7 @@ class PseudoLikelihoodScore(LanguageModelScore):
     """
 
     kind: ClassVar[str] = "masked_language_model"
-    correct: int
+    correct: int  # tokens whose id was the most probable one
 
     @property
     def accuracy(self) -> float:
@@ -175,26 +146,11 @@ def first_texts(tokenizer: Tokenizer, texts: Sequence[str], max_tokens: int = MA
 
 
 def evaluate_masked_model(
-    model: MaskedLanguageModel,
-    tokenizer: Tokenizer,
-    texts: Sequence[str],
-    *,
-    max_tokens: int = MAX_MASKED,
+    model: MaskedLanguageModel, tokenizer: Tokenizer, texts: Sequence[str]
 ) -> PseudoLikelihoodScore:
-    """Mask each token of some texts in turn, all others visible, and predict it.
-
-    Parameters
-    ----------
-    model : MaskedLanguageModel
-    tokenizer : Tokenizer
-    texts : sequence of str
-        Long ones are read in windows.
-    max_tokens : int
-        The first texts are taken that have at most so many tokens together.
-    """
+    """Mask each token of some texts in turn, all others visible, and predict it; long texts in windows."""
     check_vocabulary(model, tokenizer)
-    some = first_texts(tokenizer, texts, max_tokens)
-    windows = masked_rows(tokenizer, some, model.config.max_len)
+    windows, _ = masked_rows(tokenizer, texts, model.config.max_len)
     masked = [(window, position) for window in windows for position in range(1, len(window) - 1)]
 
     def surprise(token_ids: Tensor, indices: list[int]) -> Tensor:
@@ -207,7 +163,7 @@ def evaluate_masked_model(
     rows = [window for window, _ in masked]
     values = evaluate_rows(model, rows, surprise, pad_id=tokenizer.pad_id)
     total, correct = values.sum(dim=0).tolist()
-    return PseudoLikelihoodScore(total, len(rows), len(some), int(correct))
+    return PseudoLikelihoodScore(total, len(rows), len(texts), int(correct))
 
 
 def _masked_log_probs(
@@ -229,7 +185,10 @@ def fill_probs(
     *,
     sides: Sides = "both",
 ) -> np.ndarray:
-    """Distribution of the token at one position of a text, given the others.
+    """Distribution of the token at one position of a text, given the others: (V,), float64.
+
+    It sums to 1 over the tokens of texts; special ids have 0. For both sides a causal model scores the text
+    once with each token, by Bayes' rule: V passes.
 
     Parameters
     ----------
@@ -241,28 +200,17 @@ def fill_probs(
     position : int
     sides : {"both", "left"}
         "left": given only the tokens before it, for a causal model.
-
-    Returns
-    -------
-    ndarray of shape (V,), float64
-        Sums to 1 over the tokens of texts; special ids have 0.
-
-    Notes
-    -----
-    For both sides a causal model scores the text once with each token, by Bayes' rule: V passes.
     """
     check_vocabulary(model, tokenizer)
     _check_fill(model, len(ids), position, sides)
     with eval_mode(model) as device:
         if isinstance(model, MaskedLanguageModel):
             row = torch.tensor([[tokenizer.cls_id, *ids, tokenizer.sep_id]], device=device)
-            log_probs = _masked_log_probs(model, tokenizer, row, torch.tensor([position + 1], device=device))[
-                0
-            ]
+            at = torch.tensor([position + 1], device=device)
+            log_probs = _masked_log_probs(model, tokenizer, row, at)[0].cpu()
         else:
             prefix = torch.tensor([[tokenizer.bos_id, *ids[:position]]], device=device)
-            log_probs = model.head(model.body(prefix)[0, -1]).double().log_softmax(dim=-1)
-    log_probs = log_probs.cpu()
+            log_probs = model.head(model.body(prefix)[0, -1]).double().log_softmax(dim=-1).cpu()
     if isinstance(model, LanguageModel) and sides == "both":
         rest = [*ids[position + 1 :], tokenizer.eos_id]
         rows = [[tokenizer.bos_id, *ids[:position], token, *rest[:-1]] for token in range(len(log_probs))]
@@ -296,19 +244,12 @@ def _check_fill(model: Model, n_ids: int, position: int, sides: str) -> None:
 
 @dataclass(frozen=True)
 class ClassifierScore:
-    """How often a classifier is right.
-
-    Attributes
-    ----------
-    correct, n : int
-    n_cut : int
-        Texts longer than ``max_len``, of which the model did not read the end.
-    """
+    """How often a classifier is right."""
 
     kind: ClassVar[str] = "classifier"
     correct: int
     n: int
-    n_cut: int = 0
+    n_cut: int  # texts longer than max_len, of which the model did not read the end
 
     @property
     def accuracy(self) -> float:
@@ -338,38 +279,31 @@ def classifier_inputs(
     A row looks as in pretraining: it begins with ``bos`` for a causal model, and is framed by ``cls`` and
     ``sep`` for one that is not. A text that is too long loses its end.
     """
-    if not causal:
-        cls_id, sep_id, room = tokenizer.cls_id, tokenizer.sep_id, max_len - 2
-        texts_ids = tokenizer.encode_batch(texts)
-        return [[cls_id, *ids[:room], sep_id] for ids in texts_ids], sum(len(ids) > room for ids in texts_ids)
-    whole = [[tokenizer.bos_id, *ids] for ids in tokenizer.encode_batch(texts)]
-    return [ids[:max_len] for ids in whole], sum(len(ids) > max_len for ids in whole)
+    begin, end = ([tokenizer.bos_id], []) if causal else ([tokenizer.cls_id], [tokenizer.sep_id])
+    room = max_len - len(begin) - len(end)
+    texts_ids = tokenizer.encode_batch(texts)
+    return [[*begin, *ids[:room], *end] for ids in texts_ids], sum(len(ids) > room for ids in texts_ids)
 
 
 def class_probabilities(model: Classifier, tokenizer: Tokenizer, texts: Sequence[str]) -> np.ndarray:
     """``P(class | text)`` of each text, cut as in `classifier_inputs`: shape (N, C), float64."""
+    return _class_logits(model, tokenizer, texts)[0].double().softmax(dim=-1).numpy()
+
+
+def _class_logits(model: Classifier, tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Tensor, int]:
+    """Scores (N, C) of some texts, and how many of them were cut."""
     check_vocabulary(model, tokenizer)
-    rows, _ = classifier_inputs(tokenizer, texts, model.config.max_len, causal=model.config.causal)
-    return _class_logits(model, rows, tokenizer.pad_id).double().softmax(dim=-1).numpy()
-
-
-def _class_logits(model: Classifier, rows: list[list[int]], pad_id: int) -> Tensor:
-    def logits(token_ids: Tensor, indices: list[int]) -> Tensor:
-        return model(token_ids, token_ids != pad_id)  # (B, C)
-
-    return evaluate_rows(model, rows, logits, pad_id=pad_id)
+    pad_id = tokenizer.pad_id
+    rows, n_cut = classifier_inputs(tokenizer, texts, model.config.max_len, causal=model.config.causal)
+    return evaluate_rows(model, rows, lambda ids, _: model(ids, ids != pad_id), pad_id=pad_id), n_cut
 
 
 def evaluate_classifier(
     model: Classifier, tokenizer: Tokenizer, texts: Sequence[str], labels: Sequence[int]
 ) -> ClassifierScore:
     """Accuracy on N texts with N labels."""
-    check_vocabulary(model, tokenizer)
-    if len(texts) != len(labels):
-        raise ValueError(f"texts and labels must be as many, got {len(texts)} and {len(labels)}")
-    rows, n_cut = classifier_inputs(tokenizer, texts, model.config.max_len, causal=model.config.causal)
-    predicted = _class_logits(model, rows, tokenizer.pad_id).argmax(dim=-1)
-    return ClassifierScore(int((predicted == torch.tensor(labels)).sum()), len(labels), n_cut)
+    logits, n_cut = _class_logits(model, tokenizer, texts)
+    return ClassifierScore(int((logits.argmax(dim=-1) == torch.tensor(labels)).sum()), len(labels), n_cut)
 
 
 def count_correct(model: Classifier, objective: ClassificationObjective) -> int:
@@ -377,9 +311,7 @@ def count_correct(model: Classifier, objective: ClassificationObjective) -> int:
     batches = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=TOKENS_PER_BATCH)
     with eval_mode(model):
         predicted = [objective.logits(model, batch).argmax(dim=-1).cpu() for batch in batches]
-    return sum(
-        int((mine == objective.labels[batch]).sum()) for mine, batch in zip(predicted, batches, strict=True)
-    )
+    return sum(int((mine == objective.labels[i]).sum()) for mine, i in zip(predicted, batches, strict=True))
 
 
 # Any model on a corpus
@@ -415,19 +347,12 @@ def reported_split(corpus: Corpus | PairCorpus) -> str:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A language model or a classifier on one split of a corpus.
-
-    Attributes
-    ----------
-    corpus, split : str
-    score : LanguageModelScore, PseudoLikelihoodScore or ClassifierScore
-    entropy_bound : float or None
-        Exact nats per token of the same texts, where the language is known; None for a classifier.
-    """
+    """A language model or a classifier on one split of a corpus."""
 
     corpus: str
     split: str
     score: LanguageModelScore | ClassifierScore
+    # Exact nats per token of the same texts, where the language is known; None for a classifier.
     entropy_bound: float | None = None
 
     @property
@@ -466,10 +391,8 @@ def evaluate(
         A checkpoint or run folder, or a model with its `tokenizer`.
     corpus : str, path, Corpus or PairCorpus
         Pairs for a translator, texts for any other model.
-    tokenizer : Tokenizer, optional
-        Of a model that is given as a Module.
     split : {"train", "valid", "test", "all"}, optional
-        By default the test split, or valid where there is none.
+        By default the test split, or valid where there is none; no "all" for a translator.
     data_dir : path, optional
         Folder that holds one folder a corpus.
     device : {"auto", "cpu", "cuda"}
@@ -500,28 +423,26 @@ def evaluate_split(
 ) -> Evaluation:
     """Evaluate a model on one split of a corpus, or on "all"."""
     parts = list(corpus.splits.values()) if split == "all" else [corpus.splits[split]]
-    texts = [text for part in parts for text in part.texts]
-    if isinstance(model, LanguageModel):
-        score = evaluate_language_model(model, tokenizer, texts)
-        exact = exact_nats(corpus, texts)
-        return Evaluation(corpus.name, split, score, _per_token(exact, score))
+    texts: Sequence[str] = [text for part in parts for text in part.texts]
+    if isinstance(model, Classifier):
+        labels = [label for part in parts for label in part.labels or ()]
+        _check_classes(corpus, labels, len(texts), model.head.out_features)
+        return Evaluation(corpus.name, split, evaluate_classifier(model, tokenizer, texts, labels))
+    score: LanguageModelScore
     if isinstance(model, MaskedLanguageModel):
-        masked = evaluate_masked_model(model, tokenizer, texts)
-        exact = exact_masked_nats(corpus, tokenizer, first_texts(tokenizer, texts))
-        return Evaluation(corpus.name, split, masked, _per_token(exact, masked))
-    labels = [label for part in parts for label in part.labels or ()]
-    if len(labels) != len(texts):
-        raise ValueError(f"a classifier is evaluated on texts with labels, got {corpus.name}, which has none")
-    _check_classes(corpus, labels, model.head.out_features)
-    return Evaluation(corpus.name, split, evaluate_classifier(model, tokenizer, texts, labels))
+        texts = first_texts(tokenizer, texts)
+        score = evaluate_masked_model(model, tokenizer, texts)
+        exact = exact_masked_nats(corpus, tokenizer, texts)
+    else:
+        score, exact = evaluate_language_model(model, tokenizer, texts), exact_nats(corpus, texts)
+    bound = None if exact is None else float(exact.sum()) / score.n_tokens
+    return Evaluation(corpus.name, split, score, bound)
 
 
-def _per_token(exact: np.ndarray | None, score: LanguageModelScore) -> float | None:
-    return None if exact is None else float(exact.sum()) / score.n_tokens
-
-
-def _check_classes(corpus: Corpus, labels: Sequence[int], n_classes: int) -> None:
+def _check_classes(corpus: Corpus, labels: Sequence[int], n_texts: int, n_classes: int) -> None:
     names = corpus.label_names
+    if len(labels) != n_texts:
+        raise ValueError(f"a classifier is evaluated on texts with labels, got {corpus.name}, which has none")
     if names and len(names) != n_classes:
         # Another file may hold fewer of the names, which would then have other numbers.
         raise ValueError(

@@ -30,15 +30,10 @@ def json_bytes(content: Mapping[str, Any]) -> bytes:
     return (json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
-def read_json(file: Path) -> dict[str, Any]:
-    """A JSON object from a file; ValueError names a file that is missing or holds none."""
-    return parse_json(read_bytes(file), file)
-
-
 def write_file(target: Path, content: bytes) -> None:
     """Write a file that appears, or changes, in one step or not at all."""
     make_folder(target.parent)
-    new = target.with_name(f".{target.name}{NEW}")
+    new = temporary(target, NEW)
     try:
         _write_through(new, content)
         os.replace(new, target)
@@ -48,19 +43,17 @@ def write_file(target: Path, content: bytes) -> None:
 
 
 def write_folder(target: Path, files: Mapping[str, bytes]) -> None:
-    """Write files into a folder that appears, or changes, in one step or not at all.
+    """Write files and their checksums into a folder that appears, or changes, in one step or not at all.
 
     The caller holds the lock, so that no other process uses the temporary names.
     """
     make_folder(target.parent)
     new, old = temporary(target, NEW), temporary(target, OLD)
-    if old.exists() and not target.exists():  # killed between the two renames below
-        os.replace(old, target)
-    for leftover in (new, old):
-        shutil.rmtree(leftover, ignore_errors=True)
+    _settle(target)
     try:
+        checksums = {name: _checksum(content) for name, content in files.items()}
         new.mkdir()
-        for name, content in files.items():
+        for name, content in {**files, CHECKSUM_FILE: json_bytes(checksums)}.items():
             _write_through(new / name, content)
         _sync_folder(new)
         if target.exists():
@@ -68,25 +61,25 @@ def write_folder(target: Path, files: Mapping[str, bytes]) -> None:
         os.replace(new, target)
         _sync_folder(target.parent)
     finally:
-        if old.exists() and not target.exists():
-            os.replace(old, target)
-        for leftover in (new, old):
-            shutil.rmtree(leftover, ignore_errors=True)
+        _settle(target)
+
+
+def _settle(target: Path) -> None:
+    """Bring a folder back whose writer ended between the two renames, and remove what writers leave."""
+    new, old = temporary(target, NEW), temporary(target, OLD)
+    if old.exists() and not target.exists():
+        os.replace(old, target)
+    for leftover in (new, old):
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def temporary(target: Path, ending: str) -> Path:
-    return target.parent / f".{target.name}{ending}"
-
-
-def remove_folder(target: Path) -> None:
-    """Remove a folder in one step, as other processes see it."""
-    old = temporary(target, OLD)
-    os.replace(target, old)
-    _sync_folder(target.parent)
-    shutil.rmtree(old, ignore_errors=True)
+    """The hidden name next to a file or folder, by which others know that it is not complete."""
+    return target.with_name(f".{target.name}{ending}")
 
 
 def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, whose names are on the disk before it is used."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
@@ -129,66 +122,58 @@ def locked(file: Path, seconds: float, busy: str) -> Iterator[None]:
         lock.release()
 
 
-def read_bytes(file: Path, wanted: str | None = None) -> bytes:
-    """All bytes of a file, compared with the line of `CHECKSUM_FILE` where there is one."""
+def read_file(file: Path) -> bytes:
+    """All bytes of a file; ValueError unless they have the checksum that its folder may hold.
+
+    Whoever changes a file by hand removes the checksums.
+    """
+    content = _read(file)
+    sums = file.with_name(CHECKSUM_FILE)
+    wanted = _parse_json(_read(sums), sums).get(file.name) if sums.exists() else None
+    if wanted not in (None, _checksum(content)):
+        raise ValueError(f"{file} is damaged: size and SHA-256 must be {wanted}, got {_checksum(content)}")
+    return content
+
+
+def check_folder(folder: Path) -> None:
+    """Raise ValueError, naming the file, unless every file of a folder is what `write_folder` wrote."""
+    sums = folder / CHECKSUM_FILE
+    for name in _parse_json(_read(sums), sums):
+        read_file(folder / name)
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """A JSON object; ValueError names a file that is missing, damaged or holds none."""
+    return _parse_json(read_file(file), file)
+
+
+def read_tensors(file: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file; ValueError names a file that is missing, damaged or holds none."""
+    try:
+        tensors = parse_safetensors(read_file(file))
+    except (SafetensorError, KeyError) as error:
+        raise ValueError(
+            f"{file} must be a whole safetensors file, no other kind is opened: {error}"
+        ) from error
+    # A copy of their own gives the tensors the alignment that torch would have given them.
+    return {name: tensor.clone() for name, tensor in tensors.items()}
+
+
+def _read(file: Path) -> bytes:
     if not file.is_file():
         raise ValueError(f"{file} is missing")
-    content = file.read_bytes()
-    if wanted is None or wanted == _checksum(content):
-        return content
-    if is_pickle(content):
-        raise ValueError(f"{file} is a pickle, which could run any code: it is not opened")
-    expected = wanted.partition(" ")[0]
-    if expected.isdecimal() and len(content) < int(expected):
-        raise ValueError(f"{file} is cut short: it must have {int(expected):,} bytes, got {len(content):,}")
-    raise ValueError(
-        f"{file} is damaged or of another checkpoint: its checksum is not that in {CHECKSUM_FILE}"
-    )
+    return file.read_bytes()
 
 
-def _checksum(content: bytes) -> str:
-    return f"{len(content)} {hashlib.sha256(content).hexdigest()}"
-
-
-def with_checksums(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    return {**files, CHECKSUM_FILE: json_bytes({name: _checksum(content) for name, content in files.items()})}
-
-
-def checked_bytes(folder: Path, name: str) -> bytes:
-    """One file of a checkpoint. Whoever changes a file by hand removes the checksums."""
-    sums = read_json(folder / CHECKSUM_FILE) if (folder / CHECKSUM_FILE).exists() else {}
-    return read_bytes(folder / name, sums.get(name))
-
-
-def check_all(folder: Path) -> None:
-    """Raise ValueError, naming the file, unless every file of a run's checkpoint is what was written."""
-    for name, wanted in read_json(folder / CHECKSUM_FILE).items():
-        read_bytes(folder / name, str(wanted))
-
-
-def parse_json(content: bytes, file: Path) -> dict[str, Any]:
+def _parse_json(content: bytes, file: Path) -> dict[str, Any]:
     try:
-        parsed = json.loads(content.decode("utf-8"))
+        parsed = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file} is cut short or no JSON: {error}") from error
+        raise ValueError(f"{file} must be whole JSON, got {len(content):,} bytes: {error}") from error
     if not isinstance(parsed, dict):
         raise ValueError(f"{file} must hold a JSON object, got {type(parsed).__name__}")
     return parsed
 
 
-def parse_tensors(content: bytes, file: Path) -> dict[str, Tensor]:
-    try:
-        tensors = parse_safetensors(content)
-    except (SafetensorError, ValueError, KeyError) as error:
-        if is_pickle(content):
-            raise ValueError(f"{file} is a pickle, which could run any code: it is not opened") from error
-        raise ValueError(f"{file} is cut short or no safetensors file: {error}") from error
-    # A copy of their own gives the tensors the alignment that torch would have given them.
-    return {name: tensor.clone() for name, tensor in tensors.items()}
-
-
-def is_pickle(content: bytes) -> bool:
-    """Whether bytes look like a pickle, bare or in the zip archive that ``torch.save`` writes."""
-    if content[8:9] == b"{":  # safetensors, which begins with a length that may look like a pickle
-        return False
-    return content[:2] == b"PK" or (content[:1] == b"\x80" and content[1:2] in b"\x02\x03\x04\x05")
+def _checksum(content: bytes) -> str:
+    return f"{len(content)} {hashlib.sha256(content).hexdigest()}"

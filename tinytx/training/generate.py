@@ -20,6 +20,7 @@ from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.batching import pad_batch
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.inference import eval_mode
+from tinytx.training.memory import retain_memory
 
 Model = LanguageModel | MaskedLanguageModel | Classifier | Translator
 
@@ -42,8 +43,8 @@ def unwritten_ids(tokenizer: Tokenizer | type[Tokenizer]) -> tuple[int, ...]:
 
 def check_sampling(temperature: float, top_k: int | None, top_p: float | None) -> None:
     """Raise ValueError for values that `next_token_probs` does not allow."""
-    if not temperature > 0:
-        raise ValueError(f"temperature must be positive, got {temperature}")
+    if not 1e-30 < temperature < 1e30:  # float32 has neither 0 nor infinity there
+        raise ValueError(f"temperature must be positive, between 1e-30 and 1e30, got {temperature}")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k must be at least 1, or None for no limit, got {top_k}")
     if top_p is not None and not 0 < top_p <= 1:
@@ -55,20 +56,17 @@ def next_token_probs(
 ) -> Tensor:
     """Distribution that the next token is sampled from.
 
-    The logits are divided by the temperature and turned into probabilities; then only the ``top_k``
-    largest stay; then only the smallest set of most probable tokens whose probability reaches
-    ``top_p`` (the token that crosses stays); the rest is scaled to sum to 1.
-
     Parameters
     ----------
     logits : Tensor of shape (..., V)
         Scores before the softmax; ``-inf`` forbids a token.
     temperature : float
-        Positive; below 1 sharpens, above 1 flattens.
+        The logits are divided by it: below 1 sharpens, above 1 flattens.
     top_k : int or None
-        Number of tokens that stay; None keeps all.
+        Only so many most probable tokens stay; None keeps all.
     top_p : float or None
-        Probability to be reached, in (0, 1]; None keeps all.
+        Only the smallest set of most probable tokens stays whose probability reaches it, in (0, 1]; the token
+        that crosses is one of them. None keeps all.
 
     Returns
     -------
@@ -107,16 +105,9 @@ def next_token_probs(
 
 
 def draw(
-    logits: Tensor,
-    generator: torch.Generator,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
+    logits: Tensor, generator: torch.Generator, temperature: float, top_k: int | None, top_p: float | None
 ) -> Tensor:
-    """Sample one token a row, (R,) on the CPU, from logits (R, V); other parameters as in `next_token_probs`.
-
-    The generator is one of the CPU. With ``top_k=1`` nothing is drawn: of several best the first is taken.
-    """
+    """Sample one token a row, (R,) on the CPU, from (R, V); with ``top_k=1`` take the first of the best."""
     if top_k == 1:
         best, ids = logits.max(dim=-1)
         if not best.isfinite().all():
@@ -176,85 +167,62 @@ def continue_rows(
     low, high = min(map(min, prefixes)), max(map(max, prefixes))
     if low < 0 or high >= model.config.vocab_size:
         raise ValueError(f"ids must lie in 0..{model.config.vocab_size - 1}, got {low} to {high}")
+    retain_memory()
     generator = torch.Generator().manual_seed(seed)
+    lengths = torch.tensor([len(prefix) for prefix in prefixes])
+    new_ids: list[list[int]] = [[] for _ in prefixes]
+    active = torch.arange(len(prefixes))  # (R,): the rows that still grow, as in what follows
+    padded = pad_batch(prefixes, 0)  # (R, longest)
+    ids = padded[:, : int(lengths.min())]  # (R, T)
     with eval_mode(model) as device:
-        scores = _Scores(model, prefixes, max_new_tokens, cached, device)
+        scores = _Scores(model, lengths, max_new_tokens, cached)
         forbidden = torch.tensor(sorted(forbidden_ids), dtype=torch.long, device=device)
-        rows = _Rows(prefixes, max_new_tokens, eos_id)
-        while len(rows.active):
-            logits = scores.after(rows.ids).index_fill_(1, forbidden, -torch.inf)  # (R, V)
-            remaining = rows.grow(draw(logits, generator, temperature, top_k, top_p))
-            if remaining is not None:
-                scores.select(remaining)
-    return rows.new_ids
-
-
-class _Rows:
-    """Ids of the rows that still grow, and the new ids of those that have ended."""
-
-    def __init__(self, prefixes: Sequence[Sequence[int]], max_new_tokens: int, eos_id: int) -> None:
-        self.new_ids: list[list[int]] = [[] for _ in prefixes]
-        self.active = torch.arange(len(prefixes))
-        self._lengths = torch.tensor([len(prefix) for prefix in prefixes])
-        self._prefixes = pad_batch(prefixes, 0)  # (R, longest)
-        self.ids = self._prefixes[:, : int(self._lengths.min())]  # (R, T)
-        self._max_new_tokens, self._eos_id = max_new_tokens, eos_id
-
-    def grow(self, drawn: Tensor) -> Tensor | None:
-        """Add an id to each row; return which rows stay, (R',), or None where all do."""
-        n_ids = self.ids.shape[1]
-        samples = self._lengths <= n_ids  # (R,): whose prefix is read to its end
-        if n_ids < self._prefixes.shape[1]:
-            drawn = drawn.where(samples, self._prefixes[:, n_ids])
-        self.ids = torch.cat([self.ids, drawn[:, None]], dim=1)
-        full = n_ids + 1 - self._lengths >= self._max_new_tokens
-        ended = samples & ((drawn == self._eos_id) | full)
-        if not ended.any():
-            return None
-        for row in ended.nonzero()[:, 0].tolist():
-            self.new_ids[self.active[row]] = self.ids[row, self._lengths[row] :].tolist()
-        (remaining,) = torch.nonzero(~ended, as_tuple=True)
-        self.active, self.ids = self.active[remaining], self.ids[remaining]
-        self._prefixes, self._lengths = self._prefixes[remaining], self._lengths[remaining]
-        return remaining
+        while len(active):
+            logits = scores.after(ids.to(device)).index_fill_(1, forbidden, -torch.inf)  # (R, V)
+            drawn = draw(logits, generator, temperature, top_k, top_p)  # (R,)
+            n_ids = ids.shape[1]
+            samples = lengths <= n_ids  # (R,): whose prefix is read to its end
+            if n_ids < padded.shape[1]:
+                drawn = drawn.where(samples, padded[:, n_ids])
+            ids = torch.cat([ids, drawn[:, None]], dim=1)
+            ended = samples & ((drawn == eos_id) | (n_ids + 1 - lengths >= max_new_tokens))
+            if ended.any():
+                for row in ended.nonzero()[:, 0].tolist():
+                    new_ids[active[row]] = ids[row, lengths[row] :].tolist()
+                (remaining,) = torch.nonzero(~ended, as_tuple=True)
+                active, ids, padded, lengths = (each[remaining] for each in (active, ids, padded, lengths))
+                scores.select(remaining.to(device))
+    return new_ids
 
 
 class _Scores:
     """Logits of the next token of growing rows, from a KV cache up to the length that the model reads."""
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        prefixes: Sequence[Sequence[int]],
-        max_new_tokens: int,
-        cached: bool,
-        device: torch.device,
-    ) -> None:
-        self._model, self._device = model, device
-        self._max_len = min(model.config.max_len, max(map(len, prefixes)) + max_new_tokens)
-        several = self._max_len - min(map(len, prefixes)) > 1  # for a single token a cache does not pay
+    def __init__(self, model: LanguageModel, lengths: Tensor, max_new_tokens: int, cached: bool) -> None:
+        self._model = model
         self._decoder: IncrementalDecoder | None = None
+        self._max_len = min(model.config.max_len, int(lengths.max()) + max_new_tokens)
+        several = self._max_len - int(lengths.min()) > 1  # for a single token a cache does not pay
         if cached and several and is_as_built(model):
             self._decoder = IncrementalDecoder(
-                model.body, model.head, n_rows=len(prefixes), max_len=self._max_len
+                model.body, model.head, n_rows=len(lengths), max_len=self._max_len
             )
 
     def after(self, ids: Tensor) -> Tensor:
         """Logits (R, V) of the token after each row (R, T)."""
-        ids = ids.to(self._device)
         if self._decoder is None or ids.shape[1] > self._max_len:
             self._decoder = None  # positions shift: nothing in the cache is valid any more
             return self._model.head(self._model.body(ids[:, -self._model.config.max_len :])[:, -1])
         if not self._decoder.length and len(ids) > 1 and (ids == ids[0]).all():  # read a common prefix once
             logits = self._decoder.read(ids[:1])
-            self._decoder.select(torch.zeros(len(ids), dtype=torch.long, device=self._device))
+            self._decoder.select(ids.new_zeros(len(ids)))
             return logits.repeat(len(ids), 1)
         return self._decoder.read(ids[:, self._decoder.length :])
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows of the cache."""
         if self._decoder is not None and len(rows):
-            self._decoder.select(rows.to(self._device))
+            self._decoder.select(rows)
 
 
 def generate_ids(
@@ -271,7 +239,7 @@ def generate_ids(
     cached: bool = True,
 ) -> list[int]:
     """Continue one prefix: the new ids. Parameters as in `continue_rows`."""
-    (new_ids,) = continue_rows(
+    return continue_rows(
         model,
         [prefix_ids],
         eos_id=eos_id,
@@ -282,8 +250,7 @@ def generate_ids(
         top_p=top_p,
         seed=seed,
         cached=cached,
-    )
-    return new_ids
+    )[0]
 
 
 @dataclass(frozen=True)
@@ -292,8 +259,8 @@ class Generation:
 
     prompt: str
     continuation: str
-    token_ids: tuple[int, ...]
-    finished: bool
+    token_ids: tuple[int, ...]  # the new ones
+    finished: bool  # whether the model ended the text itself
 
     def __str__(self) -> str:
         return self.prompt + self.continuation
@@ -325,17 +292,9 @@ def generate(
     prompt : str
         Empty starts a new text. The model reads characters that the tokenizer does not know as unknown;
         in the answer they are unchanged.
-    max_new_tokens : int
-    temperature, top_k, top_p : see `next_token_probs`
-    seed : int
-        Equal seeds give equal texts.
-
-    Returns
-    -------
-    Generation
-        Prompt, continuation, the new ids, and whether the model ended the text itself.
+    max_new_tokens, temperature, top_k, top_p, seed : see `continue_rows`
     """
-    (only,) = generate_many(
+    return generate_many(
         model,
         tokenizer,
         prompt,
@@ -345,8 +304,7 @@ def generate(
         top_k=top_k,
         top_p=top_p,
         seed=seed,
-    )
-    return only
+    )[0]
 
 
 def generate_many(
@@ -378,7 +336,14 @@ def generate_many(
         top_p=top_p,
         seed=seed,
     )
-    return [_decoded(tokenizer, prompt, prompt_ids, new_ids) for new_ids in rows]
+    start, generations = tokenizer.decode(prompt_ids), []
+    for new_ids in rows:
+        # Decoding the new ids alone would lose the space in front of them.
+        whole = tokenizer.decode(prompt_ids + new_ids)
+        continuation = whole[len(start) :] if whole.startswith(start) else tokenizer.decode(new_ids)
+        finished = new_ids[-1] == tokenizer.eos_id
+        generations.append(Generation(prompt, continuation, tuple(new_ids), finished))
+    return generations
 
 
 def able_to_generate(model: Model) -> LanguageModel:
@@ -388,11 +353,3 @@ def able_to_generate(model: Model) -> LanguageModel:
     if not model.config.causal:
         raise ValueError("generation needs a causal model, got one with causal=False")
     return model
-
-
-def _decoded(tokenizer: Tokenizer, prompt: str, prompt_ids: list[int], new_ids: list[int]) -> Generation:
-    start = tokenizer.decode(prompt_ids)
-    whole = tokenizer.decode(prompt_ids + new_ids)
-    # Decoding the new ids alone would lose the space in front of them.
-    continuation = whole[len(start) :] if whole.startswith(start) else tokenizer.decode(new_ids)
-    return Generation(prompt, continuation, tuple(new_ids), new_ids[-1] == tokenizer.eos_id)

@@ -1,4 +1,4 @@
-"""Confidence intervals: of a share of right answers (Wilson) and of paired differences (Student's t)."""
+"""95 % confidence intervals: of a share of right answers (Wilson) and of paired differences (Student's t)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
+
+QUANTILE = 0.975  # both tails of 2.5 % are left out
 
 
 class Interval(NamedTuple):
@@ -31,13 +33,12 @@ class PairedInterval:
         return self.low > 0 or self.high < 0
 
 
-def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> Interval:
+def wilson_interval(correct: int, n: int) -> Interval:
     r"""Confidence interval of a probability, from ``correct`` successes in ``n`` trials.
 
     .. math:: \frac{p + z^2/2n \pm z\sqrt{p(1-p)/n + z^2/4n^2}}{1 + z^2/n}
 
-    It lies within [0, 1] and never has width zero. Raises ValueError unless ``0 <= correct <= n``, ``n >= 1``
-    and ``0 < confidence < 1``.
+    It lies within [0, 1] and never has width zero.
 
     References
     ----------
@@ -49,16 +50,15 @@ def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> Interval:
     >>> print(f"{low:.3f} {high:.3f}")
     0.490 0.943
     """
-    _check_confidence(confidence)
     if n < 1 or not 0 <= correct <= n:
         raise ValueError(f"a share needs 0 <= correct <= n and n >= 1, got correct={correct}, n={n}")
-    z = statistics.NormalDist().inv_cdf(0.5 + confidence / 2)
+    z = statistics.NormalDist().inv_cdf(QUANTILE)
     p, scale = correct / n, 1 + z**2 / n
     middle, half = (p + z**2 / (2 * n)) / scale, z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / scale
     return Interval(max(0.0, middle - half), min(1.0, middle + half))
 
 
-def paired_interval(differences: Iterable[float], confidence: float = 0.95) -> PairedInterval:
+def paired_interval(differences: Iterable[float]) -> PairedInterval:
     r"""Student's t confidence interval of the mean of at least two paired differences (one a seed, say).
 
     .. math:: \bar d \pm t_{n-1} \, s / \sqrt{n}
@@ -71,15 +71,9 @@ def paired_interval(differences: Iterable[float], confidence: float = 0.95) -> P
     """
     from scipy.stats import t
 
-    _check_confidence(confidence)
     values = [float(value) for value in differences]
     if len(values) < 2:
         raise ValueError(f"a paired interval needs at least 2 differences, got {len(values)}")
-    quantile = float(t.ppf(0.5 + confidence / 2, len(values) - 1))
-    mean, half = statistics.fmean(values), quantile * statistics.stdev(values) / math.sqrt(len(values))
+    mean = statistics.fmean(values)
+    half = float(t.ppf(QUANTILE, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
     return PairedInterval(mean, mean - half, mean + half, len(values))
-
-
-def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")

@@ -11,12 +11,14 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import save as safetensors_bytes
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.checkpoint import (
@@ -35,15 +37,12 @@ from tinytx.training.files import (
     LOCK_FILE,
     NEW,
     OLD,
-    check_all,
-    checked_bytes,
+    check_folder,
     json_bytes,
     locked,
     make_folder,
-    parse_tensors,
     read_json,
-    remove_folder,
-    with_checksums,
+    read_tensors,
     write_folder,
 )
 from tinytx.training.settings import TrainingSettings
@@ -56,23 +55,12 @@ def find_run(
 ) -> Path | None:
     """The newest complete checkpoint of the run in a folder; None where a run may begin afresh.
 
-    Parameters
-    ----------
-    out : path or None
-        The run folder; it may be missing. None writes nothing.
-    resume : bool
-        Whether a run that is there shall be resumed.
-    report : callable
-        Gets a line for each damaged checkpoint that is passed over.
-
-    Raises
-    ------
-    ValueError
-        When the folder holds a run and ``resume`` is False, holds other files, or no checkpoint is complete.
+    Raises ValueError when the folder holds a run and ``resume`` is False, holds other files, or no checkpoint
+    is complete. ``report`` gets a line for each damaged checkpoint that is passed over.
     """
+    if out is None and resume:
+        raise ValueError("resume needs out, the folder of the run, got None")
     if out is None:
-        if resume:
-            raise ValueError("resume needs out, the folder of the run, got None")
         return None
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
@@ -93,10 +81,7 @@ def _is_temporary(path: Path) -> bool:
 def newest_complete(folder: Path, report: Callable[[str], None] = print) -> Path | None:
     """The newest checkpoint of a run whose files all have their checksums; None where there is none at all.
 
-    Raises
-    ------
-    ValueError
-        When there are checkpoints, but each is damaged; names every cause.
+    Raises ValueError when there are checkpoints, but each is damaged; it names every cause.
     """
     causes: list[str] = []
     for step in reversed(step_folders(folder)):
@@ -115,7 +100,7 @@ def newest_complete(folder: Path, report: Callable[[str], None] = print) -> Path
 
 def read_training(checkpoint: Path) -> dict[str, Any]:
     """Plan, settings and loop state of a run's checkpoint; ValueError names a damaged file."""
-    check_all(checkpoint)
+    check_folder(checkpoint)
     training = read_json(checkpoint / STATE_FILE)
     if training["state"]["step"] != step_of(checkpoint):
         raise ValueError(f"{checkpoint} was written after step {training['state']['step']}")
@@ -144,14 +129,19 @@ def open_run(
     tokenizer: Tokenizer | None = None,
     report: Callable[[str], None] = print,
 ) -> Iterator[Checkpoints]:
-    """The checkpoints of a run, locked for this process alone.
+    """The checkpoints of a run; ValueError while another process trains in the folder.
 
     The folder is made here. It is removed again if training fails before its first checkpoint.
 
-    Raises
-    ------
-    ValueError
-        While another process trains in the folder.
+    Parameters
+    ----------
+    path : path
+    plan : mapping
+        Everything that was asked for and decided, as JSON can hold it. Written with every checkpoint.
+    tokenizer : Tokenizer, optional
+        Written with every checkpoint.
+    report : callable
+        Gets a line when a damaged checkpoint is passed over, or the machine is another one.
     """
     run = Checkpoints(Path(path), plan, tokenizer, report)
     make_folder(run.folder)
@@ -167,57 +157,30 @@ def open_run(
             run.folder.rmdir()  # only if empty
 
 
+@dataclass
 class Checkpoints:
-    """The checkpoints of one run: ``step-000500`` and so on, of which the newest two stay.
+    """The checkpoints of one run, of which the newest two stay; the attributes are those of `open_run`."""
 
-    Parameters
-    ----------
-    folder : Path
-    plan : mapping
-        Everything that was asked for and decided, as JSON can hold it. Written with every checkpoint.
-    tokenizer : Tokenizer, optional
-        Written with every checkpoint.
-    report : callable
-        Gets a line when a damaged checkpoint is passed over, or the machine is another one.
-
-    Attributes
-    ----------
-    latest : Path or None
-        The checkpoint last written, or resumed from.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        plan: Mapping[str, Any],
-        tokenizer: Tokenizer | None,
-        report: Callable[[str], None],
-    ) -> None:
-        self.folder, self.plan = folder, json.loads(json_bytes(plan))
-        self.latest: Path | None = None
-        self._tokenizer, self._report = tokenizer, report
+    folder: Path
+    plan: Mapping[str, Any]
+    tokenizer: Tokenizer | None
+    report: Callable[[str], None]
+    latest: Path | None = None  # last written, or resumed from
 
     def save(
-        self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        settings: TrainingSettings,
-        state: Mapping[str, Any],
+        self, model: nn.Module, optimizer: Optimizer, settings: TrainingSettings, state: Mapping[str, Any]
     ) -> None:
         """Write a checkpoint, then remove those that are no longer needed.
 
-        Raises
-        ------
-        OSError
-            When the disk is full, for instance; names the checkpoint that stays usable.
+        Raises OSError when the disk is full, for instance; it names the checkpoint that stays usable.
         """
-        files = model_files(model, self._tokenizer)
+        files = model_files(model, self.tokenizer)
         training = {"plan": self.plan, "settings": settings.to_dict(), "state": state, **_machine(model)}
         files[STATE_FILE] = json_bytes(training)
         files[MOMENTS_FILE] = safetensors_bytes(_moments(model, optimizer))
         target = self.folder / f"{STEP_PREFIX}{state['step']:06d}"
         try:
-            write_folder(target, with_checksums(files))
+            write_folder(target, files)
         except OSError as error:
             usable = "nothing was saved before" if self.latest is None else f"{self.latest} stays usable"
             words = f"{error.strerror}, so step {state['step']} was not saved ({usable})"
@@ -232,45 +195,36 @@ class Checkpoints:
         for folder in folders:
             wanted = folder == folders[-1] or folder in scheduled[-N_CHECKPOINTS:]
             if not wanted and holds_only_checkpoint(folder):
-                remove_folder(folder)
+                shutil.rmtree(folder, ignore_errors=True)
 
     def restore(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, settings: TrainingSettings
+        self, model: nn.Module, optimizer: Optimizer, settings: TrainingSettings
     ) -> dict[str, Any] | None:
         """Bring model, optimizer and random state back to the newest complete checkpoint.
 
-        Returns
-        -------
-        dict or None
-            The state of the loop; None where no checkpoint has been written yet.
-
-        Raises
-        ------
-        ValueError
-            When no checkpoint is complete, or the run had another plan or other settings.
+        Gives the state of the loop; None where no checkpoint has been written yet. Raises ValueError when no
+        checkpoint is complete, or the run had another plan or other settings.
         """
-        folder = newest_complete(self.folder, self._report)
+        folder = newest_complete(self.folder, self.report)
         if folder is None:
             return None
         training = read_training(folder)
         check_request(training["plan"], self.plan)
         check_request(training["settings"], settings.to_dict())
-        weights = parse_tensors(checked_bytes(folder, WEIGHTS_FILE), folder / WEIGHTS_FILE)
+        weights = read_tensors(folder / WEIGHTS_FILE)
         fill(model, weights, read_description(folder), folder / WEIGHTS_FILE)
-        _restore_moments(model, optimizer, parse_tensors(checked_bytes(folder, MOMENTS_FILE), folder))
+        _restore_moments(model, optimizer, read_tensors(folder / MOMENTS_FILE))
         self.latest = folder
         self._remove_older(settings, step_of(folder))
         if training["state"]["step"] < settings.n_steps:
             now = _machine(model)
-            changed = [
+            changed = "; ".join(
                 f"{name} {training[name]} before, {now[name]} now"
                 for name in now
                 if training[name] != now[name]
-            ]
+            )
             if changed:
-                self._report(
-                    f"warning: {'; '.join(changed)}: the last bits may differ from an uninterrupted run"
-                )
+                self.report(f"warning: {changed}: the last bits may differ from an uninterrupted run")
         return training["state"]
 
 
@@ -285,7 +239,7 @@ def _machine(model: nn.Module) -> dict[str, Any]:
     }
 
 
-def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _moments(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
     """The optimizer's moments of each parameter, and the random states, by name."""
     tensors = {"random/cpu": torch.get_rng_state()}
     for name, parameter in model.named_parameters():
@@ -296,9 +250,7 @@ def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Te
     return tensors
 
 
-def _restore_moments(
-    model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
-) -> None:
+def _restore_moments(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:
     parameters = dict(model.named_parameters())
     for path, tensor in tensors.items():
         kind, key, name = (path.split("/", 2) + [""])[:3]

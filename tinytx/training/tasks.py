@@ -1,4 +1,7 @@
-"""The three tasks of `tinytx.training.fit`: pretraining, translation and classification."""
+"""The three tasks of `tinytx.training.fit`: pretraining, translation and classification.
+
+A task has what differs between them: recipe, tokenizer, objective, model, and what is evaluated.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -51,15 +55,16 @@ PROBE_RATE = 10.0
 PUBLISHED_RATE, PUBLISHED_EPOCHS = 3e-5, 4
 
 
-class Task:
-    """What differs between pretraining, translation and classification."""
+class Pretraining:
+    """A language model, causal or masked, with new weights; other tasks override what they do differently."""
 
+    label = "pretraining"
     corpus: Any
-    label = "training"
-    data: dict[str, Any]
 
-    def __init__(self) -> None:
-        self.data = {}
+    def __init__(self, corpus: Any, data_dir: Any, objective: str) -> None:
+        self.corpus = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
+        self.kind, self._objective = corpus_kind(self.corpus), objective
+        self.data: dict[str, Any] = {}
 
     def request(self) -> dict[str, Any]:
         """What was asked for, apart from what all tasks have."""
@@ -67,14 +72,14 @@ class Task:
 
     def recipe(self, budget: str | float, seed: int) -> Recipe:
         """The recipe of the budget."""
-        raise NotImplementedError
+        return plan(self.kind, self._objective, budget, seed=seed)
 
     def check_changes(self, model: Mapping[str, Any], training: Mapping[str, Any]) -> None:
         """Refuse changes of a recipe that make no sense."""
 
     def tokenizer(self, vocab_size: int, *, exact: bool) -> Tokenizer:
         """Train a tokenizer, or give the one at hand."""
-        raise NotImplementedError
+        return train_tokenizer(self.corpus.train.texts, vocab_size, exact=exact, kind=self.kind)
 
     def with_tokenizer(self, recipe: Recipe, tokenizer: Tokenizer) -> Recipe:
         """The recipe for as many tokens as the tokenizer has."""
@@ -83,11 +88,11 @@ class Task:
 
     def objective(self, tokenizer: Tokenizer, recipe: Recipe) -> Any:
         """What is learned, from the training split."""
-        raise NotImplementedError
+        return objective_for(recipe, tokenizer, self.corpus.train.texts)
 
     def model(self, recipe: Recipe, seed: int) -> Model:
         """The model before training."""
-        raise NotImplementedError
+        return new_model(recipe, seed)
 
     def schedule(
         self, recipe: Recipe, budget: str | float, learning: Any, model: nn.Module, layout: Layout | None
@@ -111,43 +116,17 @@ class Task:
         return evaluate_split(model, tokenizer, self.corpus, "valid")
 
 
-class Pretraining(Task):
-    """A language model, causal or masked, with new weights."""
-
-    label = "pretraining"
-
-    def __init__(self, corpus: Any, data_dir: Any, objective: str) -> None:
-        super().__init__()
-        self.corpus = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
-        self.kind, self._objective = corpus_kind(self.corpus), objective
-
-    def recipe(self, budget: str | float, seed: int) -> Recipe:
-        return plan(self.kind, self._objective, budget, seed=seed)
-
-    def tokenizer(self, vocab_size: int, *, exact: bool) -> Tokenizer:
-        return train_tokenizer(self.corpus.train.texts, vocab_size, exact=exact, kind=self.kind)
-
-    def objective(self, tokenizer: Tokenizer, recipe: Recipe) -> CausalObjective | MaskedObjective:
-        return objective_for(recipe, tokenizer, self.corpus.train.texts)
-
-    def model(self, recipe: Recipe, seed: int) -> Model:
-        return new_model(recipe, seed)
-
-
-class Translation(Task):
+class Translation(Pretraining):
     """A translator with new weights, and one tokenizer for both languages."""
 
     label = "translation"
 
     def __init__(self, corpus: Any, data_dir: Any, search: Search | None) -> None:
-        super().__init__()
         if isinstance(corpus, Corpus):
             raise ValueError(f"a translator learns from pairs, got the texts of {corpus.name}")
         self.corpus = corpus if isinstance(corpus, PairCorpus) else load_pairs(corpus, data_dir)
-        self._search = search
-
-    def recipe(self, budget: str | float, seed: int) -> Recipe:
-        return plan(pair_kind(self.corpus.name), "translation", budget, seed=seed)
+        self.kind, self._objective = pair_kind(self.corpus.name), "translation"
+        self.data, self._search = {}, search
 
     def tokenizer(self, vocab_size: int, *, exact: bool) -> Tokenizer:
         pairs = self.corpus.train
@@ -155,12 +134,8 @@ class Translation(Task):
         return train_tokenizer(texts, vocab_size, exact=exact, kind="pairs")
 
     def objective(self, tokenizer: Tokenizer, recipe: Recipe) -> TranslationObjective:
-        max_len = recipe.config.max_len
-        learning = translation_objective(tokenizer, self.corpus.train, max_len, recipe.label_smoothing or 0.0)
-        if learning is None:
-            raise ValueError(
-                f"{self.corpus.name} needs a training pair of fewer than {max_len} tokens a side, got none"
-            )
+        max_len, smoothing = recipe.config.max_len, recipe.label_smoothing or 0.0
+        learning = translation_objective(tokenizer, self.corpus.train, max_len, smoothing)
         self.data["n_left_out"] = learning.n_left_out
         return learning
 
@@ -173,49 +148,42 @@ class Translation(Task):
         return evaluate_translator(model, tokenizer, self.corpus, split="valid", search=self._search)
 
 
-class Classification(Task):
-    """A new head on a copy of a pretrained body, or on a new one."""
+@dataclass(eq=False)
+class Classification(Pretraining):
+    """A new head on a copy of a pretrained body, or on a new one; the fields are arguments of `fit`."""
 
-    def __init__(
-        self,
-        corpus: Any,
-        data_dir: Any,
-        start: Any,
-        fresh: bool,
-        frozen: bool,
-        n_labels: int | None,
-        n_epochs: int | None,
-        pooling: Pooling,
-        n_scored: int | None,
-    ) -> None:
-        super().__init__()
-        self.corpus = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
-        self.label = "from scratch" if fresh else "probing" if frozen else "fine-tuning"
-        self._body, self._tokenizer = body_and_tokenizer(start)
-        self._published = _is_published(start)
-        self._fresh, self._frozen, self._n_labels, self._n_epochs = fresh, frozen, n_labels, n_epochs
-        self._pooling, self._n_scored = pooling, n_scored
+    corpus: Any
+    data_dir: Any
+    start: Any
+    fresh: bool
+    frozen: bool
+    n_labels: int | None
+    n_epochs: int | None
+    pooling: Pooling
+    n_scored: int | None
+
+    def __post_init__(self) -> None:
+        from tinytx.hf.folders import is_published
+
+        super().__init__(self.corpus, self.data_dir, "classification")
+        self.label = "from scratch" if self.fresh else "probing" if self.frozen else "fine-tuning"
+        self._body, self._tokenizer = body_and_tokenizer(self.start)
+        self._published = isinstance(self.start, str | os.PathLike) and is_published(self.start)
 
     def request(self) -> dict[str, Any]:
-        return {
-            "start": weights_fingerprint(self._body),
-            "fresh": self._fresh,
-            "frozen": self._frozen,
-            "n_labels": self._n_labels,
-            "n_epochs": self._n_epochs,
-            "pooling": self._pooling,
-        }
+        names = ("fresh", "frozen", "n_labels", "n_epochs", "pooling")
+        return {"start": weights_fingerprint(self._body), **{name: getattr(self, name) for name in names}}
 
     def recipe(self, budget: str | float, seed: int) -> Recipe:
-        row = plan_finetuning(corpus_kind(self.corpus), budget)
+        row = plan_finetuning(self.kind, budget)
         lr, n_epochs = row.lr, row.n_epochs
-        if self._frozen:
+        if self.frozen:
             lr *= PROBE_RATE
-        elif not self._fresh and self._published:
+        elif not self.fresh and self._published:
             lr, n_epochs = PUBLISHED_RATE, min(n_epochs, PUBLISHED_EPOCHS)
         config = self._body.config.replace(dropout=row.dropout)
         settings = TrainingSettings(n_steps=1, lr=lr, tokens_per_batch=row.tokens_per_batch, seed=seed)
-        n_epochs = n_epochs if self._n_epochs is None else self._n_epochs
+        n_epochs = n_epochs if self.n_epochs is None else self.n_epochs
         return Recipe(row.budget, config.vocab_size, config, settings, n_epochs=n_epochs)
 
     def check_changes(self, model: Mapping[str, Any], training: Mapping[str, Any]) -> None:
@@ -229,22 +197,27 @@ class Classification(Task):
     def tokenizer(self, vocab_size: int, *, exact: bool) -> Tokenizer:
         return self._tokenizer
 
-    def with_tokenizer(self, recipe: Recipe, tokenizer: Tokenizer) -> Recipe:
-        return recipe  # the body has its embeddings already
-
     def objective(self, tokenizer: Tokenizer, recipe: Recipe) -> ClassificationObjective:
         split, seed = self.corpus.train, recipe.settings.seed
-        learned = split if self._n_labels is None else label_subset(split, self._n_labels, seed)
+        learned = split if self.n_labels is None else label_subset(split, self.n_labels, seed)
         learning, n_cut = class_objective(tokenizer, learned, recipe.config)
-        self.data = {"fresh": self._fresh, "n_labels": len(learned), "n_cut_in_training": n_cut}
+        self.data = {"fresh": self.fresh, "n_labels": len(learned), "n_cut_in_training": n_cut}
         return learning
 
     def model(self, recipe: Recipe, seed: int) -> Model:
-        n_classes = _n_classes(self.corpus)
-        model = seeded(lambda: Classifier(recipe.config, n_classes, self._pooling), seed)
-        if not self._fresh:
+        n_classes, n_texts = self.corpus.n_classes, len(self.corpus.train)
+        if n_classes is None:
+            raise ValueError(
+                f"fine-tuning needs a corpus with labels, got {self.corpus.name}, which has none"
+            )
+        if n_classes > n_texts:
+            raise ValueError(
+                f"labels must count up from 0, got the label {n_classes - 1} among {n_texts} texts"
+            )
+        model = seeded(lambda: Classifier(recipe.config, n_classes, self.pooling), seed)
+        if not self.fresh:
             model.body.load_state_dict(self._body.state_dict())
-        model.body.requires_grad_(not self._frozen)
+        model.body.requires_grad_(not self.frozen)
         return model
 
     def schedule(
@@ -270,14 +243,14 @@ class Classification(Task):
 
     def on_step(self, tokenizer: Tokenizer, recipe: Recipe, learning: Any) -> OnStep | None:
         split = self.corpus.splits[reported_split(self.corpus)]
-        if self._n_scored is not None and self._n_scored < len(split):
+        if self.n_scored is not None and self.n_scored < len(split):
             # Corpora are often sorted by class: the first texts would be of one.
-            split = label_subset(split, self._n_scored, seed=0)
+            split = label_subset(split, self.n_scored, seed=0)
         scored, _ = class_objective(tokenizer, split, recipe.config)
         ends = epoch_ends(learning, recipe.settings, recipe.n_epochs or 1)
 
-        def score_epoch(step: int, model: nn.Module) -> dict[str, Any] | None:
-            if step not in ends or not isinstance(model, Classifier):
+        def score_epoch(step: int, model: Any) -> dict[str, Any] | None:
+            if step not in ends:
                 return None
             accuracy = count_correct(model, scored) / len(split)
             return {"epoch": 1 + ends.index(step), "accuracy": accuracy, "n": len(split)}
@@ -286,23 +259,6 @@ class Classification(Task):
 
     def evaluate(self, model: Any, tokenizer: Tokenizer) -> Evaluation:
         return evaluate_split(model, tokenizer, self.corpus, reported_split(self.corpus))
-
-
-def _n_classes(corpus: Corpus) -> int:
-    n_classes = corpus.n_classes
-    if n_classes is None:
-        raise ValueError(f"fine-tuning needs a corpus with labels, got {corpus.name}, which has none")
-    if n_classes > len(corpus.train):
-        raise ValueError(
-            f"labels must count up from 0, got the label {n_classes - 1} among {len(corpus.train)} texts"
-        )
-    return n_classes
-
-
-def _is_published(start: Any) -> bool:
-    from tinytx.hf.folders import is_published
-
-    return isinstance(start, str | os.PathLike) and is_published(start)
 
 
 def body_and_tokenizer(start: Any) -> tuple[Any, Tokenizer]:
@@ -329,11 +285,8 @@ def class_objective(
 
 def epoch_ends(learning: Objective, settings: TrainingSettings, n_epochs: int) -> list[int]:
     """The step that ends each epoch."""
-    size, seed = settings.tokens_per_batch, settings.seed
-    sizes = (
-        len(learning.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=size))
-        for epoch in range(n_epochs)
-    )
+    how = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
+    sizes = (len(learning.epoch_batches(epoch=epoch, **how)) for epoch in range(n_epochs))
     return list(itertools.accumulate(sizes))
 
 
@@ -382,17 +335,17 @@ TOKENIZERS: dict[str, dict[str, Any]] = {
 def train_tokenizer(
     texts: Sequence[str], vocab_size: int, *, exact: bool = True, kind: str = "text"
 ) -> Tokenizer:
-    """Learn a subword vocabulary from texts; unless ``exact``, a size that does not suit them is adapted.
+    """Learn a subword vocabulary from texts.
 
     Parameters
     ----------
     texts : sequence of str
     vocab_size : int
     exact : bool
-        False: a text with more characters than tokens asked for gets more, one too poor to fill them fewer.
+        False: texts with more characters than that get more tokens, those too poor to fill them fewer.
     kind : str
-        Of the corpus, see `corpus_kind`. The few words of the world are merged into tokens that are mostly
-        whole words ("l'" among them), so that its texts are short. "pairs": both sides of pairs of sentences.
+        Of the corpus, see `corpus_kind`, or "pairs". The few words of the world are merged into tokens that
+        are mostly whole words ("l'" among them), so its texts are short.
     """
     how: dict[str, Any] = TOKENIZERS.get(kind, {})
     if exact:
@@ -410,15 +363,12 @@ def train_tokenizer(
 
 def fingerprint(corpus: Corpus | PairCorpus) -> str:
     """A short name for the training texts and labels, or pairs, which changes whenever any of them does."""
-    digest = hashlib.sha256()
     if isinstance(corpus, PairCorpus):
-        for source, target in zip(corpus.train.sources, corpus.train.targets, strict=True):
-            digest.update(f"{source}\t{target}\n".encode())
+        sides = zip(corpus.train.sources, corpus.train.targets, strict=True)
+        content = "".join(f"{source}\t{target}\n" for source, target in sides)
     else:
-        for text in corpus.train.texts:
-            digest.update(text.encode() + b"\n")
-        digest.update(repr(corpus.train.labels).encode())
-    return digest.hexdigest()[:16]
+        content = "".join(f"{text}\n" for text in corpus.train.texts) + repr(corpus.train.labels)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def weights_fingerprint(body: nn.Module) -> str:
@@ -438,28 +388,9 @@ def steps_within(
     n_timed: int = 8,
     layout: Layout | None = None,
 ) -> tuple[TrainingSettings, float]:
-    """Settings whose steps take about so many seconds, found by timing the first steps of a copy of a model.
+    """Settings whose steps take about so many seconds, timed ones included, and the seconds expected.
 
-    Parameters
-    ----------
-    seconds : float
-        For all steps together, the timed ones included.
-    model : Module
-        Stays as it is.
-    objective : Objective
-    settings : TrainingSettings
-        All but the number of steps stays.
-    n_timed : int
-        Steps that are timed, after two that are not.
-    layout : Layout, optional
-        See `train`.
-
-    Returns
-    -------
-    settings : TrainingSettings
-        With steps, warm-up and intervals that suit the time.
-    seconds : float
-        How long these steps should take.
+    The first steps of a copy of the model are timed: ``n_timed``, after two that are not.
     """
     if layout is not None and layout.shard:
         raise ValueError(f"a sharded model needs a budget by name, got {seconds:g} seconds")

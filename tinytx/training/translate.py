@@ -18,32 +18,18 @@ from tinytx.training.inference import eval_mode
 
 GREEDY = Search()
 SENTENCE_END = re.compile(r"(?<=[.!?\u2026])\s+")
-Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Translation:
-    """A text and its translation by a model; ``str()`` gives the translation.
-
-    Attributes
-    ----------
-    source, text : str
-    token_ids : tuple of int
-        Ids of the translation, its end mark included.
-    log_prob : float
-        Their log-probability, in nats.
-    finished : bool
-        Whether the model ended it itself.
-    n_parts : int
-        More than 1 where the source was longer than the model reads; 0 for an empty one.
-    """
+    """A text and its translation by a model; ``str()`` gives the translation."""
 
     source: str
     text: str
-    token_ids: tuple[int, ...]
-    log_prob: float
-    finished: bool
-    n_parts: int = 1
+    token_ids: tuple[int, ...]  # the end mark included
+    log_prob: float  # in nats
+    finished: bool  # whether the model ended it itself
+    n_parts: int  # more than 1 where the source was longer than the model reads; 0 for an empty one
 
     def __str__(self) -> str:
         return self.text
@@ -59,9 +45,9 @@ def translate(
     texts: Sequence[str],
     *,
     search: Search = GREEDY,
-    tokens_per_batch: int = 4096,
     cached: bool = True,
-    report: Report = print,
+    report: Callable[[str], None] = print,
+    first_line: int = 1,
 ) -> list[Translation]:
     """Translate texts in batches of similar length; each result is that of the text alone.
 
@@ -74,12 +60,12 @@ def translate(
         Their typography is normalised first (`plain`). A text longer than the model reads is cut at sentence
         ends, or within a sentence where that is still too long, translated in parts, and reported.
     search : Search
-    tokens_per_batch : int
-        Changes memory and speed, not the result.
     cached : bool
         True uses a KV cache; False computes all keys and values anew at each step.
     report : callable
         Gets one line for each text that was cut.
+    first_line : int
+        Number of the first text in these lines.
 
     Returns
     -------
@@ -95,24 +81,16 @@ def translate(
         raise ValueError(f"a source must be read with an end mark only, got a tokenizer that adds {names}")
     limit = model.config.max_len - 1  # the end mark is read too
     parts_of = [_parts(tokenizer, plain(text), limit) for text in texts]
-    for number, parts in enumerate(parts_of, start=1):
+    for number, parts in enumerate(parts_of, start=first_line):
         if len(parts) > 1:
             report(
                 f"line {number}: {sum(map(len, parts))} tokens are more than the {limit} that the model "
                 f"reads; translated in {len(parts)} parts, cut at sentence ends where there are any"
             )
-    found = iter(
-        translate_ids(
-            model,
-            [part for parts in parts_of for part in parts],
-            search=search,
-            tokens_per_batch=tokens_per_batch,
-            cached=cached,
-            tokenizer=tokenizer,
-        )
-    )
+    every_part = [part for parts in parts_of for part in parts]
+    hypotheses = iter(translate_ids(model, every_part, search=search, cached=cached, tokenizer=tokenizer))
     return [
-        _joined(tokenizer, text, [next(found) for _ in parts])
+        _joined(tokenizer, text, [next(hypotheses) for _ in parts])
         for text, parts in zip(texts, parts_of, strict=True)
     ]
 
@@ -124,7 +102,7 @@ def translate_lines(
     *,
     lines_per_block: int = 256,
     search: Search = GREEDY,
-    report: Report = print,
+    report: Callable[[str], None] = print,
 ) -> Iterator[Translation]:
     """Translate lines as they arrive, a block at a time; other parameters as in `translate`.
 
@@ -138,12 +116,7 @@ def translate_lines(
                 block.append(next(stream))
         except (StopIteration, ValueError) as error:
             stop = error
-
-        def numbered(message: str, n_before: int = n_before) -> None:
-            number, rest = message.removeprefix("line ").split(":", 1)
-            report(f"line {n_before + int(number)}:{rest}")
-
-        yield from translate(model, tokenizer, block, search=search, report=numbered)
+        yield from translate(model, tokenizer, block, search=search, report=report, first_line=n_before + 1)
         n_before += len(block)
     if isinstance(stop, ValueError):
         raise stop
@@ -160,9 +133,10 @@ def translate_ids(
 ) -> list[Hypothesis]:
     """Translate sources given as ids without special tokens; parameters as in `translate`.
 
-    Of the tokenizer only the special ids matter; by default they are those of `Tokenizer`.
+    Of the tokenizer only the special ids matter; by default they are those of `Tokenizer`. The number of
+    `tokens_per_batch`, padding and beams included, changes memory and speed.
     """
-    found: dict[int, Hypothesis] = {}
+    hypotheses: dict[int, Hypothesis] = {}
     steps_class = CachedSteps if cached and is_as_built(model) else WholeSteps
     with eval_mode(model) as device:
         for indices in _batches(sources, search.beam_size, tokens_per_batch):
@@ -179,8 +153,8 @@ def translate_ids(
                 min_tokens=[search.min_tokens(len(ids)) for ids in batch],
                 forbidden_ids=unwritten_ids(tokenizer),
             )
-            found |= dict(zip(indices, best, strict=True))
-    return [found[i] for i in range(len(sources))]
+            hypotheses |= dict(zip(indices, best, strict=True))
+    return [hypotheses[i] for i in range(len(sources))]
 
 
 def _batches(sources: Sequence[Sequence[int]], beam_size: int, tokens_per_batch: int) -> list[list[int]]:

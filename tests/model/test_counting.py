@@ -1,6 +1,5 @@
 """The closed form: numbers of the lab, numel for every configuration, formulas that mean what they say."""
 
-import json
 import re
 
 import pytest
@@ -10,7 +9,6 @@ from torch import nn
 
 from tinytx.model.config import PRESETS, TransformerConfig
 from tinytx.model.counting import KINDS, build_empty, count_parameters, parameter_table
-from tinytx.model.diagnosis import count_report
 
 SEED_LAB = PRESETS["seed-lab"]
 
@@ -163,21 +161,6 @@ def test_proportions_of_any_model_can_be_drawn(config, head):
     table = parameter_table(config, head)
     for line, (kind, count) in zip(table.proportions(8).splitlines(), table.kinds.items(), strict=True):
         assert line.startswith(kind) and bool(re.search("[█▏▎▍▌▋▊▉]", line)) is (count > 0)
-
-
-def test_the_report_of_the_command_has_table_bars_and_diagnosis():
-    report = count_report(SEED_LAB, "classifier", claimed=340_400)
-    assert report.numel == report.table.total == 988_402
-    text = str(report)
-    assert str(report.table) in text and report.table.proportions() in text and str(report.diagnosis) in text
-    answer = json.loads(json.dumps(report.to_dict()))
-    assert answer["total"] == answer["numel"] == 988_402
-    assert sum(row["total"] for row in answer["rows"]) == 988_402
-    assert sum(answer["proportions"].values()) == pytest.approx(1)
-    assert answer["diagnosis"]["correct"] is False
-    assert "attention-as-heads-times-d2" in answer["diagnosis"]["explanations"][0]
-    assert "diagnosis" not in count_report(SEED_LAB).to_dict()
-    assert count_report(SEED_LAB, claimed=242_000, part="layer").diagnosis.correct
 
 
 def test_shared_parameters_count_once():

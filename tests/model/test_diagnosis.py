@@ -166,7 +166,7 @@ def random_configuration(draw):
 
 
 def random_question(draw):
-    part = draw.choice(PARTS) if draw.random() < 0.4 else "total"
+    part = draw.choice(list(PARTS)) if draw.random() < 0.4 else "total"
     return Question(random_configuration(draw), draw.choice(["lm", "classifier"]), draw.randint(1, 9), part)
 
 

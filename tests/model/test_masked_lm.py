@@ -70,17 +70,6 @@ def test_segments_are_added_and_the_first_is_taken_where_none_is_given():
     torch.testing.assert_close(moved, table[segments] - table[zeros])
 
 
-def test_a_norm_on_embeddings_leaves_mean_zero_and_variance_one():
-    first = Transformer(CONFIG.replace(embed_norm=True)).embed(IDS)
-    torch.testing.assert_close(first.mean(-1), torch.zeros(1, 5), atol=1e-6, rtol=0)
-    torch.testing.assert_close(first.var(-1, correction=0), torch.ones(1, 5), atol=1e-3, rtol=0)
-
-
-def test_what_is_added_to_the_variance_can_be_set():
-    body = Transformer(CONFIG.replace(norm_eps=1e-3, embed_norm=True))
-    assert {m.eps for m in body.modules() if isinstance(m, torch.nn.LayerNorm)} == {1e-3}
-
-
 def test_a_norm_on_embeddings_is_among_the_kept_bytes():
     config = CONFIG.replace(embed_norm=True, n_segments=2, causal=False)
     model = LanguageModel(config)

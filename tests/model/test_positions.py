@@ -76,11 +76,6 @@ def test_learned_module_adds_its_vectors_and_trains_only_those_it_used(offset):
     assert_close(module.table.grad, expected)
 
 
-@pytest.mark.parametrize("module", [SinusoidalPositions(11, 6), RotaryPositions(11, K), AlibiPositions(H)])
-def test_fixed_positions_learn_and_save_nothing(module):
-    assert list(module.parameters()) == [] and module.state_dict() == {}
-
-
 @pytest.mark.parametrize("base", [100.0, 10_000.0])
 def test_rotating_is_the_matrix_that_shifts_sinusoidal_positions(base):
     x, positions = vectors(T), torch.tensor([0, 1, 511, -3, 8])
@@ -183,7 +178,6 @@ def test_alibi_module_leaves_queries_and_keys_alone():
         (lambda: RotaryPositions(6, K)(vectors(S), vectors(S)), "max_len=6 .* 7"),
         (lambda: RotaryPositions(11, K)(vectors(S), vectors(T)), "T=7, S=5"),
         (lambda: alibi_slopes(0), "got 0"),
-        (lambda: AlibiPositions(0), "got 0"),
         (lambda: alibi_bias(H, S, T), "T=7, S=5"),
     ],
 )

@@ -319,11 +319,6 @@ def merge_heads(context: Tensor) -> Tensor:
 def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """Collect the attention weights of a model while its ordinary forward runs.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Any that holds `MultiHeadAttention`, or is one.
-
     Yields
     ------
     dict of str to Tensor of shape (B, H, T, S)

@@ -158,11 +158,6 @@ class TransformerConfig:
     def from_dict(cls, values: dict[str, Any]) -> TransformerConfig:
         """Build a configuration from the fields that `to_dict` wrote.
 
-        Raises
-        ------
-        ValueError
-            If a field is unknown (the nearest known name is suggested) or a required one is missing.
-
         Examples
         --------
         >>> TransformerConfig.from_dict({"n_head": 2})

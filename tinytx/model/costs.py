@@ -95,26 +95,13 @@ class CostTable:
 
     A multiply-add counts as two operations. Each of the four tables has the rows, `.total`, `.parts` and
     `.kinds` of a `ParameterTable`.
-
-    Attributes
-    ----------
-    parameters : ParameterTable
-        In numbers.
-    flops : ParameterTable
-        Floating-point operations of one forward pass.
-    activations : ParameterTable
-        Bytes that the forward pass saves for the backward pass, parameters not among them.
-    kv_cache : ParameterTable
-        Bytes of keys and values that a generating model stores, with the context full.
-    bytes_per_number : int
-        4 for float32, 2 for bfloat16.
     """
 
-    parameters: ParameterTable
-    flops: ParameterTable
-    activations: ParameterTable
-    kv_cache: ParameterTable
-    bytes_per_number: int = 4
+    parameters: ParameterTable  # in numbers
+    flops: ParameterTable  # floating-point operations of one forward pass
+    activations: ParameterTable  # bytes saved for the backward pass, parameters not among them
+    kv_cache: ParameterTable  # bytes of keys and values that a generating model stores, the context full
+    bytes_per_number: int  # 4 for float32, 2 for bfloat16
 
     @property
     def flops_forward(self) -> int:

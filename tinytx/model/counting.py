@@ -24,24 +24,14 @@ KINDS = ("embeddings", "attention", "feed_forward", "norms", "head")
 
 @dataclass(frozen=True)
 class Term:
-    """One term of a count, in letters.
+    """One term of a count, in letters; for one block where it belongs to blocks.
 
-    Attributes
-    ----------
-    part : str
-        "embeddings", "blocks" (or "encoder" and "decoder"), "final_norm" or "head".
-    kind : str
-        One of ``KINDS``, in whatever part.
-    name : str
-        The module, as in the code.
-    formula : str
-        A sum of products, such as ``D·F + F``, or a factor and such a sum, ``3·(D·D + D)``; for one block
-        where it belongs to blocks.
+    A formula is a sum of products, such as ``D·F + F``, or a factor and such a sum, ``3·(D·D + D)``.
     """
 
-    part: str
-    kind: str
-    name: str
+    part: str  # "embeddings", "blocks" (or "encoder" and "decoder"), "final_norm" or "head"
+    kind: str  # one of KINDS, in whatever part
+    name: str  # the module, as in the code
     formula: str
 
 
@@ -134,16 +124,7 @@ def aligned(rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def make_table(terms: Iterable[Term], sizes: Mapping[str, int], times: Mapping[str, int]) -> ParameterTable:
-    """Put sizes into terms.
-
-    Parameters
-    ----------
-    terms : iterable of Term
-    sizes : mapping of str to int
-        The value of each letter.
-    times : mapping of str to int
-        How often the terms of a part occur; once where it is not in here.
-    """
+    """Put sizes, the value of each letter, into terms; those of a part occur `times[part]` times, or once."""
     rows = []
     for term in terms:
         numbers = re.sub(r"[A-Za-z_]+", lambda letter: str(sizes[letter.group()]), term.formula)

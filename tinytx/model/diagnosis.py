@@ -102,13 +102,7 @@ _OPPOSITES = frozenset(frozenset(pair) for row in _EXCLUSIVE for pair in combina
 
 
 def compatible(slips: Slips) -> bool:
-    """Whether one person can hold all of these at once: no opposites, none that contains another.
-
-    Examples
-    --------
-    >>> compatible(frozenset({"norms-forgotten", "norms-counted-once"}))
-    False
-    """
+    """Whether one person can hold all of these at once: no opposites, none that contains another."""
     return not any(frozenset(pair) in _OPPOSITES for pair in combinations(slips, 2))
 
 
@@ -263,15 +257,8 @@ def _possible(asked: Question) -> dict[str, bool]:
 class Diagnosis:
     """What explains a count; `str` puts it in a sentence that does not give the right number away.
 
-    Attributes
-    ----------
-    claimed, expected : int
-        The number that was given, and the right one.
-    part : str
-        What was to be counted.
-    explanations : tuple of frozenset of str
-        All smallest sets of misconceptions that yield the claimed number exactly, by their slugs; empty if
-        the number is right, and if nothing explains it.
+    `explanations` are all smallest sets of misconceptions that yield the claimed number exactly, by their
+    slugs; none if the number is right, and if nothing explains it.
     """
 
     claimed: int

@@ -73,14 +73,8 @@ class TransformerDecoder(Transformer):
     ) -> Tensor:
         """Turn target tokens, (B, T), into hidden states, (B, T, D), that depend on the source.
 
-        Parameters
-        ----------
-        memory : Tensor of shape (B, S, D)
-            The output of the encoder.
-        memory_padding_mask : Tensor of shape (B, S), bool, optional
-            True = a real source token.
-        token_ids, padding_mask
-            As in `Transformer.forward`.
+        `memory`, (B, S, D), is the output of the encoder; the masks, (B, T) and (B, S), are True where a
+        token is real.
         """
         memory_mask = self._memory_mask(token_ids, memory, memory_padding_mask)
         x, mask = self.embed_and_mask(token_ids, padding_mask)
@@ -148,7 +142,7 @@ class Translator(nn.Module):
         src_padding_mask: Tensor | None = None,
         tgt_padding_mask: Tensor | None = None,
     ) -> Tensor:
-        """Score the vocabulary after each target token.
+        """Score the vocabulary after each target token: (B, T, V), ``logits[:, t]`` what may follow token t.
 
         Parameters
         ----------
@@ -160,11 +154,6 @@ class Translator(nn.Module):
             True = a real token. Needed where source rows differ in length.
         tgt_padding_mask : Tensor of shape (B, T), bool, optional
             True = a real token. Not needed: real tokens never attend to what follows them.
-
-        Returns
-        -------
-        Tensor of shape (B, T, V)
-            ``logits[:, t]`` scores what may follow target token t.
         """
         return self.head(self.hidden_states(src_ids, tgt_ids, src_padding_mask, tgt_padding_mask))
 

@@ -144,21 +144,15 @@ class MaskedLanguageModel(nn.Module):
         *,
         ignore_id: int = IGNORE_ID,
     ) -> tuple[Tensor, Tensor | None]:
-        """The two parts of `loss`; other parameters as in `Transformer.forward`.
+        """The two parts of `loss`: mean nats a masked token, and mean nats a row.
 
         Parameters
         ----------
         targets : Tensor of shape (B, T), integer
-            The original token at masked positions; only these reach the head.
+            The original token at masked positions, which alone reach the head, and `ignore_id` elsewhere.
+            Where none is masked, the first part is 0, with gradients of zero.
         next_labels : Tensor of shape (B,), integer, optional
             0 where the second sentence follows the first; read if the model has a `next_head`.
-        ignore_id : int
-            The target at all other positions.
-
-        Returns
-        -------
-        tuple of Tensor of shape () and Tensor of shape () or None
-            Mean nats a masked token, 0 with gradients of zero where none is masked; mean nats a row.
         """
         hidden = self.hidden_states(token_ids, padding_mask, segment_ids)  # (B, T, D)
         targets = targets.to(hidden.device)

@@ -59,17 +59,9 @@ def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor:
 
 
 def combine_masks(*masks: Tensor | None) -> Tensor | None:
-    """Allow what every mask allows.
+    """Allow what every mask allows: their logical AND, of the shape to which they broadcast.
 
-    Parameters
-    ----------
-    *masks : Tensor, bool, or None
-        Of shapes that broadcast against each other; None forbids nothing.
-
-    Returns
-    -------
-    Tensor, bool, or None
-        The logical AND, of the broadcast shape; None if all are None.
+    None forbids nothing; the result is None if all masks are.
 
     Examples
     --------

@@ -268,10 +268,8 @@ def alibi_bias(n_heads: int, seq_len: int, mem_len: int | None = None) -> Tensor
 
     Parameters
     ----------
-    n_heads : int
-        H, at least 1.
-    seq_len : int
-        T, how many queries.
+    n_heads, seq_len : int
+        H, and T, how many queries.
     mem_len : int, optional
         S, how many keys, at least T; T where not given. The queries are at the last T of the S positions.
 
@@ -315,8 +313,5 @@ class AlibiPositions(nn.Module):
         self.register_buffer("slopes", alibi_slopes(n_heads), persistent=False)
 
     def forward(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the queries, (..., H, T, K), and keys, (..., H, S, K), as they are, and `alibi_bias`.
-
-        The bias has shape (H, T, S) and the dtype of q; positions and errors are as in `alibi_bias`.
-        """
+        """Return queries, (..., H, T, K), keys, (..., H, S, K), as they are, and `alibi_bias`, (H, T, S)."""
         return q, k, _distance_bias(self.slopes, q.shape[-2], k.shape[-2]).to(q.dtype)

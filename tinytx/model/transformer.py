@@ -87,13 +87,6 @@ class Block(nn.Module):
     ----------
     .. [1] Vaswani et al., arXiv 1706.03762, sections 3.1 and 5.4.
     .. [2] Xiong et al., arXiv 2002.04745, section 3, on pre-norm and post-norm.
-
-    Examples
-    --------
-    >>> from tinytx.model.config import PRESETS
-    >>> block = Block(PRESETS["tiny"])
-    >>> block(torch.randn(2, 5, 64), causal_mask(5)).shape
-    torch.Size([2, 5, 64])
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -262,15 +255,6 @@ def record_hidden_states(body: Transformer) -> Iterator[list[Tensor]]:
     ------
     list of n_layers + 1 Tensors of shape (B, T, D)
         After one forward: the embeddings, then the output of each block, the last after the final norm.
-
-    Examples
-    --------
-    >>> from tinytx.model.config import PRESETS
-    >>> body = Transformer(PRESETS["tiny"])
-    >>> with record_hidden_states(body) as hidden:
-    ...     output = body(torch.tensor([[5, 8, 2]]))
-    >>> len(hidden), hidden[-1] is output
-    (3, True)
     """
     hidden: list[Tensor] = []
     with ExitStack() as hooks:
@@ -328,20 +312,11 @@ class LanguageModel(nn.Module):
         *,
         ignore_id: int = IGNORE_ID,
     ) -> Tensor:
-        """Mean cross-entropy of the predicted targets, in nats a token; other parameters as in `forward`.
+        """Mean cross-entropy of the predicted targets, in nats a token, in float32.
 
-        Parameters
-        ----------
-        targets : Tensor of shape (B, T), integer
-            The token to predict at each position: in next-token prediction, the one that follows it.
-        ignore_id : int
-            Positions with this target are left out of the mean, for instance a `pad_id`.
-
-        Returns
-        -------
-        Tensor of shape ()
-            ``F.cross_entropy(model(token_ids).flatten(0, 1), targets.flatten(), ignore_index=ignore_id)``, in
-            float32, without all logits in memory at once (`output_loss`).
+        ``F.cross_entropy(model(token_ids).flatten(0, 1), targets.flatten(), ignore_index=ignore_id)``, but
+        without all logits in memory at once (`output_loss`). `targets`, (B, T), are the tokens to predict:
+        in next-token prediction, those that follow.
         """
         hidden = self.hidden_states(token_ids, padding_mask)  # (B, T, D)
         return output_loss(hidden, self.head.weight, targets, bias=self.head.bias, ignore_id=ignore_id)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, get_args
 
@@ -116,7 +116,7 @@ class ParameterTable:
                 yield f"all {name}s", "n_layers·block", f"{row.times}·{block:,}", f"{row.times * block:,}"
 
 
-def aligned(rows: list[tuple[str, ...]]) -> list[str]:
+def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Lay out columns: the last to the right, the others to the left."""
     *widths, last = [max(map(len, column)) for column in zip(*rows, strict=True)]
     left = [[text.ljust(width) for text, width in zip(row, widths, strict=False)] for row in rows]
@@ -130,7 +130,8 @@ def make_table(terms: Iterable[Term], sizes: Mapping[str, int], times: Mapping[s
         numbers = re.sub(r"[A-Za-z_]+", lambda letter: str(sizes[letter.group()]), term.formula)
         factor, _, summands = numbers.rpartition("·(")
         value = sum(math.prod(map(int, each.split("·"))) for each in summands.rstrip(")").split(" + "))
-        rows.append(ParameterRow(*astuple(term), numbers, int(factor or 1) * value, times.get(term.part, 1)))
+        count, n = int(factor or 1) * value, times.get(term.part, 1)
+        rows.append(ParameterRow(term.part, term.kind, term.name, term.formula, numbers, count, n))
     return ParameterTable(tuple(rows))
 
 

@@ -340,7 +340,10 @@ def _explanations(asked: Question, claimed: int) -> Iterator[Slips]:
     choices = {group: _choices(asked, group) for group in _COUNTS}
     for general in _choices(asked, "all parts"):
         # The shares of the groups add up: all sums of one choice from each, an axis for each group.
-        shares = ([asked.share(group, general | slips) for slips in sets] for group, sets in choices.items())
+        shares = [
+            np.array([asked.share(group, general | slips) for slips in sets])
+            for group, sets in choices.items()
+        ]
         for chosen in np.argwhere(reduce(np.add.outer, shares) == claimed):
             yield general.union(*(sets[i] for sets, i in zip(choices.values(), chosen, strict=True)))
 

@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -337,12 +338,21 @@ def _utf8_lines(stream: Iterable[bytes]) -> Iterator[str]:
 def count(args: argparse.Namespace) -> Answer:
     """Count the parameters of a model, term by term."""
     from tinytx.model.config import PRESETS
-    from tinytx.model.diagnosis import count_report
+    from tinytx.model.counting import build_empty, count_parameters, parameter_table
 
     if args.preset not in PRESETS:
         raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {args.preset!r}")
-    report = count_report(PRESETS[args.preset], args.head)
-    return report.to_dict(), str(report)
+    config = PRESETS[args.preset]
+    table, numel = parameter_table(config, args.head), count_parameters(build_empty(config, args.head))
+    answer = {
+        "head": args.head,
+        "total": table.total,
+        "numel": numel,
+        "rows": [asdict(row) | {"total": row.total} for row in table.rows],
+        "proportions": {kind: n / table.total for kind, n in table.kinds.items()},
+        "config": config.to_dict(),
+    }
+    return answer, f"{table}\nnumel of the model built: {numel:,}\n\n{table.proportions()}"
 
 
 def _add_data(commands: Any) -> None:

@@ -41,8 +41,6 @@ def test_one_gpu_with_a_sharded_model_learns_and_resumes(tmp_path, objective):
 
 
 def test_more_processes_than_gpus_are_refused(tmp_path):
+    n_processes = torch.cuda.device_count() + 1
     with pytest.raises(RuntimeError, match="processes must be at most as many as GPUs"):
-        launch(
-            torch.cuda.device_count() + 1,
-            ["pretrain", "--corpus", "world", *SETTINGS, "--out", tmp_path / "run"],
-        )
+        launch(n_processes, ["pretrain", "--corpus", "world", *SETTINGS, "--out", tmp_path / "run"])

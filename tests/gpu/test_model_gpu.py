@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from tinytx.model.attention import attention, fused_attention
 from tinytx.model.config import PRESETS, TransformerConfig
 from tinytx.model.masks import causal_mask
-from tinytx.model.transformer import Classifier, LanguageModel, record_hidden_states
+from tinytx.model.transformer import Classifier, LanguageModel
 
 pytestmark = pytest.mark.gpu
 
@@ -63,25 +63,11 @@ def test_every_kernel_gives_zeros_to_blind_queries_and_equals_the_plain_path(dty
 def test_bfloat16_autocast_on_gpu_stays_close_to_float32_on_cpu(padded, positions):
     model = LanguageModel(PRESETS["seed-lab"].replace(positions=positions))
     token_ids, real = make_batch(CONFIG.replace(vocab_size=100))
-    padding_mask = real if padded else None
-    expected = model(token_ids, padding_mask)
-    model = model.cuda()
+    inputs = (token_ids, real) if padded else (token_ids,)
+    expected = model(*inputs)
     with torch.autocast("cuda", dtype=torch.bfloat16):
-        logits = model(token_ids.cuda(), None if padding_mask is None else padding_mask.cuda())
+        logits = model.cuda()(*(x.cuda() for x in inputs))
     assert_close(logits.float().cpu(), expected, rtol=0, atol=0.1)
-
-
-def test_future_tokens_move_no_past_hidden_state_on_gpu():
-    body = LanguageModel(CONFIG).cuda().body
-    token_ids = make_batch(CONFIG)[0].cuda()
-    changed = token_ids.clone()
-    changed[:, 20] = (changed[:, 20] + 1) % CONFIG.vocab_size
-    with record_hidden_states(body) as before:
-        body(token_ids)
-    with record_hidden_states(body) as after:
-        body(changed)
-    for old, new in zip(before, after, strict=True):
-        assert torch.equal(old[:, :20], new[:, :20]) and not torch.equal(old[:, 20:], new[:, 20:])
 
 
 @pytest.mark.parametrize("pooling", ["mean", "last", "first"])

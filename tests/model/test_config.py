@@ -10,11 +10,6 @@ from tinytx.model.config import PRESETS, TransformerConfig
 SIZES = {"vocab_size": 11, "d_model": 6, "n_heads": 3, "n_layers": 2, "d_ff": 5}
 
 
-def test_head_dim_times_heads_is_the_width():
-    config = TransformerConfig(**SIZES)
-    assert (config.head_dim, config.head_dim * config.n_heads) == (2, config.d_model)
-
-
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_survive_json(name):
     text = json.dumps(PRESETS[name].to_dict())
@@ -26,9 +21,6 @@ def test_configuration_cannot_be_changed_but_replaced():
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.d_model = 8
     assert config.replace(d_ff=7).d_ff == 7 and config.d_ff == 5
-
-
-def test_replace_checks_again():
     with pytest.raises(ValueError, match="d_model=200, n_heads=3"):
         PRESETS["seed-lab"].replace(n_heads=3)
 
@@ -67,12 +59,9 @@ def test_odd_width_is_fine_without_sinusoids(positions):
     assert TransformerConfig(**{**SIZES, "d_model": 9, "positions": positions}).head_dim == 3
 
 
-def test_from_dict_names_every_unknown_field():
+def test_from_dict_names_every_unknown_and_every_missing_field():
     with pytest.raises(ValueError, match=r"unknown n_head \(did you mean n_heads\?\), zzz$"):
         TransformerConfig.from_dict({**SIZES, "n_head": 2, "zzz": 1})
-
-
-def test_from_dict_names_every_missing_field():
     with pytest.raises(ValueError, match="got none for d_model, d_ff$"):
         TransformerConfig.from_dict({"vocab_size": 11, "n_heads": 3, "n_layers": 2})
 

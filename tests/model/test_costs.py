@@ -117,30 +117,6 @@ def test_the_lab_by_hand():
     assert table.bytes_training == 4 * 4 * 1_008_100 + table.bytes_activations
 
 
-def test_six_operations_for_each_parameter_and_token_where_texts_are_short_and_models_wide():
-    config = TransformerConfig(vocab_size=100, d_model=4096, n_heads=1, n_layers=2, d_ff=16_384)
-    table = cost_table(config, head=None, batch_size=1, seq_len=32)
-    n_params = table.parameters.parts["blocks"]
-    assert table.flops_training == pytest.approx(6 * n_params * 32, rel=0.005)
-
-
-def test_only_the_plain_path_keeps_weights_that_grow_as_the_square_of_the_length():
-    def growth(path):
-        at = [
-            cost_table(LAB, batch_size=1, seq_len=n, attention=path).activations.kinds["attention"]
-            for n in (256, 512)
-        ]
-        return at[1] / at[0]
-
-    assert growth("fused") == 2
-    assert growth("plain") > 3
-
-
-def test_heads_change_no_operation_and_no_cache():
-    one, many = (cost_table(LAB.replace(n_heads=h), batch_size=2, seq_len=7) for h in (1, 50))
-    assert (one.flops, one.parameters, one.kv_cache) == (many.flops, many.parameters, many.kv_cache)
-
-
 def test_what_does_not_generate_keeps_no_cache():
     for config, head in ((LAB.replace(causal=False), "lm"), (LAB, "classifier"), (LAB, None)):
         assert cost_table(config, head, batch_size=1, seq_len=3).bytes_kv_cache == 0

@@ -48,8 +48,11 @@ def test_by_hand():
     assert_close(loss.item(), -(0.9 * math.log(0.75) + 0.1 * math.log(0.25)), rtol=0, atol=1e-6)
 
 
-def test_every_target_ignored_gives_nan_as_in_torch():
-    assert output_loss(torch.randn(2, 3), torch.randn(4, 3), torch.tensor([IGNORE_ID] * 2)).isnan()
+def test_every_target_ignored_gives_nan_as_in_torch_and_the_smoothing_is_checked():
+    inputs = torch.randn(2, 3), torch.randn(4, 3), torch.tensor([IGNORE_ID] * 2)
+    assert output_loss(*inputs).isnan()
+    with pytest.raises(ValueError, match="1.5"):
+        output_loss(*inputs, label_smoothing=1.5)
 
 
 def test_logits_far_apart_leave_loss_and_gradients_finite():
@@ -58,11 +61,6 @@ def test_logits_far_apart_leave_loss_and_gradients_finite():
     assert loss.item() == 1000.0
     loss.backward()
     assert_close(weight.grad, torch.tensor([[0.0], [1.0], [-1.0]]))
-
-
-def test_the_smoothing_is_checked():
-    with pytest.raises(ValueError, match="1.5"):
-        output_loss(torch.randn(2, 3), torch.randn(4, 3), torch.tensor([0, 1]), label_smoothing=1.5)
 
 
 def gradients(loss, model):

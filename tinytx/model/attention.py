@@ -43,7 +43,7 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Te
     Raises
     ------
     TypeError
-        If the mask is not boolean, or the bias is.
+        If the mask is not boolean, or the bias does not hold real numbers.
     ValueError
         If mask or bias does not broadcast to the weights.
 
@@ -67,12 +67,11 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Te
     tensor([[0., 1.]])
     """
     attn_scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, S)
+    _check(mask, bias, attn_scores.shape)
     if bias is not None:
-        _check_bias(bias, attn_scores.shape)
         attn_scores = attn_scores + bias
     if mask is None:
         return attn_scores.softmax(dim=-1)
-    _check_mask(mask, attn_scores.shape)
     # The lowest finite number rather than -inf: a row without any allowed key would turn into NaN, and so
     # would its gradient. Such a row comes out uniform instead, and the second fill makes it zero.
     attn_scores = attn_scores.masked_fill(~mask, torch.finfo(attn_scores.dtype).min)
@@ -88,26 +87,15 @@ def attention(
 
     Parameters
     ----------
-    q : Tensor of shape (..., T, K)
-        Queries.
-    k : Tensor of shape (..., S, K)
-        Keys.
+    q, k, mask, bias
+        As in `attention_weights`.
     v : Tensor of shape (..., S, K)
         Values, one for each key.
-    mask : Tensor, bool, broadcastable to (..., T, S), optional
-        True = may attend.
-    bias : Tensor of real numbers, broadcastable to (..., T, S), optional
-        Added to the scores.
 
     Returns
     -------
     Tensor of shape (..., T, K)
         The context of each query; zeros for a query that may attend to no key.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As in `attention_weights`.
 
     References
     ----------
@@ -137,22 +125,7 @@ def fused_attention(
 ) -> Tensor:
     """Compute `attention` by torch's fused kernels, which need not store the weights.
 
-    Parameters
-    ----------
-    q, k, v, mask, bias
-        As in `attention`.
-    dropout : float
-        Probability with which an attention weight is dropped.
-
-    Returns
-    -------
-    Tensor of shape (..., T, K)
-        Equal to ``attention(q, k, v, mask, bias)`` up to rounding, where nothing is dropped.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As in `attention_weights`.
+    Parameters and errors as in `attention`; each attention weight is dropped with probability `dropout`.
 
     Notes
     -----
@@ -166,11 +139,9 @@ def fused_attention(
     fused kernel, whose backward pass is slow there: 3.5 times as fast for 128 keys, 2.1 times for 512.
     """
     shape = (*q.shape[:-1], k.shape[-2])  # (..., T, S)
-    if mask is not None:
-        _check_mask(mask, shape)
-    if bias is not None:
-        _check_bias(bias, shape)
-    if _products_are_faster(q, k, bias):
+    _check(mask, bias, shape)
+    short = SHORT_ON_CPU if bias is None else SHORT_WITH_BIAS
+    if q.device.type == "cpu" and q.dtype == torch.bfloat16 and k.shape[-2] <= short:
         return _attention_by_products(q, k, v, mask, bias, dropout)
     if bias is None and (mask is None or _is_causal(mask, shape)):
         return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=mask is not None)
@@ -202,11 +173,6 @@ def _is_causal(mask: Tensor, shape: tuple[int, ...]) -> bool:
 SHORT_ON_CPU, SHORT_WITH_BIAS = 1024, 256
 
 
-def _products_are_faster(q: Tensor, k: Tensor, bias: Tensor | None) -> bool:
-    short = SHORT_ON_CPU if bias is None else SHORT_WITH_BIAS
-    return q.device.type == "cpu" and q.dtype == torch.bfloat16 and k.shape[-2] <= short
-
-
 def _attention_by_products(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, dropout: float
 ) -> Tensor:
@@ -223,28 +189,23 @@ def _attention_by_products(
             attn_scores = attn_scores.add_(bias)
         if mask is not None:
             attn_scores = attn_scores.masked_fill_(~mask, lowest)
-    attn_weights = attn_scores.softmax(dim=-1, dtype=attn_scores.dtype)
+    attn_weights = attn_scores.softmax(dim=-1, dtype=attn_scores.dtype)  # also under autocast
     context = drop(attn_weights, dropout) @ v  # (..., T, K)
     if mask is None or (sighted := mask.any(dim=-1, keepdim=True)).all():
         return context
     return context.masked_fill(~sighted, 0.0)
 
 
-def _check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
-    check_bool(mask, "mask")
-    _check_broadcast(mask, "mask", shape)
-
-
-def _check_bias(bias: Tensor, shape: tuple[int, ...]) -> None:
-    if not bias.is_floating_point():
+def _check(mask: Tensor | None, bias: Tensor | None, shape: tuple[int, ...]) -> None:
+    if mask is not None:
+        check_bool(mask, "mask")
+    if bias is not None and not bias.is_floating_point():
         raise TypeError(f"bias must hold real numbers, got {bias.dtype}")
-    _check_broadcast(bias, "bias", shape)
-
-
-def _check_broadcast(given: Tensor, name: str, shape: tuple[int, ...]) -> None:
-    from_the_right = zip(reversed(given.shape), reversed(shape), strict=False)
-    if given.dim() > len(shape) or any(got not in (1, expected) for got, expected in from_the_right):
-        raise ValueError(f"{name} must broadcast to {tuple(shape)}, got shape {tuple(given.shape)}")
+    for name, given in (("mask", mask), ("bias", bias)):
+        if given is not None:
+            from_the_right = zip(reversed(given.shape), reversed(shape), strict=False)
+            if given.dim() > len(shape) or any(got not in (1, expected) for got, expected in from_the_right):
+                raise ValueError(f"{name} must broadcast to {tuple(shape)}, got shape {tuple(given.shape)}")
 
 
 class MultiHeadAttention(nn.Module):
@@ -256,10 +217,8 @@ class MultiHeadAttention(nn.Module):
 
     Parameters
     ----------
-    d_model : int
-        D, the width of the tokens that come in and leave.
-    n_heads : int
-        H, a divisor of `d_model`.
+    d_model, n_heads : int
+        D, and H, which divides it.
     bias : bool
         Whether the four projections add a bias.
     dropout : float
@@ -267,11 +226,6 @@ class MultiHeadAttention(nn.Module):
     positions : torch.nn.Module, optional
         Relative positions for self-attention: called with the queries and keys of all heads, it returns what
         to compare instead and a bias for the scores, or None. `RotaryPositions` and `AlibiPositions` do so.
-
-    Raises
-    ------
-    ValueError
-        If `n_heads` does not divide `d_model`.
 
     Notes
     -----
@@ -301,13 +255,11 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         if n_heads < 1 or d_model % n_heads:
             raise ValueError(f"n_heads must divide d_model, got d_model={d_model}, n_heads={n_heads}")
-        self.n_heads = n_heads
-        self.dropout = dropout
+        self.n_heads, self.dropout, self.positions = n_heads, dropout, positions
         self.q_proj = nn.Linear(d_model, d_model, bias=bias)
         self.k_proj = nn.Linear(d_model, d_model, bias=bias)
         self.v_proj = nn.Linear(d_model, d_model, bias=bias)
         self.out_proj = nn.Linear(d_model, d_model, bias=bias)
-        self.positions = positions
         self._record: Callable[[Tensor], None] | None = None  # see `record_attention`
 
     def forward(self, x: Tensor, memory: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
@@ -366,11 +318,6 @@ def merge_heads(context: Tensor) -> Tensor:
 @contextmanager
 def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """Collect the attention weights of a model while its ordinary forward runs.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Any that holds `MultiHeadAttention`, or is one.
 
     Yields
     ------

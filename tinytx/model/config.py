@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import MISSING, asdict, dataclass, fields, replace
-from typing import Any, Literal
+from collections.abc import Iterable
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, Literal, get_args, get_type_hints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,13 +57,6 @@ class TransformerConfig:
         Whether the output layer over the vocabulary adds a bias. Where not given, as `bias`, except that a
         translator with tied embeddings adds none.
 
-    Raises
-    ------
-    TypeError
-        If a number or a switch is of another type.
-    ValueError
-        If a value lies outside its range, or `n_heads` does not divide `d_model`.
-
     References
     ----------
     .. [1] Vaswani et al., "Attention Is All You Need", arXiv 1706.03762, sections 3 and 5.4.
@@ -101,18 +95,19 @@ class TransformerConfig:
     head_bias: bool | None = None
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len"):
-            _check_size(name, getattr(self, name))
-        for name in ("n_segments", "position_offset"):
-            _check_size(name, getattr(self, name), smallest=0)
-        for name in ("causal", "bias", "tie_embeddings", "scale_embeddings", "embed_norm"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
-        _check_choice("norm", self.norm, ("first", "last"))
-        if self.head_bias is not None and not isinstance(self.head_bias, bool):
-            raise TypeError(f"head_bias must be True, False or None, got {self.head_bias!r}")
-        _check_choice("activation", self.activation, ("gelu", "gelu-tanh", "relu", "silu"))
-        _check_choice("positions", self.positions, ("sinusoidal", "learned", "rotary", "alibi", "none"))
+        for name, lowest in _LOWEST.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name} must be an integer, got {value!r}")
+            if value < lowest:
+                raise ValueError(f"{name} must be at least {lowest}, got {value}")
+        for name in ("causal", "bias", "tie_embeddings", "scale_embeddings", "embed_norm", "head_bias"):
+            value = getattr(self, name)
+            if not isinstance(value, bool) and not (name == "head_bias" and value is None):
+                raise TypeError(f"{name} must be True or False, got {value!r}")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}")
         for name in ("dropout", "norm_eps"):
             if isinstance(getattr(self, name), bool) or not isinstance(getattr(self, name), int | float):
                 raise TypeError(f"{name} must be a number, got {getattr(self, name)!r}")
@@ -120,22 +115,16 @@ class TransformerConfig:
             raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
         if not 0 < self.norm_eps < float("inf"):
             raise ValueError(f"norm_eps must be positive, got {self.norm_eps}")
+        sizes = f"d_model={self.d_model}, n_heads={self.n_heads}"
         if self.d_model % self.n_heads:
-            raise ValueError(
-                f"n_heads must divide d_model, got d_model={self.d_model}, n_heads={self.n_heads}"
-            )
-        if self.position_offset and self.positions != "learned":
-            raise ValueError(
-                "position_offset must be 0 unless positions are learned, "
-                f"got position_offset={self.position_offset}, positions={self.positions!r}"
-            )
+            raise ValueError(f"n_heads must divide d_model, got {sizes}")
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"d_model must be even for sinusoidal positions, got d_model={self.d_model}")
         if self.positions == "rotary" and self.head_dim % 2:
-            raise ValueError(
-                "head_dim = d_model / n_heads must be even for rotary positions, "
-                f"got d_model={self.d_model}, n_heads={self.n_heads}"
-            )
+            raise ValueError(f"head_dim = d_model / n_heads must be even for rotary positions, got {sizes}")
+        if self.position_offset and self.positions != "learned":
+            got = f"position_offset={self.position_offset}, positions={self.positions!r}"
+            raise ValueError(f"position_offset must be 0 unless positions are learned, got {got}")
 
     @property
     def head_dim(self) -> int:
@@ -161,18 +150,13 @@ class TransformerConfig:
 
         Rare fields are left out where they have their default: older checkpoints and results lack them.
         """
-        values = asdict(self)
-        absent = {field.name: field.default for field in fields(self) if field.name in _RARE}
-        return {name: value for name, value in values.items() if name not in absent or value != absent[name]}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        default = {field.name: field.default for field in fields(self) if field.name in _RARE}
+        return {name: value for name, value in values.items() if name not in _RARE or value != default[name]}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TransformerConfig:
         """Build a configuration from the fields that `to_dict` wrote.
-
-        Raises
-        ------
-        ValueError
-            If a field is unknown (the nearest known name is suggested) or a required one is missing.
 
         Examples
         --------
@@ -180,33 +164,27 @@ class TransformerConfig:
         Traceback (most recent call last):
         ValueError: fields must be those of TransformerConfig, got unknown n_head (did you mean n_heads?)
         """
-        known = [field.name for field in fields(cls)]
+        known = {field.name: field.default is MISSING for field in fields(cls)}  # name: whether required
         unknown = [name + _suggestion(name, known) for name in values if name not in known]
         if unknown:
             raise ValueError(f"fields must be those of TransformerConfig, got unknown {', '.join(unknown)}")
-        required = [field.name for field in fields(cls) if field.default is MISSING]
-        missing = [name for name in required if name not in values]
+        missing = [name for name, required in known.items() if required and name not in values]
         if missing:
-            raise ValueError(f"fields {', '.join(required)} must be given, got none for {', '.join(missing)}")
+            raise ValueError(f"fields without a default must be given, got none for {', '.join(missing)}")
         return cls(**values)
 
 
+_LOWEST = dict.fromkeys(("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len"), 1)
+_LOWEST |= {"n_segments": 0, "position_offset": 0}
+_CHOICES = {
+    name: get_args(kind)
+    for name, kind in get_type_hints(TransformerConfig).items()
+    if name in ("norm", "activation", "positions")
+}
 _RARE = ("n_segments", "embed_norm", "norm_eps", "position_offset", "head_bias")
 
 
-def _check_size(name: str, value: object, smallest: int = 1) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < smallest:
-        raise ValueError(f"{name} must be at least {smallest}, got {value}")
-
-
-def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-
-
-def _suggestion(name: str, known: list[str]) -> str:
+def _suggestion(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(name), known, n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 

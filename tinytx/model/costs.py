@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from tinytx.model.config import TransformerConfig
-from tinytx.model.counting import LAYERED, ParameterRow, ParameterTable, Term, make_table, parameter_table
+from tinytx.model.counting import LAYERS, ParameterTable, Term, aligned, make_table, parameter_table
 
 CostHead = Literal["lm", "classifier"]
 AttentionPath = Literal["fused", "plain"]
 
-BYTES_PER_ID = 8  # token ids and targets are 64-bit integers
+
+def attention_flops(part: str) -> Iterator[Term]:
+    """Terms of the operations of one self-attention: its projections, and the pairs of tokens."""
+    yield Term(part, "attention", "q_proj, k_proj, v_proj", "3·2·B·T·D·D")
+    yield Term(part, "attention", "scores", "2·B·T·T·D")
+    yield Term(part, "attention", "weighted sums", "2·B·T·T·D")
+    yield Term(part, "attention", "out_proj", "2·B·T·D·D")
 
 
-def flops_terms(head: CostHead | None) -> Iterator[Term]:
+def _flops(head: CostHead | None) -> Iterator[Term]:
     """Terms of the operations of one forward pass."""
     yield from attention_flops("blocks")
     yield Term("blocks", "feed_forward", "up_proj", "2·B·T·D·F")
@@ -30,75 +36,57 @@ def flops_terms(head: CostHead | None) -> Iterator[Term]:
         yield Term("head", "head", "class_head", "2·B·D·C")
 
 
-def attention_flops(part: str) -> Iterator[Term]:
-    """Terms of one self-attention: its projections, and the pairs of tokens."""
-    yield Term(part, "attention", "q_proj, k_proj, v_proj", "3·2·B·T·D·D")
-    yield Term(part, "attention", "scores", "2·B·T·T·D")
-    yield Term(part, "attention", "weighted sums", "2·B·T·T·D")
-    yield Term(part, "attention", "out_proj", "2·B·T·D·D")
-
-
-def activation_terms(
+def _activations(
     config: TransformerConfig, head: CostHead | None, path: AttentionPath, w: int
 ) -> Iterator[Term]:
-    """Terms of the bytes that a forward pass saves, at w bytes a number."""
-    one_norm = f"{w}·B·T·D + 2·{w}·B·T"  # the input; its mean and spread
+    """Terms of the bytes that a forward pass saves, at w bytes a number; ids have 8 bytes."""
+    norm = f"{w}·B·T·D + 2·{w}·B·T"  # the input; its mean and spread
     # GELU and SiLU need their input in the backward pass, ReLU its output, saved for down_proj anyway.
     inner = 1 if config.activation == "relu" else 2
-    yield Term("embeddings", "embeddings", "token_ids", f"{BYTES_PER_ID}·B·T")
+    yield Term("embeddings", "embeddings", "token_ids", "8·B·T")
     if config.embed_norm:
-        yield Term("embeddings", "norms", "embed_norm", one_norm)
-    yield Term("blocks", "norms", "attn_norm", one_norm)
-    yield from attention_activations("blocks", w, path, config.causal)
-    if path == "fused":
-        yield from _position_activations(config, w)
-    yield Term("blocks", "norms", "ff_norm", one_norm)
+        yield Term("embeddings", "norms", "embed_norm", norm)
+    yield Term("blocks", "norms", "attn_norm", norm)
+    for name, formula in _attention_activations(config, path, w):
+        yield Term("blocks", "attention", name, formula)
+    yield Term("blocks", "norms", "ff_norm", norm)
     yield Term("blocks", "feed_forward", "into up_proj", f"{w}·B·T·D")
     yield Term("blocks", "feed_forward", "inner", f"{inner}·{w}·B·T·F")
     if config.norm == "first":
-        yield Term("final_norm", "norms", "final_norm", one_norm)
+        yield Term("final_norm", "norms", "final_norm", norm)
     if head == "lm":
         yield Term("head", "head", "into lm_head", f"{w}·B·T·D")
         yield Term("head", "head", "log-probabilities", f"{w}·B·T·V")
-        yield Term("head", "head", "targets, count", f"{BYTES_PER_ID}·B·T + {w}")
+        yield Term("head", "head", "targets, count", f"8·B·T + {w}")
     elif head == "classifier":
-        yield Term("head", "head", "pooling", f"B·T + {BYTES_PER_ID}·B")
+        yield Term("head", "head", "pooling", "B·T + 8·B")
         yield Term("head", "head", "into class_head", f"{w}·B·D")
         yield Term("head", "head", "log-probabilities", f"{w}·B·C")
-        yield Term("head", "head", "targets, count", f"{BYTES_PER_ID}·B + {w}")
+        yield Term("head", "head", "targets, count", f"8·B + {w}")
 
 
-def _position_activations(config: TransformerConfig, w: int) -> Iterator[Term]:
-    """What relative positions add to fused attention; the plain path has to form the scores anyway."""
+def _attention_activations(
+    config: TransformerConfig, path: AttentionPath, w: int
+) -> Iterator[tuple[str, str]]:
+    """Names and formulas of what one self-attention saves."""
+    yield "into q, k, v", f"{w}·B·T·D"
+    yield "q, k, v", f"3·{w}·B·T·D"
+    if path == "fused":
+        yield "log-sums of scores", f"{w}·B·H·T"
+    elif config.causal:  # before and after the mask made zeros, and the mask itself, one byte a cell, twice
+        yield "attn_weights, masks", f"2·{w}·B·H·T·T + 2·T·T"
+    else:
+        yield "attn_weights", f"{w}·B·H·T·T"
+    yield "into out_proj", f"{w}·B·T·D"
+    if path == "plain":  # relative positions add nothing: the scores are formed anyway
+        return
     alibi = config.positions == "alibi"
     if alibi:
-        yield Term("blocks", "attention", "biases of the scores", f"{w}·H·T·T" + " + T" * config.causal)
+        yield "biases of the scores", f"{w}·H·T·T" + " + T" * config.causal
     # The output of the kernel is saved as well as a copy: queries without allowed keys are set to zero; after
     # rotary positions the heads are in another order, and are copied to be merged.
     if (alibi and config.causal) or (config.positions == "rotary" and config.n_heads > 1):
-        yield Term("blocks", "attention", "out of the kernel", f"{w}·B·T·D")
-
-
-def attention_activations(part: str, w: int, path: AttentionPath, causal: bool) -> Iterator[Term]:
-    """Terms of what one self-attention saves, at w bytes a number."""
-    yield Term(part, "attention", "into q, k, v", f"{w}·B·T·D")
-    yield Term(part, "attention", "q, k, v", f"3·{w}·B·T·D")
-    if path == "fused":
-        yield Term(part, "attention", "log-sums of scores", f"{w}·B·H·T")
-    elif causal:  # before and after the mask made zeros, and the mask itself, one byte a cell, twice
-        yield Term(part, "attention", "attn_weights, masks", f"2·{w}·B·H·T·T + 2·T·T")
-    else:
-        yield Term(part, "attention", "attn_weights", f"{w}·B·H·T·T")
-    yield Term(part, "attention", "into out_proj", f"{w}·B·T·D")
-
-
-def cache_terms(w: int) -> Iterator[Term]:
-    """Terms of the bytes of keys and values in all layers, at w bytes a number."""
-    yield Term("blocks", "attention", "keys, values", f"2·{w}·B·T·D")
-
-
-BACKWARD = 2  # backward operations for one forward: the gradient of the input, and that of the weight
-MOMENTS = 2  # numbers that Adam stores for each parameter
+        yield "out of the kernel", f"{w}·B·T·D"
 
 
 @dataclass(frozen=True)
@@ -107,26 +95,13 @@ class CostTable:
 
     A multiply-add counts as two operations. Each of the four tables has the rows, `.total`, `.parts` and
     `.kinds` of a `ParameterTable`.
-
-    Attributes
-    ----------
-    parameters : ParameterTable
-        In numbers.
-    flops : ParameterTable
-        Floating-point operations of one forward pass.
-    activations : ParameterTable
-        Bytes that the forward pass saves for the backward pass, parameters not among them.
-    kv_cache : ParameterTable
-        Bytes of keys and values that a generating model stores, with the context full.
-    bytes_per_number : int
-        4 for float32, 2 for bfloat16.
     """
 
-    parameters: ParameterTable
-    flops: ParameterTable
-    activations: ParameterTable
-    kv_cache: ParameterTable
-    bytes_per_number: int = 4
+    parameters: ParameterTable  # in numbers
+    flops: ParameterTable  # floating-point operations of one forward pass
+    activations: ParameterTable  # bytes saved for the backward pass, parameters not among them
+    kv_cache: ParameterTable  # bytes of keys and values that a generating model stores, the context full
+    bytes_per_number: int  # 4 for float32, 2 for bfloat16
 
     @property
     def flops_forward(self) -> int:
@@ -136,7 +111,7 @@ class CostTable:
     @property
     def flops_training(self) -> int:
         """Operations of one step, forward and backward; the optimizer's few per parameter are left out."""
-        return (1 + BACKWARD) * self.flops.total
+        return 3 * self.flops.total  # backward: the gradient of the input, and that of the weight
 
     @property
     def bytes_parameters(self) -> int:
@@ -146,7 +121,7 @@ class CostTable:
     @property
     def bytes_optimizer(self) -> int:
         """Bytes of Adam's two moments."""
-        return MOMENTS * self.bytes_parameters
+        return 2 * self.bytes_parameters
 
     @property
     def bytes_activations(self) -> int:
@@ -170,9 +145,9 @@ class CostTable:
 
     def __str__(self) -> str:
         sections = {
-            "operations, forward": self.flops.rows,
-            "bytes saved for the backward pass": self.activations.rows,
-            "bytes of the key-value cache": self.kv_cache.rows,
+            "operations, forward": self.flops,
+            "bytes saved for the backward pass": self.activations,
+            "bytes of the key-value cache": self.kv_cache,
         }
         totals = {
             "operations, forward and backward": self.flops_training,
@@ -182,7 +157,21 @@ class CostTable:
             "bytes held in training": self.bytes_training,
             "bytes held in generation": self.bytes_generating,
         }
-        return _layout(sections, totals)
+        digits = len(f"{max(totals.values()):,}")
+        cells = [
+            (f"  {row.name}", row.formula, row.numbers, f"× {row.times}" * (row.times > 1), f"{row.total:,}")
+            for table in sections.values()
+            for row in table.rows
+        ]
+        texts = aligned([(*left, number.rjust(digits)) for *left, number in cells])
+        width, rows, lines = len(texts[0]), iter(texts), []
+        for heading, table in sections.items():
+            lines += [heading, *(next(rows) for _ in table.rows), _line("  together", table.total, width)]
+        return "\n".join([*lines, "-" * width, *(_line(*total, width) for total in totals.items())])
+
+
+def _line(name: str, number: int, width: int) -> str:
+    return name + f"{number:,}".rjust(width - len(name))
 
 
 def cost_table(
@@ -203,7 +192,7 @@ def cost_table(
     Parameters
     ----------
     config : TransformerConfig
-        The settings. Dropout is taken as 0: the masks it saves would come on top.
+        Dropout is taken as 0: the masks it saves would come on top.
     head : {"lm", "classifier"} or None
         The head, with its loss (cross-entropy); a classifier pools by the mean.
     batch_size, seq_len : int
@@ -215,15 +204,6 @@ def cost_table(
         "plain" as in `attention`: they are saved, T·T of them for each head.
     bytes_per_number : int
         4 for float32; with another size the numbers are the same, the bytes in proportion.
-
-    Returns
-    -------
-    CostTable
-
-    Raises
-    ------
-    ValueError
-        If `head` or `attention` is not as above, a size is smaller than 1, or `seq_len` exceeds `max_len`.
 
     Notes
     -----
@@ -257,58 +237,27 @@ def cost_table(
     >>> table.bytes_kv_cache, cost_table(config, batch_size=1, seq_len=10).bytes_kv_cache
     (0, 160)
     """
-    _check(config, head, batch_size, seq_len, n_classes, attention, bytes_per_number)
-    sizes = {
-        "B": batch_size,
-        "T": seq_len,
-        "D": config.d_model,
-        "H": config.n_heads,
-        "F": config.d_ff,
-        "V": config.vocab_size,
-        "C": n_classes,
-    }
-    times = dict.fromkeys(LAYERED, config.n_layers)
+    for name, given, choices in (
+        ("head", head, (*get_args(CostHead), None)),
+        ("attention", attention, get_args(AttentionPath)),
+    ):
+        if given not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {given!r}")
     w = bytes_per_number
-    cached = config.causal and head == "lm"
-    return CostTable(
-        parameters=parameter_table(config, head, n_classes),
-        flops=make_table(flops_terms(head), sizes, times),
-        activations=make_table(activation_terms(config, head, attention, w), sizes, times),
-        kv_cache=make_table(cache_terms(w) if cached else (), sizes, times),
-        bytes_per_number=w,
-    )
-
-
-def _check(config, head, batch_size, seq_len, n_classes, attention, bytes_per_number) -> None:
-    if head not in ("lm", "classifier", None):
-        raise ValueError(f"head must be 'lm', 'classifier' or None, got {head!r}")
-    if attention not in ("fused", "plain"):
-        raise ValueError(f"attention must be 'fused' or 'plain', got {attention!r}")
-    sizes = {"batch_size": batch_size, "seq_len": seq_len, "n_classes": n_classes}
-    for name, size in {**sizes, "bytes_per_number": bytes_per_number}.items():
+    positive = {"batch_size": batch_size, "seq_len": seq_len, "n_classes": n_classes, "bytes_per_number": w}
+    for name, size in positive.items():
         if size < 1:
             raise ValueError(f"{name} must be at least 1, got {size}")
     if seq_len > config.max_len:
         raise ValueError(f"seq_len must be at most max_len={config.max_len}, got {seq_len}")
-
-
-def _layout(sections: dict[str, tuple[ParameterRow, ...]], totals: dict[str, int]) -> str:
-    """Lay out rows under headings, each with its sum, and further totals below."""
-    rows = [row for group in sections.values() for row in group]
-    widths = [max([len(_texts(row)[column]) for row in rows], default=0) for column in range(4)]
-    digits = len(f"{max([*totals.values(), *(row.total for row in rows)]):,}")
-    left = sum(widths) + 6
-    lines = []
-    for heading, group in sections.items():
-        lines.append(heading)
-        for row in group:
-            texts = (f"{text:<{width}}" for text, width in zip(_texts(row), widths, strict=True))
-            lines.append(f"{'  '.join(texts)}  {row.total:>{digits},}")
-        lines.append(f"{'  together':<{left}}  {sum(row.total for row in group):>{digits},}")
-    lines.append("-" * (left + 2 + digits))
-    lines += [f"{name:<{left}}  {total:>{digits},}" for name, total in totals.items()]
-    return "\n".join(lines)
-
-
-def _texts(row: ParameterRow) -> tuple[str, str, str, str]:
-    return f"  {row.name}", row.formula, row.numbers, f"× {row.times}" if row.times > 1 else ""
+    sizes = {"B": batch_size, "T": seq_len, "D": config.d_model, "H": config.n_heads, "F": config.d_ff}
+    sizes |= {"V": config.vocab_size, "C": n_classes}
+    times = dict.fromkeys(LAYERS, config.n_layers)
+    cache = [Term("blocks", "attention", "keys, values", f"2·{w}·B·T·D")]
+    return CostTable(
+        parameters=parameter_table(config, head, n_classes),
+        flops=make_table(_flops(head), sizes, times),
+        activations=make_table(_activations(config, head, attention, w), sizes, times),
+        kv_cache=make_table(cache if config.causal and head == "lm" else [], sizes, times),
+        bytes_per_number=w,
+    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal, get_args
 
 import torch
@@ -16,36 +18,30 @@ from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel, Transformer
 
 # Parts that occur once a layer, and the names of the lines below them.
-_LAYERS = {"blocks": "block", "encoder": "encoder block", "decoder": "decoder block"}
-LAYERED = tuple(_LAYERS)
+LAYERS = {"blocks": "block", "encoder": "encoder block", "decoder": "decoder block"}
 KINDS = ("embeddings", "attention", "feed_forward", "norms", "head")
 
 
 @dataclass(frozen=True)
-class ParameterRow:
-    """One term of the count.
+class Term:
+    """One term of a count, in letters; for one block where it belongs to blocks.
 
-    Attributes
-    ----------
-    part : str
-        "embeddings", "blocks" (or "encoder" and "decoder"), "final_norm" or "head".
-    name : str
-        The module, as in the code.
-    formula, numbers : str
-        In letters, for one block where it belongs to blocks; and with the sizes put in.
-    count, times : int
-        The value, and how often it occurs: once, or once a block.
-    kind : str
-        One of ``KINDS``, in whatever part.
+    A formula is a sum of products, such as ``D·F + F``, or a factor and such a sum, ``3·(D·D + D)``.
     """
 
-    part: str
-    name: str
+    part: str  # "embeddings", "blocks" (or "encoder" and "decoder"), "final_norm" or "head"
+    kind: str  # one of KINDS, in whatever part
+    name: str  # the module, as in the code
     formula: str
+
+
+@dataclass(frozen=True)
+class ParameterRow(Term):
+    """A term with the sizes put in: the formula in numbers, its value, and how often it occurs."""
+
     numbers: str
     count: int
     times: int
-    kind: str
 
     @property
     def total(self) -> int:
@@ -55,13 +51,7 @@ class ParameterRow:
 
 @dataclass(frozen=True)
 class ParameterTable:
-    """Every term of a parameter count; `str` prints it as a table.
-
-    Attributes
-    ----------
-    rows : tuple of ParameterRow
-        In the order of the forward pass.
-    """
+    """Every term of a parameter count, in the order of the forward pass; `str` prints it as a table."""
 
     rows: tuple[ParameterRow, ...]
 
@@ -73,12 +63,14 @@ class ParameterTable:
     @property
     def parts(self) -> dict[str, int]:
         """Parameters of each part, in the order of the forward pass."""
-        return _sums((row.part, row) for row in self.rows)
+        parts = dict.fromkeys(row.part for row in self.rows)
+        return {part: sum(row.total for row in self.rows if row.part == part) for part in parts}
 
     @property
     def kinds(self) -> dict[str, int]:
         """Parameters of each kind, all layers together."""
-        return _sums((kind, row) for kind in KINDS for row in self.rows if row.kind == kind)
+        kinds = {row.kind for row in self.rows}
+        return {kind: sum(r.total for r in self.rows if r.kind == kind) for kind in KINDS if kind in kinds}
 
     def proportions(self, width: int = 40) -> str:
         """Print the kinds as bars, the whole being `width` characters wide.
@@ -93,129 +85,59 @@ class ParameterTable:
         norms         ▏                         3,200    0.3 %
         head          ▍                        20,100    2.0 %
         """
-        kinds, total = self.kinds, max(self.total, 1)
-        names, digits = max(map(len, kinds)), len(f"{total:,}")
-        lines = []
-        for name, count in kinds.items():
-            bar, percent = _bar(count / total, width), f"{100 * count / total:.1f} %"
-            lines.append(f"{name:<{names}}  {bar:<{width}}  {count:>{digits},}  {percent:>7}")
-        return "\n".join(lines)
+        rows, total = [], max(self.total, 1)
+        for kind, count in self.kinds.items():
+            eighths = max(round(count / total * width * 8), int(count > 0))  # nothing that exists disappears
+            bar = "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+            number, percent = f"{count:,}".rjust(len(f"{total:,}")), f"{100 * count / total:.1f} %"
+            rows.append((kind, bar.ljust(width), number, percent.rjust(7)))
+        return "\n".join(aligned(rows))
 
     def __str__(self) -> str:
-        lines = [("", "formula", "with numbers", "parameters"), *self._lines()]
-        names, formulas, numbers, counts = (max(len(line[column]) for line in lines) for column in range(4))
+        rows = list(self._lines())
+        sums = " + ".join(f"{count:,}" for count in self.parts.values() if count)
+        total = f"{self.total:,}".rjust(len("parameters"))
         # The sum of the last line may reach over two columns.
-        sum_of_parts = " + ".join(f"{count:,}" for count in self.parts.values() if count)
-        numbers = max(numbers, len(sum_of_parts) - formulas - 2)
-        counts = max(counts, len(f"{self.total:,}"))
-        texts = [
-            f"{name:<{names}}  {formula:<{formulas}}  {number:<{numbers}}  {count:>{counts}}"
-            for name, formula, number, count in lines
-        ]
-        last = f"{'total':<{names}}  {sum_of_parts:>{formulas + 2 + numbers}}  {self.total:>{counts},}"
-        rule = "-" * len(last)
-        return "\n".join([texts[0], rule, *texts[1:], rule, last])
+        numbers = "with numbers".ljust(len(sums) - max(len(row[1]) for row in rows) - 2)
+        header, *lines = aligned([("", "formula", numbers, "parameters".rjust(len(total))), *rows])
+        rule, last = "-" * len(header), f"{sums}  {total}".rjust(len(header) - len("total"))
+        return "\n".join([header, rule, *lines, rule, f"total{last}"])
 
     def _lines(self) -> Iterator[tuple[str, str, str, str]]:
-        last = {row.part: row for row in self.rows if row.part in _LAYERS}
-        for row in self.rows:
-            yield (
-                f"  {row.name}" if row.part in last else row.name,
-                row.formula,
-                row.numbers,
-                f"{row.count:,}",
-            )
-            if row is last.get(row.part):
-                name, times = _LAYERS[row.part], row.times
-                block = sum(each.count for each in self.rows if each.part == row.part)
+        for part, rows in groupby(self.rows, lambda row: row.part):
+            block = 0
+            for row in rows:
+                indent = "  " if part in LAYERS else ""
+                yield indent + row.name, row.formula, row.numbers, f"{row.count:,}"
+                block += row.count
+            if part in LAYERS:
+                name = LAYERS[part]
                 yield f"one {name}", "", "", f"{block:,}"
-                yield f"all {name}s", "n_layers·block", f"{times}·{block:,}", f"{times * block:,}"
+                yield f"all {name}s", "n_layers·block", f"{row.times}·{block:,}", f"{row.times * block:,}"
 
 
-def _sums(named: Iterable[tuple[str, ParameterRow]]) -> dict[str, int]:
-    sums: dict[str, int] = {}
-    for name, row in named:
-        sums[name] = sums.get(name, 0) + row.total
-    return sums
-
-
-def _bar(share: float, width: int) -> str:
-    eighths = round(share * width * 8)
-    if share > 0:
-        eighths = max(eighths, 1)  # nothing that exists disappears
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
-
-
-@dataclass(frozen=True)
-class Term:
-    """One term in letters, before the sizes are put in; fields as in `ParameterRow`."""
-
-    part: str
-    kind: str
-    name: str
-    formula: str
+def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lay out columns: the last to the right, the others to the left."""
+    *widths, last = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    left = [[text.ljust(width) for text, width in zip(row, widths, strict=False)] for row in rows]
+    return ["  ".join([*cells, row[-1].rjust(last)]) for cells, row in zip(left, rows, strict=True)]
 
 
 def make_table(terms: Iterable[Term], sizes: Mapping[str, int], times: Mapping[str, int]) -> ParameterTable:
-    """Put sizes into terms.
-
-    Parameters
-    ----------
-    terms : iterable of Term
-        Formulas are sums of products, such as ``D·F + F``, or a factor and such a sum, ``3·(D·D + D)``.
-    sizes : mapping of str to int
-        The value of each letter.
-    times : mapping of str to int
-        How often the terms of a part occur; once where it is not in here.
-    """
-    return ParameterTable(tuple(_row(term, sizes, times.get(term.part, 1)) for term in terms))
-
-
-def _row(term: Term, sizes: Mapping[str, int], times: int) -> ParameterRow:
-    numbers = re.sub(r"[A-Za-z_]+", lambda letter: str(sizes[letter.group()]), term.formula)
-    return ParameterRow(term.part, term.name, term.formula, numbers, _evaluate(numbers), times, term.kind)
-
-
-def _evaluate(numbers: str) -> int:
-    """Value of sums and products such as ``3·(200·200 + 200)``."""
-    factor, _, inner = numbers.partition("·(")
-    if inner:
-        return int(factor) * _evaluate(inner.removesuffix(")"))
-    total = 0
-    for summand in numbers.split(" + "):
-        product = 1
-        for number in summand.split("·"):
-            product *= int(number)
-        total += product
-    return total
+    """Put sizes, the value of each letter, into terms; those of a part occur `times[part]` times, or once."""
+    rows = []
+    for term in terms:
+        numbers = re.sub(r"[A-Za-z_]+", lambda letter: str(sizes[letter.group()]), term.formula)
+        factor, _, summands = numbers.rpartition("·(")
+        value = sum(math.prod(map(int, each.split("·"))) for each in summands.rstrip(")").split(" + "))
+        count, n = int(factor or 1) * value, times.get(term.part, 1)
+        rows.append(ParameterRow(term.part, term.kind, term.name, term.formula, numbers, count, n))
+    return ParameterTable(tuple(rows))
 
 
 def linear(wide_in: str, wide_out: str, bias: bool = True) -> str:
     """Formula of a linear layer: its matrix, and its bias."""
     return f"{wide_in}·{wide_out} + {wide_out}" if bias else f"{wide_in}·{wide_out}"
-
-
-def norm(bias: bool = True) -> str:
-    """Formula of a norm: a factor and a shift for each of the D numbers."""
-    return "2·D" if bias else "D"
-
-
-def attention_terms(
-    part: str, bias: bool = True, module: str = "", norm_name: str = "attn_norm"
-) -> Iterator[Term]:
-    """Terms of one attention with its norm; `module` is put before the names of the projections."""
-    square = linear("D", "D", bias)
-    yield Term(part, "norms", norm_name, norm(bias))
-    projections = f"{module}q_proj, k_proj, v_proj"
-    yield Term(part, "attention", projections, f"3·({square})" if bias else f"3·{square}")
-    yield Term(part, "attention", f"{module}out_proj", square)
-
-
-def feed_forward_terms(part: str, bias: bool = True, inner: str = "F") -> Iterator[Term]:
-    """Terms of one feed-forward network with its norm; `inner` is the letter of its width."""
-    yield Term(part, "norms", "ff_norm", norm(bias))
-    yield Term(part, "feed_forward", "up_proj", linear("D", inner, bias))
-    yield Term(part, "feed_forward", "down_proj", linear(inner, "D", bias))
 
 
 Head = Literal["lm", "classifier", "translation", "masked", "masked+nsp"]
@@ -231,7 +153,6 @@ def parameter_table(
     Parameters
     ----------
     config : TransformerConfig
-        The settings.
     head : {"lm", "classifier", "translation", "masked", "masked+nsp"} or None
         None counts the `Transformer` alone, causal or not: a mask has no parameters. "translation" counts the
         `Translator`. "masked" counts the `MaskedLanguageModel` with its transform (without it, it is "lm"),
@@ -244,11 +165,6 @@ def parameter_table(
     ParameterTable
         ``table.total`` equals `count_parameters` of the model built from the same settings.
 
-    Raises
-    ------
-    ValueError
-        If `head` is not as above or `n_classes` is smaller than 1.
-
     Notes
     -----
     The number of heads occurs in no formula: H heads of width D / H have together the matrices of one head
@@ -258,10 +174,8 @@ def parameter_table(
     --------
     >>> config = TransformerConfig(vocab_size=10, d_model=2, n_heads=1, n_layers=3, d_ff=5)
     >>> table = parameter_table(config, head="classifier")
-    >>> table.parts
-    {'embeddings': 20, 'blocks': 177, 'final_norm': 4, 'head': 6}
-    >>> table.total
-    207
+    >>> table.parts, table.total
+    ({'embeddings': 20, 'blocks': 177, 'final_norm': 4, 'head': 6}, 207)
     >>> row = table.rows[3]
     >>> row.name, row.formula, row.numbers, row.count, row.times
     ('q_proj, k_proj, v_proj', '3·(D·D + D)', '3·(2·2 + 2)', 18, 3)
@@ -275,17 +189,60 @@ def parameter_table(
     _check(head, n_classes)
     if head == "translation" and config.n_segments:
         raise ValueError(f"a translator must have n_segments=0, got n_segments={config.n_segments}")
-    sizes = {
-        "V": config.vocab_size,
-        "D": config.d_model,
-        "F": config.d_ff,
-        "C": n_classes,
-        "max_len": config.max_len,
-        "n_segments": config.n_segments,
-        "position_offset": config.position_offset,
-    }
-    terms = _translator_terms(config) if head == "translation" else _one_stack_terms(config, head)
-    return make_table(terms, sizes, dict.fromkeys(LAYERED, config.n_layers))
+    sizes = {"V": config.vocab_size, "D": config.d_model, "F": config.d_ff, "C": n_classes}
+    sizes |= {name: getattr(config, name) for name in ("max_len", "n_segments", "position_offset")}
+    return make_table(_terms(config, head), sizes, dict.fromkeys(LAYERS, config.n_layers))
+
+
+def _terms(config: TransformerConfig, head: Head | None) -> Iterator[Term]:
+    bias, tied, two = config.bias, config.tie_embeddings, head == "translation"
+    masked = head in ("masked", "masked+nsp")
+    norm = "2·D" if bias else "D"  # a factor and a shift for each of the D numbers
+    factor, both = ("2·", ", two") if two else ("", "")  # a translator has two halves
+    yield Term("embeddings", "embeddings", "token_embed", "V·D" if tied else f"{factor}V·D")
+    positions = "0" if config.positions != "learned" else f"{factor}max_len·D"
+    if config.position_offset:
+        rows = "max_len·D + position_offset·D"
+        positions = f"{factor}({rows})" if two else rows
+    yield Term("embeddings", "embeddings", "pos_embed", positions)
+    if config.n_segments:
+        yield Term("embeddings", "embeddings", "segment_embed", "n_segments·D")
+    if config.embed_norm:
+        yield Term("embeddings", "norms", f"embed_norm{both}", factor + norm)
+    for part in ("encoder", "decoder") if two else ("blocks",):
+        square = linear("D", "D", bias)
+        for cross in ("", "cross: ") if part == "decoder" else ("",):
+            yield Term(part, "norms", "cross_norm" if cross else "attn_norm", norm)
+            projections = f"3·({square})" if bias else f"3·{square}"
+            yield Term(part, "attention", f"{cross}q_proj, k_proj, v_proj", projections)
+            yield Term(part, "attention", f"{cross}out_proj", square)
+        yield Term(part, "norms", "ff_norm", norm)
+        yield Term(part, "feed_forward", "up_proj", linear("D", "F", bias))
+        yield Term(part, "feed_forward", "down_proj", linear("F", "D", bias))
+    if config.norm == "first":
+        yield Term("final_norm", "norms", f"final_norm{both}", factor + norm)
+    if masked:
+        yield Term("head", "head", "dense", linear("D", "D", bias))
+        yield Term("head", "norms", "norm", norm)
+    if head == "classifier":
+        yield Term("head", "head", "class_head", linear("D", "C", bias))
+    elif head is not None:
+        head_bias = config.translation_bias if two else config.lm_bias
+        if tied:
+            yield Term("head", "head", "lm_head, tied", "V" if head_bias else "0")
+        else:
+            yield Term("head", "head", "lm_head", linear("D", "V", head_bias))
+    if head == "masked+nsp":
+        yield Term("head", "head", "pooler", linear("D", "D", bias))
+        yield Term("head", "head", "next_head", linear("D", "2", bias))
+
+
+def _check(head: str | None, n_classes: int) -> None:
+    if head is not None and head not in get_args(Head):
+        known = ", ".join(map(repr, get_args(Head)))
+        raise ValueError(f"head must be {known} or None, got {head!r}")
+    if n_classes < 1:
+        raise ValueError(f"n_classes must be at least 1, got {n_classes}")
 
 
 def count_parameters(model: nn.Module) -> int:
@@ -317,63 +274,3 @@ def build_empty(config: TransformerConfig, head: Head | None = "lm", n_classes: 
         if head in ("masked", "masked+nsp"):
             return MaskedLanguageModel(config, next_sentence=head == "masked+nsp")
         return Translator(config) if head == "translation" else Transformer(config)
-
-
-def _check(head: str | None, n_classes: int) -> None:
-    if head is not None and head not in get_args(Head):
-        known = ", ".join(map(repr, get_args(Head)))
-        raise ValueError(f"head must be {known} or None, got {head!r}")
-    if n_classes < 1:
-        raise ValueError(f"n_classes must be at least 1, got {n_classes}")
-
-
-def _one_stack_terms(config: TransformerConfig, head: Head | None) -> Iterator[Term]:
-    yield Term("embeddings", "embeddings", "token_embed", "V·D")
-    yield Term("embeddings", "embeddings", "pos_embed", _positions(config))
-    if config.n_segments:
-        yield Term("embeddings", "embeddings", "segment_embed", "n_segments·D")
-    if config.embed_norm:
-        yield Term("embeddings", "norms", "embed_norm", norm(config.bias))
-    yield from attention_terms("blocks", config.bias)
-    yield from feed_forward_terms("blocks", config.bias)
-    if config.norm == "first":
-        yield Term("final_norm", "norms", "final_norm", norm(config.bias))
-    if head in ("masked", "masked+nsp"):
-        yield Term("head", "head", "dense", linear("D", "D", config.bias))
-        yield Term("head", "norms", "norm", norm(config.bias))
-    if head in ("lm", "masked", "masked+nsp"):
-        if config.tie_embeddings:
-            yield Term("head", "head", "lm_head, tied", "V" if config.lm_bias else "0")
-        else:
-            yield Term("head", "head", "lm_head", linear("D", "V", config.lm_bias))
-    if head == "masked+nsp":
-        yield Term("head", "head", "pooler", linear("D", "D", config.bias))
-        yield Term("head", "head", "next_head", linear("D", "2", config.bias))
-    elif head == "classifier":
-        yield Term("head", "head", "class_head", linear("D", "C", config.bias))
-
-
-def _translator_terms(config: TransformerConfig) -> Iterator[Term]:
-    tied, positions = config.tie_embeddings, _positions(config)
-    yield Term("embeddings", "embeddings", "token_embed", "V·D" if tied else "2·V·D")
-    two = f"2·({positions})" if " + " in positions else f"2·{positions}"
-    yield Term("embeddings", "embeddings", "pos_embed", "0" if positions == "0" else two)
-    if config.embed_norm:
-        yield Term("embeddings", "norms", "embed_norm, two", f"2·{norm(config.bias)}")
-    yield from attention_terms("encoder", config.bias)
-    yield from feed_forward_terms("encoder", config.bias)
-    yield from attention_terms("decoder", config.bias)
-    yield from attention_terms("decoder", config.bias, "cross: ", "cross_norm")
-    yield from feed_forward_terms("decoder", config.bias)
-    if config.norm == "first":
-        yield Term("final_norm", "norms", "final_norm, two", f"2·{norm(config.bias)}")
-    if tied:
-        yield Term("head", "head", "lm_head, tied", "V" if config.translation_bias else "0")
-    else:
-        yield Term("head", "head", "lm_head", linear("D", "V", config.translation_bias))
-
-
-def _positions(config: TransformerConfig) -> str:
-    if config.positions != "learned":
-        return "0"
-    return "max_len·D + position_offset·D" if config.position_offset else "max_len·D"

@@ -1,16 +1,17 @@
-"""Which misconceptions explain a wrong parameter count; the report of ``tinytx count``."""
+"""Which misconceptions explain a wrong parameter count."""
 
 from __future__ import annotations
 
 import operator
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from itertools import combinations, product
-from typing import Any
+from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations
+
+import numpy as np
 
 from tinytx.model.config import TransformerConfig
-from tinytx.model.counting import Head, ParameterTable, build_empty, count_parameters, parameter_table
+from tinytx.model.counting import Head
 
 Slips = frozenset[str]
 
@@ -63,7 +64,15 @@ MISCONCEPTIONS: Mapping[str, Mapping[str, str]] = {
     },
 }
 WORDS = {slug: words for group in MISCONCEPTIONS.values() for slug, words in group.items()}
-PARTS = ("total", "embedding", "attention", "feed_forward", "norms", "layer", "head")
+PARTS = {
+    "total": "the total",
+    "embedding": "the embedding",
+    "attention": "the attention of one layer",
+    "feed_forward": "the feed-forward network of one layer",
+    "norms": "the norms of one layer",
+    "layer": "one layer",
+    "head": "the head",
+}
 
 _ALL_BIASES = ("all-biases-forgotten", "all-biases-and-shifts-forgotten")
 # At most one of each row: opposites, and pairs of which one swallows the other.
@@ -93,13 +102,7 @@ _OPPOSITES = frozenset(frozenset(pair) for row in _EXCLUSIVE for pair in combina
 
 
 def compatible(slips: Slips) -> bool:
-    """Whether one person can hold all of these at once: no opposites, none that contains another.
-
-    Examples
-    --------
-    >>> compatible(frozenset({"norms-forgotten", "norms-counted-once"}))
-    False
-    """
+    """Whether one person can hold all of these at once: no opposites, none that contains another."""
     return not any(frozenset(pair) in _OPPOSITES for pair in combinations(slips, 2))
 
 
@@ -112,45 +115,41 @@ class Question:
     n_classes: int
     part: str
 
-    def asks_for(self, part: str) -> bool:
-        """Whether a part belongs to the number asked for."""
-        in_layer = part in ("attention", "feed_forward", "norms")
-        return self.part in ("total", part) or (self.part == "layer" and in_layer)
+    def asks_for(self, group: str) -> bool:
+        """Whether a group of ``MISCONCEPTIONS`` concerns the number asked for."""
+        in_layer = group in ("attention", "feed_forward", "norms")
+        return self.part in ("total", group) or group == "all parts" or (self.part == "layer" and in_layer)
 
     def slugs(self, group: str) -> tuple[str, ...]:
-        """Misconceptions of a group of ``MISCONCEPTIONS`` that can change the number asked for."""
-        if group == "head" and self.part == "head" and self.config.tie_embeddings:
-            candidates = [*MISCONCEPTIONS["head"], "embedding-counted-twice"]
-        else:
-            candidates = list(MISCONCEPTIONS[group])
-        if group != "all parts" and not self.asks_for(group):
+        """Misconceptions of a group that can change the number asked for."""
+        if not self.asks_for(group):
             return ()
-        return tuple(slug for slug in candidates if _CONDITIONS.get(slug, lambda asked: True)(self))
-
-    def n_layers(self, slips: Slips) -> int:
-        """How many layers are counted."""
-        if self.part != "total":
-            return 1
-        return self.config.n_layers + ("one-layer-too-many" in slips) - ("one-layer-too-few" in slips)
-
-    def final_norm(self, slips: Slips) -> int:
-        """Count of the norm after the last layer, where there is one."""
-        left_out = self.config.norm == "last" or self.part != "total"
-        if left_out or slips & {"norms-forgotten", "final-norm-forgotten"}:
-            return 0
-        return _norm(self, slips)
-
-    def part_count(self, part: str, slips: Slips) -> int:
-        """Count of one part under misconceptions, 0 where it is not asked for."""
-        return _COUNTS[part](self, slips) if self.asks_for(part) else 0
+        candidates = [*MISCONCEPTIONS[group]]
+        if group == self.part == "head" and self.config.tie_embeddings:
+            candidates.append("embedding-counted-twice")
+        possible = _possible(self)
+        return tuple(slug for slug in candidates if possible.get(slug, True))
 
     def count(self, slips: Slips) -> int:
         """The number that these misconceptions lead to; the right one for none."""
-        layer = sum(self.part_count(part, slips) for part in ("attention", "feed_forward", "norms"))
-        # An embedding counted twice is counted with the embeddings, unless the head alone is asked for.
-        head = self.part_count("head", slips - {"embedding-counted-twice"} if self.part == "total" else slips)
-        embedding = self.part_count("embedding", slips)
-        return embedding + self.n_layers(slips) * layer + self.final_norm(slips) + head
+        return sum(self.share(group, slips) for group in _COUNTS)
+
+    def share(self, group: str, slips: Slips) -> int:
+        """What a group adds to that number, over all layers."""
+        if not self.asks_for(group):
+            return 0
+        if self.part != "total":
+            return _COUNTS[group](self, slips)
+        if group == "head":  # an embedding counted twice is counted with the embeddings
+            return _head(self, slips - {"embedding-counted-twice"})
+        if group == "embedding":
+            return _embedding(self, slips)
+        n_layers = self.config.n_layers + ("one-layer-too-many" in slips) - ("one-layer-too-few" in slips)
+        in_layers = n_layers * _COUNTS[group](self, slips)
+        forgotten = slips & {"norms-forgotten", "final-norm-forgotten"}
+        if group == "norms" and self.config.norm == "first" and not forgotten:
+            return in_layers + _norm(self, slips)
+        return in_layers
 
 
 def _embedding(asked: Question, slips: Slips) -> int:
@@ -180,8 +179,7 @@ def _feed_forward(asked: Question, slips: Slips) -> int:
         return 0
     width = asked.config.d_model
     inner = 4 * width if "feed-forward-width-4d" in slips else asked.config.d_ff
-    biased = _biased(asked, slips, "feed-forward-biases-forgotten")
-    both = 2 * width * inner + biased * (inner + width)
+    both = 2 * width * inner + _biased(asked, slips, "feed-forward-biases-forgotten") * (inner + width)
     return both * asked.config.n_heads // 2 if "heads-for-feed-forward-matrices" in slips else both
 
 
@@ -218,6 +216,7 @@ def _biased(asked: Question, slips: Slips, forgotten: str) -> bool:
     return asked.config.bias and not slips & {forgotten, *_ALL_BIASES}
 
 
+# What each group adds: the embeddings, a layer's sublayers and norms, the head.
 _COUNTS: dict[str, Callable[[Question, Slips], int]] = {
     "embedding": _embedding,
     "attention": _attention,
@@ -227,71 +226,45 @@ _COUNTS: dict[str, Callable[[Question, Slips], int]] = {
 }
 
 
-def _has_bias(asked: Question) -> bool:
-    return asked.config.bias
-
-
-def _has_bias_in_several_parts(asked: Question) -> bool:
-    return asked.config.bias and asked.part in ("total", "layer")
-
-
-def _ends_in_norm(asked: Question) -> bool:
-    return asked.part == "total" and asked.config.norm == "first"
-
-
-# When a misconception is one at all; the others always are.
-_CONDITIONS: dict[str, Callable[[Question], bool]] = {
-    "positions-counted-as-learned": lambda asked: asked.config.positions != "learned",
-    "positions-forgotten": lambda asked: asked.config.positions == "learned",
-    "heads-for-attention-matrices": _has_bias,  # without biases it is n_heads · D²
-    "heads-for-feed-forward-matrices": lambda asked: (  # half of an odd number of biases is no count
-        asked.config.n_heads % 2 == 0 or (asked.config.d_model + asked.config.d_ff) % 2 == 0
-    ),
-    "block-norms-forgotten": _ends_in_norm,
-    "final-norm-forgotten": _ends_in_norm,
-    "one-layer-too-few": lambda asked: asked.part == "total" and asked.config.n_layers > 1,
-    "one-layer-too-many": lambda asked: asked.part == "total",
-    "embedding-tied": lambda asked: asked.head is not None and not asked.config.tie_embeddings,
-    "other-head": lambda asked: asked.head is not None,
-    "head-bias-forgotten": lambda asked: asked.head is not None and _head_adds_bias(asked.config, asked.head),
-    "attention-biases-forgotten": _has_bias,
-    "feed-forward-biases-forgotten": _has_bias,
-    "norm-shifts-forgotten": _has_bias,
-    "all-biases-forgotten": _has_bias_in_several_parts,
-    "all-biases-and-shifts-forgotten": _has_bias_in_several_parts,
-}
-
-
-_NAMES = {
-    "total": "the total",
-    "embedding": "the embedding",
-    "attention": "the attention of one layer",
-    "feed_forward": "the feed-forward network of one layer",
-    "norms": "the norms of one layer",
-    "layer": "one layer",
-    "head": "the head",
-}
+def _possible(asked: Question) -> dict[str, bool]:
+    """When a misconception is one at all; the others always are."""
+    config, total, has_head = asked.config, asked.part == "total", asked.head is not None
+    bias = config.bias
+    several_biases = bias and asked.part in ("total", "layer")
+    ends_in_norm = total and config.norm == "first"
+    return {
+        "positions-counted-as-learned": config.positions != "learned",
+        "positions-forgotten": config.positions == "learned",
+        "heads-for-attention-matrices": bias,  # without biases it is n_heads · D²
+        "attention-biases-forgotten": bias,
+        # Half of an odd number of biases is no count.
+        "heads-for-feed-forward-matrices": config.n_heads % 2 == 0 or (config.d_model + config.d_ff) % 2 == 0,
+        "feed-forward-biases-forgotten": bias,
+        "block-norms-forgotten": ends_in_norm,
+        "final-norm-forgotten": ends_in_norm,
+        "norm-shifts-forgotten": bias,
+        "all-biases-forgotten": several_biases,
+        "all-biases-and-shifts-forgotten": several_biases,
+        "one-layer-too-few": total and config.n_layers > 1,
+        "one-layer-too-many": total,
+        "embedding-tied": has_head and not config.tie_embeddings,
+        "other-head": has_head,
+        "head-bias-forgotten": asked.head is not None and _head_adds_bias(config, asked.head),
+    }
 
 
 @dataclass(frozen=True)
 class Diagnosis:
     """What explains a count; `str` puts it in a sentence that does not give the right number away.
 
-    Attributes
-    ----------
-    claimed, expected : int
-        The number that was given, and the right one.
-    part : str
-        What was to be counted.
-    explanations : tuple of frozenset of str
-        All smallest sets of misconceptions that yield the claimed number exactly, by their slugs; empty if
-        the number is right, and if nothing explains it.
+    `explanations` are all smallest sets of misconceptions that yield the claimed number exactly, by their
+    slugs; none if the number is right, and if nothing explains it.
     """
 
     claimed: int
     expected: int
     part: str
-    explanations: tuple[frozenset[str], ...]
+    explanations: tuple[Slips, ...]
 
     @property
     def correct(self) -> bool:
@@ -299,7 +272,7 @@ class Diagnosis:
         return self.claimed == self.expected
 
     def __str__(self) -> str:
-        name = _NAMES[self.part]
+        name = PARTS[self.part]
         if self.correct:
             return f"{self.claimed:,} is right for {name}."
         wrong = f"{self.claimed:,} is not right for {name}"
@@ -310,8 +283,7 @@ class Diagnosis:
             return f"{wrong}: {causes[0]}."
         return f"{wrong}; {len(causes)} explanations give it: {'; or '.join(causes)}."
 
-    def _repr_markdown_(self) -> str:
-        return str(self)  # a notebook shows the sentence
+    _repr_markdown_ = __str__  # a notebook shows the sentence
 
 
 def diagnose_count(
@@ -321,17 +293,13 @@ def diagnose_count(
 
     Parameters
     ----------
-    config : TransformerConfig
-        The model that was to be counted.
-    head : {"lm", "classifier"} or None
-        Its head.
+    config, head, n_classes
+        The model that was to be counted, as in `parameter_table`; only the heads "lm" and "classifier".
     claimed : int
         The number found.
     part : str
         "total", "embedding" (positions included), "head", or "attention", "feed_forward", "norms" or "layer",
         which are those of one layer.
-    n_classes : int
-        C, read for a classifier.
 
     Returns
     -------
@@ -339,18 +307,9 @@ def diagnose_count(
         ``.correct``; else ``.explanations`` holds every smallest set of misconceptions that gives the number.
         There may be several: attention, for instance, has as many biases as two norms have parameters.
 
-    Raises
-    ------
-    TypeError
-        If `claimed` is not an integer.
-    ValueError
-        If `head`, `part` or `n_classes` is not as above.
-
     Notes
     -----
-    Every compatible set of misconceptions is considered, of any size. Parts of the count add up, so the sets
-    are not tried one by one: what embedding and head can amount to is stored in a table, and looked up for
-    each count that the layers can have.
+    Every compatible set of misconceptions is considered, of any size.
 
     Examples
     --------
@@ -368,13 +327,9 @@ def diagnose_count(
         raise ValueError(f"part must be one of {', '.join(PARTS)}, got {part!r}")
     if n_classes < 1:
         raise ValueError(f"n_classes must be at least 1, got {n_classes}")
-    if isinstance(claimed, bool):
+    if isinstance(claimed, bool) or not hasattr(claimed, "__index__"):
         raise TypeError(f"claimed must be an integer, got {claimed!r}")
-    try:
-        claimed = operator.index(claimed)
-    except TypeError:
-        raise TypeError(f"claimed must be an integer, got {claimed!r}") from None
-    asked = Question(config, head, n_classes, part)
+    claimed, asked = operator.index(claimed), Question(config, head, n_classes, part)
     expected = asked.count(frozenset())
     explanations = () if claimed == expected else _smallest(_explanations(asked, claimed), asked)
     return Diagnosis(claimed, expected, part, explanations)
@@ -382,19 +337,15 @@ def diagnose_count(
 
 def _explanations(asked: Question, claimed: int) -> Iterator[Slips]:
     """Every set that yields the number, and some that contain a smaller one."""
+    choices = {group: _choices(asked, group) for group in _COUNTS}
     for general in _choices(asked, "all parts"):
-        n_layers = asked.n_layers(general)
-        outside = defaultdict(list)  # by what embedding and head amount to
-        embeddings, heads = _values(asked, "embedding", general), _values(asked, "head", general)
-        for (in_embedding, embedding), (in_head, head) in product(embeddings, heads):
-            outside[embedding + head].append(general | in_embedding | in_head)
-        attentions = _values(asked, "attention", general)
-        feed_forwards = _values(asked, "feed_forward", general)
-        for in_norms, norms in _values(asked, "norms", general):
-            rest = claimed - n_layers * norms - asked.final_norm(general | in_norms)
-            for (in_attention, attention), (in_ff, feed_forward) in product(attentions, feed_forwards):
-                for slips in outside.get(rest - n_layers * (attention + feed_forward), ()):
-                    yield slips | in_norms | in_attention | in_ff
+        # The shares of the groups add up: all sums of one choice from each, an axis for each group.
+        shares = [
+            np.array([asked.share(group, general | slips) for slips in sets])
+            for group, sets in choices.items()
+        ]
+        for chosen in np.argwhere(reduce(np.add.outer, shares) == claimed):
+            yield general.union(*(sets[i] for sets, i in zip(choices.values(), chosen, strict=True)))
 
 
 def _choices(asked: Question, group: str) -> list[Slips]:
@@ -404,80 +355,21 @@ def _choices(asked: Question, group: str) -> list[Slips]:
     return [slips for slips in subsets if compatible(slips)]
 
 
-def _values(asked: Question, part: str, general: Slips) -> list[tuple[Slips, int]]:
-    return [(slips, asked.part_count(part, general | slips)) for slips in _choices(asked, part)]
-
-
 def _smallest(found: Iterator[Slips], asked: Question) -> tuple[Slips, ...]:
     sensible = [slips for slips in found if compatible(slips) and not _says_all_of_one_part(asked, slips)]
     size = min(map(len, sensible), default=0)
-    order = list(WORDS)
     smallest = {slips for slips in sensible if len(slips) == size}
-    return tuple(sorted(smallest, key=lambda slips: sorted(map(order.index, slips))))
+    return tuple(sorted(smallest, key=lambda slips: sorted(map([*WORDS].index, slips))))
 
 
 def _says_all_of_one_part(asked: Question, slips: Slips) -> bool:
     """Whether "all biases" is claimed where at most one part has any left to forget."""
     if "all-biases-forgotten" not in slips:
         return False
-    left = (
-        "attention-as-heads-times-d2" not in slips,
-        "feed-forward-forgotten" not in slips,
-        asked.head is not None and asked.part == "total",
-    )
-    return sum(left) < 2
+    left = ("attention-as-heads-times-d2" not in slips, "feed-forward-forgotten" not in slips)
+    return sum(left) + (asked.head is not None and asked.part == "total") < 2
 
 
 def _in_words(slips: Slips) -> str:
-    clauses = [words for slug, words in WORDS.items() if slug in slips]
-    return " and ".join([", ".join(clauses[:-1]), clauses[-1]] if len(clauses) > 1 else clauses)
-
-
-@dataclass(frozen=True)
-class CountReport:
-    """The closed form of a parameter count, the count of the model built, and the diagnosis of a claim."""
-
-    config: TransformerConfig
-    head: str | None
-    table: ParameterTable
-    numel: int
-    diagnosis: Diagnosis | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, fit for JSON."""
-        answer: dict[str, Any] = {
-            "head": self.head,
-            "total": self.table.total,
-            "numel": self.numel,
-            "rows": [asdict(row) | {"total": row.total} for row in self.table.rows],
-            "proportions": {kind: n / self.table.total for kind, n in self.table.kinds.items()},
-        }
-        if self.diagnosis is not None:
-            answer["diagnosis"] = {
-                "claimed": self.diagnosis.claimed,
-                "part": self.diagnosis.part,
-                "correct": self.diagnosis.correct,
-                "explanations": [sorted(slips) for slips in self.diagnosis.explanations],
-                "sentence": str(self.diagnosis),
-            }
-        return answer | {"config": self.config.to_dict()}
-
-    def __str__(self) -> str:
-        lines = [str(self.table), f"numel of the model built: {self.numel:,}", "", self.table.proportions()]
-        return "\n".join(lines if self.diagnosis is None else [*lines, "", str(self.diagnosis)])
-
-
-def count_report(
-    config: TransformerConfig,
-    head: Head | None = "lm",
-    n_classes: int = 2,
-    claimed: int | None = None,
-    part: str = "total",
-) -> CountReport:
-    """Count a model by closed form and by numel, and diagnose a claimed number.
-
-    Parameters and errors as in `parameter_table` and `diagnose_count`.
-    """
-    diagnosis = None if claimed is None else diagnose_count(config, head, claimed, part, n_classes)
-    numel = count_parameters(build_empty(config, head, n_classes))
-    return CountReport(config, head, parameter_table(config, head, n_classes), numel, diagnosis)
+    *clauses, last = [words for slug, words in WORDS.items() if slug in slips]
+    return f"{', '.join(clauses)} and {last}" if clauses else last

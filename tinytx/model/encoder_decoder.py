@@ -16,20 +16,13 @@ from tinytx.model.transformer import FeedForward, Transformer, init_output_layer
 
 
 class DecoderBlock(nn.Module):
-    """Self-attention, cross-attention to the source, feed-forward; each added to the residual stream.
-
-    Parameters
-    ----------
-    config : TransformerConfig
-        Read as by `Block`.
+    """A `Block` with cross-attention to the source between self-attention and feed-forward.
 
     Notes
     -----
-    Equal to `torch.nn.TransformerDecoderLayer` with ``norm_first=(config.norm == "first")`` and
-    ``batch_first=True``.
-
-    Rotary positions and ALiBi act in self-attention only: the distance between a target token and a source
-    token has no meaning, since the positions of the two sequences are counted separately.
+    Equal to `torch.nn.TransformerDecoderLayer`, as a `Block` is to the encoder's layer. Rotary positions and
+    ALiBi act in self-attention only: the distance between a target token and a source token has no meaning,
+    since the positions of the two sequences are counted separately.
 
     References
     ----------
@@ -52,18 +45,9 @@ class DecoderBlock(nn.Module):
     def forward(
         self, x: Tensor, memory: Tensor, mask: Tensor | None = None, memory_mask: Tensor | None = None
     ) -> Tensor:
-        """Transform the residual stream of the target, (B, T, D).
+        """Transform the residual stream of the target, x of shape (B, T, D), given that of the source.
 
-        Parameters
-        ----------
-        x : Tensor of shape (B, T, D)
-            The target.
-        memory : Tensor of shape (B, S, D)
-            The hidden states of the source.
-        mask : Tensor, bool, broadcastable to (B, H, T, T), optional
-            Between target tokens; True = may attend.
-        memory_mask : Tensor, bool, broadcastable to (B, H, T, S), optional
-            From target to source tokens; True = may attend.
+        `memory` has shape (B, S, D); `mask` and `memory_mask` broadcast to (B, H, T, T) and (B, H, T, S).
         """
         if self.norm_first:
             x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask))
@@ -75,13 +59,7 @@ class DecoderBlock(nn.Module):
 
 
 class TransformerDecoder(Transformer):
-    """Embeddings, positions and a stack of decoder blocks over the hidden states of another sequence.
-
-    Parameters
-    ----------
-    config : TransformerConfig
-        All settings. Target tokens attend to each other as `causal` says, and to every real source token.
-    """
+    """Embeddings, positions and a stack of decoder blocks over the hidden states of another sequence."""
 
     block_class = DecoderBlock
     n_sublayers = 3
@@ -93,27 +71,10 @@ class TransformerDecoder(Transformer):
         padding_mask: Tensor | None = None,
         memory_padding_mask: Tensor | None = None,
     ) -> Tensor:
-        """Turn target tokens into hidden states that depend on the source.
+        """Turn target tokens, (B, T), into hidden states, (B, T, D), that depend on the source.
 
-        Parameters
-        ----------
-        token_ids : Tensor of shape (B, T), integer
-            As in `Transformer.forward`.
-        memory : Tensor of shape (B, S, D)
-            The output of the encoder.
-        padding_mask : Tensor of shape (B, T), bool, optional
-            True = a real target token.
-        memory_padding_mask : Tensor of shape (B, S), bool, optional
-            True = a real source token.
-
-        Returns
-        -------
-        Tensor of shape (B, T, D)
-
-        Raises
-        ------
-        TypeError, ValueError
-            As in `Transformer.forward`; also if `memory` or its mask has another shape.
+        `memory`, (B, S, D), is the output of the encoder; the masks, (B, T) and (B, S), are True where a
+        token is real.
         """
         memory_mask = self._memory_mask(token_ids, memory, memory_padding_mask)
         x, mask = self.embed_and_mask(token_ids, padding_mask)
@@ -121,20 +82,18 @@ class TransformerDecoder(Transformer):
             x = block(x, memory, mask, memory_mask)
         return self.final_norm(x)
 
-    def _memory_mask(
-        self, token_ids: Tensor, memory: Tensor, memory_padding_mask: Tensor | None
-    ) -> Tensor | None:
+    def _memory_mask(self, token_ids: Tensor, memory: Tensor, padding_mask: Tensor | None) -> Tensor | None:
         """Check the source; return the mask of cross-attention, (B, 1, 1, S)."""
         n_rows, width, shape = token_ids.shape[0], self.config.d_model, tuple(memory.shape)
         if memory.dim() != 3 or shape[0] != n_rows or shape[2] != width:
             raise ValueError(f"memory must have shape ({n_rows}, S, {width}), got {shape}")
-        if memory_padding_mask is None:
+        if padding_mask is None:
             return None
-        check_bool(memory_padding_mask, "memory_padding_mask")
-        if tuple(memory_padding_mask.shape) != shape[:2]:
-            mask_shape = tuple(memory_padding_mask.shape)
-            raise ValueError(f"memory_padding_mask must have shape {shape[:2]}, got {mask_shape}")
-        return memory_padding_mask[:, None, None, :]
+        check_bool(padding_mask, "memory_padding_mask")
+        if padding_mask.shape != memory.shape[:2]:
+            got = tuple(padding_mask.shape)
+            raise ValueError(f"memory_padding_mask must have shape {shape[:2]}, got {got}")
+        return padding_mask[:, None, None, :]
 
 
 class Translator(nn.Module):
@@ -142,19 +101,9 @@ class Translator(nn.Module):
 
     ``logits = decoder(tgt_ids, encoder(src_ids)) W``
 
-    Parameters
-    ----------
-    config : TransformerConfig
-        Settings of both halves: `n_layers` blocks each. Source and target share one vocabulary. With
-        `tie_embeddings` one matrix is the embedding of the source, the embedding of the target and W; without
-        it there are three. The encoder is bidirectional and the decoder causal, whatever `causal` says.
-
-    Attributes
-    ----------
-    encoder : Transformer
-    decoder : TransformerDecoder
-    head : torch.nn.Linear
-        From D to V; tied it has no bias, as in the paper, unless `head_bias` says so.
+    The two halves have `n_layers` blocks each and share one vocabulary. With `tie_embeddings` one matrix is
+    the embedding of the source, the embedding of the target and W; without it there are three. The encoder is
+    bidirectional and the decoder causal, whatever `causal` says.
 
     Notes
     -----
@@ -180,15 +129,11 @@ class Translator(nn.Module):
             raise ValueError(f"a translator must have n_segments=0, got n_segments={config.n_segments}")
         self.encoder = Transformer(config.replace(causal=False))
         self.decoder = TransformerDecoder(config.replace(causal=True))
+        self.config = self.decoder.config
         self.head = nn.Linear(config.d_model, config.vocab_size, bias=config.translation_bias)
         if config.tie_embeddings:
             self.decoder.token_embed.weight = self.encoder.token_embed.weight
         init_output_layer(self.head, self.encoder.token_embed, config)
-
-    @property
-    def config(self) -> TransformerConfig:
-        """The settings of both halves, as the decoder has them."""
-        return self.decoder.config
 
     def forward(
         self,
@@ -197,7 +142,7 @@ class Translator(nn.Module):
         src_padding_mask: Tensor | None = None,
         tgt_padding_mask: Tensor | None = None,
     ) -> Tensor:
-        """Score the vocabulary after each target token.
+        """Score the vocabulary after each target token: (B, T, V), ``logits[:, t]`` what may follow token t.
 
         Parameters
         ----------
@@ -209,16 +154,6 @@ class Translator(nn.Module):
             True = a real token. Needed where source rows differ in length.
         tgt_padding_mask : Tensor of shape (B, T), bool, optional
             True = a real token. Not needed: real tokens never attend to what follows them.
-
-        Returns
-        -------
-        Tensor of shape (B, T, V)
-            ``logits[:, t]`` scores what may follow target token t.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As in `Transformer.forward`, for either sequence.
         """
         return self.head(self.hidden_states(src_ids, tgt_ids, src_padding_mask, tgt_padding_mask))
 
@@ -246,30 +181,13 @@ class Translator(nn.Module):
     ) -> Tensor:
         """Mean cross-entropy of the predicted targets, in nats a token (teacher forcing).
 
-        Parameters
-        ----------
-        src_ids, tgt_ids, src_padding_mask, tgt_padding_mask
-            As in `forward`.
-        targets : Tensor of shape (B, T), integer
-            The token that follows each target token.
-        ignore_id : int
-            Positions with this target are left out of the mean, for instance a `pad_id`.
-        label_smoothing : float
-            As in `output_loss`.
-
-        Returns
-        -------
-        Tensor of shape ()
-            `torch.nn.functional.cross_entropy` of all logits, in float32, without all of them in memory.
+        `targets`, (B, T), hold the token that follows each target token; other parameters are as in `forward`
+        and `output_loss`.
         """
         hidden = self.hidden_states(src_ids, tgt_ids, src_padding_mask, tgt_padding_mask)  # (B, T, D)
+        weight, bias = self.head.weight, self.head.bias
         return output_loss(
-            hidden,
-            self.head.weight,
-            targets,
-            bias=self.head.bias,
-            ignore_id=ignore_id,
-            label_smoothing=label_smoothing,
+            hidden, weight, targets, bias=bias, ignore_id=ignore_id, label_smoothing=label_smoothing
         )
 
     def encode(self, src_ids: Tensor, src_padding_mask: Tensor | None = None) -> Tensor:

@@ -1,10 +1,9 @@
 """Incremental decoding with a KV cache: one more token of each row costs one token's work.
 
 `IncrementalDecoder` computes what the blocks of a model compute, on weights that are laid out for a few rows
-at a time. With one row, or a few beams, reading the matrices takes most of the time: laid out so, greedy
-decoding is 1.16 times as fast as with the same products on the weights as they are and beam search 1.2 to 1.3
-times; calling the blocks themselves, with three products for q, k and v, takes 1.3 to 1.6 times as long
-(d_model 256, 6 layers, one CPU core).
+at a time, because reading the matrices takes most of the time then. Greedy decoding is 1.16 times as fast as
+on the weights as they are, beam search 1.2 to 1.3 times, and calling the blocks themselves takes 1.3 to 1.6
+times as long (d_model 256, 6 layers, one CPU core).
 
 Shape letters: R rows, T new tokens of each, N sources, S source tokens, D model width, H heads, K head width,
 V vocabulary.
@@ -29,13 +28,7 @@ from tinytx.model.transformer import LanguageModel, Transformer
 
 
 class KeyValues:
-    """Keys and values of one self-attention, in memory that is allocated once.
-
-    Parameters
-    ----------
-    max_len : int
-        Most tokens a row.
-    """
+    """Keys and values of one self-attention, up to `max_len` tokens a row, in memory allocated once."""
 
     def __init__(self, max_len: int) -> None:
         self.max_len = max_len
@@ -43,22 +36,9 @@ class KeyValues:
         self._stored: Tensor | None = None  # (2, R, H, max_len, K): keys, values
 
     def append(self, new: Tensor) -> tuple[Tensor, Tensor]:
-        """Store keys and values of more tokens.
+        """Store keys and values of each row's next tokens, (2, R, H, any number, K).
 
-        Parameters
-        ----------
-        new : Tensor of shape (2, R, H, any number, K)
-            Keys and values of each row's next tokens.
-
-        Returns
-        -------
-        tuple of two Tensors of shape (R, H, T, K)
-            All keys and all values.
-
-        Raises
-        ------
-        ValueError
-            If there is no room for so many.
+        Returns all keys and all values, (R, H, T, K) each.
         """
         start, self.length = self.length, self.length + new.shape[3]
         if self.length > self.max_len:
@@ -70,14 +50,10 @@ class KeyValues:
         return keys, values
 
     def select(self, rows: Tensor, start: int = 0) -> None:
-        """Continue with these rows, in this order; a row may occur several times.
+        """Continue with these rows, (R',), in this order; a row may occur several times.
 
-        Parameters
-        ----------
-        rows : Tensor of shape (R',), integer
-        start : int
-            Where R' = R: the first token at which any row differs from the one that it replaces. What is
-            equal is not copied.
+        Where R' = R, `start` is the first token at which any row differs from the one that it replaces: what
+        is equal is not copied.
         """
         if self._stored is None:
             return
@@ -99,16 +75,6 @@ def is_as_built(model: nn.Module) -> bool:
 
     False for a model of another class than `LanguageModel` and `Translator`, and where a module was added,
     left out or replaced, has a hook, or a ``forward`` of its own. Weights may be any.
-
-    Examples
-    --------
-    >>> from tinytx.model.config import PRESETS
-    >>> model = LanguageModel(PRESETS["tiny"])
-    >>> is_as_built(model)
-    True
-    >>> model.body.blocks[0].ff_norm = nn.Identity()
-    >>> is_as_built(model)
-    False
     """
     kind: Any = type(model)  # mypy takes no class of modules for hashable
     if kind not in (LanguageModel, Translator):
@@ -134,7 +100,7 @@ class IncrementalDecoder:
     ----------
     body : Transformer or TransformerDecoder
         A causal one, as built (`is_as_built`): weights are copied and laid out anew, and modules that replace
-        others would not be called.
+        others would not be called. Nothing is dropped out, and no gradient flows.
     head : torch.nn.Linear
         From D to V.
     n_rows : int
@@ -145,15 +111,6 @@ class IncrementalDecoder:
         What a decoder attends to. Each source belongs to R / N rows next to each other: its beams.
     memory_padding_mask : Tensor of shape (N, S), bool, optional
         True = a real source token.
-
-    Raises
-    ------
-    ValueError
-        If a decoder has no memory.
-
-    Notes
-    -----
-    Nothing is dropped out, and no gradient flows.
     """
 
     def __init__(
@@ -192,17 +149,9 @@ class IncrementalDecoder:
 
     @torch.no_grad()
     def read(self, token_ids: Tensor) -> Tensor:
-        """Read more tokens of each row.
+        """Read the next tokens of each row, (R, T); score what may follow the last of them, (R, V).
 
-        Parameters
-        ----------
-        token_ids : Tensor of shape (R, T), integer
-            Those that follow what was read before; several of them only at the beginning.
-
-        Returns
-        -------
-        Tensor of shape (R, V)
-            Scores of what may follow the last of them.
+        T may be larger than 1 at the beginning only.
         """
         n_rows = len(token_ids)
         x = self._body.embed(token_ids, self.length).flatten(0, 1)  # (R, T, D) -> (R T, D)
@@ -216,14 +165,9 @@ class IncrementalDecoder:
         return self._head(self._body.final_norm(last))
 
     def select(self, rows: Tensor, start: int = 0) -> None:
-        """Continue with these rows, in this order; a row may occur several times.
+        """Continue with these rows, as `KeyValues.select` does.
 
-        Parameters
-        ----------
-        rows : Tensor of shape (R',), integer
-            In a decoder the rows of one source are next to each other, as many as before.
-        start : int
-            As in `KeyValues.select`.
+        In a decoder the rows of one source are next to each other, as many as before.
         """
         for attn in self._attentions:
             attn.cache.select(rows, start)

@@ -11,17 +11,11 @@ from torch import Tensor, nn
 
 from tinytx.model.config import TransformerConfig
 from tinytx.model.output_loss import IGNORE_ID
-from tinytx.model.transformer import Transformer, activation, init_output_layer, layer_norm
+from tinytx.model.transformer import ACTIVATIONS, Transformer, init_output_layer, layer_norm
 
 
 class MaskedHead(nn.Module):
-    """Score the vocabulary: ``norm(act(h W_t + b_t)) W + b``.
-
-    Parameters
-    ----------
-    config : TransformerConfig
-    transform : bool
-        False leaves ``norm(act(h W_t + b_t))`` out: one linear layer, as in a `LanguageModel`.
+    """Score the vocabulary: ``norm(act(h W_t + b_t)) W + b``; without `transform`, ``h W + b``.
 
     References
     ----------
@@ -34,7 +28,7 @@ class MaskedHead(nn.Module):
         self.norm: nn.Module = nn.Identity()
         if transform:
             dense = nn.Linear(config.d_model, config.d_model, bias=config.bias)
-            self.dense = nn.Sequential(dense, activation(config))
+            self.dense = nn.Sequential(dense, ACTIVATIONS[config.activation]())
             self.norm = layer_norm(config)
         self.output = nn.Linear(config.d_model, config.vocab_size, bias=config.lm_bias)
 
@@ -64,25 +58,19 @@ class NextSentenceHead(nn.Module):
 
 
 class MaskedLanguageModel(nn.Module):
-    """A bidirectional transformer and a head that predicts the tokens at masked positions.
+    """A bidirectional transformer, `body`, and a head that predicts the tokens at masked positions.
 
     ``logits = head(body(token_ids))``, read at masked positions; elsewhere the model sees the token itself.
 
     Parameters
     ----------
     config : TransformerConfig
-        All settings. The transformer is bidirectional, whatever `causal` says. With `tie_embeddings` the
-        matrix W of the head is that of the token embeddings, as in BERT.
+        The transformer is bidirectional, whatever `causal` says. With `tie_embeddings` the matrix W of the
+        head is that of the token embeddings, as in BERT.
     transform : bool
         See `MaskedHead`.
     next_sentence : bool
-        True adds a `NextSentenceHead`.
-
-    Attributes
-    ----------
-    body : Transformer
-    head : MaskedHead
-    next_head : NextSentenceHead or None
+        True adds a `NextSentenceHead`, `next_head`.
 
     Notes
     -----
@@ -110,6 +98,7 @@ class MaskedLanguageModel(nn.Module):
         super().__init__()
         self.transform = transform
         self.body = Transformer(config.replace(causal=False))
+        self.config = self.body.config
         self.head = MaskedHead(config, transform)
         self.next_head = NextSentenceHead(config) if next_sentence else None
         for name, module in self.named_modules():
@@ -118,11 +107,6 @@ class MaskedLanguageModel(nn.Module):
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
         init_output_layer(self.head.output, self.body.token_embed, config)
-
-    @property
-    def config(self) -> TransformerConfig:
-        """The settings of the transformer."""
-        return self.body.config
 
     def forward(
         self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
@@ -146,14 +130,9 @@ class MaskedLanguageModel(nn.Module):
         *,
         ignore_id: int = IGNORE_ID,
     ) -> Tensor:
-        """Mean cross-entropy at masked positions, plus that of the next-sentence head, in nats.
-
-        Parameters and value as in `losses`, whose parts are added.
-        """
-        masked, following = self.losses(
-            token_ids, targets, padding_mask, segment_ids, next_labels, ignore_id=ignore_id
-        )
-        return masked if following is None else masked + following
+        """Mean cross-entropy at masked positions, plus that of the next-sentence head: `losses`, added."""
+        parts = self.losses(token_ids, targets, padding_mask, segment_ids, next_labels, ignore_id=ignore_id)
+        return parts[0] if parts[1] is None else parts[0] + parts[1]
 
     def losses(
         self,
@@ -165,23 +144,15 @@ class MaskedLanguageModel(nn.Module):
         *,
         ignore_id: int = IGNORE_ID,
     ) -> tuple[Tensor, Tensor | None]:
-        """The two parts of `loss`: their means are over different things, tokens and rows.
+        """The two parts of `loss`: mean nats a masked token, and mean nats a row.
 
         Parameters
         ----------
-        token_ids, padding_mask, segment_ids
-            As in `Transformer.forward`.
         targets : Tensor of shape (B, T), integer
-            The original token at masked positions; only these reach the head.
+            The original token at masked positions, which alone reach the head, and `ignore_id` elsewhere.
+            Where none is masked, the first part is 0, with gradients of zero.
         next_labels : Tensor of shape (B,), integer, optional
             0 where the second sentence follows the first; read if the model has a `next_head`.
-        ignore_id : int
-            The target at all other positions.
-
-        Returns
-        -------
-        tuple of Tensor of shape () and Tensor of shape () or None
-            Mean nats a masked token, 0 with gradients of zero where none is masked; mean nats a row.
         """
         hidden = self.hidden_states(token_ids, padding_mask, segment_ids)  # (B, T, D)
         targets = targets.to(hidden.device)
@@ -197,13 +168,7 @@ class MaskedLanguageModel(nn.Module):
     def follows(
         self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
     ) -> Tensor:
-        """Score whether the second sentence of each row follows the first: (B, 2), class 0 = it does.
-
-        Raises
-        ------
-        ValueError
-            If the model was built without `next_sentence`.
-        """
+        """Score whether the second sentence of each row follows the first: (B, 2), class 0 = it does."""
         if self.next_head is None:
             raise ValueError("follows needs a model with next_sentence=True, got next_sentence=False")
         return self.next_head(self.hidden_states(token_ids, padding_mask, segment_ids))  # (B, 2)

@@ -27,11 +27,6 @@ def causal_mask(seq_len: int, *, device: torch.device | str | None = None) -> Te
     Tensor of shape (T, T), bool
         Row t: the keys that query t may attend to; every row has at least one True.
 
-    Raises
-    ------
-    ValueError
-        If `seq_len` is smaller than 1.
-
     References
     ----------
     .. [1] Vaswani et al., arXiv 1706.03762, section 3.2.3.
@@ -49,22 +44,8 @@ def causal_mask(seq_len: int, *, device: torch.device | str | None = None) -> Te
 
 
 def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor:
-    """Tell real tokens from padding.
+    """Mark the real tokens of a padded batch, (B, S): True where the token is not `pad_id`.
 
-    Parameters
-    ----------
-    token_ids : Tensor of shape (B, S), integer
-        A padded batch.
-    pad_id : int
-        The id that fills short rows.
-
-    Returns
-    -------
-    Tensor of shape (B, S), bool
-        True = a real token.
-
-    Notes
-    -----
     A row of this mask is about keys, not about pairs of query and key. ``padding_mask[:, None, None, :]``, of
     shape (B, 1, 1, S), broadcasts over the heads and queries of attention weights of shape (B, H, T, S).
 
@@ -78,22 +59,9 @@ def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor:
 
 
 def combine_masks(*masks: Tensor | None) -> Tensor | None:
-    """Allow what every mask allows.
+    """Allow what every mask allows: their logical AND, of the shape to which they broadcast.
 
-    Parameters
-    ----------
-    *masks : Tensor, bool, or None
-        Of shapes that broadcast against each other; None forbids nothing.
-
-    Returns
-    -------
-    Tensor, bool, or None
-        The logical AND, of the broadcast shape; None if all are None.
-
-    Raises
-    ------
-    TypeError
-        If a mask is not boolean.
+    None forbids nothing; the result is None if all masks are.
 
     Examples
     --------

@@ -45,11 +45,6 @@ def output_loss(
         In nats a target, in float32; NaN if every target is ignored. Under autocast the products are made in
         its precision.
 
-    Raises
-    ------
-    ValueError
-        If `label_smoothing` lies outside [0, 1].
-
     Notes
     -----
     Equal to `torch.nn.functional.cross_entropy` on all logits, gradients included. The gradients are computed

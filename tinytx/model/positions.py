@@ -30,11 +30,6 @@ def sinusoidal_positions(
     Tensor of shape (max_len, D)
         Every row has length ``sqrt(D / 2)``.
 
-    Raises
-    ------
-    ValueError
-        If `d_model` is odd, or `max_len`, `d_model` or `base` is not positive.
-
     Notes
     -----
     Angles are computed in float64 whatever the dtype of the result: in float32 the angle of position 500 has
@@ -51,9 +46,7 @@ def sinusoidal_positions(
     >>> sinusoidal_positions(2, 4, base=100)[1]          # sin 1, cos 1, sin 0.1, cos 0.1
     tensor([0.8415, 0.5403, 0.0998, 0.9950])
     """
-    if max_len < 1:
-        raise ValueError(f"max_len must be at least 1, got {max_len}")
-    cos, sin = _cosines_and_sines(torch.arange(max_len), d_model, base, "d_model")  # (max_len, D/2) each
+    cos, sin = _tables(max_len, d_model, base, "d_model")  # (max_len, D/2) each
     return torch.stack((sin, cos), dim=-1).flatten(1).to(dtype or torch.get_default_dtype())  # (max_len, D)
 
 
@@ -71,20 +64,13 @@ def shift_matrix(k: float, d_model: int, base: float = 10_000.0) -> Tensor:
     ----------
     k : float
         How many positions to shift; negative shifts back.
-    d_model : int
-        D, even.
-    base : float
+    d_model, base
         As in `sinusoidal_positions`.
 
     Returns
     -------
     Tensor of shape (D, D), float64
         A rotation: ``R(k).T = R(-k)`` is its inverse, and ``R(j) @ R(k) = R(j + k)``.
-
-    Raises
-    ------
-    ValueError
-        If `d_model` is odd, or `d_model` or `base` is not positive.
 
     References
     ----------
@@ -99,29 +85,29 @@ def shift_matrix(k: float, d_model: int, base: float = 10_000.0) -> Tensor:
     >>> (quarter @ torch.tensor([0.0, 1.0], dtype=torch.float64)).round().tolist()
     [1.0, 0.0]
     """
-    angles = k * frequencies(d_model, base)  # (D/2,)
-    sin, cos = angles.sin(), angles.cos()
+    cos, sin = _cosines_and_sines(torch.as_tensor(k, dtype=torch.float64), d_model, base, "d_model")
     rotations = torch.stack((cos, sin, -sin, cos), dim=-1).unflatten(-1, (2, 2))  # (D/2, 2, 2)
     return torch.block_diag(*rotations)  # (D, D)
-
-
-def frequencies(width: int, base: float, *, name: str = "d_model") -> Tensor:
-    """Angle per position of each pair, (width/2,) in float64: ``base^(-2i / width)``."""
-    if width < 1 or width % 2:
-        raise ValueError(f"{name} must be even and positive, got {name}={width}")
-    if base <= 0:
-        raise ValueError(f"base must be positive, got base={base}")
-    exponents = torch.arange(0, width, 2, dtype=torch.float64) / width  # 2i / width
-    return base**-exponents
 
 
 def _cosines_and_sines(
     positions: Tensor, width: int, base: float, name: str = "head_dim"
 ) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of all angles, (T, width/2) each, in float64."""
-    speeds = frequencies(width, base, name=name).to(positions.device)
-    angles = torch.outer(positions.double(), speeds)  # (T, width/2)
+    """Cosines and sines of all angles ``pos base^(-2i / width)``, (..., width/2) each, in float64."""
+    if width < 1 or width % 2:
+        raise ValueError(f"{name} must be even and positive, got {name}={width}")
+    if base <= 0:
+        raise ValueError(f"base must be positive, got base={base}")
+    exponents = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device) / width  # 2i / width
+    angles = positions.double()[..., None] * base**-exponents  # (..., width/2)
     return angles.cos(), angles.sin()
+
+
+def _tables(max_len: int, width: int, base: float, name: str = "head_dim") -> tuple[Tensor, Tensor]:
+    """Cosines and sines for the first `max_len` positions, (max_len, width/2) each, in float64."""
+    if max_len < 1:
+        raise ValueError(f"max_len must be at least 1, got {max_len}")
+    return _cosines_and_sines(torch.arange(max_len), width, base, name)
 
 
 class SinusoidalPositions(nn.Module):
@@ -139,16 +125,10 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """Add learned positions to a sequence of embeddings: one free vector for each position.
+    """Add learned positions to a sequence of embeddings: one free vector for each of `max_len` positions.
 
-    Parameters
-    ----------
-    max_len : int
-        Longest sequence, in tokens. A position that training never reaches stays at its random start.
-    d_model : int
-        D.
-    offset : int
-        Rows before that of the first position, which are never read.
+    A position that training never reaches stays at its random start. `offset` is the `position_offset` of
+    the configuration.
 
     References
     ----------
@@ -189,11 +169,6 @@ def rotate(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0) -
     Tensor of shape (..., T, K)
         Every vector keeps its length.
 
-    Raises
-    ------
-    ValueError
-        If K is odd, `base` is not positive, or `positions` has another shape.
-
     Notes
     -----
     Angles are computed in float64. The paper rotates the other way, by ``R(-pos)``: the same up to the order
@@ -228,19 +203,8 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 class RotaryPositions(nn.Module):
     """Rotate queries and keys by their positions before attention compares them, as `rotate` does.
 
-    Parameters
-    ----------
-    max_len : int
-        Longest sequence, in tokens.
-    head_dim : int
-        K, even.
-    base : float
-        As in `sinusoidal_positions`.
-
-    Notes
-    -----
-    Nothing is learned, and nothing is saved. Values are not rotated: what a token passes on does not depend
-    on its position.
+    Values are not rotated: what a token passes on does not depend on its position. Nothing is learned, and
+    nothing is saved.
     """
 
     cos: Tensor
@@ -248,30 +212,17 @@ class RotaryPositions(nn.Module):
 
     def __init__(self, max_len: int, head_dim: int, base: float = 10_000.0) -> None:
         super().__init__()
-        if max_len < 1:
-            raise ValueError(f"max_len must be at least 1, got {max_len}")
-        tables = _cosines_and_sines(torch.arange(max_len), head_dim, base)  # (max_len, K/2) each
-        for name, table in zip(("cos", "sin"), tables, strict=True):
+        for name, table in zip(("cos", "sin"), _tables(max_len, head_dim, base), strict=True):
             self.register_buffer(name, table.to(torch.get_default_dtype()), persistent=False)
 
     def forward(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, None]:
         """Rotate queries, (..., T, K), at the last T of S positions, and keys, (..., S, K), at all of them.
 
-        Returns
-        -------
-        tuple of Tensor of shape (..., T, K), Tensor of shape (..., S, K), None
-            Rotated queries and keys; nothing is added to their scores.
-
-        Raises
-        ------
-        ValueError
-            If there are more queries than keys, or more keys than `max_len`.
+        Returns these and None: nothing is added to their scores.
         """
         first = _first_query(q.shape[-2], k.shape[-2])
         if k.shape[-2] > len(self.cos):
-            raise ValueError(
-                f"a sequence must hold at most max_len={len(self.cos)} tokens, got {k.shape[-2]}"
-            )
+            raise ValueError(f"a row must hold at most max_len={len(self.cos)} tokens, got {k.shape[-2]}")
         return self.rotate(q, first), self.rotate(k), None
 
     def rotate(self, x: Tensor, start: int = 0) -> Tensor:
@@ -290,17 +241,7 @@ def alibi_slopes(n_heads: int) -> Tensor:
     """By how much each head lowers a score per token of distance.
 
     ``2^(-8h / H)`` for h = 1 ... H where H is a power of two. Otherwise the slopes of the next smaller power
-    of two, and then every second slope of twice as many heads, until there are H.
-
-    Parameters
-    ----------
-    n_heads : int
-        H, at least 1.
-
-    Returns
-    -------
-    Tensor of shape (H,)
-        Between 0 and 1.
+    of two, and then every second slope of twice as many heads, until there are H. Shape (H,).
 
     References
     ----------
@@ -327,10 +268,8 @@ def alibi_bias(n_heads: int, seq_len: int, mem_len: int | None = None) -> Tensor
 
     Parameters
     ----------
-    n_heads : int
-        H, at least 1.
-    seq_len : int
-        T, how many queries.
+    n_heads, seq_len : int
+        H, and T, how many queries.
     mem_len : int, optional
         S, how many keys, at least T; T where not given. The queries are at the last T of the S positions.
 
@@ -338,11 +277,6 @@ def alibi_bias(n_heads: int, seq_len: int, mem_len: int | None = None) -> Tensor
     -------
     Tensor of shape (H, T, S)
         To be added to the scores before softmax. 0 where a query meets its own token, negative elsewhere.
-
-    Raises
-    ------
-    ValueError
-        If `n_heads` is smaller than 1, or `mem_len` smaller than `seq_len`.
 
     Notes
     -----
@@ -379,8 +313,5 @@ class AlibiPositions(nn.Module):
         self.register_buffer("slopes", alibi_slopes(n_heads), persistent=False)
 
     def forward(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the queries, (..., H, T, K), and keys, (..., H, S, K), as they are, and `alibi_bias`.
-
-        The bias has shape (H, T, S) and the dtype of q; positions and errors are as in `alibi_bias`.
-        """
+        """Return queries, (..., H, T, K), keys, (..., H, S, K), as they are, and `alibi_bias`, (H, T, S)."""
         return q, k, _distance_bias(self.slopes, q.shape[-2], k.shape[-2]).to(q.dtype)

@@ -6,8 +6,9 @@ Shape letters: B batch size, T tokens, D model width, F feed-forward width, V vo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Literal, get_args
 
 import torch
@@ -21,14 +22,16 @@ from tinytx.model.masks import causal_mask, check_bool, combine_masks
 from tinytx.model.output_loss import IGNORE_ID, output_loss
 from tinytx.model.positions import AlibiPositions, LearnedPositions, RotaryPositions, SinusoidalPositions
 
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "gelu": nn.GELU,
+    "gelu-tanh": partial(nn.GELU, approximate="tanh"),
+    "relu": nn.ReLU,
+    "silu": nn.SiLU,
+}
+
 
 class FeedForward(nn.Module):
     """Transform each token on its own: ``act(x W_up + b_up) W_down + b_down``.
-
-    Parameters
-    ----------
-    config : TransformerConfig
-        Read for `d_model`, `d_ff`, `activation`, `bias` and `dropout` (after the activation).
 
     References
     ----------
@@ -41,21 +44,12 @@ class FeedForward(nn.Module):
         self.up_proj = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
         self.down_proj = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
         self.dropout = Dropout(config.dropout)
-        self.activation = activation(config)
+        self.activation = ACTIVATIONS[config.activation]()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map each vector of x, (B, T, D), to a vector of the same width."""
+        """Transform each vector of x, (B, T, D)."""
         x = self.activation(self.up_proj(x))  # (B, T, F)
         return self.down_proj(self.dropout(x))  # (B, T, D)
-
-
-def activation(config: TransformerConfig) -> nn.Module:
-    """The function between two linear layers, by its name in the configuration."""
-    if config.activation == "relu":
-        return nn.ReLU()
-    if config.activation == "silu":
-        return nn.SiLU()
-    return nn.GELU(approximate="tanh" if config.activation == "gelu-tanh" else "none")
 
 
 def layer_norm(config: TransformerConfig) -> nn.LayerNorm:
@@ -82,13 +76,7 @@ def self_attention(config: TransformerConfig) -> MultiHeadAttention:
 class Block(nn.Module):
     """Self-attention, then feed-forward, each added to the residual stream.
 
-    Pre-norm (`norm` "first"): ``x + f(norm(x))``. Post-norm (`norm` "last"), as in the paper:
-    ``norm(x + f(x))``.
-
-    Parameters
-    ----------
-    config : TransformerConfig
-        The settings of the whole transformer; vocabulary and number of layers are not read.
+    Pre-norm (`norm` "first"): ``x + f(norm(x))``. Post-norm ("last"), as in the paper: ``norm(x + f(x))``.
 
     Notes
     -----
@@ -99,13 +87,6 @@ class Block(nn.Module):
     ----------
     .. [1] Vaswani et al., arXiv 1706.03762, sections 3.1 and 5.4.
     .. [2] Xiong et al., arXiv 2002.04745, section 3, on pre-norm and post-norm.
-
-    Examples
-    --------
-    >>> from tinytx.model.config import PRESETS
-    >>> block = Block(PRESETS["tiny"])
-    >>> block(torch.randn(2, 5, 64), causal_mask(5)).shape
-    torch.Size([2, 5, 64])
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -118,14 +99,7 @@ class Block(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Transform the residual stream x, (B, T, D).
-
-        Parameters
-        ----------
-        x : Tensor of shape (B, T, D)
-        mask : Tensor, bool, broadcastable to (B, H, T, T), optional
-            True = may attend.
-        """
+        """Transform the residual stream x, (B, T, D); mask as in `MultiHeadAttention.forward`."""
         if self.norm_first:
             x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask))
             return x + self.dropout(self.ff(self.ff_norm(x)))
@@ -140,31 +114,19 @@ FIRST_LOGIT_STD = 0.25
 class Transformer(nn.Module):
     """Embeddings, positions and a stack of blocks: from token ids to hidden states.
 
-    Parameters
-    ----------
-    config : TransformerConfig
-        All settings.
-
     Notes
     -----
     Pre-norm, a `final_norm` follows the stack; post-norm, each block ends in a norm already. Linear layers
     start from Glorot's uniform distribution with biases of zero; pre-norm, those that write into the residual
     stream start smaller by ``sqrt(2 n_layers)``, so that the stream does not grow with depth. Embeddings
     start as vectors of length about 1, which scaling takes to about ``sqrt(D)``, the size of the positions;
-    tied to a head they start smaller (`LanguageModel`). Segments start like embeddings that are not scaled.
+    tied to a head they start smaller (`LanguageModel`).
 
     References
     ----------
     .. [1] Vaswani et al., arXiv 1706.03762, sections 3.1 and 3.4.
     .. [2] Radford et al., "Language Models are Unsupervised Multitask Learners", 2019, section 2.3, for the
        smaller start of residual layers and the last norm.
-
-    Examples
-    --------
-    >>> from tinytx.model.config import PRESETS
-    >>> body = Transformer(PRESETS["tiny"])
-    >>> body(torch.tensor([[5, 8, 2]])).shape
-    torch.Size([1, 3, 64])
     """
 
     block_class: type[nn.Module] = Block
@@ -183,12 +145,11 @@ class Transformer(nn.Module):
         self._init_weights()
 
     def _init_weights(self) -> None:
-        """Initialise embeddings and linear layers as in the Notes; norms start as torch has them."""
-        config = self.config
-        embed_std = config.d_model**-0.5 * (FIRST_LOGIT_STD if config.tie_embeddings else 1.0)
-        nn.init.normal_(self.token_embed.weight, std=embed_std)
+        config, std = self.config, self.config.d_model**-0.5
+        token_std = std * FIRST_LOGIT_STD if config.tie_embeddings else std
+        nn.init.normal_(self.token_embed.weight, std=token_std)
         if self.segment_embed is not None:
-            nn.init.normal_(self.segment_embed.weight, std=config.d_model**-0.5)
+            nn.init.normal_(self.segment_embed.weight, std=std)
         gain = (self.n_sublayers * config.n_layers) ** -0.5 if config.norm == "first" else 1.0
         for name, module in self.blocks.named_modules():
             if isinstance(module, nn.Linear):
@@ -205,7 +166,7 @@ class Transformer(nn.Module):
         Parameters
         ----------
         token_ids : Tensor of shape (B, T), integer
-            In 0..V-1, padded on the right, T at most `max_len`.
+            In 0..V-1, T at most `max_len`; short rows are padded on the right.
         padding_mask : Tensor of shape (B, T), bool, optional
             True = a real token. A causal model needs none: real tokens never attend to what follows them, and
             without it attention is faster.
@@ -222,9 +183,8 @@ class Transformer(nn.Module):
         TypeError
             If the ids are not integers or the mask is not boolean.
         ValueError
-            If there are more than `max_len` ids, an id lies outside the vocabulary (checked on the CPU only:
-            elsewhere the check would wait for the device), a shape does not fit, or segments are given to a
-            model that has none.
+            If a shape does not fit, an id lies outside its range (checked on the CPU only: elsewhere the
+            check would wait for the device), or a model without segments gets segments.
         """
         x, mask = self.embed_and_mask(token_ids, padding_mask, segment_ids)
         for block in self.blocks:
@@ -234,7 +194,7 @@ class Transformer(nn.Module):
     def embed_and_mask(
         self, token_ids: Tensor, padding_mask: Tensor | None, segment_ids: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Check the input; return what the blocks read: embeddings and the attention mask."""
+        """Check the input; return what the blocks read: embeddings, (B, T, D), and the attention mask."""
         self._check(token_ids, padding_mask, segment_ids)
         keys = None if padding_mask is None else padding_mask[:, None, None, :]  # (B, 1, 1, T)
         causal = causal_mask(token_ids.shape[1], device=token_ids.device) if self.config.causal else None
@@ -249,8 +209,7 @@ class Transformer(nn.Module):
         moved = start and not isinstance(self.pos_embed, nn.Identity)
         x = self.pos_embed(x, start) if moved else self.pos_embed(x)
         if self.segment_embed is not None:
-            first = self.segment_embed.weight[0]  # (D,)
-            x = x + (first if segment_ids is None else self.segment_embed(segment_ids))
+            x = x + (self.segment_embed.weight[0] if segment_ids is None else self.segment_embed(segment_ids))
         return self.dropout(self.embed_norm(x))
 
     def _check(self, token_ids: Tensor, padding_mask: Tensor | None, segment_ids: Tensor | None) -> None:
@@ -261,20 +220,16 @@ class Transformer(nn.Module):
             raise ValueError(f"token_ids must have shape (B, T) with B and T at least 1, got {shape}")
         if shape[1] > config.max_len:
             raise ValueError(f"a row must hold at most max_len={config.max_len} token ids, got {shape[1]}")
-        _check_range("token_ids", token_ids, config.vocab_size)
         if padding_mask is not None:
             check_bool(padding_mask, "padding_mask")
-            _check_shape("padding_mask", padding_mask, shape)
+        if segment_ids is not None and not config.n_segments:
+            raise ValueError("segment_ids need a model with n_segments of 1 or more, got n_segments=0")
+        for name, given in (("padding_mask", padding_mask), ("segment_ids", segment_ids)):
+            if given is not None and (got := tuple(given.shape)) != shape:
+                raise ValueError(f"{name} must have the shape of token_ids, {shape}, got {got}")
+        _check_range("token_ids", token_ids, config.vocab_size)
         if segment_ids is not None:
-            if not config.n_segments:
-                raise ValueError("segment_ids need a model with n_segments of 1 or more, got n_segments=0")
-            _check_shape("segment_ids", segment_ids, shape)
             _check_range("segment_ids", segment_ids, config.n_segments)
-
-
-def _check_shape(name: str, given: Tensor, shape: tuple[int, ...]) -> None:
-    if tuple(given.shape) != shape:
-        raise ValueError(f"{name} must have the shape of token_ids, {shape}, got {tuple(given.shape)}")
 
 
 def _check_range(name: str, ids: Tensor, end: int) -> None:
@@ -300,43 +255,22 @@ def record_hidden_states(body: Transformer) -> Iterator[list[Tensor]]:
     ------
     list of n_layers + 1 Tensors of shape (B, T, D)
         After one forward: the embeddings, then the output of each block, the last after the final norm.
-
-    Examples
-    --------
-    >>> from tinytx.model.config import PRESETS
-    >>> body = Transformer(PRESETS["tiny"])
-    >>> with record_hidden_states(body) as hidden:
-    ...     output = body(torch.tensor([[5, 8, 2]]))
-    >>> len(hidden), hidden[-1] is output
-    (3, True)
     """
     hidden: list[Tensor] = []
-    hooks = [body.blocks[0].register_forward_pre_hook(lambda module, args: hidden.append(args[0]))]
-    for module in (*body.blocks[:-1], body.final_norm):
-        hooks.append(module.register_forward_hook(lambda module, args, output: hidden.append(output)))
-    try:
+    with ExitStack() as hooks:
+        first = body.blocks[0].register_forward_pre_hook(lambda module, args: hidden.append(args[0]))
+        hooks.enter_context(first)
+        for module in (*body.blocks[:-1], body.final_norm):
+            hook = module.register_forward_hook(lambda module, args, output: hidden.append(output))
+            hooks.enter_context(hook)
         yield hidden
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 class LanguageModel(nn.Module):
-    """A transformer and an output layer that scores the vocabulary at every position.
+    """A transformer, `body`, and an output layer, `head`, that scores the vocabulary at every position.
 
     ``logits = hidden W + b``. With a causal transformer, ``softmax(logits[:, t])`` is the distribution of the
-    token that follows token t.
-
-    Parameters
-    ----------
-    config : TransformerConfig
-        All settings; with `tie_embeddings` the matrix W is that of the token embeddings.
-
-    Attributes
-    ----------
-    body : Transformer
-    head : torch.nn.Linear
-        From D to V.
+    token that follows token t. With `tie_embeddings` the matrix W is that of the token embeddings.
 
     Notes
     -----
@@ -357,14 +291,10 @@ class LanguageModel(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
+        self.config = config
         self.body = Transformer(config)
         self.head = nn.Linear(config.d_model, config.vocab_size, bias=config.lm_bias)
         init_output_layer(self.head, self.body.token_embed, config)
-
-    @property
-    def config(self) -> TransformerConfig:
-        """The settings of the transformer."""
-        return self.body.config
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Score the vocabulary at every position: (B, T, V). Parameters as in `Transformer.forward`."""
@@ -382,22 +312,11 @@ class LanguageModel(nn.Module):
         *,
         ignore_id: int = IGNORE_ID,
     ) -> Tensor:
-        """Mean cross-entropy of the predicted targets, in nats a token.
+        """Mean cross-entropy of the predicted targets, in nats a token, in float32.
 
-        Parameters
-        ----------
-        token_ids, padding_mask
-            As in `Transformer.forward`.
-        targets : Tensor of shape (B, T), integer
-            The token to predict at each position: in next-token prediction, the one that follows it.
-        ignore_id : int
-            Positions with this target are left out of the mean, for instance a `pad_id`.
-
-        Returns
-        -------
-        Tensor of shape ()
-            ``F.cross_entropy(model(token_ids).flatten(0, 1), targets.flatten(), ignore_index=ignore_id)``, in
-            float32, without all logits in memory at once (`output_loss`).
+        ``F.cross_entropy(model(token_ids).flatten(0, 1), targets.flatten(), ignore_index=ignore_id)``, but
+        without all logits in memory at once (`output_loss`). `targets`, (B, T), are the tokens to predict:
+        in next-token prediction, those that follow.
         """
         hidden = self.hidden_states(token_ids, padding_mask)  # (B, T, D)
         return output_loss(hidden, self.head.weight, targets, bias=self.head.bias, ignore_id=ignore_id)
@@ -424,9 +343,8 @@ class Classifier(nn.Module):
     Parameters
     ----------
     config : TransformerConfig
-        All settings of the transformer.
     n_classes : int
-        C, at least 1.
+        C.
     pooling : {"mean", "last", "first"}
         Over real tokens only: their mean, the last of them, or the first. In a causal transformer the first
         token has attended to nothing but itself.
@@ -434,11 +352,6 @@ class Classifier(nn.Module):
         Before the output layer; that of the configuration where not given.
     body : Transformer, optional
         Read instead of a new one. It is not copied: training the classifier trains it.
-
-    Raises
-    ------
-    ValueError
-        If `pooling` or `n_classes` is not as above.
 
     References
     ----------
@@ -469,6 +382,7 @@ class Classifier(nn.Module):
             raise ValueError(f"pooling must be one of {', '.join(get_args(Pooling))}, got {pooling!r}")
         if n_classes < 1:
             raise ValueError(f"n_classes must be at least 1, got {n_classes}")
+        self.config = config
         self.pooling: Pooling = pooling
         self.body = Transformer(config) if body is None else body
         self.dropout = nn.Dropout(config.dropout if dropout is None else dropout)
@@ -483,11 +397,6 @@ class Classifier(nn.Module):
     ) -> Classifier:
         """Put a new output layer on a transformer, for instance a pretrained one; parameters as above."""
         return cls(body.config, n_classes, pooling, dropout, body=body)
-
-    @property
-    def config(self) -> TransformerConfig:
-        """The settings of the transformer."""
-        return self.body.config
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Score the classes of each row: (B, C). Parameters as in `Transformer.forward`."""
@@ -513,13 +422,11 @@ def pool(hidden: Tensor, padding_mask: Tensor | None, pooling: Pooling) -> Tenso
     [2.0, 3.0, 1.0]
     """
     if padding_mask is None:
-        padding_mask = torch.ones(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
+        padding_mask = hidden.new_ones(hidden.shape[:2], dtype=torch.bool)
     if pooling == "mean":
         real = padding_mask[:, :, None]  # (B, T, 1)
         return hidden.masked_fill(~real, 0.0).sum(dim=1) / real.sum(dim=1).clamp(min=1)  # (B, D)
-    places = torch.arange(hidden.shape[1], device=hidden.device)
+    rows, positions = (torch.arange(n, device=hidden.device) for n in hidden.shape[:2])
     if pooling == "last":
-        chosen = places.masked_fill(~padding_mask, 0).amax(dim=1)  # (B,)
-    else:
-        chosen = places.masked_fill(~padding_mask, hidden.shape[1]).amin(dim=1) % hidden.shape[1]  # (B,)
-    return hidden[torch.arange(hidden.shape[0], device=hidden.device), chosen]  # (B, D)
+        return hidden[rows, (padding_mask * positions).amax(dim=1)]  # (B, D)
+    return hidden[rows, padding_mask.int().argmax(dim=1)]  # (B, D)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytx.text.corpora import Corpus, Split, read_lines
+from tinytx.text.corpora import Corpus, Split
+from tinytx.text.tables import read_lines
 from tinytx.text.tokenizer import plain
 from tinytx.training.files import json_bytes
 from tinytx_course.labs.docstrings import docstrings_corpus, without_giveaways

@@ -6,6 +6,7 @@ and the layout of the folder that is made of them.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import functools
 import gzip
@@ -61,6 +62,8 @@ class Dataset:
         Path in the repository to sha256. File names without their folders differ, too.
     layout : mapping from str to mapping from str to int or None
         Split to file name to number of lines; None if that is unknown, or the file is not text.
+    labelled : bool
+        Whether texts have labels.
     """
 
     name: str
@@ -72,6 +75,7 @@ class Dataset:
     rule: str
     files: Mapping[str, str]
     layout: Mapping[str, Mapping[str, int | None]]
+    labelled: bool = False
 
     @property
     def n_lines(self) -> dict[str, int | None]:
@@ -105,12 +109,7 @@ def datasets() -> dict[str, Dataset]:
 
 
 def dataset(name: str) -> Dataset:
-    """A corpus by its name.
-
-    Raises
-    ------
-    ValueError
-        If no corpus of this name can be downloaded.
+    """A corpus by its name; a ValueError lists the names if there is no such corpus.
 
     Examples
     --------
@@ -123,13 +122,7 @@ def dataset(name: str) -> Dataset:
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
-    """The folder that holds one folder a corpus.
-
-    Parameters
-    ----------
-    data_dir : path, optional
-        By default the value of the environment variable ``TINYTX_DATA``, else the user's cache folder.
-    """
+    """The folder with one folder a corpus: `data_dir`, else ``TINYTX_DATA``, else the user's cache folder."""
     if data_dir is not None:
         return Path(data_dir)
     if os.environ.get(DATA_VARIABLE):
@@ -166,13 +159,16 @@ class State:
         Splits that are not there.
     card : mapping, optional
         As `get` wrote it; None for a folder that `get` did not make.
+    changed : bool
+        Whether `get` wrote anything.
     """
 
     folder: Path
     files: Mapping[str, Mapping[str, Any]]
     faults: tuple[str, ...]
-    absent: tuple[str, ...]
+    absent: tuple[str, ...] = ()
     card: Mapping[str, Any] | None = None
+    changed: bool = False
 
     @property
     def complete(self) -> bool:
@@ -182,35 +178,33 @@ class State:
 
 def inspect(folder: Path, dataset: Dataset) -> State:
     """Compare a folder with its card, with the checksums of the registry, and with its numbers of lines."""
-    card: Mapping[str, Any] | None = None
-    names: Mapping[str, str | None] = {n: None for n in dataset.n_lines if (folder / n).is_file()}
+    card: dict[str, Any] | None = None
+    stated: dict[str, str | None] = {n: None for n in dataset.n_lines if (folder / n).is_file()}
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-        names = {name: str(facts["sha256"]) for name, facts in card["files"].items()}  # type: ignore[index]
-        if not names.keys() <= dataset.n_lines.keys():
+        stated = {name: str(facts["sha256"]) for name, facts in card["files"].items()}  # type: ignore[index]
+        if not stated.keys() <= dataset.n_lines.keys():
             raise ValueError(f"it names files that are not of {dataset.name}")
     except FileNotFoundError:
         pass
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         fault = f"{folder / CARD} must be a card of `tinytx data get`, got another file: {error}"
-        return State(folder, {}, (fault,), ())
+        return State(folder, {}, (fault,))
     files, faults = {}, []
-    for name, stated in names.items():
-        if not (folder / name).is_file():
-            faults.append(f"{folder / name} must exist, got no such file")
+    for name, sha256 in stated.items():
+        path, n_lines = folder / name, dataset.n_lines[name]
+        if not path.is_file():
+            faults.append(f"{path} must exist, got no such file")
             continue
-        found = describe((folder / name).read_bytes())
-        n_lines = dataset.n_lines[name]
-        for sha256 in (dataset.verbatim.get(name), stated):
-            if sha256 not in (None, found["sha256"]):
-                faults.append(f"{folder / name} must have the sha256 {sha256}, got {found['sha256']}")
-                break
+        facts = describe(path.read_bytes())
+        sha256 = dataset.verbatim.get(name, sha256)  # a forged card does not help
+        if sha256 not in (None, facts["sha256"]):
+            faults.append(f"{path} must have the sha256 {sha256}, got {facts['sha256']}")
+        elif n_lines not in (None, facts["lines"]):
+            faults.append(f"{path} must hold {n_lines:,} lines, got {facts['lines']}")
         else:
-            if n_lines not in (None, found["lines"]):
-                faults.append(f"{folder / name} must hold {n_lines:,} lines, got {found['lines']}")
-            else:
-                files[name] = found
-    return State(folder, files, tuple(faults), dataset.absent(names), card)
+            files[name] = facts
+    return State(folder, files, tuple(faults), dataset.absent(stated), card)
 
 
 def describe(content: bytes) -> dict[str, Any]:
@@ -229,27 +223,6 @@ def describe(content: bytes) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Got:
-    """Result of `get`: whether it wrote anything, and the state of the folder."""
-
-    dataset: Dataset
-    changed: bool
-    state: State
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
-        return {
-            "name": self.dataset.name,
-            "folder": str(self.state.folder),
-            "changed": self.changed,
-            "files": dict(self.state.files),
-            "absent": list(self.state.absent),
-            "licence": self.dataset.licence,
-            "citation": self.dataset.citation,
-        }
-
-
 def get(
     dataset: Dataset,
     data_dir: str | os.PathLike[str] | None = None,
@@ -258,7 +231,7 @@ def get(
     host: str = HOST,
     report: Callable[[str], None] = print,
     retries: int = RETRIES,
-) -> Got:
+) -> State:
     """Put a corpus into the data folder, unless it is there.
 
     Parameters
@@ -274,6 +247,11 @@ def get(
         Called with each line of progress.
     retries : int
         Further attempts at each file, after pauses of 1, 2, 3, ... seconds.
+
+    Returns
+    -------
+    State
+        Of the folder afterwards.
 
     Raises
     ------
@@ -293,7 +271,7 @@ def get(
         state = inspect(folder, dataset)
         if state.complete:
             report(f"{folder} is there already: nothing to do")
-            return Got(dataset, False, state)
+            return state
         _refuse_foreign_files(state)
         for fault in state.faults:
             report(f"replaced: {fault}")
@@ -309,7 +287,7 @@ def get(
             write_folder(folder, given, card, aside=work / dataset.name)
         else:
             report(f"{folder} is there already, with as much as the folder given has: nothing to do")
-    return Got(dataset, changed, inspect(folder, dataset))
+    return dataclasses.replace(inspect(folder, dataset), changed=changed)
 
 
 def _refuse_foreign_files(state: State) -> None:
@@ -371,11 +349,6 @@ def fetch(dataset: Dataset, into: Path, *, host: str = HOST, retries: int = RETR
     -------
     dict from str to Path
         Path in the repository to the file here; each has its sha256.
-
-    Raises
-    ------
-    FetchError
-        If a file cannot be downloaded, is too large, or has another checksum.
     """
     import pooch
     import requests
@@ -394,17 +367,17 @@ def fetch(dataset: Dataset, into: Path, *, host: str = HOST, retries: int = RETR
         for path in paths:
             try:
                 fetched[path] = Path(store.fetch(path, downloader=_download))
-            except ValueError as error:
-                raise FetchError(
-                    f"{dataset.url(path, host)} must have the known checksum, got another: {error} A proxy "
-                    "or a log-in page may have answered: open the address in a browser"
-                ) from error
             except requests.RequestException as error:
                 raise FetchError(
                     f"{dataset.url(path, host)} cannot be downloaded: {error}. The same command continues "
                     f"with this file. Without a network: `tinytx data list {dataset.name}` lists the "
                     f"{len(dataset.files)} addresses; download them elsewhere into one folder, and run "
                     f"`tinytx data get {dataset.name} --from FOLDER`"
+                ) from error
+            except ValueError as error:
+                raise FetchError(
+                    f"{dataset.url(path, host)} must have the known checksum, got another: {error} A proxy "
+                    "or a log-in page may have answered: open the address in a browser"
                 ) from error
     return fetched
 
@@ -439,25 +412,22 @@ def from_folder(dataset: Dataset, source: str | os.PathLike[str]) -> Files:
     source : path
         Holds, directly or in a folder named as the corpus, upstream files (under their names or paths) or
         files of the layout. A file that upstream has too must have its sha256, others their number of lines
-        and, if there is a card, the sha256 in it.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing of the corpus, or a file is not the known one.
+        and, if there is a card, the sha256 in it; otherwise a ValueError names it.
     """
     folder = Path(source)
     if not folder.is_dir():
         raise ValueError(f"the folder to copy from must exist, got {folder}")
     place = folder / dataset.name if (folder / dataset.name).is_dir() else folder
-    upstream: dict[str, Path] = {}
-    for path, sha256 in dataset.files.items():
-        file = next((place / name for name in (path, file_name(path)) if (place / name).is_file()), None)
-        if file is not None:
-            got = hashlib.sha256(file.read_bytes()).hexdigest()
-            if got != sha256:
-                raise ValueError(f"{file} must have the sha256 {sha256}, got {got}")
-            upstream[path] = file
+    upstream = {
+        path: place / name
+        for path in dataset.files
+        for name in (file_name(path), path)
+        if (place / name).is_file()
+    }
+    for path, file in upstream.items():
+        got, expected = hashlib.sha256(file.read_bytes()).hexdigest(), dataset.files[path]
+        if got != expected:
+            raise ValueError(f"{file} must have the sha256 {expected}, got {got}")
     state = inspect(place, dataset)
     if state.faults:
         raise ValueError("; ".join(state.faults))
@@ -480,11 +450,6 @@ def convert(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:
     dataset : Dataset
     upstream : mapping from str to Path
         Path in the repository to the file here; files may be missing.
-
-    Returns
-    -------
-    dict from str to bytes
-        File name to content, in the order of the layout.
     """
     made = _CONVERTERS.get(dataset.name, _verbatim)(dataset, upstream)
     return {name: made[name] for name in dataset.n_lines if name in made}
@@ -497,7 +462,7 @@ def _verbatim(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:
 def _reviews(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:
     made = _verbatim(dataset, upstream)
     for name in [name for name in made if name.endswith(".spm")]:
-        lines = made[name].decode("utf-8").split("\n")
+        lines = made[name].decode().split("\n")
         made[name.removesuffix(".spm") + ".txt"] = "\n".join(map(join_subwords, lines)).encode()
     return made
 
@@ -569,13 +534,9 @@ def split_pairs(rows: Sequence[tuple[str, str]], *, n_held_out: int) -> dict[str
     Parameters
     ----------
     rows : sequence of (str, str)
+        In any order; that of the splits does not depend on it.
     n_held_out : int
         Pairs of valid and of test each.
-
-    Returns
-    -------
-    dict from str to list of (str, str)
-        "train", "valid" and "test"; their order does not depend on that of `rows`.
     """
     rows = sorted(set(rows), key=_order)
     groups: dict[int, list[tuple[str, str]]] = {}
@@ -594,11 +555,6 @@ def _order(row: tuple[str, str]) -> bytes:
 
 def connected(rows: Sequence[tuple[str, str]]) -> list[int]:
     """Number the connected components of pairs that share a source or a target (union-find).
-
-    Returns
-    -------
-    list of int
-        Equal for pairs of one component.
 
     Examples
     --------

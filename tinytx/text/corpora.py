@@ -15,7 +15,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from tinytx.text.download import SPLIT_SEED, corpus_folder, data_folder, dataset, join_subwords
+from tinytx.text.conversion import SPLIT_SEED, join_subwords
+from tinytx.text.download import corpus_folder, data_folder, dataset
 from tinytx.text.tables import (
     HUB_PREFIX,
     SPLIT_FILES,

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tinytx.text.conversion import connected
 from tinytx.text.corpora import CorpusInfo, Split, Splits, downloaded_info, split_texts
-from tinytx.text.download import connected, corpus_folder
+from tinytx.text.download import corpus_folder
 from tinytx.text.tables import read_aligned, read_lines
 from tinytx.text.tokenizer import canonical
 

@@ -32,12 +32,17 @@ _ESCAPED = re.compile(f"{_ESCAPE}(.)|([\x01-\x06])", re.DOTALL)
 _ORIGINALS = {inner: char for char, inner in _REPLACEMENTS.items()}
 
 
-def escape(text: str) -> str:
-    """Replace the characters that sentencepiece reserves; no two texts become equal."""
+def check_unicode(text: str) -> None:
+    """Raise a ValueError for a text with a lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise ValueError(f"text must be valid Unicode, got a lone surrogate at {error.start}") from error
+
+
+def escape(text: str) -> str:
+    """Replace the characters that sentencepiece reserves; no two texts become equal."""
+    check_unicode(text)
     return text.translate(_OUTWARD) if _RESERVED.search(text) else text
 
 

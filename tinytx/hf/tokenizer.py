@@ -213,7 +213,7 @@ def _is_byte_level(inner: Any) -> bool:
 
 
 def _byte_letters() -> dict[str, int]:
-    """The characters by which byte-level tokenizers write bytes: Latin-1 where it prints, else from U+0100 on.
+    """The characters by which byte-level tokenizers write bytes: Latin-1 if it prints, else from U+0100 on.
 
     Examples
     --------

@@ -300,7 +300,7 @@ def _from_tables(name: str, tables: Mapping[str, Table], names: tuple[str, ...],
             texts, labels = table.number_labels(names)
         table.settle(len(texts), skip)
         if not texts:
-            raise ValueError(f"{table.source} must hold at least one row that can be used, got none")
+            raise ValueError(f"{table.source} must hold at least one {table.unit} that can be used, got none")
         splits[split] = Split(texts, labels)
     if "valid" not in splits:
         share = LABELLED_SHARE if labelled else UNLABELLED_SHARE

@@ -285,9 +285,9 @@ def test_repeats_between_splits_and_classes_without_texts_are_named(tmp_path):
     write(tmp_path / "train.tsv", "\n".join(f"{2 * (i % 2)}\ttexte {i}" for i in range(20)))
     write(tmp_path / "valid.tsv", "0\ttexte 4\n2\tun\n0\tdeux\n")
     write(tmp_path / "test.tsv", "2\ttexte 7\n0\tdeux\n2\ttexte 3\n")
-    with pytest.warns(CorpusWarning) as told:
+    with pytest.warns(CorpusWarning) as warned:
         load_corpus(tmp_path)
-    messages = "\n".join(str(warning.message) for warning in told)
+    messages = "\n".join(str(warning.message) for warning in warned)
     assert "2 of 3 texts of test are in train" in messages
     assert "text 1 of test, text 8 of train: 'texte 7'" in messages
     assert (

@@ -12,7 +12,7 @@ def write(path, rows):
     return path
 
 
-def test_no_sentence_of_the_world_stands_in_two_splits():
+def test_no_sentence_of_the_world_is_in_two_splits():
     splits = load_pairs("world").splits
     for side in ("sources", "targets"):
         seen = [set(getattr(pairs, side)) for pairs in splits.values()]

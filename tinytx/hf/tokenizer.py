@@ -123,8 +123,8 @@ class PretrainedTokenizer(Tokenizer):
         ids = [int(token_id) for token_id in token_ids]
         for token_id in ids:
             self._check_id(token_id)
-        kept = [token_id for token_id in ids if token_id not in self._silent]
-        return self._inner.decode(kept, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        shown = [token_id for token_id in ids if token_id not in self._silent]
+        return self._inner.decode(shown, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
     def piece(self, token_id: int) -> str:
         """One token as a reader sees it, with U+2581 for a space."""

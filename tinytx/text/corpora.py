@@ -23,13 +23,9 @@ from tinytx.text.tables import (
     SUFFIXES,
     CorpusWarning,
     Options,
-    Table,
-    is_saved_dataset,
     read_aligned,
-    read_dataset,
-    read_folder,
     read_lines,
-    read_table,
+    read_own,
 )
 
 UNLABELLED_SHARE, LABELLED_SHARE = 0.05, 0.10  # of the different texts, for valid and for test each
@@ -270,25 +266,15 @@ def _world() -> Corpus:
 
 
 def _load_own(name: str, options: Options) -> Corpus:
-    path, names = Path(name), options.label_names
-    if name.startswith(HUB_PREFIX) or is_saved_dataset(name):
-        title, tables, given = read_dataset(name.removeprefix(HUB_PREFIX), options)
-        return _from_tables(title, tables, names or given, options.skip_bad_rows)
-    if name and path.is_dir():
-        tables = read_folder(path, options)
-    elif path.suffix.lower() in SUFFIXES:
-        tables = {"train": read_table(path, options)}
-    else:
+    """A corpus of one's own; the splits that have no file are taken out of train."""
+    own = read_own(name, options)
+    if own is None:
         known = ", ".join(info.name for info in list_corpora())
         raise ValueError(
             f"corpus must be one of {known}, the path of a {', '.join(SUFFIXES)} file or a folder of such, "
             f"or {HUB_PREFIX}NAME, got {name!r}"
         )
-    return _from_tables(path.name, tables, names, options.skip_bad_rows)
-
-
-def _from_tables(name: str, tables: Mapping[str, Table], names: tuple[str, ...], skip: bool) -> Corpus:
-    """A corpus of the rows of its files; the splits that have no file are taken out of train."""
+    title, tables, names = own
     labelled = any(label is not None for *_, label in tables["train"].rows)
     names = (names or tables["train"].label_names()) if labelled else ()
     if len(set(names)) < len(names):
@@ -298,7 +284,7 @@ def _from_tables(name: str, tables: Mapping[str, Table], names: tuple[str, ...],
         texts, labels = tuple(text for _, text, _ in table.rows), None
         if labelled:
             texts, labels = table.number_labels(names)
-        table.settle(len(texts), skip)
+        table.settle(len(texts), options.skip_bad_rows)
         if not texts:
             raise ValueError(f"{table.source} must hold at least one {table.unit} that can be used, got none")
         splits[split] = Split(texts, labels)
@@ -306,7 +292,7 @@ def _from_tables(name: str, tables: Mapping[str, Table], names: tuple[str, ...],
         share = LABELLED_SHARE if labelled else UNLABELLED_SHARE
         source = tables["train"].source
         splits |= split_texts(source, splits["train"], share=share, with_test="test" not in splits)
-    return Corpus(name, splits["train"], splits["valid"], splits.get("test"), label_names=names)
+    return Corpus(title, splits["train"], splits["valid"], splits.get("test"), label_names=names)
 
 
 def _warn_of_repeats(corpus: Corpus) -> None:

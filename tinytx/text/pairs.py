@@ -18,7 +18,7 @@ WORLD_SIZES = {"test": 1_000, "valid": 1_000, "train": 40_000}  # drawn; train l
 WORLD_SEED = 21_000  # of test; the next two seeds draw valid and train
 HELD_OUT = 0.05  # of the pairs of a file, for valid and for test each
 
-# English sentences of the lab on translation, held out of training.
+# English sentences that the lesson on translation translates, held out of training.
 LAB_SENTENCES = (
     "I am a student",
     "I did not mean to hurt you",

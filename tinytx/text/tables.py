@@ -80,7 +80,7 @@ class Table:
             message += f"; {rule} ({len(self.refused[rule]):,} rows, from {self.unit} {first})"
         if not skip:
             raise ValueError(message)
-        warnings.warn(f"{message}: skipped, {n_good:,} rows are left", CorpusWarning, stacklevel=5)
+        warnings.warn(f"{message}: skipped, {n_good:,} rows are left", CorpusWarning, stacklevel=4)
 
     def label_names(self) -> tuple[str, ...]:
         """The different labels in order, numbers by value; empty where all are integers from 0 up."""
@@ -131,7 +131,7 @@ def read_aligned(first: Path, second: Path) -> list[tuple[int, str, str]]:
     return [(number, line, sides[second][number]) for number, line in sides[first].items()]
 
 
-def read_table(path: Path, options: Options) -> Table:
+def _read_table(path: Path, options: Options) -> Table:
     """Read the rows of a file with one of the `SUFFIXES`."""
     table, suffix = Table(path), path.suffix.lower()
     columns_named = options.text_column is not None or options.label_column is not None
@@ -155,8 +155,27 @@ def read_table(path: Path, options: Options) -> Table:
     return table
 
 
-def read_folder(folder: Path, options: Options) -> dict[str, Table]:
-    """Read a folder with a file for train and, if there are any, for valid and test."""
+def read_own(name: str, options: Options) -> tuple[str, dict[str, Table], tuple[str, ...]] | None:
+    """Read a file, a folder or a dataset of the library ``datasets``; None for a name of another kind.
+
+    Returns
+    -------
+    tuple
+        Title, tables by split, and names of the labels, empty where they are not known.
+    """
+    path = Path(name)
+    if name.startswith(HUB_PREFIX) or (name and any(path.glob("dataset_*.json"))):
+        title, tables, names = _read_dataset(name.removeprefix(HUB_PREFIX), options)
+        return title, tables, options.label_names or names
+    if name and path.is_dir():
+        return path.name, _read_folder(path, options), options.label_names
+    if path.suffix.lower() in SUFFIXES:
+        return path.name, {"train": _read_table(path, options)}, options.label_names
+    return None
+
+
+def _read_folder(folder: Path, options: Options) -> dict[str, Table]:
+    """The file for train and, if there are any, those for valid and test."""
     tables: dict[str, Table] = {}
     for split, stems in SPLIT_FILES.items():
         files = [file for stem in stems for end in SUFFIXES if (file := folder / (stem + end)).is_file()]
@@ -164,23 +183,15 @@ def read_folder(folder: Path, options: Options) -> dict[str, Table]:
             names = " and ".join(file.name for file in files[:2])
             raise ValueError(f"{folder} must hold one file for {split}, got {names}")
         if files:
-            tables[split] = read_table(files[0], options)
+            tables[split] = _read_table(files[0], options)
     if "train" not in tables:
         known = ", ".join(f"train{suffix}" for suffix in SUFFIXES)
         raise ValueError(f"{folder} must hold one of {known}, got none of them")
     return tables
 
 
-def is_saved_dataset(name: str) -> bool:
-    """Whether this is a folder that the library ``datasets`` saved."""
-    return bool(name) and any(Path(name).glob("dataset_*.json"))
-
-
-def read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], tuple[str, ...]]:
-    """Read ``NAME`` or ``NAME:CONFIGURATION`` of the library ``datasets``, or a folder that it saved.
-
-    Returns title, tables by split, and the names of the labels, empty where the dataset has none.
-    """
+def _read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], tuple[str, ...]]:
+    """Title, tables by split and names of the labels of ``NAME``, ``NAME:CONFIGURATION`` or a folder."""
     try:
         import datasets
     except ImportError as error:
@@ -188,7 +199,7 @@ def read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], tu
             f"{HUB_PREFIX}{name} must be read with the library datasets, which is not installed: "
             "pip install datasets"
         ) from error
-    saved = is_saved_dataset(name)
+    saved = bool(name) and any(Path(name).glob("dataset_*.json"))
     title = f"{HUB_PREFIX}{Path(name).name if saved else name}"
     network_log = logging.getLogger("huggingface_hub")
     level = network_log.level
@@ -208,7 +219,7 @@ def read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], tu
             column = options.label_column or LABEL_COLUMN
             classes: Sequence[str] = getattr(part.features.get(column), "names", None) or ()
             if classes and set(part[column]) == {NO_LABEL}:
-                warnings.warn(f"{title}: {split} has no labels: left out", CorpusWarning, stacklevel=4)
+                warnings.warn(f"{title}: {split} has no labels: left out", CorpusWarning, stacklevel=5)
                 continue
             rows = list(part)
             for row in rows if classes else ():  # labels are numbers of names

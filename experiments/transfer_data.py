@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from experiments.harness import digest_of
-from tinytx.text.corpora import Corpus, Split, read_lines
+from tinytx.text.corpora import Corpus, Split
+from tinytx.text.tables import read_lines
 from tinytx.text.tokenizer import plain
 from tinytx_course.labs.docstrings import docstrings_corpus, without_giveaways
 from tinytx_course.labs.lesson_15 import LOST_APOSTROPHE, same_text

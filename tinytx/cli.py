@@ -418,21 +418,25 @@ def data_get(args: argparse.Namespace) -> Answer:
 
     if args.source is not None and args.mirror is not None:
         raise ValueError("--from must be without --mirror, as nothing is downloaded, got both")
-    got = get(
-        dataset(args.name),
-        args.data_dir,
-        source=args.source,
-        host=args.mirror or HOST,
-        report=reporter(args),
-    )
+    known = dataset(args.name)
+    state = get(known, args.data_dir, source=args.source, host=args.mirror or HOST, report=reporter(args))
     lines = [
         f"{name}: " + (f"{facts['lines']:,} lines" if facts["lines"] else f"{facts['bytes']:,} bytes")
-        for name, facts in got.state.files.items()
+        for name, facts in state.files.items()
     ]
-    if got.state.absent:
-        lines.append(f"absent, not in the folder given: {', '.join(got.state.absent)}")
-    lines += [f"licence: {got.dataset.licence}", f"please cite: {got.dataset.citation}"]
-    return got.to_dict(), "\n".join([f"{args.name} is in {got.state.folder}", *lines])
+    if state.absent:
+        lines.append(f"absent, not in the folder given: {', '.join(state.absent)}")
+    lines += [f"licence: {known.licence}", f"please cite: {known.citation}"]
+    answer = {
+        "name": known.name,
+        "folder": str(state.folder),
+        "changed": state.changed,
+        "files": dict(state.files),
+        "absent": list(state.absent),
+        "licence": known.licence,
+        "citation": known.citation,
+    }
+    return answer, "\n".join([f"{args.name} is in {state.folder}", *lines])
 
 
 def data_verify(args: argparse.Namespace) -> Answer:

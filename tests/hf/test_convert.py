@@ -116,7 +116,7 @@ def outputs_of_ours(model):
 
 
 def learned_numbers(theirs):
-    """What is learned there; a bias of all logits that is stored beside the parameters counts too."""
+    """What is learned there; a bias of all logits that is no parameter counts too."""
     n = sum(p.numel() for p in theirs.parameters() if p.requires_grad)
     return n + (theirs.final_logits_bias.numel() if hasattr(theirs, "final_logits_bias") else 0)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinytx.text.bpe import Merge, count_pairs, count_words, join_pair, learn_merges, segment
+from tinytx.text.bpe import Merge, join_pair, learn_merges, segment
 from tinytx.text.tokenizer import SPACE_MARK, SPECIAL_PIECES, Tokenizer
 
 # Six times "le", three times "les", twice "elle", once "belle": 6·3 + 3·4 + 2·5 + 6 = 46 with their marks.
@@ -34,15 +34,6 @@ def test_merges_worked_by_hand():
         Merge(mark + "le", "s", 3, 16),
         Merge(mark, "elle", 2, 14),
     ]
-
-
-def test_words_are_cut_behind_the_mark_of_a_space():
-    assert count_words(["le  le", " a"]) == {(SPACE_MARK, "l", "e"): 2, (SPACE_MARK, "a"): 1}
-    assert count_words([]) == {}
-
-
-def test_pairs_count_as_often_as_their_words():
-    assert count_pairs({("a", "b", "a"): 3, ("b", "a"): 4}) == {("a", "b"): 3, ("b", "a"): 7}
 
 
 def test_overlapping_pairs_join_from_the_left():

@@ -89,14 +89,6 @@ def test_histories_do_not_reach_into_the_sequence_before():
     np.testing.assert_array_equal(one_after_the_other.log_prob([6, 0]), turned_round.log_prob([6, 0]))
 
 
-def test_longer_histories_help_where_the_language_has_them():
-    repeated = [[4, 5, 6, 4, 4, 6, 5, 0] * 5] * 20
-    model = NGramModel(4, VOCAB_SIZE).fit(repeated)
-    by_order = [model.nats_per_token(repeated, order=order) for order in (1, 2, 3, 4)]
-    assert by_order == sorted(by_order, reverse=True)
-    assert by_order[-1] < 0.1 < 1 < by_order[0]
-
-
 def test_six_tokens_of_a_large_vocabulary_are_kept_apart():
     vocab_size = 50_001
     training = [[49_000 + i for i in range(6)], [49_000 + i for i in range(1, 7)]]

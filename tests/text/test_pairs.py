@@ -2,7 +2,7 @@
 
 import pytest
 
-from tinytx.text.pairs import LAB_SENTENCES, Pairs, list_pair_corpora, load_pairs, without
+from tinytx.text.pairs import LAB_SENTENCES, list_pair_corpora, load_pairs
 from tinytx.text.tokenizer import canonical
 
 
@@ -12,7 +12,7 @@ def write(path, rows):
     return path
 
 
-def test_no_sentence_of_the_world_stands_in_two_splits():
+def test_no_sentence_of_the_world_is_in_two_splits():
     splits = load_pairs("world").splits
     for side in ("sources", "targets"):
         seen = [set(getattr(pairs, side)) for pairs in splits.values()]
@@ -73,9 +73,7 @@ def test_captions_are_read_line_by_line_and_a_line_without_translation_is_named(
     assert corpus.test.sources == ("test_2016_flickr one", "test_2016_flickr two")
     assert corpus.valid.targets == ("val un", "val deux")
     write(folder / "val.fr", ["val un", ""])
-    with pytest.raises(
-        ValueError, match="val.fr, line 2: must translate the same line of val.en, got no text"
-    ):
+    with pytest.raises(ValueError, match="val.fr, line 2: .*val.en"):
         load_pairs("multi30k-en-fr", tmp_path)
 
 
@@ -98,10 +96,3 @@ def test_on_the_real_pairs_nothing_is_shared_and_the_lab_is_held_out(shared_data
     assert not set(corpus.train.targets) & set(corpus.valid.targets)
     learned = {canonical(source) for source in corpus.train.sources}
     assert corpus.n_removed > 0 and not learned & {canonical(sentence) for sentence in LAB_SENTENCES}
-
-
-def test_without_takes_out_what_says_the_same_on_either_side():
-    pairs = Pairs(
-        ("He's here.", "He is here", "She is", "it"), ("Il est là.", "le voici", "le voici !", "ça")
-    )
-    assert without(pairs, ["he is here!"]).sources == ("it",)

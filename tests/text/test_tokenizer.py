@@ -73,18 +73,6 @@ def test_words_are_encoded_alike_wherever_they_stand(tokenizer, chosen):
     assert tokenizer.encode(" ".join(chosen)) == expected
 
 
-def test_pieces_spell_the_text(tokenizer):
-    text = "le chat  mange"
-    pieces = tokenizer.pieces(text)
-    assert "".join(pieces) == SPACE_MARK + text.replace(" ", SPACE_MARK)
-    assert len(pieces) == len(tokenizer.encode(text))
-
-
-def test_a_frequent_word_becomes_one_piece():
-    tokenizer = Tokenizer.train(["la table", "le sable"] * 50, vocab_size=21, model_type="bpe")
-    assert "\u2581la" in tokenizer.pieces("la table")
-
-
 def test_apostrophes_join_their_letters_only_when_scripts_may_mix():
     texts = ["l' auteur l' histoire l' auteur"] * 20
     apart = Tokenizer.train(texts, vocab_size=26, model_type="bpe")
@@ -93,30 +81,16 @@ def test_apostrophes_join_their_letters_only_when_scripts_may_mix():
     assert joined.pieces("l'") == ["\u2581l'"]
 
 
-def test_special_ids_are_fixed_and_readable(tokenizer):
-    ids = (
-        tokenizer.pad_id,
-        tokenizer.unk_id,
-        tokenizer.bos_id,
-        tokenizer.eos_id,
-        tokenizer.mask_id,
-        tokenizer.cls_id,
-        tokenizer.sep_id,
-    )
-    assert ids == tuple(range(7))
-    assert tuple(map(tokenizer.piece, ids)) == SPECIAL_PIECES
-
-
-def test_special_ids_leave_no_trace_in_decoded_text(tokenizer):
-    ids = tokenizer.encode("le chat mange")
+def test_special_pieces_are_fixed_silent_and_an_unknown_character_stays_visible(tokenizer):
+    assert tuple(map(tokenizer.piece, range(7))) == SPECIAL_PIECES
+    names = ("pad", "unk", "bos", "eos", "mask", "cls", "sep")
+    assert [getattr(tokenizer, f"{name}_id") for name in names] == list(range(7))
+    ids = tokenizer.encode("le chat  mange")
     framed = [tokenizer.bos_id, *ids[:2], tokenizer.mask_id, *ids[2:], tokenizer.eos_id, tokenizer.pad_id]
-    assert tokenizer.decode(framed) == "le chat mange"
-
-
-def test_an_unknown_character_stays_visible(tokenizer):
-    ids = tokenizer.encode("le \u0436")
-    assert ids[-1] == tokenizer.unk_id
-    assert tokenizer.decode(ids) == "le \u2047"
+    assert tokenizer.decode(framed) == "le chat  mange" and tokenizer.decode([]) == ""
+    assert "".join(tokenizer.pieces("le chat  mange")) == "\u2581le\u2581chat\u2581\u2581mange"
+    assert tokenizer.decode(tokenizer.encode("le \u0436")) == "le \u2047"
+    assert tokenizer.encode_batch([*TEXTS, ""]) == [tokenizer.encode(text) for text in [*TEXTS, ""]]
 
 
 def test_bytes_that_are_no_text_decode_to_the_replacement_character(byte_tokenizer):
@@ -124,27 +98,13 @@ def test_bytes_that_are_no_text_decode_to_the_replacement_character(byte_tokeniz
     assert byte_tokenizer.decode([first_byte_of_two]) == "\ufffd"
 
 
-def test_empty_text_has_no_pieces(tokenizer):
-    assert tokenizer.encode("") == []
-    assert tokenizer.decode([]) == ""
-
-
-def test_a_batch_is_encoded_as_its_singles(tokenizer):
-    assert tokenizer.encode_batch(TEXTS) == [tokenizer.encode(text) for text in TEXTS]
-    assert tokenizer.encode_batch([]) == []
-
-
-@pytest.mark.parametrize("model_type", MODEL_TYPES)
-def test_training_twice_gives_the_same_bytes(model_type):
-    first, second = (Tokenizer.train(TEXTS, vocab_size=66, model_type=model_type) for _ in range(2))
-    assert first.to_bytes() == second.to_bytes()
-
-
-def test_a_saved_tokenizer_is_the_same_when_loaded(tokenizer, tmp_path):
+def test_a_tokenizer_trained_again_saved_or_pickled_is_the_same(tokenizer, tmp_path, request):
+    model_type = request.node.callspec.params["tokenizer"]
+    trained = Tokenizer.train(TEXTS, vocab_size=66, model_type=model_type)
     path = tmp_path / "tokenizer.model"
     tokenizer.save(path)
     unpickled = pickle.loads(pickle.dumps(tokenizer))
-    for copy in (Tokenizer.load(path), Tokenizer.from_bytes(tokenizer.to_bytes()), unpickled):
+    for copy in (Tokenizer.load(path), Tokenizer.from_bytes(tokenizer.to_bytes()), unpickled, trained):
         assert copy.to_bytes() == tokenizer.to_bytes()
         assert copy.encode(TEXTS[0]) == tokenizer.encode(TEXTS[0])
     assert [entry.name for entry in tmp_path.iterdir()] == ["tokenizer.model"]
@@ -178,43 +138,11 @@ def test_thinned_texts_still_give_every_character():
     assert [tokenizer.decode(tokenizer.encode(text)) for text in texts] == texts
 
 
-@pytest.mark.parametrize("texts", [[], [""], ["", "  "]])
-def test_training_on_nothing_is_refused(texts):
-    with pytest.raises(ValueError, match="texts must hold at least one character"):
-        Tokenizer.train(texts, vocab_size=100)
-
-
-def test_training_says_nothing(capfd):
-    Tokenizer.train(TEXTS, vocab_size=66)
-    with pytest.raises(ValueError):
-        Tokenizer.train(TEXTS, vocab_size=6600)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_unknown_settings_are_refused():
-    with pytest.raises(ValueError, match="max_chars must be at least 1, got 0"):
-        Tokenizer.train(TEXTS, vocab_size=66, max_chars=0)
-    with pytest.raises(ValueError, match="model_type must be one of unigram, bpe, got 'word'"):
-        Tokenizer.train(TEXTS, vocab_size=100, model_type="word")
-
-
-def test_one_str_in_place_of_several_is_refused(tokenizer):
-    with pytest.raises(TypeError, match="got one str"):
-        Tokenizer.train("le chat", vocab_size=20)
-    with pytest.raises(TypeError, match="got one str"):
-        tokenizer.encode_batch("le chat")
-
-
 @given(before=st.text(), code=st.integers(0xD800, 0xDFFF), after=st.text())
 def test_text_that_is_no_unicode_is_refused(byte_tokenizer, before, code, after):
     for read in (byte_tokenizer.encode, byte_tokenizer.pieces):
         with pytest.raises(ValueError, match=f"lone surrogate at {len(before)}$"):
             read(before + chr(code) + after)
-
-
-def test_training_on_what_is_no_unicode_is_refused():
-    with pytest.raises(ValueError, match="lone surrogate at 3"):
-        Tokenizer.train(["le chat", "le \udc80"], vocab_size=66)
 
 
 @given(text=st.text())
@@ -243,16 +171,25 @@ def test_the_score_of_a_merge_is_its_rank():
         tokenizer.score(66)
 
 
-@pytest.mark.parametrize("token_id", [-1, 66])
-def test_ids_outside_the_vocabulary_are_refused(tokenizer, token_id):
-    with pytest.raises(ValueError, match=f"token_id must be from 0 to 65, got {token_id}"):
-        tokenizer.decode([token_id])
-
-
-@pytest.mark.parametrize("word", ["", "le chat"])
-def test_word_pieces_wants_one_word(tokenizer, word):
-    with pytest.raises(ValueError, match="word must be non-empty and hold no space"):
-        tokenizer.word_pieces(word)
+def test_bad_arguments_are_named(tokenizer):
+    for change, got in (({"max_chars": 0}, "0"), ({"model_type": "word"}, "unigram, bpe, got 'word'")):
+        with pytest.raises(ValueError, match=f"{next(iter(change))} .*{got}"):
+            Tokenizer.train(TEXTS, **{"vocab_size": 66, **change})
+    for texts in ([], [""], ["", "  "]):
+        with pytest.raises(ValueError, match="at least one character"):
+            Tokenizer.train(texts, vocab_size=100)
+    with pytest.raises(ValueError, match="surrogate at 3"):
+        Tokenizer.train(["le chat", "le \udc80"], vocab_size=66)
+    with pytest.raises(TypeError, match="one str"):
+        Tokenizer.train("le chat", vocab_size=20)
+    with pytest.raises(TypeError, match="one str"):
+        tokenizer.encode_batch("le chat")
+    for word in ("", "le chat"):
+        with pytest.raises(ValueError, match="word"):
+            tokenizer.word_pieces(word)
+    for token_id in (-1, 66):
+        with pytest.raises(ValueError, match=f"from 0 to 65, got {token_id}"):
+            tokenizer.decode([token_id])
 
 
 def test_files_that_are_no_tokenizer_are_refused(tmp_path):

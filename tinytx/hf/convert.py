@@ -17,7 +17,7 @@ CamemBERT and XLM-R are RoBERTas; BARThez is an mBART.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from torch import Tensor
 from tinytx.hf.folders import load_published, save_published
 from tinytx.hf.tokenizer import PretrainedTokenizer
 from tinytx.hf.weights import (
-    Names,
+    ACTIVATIONS,
     add_biases,
     add_positions,
     expect,
@@ -37,10 +37,8 @@ from tinytx.hf.weights import (
     fold_head_bias,
     fold_scale,
     interleaved,
-    our_activation,
     permute,
-    their_activation,
-    weights_of,
+    their_name,
 )
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
@@ -108,28 +106,30 @@ _DECODER_FIELDS = {
     "d_ff": "decoder_ffn_dim",
 }
 
-# Our modules and theirs.
-_GPT2_NAMES = Names(
-    {
-        "body.token_embed": "transformer.wte",
-        "body.pos_embed.table": "transformer.wpe.weight",
-        "body.final_norm": "transformer.ln_f",
-        "head": "lm_head",
-    },
-    {
-        "body.blocks": (
-            "transformer.h",
-            {
-                "attn_norm": "ln_1",
-                **{f"attn.{part}_proj": f"attn.{part}" for part in "qkv"},
-                "attn.out_proj": "attn.c_proj",
-                "ff_norm": "ln_2",
-                "ff.up_proj": "mlp.c_fc",
-                "ff.down_proj": "mlp.c_proj",
-            },
-        )
-    },
-)
+
+def _inside(ours: str, theirs: str, modules: Mapping[str, str]) -> dict[str, str]:
+    return {f"{ours}.{our}": f"{theirs}.{their}" for our, their in modules.items()}
+
+
+# Our modules, or single weights, and theirs; a * is the number of a block.
+_GPT2_NAMES = {
+    "body.token_embed": "transformer.wte",
+    "body.pos_embed.table": "transformer.wpe.weight",
+    "body.final_norm": "transformer.ln_f",
+    "head": "lm_head",
+    **_inside(
+        "body.blocks.*",
+        "transformer.h.*",
+        {
+            "attn_norm": "ln_1",
+            **{f"attn.{part}_proj": f"attn.{part}" for part in "qkv"},
+            "attn.out_proj": "attn.c_proj",
+            "ff_norm": "ln_2",
+            "ff.up_proj": "mlp.c_fc",
+            "ff.down_proj": "mlp.c_proj",
+        },
+    ),
+}
 _BERT_BLOCK = {
     "attn.q_proj": "attention.self.query",
     "attn.k_proj": "attention.self.key",
@@ -140,56 +140,54 @@ _BERT_BLOCK = {
     "ff.down_proj": "output.dense",
     "ff_norm": "output.LayerNorm",
 }
-
-
-def _encoder_names(body: str, head: Mapping[str, str]) -> Names:
-    embeddings = {
-        "body.token_embed": f"{body}.embeddings.word_embeddings",
-        "body.pos_embed.table": f"{body}.embeddings.position_embeddings.weight",
-        "body.segment_embed": f"{body}.embeddings.token_type_embeddings",
-        "body.embed_norm": f"{body}.embeddings.LayerNorm",
-    }
-    return Names({**embeddings, **head}, {"body.blocks": (f"{body}.encoder.layer", _BERT_BLOCK)})
-
-
-_BERT_NAMES = _encoder_names(
-    "bert",
-    {
-        "head.dense.0": "cls.predictions.transform.dense",
-        "head.norm": "cls.predictions.transform.LayerNorm",
-        "head.output.bias": "cls.predictions.bias",
-        "next_head.pooler": "bert.pooler.dense",
-        "next_head.output": "cls.seq_relationship",
-    },
-)
-_ROBERTA_NAMES = _encoder_names(
-    "roberta",
-    {"head.dense.0": "lm_head.dense", "head.norm": "lm_head.layer_norm", "head.output.bias": "lm_head.bias"},
-)
-_PROJECTIONS = ("q_proj", "k_proj", "v_proj", "out_proj")
-_BART_BLOCK = {
-    **{f"attn.{name}": f"self_attn.{name}" for name in _PROJECTIONS},
-    "attn_norm": "self_attn_layer_norm",
-    "ff.up_proj": "fc1",
-    "ff.down_proj": "fc2",
-    "ff_norm": "final_layer_norm",
-    **{f"cross_attn.{name}": f"encoder_attn.{name}" for name in _PROJECTIONS},
-    "cross_norm": "encoder_attn_layer_norm",
+_BERT_EMBEDDINGS = {
+    "token_embed": "word_embeddings",
+    "pos_embed.table": "position_embeddings.weight",
+    "segment_embed": "token_type_embeddings",
+    "embed_norm": "LayerNorm",
 }
-_BART_NAMES = Names(
-    {
-        "encoder.token_embed": "model.shared",
-        "head.bias": "final_logits_bias",
-        **{
-            f"{half}.pos_embed.table": f"model.{half}.embed_positions.weight"
-            for half in ("encoder", "decoder")
-        },
-        **{f"{half}.embed_norm": f"model.{half}.layernorm_embedding" for half in ("encoder", "decoder")},
-        **{f"{half}.final_norm": f"model.{half}.layer_norm" for half in ("encoder", "decoder")},
+_BERT_NAMES = {
+    **_inside("body", "bert.embeddings", _BERT_EMBEDDINGS),
+    **_inside("body.blocks.*", "bert.encoder.layer.*", _BERT_BLOCK),
+    "head.dense.*": "cls.predictions.transform.dense",
+    "head.norm": "cls.predictions.transform.LayerNorm",
+    "head.output.bias": "cls.predictions.bias",
+    "next_head.pooler": "bert.pooler.dense",
+    "next_head.output": "cls.seq_relationship",
+}
+_ROBERTA_NAMES = {
+    **_inside("body", "roberta.embeddings", _BERT_EMBEDDINGS),
+    **_inside("body.blocks.*", "roberta.encoder.layer.*", _BERT_BLOCK),
+    "head.dense.*": "lm_head.dense",
+    "head.norm": "lm_head.layer_norm",
+    "head.output.bias": "lm_head.bias",
+}
+_BART_HALF = {
+    "pos_embed.table": "embed_positions.weight",
+    "embed_norm": "layernorm_embedding",
+    "final_norm": "layer_norm",
+    "blocks.*.attn_norm": "layers.*.self_attn_layer_norm",
+    "blocks.*.ff.up_proj": "layers.*.fc1",
+    "blocks.*.ff.down_proj": "layers.*.fc2",
+    "blocks.*.ff_norm": "layers.*.final_layer_norm",
+    **{
+        f"blocks.*.{ours}.{part}_proj": f"layers.*.{theirs}.{part}_proj"
+        for ours, theirs in (("attn", "self_attn"), ("cross_attn", "encoder_attn"))
+        for part in ("q", "k", "v", "out")
     },
-    {f"{half}.blocks": (f"model.{half}.layers", _BART_BLOCK) for half in ("encoder", "decoder")},
+    "blocks.*.cross_norm": "layers.*.encoder_attn_layer_norm",
+}
+_BART_NAMES = {
+    **_inside("encoder", "model.encoder", _BART_HALF),
+    **_inside("decoder", "model.decoder", _BART_HALF),
+    "encoder.token_embed": "model.shared",
+    "head.bias": "final_logits_bias",
+}
+_NOT_PARAMETERS = (
+    "model.encoder.embed_positions.weight",
+    "model.decoder.embed_positions.weight",
+    "final_logits_bias",
 )
-_NOT_PARAMETERS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 # Ids in the configuration of a translator, whether or not the vocabulary has them, unless others are given.
 _NO_IDS = {"pad_token_id": 0, "decoder_start_token_id": 0} | dict.fromkeys(
     ("bos_token_id", "eos_token_id", "forced_eos_token_id")
@@ -207,10 +205,8 @@ class Family:
         Their classes; the first one is written.
     settings : mapping from str to object
         Of our model, the same in the whole family.
-    fields : mapping from str to str
-        Our settings that are free, to theirs.
-    names : Names
-        Our weights to theirs.
+    fields, names : mapping from str to str
+        Our settings that are free, and our weights, to theirs.
     expected : mapping from str to object
         Settings of theirs that have no counterpart but this value.
     """
@@ -219,19 +215,19 @@ class Family:
     classes: tuple[str, ...]
     settings: Mapping[str, Any]
     fields: Mapping[str, str]
-    names: Names
+    names: Mapping[str, str]
     expected: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _encoder(kind: str, names: Names, **expected: Any) -> Family:
+def _encoder(kind: str, names: Mapping[str, str], **expected: Any) -> Family:
     classes = (f"{kind}ForMaskedLM", "BertForPreTraining")[: 1 + (kind == "Bert")]
     expected = {"is_decoder": False, "tie_word_embeddings": True, **expected}
     return Family(MaskedLanguageModel, classes, BERT, _BERT_FIELDS, names, expected)
 
 
-def _translator(kind: str, settings: Mapping[str, Any]) -> Family:
+def _translator(kind: str, norm: str, settings: Mapping[str, Any]) -> Family:
     expected = {"tie_word_embeddings": True, "share_encoder_decoder_embeddings": True}
-    return Family(Translator, (kind,), settings, _BART_FIELDS, _BART_NAMES, expected)
+    return Family(Translator, (kind,), {**settings, "norm": norm}, _BART_FIELDS, _BART_NAMES, expected)
 
 
 # By `model_type` of a `config.json`.
@@ -248,21 +244,15 @@ FAMILIES: Mapping[str, Family] = {
     "roberta": _encoder("Roberta", _ROBERTA_NAMES, hidden_act="gelu"),  # the head knows no other
     "camembert": _encoder("Camembert", _ROBERTA_NAMES, hidden_act="gelu"),
     "xlm-roberta": _encoder("XLMRoberta", _ROBERTA_NAMES, hidden_act="gelu"),
-    "bart": _translator("BartForConditionalGeneration", {**_LEARNED, "norm": "last"}),
-    "mbart": _translator("MBartForConditionalGeneration", {**_LEARNED, "norm": "first"}),
-    "marian": _translator("MarianMTModel", {**_SINUSOIDAL, "norm": "last"}),
-    "pegasus": _translator("PegasusForConditionalGeneration", {**_SINUSOIDAL, "norm": "first"}),
+    "bart": _translator("BartForConditionalGeneration", "last", _LEARNED),
+    "mbart": _translator("MBartForConditionalGeneration", "first", _LEARNED),
+    "marian": _translator("MarianMTModel", "last", _SINUSOIDAL),
+    "pegasus": _translator("PegasusForConditionalGeneration", "first", _SINUSOIDAL),
 }
 
 
 def config_from_transformers(given: PretrainedConfig) -> TransformerConfig:
-    """Our settings of a model with a configuration of theirs; no weight is needed.
-
-    Raises
-    ------
-    ValueError
-        If the family is unknown or a setting has no counterpart here.
-    """
+    """Our settings of a model of theirs, without its weights; a ValueError names what has no counterpart."""
     if given.model_type not in FAMILIES:
         raise ValueError(f"model_type must be one of {', '.join(FAMILIES)}, got {given.model_type!r}")
     family = FAMILIES[given.model_type]
@@ -275,7 +265,10 @@ def config_from_transformers(given: PretrainedConfig) -> TransformerConfig:
         settings["position_offset"] = given.pad_token_id + 1
         settings["max_len"] -= settings["position_offset"]
     settings["d_ff"] = settings["d_ff"] or 4 * settings["d_model"]
-    settings["activation"] = our_activation(settings["activation"])
+    if settings["activation"] not in ACTIVATIONS:
+        known, got = ", ".join(ACTIVATIONS), settings["activation"]
+        raise ValueError(f"the activation must be one of {known}, got {got!r}")
+    settings["activation"] = ACTIVATIONS[settings["activation"]]
     return TransformerConfig(**{**family.settings, **settings})
 
 
@@ -295,11 +288,9 @@ def from_transformers(model: PreTrainedModel | str | os.PathLike[str]) -> Model:
 
     Raises
     ------
-    TypeError
-        If the model is of another class.
-    ValueError
-        If there is no such folder and the name cannot be fetched, a weight is missing, or a setting has no
-        counterpart here; the message names it.
+    TypeError, ValueError
+        If the model is of another class, there is no such folder and the name cannot be fetched, a weight is
+        missing, or a setting has no counterpart here; the message names it.
 
     Notes
     -----
@@ -320,7 +311,7 @@ def from_transformers(model: PreTrainedModel | str | os.PathLike[str]) -> Model:
         ours = MaskedLanguageModel(config, next_sentence="cls.seq_relationship.weight" in state)
     else:
         ours, state = LanguageModel(config), _split_qkv(state)
-    weights = family.names.take(ours, state)
+    weights = {name: state[their_name(family.names, name)] for name, _ in ours.named_parameters()}
     if config.positions == "sinusoidal":
         weights = permute(weights, interleaved(config.d_model))
     fill_ours(ours, weights)
@@ -346,10 +337,8 @@ def to_transformers(model: Model, **settings: Any) -> PreTrainedModel:
 
     Raises
     ------
-    TypeError
-        If the model is of another class.
-    ValueError
-        If a setting has no counterpart there; the message names it.
+    TypeError, ValueError
+        If the model is of another class, or a setting has no counterpart there; the message names it.
 
     Notes
     -----
@@ -357,16 +346,17 @@ def to_transformers(model: Model, **settings: Any) -> PreTrainedModel:
     scale of embeddings into the embeddings, missing biases as zeros, and the bias of a head that may have
     none into its weight matrix (`fold_head_bias`).
     """
-    writers: dict[type[Model], Callable[..., Any]] = {
-        LanguageModel: _to_gpt2,
-        MaskedLanguageModel: _to_encoder,
-        Translator: _to_translator,
-    }
-    if type(model) not in writers:
-        known = ", ".join(kind.__name__ for kind in writers)
+    weights = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    if isinstance(model, LanguageModel):
+        theirs = _to_gpt2(model, weights, settings)
+    elif isinstance(model, MaskedLanguageModel):
+        theirs = _to_encoder(model, weights, settings)
+    elif isinstance(model, Translator):
+        theirs = _to_translator(model, weights, settings)
+    else:
+        known = ", ".join(kind.__name__ for kind in (LanguageModel, MaskedLanguageModel, Translator))
         raise TypeError(f"model must be one of {known}, got a {type(model).__name__}")
-    weights = weights_of(model)
-    return writers[type(model)](model, weights, settings).eval()
+    return theirs.eval()
 
 
 def save_transformers(
@@ -396,14 +386,19 @@ def save_transformers(
 def _build(
     kind: str, family: Family, config: TransformerConfig, weights: Weights, settings: Mapping[str, Any]
 ) -> Any:
-    """A model of theirs with the sizes of a configuration of ours and the dtype of its weights."""
+    """A model of theirs with the sizes of a configuration of ours, and weights, under our names."""
     import transformers
 
     model_class: Any = getattr(transformers, kind)
     sizes = {theirs: getattr(config, ours) for ours, theirs in family.fields.items()}
-    sizes[family.fields["activation"]] = their_activation(config.activation)
+    sizes[family.fields["activation"]] = next(
+        theirs for theirs, ours in ACTIVATIONS.items() if ours == config.activation
+    )
     theirs = model_class(model_class.config_class(**{**sizes, **settings}))
-    return theirs.to(next(iter(weights.values())).dtype)
+    theirs.to(next(iter(weights.values())).dtype)
+    state = {their_name(family.names, name): tensor for name, tensor in weights.items()}
+    fill_theirs(theirs, _join_qkv(state) if family.names is _GPT2_NAMES else state, _NOT_PARAMETERS)
+    return theirs
 
 
 def _to_gpt2(model: LanguageModel, weights: Weights, settings: Mapping[str, Any]) -> Any:
@@ -425,9 +420,7 @@ def _to_gpt2(model: LanguageModel, weights: Weights, settings: Mapping[str, Any]
         "bos_token_id": None,
         "eos_token_id": None,
     }
-    theirs = _build("GPT2LMHeadModel", FAMILIES["gpt2"], config, weights, {**own, **settings})
-    fill_theirs(theirs, _join_qkv(_GPT2_NAMES.give(weights)))
-    return theirs
+    return _build("GPT2LMHeadModel", FAMILIES["gpt2"], config, weights, {**own, **settings})
 
 
 def _to_encoder(model: MaskedLanguageModel, weights: Weights, settings: Mapping[str, Any]) -> Any:
@@ -452,9 +445,7 @@ def _to_encoder(model: MaskedLanguageModel, weights: Weights, settings: Mapping[
         settings = {name: value for name, value in settings.items() if name != "pad_token_id"}
     family = FAMILIES["roberta" if offset else "bert"]
     kind = family.classes[0] if model.next_head is None else "BertForPreTraining"
-    theirs = _build(kind, family, config, weights, {**own, **settings})
-    fill_theirs(theirs, family.names.give(weights))
-    return theirs
+    return _build(kind, family, config, weights, {**own, **settings})
 
 
 def _to_translator(model: Translator, weights: Weights, settings: Mapping[str, Any]) -> Any:
@@ -481,35 +472,27 @@ def _to_translator(model: Translator, weights: Weights, settings: Mapping[str, A
     theirs = _build(family.classes[0], family, config, weights, {**own, **settings})
     if bias is not None:
         theirs.final_logits_bias.copy_(bias)
-    fill_theirs(theirs, _BART_NAMES.give(weights), (*_NOT_PARAMETERS, "final_logits_bias"))
     return theirs
 
 
+def _upright(state: Mapping[str, Tensor]) -> Weights:
+    """Weights of a GPT-2 with their matrices transposed, as `torch.nn.Linear` has them; and back."""
+    turned = tuple(f"{module}.weight" for module in ("c_attn", "c_proj", "c_fc"))
+    return {name: tensor.T if name.endswith(turned) else tensor for name, tensor in state.items()}
+
+
 def _split_qkv(state: Mapping[str, Tensor]) -> Weights:
-    """Weights of a GPT-2 with matrices as `torch.nn.Linear` has them, and queries, keys, values apart."""
-    parts = {}
-    for name, tensor in state.items():
-        module, _, kind = name.rpartition(".")
-        upright = tensor.T if module.endswith(("c_attn", "c_proj", "c_fc")) and kind == "weight" else tensor
-        if module.endswith("c_attn"):
-            for part, chunk in zip("qkv", upright.chunk(3), strict=True):  # (D, D) or (D,) each
-                parts[f"{module.removesuffix('c_attn')}{part}.{kind}"] = chunk
-        else:
-            parts[name] = upright
-    return parts
-
-
-def _join_qkv(parts: Mapping[str, Tensor]) -> Weights:
-    """Undo `_split_qkv`."""
-    state = {}
-    for name, tensor in parts.items():
-        module, _, kind = name.rpartition(".")
-        if module.endswith("attn.q"):
-            attn = module.removesuffix("q")
-            joined = torch.cat([parts[f"{attn}{part}.{kind}"] for part in "qkv"])  # (3 D, D) or (3 D,)
-            state[f"{attn}c_attn.{kind}"] = joined.T if kind == "weight" else joined
-        elif module.endswith(("c_proj", "c_fc")) and kind == "weight":
-            state[name] = tensor.T
-        elif not module.endswith(("attn.k", "attn.v")):
-            state[name] = tensor
+    """Weights of a GPT-2 with upright matrices, and queries, keys and values apart."""
+    state = _upright(state)
+    for name in [name for name in state if ".c_attn." in name]:
+        for part, chunk in zip("qkv", state.pop(name).chunk(3), strict=True):  # (D, D) or (D,) each
+            state[name.replace("c_attn", part)] = chunk
     return state
+
+
+def _join_qkv(state: Weights) -> Weights:
+    """Undo `_split_qkv`."""
+    for name in [name for name in state if ".attn.q." in name]:
+        parts = [state.pop(name.replace(".attn.q.", f".attn.{part}.")) for part in "qkv"]
+        state[name.replace(".attn.q.", ".attn.c_attn.")] = torch.cat(parts)  # (3 D, D) or (3 D,)
+    return _upright(state)

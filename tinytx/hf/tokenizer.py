@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tinytx.hf.folders import read
-from tinytx.text.tokenizer import SPACE_MARK, Tokenizer
+from tinytx.text.tokenizer import SPACE_MARK, Tokenizer, check_unicode
 
 MARKS_FILE = "marks.json"
 MIN_KNOWN = 0.9  # of the ids of a model, the share for which its tokenizer must have a token
@@ -111,11 +111,7 @@ class PretrainedTokenizer(Tokenizer):
         if isinstance(texts, str):
             raise TypeError("texts must be a sequence of str, got one str")
         for text in texts:
-            try:
-                text.encode()
-            except UnicodeEncodeError as error:
-                place = f"a lone surrogate at {error.start}"
-                raise ValueError(f"text must be valid Unicode, got {place}") from error
+            check_unicode(text)
         if not texts:
             return []
         asked = {side: list(texts), "add_special_tokens": False, "split_special_tokens": True}
@@ -127,8 +123,8 @@ class PretrainedTokenizer(Tokenizer):
         ids = [int(token_id) for token_id in token_ids]
         for token_id in ids:
             self._check_id(token_id)
-        kept = [token_id for token_id in ids if token_id not in self._silent]
-        return self._inner.decode(kept, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        shown = [token_id for token_id in ids if token_id not in self._silent]
+        return self._inner.decode(shown, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
     def piece(self, token_id: int) -> str:
         """One token as a reader sees it, with U+2581 for a space."""
@@ -155,13 +151,7 @@ class PretrainedTokenizer(Tokenizer):
 
     @classmethod
     def from_bytes(cls, model: bytes) -> PretrainedTokenizer:
-        """The tokenizer that `to_bytes` wrote.
-
-        Raises
-        ------
-        ValueError
-            If it is no such archive, or `transformers` is not installed.
-        """
+        """The tokenizer that `to_bytes` wrote; a ValueError if it did not, or without `transformers`."""
         try:
             import transformers
         except ImportError as error:
@@ -223,9 +213,7 @@ def _is_byte_level(inner: Any) -> bool:
 
 
 def _byte_letters() -> dict[str, int]:
-    """The characters by which byte-level tokenizers write single bytes.
-
-    A byte that prints in Latin-1 is written as that character, the others as those from U+0100 on.
+    """The characters by which byte-level tokenizers write bytes: Latin-1 if it prints, else from U+0100 on.
 
     Examples
     --------

@@ -6,8 +6,8 @@ Shape letters: D model width, V vocabulary.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -34,52 +34,19 @@ _FIRST = tuple(
 _LAST = ("embed.weight", "q_proj.weight", "k_proj.weight", "v_proj.weight", "up_proj.weight")
 
 
-@dataclass(frozen=True)
-class Names:
-    """Our modules, and theirs that hold the same weights.
-
-    Attributes
-    ----------
-    once : mapping of str to str
-        Modules, or single weights, that occur once.
-    blocks : mapping of str to tuple of str and mapping
-        For each of our stacks of blocks, the name of their stack, and the modules inside a block.
+def their_name(table: Mapping[str, str], name: str) -> str:
+    """Their name of one of our weights, by a table of modules and weights in which a * is any number.
 
     Examples
     --------
-    >>> names = Names({"body.final_norm": "ln_f"}, {"body.blocks": ("h", {"attn_norm": "ln_1"})})
-    >>> names.theirs("body.final_norm.bias"), names.theirs("body.blocks.11.attn_norm.weight")
-    ('ln_f.bias', 'h.11.ln_1.weight')
+    >>> their_name({"body.blocks.*.attn_norm": "h.*.ln_1"}, "body.blocks.11.attn_norm.weight")
+    'h.11.ln_1.weight'
     """
-
-    once: Mapping[str, str]
-    blocks: Mapping[str, tuple[str, Mapping[str, str]]] = field(default_factory=dict)
-
-    def theirs(self, name: str) -> str:
-        """Their name of one of our weights."""
-        if name in self.once:
-            return self.once[name]
-        module, _, kind = name.rpartition(".")
-        if module in self.once:
-            return f"{self.once[module]}.{kind}"
-        for stack, (their_stack, inside) in self.blocks.items():
-            if module.startswith(f"{stack}."):
-                number, _, part = module.removeprefix(f"{stack}.").partition(".")
-                return f"{their_stack}.{number}.{inside[part]}.{kind}"
-        raise KeyError(name)
-
-    def take(self, model: nn.Module, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The weights of one of our models, out of their state; one that is shared is taken once."""
-        return {name: state[self.theirs(name)] for name, _ in model.named_parameters()}
-
-    def give(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Our weights under their names."""
-        return {self.theirs(name): tensor for name, tensor in weights.items()}
-
-
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Copies of the weights of one of our models by name; one that is shared is there once."""
-    return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    number = re.search(r"\.(\d+)\.", name)
+    key = re.sub(r"\.\d+\.", ".*.", name)
+    module, _, kind = key.rpartition(".")
+    theirs = table[key] if key in table else f"{table[module]}.{kind}"
+    return theirs.replace("*", number[1]) if number else theirs
 
 
 def fill_ours(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
@@ -112,27 +79,12 @@ def expect(given: Any, **values: Any) -> None:
             raise ValueError(f"{name} must be {value!r} to have a counterpart, got {getattr(given, name)!r}")
 
 
-def our_activation(name: str) -> str:
-    """Our name of an activation of theirs."""
-    if name not in ACTIVATIONS:
-        raise ValueError(f"the activation must be one of {', '.join(ACTIVATIONS)}, got {name!r}")
-    return ACTIVATIONS[name]
-
-
-def their_activation(name: str) -> str:
-    """Their name of an activation of ours, the first in the table."""
-    return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == name)
-
-
 def add_biases(model: nn.Module, weights: Weights) -> None:
     """Add a bias of zeros for each linear layer and norm that has none."""
     for name, module in model.named_modules():
-        if (
-            isinstance(module, nn.Linear | nn.LayerNorm)
-            and module.bias is None
-            and f"{name}.weight" in weights
-        ):
-            weights[f"{name}.bias"] = weights[f"{name}.weight"].new_zeros(module.weight.shape[0])
+        weight = weights.get(f"{name}.weight")
+        if isinstance(module, nn.Linear | nn.LayerNorm) and module.bias is None and weight is not None:
+            weights[f"{name}.bias"] = weight.new_zeros(len(weight))
 
 
 def add_positions(config: TransformerConfig, weights: Weights, body: str, offset: int = 0) -> None:
@@ -181,13 +133,8 @@ def permute(weights: Weights, order: Tensor) -> Weights:
     """Permute the D entries of the residual stream, in every weight that reads or writes it.
 
     The model computes the same in any order, as long as all weights agree: projections read the residual
-    stream by columns and write it by rows, norms and embeddings have one entry for each.
-
-    Parameters
-    ----------
-    weights : dict
-    order : Tensor of shape (D,)
-        Entry i of the new order is entry ``order[i]`` of the old one.
+    stream by columns and write it by rows, norms and embeddings have one entry for each. Entry i of the new
+    order is entry ``order[i]`` of the old one.
     """
     moved = {}
     for name, tensor in weights.items():

@@ -10,22 +10,7 @@ from torch import Tensor
 
 
 def pad_batch(sequences: Sequence[Sequence[int]], pad_id: int) -> Tensor:
-    """Stack sequences, padded on the right to the length of the longest.
-
-    Parameters
-    ----------
-    sequences : sequence of B sequences of int
-    pad_id : int
-
-    Returns
-    -------
-    LongTensor of shape (B, T)
-        T is the length of the longest sequence.
-
-    Raises
-    ------
-    ValueError
-        If there is no sequence.
+    """Stack B sequences, padded on the right to the length T of the longest: a LongTensor of shape (B, T).
 
     Examples
     --------
@@ -79,18 +64,20 @@ def batches_by_length(
             f"tokens_per_batch must hold the longest sequence, got tokens_per_batch={tokens_per_batch}, "
             f"longest={longest}"
         )
-    rng = np.random.default_rng([seed, epoch])
-    shuffled = rng.permutation(len(lengths))
-    order = shuffled[np.argsort(np.asarray(lengths)[shuffled], kind="stable")]
-    batches = _fill(order.tolist(), [(max(1, length),) for length in lengths], tokens_per_batch)
-    return [batches[i] for i in rng.permutation(len(batches))]
+    widths = [(max(1, length),) for length in lengths]
+    return _batches([np.asarray(lengths)], widths, tokens_per_batch, [seed, epoch])
 
 
-def _fill(order: Sequence[int], widths: Sequence[tuple[int, ...]], tokens_per_batch: int) -> list[list[int]]:
-    """Fill batches in order; one of several rows has at most `tokens_per_batch` positions with padding."""
+def _batches(
+    sort_keys: Sequence[np.ndarray], widths: Sequence[tuple[int, ...]], tokens_per_batch: int, seed: list[int]
+) -> list[list[int]]:
+    """Shuffle, sort by the last key first, cut into batches within the budget, and shuffle the batches."""
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permutation(len(widths))
+    order = shuffled[np.lexsort([key[shuffled] for key in sort_keys])]
     batches: list[list[int]] = []
     widest: tuple[int, ...] = ()
-    for index in order:
+    for index in order.tolist():
         wider = tuple(map(max, widest or widths[index], widths[index]))
         if batches and (len(batches[-1]) + 1) * sum(wider) <= tokens_per_batch:
             batches[-1].append(index)
@@ -98,22 +85,11 @@ def _fill(order: Sequence[int], widths: Sequence[tuple[int, ...]], tokens_per_ba
         else:
             batches.append([index])
             widest = widths[index]
-    return batches
+    return [batches[i] for i in rng.permutation(len(batches))]
 
 
 def padding_share(lengths: Sequence[int], batches: Sequence[Sequence[int]]) -> float:
-    """Share of padding among all positions of all padded batches.
-
-    Parameters
-    ----------
-    lengths : sequence of int
-    batches : sequence of sequence of int
-        Indices into `lengths`.
-
-    Returns
-    -------
-    float
-        From 0 (no padding) to below 1; 0 for no batches.
+    """Share of padding among all positions of padded batches of indices, from 0 (none) to below 1.
 
     Examples
     --------
@@ -141,7 +117,7 @@ def chunks(ids: Sequence[int], max_len: int) -> list[list[int]]:
     Returns
     -------
     list of list of int
-        Of 2 to ``max_len + 1`` ids each; no window for a text of fewer than 2 ids.
+        Of 2 to ``max_len + 1`` ids each; none for a text of fewer than 2 ids.
 
     Examples
     --------
@@ -156,10 +132,10 @@ def chunks(ids: Sequence[int], max_len: int) -> list[list[int]]:
 def batches_of_pairs(
     src_lengths: Sequence[int], tgt_lengths: Sequence[int], tokens_per_batch: int, *, seed: int, epoch: int
 ) -> list[list[int]]:
-    """Group pairs of sequences whose lengths are similar on both sides.
+    """Group pairs of sequences whose lengths are similar on both sides; see `batches_by_length`.
 
-    Pairs are shuffled, sorted by target length and, within one target length, by source length (ascending and
-    descending in turn, so neighbours stay similar), cut into batches, and the batches are shuffled.
+    Pairs are sorted by target length and, within one target length, by source length (ascending and
+    descending in turn, so neighbours stay similar).
 
     Parameters
     ----------
@@ -169,12 +145,7 @@ def batches_of_pairs(
         Largest number of positions in a padded batch, both sides together; a pair that is longer gets a batch
         to itself.
     seed, epoch : int
-        From 0 up; equal arguments give equal batches.
-
-    Returns
-    -------
-    list of list of int
-        Indices of pairs, each in exactly one batch.
+        From 0 up.
 
     Examples
     --------
@@ -183,9 +154,5 @@ def batches_of_pairs(
     [[0, 2], [1, 3]]
     """
     src, tgt = np.asarray(src_lengths), np.asarray(tgt_lengths)
-    rng = np.random.default_rng([seed, epoch])
-    shuffled = rng.permutation(len(src))
-    up_or_down = np.where(tgt % 2, -src, src)
-    order = shuffled[np.lexsort((up_or_down[shuffled], tgt[shuffled]))].tolist()
-    batches = _fill(order, list(zip(src_lengths, tgt_lengths, strict=True)), tokens_per_batch)
-    return [batches[i] for i in rng.permutation(len(batches))]
+    widths = list(zip(src_lengths, tgt_lengths, strict=True))
+    return _batches([np.where(tgt % 2, -src, src), tgt], widths, tokens_per_batch, [seed, epoch])

@@ -117,25 +117,14 @@ def learn_merges(texts: Iterable[str], n_merges: int) -> list[Merge]:
     words = count_words(texts)
     merges: dict[str, Merge] = {}
     while len(merges) < n_merges:
-        fresh = [item for item in count_pairs(words).items() if "".join(item[0]) not in merges]
+        fresh = {pair: n for pair, n in count_pairs(words).items() if "".join(pair) not in merges}
         if not fresh:
             break
-        (left, right), count = min(fresh, key=_precedence)
-        words = _join_everywhere(words, left, right)
+        left, right = min(fresh, key=lambda pair: (-fresh[pair], len("".join(pair)), "".join(pair)))
+        words = {join_pair(p, left, right) if left in p else p: n for p, n in words.items()}
         n_pieces = sum(len(pieces) * n for pieces, n in words.items())
-        merges[left + right] = Merge(left, right, count, n_pieces)
+        merges[left + right] = Merge(left, right, fresh[left, right], n_pieces)
     return list(merges.values())
-
-
-def _precedence(item: tuple[tuple[str, str], int]) -> tuple[int, int, str]:
-    (left, right), count = item
-    return -count, len(left + right), left + right
-
-
-def _join_everywhere(words: Mapping[Pieces, int], left: str, right: str) -> dict[Pieces, int]:
-    return {
-        join_pair(pieces, left, right) if left in pieces else pieces: count for pieces, count in words.items()
-    }
 
 
 def segment(text: str, merges: Sequence[Merge]) -> list[str]:

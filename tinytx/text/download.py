@@ -1,4 +1,4 @@
-"""Corpora that others publish: download, verify by checksum, convert to the layout that `corpora` reads.
+"""Corpora that others publish: download, verify by checksum, convert to the files that `corpora` reads.
 
 `registry.json` lists for each corpus the commit, the sha256 of every upstream file, the licence, the citation
 and the layout of the folder that is made of them.
@@ -6,21 +6,19 @@ and the layout of the folder that is made of them.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import functools
-import gzip
 import hashlib
-import io
 import json
 import os
 import shutil
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tinytx.text.tokenizer import canonical
+from tinytx.text.conversion import CONVERTERS, Files
 
 HOST = "https://raw.githubusercontent.com"
 DATA_VARIABLE = "TINYTX_DATA"
@@ -30,11 +28,6 @@ RETRIES = 3
 TIMEOUT = (15, 60)  # seconds to connect, and between two chunks
 CHUNK_BYTES = 1 << 16
 MAX_BYTES = 1 << 28  # of one file, compressed or not; the largest known one has 49 MB
-SPLIT_SEED = 20_000
-PAIRS_HELD_OUT = 2_000  # of Tatoeba, for valid and for test each
-VALID_NOVELS = ("FRA02501_Loti", "FRA07101_Blondel", "FRA07401_Leblanc", "FRA07501_Darien")
-
-Files = dict[str, bytes]  # file name to content
 
 
 class FetchError(OSError):
@@ -49,10 +42,8 @@ class Dataset:
     ----------
     name, description : str
         The name is also that of the folder.
-    repository : str
-        Owner and name on GitHub.
-    commit : str
-        Forty hexadecimal digits, so the files can never change.
+    repository, commit : str
+        Owner and name on GitHub; forty hexadecimal digits, so the files can never change.
     licence, citation : str
         As stated where the texts come from.
     rule : str
@@ -61,6 +52,8 @@ class Dataset:
         Path in the repository to sha256. File names without their folders differ, too.
     layout : mapping from str to mapping from str to int or None
         Split to file name to number of lines; None if that is unknown, or the file is not text.
+    labelled : bool
+        Whether texts have labels.
     """
 
     name: str
@@ -72,16 +65,12 @@ class Dataset:
     rule: str
     files: Mapping[str, str]
     layout: Mapping[str, Mapping[str, int | None]]
+    labelled: bool = False
 
     @property
     def n_lines(self) -> dict[str, int | None]:
         """Number of lines of each file of the layout."""
         return {name: n for files in self.layout.values() for name, n in files.items()}
-
-    @property
-    def verbatim(self) -> dict[str, str]:
-        """Sha256 of the files of the layout that are upstream files, unchanged."""
-        return {file_name(path): sha256 for path, sha256 in self.files.items()}
 
     def url(self, path: str, host: str = HOST) -> str:
         """The address of a file, at GitHub or at a host that mirrors its paths."""
@@ -89,7 +78,7 @@ class Dataset:
 
     def absent(self, names: Mapping[str, object]) -> tuple[str, ...]:
         """The splits of which not every file is among `names`."""
-        return tuple(split for split, files in self.layout.items() if not set(files) <= set(names))
+        return tuple(split for split, files in self.layout.items() if not files.keys() <= names.keys())
 
 
 def file_name(path: str) -> str:
@@ -105,12 +94,7 @@ def datasets() -> dict[str, Dataset]:
 
 
 def dataset(name: str) -> Dataset:
-    """A corpus by its name.
-
-    Raises
-    ------
-    ValueError
-        If no corpus of this name can be downloaded.
+    """A corpus by its name; a ValueError lists the names if there is no such corpus.
 
     Examples
     --------
@@ -123,13 +107,7 @@ def dataset(name: str) -> Dataset:
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
-    """The folder that holds one folder a corpus.
-
-    Parameters
-    ----------
-    data_dir : path, optional
-        By default the value of the environment variable ``TINYTX_DATA``, else the user's cache folder.
-    """
+    """The folder with one folder a corpus: `data_dir`, else ``TINYTX_DATA``, else the user's cache folder."""
     if data_dir is not None:
         return Path(data_dir)
     if os.environ.get(DATA_VARIABLE):
@@ -160,19 +138,20 @@ class State:
     folder : Path
     files : mapping from str to mapping
         File name to sha256, bytes and lines, of the files that are as expected.
-    faults : tuple of str
-        What is not as expected: the file, expected, got.
-    absent : tuple of str
-        Splits that are not there.
+    faults, absent : tuple of str
+        What is not as expected: the file, expected, got; and the splits that are not there.
     card : mapping, optional
         As `get` wrote it; None for a folder that `get` did not make.
+    changed : bool
+        Whether `get` wrote anything.
     """
 
     folder: Path
     files: Mapping[str, Mapping[str, Any]]
     faults: tuple[str, ...]
-    absent: tuple[str, ...]
+    absent: tuple[str, ...] = ()
     card: Mapping[str, Any] | None = None
+    changed: bool = False
 
     @property
     def complete(self) -> bool:
@@ -182,35 +161,34 @@ class State:
 
 def inspect(folder: Path, dataset: Dataset) -> State:
     """Compare a folder with its card, with the checksums of the registry, and with its numbers of lines."""
-    card: Mapping[str, Any] | None = None
-    names: Mapping[str, str | None] = {n: None for n in dataset.n_lines if (folder / n).is_file()}
+    card: dict[str, Any] | None = None
+    stated: dict[str, str | None] = {n: None for n in dataset.n_lines if (folder / n).is_file()}
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-        names = {name: str(facts["sha256"]) for name, facts in card["files"].items()}  # type: ignore[index]
-        if not names.keys() <= dataset.n_lines.keys():
+        stated = {name: str(facts["sha256"]) for name, facts in card["files"].items()}  # type: ignore[index]
+        if not stated.keys() <= dataset.n_lines.keys():
             raise ValueError(f"it names files that are not of {dataset.name}")
     except FileNotFoundError:
         pass
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         fault = f"{folder / CARD} must be a card of `tinytx data get`, got another file: {error}"
-        return State(folder, {}, (fault,), ())
+        return State(folder, {}, (fault,))
+    upstream = {file_name(path): sha256 for path, sha256 in dataset.files.items()}
     files, faults = {}, []
-    for name, stated in names.items():
-        if not (folder / name).is_file():
-            faults.append(f"{folder / name} must exist, got no such file")
+    for name, sha256 in stated.items():
+        path, n_lines = folder / name, dataset.n_lines[name]
+        if not path.is_file():
+            faults.append(f"{path} must exist, got no such file")
             continue
-        found = describe((folder / name).read_bytes())
-        n_lines = dataset.n_lines[name]
-        for sha256 in (dataset.verbatim.get(name), stated):
-            if sha256 not in (None, found["sha256"]):
-                faults.append(f"{folder / name} must have the sha256 {sha256}, got {found['sha256']}")
-                break
+        facts = describe(path.read_bytes())
+        sha256 = upstream.get(name, sha256)  # a forged card does not help
+        if sha256 not in (None, facts["sha256"]):
+            faults.append(f"{path} must have the sha256 {sha256}, got {facts['sha256']}")
+        elif n_lines not in (None, facts["lines"]):
+            faults.append(f"{path} must hold {n_lines:,} lines, got {facts['lines']}")
         else:
-            if n_lines not in (None, found["lines"]):
-                faults.append(f"{folder / name} must hold {n_lines:,} lines, got {found['lines']}")
-            else:
-                files[name] = found
-    return State(folder, files, tuple(faults), dataset.absent(names), card)
+            files[name] = facts
+    return State(folder, files, tuple(faults), dataset.absent(stated), card)
 
 
 def describe(content: bytes) -> dict[str, Any]:
@@ -229,27 +207,6 @@ def describe(content: bytes) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Got:
-    """Result of `get`: whether it wrote anything, and the state of the folder."""
-
-    dataset: Dataset
-    changed: bool
-    state: State
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
-        return {
-            "name": self.dataset.name,
-            "folder": str(self.state.folder),
-            "changed": self.changed,
-            "files": dict(self.state.files),
-            "absent": list(self.state.absent),
-            "licence": self.dataset.licence,
-            "citation": self.dataset.citation,
-        }
-
-
 def get(
     dataset: Dataset,
     data_dir: str | os.PathLike[str] | None = None,
@@ -257,8 +214,7 @@ def get(
     source: str | os.PathLike[str] | None = None,
     host: str = HOST,
     report: Callable[[str], None] = print,
-    retries: int = RETRIES,
-) -> Got:
+) -> State:
     """Put a corpus into the data folder, unless it is there.
 
     Parameters
@@ -272,8 +228,11 @@ def get(
         GitHub, or the address of a mirror of its paths.
     report : callable
         Called with each line of progress.
-    retries : int
-        Further attempts at each file, after pauses of 1, 2, 3, ... seconds.
+
+    Returns
+    -------
+    State
+        Of the folder afterwards.
 
     Raises
     ------
@@ -293,14 +252,14 @@ def get(
         state = inspect(folder, dataset)
         if state.complete:
             report(f"{folder} is there already: nothing to do")
-            return Got(dataset, False, state)
+            return state
         _refuse_foreign_files(state)
         for fault in state.faults:
             report(f"replaced: {fault}")
         origin = "a folder, checked by sha256 where upstream has the same file, else by number of lines"
         if given is None:
             origin = f"downloaded from {host}"
-            given = convert(dataset, fetch(dataset, work / dataset.name, host=host, retries=retries))
+            given = convert(dataset, fetch(dataset, work / dataset.name, host))
         elif lost := [name for name in state.files if name not in given]:
             raise ValueError(f"the folder given must hold {', '.join(lost)}, as {folder} does; got none")
         card = make_card(dataset, given, origin)
@@ -309,7 +268,7 @@ def get(
             write_folder(folder, given, card, aside=work / dataset.name)
         else:
             report(f"{folder} is there already, with as much as the folder given has: nothing to do")
-    return Got(dataset, changed, inspect(folder, dataset))
+    return dataclasses.replace(inspect(folder, dataset), changed=changed)
 
 
 def _refuse_foreign_files(state: State) -> None:
@@ -341,10 +300,7 @@ def make_card(dataset: Dataset, files: Files, origin: str) -> dict[str, Any]:
 
 
 def write_folder(folder: Path, files: Files, card: Mapping[str, Any], *, aside: Path) -> None:
-    """Write a folder that appears, or replaces another, in one step or not at all.
-
-    `aside` is a folder on the same disk for what is half written; it is removed at the end.
-    """
+    """Write a folder that appears, or replaces another, in one step; `aside` holds what is half written."""
     new, old = aside / "new", aside / "old"
     shutil.rmtree(new, ignore_errors=True)
     try:
@@ -364,48 +320,27 @@ def write_folder(folder: Path, files: Files, card: Mapping[str, Any], *, aside: 
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def fetch(dataset: Dataset, into: Path, *, host: str = HOST, retries: int = RETRIES) -> dict[str, Path]:
-    """Download the upstream files of a corpus, except those that `into` holds already.
-
-    Returns
-    -------
-    dict from str to Path
-        Path in the repository to the file here; each has its sha256.
-
-    Raises
-    ------
-    FetchError
-        If a file cannot be downloaded, is too large, or has another checksum.
-    """
+def fetch(dataset: Dataset, into: Path, host: str = HOST) -> dict[str, Path]:
+    """Download the upstream files that `into` lacks, checked by sha256; path in the repository to file."""
     import pooch
     import requests
     from tqdm.auto import tqdm
 
     pooch.get_logger().setLevel("WARNING")
-    store = pooch.create(
-        path=into,
-        base_url=dataset.url("", host),
-        registry={path: f"sha256:{sha256}" for path, sha256 in dataset.files.items()},
-        urls={path: dataset.url(path, host) for path in dataset.files},
-        retry_if_failed=retries,
-    )
+    checksums = {path: f"sha256:{sha256}" for path, sha256 in dataset.files.items()}
+    store = pooch.create(into, dataset.url("", host), registry=checksums, retry_if_failed=RETRIES)
     fetched = {}
-    with tqdm(dataset.files, desc=dataset.name, unit="file", disable=None, leave=False) as paths:
-        for path in paths:
-            try:
-                fetched[path] = Path(store.fetch(path, downloader=_download))
-            except ValueError as error:
-                raise FetchError(
-                    f"{dataset.url(path, host)} must have the known checksum, got another: {error} A proxy "
-                    "or a log-in page may have answered: open the address in a browser"
-                ) from error
-            except requests.RequestException as error:
-                raise FetchError(
-                    f"{dataset.url(path, host)} cannot be downloaded: {error}. The same command continues "
-                    f"with this file. Without a network: `tinytx data list {dataset.name}` lists the "
-                    f"{len(dataset.files)} addresses; download them elsewhere into one folder, and run "
-                    f"`tinytx data get {dataset.name} --from FOLDER`"
-                ) from error
+    for path in tqdm(dataset.files, desc=dataset.name, unit="file", disable=None, leave=False):
+        try:
+            fetched[path] = Path(store.fetch(path, downloader=_download))
+        except (requests.RequestException, ValueError) as error:  # a ValueError is about the checksum
+            raise FetchError(
+                f"{dataset.url(path, host)} cannot be downloaded: {error} Does a proxy or a log-in page "
+                "answer? Open the address in a browser. The same command continues with this file. Without a "
+                f"network: `tinytx data list {dataset.name}` lists the {len(dataset.files)} addresses; "
+                "download them elsewhere into one folder, and run "
+                f"`tinytx data get {dataset.name} --from FOLDER`"
+            ) from error
     return fetched
 
 
@@ -439,25 +374,22 @@ def from_folder(dataset: Dataset, source: str | os.PathLike[str]) -> Files:
     source : path
         Holds, directly or in a folder named as the corpus, upstream files (under their names or paths) or
         files of the layout. A file that upstream has too must have its sha256, others their number of lines
-        and, if there is a card, the sha256 in it.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing of the corpus, or a file is not the known one.
+        and, if there is a card, the sha256 in it; otherwise a ValueError names it.
     """
     folder = Path(source)
     if not folder.is_dir():
         raise ValueError(f"the folder to copy from must exist, got {folder}")
     place = folder / dataset.name if (folder / dataset.name).is_dir() else folder
-    upstream: dict[str, Path] = {}
-    for path, sha256 in dataset.files.items():
-        file = next((place / name for name in (path, file_name(path)) if (place / name).is_file()), None)
-        if file is not None:
-            got = hashlib.sha256(file.read_bytes()).hexdigest()
-            if got != sha256:
-                raise ValueError(f"{file} must have the sha256 {sha256}, got {got}")
-            upstream[path] = file
+    upstream = {
+        path: place / name
+        for path in dataset.files
+        for name in (file_name(path), path)
+        if (place / name).is_file()
+    }
+    for path, file in upstream.items():
+        got, expected = hashlib.sha256(file.read_bytes()).hexdigest(), dataset.files[path]
+        if got != expected:
+            raise ValueError(f"{file} must have the sha256 {expected}, got {got}")
     state = inspect(place, dataset)
     if state.faults:
         raise ValueError("; ".join(state.faults))
@@ -473,148 +405,9 @@ def from_folder(dataset: Dataset, source: str | os.PathLike[str]) -> Files:
 
 
 def convert(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:
-    """Make the files of the layout for which the upstream files suffice.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    upstream : mapping from str to Path
-        Path in the repository to the file here; files may be missing.
-
-    Returns
-    -------
-    dict from str to bytes
-        File name to content, in the order of the layout.
-    """
-    made = _CONVERTERS.get(dataset.name, _verbatim)(dataset, upstream)
+    """Make the files of the layout for which the upstream files, path in the repository to file, suffice."""
+    if dataset.name == "eltec-fra" and len(upstream) < len(dataset.files):
+        return {}  # without one of its novels it is another corpus
+    made = {file_name(path): file.read_bytes() for path, file in upstream.items()}
+    made = CONVERTERS.get(dataset.name, dict)(made)
     return {name: made[name] for name in dataset.n_lines if name in made}
-
-
-def _verbatim(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:
-    return {file_name(path): file.read_bytes() for path, file in upstream.items()}
-
-
-def _reviews(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:
-    made = _verbatim(dataset, upstream)
-    for name in [name for name in made if name.endswith(".spm")]:
-        lines = made[name].decode("utf-8").split("\n")
-        made[name.removesuffix(".spm") + ".txt"] = "\n".join(map(join_subwords, lines)).encode()
-    return made
-
-
-def join_subwords(line: str) -> str:
-    """Join the subwords of a sentencepiece model, separated by spaces, to their text.
-
-    Examples
-    --------
-    >>> join_subwords("\u2581Un \u2581li vre \u2581!")
-    'Un livre !'
-    """
-    return line.replace(" ", "").replace("\u2581", " ").strip()
-
-
-def _gunzipped(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:
-    return {
-        file_name(path).removesuffix(".gz"): gzip.decompress(file.read_bytes())
-        for path, file in upstream.items()
-    }
-
-
-def _novels(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:
-    if set(upstream) != set(dataset.files):
-        return {}
-    splits: dict[str, list[bytes]] = {"train": [], "valid": []}
-    for path in sorted(upstream):
-        split = "valid" if Path(path).stem in VALID_NOVELS else "train"
-        lines = upstream[path].read_bytes().decode("utf-8-sig").split("\n")
-        splits[split].append(_text([" ".join(line.split()) for line in lines if line.strip()]))
-    made = {f"corpus.{split}.txt": b"\n".join(novels) for split, novels in splits.items()}
-    return made | {
-        "plain1.sha256": _text([f"{sum_}  {path}" for path, sum_ in sorted(dataset.files.items())])
-    }
-
-
-def _zipped_pairs(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:
-    made: Files = {}
-    for file in upstream.values():
-        with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as archive:
-            (name,) = [name for name in archive.namelist() if file_name(name) == "fra.txt"]
-            lines = archive.read(name).decode("utf-8").split("\n")
-        cells = [[cell.strip() for cell in line.split("\t")] for line in lines if line.strip()]
-        splits = split_pairs([(row[0], row[1]) for row in cells], n_held_out=PAIRS_HELD_OUT)
-        for split, rows in splits.items():
-            made[f"pairs.{split}.tsv"] = _text([f"{source}\t{target}" for source, target in rows])
-    return made
-
-
-def _text(lines: Sequence[str]) -> bytes:
-    return ("\n".join(lines) + "\n").encode("utf-8")
-
-
-_CONVERTERS: dict[str, Callable[[Dataset, Mapping[str, Path]], Files]] = {
-    "cls-books": _reviews,
-    "eltec-fra": _novels,
-    "multi30k-en-fr": _gunzipped,
-    "tatoeba-en-fr": _zipped_pairs,
-}
-
-
-def split_pairs(rows: Sequence[tuple[str, str]], *, n_held_out: int) -> dict[str, list[tuple[str, str]]]:
-    """Split sentence pairs into train, valid and test such that no sentence is in two of them.
-
-    Pairs that share a sentence by `canonical`, directly or through others, stay together. The groups, in the
-    order of the sha256 of a seed and their first pair, fill test, then valid, each up to exactly its size; a
-    group larger than the remaining room goes to train. Equal pairs are taken once.
-
-    Parameters
-    ----------
-    rows : sequence of (str, str)
-    n_held_out : int
-        Pairs of valid and of test each.
-
-    Returns
-    -------
-    dict from str to list of (str, str)
-        "train", "valid" and "test"; their order does not depend on that of `rows`.
-    """
-    rows = sorted(set(rows), key=_order)
-    groups: dict[int, list[tuple[str, str]]] = {}
-    for group, row in zip(connected([(canonical(a), canonical(b)) for a, b in rows]), rows, strict=True):
-        groups.setdefault(group, []).append(row)
-    splits: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
-    for members in sorted(groups.values(), key=lambda members: _order(min(members))):
-        room = (s for s in ("test", "valid") if len(splits[s]) + len(members) <= n_held_out)
-        splits[next(room, "train")] += members
-    return {split: sorted(members, key=_order) for split, members in splits.items()}
-
-
-def _order(row: tuple[str, str]) -> bytes:
-    return hashlib.sha256(f"{SPLIT_SEED}\t{row[0]}\t{row[1]}".encode()).digest()
-
-
-def connected(rows: Sequence[tuple[str, str]]) -> list[int]:
-    """Number the connected components of pairs that share a source or a target (union-find).
-
-    Returns
-    -------
-    list of int
-        Equal for pairs of one component.
-
-    Examples
-    --------
-    >>> connected([("a", "x"), ("b", "y"), ("a", "z"), ("c", "z")])
-    [0, 1, 0, 0]
-    """
-    parent = list(range(len(rows)))
-
-    def root(i: int) -> int:
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = parent[i]
-        return i
-
-    first: dict[tuple[int, str], int] = {}
-    for i, row in enumerate(rows):
-        for key in enumerate(row):
-            parent[root(i)] = root(first.setdefault(key, i))
-    return [root(i) for i in range(len(rows))]

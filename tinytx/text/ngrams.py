@@ -65,20 +65,11 @@ class NGramModel:
             raise ValueError(
                 f"bos_id and eos_id must be from 0 to {vocab_size - 1}, got bos_id={bos_id}, eos_id={eos_id}"
             )
-        self.order = order
-        self.vocab_size = vocab_size
-        self.bos_id = bos_id
-        self.eos_id = eos_id
+        self.order, self.vocab_size, self.bos_id, self.eos_id = order, vocab_size, bos_id, eos_id
         self._levels: list[_Level] = []
 
     def fit(self, sequences: Sequences) -> NGramModel:
-        """Count the n-grams of some sequences, for every order up to the model's own.
-
-        Parameters
-        ----------
-        sequences : sequence of sequence of int
-            Ids from 0 to ``vocab_size - 1``, without bos and eos.
-        """
+        """Count n-grams up to the model's order in sequences of ids, which have no bos and no eos."""
         stream, targets = self._stream(sequences)
         ranks = np.zeros(len(targets), dtype=np.int64)
         levels = []
@@ -92,11 +83,11 @@ class NGramModel:
         return self
 
     def log_prob(self, sequence: Sequence[int], order: int | None = None) -> np.ndarray:
-        """Log-probabilities of a sequence, token by token.
+        """Log-probabilities of a sequence of T tokens.
 
         Parameters
         ----------
-        sequence : sequence of T ints
+        sequence : sequence of int
         order : int, optional
             A smaller order than the model's own, as if it had been fitted with that one.
 
@@ -114,20 +105,7 @@ class NGramModel:
         return float(-np.log(self._probs(stream, targets, stream[targets], order)).mean())
 
     def next_probs(self, prefix: Sequence[int], order: int | None = None) -> np.ndarray:
-        """Distribution of the token after a prefix, eos included.
-
-        Parameters
-        ----------
-        prefix : sequence of int
-            The sequence from its beginning; may be empty.
-        order : int, optional
-            As in `log_prob`.
-
-        Returns
-        -------
-        array of shape (V,)
-            Positive; sums to 1.
-        """
+        """Probabilities, of shape (V,), of the token after a prefix, which may be empty; eos included."""
         stream, targets = self._stream([prefix])
         every_token = np.arange(self.vocab_size)
         return self._probs(stream, np.full_like(every_token, targets[-1]), every_token, order)

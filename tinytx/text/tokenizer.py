@@ -21,14 +21,9 @@ SPACE_MARK = "\u2581"
 # sentencepiece reserves these characters: the space mark, the mark of forced boundaries, tabs, the end of a C
 # string, and line ends, which it trims. Control characters replace them; those in a text itself are escaped.
 _ESCAPE = "\x1b"
-_REPLACEMENTS = {
-    SPACE_MARK: "\x01",
-    "\u2585": "\x02",
-    "\t": "\x03",
-    "\x00": "\x04",
-    "\n": "\x05",
-    "\r": "\x06",
-}
+_REPLACEMENTS = dict(
+    zip((SPACE_MARK, "\u2585", "\t", "\x00", "\n", "\r"), "\x01\x02\x03\x04\x05\x06", strict=True)
+)
 _OUTWARD = {ord(char): inner for char, inner in _REPLACEMENTS.items()} | {
     ord(inner): _ESCAPE + inner for inner in (*_REPLACEMENTS.values(), _ESCAPE)
 }
@@ -37,12 +32,17 @@ _ESCAPED = re.compile(f"{_ESCAPE}(.)|([\x01-\x06])", re.DOTALL)
 _ORIGINALS = {inner: char for char, inner in _REPLACEMENTS.items()}
 
 
-def escape(text: str) -> str:
-    """Replace the characters that sentencepiece reserves; no two texts become equal."""
+def check_unicode(text: str) -> None:
+    """Raise a ValueError for a text with a lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise ValueError(f"text must be valid Unicode, got a lone surrogate at {error.start}") from error
+
+
+def escape(text: str) -> str:
+    """Replace the characters that sentencepiece reserves; no two texts become equal."""
+    check_unicode(text)
     return text.translate(_OUTWARD) if _RESERVED.search(text) else text
 
 
@@ -51,32 +51,13 @@ def unescape(text: str) -> str:
     return _ESCAPED.sub(lambda match: match[1] or _ORIGINALS[match[2]], text)
 
 
-def train_model(texts: list[str], **settings: Any) -> bytes:
-    """Train on escaped texts and return the serialised model, with fewer pieces if the texts have no more."""
-    out = io.BytesIO()
-    fixed: dict[str, Any] = {
-        "normalization_rule_name": "identity",
-        "remove_extra_whitespaces": False,
-        "character_coverage": 1.0,
-        "max_sentence_length": 2**30,  # in bytes; longer lines would be dropped silently
-        "hard_vocab_limit": False,  # too large a size then gives the largest possible
-        "num_threads": 1,
-        "minloglevel": 2,
-        "control_symbols": list(SPECIAL_PIECES[4:]),
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("\u00a0\u2007\u2009\u202f", " "),
+        **dict.fromkeys("\u2019\u02bc", "'"),
+        **dict.fromkeys("\u00ad\u200b\u2060\ufeff", ""),  # invisible
     }
-    for index, name in enumerate(("pad", "unk", "bos", "eos")):
-        fixed |= {f"{name}_id": index, f"{name}_piece": SPECIAL_PIECES[index]}
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(texts), model_writer=out, **fixed, **settings
-        )
-    except RuntimeError as error:
-        raise ValueError(f"sentencepiece cannot learn from these texts: {error}") from error
-    return out.getvalue()
-
-
-SPACES = re.compile("[\u00a0\u2007\u2009\u202f]")
-UNSEEN = re.compile("[\u00ad\u200b\u2060\ufeff]")
+)
 
 
 def plain(text: str) -> str:
@@ -89,20 +70,21 @@ def plain(text: str) -> str:
     >>> plain("L\u2019eau\u202f!")
     "L'eau !"
     """
-    return UNSEEN.sub("", SPACES.sub(" ", text)).replace("\u2019", "'").replace("\u02bc", "'").strip()
+    return text.translate(_PLAIN).strip()
 
 
-CONTRACTIONS = (
-    ("can't", "cannot"),
-    ("won't", "will not"),
-    ("n't", " not"),
-    ("'m", " am"),
-    ("'re", " are"),
-    ("'s", " is"),
-    ("'ll", " will"),
-    ("'ve", " have"),
-    ("'d", " would"),
-)
+# Replaced in this order.
+_CONTRACTIONS = {
+    "can't": "cannot",
+    "won't": "will not",
+    "n't": " not",
+    "'m": " am",
+    "'re": " are",
+    "'s": " is",
+    "'ll": " will",
+    "'ve": " have",
+    "'d": " would",
+}
 
 
 def canonical(text: str) -> str:
@@ -114,13 +96,25 @@ def canonical(text: str) -> str:
     True
     """
     words = " ".join(plain(text).lower().split())
-    for short, long in CONTRACTIONS:
+    for short, long in _CONTRACTIONS.items():
         words = words.replace(short, long)
     return words.rstrip(" .!?\u2026")
 
 
 MODEL_TYPES = ("unigram", "bpe")
 UNKNOWN_SURFACE = "\u2047"
+FIXED_SETTINGS: dict[str, Any] = {  # of sentencepiece
+    "normalization_rule_name": "identity",
+    "remove_extra_whitespaces": False,
+    "character_coverage": 1.0,
+    "max_sentence_length": 2**30,  # in bytes; longer lines would be dropped silently
+    "hard_vocab_limit": False,  # too large a size then gives the largest possible
+    "num_threads": 1,
+    "minloglevel": 2,
+    "control_symbols": list(SPECIAL_PIECES[4:]),
+    **{f"{name}_id": index for index, name in enumerate(("pad", "unk", "bos", "eos"))},
+    **{f"{name}_piece": f"<{name}>" for name in ("pad", "unk", "bos", "eos")},
+}
 
 
 class Tokenizer:
@@ -232,15 +226,21 @@ class Tokenizer:
             raise ValueError(f"max_chars must be at least 1, got {max_chars}")
         inner = [escape(text) for text in texts if text]
         letters = _check_room(inner, vocab_size, byte_fallback)
-        model = train_model(
-            inner[:: -(-sum(map(len, inner)) // max_chars)],
-            vocab_size=vocab_size,
-            model_type=model_type,
-            byte_fallback=byte_fallback,
-            split_by_unicode_script=split_by_script,
-            required_chars="".join(sorted(letters)),
-        )
-        tokenizer = cls(model)
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(inner[:: -(-sum(map(len, inner)) // max_chars)]),
+                model_writer=model,
+                vocab_size=vocab_size,
+                model_type=model_type,
+                byte_fallback=byte_fallback,
+                split_by_unicode_script=split_by_script,
+                required_chars="".join(sorted(letters)),
+                **FIXED_SETTINGS,
+            )
+        except RuntimeError as error:
+            raise ValueError(f"sentencepiece cannot learn from these texts: {error}") from error
+        tokenizer = cls(model.getvalue())
         if tokenizer.vocab_size != vocab_size:
             largest = f"{tokenizer.vocab_size}, the most that these texts can fill"
             raise ValueError(f"vocab_size must be at most {largest}, got {vocab_size}")

@@ -15,16 +15,14 @@ import torch
 
 from tinytx_course.exercises import (
     attending,
-    beams,
     counting,
-    greedy,
+    decoding,
     losses,
     masking,
     masks,
     outside,
     pooling,
     positions,
-    repeats,
     sampling,
 )
 from tinytx_course.exercises.calling import observe
@@ -32,10 +30,7 @@ from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.judging import judge
 from tinytx_course.exercises.verdict import Verdict
 
-_MODULES = (
-    *(masks, attending, positions, counting, losses, sampling, pooling, masking, greedy, beams),
-    *(repeats, outside),
-)
+_MODULES = (masks, attending, positions, counting, losses, sampling, pooling, masking, decoding, outside)
 EXERCISES: Mapping[str, Exercise] = MappingProxyType(
     {exercise.name: exercise for module in _MODULES for exercise in module.EXERCISES}
 )

@@ -125,6 +125,10 @@ def _off(observed: float, expected: float, n: int) -> bool:
     return abs(observed - expected) > _SIGMAS * math.sqrt(expected * (1 - expected) / n)
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
 def _distance(shares: Sequence[float], pattern: Sequence[float]) -> float:
     return max(abs(share - due) for share, due in zip(shares, pattern, strict=True))
 
@@ -185,7 +189,11 @@ def _wrong_share(draw: Draw, share: float) -> Finding:
         slug = "p-ignored"
     elif abs(share - 0.8 * draw.p) < 0.05 and not (draw.drawn & (draw.inputs != _MASK_ID)).any():
         slug = "only-masked-labelled"
-    return slug, f"With p = {draw.p}, {share:.0%} of the tokens that are not special have a label.", None
+    return (
+        slug,
+        f"With p = {draw.p}, {_percent(share)} of the tokens that are not special have a label.",
+        None,
+    )
 
 
 def _batch(seed: int, shape: tuple[int, int]) -> Tensor:

@@ -13,21 +13,13 @@ from tinytx_course.grading.slicing import Statement, names_read, needed, stateme
 _TIMED = re.compile(r"\A\s*%%(time|timeit|capture|prun|debug)\b.*\n?")
 _FOREIGN = re.compile(r"\A\s*%%")
 _CALL = re.compile(r"""\bcheck\(\s*["'](\w+)["']""")
-#: As many calls of one check are tried, the last ones: learners copy cells, and somebody may copy thousands.
+#: So many calls of one check are tried, the last ones: a copy may hold thousands.
 MOST_CALLS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One answer to an exercise.
-
-    Parameters
-    ----------
-    function : ast.expr
-        What evaluates to the learner's function.
-    needs : tuple of Statement
-        What has to be run before.
-    """
+    """One answer to an exercise: what evaluates to the learner's function, and what has to be run before."""
 
     function: ast.expr
     needs: tuple[Statement, ...]
@@ -82,7 +74,7 @@ def make_plan(cells: Sequence[str], exercises: Collection[str], expected: Collec
     cells : sequence of str
         The code of a notebook.
     exercises : collection of str
-        Names of all exercises; other names in calls of ``check`` are somebody's own.
+        Names of all exercises; other names in calls of ``check`` are left out.
     expected : collection of str
         Those which a copy of the lesson should have; they are also found by the name of the function alone.
     """
@@ -98,9 +90,8 @@ def make_plan(cells: Sequence[str], exercises: Collection[str], expected: Collec
             seen |= set(_CALL.findall(text)) & set(exercises)
             continue
         for statement in here:
-            for call in check_calls(statement.node):
-                if call.name in exercises:
-                    calls.append((call.name, call.function, len(every)))
+            found = (call for call in check_calls(statement.node) if call.name in exercises)
+            calls += [(call.name, call.function, len(every)) for call in found]
             every.append(statement)
     seen |= {name for name, _, _ in calls}
     defined = {name for statement in every for name in statement.sets}
@@ -129,7 +120,7 @@ def _attempts(every: Sequence[Statement], places: Sequence[tuple[ast.expr, int]]
 
 
 def plain_python(text: str) -> str:
-    """Return the code of a cell as Python: magics become calls, which nobody needs, or go.
+    """Return the code of a cell as Python: magics become calls, which no function needs, or are removed.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import Head
@@ -124,7 +124,7 @@ def _bias_of_width(compute: Callable[..., int], *sizes: int) -> int:
 
 
 def _mistakes(compute: Callable[..., int], known_sizes: Sequence[int]) -> tuple[Mistake, ...]:
-    others = {
+    others: dict[str, Any] = {
         **_FURTHER,
         "head-bias-of-width": partial(_bias_of_width, compute),
         "fixed-number": lambda *sizes: compute(*known_sizes),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from itertools import combinations
@@ -146,14 +146,11 @@ def mistakes(
     def slipping(*slugs: str) -> tuple[Function, ...]:
         return tuple(partial(compute, slips=frozenset(slugs)) for compute in _several(with_slips))
 
-    found = [
-        Mistake(
-            slug,
-            *([text] if isinstance(text, str) else text),
-            wrongs=_several(wrong[slug]) if slug in wrong else slipping(slug),
-        )
-        for slug, text in texts.items()
-    ]
+    found = []
+    for slug, text in texts.items():
+        mistake = Mistake(slug, *([text] if isinstance(text, str) else text))
+        ways = _several(wrong[slug]) if slug in wrong else slipping(slug)
+        found.append(replace(mistake, wrongs=ways))
     for one, other in combinations([mistake for mistake in found if mistake.slug not in wrong], 2):
         pair = {one.slug, other.slug}
         if pair & often and not any(pair <= group for group in apart):

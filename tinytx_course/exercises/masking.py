@@ -216,7 +216,8 @@ def _judge(exercise: Exercise, trials: Sequence[Trial], repeats: Sequence[Trial]
         if trial.failure is not None:
             return tell_failure(exercise, trial.failure, dataclasses.replace(trial, got=None))
         assert trial.got is not None
-        draw = Draw(trial.call.arguments[0], *trial.got.tensors, p=trial.call.arguments[4])
+        inputs, labels = trial.got.tensors
+        draw = Draw(trial.call.arguments[0], inputs, labels, trial.call.arguments[4])
         finding = _labels_of_draw(draw) or _places(draw) or (_shares(draw) if number == _LARGEST else None)
         if finding is not None:
             return _tell(exercise, draw, finding)

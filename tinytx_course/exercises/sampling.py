@@ -120,17 +120,17 @@ def _spread_logits(rng: torch.Generator, n: int) -> Tensor:
     return ((logits - logits.mean()) * 10).round() / 10
 
 
-def _top_p_between(probs: Tensor, kept: int) -> float:
-    """A p that is crossed by the kept-th token, well inside its share."""
+def _top_p_between(probs: Tensor, n_left: int) -> float:
+    """A p that is crossed by token number `n_left`, well inside its share."""
     reached = probs.sort(descending=True).values.cumsum(0)
-    low = float(reached[kept - 2]) if kept > 1 else 0.0
-    return round(low + 0.6 * (float(reached[kept - 1]) - low), 3)
+    low = float(reached[n_left - 2]) if n_left > 1 else 0.0
+    return round(low + 0.6 * (float(reached[n_left - 1]) - low), 3)
 
 
 def _calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 8)
     n = 4
-    for temperature, top_k, kept in (
+    for temperature, top_k, n_left in (
         (1.0, None, None),
         (2.0, None, None),
         (0.5, None, None),
@@ -141,29 +141,29 @@ def _calls(seed: int) -> Iterator[Call]:
         (1.5, None, 3),
         (0.7, 3, None),
     ):
-        yield _case(rng, n, temperature, top_k, kept)
+        yield _case(rng, n, temperature, top_k, n_left)
         n = min(n + 1, 7)
     yield _case(rng, 6, 2.5, None, 4)
-    yield _both(rng, top_k=3, kept=2)
-    yield _both(rng, top_k=2, kept=5)
+    yield _both(rng, top_k=3, n_left=2)
+    yield _both(rng, top_k=2, n_left=5)
 
 
-def _case(rng: torch.Generator, n: int, temperature: float, top_k: int | None, kept: int | None) -> Call:
+def _case(rng: torch.Generator, n: int, temperature: float, top_k: int | None, n_left: int | None) -> Call:
     logits = _spread_logits(rng, n)
-    top_p = None if kept is None else _top_p_between((logits.double() / temperature).softmax(-1), kept)
+    top_p = None if n_left is None else _top_p_between((logits.double() / temperature).softmax(-1), n_left)
     return Call((logits, temperature, top_k, top_p))
 
 
-def _both(rng: torch.Generator, top_k: int, kept: int) -> Call:
+def _both(rng: torch.Generator, top_k: int, n_left: int) -> Call:
     """Top-k and top-p such that it does not matter whether top-k is scaled to 1 before top-p counts."""
     temperature = 1.3
     while True:
         logits = _spread_logits(rng, 7)
         probs = (logits.double() / temperature).softmax(-1).sort(descending=True).values
-        top_p = _top_p_between(probs, kept)
+        top_p = _top_p_between(probs, n_left)
         scaled = probs[:top_k] / probs[:top_k].sum()
         before = scaled.cumsum(0) - scaled
-        if int((before < top_p).sum()) == min(top_k, kept) and bool(((before - top_p).abs() > 0.02).all()):
+        if int((before < top_p).sum()) == min(top_k, n_left) and bool(((before - top_p).abs() > 0.02).all()):
             return Call((logits, temperature, top_k, top_p))
 
 

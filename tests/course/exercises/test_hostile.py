@@ -118,14 +118,14 @@ def test_handler_and_timer_of_before_are_put_back(quick):
     def before(signum, frame): ...
 
     handler = signal.signal(signal.SIGALRM, before)
-    kept = signal.setitimer(signal.ITIMER_REAL, 300.0, 7.0)
+    timer = signal.setitimer(signal.ITIMER_REAL, 300.0, 7.0)
     try:
         assert verdict(busy).mistake == "time-limit"
         left, interval = signal.getitimer(signal.ITIMER_REAL)
         assert 200 < left < 299.8 and interval == 7.0
         assert signal.getsignal(signal.SIGALRM) is before
     finally:
-        signal.setitimer(signal.ITIMER_REAL, *kept)
+        signal.setitimer(signal.ITIMER_REAL, *timer)
         signal.signal(signal.SIGALRM, handler)
 
 
@@ -136,10 +136,10 @@ def test_a_tracer_of_before_is_put_back(quick):
     sys.settrace(tracer)
     try:
         found = verdict(catches_everything)
-        kept = sys.gettrace()
+        after = sys.gettrace()
     finally:
         sys.settrace(before)
-    assert found.mistake == "time-limit" and kept is tracer
+    assert found.mistake == "time-limit" and after is tracer
 
 
 def test_what_is_to_be_done_at_the_end_is_done_when_time_is_up(quick):

@@ -63,7 +63,7 @@ def test_a_card_marks_cells_without_colour_and_escapes_what_it_shows():
     assert "[<i>]" in as_text(((Grid("got", (("1", "<i>"),), frozenset({(0, 1)})),),))
 
 
-def test_outside_a_notebook_a_verdict_is_printed_unless_told_otherwise(capsys):
+def test_outside_a_notebook_a_verdict_is_printed_unless_display_is_false(capsys):
     course.check("causal_mask", tx.causal_mask)
     assert capsys.readouterr().out.startswith("✓ causal_mask: passed\n")
     course.check("causal_mask", tx.causal_mask, display=False)

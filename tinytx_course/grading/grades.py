@@ -62,20 +62,11 @@ class Grade:
 
 @dataclass(frozen=True, kw_only=True)
 class CopyGrades:
-    """All exercises of one copy.
+    """All exercises of one copy."""
 
-    Parameters
-    ----------
-    name : str
-        The file, below the folder that was given.
-    grades : tuple of Grade
-    problem : str or None
-        Why there are no grades, or not all.
-    """
-
-    name: str
+    name: str  # the file, below the folder that was given
     grades: tuple[Grade, ...] = ()
-    problem: str | None = None
+    problem: str | None = None  # why there are no grades, or not all
 
     @property
     def n_passed(self) -> int:

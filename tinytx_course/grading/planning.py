@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tinytx_course.building.editions import check_calls
 from tinytx_course.grading.slicing import Statement, names_read, needed, statements
@@ -27,21 +27,11 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The attempts by exercise, and the cells that do not even parse.
-
-    Parameters
-    ----------
-    attempts : dict
-        From the name of an exercise to what was found, possibly nothing.
-    broken : dict
-        From the number of a cell to (its text, what is wrong).
-    sources : dict
-        From the number of a cell to its text as it is run.
-    """
+    """The attempts by exercise, and the cells that do not even parse."""
 
     attempts: dict[str, tuple[Attempt, ...]]
-    broken: dict[int, tuple[str, str]] = field(default_factory=dict)
-    sources: dict[int, str] = field(default_factory=dict)
+    broken: dict[int, tuple[str, str]]  # from the number of a cell to its text and what is wrong
+    sources: dict[int, str]  # from the number of a cell to its text as it is run
 
     def to_dict(self) -> dict:
         """Return what JSON can hold: attempts as an expression, and the cell and place of each statement."""

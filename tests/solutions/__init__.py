@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from time import process_time
 
-from tests.solutions import (
+from tests.solutions import (  # noqa: F401  (each enters its solutions)
     attention,
     counting,
     decoding,
@@ -20,19 +20,6 @@ from tests.solutions import (
 )
 from tests.solutions.collection import SOLUTIONS, Solution
 from tinytx_course.exercises.checking import EXERCISES, check
-
-_WRITTEN_IN = (
-    masks,
-    attention,
-    positions,
-    counting,
-    losses,
-    sampling,
-    pooling,
-    masking,
-    decoding,
-    outside,
-)
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,7 @@ def evaluate_masked_model(
 ) -> PseudoLikelihoodScore:
     """Mask each token of some texts in turn, all others visible, and predict it; long texts in windows."""
     check_vocabulary(model, tokenizer)
-    windows, _ = masked_rows(tokenizer, texts, model.config.max_len)
+    windows = masked_rows(tokenizer, texts, model.config.max_len)
     masked = [(window, position) for window in windows for position in range(1, len(window) - 1)]
 
     def surprise(token_ids: Tensor, indices: list[int]) -> Tensor:

@@ -10,7 +10,7 @@ import io
 import linecache
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +82,8 @@ def observe_call(function: Any, parameters: Sequence[str], call: Call, seconds: 
     named = dict(zip(parameters, given, strict=True))
     sources = {name: named[name].requires_grad_() for name in call.gradients}
     keywords = {name: named.pop(name) for name in by_name}
-    with _screen_captured() as printed:
+    printed = _Printed()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         with torch.enable_grad() if sources else contextlib.nullcontext():
             value, error = call_within(seconds, function, *named.values(), **keywords)
         failure = None
@@ -162,37 +163,25 @@ class _Printed(io.StringIO):
         return len(text)
 
 
-@contextlib.contextmanager
-def _screen_captured() -> Iterator[_Printed]:
-    printed = _Printed()
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        yield printed
-
-
 def refuse(function: Any, parameters: Sequence[str]) -> Failure | None:
     """Say why something cannot be called as the exercise asks, or None if it can."""
     if function is None or function is Ellipsis:
         return Failure(None, "There is nothing to check yet.", attempted=False)
     if not callable(function):
-        return Failure(
-            "not-a-function",
-            f"The second argument must be your function itself, without calling it; got {kind_of(function)}.",
+        words = (
+            f"The second argument must be your function itself, without calling it; got {kind_of(function)}."
         )
+        return Failure("not-a-function", words)
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return None  # some built-in and compiled functions do not tell
     names = list(signature.parameters)
+    due, yours = f"({', '.join(parameters)})", f"({', '.join(names)})"
     if set(parameters) <= set(names) and [name for name in names if name in parameters] != list(parameters):
-        return Failure(
-            "parameter-order",
-            f"The parameters stand in this order: ({', '.join(parameters)}); yours are ({', '.join(names)}).",
-        )
+        return Failure("parameter-order", f"The parameters come in this order: {due}; yours are {yours}.")
     if _by_name(signature, parameters) is None:
-        return Failure(
-            "wrong-parameters",
-            f"The function is called with ({', '.join(parameters)}); yours takes ({', '.join(names)}).",
-        )
+        return Failure("wrong-parameters", f"The function is called with {due}; yours takes {yours}.")
     return None
 
 
@@ -210,9 +199,8 @@ def _by_name(signature: inspect.Signature, parameters: Sequence[str]) -> set[str
 def _failure_of(error: BaseException, function: Any, seconds: float) -> Failure:
     where = _learners_line(error, function)
     if isinstance(error, TimeUp):
-        return Failure(
-            "time-limit", f"The function was still running after {seconds:.2g} s and was stopped{where}."
-        )
+        words = f"The function was still running after {seconds:.2g} s and was stopped{where}."
+        return Failure("time-limit", words)
     if isinstance(error, NotImplementedError) and not str(error).strip():
         return Failure(None, "There is nothing here yet.", attempted=False)
     last_line = traceback.format_exception_only(error)[-1].strip()

@@ -60,20 +60,17 @@ Part = str | tuple[Grid, ...]  # a paragraph, or grids side by side
 
 
 def _prose(text: str) -> str:
-    """Text with what stands in backticks as code."""
+    """Text with what is in backticks as code."""
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", html.escape(text))
 
 
 def _cell(text: str, marked: bool) -> str:
-    style = "padding:1px 6px;text-align:right;font-family:monospace;"
-    if marked:
-        style += "border:2px solid currentColor;font-weight:bold"
-    else:
-        style += "border:2px solid transparent"
+    border = "2px solid currentColor;font-weight:bold" if marked else "2px solid transparent"
+    style = f"padding:1px 6px;text-align:right;font-family:monospace;border:{border}"
     return f"<td style='{style}'>{html.escape(text)}</td>"
 
 
-def _beside(grids: tuple[Grid, ...]) -> str:
+def _side_by_side(grids: tuple[Grid, ...]) -> str:
     columns = [grid.lines() for grid in grids]
     widths = [len(column[0]) for column in columns]
     rows = zip_longest(*columns, fillvalue="")
@@ -84,8 +81,8 @@ def _beside(grids: tuple[Grid, ...]) -> str:
 
 
 def as_text(parts: Iterable[Part]) -> str:
-    """Return paragraphs and grids as plain text; marked cells stand in brackets."""
-    return "\n".join(part if isinstance(part, str) else _beside(part) for part in parts)
+    """Return paragraphs and grids as plain text; marked cells are in brackets."""
+    return "\n".join(part if isinstance(part, str) else _side_by_side(part) for part in parts)
 
 
 def as_html(heading: str, parts: Iterable[Part], *, quiet: bool = False) -> str:

@@ -15,16 +15,14 @@ import torch
 
 from tinytx_course.exercises import (
     attending,
-    beams,
     counting,
-    greedy,
+    decoding,
     losses,
     masking,
     masks,
     outside,
     pooling,
     positions,
-    repeats,
     sampling,
 )
 from tinytx_course.exercises.calling import observe
@@ -32,10 +30,7 @@ from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.judging import judge
 from tinytx_course.exercises.verdict import Verdict
 
-_MODULES = (
-    *(masks, attending, positions, counting, losses, sampling, pooling, masking, greedy, beams),
-    *(repeats, outside),
-)
+_MODULES = (masks, attending, positions, counting, losses, sampling, pooling, masking, decoding, outside)
 EXERCISES: Mapping[str, Exercise] = MappingProxyType(
     {exercise.name: exercise for module in _MODULES for exercise in module.EXERCISES}
 )
@@ -76,35 +71,26 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
     >>> check("causal_mask", lambda seq_len: ~tx.causal_mask(seq_len), display=False).mistake
     'reversed'
     """
-    exercise = find_exercise(name)
-    with _one_at_a_time, _global_state_kept():
+    if name not in EXERCISES:
+        near = difflib.get_close_matches(str(name), EXERCISES, n=3)
+        known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(EXERCISES)}"
+        raise ValueError(f"name must be that of an exercise, got {name!r}; {known}")
+    exercise = EXERCISES[name]
+    with _one_at_a_time, _global_state_restored():
         verdict = judge(exercise, observe(exercise, function, seed, TIME_LIMIT), seed)
     if display is None or display:
         verdict.show()
     return verdict
 
 
-def find_exercise(name: str) -> Exercise:
-    """Return an exercise by name, or name the nearest ones."""
-    if name in EXERCISES:
-        return EXERCISES[name]
-    near = difflib.get_close_matches(str(name), EXERCISES, n=3)
-    known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(EXERCISES)}"
-    raise ValueError(f"name must be that of an exercise, got {name!r}; {known}")
-
-
 @contextlib.contextmanager
-def _global_state_kept() -> Iterator[None]:
+def _global_state_restored() -> Iterator[None]:
     """Leave all global random states as they were, and whether gradients are recorded."""
-    records_gradients = torch.is_grad_enabled()
-    before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
-    on_gpu = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
-    try:
-        yield
-    finally:
-        torch.set_grad_enabled(records_gradients)
-        random.setstate(before[0])
-        np.random.set_state(before[1])  # noqa: NPY002
-        torch.set_rng_state(before[2])
-        if on_gpu is not None:
-            torch.cuda.set_rng_state_all(on_gpu)
+    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng(gpus), torch.set_grad_enabled(torch.is_grad_enabled()):
+        try:
+            yield
+        finally:
+            random.setstate(before[0])
+            np.random.set_state(before[1])  # noqa: NPY002

@@ -31,7 +31,7 @@ class Reading:
     complaint : Failure or None
         What keeps it from being right although its values can be compared: a wrong type or dtype.
     note : str
-        A friendly remark that fails nobody.
+        A friendly remark; the result may still pass.
     names : tuple of str
         What the tensors are called, where there are several.
     """
@@ -80,7 +80,7 @@ def _as_tensor(value: Any, due: str) -> tuple[Tensor, Failure | None] | Failure:
 
 
 def boolean(value: Any) -> Reading | Failure:
-    """Read a mask; numbers are complained about, but compared as what they stand for."""
+    """Read a mask; numbers are complained about, but compared as what they mean."""
     due = "A boolean tensor"
     found = _as_tensor(value, due)
     if isinstance(found, Failure):
@@ -198,12 +198,8 @@ def pair(first: Reader, second: Reader, names: str) -> Reader:
             return _about(both[0], a)
         if isinstance(b, Failure):
             return _about(both[1], b)
-        complaints = [
-            _about(name, reading.complaint)
-            for name, reading in zip(both, (a, b), strict=True)
-            if reading.complaint
-        ]
-        complaint = complaints[0] if complaints else None
+        found = zip(both, (a.complaint, b.complaint), strict=True)
+        complaint = next((_about(name, failure) for name, failure in found if failure), None)
         tolerance, note = max(a.tolerance, b.tolerance), a.note or b.note
         return Reading(a.tensors + b.tensors, tolerance, complaint, note, both)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.resources import files
 from itertools import combinations
 from typing import Any
 
@@ -15,54 +17,46 @@ from tinytx_course.exercises.card import Part
 from tinytx_course.exercises.comparing import Reader
 from tinytx_course.exercises.observation import Call, Observation
 
+_TEXTS = tomllib.loads(files(__package__).joinpath("texts.toml").read_text(encoding="utf-8"))
+Function = Callable[..., Any]
+
 
 @dataclass(frozen=True)
 class Mistake:
-    """A way to get it wrong that people take.
+    """A common way to get it wrong.
 
     Attributes
     ----------
     slug : str
         Its stable name.
     words : str
-        What was done and what is to be done instead.
-    wrong : callable, or a tuple of these
-        Small implementations that make it; results equal to those of one of them everywhere are so explained.
+        What was done and what to do instead.
     section : str
         Heading to read, in the lesson of the exercise unless `lesson` says otherwise.
     lesson : int or None
         Number of another lesson.
+    wrongs : tuple of callable
+        Small implementations that make it; it explains results that equal those of one of them everywhere.
     tolerance : float
-        Where rounding weighs more than usual in this mistake.
+        For mistakes in which rounding weighs more than usual.
     """
 
     slug: str
     words: str
-    wrong: Callable[..., Any] | tuple[Callable[..., Any], ...]
     section: str = ""
     lesson: int | None = None
+    wrongs: tuple[Function, ...] = ()
     tolerance: float = 0.0
-
-    @property
-    def wrongs(self) -> tuple[Callable[..., Any], ...]:
-        """All implementations."""
-        return self.wrong if isinstance(self.wrong, tuple) else (self.wrong,)
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise with its checker.
+    """An exercise with its checker; signature, lesson, section and rule come from ``texts.toml``.
 
     Attributes
     ----------
-    name, signature : str
-        Of the function to write; the signature is ``name(parameter, ...)``.
-    lesson : int
-        Where it stands.
-    section : str
-        Heading of that lesson which explains it.
-    rule : str
-        What is to be returned, in one sentence.
+    name : str
+        Of the function to write.
     read : callable
         Reads a result.
     solve : callable
@@ -82,26 +76,38 @@ class Exercise:
     explain : callable, optional
         From a trial to paragraphs that say more about the difference.
     probe : Call, optional
-        A further call that fails nobody.
+        A further call that cannot fail the exercise.
     hint : callable, optional
         From the observation of `probe` to a remark for those who passed, or to an empty text.
+    signature : str
+        ``name(parameter, ...)``.
+    lesson : int
+        Number of the lesson with the exercise.
+    section : str
+        Heading of that lesson which explains it.
+    rule : str
+        What to return, in one sentence.
     """
 
     name: str
-    signature: str
-    lesson: int
-    section: str
-    rule: str
     read: Reader
-    solve: Callable[..., Any]
+    solve: Function
     calls: Callable[[int], Iterable[Call]]
     mistakes: Sequence[Mistake] = field(default=(), repr=False)
     view: Callable[[tuple[Any, ...], Tensor], Tensor] | None = None
-    judge: Callable[..., Any] | None = None
+    judge: Function | None = None
     recognise: Callable[..., Mistake | None] | None = None
     explain: Callable[..., list[Part]] | None = None
     probe: Call | None = None
     hint: Callable[[Observation], str] | None = None
+    signature: str = field(init=False)
+    lesson: int = field(init=False)
+    section: str = field(init=False)
+    rule: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name in ("signature", "lesson", "section", "rule"):
+            object.__setattr__(self, name, _TEXTS[self.name][name])
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -110,38 +116,56 @@ class Exercise:
         return tuple(name.strip() for name in inner.split(","))
 
 
-def family(
-    compute: Callable[..., Any],
-    slips: Mapping[str, tuple[str, str]],
+def mistakes(
+    table: str,
+    wrong: Mapping[str, Function | tuple[Function, ...]] | None = None,
+    with_slips: Function | tuple[Function, ...] = (),
     exclusive: Iterable[Iterable[str]] = (),
     together: Iterable[str] = (),
 ) -> tuple[Mistake, ...]:
-    """Mistakes of one implementation that can make several slips: each alone, then pairs.
+    """Mistakes of a table in ``texts.toml``, in its order: each alone, then pairs of slips.
 
     Parameters
     ----------
-    compute : callable
-        Takes the arguments of the exercise and ``slips``, a frozenset of slugs.
-    slips : mapping
-        From slug to words and section, the commonest first.
+    table : str
+        Usually the name of the exercise.
+    wrong : mapping
+        From a slug to one or several implementations that make this mistake.
+    with_slips : callable or tuple of these
+        Make the other mistakes: each takes the arguments of the exercise and ``slips``, a frozenset of slugs.
     exclusive : iterable of groups of slugs
-        Slips of one group do not go together.
+        Slips of one group exclude each other.
     together : slugs
         Slips that often come with another one: pairs with these are tried.
     """
-    often = set(together)
-    apart = [frozenset(group) for group in exclusive]
-    found = [
-        Mistake(slug, words, partial(compute, slips=frozenset({slug})), section)
-        for slug, (words, section) in slips.items()
-    ]
-    for one, other in combinations(slips, 2):
-        if not often & {one, other} or any({one, other} <= group for group in apart):
-            continue
-        words = f"Two things at once. {slips[one][0]} And: {slips[other][0]}"
-        both = partial(compute, slips=frozenset({one, other}))
-        found.append(Mistake(f"{one}+{other}", words, both, slips[one][1]))
+    wrong, often, apart = wrong or {}, set(together), [set(group) for group in exclusive]
+    texts = {slug: text for slugs, text in _TEXTS[table]["mistakes"].items() for slug in slugs.split()}
+    if unknown := wrong.keys() - texts.keys():
+        raise ValueError(f"a mistake must be in the table {table!r} of texts.toml, got {sorted(unknown)}")
+
+    def slipping(*slugs: str) -> tuple[Function, ...]:
+        return tuple(partial(compute, slips=frozenset(slugs)) for compute in _several(with_slips))
+
+    found = []
+    for slug, text in texts.items():
+        mistake = Mistake(slug, *([text] if isinstance(text, str) else text))
+        ways = _several(wrong[slug]) if slug in wrong else slipping(slug)
+        found.append(replace(mistake, wrongs=ways))
+    for one, other in combinations([mistake for mistake in found if mistake.slug not in wrong], 2):
+        pair = {one.slug, other.slug}
+        if pair & often and not any(pair <= group for group in apart):
+            slug, words = f"{one.slug}+{other.slug}", f"Two things at once. {one.words} And: {other.words}"
+            found.append(Mistake(slug, words, one.section, wrongs=slipping(*pair)))
     return tuple(found)
+
+
+def _several(functions: Function | tuple[Function, ...]) -> tuple[Function, ...]:
+    return functions if isinstance(functions, tuple) else (functions,)
+
+
+def chosen(table: Mapping[str, Any], slips: frozenset[str], right: Any) -> Any:
+    """The first entry of a table whose slug is among the slips, or else what is right."""
+    return next((entry for slug, entry in table.items() if slug in slips), right)
 
 
 def generator(seed: int, salt: int = 0) -> torch.Generator:

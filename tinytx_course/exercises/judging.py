@@ -88,9 +88,7 @@ def _judge_calls(exercise: Exercise, record: Record, seed: int) -> Verdict:
     for again in repeats:
         if not again.right:
             return tell_failure(exercise, _UNSTEADY, again)
-    hint = ""
-    if exercise.hint is not None and record.probe is not None:
-        hint = exercise.hint(record.probe)
+    hint = exercise.hint(record.probe) if exercise.hint is not None and record.probe is not None else ""
     return tell_pass(exercise, trials, hint)
 
 
@@ -153,7 +151,7 @@ def read_known(exercise: Exercise, function: Callable[..., Any], call: Call) -> 
 
 _UNSTEADY = Failure(
     "changes-between-calls",
-    "The same call gave another result the second time: something is kept between calls, or left to chance.",
+    "The same call gave another result the second time: it depends on earlier calls, or on chance.",
 )
 
 
@@ -191,12 +189,11 @@ def _recognise(exercise: Exercise, trials: Sequence[Trial]) -> Mistake | None:
         if any(_explains(exercise, wrong, mistake.tolerance, telling_first) for wrong in mistake.wrongs):
             if "+" in mistake.slug:
                 return mistake
-            words = (
-                mistake.words
-                if found is None
-                else f"{found.words} Or this, which comes to the same: {mistake.words}"
-            )
-            found = dataclasses.replace(found or mistake, words=words)
+            if found is None:
+                found = mistake
+            else:
+                words = f"{found.words} Or this, which comes to the same: {mistake.words}"
+                found = dataclasses.replace(found, words=words)
     if found is None and exercise.recognise is not None:
         return exercise.recognise(trials)
     return found

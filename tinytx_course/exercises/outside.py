@@ -1,18 +1,102 @@
-"""Exercises on what others measured and trained: gains over folds, weights cut from one matrix."""
+"""Exercises on real text and real models: repeated texts, gains over folds, weights cut from one matrix."""
 
 from __future__ import annotations
 
 import math
 import random
+import re
 import statistics
+import string
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from tinytx_course.exercises.comparing import floats, number, pair
-from tinytx_course.exercises.exercise import Exercise, Mistake, family, generator, normal
+from tinytx_course.exercises.comparing import floats, ids, number, pair
+from tinytx_course.exercises.exercise import Exercise, generator, mistakes, normal
 from tinytx_course.exercises.observation import Call
+
+_WITHOUT_ACCENTS = str.maketrans("àâéèêëîïôûùç", "aaeeeeiiouuc")
+_WORDS = ("un", "livre", "été", "peut", "être", "fin", "belle", "mais", "triste", "roman", "déjà", "lu")
+
+
+def _key(text: str, slips: frozenset[str]) -> Any:
+    """What two texts must share to count as the same."""
+    text = text if "case-kept" in slips else text.lower()
+    if "case-only" in slips:
+        return text
+    if "only-the-ends" in slips:
+        return text.strip(string.punctuation + string.whitespace)
+    if "spaces-only" in slips:
+        return " ".join(text.split())
+    if "accents-removed" in slips:
+        text = text.translate(_WITHOUT_ACCENTS)
+    if "typographic-signs-kept" in slips:
+        trace = "" if "words-joined" in slips else " "
+        return " ".join(re.sub(f"[{re.escape(string.punctuation)}]", trace, text).split())
+    if "words-joined" in slips:
+        return " ".join(re.sub(r"[^\w\s]", "", text).split())
+    if "spaces-removed" in slips:
+        return re.sub(r"\W", "", text)
+    words = re.findall(r"[a-z0-9]+" if "accents-cut" in slips else r"\w+", text)
+    return frozenset(words) if "order-lost" in slips else " ".join(words)
+
+
+def _repeated(train: Sequence[str], test: Sequence[str], *, slips: frozenset[str] = frozenset()) -> list[int]:
+    """Places of repeated texts, with slips."""
+    slips = slips | {"case-kept"} if "word-for-word" in slips else slips
+    key = (lambda text, _: text) if "word-for-word" in slips else _key
+    seen, keys = [key(text, slips) for text in train], [key(text, slips) for text in test]
+    if "places-of-train" in slips:
+        return [i for i, one in enumerate(seen) if one in keys]
+    if "repeats-within-test" in slips:
+        return [i for i, one in enumerate(keys) if one in seen or one in keys[:i]]
+    if "first-copy-only" in slips:
+        return [i for i, one in enumerate(keys) if one in seen and one not in keys[:i]]
+    if "part-of-a-text" in slips:
+        return [i for i, one in enumerate(keys) if any(one in other for other in seen)]
+    found = [i for i, one in enumerate(keys) if (one in seen) != ("reversed" in slips)]
+    if "marks-for-places" in slips:
+        return [int(i in found) for i in range(len(test))]
+    return [i + ("counted-from-one" in slips) for i in found]
+
+
+def _repeated_calls(seed: int) -> Iterator[Call]:
+    drawn = random.Random(seed)
+
+    def sentence(n_words: int) -> str:
+        return " ".join(drawn.choice(_WORDS) for _ in range(n_words))
+
+    new, other = sentence(4), sentence(5)
+    fixed = (
+        (["Un livre."], ["Un livre.", "Une fin."]),
+        (["Une fin.", "Un livre !"], ["un livre", "la fin"]),
+        (["La fin, hélas."], ["la fin... hélas", "la fin", "Lafin hélas"]),
+        (["L'été est long"], ["Déjà lu.", "« L’été est long »"]),
+        (["Peut-être.", "Déjà lu"], ["peut être", "deja lu", "déjà  lu", "Peutêtre"]),
+        (["été", "un bel été", "Un\tlivre"], ["ôté", "été un bel", "un livre", "bel été"]),
+        (["la pêche"], ["le péché", "La fin", "la fin", "LA PÊCHE", "la peche", "La pêche..."]),
+    )
+    for train, test in fixed:
+        yield Call((train, test))
+    train = [sentence(n) for n in (3, 4, 5)]
+    noisy = [train[1].upper() + " !", new, train[2].replace(" ", ", "), other, train[1], other.title()]
+    drawn.shuffle(noisy)
+    yield Call((train, noisy))
+
+
+REPEATED_TEXTS = Exercise(
+    name="repeated_texts",
+    read=ids,
+    solve=_repeated,
+    calls=_repeated_calls,
+    mistakes=mistakes(
+        "repeated_texts",
+        with_slips=_repeated,
+        together=("case-kept", "words-joined", "counted-from-one", "places-of-train", "repeats-within-test"),
+    ),
+)
 
 
 def _gain(
@@ -44,36 +128,6 @@ def _gain(
     return (ends[1], ends[0]) if "high-first" in slips else ends
 
 
-_GAIN_SLIPS = {
-    "not-paired": (
-        "The spreads of the two are added, as if they had nothing to do with each other. Take the "
-        "differences fold by fold first: what makes a fold easy for both drops out.",
-        "",
-    ),
-    "spread-of-folds": (
-        "This is how far single folds scatter. The *mean* of n folds scatters less: divide by √n.",
-        "",
-    ),
-    "divided-by-n": ("The spread divides by n: with a mean from the same numbers it is n - 1.", ""),
-    "divided-by-n-again": ("The spread is divided by n: the mean of n numbers scatters by 1/√n.", ""),
-    "normal-for-t": (
-        "1.96 is for a spread that is known. Here it is estimated from few folds, so `t` is given.",
-        "",
-    ),
-    "without-t": ("This is one standard error to each side: `t` of them are asked.", ""),
-    "variance-for-deviation": ("The variance is used where its root, the deviation, belongs.", ""),
-    "reversed": ("The differences are theirs minus ours: the gain of ours is asked.", ""),
-    "sorted-first": ("Both lists are sorted, which tears the pairs apart.", ""),
-    "without-theirs": ("This is the interval of `ours` alone: that of the differences is asked.", ""),
-    "extremes": (
-        "These are the smallest and the largest difference: an interval for the mean is asked.",
-        "",
-    ),
-    "mean-and-half": ("These are the mean and half of the width: return the two ends.", ""),
-    "high-first": ("The ends are exchanged: the lower one comes first.", ""),
-}
-
-
 def _gain_calls(seed: int) -> Iterator[Call]:
     yield Call(([70.0, 74.0], [68.0, 70.0], 12.7))
     yield Call(([71.0, 76.5, 66.0], [69.5, 72.0, 66.5], 4.3))
@@ -86,20 +140,13 @@ def _gain_calls(seed: int) -> Iterator[Call]:
 
 GAIN_INTERVAL = Exercise(
     name="gain_interval",
-    signature="gain_interval(ours, theirs, t)",
-    lesson=15,
-    section="The same folds for both",
-    rule=(
-        "two numbers, (low, high): mean minus and plus t times s/√n, where mean and s (with n - 1) are those "
-        "of the differences ours minus theirs, fold by fold."
-    ),
     read=pair(number, number, "low, high"),
     solve=_gain,
     calls=_gain_calls,
-    mistakes=family(
-        _gain,
-        _GAIN_SLIPS,
-        (["mean-and-half", "extremes", "high-first"],),
+    mistakes=mistakes(
+        "gain_interval",
+        with_slips=_gain,
+        exclusive=(["mean-and-half", "extremes", "high-first"],),
         together=("reversed", "high-first"),
     ),
 )
@@ -119,82 +166,36 @@ def _split_calls(seed: int) -> Iterator[Call]:
         yield Call((normal(rng, width, 3 * width),))
 
 
-_SECTION_SPLIT = "Where the names and the axes differ"
 SPLIT_C_ATTN = Exercise(
     name="split_c_attn",
-    signature="split_c_attn(weight)",
-    lesson=15,
-    section=_SECTION_SPLIT,
-    rule=(
-        "a tensor of shape (3, D, D): the weights of q_proj, k_proj and v_proj as `nn.Linear` holds them, "
-        "(out, in), cut from GPT-2's `c_attn.weight` of shape (D, 3·D), which is (in, out)."
-    ),
     read=floats,
     solve=_split,
     calls=_split_calls,
-    mistakes=(
-        Mistake(
-            "not-transposed",
-            "The thirds are right, but each is (in, out) still: `nn.Linear` holds (out, in), so transpose.",
-            lambda weight: torch.stack(_thirds(weight)),
-        ),
-        Mistake(
-            "cut-by-rows",
-            "`reshape` reads row by row, so each third holds bits of all three: cut along the *columns*, "
-            "dim=1.",
-            (
+    mistakes=mistakes(
+        "split_c_attn",
+        {
+            "not-transposed": lambda weight: torch.stack(_thirds(weight)),
+            "cut-by-rows": (
                 lambda weight: weight.reshape(3, len(weight), len(weight)),
                 lambda weight: weight.reshape(3, len(weight), len(weight)).transpose(1, 2),
             ),
-        ),
-        Mistake(
-            "every-third-column",
-            "Every third column is taken: the D columns of the queries come first, then those of the keys.",
-            (
+            "every-third-column": (
                 lambda weight: torch.stack([weight[:, i::3].T for i in range(3)]),
                 lambda weight: torch.stack([weight[:, i::3] for i in range(3)]),
             ),
-        ),
-        Mistake(
-            "keys-first",
-            "Keys and queries are exchanged: the order in `c_attn` is queries, keys, values.",
-            lambda weight: _split(weight)[[1, 0, 2]],
-        ),
-        Mistake(
-            "values-first",
-            "The order is turned round: in `c_attn` it is queries, keys, values.",
-            lambda weight: _split(weight).flip(0),
-        ),
-        Mistake(
-            "heads-taken-for-maps",
-            "The axes are cut as if row by row a query, a key and a value came: (D, 3, D) of the transposed.",
-            lambda weight: weight.T.reshape(len(weight), 3, len(weight)).transpose(0, 1),
-        ),
-        Mistake(
-            "axis-of-maps-last",
-            "The three maps stand on the last axis: the first is asked, (3, D, D).",
-            lambda weight: torch.stack([part.T for part in _thirds(weight)], dim=-1),
-        ),
-        Mistake(
-            "axis-of-maps-in-the-middle",
-            "The three maps stand on the second axis: the first is asked, (3, D, D).",
-            lambda weight: weight.reshape(len(weight), 3, -1),
-        ),
-        Mistake(
-            "not-cut",
-            "The matrix is transposed but still in one piece, (3·D, D): cut it into three of (D, D).",
-            lambda weight: weight.T,
-        ),
-        Mistake(
-            "queries-only",
-            "These are the queries alone: those of keys and values follow, (3, D, D).",
-            lambda weight: _thirds(weight)[0].T,
-        ),
-        Mistake(
-            "scaled",
-            "The queries are divided by √D here: the scale belongs to attention, not to the weights.",
-            lambda weight: torch.stack([_split(weight)[0] / math.sqrt(len(weight)), *_split(weight)[1:]]),
-        ),
+            "keys-first": lambda weight: _split(weight)[[1, 0, 2]],
+            "values-first": lambda weight: _split(weight).flip(0),
+            "heads-taken-for-maps": lambda weight: weight.T.reshape(len(weight), 3, len(weight)).transpose(
+                0, 1
+            ),
+            "axis-of-maps-last": lambda weight: torch.stack([part.T for part in _thirds(weight)], dim=-1),
+            "axis-of-maps-in-the-middle": lambda weight: weight.reshape(len(weight), 3, -1),
+            "not-cut": lambda weight: weight.T,
+            "queries-only": lambda weight: _thirds(weight)[0].T,
+            "scaled": lambda weight: torch.cat(
+                (_split(weight)[:1] / math.sqrt(len(weight)), _split(weight)[1:])
+            ),
+        },
     ),
 )
-EXERCISES = (GAIN_INTERVAL, SPLIT_C_ATTN)
+EXERCISES = (REPEATED_TEXTS, GAIN_INTERVAL, SPLIT_C_ATTN)

@@ -12,7 +12,7 @@ from tinytx_course.exercises.card import Grid, Part
 from tinytx_course.exercises.comparing import Reading, differing
 from tinytx_course.exercises.exercise import Exercise, Mistake
 from tinytx_course.exercises.observation import Call, Failure
-from tinytx_course.exercises.verdict import Verdict, make_verdict
+from tinytx_course.exercises.verdict import Verdict
 
 if TYPE_CHECKING:
     from tinytx_course.exercises.judging import Trial
@@ -29,15 +29,15 @@ def tell_pass(exercise: Exercise, trials: Sequence[Trial], hint: str = "") -> Ve
     if notes or hint:
         parts.append(f"A remark: {[*notes, hint][0]}")
     elif any(trial.printed for trial in trials):
-        parts.append("A remark: the function prints while it works; that is fine, it was kept off the page.")
-    return make_verdict(exercise.name, passed=True, parts=tuple(parts))
+        parts.append("A remark: the function prints while it works; that is fine, the page does not show it.")
+    return Verdict(exercise.name, passed=True, parts=tuple(parts))
 
 
 def tell_stub(exercise: Exercise, failure: Failure) -> Verdict:
     """Nothing has been written yet."""
     rule = exercise.rule[0].upper() + exercise.rule[1:]
     parts = (failure.message, f"To be written: {exercise.signature}. {rule}")
-    return make_verdict(exercise.name, passed=False, parts=parts, attempted=False)
+    return Verdict(exercise.name, passed=False, parts=parts, attempted=False)
 
 
 def tell_failure(
@@ -68,7 +68,7 @@ def tell_failure(
     if trial is not None and trial.printed.strip():
         parts.append(f"It printed:\n{quoted(trial.printed)}")
     finding = mistake.words if mistake is not None else failure.message if failure is not None else ""
-    return make_verdict(exercise.name, passed=False, parts=tuple(parts), mistake=slug, finding=finding)
+    return Verdict(exercise.name, passed=False, parts=tuple(parts), mistake=slug, finding=finding)
 
 
 def where_to_read(exercise: Exercise, mistake: Mistake | None = None) -> str:
@@ -102,7 +102,7 @@ def describe_call(exercise: Exercise, call: Call) -> list[Part]:
 
 
 def describe_difference(got: Reading, expected: Reading) -> list[Part]:
-    """Expected beside got, the differing cells marked; which one it is, where there are several results."""
+    """Expected next to got, the differing cells marked; of several results, those that differ."""
     pairs = list(zip(got.tensors, expected.tensors, strict=True))
     wrong = [
         i
@@ -182,6 +182,6 @@ def _spoken(value: Any, digits: int = _DIGITS) -> str:
 
 def quoted(printed: str, lines: int = 3) -> str:
     """The first lines of what was printed."""
-    kept = [line[:100] for line in printed.strip().splitlines()]
-    more = ["..."] if len(kept) > lines else []
-    return "\n".join(f"  | {line}" for line in kept[:lines] + more)
+    found = [line[:100] for line in printed.strip().splitlines()]
+    more = ["..."] if len(found) > lines else []
+    return "\n".join(f"  | {line}" for line in found[:lines] + more)

@@ -15,20 +15,16 @@ class Verdict:
 
     Attributes
     ----------
+    exercise : str
+        Its name.
     passed : bool
         Whether the function does what the exercise asks for.
-    mistake : str or None
-        The slug of the mistake, if it is one that is known here; two that were made together are joined by
-        ``+``.
-    message : str
-        Plain words: what was expected, the smallest input on which the function differs, got against
-        expected, what the mistake is and where to read.
-    attempted : bool
-        False for a stub: neither passed nor a mistake.
-    exercise : str
-        Name of the exercise.
     parts : tuple of Part
         What the message is made of: paragraphs, and rows of grids.
+    mistake : str or None
+        The slug of the mistake, if it is a known one; ``+`` joins two that were made together.
+    attempted : bool
+        False for a stub: neither passed nor a mistake.
     finding : str
         Of the message, the words that name the mistake or the failure; empty where nothing is known but that
         the result differs.
@@ -39,17 +35,21 @@ class Verdict:
     at the end of that same cell stays quiet.
     """
 
-    passed: bool
-    mistake: str | None
-    message: str
-    attempted: bool
     exercise: str
-    parts: tuple[Part, ...] = field(default=(), repr=False, compare=False)
-    finding: str = field(default="", repr=False, compare=False)
+    passed: bool
+    parts: tuple[Part, ...] = field(repr=False)
+    mistake: str | None = None
+    attempted: bool = True
+    finding: str = field(default="", repr=False)
     _shown_in: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.passed
+
+    @property
+    def message(self) -> str:
+        """What was expected, the smallest input that shows the mistake, what it is and where to read."""
+        return as_text(self.parts)
 
     @property
     def state(self) -> str:
@@ -72,7 +72,7 @@ class Verdict:
         return f"{self._heading}\n{self.message}".rstrip()
 
     def _repr_html_(self) -> str:
-        return as_html(self._heading, self.parts or (self.message,), quiet=not self.attempted)
+        return as_html(self._heading, self.parts, quiet=not self.attempted)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/html": self._repr_html_(), "text/plain": str(self)}
@@ -101,16 +101,3 @@ def _shell() -> Any:
 
 def _cell() -> int:
     return getattr(_shell(), "execution_count", 0)
-
-
-def make_verdict(
-    exercise: str,
-    *,
-    passed: bool,
-    parts: tuple[Part, ...],
-    mistake: str | None = None,
-    attempted: bool = True,
-    finding: str = "",
-) -> Verdict:
-    """Build a verdict whose message is its parts as text."""
-    return Verdict(passed, mistake, as_text(parts), attempted, exercise, parts, finding)

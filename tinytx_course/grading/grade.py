@@ -14,23 +14,14 @@ container or a virtual machine.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tqdm import tqdm
 
-from tinytx_course.grading.grades import (
-    CopyGrades,
-    as_csv,
-    commonest_mistakes,
-    mistakes_table,
-    printable,
-)
+from tinytx.training.files import write_file
+from tinytx_course.grading.grades import CopyGrades, as_csv, commonest_mistakes, mistakes_table, printable
 from tinytx_course.grading.running import Limits, grade_submission
 from tinytx_course.grading.submission import Submission, read_submission
 
@@ -60,14 +51,12 @@ class Report:
         return "\n".join([*lines, "", mistakes_table(self.copies), "", f"a row a copy: {self.csv}"])
 
 
-def grade_notebook(path: Path, *, lesson: int | None = None, limits: Limits | None = None) -> CopyGrades:
+def grade_notebook(path: Path, *, limits: Limits | None = None) -> CopyGrades:
     """Grade one filled-in notebook.
 
     Parameters
     ----------
     path : Path
-    lesson : int, optional
-        Number of the lesson, if neither its title nor its file name gives one.
     limits : Limits, optional
         For each exercise.
 
@@ -78,7 +67,7 @@ def grade_notebook(path: Path, *, lesson: int | None = None, limits: Limits | No
     FileNotFoundError
         If there is no such file.
     """
-    copy = grade_submission(read_submission(path), path.name, lesson=lesson, limits=limits)
+    copy = grade_submission(read_submission(path), path.name, limits=limits)
     if not copy.grades:
         raise ValueError(f"{path.name}: {copy.problem}")
     return copy
@@ -109,7 +98,9 @@ def grade_folder(folder: Path, *, csv: Path | None = None, limits: Limits | None
     if csv.is_dir() or not csv.absolute().parent.is_dir():
         raise ValueError(f"the file of grades must lie in a folder that exists, got {csv}")
     submissions = {path: _read(path) for path in paths}
-    lesson = _commonest_lesson(submissions.values())
+    named = Counter(one.lesson for one in submissions.values() if isinstance(one, Submission))
+    del named[None]
+    lesson = named.most_common(1)[0][0] if named else None
     copies = []
     for path, submission in tqdm(submissions.items(), unit="copy", disable=None, leave=False):
         name = path.relative_to(folder).as_posix()
@@ -119,7 +110,7 @@ def grade_folder(folder: Path, *, csv: Path | None = None, limits: Limits | None
             copies.append(grade_submission(submission, name, lesson=lesson, limits=limits))
         except Exception as problem:  # whatever is in one copy, the others are graded
             copies.append(CopyGrades(name=name, problem=str(problem) or type(problem).__name__))
-    _write(csv, as_csv(copies))
+    write_file(csv.absolute(), as_csv(copies).encode())
     return Report(copies=tuple(copies), csv=csv)
 
 
@@ -128,25 +119,3 @@ def _read(path: Path) -> Submission | Exception:
         return read_submission(path)
     except (ValueError, OSError) as problem:
         return problem
-
-
-def _commonest_lesson(submissions: Iterable[Submission | Exception]) -> int | None:
-    """The lesson that most copies name, for those that name none."""
-    named = Counter(
-        one.lesson for one in submissions if isinstance(one, Submission) and one.lesson is not None
-    )
-    return named.most_common(1)[0][0] if named else None
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file aside and put it in its place at the end."""
-    handle, aside = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
-        os.chmod(aside, 0o644)
-        os.replace(aside, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.remove(aside)
-        raise

@@ -22,16 +22,13 @@ class Grade:
     Parameters
     ----------
     exercise : str
-        Its name.
     status : str
         ``passed``, ``failed``, ``not attempted`` (dots are still there) or ``missing`` (no such function).
     mistake : str or None
         The slug of the checker, or one of ours: ``cell-error`` (what the function needs does not run),
         ``time-limit``, ``crash``.
-    message : str
-        What to tell the learner.
-    finding : str
-        Of the message, the words that name the mistake, if there are any.
+    message, finding : str
+        What to tell the learner; of this, the words that name the mistake, if there are any.
     """
 
     exercise: str
@@ -59,32 +56,17 @@ class Grade:
 
     def to_dict(self) -> dict:
         """Return plain values for ``--json``."""
-        return {
-            "exercise": self.exercise,
-            "passed": self.passed,
-            "status": self.status,
-            "mistake": self.mistake,
-            "message": self.message,
-        }
+        names = ("exercise", "passed", "status", "mistake", "message")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, kw_only=True)
 class CopyGrades:
-    """All exercises of one copy.
+    """All exercises of one copy."""
 
-    Parameters
-    ----------
-    name : str
-        The file, below the folder that was given.
-    grades : tuple of Grade
-        In the order of the exercises.
-    problem : str or None
-        Why there are no grades, or not all.
-    """
-
-    name: str
+    name: str  # the file, below the folder that was given
     grades: tuple[Grade, ...] = ()
-    problem: str | None = None
+    problem: str | None = None  # why there are no grades, or not all
 
     @property
     def n_passed(self) -> int:

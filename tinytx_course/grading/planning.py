@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tinytx_course.building.editions import check_calls
 from tinytx_course.grading.slicing import Statement, names_read, needed, statements
@@ -13,21 +13,13 @@ from tinytx_course.grading.slicing import Statement, names_read, needed, stateme
 _TIMED = re.compile(r"\A\s*%%(time|timeit|capture|prun|debug)\b.*\n?")
 _FOREIGN = re.compile(r"\A\s*%%")
 _CALL = re.compile(r"""\bcheck\(\s*["'](\w+)["']""")
-#: As many calls of one check are tried, the last ones: learners copy cells, and somebody may copy thousands.
+#: So many calls of one check are tried, the last ones: a copy may hold thousands.
 MOST_CALLS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One answer to an exercise.
-
-    Parameters
-    ----------
-    function : ast.expr
-        What evaluates to the learner's function.
-    needs : tuple of Statement
-        What has to be run before.
-    """
+    """One answer to an exercise: what evaluates to the learner's function, and what has to be run before."""
 
     function: ast.expr
     needs: tuple[Statement, ...]
@@ -35,21 +27,11 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The attempts by exercise, and the cells that do not even parse.
-
-    Parameters
-    ----------
-    attempts : dict
-        From the name of an exercise to what was found, possibly nothing.
-    broken : dict
-        From the number of a cell to (its text, what is wrong).
-    sources : dict
-        From the number of a cell to its text as it is run.
-    """
+    """The attempts by exercise, and the cells that do not even parse."""
 
     attempts: dict[str, tuple[Attempt, ...]]
-    broken: dict[int, tuple[str, str]] = field(default_factory=dict)
-    sources: dict[int, str] = field(default_factory=dict)
+    broken: dict[int, tuple[str, str]]  # from the number of a cell to its text and what is wrong
+    sources: dict[int, str]  # from the number of a cell to its text as it is run
 
     def to_dict(self) -> dict:
         """Return what JSON can hold: attempts as an expression, and the cell and place of each statement."""
@@ -82,7 +64,7 @@ def make_plan(cells: Sequence[str], exercises: Collection[str], expected: Collec
     cells : sequence of str
         The code of a notebook.
     exercises : collection of str
-        Names of all exercises; other names in calls of ``check`` are somebody's own.
+        Names of all exercises; other names in calls of ``check`` are left out.
     expected : collection of str
         Those which a copy of the lesson should have; they are also found by the name of the function alone.
     """
@@ -98,9 +80,8 @@ def make_plan(cells: Sequence[str], exercises: Collection[str], expected: Collec
             seen |= set(_CALL.findall(text)) & set(exercises)
             continue
         for statement in here:
-            for call in check_calls(statement.node):
-                if call.name in exercises:
-                    calls.append((call.name, call.function, len(every)))
+            found = (call for call in check_calls(statement.node) if call.name in exercises)
+            calls += [(call.name, call.function, len(every)) for call in found]
             every.append(statement)
     seen |= {name for name, _, _ in calls}
     defined = {name for statement in every for name in statement.sets}
@@ -129,7 +110,7 @@ def _attempts(every: Sequence[Statement], places: Sequence[tuple[ast.expr, int]]
 
 
 def plain_python(text: str) -> str:
-    """Return the code of a cell as Python: magics become calls, which nobody needs, or go.
+    """Return the code of a cell as Python: magics become calls, which no function needs, or are removed.
 
     Examples
     --------

@@ -165,7 +165,6 @@ def grade_submission(
     Parameters
     ----------
     submission : Submission
-        What was handed in.
     name : str
         What to call it.
     lesson : int, optional
@@ -174,10 +173,6 @@ def grade_submission(
         For each exercise.
     enclosed : bool, optional
         Whether to use namespaces; by default, where the machine allows them.
-
-    Returns
-    -------
-    CopyGrades
     """
     limits = Limits() if limits is None else limits
     enclosed = walls() if enclosed is None else enclosed
@@ -206,9 +201,8 @@ def _of_other_lessons(found: Iterable[str], lesson: int | None) -> str | None:
     """Say which exercises are not of the lesson of a copy: they change what it is graded out of."""
     if lesson is None:
         return None
-    others = [
-        f"{key} (lesson {EXERCISES[key].lesson:02d})" for key in found if EXERCISES[key].lesson != lesson
-    ]
+    lessons = {key: EXERCISES[key].lesson for key in found}
+    others = [f"{key} (lesson {number:02d})" for key, number in lessons.items() if number != lesson]
     return f"a copy of lesson {lesson:02d} with exercises of others: {', '.join(others)}" if others else None
 
 

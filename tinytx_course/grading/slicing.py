@@ -21,33 +21,15 @@ _READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOB
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """One statement at the top level of a cell.
+    """One statement at the top level of a cell, and the names that it uses."""
 
-    Parameters
-    ----------
-    cell : int
-        Number of the code cell, from 1.
-    index : int
-        Its place in the cell, from 0.
-    node : ast.stmt
-        The statement.
-    sets : frozenset of str
-        Names that have a value of its making afterwards, whatever they had before.
-    changes : frozenset of str
-        Names whose value it may change.
-    reads : frozenset of str
-        Names it reads while it runs.
-    calls : frozenset of str
-        Names which functions defined in it read later.
-    """
-
-    cell: int
-    index: int
+    cell: int  # number of the code cell, from 1
+    index: int  # in the cell, from 0
     node: ast.stmt
-    sets: frozenset[str]
-    changes: frozenset[str]
-    reads: frozenset[str]
-    calls: frozenset[str]
+    sets: frozenset[str]  # names whose value comes from it afterwards, whatever they had before
+    changes: frozenset[str]  # names whose value it may change
+    reads: frozenset[str]  # names it reads while it runs
+    calls: frozenset[str]  # names which functions defined in it read later
 
 
 def statements(tree: ast.Module, cell: int) -> list[Statement]:
@@ -124,9 +106,9 @@ def needed(before: Sequence[Statement], after: Sequence[Statement], names: Itera
     Parameters
     ----------
     before : sequence of Statement
-        What stands before the place where the names are read.
+        What precedes the line that reads the names.
     after : sequence of Statement
-        What stands behind it; asked only for names that are set nowhere before, as cells may have been moved.
+        What follows it; used only for names that are set nowhere before, as cells may have been moved.
     names : iterable of str
         What is read there.
     """
@@ -138,12 +120,8 @@ def needed(before: Sequence[Statement], after: Sequence[Statement], names: Itera
 
 
 def _backwards(before: Sequence[Statement], wanted: set[str]) -> tuple[list[Statement], set[str]]:
-    imported = {
-        name
-        for statement in before
-        if isinstance(statement.node, (ast.Import, ast.ImportFrom))
-        for name in statement.sets
-    }
+    imports = (s for s in before if isinstance(s.node, (ast.Import, ast.ImportFrom)))
+    imported = {name for statement in imports for name in statement.sets}
     touching: dict[str, list[int]] = defaultdict(list)  # where a name is set or changed
     chosen = set()
     for at, statement in enumerate(before):

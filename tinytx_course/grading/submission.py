@@ -17,19 +17,8 @@ _FILE = re.compile(r"^(\d\d)_")
 
 @dataclass(frozen=True, kw_only=True)
 class Submission:
-    """What a learner handed in.
+    """What a learner handed in: code, a text for each cell, and the lesson its title or file name gives."""
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    cells : tuple of str
-        The code, one text a cell, in the order of the notebook.
-    lesson : int or None
-        Number of the lesson, by its title or else its file name.
-    """
-
-    path: Path
     cells: tuple[str, ...]
     lesson: int | None
 
@@ -65,7 +54,7 @@ def read_submission(path: Path) -> Submission:
         )
     prose = "\n".join(text for kind, text in cells if kind == "markdown")
     found = _TITLE.search(prose) or _FILE.search(path.name)
-    return Submission(path=path, cells=code, lesson=int(found[1]) if found else None)
+    return Submission(cells=code, lesson=int(found[1]) if found else None)
 
 
 def _cells(content: object) -> list[tuple[str, str]] | None:

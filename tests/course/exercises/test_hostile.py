@@ -31,16 +31,8 @@ def verdict(function, name="causal_mask"):
 def stub_dots(seq_len): ...
 
 
-def stub_pass(seq_len):
-    pass
-
-
 def stub_docstring(seq_len):
     """Return the causal mask."""
-
-
-def stub_return_dots(seq_len):
-    return ...
 
 
 def stub_raises(seq_len):
@@ -62,16 +54,8 @@ def stub_half_filled(seq_len):
     return mask.bool()
 
 
-STUBS = [stub_dots, stub_pass, stub_docstring, stub_return_dots, stub_raises, stub_prints]
-STUBS += [
-    stub_with_given_lines,
-    stub_half_filled,
-    lambda n: None,
-    lambda n: ...,
-    lambda n: (..., ...),
-    None,
-    ...,
-]
+STUBS = [stub_dots, stub_docstring, stub_raises, stub_prints, stub_with_given_lines, stub_half_filled]
+STUBS += [lambda n: None, lambda n: ..., lambda n: (..., ...), None, ...]
 
 
 @pytest.mark.parametrize("stub", STUBS)
@@ -94,14 +78,6 @@ def busy(n):
         pass
 
 
-def catches_exceptions(n):
-    while True:
-        try:  # noqa: SIM105
-            sum(range(100))
-        except Exception:
-            pass
-
-
 def catches_everything(n):
     while True:
         try:  # noqa: SIM105
@@ -115,14 +91,7 @@ def prints_for_ever(n):
         print("again")
 
 
-ENDLESS = [
-    busy,
-    lambda n: time.sleep(1e9),
-    catches_exceptions,
-    catches_everything,
-    with_swallowing,
-    prints_for_ever,
-]
+ENDLESS = [busy, lambda n: time.sleep(1e9), catches_everything, with_swallowing, prints_for_ever]
 
 
 @pytest.mark.parametrize("endless", ENDLESS)
@@ -132,7 +101,7 @@ def test_an_endless_loop_is_ended(endless, quick):
     assert "still running" in found.message
 
 
-@pytest.mark.parametrize("endless", [busy, catches_exceptions, catches_everything, prints_for_ever])
+@pytest.mark.parametrize("endless", [busy, catches_everything, prints_for_ever])
 def test_an_endless_loop_is_ended_in_another_thread_and_its_thread_ends(endless, quick):
     before, found = threading.active_count(), []
     worker = threading.Thread(target=lambda: found.append(verdict(endless)))
@@ -149,14 +118,14 @@ def test_handler_and_timer_of_before_are_put_back(quick):
     def before(signum, frame): ...
 
     handler = signal.signal(signal.SIGALRM, before)
-    kept = signal.setitimer(signal.ITIMER_REAL, 300.0, 7.0)
+    timer = signal.setitimer(signal.ITIMER_REAL, 300.0, 7.0)
     try:
         assert verdict(busy).mistake == "time-limit"
         left, interval = signal.getitimer(signal.ITIMER_REAL)
         assert 200 < left < 299.8 and interval == 7.0
         assert signal.getsignal(signal.SIGALRM) is before
     finally:
-        signal.setitimer(signal.ITIMER_REAL, *kept)
+        signal.setitimer(signal.ITIMER_REAL, *timer)
         signal.signal(signal.SIGALRM, handler)
 
 
@@ -167,10 +136,10 @@ def test_a_tracer_of_before_is_put_back(quick):
     sys.settrace(tracer)
     try:
         found = verdict(catches_everything)
-        kept = sys.gettrace()
+        after = sys.gettrace()
     finally:
         sys.settrace(before)
-    assert found.mistake == "time-limit" and kept is tracer
+    assert found.mistake == "time-limit" and after is tracer
 
 
 def test_what_is_to_be_done_at_the_end_is_done_when_time_is_up(quick):
@@ -187,8 +156,8 @@ def test_what_is_to_be_done_at_the_end_is_done_when_time_is_up(quick):
 
 
 def fails(n):
-    numbers = [1, 2]
-    return numbers[n + 7]
+    a = torch.ones(2, 3)
+    return a @ a
 
 
 def recursive(n):
@@ -207,21 +176,10 @@ class Unsayable(Exception):
         raise RuntimeError("no words")
 
 
-def test_an_exception_is_told_with_its_last_line_and_the_learners_own_line():
+def test_an_exception_from_a_library_is_shown_with_the_learners_own_line():
     found = verdict(fails)
-    assert found.mistake == "error"
-    assert "IndexError: list index out of range" in found.message
-    line = fails.__code__.co_firstlineno + 2
-    assert f"in your line {line}: `return numbers[n + 7]`" in found.message
-
-
-def test_the_learners_line_is_told_when_the_error_comes_from_a_library():
-    def multiplies(n):
-        a = torch.ones(2, 3)
-        return a @ a
-
-    found = verdict(multiplies)
-    assert f"in your line {multiplies.__code__.co_firstlineno + 2}: `return a @ a`" in found.message
+    assert found.mistake == "error" and "RuntimeError" in found.message
+    assert f"in your line {fails.__code__.co_firstlineno + 2}: `return a @ a`" in found.message
 
 
 @pytest.mark.parametrize(
@@ -230,10 +188,6 @@ def test_the_learners_line_is_told_when_the_error_comes_from_a_library():
 def test_whatever_is_raised_is_caught(problem):
     found = verdict(raiser(problem))
     assert not found.passed and found.attempted and found.mistake in ("error", "interrupted")
-
-
-def test_endless_recursion_is_named():
-    assert verdict(recursive).mistake == "endless-recursion"
 
 
 async def asynchronous(n):
@@ -256,6 +210,7 @@ class Odd:
 
 
 ODD = {
+    "endless-recursion": recursive,
     "async": asynchronous,
     "yields": yielding,
     "wrong-type": lambda n: "mask",
@@ -269,7 +224,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("slug", ODD)
-def test_odd_results_are_named(slug):
+def test_odd_functions_and_results_are_named(slug):
     assert verdict(ODD[slug]).mistake == slug
 
 
@@ -285,7 +240,7 @@ def test_no_result_is_too_odd_for_a_verdict(name, value):
     assert not found.passed and found.attempted and str(found)
 
 
-def test_right_ones_in_every_dress_pass():
+def test_right_ones_of_every_kind_of_callable_pass():
     class Callable:
         def __call__(self, seq_len, *, device="cpu"):
             return tx.causal_mask(seq_len)
@@ -302,23 +257,19 @@ def test_right_ones_in_every_dress_pass():
         def method(self, n, extra=1):
             return tx.causal_mask(n)
 
-    dresses = [
+    def keyword_only(*, seq_len):
+        return tx.causal_mask(seq_len)
+
+    wrapped = functools.partial(tx.causal_mask, device="cpu"), functools.lru_cache(tx.causal_mask)
+    functions = (
         Callable(),
         Module(),
         Named.static,
         Named().method,
-        functools.partial(tx.causal_mask, device="cpu"),
-    ]
-    dresses += [
-        lambda *sizes: tx.causal_mask(*sizes),
-        functools.lru_cache(tx.causal_mask),
-        torch.jit.ignore(tx.causal_mask),
-    ]
-
-    def keyword_only(*, seq_len):
-        return tx.causal_mask(seq_len)
-
-    for function in [*dresses, keyword_only]:
+        lambda *n: tx.causal_mask(*n),
+        keyword_only,
+    )
+    for function in (*functions, *wrapped, torch.jit.ignore(tx.causal_mask)):
         assert verdict(function).passed, function
 
 

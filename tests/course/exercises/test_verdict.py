@@ -63,7 +63,7 @@ def test_a_card_marks_cells_without_colour_and_escapes_what_it_shows():
     assert "[<i>]" in as_text(((Grid("got", (("1", "<i>"),), frozenset({(0, 1)})),),))
 
 
-def test_outside_a_notebook_a_verdict_is_printed_unless_told_otherwise(capsys):
+def test_outside_a_notebook_a_verdict_is_printed_unless_display_is_false(capsys):
     course.check("causal_mask", tx.causal_mask)
     assert capsys.readouterr().out.startswith("✓ causal_mask: passed\n")
     course.check("causal_mask", tx.causal_mask, display=False)
@@ -83,29 +83,19 @@ def test_sections_to_read_exist_in_their_lessons(name, root):
         assert any(heading.startswith(section) for heading in headings), (lesson, section)
 
 
-IMPORTS = "import tinytx as tx\nimport tinytx_course as course"
-CODE = {
-    "last expression": "course.check('causal_mask', tx.causal_mask)",
-    "assigned": "v = course.check('causal_mask', tx.causal_mask)",
-    "assigned and named": "v = course.check('causal_mask', tx.causal_mask)\nv",
-}
+CHECK = "course.check('causal_mask', tx.causal_mask)"
+CELLS = ["import tinytx as tx\nimport tinytx_course as course", CHECK, f"v = {CHECK}", f"v = {CHECK}\nv", "v"]
 
 
 @pytest.mark.slow
 def test_in_a_notebook_a_card_is_shown_once_whichever_way_it_is_written():
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
-    cells = [
-        nbformat.v4.new_code_cell(code)
-        for code in ["import tinytx as tx\nimport tinytx_course as course", *CODE.values(), "v"]
-    ]
     endless = "def f(n):\n    while True:\n        pass\nfrom tinytx_course.exercises import checking\n"
     endless += "checking.TIME_LIMIT = 0.3\ncourse.check('causal_mask', f)"
-    notebook = nbformat.v4.new_notebook(cells=[*cells, nbformat.v4.new_code_cell(endless)])
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in [*CELLS, endless]])
     nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
     _, *shown, stopped = ([out for out in cell.outputs if "data" in out] for cell in notebook.cells)
     assert [len(outputs) for outputs in shown] == [1, 1, 1, 1]
     assert all("causal_mask: passed" in outputs[0]["data"]["text/html"] for outputs in shown)
-    assert (
-        "still running" in stopped[0]["data"]["text/plain"]
-        and "in your line" in stopped[0]["data"]["text/plain"]
-    )
+    text = stopped[0]["data"]["text/plain"]
+    assert "still running" in text and "in your line" in text

@@ -25,6 +25,16 @@ GOOD = ["def causal_mask(n):\n    return torch.ones(n, n).tril() > 0", CHECK]
 WRONG = ["def causal_mask(n):\n    return torch.ones(n, n).triu() > 0", CHECK]
 
 
+# Writes an answer of its own into every open file, and ends its process.
+ANSWER = '{"record": {"calls": 5, "repeats": [], "probe": null, "refusal": null}}'
+LOOP = "for n in range(3, 40): ctypes.CDLL(None).write(n, LINE, len(LINE))"
+FORGED = [
+    f"import ctypes, os\nLINE = b'{ANSWER}\\n'",
+    f"def causal_mask(n):\n    {LOOP}\n    os._exit(0)",
+    CHECK,
+]
+
+
 def test_a_notebook_is_graded_in_a_line_an_exercise_and_as_json(tmp_path, write_copy, capsys):
     renamed = ["def mine(*, token_ids, pad_id):\n    return token_ids != pad_id"]
     renamed.append("course.check('padding_mask', mine)")
@@ -45,6 +55,7 @@ def test_a_folder_gives_a_row_a_copy_and_the_commonest_mistakes(tmp_path, write_
     write_copy(folder / "cora.ipynb", "def causal_mask(n:\n  return", SETUP, *GOOD, title="# 01 · Tokens")
     write_copy(folder / "dan.ipynb", "print('no exercises')")
     (folder / "empty.ipynb").write_text("")
+    write_copy(folder / "eva.ipynb", *FORGED)
     write_copy(folder / ".ipynb_checkpoints" / "anna-checkpoint.ipynb", SETUP, *GOOD)
     report = grade_folder(folder, csv=tmp_path / "grades.csv").to_dict()
     of_lesson = sum(exercise.lesson == 2 for exercise in EXERCISES.values())
@@ -54,15 +65,17 @@ def test_a_folder_gives_a_row_a_copy_and_the_commonest_mistakes(tmp_path, write_
         ("cora.ipynb", 1, 1),
         ("dan.ipynb", 0, 0),
         ("empty.ipynb", 0, 0),
+        ("eva.ipynb", 0, of_lesson),
     ]
+    assert json.dumps(report, ensure_ascii=False).encode()
     problems = [copy["problem"] for copy in report["copies"]]
     assert problems[0] is None is problems[1]
     assert "lesson 01" in problems[2] and "causal_mask (lesson 02)" in problems[2]
     assert "no exercises found" in problems[3] and "an empty file" in problems[4]
-    (row,) = report["commonest_mistakes"]
-    assert (row["exercise"], row["mistake"], row["copies"]) == ("causal_mask", "transposed", 1)
+    found = [(row["exercise"], row["mistake"], row["copies"]) for row in report["commonest_mistakes"]]
+    assert found == [("causal_mask", "crash", 1), ("causal_mask", "transposed", 1)]
     rows = list(csv.DictReader((tmp_path / "grades.csv").read_text(encoding="utf-8").splitlines()))
-    assert [row["causal_mask"] for row in rows] == ["passed", "transposed", "passed", "", ""]
+    assert [row["causal_mask"] for row in rows] == ["passed", "transposed", "passed", "", "", "crash"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["class", "grades.csv"]
 
 

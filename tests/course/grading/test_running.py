@@ -1,7 +1,6 @@
 """Code that crashes, hangs, writes, spends or cheats scores what it earned elsewhere, and harms nothing."""
 
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -18,7 +17,6 @@ import tinytx as tx
 from tinytx_course.exercises.calling import is_of_the_package
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.grading import running
-from tinytx_course.grading.grade import grade_folder
 from tinytx_course.grading.running import Limits, grade_submission
 from tinytx_course.grading.submission import read_submission
 
@@ -29,9 +27,8 @@ SETUP = "import os, sys, time, socket, glob, threading, subprocess, ctypes, torc
 FULL_AND_GUARD = [pytest.param(True, marks=needs_walls, id="namespace"), pytest.param(False, id="guard")]
 
 
-def answer(name, parameters, *body):
-    lines = "\n".join(f"    {line}" for line in body)
-    return [f"def {name}({parameters}):\n{lines}", f"course.check('{name}', {name})"]
+def answer(name, parameters, body):
+    return [f"def {name}({parameters}):\n    {body}", f"course.check('{name}', {name})"]
 
 
 CHEAT = """
@@ -45,77 +42,51 @@ def greedy_decode(step, bos_id, eos_id, max_len):
     return [bos_id, 7, 7]
 """
 FORGED = 'LINE = b\'{"record": {"status": "passed"}, "passed": true}\\n\''
+MASK = "return torch.ones(n, n).tril() > 0"
 SIZES = "vocab_size, d_model, n_layers, d_ff"
 MANY = "threading.Thread(target=time.sleep, args=(600,)).start()"
-#: exercise -> its cells, what must come of it, and a word of the message or the mistake
+MASKING = "token_ids, mask_id, special_ids, vocab_size, p, generator"
+#: What must come of an exercise, a word of its message or mistake, and its cells.
 QUICK = {
-    "causal_mask": (
-        [
-            "%matplotlib inline\n!touch {target}",
-            *answer("causal_mask", "n", "return torch.ones(n, n).tril() > 0"),
-        ],
-        "passed",
-        "",
-    ),
-    "padding_mask": (answer("padding_mask", "token_ids, pad_id", "time.sleep(600)"), "failed", "time-limit"),
-    "attention": (answer("attention", "q, k, v, mask", "os._exit(0)"), "failed", "crash"),
+    "causal_mask": ("passed", "", "%matplotlib inline\n!touch {target}", *answer("causal_mask", "n", MASK)),
+    "padding_mask": ("failed", "time-limit", *answer("padding_mask", "token_ids, pad_id", "time.sleep(600)")),
+    "attention": ("failed", "crash", *answer("attention", "q, k, v, mask", "os._exit(0)")),
     "cross_attention_mask": (
-        answer("cross_attention_mask", "src_ids, tgt_ids, pad_id", "..."),
         "not attempted",
         "",
+        *answer("cross_attention_mask", "src_ids, tgt_ids, pad_id", "..."),
     ),
-    "greedy_decode": ([FORGED, CHEAT, "course.check('greedy_decode', greedy_decode)"], "failed", "crash"),
+    "greedy_decode": ("failed", "crash", FORGED, CHEAT, "course.check('greedy_decode', greedy_decode)"),
+    "shift_matrix": (
+        "failed",
+        "package-function",
+        "import functools",
+        "course.check('shift_matrix', functools.partial(tx.shift_matrix))",
+    ),
 }
-CASES = QUICK | {
-    "split_heads": (answer("split_heads", "x, n_heads", "sys.exit()"), "failed", "SystemExit"),
-    "sinusoidal_positions": (
-        answer("sinusoidal_positions", "max_len, d_model", "open('{target}', 'w').write('x')"),
-        "failed",
-        "own folder",
-    ),
-    "shift_matrix": (answer("shift_matrix", "k, d_model", "return input()"), "failed", "EOFError"),
-    "count_language_model": (
-        answer("count_language_model", SIZES, "return bytearray(10**10)"),
-        "failed",
-        "MemoryError",
-    ),
-    "count_classifier": (
-        answer("count_classifier", f"{SIZES}, n_classes", "while True: os.fork()"),
-        "failed",
-        "processes",
-    ),
-    "shift_targets": (
-        answer("shift_targets", "token_ids", "return subprocess.run(['touch', '{target}'])"),
-        "failed",
-        "programs",
-    ),
-    "language_model_loss": (
-        answer("language_model_loss", "logits, targets, pad_id", "socket.create_connection({server})"),
-        "failed",
-        "network",
-    ),
+#: exercise -> parameters, body, and a word of the failure
+FAILING = {
+    "split_heads": ("x, n_heads", "sys.exit()", "SystemExit"),
+    "sinusoidal_positions": ("max_len, d_model", "open('{target}', 'w').write('x')", "own folder"),
+    "shift_matrix": ("k, d_model", "return input()", "EOFError"),
+    "count_language_model": (SIZES, "return bytearray(10**10)", "MemoryError"),
+    "count_classifier": (f"{SIZES}, n_classes", "while True: os.fork()", "processes"),
+    "shift_targets": ("token_ids", "return subprocess.run(['touch', '{target}'])", "programs"),
+    "language_model_loss": ("logits, targets, pad_id", "socket.create_connection({server})", "network"),
+    "next_token_probs": ("logits, temperature, top_k, top_p", "os.kill(os.getppid(), 9)", "signal"),
+    "mean_pool": ("hidden, mask", "raise ValueError('\\ud800')", "error"),
+    "last_token": ("hidden, mask", "ctypes.string_at(0)", "crash"),
+    "mask_tokens": (MASKING, f"while True: {MANY}", ""),
+}
+CASES = {
+    **QUICK,
+    **{name: ("failed", word, *answer(name, *code)) for name, (*code, word) in FAILING.items()},
     "perplexity": (
-        [
-            "BASE = 1\nfor _ in range(1): BASE = torch.e",
-            "x = os._exit(7)",
-            *answer("perplexity", "total_nats, n_tokens", "return BASE ** (total_nats / n_tokens)"),
-        ],
         "passed",
         "",
-    ),
-    "next_token_probs": (
-        answer("next_token_probs", "logits, temperature, top_k, top_p", "os.kill(os.getppid(), 9)"),
-        "failed",
-        "signal",
-    ),
-    "mean_pool": (answer("mean_pool", "hidden, mask", "raise ValueError('\\ud800')"), "failed", "error"),
-    "last_token": (answer("last_token", "hidden, mask", "ctypes.string_at(0)"), "failed", "crash"),
-    "mask_tokens": (
-        answer(
-            "mask_tokens", "token_ids, mask_id, special_ids, vocab_size, p, generator", f"while True: {MANY}"
-        ),
-        "failed",
-        "",
+        "BASE = 1\nfor _ in range(1): BASE = torch.e",
+        "x = os._exit(7)",
+        *answer("perplexity", "total_nats, n_tokens", "return BASE ** (total_nats / n_tokens)"),
     ),
 }
 
@@ -152,16 +123,14 @@ class Listener:
 )
 def test_each_exercise_gets_what_it_earned_whatever_the_others_do(tmp_path, write_copy, cases, enclosed):
     target, listener = tmp_path / "target", Listener()
-    cells = [cell for parts, _, _ in cases.values() for cell in parts]
+    cells = [cell for _, _, *parts in cases.values() for cell in parts]
     for word, value in {"{target}": str(target), "{server}": str(listener.server.getsockname())}.items():
         cells = [cell.replace(word, value) for cell in cells]
     copy = read_submission(write_copy(tmp_path / "worst.ipynb", SETUP, "time.sleep(10_000)", *cells))
-    grades = {
-        grade.exercise: grade
-        for grade in grade_submission(copy, "x", limits=LIMITS, enclosed=enclosed).grades
-    }
+    graded = grade_submission(copy, "x", limits=LIMITS, enclosed=enclosed)
+    grades = {grade.exercise: grade for grade in graded.grades}
     listener.close()
-    for exercise, (_, status, words) in cases.items():
+    for exercise, (status, words, *_) in cases.items():
         assert grades[exercise].status == status, grades[exercise]
         assert words in f"{grades[exercise].mistake} {grades[exercise].message}", grades[exercise]
     assert [path.name for path in tmp_path.iterdir()] == ["worst.ipynb"] and listener.visits == 0
@@ -176,11 +145,7 @@ def _is_worker_of_ours(path):
     return False
 
 
-def test_a_function_of_the_package_earns_nothing(tmp_path, write_copy):
-    call = "course.check('attention', functools.partial(tx.attention))"
-    path = write_copy(tmp_path / "x.ipynb", "import functools\nimport tinytx as tx", call)
-    (grade,) = grade_submission(read_submission(path), "x", limits=LIMITS).grades
-    assert (grade.status, grade.mistake) == ("failed", "package-function")
+def test_functions_of_the_package_are_known_by_their_code():
     assert is_of_the_package(tx.attention) and is_of_the_package(EXERCISES["attention"].solve)
     assert not is_of_the_package(torch.nn.functional.softmax) and not is_of_the_package(len)
     assert not is_of_the_package(eval("lambda seq_len: tx.causal_mask(seq_len)"))
@@ -207,21 +172,9 @@ def test_files_and_environments_of_other_processes_are_out_of_reach(tmp_path, wr
     assert "opened []" in grade.message
 
 
-def test_what_one_copy_writes_for_an_answer_leaves_the_class_its_grades(tmp_path, write_copy):
-    line = '{"record": {"calls": 5, "repeats": [], "probe": null, "refusal": null}}'
-    loop = "for n in range(3, 40): ctypes.CDLL(None).write(n, LINE, len(LINE))"
-    evil = [f"LINE = b'{line}\\n'", *answer("causal_mask", "n", loop, "os._exit(0)")]
-    write_copy(tmp_path / "class" / "a.ipynb", SETUP, *evil)
-    write_copy(tmp_path / "class" / "b.ipynb", SETUP, *CASES["causal_mask"][0][1:])
-    report = grade_folder(tmp_path / "class", csv=tmp_path / "grades.csv", limits=LIMITS)
-    assert [[grade.mistake for grade in copy.grades] for copy in report.copies] == [["crash"], [None]]
-    assert report.copies[1].n_passed == 1 and str(report).encode()
-    assert json.dumps(report.to_dict(), ensure_ascii=False).encode() and report.csv.is_file()
-
-
 def test_reading_a_notebook_has_limits_too(tmp_path, write_copy):
     slow = "\n".join(f"a{n} = !ls" for n in range(450))
-    copy = read_submission(write_copy(tmp_path / "x.ipynb", slow, *CASES["causal_mask"][0][1:]))
+    copy = read_submission(write_copy(tmp_path / "x.ipynb", slow, *answer("causal_mask", "n", MASK)))
     found = grade_submission(copy, "x", limits=Limits(seconds=2))
     assert found.grades == () and "too much time" in found.problem
 

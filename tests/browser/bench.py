@@ -73,7 +73,7 @@ def _pointer(page: Page, selector: str, pressed: bool, rows: int) -> dict:
         return _measure(page, [lambda at=at: page.hover(*at, held=pressed) for at in way])
     finally:
         if pressed:
-            page.release_button(*way[-1])
+            page.press_button(*way[-1], release=True)
 
 
 def _open(running: Lab, page: Page, kind: str) -> None:

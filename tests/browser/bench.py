@@ -9,16 +9,17 @@ change is checked apart from that, by comparing pictures of the screen before an
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from tests.browser.cases import CASES
-from tests.browser.chromium import Chromium, Page, chromium, find_chromium
-from tests.browser.lab import ROOT, Lab, lab
+from tests.browser.chromium import Page, chromium, find_chromium
+from tests.browser.lab import ROOT, lab
+from tinytx_course.results import Results
 
 N_MOVES = 30
 _SPARE = 14
@@ -53,75 +54,55 @@ def _measure(page: Page, moves: list) -> dict:
     return {"n_moves": len(waits), "n_without_change": idle, **times}
 
 
-def _way(page: Page, selector: str, rows: int) -> list[tuple[float, float]]:
-    """Return where the pointer goes: over an element from left to right, in so many rows."""
-    each = (N_MOVES + _SPARE) // rows + 1
-    places = [(col, row) for row in range(rows) for col in range(each)]
-    # A little off the middle, where there may be a gap between two cells.
-    shares = [((col + 0.5) / each + 0.02, (row + 0.5) / rows + 0.02) for col, row in places]
-    page.place(selector)
-    return [page.place(selector, *share) for share in shares[: N_MOVES + _SPARE + 1]]
-
-
 def _pointer(page: Page, selector: str, pressed: bool, rows: int) -> dict:
-    start, *way = _way(page, selector, rows)
+    """Move the pointer over an element from left to right, in so many rows, and back."""
+    each = (N_MOVES + _SPARE) // rows + 1
+    page.place(selector)
+    # A little off the middle, where there may be a gap between two cells.
+    start, *way = [
+        page.place(selector, (col + 0.5) / each + 0.02, (row + 0.5) / rows + 0.02)
+        for row in range(rows)
+        for col in range(each)
+    ]
     page.hover(*start)
     if pressed:
         page.press_button(*start)
-    way += way[-2::-1]  # and back, where the way there was not enough
-    try:
-        return _measure(page, [lambda at=at: page.hover(*at, held=pressed) for at in way])
-    finally:
-        if pressed:
-            page.press_button(*way[-1], release=True)
+    way += way[-2::-1]  # where the way there was not enough
+    return _measure(page, [lambda at=at: page.hover(*at, held=pressed) for at in way])
 
 
-def _open(running: Lab, page: Page, kind: str) -> None:
-    imports = "import tinytx as tx, tinytx_course as course"
-    running.write(f"{kind}.ipynb", f"{imports}\n{CASES[kind].code}")
-    running.open(page, f"{kind}.ipynb")
-    page.wait("document.querySelector('.tx-say')", 90)
-    page.settle()
-
-
-def _explorer(browser: Chromium, running: Lab, kind: str) -> dict:
-    case = CASES[kind]
-    record = {}
-    with browser.page() as page:
-        _open(running, page, kind)
-        selector, key, back, _ = case.keys
-        page.focus(selector)
-        keys = [lambda pressed=(key, back)[i % 2]: page.press(pressed) for i in range(N_MOVES + _SPARE)]
-        record["keys"] = _measure(page, keys)
-    with browser.page() as page:
-        _open(running, page, kind)
-        record["pointer"] = _pointer(page, *case.sweep)
-    return record
+def _keys(page: Page, selector: str, key: str, back: str, _: str) -> dict:
+    """Press a key and the other one that takes its change back, in turn."""
+    page.focus(selector)
+    return _measure(
+        page, [lambda key=key: page.press(key) for key in (key, back) * ((N_MOVES + _SPARE) // 2)]
+    )
 
 
 def main() -> int:
-    """Measure, print a table, and keep the results."""
-    parser = argparse.ArgumentParser(prog="python -m tests.browser.bench", description=__doc__)
-    parser.add_argument("--results", default=ROOT / "results", help="folder of widgets.json")
-    parser.add_argument("kinds", nargs="*", help="explorers, all when left out")
-    arguments = parser.parse_args()
-    from tinytx_course.results import Results
-
+    """Measure, store the results, print a table."""
     executable = find_chromium()
     if executable is None:
-        parser.error("needs Chromium: `make test-browser` installs it, or says how")
-    store = Results("widgets", arguments.results)
+        sys.exit("needs Chromium: `make test-browser` installs it, or says how")
+    (ROOT / "results" / "widgets.json").unlink(missing_ok=True)  # may hold an explorer that is gone
+    store = Results("widgets", ROOT / "results")
+    print(f"{'':<12}{'':<10}{'median':>10}{'95th percentile':>18}")
     with (
         tempfile.TemporaryDirectory() as folder,
         chromium(executable) as browser,
         lab(Path(folder)) as running,
     ):
-        for kind in arguments.kinds or CASES:
-            store.put(kind, _explorer(browser, running, kind))
-    print(f"{'':<12}{'':<10}{'median':>10}{'95th percentile':>18}")
-    for kind, record in store.data.items():
-        for means, times in record.items():
-            print(f"{kind:<12}{means:<10}{times['median_ms']:>7.0f} ms{times['p95_ms']:>15.0f} ms")
+        for kind, case in CASES.items():
+            running.write(f"{kind}.ipynb", f"import tinytx as tx, tinytx_course as course\n{case.code}")
+            record = {}
+            for means, measure, how in (("keys", _keys, case.keys), ("pointer", _pointer, case.sweep)):
+                with browser.page() as page:
+                    running.open(page, f"{kind}.ipynb")
+                    page.wait("document.querySelector('.tx-say')", 90)
+                    page.settle()
+                    record[means] = times = measure(page, *how)
+                print(f"{kind:<12}{means:<10}{times['median_ms']:>7.0f} ms{times['p95_ms']:>15.0f} ms")
+            store.put(kind, record)
     return 0
 
 

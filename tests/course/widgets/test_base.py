@@ -11,7 +11,6 @@ import pytest
 import torch
 
 import tinytx_course as course
-from tests.browser.cases import write_page
 from tests.course.widgets.conftest import close
 from tinytx_course.widgets.assets import module_source, page_script, style_sheet
 from tinytx_course.widgets.base import Explorer
@@ -33,14 +32,6 @@ def test_html_holds_text_and_state_and_no_script():
     assert tags[0][1]["data-tx-kind"] == "mask"
     assert content["state"]["tokens"] == explorer.tokens and content["state"]["title"] == explorer.title
     assert set(content["buffers"]) == {"inputs", "maps", "push"}
-
-
-def test_a_page_asks_for_nothing_and_is_small(tmp_path):
-    page = write_page(course.widgets.mask(), tmp_path / "mask.html").read_text(encoding="utf-8")
-    assert not re.search(r"https?:", page.replace("http://www.w3.org/2000/svg", ""))
-    assert not re.search(r"\bimport *\(|url\(|@import|(src|href)=[\"'](?!data:)", page)
-    assert len(page.encode()) < 60_000
-    assert len(course.widgets.positions(512, 256).to_html()) < 1_000  # the page computes the table
 
 
 def test_the_page_and_python_share_one_checked_state():
@@ -72,26 +63,31 @@ def test_an_explorer_and_its_module_fit_together(kind):
     assert not re.search(r"</(script|style)", source + style_sheet([kind]), re.I)
 
 
-def test_a_page_with_all_explorers_holds_shared_code_once_and_no_style_for_others():
+def test_a_page_with_all_explorers_holds_shared_code_once_asks_for_nothing_and_is_small():
     script, style = page_script(KINDS), style_sheet(KINDS)
     assert script.count("function paintCells") == 1 and "export " not in script
-    for kind in KINDS:
-        assert f"EXPLORERS.{kind} = " in script
+    assert all(f"EXPLORERS.{kind} = " in script for kind in KINDS)
+    assert set(re.findall(r"https?:[^\"']*", script + style)) == {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"\bimport *\(|url\(|@import|(src|href)=[\"'](?!data:)", script + style)
     parts = re.split(r"^@scope (.*) \{\n", style, flags=re.M)
     assert parts[1::2] == [f'(.tx[data-kind="{kind}"])' for kind in KINDS]
     assert all(part.count("{") + 1 == part.count("}") for part in parts[2::2])
     assert len(script) + len(style) < 200_000
+    assert len(course.widgets.positions(512, 256).to_html()) < 1_000  # the page computes the table
 
 
 def test_numbers_become_words_by_hand(node):
-    calls = (
-        "[js.percent(0.125), js.number(-1.5), js.number(-0.001), js.grouped(1007900), js.grouped('35332.9')]"
-    )
-    assert node("mask", calls) == [["13%", "−1.50", "0.00", "1,007,900", "35,332.9"]]
-    runs = [[], [3], [0, 1], [0, 2, 3, 4, 6, 7]]
-    assert node("mask", f"{json.dumps(runs)}.map(js.listed)") == [["", "3", "0, 1", "0, 2–4, 6, 7"]]
-    values = "[js.evaluate('3·(D·D + D)', { D: 8 }), js.evaluate('2·T + 0', { T: 2 ** 40 })]"
-    assert node("mask", values) == [["216", str(2**41)]]
+    by_hand = {
+        "js.percent(0.125)": "13%",
+        "js.number(-1.5)": "−1.50",
+        "js.number(-0.001)": "0.00",
+        "js.grouped(1007900)": "1,007,900",
+        "js.grouped('35332.9')": "35,332.9",
+        "[[], [3], [0, 1], [0, 2, 3, 4, 6, 7]].map(js.listed)": ["", "3", "0, 1", "0, 2–4, 6, 7"],
+        "js.evaluate('3·(D·D + D)', { D: 8 })": "216",
+        "js.evaluate('2·T + 0', { T: 2 ** 40 })": str(2**41),
+    }
+    assert node("mask", f"[{', '.join(by_hand)}]") == [list(by_hand.values())]
 
 
 def test_shared_formulas_equal_torch(node):

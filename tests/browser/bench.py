@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from tests.browser.cases import CASES
-from tests.browser.chromium import Page, chromium, find_chromium
-from tests.browser.lab import ROOT, lab
+from tests.browser.chromium import Chromium, Page, chromium, find_chromium
+from tests.browser.lab import ROOT, Lab, lab
 from tinytx_course.results import Results
 
 N_MOVES = 30
@@ -54,55 +54,70 @@ def _measure(page: Page, moves: list) -> dict:
     return {"n_moves": len(waits), "n_without_change": idle, **times}
 
 
-def _pointer(page: Page, selector: str, pressed: bool, rows: int) -> dict:
-    """Move the pointer over an element from left to right, in so many rows, and back."""
+def _way(page: Page, selector: str, rows: int) -> list[tuple[float, float]]:
+    """Return where the pointer goes: over an element from left to right, in so many rows."""
     each = (N_MOVES + _SPARE) // rows + 1
-    page.place(selector)
+    places = [(col, row) for row in range(rows) for col in range(each)]
     # A little off the middle, where there may be a gap between two cells.
-    start, *way = [
-        page.place(selector, (col + 0.5) / each + 0.02, (row + 0.5) / rows + 0.02)
-        for row in range(rows)
-        for col in range(each)
-    ]
+    shares = [((col + 0.5) / each + 0.02, (row + 0.5) / rows + 0.02) for col, row in places]
+    page.place(selector)
+    return [page.place(selector, *share) for share in shares[: N_MOVES + _SPARE + 1]]
+
+
+def _pointer(page: Page, selector: str, pressed: bool, rows: int) -> dict:
+    start, *way = _way(page, selector, rows)
     page.hover(*start)
     if pressed:
         page.press_button(*start)
-    way += way[-2::-1]  # where the way there was not enough
-    return _measure(page, [lambda at=at: page.hover(*at, held=pressed) for at in way])
+    way += way[-2::-1]  # and back, where the way there was not enough
+    try:
+        return _measure(page, [lambda at=at: page.hover(*at, held=pressed) for at in way])
+    finally:
+        if pressed:
+            page.press_button(*way[-1], release=True)
 
 
-def _keys(page: Page, selector: str, key: str, back: str, _: str) -> dict:
-    """Press a key and the other one that takes its change back, in turn."""
-    page.focus(selector)
-    return _measure(
-        page, [lambda key=key: page.press(key) for key in (key, back) * ((N_MOVES + _SPARE) // 2)]
-    )
+def _open(running: Lab, page: Page, kind: str) -> None:
+    imports = "import tinytx as tx, tinytx_course as course"
+    running.write(f"{kind}.ipynb", f"{imports}\n{CASES[kind].code}")
+    running.open(page, f"{kind}.ipynb")
+    page.wait("document.querySelector('.tx-say')", 90)
+    page.settle()
+
+
+def _explorer(browser: Chromium, running: Lab, kind: str) -> dict:
+    case = CASES[kind]
+    record = {}
+    with browser.page() as page:
+        _open(running, page, kind)
+        selector, key, back, _ = case.keys
+        page.focus(selector)
+        keys = [lambda pressed=(key, back)[i % 2]: page.press(pressed) for i in range(N_MOVES + _SPARE)]
+        record["keys"] = _measure(page, keys)
+    with browser.page() as page:
+        _open(running, page, kind)
+        record["pointer"] = _pointer(page, *case.sweep)
+    return record
 
 
 def main() -> int:
-    """Measure, store the results, print a table."""
+    """Measure, print a table, and store the results."""
     executable = find_chromium()
     if executable is None:
         sys.exit("needs Chromium: `make test-browser` installs it, or says how")
     (ROOT / "results" / "widgets.json").unlink(missing_ok=True)  # may hold an explorer that is gone
     store = Results("widgets", ROOT / "results")
-    print(f"{'':<12}{'':<10}{'median':>10}{'95th percentile':>18}")
     with (
         tempfile.TemporaryDirectory() as folder,
         chromium(executable) as browser,
         lab(Path(folder)) as running,
     ):
-        for kind, case in CASES.items():
-            running.write(f"{kind}.ipynb", f"import tinytx as tx, tinytx_course as course\n{case.code}")
-            record = {}
-            for means, measure, how in (("keys", _keys, case.keys), ("pointer", _pointer, case.sweep)):
-                with browser.page() as page:
-                    running.open(page, f"{kind}.ipynb")
-                    page.wait("document.querySelector('.tx-say')", 90)
-                    page.settle()
-                    record[means] = times = measure(page, *how)
-                print(f"{kind:<12}{means:<10}{times['median_ms']:>7.0f} ms{times['p95_ms']:>15.0f} ms")
-            store.put(kind, record)
+        for kind in CASES:
+            store.put(kind, _explorer(browser, running, kind))
+    print(f"{'':<12}{'':<10}{'median':>10}{'95th percentile':>18}")
+    for kind, record in store.data.items():
+        for means, times in record.items():
+            print(f"{kind:<12}{means:<10}{times['median_ms']:>7.0f} ms{times['p95_ms']:>15.0f} ms")
     return 0
 
 

@@ -177,12 +177,14 @@ class Page:
         ), f"nothing that takes the focus is {selector}"
 
     def pixels(self, selector: str) -> bytes:
-        """Return a PNG of one element, however tall it is."""
+        """Return a PNG of one element with a margin, however tall it is."""
         box = self.evaluate(
             f"(b => ({{x: b.left + scrollX, y: b.top + scrollY, width: b.width, height: b.height}}))"
             f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
         )
-        clip = box | {"scale": 1}
+        margin = 12
+        clip = {"x": max(0, box["x"] - margin), "y": max(0, box["y"] - margin), "scale": 1}
+        clip |= {"width": box["width"] + 2 * margin, "height": box["height"] + 2 * margin}
         answer = self.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
         return base64.b64decode(answer["data"])
 

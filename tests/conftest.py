@@ -28,10 +28,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def pytest_collection_modifyitems(items):
     """Skip what is marked `gpu` where there is no GPU."""
-    if torch.cuda.is_available():
-        return
     for item in items:
-        if "gpu" in item.keywords:
+        if "gpu" in item.keywords and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="needs a GPU"))
 
 
@@ -50,7 +48,7 @@ def root():
 
 @pytest.fixture(scope="session")
 def shared_data():
-    """The folder of real text beside the checkout; the test is skipped, saying so, where it is absent."""
+    """The folder of real text next to the checkout; the test is skipped, saying so, where it is absent."""
     folder = Path(os.environ.get("TINYTX_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip("real text is absent: set TINYTX_DATA to the folder that holds cls-books/ and the others")

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from itertools import chain
 
 import pytest
 from packaging.requirements import Requirement
@@ -23,13 +24,11 @@ def pyproject(root):
 
 @pytest.fixture(scope="module")
 def requirements(pyproject):
-    """Every direct dependency, but for the extra that only collects the others."""
-    extras = pyproject["project"]["optional-dependencies"]
-    lines = [
-        *pyproject["project"]["dependencies"],
-        *(line for name in extras.keys() - {"all"} for line in extras[name]),
-    ]
-    return [Requirement(line) for line in lines]
+    """Every direct dependency; the extra `all` collects the other extras."""
+    extras = dict(pyproject["project"]["optional-dependencies"])
+    (line,) = extras.pop("all")
+    assert Requirement(line).extras == set(extras)
+    return [Requirement(line) for line in chain(pyproject["project"]["dependencies"], *extras.values())]
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +40,8 @@ def pins(root):
 def test_every_dependency_has_a_floor_no_ceiling_and_a_pin_above_the_floor(requirements, pins):
     for requirement in requirements:
         assert [specifier.operator for specifier in requirement.specifier] == [">="], requirement
-        assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)]), (
-            "run `make constraints`"
-        )
+        pin = pins[canonicalize_name(requirement.name)]
+        assert requirement.specifier.contains(pin), "run `make constraints`"
 
 
 def test_pins_hold_on_every_machine(pins):
@@ -53,12 +51,6 @@ def test_pins_hold_on_every_machine(pins):
         assert not re.match(r"nvidia|cuda|triton|pip$|setuptools$|tinytx", name)
     installed = {"Torch": "2.13.0+cpu", "tinytx": "0.1.0", "nvidia-nccl-cu13": "1.0", "a_b": "3"}
     assert constraints_text(installed).splitlines()[1:] == ["a-b==3", "torch==2.13.0"]
-
-
-def test_all_is_every_extra(pyproject):
-    extras = pyproject["project"]["optional-dependencies"]
-    (line,) = extras["all"]
-    assert Requirement(line).extras == set(extras) - {"all"}
 
 
 def test_environment_and_readme_are_those_that_follow_from_the_other_files(root, pyproject):
@@ -83,9 +75,7 @@ def test_the_readme_gives_a_reason_for_every_dependency_and_links_and_targets_ex
     named = {word for cell in cells for word in re.findall(r"[\w-]+", cell)}
     assert {requirement.name for requirement in requirements} <= named
     targets = set(re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(encoding="utf-8"), re.M))
-    assert set(re.findall(r"`make ([a-z-]+)|^make ([a-z-]+)", readme, re.M)) <= {
-        pair for target in targets for pair in ((target, ""), ("", target))
-    }
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", readme, re.M)) <= targets
     assert all((root / link).exists() for link in re.findall(r"\]\(([^)#:]+)\)", readme))
 
 
@@ -95,19 +85,14 @@ def test_no_host_is_named_but_that_of_torchs_own_builds(root):
     assert set(re.findall(r"https?://([\w.-]+)", text)) == {"download.pytorch.org"}
 
 
-CORE = {"torch", "numpy", "sentencepiece", "safetensors", "tqdm", "filelock", "pooch"}
-CORE |= {"requests", "urllib3"}  # which pooch brings
-
-
-def test_modules_of_the_library_import_nothing_but_its_core_dependencies():
+def test_modules_of_the_library_import_nothing_but_its_core_dependencies(pyproject):
+    core = {Requirement(line).name for line in pyproject["project"]["dependencies"]}
+    known = core | {"requests", "urllib3", "tinytx"} | sys.stdlib_module_names  # pooch brings the first two
     for module in (module for module in FILES if module.startswith("tinytx.")):
         body = ast.parse(FILES[module].read_text(encoding="utf-8")).body
         for node in at_module_level(body):
-            names = (
-                [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
-            )
-            found = {name.partition(".")[0] for name in names}
-            assert found <= CORE | {"tinytx"} | sys.stdlib_module_names, module
+            names = [node.module] if isinstance(node, ast.ImportFrom) else [part.name for part in node.names]
+            assert {name.partition(".")[0] for name in names} <= known, module
 
 
 def test_git_ignores_no_source(root):

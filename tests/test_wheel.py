@@ -66,24 +66,12 @@ def test_without_extras_it_trains_resumes_finetunes_evaluates_and_generates(inst
     pretrain = "pretrain --corpus world --budget smoke --out run --json"
     finetune = "finetune run --corpus world --budget smoke --out classifier --json"
     evaluate = "evaluate classifier --corpus world --json"
-    for command in (pretrain, f"{pretrain} --resume", finetune, evaluate):
+    generate = "generate run --prompt le --seed 1 --max-new-tokens 5 --json"
+    for command in (pretrain, f"{pretrain} --resume", finetune, evaluate, generate):
         done = installed("-m", "tinytx.cli", *command.split())
         assert done.returncode == 0 and json.loads(done.stdout), done.stderr
-    generate = "generate run --prompt le --seed 1 --max-new-tokens 5"
-    done = installed("-m", "tinytx.cli", *generate.split())
-    assert done.returncode == 0 and done.stdout.strip(), done.stderr
 
 
 def test_the_course_reads_the_results_it_was_installed_with(installed):
-    code = (
-        "from tinytx_course.results import read_results as r; print(len(r('ladder').data), r('ladder').path)"
-    )
-    n_records, path = installed("-c", code).stdout.split()
-    assert int(n_records) > 0 and "site-packages" in path
-
-
-def test_the_command_of_the_course_asks_for_its_extra_in_one_line(installed):
-    for command in ("run", "lab", "release there", "site there", "publish"):
-        done = installed("-m", "tinytx_course.cli", *command.split())
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
-        assert "tinytx[course]" in done.stderr
+    code = "from tinytx_course.results import read_results as read; print(read('ladder').path)"
+    assert "site-packages" in installed("-c", code).stdout

@@ -19,27 +19,24 @@ if TYPE_CHECKING:
     from tinytx_course.quizzes.quiz import quiz
 
 _HOME = {
-    "Verdict": "tinytx_course.exercises.verdict",
-    "check": "tinytx_course.exercises.checking",
-    "quiz": "tinytx_course.quizzes.quiz",
+    "Verdict": "exercises.verdict",
+    "check": "exercises.checking",
+    "plots": "plots",
+    "quiz": "quizzes.quiz",
+    "widgets": "widgets",
 }
-_MODULES = ("plots", "widgets")
 
 __all__ = ["Verdict", "check", "quiz"]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562) and remember it."""
-    value: Any
-    if name in _MODULES:
-        value = importlib.import_module(f"tinytx_course.{name}")
-    elif name in _HOME:
-        value = getattr(importlib.import_module(_HOME[name]), name)
-    else:
+    if name not in _HOME:
         raise AttributeError(f"module 'tinytx_course' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    module = importlib.import_module(f"tinytx_course.{_HOME[name]}")
+    globals()[name] = module if name == _HOME[name] else getattr(module, name)
+    return globals()[name]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_MODULES})
+    return sorted({*globals(), *_HOME})

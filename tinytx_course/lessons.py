@@ -85,7 +85,7 @@ def written_lessons(root: Path | None = None) -> tuple[Lesson, ...]:
 
     Where there are no sources, as in what ``tinytx-course release`` wrote, the notebooks themselves count.
     """
-    folder = (project_root() if root is None else root) / "notebooks"
+    folder = (root or project_root()) / "notebooks"
     sources = folder / "src"
     place, ending = (sources, "py") if sources.is_dir() else (folder, "ipynb")
     return tuple(lesson for lesson in LESSONS if (place / f"{lesson.name}.{ending}").is_file())
@@ -121,20 +121,13 @@ def format_duration(seconds: float) -> str:
     ('10 s', '1 min', '1 min 20 s', '10 min')
     """
     minutes, rest = divmod(round(seconds), 60)
-    parts = [f"{minutes} min"] * (minutes > 0) + [f"{rest} s"] * (rest > 0 or minutes == 0)
-    return " ".join(parts)
+    if not minutes:
+        return f"{rest} s"
+    return f"{minutes} min {rest} s" if rest else f"{minutes} min"
 
 
 def lesson_table(folder: str = "", root: Path | None = None) -> str:
-    """Return the lessons as a Markdown table, linked where they are written.
-
-    Parameters
-    ----------
-    folder : str
-        The beginning of each link: empty in the folder of the notebooks, ``notebooks/`` in the README.
-    root : Path, optional
-        The checkout to look in.
-    """
+    """Return the lessons as a Markdown table, linked where they are written; links begin with `folder`."""
     written = written_lessons(root)
     rows = ["| | lesson | the question | on two cores |", "|---|---|---|---|"]
     for lesson in LESSONS:

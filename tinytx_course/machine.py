@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 import threading
 from dataclasses import asdict, dataclass
@@ -17,22 +18,14 @@ import torch
 class Machine:
     """What decides how fast the course runs; nothing that identifies a computer or a person.
 
-    Parameters
+    Attributes
     ----------
-    system, cpu : str
-        Operating system with architecture, and the processor's own name.
-    python, torch : str
-        Versions.
     cores, threads : int
         Cores this process may use, and threads PyTorch computes with.
-    memory_gib : float or None
-        Main memory, or None where it is unknown.
+    memory_gib, gpu_memory_gib : float or None
+        Memory of the machine, and of the GPU that PyTorch would use; None where unknown.
     bf16 : bool
         True where the processor has instructions for bfloat16.
-    gpu : str or None
-        Name of the GPU that PyTorch would use.
-    gpu_memory_gib : float or None
-        Its memory.
     """
 
     system: str
@@ -52,24 +45,17 @@ class Machine:
 
     def __str__(self) -> str:
         """Return one fact a line."""
-        memory = "unknown" if self.memory_gib is None else f"{self.memory_gib:.0f} GiB"
-        gpu = self.gpu or "none (none is needed)"
-        if self.gpu_memory_gib is not None:
-            gpu += f", {self.gpu_memory_gib:.0f} GiB"
+        gpu_memory = "" if self.gpu_memory_gib is None else f", {self.gpu_memory_gib:.0f} GiB"
         rows = {
             "system": self.system,
-            "processor": f"{self.cpu}, {_count(self.cores, 'core')}",
-            "memory": memory,
-            "GPU": gpu,
+            "processor": f"{self.cpu}, {self.cores} core{'s' * (self.cores != 1)}",
+            "memory": "unknown" if self.memory_gib is None else f"{self.memory_gib:.0f} GiB",
+            "GPU": (self.gpu or "none (none is needed)") + gpu_memory,
             "Python": self.python,
-            "PyTorch": f"{self.torch}, {_count(self.threads, 'thread')}",
+            "PyTorch": f"{self.torch}, {self.threads} thread{'s' * (self.threads != 1)}",
             "bfloat16": "fast" if self.bf16 else "works, slowly",
         }
         return "\n".join(f"{name:<11}{value}" for name, value in rows.items())
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def usable_cores() -> int:
@@ -81,16 +67,11 @@ def usable_cores() -> int:
 
 def _cpu_name_and_bf16() -> tuple[str, bool]:
     """Return the processor's name, and whether it has AVX-512, AMX or Arm instructions for bfloat16."""
-    name, flags = platform.processor() or platform.machine(), set()
     info = Path("/proc/cpuinfo")
-    if info.is_file():
-        text = info.read_text(errors="replace")
-        flags = set(text.replace(":", " ").split())
-        models = [
-            line.split(":", 1)[1].strip() for line in text.splitlines() if line.startswith("model name")
-        ]
-        name = models[0] if models else name
-    return name, bool(flags & {"avx512_bf16", "amx_bf16", "bf16"})
+    text = info.read_text(errors="replace") if info.is_file() else ""
+    model = re.search(r"^model name\s*: *(.+)$", text, re.M)
+    name = model[1].strip() if model else platform.processor() or platform.machine()
+    return name, re.search(r"\b(avx512_bf16|amx_bf16|bf16)\b", text) is not None
 
 
 def _gpu() -> tuple[str | None, float | None]:
@@ -101,13 +82,7 @@ def _gpu() -> tuple[str | None, float | None]:
 
 
 def this_machine() -> Machine:
-    """Return what this machine offers.
-
-    Examples
-    --------
-    >>> this_machine().cores >= 1
-    True
-    """
+    """Return what this machine offers."""
     cpu, bf16 = _cpu_name_and_bf16()
     gpu, gpu_memory = _gpu()
     return Machine(

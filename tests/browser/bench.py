@@ -9,8 +9,8 @@ change is checked apart from that, by comparing pictures of the screen before an
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import sys
 import tempfile
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import numpy as np
 from tests.browser.cases import CASES
 from tests.browser.chromium import Chromium, Page, chromium, find_chromium
 from tests.browser.lab import ROOT, Lab, lab
+from tinytx_course.results import Results
 
 N_MOVES = 30
 _SPARE = 14
@@ -73,7 +74,7 @@ def _pointer(page: Page, selector: str, pressed: bool, rows: int) -> dict:
         return _measure(page, [lambda at=at: page.hover(*at, held=pressed) for at in way])
     finally:
         if pressed:
-            page.release_button(*way[-1])
+            page.press_button(*way[-1], release=True)
 
 
 def _open(running: Lab, page: Page, kind: str) -> None:
@@ -100,23 +101,18 @@ def _explorer(browser: Chromium, running: Lab, kind: str) -> dict:
 
 
 def main() -> int:
-    """Measure, print a table, and keep the results."""
-    parser = argparse.ArgumentParser(prog="python -m tests.browser.bench", description=__doc__)
-    parser.add_argument("--results", default=ROOT / "results", help="folder of widgets.json")
-    parser.add_argument("kinds", nargs="*", help="explorers, all when left out")
-    arguments = parser.parse_args()
-    from tinytx_course.results import Results
-
+    """Measure, print a table, and store the results."""
     executable = find_chromium()
     if executable is None:
-        parser.error("needs Chromium: `make test-browser` installs it, or says how")
-    store = Results("widgets", arguments.results)
+        sys.exit("needs Chromium: `make test-browser` installs it, or says how")
+    (ROOT / "results" / "widgets.json").unlink(missing_ok=True)  # may hold an explorer that is gone
+    store = Results("widgets", ROOT / "results")
     with (
         tempfile.TemporaryDirectory() as folder,
         chromium(executable) as browser,
         lab(Path(folder)) as running,
     ):
-        for kind in arguments.kinds or CASES:
+        for kind in CASES:
             store.put(kind, _explorer(browser, running, kind))
     print(f"{'':<12}{'':<10}{'median':>10}{'95th percentile':>18}")
     for kind, record in store.data.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,33 +27,16 @@ class Case:
     sweep : (selector, pressed, rows)
         Moving over these elements changes pixels all the time, with the button pressed or not; the way goes
         over them in so many rows.
-    scene : callable, optional
-        Makes what the screenshots show, where that is more than `make` does.
     """
 
     code: str
     keys: tuple[str, str, str, str]
     mouse: tuple[str, list[tuple[float, float]], str]
     sweep: tuple[str, bool, int]
-    scene: Callable[[], Explorer] | None = None
 
     def make(self) -> Explorer:
         """Return a new explorer."""
         return eval(self.code, {"tx": tx, "course": course})
-
-    def shown(self) -> Explorer:
-        """Return a new explorer for the screenshots."""
-        return self.scene() if self.scene else self.make()
-
-
-def trained_attention() -> Explorer:
-    """Train a small language model for half a minute and let it read a review."""
-    from tinytx.training.fit import fit
-
-    trained = fit("world", budget=25.0, report=lambda _: None, model_changes={"n_layers": 3})
-    text = " ".join(tx.World("fr").reviews(1, seed=3)[0].text.split()[:15])
-    pieces, ids = trained.tokenizer.pieces(text), trained.tokenizer.encode(text)
-    return course.widgets.attention(trained.model, pieces, token_ids=ids, layer=2, query=len(ids) - 2)
 
 
 def write_page(explorer: Explorer, path: Path, html: str | None = None) -> Path:
@@ -78,7 +60,6 @@ CASES: dict[str, Case] = {
         keys=("[aria-label='Query'] [tabindex='0']", "ArrowRight", "ArrowLeft", "query"),
         mouse=(".tx-matrix", [(0.5, 0.9)], "query"),
         sweep=(".tx-matrix", False, 5),
-        scene=trained_attention,
     ),
     "count": Case(
         code="course.widgets.count()",
@@ -91,7 +72,6 @@ CASES: dict[str, Case] = {
         keys=(".tx-inputs [tabindex='0']", "ArrowDown", "ArrowUp", "moved"),
         mouse=(".tx-mask-grid", [(0.5, 0.4), (0.7, 0.4), (0.9, 0.4)], "drawn"),
         sweep=(".tx-cell", True, 6),
-        scene=lambda: course.widgets.mask(where="after", padding=1),
     ),
     "next_word": Case(
         code="course.widgets.next_word(beginnings='Bonjour les amis,', n_stored=40)",

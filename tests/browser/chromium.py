@@ -10,7 +10,9 @@ import shutil
 import subprocess
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -28,13 +30,11 @@ _FLAGS = (
     "--password-store=basic",
     "--remote-debugging-port=0",
     "--remote-allow-origins=*",
-    # Whatever asks for a host other than this machine is told that there is none.
+    # No host other than this machine can be found.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
-_KEYS = {
-    "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35,
-    "PageUp": 33, "PageDown": 34, "Tab": 9, "Enter": 13, "Escape": 27, "Space": 32,
-}  # fmt: skip
+_KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+_KEYS |= {"Backspace": 8, "Tab": 9, "Enter": 13}
 
 
 def find_chromium() -> str | None:
@@ -126,11 +126,10 @@ class Page:
 
     def press(self, key: str) -> None:
         """Press and release one key, as a person would."""
-        name = " " if key == "Space" else key
         code = _KEYS.get(key) or ord(key.upper())
-        text = {"Space": " ", "Enter": "\r"}.get(key, key if len(key) == 1 else "")
+        text = "\r" if key == "Enter" else key if len(key) == 1 else ""
         place = key if len(key) > 1 else f"Key{key.upper()}"
-        common = {"key": name, "code": place, "windowsVirtualKeyCode": code}
+        common = {"key": key, "code": place, "windowsVirtualKeyCode": code}
         down = {"type": "keyDown", "text": text} if text else {"type": "rawKeyDown"}
         self.call("Input.dispatchKeyEvent", **down, **common)
         self.call("Input.dispatchKeyEvent", type="keyUp", **common)
@@ -163,18 +162,11 @@ class Page:
         self.press_button(*points[0])
         for x, y in points[1:]:
             self.hover(x, y, held=True)
-        self.release_button(*points[-1])
+        self.press_button(*points[-1], release=True)
 
-    def press_button(self, x: float, y: float) -> None:
-        """Press the left button of the mouse."""
-        self._button("mousePressed", x, y)
-
-    def release_button(self, x: float, y: float) -> None:
-        """Release it."""
-        self._button("mouseReleased", x, y)
-
-    def _button(self, kind: str, x: float, y: float) -> None:
-        held = 1 if kind == "mousePressed" else 0
+    def press_button(self, x: float, y: float, *, release: bool = False) -> None:
+        """Press the left button of the mouse, or release it."""
+        kind, held = ("mouseReleased", 0) if release else ("mousePressed", 1)
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=held, clickCount=1)
 
     def focus(self, selector: str) -> None:
@@ -184,12 +176,8 @@ class Page:
             f"(document.querySelector({json.dumps(selector)}))"
         ), f"nothing that takes the focus is {selector}"
 
-    def screenshot(self, path: Path, selector: str = ".tx") -> None:
-        """Write a PNG of one element with a margin, however tall it is."""
-        path.write_bytes(self.pixels(selector))
-
     def pixels(self, selector: str) -> bytes:
-        """Return that PNG."""
+        """Return a PNG of one element with a margin, however tall it is."""
         box = self.evaluate(
             f"(b => ({{x: b.left + scrollX, y: b.top + scrollY, width: b.width, height: b.height}}))"
             f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
@@ -207,23 +195,21 @@ class Page:
         self._socket.close()
 
 
+@dataclass(frozen=True)
 class Chromium:
     """A running browser; pages are made by `page`."""
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    port: int
 
     @contextlib.contextmanager
-    def page(self, width: int = 1200, height: int = 1000, *, dark: bool = False) -> Iterator[Page]:
+    def page(self) -> Iterator[Page]:
         """Open a tab of its own and close it afterwards."""
-        import urllib.request
-
-        request = urllib.request.Request(f"http://127.0.0.1:{self._port}/json/new?about:blank", method="PUT")
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/json/new?about:blank", method="PUT")
         with urllib.request.urlopen(request, timeout=30) as answer:
             address = json.load(answer)["webSocketDebuggerUrl"]
         page = Page(address)
         try:
-            page.size(width, height, dark=dark)
+            page.size(1200, 1000)
             yield page
         finally:
             page.close()
@@ -248,10 +234,10 @@ def chromium(executable: str) -> Iterator[Chromium]:
 
 
 def _port_of(process: subprocess.Popen, profile: Path) -> int:
-    told = profile / "DevToolsActivePort"
+    port = profile / "DevToolsActivePort"
     end = time.monotonic() + 60
-    while not (told.is_file() and told.read_text().strip()):
+    while not (port.is_file() and port.read_text().strip()):
         if process.poll() is not None or time.monotonic() > end:
             raise RuntimeError(f"the browser did not start: {(profile / 'log').read_text()[-800:]}")
         time.sleep(0.05)
-    return int(told.read_text().splitlines()[0])
+    return int(port.read_text().splitlines()[0])

@@ -75,20 +75,15 @@ def lab(folder: Path) -> Iterator[Lab]:
     notebooks = folder / "notebooks"
     notebooks.mkdir(parents=True)
     for name, values in _SETTINGS.items():
-        package, plugin = name.split(":")
-        place = home / "settings" / package
-        place.mkdir(parents=True, exist_ok=True)
-        (place / f"{plugin}.jupyterlab-settings").write_text(json.dumps(values))
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
-        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
-        "JUPYTER_CONFIG_DIR": str(home / "config"),
-        "JUPYTER_DATA_DIR": str(home / "data"),
-        "IPYTHONDIR": str(home / "ipython"),
+        place = home / "settings" / f"{name.replace(':', '/')}.jupyterlab-settings"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(json.dumps(values))
+    folders = {
+        **{f"JUPYTERLAB_{name}_DIR": home / name.lower() for name in ("SETTINGS", "WORKSPACES")},
+        **{f"JUPYTER_{name}_DIR": home / name.lower() for name in ("RUNTIME", "CONFIG", "DATA")},
+        "IPYTHONDIR": home / "ipython",
     }
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | {key: str(path) for key, path in folders.items()}
     command = [
         sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1",
         f"--port={port}", "--ServerApp.port_retries=0",

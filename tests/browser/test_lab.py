@@ -10,15 +10,13 @@ from tests.browser.test_pages import relative
 from tinytx_course.building.notebooks import normalise
 
 
-@pytest.fixture
-def opened(case, page, labserver):
-    """A notebook that shows the explorer twice, run."""
-    kind = next(name for name, known in CASES.items() if known is case)
+def opened(kind, page, labserver):
+    """Open a notebook that shows an explorer twice, and run it."""
     imports = "import tinytx as tx, tinytx_course as course"
-    labserver.write(f"{kind}.ipynb", f"{imports}\nexplorer = {case.code}\nexplorer", "explorer")
+    labserver.write(f"{kind}.ipynb", f"{imports}\nexplorer = {CASES[kind].code}\nexplorer", "explorer")
     labserver.open(page, f"{kind}.ipynb")
     page.wait("document.querySelectorAll('.jp-OutputArea .tx-say').length === 2", 90)
-    return labserver
+    return lambda trait: labserver.ask(page, f"explorer.{trait}")
 
 
 def said(page):
@@ -29,54 +27,48 @@ def said(page):
     return first
 
 
-def test_it_responds_the_kernel_knows_and_shortcuts_of_lab_do_nothing(opened, case, page):
+@pytest.mark.parametrize("kind", CASES)
+def test_state_goes_both_ways_and_shortcuts_of_lab_do_nothing(kind, page, labserver):
+    value_of, case = opened(kind, page, labserver), CASES[kind]
     selector, key, _, trait = case.keys
-    start, value, n_cells = said(page), opened.ask(page, f"explorer.{trait}"), opened.n_cells(page)
+    start, value, n_cells = said(page), value_of(trait), labserver.n_cells(page)
     page.focus(selector)
     page.press(key)
-    text, after = said(page), opened.ask(page, f"explorer.{trait}")
-    assert text != start and after != value
+    text = said(page)
+    assert text != start and value_of(trait) != value
     # In command mode b inserts a cell, x cuts one, and dd deletes one.
     for letter in "bxdd":
         page.press(letter)
-    assert said(page) == text and opened.n_cells(page) == n_cells
+    assert said(page) == text and labserver.n_cells(page) == n_cells
     assert page.evaluate("document.activeElement.closest('.tx') !== null")
-
-    selector, points, trait = case.mouse
-    value = opened.ask(page, f"explorer.{trait}")
-    page.drag(*relative(page, selector, points))
-    assert said(page) != text
-    assert opened.ask(page, f"explorer.{trait}") != value
-    assert [url for url in page.outside() if "//127.0.0.1" not in url] == []
-
-
-def test_python_changes_the_page(opened, case, page):
-    selector, key, _, trait = case.keys
-    start = said(page)
-    page.focus(selector)
-    page.press(key)
-    assert said(page) != start
-    opened.ask(page, f"setattr(explorer, {trait!r}, {getattr(case.make(), trait)!r})")
+    labserver.ask(page, f"setattr(explorer, {trait!r}, {getattr(case.make(), trait)!r})")
     page.wait(f"document.querySelector('.tx-say').textContent === {json.dumps(start)}")
     assert said(page) == start
 
-
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_it_follows_the_theme_of_lab_and_not_that_of_the_system(opened, page, theme):
-    page.size(1200, 1000, dark="Light" in theme)
-    page.evaluate(
-        f"window.jupyterapp.commands.execute('apputils:change-theme', {{theme: {theme!r}}}).then(() => 1)"
-    )
-    page.wait(f"document.body.dataset.jpThemeName === {theme!r}")
-    page.settle()
-    ink = page.evaluate("getComputedStyle(document.querySelector('.tx')).color.match(/[0-9]+/g).map(Number)")
-    assert (sum(ink[:3]) > 3 * 128) == ("Dark" in theme)
-    scheme = page.evaluate("getComputedStyle(document.querySelector('.tx')).colorScheme")
-    assert scheme == ("dark" if "Dark" in theme else "light")
+    selector, points, trait = case.mouse
+    value = value_of(trait)
+    page.drag(*relative(page, selector, points))
+    assert said(page) != start and value_of(trait) != value
+    assert [url for url in page.outside() if "//127.0.0.1" not in url] == []
 
 
-def test_a_published_notebook_opened_untrusted_shows_the_text(case, page, labserver, root):
-    explorer = case.make()
+def test_it_follows_the_theme_of_lab_and_not_that_of_the_system(page, labserver):
+    opened("mask", page, labserver)
+    style = "getComputedStyle(document.querySelector('.tx'))"
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        page.size(1200, 1000, dark="Light" in theme)
+        page.evaluate(
+            f"window.jupyterapp.commands.execute('apputils:change-theme', {{theme: {theme!r}}}).then(() => 1)"
+        )
+        page.wait(f"document.body.dataset.jpThemeName === {theme!r}")
+        page.settle()
+        ink = page.evaluate(f"{style}.color.match(/[0-9]+/g).map(Number)")
+        assert (sum(ink[:3]) > 3 * 128) == ("Dark" in theme)
+        assert page.evaluate(f"{style}.colorScheme") == ("dark" if "Dark" in theme else "light")
+
+
+def test_a_published_notebook_opened_untrusted_shows_the_text(page, labserver, root):
+    explorer = CASES["mask"].make()
     notebook = labserver.write("published.ipynb", "explorer")
     bundle, _ = explorer._repr_mimebundle_()
     notebook.cells[0].outputs = [nbformat.v4.new_output("execute_result", data=bundle, execution_count=1)]
@@ -86,4 +78,4 @@ def test_a_published_notebook_opened_untrusted_shows_the_text(case, page, labser
     trusted = "window.jupyterapp.shell.currentWidget.content.widgets[0].model.trusted"
     assert page.evaluate(trusted) is False
     text = page.evaluate("document.querySelector('.jp-OutputArea-output').innerText")
-    assert text.strip().startswith(f"{explorer.title}. {explorer.summary()}")
+    assert text.strip().startswith(repr(explorer))

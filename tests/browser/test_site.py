@@ -1,36 +1,56 @@
-"""A page of the site with all explorers in it, as `make course` writes it: alive, and free of violations."""
+"""Pages of the site as `make course` writes them: live explorers, no request, nothing that axe finds."""
+
+import json
+from pathlib import Path
 
 import nbformat
 import pytest
 
 from tests.browser.cases import CASES
-from tests.browser.test_accessibility import violations
 from tinytx_course.building.notebooks import Run
 from tinytx_course.lessons import LESSONS
+from tinytx_course.site.pages import index_page
 from tinytx_course.site.pages import page as lesson_page
 
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
+_RUN = """axe.run(document, { resultTypes: ['violations'] }).then(found => JSON.stringify(
+  found.violations.map(v => [v.id, v.help,
+    v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + n.failureSummary)])))"""
 _PROSE = "# A lesson\n\nSome `code`, and a formula: $x^2$.\n\n## A chapter\n\n| a | b |\n|---|---|\n| 1 | 2 |"
 _CODE = "import tinytx as tx\n\n@property\ndef f(x: int = 0x1F, *, y='text') -> float:  # say\n    return x\n"
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """A lesson that shows every explorer."""
-    cells = [nbformat.v4.new_markdown_cell(_PROSE), nbformat.v4.new_code_cell(_CODE)]
-    printed = nbformat.v4.new_output("stream", name="stdout", text="a long line of output " * 20 + "\n")
-    cells[1].outputs = [printed]
+def violations(page, address):
+    """Open a page in both themes and return what axe finds."""
+    page.open(address)
+    page.evaluate(AXE.read_text(encoding="utf-8") + "\n;1")
+    found = []
+    for dark in (False, True):
+        page.size(1200, 1000, dark=dark)
+        page.settle()
+        found += json.loads(page.evaluate(_RUN))
+    return found
+
+
+def written(folder, name, notebook):
+    """Write the page of a lesson; return its address."""
+    lesson = next(lesson for lesson in LESSONS if lesson.name == name)
+    (folder / "lesson.html").write_text(
+        lesson_page(Run(lesson=lesson, notebook=notebook, seconds=1.0), LESSONS[1], None), encoding="utf-8"
+    )
+    return (folder / "lesson.html").as_uri()
+
+
+def test_all_explorers_live_in_one_page_without_a_request_or_a_violation(page, tmp_path):
+    v4 = nbformat.v4
+    printed = v4.new_output("stream", name="stdout", text="a long line of output " * 20 + "\n")
+    cells = [v4.new_markdown_cell(_PROSE), v4.new_code_cell(_CODE, outputs=[printed])]
     for case in CASES.values():
         bundle, _ = case.make()._repr_mimebundle_()
-        output = nbformat.v4.new_output("execute_result", data=bundle, execution_count=1)
-        cells.append(nbformat.v4.new_code_cell(case.code, outputs=[output]))
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    run = Run(lesson=LESSONS[2], notebook=notebook, seconds=1.0, peak_bytes=0, failure=None)
-    path = tmp_path_factory.mktemp("site") / "lesson.html"
-    path.write_text(lesson_page(run, LESSONS[1], LESSONS[3]), encoding="utf-8")
-    return path.as_uri()
-
-
-def test_all_explorers_live_in_one_page_without_a_request(page, address):
+        output = v4.new_output("execute_result", data=bundle, execution_count=1)
+        cells.append(v4.new_code_cell(case.code, outputs=[output]))
+    address = written(tmp_path, LESSONS[2].name, v4.new_notebook(cells=cells))
     page.open(address)
     page.wait(f"document.querySelectorAll('.tx-say').length === {len(CASES)}")
     page.settle()
@@ -41,8 +61,15 @@ def test_all_explorers_live_in_one_page_without_a_request(page, address):
         page.size(width, 900)
         page.settle()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert violations(page, address) == []
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_the_page_has_no_violation(page, address, dark):
-    assert violations(page, address, dark) == []
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_page_of_a_lesson_has_no_violation_and_asks_for_nothing(page, tmp_path, path):
+    assert violations(page, written(tmp_path, path.stem, nbformat.read(path, 4))) == []
+    assert page.outside() == []
+
+
+def test_the_first_page_of_the_site_has_no_violation(page, tmp_path):
+    (tmp_path / "index.html").write_text(index_page([], tmp_path), encoding="utf-8")
+    assert violations(page, (tmp_path / "index.html").as_uri()) == []

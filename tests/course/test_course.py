@@ -179,6 +179,5 @@ def test_normalising_leaves_out_what_belongs_to_one_machine(checkout):
 def test_figures_are_written_only_when_publishing(checkout, monkeypatch):
     monkeypatch.setenv("TINYTX_FIGURES", "anywhere")
     assert "TINYTX_FIGURES" not in notebooks.kernel_environment(checkout)
-    here = notebooks.kernel_environment(checkout, figures=checkout / "f", budget="study")
-    assert (here["TINYTX_FIGURES"], here["TINYTX_BUDGET"]) == (str(checkout / "f"), "study")
-    assert here["PYTHONPATH"].startswith(str(checkout)) and int(here["OMP_NUM_THREADS"]) >= 1
+    here = notebooks.kernel_environment(checkout, figures=checkout / "f")
+    assert here["TINYTX_FIGURES"] == str(checkout / "f") and here["PYTHONPATH"].startswith(str(checkout))

@@ -5,13 +5,11 @@ import re
 
 import pytest
 
-from tinytx_course.building.editions import check_calls, has_solution, learners_cell, solved_cell
+from tinytx_course.building.editions import BEGIN, END, cell_of_edition, check_calls, has_solution
 from tinytx_course.building.notebooks import build_notebook
 from tinytx_course.lessons import LESSONS
 
 LESSON = LESSONS[8]
-
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 SOURCE = """# %% [markdown]
 # ### Exercise: a mask
 
@@ -78,16 +76,15 @@ def test_both_editions_share_cell_ids_and_another_solution_changes_none(built):
     assert [c.id for c in other] == [c.id for c in learner]
 
 
-def test_dots_are_indented_as_the_marker_and_a_cell_may_hold_several_solutions():
+def test_dots_are_indented_as_the_marker_and_a_cell_may_hold_several_solutions_or_none():
     method = f"    def f(self):\n        {BEGIN}\n        x = 1\n        {END}\n        return x\n"
     source = f"class A:\n{method}\n    {BEGIN}\n    y = 2\n    {END}"
-    assert learners_cell(source) == "class A:\n    def f(self):\n        ...\n        return x\n\n    ..."
-    assert "x = 1" in solved_cell(source) and "y = 2" in solved_cell(source)
-
-
-def test_a_cell_without_a_solution_is_the_same_in_both_editions():
-    source = "x = 1  # no solution here\n\n\nprint(x)"
-    assert not has_solution(source) and learners_cell(source) == solved_cell(source) == source
+    learner, solved = (cell_of_edition(source, solved=solved) for solved in (False, True))
+    assert learner == "class A:\n    def f(self):\n        ...\n        return x\n\n    ..."
+    assert "x = 1" in solved and "y = 2" in solved
+    plain = "x = 1  # no solution here\n\n\nprint(x)"
+    assert not has_solution(plain)
+    assert all(cell_of_edition(plain, solved=solved) == plain for solved in (False, True))
 
 
 def test_calls_of_a_check_are_found_wherever_they_are_in_the_order_of_the_text():
@@ -97,9 +94,8 @@ def test_calls_of_a_check_are_found_wherever_they_are_in_the_order_of_the_text()
         v = [x.check("e", lambda n: n) for x in y]
     """
     calls = check_calls(ast.parse("if True:\n" + source))
-    assert [(call.name, ast.unparse(call.function)) for call in calls] == [
-        ("a", "f"), ("b", "g"), ("e", "lambda n: n"),
-    ]  # fmt: skip
+    found = {call.name: ast.unparse(call.function) for call in calls}
+    assert list(found.items()) == [("a", "f"), ("b", "g"), ("e", "lambda n: n")]
 
 
 @pytest.mark.parametrize(
@@ -115,11 +111,11 @@ def test_calls_of_a_check_are_found_wherever_they_are_in_the_order_of_the_text()
         [BEGIN, "", END],
     ],
 )
-@pytest.mark.parametrize("solved", [False, True])
-def test_markers_that_make_no_pair_are_refused_and_the_file_is_named(built, lines, solved):
+def test_markers_that_make_no_pair_are_refused_and_the_file_is_named(built, lines):
     source = "# %%\n" + "\n".join(lines) + '\n\n# %%\ncourse.check("causal_mask", x)\n'
-    with pytest.raises(ValueError, match=f"notebooks/src/{LESSON.name}.py: .*SOLUTION|hold a line"):
-        built(source, solved=solved)
+    for solved in (False, True):
+        with pytest.raises(ValueError, match=f"notebooks/src/{LESSON.name}.py: .*SOLUTION|hold a line"):
+            built(source, solved=solved)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +124,7 @@ def test_markers_that_make_no_pair_are_refused_and_the_file_is_named(built, line
         ("", "no cell after"),
         ("# %%\nprint(1)\n", "print"),
         ("# %%\ncourse.check(name, f)\n", "name, f"),
-        ('# %%\ncourse.check("no_such_exercise", f)\n', "'no_such_exercise'"),
+        ('# %%\ncourse.check("no_such_exercise", f)\n', "no_such_exercise"),
         ("# %%\ncourse.check(\n", "never closed"),
     ],
 )

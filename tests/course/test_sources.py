@@ -4,7 +4,7 @@ import ast
 import math
 import re
 from collections import Counter
-from functools import cache
+from functools import cache, partial
 
 import jupytext
 import pytest
@@ -12,7 +12,7 @@ import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx_course.building.editions import check_calls, has_solution, learners_cell, solved_cell
+from tinytx_course.building.editions import cell_of_edition, check_calls, has_solution
 from tinytx_course.exercises.checking import EXERCISES, check
 from tinytx_course.exercises.telling import where_to_read
 from tinytx_course.lessons import LESSONS, project_root, written_lessons
@@ -23,6 +23,10 @@ HEAD = re.compile(r"^### Exercise: \S.*\n\n`Level ([1-5])/5 · (\d+) minutes · 
 HINT = re.compile(r"<details><summary>Hint</summary>\n\n(.+?)\n\n</details>", re.S)
 each_lesson = pytest.mark.parametrize("lesson", WRITTEN, ids=lambda lesson: lesson.slug)
 each_exercise = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda exercise: exercise.name)
+
+
+learners_cell = partial(cell_of_edition, solved=False)
+solved_cell = partial(cell_of_edition, solved=True)
 
 
 @cache
@@ -107,14 +111,8 @@ def test_no_later_cell_uses_what_an_exercise_defines(lesson):
 def test_solutions_pass_their_own_checks_and_stubs_are_not_attempted(lesson):
     """The cells in which the editions differ, run with the imports of a set-up cell."""
     for _, stub, call in exercises_in(lesson):
-        space = {
-            "torch": torch,
-            "tx": tx,
-            "course": course,
-            "F": torch.nn.functional,
-            "nn": torch.nn,
-            "math": math,
-        }
+        space = {"torch": torch, "nn": torch.nn, "tx": tx, "course": course, "math": math}
+        space["F"] = torch.nn.functional
         (name,) = checked(call)
         exec(solved_cell(stub.source), space)
         verdict = check(name, space[name], display=False)

@@ -18,22 +18,6 @@ from tinytx_course.site.pages import write_site
 
 #: A committed notebook stays below this, so that it opens on a phone and in a browser.
 LARGEST_NOTEBOOK = 1_000_000
-#: The names of the notebooks of the first edition, which learners may still have in work/.
-FIRST_EDITION = (
-    "00_start_here",
-    "01_tokens",
-    "02_attention_and_masks",
-    "03_positions",
-    "04_the_block",
-    "05_heads_and_cost",
-    "06_counting_parameters",
-    "07_pretraining",
-    "08_transfer",
-    "09_masked_or_causal",
-    "10_translation",
-    "11_faster_and_larger",
-    "12_real_text_and_real_models",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +91,7 @@ def run_course(
     root : Path, optional
         The checkout; by default the one this package is imported from.
     """
-    root = project_root() if root is None else root
+    root = root or project_root()
     runs = _run_all(pick_lessons(wanted, root), root, budget=budget)
     index = write_site(runs, root / "site")
     n_ok = sum(run.failure is None for run in runs)
@@ -123,14 +107,13 @@ def move_first_edition(work: Path) -> list[Path]:
     the new place is taken, a number is added to the name.
     """
     moved = []
-    for name in FIRST_EDITION:
-        path = work / f"{name}.ipynb"
-        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    for path in sorted(work.glob("[0-9][0-9]_*.ipynb")):
+        text = path.read_text(encoding="utf-8", errors="replace")
         if "tinytx.teaching" in text or "tx.check(" in text:
             target, number = work / "first-edition" / path.name, 1
             while target.exists():
                 number += 1
-                target = target.with_name(f"{name}-{number}.ipynb")
+                target = target.with_name(f"{path.stem}-{number}.ipynb")
             target.parent.mkdir(exist_ok=True)
             moved.append(path.rename(target))
     return moved
@@ -153,7 +136,7 @@ def open_lab(root: Path | None = None) -> int:
     """Open the learner's copy of the course in JupyterLab and wait until it is closed."""
     import jupyterlab  # noqa: F401  (its absence is reported before anything is written)
 
-    root = project_root() if root is None else root
+    root = root or project_root()
     work = root / "work"
     if moved := move_first_edition(work):
         _print(
@@ -176,7 +159,7 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
     ValueError
         If there are no sources, or an executed notebook is larger than ``LARGEST_NOTEBOOK`` bytes.
     """
-    root = project_root() if root is None else root
+    root = root or project_root()
     if not (root / "notebooks" / "src").is_dir():
         raise ValueError("publishing needs the sources in notebooks/src, got a release of the course without")
     lessons = pick_lessons(wanted, root)
@@ -197,13 +180,7 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
 
 
 def write_published(run: Run, root: Path) -> None:
-    """Normalise an executed notebook and write it to ``notebooks/``.
-
-    Raises
-    ------
-    ValueError
-        If it is larger than ``LARGEST_NOTEBOOK`` bytes.
-    """
+    """Normalise an executed notebook and write it to ``notebooks/``, if it is no larger than allowed."""
     text = nbformat.writes(normalise(run.notebook, root)) + "\n"
     if len(text.encode()) > LARGEST_NOTEBOOK:
         raise ValueError(

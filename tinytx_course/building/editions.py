@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-from nbformat import NotebookNode
-from nbformat.v4 import new_markdown_cell
+if TYPE_CHECKING:  # grading reads calls of checks, and shall not wait for nbformat
+    from nbformat import NotebookNode
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 _ALMOST = re.compile(r"(BEGIN|END)\s+SOLUTION", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class CheckCall:
+class CheckCall(NamedTuple):
     """One call of a checker: the name of the exercise, and the expression handed over to be checked."""
 
     name: str
@@ -32,15 +31,15 @@ def check_calls(tree: ast.AST) -> list[CheckCall]:
     >>> [call.name for call in check_calls(ast.parse('v = course.check("attention", mine)'))]
     ['attention']
     """
-    calls = []
+    calls = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "check":
             given = dict(zip(("name", "function"), node.args, strict=False))
             given |= {word.arg: word.value for word in node.keywords if word.arg in ("name", "function")}
             name, function = given.get("name"), given.get("function")
             if isinstance(name, ast.Constant) and isinstance(name.value, str) and function is not None:
-                calls.append((node.lineno, node.col_offset, CheckCall(name.value, function)))
-    return [call for _, _, call in sorted(calls, key=lambda found: found[:2])]
+                calls[node.lineno, node.col_offset] = CheckCall(name.value, function)
+    return [calls[place] for place in sorted(calls)]
 
 
 def has_solution(source: str) -> bool:
@@ -48,8 +47,8 @@ def has_solution(source: str) -> bool:
     return _ALMOST.search(source) is not None
 
 
-def learners_cell(source: str) -> str:
-    """Return a cell with ``...`` in place of each solution.
+def cell_of_edition(source: str, *, solved: bool) -> str:
+    """Return a code cell without markers: with its solutions, or with ``...`` in place of each.
 
     Raises
     ------
@@ -58,25 +57,11 @@ def learners_cell(source: str) -> str:
 
     Examples
     --------
-    >>> print(learners_cell("def f(x):\\n    ### BEGIN SOLUTION\\n    return x\\n    ### END SOLUTION"))
+    >>> source = "def f(x):\\n    ### BEGIN SOLUTION\\n    return x\\n    ### END SOLUTION"
+    >>> print(cell_of_edition(source, solved=False))
     def f(x):
         ...
     """
-    return _without_markers(source, solved=False)
-
-
-def solved_cell(source: str) -> str:
-    """Return a cell with its solutions and without the markers.
-
-    Raises
-    ------
-    ValueError
-        If the markers do not come in pairs.
-    """
-    return _without_markers(source, solved=True)
-
-
-def _without_markers(source: str, *, solved: bool) -> str:
     lines: list[str] = []
     solution: list[str] | None = None  # the lines since BEGIN, None outside
     indent = ""
@@ -89,7 +74,7 @@ def _without_markers(source: str, *, solved: bool) -> str:
                 raise ValueError("a solution must hold a line, got an empty one")
             lines += solution if solved else [f"{indent}..."]
             solution = None
-        elif _ALMOST.search(line):
+        elif has_solution(line):
             raise ValueError(f"{BEGIN} and {END} must come in pairs, each alone on its line, got {marker!r}")
         else:
             (lines if solution is None else solution).append(line)
@@ -110,6 +95,10 @@ def make_edition(notebook: NotebookNode, *, solved: bool) -> None:
         If markers do not come in pairs, the code cell after a solution calls no check, or a check names no
         exercise.
     """
+    from nbformat.v4 import new_markdown_cell
+
+    from tinytx_course.exercises.checking import EXERCISES
+
     cells: list[NotebookNode] = []
     solution: str | None = None  # one whose check has not come yet
     for cell in notebook.cells:
@@ -117,7 +106,10 @@ def make_edition(notebook: NotebookNode, *, solved: bool) -> None:
         if cell.cell_type != "code":
             continue
         names = [call.name for call in check_calls(ast.parse(cell.source))] if "check" in cell.source else []
-        _must_be_exercises(names)
+        if unknown := set(names) - set(EXERCISES):
+            raise ValueError(
+                f"a check must name an exercise, one of {', '.join(EXERCISES)}, got {', '.join(unknown)}"
+            )
         if solution is not None:
             if not names:
                 raise ValueError(f"the code cell after a solution must call its check, got {cell.source!r}")
@@ -125,21 +117,13 @@ def make_edition(notebook: NotebookNode, *, solved: bool) -> None:
                 cells.append(new_markdown_cell(_folded(solution), id=f"{cell.id}-solution"))
             solution = None
         if has_solution(cell.source):
-            solution = solved_cell(cell.source)
-            cell.source = solution if solved else learners_cell(cell.source)
+            solution = cell_of_edition(cell.source, solved=True)
+            cell.source = cell_of_edition(cell.source, solved=solved)
     if solution is not None:
         raise ValueError(
             f"the code cell after a solution must call its check, got no cell after {solution!r}"
         )
     notebook.cells = cells
-
-
-def _must_be_exercises(names: list[str]) -> None:
-    from tinytx_course.exercises.checking import EXERCISES
-
-    for name in names:
-        if name not in EXERCISES:
-            raise ValueError(f"a check must name an exercise, one of {', '.join(EXERCISES)}, got {name!r}")
 
 
 def _folded(solution: str) -> str:

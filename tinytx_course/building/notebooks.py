@@ -14,10 +14,10 @@ from pathlib import Path
 import jupytext
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
-from tinytx_course.building.editions import learners_cell, make_edition
+from tinytx_course.building.editions import cell_of_edition, make_edition
 from tinytx_course.lessons import Lesson
 from tinytx_course.machine import PeakMemory, usable_cores
 
@@ -61,15 +61,6 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
     no other id, and both editions share them. Where there are no sources, as in what
     ``tinytx-course release`` wrote, the notebook itself is taken.
 
-    Parameters
-    ----------
-    lesson : Lesson
-        Which one.
-    root : Path
-        The checkout.
-    solved : bool
-        With the solutions in place of the stubs.
-
     Raises
     ------
     ValueError
@@ -77,7 +68,11 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
     """
     place = root / "notebooks" / "src" / f"{lesson.name}.py"
     if not place.parent.is_dir() and not solved:
-        return _emptied(nbformat.read(root / "notebooks" / f"{lesson.name}.ipynb", 4))
+        notebook = nbformat.read(root / "notebooks" / f"{lesson.name}.ipynb", 4)
+        for cell in notebook.cells:
+            if cell.cell_type == "code":
+                cell.outputs, cell.execution_count = [], None
+        return notebook
     notebook = jupytext.reads(place.read_text(encoding="utf-8"), fmt="py:percent")
     notebook.metadata = _plain_metadata()
     notebook.nbformat, notebook.nbformat_minor = 4, 5
@@ -94,18 +89,10 @@ def _name_cells(notebook: NotebookNode) -> None:
     """Give each cell its id; equal cells are numbered."""
     taken: dict[str, int] = {}
     for cell in notebook.cells:
-        source = learners_cell(cell.source) if cell.cell_type == "code" else cell.source
+        source = cell_of_edition(cell.source, solved=False) if cell.cell_type == "code" else cell.source
         digest = hashlib.sha256(f"{cell.cell_type}\n{source}".encode()).hexdigest()[:10]
         taken[digest] = taken.get(digest, 0) + 1
         cell.id = digest if taken[digest] == 1 else f"{digest}-{taken[digest]}"
-
-
-def _emptied(notebook: NotebookNode) -> NotebookNode:
-    """Leave out the outputs, in place."""
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    return notebook
 
 
 def kernel_environment(
@@ -113,44 +100,35 @@ def kernel_environment(
 ) -> dict[str, str]:
     """Return the environment notebooks run in: this checkout importable, threads set, no personal IPython.
 
-    Parameters
-    ----------
-    root : Path
-        The checkout.
-    figures : Path, optional
-        Where notebooks write the figures of the course; nowhere when left out.
-    budget : str, optional
-        TINYTX_BUDGET; as it is when left out.
+    Notebooks write the figures of the course into `figures`, or nowhere; `budget` is their TINYTX_BUDGET.
     """
-    environment = dict(os.environ)
-    found = [str(root), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
-    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(found))
-    environment.setdefault("OMP_NUM_THREADS", str(usable_cores()))
-    environment["IPYTHONDIR"] = str(root / "build" / "ipython")
-    environment["PYTHONHASHSEED"] = "0"
-    environment["TQDM_DISABLE"] = "1"
-    environment.pop("TINYTX_FIGURES", None)
-    if figures is not None:
-        environment["TINYTX_FIGURES"] = str(figures)
-    if budget is not None:
-        environment["TINYTX_BUDGET"] = budget
-    return environment
+    paths = [str(root), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    ours = {
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(usable_cores())),
+        "IPYTHONDIR": str(root / "build" / "ipython"),
+        "PYTHONHASHSEED": "0",
+        "TQDM_DISABLE": "1",
+        "TINYTX_FIGURES": None if figures is None else str(figures),
+        "TINYTX_BUDGET": budget or os.environ.get("TINYTX_BUDGET"),
+    }
+    return {name: value for name, value in {**os.environ, **ours}.items() if value is not None}
 
 
 def _failure(notebook: NotebookNode, problem: Exception) -> str:
     """Describe the cell that raised, or the first that did not end where a dead kernel left no traceback."""
+
+    def errors(cell: NotebookNode) -> list[NotebookNode]:
+        return [output for output in cell.outputs if output.output_type == "error"]
+
     code = [(i, cell) for i, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
-    stopped = [(i, cell) for i, cell in code if cell.execution_count is None or _errors(cell)]
+    stopped = [(i, cell) for i, cell in code if cell.execution_count is None or errors(cell)]
     number, cell = stopped[0] if stopped else code[-1]
     trace = [f"{type(problem).__name__}: {str(problem)[-600:]}"]
-    if errors := _errors(cell):
-        trace = _ANSI.sub("", "\n".join(errors[0].traceback)).strip().splitlines()[-8:]
+    if raised := errors(cell):
+        trace = _ANSI.sub("", "\n".join(raised[0].traceback)).strip().splitlines()[-8:]
     source, end = ("\n".join(f"    {line}" for line in lines) for lines in (cell.source.splitlines(), trace))
     return f"  cell {number}:\n{source}\n  ended with:\n{end}"
-
-
-def _errors(cell: NotebookNode) -> list[NotebookNode]:
-    return [output for output in cell.outputs if output.output_type == "error"]
 
 
 def execute(
@@ -159,7 +137,6 @@ def execute(
     folder: Path,
     environment: dict[str, str],
     *,
-    timeout: float | None = None,
     on_cell: Callable[[], None] = lambda: None,
 ) -> Run:
     """Run a notebook from top to bottom in a new kernel; the outputs are written into it.
@@ -171,9 +148,7 @@ def execute(
     folder : Path
         The working folder of the kernel.
     environment : dict
-        From :func:`kernel_environment`.
-    timeout : float, optional
-        Seconds one cell may take.
+        From `kernel_environment`.
     on_cell : callable
         Called after each code cell.
 
@@ -186,7 +161,6 @@ def execute(
     began = time.perf_counter()
     client: NotebookClient = NotebookClient(
         notebook,
-        timeout=timeout,
         kernel_name=_KERNEL["name"],
         resources={"metadata": {"path": str(folder)}},
         store_widget_state=False,
@@ -199,7 +173,7 @@ def execute(
     failure = None
     try:
         client.execute(env=environment)
-    except (CellExecutionError, CellTimeoutError, DeadKernelError) as problem:
+    except (CellExecutionError, DeadKernelError) as problem:
         failure = _failure(notebook, problem)
     seconds = time.perf_counter() - began
     return Run(lesson=lesson, notebook=notebook, seconds=seconds, peak_bytes=memory.stop(), failure=failure)

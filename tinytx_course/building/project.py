@@ -9,30 +9,23 @@ import argparse
 import re
 import sys
 import tomllib
-from collections.abc import Sequence
 from importlib.metadata import distributions
+from itertools import chain
 from pathlib import Path
 
 from tinytx_course.lessons import lesson_table, project_root
 
-#: Extras that learners need, as opposed to the authors of the course.
-LEARNER_EXTRAS = ("course", "parity")
+# Extras that learners need, as opposed to the authors of the course.
+_LEARNER_EXTRAS = ("course", "parity")
 # Ours, the installer itself, and what only one kind of machine has.
 _NOT_PINNED = re.compile(r"tinytx|pip|setuptools|wheel|triton|nvidia-.*|cuda-.*")
 
 
 def environment_text(pyproject: dict) -> str:
-    """Return environment.yml: Python from conda-forge, everything else through pip as in pyproject.toml.
-
-    Parameters
-    ----------
-    pyproject : dict
-        The parsed pyproject.toml.
-    """
+    """Return environment.yml: Python from conda-forge, everything else through pip as in pyproject.toml."""
     project = pyproject["project"]
-    needed = list(project["dependencies"])
-    for extra in LEARNER_EXTRAS:
-        needed += project["optional-dependencies"][extra]
+    extras = (project["optional-dependencies"][name] for name in _LEARNER_EXTRAS)
+    needed = [*project["dependencies"], *chain(*extras)]
     lines = [
         "# Written by `make environment` from pyproject.toml: change it there.",
         "name: tinytx",
@@ -61,14 +54,7 @@ def constraints_text(installed: dict[str, str]) -> str:
 
 
 def readme_text(readme: str, results: Path) -> str:
-    """Return the README with its tables as they are now.
-
-    Parameters
-    ----------
-    readme : str
-    results : Path
-        Folder of stored results.
-    """
+    """Return the README with its tables as they are now; `results` is the folder of stored results."""
     from benchmarks.report import bench_table
 
     tables = {"lessons": lesson_table("notebooks/"), "bench": bench_table(results)}
@@ -82,12 +68,11 @@ def readme_text(readme: str, results: Path) -> str:
     return readme
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Write one of the files; `make environment` and `make constraints` call it."""
     parser = argparse.ArgumentParser(prog="python -m tinytx_course.building.project", description=__doc__)
     parser.add_argument("what", choices=["environment", "constraints", "readme"])
-    what = parser.parse_args(arguments).what
-    root: Path = project_root()
+    what, root = parser.parse_args().what, project_root()
     if what == "environment":
         pyproject = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
         target, text = root / "environment.yml", environment_text(pyproject)

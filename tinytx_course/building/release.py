@@ -28,8 +28,8 @@ _FILES = (
     ".gitignore",
 )
 _FOLDERS = ("tinytx", "tinytx_course", "experiments", "benchmarks", "figures", "results")
-#: The line of the Makefile below which the targets are that need the sources or the tests.
-AUTHORS_LINE = "# For authors\n"
+# The line of the Makefile below which the targets are that need the sources or the tests.
+_AUTHORS_LINE = "# For authors\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,15 +93,13 @@ def write_release(folder: Path, *, solved: bool = False, root: Path | None = Non
         New, or empty; nothing is left in it when something fails.
     solved : bool
         With solutions in place of the stubs.
-    root : Path, optional
-        The checkout to take it from.
 
     Raises
     ------
     ValueError
         If the folder is not empty, or the checkout has no sources.
     """
-    root = project_root() if root is None else root
+    root = root or project_root()
     if not (root / "notebooks" / "src").is_dir():
         raise ValueError("a release is made from the sources in notebooks/src, got a release without them")
     lessons = written_lessons(root)
@@ -111,10 +109,8 @@ def write_release(folder: Path, *, solved: bool = False, root: Path | None = Non
         for lesson in lessons:
             text = nbformat.writes(_with_outputs(lesson, root, solved)) + "\n"
             (target / "notebooks" / f"{lesson.name}.ipynb").write_text(text, encoding="utf-8")
-        makefile = (root / "Makefile").read_text(encoding="utf-8")
-        (target / "Makefile").write_text(
-            makefile.partition(AUTHORS_LINE)[0].rstrip() + "\n", encoding="utf-8"
-        )
+        makefile = (root / "Makefile").read_text(encoding="utf-8").partition(_AUTHORS_LINE)[0]
+        (target / "Makefile").write_text(makefile.rstrip() + "\n", encoding="utf-8")
         readme = Template(files(__package__).joinpath("release.md").read_text(encoding="utf-8"))
         edition = "the solved edition" if solved else "the learner's edition"
         text = readme.substitute(edition=edition, lessons=lesson_table("notebooks/", root))
@@ -158,15 +154,13 @@ def write_pages(folder: Path, *, zipped: bool = False, root: Path | None = None)
         New, or empty; nothing is left in it when something fails.
     zipped : bool
         Write ``FOLDER.zip``, which holds the folder, instead of the folder.
-    root : Path, optional
-        The checkout whose ``notebooks/`` are read.
 
     Raises
     ------
     ValueError
         If the folder is not empty, or there is no published notebook.
     """
-    root = project_root() if root is None else root
+    root = root or project_root()
     paths = [(lesson, root / "notebooks" / f"{lesson.name}.ipynb") for lesson in written_lessons(root)]
     runs = [Run(lesson=lesson, notebook=nbformat.read(path, 4)) for lesson, path in paths if path.is_file()]
     if not runs:

@@ -10,27 +10,18 @@ from latex2mathml.converter import convert
 # What the converter knows by another name.
 _SAME = (("{aligned}", "{align*}"), (r"\operatorname*", r"\operatorname"), (r"\lvert", "|"), (r"\rvert", "|"))
 # Elements that mean nothing with fewer parts, as when an argument was forgotten.
-_PARTS = dict.fromkeys(("mfrac", "mroot", "msup", "msub", "mover", "munder"), 2) | {
-    "msubsup": 3,
-    "munderover": 3,
-}
+_PARTS = dict.fromkeys(("mfrac", "mroot", "msup", "msub", "mover", "munder"), 2)
+_PARTS |= {"msubsup": 3, "munderover": 3}
 _LEFTOVER = re.compile(r"<mi>(\\[a-zA-Z]+|&)</mi>")
 
 
 def to_mathml(latex: str, *, block: bool = False) -> str:
-    r"""Turn a formula into MathML that keeps its source for whoever copies it.
-
-    Parameters
-    ----------
-    latex : str
-        Without the dollar signs.
-    block : bool
-        True for a formula on a line of its own.
+    r"""Turn LaTeX without its dollar signs into MathML; `block` for a formula on a line of its own.
 
     Raises
     ------
     ValueError
-        If a command in it is unknown.
+        If a command in it is unknown, or lacks an argument.
 
     Examples
     --------
@@ -43,11 +34,8 @@ def to_mathml(latex: str, *, block: bool = False) -> str:
     try:
         markup = convert(source, display="block" if block else "inline")
     except Exception as problem:
-        raise ValueError(
-            f"a formula must be LaTeX that can be drawn, got {latex!r}: {problem!r}"
-        ) from problem
-    unknown = _LEFTOVER.search(markup)
-    if unknown:
+        raise ValueError(f"a formula must be LaTeX that can be drawn, got {latex!r}") from problem
+    if unknown := _LEFTOVER.search(markup):
         raise ValueError(f"a formula must use known commands, got {unknown[1]} in {latex!r}")
     for element in ET.fromstring(markup).iter():
         kind = element.tag.rpartition("}")[2]

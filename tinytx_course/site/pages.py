@@ -1,6 +1,6 @@
 """The course as web pages with everything inlined: they make no request to any host.
 
-Only explorers need a script, which is inlined too; without it they are pictures with a summary.
+Only explorers need a script, which is inlined too; where no script runs, each shows a sentence of text.
 """
 
 from __future__ import annotations
@@ -97,14 +97,6 @@ def _fill(template: str, **values: str) -> str:
     return Template(_resource(template)).substitute(icon=_icon(), **values)
 
 
-def _explorers(body: str) -> tuple[str, str]:
-    """Return the style and the script of the explorers in a page, once however many there are."""
-    kinds = assets.explorers_in(body)
-    if not kinds:
-        return "", ""
-    return assets.style_sheet(kinds), f'<script type="module">\n{assets.page_script(kinds)}\n</script>'
-
-
 def _neighbour(lesson: Lesson | None, word: str, kind: str) -> str:
     if lesson is None:
         return f'<span class="{kind}"></span>'
@@ -113,27 +105,19 @@ def _neighbour(lesson: Lesson | None, word: str, kind: str) -> str:
 
 
 def page(run: Run, previous: Lesson | None, following: Lesson | None) -> str:
-    """Return one lesson as a whole page.
-
-    Parameters
-    ----------
-    run : Run
-        An executed notebook.
-    previous, following : Lesson or None
-        The lessons to link to.
-    """
+    """Return one lesson as a whole page, with links to its neighbours."""
     body = re.sub(r'href="([\w./-]+)\.ipynb(#[^"]*)?"', r'href="\1.html\2"', notebook_to_html(run.notebook))
     # Keys alone can then scroll a long line, and no screen reader announces a column without a name.
     body = body.replace("<pre>", '<pre tabindex="0">').replace("<th></th>", "<td></td>")
     chapters = "".join(
         f'<li><a href="#{anchor}">{_TAG.sub("", title)}</a></li>' for anchor, title in _HEADING.findall(body)
     )
-    explorer_style, script = _explorers(body)
+    kinds = assets.explorers_in(body)
     failed = '<p class="failed">A cell of this notebook failed; what follows it did not run.</p>'
     return _fill(
         "page.html",
-        style=style_sheet() + explorer_style,
-        script=script,
+        style=style_sheet() + (assets.style_sheet(kinds) if kinds else ""),
+        script=f'<script type="module">\n{assets.page_script(kinds)}\n</script>' if kinds else "",
         title=f"{run.lesson.number:02d} {html.escape(run.lesson.title)}",
         contents=chapters,
         failed=failed if run.failure else "",
@@ -149,30 +133,25 @@ def _took(run: Run) -> str:
 
 
 def _card(lesson: Lesson, run: Run | None, folder: Path) -> str:
-    number, title = f"{lesson.number:02d}", html.escape(lesson.title)
-    question = html.escape(lesson.question)
-    if run is None:
-        there = (folder / f"{lesson.name}.html").is_file()
-        note = "from an earlier run" if there else "in preparation"
+    """Return a lesson of the first page, linked if it has a page."""
+    title, question = html.escape(lesson.title), html.escape(lesson.question)
+    if run is not None:
+        kind, note = ("card failed", "a cell failed") if run.failure else ("card", _took(run))
+    elif (folder / f"{lesson.name}.html").is_file():
+        kind, note = "card", "from an earlier run"
     else:
-        there = True
-        note = "a cell failed" if run.failure else _took(run)
-    kind = "card failed" if run is not None and run.failure else "card" if there else "card waiting"
-    inside = f'<span class="number">{number}</span><h2>{title}</h2><p>{question}</p><small>{note}</small>'
-    if there:
-        return f'<li><a class="{kind}" href="{lesson.name}.html">{inside}</a></li>'
-    return f'<li><div class="{kind}">{inside}</div></li>'
+        kind, note = "card waiting", "in preparation"
+    tag, link = ("div", "") if kind == "card waiting" else ("a", f' href="{lesson.name}.html"')
+    return (
+        f'<li><{tag} class="{kind}"{link}><span class="number">{lesson.number:02d}</span><h2>{title}</h2>'
+        f"<p>{question}</p><small>{note}</small></{tag}></li>"
+    )
 
 
 def index_page(runs: Sequence[Run], folder: Path) -> str:
     """Return the first page: a card for each lesson and, if they were run just now, on what machine.
 
-    Parameters
-    ----------
-    runs : sequence of Run
-        Executed notebooks.
-    folder : Path
-        Its pages of earlier runs are linked too.
+    Pages of earlier runs in `folder` are linked too.
     """
     by_name = {run.lesson.name: run for run in runs}
     facts = [datetime.date.today().strftime("%d %B %Y")]
@@ -194,15 +173,7 @@ def index_page(runs: Sequence[Run], folder: Path) -> str:
 
 
 def write_site(runs: Sequence[Run], folder: Path) -> Path:
-    """Write a page a lesson and the index; return the path of the index.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-        Executed notebooks.
-    folder : Path
-        Pages of other lessons in it stay.
-    """
+    """Write a page a lesson and the index; pages of other lessons stay. Return the path of the index."""
     folder.mkdir(parents=True, exist_ok=True)
     ran = {run.lesson for run in runs}
     shown = [lesson for lesson in LESSONS if lesson in ran or (folder / f"{lesson.name}.html").is_file()]

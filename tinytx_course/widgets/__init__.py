@@ -4,6 +4,9 @@
 >>> widgets.mask(["a", "b"])
 Mask explorer. Which query may attend to which key, ... 2 tokens, mask: causal.
 
+Each function takes the data that is shown and returns an `Explorer`; what the reader changes in the picture
+is an attribute of it, which Python may set too: ``explorer.window = 2``.
+
 Each explorer has one implementation: ``js/<kind>.js`` computes, draws and says in words what follows from
 its state. Python (``<kind>.py``) checks the state and supplies what needs torch. How to add one, called
 ``dice`` here:
@@ -24,26 +27,16 @@ its state. Python (``<kind>.py``) checks the state and supplies what needs torch
 
 from __future__ import annotations
 
-from tinytx_course.widgets.attention import AttentionExplorer, attention
-from tinytx_course.widgets.base import Explorer
-from tinytx_course.widgets.count import CountExplorer, count
-from tinytx_course.widgets.mask import MaskExplorer, mask
-from tinytx_course.widgets.next_word import NextWordExplorer, next_word
-from tinytx_course.widgets.one_query import OneQueryExplorer, one_query
-from tinytx_course.widgets.positions import PositionsExplorer, positions
-from tinytx_course.widgets.sampling import SamplingExplorer, sampling
-from tinytx_course.widgets.shapes import ShapesExplorer, shapes
+from tinytx_course.widgets.attention import attention
+from tinytx_course.widgets.count import count
+from tinytx_course.widgets.mask import mask
+from tinytx_course.widgets.next_word import next_word
+from tinytx_course.widgets.one_query import one_query
+from tinytx_course.widgets.positions import positions
+from tinytx_course.widgets.sampling import sampling
+from tinytx_course.widgets.shapes import shapes
 
 __all__ = [
-    "AttentionExplorer",
-    "CountExplorer",
-    "Explorer",
-    "MaskExplorer",
-    "NextWordExplorer",
-    "OneQueryExplorer",
-    "PositionsExplorer",
-    "SamplingExplorer",
-    "ShapesExplorer",
     "attention",
     "count",
     "mask",

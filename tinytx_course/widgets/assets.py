@@ -18,8 +18,9 @@ _KIND = re.compile(r'data-tx-kind="([a-z_]+)"')
 
 
 @cache
-def _read(name: str) -> str:
-    return files(__package__).joinpath("js", name).read_text(encoding="utf-8")
+def _read(*names: str) -> str:
+    folder = files(__package__).joinpath("js")
+    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
 
 
 def style_sheet(kinds: Iterable[str]) -> str:
@@ -31,25 +32,14 @@ def style_sheet(kinds: Iterable[str]) -> str:
     return "\n".join([_read("explorers.css"), *own])
 
 
-def shared_source() -> str:
-    """Return what every explorer's module is preceded by."""
-    return "\n".join(map(_read, _SHARED))
-
-
 def module_source(kind: str) -> str:
     """Return an explorer as one module, the shared part first."""
-    return f"{shared_source()}\n{_read(f'{kind}.js')}"
+    return _read(*_SHARED, f"{kind}.js")
 
 
 def page_script(kinds: Iterable[str]) -> str:
-    """Return one module script that brings all explorers of a page to life.
-
-    Parameters
-    ----------
-    kinds : iterable of str
-        Which modules of ``js/`` the page needs.
-    """
-    shared = _EXPORT.sub("", f"{shared_source()}\n{_read('_host.js')}")
+    """Return one module script that brings all explorers of these kinds in a page to life."""
+    shared = _EXPORT.sub("", _read(*_SHARED, "_host.js"))
     wrapped = "\n".join(
         f"EXPLORERS.{kind} = (() => {{\n{_as_function_body(_read(f'{kind}.js'))}}})();"
         for kind in sorted(set(kinds))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import traitlets
 
 from tinytx.model.attention import record_attention
+from tinytx.training.inference import eval_mode
 from tinytx_course.widgets.base import Explorer, between, mask_cells, numbers
 
 _MOST_TOKENS = 128
@@ -40,8 +40,7 @@ class AttentionExplorer(Explorer):
 
     @traitlets.validate("part", "layer", "head", "query")
     def _check_number(self, proposal: Any) -> int:
-        name = proposal.trait.name
-        axis = {"layer": 0, "head": 1, "query": 2}.get(name)
+        axis = {"layer": 0, "head": 1, "query": 2}.get(proposal.trait.name)
         count = len(self.names) if axis is None else max(size[axis] for size in self.sizes)
         return between(proposal, 0, count - 1)
 
@@ -87,10 +86,6 @@ def attention(
     layer, head, query : int
         What is open at first.
 
-    Returns
-    -------
-    AttentionExplorer
-
     Raises
     ------
     TypeError
@@ -118,8 +113,7 @@ def attention(
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Part:
+class _Part(NamedTuple):
     """Attention of one kind: weights (L, H, T, S) float32, and which cells a mask leaves open (T, S)."""
 
     name: str
@@ -142,22 +136,19 @@ def _parts(
     if token_ids is None:
         raise ValueError("token_ids must say what the model reads, got None")
     causal_mask = np.tri(len(tokens), dtype=bool)
+    body = getattr(source, "body", source)
     if not hasattr(source, "encoder"):
-        causal = getattr(source, "body", source).config.causal
-        weights = list(_recorded(source, token_ids).values())
-        return [
-            _part("attention", weights, tokens, key_tokens, causal_mask if causal and mask is None else mask)
-        ]
+        weights = list(_recorded(body, token_ids).values())
+        mask = causal_mask if mask is None and body.config.causal else mask
+        return [_part("attention", weights, tokens, key_tokens, mask)]
     if key_ids is None or key_tokens is None:
         raise ValueError(
             f"key_ids and key_tokens must say what the translator reads, got {key_ids} and {key_tokens}"
         )
-    recorded = _recorded(source, key_ids, token_ids)
+    recorded = _recorded(body, key_ids, token_ids)
 
     def layers(half: str, module: str) -> list[torch.Tensor]:
-        return [
-            each for name, each in recorded.items() if name.startswith(half) and name.endswith(f".{module}")
-        ]
+        return [w for name, w in recorded.items() if name.startswith(half) and name.endswith(f".{module}")]
 
     return [
         _part("target to source", layers("decoder", "cross_attn"), tokens, key_tokens, mask),
@@ -166,19 +157,11 @@ def _parts(
     ]
 
 
-@torch.no_grad()
-def _recorded(model: Any, *token_ids: Any) -> dict[str, torch.Tensor]:
+def _recorded(body: Any, *token_ids: Any) -> dict[str, torch.Tensor]:
     """Return the attention weights of each module of a model, by its name."""
-    body = getattr(model, "body", model)
-    training = model.training
-    model.eval()
-    try:
-        device = next(body.parameters()).device
-        with record_attention(body) as recorded:
-            body(*(torch.as_tensor(ids, device=device).reshape(1, -1) for ids in token_ids))
-        return recorded
-    finally:
-        model.train(training)
+    with eval_mode(body) as device, record_attention(body) as recorded:
+        body(*(torch.as_tensor(ids, device=device).reshape(1, -1) for ids in token_ids))
+    return recorded
 
 
 def _part(name: str, weights: Any, queries: Sequence[str], keys: Sequence[str] | None, mask: Any) -> _Part:
@@ -201,13 +184,8 @@ def _part(name: str, weights: Any, queries: Sequence[str], keys: Sequence[str] |
             f"weights must not be negative and each row must sum to 1 (or to 0, for a query that attends to "
             f"nothing), got a least weight of {array.min():.3g} and sums {sums.min():.3g} to {sums.max():.3g}"
         )
-    return _Part(
-        name=name,
-        queries=[str(token) for token in queries],
-        keys=[str(token) for token in keys],
-        weights=array.clip(min=0.0),
-        allowed=mask_cells(mask, (n_queries, n_keys)),
-    )
+    allowed = mask_cells(mask, (n_queries, n_keys))
+    return _Part(name, list(map(str, queries)), list(map(str, keys)), array.clip(min=0.0), allowed)
 
 
 def _four_axes(weights: Any) -> np.ndarray:

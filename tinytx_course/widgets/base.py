@@ -21,15 +21,13 @@ _ELSEWHERE = "It responds in JupyterLab and in the exported page; here only this
 class Explorer(anywidget.AnyWidget):
     """An interactive picture: in JupyterLab with a kernel, in an exported page without one.
 
-    A subclass names its module of ``js/`` in `kind` and declares the state that the page shares with Python
-    as traits tagged ``sync=True``: plain values travel as JSON, bytes as buffers of float32. The module
-    computes everything that follows from the state, draws it, and says it in words. Python checks the state
-    and supplies what needs torch.
+    A subclass declares the state that the page shares with Python as traits tagged ``sync=True``: plain
+    values travel as JSON, bytes as buffers of float32.
 
     Attributes
     ----------
     kind : str
-        The file ``js/<kind>.js``.
+        The module ``js/<kind>.js``.
     shares : tuple of str
         Buffers of numbers between 0 and 1: in a page, large ones are rounded to 1/65535, which halves them.
     title : str
@@ -52,7 +50,6 @@ class Explorer(anywidget.AnyWidget):
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        """Return title and summary."""
         return f"{self.title}. {self.summary()}"
 
     def state(self) -> dict[str, Any]:
@@ -94,13 +91,7 @@ class Explorer(anywidget.AnyWidget):
 
 
 def numbers(values: Any, name: str, n_axes: int) -> np.ndarray:
-    """Return a tensor, array or nested list as float32 with this many axes.
-
-    Raises
-    ------
-    ValueError
-        If it has another number of axes, is empty, or holds what is not finite.
-    """
+    """Return a tensor, array or nested list as finite float32 with this many axes, none of them empty."""
     if hasattr(values, "detach"):
         values = values.detach().float().cpu().numpy()
     array = np.ascontiguousarray(values, dtype=np.float32)
@@ -112,15 +103,7 @@ def numbers(values: Any, name: str, n_axes: int) -> np.ndarray:
 
 
 def mask_cells(mask: Any, shape: tuple[int, int]) -> np.ndarray:
-    """Return a mask as a bool array of this shape, True = may attend; without one everything is open.
-
-    Raises
-    ------
-    TypeError
-        If the mask is not boolean.
-    ValueError
-        If it does not broadcast to the shape.
-    """
+    """Return a mask as a bool array of this shape, True = may attend; without one everything is open."""
     cells = np.asarray(True if mask is None else mask.cpu() if hasattr(mask, "cpu") else mask)
     if cells.dtype != bool:
         raise TypeError(f"mask must be bool (True = may attend), got {cells.dtype}")
@@ -131,13 +114,7 @@ def mask_cells(mask: Any, shape: tuple[int, int]) -> np.ndarray:
 
 
 def between(proposal: Any, low: float, high: float) -> Any:
-    """Return a proposed value of a trait, for use in ``@traitlets.validate``.
-
-    Raises
-    ------
-    ValueError
-        If it lies outside ``low..high``.
-    """
+    """Return a proposed value of a trait, for use in ``@traitlets.validate``, if it is in ``low..high``."""
     if not low <= proposal.value <= high:
         raise ValueError(f"{proposal.trait.name} must lie in {low}..{high}, got {proposal.value}")
     return proposal.value

@@ -12,6 +12,7 @@ import torch
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.generate import able_to_generate, check_vocabulary
+from tinytx.training.inference import eval_mode
 from tinytx.world.world import World
 from tinytx_course.labs.lesson_08 import next_word_probs
 
@@ -25,39 +26,29 @@ Row = list[Any]  # number of words that the world allows; then word, model, worl
 
 
 def model_and_tokenizer(source: Any, tokenizer: Tokenizer | None) -> tuple[LanguageModel, Tokenizer]:
-    """Return both, from a model with its tokenizer or from what pretraining returns.
-
-    Raises
-    ------
-    TypeError
-        If no tokenizer came with the model.
-    ValueError
-        If the model cannot generate, or tokenizer and model do not fit together.
-    """
+    """Return both, from a model with its tokenizer or from what pretraining returns."""
     model = getattr(source, "model", source)
     tokenizer = getattr(source, "tokenizer", None) if tokenizer is None else tokenizer
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError(f"a model needs the tokenizer it was trained with, got {type(tokenizer).__name__}")
-    model = able_to_generate(model)
-    check_vocabulary(model, tokenizer)
+    check_vocabulary(able_to_generate(model), tokenizer)
     return model, tokenizer
 
 
-class Continuations:
-    """Ask the world, and a model if there is one, for the next whole words.
+def next_logits(model: LanguageModel, token_ids: list[int]) -> torch.Tensor:
+    """Return the logits (V,) of the next token; of a long text the model reads the end."""
+    with eval_mode(model) as device:
+        return model(torch.tensor([token_ids[-model.config.max_len :]], device=device))[0, -1].cpu()
 
-    Parameters
-    ----------
-    world : World
-    model, tokenizer : LanguageModel and Tokenizer, or None
-        Without them only the world answers.
-    """
+
+class Continuations:
+    """Ask the world, and a model if there is one, for the next whole words."""
 
     def __init__(self, world: World, model: LanguageModel | None, tokenizer: Tokenizer | None) -> None:
         self.world, self.model, self.tokenizer = world, model, tokenizer
         self._known: dict[Words, Row] = {}
-        first = [tokenizer.word_pieces(word)[0] for word in world.vocabulary] if tokenizer else []
-        self._first = np.array(first, int)
+        # The first token of each word.
+        self._first = [tokenizer.word_pieces(word)[0] for word in world.vocabulary] if tokenizer else []
 
     def row(self, words: Sequence[str]) -> Row:
         """Return the words with the largest mean of the two probabilities, as `Row`; the end is `END`.
@@ -70,8 +61,10 @@ class Continuations:
         beginning = tuple(words)
         if beginning not in self._known:
             truth = self.world.next_word(beginning)
-            alone = {word: (0.0, chance) for word, chance in truth.items()}
-            chances = self._with_model(beginning, truth) if self.model else alone
+            if self.model is None:
+                chances = {word: (0.0, chance) for word, chance in truth.items()}
+            else:
+                chances = self._with_model(beginning, truth)
             best = sorted(chances.items(), key=lambda item: -sum(item[1]))[:N_ROWS]
             row: Row = [len(truth)]
             for word, (guess, true) in best:
@@ -89,8 +82,9 @@ class Continuations:
         """
         assert self.model is not None and self.tokenizer is not None
         vocabulary = self.world.vocabulary
-        first = self._first_pieces(beginning)
-        bound = first[self._first] + np.array([truth.get(word, 0.0) for word in vocabulary])
+        ids = [self.tokenizer.bos_id, *(p for word in beginning for p in self.tokenizer.word_pieces(word))]
+        of_first = next_logits(self.model, ids).double().softmax(dim=-1).numpy()  # (V,)
+        bound = of_first[self._first] + np.array([truth.get(word, 0.0) for word in vocabulary])
         order = np.argsort(-bound, kind="stable")
         found: dict[str | None, tuple[float, float]] = {}
         for at in range(0, len(order), _CHUNK):
@@ -102,18 +96,6 @@ class Continuations:
             found |= {word: (p, truth.get(word, 0.0)) for word, p in zip(some, guesses, strict=True)}
             found[None] = (end, truth.get(None, 0.0))
         return found
-
-    @torch.no_grad()
-    def _first_pieces(self, beginning: Words) -> np.ndarray:
-        """Return the probability that the model gives each token to come next, of shape (V,)."""
-        assert self.model is not None and self.tokenizer is not None
-        ids = [self.tokenizer.bos_id, *(p for word in beginning for p in self.tokenizer.word_pieces(word))]
-        device = next(self.model.parameters()).device
-        was_training = self.model.training
-        self.model.eval()
-        scores = self.model(torch.tensor([ids[: self.model.config.max_len]], device=device))[0, -1]
-        self.model.train(was_training)
-        return scores.double().softmax(dim=-1).cpu().numpy()
 
     def stored(self, beginnings: Sequence[Sequence[str]], n_stored: int) -> dict[str, Any]:
         """Return a tree of answers: all prefixes of the beginnings, then the most probable continuations.

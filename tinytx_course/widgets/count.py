@@ -84,14 +84,11 @@ def count(
     *,
     seq_len: int | None = None,
     batch_size: int = 8,
-    n_classes: int = 2,
-    attention: Literal["plain", "fused"] = "plain",
-    pinned_len: int | None = None,
 ) -> CountExplorer:
     """Explore what a transformer costs: parameters, compute, memory, and the key-value cache.
 
-    The pinned state is at first the same model on shorter texts: it has the same number of parameters, but
-    attention computes a number for each pair of tokens, which grows with the square of the length.
+    The pinned state is at first the same model on texts of a quarter of the length: it has the same number of
+    parameters, but attention computes a number for each pair of tokens.
 
     Parameters
     ----------
@@ -101,16 +98,6 @@ def count(
         The output layer on the body.
     seq_len, batch_size : int
         T, by default `max_len` up to 512, and B.
-    n_classes : int
-        C, read for a classifier.
-    attention : {"plain", "fused"}
-        Whether the weights of all heads are stored for the backward pass, as in `cost_table`.
-    pinned_len : int, optional
-        Length of the pinned state, by default a quarter of `seq_len`.
-
-    Returns
-    -------
-    CountExplorer
 
     Raises
     ------
@@ -123,31 +110,16 @@ def count(
     >>> explorer.d_model, explorer.seq_len, explorer.pinned["seq_len"]
     (200, 100, 25)
     """
-    if attention not in ("plain", "fused"):
-        raise ValueError(f"attention must be 'plain' or 'fused', got {attention!r}")
-    start = settings_of(PRESETS["seed-lab"] if config is None else config)
+    start = _settings_of(PRESETS["seed-lab"] if config is None else config)
     length = min(512, start["max_len"]) if seq_len is None else seq_len
-    state = start | {
-        "head": head,
-        "seq_len": length,
-        "batch_size": batch_size,
-        "n_classes": n_classes,
-        "plain": attention == "plain",
-    }
-    shorter = max(1, length // 4) if pinned_len is None else pinned_len
-    explorer = CountExplorer(**state, presets=_presets())
-    explorer.pinned = state | {"seq_len": shorter}
+    explorer = CountExplorer(**start, head=head, seq_len=length, batch_size=batch_size, presets=_presets())
+    pinned = {name: getattr(explorer, name) for name in SETTINGS}
+    explorer.pinned = pinned | {"seq_len": max(1, length // 4)}
     return explorer
 
 
-def settings_of(config: TransformerConfig) -> dict[str, Any]:
-    """Return what a configuration says about a state.
-
-    Raises
-    ------
-    ValueError
-        If its positions are rotary or ALiBi.
-    """
+def _settings_of(config: TransformerConfig) -> dict[str, Any]:
+    """Return what a configuration says about a state; its positions must be a table or none."""
     if config.positions not in ("sinusoidal", "learned", "none"):
         raise ValueError(f"positions must be sinusoidal, learned or none, got {config.positions!r}")
     names = ("vocab_size", "d_model", "n_layers", "n_heads", "d_ff", "max_len", "causal", "bias")
@@ -160,10 +132,10 @@ def settings_of(config: TransformerConfig) -> dict[str, Any]:
 
 def _presets() -> list[dict[str, Any]]:
     """Return the presets of the package and two sizes of GPT-2 (whose head has no bias, unlike ours)."""
-    presets = [{"name": name, **settings_of(config)} for name, config in PRESETS.items()]
+    configs = dict(PRESETS)
     for name in ("GPT-2 small", "GPT-2 XL"):
         sizes = PUBLISHED[name].settings
-        config = TransformerConfig(
+        configs[f"{name}’s sizes"] = TransformerConfig(
             vocab_size=sizes["vocab_size"],
             d_model=sizes["n_embd"],
             n_layers=sizes["n_layer"],
@@ -173,5 +145,4 @@ def _presets() -> list[dict[str, Any]]:
             positions="learned",
             tie_embeddings=True,
         )
-        presets.append({"name": f"{name}’s sizes", **settings_of(config)})
-    return presets
+    return [{"name": name, **_settings_of(config)} for name, config in configs.items()]

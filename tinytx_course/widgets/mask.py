@@ -18,7 +18,8 @@ class MaskExplorer(Explorer):
     """See `mask`.
 
     The mask of a state: a cell is open where the causal mask and the window allow it or its key belongs to
-    the prefix, and its key is no padding; a cell in `drawn` (query · T + key) is turned over.
+    the prefix, and its key is no padding; a cell in `drawn` (query · T + key) is turned over. Blocked scores
+    become -inf before softmax, or blocked weights 0 after it (`where`).
     """
 
     kind = "mask"
@@ -69,10 +70,7 @@ def mask(
     window: int = 0,
     prefix: int = 0,
     padding: int = 0,
-    where: str = "before",
     moved: int | None = None,
-    layers: int = 1,
-    seed: int = 0,
 ) -> MaskExplorer:
     """Explore masks: combine the usual ones, draw your own, and see what leaks.
 
@@ -92,18 +90,8 @@ def mask(
         Every query attends to this many first keys.
     padding : int
         No query attends to this many last keys.
-    where : {"before", "after"}
-        Whether blocked scores become -inf before softmax, or blocked weights 0 after it.
     moved : int, optional
         Which input the leak test changes, by default the middle one.
-    layers : int
-        1 to 6.
-    seed : int
-        Of the vectors and projections.
-
-    Returns
-    -------
-    MaskExplorer
 
     Raises
     ------
@@ -119,7 +107,7 @@ def mask(
     words = list(_SENTENCE if tokens is None else tokens)
     if not 2 <= len(words) <= 24:
         raise ValueError(f"tokens must be 2 to 24 words, got {len(words)}")
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     drawn = {
         "inputs": random.normal(size=(len(words), _WIDTH)),
         "maps": random.normal(size=(3, _WIDTH, _WIDTH)) * 1.6 / np.sqrt(_WIDTH),
@@ -131,8 +119,6 @@ def mask(
         window=window,
         prefix=prefix,
         padding=padding,
-        where=where,
-        layers=layers,
         moved=len(words) // 2 if moved is None else moved,
         **{name: values.astype(np.float32).tobytes() for name, values in drawn.items()},
     )

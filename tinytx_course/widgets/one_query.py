@@ -20,7 +20,7 @@ _V = ((1, 0, 0), (0, 4, 0), (2, 0, 2), (1, 0, 0), (0, 0, 4))
 
 
 class OneQueryExplorer(Explorer):
-    """See `one_query`."""
+    """See `one_query`. Of the vectors drawn at random, `head_dim` is the width."""
 
     kind = "one_query"
     title = traitlets.Unicode("One query, step by step").tag(sync=True)
@@ -65,9 +65,6 @@ def one_query(
     tokens: Sequence[str] | None = None,
     key_tokens: Sequence[str] | None = None,
     query: int | None = None,
-    step: int = 1,
-    scaled: bool = True,
-    head_dim: int = 128,
 ) -> OneQueryExplorer:
     """Follow one query through attention: q·k, divided by √d, masked, softmaxed, times V.
 
@@ -89,16 +86,6 @@ def one_query(
         Names of queries and keys; keys are named like the queries where there are as many.
     query : int, optional
         Which query is followed, by default the middle one.
-    step : int
-        0 to 5: q and keys, q·k, divided, masked, softmax, times V.
-    scaled : bool
-        False leaves the division out.
-    head_dim : int
-        Width of the random vectors, 1 to 512.
-
-    Returns
-    -------
-    OneQueryExplorer
 
     Raises
     ------
@@ -138,9 +125,6 @@ def one_query(
         allowed=mask_cells(mask, (len(q), len(k))).astype(int).ravel().tolist(),
         query=len(q) // 2 if query is None else query,
         key=min(1, len(k) - 1),
-        step=step,
-        scaled=scaled,
-        head_dim=head_dim,
     )
 
 

@@ -72,10 +72,6 @@ def positions(
         The position and the hand that are marked, and the shift k. A number beyond the end of the table
         counts as its last.
 
-    Returns
-    -------
-    PositionsExplorer
-
     Raises
     ------
     ValueError

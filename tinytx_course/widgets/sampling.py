@@ -9,11 +9,12 @@ import numpy as np
 import torch
 import traitlets
 
+from tinytx.model.transformer import LanguageModel
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.generate import unwritten_ids
 from tinytx.world.world import World
 from tinytx_course.widgets.base import Explorer, between
-from tinytx_course.widgets.continuations import model_and_tokenizer
+from tinytx_course.widgets.continuations import model_and_tokenizer, next_logits
 
 BEGINNINGS = ("Bonjour les amis,", "Le livre", "C'est", "Le roman est")
 _MOST_DRAWS, _MOST_NUMBERS = 10_000, 24_000
@@ -66,12 +67,9 @@ def sampling(
     beginnings: Sequence[str] = BEGINNINGS,
     *,
     world: World | None = None,
-    context: int = 0,
     temperature: float = 1.5,
     top_k: int | None = 10,
     top_p: float | None = 0.8,
-    n_draws: int = 10,
-    seed: int = 0,
 ) -> SamplingExplorer:
     """Follow the next token from the logits to the draw, next to the true probabilities of the world.
 
@@ -86,19 +84,8 @@ def sampling(
         Texts to choose among, with the typography of `Review.text`.
     world : World, optional
         The language that the model has learned, to compare with. Without a model, by default ``World()``.
-    context : int
-        Which beginning is shown first.
-    temperature : float
-        0.1 to 5.
-    top_k, top_p : see `tinytx.training.next_token_probs`
-    n_draws : int
-        Draws shown at first, up to 10000.
-    seed : int
-        0 to 9999. Equal seeds draw the same random numbers.
-
-    Returns
-    -------
-    SamplingExplorer
+    temperature, top_k, top_p : float, int or None, float or None
+        As in `tinytx.training.generate.next_token_probs`; the temperature is 0.1 to 5.
 
     Raises
     ------
@@ -132,12 +119,10 @@ def sampling(
         tokens=tokens,
         logits=logits.astype(np.float32).tobytes(),
         truth=[] if truth is None else [_sparse(chances) for chances in truth],
-        context=context,
         temperature=temperature,
         top_k=len(tokens) if top_k is None else min(top_k, len(tokens)),
         top_p=1.0 if top_p is None else top_p,
-        n_draws=n_draws,
-        seed=seed,
+        n_draws=10,
     )
 
 
@@ -150,24 +135,18 @@ def _of_world(world: World, texts: list[str]) -> tuple[list[str], np.ndarray, np
         return [word or _END for word in words], np.log(truth), truth
 
 
-@torch.no_grad()
 def _of_model(
-    model: Any, tokenizer: Tokenizer, texts: list[str], world: World | None
+    model: LanguageModel, tokenizer: Tokenizer, texts: list[str], world: World | None
 ) -> tuple[list[str], np.ndarray, np.ndarray | None]:
     """Return the tokens, their logits after each beginning, and the true probabilities in a world."""
     written = [" ".join(world.split(text)) if world else text for text in texts]
     rows = [[tokenizer.bos_id, *tokenizer.encode(text)] for text in written]
-    device = next(model.parameters()).device
-    was_training = model.training
-    model.eval()
-    limit = model.config.max_len
-    found = [model(torch.tensor([row[-limit:]], device=device))[0, -1].float().cpu() for row in rows]
-    model.train(was_training)
-    logits = torch.stack(found)
+    logits = torch.stack([next_logits(model, row) for row in rows])
     logits[:, list(unwritten_ids(tokenizer))] = -torch.inf
     tokens = [_END if i == tokenizer.eos_id else tokenizer.piece(i) for i in range(tokenizer.vocab_size)]
     exactly = world.through(tokenizer) if world else None
-    return tokens, logits.numpy(), np.array([exactly.next_token(row) for row in rows]) if exactly else None
+    truth = np.array([exactly.next_token(row) for row in rows]) if exactly else None
+    return tokens, logits.float().numpy(), truth
 
 
 def _sparse(chances: np.ndarray) -> list[float]:

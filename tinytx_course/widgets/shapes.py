@@ -54,13 +54,11 @@ def shapes(
     d_ff: int = 10,
     *,
     step: int = 4,
-    token: tuple[int, int] | None = None,
-    column: int | None = None,
 ) -> ShapesExplorer:
     """Follow the entries of a tensor through one block: into heads, through attention, and back.
 
     Each entry carries the indices (b, t, d) that it had before its row was split into heads. One of them,
-    with its token and its head, is marked in every step.
+    at first about the middle, is marked in every step with its token and its head.
 
     Parameters
     ----------
@@ -72,23 +70,15 @@ def shapes(
         F up to 32.
     step : int
         0 to 15.
-    token : (int, int), optional
-        b and t of the token that is followed, by default one in the middle.
-    column : int, optional
-        d of the entry that is followed, by default two thirds of D.
-
-    Returns
-    -------
-    ShapesExplorer
 
     Raises
     ------
     ValueError
-        If a size is out of range, n_heads does not divide d_model, or the entry does not exist.
+        If a size is out of range, or n_heads does not divide d_model.
 
     Examples
     --------
-    >>> explorer = shapes(1, 2, 6, 3, token=(0, 1))
+    >>> explorer = shapes(1, 2, 6, 3)
     >>> explorer.token, explorer.column
     (1, 4)
     """
@@ -96,13 +86,10 @@ def shapes(
     for axis, size in sizes.items():
         if not 1 <= size <= _MOST[axis]:
             raise ValueError(f"{axis} must lie in 1..{_MOST[axis]}, got {size}")
-    b, t = (batch_size // 2, seq_len // 2) if token is None else token
-    if not (0 <= b < batch_size and 0 <= t < seq_len):
-        raise ValueError(f"token must lie in ({batch_size}, {seq_len}), got {token}")
     return ShapesExplorer(
         sizes=sizes,
         n_heads=n_heads,
         step=step,
-        token=b * seq_len + t,
-        column=2 * d_model // 3 if column is None else column,
+        token=batch_size // 2 * seq_len + seq_len // 2,
+        column=2 * d_model // 3,
     )

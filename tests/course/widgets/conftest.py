@@ -36,6 +36,13 @@ def close(values, expected, **tolerances):
     torch.testing.assert_close(actual, expected, **tolerances)
 
 
+def changed(explorer, **state):
+    """Return the explorer after a reader has changed its state."""
+    for name, value in state.items():
+        setattr(explorer, name, value)
+    return explorer
+
+
 def _packed(value):
     return {"float32": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
 
@@ -54,9 +61,8 @@ def node(tmp_path_factory):
     def run(kind, expression, *states):
         known = [state if isinstance(state, dict) else state.state() for state in states] or [{}]
         packed = [{name: _packed(value) for name, value in state.items()} for state in known]
-        module = folder / f"{kind}.mjs"
+        module, script = folder / f"{kind}.mjs", folder / "run.mjs"
         module.write_text(module_source(kind), encoding="utf-8")
-        script = folder / "run.mjs"
         text = _RUN.replace("MODULE", json.dumps(module.as_uri())).replace("STATES", json.dumps(packed))
         script.write_text(text.replace("EXPRESSION", expression), encoding="utf-8")
         done = subprocess.run([program, str(script)], capture_output=True, text=True)

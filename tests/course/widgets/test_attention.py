@@ -31,21 +31,18 @@ def random_weights(seed):
 
 def shown(explorer, part=0):
     """Return the weights (L, H, T, S) of a part of an explorer's state, and its mask (T, S)."""
-    sizes = explorer.sizes
-    start = sum(int(np.prod(size)) for size in sizes[:part])
-    weights = np.frombuffer(explorer.weights, np.float32)[start : start + int(np.prod(sizes[part]))]
+    sizes = [np.prod(size) for size in explorer.sizes]
+    weights = np.split(np.frombuffer(explorer.weights, np.float32), np.cumsum(sizes))[part]
     allowed = torch.tensor([[cell == "1" for cell in row] for row in explorer.masks[part]])
-    return torch.tensor(weights).view(*sizes[part]), allowed
+    return torch.tensor(weights).view(*explorer.sizes[part]), allowed
 
 
 def test_a_language_model_shows_the_weights_it_computes_and_its_causal_mask():
     model = tx.LanguageModel(tx.PRESETS["tiny"]).train()
     ids = [5, 7, 2, 5, 9]
-    explorer = course.widgets.attention(model, WORDS, token_ids=ids)
-    assert model.training
-    model.eval()
-    weights, allowed = shown(explorer)
-    with tx.record_attention(model) as recorded:
+    weights, allowed = shown(course.widgets.attention(model, WORDS, token_ids=ids))
+    assert model.training and model.body.training
+    with tx.record_attention(model.eval()) as recorded:
         model(torch.tensor([ids]))
     torch.testing.assert_close(weights, torch.cat(list(recorded.values())))
     torch.testing.assert_close(allowed, tx.causal_mask(5))
@@ -53,13 +50,8 @@ def test_a_language_model_shows_the_weights_it_computes_and_its_causal_mask():
 
 def test_a_list_of_layers_and_one_array_are_the_same():
     weights = softmaxed(1, 3, 2, 5, 5)
-    for source in (
-        weights,
-        list(weights),
-        [layer[None] for layer in weights],
-        weights.numpy(),
-        weights.tolist(),
-    ):
+    lists = (list(weights), [layer[None] for layer in weights], weights.tolist())
+    for source in (weights, weights.numpy(), *lists):
         torch.testing.assert_close(shown(course.widgets.attention(source, WORDS))[0], weights.float())
     assert course.widgets.attention(weights[0, 0], WORDS).sizes == [[1, 1, 5, 5]]
 
@@ -77,12 +69,10 @@ def test_a_translator_shows_three_kinds_of_attention(describe):
     )
     with tx.record_attention(model) as recorded:
         model(torch.tensor([source]), torch.tensor([target]))
-    expected = [
-        [weights for name, weights in recorded.items() if name.startswith(half) and name.endswith(kind)]
-        for half, kind in (("decoder", ".cross_attn"), ("encoder", ".attn"), ("decoder", ".attn"))
-    ]
-    assert explorer.names == ["target to source", "source to source", "target to target"]
-    for part, weights in enumerate(expected):
+    for part, (half, kind) in enumerate(
+        (("decoder", ".cross_attn"), ("encoder", ".attn"), ("decoder", ".attn"))
+    ):
+        weights = [w for name, w in recorded.items() if name.startswith(half) and name.endswith(kind)]
         torch.testing.assert_close(shown(explorer, part)[0], torch.cat(weights))
     torch.testing.assert_close(shown(explorer, 2)[1], tx.causal_mask(3))
     explorer.part, explorer.query = 1, 4
@@ -93,23 +83,25 @@ def test_a_translator_shows_three_kinds_of_attention(describe):
 
 def test_the_words_by_hand(describe):
     weights = [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
-    explorer = course.widgets.attention(weights, ["a", "b", "a"], mask=tx.causal_mask(3), query=1)
-    assert describe(explorer)[0] == (
+    explorers = [
+        course.widgets.attention(weights, ["a", "b", "a"], mask=tx.causal_mask(3), query=query)
+        for query in (1, 2)
+    ]
+    text, nothing = describe(*explorers)
+    assert text == (
         "Attention, layer 0, head 0: query 1 “b” looks at 0 “a” 50%, 1 “b” 50%. "
         "Entropy 1.00 of at most 1.00 bits over 2 open keys."
     )
-    explorer.query = 2
-    assert describe(explorer)[0].endswith("query 2 “a” may look at nothing.")
+    assert nothing.endswith("query 2 “a” may look at nothing.")
 
 
 def test_rows_and_entropies_of_the_page_are_those_of_torch(node):
-    cases = [random_weights(seed) for seed in range(6)]
-    explorers = []
+    cases, explorers = [random_weights(seed) for seed in range(6)], []
     for weights, mask in cases:
-        queries, keys = (["x"] * n for n in weights.shape[2:])
-        last = [n - 1 for n in weights.shape[:2]]
+        n_layers, n_heads, *sides = weights.shape
+        queries, keys = (["x"] * n for n in sides)
         explorers.append(
-            course.widgets.attention(weights, queries, keys, mask=mask, layer=last[0], head=last[1])
+            course.widgets.attention(weights, queries, keys, mask=mask, layer=n_layers - 1, head=n_heads - 1)
         )
     page = "(() => { const p = js.openPart(get); return [p.head(p.layer, p.at), js.rowEntropies(p)]; })()"
     for (weights, _), (head, entropies) in zip(cases, node("attention", page, *explorers), strict=True):
@@ -119,6 +111,10 @@ def test_rows_and_entropies_of_the_page_are_those_of_torch(node):
 
 
 def test_a_page_rounds_large_weights_to_less_than_can_be_seen_and_small_ones_not_at_all():
+    def packed(explorer):
+        content = json.loads(re.search(r"data-tx-explorer='([^']*)'", explorer.to_html())[1])
+        return {kind: base64.b64decode(text) for kind, text in content["buffers"]["weights"].items()}
+
     mask = tx.causal_mask(96)
     weights = softmaxed(0, 2, 3, 96, 96, mask=mask).float()
     explorer = course.widgets.attention(weights, [f"w{i}" for i in range(96)], mask=mask)
@@ -126,9 +122,3 @@ def test_a_page_rounds_large_weights_to_less_than_can_be_seen_and_small_ones_not
     assert abs(rounded.reshape(weights.shape) - weights.numpy()).max() < 1e-5
     small = course.widgets.attention(softmaxed(2, 5, 5), WORDS)
     assert packed(small)["float32"] == small.weights
-
-
-def packed(explorer):
-    """Return the weights in an explorer's HTML, decoded."""
-    content = json.loads(re.search(r"data-tx-explorer='([^']*)'", explorer.to_html())[1])
-    return {kind: base64.b64decode(text) for kind, text in content["buffers"]["weights"].items()}

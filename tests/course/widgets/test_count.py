@@ -5,6 +5,7 @@ import pytest
 
 import tinytx as tx
 import tinytx_course as course
+from tests.course.widgets.conftest import changed
 from tinytx.model.costs import cost_table
 from tinytx_course.labs.lesson_06 import PUBLISHED
 from tinytx_course.widgets.count import SETTINGS, SIZES, SWITCHES
@@ -27,7 +28,7 @@ def bars(node):
 
 def random_count(seed):
     random = np.random.default_rng(seed)
-    explorer = course.widgets.count(attention=["plain", "fused"][seed % 2])
+    explorer = course.widgets.count()
     for name, most in SIZES.items():
         setattr(explorer, name, int(most ** random.random()))
     for name in SWITCHES:
@@ -37,7 +38,7 @@ def random_count(seed):
 
 
 def config_of(state):
-    """Return the configuration that a state of the page stands for."""
+    """Return the configuration that a state of the page describes."""
     fixed = "none" if state["d_model"] % 2 else "sinusoidal"
     names = ("vocab_size", "d_model", "n_layers", "n_heads", "d_ff", "causal", "bias", "tie_embeddings")
     return tx.TransformerConfig(
@@ -49,20 +50,11 @@ def config_of(state):
     )
 
 
-def table_of(state):
-    """Return the package's `CostTable` of a state."""
-    return cost_table(
-        config_of(state),
-        state["head"],
-        batch_size=state["batch_size"],
-        seq_len=state["seq_len"],
-        n_classes=state["n_classes"],
-        attention="plain" if state["plain"] else "fused",
-    )
-
-
-def check(bars, table):
-    """Compare bars with the package's table of costs."""
+def check(bars, state):
+    """Compare the bars of a state with the package's table of costs."""
+    options = {name: state[name] for name in ("batch_size", "seq_len", "n_classes")}
+    attention = "plain" if state["plain"] else "fused"
+    table = cost_table(config_of(state), state["head"], attention=attention, **options)
     learned, stored, compute = table.parameters.kinds, table.activations, table.flops.kinds
     kinds = ("embeddings", "attention", "feed_forward", "norms", "head")
     assert [*bars["parameters"].values()] == [learned[kind] for kind in kinds]
@@ -82,8 +74,8 @@ def test_the_page_counts_what_the_package_counts_to_the_last_unit(bars):
     biggest = 0
     for explorer, (now, then, state) in zip(explorers, bars(*explorers), strict=True):
         assert list(state) == list(SETTINGS)
-        check(now, table_of(state))
-        check(then, table_of(explorer.pinned))
+        check(now, state)
+        check(then, explorer.pinned)
         biggest = max(biggest, *now["compute"].values())
     assert biggest > 2**53  # where floating point would no longer count
 
@@ -95,38 +87,37 @@ def test_the_lab_can_be_checked_on_paper(bars, describe):
     assert now["compute"]["attention, pairs"] == 4 * 4 * 10 * 10 * 200
     assert now["generating"]["key-value cache"] == 4 * 2 * 4 * 10 * 200
     assert config_of(state) == tx.PRESETS["seed-lab"]
-    text, same = describe(explorer, course.widgets.count(seq_len=10, pinned_len=10))
+    same = course.widgets.count(seq_len=10)
+    same.pinned = same.pinned | {"seq_len": 10}
+    text, same = describe(explorer, same)
     assert text.startswith("1,008,100 parameters, the largest part attention (64%).")
     assert "(length 2 → 10): parameters the same, compute × " in text and "(pairs × 25.00)" in text
     assert same.endswith("This is the pinned state.")
 
 
 def test_embeddings_dominate_small_models_and_what_is_new_is_named(describe):
-    small, large = course.widgets.count(tx.PRESETS["tiny"]), course.widgets.count(tx.PRESETS["tiny"])
-    small.vocab_size = large.vocab_size = 30_000
+    tiny = tx.PRESETS["tiny"].replace(vocab_size=30_000)
+    small, large = course.widgets.count(tiny), course.widgets.count(tiny)
     large.d_model = large.d_ff = 4_096
-    other = course.widgets.count(head="classifier", pinned_len=512)
+    other = course.widgets.count(head="classifier")
     other.head = "lm"
     texts = describe(small, large, other)
     assert "the largest part embeddings" in texts[0] and "the largest part attention" in texts[1]
-    assert "(head classifier → lm)" in texts[2] and texts[2].endswith("cache new.")
+    assert "head classifier → lm" in texts[2] and texts[2].endswith("cache new.")
 
 
 def test_heads_that_do_not_divide_the_width_become_fewer(bars):
-    odd, narrow = course.widgets.count(), course.widgets.count()
-    odd.n_heads = narrow.n_heads = 7
-    narrow.d_model = 3
+    odd, narrow = (changed(course.widgets.count(), n_heads=7, d_model=d) for d in (200, 3))
     assert [state["n_heads"] for _, _, state in bars(odd, narrow)] == [5, 3]
 
 
 def test_presets_are_those_of_the_package_and_count_like_the_published(bars):
     presets = course.widgets.count().presets
     assert [preset["name"] for preset in presets][: len(tx.PRESETS)] == list(tx.PRESETS)
-    explorers = []
-    for preset in presets:
-        explorers.append(course.widgets.count(seq_len=64))
-        for name in set(preset) - {"name"}:
-            setattr(explorers[-1], name, preset[name])
+    explorers = [
+        changed(course.widgets.count(seq_len=64), **{name: preset[name] for name in preset.keys() - {"name"}})
+        for preset in presets
+    ]
     found = bars(*explorers)
     for preset, (_, _, state) in zip(presets, found, strict=True):
         if preset["name"] in tx.PRESETS:

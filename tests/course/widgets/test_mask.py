@@ -1,39 +1,29 @@
 """The mask explorer: what its JavaScript computes, compared with torch and the package."""
 
 import numpy as np
-import pytest
 import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tests.course.widgets.conftest import close
+from tests.course.widgets.conftest import changed, close
 
 NUMBERS = """(() => { const a = js.allowedCells(get), x = Float64Array.from(get('inputs'));
   return [a, js.maskedWeights(get, x, a), js.outputMoves(get, a), js.reachable(get, a)]; })()"""
-
-
-@pytest.fixture
-def allowed(node):
-    """Return ``run(explorer)``: its mask, row after row."""
-    return lambda explorer: node("mask", "js.allowedCells(get)", explorer)[0]
 
 
 def random_mask(seed):
     random = np.random.default_rng(seed)
     n = int(random.integers(2, 14))
     explorer = course.widgets.mask(
-        [str(word) for word in random.choice(["the", "cat", "sat"], n)],
+        ["x"] * n,
         causal=bool(random.random() < 0.6),
         window=int(random.integers(0, n + 1)),
         prefix=int(random.integers(0, 3)),
         padding=int(random.integers(0, 3)) % n,
-        where=["before", "after"][seed % 2],
         moved=int(random.integers(0, n)),
-        layers=int(random.integers(1, 5)),
-        seed=seed,
     )
-    explorer.drawn = random.integers(0, n * n, 3).tolist()
-    return explorer
+    drawn, where = random.integers(0, n * n, 3).tolist(), ["before", "after"][seed % 2]
+    return changed(explorer, drawn=drawn, where=where, layers=int(random.integers(1, 5)))
 
 
 def numbers_of(explorer, mask):
@@ -56,19 +46,16 @@ def numbers_of(explorer, mask):
     return first, (x - pushed).abs().amax(dim=1)
 
 
-def test_the_masks_are_those_of_the_package(allowed):
-    explorer = course.widgets.mask(list("abcdefg"))
+def test_the_masks_are_those_of_the_package_and_combine_by_hand(node):
+    plain, padded = course.widgets.mask(list("abcdefg")), course.widgets.mask(list("abcdefg"), padding=2)
+    near, drawn = (course.widgets.mask(list("abcd"), window=2, prefix=1) for _ in range(2))
+    drawn.drawn = [3, 4]  # opens the corner, blocks the first key for the second query
+    answers = node("mask", "js.allowedCells(get)", plain, padded, near, drawn)
     causal = tx.causal_mask(7)
-    close(allowed(explorer), causal)
-    explorer.padding = 2
-    close(allowed(explorer), causal & tx.padding_mask(torch.tensor([[1, 1, 1, 1, 1, 0, 0]]), 0).view(1, 7))
-
-
-def test_window_prefix_and_drawing_combine_by_hand(allowed):
-    explorer = course.widgets.mask(list("abcd"), window=2, prefix=1)
-    assert allowed(explorer) == [1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 0, 1, 1]
-    explorer.drawn = [3, 4]  # opens the corner, blocks the first key for the second query
-    assert allowed(explorer) == [1, 0, 0, 1, 0, 1, 0, 0, 1, 1, 1, 0, 1, 0, 1, 1]
+    close(answers[0], causal)
+    close(answers[1], causal & tx.padding_mask(torch.tensor([[1, 1, 1, 1, 1, 0, 0]]), 0).view(1, 7))
+    assert answers[2] == [1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 0, 1, 1]
+    assert answers[3] == [1, 0, 0, 1, 0, 1, 0, 0, 1, 1, 1, 0, 1, 0, 1, 1]
 
 
 def test_weights_and_outputs_are_those_of_torch(node):
@@ -87,20 +74,19 @@ def test_weights_and_outputs_are_those_of_torch(node):
 
 
 def test_zeroing_after_softmax_leaks_and_the_page_says_where(node, describe):
-    explorer = course.widgets.mask(moved=5)
-    assert "36 of 64 cells open" in describe(explorer)[0]
-    assert describe(explorer)[0].endswith("moves outputs 5–7; no leak.")
-    open_mask = course.widgets.mask(moved=5, causal=False)
-    assert "rows sum to 1.00. " in describe(open_mask)[0]
-    assert describe(open_mask)[0].endswith("moves outputs 0–7; the mask lets 0–4 see ahead; no leak.")
-    explorer.where = "after"
-    ((_, weights, moves, _),) = node("mask", NUMBERS, explorer)
+    causal, unmasked = course.widgets.mask(moved=5), course.widgets.mask(moved=5, causal=False)
+    leaking = changed(course.widgets.mask(moved=5), where="after")
+    texts = describe(causal, unmasked, leaking)
+    assert "36 of 64 cells open" in texts[0] and texts[0].endswith("moves outputs 5–7; no leak.")
+    assert "rows sum to 1.00. " in texts[1]
+    assert texts[1].endswith("moves outputs 0–7; the mask lets 0–4 see ahead; no leak.")
+    assert "LEAK: the mask hides it from 0–4." in texts[2]
+    ((_, weights, moves, _),) = node("mask", NUMBERS, leaking)
     assert np.reshape(weights, (8, 8)).sum(axis=1)[:-1].max() < 0.999 and min(moves) > 0
-    assert "LEAK: the mask hides it from 0–4." in describe(explorer)[0]
 
 
 def test_a_window_reaches_further_with_each_layer(node):
     explorer = course.widgets.mask(list("abcdefg"), window=2, moved=0)
-    for explorer.layers in (1, 2, 3):
-        ((_, _, moves, _),) = node("mask", NUMBERS, explorer)
-        assert [much > 1e-9 for much in moves] == [i <= explorer.layers for i in range(7)]
+    states = [explorer.state() | {"layers": layers} for layers in (1, 2, 3)]
+    for layers, (_, _, moves, _) in enumerate(node("mask", NUMBERS, *states), 1):
+        assert [much > 1e-9 for much in moves] == [i <= layers for i in range(7)]

@@ -5,7 +5,7 @@ import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tests.course.widgets.conftest import close
+from tests.course.widgets.conftest import changed, close
 
 CHAIN = (
     "(() => { const c = js.chainOf(get); return [c.products, c.scores, c.powers, c.weights, c.context]; })()"
@@ -27,7 +27,7 @@ def test_every_query_gets_the_weights_and_the_context_of_the_package(node):
 
 
 def test_the_example_can_be_checked_on_paper(node, describe):
-    explorer, raw = course.widgets.one_query(), course.widgets.one_query(scaled=False)
+    explorer, raw = course.widgets.one_query(), changed(course.widgets.one_query(), scaled=False)
     (products, scores, powers, _, _), (_, undivided, *_) = node("one_query", CHAIN, explorer, raw)
     assert products == undivided == [-1, 6, 2, -1, 5] and scores == [-0.5, 3, 1, -0.5, 2.5]
     np.testing.assert_allclose(powers, [np.exp(-3.5), 1, np.exp(-2), 0, 0], atol=1e-12)
@@ -35,11 +35,10 @@ def test_the_example_can_be_checked_on_paper(node, describe):
 
 
 def test_each_step_is_said_in_numbers(describe):
-    steps = [course.widgets.one_query(key_tokens=list("abcde"), step=step) for step in range(6)]
-    hidden = [course.widgets.one_query(key_tokens=list("abcde"), step=step) for step in (3, 4)]
-    hidden[0].key = hidden[1].key = 4
-    blind = course.widgets.one_query([[1.0]], [[1.0]], [[1.0]], mask=[[False]], step=4)
-    texts = describe(*steps, *hidden, blind)
+    places = [(step, 1) for step in range(6)] + [(3, 4), (4, 4)]
+    made = [changed(course.widgets.one_query(key_tokens=list("abcde")), step=s, key=k) for s, k in places]
+    blind = changed(course.widgets.one_query([[1.0]], [[1.0]], [[1.0]], mask=[[False]]), step=4)
+    texts = describe(*made, blind)
     expected = [
         "asks with q = (2.00, 0.00, 1.00, −1.00)", "= 6.00.", "6.00 / √4 = 3.00", "stays 3.00",
         "exp(3.00 − 3.00) = 1.000", "All keys together: context (",

@@ -51,12 +51,11 @@ def test_entries_are_where_torch_puts_them(node, n_heads):
         assert np.reshape(labels, shape)[index] == f"{at['b']},{at['t']},{at['d']}"
 
 
-def test_the_summary_follows_one_entry_by_hand(describe):
+def test_the_summary_follows_one_entry_by_hand(node):
     shapes = course.widgets.shapes
-    texts = describe(
-        shapes(3, 5, 8, 4, token=(1, 2), column=5, step=4),
-        *(shapes(3, 5, 8, 2, token=(1, 2), column=5, step=step) for step in (4, 2, 5, 13)),
-    )
+    four, two = shapes(3, 5, 8, 4), shapes(3, 5, 8, 2)
+    assert (four.token, four.column) == (1 * 5 + 2, 5)
+    texts = node("shapes", "js.describe(get)", *states(four, [4]), *states(two, (4, 2, 5, 13)))
     assert "Shape (B, H, T, K) = (3, 4, 5, 2): 120 numbers, 3 times, no parameters." in texts[0]
     assert "Entry (b 1, t 2, d 5) stands at [1, 2, 2, 1] and belongs to head 2." in texts[0]
     assert "stands at [1, 1, 2, 1] and belongs to head 1." in texts[1]

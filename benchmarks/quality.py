@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
-from benchmarks.ceiling import Ceiling
 from benchmarks.report import Record
 from benchmarks.settings import BenchSettings
 from tinytx.text.corpora import load_corpus
@@ -31,7 +31,7 @@ class _Sizes:
 TINY = _Sizes("smoke", 2, 2, 50, 20)
 
 
-def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Record]]:
+def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Record]]:
     """Train a model of the world, seed by seed, both ways; compare how well each predicts held-out text."""
     sizes = TINY if settings.tiny else _Sizes()
     precision = choose_precision("auto", settings.device)
@@ -46,7 +46,7 @@ def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Re
         for name, found in nats.items():
             model = new_language_model(config, seed).to(settings.device)
             how = resize(recipe.settings.replace(seed=seed, precision=name), sizes.n_steps)
-            train(model, objective, how, progress=settings.progress, label=f"{name}, seed {seed}")
+            train(model, objective, how, label=f"{name}, seed {seed}")
             found.append(evaluate_language_model(model, tokenizer, valid).nats_per_token)
     record: Record = {
         "kind": "quality",
@@ -59,7 +59,6 @@ def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Re
         "nats_per_token": nats,
     }
     if len(nats) > 1:
-        differences = [ours - exact for ours, exact in zip(nats[precision], nats["fp32"], strict=True)]
-        interval = paired_interval(differences)
+        interval = paired_interval(np.subtract(nats[precision], nats["fp32"]))
         record["worse_by"] = {"mean": interval.mean, "low": interval.low, "high": interval.high}
     yield f"world, {sizes.n_steps} steps, {sizes.n_seeds} seeds", record

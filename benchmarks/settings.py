@@ -11,6 +11,8 @@ import torch
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.text.tokenizer import Tokenizer
 
+REAL = "cls-books"
+
 
 @dataclass(frozen=True, kw_only=True)
 class BenchSettings:
@@ -19,36 +21,25 @@ class BenchSettings:
     Parameters
     ----------
     n_rounds : int
-        How often each candidate is timed.
+        How often each candidate is timed, at least once.
     tiny : bool
         Sizes of a few tokens: shows that everything runs, and no more.
     device : torch.device
     data_dir : Path, optional
         Folder of real text, see `load_corpus`; without it the generated language is read.
-    progress : bool, optional
-        Show a bar; by default when a person watches.
     report : callable
         Takes a line for each comparison.
-
-    Raises
-    ------
-    ValueError
-        If there is no round.
     """
 
-    n_rounds: int = 7
+    n_rounds: int
     tiny: bool = False
     device: torch.device = torch.device("cpu")
     data_dir: Path | None = None
-    progress: bool | None = None
     report: Callable[[str], None] = print
 
     def __post_init__(self) -> None:
         if self.n_rounds < 1:
             raise ValueError(f"rounds must be at least 1, got {self.n_rounds}")
-
-
-REAL = "cls-books"
 
 
 def reviews(settings: BenchSettings) -> Corpus:

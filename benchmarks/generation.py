@@ -164,9 +164,10 @@ def _searched(model: Translator, src_ids: Tensor, n_beams: int, n: int) -> Tenso
 def _theirs(model: LanguageModel | Translator, **settings: Any) -> tuple[Any, dict[str, str]]:
     """The same model in `transformers`, or the reason why it is missing."""
     try:
-        return to_transformers(model, **settings).to(next(model.parameters()).device), {}
+        theirs: Any = to_transformers(model, **settings)
     except ImportError as missing:
         return None, {THEIRS: str(missing)}
+    return theirs.to(next(model.parameters()).device), {}
 
 
 @torch.inference_mode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import cycle, islice
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -72,7 +73,8 @@ class HuggingFaceBert(nn.Module):
         super().__init__()
         from transformers import BertForSequenceClassification
 
-        self.model = BertForSequenceClassification(to_transformers(MaskedLanguageModel(config)).config)
+        same: Any = to_transformers(MaskedLanguageModel(config))
+        self.model = BertForSequenceClassification(same.config)
 
     def forward(self, token_ids: Tensor, real: Tensor) -> Tensor:
         """Score the classes (B, C) of token ids (B, T), of which some are real (B, T)."""

@@ -39,17 +39,7 @@ PARTS = {ONE_LENGTH: 8, AS_IT_COMES: 8, OWN_LENGTH: 4}
 
 @dataclass(frozen=True)
 class ReviewsCase:
-    """A model, rows of ids with their labels, and the length that plain loops pad them to.
-
-    Parameters
-    ----------
-    config : TransformerConfig
-        ``max_len`` is that length.
-    rows : tuple of tuples of int
-    labels : tuple of int
-    precision : {"fp32", "bf16"}
-    device : torch.device
-    """
+    """Settings of a model, ids of each text with its label, and how to compute."""
 
     config: TransformerConfig
     rows: tuple[tuple[int, ...], ...]

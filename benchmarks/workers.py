@@ -20,17 +20,10 @@ from tinytx_course.labs.timing import Spent, spend
 
 @dataclass(frozen=True)
 class Candidate:
-    """A task that is timed in turn with others, and what is stored about it.
-
-    Attributes
-    ----------
-    task : callable without arguments
-    details : dict
-        As JSON can hold it, such as the number of parameters.
-    """
+    """A task that is timed in turn with others, and what is stored about it, as JSON can hold it."""
 
     task: Callable[[], object]
-    details: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any]
 
 
 Build = Callable[[], Mapping[str, Candidate]]  # a function of a module, or a `functools.partial` of one
@@ -47,33 +40,15 @@ def workers(n: int) -> Iterator[list[ProcessPoolExecutor]]:
 
 @dataclass(frozen=True)
 class Built:
-    """Candidates of all processes, by name.
+    """Candidates in some processes: by name a task that runs it over there, and what is stored about it."""
 
-    Attributes
-    ----------
-    tasks : dict of str to callable
-        Each runs its candidate once, over there.
-    details : dict of str to dict
-        What is stored about each.
-    left_out : dict of str to str
-        What could not be built as a package is missing, with the reason.
-    """
-
-    tasks: dict[str, Callable[[], object]] = field(default_factory=dict)
+    tasks: dict[str, Callable[[], Spent]] = field(default_factory=dict)
     details: dict[str, dict[str, Any]] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)  # name of a build -> the package that is missing
 
 
 def build(processes: Sequence[ProcessPoolExecutor], builds: Mapping[str, Build]) -> Built:
-    """Build candidates, each in its process in place of those it had; errors over there are raised here.
-
-    Parameters
-    ----------
-    processes : sequence of ProcessPoolExecutor
-        One for each build.
-    builds : mapping of str to callable without arguments
-        Called over there; the name is for `left_out`.
-    """
+    """Build candidates, one build a process, in place of those it had; errors over there are raised here."""
     built = Built()
     for process, (name, make) in zip(processes, builds.items(), strict=True):
         try:
@@ -82,11 +57,11 @@ def build(processes: Sequence[ProcessPoolExecutor], builds: Mapping[str, Build])
             built.left_out[name] = str(missing)
             continue
         built.details.update(details)
-        built.tasks.update({each: partial(_run_there, process, each) for each in details})
+        built.tasks.update({each: partial(_spent, process, each) for each in details})
     return built
 
 
-def _run_there(process: ProcessPoolExecutor, name: str) -> Spent:
+def _spent(process: ProcessPoolExecutor, name: str) -> Spent:
     return process.submit(_run, name).result()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +13,7 @@ from torch import nn
 
 from benchmarks.peers import HuggingFaceBert, our_loop, plain_loop
 from benchmarks.report import AS_IT_COMES, OURS, Record, compare
-from benchmarks.settings import BenchSettings, reviews
+from benchmarks.settings import SEED_LAB, TINY, BenchSettings, reviews
 from benchmarks.workers import Build, Candidate, build, workers
 from tinytx.hf.convert import BERT
 from tinytx.model.config import TransformerConfig
@@ -148,12 +147,10 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
 
 def _case(corpus: Corpus, settings: BenchSettings) -> tuple[ReviewsCase, int]:
     """A sample of labelled reviews with the lengths they have, and how many were cut."""
-    n_texts, max_len = 256, 512
-    sizes: dict[str, Any] = {"d_model": 200, "n_heads": 2, "n_layers": 4, "d_ff": 200}
+    n_texts, max_len, sizes, vocab_size = 256, 512, SEED_LAB, 8_000
     if settings.tiny:
-        n_texts, max_len = 8, 24
-        sizes = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8}
-    tokenizer = tokenizer_for(corpus, 600 if settings.tiny else 8_000)
+        n_texts, max_len, sizes, vocab_size = 8, 24, TINY, 600
+    tokenizer = tokenizer_for(corpus, vocab_size)
     chosen = np.random.default_rng(0).permutation(len(corpus.train))[:n_texts]
     rows, n_cut = classifier_inputs(tokenizer, [corpus.train.texts[i] for i in chosen], max_len, causal=False)
     config = TransformerConfig(

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.text.tokenizer import Tokenizer
 
+Sizes = dict[str, Any]
 REAL = "cls-books"
+# Sizes of the models that are compared: the preset seed-lab, a small GPT, and one that shows that it runs.
+SEED_LAB: Sizes = {"d_model": 200, "n_heads": 2, "n_layers": 4, "d_ff": 200}
+SMALL_GPT: Sizes = {"d_model": 256, "n_heads": 4, "n_layers": 6, "d_ff": 1024}
+TINY: Sizes = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
 
 import torch
 
 from benchmarks.peers import PEERS, PLAIN, our_loop, plain_loop
 from benchmarks.report import AS_IT_COMES, EQUAL, OURS, Record, compare
-from benchmarks.settings import BenchSettings, reviews, token_stream
+from benchmarks.settings import SEED_LAB, SMALL_GPT, TINY, BenchSettings, reviews, token_stream
 from benchmarks.workers import Built, Candidate, build, workers
 from tinytx.hf.convert import GPT2
 from tinytx.model.config import TransformerConfig
@@ -55,23 +54,18 @@ class StepCase:
 
 def cases(tiny: bool = False) -> list[StepCase]:
     """All comparisons: the seed-lab preset, a small GPT, and several lengths at equal tokens a batch."""
-    lab: dict[str, Any] = {"d_model": 200, "n_heads": 2, "n_layers": 4, "d_ff": 200}
-    gpt: dict[str, Any] = {"d_model": 256, "n_heads": 4, "n_layers": 6, "d_ff": 1024}
-    if tiny:
-        config = TransformerConfig(
-            vocab_size=300, d_model=8, n_heads=2, n_layers=1, d_ff=8, max_len=6, **GPT2
-        )
-        return [StepCase("tiny", config, 2, 6), StepCase("tiny", config.replace(dropout=0.1), 1, 5)]
     rows = [
-        ("seed lab", lab, 8_000, 16, 128, 0.0),
-        ("seed lab", lab, 1_000, 16, 128, 0.0),
-        ("small GPT", gpt, 8_000, 16, 128, 0.0),
-        ("small GPT", gpt, 1_000, 16, 128, 0.0),
-        ("small GPT", gpt, 1_000, 16, 128, 0.1),
-        ("small GPT", gpt, 1_000, 32, 64, 0.0),
-        ("small GPT", gpt, 1_000, 4, 512, 0.0),
-        ("small GPT", gpt, 1_000, 2, 1024, 0.0),
+        ("seed lab", SEED_LAB, 8_000, 16, 128, 0.0),
+        ("seed lab", SEED_LAB, 1_000, 16, 128, 0.0),
+        ("small GPT", SMALL_GPT, 8_000, 16, 128, 0.0),
+        ("small GPT", SMALL_GPT, 1_000, 16, 128, 0.0),
+        ("small GPT", SMALL_GPT, 1_000, 16, 128, 0.1),
+        ("small GPT", SMALL_GPT, 1_000, 32, 64, 0.0),
+        ("small GPT", SMALL_GPT, 1_000, 4, 512, 0.0),
+        ("small GPT", SMALL_GPT, 1_000, 2, 1024, 0.0),
     ]
+    if tiny:
+        rows = [("tiny", TINY, 300, 2, 6, 0.0), ("tiny", TINY, 300, 1, 5, 0.1)]
     return [
         StepCase(
             name,

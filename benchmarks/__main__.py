@@ -23,7 +23,7 @@ def build_parser() -> Parser:
     words = "steps, reviews, generation, or all of these; or what takes longer: quality, speedrun"
     sub.add_argument("part", nargs="?", default="all", help=words)
     sub.add_argument("--against", type=Path, metavar="DIR", help="compare with another checkout instead")
-    sub.add_argument("--rounds", type=int, help="how often each candidate is timed")
+    sub.add_argument("--rounds", type=int, default=7, help="how often each candidate is timed")
     sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the results")
     sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
     sub.add_argument("--tiny", action="store_true", help="sizes of a few tokens: shows only that it runs")
@@ -37,26 +37,21 @@ def bench(args: argparse.Namespace) -> Answer:
     from benchmarks.report import LONGER, PARTS, run_parts
     from benchmarks.settings import BenchSettings
     from tinytx.training.settings import choose_device
-    from tinytx_course.results import Results
 
     if args.part not in (*PARTS, *LONGER, "all"):
         known = ", ".join((*PARTS, *LONGER))
         raise ValueError(f"part must be one of {known} or all, got {args.part!r}")
     settings = BenchSettings(
+        n_rounds=args.rounds,
         tiny=args.tiny,
         device=choose_device(args.device),
         data_dir=args.data_dir,
         report=reporter(args),
-        **({} if args.rounds is None else {"n_rounds": args.rounds}),
     )
     if args.against is not None:
-        store, records = Results("bench-against", args.results), {}
-        for row, records[row] in measure_against(args.against, settings):
-            store.put(row, records[row])
-        return {"records": records}, None
+        return {"records": measure_against(args.against, settings, args.results)}, None
     parts = PARTS if args.part == "all" else (args.part,)
-    records = run_parts(parts, settings, lambda name: Results(name, args.results))
-    return {"records": records}, None
+    return {"records": run_parts(parts, settings, args.results)}, None
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """This checkout and an older one: the same rows, measured in turn, each side in a process of its own.
 
 The file is also the script of both processes. There it finds the modules of its own side, in the layout of
-today (``benchmarks``) or in the one before it (``tinytx.bench``).
+today (``benchmarks``) or in the one before it (``tinytx.bench``); the names that the rows use are in both.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,21 +32,22 @@ SMALL_GPT = {"d_model": 256, "n_heads": 4, "n_layers": 6, "d_ff": 1024}
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 16}
 
 
-def measure_against(directory: Path, settings: BenchSettings) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Time each row of `ROWS` on both sides, round after round.
+def measure_against(directory: Path, settings: BenchSettings, results: Path) -> dict[str, dict[str, Any]]:
+    """Time each row of `ROWS` on both sides, round after round, and store it in ``bench-against.json``.
 
     Parameters
     ----------
     directory : Path
         Another checkout of this project.
     settings : BenchSettings
+    results : Path
+        Folder of the file.
 
-    Yields
-    ------
-    row : str
-    record : dict
-        ``ratio``: how many times as fast this checkout is as the other one, the median over the rounds with
-        its 95 % interval; ``processor``: the same of processor time; ``times`` of both sides.
+    Returns
+    -------
+    dict of str to dict
+        By row ``ratio``: how many times as fast this checkout is as the other one, the median over the rounds
+        with its 95 % interval; ``processor``: the same of processor time; ``times`` of both sides.
 
     Raises
     ------
@@ -56,58 +58,46 @@ def measure_against(directory: Path, settings: BenchSettings) -> Iterator[tuple[
     """
     from tinytx.training.settings import choose_precision
     from tinytx_course.labs.timing import take_turns
+    from tinytx_course.results import Results
 
     if not (directory / "tinytx" / "__init__.py").is_file():
         raise ValueError(f"--against must be a checkout that holds tinytx/, got {directory}")
     precision = choose_precision("auto", settings.device)
     how = {"threads": torch.get_num_threads(), "precision": precision, "device": str(settings.device)}
-    sides = {
-        name: _Side(where, {**how, "tiny": settings.tiny}) for name, where in ((NEW, ROOT), (OLD, directory))
-    }
-    try:
+    store, records = Results("bench-against", results), {}
+    with ExitStack() as stack:
+        sides = {
+            name: stack.enter_context(closing(Side(where, {**how, "tiny": settings.tiny})))
+            for name, where in ((NEW, ROOT), (OLD, directory))
+        }
         for row in ROWS:
             for side in sides.values():
                 side.ask("build", row)
-            turns = take_turns(
-                {name: side.run for name, side in sides.items()},
-                n_rounds=settings.n_rounds,
-                n_warmup=2,
-                label=row,
-                progress=settings.progress,
-            )
-            record = {
+            tasks = {name: side.run for name, side in sides.items()}
+            turns = take_turns(tasks, n_rounds=settings.n_rounds, n_warmup=2, label=row)
+            ratio = turns.ratio(OLD, NEW)
+            records[row] = {
                 "kind": "against",
                 **how,
                 "n_rounds": settings.n_rounds,
                 "commits": {name: side.commit for name, side in sides.items()},
-                "ratio": turns.ratio(OLD, NEW).to_dict(),
+                "ratio": ratio.to_dict(),
                 "processor": turns.processor_ratio(OLD, NEW).to_dict(),
                 "times": {name: turns.times_of(name) for name in sides},
             }
-            settings.report(line_of(row, record))
-            yield row, record
-    finally:
-        for side in sides.values():
-            side.close()
+            store.put(row, records[row])
+            settings.report(f"{row}: {ratio} times as fast as {sides[OLD].commit}")
+    return records
 
 
-def line_of(row: str, record: dict[str, Any]) -> str:
-    """One row in a line."""
-    ratio = record["ratio"]
-    return (
-        f"{row}: {ratio['median']:.2f} [{ratio['low']:.2f}, {ratio['high']:.2f}] "
-        f"times as fast as {record['commits'][OLD]}"
-    )
-
-
-class _Side:
+class Side:
     """A process that imports from one checkout."""
 
     def __init__(self, directory: Path, how: dict[str, Any]) -> None:
         directory = directory.resolve()
         git = ["git", "-C", str(directory), "describe", "--always", "--dirty", "--exclude=*"]
         self.commit = subprocess.run(git, capture_output=True, text=True).stdout.strip() or "unknown"
-        self._process = subprocess.Popen(
+        self._process: Any = subprocess.Popen(
             [sys.executable, "-P", str(Path(__file__).resolve()), json.dumps(how)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -118,7 +108,6 @@ class _Side:
 
     def ask(self, what: str, row: str = "") -> dict[str, Any]:
         """Send a request and wait for the answer."""
-        assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps([what, row]) + "\n")
             self._process.stdin.flush()
@@ -129,16 +118,18 @@ class _Side:
             raise RuntimeError(f"{self.commit}, {row or what}: {answer['error']}")
         return answer
 
-    def run(self) -> Any:
-        """One call of the task that was built; gives the seconds that it took over there."""
+    def run(self) -> object:
+        """One call of the task that was built; gives the times that it took over there."""
         from tinytx_course.labs.timing import Spent
 
-        answer = self.ask("run")
-        return Spent(answer["wall"], answer["processor"])
+        return Spent(**self.ask("run"))
 
     def close(self) -> None:
         """End the process."""
         self._process.communicate()
+
+
+# What follows runs in the processes of the sides.
 
 
 def _module(name: str) -> Any:
@@ -147,21 +138,20 @@ def _module(name: str) -> Any:
     return importlib.import_module(f"{package}.{name}")
 
 
-def _ours(module: Any) -> Any:
-    return getattr(module, "our_candidate", None) or module.our_contestant
+def _ours(module: Any, *case: object) -> Task:
+    build = getattr(module, "our_candidate", None) or module.our_contestant
+    return build(*case)[module.OURS].task
 
 
 def _training_step(sizes: dict[str, int], how: dict[str, Any]) -> Task:
-    steps = _module("steps")
+    steps, shared = _module("steps"), _module("generation").GPT2
     batch_size, seq_len = (2, 5) if how["tiny"] else (16, 128)
-    config = steps.TransformerConfig(
-        vocab_size=1_000, max_len=seq_len, **(TINY if how["tiny"] else sizes), **steps.SHARED
-    )
+    sizes = TINY if how["tiny"] else sizes
+    config = steps.TransformerConfig(vocab_size=1_000, max_len=seq_len, **sizes, **shared)
     n = steps.N_BATCHES * batch_size * seq_len + 1
     stream = np.random.default_rng(0).integers(10, 1_000, size=n).tolist()
     case = steps.StepCase("against", config, batch_size, seq_len)
-    made = _ours(steps)(case, stream, how["precision"], torch.device(how["device"]))
-    return made[steps.OURS].task
+    return _ours(steps, case, stream, how["precision"], torch.device(how["device"]))
 
 
 def _fine_tuning(how: dict[str, Any]) -> Task:
@@ -170,17 +160,11 @@ def _fine_tuning(how: dict[str, Any]) -> Task:
     rng = np.random.default_rng(0)
     lengths = rng.lognormal(4.5, 0.8, size=n_texts).clip(3, max_len).astype(int)  # as long as real reviews
     rows = tuple(tuple(rng.integers(10, 8_000, size=n).tolist()) for n in lengths)
-    config = reviews.TransformerConfig(
-        vocab_size=8_000,
-        max_len=max_len,
-        dropout=0.1,
-        n_segments=2,
-        **(TINY if how["tiny"] else SEED_LAB),
-        **reviews.BERT,
-    )
+    sizes = {**(TINY if how["tiny"] else SEED_LAB), "vocab_size": 8_000, "max_len": max_len}
+    config = reviews.TransformerConfig(dropout=0.1, n_segments=2, **sizes, **reviews.BERT)
     labels = tuple(i % 2 for i in range(n_texts))
     case = reviews.ReviewsCase(config, rows, labels, how["precision"], torch.device(how["device"]))
-    return _ours(reviews)(case)[reviews.OURS].task
+    return _ours(reviews, case)
 
 
 def _greedy(how: dict[str, Any]) -> Task:
@@ -235,6 +219,7 @@ def serve(how: dict[str, Any]) -> None:
 
 
 def _timed(task: Task, on_gpu: bool) -> dict[str, Any]:
+    """Seconds of one call; the other side may lack the module that measures here."""
     if on_gpu:
         torch.cuda.synchronize()
     start, of_processor = time.perf_counter(), time.process_time()

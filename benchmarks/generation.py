@@ -8,16 +8,15 @@ instructions: weights in bfloat16. For one row the conversion costs what reading
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from benchmarks.ceiling import Ceiling
-from benchmarks.report import OURS, Record, compare
+from benchmarks.report import EQUAL, OURS, Record, compare
 from benchmarks.settings import BenchSettings
 from tinytx.hf.convert import FAMILIES, GPT2, to_transformers
 from tinytx.model.config import TransformerConfig
@@ -27,14 +26,17 @@ from tinytx.model.kv_cache import few_rows
 from tinytx.model.transformer import LanguageModel
 from tinytx.training.beam import CachedSteps, Search, beam_search
 from tinytx.training.generate import continue_rows
-from tinytx_course.labs.timing import Times, Turns, take_turns
+from tinytx_course.labs.timing import Spent, spend, take_turns
 
 THEIRS = "transformers' generate"
 ANEW = "tinytx, every prefix read anew"
+GROUPS = {THEIRS: EQUAL, ANEW: "no cache"}
 WARM_UP = 4  # tokens
 COMPARED = 48  # tokens that both must have in common
 SAMPLED = 4  # lengths at which generation without cache is timed where all of them would take minutes
 BOS = 2
+PLAIN = "torch.nn.Linear"
+Task = Callable[[int], Any]  # generates so many tokens a row
 
 
 @dataclass(frozen=True)
@@ -67,20 +69,19 @@ class _Sizes:
 TINY = _Sizes((50,), (1, 3), 3, 5, (2,), 4, 2, 5, 16, 2)
 
 
-def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Record]]:
+def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Record]]:
     """Time greedy generation and beam search, and the products of few rows that take most of a step."""
-    sizes = TINY if settings.tiny else _Sizes()
+    sizes, device = TINY if settings.tiny else _Sizes(), settings.device
     yield "products of few rows", _products(sizes, settings)
     for vocab_size in sizes.vocab_sizes:
         torch.manual_seed(0)
-        model = LanguageModel(TransformerConfig(**sizes.of_model(vocab_size), **GPT2))
-        model.to(settings.device).eval()
+        model = LanguageModel(TransformerConfig(**sizes.of_model(vocab_size), **GPT2)).to(device).eval()
         for batch_size in sizes.batch_sizes:
             key = f"greedy, {sizes.new} tokens, vocabulary {vocab_size:,}, batch {batch_size}"
             yield key, _greedy(model, sizes, batch_size, settings)
     torch.manual_seed(0)
     translator = Translator(TransformerConfig(**sizes.of_model(sizes.vocab_sizes[0]), **_marian()))
-    translator.to(settings.device).eval()
+    translator.to(device).eval()
     for n_sources in sizes.n_sources:
         key = f"{sizes.n_beams} beams, {sizes.translated} tokens, {n_sources} sources"
         yield key, _beams(translator, sizes, n_sources, settings)
@@ -88,73 +89,68 @@ def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Re
 
 def _greedy(model: LanguageModel, sizes: _Sizes, batch_size: int, settings: BenchSettings) -> Record:
     prompts = torch.randint(model.config.vocab_size, (batch_size, sizes.prompt))
-    tasks: dict[str, Callable[[int], Any]] = {
-        OURS: lambda n: _continued(model, prompts, n),
-    }
+    tasks: dict[str, Task] = {OURS: partial(_continued, model, prompts)}
     theirs, left_out = _theirs(model)
     if theirs is not None:
-        tasks[THEIRS] = lambda n: _generated(theirs, prompts.to(settings.device), n)
-    sampled = batch_size > 1
-    if not sampled:
-        tasks[ANEW] = lambda n: _continued(model, prompts, n, cached=False)
-    for task in tasks.values():
-        task(WARM_UP)
-    timed: dict[str, Callable[[], Any]] = {name: partial(task, sizes.new) for name, task in tasks.items()}
-    if sampled:
-        timed[ANEW] = partial(_read_anew, model, prompts, sizes)
-    turns = _in_turn(timed, settings)
-    if sampled:
-        turns = _scaled(turns, ANEW, sizes.new / SAMPLED)
-    record = compare(
-        turns,
-        details={name: _rate(turns, name, batch_size * sizes.new, model) for name in timed},
-        groups={
-            "equal precision": [THEIRS] if theirs is not None else [],
-            "no cache": [ANEW],
-        },
-    )
-    record["contestants"][ANEW]["lengths_timed"] = SAMPLED if sampled else sizes.new
-    if theirs is not None:
-        n = min(sizes.new, COMPARED)
-        ours_ids, their_ids = tasks[OURS](n), tasks[THEIRS](n)[:, sizes.prompt :].cpu()
-        record["same_ids"] = (torch.tensor(ours_ids) == their_ids).double().mean().item()
+        tasks[THEIRS] = lambda n: _generated(theirs, prompts.to(settings.device), n)[:, sizes.prompt :]
+    if batch_size > 1:
+        tasks[ANEW] = partial(_read_anew, model, prompts)
+    else:
+        tasks[ANEW] = partial(_continued, model, prompts, cached=False)
+    record = _compared(model, tasks, sizes.new, batch_size, settings)
+    record["contestants"][ANEW]["lengths_timed"] = SAMPLED if batch_size > 1 else sizes.new
     return {**record, "left_out": left_out}
-
-
-def _continued(model: LanguageModel, prompts: Tensor, n: int, **how: Any) -> list[list[int]]:
-    return continue_rows(model, prompts.tolist(), eos_id=-1, max_new_tokens=n, top_k=1, **how)
-
-
-@torch.inference_mode()
-def _read_anew(model: LanguageModel, prompts: Tensor, sizes: _Sizes) -> None:
-    """Run the model on whole sequences of a few lengths, evenly spread from the first to the last."""
-    for i in range(SAMPLED):
-        length = sizes.prompt + int((i + 0.5) * sizes.new / SAMPLED)
-        ids = torch.randint(model.config.vocab_size, (len(prompts), length), device=model.head.weight.device)
-        model.head(model.body(ids)[:, -1]).argmax(dim=-1)
 
 
 def _beams(model: Translator, sizes: _Sizes, n_sources: int, settings: BenchSettings) -> Record:
     shape = (n_sources, sizes.source)
     src_ids = torch.randint(BOS + 1, model.config.vocab_size, shape, device=settings.device)
-    tasks: dict[str, Callable[[int], Any]] = {
-        OURS: lambda n: _searched(model, src_ids, sizes.n_beams, n),
-    }
+    tasks: dict[str, Task] = {OURS: partial(_searched, model, src_ids, sizes.n_beams)}
     theirs, left_out = _theirs(model, decoder_start_token_id=BOS, pad_token_id=0)
     if theirs is not None:
-        tasks[THEIRS] = lambda n: _generated(theirs, src_ids, n, num_beams=sizes.n_beams)
+        tasks[THEIRS] = lambda n: _generated(theirs, src_ids, n, num_beams=sizes.n_beams)[:, 1:]
+    record = _compared(model, tasks, sizes.translated, n_sources, settings)
+    return {**record, "left_out": left_out}
+
+
+def _compared(
+    model: nn.Module, tasks: Mapping[str, Task], n: int, n_rows: int, settings: BenchSettings
+) -> Record:
+    """Time n tokens a row of each candidate in turn, and compare."""
     for task in tasks.values():
         task(WARM_UP)
-    turns = _in_turn({name: partial(task, sizes.translated) for name, task in tasks.items()}, settings)
-    record = compare(
-        turns,
-        details={name: _rate(turns, name, n_sources * sizes.translated, model) for name in tasks},
-        groups={"equal precision": [THEIRS] if theirs is not None else []},
+    timed = {name: partial(task, n) for name, task in tasks.items()}
+    turns = take_turns(
+        timed, n_rounds=settings.n_rounds, n_warmup=0, device=settings.device, label="generation"
     )
-    if theirs is not None:
-        their_ids = tasks[THEIRS](sizes.translated)[:, 1:].cpu()
-        record["same_ids"] = (tasks[OURS](sizes.translated) == their_ids).double().mean().item()
-    return {**record, "left_out": left_out}
+    about = {"precision": "fp32", "n_params": count_parameters(model)}
+    details = {name: about if name == OURS else {**about, "group": GROUPS[name]} for name in tasks}
+    record = compare(turns, details, "tokens", n * n_rows)
+    if THEIRS in tasks:
+        ours_ids, their_ids = (tasks[name](min(n, COMPARED)).cpu() for name in (OURS, THEIRS))
+        record["same_ids"] = (ours_ids == their_ids).double().mean().item()
+    return record
+
+
+def _continued(model: LanguageModel, prompts: Tensor, n: int, **how: Any) -> Tensor:
+    rows = continue_rows(model, prompts.tolist(), eos_id=-1, max_new_tokens=n, top_k=1, **how)
+    return torch.tensor(rows)
+
+
+def _read_anew(model: LanguageModel, prompts: Tensor, n: int) -> Spent:
+    """The time of n tokens without cache, from whole sequences of a few lengths, evenly spread."""
+    weight = model.head.weight
+    n_rows, first = prompts.shape
+
+    @torch.inference_mode()
+    def read() -> None:
+        for i in range(SAMPLED):
+            shape = n_rows, first + int((i + 0.5) * n / SAMPLED)
+            ids = torch.randint(model.config.vocab_size, shape, device=weight.device)
+            model.head(model.body(ids)[:, -1]).argmax(dim=-1)
+
+    spent = spend(read, 1, weight.is_cuda)
+    return Spent(spent.wall * n / SAMPLED, spent.processor * n / SAMPLED)
 
 
 @torch.inference_mode()
@@ -177,76 +173,37 @@ def _theirs(model: LanguageModel | Translator, **settings: Any) -> tuple[Any, di
 @torch.inference_mode()
 def _generated(theirs: Any, ids: Tensor, n: int, **how: Any) -> Tensor:
     """Ids by their own `generate`, without an end."""
-    return theirs.generate(
-        ids,
-        attention_mask=torch.ones_like(ids),
-        do_sample=False,
-        max_new_tokens=n,
-        eos_token_id=None,
-        pad_token_id=0,
-        use_cache=True,
-        **how,
-    )
+    fixed = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0, "use_cache": True}
+    return theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=n, **fixed, **how)
 
 
 def _marian() -> dict[str, Any]:
     """Settings with which a `Translator` is a Marian."""
-    return {
-        "scale_embeddings": True,
-        "activation": "silu",
-        **FAMILIES["marian"].settings,
-    }
-
-
-def _in_turn(tasks: dict[str, Callable[[], Any]], settings: BenchSettings) -> Turns:
-    how: dict[str, Any] = {"device": settings.device, "label": "generation", "progress": settings.progress}
-    return take_turns(tasks, n_rounds=settings.n_rounds, n_warmup=0, **how)
-
-
-def _scaled(turns: Turns, name: str, factor: float) -> Turns:
-    """The same, with the times of one candidate multiplied."""
-    return replace(
-        turns,
-        **{
-            clock: {**times, name: Times(tuple(each * factor for each in times[name].seconds))}
-            for clock, times in (("wall", turns.wall), ("processor", turns.processor))
-        },
-    )
-
-
-def _rate(turns: Turns, name: str, n_tokens: int, model: nn.Module) -> Record:
-    return {
-        "precision": "fp32",
-        "n_params": count_parameters(model),
-        "tokens_per_second": n_tokens / turns.wall[name].median,
-    }
+    return {"scale_embeddings": True, "activation": "silu", **FAMILIES["marian"].settings}
 
 
 def _products(sizes: _Sizes, settings: BenchSettings) -> Record:
     """Products of one layer and of the head with few rows: as in torch, packed, and in bfloat16."""
-    d = sizes.d_model
+    d, device = sizes.d_model, settings.device
     shapes = [(d, 3 * d), (d, d), (d, 4 * d), (4 * d, d), (d, sizes.vocab_sizes[0])]
-    maps = [nn.Linear(n_in, n_out, device=settings.device) for n_in, n_out in shapes]
-    tasks: dict[str, Callable[[], Any]] = {}
+    layers = [nn.Linear(*shape, device=device) for shape in shapes]
+    tasks = {}
     for n_rows in sizes.batch_sizes:
-        rows = [torch.randn(n_rows, n_in, device=settings.device) for n_in, _ in shapes]
-        laid_out = [few_rows([each], n_rows) for each in maps]
+        rows = [torch.randn(n_rows, n_in, device=device) for n_in, _ in shapes]
         ways: dict[str, Sequence[Callable[[Tensor], Tensor]]] = {
-            "torch.nn.Linear": maps,
-            "laid out": laid_out,
-            "bfloat16": [_in_half(each) for each in maps],
+            PLAIN: layers,
+            "laid out": [few_rows([layer], n_rows) for layer in layers],
+            "bfloat16": [_in_half(layer) for layer in layers],
         }
-        for name, products in ways.items():
-            tasks[f"{name}, {n_rows} rows"] = partial(_multiply, products, rows)
-    turns = take_turns(
-        tasks, n_rounds=10 * settings.n_rounds, n_calls=3, device=settings.device, progress=settings.progress
-    )
+        for way, products in ways.items():
+            tasks[f"{way}, {n_rows} rows"] = partial(_multiply, products, rows)
+    turns = take_turns(tasks, n_rounds=10 * settings.n_rounds, n_calls=3, device=device)
     return {
         "kind": "products of few rows",
         "shapes": shapes,
         "times": {name: turns.times_of(name) for name in tasks},
         "ratios": {  # how many times as fast as torch.nn.Linear
-            f"{way}, {n} rows": turns.ratio(f"torch.nn.Linear, {n} rows", f"{way}, {n} rows").to_dict()
+            f"{way}, {n} rows": turns.ratio(f"{PLAIN}, {n} rows", f"{way}, {n} rows").to_dict()
             for way in ("laid out", "bfloat16")
             for n in sizes.batch_sizes
         },

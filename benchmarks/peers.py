@@ -1,25 +1,27 @@
-"""Language models of other packages that compute what ours computes, of the same sizes."""
+"""Models of other packages of the same sizes, and two training loops: ours, and that of the tutorials."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import cycle, islice
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytx.hf.convert import GPT2
+from tinytx.hf.convert import to_transformers
 from tinytx.model.config import TransformerConfig
+from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import LanguageModel
-
-#: What all of them support: pre-norm, learned positions, tied embeddings.
-SHARED = GPT2
+from tinytx.training.loop import TrainingStep
+from tinytx.training.objectives import Objective
+from tinytx.training.settings import TrainingSettings
 
 
 class TorchEncoder(nn.Module):
-    """`torch.nn.TransformerEncoder` with tied embeddings."""
+    """`torch.nn.TransformerEncoder` with tied embeddings, causal."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -57,30 +59,26 @@ class HuggingFaceGPT2(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        from transformers import GPT2Config, GPT2LMHeadModel
-
-        self.model = GPT2LMHeadModel(
-            GPT2Config(
-                vocab_size=config.vocab_size,
-                n_positions=config.max_len,
-                n_embd=config.d_model,
-                n_layer=config.n_layers,
-                n_head=config.n_heads,
-                n_inner=config.d_ff,
-                activation_function="gelu_new",
-                resid_pdrop=config.dropout,
-                embd_pdrop=config.dropout,
-                attn_pdrop=config.dropout,
-                layer_norm_epsilon=config.norm_eps,
-                use_cache=False,
-                bos_token_id=None,
-                eos_token_id=None,
-            )
-        )
+        self.model = to_transformers(LanguageModel(config), use_cache=False)
 
     def forward(self, token_ids: Tensor) -> Tensor:
         """Score the vocabulary at every position: (B, T, V)."""
         return self.model(token_ids).logits
+
+
+class HuggingFaceBert(nn.Module):
+    """`transformers.BertForSequenceClassification` ; its pooler is one matrix more than ours."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        from transformers import BertForSequenceClassification
+
+        same: Any = to_transformers(MaskedLanguageModel(config))
+        self.model = BertForSequenceClassification(same.config)
+
+    def forward(self, token_ids: Tensor, real: Tensor) -> Tensor:
+        """Score the classes (B, C) of token ids (B, T), of which some are real (B, T)."""
+        return self.model(token_ids, attention_mask=real.long()).logits
 
 
 def x_transformers(config: TransformerConfig) -> nn.Module:
@@ -107,49 +105,76 @@ def x_transformers(config: TransformerConfig) -> nn.Module:
     )
 
 
-#: Our model in the plain loop of the peers: separates the model from the training code.
-PLAIN = "the same model in a plain loop"
-#: Name of a peer -> its constructor, and what differs from ours.
+PLAIN = "the same model in a plain loop"  # separates the model from the training code
+# Name of a peer -> its constructor, and what differs from ours.
 PEERS: dict[str, tuple[Callable[[TransformerConfig], nn.Module], str]] = {
-    PLAIN: (LanguageModel, "none"),
     "torch.nn.TransformerEncoder": (TorchEncoder, "none"),
     "transformers GPT-2": (HuggingFaceGPT2, "nothing dropped inside the feed-forward network"),
     "x-transformers": (x_transformers, "no biases in attention and norms"),
+    PLAIN: (LanguageModel, "none"),
 }
 
 
-def peer_step(
-    model: nn.Module, batches: list[tuple[Tensor, Tensor]], *, bf16: bool, optimizer: dict[str, Any]
+def plain_loop(
+    model: nn.Module,
+    batches: Sequence[tuple[Tensor, ...]],
+    *,
+    n_updates: int,
+    lr: float,
+    bf16: bool,
+    fused: bool,
 ) -> Callable[[], float]:
-    """A task: one training step as the tutorials write it: logits, cross-entropy, clipping, AdamW.
+    """A task: training steps as the tutorials write them: logits, cross-entropy, clipping, AdamW.
 
     Parameters
     ----------
     model : Module
-        From token ids (B, T) to logits (B, T, V).
-    batches : list of pairs of Tensors of shape (B, T)
-        Inputs and targets, ready on the device; used in turn.
+        From the inputs of a batch to logits (..., C).
+    batches : sequence of tuples of Tensors
+        Inputs, then targets (...), ready on the device; used in turn.
+    n_updates : int
+        Steps of one call, whose mean loss it returns.
+    lr : float
     bf16 : bool
         Compute under autocast.
-    optimizer : dict
-        Settings of `torch.optim.AdamW`.
+    fused : bool
+        Use torch's fused AdamW, else the one that torch chooses.
     """
-    adamw = torch.optim.AdamW(model.parameters(), **optimizer)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lr, fused=fused or None)
     device = batches[0][0].device.type
     model.train()
-    number = 0
+    turn = cycle(batches)
 
-    def step() -> float:
-        nonlocal number
-        inputs, targets = batches[number % len(batches)]
-        number += 1
+    def step(*inputs_and_targets: Tensor) -> float:
+        *inputs, targets = inputs_and_targets
         with torch.autocast(device, dtype=torch.bfloat16, enabled=bf16):
-            logits = model(inputs)
-            loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+            loss = F.cross_entropy(model(*inputs).flatten(0, -2), targets.flatten())
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        adamw.step()
-        adamw.zero_grad(set_to_none=True)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
         return loss.item()
 
-    return step
+    return lambda: sum(step(*batch) for batch in islice(turn, n_updates)) / n_updates
+
+
+def our_loop(
+    model: nn.Module,
+    objective: Objective,
+    settings: TrainingSettings,
+    batches: Sequence[list[int]],
+    *,
+    n_updates: int,
+) -> Callable[[], float]:
+    """A task: the steps of our training; parameters as in `plain_loop`, batches as indices."""
+    learner = TrainingStep(model, objective, settings)
+    learner.start()
+    model.train()
+    turn = cycle(batches)
+
+    def step(indices: list[int]) -> float:
+        loss = learner.backward(indices)
+        learner.update(settings.lr)
+        return loss.item()
+
+    return lambda: sum(step(indices) for indices in islice(turn, n_updates)) / n_updates

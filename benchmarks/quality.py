@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import numpy as np
 import torch
 
-from benchmarks.ceiling import Ceiling
 from benchmarks.report import Record
 from benchmarks.settings import BenchSettings
 from tinytx.text.corpora import load_corpus
@@ -19,34 +18,23 @@ from tinytx.training.settings import choose_precision
 from tinytx.training.tasks import causal_objective, new_language_model, train_tokenizer
 
 
-@dataclass(frozen=True)
-class _Sizes:
-    budget: str = "laptop"
-    n_steps: int = 400
-    n_seeds: int = 3
-    n_train: int = 30_000
-    n_valid: int = 1_000
-
-
-TINY = _Sizes("smoke", 2, 2, 50, 20)
-
-
-def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Record]]:
+def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Record]]:
     """Train a model of the world, seed by seed, both ways; compare how well each predicts held-out text."""
-    sizes = TINY if settings.tiny else _Sizes()
+    budget, n_steps, n_seeds = ("smoke", 2, 2) if settings.tiny else ("laptop", 400, 3)
+    n_train, n_valid = (50, 20) if settings.tiny else (30_000, 1_000)
     precision = choose_precision("auto", settings.device)
     corpus = load_corpus("world")
-    recipe = plan("world", "causal", sizes.budget)
-    texts, valid = corpus.train.texts[: sizes.n_train], corpus.valid.texts[: sizes.n_valid]
+    recipe = plan("world", "causal", budget)
+    texts, valid = corpus.train.texts[:n_train], corpus.valid.texts[:n_valid]
     tokenizer = train_tokenizer(texts, recipe.vocab_size, exact=False, kind="world")
     config = recipe.config.replace(vocab_size=tokenizer.vocab_size)
     objective = causal_objective(tokenizer, texts, config.max_len)
     nats: dict[str, list[float]] = {name: [] for name in dict.fromkeys(("fp32", precision))}
-    for seed in range(sizes.n_seeds):
+    for seed in range(n_seeds):
         for name, found in nats.items():
             model = new_language_model(config, seed).to(settings.device)
-            how = resize(recipe.settings.replace(seed=seed, precision=name), sizes.n_steps)
-            train(model, objective, how, progress=settings.progress, label=f"{name}, seed {seed}")
+            how = resize(recipe.settings.replace(seed=seed, precision=name), n_steps)
+            train(model, objective, how, label=f"{name}, seed {seed}")
             found.append(evaluate_language_model(model, tokenizer, valid).nats_per_token)
     record: Record = {
         "kind": "quality",
@@ -54,12 +42,11 @@ def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Re
         "corpus": corpus.name,
         "precision": precision,
         "threads": torch.get_num_threads(),
-        "n_steps": sizes.n_steps,
-        "seeds": list(range(sizes.n_seeds)),
+        "n_steps": n_steps,
+        "seeds": list(range(n_seeds)),
         "nats_per_token": nats,
     }
     if len(nats) > 1:
-        differences = [ours - exact for ours, exact in zip(nats[precision], nats["fp32"], strict=True)]
-        interval = paired_interval(differences)
+        interval = paired_interval(np.subtract(nats[precision], nats["fp32"]))
         record["worse_by"] = {"mean": interval.mean, "low": interval.low, "high": interval.high}
-    yield f"world, {sizes.n_steps} steps, {sizes.n_seeds} seeds", record
+    yield f"world, {n_steps} steps, {n_seeds} seeds", record

@@ -5,28 +5,29 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
-from benchmarks.ceiling import Ceiling, measure_ceiling
+import torch
+
 from benchmarks.settings import BenchSettings
 from tinytx_course.labs.lesson_13 import speed_line
-from tinytx_course.labs.timing import Turns
-
-if TYPE_CHECKING:
-    from tinytx_course.results import Results
+from tinytx_course.labs.roofline import COPY_BYTES, DTYPES, product
+from tinytx_course.labs.timing import Turns, take_turns
+from tinytx_course.results import Results
 
 Record = dict[str, Any]
-# A part is a module with this function: yields records as they are measured, with the key of each.
-Measure = Callable[[BenchSettings, Ceiling], Iterator[tuple[str, Record]]]
+# A part is a module with this function: takes settings and ceiling, yields keys and records as measured.
+Measure = Callable[[BenchSettings, Record], Iterator[tuple[str, Record]]]
 OURS = "tinytx"
+EQUAL, AS_IT_COMES = "equal precision", "as it comes"  # groups of candidates
 PARTS = ("steps", "reviews", "generation")  # what "all" means
 LONGER = ("quality", "speedrun")  # only by name
+WIDTHS = {"cpu": (1024, 2048), "cuda": (4096, 8192)}  # of the matrices that are tried
 
 
-def run_parts(
-    parts: Sequence[str], settings: BenchSettings, store_of: Callable[[str], Results]
-) -> dict[str, Record]:
+def run_parts(parts: Sequence[str], settings: BenchSettings, folder: Path) -> dict[str, Record]:
     """Measure some parts, one after the other.
 
     Parameters
@@ -34,72 +35,97 @@ def run_parts(
     parts : sequence of str
         Among ``PARTS`` and ``LONGER``, which are modules of this package.
     settings : BenchSettings
-    store_of : callable
-        Gives the results called ``bench-PART``. Each record is put as soon as it is measured: what an
-        interrupted run has finished stays.
+    folder : Path
+        Of ``bench-PART.json``. Each record is put there as soon as it is measured: what an interrupted run
+        has finished stays.
 
     Returns
     -------
     dict of str to dict
         All records of this run, by ``PART/key``.
     """
-    found: dict[str, Record] = {}
+    records: dict[str, Record] = {}
     ceiling = measure_ceiling(settings)
-    settings.report(str(ceiling))
+    products = ", ".join(f"{name} {rate:,.0f} GFLOP/s" for name, rate in ceiling["gflops"].items())
+    settings.report(f"largest product of matrices: {products}; copied: {ceiling['copied_gb_s']:.1f} GB/s")
     for part in parts:
-        store = store_of(f"bench-{part}")
-        store.put("ceiling", ceiling.to_dict())
-        found[f"{part}/ceiling"] = ceiling.to_dict()
+        store = Results(f"bench-{part}", folder)
+        store.put("ceiling", ceiling)
+        records[f"{part}/ceiling"] = ceiling
         measure: Measure = importlib.import_module(f"benchmarks.{part}").measure
         for key, record in measure(settings, ceiling):
             store.put(key, record)
-            found[f"{part}/{key}"] = record
+            records[f"{part}/{key}"] = record
             if any(name in record for name in ("fastest", "worse_by", "nats")):
                 settings.report(line_of(key, record))
-    return found
+    return records
 
 
-def compare(
-    turns: Turns, *, ours: str = OURS, details: dict[str, Record], groups: Mapping[str, Sequence[str]]
-) -> Record:
+def measure_ceiling(settings: BenchSettings) -> Record:
+    """The most that the machine gives in any round: the fastest product of matrices, and the fastest copy.
+
+    Returns
+    -------
+    dict
+        By precision, ``gflops`` of the fastest product (a multiply-add counts as two) and the ``width`` of
+        its square matrices; ``copied_gb_s``, bytes read and written. In float32 a GPU multiplies as PyTorch
+        has it by default, without TF32.
+    """
+    device = settings.device
+    widths = (64, 128) if settings.tiny else WIDTHS[device.type]
+    n_bytes = 2**16 if settings.tiny else COPY_BYTES[device.type]
+    source = torch.ones(n_bytes, dtype=torch.uint8, device=device)
+    tasks: dict[Any, Callable[[], object]] = {
+        (name, width): product(width, name, device) for name in DTYPES for width in widths
+    }
+    tasks["copy"] = partial(torch.empty_like(source).copy_, source)
+    turns = take_turns(tasks, n_rounds=settings.n_rounds, device=device, label="ceiling")
+    best = {task: min(times.seconds) for task, times in turns.wall.items()}
+    rates = {name: {width: 2 * width**3 / best[name, width] for width in widths} for name in DTYPES}
+    return {
+        "kind": "ceiling",
+        "gflops": {name: max(by_width.values()) / 1e9 for name, by_width in rates.items()},
+        "width": {name: max(by_width, key=by_width.__getitem__) for name, by_width in rates.items()},
+        "copied_gb_s": 2 * n_bytes / best["copy"] / 1e9,
+    }
+
+
+def compare(turns: Turns, details: Mapping[str, Record], unit: str, n_units: int = 1) -> Record:
     """The record of a comparison: times of all candidates, and how many times as fast ours is.
 
     Parameters
     ----------
     turns : Turns
-    ours : str
-        The candidate that the others are compared with.
-    details : dict of str to dict
-        What else is stored of each candidate (parameters, precision, tokens a second ...).
-    groups : dict of str to sequence of str
-        Candidates by what they have in common, such as "equal precision": of each group the fastest is
-        named, with its ratio.
+    details : mapping of str to dict
+        What else is stored of each candidate (parameters, precision ...). All but ours have a ``group``,
+        such as "equal precision".
+    unit : str
+        What ``n_units`` of a call are counted as: "tokens", "texts".
 
     Returns
     -------
     dict
         ``contestants``: by name its times and details; ``ratios``: by name ``median``, ``low``, ``high`` of
-        their time over ours, and the same of processor time under ``processor``; ``fastest``: by group its
-        ``name``, ``median``, ``low``, ``high``.
+        their time over ours, and the same of processor time under ``processor``; ``fastest``: of each group
+        the ``name`` of the fastest, with its ratio.
     """
-    others = [name for name in turns.wall if name != ours and name in details]
-    ratios = {
-        name: {
-            **turns.ratio(name, ours).to_dict(),
-            "processor": turns.processor_ratio(name, ours).to_dict(),
-        }
-        for name in others
-    }
-    fastest = {}
-    for group, names in groups.items():
-        if names:
-            name = turns.fastest(names)
-            fastest[group] = {"name": name, **turns.ratio(name, ours).to_dict()}
+    ratios, groups = {}, dict[str, list[str]]()
+    for name in details:
+        if name != OURS:
+            processor = turns.processor_ratio(name, OURS).to_dict()
+            ratios[name] = {**turns.ratio(name, OURS).to_dict(), "processor": processor}
+            groups.setdefault(details[name]["group"], []).append(name)
+    fastest = {group: turns.fastest(names) for group, names in groups.items()}
     return {
-        "ours": ours,
-        "contestants": {name: {**turns.times_of(name), **details[name]} for name in [ours, *others]},
+        "ours": OURS,
+        "contestants": {
+            name: {**turns.times_of(name), **about, f"{unit}_per_second": n_units / turns.wall[name].median}
+            for name, about in details.items()
+        },
         "ratios": ratios,
-        "fastest": fastest,
+        "fastest": {
+            group: {"name": name, **turns.ratio(name, OURS).to_dict()} for group, name in fastest.items()
+        },
     }
 
 
@@ -108,9 +134,8 @@ def line_of(key: str, record: Record) -> str:
     if record.get("fastest"):
         return speed_line(key, record)
     if "worse_by" in record:
-        worse = record["worse_by"]
-        ends = f"[{worse['low']:.4f}, {worse['high']:.4f}]"
-        return f"{key}: {record['precision']} loses {worse['mean']:.4f} {ends} nats"
+        worse = "{mean:.4f} [{low:.4f}, {high:.4f}]".format_map(record["worse_by"])
+        return f"{key}: {record['precision']} loses {worse} nats"
     return f"{key}: {_quality(record)}"
 
 
@@ -125,26 +150,32 @@ def _quality(record: Record) -> str:
 
 def bench_table(folder: Path) -> str:
     """The tables of the README, from a folder of results."""
-    head = ["| times as fast as | the fastest peer at equal precision | as it comes | ourselves, otherwise |"]
-    lines = [*head, "|---|---|---|---|"]
-    for part in PARTS:
-        for key, record in _records(folder, part).items():
-            if record.get("fastest"):
-                lines.append(f"| {part}: {key} | {' | '.join(_cells(record))} |")
-    runs = [(key, each) for key, each in _records(folder, "speedrun").items() if "nats" in each]
-    if len(lines) == 2 and not runs:
-        return "Not measured yet: `make bench` does it."
-    tables = ["\n".join(lines)] if len(lines) > 2 else []
+    speeds = [
+        f"| {part}: {key} | {' | '.join(_cells(record))} |"
+        for part in PARTS
+        for key, record in _records(folder, part).items()
+        if record.get("fastest")
+    ]
+    columns = (
+        "| times as fast as | the fastest peer at equal precision | as it comes | ourselves, otherwise |"
+    )
+    runs = [
+        f"| {key} | {_quality(record)} |"
+        for key, record in _records(folder, "speedrun").items()
+        if "nats" in record
+    ]
+    tables = []
+    if speeds:
+        tables.append("\n".join([columns, "|---|---|---|---|", *speeds]))
     if runs:
-        quality = ["| how good, how soon (`python -m benchmarks speedrun`) | |", "|---|---|"]
-        tables.append("\n".join([*quality, *(f"| {key} | {_quality(each)} |" for key, each in runs)]))
-    return "\n\n".join(tables)
+        quality = "| how good, how soon (`python -m benchmarks speedrun`) | |"
+        tables.append("\n".join([quality, "|---|---|", *runs]))
+    return "\n\n".join(tables) or "Not measured yet: `make bench` does it."
 
 
 def _records(folder: Path, part: str) -> dict[str, Record]:
     path = folder / f"bench-{part}.json"
-    found = json.loads(path.read_text(encoding="utf-8"))["records"] if path.is_file() else {}
-    return cast(dict[str, Record], found)
+    return json.loads(path.read_text(encoding="utf-8"))["records"] if path.is_file() else {}
 
 
 def _cells(record: Record) -> list[str]:
@@ -153,7 +184,6 @@ def _cells(record: Record) -> list[str]:
     for group, each in record["fastest"].items():
         name = each["name"].removesuffix(f", {group}")
         ours = name.startswith(OURS) or "the same model" in name
-        column = 2 if ours else int(group == "as it comes")
         times = f"**{each['median']:.1f}** ({each['low']:.1f} to {each['high']:.1f})"
-        cells[column].append(f"{times} {name.removeprefix(OURS + ', ')}")
+        cells[2 if ours else int(group == AS_IT_COMES)].append(f"{times} {name.removeprefix(OURS + ', ')}")
     return ["<br>".join(cell) for cell in cells]

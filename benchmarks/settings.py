@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.text.tokenizer import Tokenizer
+
+Sizes = dict[str, Any]
+REAL = "cls-books"
+# Sizes of the models that are compared: the preset seed-lab, a small GPT, and one that shows that it runs.
+SEED_LAB: Sizes = {"d_model": 200, "n_heads": 2, "n_layers": 4, "d_ff": 200}
+SMALL_GPT: Sizes = {"d_model": 256, "n_heads": 4, "n_layers": 6, "d_ff": 1024}
+TINY: Sizes = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,36 +27,25 @@ class BenchSettings:
     Parameters
     ----------
     n_rounds : int
-        How often each candidate is timed.
+        How often each candidate is timed, at least once.
     tiny : bool
         Sizes of a few tokens: shows that everything runs, and no more.
     device : torch.device
     data_dir : Path, optional
         Folder of real text, see `load_corpus`; without it the generated language is read.
-    progress : bool, optional
-        Show a bar; by default when a person watches.
     report : callable
         Takes a line for each comparison.
-
-    Raises
-    ------
-    ValueError
-        If there is no round.
     """
 
-    n_rounds: int = 7
+    n_rounds: int
     tiny: bool = False
     device: torch.device = torch.device("cpu")
     data_dir: Path | None = None
-    progress: bool | None = None
     report: Callable[[str], None] = print
 
     def __post_init__(self) -> None:
         if self.n_rounds < 1:
             raise ValueError(f"rounds must be at least 1, got {self.n_rounds}")
-
-
-REAL = "cls-books"
 
 
 def reviews(settings: BenchSettings) -> Corpus:

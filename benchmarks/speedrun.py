@@ -8,31 +8,35 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from benchmarks.ceiling import Ceiling
 from benchmarks.peers import TorchEncoder
 from benchmarks.report import OURS, Record
 from benchmarks.settings import BenchSettings
 from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import count_parameters
 from tinytx.model.transformer import LanguageModel
-from tinytx.text.corpora import Corpus, Split, load_corpus
+from tinytx.text.corpora import load_corpus
 from tinytx.text.download import corpus_folder
 from tinytx.text.ngrams import NGramModel
-from tinytx.training.evaluate import LanguageModelScore, evaluate_language_model, evaluate_split
+from tinytx.training.evaluate import evaluate_language_model, exact_nats
 from tinytx.training.loop import train
 from tinytx.training.objectives import Objective
 from tinytx.training.recipes import MUON, plan
 from tinytx.training.settings import TrainingSettings, choose_precision
-from tinytx.training.tasks import causal_objective, new_language_model, steps_within, train_tokenizer
+from tinytx.training.tasks import causal_objective, seeded, steps_within, train_tokenizer
 
-NO_TARGET = -1  # ids are 0 or more, and windows have no padding
+PEER = "torch.nn.TransformerEncoder"
+ORDERS = (2, 3, 4, 5, 6)  # of the n-gram models: one to five characters of context
+MARGIN = 0.95  # of the planned time, as some steps take longer
+N_LOOKS = 12
+TINY_STEPS = 5
+N_LOOKED_AT = 20_000  # validation characters of each point of the curve; the end counts all
 
 
 class StreamObjective:
@@ -40,27 +44,24 @@ class StreamObjective:
 
     Parameters
     ----------
-    ids : Tensor of shape (N,), integer
+    ids : LongTensor of shape (N,)
         The text.
     seq_len : int
         T, tokens of a window, at most N / 2.
     """
 
     def __init__(self, ids: Tensor, seq_len: int) -> None:
-        if not 1 <= seq_len <= len(ids) // 2:
-            raise ValueError(f"seq_len must be from 1 to {len(ids) // 2}, half of the text, got {seq_len}")
-        self._ids = ids.long()
+        self._ids = ids
         self.seq_len = seq_len
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
-        """Windows in shuffled order, each named by the position where it begins."""
+        """Windows in shuffled order, each named by the position where it begins; all batches are full."""
         rng = np.random.default_rng([seed, epoch])
         begin = int(rng.integers(self.seq_len))
         starts = np.arange(begin, len(self._ids) - self.seq_len, self.seq_len)
-        n_rows = max(1, tokens_per_batch // self.seq_len)
-        shuffled = rng.permutation(starts).tolist()
-        whole = max(len(shuffled) - len(shuffled) % n_rows, min(n_rows, len(shuffled)))
-        return [shuffled[i : i + n_rows] for i in range(0, whole, n_rows)]
+        n_rows = min(max(1, tokens_per_batch // self.seq_len), len(starts))
+        whole = len(starts) - len(starts) % n_rows
+        return rng.permutation(starts)[:whole].reshape(-1, n_rows).tolist()
 
     def batch(self, indices: list[int]) -> tuple[Tensor, Tensor]:
         """Inputs and targets (B, T) of the windows that begin at ``indices``."""
@@ -72,24 +73,18 @@ class StreamObjective:
         return len(indices) * self.seq_len
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
-        """Mean nats a token, of a model with a body and a head, or of one that gives logits (B, T, V)."""
+        """Mean nats a token, of our model, or of one that gives logits (B, T, V)."""
         inputs, targets = self.batch(indices)
         device = next(model.parameters()).device
-        if hasattr(model, "body"):
-            return model.loss(inputs.to(device), targets, ignore_id=NO_TARGET)
+        if isinstance(model, LanguageModel):
+            return model.loss(inputs.to(device), targets)
         logits = model(inputs.to(device))
         return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten().to(device))
 
 
 @torch.no_grad()
 def stream_nats(
-    model: Callable[[Tensor], Tensor],
-    ids: Tensor,
-    seq_len: int,
-    *,
-    stride: int,
-    device: torch.device | None = None,
-    rows_per_batch: int = 64,
+    model: Callable[[Tensor], Tensor], ids: Tensor, seq_len: int, *, stride: int, rows_per_batch: int = 64
 ) -> Tensor:
     """Negative log-probability of each token of one long text but the first.
 
@@ -97,13 +92,13 @@ def stream_nats(
     ----------
     model : callable
         From ids (B, T) to logits (B, T, V); in evaluation mode.
-    ids : Tensor of shape (N,), integer
+    ids : LongTensor of shape (N,)
+        On the device of the model.
     seq_len : int
         T, the longest window that is read.
     stride : int
-        From 1 to T: how far apart windows begin. Of each the last so many predictions count, so that every
-        token has at least ``T - stride`` tokens of context, except near the beginning of the text.
-    device : torch.device, optional
+        From 1 to T: how far apart windows begin. A token counts in the earliest window that has it, and so
+        has at least ``T - stride`` tokens of context, except near the beginning of the text.
     rows_per_batch : int
 
     Returns
@@ -111,231 +106,168 @@ def stream_nats(
     Tensor of shape (N - 1,), float32
         ``-log P`` in nats of tokens 1, 2, ..., each counted once.
     """
-    if not 1 <= stride <= seq_len:
-        raise ValueError(f"stride must be from 1 to {seq_len}, the window, got {stride}")
     n = len(ids) - 1
-    found = torch.full((n,), torch.nan)
-    firsts = [0] if n < seq_len else list(range(0, n - seq_len + 1, stride))
     whole = min(seq_len, n)
-    if firsts[-1] + whole < n:
-        firsts.append(n - whole)  # the end, in a window that overlaps more
-    offsets = torch.arange(whole + 1)
-    done = 0
-    for i in range(0, len(firsts), rows_per_batch):
-        starts = firsts[i : i + rows_per_batch]
-        rows = ids.long()[torch.tensor(starts)[:, None] + offsets].to(device)
-        logits = model(rows[:, :-1]).float()
-        nats = F.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten(), reduction="none")
-        for start, each in zip(starts, nats.view(len(starts), -1).cpu(), strict=True):
-            found[done : start + whole] = each[done - start :]
-            done = start + whole
-    return found
-
-
-PEER = "torch.nn.TransformerEncoder"
-ORDERS = (2, 3, 4, 5, 6)  # of the n-gram models: one to five characters of context
-MARGIN = 0.95  # of the planned time, as some steps take longer
-N_LOOKS = 12
-TINY_STEPS = 5
-N_LOOKED_AT = 20_000  # validation characters of each point of the curve; the end counts all
+    starts = torch.tensor(sorted({*range(0, n - whole, stride), n - whole}), device=ids.device)
+    offsets = torch.arange(whole + 1, device=ids.device)
+    nats = torch.empty(n, device=ids.device)
+    for some in starts.flip(0).split(rows_per_batch):  # earlier windows overwrite later ones
+        windows = ids[some[:, None] + offsets]
+        logits = model(windows[:, :-1]).float().transpose(1, 2)  # (B, V, T)
+        losses = F.cross_entropy(logits, windows[:, 1:], reduction="none")  # (B, T)
+        for start, loss in zip(some.tolist(), losses, strict=True):
+            nats[start : start + whole] = loss
+    return nats.cpu()
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class Run:
     """A model and how long it trains: for some seconds, or for the steps of its settings."""
 
     name: str
-    make: Callable[[], nn.Module]
+    make: Callable[[TransformerConfig], nn.Module]
     config: TransformerConfig
-    seq_len: int
     settings: TrainingSettings
-    seconds: float | None = None
+    seconds: float | None
 
 
-def measure(settings: BenchSettings, ceiling: Ceiling) -> Iterator[tuple[str, Record]]:
+def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Record]]:
     """Train on characters, ours and a peer with the published recipe for laptops; then on the world."""
     text = (corpus_folder("tinyshakespeare", settings.data_dir) / "input.txt").read_text(encoding="utf-8")
-    n_train = int(0.9 * len(text))  # as is usual for this text
-    parts = text[:n_train], text[n_train:]
-    characters = sorted(set("".join(parts)))
-    number = {character: i for i, character in enumerate(characters)}
-    train_ids, valid_ids = (torch.tensor([number[character] for character in part]) for part in parts)
+    characters, ids = np.unique(list(text), return_inverse=True)
+    n_train = int(0.9 * len(ids))  # as is usual for this text
+    train_ids, valid_ids = torch.tensor(ids[:n_train]), torch.tensor(ids[n_train:])
     if settings.tiny:
         train_ids, valid_ids = train_ids[:5_000], valid_ids[:500]
     sizes = {"n_train": len(train_ids), "n_valid": len(valid_ids), "n_characters": len(characters)}
     yield "characters: counting models", {"kind": "counts", **sizes, **_counted(train_ids, valid_ids)}
-    for one in candidates(len(characters), settings):
-        yield f"characters: {one.name}", _on_characters(one, train_ids, valid_ids, sizes, settings)
-    yield "world: tinytx", _on_world(settings)
+    for run in runs(len(characters), settings):
+        record = _on_characters(run, train_ids, valid_ids.to(settings.device), settings)
+        yield f"characters: {run.name}", {"kind": "speedrun", "unit": "character", **sizes, **record}
+    yield "world: tinytx", {"kind": "speedrun", "unit": "token", **_on_world(settings)}
 
 
-def candidates(n_characters: int, settings: BenchSettings) -> list[_Candidate]:
+def runs(n_characters: int, settings: BenchSettings) -> list[Run]:
     """Ours for three minutes, with Muon and with AdamW; a peer as nanoGPT is trained on laptops."""
-    seconds = None if settings.tiny else 180.0
-    sizes: dict[str, Any] = {
-        "vocab_size": n_characters,
-        "d_model": 128,
-        "n_heads": 4,
-        "n_layers": 4,
-        "d_ff": 512,
-    }
+    tiny, seconds = settings.tiny, None if settings.tiny else 180.0
+    sizes: dict[str, Any] = {"d_model": 128, "n_heads": 4, "n_layers": 4, "d_ff": 512}
     # A wide batch, so that the optimizer is a small part of a step; ReLU, as GELU takes far longer here.
-    ours = TransformerConfig(**sizes, max_len=128, positions="rotary", activation="relu", bias=False)
-    fast = TrainingSettings(
-        n_steps=TINY_STEPS, lr=1e-2, **MUON, tokens_per_batch=512 if settings.tiny else 4096
+    ours = TransformerConfig(
+        vocab_size=n_characters, max_len=128, positions="rotary", activation="relu", bias=False, **sizes
     )
-    usual = fast.replace(optimizer="adamw", lr=4e-3)
+    muon = TrainingSettings(n_steps=TINY_STEPS, lr=1e-2, tokens_per_batch=512 if tiny else 4096, **MUON)
+    adamw = muon.replace(optimizer="adamw", lr=4e-3)
     # github.com/karpathy/nanoGPT, README, "I only have a macbook": its command, and the rates of the script.
     theirs = TransformerConfig(
-        **sizes,
+        vocab_size=n_characters,
         max_len=64,
         positions="learned",
         activation="gelu-tanh",
         tie_embeddings=True,
         scale_embeddings=False,
+        **sizes,
     )
     published = TrainingSettings(
-        n_steps=TINY_STEPS if settings.tiny else 2_000,
+        n_steps=TINY_STEPS if tiny else 2_000,
         lr=1e-3,
-        warmup_steps=0 if settings.tiny else 100,
+        warmup_steps=0 if tiny else 100,
         final_lr_fraction=0.1,
         betas=(0.9, 0.99),
         tokens_per_batch=12 * 64,
         precision="fp32",
     )
-
-    def peer() -> nn.Module:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            return TorchEncoder(theirs)
-
     return [
-        _Candidate(OURS, lambda: new_language_model(ours, 0), ours, 128, fast, seconds),
-        _Candidate(f"{OURS}, AdamW", lambda: new_language_model(ours, 0), ours, 128, usual, seconds),
-        _Candidate(f"{PEER}, 2,000 steps", peer, theirs, 64, published),
-        _Candidate(f"{PEER}, as long", peer, theirs, 64, published, seconds),
+        Run(OURS, LanguageModel, ours, muon, seconds),
+        Run(f"{OURS}, AdamW", LanguageModel, ours, adamw, seconds),
+        Run(f"{PEER}, 2,000 steps", TorchEncoder, theirs, published, None),
+        Run(f"{PEER}, as long", TorchEncoder, theirs, published, seconds),
     ]
 
 
-def _on_characters(
-    one: _Candidate,
-    train_ids: Tensor,
-    valid_ids: Tensor,
-    sizes: Record,
-    settings: BenchSettings,
-) -> Record:
-    objective = StreamObjective(train_ids, one.seq_len)
+def _on_characters(run: Run, train_ids: Tensor, valid_ids: Tensor, settings: BenchSettings) -> Record:
+    seq_len = run.config.max_len
 
-    def judge(model: nn.Module, ids: Tensor, stride: int) -> float:
-        nats = stream_nats(model, ids, one.seq_len, stride=stride, device=settings.device)
-        return float(nats.mean())
+    def nats(model: nn.Module, ids: Tensor, stride: int) -> float:
+        return stream_nats(model, ids, seq_len, stride=stride).mean().item()
 
-    looked_at = valid_ids[:N_LOOKED_AT]
-    model, record = _trained(
-        one, objective, lambda model: judge(model, looked_at, one.seq_len // 2), settings
-    )
+    def look(model: nn.Module) -> float:
+        return nats(model, valid_ids[:N_LOOKED_AT], seq_len // 2)
+
+    model, record = trained(run, StreamObjective(train_ids, seq_len), look, settings)
     return {
-        "kind": "speedrun",
-        "unit": "character",
-        **sizes,
         **record,
-        "seq_len": one.seq_len,
-        "nats": judge(model, valid_ids, one.seq_len // 2),
-        "nats_side_by_side": judge(model, valid_ids, one.seq_len),
+        "seq_len": seq_len,
+        "nats": nats(model, valid_ids, seq_len // 2),
+        "nats_side_by_side": nats(model, valid_ids, seq_len),
     }
 
 
 def _on_world(settings: BenchSettings) -> Record:
     """A minute of training on the world, whose entropy bound is known."""
     corpus, recipe = load_corpus("world"), plan("world", "causal", "smoke" if settings.tiny else "laptop")
-    texts, valid = corpus.train.texts, corpus.valid.texts[:100] if settings.tiny else corpus.valid.texts
-    judged = Corpus(corpus.name, corpus.train, Split(valid))
+    texts, valid = corpus.train.texts, corpus.valid.texts[: 100 if settings.tiny else None]
     tokenizer = train_tokenizer(texts, recipe.vocab_size, exact=False, kind="world")
     config = recipe.config.replace(vocab_size=tokenizer.vocab_size)
-    one = _Candidate(
-        OURS,
-        lambda: new_language_model(config, 0),
-        config,
-        config.max_len,
-        recipe.settings.replace(n_steps=TINY_STEPS) if settings.tiny else recipe.settings,
-        None if settings.tiny else 60.0,
-    )
+    run = Run(OURS, LanguageModel, config, recipe.settings, 60.0)
+    if settings.tiny:
+        run = Run(OURS, LanguageModel, config, recipe.settings.replace(n_steps=TINY_STEPS), None)
 
-    def judge(model: nn.Module) -> float:
-        assert isinstance(model, LanguageModel)
+    def look(model: Any) -> float:
         return evaluate_language_model(model, tokenizer, valid[:200]).nats_per_token
 
-    model, record = _trained(one, causal_objective(tokenizer, texts, config.max_len), judge, settings)
-    assert isinstance(model, LanguageModel)
-    found = evaluate_split(model, tokenizer, judged, "valid")
-    assert isinstance(found.score, LanguageModelScore) and found.entropy_bound is not None
-    nats, floor = found.score.nats_per_token, found.entropy_bound
+    objective = causal_objective(tokenizer, texts, config.max_len)
+    model, record = trained(run, objective, look, settings)
+    score = evaluate_language_model(model, tokenizer, valid)
+    bound = float(cast(np.ndarray, exact_nats(corpus, valid)).sum()) / score.n_tokens
     return {
-        "kind": "speedrun",
-        "unit": "token",
-        "n_valid": found.score.n_tokens,
+        "n_valid": score.n_tokens,
         **record,
-        "nats": nats,
-        "floor": floor,
-        "above_floor": nats / floor - 1,
+        "nats": score.nats_per_token,
+        "floor": bound,
+        "above_floor": score.nats_per_token / bound - 1,
     }
 
 
-def _trained(
-    one: _Candidate, objective: Objective, look: Callable[[nn.Module], float], settings: BenchSettings
-) -> tuple[nn.Module, Record]:
+def trained(
+    run: Run, objective: Objective, look: Callable[[Any], float], settings: BenchSettings
+) -> tuple[Any, Record]:
     """A trained model and the record of its training, with the curve of its quality."""
-    how = one.settings
-    if one.seconds is not None:
-        how, _ = steps_within(MARGIN * one.seconds, one.make().to(settings.device), objective, how)
-    model = one.make().to(settings.device)
-    clock = _Clock(settings.device)
+    how, device = run.settings, settings.device
+    model = seeded(lambda: run.make(run.config), 0).to(device)
+    if run.seconds is not None:
+        how, _ = steps_within(MARGIN * run.seconds, model, objective, how)
     due = {1 + round(i * (how.n_steps - 1) / N_LOOKS) for i in range(N_LOOKS + 1)}
     curve: list[dict[str, float]] = []
+    begin, paused = _now(device), 0.0
 
     def on_step(step: int, model: nn.Module) -> None:
+        nonlocal paused
         if step in due:
-            clock.stop()
-            curve.append({"step": step, "seconds": clock.seconds, "nats": look(model)})
-            clock.start()
+            now = _now(device)
+            curve.append({"step": step, "seconds": now - begin - paused, "nats": look(model)})
+            paused += _now(device) - now
 
-    clock.start()
-    train(model, objective, how, on_step=on_step, progress=settings.progress, label=one.name)
-    clock.stop()
+    train(model, objective, how, on_step=on_step, label=run.name)
+    seconds = _now(device) - begin - paused
     return model, {
-        "config": one.config.to_dict(),
+        "config": run.config.to_dict(),
         "settings": how.to_dict(),
         "n_params": count_parameters(model),
-        "precision": choose_precision(how.precision, settings.device),
+        "precision": choose_precision(how.precision, device),
         "threads": torch.get_num_threads(),
-        "seconds": clock.seconds,
+        "seconds": seconds,
         "n_steps": how.n_steps,
         "curve": curve,
     }
 
 
-class _Clock:
-    """Seconds between start and stop, added up."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self.seconds = 0.0
-        self._since = 0.0
-
-    def _wait(self) -> None:
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-
-    def start(self) -> None:
-        self._wait()
-        self._since = time.perf_counter()
-
-    def stop(self) -> None:
-        self._wait()
-        self.seconds += time.perf_counter() - self._since
+def _now(device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
 
 
-def _counted(train_ids: Tensor, valid_ids: Tensor) -> dict[str, Any]:
+def _counted(train_ids: Tensor, valid_ids: Tensor) -> Record:
     """Loss of interpolated Witten-Bell n-gram models on all of the validation text."""
     shift = 4  # ids below the characters mark beginning and end
     fitted, judged = ([(ids + shift).tolist()] for ids in (train_ids, valid_ids))

@@ -6,10 +6,11 @@ One process computes at a time, as it is asked: A B C, A B C, ...
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,53 +20,55 @@ from tinytx_course.labs.timing import Spent, spend
 
 @dataclass(frozen=True)
 class Candidate:
-    """A task that is timed in turn with others, and what is stored about it.
-
-    Attributes
-    ----------
-    task : callable without arguments
-    details : dict
-        As JSON can hold it, such as the number of parameters.
-    """
+    """A task that is timed in turn with others, and what is stored about it, as JSON can hold it."""
 
     task: Callable[[], object]
-    details: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any]
 
 
-class Worker:
-    """A process that builds candidates and runs each when asked; errors over there are raised here."""
-
-    def __init__(self, pool: ProcessPoolExecutor) -> None:
-        self._pool = pool
-
-    def build(self, make: Callable[[], Mapping[str, Candidate]]) -> dict[str, dict[str, Any]]:
-        """Build candidates in place of those it had; gives the details of each by name.
-
-        Parameters
-        ----------
-        make : callable without arguments
-            A function of a module, or a `functools.partial` of one: it is called over there.
-        """
-        return self._pool.submit(_build, make).result()
-
-    def task(self, name: str) -> Callable[[], Spent]:
-        """A task here that runs a candidate once over there."""
-        return lambda: self._pool.submit(_run, name).result()
+Build = Callable[[], Mapping[str, Candidate]]  # a function of a module, or a `functools.partial` of one
 
 
 @contextmanager
-def workers(n: int) -> Iterator[list[Worker]]:
-    """Some workers, each with as many threads as torch has here; ended when all is done."""
+def workers(n: int) -> Iterator[list[ProcessPoolExecutor]]:
+    """Some processes, each with as many threads as torch has here; ended when all is done."""
     context, n_threads = multiprocessing.get_context("spawn"), torch.get_num_threads()
     with ExitStack() as stack:
         pools = [ProcessPoolExecutor(1, context, torch.set_num_threads, (n_threads,)) for _ in range(n)]
-        yield [Worker(stack.enter_context(pool)) for pool in pools]
+        yield [stack.enter_context(pool) for pool in pools]
+
+
+@dataclass(frozen=True)
+class Built:
+    """Candidates in some processes: by name a task that runs it over there, and what is stored about it."""
+
+    tasks: dict[str, Callable[[], Spent]] = field(default_factory=dict)
+    details: dict[str, dict[str, Any]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)  # name of a build -> the package that is missing
+
+
+def build(processes: Sequence[ProcessPoolExecutor], builds: Mapping[str, Build]) -> Built:
+    """Build candidates, one build a process, in place of those it had; errors over there are raised here."""
+    built = Built()
+    for process, (name, make) in zip(processes, builds.items(), strict=True):
+        try:
+            details = process.submit(_build, make).result()
+        except ImportError as missing:
+            built.left_out[name] = str(missing)
+            continue
+        built.details.update(details)
+        built.tasks.update({each: partial(_spent, process, each) for each in details})
+    return built
+
+
+def _spent(process: ProcessPoolExecutor, name: str) -> Spent:
+    return process.submit(_run, name).result()
 
 
 _built: dict[str, Candidate] = {}  # in the process of a worker
 
 
-def _build(make: Callable[[], Mapping[str, Candidate]]) -> dict[str, dict[str, Any]]:
+def _build(make: Build) -> dict[str, dict[str, Any]]:
     _built.clear()
     _built.update(make())
     return {name: each.details for name, each in _built.items()}

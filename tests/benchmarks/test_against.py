@@ -3,16 +3,15 @@
 import pytest
 
 from benchmarks import against
-from benchmarks.against import NEW, OLD, ROWS, _Side, measure_against
+from benchmarks.against import NEW, OLD, ROWS, Side, measure_against
 from benchmarks.settings import BenchSettings
 
 HOW = {"threads": 1, "precision": "fp32", "device": "cpu", "tiny": True}
 
 
 @pytest.mark.proof
-def test_every_row_is_measured_on_both_sides():
-    settings = BenchSettings(n_rounds=2, tiny=True, progress=False, report=lambda line: None)
-    records = dict(measure_against(against.ROOT, settings))
+def test_every_row_is_measured_on_both_sides(tmp_path):
+    records = measure_against(against.ROOT, BenchSettings(n_rounds=2, tiny=True), tmp_path)
     assert list(records) == list(ROWS)
     for record in records.values():
         old, new = (record["times"][name]["seconds_by_round"] for name in (OLD, NEW))
@@ -27,7 +26,7 @@ def test_a_side_imports_from_its_own_folder_and_passes_errors_on(tmp_path):
     (tmp_path / "tinytx" / "__init__.py").write_text("print('noise')")
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "generation.py").write_text("raise ValueError('of that side')")
-    side = _Side(tmp_path, HOW)
+    side = Side(tmp_path, HOW)
     with pytest.raises(RuntimeError, match="ValueError: of that side"):
         side.ask("build", "greedy generation, 64 tokens")
     assert side.ask("run")["wall"] >= 0  # it still answers
@@ -37,7 +36,7 @@ def test_a_side_imports_from_its_own_folder_and_passes_errors_on(tmp_path):
 
 
 def test_code_of_another_folder_is_refused(tmp_path):
-    side = _Side(tmp_path, HOW)
+    side = Side(tmp_path, HOW)
     with pytest.raises(RuntimeError, match="tinytx"):
         side.ask("build", next(iter(ROWS)))
     side.close()

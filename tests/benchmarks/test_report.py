@@ -4,11 +4,11 @@ import json
 import sys
 
 import pytest
+import torch
 
 from benchmarks import steps
 from benchmarks.__main__ import main
 from benchmarks.report import OURS, bench_table, line_of
-from benchmarks.settings import BenchSettings
 
 TIMES = {"seconds", "processor_seconds", "seconds_by_round", "processor_seconds_by_round", "n_params"}
 
@@ -64,7 +64,7 @@ def test_a_peer_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "x_transformers", None)
     case = steps.cases(tiny=True)[0]
     with pytest.raises(ImportError, match="x_transformers"):
-        steps.peer_candidates("x-transformers", case, list(range(2, 99)), "fp32", BenchSettings().device)
+        steps.peer_candidates("x-transformers", case, list(range(2, 99)), "fp32", torch.device("cpu"))
     peer = {"name": "peer", "median": 1.5, "low": 1.25, "high": 2.0}
     line = line_of("lab", {"fastest": {"as it comes": peer}, "left_out": {"x-transformers": "..."}})
     assert "1.50 [1.25, 2.00]" in line and "x-transformers" in line

@@ -1,9 +1,6 @@
 """One long text: every token counted once with its context; runs have curves; n-gram losses by hand."""
 
 import json
-import math
-import time
-from collections import Counter
 
 import pytest
 import torch
@@ -16,6 +13,8 @@ from benchmarks.speedrun import StreamObjective, stream_nats
 from tinytx.model.config import TransformerConfig
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.corpora import load_corpus
+from tinytx.text.ngrams import NGramModel
+from tinytx.training.settings import TrainingSettings
 
 N, V = 131, 7
 
@@ -73,31 +72,12 @@ def test_a_token_has_as_much_context_as_promised(ids, model):
         assert i - first >= min(i, seq_len - stride)
 
 
-def test_sizes_are_checked(ids, model):
-    with pytest.raises(ValueError, match="65.*got 66"):
-        StreamObjective(ids, 66)
-    with pytest.raises(ValueError, match="8.*got 9"):
-        stream_nats(model, ids, 8, stride=9)
-
-
-def test_ngram_losses_are_those_of_a_dictionary():
-    text = "\n\n".join(load_corpus("world").train.texts[:20])
-    number = {character: i for i, character in enumerate(sorted(set(text)))}
-    train, valid = (torch.tensor([number[c] for c in part]) for part in (text[:1_000], text[1_000:1_200]))
-    vocab_size, ends = int(max(train.max(), valid.max())) + 1 + 4, ["<eos>"]
-    train_ids, valid_ids = train.tolist(), valid.tolist()
-    singles = Counter([*train_ids, *ends])
-    pairs = Counter(zip(["<bos>", *train_ids], [*train_ids, *ends], strict=True))
-    kinds, totals = Counter(first for first, _ in pairs), Counter()
-    for (first, _), n in pairs.items():
-        totals[first] += n
-    nats = 0.0
-    for first, second in zip(["<bos>", *valid_ids], [*valid_ids, *ends], strict=True):
-        below = (singles[second] + len(singles) / vocab_size) / (singles.total() + len(singles))
-        n, k = totals[first], kinds[first]
-        nats -= math.log((pairs[first, second] + k * below) / (n + k) if k else below)
+def test_ngrams_mix_no_character_with_the_marks_of_beginning_and_end(ids):
+    train, valid = ids[:90], ids[90:]
+    apart = NGramModel(4, V + 4, bos_id=V, eos_id=V + 1).fit([train.tolist()])
+    expected = {order: apart.nats_per_token([valid.tolist()], order=order) for order in (2, 4)}
     found = speedrun._counted(train, valid)["nats_by_order"]
-    assert found["2"] == pytest.approx(nats / (len(valid) + 1), rel=1e-9)
+    assert {order: found[str(order)] for order in expected} == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.proof
@@ -120,23 +100,27 @@ def test_every_run_has_its_curve_and_the_time_it_took(tmp_path):
     assert runs[4]["above_floor"] == pytest.approx(runs[4]["nats"] / runs[4]["floor"] - 1)
 
 
-def test_the_clock_stops_while_a_model_is_evaluated(monkeypatch):
-    now = iter([1.0, 1.5, 10.0, 10.25])
-    monkeypatch.setattr(time, "perf_counter", lambda: next(now))
-    clock = speedrun._Clock(torch.device("cpu"))
-    for _ in range(2):
-        clock.start()
-        clock.stop()
-    assert clock.seconds == 0.75
+def test_the_clock_stops_while_a_model_is_evaluated(ids, monkeypatch):
+    now = [0.0]
+
+    def look(model):
+        now[0] += 100.0
+        return 1.0
+
+    monkeypatch.setattr(speedrun, "_now", lambda device: now[0])
+    config = TransformerConfig(vocab_size=V, d_model=6, n_heads=1, n_layers=1, d_ff=5, max_len=5)
+    run = speedrun.Run("ours", LanguageModel, config, TrainingSettings(n_steps=3, tokens_per_batch=15), None)
+    _, record = speedrun.trained(run, StreamObjective(ids, 5), look, BenchSettings(n_rounds=1))
+    assert [point["step"] for point in record["curve"]] == [1, 2, 3] and now == [300.0]
+    assert [point["seconds"] for point in record["curve"]] == [0.0] * 3 and record["seconds"] == 0.0
 
 
 def test_the_peer_is_trained_as_published():
-    ours, with_adamw, published, as_long = speedrun.candidates(65, BenchSettings())
-    assert ours.config.max_len == ours.seq_len and ours.seconds == as_long.seconds == 180
-    assert with_adamw.config == ours.config and with_adamw.seconds == ours.seconds
+    ours, with_adamw, published, as_long = speedrun.runs(65, BenchSettings(n_rounds=1))
+    assert with_adamw.config == ours.config and ours.seconds == with_adamw.seconds == as_long.seconds == 180
     assert published.seconds is None and published.settings.n_steps == 2_000
-    assert (published.seq_len, published.settings.tokens_per_batch // published.seq_len) == (64, 12)
-    assert {(one.config.n_layers, one.config.d_model) for one in (ours, published, as_long)} == {(4, 128)}
+    assert (published.config.max_len, published.settings.tokens_per_batch) == (64, 12 * 64)
+    assert {(run.config.n_layers, run.config.d_model) for run in (ours, published, as_long)} == {(4, 128)}
 
 
 def test_without_the_text_the_command_that_brings_it_is_named(tmp_path, capsys):

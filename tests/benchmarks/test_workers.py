@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 import torch
 
-from benchmarks.workers import Candidate, workers
+from benchmarks.workers import Candidate, build, workers
 from tinytx_course.labs.timing import take_turns
 
 
@@ -30,14 +30,15 @@ def ends():
 
 
 def test_candidates_are_built_and_timed_in_their_process():
-    with workers(1) as (worker,):
-        assert worker.build(threads) == {"sleep": {"n": torch.get_num_threads()}}
-        turns = take_turns({"sleep": worker.task("sleep")}, n_rounds=2, progress=False)
-        assert turns.wall["sleep"].median >= 0.05 > turns.processor["sleep"].median
-        with pytest.raises(ImportError, match="no_such_package"):
-            worker.build(needs_what_is_not_there)
-        with pytest.raises(ValueError, match="got 3"):
-            worker.build(fails)
-        assert worker.build(threads)
+    with workers(1) as processes:
+        for _ in range(2):
+            built = build(processes, {"sleeper": threads})
+            assert built.details == {"sleep": {"n": torch.get_num_threads()}} and built.left_out == {}
+            turns = take_turns(built.tasks, n_rounds=2)
+            assert turns.wall["sleep"].median >= 0.05 > turns.processor["sleep"].median
+            missing = build(processes, {"peer": needs_what_is_not_there})
+            assert "no_such_package" in missing.left_out["peer"] and missing.tasks == {}
+            with pytest.raises(ValueError, match="got 3"):
+                build(processes, {"failing": fails})
         with pytest.raises(BrokenProcessPool):
-            worker.build(ends)
+            build(processes, {"ending": ends})

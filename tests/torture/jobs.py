@@ -13,14 +13,7 @@ ENGLISH = ("the", "a", "cat", "dog", "eats", "sees", "one", "her", "pretty", "sm
 
 @dataclass(frozen=True)
 class Job:
-    """A command that trains.
-
-    Attributes
-    ----------
-    name : str
-    arguments : tuple of str
-        All but the folder and ``--resume``.
-    """
+    """A command that trains: its arguments but the folder and ``--resume``."""
 
     name: str
     arguments: tuple[str, ...]
@@ -31,10 +24,9 @@ class Job:
 
 
 def make_jobs(folder: Path) -> list[Job]:
-    """Write small corpora into a folder, and give the jobs that learn from them; each trains from scratch.
+    """Write small corpora into a folder, and give the jobs that learn from them.
 
-    The fine-tuning begins with the model of the first job, which therefore has to be run into
-    ``folder / "lm"`` before.
+    The fine-tuning begins with the model of the first job, which has to be run into ``folder / "lm"`` before.
     """
     rng = random.Random(1)
     rows = [[rng.randrange(len(FRENCH)) for _ in range(rng.randint(3, 10))] for _ in range(2400)]
@@ -49,14 +41,14 @@ def make_jobs(folder: Path) -> list[Job]:
     for name, lines in files.items():
         (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     prose, reviews, pairs = (str(folder / name) for name in files)
-    trained = ("--budget", "smoke", "--steps", "50", "--seed", "3")
+    seed = ("--seed", "3")
+    trained = ("--budget", "smoke", "--steps", "50", *seed)
     return [
         Job("causal", ("pretrain", "--corpus", prose, *trained)),
         Job("masked", ("pretrain", "--objective", "masked+nsp", "--corpus", prose, *trained)),
         Job("translation", ("pretrain", "--objective", "translation", "--corpus", pairs, *trained)),
         Job(
-            "fine-tuning",
-            ("finetune", str(folder / "lm"), "--corpus", reviews, "--budget", "laptop", "--seed", "3"),
+            "fine-tuning", ("finetune", str(folder / "lm"), "--corpus", reviews, "--budget", "laptop", *seed)
         ),
     ]
 

@@ -24,10 +24,6 @@ def dropout(x: Tensor, p: float) -> Tensor:
     p : float
         In [0, 1). On a CPU it is rounded to a multiple of 1/256, but not to 0 unless it is 0; the scale is
         that of the rounded one, so that the mean is exact.
-
-    Returns
-    -------
-    Tensor of the shape of x
     """
     if p == 0:
         return x

@@ -143,9 +143,9 @@ def _quality(record: Record) -> str:
     if "nats_by_order" in record:
         each = ", ".join(f"{int(n) - 1}: {nats:.3f}" for n, nats in record["nats_by_order"].items())
         return f"nats a character by characters of context {each}"
-    floor = f", {record['above_floor']:.1%} above the floor" if "floor" in record else ""
+    above = f", {record['above_floor']:.1%} above the entropy bound" if "floor" in record else ""
     when = f"after {record['n_steps']:,} steps, {record['seconds']:.0f} s"
-    return f"{record['nats']:.4f} nats a {record['unit']}{floor} {when}"
+    return f"{record['nats']:.4f} nats a {record['unit']}{above} {when}"
 
 
 def bench_table(folder: Path) -> str:

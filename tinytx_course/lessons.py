@@ -129,7 +129,7 @@ def format_duration(seconds: float) -> str:
 def lesson_table(folder: str = "", root: Path | None = None) -> str:
     """Return the lessons as a Markdown table, linked where they are written; links begin with `folder`."""
     written = written_lessons(root)
-    rows = ["| | lesson | the question | on two cores |", "|---|---|---|---|"]
+    rows = ["| | lesson | the question | aim on two cores |", "|---|---|---|---|"]
     for lesson in LESSONS:
         title = f"[{lesson.title}]({folder}{lesson.name}.ipynb)" if lesson in written else lesson.title
         time = format_duration(lesson.seconds) if lesson in written else "in preparation"

@@ -105,15 +105,16 @@ def main() -> int:
     executable = find_chromium()
     if executable is None:
         sys.exit("needs Chromium: `make test-browser` installs it, or says how")
-    (ROOT / "results" / "widgets.json").unlink(missing_ok=True)  # may hold an explorer that is gone
-    store = Results("widgets", ROOT / "results")
     with (
         tempfile.TemporaryDirectory() as folder,
         chromium(executable) as browser,
         lab(Path(folder)) as running,
     ):
-        for kind in CASES:
-            store.put(kind, _explorer(browser, running, kind))
+        records = {kind: _explorer(browser, running, kind) for kind in CASES}
+    (ROOT / "results" / "widgets.json").unlink(missing_ok=True)  # may hold an explorer that is gone
+    store = Results("widgets", ROOT / "results")
+    for kind, record in records.items():
+        store.put(kind, record)
     print(f"{'':<12}{'':<10}{'median':>10}{'95th percentile':>18}")
     for kind, record in store.data.items():
         for means, times in record.items():

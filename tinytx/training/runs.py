@@ -208,7 +208,7 @@ class Checkpoints:
         folder = newest_complete(self.folder, self.report)
         if folder is None:
             return None
-        training = read_training(folder)
+        training = read_json(folder / STATE_FILE)  # `newest_complete` has checked the whole folder
         check_request(training["plan"], self.plan)
         check_request(training["settings"], settings.to_dict())
         weights = read_tensors(folder / WEIGHTS_FILE)

@@ -33,7 +33,7 @@ class Experiment:
 
 EXPERIMENTS = {
     "ladder": Experiment(
-        "n-gram models and transformers against the entropy bound", "ladder", "ladder", n_seeds=3
+        "n-gram, RNN, GRU, CNN and transformer against the entropy bound", "ladder", "ladder", n_seeds=3
     ),
     "objectives": Experiment("causal against masked pretraining", "objectives", "objectives", n_seeds=3),
     "transfer": Experiment(
@@ -48,6 +48,12 @@ EXPERIMENTS = {
         "broken_translation",
         table="broken_table",
         has_corpus=True,
+    ),
+    "world-minute": Experiment(
+        "how near the bound a minute of training comes, and what is missing",
+        "world_minute",
+        "world_minute",
+        n_seeds=5,
     ),
     "completions": Experiment("a model of real French continues prompts", "completions", "completions"),
 }

@@ -1,74 +1,220 @@
-"""N-gram models of rising order, transformers above them, and the entropy bound of the world below all.
+"""One ladder on one task: n-gram, RNN, GRU, CNN and transformer against the entropy bound of the world.
 
-Every model reads the same training text in the same tokens and is evaluated on the same held-out text.
+All models read the same texts in the same tokens. What is tuned, a learning rate from the same grid for each
+architecture and the order of the n-gram model, is tuned with seed 0 on the valid split; results are those of
+other seeds on the test split. At equal parameters each model takes one pass over the text; at equal time, as
+many steps as fit into the processor time that the transformer's pass takes on one core.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import TYPE_CHECKING
 
+import torch
 from tqdm.auto import tqdm
 
-from experiments.harness import Settings
-from tinytx.text.corpora import load_corpus
+from experiments.harness import Record, Settings
+from tinytx.model.attention import record_attention
+from tinytx.model.counting import count_parameters
+from tinytx.model.transformer import LanguageModel
+from tinytx.text.batching import batches_by_length
+from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.text.ngrams import NGramModel
 from tinytx.training.evaluate import exact_nats
-from tinytx.training.fit import fit
-from tinytx.training.recipes import plan
 from tinytx.training.tasks import fingerprint, train_tokenizer
-from tinytx_course.labs.lesson_08 import ladder_table as table
+from tinytx_course.labs.ladder import (
+    MIXERS,
+    LadderRecipe,
+    build_model,
+    ladder_table,
+    nats_per_token,
+    train_model,
+)
+from tinytx_course.labs.layers import count_flops
+from tinytx_course.labs.timing import take_turns
 
 if TYPE_CHECKING:
     import pandas as pd
 
+VOCAB_SIZE = 1000
 ORDERS = (1, 2, 3, 4, 5, 6)
+LEARNING_RATES = (5e-3, 1e-2, 2e-2)
+N_TIMED, N_ROUNDS = 10, 5  # steps that make a round, taken in turn by all models
+N_COUNTED = 100  # reviews in which operations are counted
+
+table = ladder_table
 
 
-def ladder(settings: Settings, orders: Sequence[int] = ORDERS) -> pd.DataFrame:
-    """Measure interpolated Witten-Bell n-gram models and pretrained transformers against the entropy bound.
+def ladder(
+    settings: Settings,
+    corpus: Corpus | None = None,
+    *,
+    n_steps: int | None = None,
+    learning_rates: Sequence[float] = LEARNING_RATES,
+    orders: Sequence[int] = ORDERS,
+) -> pd.DataFrame:
+    """Measure every model of the ladder, on one core of the processor.
 
     Parameters
     ----------
     settings : Settings
-        One transformer is trained a seed.
-    orders : sequence of int
-        Of the n-gram models.
+        Results are those of seeds 1 to `n_seeds`. The ladder has a recipe of its own, whatever the budget.
+    corpus : Corpus, optional
+        Texts of the world, by default those of `load_corpus`.
+    n_steps : int, optional
+        At equal parameters; by default one pass over the training text.
+    learning_rates, orders : sequence
+        What is tried with seed 0.
 
     Returns
     -------
     DataFrame
         See `ladder_table`.
     """
-    corpus, recipe = load_corpus("world"), plan("world", "causal", settings.budget)
-    tokenizer = train_tokenizer(corpus.train.texts, recipe.vocab_size, exact=False, kind="world")
-    held_out = tokenizer.encode_batch(corpus.valid.texts)
-    nats = exact_nats(corpus, corpus.valid.texts)
-    assert nats is not None
-    bound = float(nats.sum()) / sum(len(ids) + 1 for ids in held_out)
-    origin = {"texts": fingerprint(corpus), "pieces": tokenizer.vocab_size}
-
-    @cache
-    def counts() -> NGramModel:
-        sequences = tokenizer.encode_batch(corpus.train.texts)
-        return NGramModel(max(orders), tokenizer.vocab_size).fit(sequences)
-
-    def of_ngrams(order: int) -> dict[str, float]:
-        return {"nats_per_token": counts().nats_per_token(held_out, order=order), "floor": bound}
-
-    def of_transformer(seed: int) -> dict[str, float]:
-        result = fit(
-            corpus, budget=settings.budget, seed=seed, device=settings.device, report=settings.report
-        )
-        return {"nats_per_token": float(result.evaluation.to_dict()["nats_per_token"]), "floor": bound}
-
-    cells: list[tuple[str, Any, dict[str, Any]]] = [
-        (f"world/counts/{order}-gram", partial(of_ngrams, order), origin) for order in orders
+    torch.set_num_threads(1)
+    runs = _Runs(settings, load_corpus("world") if corpus is None else corpus, n_steps)
+    for order in orders:
+        runs.counts(order)
+    for kind in MIXERS:
+        runs.cost(kind)
+    for kind, lr in tqdm(list(product(MIXERS, learning_rates)), desc="learning rates", disable=None):
+        runs.tuning(kind, lr)
+    seeds = range(1, settings.n_seeds + 1)
+    cells = [
+        (equal, seed, kind)
+        for equal, seed, kind in product(("parameters", "time"), seeds, MIXERS)
+        if (equal, kind) != ("time", "transformer")  # the same run as at equal parameters
     ]
-    for seed in range(settings.n_seeds):
-        trained = origin | {"recipe": plan("world", "causal", settings.budget, seed=seed).to_dict()}
-        key = f"world/{settings.budget}/transformer, seed {seed}"
-        cells.append((key, partial(of_transformer, seed), trained))
-    measured = {key: settings.cached(key, source, one) for key, one, source in tqdm(cells, disable=None)}
-    return table(measured)
+    for equal, seed, kind in tqdm(cells, desc="results", disable=None):
+        runs.result(kind, equal, seed, learning_rates)
+    return table(settings.store.data)
+
+
+class _Runs:
+    """The texts as rows of ids, and what is measured on them."""
+
+    def __init__(self, settings: Settings, data: Corpus, n_steps: int | None) -> None:
+        assert data.test is not None
+        tokenizer = train_tokenizer(data.train.texts, VOCAB_SIZE, exact=False, kind="world")
+        splits = {"train": data.train, "valid": data.valid, "test": data.test}
+        self._ids = {name: tokenizer.encode_batch(split.texts) for name, split in splits.items()}
+        self._rows = {
+            name: [[tokenizer.bos_id, *ids, tokenizer.eos_id] for ids in texts]
+            for name, texts in self._ids.items()
+        }
+        self._settings, self._pad_id = settings, tokenizer.pad_id
+        self._vocab_size = tokenizer.vocab_size
+        self._max_len = max(len(row) for rows in self._rows.values() for row in rows)
+        self._origin = {"texts": fingerprint(data), "vocab_size": self._vocab_size}
+        exact = exact_nats(data, data.test.texts)
+        assert exact is not None
+        self._bound = float(exact.sum()) / sum(len(ids) + 1 for ids in self._ids["test"])
+        self._n_steps = len(self._batches()) if n_steps is None else n_steps
+        self._ngrams = cache(self._count_ngrams)
+        self._turns = cache(self._time_steps)
+
+    def _batches(self) -> list[list[int]]:
+        lengths = [len(row) for row in self._rows["train"]]
+        return batches_by_length(lengths, LadderRecipe.tokens_per_batch, seed=0, epoch=0)
+
+    def _cached(self, key: str, asked: Record, task: Callable[[], Record]) -> Record:
+        return self._settings.cached(key, self._origin | asked, task)
+
+    def counts(self, order: int) -> None:
+        """Measure an n-gram model, whose parameters are its counts."""
+        self._cached(f"{order}-gram/counts", {"order": order}, partial(self._ngram, order))
+
+    def _count_ngrams(self) -> NGramModel:
+        return NGramModel(max(ORDERS), self._vocab_size).fit(self._ids["train"])
+
+    def _ngram(self, order: int) -> Record:
+        model = self._ngrams()
+        losses = {name: model.nats_per_token(self._ids[name], order=order) for name in ("valid", "test")}
+        return {
+            "measure": "counts",
+            "model": f"{order}-gram",
+            "n_params": model.n_counts(order),
+            "bound": self._bound,
+            **losses,
+        }
+
+    def cost(self, kind: str) -> None:
+        """Measure what a model costs: parameters, operations, processor time of a training step."""
+        self._cached(f"{kind}/cost", {"n_timed": N_TIMED, "n_rounds": N_ROUNDS}, partial(self._cost, kind))
+
+    def _cost(self, kind: str) -> Record:
+        model, rows = self._model(kind, 0), self._rows["test"][:N_COUNTED]
+        n_tokens = sum(len(row) - 1 for row in rows)
+
+        def forward() -> None:
+            with torch.no_grad(), record_attention(model):  # the counter does not see fused attention
+                for row in rows:
+                    model(torch.tensor([row[:-1]]))
+
+        return {
+            "measure": "cost",
+            "model": kind,
+            "n_params": count_parameters(model),
+            "flops": round(count_flops(forward) / n_tokens),
+            "milliseconds": 1e3 * self._turns()[kind],
+        }
+
+    def _time_steps(self) -> dict[str, float]:
+        """Median processor seconds of a training step of each model, on the same batches, in turn."""
+        chosen = self._batches()[:N_TIMED]
+        rows = [self._rows["train"][i] for batch in chosen for i in batch]
+        recipe = LadderRecipe(lr=1e-3, n_steps=len(chosen))
+        tasks = {
+            kind: partial(train_model, self._model(kind, 0), rows, recipe, pad_id=self._pad_id)
+            for kind in MIXERS
+        }
+        times = take_turns(tasks, n_rounds=N_ROUNDS).processor
+        return {kind: times[kind].median / len(chosen) for kind in MIXERS}
+
+    def tuning(self, kind: str, lr: float) -> None:
+        """Measure a learning rate with seed 0."""
+        recipe = LadderRecipe(lr=lr, n_steps=self._n_steps)
+        asked = {"recipe": recipe.to_dict()}
+        self._cached(self._tuning_key(kind, lr), asked, partial(self._trained, kind, recipe, 0, "tuning"))
+
+    def _tuning_key(self, kind: str, lr: float) -> str:
+        return f"{kind}/tuning/{lr:g}"
+
+    def result(self, kind: str, equal: str, seed: int, learning_rates: Sequence[float]) -> None:
+        """Measure a model at the learning rate that was best with seed 0."""
+        store, n_steps = self._settings.store, self._n_steps
+        tried = {lr: (store.get(self._tuning_key(kind, lr)) or {})["valid"] for lr in learning_rates}
+        lr = min(tried, key=lambda lr: tried[lr])
+        if equal == "time":
+            own, transformer = (
+                (store.get(f"{name}/cost") or {})["milliseconds"] for name in (kind, "transformer")
+            )
+            n_steps = round(n_steps * transformer / own)
+        recipe = LadderRecipe(lr=lr, n_steps=n_steps)
+        asked = {"recipe": recipe.to_dict()}
+        key = f"{kind}/equal {equal}/seed {seed}"
+        self._cached(key, asked, partial(self._trained, kind, recipe, seed, f"equal {equal}"))
+
+    def _model(self, kind: str, seed: int) -> LanguageModel:
+        return build_model(kind, self._vocab_size, self._max_len, seed)
+
+    def _trained(self, kind: str, recipe: LadderRecipe, seed: int, measure: str) -> Record:
+        model = self._model(kind, seed)
+        losses = train_model(model, self._rows["train"], recipe, pad_id=self._pad_id, seed=seed)
+        found = {
+            name: nats_per_token(model, self._rows[name], pad_id=self._pad_id) for name in ("valid", "test")
+        }
+        self._settings.report(f"{kind}, {measure}, lr {recipe.lr:g}, seed {seed}: {found}")
+        return {
+            "measure": measure,
+            "model": kind,
+            "seed": seed,
+            "lr": recipe.lr,
+            "n_steps": recipe.n_steps,
+            "bound": self._bound,
+            **found,
+            "losses": [round(loss, 4) for loss in losses[:: max(1, len(losses) // 50)]],
+        }

@@ -27,6 +27,7 @@ from tinytx.training.masking import Masking, PairsOfSentences, draw_pairs, make_
 from tinytx.training.objectives import PackedSequences, pair_rows
 from tinytx.training.recipes import Recipe, plan, plan_finetuning
 from tinytx.training.tasks import fingerprint
+from tinytx.world.tokens import TokenWorld
 from tinytx.world.world import World
 from tinytx_course.labs.lesson_10 import OPTIMUM, TopicOverlap, complete_masked, figures_of
 
@@ -244,6 +245,17 @@ def _pretraining(result: FitResult) -> Record:
     }
 
 
+def _exact_token(
+    through: TokenWorld, ids: Sequence[int], position: int, sides: Sides, eos_id: int
+) -> np.ndarray:
+    """The exact distribution of a token given `sides`; as in `fill_probs`, the text does not end here."""
+    if sides == "both":
+        return through.fill_token(ids, position)
+    probs = through.next_token(ids[:position]).copy()
+    probs[eos_id] = 0.0
+    return probs / probs.sum()
+
+
 def fill_measures(
     model: LanguageModel | MaskedLanguageModel,
     tokenizer: Tokenizer,
@@ -257,8 +269,8 @@ def fill_measures(
     -------
     dict
         ``nats`` (mean negative log-probability of the true token), ``accuracy`` of the most probable one,
-        ``excess`` (mean KL divergence from the exact distribution given both sides), and under ``exact`` the
-        first two for the exact distribution. Positions are the same for every model.
+        ``excess`` (mean KL divergence from the exact distribution given `sides`), and under ``exact`` the
+        first two for that exact distribution. Positions are the same for every model.
     """
     through = World().through(tokenizer)
     rng = np.random.default_rng(_BLANK_SEED)
@@ -266,7 +278,7 @@ def fill_measures(
     exact: dict[str, list[float]] = {"nats": [], "accuracy": []}
     for ids in tokenizer.encode_batch(texts[:n_blanks]):
         position = int(rng.integers(len(ids)))
-        truth = through.fill_token(ids, position)
+        truth = _exact_token(through, ids, position, sides, tokenizer.eos_id)
         predicted = fill_probs(model, tokenizer, ids, position, sides=sides)
         for values, probs in ((found, predicted), (exact, truth)):
             values["nats"].append(-float(np.log(probs[ids[position]])))
@@ -276,6 +288,7 @@ def fill_measures(
     means = {name: float(np.mean(values)) for name, values in found.items()}
     return {
         "n": len(found["nats"]),
+        "exact_given": sides,
         **means,
         "exact": {name: float(np.mean(values)) for name, values in exact.items()},
     }

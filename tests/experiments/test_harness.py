@@ -46,19 +46,22 @@ def test_differences_are_paired_by_seed_and_a_single_run_has_no_interval():
     assert found.loc[(5, "once"), ["low", "minus base low"]].isna().all()
 
 
-NATS = {"world/counts/4-gram": 2.0, "world/laptop/transformer, seed 0": 1.2}
-
-
 def test_json_prints_what_is_stored_and_measures_nothing(tmp_path, capsys, stop_after):
-    for key, nats in NATS.items():
-        record = {"nats_per_token": nats, "floor": 1.0, "origin": {"texts": "aa", "pieces": 700}}
-        Results("ladder", tmp_path).put(key, record)
+    counted = {
+        "measure": "counts",
+        "model": "4-gram",
+        "n_params": 9,
+        "valid": 2.0,
+        "test": 1.75,
+        "bound": 1.5,
+    }
+    Results("ladder", tmp_path).put("4-gram/counts", {**counted, "origin": {"texts": "aa"}})
     stop_after(0)
     assert main(["ladder", "--json", "--results", str(tmp_path)]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["name"] == "ladder" and "measured 20" in answer["source"]
-    assert answer["rows"][-1]["model"] == "transformer, laptop"
-    assert answer["rows"][-1]["share"] == pytest.approx(0.8) and answer["rows"][0]["std"] is None
+    assert [row["equal"] for row in answer["rows"]] == ["parameters", "time"]
+    assert answer["rows"][0]["above"] == 0.25 and answer["rows"][0]["std"] is None
 
 
 @pytest.mark.parametrize(

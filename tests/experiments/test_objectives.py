@@ -119,15 +119,23 @@ def test_answers_do_not_depend_on_the_other_pairs_of_a_batch(tokenizer, corpus):
     assert 0 < sum(expected) < len(expected)
 
 
-def test_the_exact_distribution_has_no_excess(tokenizer, corpus, monkeypatch):
+@pytest.mark.parametrize("sides", ["both", "left"])
+def test_the_exact_distribution_given_a_side_has_no_excess(tokenizer, corpus, monkeypatch, sides):
     through = World().through(tokenizer)
-    monkeypatch.setattr(
-        "experiments.objectives.fill_probs",
-        lambda model, tokenizer, ids, position, sides: through.fill_token(ids, position),
-    )
-    found = fill_measures(None, tokenizer, corpus.test.texts, 5)
+
+    def exact_probs(model, tokenizer, ids, position, sides):
+        if sides == "both":
+            return through.fill_token(ids, position)
+        probs = through.next_token(ids[:position])
+        words = np.arange(len(probs)) != tokenizer.eos_id
+        return np.where(words, probs, 0) / probs[words].sum()
+
+    monkeypatch.setattr("experiments.objectives.fill_probs", exact_probs)
+    found = fill_measures(None, tokenizer, corpus.test.texts, 5, sides)
+    assert found["exact_given"] == sides
     assert found["excess"] == pytest.approx(0, abs=1e-9)
-    assert found["nats"] == found["exact"]["nats"] and found["accuracy"] == found["exact"]["accuracy"]
+    assert found["nats"] == pytest.approx(found["exact"]["nats"])
+    assert found["accuracy"] == found["exact"]["accuracy"]
 
 
 def test_a_completion_counts_words_before_the_first_impossible_one(tokenizer, corpus, monkeypatch):

@@ -77,6 +77,18 @@ def test_a_smaller_order_is_the_model_fitted_with_that_order():
         np.testing.assert_allclose(large.log_prob([4, 6, 5], order=order), expected, rtol=1e-12)
 
 
+@given(sequences, st.integers(1, 4))
+def test_the_counts_are_those_of_all_different_ngrams(training, order):
+    padded = [[2] * 3 + sequence + [3] for sequence in training]
+    grams = {
+        tuple(row[i - n + 1 : i + 1])
+        for row in padded
+        for i in range(3, len(row))
+        for n in range(1, order + 1)
+    }
+    assert NGramModel(4, VOCAB_SIZE).fit(training).n_counts(order) == len(grams)
+
+
 def test_the_mean_over_sequences_is_that_of_their_tokens():
     model = NGramModel(3, VOCAB_SIZE).fit(SMALL)
     singles = np.concatenate([model.log_prob(sequence) for sequence in SMALL])

@@ -51,16 +51,16 @@ MISCONCEPTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "all parts": {
         "all-biases-forgotten": (
-            "the biases of all linear maps (attention, feed-forward, head) were forgotten"
+            "the biases of all linear layers (attention, feed-forward, output) were forgotten"
         ),
         "all-biases-and-shifts-forgotten": "all biases were forgotten, the shifts of the norms included",
         "one-layer-too-few": "one layer too few was counted",
         "one-layer-too-many": "one layer too many was counted",
     },
     "head": {
-        "embedding-tied": "the head was taken to share the embedding matrix, but it has its own",
-        "other-head": "the head of the other task was counted",
-        "head-bias-forgotten": "the bias of the head was forgotten",
+        "embedding-tied": "the output layer was taken to share the embedding matrix, but it has its own",
+        "other-head": "the output layer of the other task was counted",
+        "head-bias-forgotten": "the bias of the output layer was forgotten",
     },
 }
 WORDS = {slug: words for group in MISCONCEPTIONS.values() for slug, words in group.items()}
@@ -71,7 +71,7 @@ PARTS = {
     "feed_forward": "the feed-forward network of one layer",
     "norms": "the norms of one layer",
     "layer": "one layer",
-    "head": "the head",
+    "head": "the output layer",
 }
 
 _ALL_BIASES = ("all-biases-forgotten", "all-biases-and-shifts-forgotten")

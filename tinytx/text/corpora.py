@@ -9,7 +9,7 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -33,6 +33,7 @@ SHAKESPEARE_TRAIN = 0.9  # of the characters, from the beginning
 LOWEST_STARS = -1  # the lowest label of reader-reviews-fr
 WORLD_SIZES = {"train": 30_000, "valid": 2_000, "test": 2_000}
 WORLD_SEED = 20_000  # of train; the next two seeds draw valid and test
+DRAW_SEED = 1_000_000  # plus i: of the i-th further set of training texts
 
 
 @dataclass(frozen=True)
@@ -113,9 +114,13 @@ class Corpus(Splits[Split]):
     ----------
     label_names : tuple of str
         Meaning of the labels 0, 1, ...; empty where unknown.
+    draw : callable, optional
+        Of a generated language: ``draw(i)`` gives as many new training texts as `train` has, others for each
+        i >= 1, so that no pass over the data needs to repeat one.
     """
 
     label_names: tuple[str, ...] = ()
+    draw: Callable[[int], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
 
     @property
     def n_classes(self) -> int | None:
@@ -258,11 +263,15 @@ def _corpus(info: CorpusInfo, splits: Mapping[str, Split]) -> Corpus:
 def _world() -> Corpus:
     from tinytx.world.world import World
 
-    world, splits = World(), {}
-    for seed, (name, size) in enumerate(WORLD_SIZES.items(), start=WORLD_SEED):
+    world = World()
+
+    def drawn(size: int, seed: int) -> Split:
         reviews = world.reviews(size, seed=seed)
-        splits[name] = Split(tuple(" ".join(r.words) for r in reviews), tuple(r.label for r in reviews))
-    return _corpus(_WORLD, splits)
+        return Split(tuple(" ".join(r.words) for r in reviews), tuple(r.label for r in reviews))
+
+    splits = {name: drawn(size, WORLD_SEED + i) for i, (name, size) in enumerate(WORLD_SIZES.items())}
+    corpus = _corpus(_WORLD, splits)
+    return replace(corpus, draw=lambda i: drawn(WORLD_SIZES["train"], DRAW_SEED + i).texts)
 
 
 def _load_own(name: str, options: Options) -> Corpus:

@@ -99,6 +99,10 @@ class NGramModel:
         stream, targets = self._stream([sequence])
         return np.log(self._probs(stream, targets, stream[targets], order))
 
+    def n_counts(self, order: int | None = None) -> int:
+        """How many different n-grams up to an order, by default the model's, were counted."""
+        return sum(len(level.next_keys) for level in self._levels[: order or self.order])
+
     def nats_per_token(self, sequences: Sequences, order: int | None = None) -> float:
         """Mean negative log-probability over all tokens of some sequences, eos included; see `log_prob`."""
         stream, targets = self._stream(sequences)

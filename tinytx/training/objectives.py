@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,6 +43,37 @@ class Objective(Protocol):
         An objective of two terms gives two means, and two numbers of predictions; their sum is trained.
         """
         ...
+
+
+class FreshObjective:
+    """Learn from new texts in each pass over the data, so that none is read twice.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(epoch)`` gives the objective of one pass, a pure function of the epoch.
+    """
+
+    def __init__(self, make: Callable[[int], Any]) -> None:
+        self._make, self._epoch, self._objective = make, 0, make(0)
+
+    def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
+        """Batches of the texts of this pass; the other methods then speak of these."""
+        if epoch != self._epoch:
+            self._epoch, self._objective = epoch, self._make(epoch)
+        return self._objective.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=tokens_per_batch)
+
+    def n_predictions(self, indices: Sequence[int]) -> int | list[int]:
+        """Predictions of some rows of this pass."""
+        return self._objective.n_predictions(indices)
+
+    def batch(self, indices: Sequence[int]) -> Any:
+        """Inputs and targets of some rows of this pass."""
+        return self._objective.batch(indices)
+
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
+        """Mean loss of some rows of this pass."""
+        return self._objective.loss(model, indices)
 
 
 def _device(model: nn.Module) -> torch.device:

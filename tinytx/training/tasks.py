@@ -41,6 +41,7 @@ from tinytx.training.loop import OnStep, train
 from tinytx.training.objectives import (
     CausalObjective,
     ClassificationObjective,
+    FreshObjective,
     MaskedObjective,
     Objective,
     TranslationObjective,
@@ -87,8 +88,14 @@ class Pretraining:
         return recipe.replace(vocab_size=vocab_size, config=recipe.config.replace(vocab_size=vocab_size))
 
     def objective(self, tokenizer: Tokenizer, recipe: Recipe) -> Any:
-        """What is learned, from the training split."""
-        return objective_for(recipe, tokenizer, self.corpus.train.texts)
+        """What is learned: the training split; of a generated language, new texts in each further pass."""
+        train, draw = self.corpus.train.texts, self.corpus.draw
+
+        def of_pass(epoch: int) -> CausalObjective | MaskedObjective:
+            texts = draw(epoch) if epoch and draw else train
+            return objective_for(recipe, tokenizer, texts)
+
+        return FreshObjective(of_pass) if draw else of_pass(0)
 
     def model(self, recipe: Recipe, seed: int) -> Model:
         """The model before training."""

@@ -1,0 +1,59 @@
+"""The ladder: rows are measured once, at equal parameters or equal time, tuned on other text."""
+
+import pytest
+
+from experiments.ladder import ladder, table
+from tests.experiments.test_objectives import world_split
+from tinytx.text.corpora import Corpus
+from tinytx_course.labs.ladder import MIXERS
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return Corpus("world", world_split(150, 1, whole_alphabet=True), world_split(20, 2), world_split(12, 3))
+
+
+def test_every_row_is_measured_once_and_a_killed_run_resumes(settings, corpus, stop_after):
+    sizes = {"n_steps": 4, "learning_rates": (1e-3, 1e-2), "orders": (1, 2)}
+    stop_after(9)
+    with pytest.raises(ConnectionAbortedError):
+        ladder(settings("ladder", n_seeds=2), corpus, **sizes)
+    stop_after(99)
+    found = ladder(settings("ladder", n_seeds=2), corpus, **sizes)
+    records = settings("ladder").store.data
+    n = len(MIXERS)
+    assert len(records) == 2 + n + 2 * n + 2 * n + 2 * (n - 1)
+    stop_after(0)
+    assert ladder(settings("ladder", n_seeds=2), corpus, **sizes).equals(found)
+    _check(records, found, n)
+
+
+def _check(records, found, n):
+    assert found.groupby("equal")["model"].count().tolist() == [n + 1, n + 1]
+    costs = {name: records[f"{name}/cost"] for name in MIXERS}
+    n_params = [cost["n_params"] for cost in costs.values()]
+    assert max(n_params) / min(n_params) < 1.01
+    for kind in MIXERS:
+        tried = {lr: records[f"{kind}/tuning/{lr:g}"]["valid"] for lr in (1e-3, 1e-2)}
+        for seed in (1, 2):
+            equal = records[f"{kind}/equal parameters/seed {seed}"]
+            assert equal["lr"] == min(tried, key=tried.get) and equal["n_steps"] == 4
+            if kind != "transformer":
+                steps = records[f"{kind}/equal time/seed {seed}"]["n_steps"]
+                ratio = costs["transformer"]["milliseconds"] / costs[kind]["milliseconds"]
+                assert steps == round(4 * ratio)
+    assert (found["above"] > 0).all()
+    for equal in ("parameters", "time"):
+        rows = found[found["equal"] == equal].set_index("model")
+        assert rows.loc["transformer", "n"] == 2 and rows.loc["2-gram", "n"] == 1
+
+
+def test_the_order_of_the_n_gram_model_is_chosen_on_the_valid_split():
+    def counts(order, valid, test):
+        losses = {"valid": valid, "test": test, "bound": 1.0, "n_params": 5}
+        return {"measure": "counts", "model": f"{order}-gram", **losses}
+
+    found = table({"1-gram/counts": counts(1, 2.0, 1.5), "2-gram/counts": counts(2, 1.8, 1.7)})
+    assert set(found["model"]) == {"2-gram"} and found["above"].tolist() == pytest.approx([0.7, 0.7])
+    with pytest.raises(ValueError, match="got none"):
+        table({})

@@ -8,8 +8,13 @@ from time import process_time
 
 from tests.solutions import (  # noqa: F401  (each enters its solutions)
     attention,
+    blocks,
+    caching,
+    costs,
     counting,
     decoding,
+    faster,
+    heads,
     losses,
     masking,
     masks,
@@ -17,6 +22,8 @@ from tests.solutions import (  # noqa: F401  (each enters its solutions)
     pooling,
     positions,
     sampling,
+    subwords,
+    training,
 )
 from tests.solutions.collection import SOLUTIONS, Solution
 from tinytx_course.exercises.checking import EXERCISES, check

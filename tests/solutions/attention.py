@@ -1,4 +1,4 @@
-"""Solutions for attention and split_heads."""
+"""Solutions for attention_row, attention and split_heads."""
 
 from __future__ import annotations
 
@@ -12,6 +12,143 @@ from torch import nn
 from tests.solutions.collection import right, wrong
 
 # mypy: ignore-errors
+
+
+@right("attention_row")
+def row_plain(query, keys):
+    return (keys @ query / math.sqrt(len(query))).softmax(dim=-1)
+
+
+@right("attention_row")
+def row_loop(query, keys):
+    scores = []
+    for key in keys:
+        score = 0.0
+        for a, b in zip(query, key, strict=True):
+            score += float(a) * float(b)
+        scores.append(score / math.sqrt(len(query)))
+    raised = [math.exp(score) for score in scores]
+    return torch.tensor([value / sum(raised) for value in raised])
+
+
+@right("attention_row")
+def row_einsum(query, keys):
+    scores = torch.einsum("k,sk->s", query, keys) * query.numel() ** -0.5
+    raised = torch.exp(scores - scores.max())
+    return raised / raised.sum()
+
+
+@right("attention_row")
+def row_numpy(query, keys):
+    scores = np.exp(keys.numpy() @ query.numpy() / np.sqrt(keys.shape[1]))
+    return torch.from_numpy(scores / scores.sum())
+
+
+@right("attention_row")
+def row_broadcast(query, keys):
+    return F.softmax((query * keys).sum(dim=1) / query.shape[0] ** 0.5, dim=0)
+
+
+@wrong("attention_row", "not-scaled")
+def row_without_scale(query, keys):
+    return torch.softmax(keys @ query, dim=0)
+
+
+@wrong("attention_row", "scale-without-root")
+def row_over_width(query, keys):
+    return (keys @ query / len(query)).softmax(0)
+
+
+@wrong("attention_row", "scale-always-2")
+def row_halved(query, keys):
+    return (keys @ query / 2).softmax(0)
+
+
+@wrong("attention_row", "scale-by-keys")
+def row_over_keys(query, keys):
+    return torch.softmax(keys @ query / math.sqrt(len(keys)), -1)
+
+
+@wrong("attention_row", "scale-multiplied")
+def row_times_root(query, keys):
+    return torch.softmax(keys @ query * len(query) ** 0.5, -1)
+
+
+@wrong("attention_row", "scale-after-softmax")
+def row_late_scale(query, keys):
+    return (keys @ query).softmax(0) / math.sqrt(len(query))
+
+
+@wrong("attention_row", "scores-returned")
+def row_scores(query, keys):
+    return torch.matmul(keys, query) / math.sqrt(query.shape[-1])
+
+
+@wrong("attention_row", "not-normalised")
+def row_powers(query, keys):
+    return torch.exp(keys @ query / math.sqrt(len(query)))
+
+
+@wrong("attention_row", "without-exp")
+def row_shares(query, keys):
+    scores = keys @ query / math.sqrt(len(query))
+    return scores / scores.sum()
+
+
+@wrong("attention_row", "power-of-two")
+def row_base_two(query, keys):
+    raised = 2 ** (keys @ query / math.sqrt(len(query)))
+    return raised / raised.sum()
+
+
+@wrong("attention_row", "log-softmax")
+def row_logs(query, keys):
+    return F.log_softmax(keys @ query / math.sqrt(len(query)), dim=0)
+
+
+@wrong("attention_row", "argmax")
+def row_winner(query, keys):
+    weights = torch.zeros(len(keys))
+    weights[(keys @ query).argmax()] = 1.0
+    return weights
+
+
+@wrong("attention_row", "products-not-summed")
+def row_elementwise(query, keys):
+    return torch.softmax(query * keys / math.sqrt(len(query)), dim=-1)
+
+
+@wrong("attention_row", "mixture-returned")
+def row_context(query, keys):
+    return (keys @ query / math.sqrt(len(query))).softmax(0) @ keys
+
+
+@wrong("attention_row", "extra-axes")
+def row_as_matrix(query, keys):
+    return torch.softmax(query[None] @ keys.T / math.sqrt(len(query)), dim=-1)
+
+
+@wrong("attention_row", "uniform")
+def row_wrong_axis(query, keys):
+    scores = (keys @ query / math.sqrt(len(query)))[:, None]  # (S, 1)
+    return scores.softmax(0).mean() * torch.ones(len(keys))
+
+
+@wrong("attention_row", "wrong-type")
+def row_list(query, keys):
+    raised = [math.exp(float(key @ query) / math.sqrt(len(query))) for key in keys]
+    return [value / sum(raised) for value in raised]
+
+
+@wrong("attention_row", "numpy-array")
+def row_left_in_numpy(query, keys):
+    scores = np.exp(keys.numpy() @ query.numpy() / np.sqrt(len(query)))
+    return scores / scores.sum()
+
+
+@wrong("attention_row", "error")
+def row_transposed(query, keys):
+    return (query @ keys / math.sqrt(len(query))).softmax(0)
 
 
 @right("attention")

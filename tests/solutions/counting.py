@@ -1,7 +1,9 @@
-"""Solutions for count_language_model and count_classifier."""
+"""Solutions for count_language_model, count_classifier and count_gpt2."""
 
 from __future__ import annotations
 
+import numpy as np
+import torch
 from torch import nn
 
 from tests.solutions.collection import right, wrong
@@ -226,3 +228,170 @@ def classifier_no_norms(vocab_size, d_model, n_layers, d_ff, n_classes):
 @wrong("count_classifier", "wrong-parameters")
 def classifier_four(vocab_size, d_model, n_layers, d_ff):
     return classifier_formula(vocab_size, d_model, n_layers, d_ff, 2)
+
+
+@right("count_gpt2")
+def gpt2_formula(vocab_size, max_len, d_model, n_heads, n_layers):
+    block = 12 * d_model**2 + 13 * d_model
+    return (vocab_size + max_len) * d_model + n_layers * block + 2 * d_model
+
+
+@right("count_gpt2")
+def gpt2_module(vocab_size, max_len, d_model, n_heads, n_layers):
+    layer = nn.TransformerEncoderLayer(d_model, n_heads, 4 * d_model, norm_first=True, device="meta")
+    norm = nn.LayerNorm(d_model, device="meta")
+    stack = nn.TransformerEncoder(layer, n_layers, norm=norm, enable_nested_tensor=False)
+    tables = [nn.Embedding(n, d_model, device="meta") for n in (vocab_size, max_len)]
+    return sum(p.numel() for part in [stack, *tables] for p in part.parameters())
+
+
+@right("count_gpt2")
+def gpt2_shapes(v, t, d, h, n):
+    block = [(d, 3 * d), (3 * d,), (d, d), (d,), (d, 4 * d), (4 * d,), (4 * d, d), (d,)] + [(d,)] * 4
+    shapes = [(v, d), (t, d)] + block * n + [(d,), (d,)]
+    return sum(int(np.prod(shape)) for shape in shapes)
+
+
+@right("count_gpt2")
+def gpt2_head_by_head(vocab_size, max_len, d_model, n_heads, n_layers):
+    head_dim = d_model // n_heads
+    total = vocab_size * d_model + max_len * d_model
+    for _ in range(n_layers):
+        for _ in range(n_heads):
+            total += 3 * (d_model * head_dim + head_dim)
+        total += d_model * d_model + d_model
+        total += (d_model + 1) * 4 * d_model + (4 * d_model + 1) * d_model
+        total += 2 * 2 * d_model
+    return total + 2 * d_model
+
+
+@right("count_gpt2")
+def gpt2_as_tensor(vocab_size, max_len, d_model, n_heads, n_layers):
+    per_block = torch.tensor([4 * d_model**2 + 4 * d_model, 8 * d_model**2 + 5 * d_model, 4 * d_model])
+    return per_block.sum() * n_layers + (vocab_size + max_len + 2) * d_model
+
+
+@wrong("count_gpt2", "positions-forgotten")
+def gpt2_no_positions(vocab_size, max_len, d_model, n_heads, n_layers):
+    return gpt2_formula(vocab_size, 0, d_model, n_heads, n_layers)
+
+
+@wrong("count_gpt2", "final-norm-forgotten")
+def gpt2_no_final_norm(vocab_size, max_len, d_model, n_heads, n_layers):
+    return (vocab_size + max_len) * d_model + n_layers * (12 * d_model**2 + 13 * d_model)
+
+
+@wrong("count_gpt2", "output-layer-not-tied")
+def gpt2_untied(v, t, d, h, n):
+    return v * d + t * d + n * (12 * d * d + 13 * d) + 2 * d + d * v
+
+
+@wrong("count_gpt2", "output-layer-counted")
+def gpt2_lm_head(v, t, d, h, n):
+    output = nn.Linear(d, v, device="meta")
+    return gpt2_formula(v, t, d, h, n) + sum(p.numel() for p in output.parameters())
+
+
+@wrong("count_gpt2", "output-layer-with-bias")
+def gpt2_output_bias(v, t, d, h, n):
+    return gpt2_formula(v, t, d, h, n) + v
+
+
+@wrong("count_gpt2", "all-biases-forgotten")
+def gpt2_no_biases(v, t, d, h, n):
+    attention = 4 * d * d
+    feed_forward = 2 * d * 4 * d
+    return (v + t) * d + n * (attention + feed_forward + 4 * d) + 2 * d
+
+
+@wrong("count_gpt2", "norms-forgotten")
+def gpt2_no_norms(v, t, d, h, n):
+    return (v + t) * d + n * (4 * (d + 1) * d + (d + 1) * 4 * d + (4 * d + 1) * d)
+
+
+@wrong("count_gpt2", "norms-counted-once")
+def gpt2_one_norm(v, t, d, h, n):
+    return gpt2_formula(v, t, d, h, n) - n * 2 * d
+
+
+@wrong("count_gpt2", "norm-shifts-forgotten")
+def gpt2_scales_only(v, t, d, h, n):
+    return (v + t) * d + n * (12 * d * d + 9 * d + 2 * d) + d
+
+
+@wrong("count_gpt2", "attention-biases-forgotten")
+def gpt2_attention_without_bias(v, t, d, h, n):
+    return (v + t) * d + n * (4 * d**2 + 8 * d**2 + 5 * d + 4 * d) + 2 * d
+
+
+@wrong("count_gpt2", "feed-forward-biases-alike")
+def gpt2_equal_biases(v, t, d, h, n):
+    attention = 4 * (d * d + d)
+    feed_forward = 2 * (d * 4 * d + d)
+    return (v + t) * d + n * (attention + feed_forward + 4 * d) + 2 * d
+
+
+@wrong("count_gpt2", "feed-forward-of-width-d")
+def gpt2_narrow(v, t, d, h, n):
+    return (v + t) * d + n * (6 * (d * d + d) + 4 * d) + 2 * d
+
+
+@wrong("count_gpt2", "output-projection-forgotten")
+def gpt2_c_attn_only(v, t, d, h, n):
+    c_attn = d * 3 * d + 3 * d
+    return (v + t) * d + n * (c_attn + 8 * d * d + 5 * d + 4 * d) + 2 * d
+
+
+@wrong("count_gpt2", "heads-for-matrices")
+def gpt2_heads_as_matrices(v, t, d, h, n):
+    return (v + t) * d + n * (h * (d * d + d) + 8 * d * d + 5 * d + 4 * d) + 2 * d
+
+
+@wrong("count_gpt2", "matrices-for-each-head")
+def gpt2_all_for_each_head(v, t, d, h, n):
+    total = (v + t) * d + 2 * d
+    for _ in range(n):
+        for _ in range(h):
+            total += 4 * (d * d + d)
+        total += 8 * d * d + 5 * d + 4 * d
+    return total
+
+
+@wrong("count_gpt2", "one-layer-only")
+def gpt2_one_block(v, t, d, h, n):
+    return (v + t) * d + 12 * d**2 + 13 * d + 2 * d
+
+
+@wrong("count_gpt2", "all-times-layers")
+def gpt2_everything_times(v, t, d, h, n):
+    return n * ((v + t) * d + 12 * d**2 + 13 * d) + 2 * d
+
+
+@wrong("count_gpt2", "rule-of-thumb")
+def gpt2_thumb(v, t, d, h, n):
+    return 12 * n * d**2 + v * d
+
+
+@wrong("count_gpt2", "final-norm-in-each-block")
+def gpt2_three_norms(v, t, d, h, n):
+    return (v + t) * d + n * (12 * d**2 + 9 * d + 3 * 2 * d)
+
+
+@wrong("count_gpt2", "positions-forgotten+final-norm-forgotten")
+def gpt2_as_the_example(v, t, d, h, n):
+    return v * d + n * (12 * d**2 + 13 * d)
+
+
+@wrong("count_gpt2", "positions-without-width")
+def gpt2_flat_positions(v, t, d, h, n):
+    return v * d + t + n * (12 * d**2 + 13 * d) + 2 * d
+
+
+@wrong("count_gpt2", "fixed-number")
+def gpt2_known(v, t, d, h, n):
+    return 124_439_808
+
+
+@wrong("count_gpt2", "wrong-type")
+def gpt2_millions(v, t, d, h, n):
+    return f"{gpt2_formula(v, t, d, h, n) / 1e6:.0f} M"

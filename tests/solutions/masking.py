@@ -1,10 +1,13 @@
-"""Solutions for mask_tokens."""
+"""Solutions for mask_tokens and masked_loss."""
 
 from __future__ import annotations
 
+import math
 import random
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 
 from tests.solutions.collection import right, wrong
 
@@ -243,3 +246,156 @@ def masking_columns(token_ids, mask_id, special_ids, vocab_size, p, generator):
     inputs = torch.where(drawn & (fate < 0.8), mask_id, token_ids)
     inputs = torch.where(drawn & (fate > 0.9), noise, inputs)
     return inputs, torch.where(drawn, token_ids, -100)
+
+
+LOSS = "masked_loss"
+
+
+@right(LOSS)
+def masked_loss_library(logits, labels):
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+
+
+@right(LOSS)
+def masked_loss_transposed(logits, labels):
+    return F.cross_entropy(logits.transpose(1, 2), labels, ignore_index=-100, reduction="mean")
+
+
+@right(LOSS)
+def masked_loss_selected(logits, labels):
+    chosen = labels != -100
+    log_probs = logits[chosen].log_softmax(dim=-1)
+    return -log_probs.gather(-1, labels[chosen][:, None]).mean()
+
+
+@right(LOSS)
+def masked_loss_loops(logits, labels):
+    nats = []
+    for row, row_labels in zip(logits.tolist(), labels.tolist(), strict=True):
+        for scores, label in zip(row, row_labels, strict=True):
+            if label == -100:
+                continue
+            nats.append(math.log(sum(map(math.exp, scores))) - scores[label])
+    return sum(nats) / len(nats)
+
+
+@right(LOSS)
+def masked_loss_numpy(logits, labels):
+    z, y = logits.numpy(), labels.numpy()
+    rows, columns = np.nonzero(y != -100)
+    z = z[rows, columns] - z[rows, columns].max(-1, keepdims=True)
+    p = np.exp(z) / np.exp(z).sum(-1, keepdims=True)
+    return -np.log(p[np.arange(len(rows)), y[rows, columns]]).mean()
+
+
+@right(LOSS)
+def masked_loss_einsum(logits, labels):
+    chosen = (labels != -100).float()
+    hot = F.one_hot(labels.clamp(min=0), logits.shape[-1]).float() * chosen[..., None]
+    return -torch.einsum("btv,btv->", hot, F.log_softmax(logits, dim=-1)) / chosen.sum()
+
+
+@wrong(LOSS, "all-positions")
+def masked_loss_clamped(logits, labels):
+    return F.cross_entropy(logits.flatten(0, 1), labels.clamp(min=0).flatten())
+
+
+@wrong(LOSS, "all-positions")
+def masked_loss_where(logits, labels):
+    targets = torch.where(labels == -100, 0, labels)
+    return -logits.log_softmax(-1).gather(2, targets[..., None]).mean()
+
+
+@wrong(LOSS, "divided-by-all")
+def masked_loss_mean_of_zeros(logits, labels):
+    return F.cross_entropy(logits.transpose(1, 2), labels, reduction="none").mean()
+
+
+@wrong(LOSS, "not-divided")
+def masked_loss_sum(logits, labels):
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+
+
+@wrong(LOSS, "divided-by-rows")
+def masked_loss_per_text(logits, labels):
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum") / len(labels)
+
+
+@wrong(LOSS, "mean-of-means")
+def masked_loss_row_by_row(logits, labels):
+    return sum(F.cross_entropy(row, own) for row, own in zip(logits, labels, strict=True)) / len(logits)
+
+
+@wrong(LOSS, "mean-of-means")
+def masked_loss_row_means(logits, labels):
+    nats = F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+    return (nats.sum(1) / (labels != -100).sum(1)).mean()
+
+
+@wrong(LOSS, "id-0-left-out")
+def masked_loss_positive_labels(logits, labels):
+    chosen = labels > 0
+    return F.cross_entropy(logits[chosen], labels[chosen])
+
+
+@wrong(LOSS, "shifted")
+def masked_loss_next_token(logits, labels):
+    logits, labels = logits[:, :-1], labels[:, 1:]
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+
+
+@wrong(LOSS, "softmax-twice")
+def masked_loss_of_probabilities(logits, labels):
+    return F.cross_entropy(logits.softmax(-1).flatten(0, 1), labels.flatten())
+
+
+@wrong(LOSS, "log-softmax-forgotten")
+def masked_loss_raw(logits, labels):
+    chosen = labels != -100
+    return F.nll_loss(logits[chosen], labels[chosen])
+
+
+@wrong(LOSS, "log-forgotten")
+def masked_loss_nll_of_probabilities(logits, labels):
+    return F.nll_loss(logits.softmax(dim=-1).flatten(0, 1), labels.flatten())
+
+
+@wrong(LOSS, "softmax-over-positions")
+def masked_loss_dim_1(logits, labels):
+    log_probs, chosen = logits.log_softmax(dim=1), labels != -100
+    return -log_probs[chosen].gather(-1, labels[chosen][:, None]).mean()
+
+
+@wrong(LOSS, "view-for-transpose")
+def masked_loss_reshaped(logits, labels):
+    B, T, V = logits.shape
+    return F.cross_entropy(logits.reshape(B, V, T), labels)
+
+
+@wrong(LOSS, "sign-forgotten")
+def masked_loss_negative(logits, labels):
+    chosen = labels != -100
+    return logits[chosen].log_softmax(-1)[torch.arange(int(chosen.sum())), labels[chosen]].mean()
+
+
+@wrong(LOSS, "probability-for-log")
+def masked_loss_mean_probability(logits, labels):
+    chosen = labels != -100
+    return logits[chosen].softmax(-1).gather(-1, labels[chosen][:, None]).mean()
+
+
+@wrong(LOSS, "bits")
+def masked_loss_log2(logits, labels):
+    chosen = labels != -100
+    return -logits[chosen].softmax(-1).gather(-1, labels[chosen][:, None]).log2().mean()
+
+
+@wrong(LOSS, "perplexity-returned")
+def masked_loss_exp(logits, labels):
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten()).exp()
+
+
+@wrong(LOSS, "divided-by-all+bits")
+def masked_loss_two_slips(logits, labels):
+    picked = logits.softmax(-1).gather(-1, labels.clamp(min=0)[..., None])[..., 0]
+    return -(picked.log2() * (labels != -100)).mean()

@@ -1,4 +1,4 @@
-"""Solutions for causal_mask, padding_mask and cross_attention_mask."""
+"""Solutions for causal_mask, padding_mask, cross_attention_mask and leaks_future."""
 
 from __future__ import annotations
 
@@ -297,3 +297,263 @@ def cross_zero(src_ids, tgt_ids, pad_id):
 @wrong("cross_attention_mask", "source-against-source")
 def cross_wrong_length(src_ids, tgt_ids, pad_id):
     return (src_ids != pad_id).unsqueeze(1).repeat(1, src_ids.shape[1], 1)
+
+
+@right("leaks_future")
+def leaks_loop(model, x):
+    before = model(x)
+    for s in range(1, len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        if not torch.equal(model(changed)[:s], before[:s]):
+            return True
+    return False
+
+
+@right("leaks_future")
+def leaks_table(model, x):
+    before = model(x)
+    moved = torch.zeros(len(x), len(x), dtype=torch.bool)
+    for s in range(len(x)):
+        changed = x.clone()
+        changed[s] = changed[s] + torch.randn_like(changed[s])
+        moved[:, s] = (model(changed) != before).any(dim=-1)
+    return bool((moved & torch.ones_like(moved).triu(1)).any())
+
+
+@right("leaks_future")
+def leaks_jacobian(model, x):
+    grid = torch.autograd.functional.jacobian(model, x)  # (T, E, T, D)
+    influence = grid.abs().sum(dim=(1, 3))
+    return influence.triu(1).sum().item() > 0
+
+
+@right("leaks_future")
+def leaks_backwards(model, x):
+    before, changed = model(x), x.clone()
+    for s in reversed(range(len(x))):
+        changed[s] = changed[s] * 2 + 0.3
+        if (model(changed)[:s] - before[:s]).abs().sum() > 0:
+            return True
+    return False
+
+
+@right("leaks_future")
+def leaks_pairs(model, x):
+    def output(t, s):
+        y = x.detach().clone()
+        if s is not None:
+            y[s] = -y[s]
+        return model(y)[t].tolist()
+
+    return any(output(t, s) != output(t, None) for t in range(len(x)) for s in range(t + 1, len(x)))
+
+
+@right("leaks_future")
+def leaks_cut_the_future(model, x):
+    whole = model(x)
+    found = torch.tensor(False)
+    for t in range(len(x) - 1):
+        changed = torch.cat([x[: t + 1], torch.rand_like(x[t + 1 :]) + 5])
+        found |= (model(changed)[: t + 1] != whole[: t + 1]).any()
+    return found
+
+
+@wrong("leaks_future", "every-movement-counted")
+def leaks_compares_all(model, x):
+    before = model(x)
+    for s in range(len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        if not torch.equal(model(changed), before):
+            return True
+    return False
+
+
+@wrong("leaks_future", "own-output-counted")
+def leaks_one_too_many(model, x):
+    before = model(x)
+    for s in range(len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        if (model(changed)[: s + 1] != before[: s + 1]).any():
+            return True
+    return False
+
+
+@wrong("leaks_future", "past-instead-of-future")
+def leaks_looks_after(model, x):
+    before = model(x)
+    for s in range(len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        if not torch.equal(model(changed)[s + 1 :], before[s + 1 :]):
+            return True
+    return False
+
+
+@wrong("leaks_future", "reversed")
+def leaks_is_honest(model, x):
+    before, honest = model(x), True
+    for s in range(len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        honest = honest and torch.equal(model(changed)[:s], before[:s])
+    return honest
+
+
+@wrong("leaks_future", "changes-pile-up")
+def leaks_one_copy(model, x):
+    before, changed = model(x), x.clone()
+    for s in range(len(x)):
+        changed[s] += 1
+        if not torch.equal(model(changed)[:s], before[:s]):
+            return True
+    return False
+
+
+@wrong("leaks_future", "only-last-input")
+def leaks_overwritten(model, x):
+    before, found = model(x), False
+    for s in range(1, len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        found = not torch.equal(model(changed)[:s], before[:s])
+    return found
+
+
+@wrong("leaks_future", "only-first-pair")
+def leaks_early_return(model, x):
+    before = model(x)
+    for s in range(1, len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        return not torch.equal(model(changed)[:s], before[:s])
+
+
+@wrong("leaks_future", "only-first-output")
+def leaks_first_row(model, x):
+    before = model(x)
+    for s in range(1, len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        if (model(changed)[0] != before[0]).any():
+            return True
+    return False
+
+
+@wrong("leaks_future", "only-neighbours")
+def leaks_next_only(model, x):
+    before = model(x)
+    for s in range(1, len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        if (model(changed)[s - 1] != before[s - 1]).any():
+            return True
+    return False
+
+
+@wrong("leaks_future", "neighbours-missed")
+def leaks_one_too_few(model, x):
+    before = model(x)
+    for s in range(1, len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        if not torch.equal(model(changed)[: s - 1], before[: s - 1]):
+            return True
+    return False
+
+
+@wrong("leaks_future", "all-must-move")
+def leaks_all(model, x):
+    before, moved = model(x), []
+    for s in range(len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        moved += (model(changed)[:s] != before[:s]).any(dim=-1).tolist()
+    return all(moved)
+
+
+@wrong("leaks_future", "nearly-equal")
+def leaks_allclose(model, x):
+    before = model(x)
+    for s in range(1, len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        if not torch.allclose(model(changed)[:s], before[:s]):
+            return True
+    return False
+
+
+@wrong("leaks_future", "only-first-number")
+def leaks_one_number(model, x):
+    before = model(x)
+    for s in range(1, len(x)):
+        changed = x.clone()
+        changed[s, 0] += 1
+        if not torch.equal(model(changed)[:s], before[:s]):
+            return True
+    return False
+
+
+@wrong("leaks_future", "input-modified")
+def leaks_in_place(model, x):
+    before = model(x).clone()
+    for s in reversed(range(1, len(x))):
+        x[s] += 1
+        if not torch.equal(model(x)[:s], before[:s]):
+            return True
+    return False
+
+
+@wrong("leaks_future", "always-false")
+def leaks_same_tensor(model, x):
+    for s in range(len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        before = after = model(changed)
+        if (after[:s] != before[:s]).any():
+            return True
+    return False
+
+
+@wrong("leaks_future", "every-movement-counted")
+def leaks_changes_features(model, x):
+    before = model(x)
+    for s in range(x.shape[1]):
+        changed = x.clone()
+        changed[:, s] += 1
+        if not torch.equal(model(changed), before):
+            return True
+    return False
+
+
+@wrong("leaks_future", "wrong-shape")
+def leaks_returns_table(model, x):
+    before, columns = model(x), []
+    for s in range(len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        columns.append((model(changed) != before).any(-1))
+    return torch.stack(columns, 1).triu(1)
+
+
+@wrong("leaks_future", "wrong-type")
+def leaks_counts(model, x):
+    before, n_leaks = model(x), 0
+    for s in range(len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        n_leaks += int((model(changed)[:s] != before[:s]).any(-1).sum())
+    return n_leaks
+
+
+@wrong("leaks_future", "always-true")
+def leaks_at_least_zero(model, x):
+    before = model(x)
+    for s in range(len(x)):
+        changed = x.clone()
+        changed[s] += 1
+        if (model(changed)[:s] - before[:s]).abs().sum() >= 0:
+            return True
+    return False

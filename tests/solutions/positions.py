@@ -1,4 +1,4 @@
-"""Solutions for sinusoidal_positions and shift_matrix."""
+"""Solutions for sinusoidal_positions, shift_matrix, rotate and alibi_bias."""
 
 from __future__ import annotations
 
@@ -289,3 +289,311 @@ def shift_half_exponent(k, d_model):
 @wrong("shift_matrix", "one-block")
 def shift_two_by_two(k, d_model):
     return torch.tensor([[math.cos(k), math.sin(k)], [-math.sin(k), math.cos(k)]])
+
+
+@right("rotate")
+def rotate_loops(x, positions):
+    flat = x.reshape(-1, *x.shape[-2:])
+    out = torch.zeros_like(flat)
+    for b in range(flat.shape[0]):
+        for t in range(x.shape[-2]):
+            for i in range(0, x.shape[-1], 2):
+                a = positions[t].item() / 10000 ** (i / x.shape[-1])
+                first, second = flat[b, t, i].item(), flat[b, t, i + 1].item()
+                out[b, t, i] = math.cos(a) * first + math.sin(a) * second
+                out[b, t, i + 1] = math.cos(a) * second - math.sin(a) * first
+    return out.reshape(x.shape)
+
+
+@right("rotate")
+def rotate_slices(x, positions):
+    speeds = 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    angles = positions[:, None] * speeds
+    out = torch.empty_like(x)
+    out[..., 0::2] = angles.cos() * x[..., 0::2] + angles.sin() * x[..., 1::2]
+    out[..., 1::2] = angles.cos() * x[..., 1::2] - angles.sin() * x[..., 0::2]
+    return out
+
+
+@right("rotate")
+def rotate_complex(x, positions):
+    speeds = torch.pow(10000.0, -torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    angles = torch.outer(positions.float(), speeds)
+    z = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(z * torch.polar(torch.ones_like(angles), -angles)).flatten(-2)
+
+
+@right("rotate")
+def rotate_matrices(x, positions):
+    blocks = torch.stack([shift_blocks(pos.item(), x.shape[-1]) for pos in positions])  # (T, K, K)
+    return torch.einsum("tij,...tj->...ti", blocks.to(x.dtype), x)
+
+
+@right("rotate")
+def rotate_repeat(x, positions):
+    speeds = 1.0 / 10000 ** (torch.arange(0, x.shape[-1], 2).float() / x.shape[-1])
+    angles = torch.einsum("t,i->ti", positions.float(), speeds).repeat_interleave(2, dim=-1)
+    swapped = torch.stack((x[..., 1::2], -x[..., 0::2]), dim=-1).reshape(x.shape)
+    return x * angles.cos() + swapped * angles.sin()
+
+
+@right("rotate")
+def rotate_exponential(x, positions):
+    k = x.shape[-1]
+    generator = torch.zeros(k, k, dtype=torch.float64)
+    for i in range(k // 2):
+        w = 10000 ** (-2 * i / k)
+        generator[2 * i, 2 * i + 1], generator[2 * i + 1, 2 * i] = w, -w
+    turns = torch.matrix_exp(positions.double()[:, None, None] * generator)  # (T, K, K)
+    return (turns @ x.double()[..., None])[..., 0]
+
+
+@wrong("rotate", "first-overwritten")
+def rotate_in_two_lines(x, positions):
+    speeds = 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    angles, out = positions[:, None] * speeds, x.clone()
+    out[..., 0::2] = angles.cos() * out[..., 0::2] + angles.sin() * out[..., 1::2]
+    out[..., 1::2] = angles.cos() * out[..., 1::2] - angles.sin() * out[..., 0::2]
+    return out
+
+
+@wrong("rotate", "turned-backwards")
+def rotate_as_the_paper(x, positions):
+    speeds = 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    angles = positions[:, None] * speeds
+    first, second = x[..., 0::2], x[..., 1::2]
+    pair = (first * angles.cos() - second * angles.sin(), second * angles.cos() + first * angles.sin())
+    return torch.stack(pair, dim=-1).flatten(-2)
+
+
+@wrong("rotate", "turned-backwards+halves")
+def rotate_as_llama(x, positions):
+    speeds = 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    angles = torch.cat([positions[:, None] * speeds] * 2, dim=-1)
+    first, second = x.chunk(2, dim=-1)
+    return x * angles.cos() + torch.cat((-second, first), dim=-1) * angles.sin()
+
+
+@wrong("rotate", "halves")
+def rotate_halves(x, positions):
+    k = x.shape[-1]
+    angles = positions[:, None] * 10000 ** (-torch.arange(0, k, 2) / k)
+    first, second = x[..., : k // 2], x[..., k // 2 :]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat((cos * first + sin * second, cos * second - sin * first), dim=-1)
+
+
+@wrong("rotate", "not-interleaved")
+def rotate_cat(x, positions):
+    angles = positions[:, None] * 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    first, second, cos, sin = x[..., ::2], x[..., 1::2], angles.cos(), angles.sin()
+    return torch.cat((cos * first + sin * second, cos * second - sin * first), dim=-1)
+
+
+@wrong("rotate", "minus-forgotten")
+def rotate_two_pluses(x, positions):
+    angles = positions[:, None] * 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    first, second, cos, sin = x[..., ::2], x[..., 1::2], angles.cos(), angles.sin()
+    return torch.stack((cos * first + sin * second, cos * second + sin * first), dim=-1).flatten(-2)
+
+
+@wrong("rotate", "one-speed")
+def rotate_same_speed(x, positions):
+    angles = positions[:, None].float()
+    first, second, cos, sin = x[..., ::2], x[..., 1::2], angles.cos(), angles.sin()
+    return torch.stack((cos * first + sin * second, cos * second - sin * first), dim=-1).flatten(-2)
+
+
+@wrong("rotate", "exponent-without-2")
+def rotate_i_over_k(x, positions):
+    angles = positions[:, None] / 10000 ** (torch.arange(x.shape[-1] // 2) / x.shape[-1])
+    first, second, cos, sin = x[..., ::2], x[..., 1::2], angles.cos(), angles.sin()
+    return torch.stack((cos * first + sin * second, cos * second - sin * first), dim=-1).flatten(-2)
+
+
+@wrong("rotate", "positions-ignored")
+def rotate_arange(x, positions):
+    return rotate_slices(x, torch.arange(x.shape[-2]))
+
+
+@wrong("rotate", "only-cosines")
+def rotate_cosines(x, positions):
+    angles = positions[:, None] * 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    return x * angles.cos().repeat_interleave(2, dim=-1)
+
+
+@wrong("rotate", "sinusoids-added")
+def rotate_adds(x, positions):
+    return x + positions_exp(int(positions.max()) + 1, x.shape[-1])[positions]
+
+
+@wrong("rotate", "sine-and-cosine-exchanged")
+def rotate_swapped(x, positions):
+    angles = positions[:, None] * 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    first, second, sin, cos = x[..., ::2], x[..., 1::2], angles.cos(), angles.sin()
+    return torch.stack((cos * first + sin * second, cos * second - sin * first), dim=-1).flatten(-2)
+
+
+@wrong("rotate", "input-modified")
+def rotate_in_place(x, positions):
+    x[...] = rotate_slices(x, positions)
+    return x
+
+
+@wrong("rotate", "numpy-array")
+def rotate_numpy(x, positions):
+    x, pos = x.numpy(), positions.numpy()
+    angle = np.outer(pos, 10000.0 ** (-np.arange(0, x.shape[-1], 2) / x.shape[-1]))
+    out = np.empty(x.shape)
+    out[..., 0::2] = np.cos(angle) * x[..., 0::2] + np.sin(angle) * x[..., 1::2]
+    out[..., 1::2] = np.cos(angle) * x[..., 1::2] - np.sin(angle) * x[..., 0::2]
+    return out
+
+
+@right("alibi_bias")
+def alibi_loops(n_heads, seq_len):
+    bias = torch.zeros(n_heads, seq_len, seq_len)
+    for h in range(n_heads):
+        for t in range(seq_len):
+            for s in range(seq_len):
+                bias[h, t, s] = -(2 ** (-8 * (h + 1) / n_heads)) * abs(t - s)
+    return bias
+
+
+@right("alibi_bias")
+def alibi_broadcast(n_heads, seq_len):
+    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
+    t = torch.arange(seq_len)
+    return -slopes[:, None, None] * (t[:, None] - t[None, :]).abs()
+
+
+@right("alibi_bias")
+def alibi_einsum(n_heads, seq_len):
+    ratio = 2 ** (-8 / n_heads)
+    slopes = torch.tensor([ratio ** (h + 1) for h in range(n_heads)], dtype=torch.float64)
+    t = torch.arange(seq_len, dtype=torch.float64)
+    return torch.einsum("h,ts->hts", slopes, torch.minimum(t[:, None] - t, t - t[:, None]))
+
+
+@right("alibi_bias")
+def alibi_numpy(n_heads, seq_len):
+    slopes = np.exp2(-8 * np.arange(1, n_heads + 1) / n_heads)
+    distance = np.abs(np.subtract.outer(np.arange(seq_len), np.arange(seq_len)))
+    return torch.from_numpy(np.multiply.outer(slopes, -distance))
+
+
+@right("alibi_bias")
+def alibi_cdist(n_heads, seq_len):
+    t = torch.arange(seq_len).float()[:, None]
+    slopes = torch.logspace(-8 / n_heads, -8, n_heads, base=2)
+    return torch.cdist(t, t, p=1).neg().expand(n_heads, -1, -1) * slopes.view(-1, 1, 1)
+
+
+@wrong("alibi_bias", "sign-forgotten")
+def alibi_positive(n_heads, seq_len):
+    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
+    t = torch.arange(seq_len)
+    return slopes[:, None, None] * (t[:, None] - t).abs()
+
+
+@wrong("alibi_bias", "distance-signed")
+def alibi_no_abs(n_heads, seq_len):
+    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
+    t = torch.arange(seq_len)
+    return -slopes[:, None, None] * (t[:, None] - t)
+
+
+@wrong("alibi_bias", "slopes-from-zero")
+def alibi_heads_from_zero(n_heads, seq_len):
+    bias = torch.zeros(n_heads, seq_len, seq_len)
+    for h in range(n_heads):
+        for t in range(seq_len):
+            for s in range(seq_len):
+                bias[h, t, s] = -(2 ** (-8 * h / n_heads)) * abs(t - s)
+    return bias
+
+
+@wrong("alibi_bias", "eight-heads-assumed")
+def alibi_halves(n_heads, seq_len):
+    t = torch.arange(seq_len)
+    distance = (t[:, None] - t).abs()
+    return torch.stack([-distance / 2 ** (h + 1) for h in range(n_heads)])
+
+
+@wrong("alibi_bias", "slopes-inverted")
+def alibi_no_minus_in_exponent(n_heads, seq_len):
+    slopes = 2.0 ** (8 * torch.arange(1, n_heads + 1) / n_heads)
+    t = torch.arange(seq_len)
+    return -slopes[:, None, None] * (t[:, None] - t).abs()
+
+
+@wrong("alibi_bias", "one-slope-for-all")
+def alibi_one_slope(n_heads, seq_len):
+    t = torch.arange(seq_len)
+    bias = -(2 ** (-8 / n_heads)) * (t[:, None] - t).abs()
+    return bias.repeat(n_heads, 1, 1)
+
+
+@wrong("alibi_bias", "slope-missing")
+def alibi_distance_only(n_heads, seq_len):
+    t = torch.arange(seq_len)
+    return -(t[:, None] - t).abs().float().repeat(n_heads, 1, 1)
+
+
+@wrong("alibi_bias", "base-e")
+def alibi_exp(n_heads, seq_len):
+    slopes = torch.exp(-8 * torch.arange(1, n_heads + 1) / n_heads)
+    t = torch.arange(seq_len)
+    return -slopes[:, None, None] * (t[:, None] - t).abs()
+
+
+@wrong("alibi_bias", "future-blocked")
+def alibi_causal(n_heads, seq_len):
+    bias = alibi_loops(n_heads, seq_len)
+    return bias.masked_fill(torch.ones(seq_len, seq_len).triu(1).bool(), float("-inf"))
+
+
+@wrong("alibi_bias", "future-zero")
+def alibi_lower_triangle(n_heads, seq_len):
+    bias = torch.zeros(n_heads, seq_len, seq_len)
+    for h in range(n_heads):
+        for t in range(seq_len):
+            for s in range(t):
+                bias[h, t, s] = -(2 ** (-8 * (h + 1) / n_heads)) * (t - s)
+    return bias
+
+
+@wrong("alibi_bias", "key-position-only")
+def alibi_of_keys(n_heads, seq_len):
+    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
+    return -slopes[:, None, None] * torch.arange(seq_len).expand(seq_len, seq_len)
+
+
+@wrong("alibi_bias", "heads-last")
+def alibi_heads_last(n_heads, seq_len):
+    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
+    t = torch.arange(seq_len)
+    return -(t[:, None] - t).abs()[..., None] * slopes
+
+
+@wrong("alibi_bias", "one-head-only")
+def alibi_one_head(n_heads, seq_len):
+    t = torch.arange(seq_len)
+    return -(2 ** (-8 / n_heads)) * (t[:, None] - t).abs()
+
+
+@wrong("alibi_bias", "distance-squared")
+def alibi_squared(n_heads, seq_len):
+    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
+    t = torch.arange(seq_len)
+    return -slopes[:, None, None] * (t[:, None] - t) ** 2
+
+
+@wrong("alibi_bias", "not-floating-point")
+def alibi_whole_numbers(n_heads, seq_len):
+    bias = torch.zeros(n_heads, seq_len, seq_len, dtype=torch.long)
+    for h in range(n_heads):
+        for t in range(seq_len):
+            for s in range(seq_len):
+                bias[h, t, s] = int(-(2 ** (-8 * (h + 1) / n_heads)) * abs(t - s))
+    return bias

@@ -1,4 +1,4 @@
-"""Exercises on attention itself and on splitting vectors among heads."""
+"""Exercises on attention: from one row of weights to the whole, and many heads."""
 
 from __future__ import annotations
 
@@ -28,6 +28,77 @@ _DIVISORS: dict[str, Callable[[Tensor, Tensor], float]] = {  # from q and k to t
     "scale-by-first-axis": lambda q, k: q.shape[0],
 }
 _AXES = {"softmax-over-queries": -2, "softmax-over-second-axis": 1, "softmax-over-first-axis": 0}
+
+
+_ROW_DIVISORS: dict[str, Callable[[int, int], float]] = {  # from K and S
+    "not-scaled": lambda k, s: 1.0,
+    "scale-without-root": lambda k, s: k,
+    "scale-multiplied": lambda k, s: k**-0.5,
+    "scale-by-keys": lambda k, s: s**0.5,
+    "scale-always-2": lambda k, s: 2.0,
+}
+_ROW_WEIGHTS: dict[str, Callable[[Tensor], Tensor]] = {  # from scores
+    "scores-returned": lambda scores: scores,
+    "not-normalised": lambda scores: scores.exp(),
+    "without-exp": lambda scores: scores / scores.sum(),
+    "power-of-two": lambda scores: (scores * math.log(2)).softmax(0),
+    "log-softmax": lambda scores: scores.log_softmax(0),
+    "argmax": lambda scores: torch.nn.functional.one_hot(scores.argmax(), len(scores)).float(),
+    "uniform": lambda scores: torch.ones_like(scores) / len(scores),
+    "sign-exchanged": lambda scores: (-scores).softmax(0),
+    "divided-by-largest": lambda scores: scores.exp() / scores.exp().max(),
+}
+
+
+def _row(query: Tensor, keys: Tensor, *, slips: Slips = frozenset()) -> Tensor:
+    """One row of attention weights, with slips."""
+    n_keys, width = keys.shape
+    fits = (keys - query).norm(dim=1).neg() if "distances" in slips else keys @ query  # (S,)
+    scores = fits / chosen(_ROW_DIVISORS, slips, lambda k, s: math.sqrt(k))(width, n_keys)
+    weights = chosen(_ROW_WEIGHTS, slips, lambda scores: scores.softmax(0))(scores)
+    if "scale-after-softmax" in slips:
+        weights = fits.softmax(0) / math.sqrt(width)
+    return weights
+
+
+def _row_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 2)
+    small = [
+        ([2.0], [[1.0], [0.0]]),
+        ([1.0, 0.0], [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
+        ([0.0, 2.0, 0.0, 1.0], [[2.0, 0, 0, 0], [0, 2.0, 0, 0], [0, 0, 2.0, 0], [0, 2.0, 0, 1.0]]),
+    ]
+    for query, keys in small:
+        yield Call(tuple(torch.tensor(x, dtype=torch.float32, device="cpu") for x in (query, keys)))
+    for n_keys, width in ((2, 5), (5, 3), (7, 2)):
+        yield Call((normal(rng, width).round(decimals=1), normal(rng, n_keys, width).round(decimals=1)))
+
+
+ATTENTION_ROW = Exercise(
+    name="attention_row",
+    read=floats,
+    solve=_row,
+    calls=_row_calls,
+    mistakes=mistakes(
+        "attention_row",
+        {
+            "extra-axes": (lambda q, k: _row(q, k)[None], lambda q, k: _row(q, k)[:, None]),
+            "products-not-summed": (
+                lambda q, k: (q * k / math.sqrt(len(q))).softmax(-1),
+                lambda q, k: (q * k / math.sqrt(len(q))).softmax(0),
+                lambda q, k: q * k / math.sqrt(len(q)),
+            ),
+            "mixture-returned": lambda q, k: _row(q, k) @ k,
+            "all-rows": lambda q, k: (k @ k.T / math.sqrt(len(q))).softmax(-1),
+        },
+        _row,
+        exclusive=(
+            [*_ROW_DIVISORS, "scale-after-softmax", "uniform"],
+            [*_ROW_WEIGHTS, "scale-after-softmax"],
+        ),
+        together=("not-scaled",),
+    ),
+)
 
 
 def _scaled(q: Tensor, k: Tensor, slips: Slips) -> Tensor:
@@ -197,4 +268,118 @@ SPLIT_HEADS = Exercise(
         },
     ),
 )
-EXERCISES = (ATTENTION, SPLIT_HEADS)
+
+
+def _merge(context: Tensor) -> Tensor:
+    return context.transpose(1, 2).flatten(2)  # (B, H, T, K) -> (B, T, D)
+
+
+def _merge_calls(seed: int) -> Iterator[Call]:
+    for b, h, t, k in ((1, 2, 1, 2), (1, 2, 2, 2), (2, 3, 5, 2), (1, 2, 4, 2 + seed % 2), (3, 5, 2, 3)):
+        numbers = torch.arange(b * h * t * k, dtype=torch.float32, device="cpu")
+        yield Call((numbers.view(b, h, t, k),))
+
+
+MERGE_HEADS = Exercise(
+    name="merge_heads",
+    read=floats,
+    solve=_merge,
+    calls=_merge_calls,
+    mistakes=mistakes(
+        "merge_heads",
+        {
+            "reshape-without-transpose": lambda c: c.reshape(len(c), c.shape[2], -1),
+            "interleaved": lambda c: c.permute(0, 2, 3, 1).flatten(2),
+            "not-merged": lambda c: c.transpose(1, 2),
+            "heads-added": lambda c: c.sum(1),
+            "heads-averaged": lambda c: c.mean(1),
+            "heads-as-tokens": lambda c: c.flatten(1, 2),
+            "only-first-head": lambda c: c[:, 0],
+            "heads-reversed": lambda c: _merge(c.flip(1)),
+            "tokens-last": lambda c: c.transpose(2, 3).flatten(1, 2),
+            "batch-and-tokens-exchanged": lambda c: c.permute(2, 0, 1, 3).flatten(2),
+            "batch-and-tokens-merged": lambda c: _merge(c).flatten(0, 1),
+            "batch-and-heads-exchanged": lambda c: torch.cat([*c], -1),
+        },
+    ),
+)
+
+_CUTS: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "heads-ignored": lambda x, h: x[:, None],
+    "view-without-transpose": lambda x, h: x.reshape(len(x), h, x.shape[1], -1),
+    "attends-among-heads": _cut,
+    "interleaved": lambda x, h: x.view(*x.shape[:2], -1, h).permute(0, 3, 1, 2),
+    "n-heads-taken-for-width": lambda x, h: x.view(*x.shape[:2], -1, h).transpose(1, 2),
+}
+_WIDTHS: dict[str, Callable[[int, int], float]] = {  # from D and H to the square of the divisor
+    "not-scaled": lambda d, h: 1,
+    "scale-by-model-width": lambda d, h: d,
+    "scale-without-root": lambda d, h: (d // h) ** 2,
+    "scale-by-heads": lambda d, h: h,
+}
+
+
+def _merged(context: Tensor, seq_len: int, slips: Slips) -> Tensor:
+    if "attends-among-heads" in slips:
+        return context.flatten(2)
+    if "merge-without-transpose" in slips:
+        return context.reshape(len(context), seq_len, -1)
+    return _merge(context)
+
+
+def _multi_head(
+    x: Tensor,
+    w_q: Tensor,
+    w_k: Tensor,
+    w_v: Tensor,
+    w_o: Tensor,
+    n_heads: int,
+    mask: Tensor,
+    *,
+    slips: Slips = frozenset(),
+) -> Tensor:
+    """Multi-head self-attention with slips."""
+    if "weights-transposed" in slips:
+        w_q, w_k, w_v, w_o = (w.T for w in (w_q, w_k, w_v, w_o))
+    if "one-projection-for-all" in slips:
+        w_k = w_v = w_q
+    values = x if "values-not-projected" in slips else x @ w_v
+    cut = chosen(_CUTS, slips, _split)
+    q, k, v = (cut(each, n_heads) for each in (x @ w_q, x @ w_k, values))  # (B, H, T, K)
+    if "keys-for-values" in slips:
+        v = k
+    square = chosen(_WIDTHS, slips, lambda d, h: q.shape[-1])(x.shape[-1], n_heads)
+    mask = ~mask if "mask-reversed" in slips else mask
+    weights = _weights(q @ k.transpose(-2, -1) / math.sqrt(square), mask, slips)
+    context = _merged(weights @ v, x.shape[1], slips)
+    out = context if "output-projection-missing" in slips else context @ w_o
+    return x + out if "residual-added" in slips else out
+
+
+def _multi_head_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 14)
+
+    def case(*, b: int, t: int, h: int, k: int, mask: Tensor) -> Call:
+        x, *weights = normal(rng, b, t, h * k), *(normal(rng, h * k, h * k) for _ in range(4))
+        return Call((*(each.round(decimals=1) for each in (x, *weights)), h, mask))
+
+    yield case(b=1, t=2, h=2, k=1, mask=torch.ones(2, 2, dtype=torch.bool, device="cpu"))
+    yield case(b=1, t=2, h=2, k=2, mask=causal_mask(2, device="cpu"))
+    yield case(b=2, t=5, h=3, k=2, mask=causal_mask(5, device="cpu"))
+    yield case(b=3, t=4, h=2, k=5, mask=_some(rng, 4, 4) | torch.eye(4, dtype=torch.bool, device="cpu"))
+    yield case(b=2, t=7, h=1, k=3, mask=torch.ones(7, 7, dtype=torch.bool, device="cpu"))
+
+
+MULTI_HEAD_ATTENTION = Exercise(
+    name="multi_head_attention",
+    read=floats,
+    solve=_multi_head,
+    calls=_multi_head_calls,
+    mistakes=mistakes(
+        "multi_head_attention",
+        with_slips=_multi_head,
+        exclusive=([*_CUTS, "merge-without-transpose"], [*_WIDTHS]),
+        together=("output-projection-missing", "scale-by-model-width", "mask-ignored"),
+    ),
+)
+EXERCISES = (ATTENTION_ROW, ATTENTION, SPLIT_HEADS, MERGE_HEADS, MULTI_HEAD_ATTENTION)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dis
 import functools
 import inspect
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tinytx_course.exercises.limits import TimeUp, call_within
 from tinytx_course.exercises.observation import Call, Failure, Observation, Record, kind_of, plain
@@ -118,15 +119,23 @@ def _gradients(value: Any, sources: dict[str, Tensor]) -> dict[str, Any]:
 
 
 def copied(arguments: Sequence[Any], device: torch.device | str = "cpu") -> tuple[Any, ...]:
-    """Arguments that may be modified without harm, on a device."""
-    return tuple(_copy(argument, device) for argument in arguments)
+    """Arguments that may be modified without harm, on a device; an optimizer stays with its model."""
+    memo: dict[int, Any] = {}
+    return tuple(_copy(argument, device, memo) for argument in arguments)
 
 
-def _copy(argument: Any, device: torch.device | str) -> Any:
+def _copy(argument: Any, device: torch.device | str, memo: dict[int, Any]) -> Any:
     if isinstance(argument, Tensor):
         return argument.clone().to(device)
-    if isinstance(argument, list):
-        return list(argument)
+    if isinstance(argument, torch.optim.Optimizer):
+        return copy.deepcopy(argument, memo)
+    if isinstance(argument, nn.Module):
+        module = copy.deepcopy(argument, memo)
+        for mine, given in zip(module.parameters(), argument.parameters(), strict=True):
+            mine.grad = None if given.grad is None else given.grad.clone()  # deepcopy leaves it out
+        return module.to(device)
+    if isinstance(argument, (list, dict)):
+        return argument.copy()
     if not isinstance(argument, torch.Generator):
         return argument
     fresh = torch.Generator(device)
@@ -136,10 +145,11 @@ def _copy(argument: Any, device: torch.device | str) -> Any:
 
 
 def modified(names: Sequence[str], given: Sequence[Any], before: Sequence[Any]) -> tuple[str, ...]:
-    """Names of the arguments that a function has changed; generators are there to be changed."""
+    """Names of the arguments that a function has changed; models and generators are there to be changed."""
+    changeable = (torch.Generator, nn.Module, torch.optim.Optimizer)
 
     def same(now: Any, then: Any) -> bool:
-        if isinstance(now, torch.Generator):
+        if isinstance(now, changeable):
             return True
         return torch.equal(now, then) if isinstance(now, Tensor) else now == then
 

@@ -15,8 +15,11 @@ import torch
 
 from tinytx_course.exercises import (
     attending,
+    blocks,
+    costs,
     counting,
     decoding,
+    faster,
     losses,
     masking,
     masks,
@@ -24,16 +27,36 @@ from tinytx_course.exercises import (
     pooling,
     positions,
     sampling,
+    subwords,
+    training,
 )
 from tinytx_course.exercises.calling import observe
 from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.judging import judge
 from tinytx_course.exercises.verdict import Verdict
+from tinytx_course.progress.record import record
 
-_MODULES = (masks, attending, positions, counting, losses, sampling, pooling, masking, decoding, outside)
-EXERCISES: Mapping[str, Exercise] = MappingProxyType(
-    {exercise.name: exercise for module in _MODULES for exercise in module.EXERCISES}
+_MODULES = (
+    subwords,
+    masks,
+    attending,
+    blocks,
+    positions,
+    counting,
+    losses,
+    sampling,
+    training,
+    pooling,
+    masking,
+    decoding,
+    costs,
+    faster,
+    outside,
 )
+_BY_LESSON = sorted(
+    (exercise for module in _MODULES for exercise in module.EXERCISES), key=lambda exercise: exercise.lesson
+)
+EXERCISES: Mapping[str, Exercise] = MappingProxyType({exercise.name: exercise for exercise in _BY_LESSON})
 
 TIME_LIMIT = 5.0  # seconds of the processor for all first calls of a check
 _one_at_a_time = threading.RLock()  # the screen is captured, and there is only one
@@ -51,7 +74,7 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
     seed : int
         For the random part of the inputs.
     display : bool, default True
-        Whether to show the verdict, as a card in a notebook and as text elsewhere.
+        Whether to show the verdict, as a card in a notebook and as text elsewhere, and to record it.
 
     Returns
     -------
@@ -79,8 +102,18 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
     with _one_at_a_time, _global_state_restored():
         verdict = judge(exercise, observe(exercise, function, seed, TIME_LIMIT), seed)
     if display is None or display:
+        _record(verdict)
         verdict.show()
     return verdict
+
+
+def _record(verdict: Verdict) -> None:
+    """Add a try to the learner's progress; an exercise that was passed once stays so."""
+    if verdict.attempted:
+        before = record().entry("exercises", verdict.exercise)
+        passed = bool(before.get("passed")) or verdict.passed
+        entry = {"passed": passed, "mistake": verdict.mistake, "tries": before.get("tries", 0) + 1}
+        record().change("exercises", verdict.exercise, entry)
 
 
 @contextlib.contextmanager

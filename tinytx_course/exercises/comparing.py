@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from tinytx_course.exercises.observation import Failure, kind_of
+from tinytx_course.exercises.observation import Failure, Opaque, kind_of, plain
 
 _TOLERANCE = 2e-4  # relative to numbers of size 1, for float32 and better
 _COARSE = {torch.float16: 1e-2, torch.bfloat16: 4e-2}
@@ -34,6 +35,8 @@ class Reading:
         A friendly remark; the result may still pass.
     names : tuple of str
         What the tensors are called, where there are several.
+    cells : tuple of rows of str
+        What is shown in place of the tensors, where they are codes of texts.
     """
 
     tensors: tuple[Tensor, ...]
@@ -41,6 +44,7 @@ class Reading:
     complaint: Failure | None = None
     note: str = ""
     names: tuple[str, ...] = ()
+    cells: tuple[tuple[str, ...], ...] = ()
 
     def agrees_with(self, other: Reading) -> bool:
         """Same shapes and, up to rounding, same values; NaN equals NaN."""
@@ -98,6 +102,19 @@ def boolean(value: Any) -> Reading | Failure:
         f"Masks are boolean, True = may attend; got dtype {tensor.dtype}: `.bool()` makes a mask of 0 and 1."
     )
     return Reading((tensor != 0,), complaint=complaint or Failure("not-boolean", words))
+
+
+def truth(value: Any) -> Reading | Failure:
+    """Read one answer, True or False; a tensor or array that holds one is taken, with a remark."""
+    note = ""
+    if isinstance(value, (Tensor, np.ndarray)):
+        if math.prod(value.shape) != 1:
+            return Failure("wrong-shape", f"One True or False is due, got shape {tuple(value.shape)}.")
+        note = "" if isinstance(value, Tensor) and not value.dim() else "One answer has no axes; yours has."
+        value = value.item()
+    if not isinstance(value, bool):
+        return Failure("wrong-type", f"True or False is due, got {kind_of(value)}.")
+    return Reading((torch.tensor(value),), note=note)
 
 
 def floats(value: Any) -> Reading | Failure:
@@ -183,6 +200,48 @@ def ids(value: Any) -> Reading | Failure:
             "wrong-type", f"A list of ids (ints) is due, got a list that holds {', '.join(kinds)}."
         )
     return Reading((torch.tensor(plain, dtype=torch.int64),), note=note)
+
+
+_END = 0x110000  # of a text: no character has this code
+
+
+def _as_codes(rows: Sequence[Sequence[str]]) -> Tensor:
+    """Texts as the codes of their characters: equal exactly where the texts are."""
+    codes = [code for row in rows for text in row for code in (*map(ord, text), _END)]
+    return torch.tensor(codes, dtype=torch.int64, device="cpu")
+
+
+def tokens(value: Any) -> Reading | Failure:
+    """Read a list of tokens, each a str; a tuple is taken, with a remark."""
+    if not isinstance(value, (list, tuple)):
+        return Failure("wrong-type", f"A list of tokens is due, got {kind_of(value)}.")
+    if others := [item for item in value if not isinstance(item, str)]:
+        words = f"A list of tokens (str) is due, got a list that holds {kind_of(others[0])}."
+        return Failure("wrong-type", words)
+    note = "" if isinstance(value, list) else "A list is due; yours is a tuple."
+    return Reading((_as_codes([value]),), note=note, cells=(tuple(value),))
+
+
+def trained(value: Any) -> Reading | Failure:
+    """Read from a model which of its parameters would be trained, by their names."""
+    value = plain(value) if isinstance(value, nn.Module) else value
+    if not isinstance(value, Opaque) or not value.state:
+        return Failure("wrong-type", f"The model itself is due, got {kind_of(value)}: `return model`.")
+    rows = tuple((name,) for name in value.trained) or (("(none)",),)
+    return Reading((_as_codes(rows),), cells=rows)
+
+
+def token_pairs(value: Any) -> Reading | Failure:
+    """Read a list of pairs of tokens, each pair a tuple or list of two str."""
+    due = "A list of pairs (left, right) of tokens is due"
+    if not isinstance(value, (list, tuple)):
+        return Failure("wrong-type", f"{due}, got {kind_of(value)}.")
+    for item in value:
+        if not isinstance(item, (list, tuple)):
+            return Failure("wrong-type", f"{due}, got a list that holds {kind_of(item)}.")
+        if len(item) != 2 or not all(isinstance(token, str) for token in item):
+            return Failure("wrong-type", f"{due}, got one that is {item!r:.60}.")
+    return Reading((_as_codes(value),), cells=tuple(map(tuple, value)))
 
 
 def pair(first: Reader, second: Reader, names: str) -> Reader:

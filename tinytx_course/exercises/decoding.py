@@ -1,4 +1,4 @@
-"""Exercises on decoding: greedy and beam search, tried on next-token distributions drawn once."""
+"""Exercises on decoding: greedy and beam search on next-token distributions drawn once, and the KV cache."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from tinytx_course.exercises.card import Part
-from tinytx_course.exercises.comparing import ids
-from tinytx_course.exercises.exercise import Exercise, chosen, mistakes
+from tinytx_course.exercises.comparing import floats, ids, pair
+from tinytx_course.exercises.exercise import Exercise, chosen, generator, mistakes, normal
 from tinytx_course.exercises.observation import Call
 
 if TYPE_CHECKING:
@@ -293,4 +293,102 @@ BEAM_SEARCH = Exercise(
     ),
     explain=_describe_paths,
 )
-EXERCISES = (GREEDY_DECODE, BEAM_SEARCH)
+
+
+_SCALES: dict[str, Callable[[int, int, int], float]] = {  # from D, K and the number of keys
+    "not-scaled": lambda d, k, n: 1.0,
+    "scale-without-root": lambda d, k, n: k,
+    "scale-by-model-width": lambda d, k, n: math.sqrt(d),
+    "scale-by-keys": lambda d, k, n: math.sqrt(n),
+    "scale-multiplied": lambda d, k, n: 1 / math.sqrt(k),
+}
+_PROJECTIONS = {  # of query, key and value: which of w_q, w_k, w_v
+    "query-from-w-k": (1, 1, 2),
+    "key-from-w-q": (0, 0, 2),
+    "value-from-w-k": (0, 1, 1),
+    "key-from-w-v": (0, 2, 2),
+    "key-and-value-exchanged": (0, 2, 1),
+    "query-and-key-exchanged": (1, 0, 2),
+}
+
+
+def _grown(cache: Tensor, newest: Tensor, slips: Slips) -> Tensor:
+    """Cache and newest key and value as one tensor, with slips."""
+    if "newest-first" in slips:
+        return torch.cat([newest, cache], dim=2)
+    if "newest-twice" in slips:
+        return torch.cat([cache, newest, newest], dim=2)
+    if "newest-overwrites-last" in slips and cache.shape[2]:
+        return torch.cat([cache[:, :, :-1], newest], dim=2)
+    if "oldest-dropped" in slips and cache.shape[2]:
+        return torch.cat([cache[:, :, 1:], newest], dim=2)
+    return torch.cat([cache, newest], dim=2)
+
+
+def _step_weights(scores: Tensor, slips: Slips) -> Tensor:
+    """Attention weights (B, 1, T + 1) of the newest token, with slips."""
+    if "triangle-from-the-left" in slips:
+        scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -torch.inf)
+    if "newest-hidden" in slips:
+        scores = scores.clone()
+        scores[..., -1] = -torch.inf
+    if "newest-alone" in slips:
+        scores = scores.clone()
+        scores[..., :-1] = -torch.inf
+    if "softmax-over-batch" in slips:
+        return scores.softmax(0)
+    if "softmax-over-queries" in slips:
+        return scores.softmax(1)
+    return scores if "no-softmax" in slips else scores.softmax(-1)
+
+
+def _cached_step(
+    x: Tensor, cache: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, *, slips: Slips = frozenset()
+) -> tuple[Tensor, Tensor]:
+    """One step of an attention head with a KV cache, with slips."""
+    which = chosen(_PROJECTIONS, slips, (0, 1, 2))
+    q, k, v = (x @ (w_q, w_k, w_v)[i] for i in which)  # (B, 1, K)
+    grown = _grown(cache, torch.stack([k, v]), slips)  # (2, B, T + 1, K)
+    read = cache if "newest-not-read" in slips else grown
+    keys, values = read.flip(0) if "halves-exchanged" in slips else read
+    if "first-row-for-all" in slips:
+        keys, values = (each[:1].expand_as(each) for each in (keys, values))
+    scale = chosen(_SCALES, slips, lambda d, k, n: math.sqrt(k))(x.shape[-1], q.shape[-1], keys.shape[1])
+    output = _step_weights(q @ keys.transpose(1, 2) / scale, slips) @ values  # (B, 1, K)
+    if "output-without-axis" in slips:
+        output = output[:, 0]
+    if "newest-only-returned" in slips:
+        return output, torch.stack([k, v])
+    if "halves-returned-exchanged" in slips:
+        return output, grown.flip(0)
+    return output, cache if "cache-not-grown" in slips else grown
+
+
+def _cached_step_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 18)
+    x = torch.tensor([[[1.0, 2.0, 0.0]]], device="cpu")
+    weights = [[[1.0], [0.0], [1.0]], [[0.0], [1.0], [0.0]], [[0.0], [3.0], [1.0]]]
+    yield Call((x, torch.tensor([[[[0.0]]], [[[2.0]]]], device="cpu"), *map(torch.tensor, weights)))
+    for b, t, d, k in ((1, 2, 3, 2), (2, 0, 3, 2), (2, 3, 5, 3), (3, 5, 4, 7)):
+        shapes = ((b, 1, d), (2, b, t, k), (d, k), (d, k), (d, k))
+        yield Call(tuple(normal(rng, *shape).round(decimals=1) for shape in shapes))
+
+
+CACHED_STEP = Exercise(
+    name="cached_step",
+    read=pair(floats, floats, "output, cache"),
+    solve=_cached_step,
+    calls=_cached_step_calls,
+    mistakes=mistakes(
+        "cached_step",
+        with_slips=_cached_step,
+        exclusive=(
+            [*_SCALES],
+            [*_PROJECTIONS],
+            ["newest-not-read", "newest-hidden", "newest-alone", "no-softmax", "softmax-over-queries"],
+            ["cache-not-grown", "newest-only-returned", "halves-returned-exchanged"],
+        ),
+        together=("not-scaled", "cache-not-grown"),
+    ),
+)
+EXERCISES = (GREEDY_DECODE, BEAM_SEARCH, CACHED_STEP)

@@ -155,7 +155,7 @@ def mistakes(
         pair = {one.slug, other.slug}
         if pair & often and not any(pair <= group for group in apart):
             slug, words = f"{one.slug}+{other.slug}", f"Two things at once. {one.words} And: {other.words}"
-            found.append(Mistake(slug, words, one.section, wrongs=slipping(*pair)))
+            found.append(Mistake(slug, words, one.section, one.lesson, slipping(*pair)))
     return tuple(found)
 
 

@@ -119,7 +119,7 @@ def _trial(exercise: Exercise, call: Call, expected: Reading | None, observation
 
 
 def _shape_failure(exercise: Exercise, got: Reading, expected: Reading) -> Failure | None:
-    if exercise.read is ids:  # lists of another length are other lists
+    if exercise.read is ids or expected.cells or got.cells:  # lists of another length are other lists
         return None
     for i, (mine, due) in enumerate(zip(got.tensors, expected.tensors, strict=True)):
         if mine.shape != due.shape:

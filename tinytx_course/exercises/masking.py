@@ -1,4 +1,4 @@
-"""The exercise on BERT's masking: rules that always hold, and shares, since chance is asked for."""
+"""Exercises on masked training: BERT's masking, judged by rules and by shares of chance, and its loss."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from tinytx_course.exercises.card import Grid, Part
-from tinytx_course.exercises.comparing import integers, pair
-from tinytx_course.exercises.exercise import Exercise, generator, mistakes
+from tinytx_course.exercises.comparing import integers, number, pair
+from tinytx_course.exercises.exercise import Exercise, generator, mistakes, normal
 from tinytx_course.exercises.observation import Call, Failure
 from tinytx_course.exercises.telling import tell_failure, tell_pass
 from tinytx_course.exercises.verdict import Verdict
@@ -212,13 +213,13 @@ def _calls(seed: int) -> Iterator[Call]:
 
 def _judge(exercise: Exercise, trials: Sequence[Trial], repeats: Sequence[Trial]) -> Verdict:
     """Rules that always hold first, shares on the largest batch, then where chance comes from."""
-    for number, trial in enumerate(trials[:-1]):
+    for case, trial in enumerate(trials[:-1]):
         if trial.failure is not None:
             return tell_failure(exercise, trial.failure, dataclasses.replace(trial, got=None))
         assert trial.got is not None
         inputs, labels = trial.got.tensors
         draw = Draw(trial.call.arguments[0], inputs, labels, trial.call.arguments[4])
-        finding = _labels_of_draw(draw) or _places(draw) or (_shares(draw) if number == _LARGEST else None)
+        finding = _labels_of_draw(draw) or _places(draw) or (_shares(draw) if case == _LARGEST else None)
         if finding is not None:
             return _tell(exercise, draw, finding)
     failure = _about_chance(trials, repeats)
@@ -292,4 +293,81 @@ MASK_TOKENS = Exercise(
     mistakes=tuple(_KNOWN.values()),
     judge=_judge,
 )
-EXERCISES = (MASK_TOKENS,)
+
+
+def _masked_loss(logits: Tensor, labels: Tensor, *, slips: frozenset[str] = frozenset()) -> Tensor:
+    """Mean nats at the labelled positions, with slips."""
+    logits = logits.double()
+    if "shifted" in slips:
+        logits, labels = logits[:, :-1], labels[:, 1:]
+    if "view-for-transpose" in slips:
+        logits = logits.reshape(len(logits), logits.shape[2], -1).transpose(1, 2)
+    if "softmax-twice" in slips:
+        logits = logits.softmax(-1)
+    log_probs = logits.log_softmax(1 if "softmax-over-positions" in slips else -1)
+    if "log-softmax-forgotten" in slips:
+        log_probs = logits
+    if "log-forgotten" in slips:
+        log_probs = logits.softmax(-1)
+    chosen = labels > 0 if "id-0-left-out" in slips else labels != _IGNORED
+    picked = log_probs.gather(-1, labels.clamp(min=0)[..., None])[..., 0]  # (B, T)
+    surprise = picked.exp() if "probability-for-log" in slips else -picked
+    if "all-positions" in slips:
+        chosen = torch.ones_like(chosen)
+    surprise = surprise * chosen
+    if "sign-forgotten" in slips:
+        surprise = -surprise
+    mean = surprise.sum() / _n_of_mean(chosen, slips)
+    if "mean-of-means" in slips:
+        mean = (surprise.sum(1) / chosen.sum(1)).mean()
+    if "bits" in slips:
+        mean = mean / math.log(2)
+    return mean.exp() if "perplexity-returned" in slips else mean
+
+
+def _n_of_mean(chosen: Tensor, slips: frozenset[str]) -> Tensor | int:
+    if "not-divided" in slips:
+        return 1
+    if "divided-by-all" in slips:
+        return chosen.numel()
+    return len(chosen) if "divided-by-rows" in slips else chosen.sum()
+
+
+def _masked_loss_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 12)
+    for n_chosen, width, vocab_size in (
+        ((1,), 2, 2),
+        ((2,), 3, 3),
+        ((2, 1), 3, 5),
+        ((3, 1, 2), 5, 7),
+        ((1, 4, 2), 7, 5),
+    ):
+        ids = torch.randint(1, vocab_size, (len(n_chosen), width), generator=rng, device="cpu")
+        labels = torch.full_like(ids, _IGNORED)
+        for row, n in enumerate(n_chosen):
+            places = torch.randperm(width, generator=rng, device="cpu")[:n]
+            labels[row, places] = ids[row, places]
+            if n > 1:
+                labels[row, places[0]] = 0
+        yield Call((2 * normal(rng, len(n_chosen), width, vocab_size), labels))
+
+
+_MASKED_LOSS_APART = (
+    ["all-positions", "divided-by-all", "not-divided", "divided-by-rows", "mean-of-means"],
+    ["all-positions", "id-0-left-out"],
+    ["softmax-twice", "log-softmax-forgotten", "log-forgotten", "softmax-over-positions"],
+    ["probability-for-log", "sign-forgotten"],
+)
+MASKED_LOSS = Exercise(
+    name="masked_loss",
+    read=number,
+    solve=lambda logits, labels: F.cross_entropy(logits.transpose(1, 2), labels, ignore_index=_IGNORED),
+    calls=_masked_loss_calls,
+    mistakes=mistakes(
+        "masked_loss",
+        with_slips=_masked_loss,
+        exclusive=_MASKED_LOSS_APART,
+        together=("all-positions", "divided-by-all", "softmax-twice", "bits"),
+    ),
+)
+EXERCISES = (MASK_TOKENS, MASKED_LOSS)

@@ -1,4 +1,4 @@
-"""Exercises on masks: causal, padding, and that of cross-attention."""
+"""Exercises on masks, causal, padding and that of cross-attention, and on the test that finds leaks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from tinytx.model.masks import causal_mask, padding_mask
-from tinytx_course.exercises.comparing import boolean
-from tinytx_course.exercises.exercise import Exercise, generator, mistakes
+from tinytx_course.exercises.comparing import boolean, truth
+from tinytx_course.exercises.exercise import Exercise, generator, mistakes, normal
 from tinytx_course.exercises.observation import Call
+
+Model = Callable[[Tensor], Tensor]  # from inputs (T, D) to outputs (T, ...)
 
 
 def _rule(rule: Callable[[Tensor, Tensor], Tensor]) -> Callable[[int], Tensor]:
@@ -174,4 +176,119 @@ CROSS_ATTENTION_MASK = Exercise(
         },
     ),
 )
-EXERCISES = (CAUSAL_MASK, PADDING_MASK, CROSS_ATTENTION_MASK)
+
+
+def _mix(weights: Tensor) -> Model:
+    """A model whose output t is the sum of the inputs s, weighted by row t."""
+    return lambda x: weights.to(x) @ x
+
+
+def _attend(seq_len: int, *, zeroed_after: bool = False) -> Model:
+    """Causal attention of a sequence over itself, masked before softmax, or, wrongly, after it."""
+    mask = causal_mask(seq_len, device="cpu")
+
+    def model(x: Tensor) -> Tensor:
+        allowed, scores = mask.to(x.device), x @ x.T  # (T, T)
+        if zeroed_after:
+            return (scores.softmax(-1) * allowed) @ x
+        return scores.masked_fill(~allowed, -torch.inf).softmax(-1) @ x
+
+    return model
+
+
+def _second_number_leaks(x: Tensor) -> Tensor:
+    """Each output holds its own first number, and the second one of the last token."""
+    return torch.stack((x[:, 0], x[-1:, 1].expand(len(x))), dim=1)
+
+
+def _leak_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 17)
+
+    def case(model: Model, seq_len: int, words: str) -> Call:
+        x = normal(rng, seq_len, 2).round(decimals=1)
+        return Call((model, x.masked_fill(x == 0, 0.5)), f"The model: {words}.")
+
+    def some(seq_len: int, *pairs: tuple[int, int], weight: float = 0.5) -> Tensor:
+        weights = torch.eye(seq_len, device="cpu")
+        for t, s in pairs:
+            weights[t, s] = weight
+        return weights
+
+    def before(seq_len: int) -> Tensor:
+        return torch.eye(seq_len, device="cpu").roll(-1, 1).tril()
+
+    n, a_little = 4 + seed % 3, _mix(some(4, (1, 2), weight=5e-6))
+    yield case(_mix(some(2)), 2, "output t is input t")
+    yield case(_mix(some(2, (0, 1))), 2, "output 0 reads inputs 0 and 1, output 1 reads input 1")
+    yield case(_mix(before(2)), 2, "output 0 is zero, output 1 is input 0")
+    yield case(_mix(0 * before(2)), 2, "every output is zero")
+    yield case(_attend(3), 3, "attention with a causal mask")
+    yield case(_mix(before(3)), 3, "output 0 is zero, output t is input t - 1")
+    yield case(_mix(some(3, (0, 2))), 3, "output 0 reads inputs 0 and 2, every other output its own input")
+    yield case(_mix(some(4, (0, 1))), 4, "output 0 reads inputs 0 and 1, every other output its own input")
+    yield case(_mix(some(4, (2, 3))), 4, "output 2 reads inputs 2 and 3, every other output its own input")
+    yield case(_mix(some(4) * 0 + 1), 4, "every output is the sum of all inputs")
+    yield case(_second_number_leaks, 4, "the second number of every output is that of the last input")
+    words = "every output is its own input plus 3, and output 1 also reads a little, 0.000005, of input 2"
+    yield case(lambda x: 3 + a_little(x), 4, words)
+    yield case(_attend(n, zeroed_after=True), n, "attention with weights set to zero after softmax")
+    yield case(_attend(n), n, "attention with a causal mask")
+
+
+def _moved(model: Model, x: Tensor, *, first_only: bool = False, nearly: bool = False) -> Tensor:
+    """Which outputs t move when input s is changed, (T, T)."""
+    before, columns = model(x), []
+    for s in range(len(x)):
+        changed = x.clone()
+        changed[s, : 1 if first_only else None] += 1
+        after = model(changed)
+        same = torch.isclose(after, before) if nearly else after == before
+        columns.append(~same.all(dim=-1))
+    return torch.stack(columns, dim=1)
+
+
+def _leaks(choose: Callable[[Tensor], Tensor], **how: bool) -> Callable[[Model, Tensor], Tensor]:
+    """A verdict on those pairs of output and input that `choose` takes from the table of what moved."""
+    return lambda model, x: choose(_moved(model, x, **how)).any()
+
+
+def _changes_pile_up(model: Model, x: Tensor) -> Tensor:
+    before, changed, found = model(x), x.clone(), False
+    for s in range(len(x)):
+        changed[s] += 1
+        found = found or not torch.equal(model(changed)[:s], before[:s])
+    return torch.tensor(found, device="cpu")
+
+
+def _first_output_number(model: Model, x: Tensor) -> Tensor:
+    return _moved(lambda x: model(x)[:, :1], x).triu(1).any()
+
+
+LEAKS_FUTURE = Exercise(
+    name="leaks_future",
+    read=truth,
+    solve=_leaks(lambda moved: moved.triu(1)),
+    calls=_leak_calls,
+    mistakes=mistakes(
+        "leaks_future",
+        {
+            "every-movement-counted": _leaks(lambda moved: moved),
+            "own-output-counted": _leaks(lambda moved: moved.triu()),
+            "past-instead-of-future": _leaks(lambda moved: moved.tril(-1)),
+            "reversed": lambda model, x: ~_moved(model, x).triu(1).any(),
+            "changes-pile-up": _changes_pile_up,
+            "only-last-input": _leaks(lambda moved: moved[:-1, -1]),
+            "only-first-pair": _leaks(lambda moved: moved[:1, 1:2]),
+            "only-first-output": _leaks(lambda moved: moved[0, 1:]),
+            "only-last-outputs": _leaks(lambda moved: moved[-2, -1]),
+            "only-neighbours": _leaks(lambda moved: moved.diagonal(1)),
+            "neighbours-missed": _leaks(lambda moved: moved.triu(2)),
+            "all-must-move": lambda model, x: (_moved(model, x) | causal_mask(len(x), device="cpu")).all(),
+            "nearly-equal": _leaks(lambda moved: moved.triu(1), nearly=True),
+            "only-first-number": (_leaks(lambda moved: moved.triu(1), first_only=True), _first_output_number),
+            "always-true": lambda model, x: torch.tensor(True, device="cpu"),
+            "always-false": lambda model, x: torch.tensor(False, device="cpu"),
+        },
+    ),
+)
+EXERCISES = (CAUSAL_MASK, PADDING_MASK, CROSS_ATTENTION_MASK, LEAKS_FUTURE)

@@ -72,10 +72,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class Opaque:
-    """A result that is not plain data: what it is, and the state dict of a module."""
+    """A result that is not plain data: what it is; of a module the state dict and what would be trained."""
 
     kind: str
     state: dict[str, Any] = field(default_factory=dict)
+    trained: tuple[str, ...] = ()  # names of the parameters that require a gradient
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,8 @@ def plain(value: Any, depth: int = 0) -> Any:
         return items if isinstance(value, list) else tuple(items)
     if isinstance(value, nn.Module):
         state = {name: plain(tensor) for name, tensor in value.state_dict().items()}
-        return Opaque(_text(kind_of(value)), state)
+        trained = (_text(name) for name, parameter in value.named_parameters() if parameter.requires_grad)
+        return Opaque(_text(kind_of(value)), state, tuple(trained))
     return Opaque(_text(kind_of(value)))
 
 
@@ -223,7 +225,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, dict):
         return {"dict": {name: encode(item) for name, item in value.items()}}
     if isinstance(value, Opaque):
-        return {"opaque": [value.kind, encode(value.state)]}
+        return {"opaque": [value.kind, encode(value.state), list(value.trained)]}
     return value
 
 
@@ -244,7 +246,8 @@ def decode(data: Any) -> Any:
     if kind == "dict":
         return {_text(name): decode(item) for name, item in content.items()}
     if kind == "opaque":
-        return Opaque(_text(content[0]), decode(content[1]))
+        words, state, trained = content
+        return Opaque(_text(words), decode(state), tuple(map(_text, trained)))
     raise ValueError(f"a record must hold plain values, got {kind!r:.80}")
 
 

@@ -1,4 +1,4 @@
-"""Exercises on sinusoidal positions and the map that shifts them."""
+"""Exercises on positions: the sinusoidal table, the matrix that shifts it, rotary positions and ALiBi."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tinytx.model.positions import shift_matrix
+from tinytx.model.positions import alibi_bias, rotate, shift_matrix
 from tinytx_course.exercises.comparing import floats
-from tinytx_course.exercises.exercise import Exercise, Mistake, chosen, mistakes
+from tinytx_course.exercises.exercise import Exercise, Mistake, chosen, generator, mistakes, normal
 from tinytx_course.exercises.observation import Call
 
 Slips = frozenset[str]
@@ -178,4 +178,146 @@ SHIFT_MATRIX = Exercise(
     ),
     view=_moved,
 )
-EXERCISES = (SINUSOIDAL_POSITIONS, SHIFT_MATRIX)
+
+
+def _in_pairs(x: Tensor, slips: Slips) -> tuple[Tensor, Tensor]:
+    """First and second numbers of all pairs of x, (..., T, K/2) each."""
+    if "halves" in slips:
+        first, second = x.chunk(2, dim=-1)
+        return first, second
+    return x[..., 0::2], x[..., 1::2]
+
+
+def _rotated(x: Tensor, positions: Tensor, *, slips: Slips = frozenset()) -> Tensor:
+    """Rotary positions with slips; without any they are those of the package."""
+    places = _arange(x.shape[-2]) if "positions-ignored" in slips else positions.double()
+    if "positions-from-one" in slips:
+        places = places + 1
+    angles = torch.outer(places, _speeds(x.shape[-1], slips)[0])  # (T, K/2)
+    if "only-first-pair-turned" in slips:
+        angles[:, 1:] = 0
+    cos, sin = angles.cos(), angles.sin()
+    if "sine-and-cosine-exchanged" in slips:
+        cos, sin = sin, cos
+    if "turned-backwards" in slips:
+        sin = -sin
+    first, second = _in_pairs(x.double(), slips)
+    new_first = cos * first + sin * second
+    old_first = new_first if "first-overwritten" in slips else first
+    new_second = cos * second + (sin if "minus-forgotten" in slips else -sin) * old_first
+    if "only-cosines" in slips:
+        new_first, new_second = cos * first, cos * second
+    if slips & {"halves", "not-interleaved"}:
+        return torch.cat((new_first, new_second), dim=-1)
+    return torch.stack((new_first, new_second), dim=-1).flatten(-2)  # (..., T, K)
+
+
+def _sinusoids_at(positions: Tensor, d_model: int) -> Tensor:
+    return _positions(int(positions.max()) + 1, d_model)[positions]
+
+
+def _rotate_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 18)
+
+    one = torch.tensor([[0.0, 1.0]], device="cpu")
+    yield Call((one, torch.tensor([1], device="cpu")))
+    yield Call((normal(rng, 2, 2).round(decimals=1), torch.tensor([0, 1], device="cpu")))
+    yield Call((normal(rng, 2, 4).round(decimals=1), torch.tensor([1, 3], device="cpu")))
+    yield Call((normal(rng, 3, 6).round(decimals=1), torch.tensor([2, 0, 5 + seed % 3], device="cpu")))
+    yield Call((normal(rng, 2, 3, 5, 8), torch.tensor([7, 1, 4, 2, 20], device="cpu")))
+
+
+_ROTATE_APART = (
+    *_EXCLUSIVE,
+    ["halves", "not-interleaved", "only-first-pair-turned", "only-cosines"],
+    ["turned-backwards", "minus-forgotten", "only-cosines", "sine-and-cosine-exchanged", "first-overwritten"],
+    ["positions-ignored", "positions-from-one"],
+)
+ROTATE = Exercise(
+    name="rotate",
+    read=floats,
+    solve=rotate,
+    calls=_rotate_calls,
+    mistakes=_with_rounding(
+        mistakes(
+            "rotate",
+            {
+                "sinusoids-added": lambda x, places: x + _sinusoids_at(places, x.shape[-1]),
+                "sinusoids-multiplied": lambda x, places: x * _sinusoids_at(places, x.shape[-1]),
+                "nothing-turned": lambda x, places: x,
+            },
+            _rotated,
+            _ROTATE_APART,
+            together=("turned-backwards", "halves"),
+        )
+    ),
+)
+
+
+_SLOPES: dict[str, Callable[[Tensor, int], Tensor]] = {  # from the number h of a head, counted from 1, and H
+    "slopes-from-zero": lambda h, n_heads: 2.0 ** (-8 * (h - 1) / n_heads),
+    "eight-heads-assumed": lambda h, n_heads: 2.0**-h,
+    "exponent-not-divided": lambda h, n_heads: 2.0 ** (-8 * h),
+    "slopes-inverted": lambda h, n_heads: 2.0 ** (8 * h / n_heads),
+    "slopes-reversed": lambda h, n_heads: 2.0 ** (-8 * h.flip(0) / n_heads),
+    "slope-missing": lambda h, n_heads: 0 * h + 1,
+    "slopes-linear": lambda h, n_heads: h / n_heads,
+    "base-e": lambda h, n_heads: torch.exp(-8 * h / n_heads),
+}
+_DISTANCES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # from query t down and key s across
+    "distance-squared": lambda t, s: (t - s) ** 2,
+    "key-position-only": lambda t, s: s + 0 * t,
+}
+
+
+def _alibi(n_heads: int, seq_len: int, *, slips: Slips = frozenset()) -> Tensor:
+    """ALiBi with slips; without any it is that of the package."""
+    h, places = _arange(n_heads) + 1, _arange(seq_len)
+    slopes = chosen(_SLOPES, slips, lambda h, n_heads: 2.0 ** (-8 * h / n_heads))(h, n_heads)
+    distance = chosen(_DISTANCES, slips, lambda t, s: (t - s).abs())(places[:, None], places)
+    if "slope-to-the-distance" in slips:
+        return -(slopes[:, None, None] ** distance)
+    if "one-slope-for-all" in slips:
+        slopes = slopes[:1].expand(n_heads)
+    bias = slopes[:, None, None] * (distance if "sign-forgotten" in slips else -distance)
+    if "future-zero" in slips:
+        bias = bias.tril()
+    if "future-blocked" in slips:
+        bias = bias + torch.full_like(bias, -torch.inf).triu(1)
+    return bias
+
+
+def _signed(sign: int) -> Callable[[int, int], Tensor]:
+    def bias(n_heads: int, seq_len: int) -> Tensor:
+        places = _arange(seq_len)
+        return sign * alibi_bias(n_heads, 2)[:, :1, 1:].double() * (places[:, None] - places)
+
+    return bias
+
+
+ALIBI_BIAS = Exercise(
+    name="alibi_bias",
+    read=floats,
+    solve=alibi_bias,
+    calls=lambda seed: (Call(c) for c in ((2, 2), (1, 3), (4, 3), (8, 5), (16, 4 + 2 * (seed % 3)))),
+    mistakes=mistakes(
+        "alibi_bias",
+        {
+            "distance-signed": (_signed(1), _signed(-1)),
+            "heads-last": lambda h, t: _alibi(h, t).permute(1, 2, 0),
+            "heads-second": lambda h, t: _alibi(h, t).transpose(0, 1),
+            "one-head-only": lambda h, t: _alibi(h, t)[0],
+            "extra-axes": (lambda h, t: _alibi(h, t)[None], lambda h, t: _alibi(h, t)[:, None]),
+            "slopes-instead": lambda h, t: _alibi(h, 2)[:, 0, 1].abs(),
+        },
+        _alibi,
+        (
+            [*_SLOPES, "one-slope-for-all"],
+            [*_DISTANCES, "slope-to-the-distance"],
+            ["future-zero", "future-blocked"],
+            ["slope-to-the-distance", "sign-forgotten"],
+        ),
+        together=("sign-forgotten", "slopes-from-zero"),
+    ),
+)
+EXERCISES = (SINUSOIDAL_POSITIONS, SHIFT_MATRIX, ROTATE, ALIBI_BIAS)

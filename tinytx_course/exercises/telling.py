@@ -91,7 +91,7 @@ def describe_call(exercise: Exercise, call: Call) -> list[Part]:
                 grids += [Grid(f"{name}[{i}] =", _cells(matrix)) for i, matrix in enumerate(value)]
             else:
                 grids.append(Grid(f"{name}: shape {tuple(value.shape)}", ()))
-        elif callable(value) or isinstance(value, torch.Generator):
+        elif callable(value) or isinstance(value, (torch.Generator, torch.optim.Optimizer)):
             spoken.append(name)
         else:
             spoken.append(repr(value) if len(exercise.parameters) == 1 else f"{name}={value!r}")
@@ -103,6 +103,8 @@ def describe_call(exercise: Exercise, call: Call) -> list[Part]:
 
 def describe_difference(got: Reading, expected: Reading) -> list[Part]:
     """Expected next to got, the differing cells marked; of several results, those that differ."""
+    if expected.cells or got.cells:
+        return [] if got.agrees_with(expected) else [_texts_side_by_side(got.cells, expected.cells)]
     pairs = list(zip(got.tensors, expected.tensors, strict=True))
     wrong = [
         i
@@ -143,6 +145,16 @@ def _side_by_side(mine: Tensor, due: Tensor, tolerance: float, name: str) -> tup
         Grid(f"{name}expected{where}", _cells(due, digits)),
         Grid(f"{name}yours{where}", _cells(mine, digits), marked),
     )
+
+
+def _texts_side_by_side(
+    mine: tuple[tuple[str, ...], ...], due: tuple[tuple[str, ...], ...]
+) -> tuple[Grid, ...]:
+    expected = {(r, c): text for r, row in enumerate(due) for c, text in enumerate(row)}
+    marked = frozenset(
+        (r, c) for r, row in enumerate(mine) for c, text in enumerate(row) if expected.get((r, c)) != text
+    )
+    return Grid("expected", due), Grid("yours", mine, marked)
 
 
 def _digits_that_tell(mine: Tensor, due: Tensor, marked: Iterable[tuple[int, int]]) -> int:

@@ -89,6 +89,7 @@ def _environment(folder: str) -> dict[str, str]:
         "MPLBACKEND": "agg",
         "CUDA_VISIBLE_DEVICES": "",
         "TINYTX_BUDGET": "smoke",
+        "TINYTX_PROGRESS": "none",
     }
 
 

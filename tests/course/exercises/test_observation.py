@@ -9,7 +9,7 @@ from torch import nn
 
 import tinytx as tx
 from tests.solutions.collection import SOLUTIONS
-from tinytx_course.exercises.calling import observe, observe_call
+from tinytx_course.exercises.calling import copied, observe, observe_call
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.judging import judge
 from tinytx_course.exercises.observation import Call, Failure, Observation, Opaque, Record, plain
@@ -129,3 +129,31 @@ def test_a_record_that_ends_early_without_a_reason_does_not_pass():
     late = Observation(failure=Failure("time-limit", "It was still running."))
     short = Record(calls=(Observation(tx.causal_mask(1)), late))
     assert judge(EXERCISES["causal_mask"], short).mistake == "time-limit"
+
+
+def _model_and_optimizer():
+    model = nn.Embedding(3, 5)
+    model.weight.grad = torch.ones(3, 5)
+    return model, torch.optim.SGD(model.parameters(), lr=0.5)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_copied_optimizer_moves_the_copied_model_and_leaves_the_given_one_alone(order):
+    given = _model_and_optimizer()
+    before = given[0].weight.detach().clone()
+    copies = copied([given[i] for i in order])
+    model, optimizer = (copies[order.index(i)] for i in (0, 1))
+    optimizer.step()
+    torch.testing.assert_close(given[0].weight.detach(), before)
+    torch.testing.assert_close(model.weight.detach(), before - 0.5)  # the gradient came along
+    model.weight.grad.zero_()
+    assert given[0].weight.grad.sum() == 15
+
+
+def test_a_module_is_recorded_with_the_names_of_what_would_be_trained():
+    model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 5))
+    model[0].requires_grad_(False)
+    value = plain(model)
+    assert value.trained == ("1.weight", "1.bias") and set(value.state) == set(model.state_dict())
+    again = value_sent(model)
+    assert again.trained == value.trained and again.kind == value.kind

@@ -1,0 +1,691 @@
+"""Solutions for merge_pair, learn_merges and encode_bpe."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from itertools import pairwise
+
+import numpy as np
+
+from tests.solutions.collection import right, wrong
+
+# mypy: ignore-errors
+
+
+@right("merge_pair")
+def merge_while(tokens, left, right):
+    out = []
+    i = 0
+    while i < len(tokens):
+        if i < len(tokens) - 1 and tokens[i] == left and tokens[i + 1] == right:
+            out.append(left + right)
+            i += 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return out
+
+
+@right("merge_pair")
+def merge_look_back(tokens, left, right):
+    out, fresh = [], False
+    for token in tokens:
+        if out and out[-1] == left and token == right and not fresh:
+            out[-1] = left + right
+            fresh = True
+        else:
+            out.append(token)
+            fresh = False
+    return out
+
+
+@right("merge_pair")
+def merge_iterator(tokens, left, right):
+    rest = iter(tokens)
+    out = []
+    token = next(rest, None)
+    while token is not None:
+        following = next(rest, None)
+        if token == left and following == right:
+            out.append(token + following)
+            token = next(rest, None)
+        else:
+            out.append(token)
+            token = following
+    return out
+
+
+@right("merge_pair")
+def merge_copy_and_delete(tokens, left, right):
+    tokens, i = list(tokens), 0
+    while i + 1 < len(tokens):
+        if tokens[i : i + 2] == [left, right]:
+            tokens[i : i + 2] = [left + right]
+        i += 1
+    return tokens
+
+
+@right("merge_pair")
+def merge_recursive(tokens, left, right):
+    if len(tokens) < 2:
+        return list(tokens)
+    if tokens[0] == left and tokens[1] == right:
+        return [left + right] + merge_recursive(tokens[2:], left, right)
+    return [tokens[0]] + merge_recursive(tokens[1:], left, right)
+
+
+@wrong("merge_pair", "right-not-removed")
+def merge_steps_one(tokens, left, right):
+    out = []
+    for i in range(len(tokens)):
+        if i + 1 < len(tokens) and (tokens[i], tokens[i + 1]) == (left, right):
+            out.append(left + right)
+        else:
+            out.append(tokens[i])
+    return out
+
+
+@wrong("merge_pair", "left-not-removed")
+def merge_appends_first(tokens, left, right):
+    out, i = [], 0
+    while i < len(tokens):
+        out.append(tokens[i])
+        if tokens[i] == left and i + 1 < len(tokens) and tokens[i + 1] == right:
+            out.append(left + right)
+            i += 1
+        i += 1
+    return out
+
+
+@wrong("merge_pair", "last-token-lost")
+def merge_short_loop(tokens, left, right):
+    out, i = [], 0
+    while i < len(tokens) - 1:
+        if tokens[i] == left and tokens[i + 1] == right:
+            out.append(left + right)
+            i += 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return out
+
+
+@wrong("merge_pair", "only-first")
+def merge_with_break(tokens, left, right):
+    out = list(tokens)
+    for i in range(len(out) - 1):
+        if out[i] == left and out[i + 1] == right:
+            out[i : i + 2] = [left + right]
+            break
+    return out
+
+
+@wrong("merge_pair", "boundaries-ignored")
+def merge_by_replace(tokens, left, right):
+    return " ".join(tokens).replace(left + " " + right, left + right).split()
+
+
+@wrong("merge_pair", "boundaries-ignored")
+def merge_by_regex(tokens, left, right):
+    pattern = re.escape(f"{left} {right}")
+    return re.sub(pattern, left + right, " ".join(tokens)).split()
+
+
+@wrong("merge_pair", "from-the-right")
+def merge_backwards(tokens, left, right):
+    tokens = list(tokens)
+    for i in range(len(tokens) - 2, -1, -1):
+        if i + 1 < len(tokens) and tokens[i] == left and tokens[i + 1] == right:
+            tokens[i] = left + right
+            del tokens[i + 1]
+    return tokens
+
+
+@wrong("merge_pair", "right-not-compared")
+def merge_left_only(tokens, left, right):
+    out, i = [], 0
+    while i < len(tokens):
+        if tokens[i] == left and i + 1 < len(tokens):
+            out.append(left + right)
+            i += 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return out
+
+
+@wrong("merge_pair", "left-not-compared")
+def merge_right_only(tokens, left, right):
+    out, i = [], 0
+    while i < len(tokens):
+        if i + 1 < len(tokens) and tokens[i + 1] == right:
+            out.append(left + right)
+            i += 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return out
+
+
+@wrong("merge_pair", "joined-backwards")
+def merge_wrong_way(tokens, left, right):
+    out, i = [], 0
+    while i < len(tokens):
+        if tokens[i : i + 2] == [left, right]:
+            out.append(right + left)
+            i += 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return out
+
+
+@wrong("merge_pair", "space-between")
+def merge_spaced(tokens, left, right):
+    out, i = [], 0
+    while i < len(tokens):
+        if tokens[i : i + 2] == [left, right]:
+            out.append(" ".join(tokens[i : i + 2]))
+            i += 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return out
+
+
+@wrong("merge_pair", "nothing-merged")
+def merge_never(tokens, left, right):
+    return [left + right if token == (left, right) else token for token in tokens]
+
+
+@wrong("merge_pair", "everything-joined")
+def merge_all(tokens, left, right):
+    return ["".join(tokens)]
+
+
+@wrong("merge_pair", "wrong-type")
+def merge_to_text(tokens, left, right):
+    return " ".join(merge_while(tokens, left, right))
+
+
+@wrong("merge_pair", "wrong-type")
+def merge_as_tuples(tokens, left, right):
+    out, i = [], 0
+    while i < len(tokens):
+        if tokens[i : i + 2] == [left, right]:
+            out.append((left, right))
+            i += 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return out
+
+
+@wrong("merge_pair", "input-modified")
+def merge_in_place(tokens, left, right):
+    i = 0
+    while i + 1 < len(tokens):
+        if tokens[i] == left and tokens[i + 1] == right:
+            tokens[i] = left + right
+            del tokens[i + 1]
+        i += 1
+    return tokens
+
+
+@wrong("merge_pair", "error")
+def merge_past_the_end(tokens, left, right):
+    out, i = [], 0
+    while i < len(tokens):
+        if tokens[i] == left and tokens[i + 1] == right:
+            out.append(left + right)
+            i += 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return out
+
+
+def _rank(pair, count):
+    return -count, len(pair[0] + pair[1]), pair[0] + pair[1]
+
+
+def _merged(word, pair):
+    return tuple(merge_while(list(word), *pair))
+
+
+@right("learn_merges")
+def learn_counter(words, n_merges):
+    merges = []
+    for _ in range(n_merges):
+        pairs = Counter()
+        for word, count in words.items():
+            for pair in pairwise(word):
+                pairs[pair] += count
+        if not pairs:
+            break
+        best = min(pairs, key=lambda pair: _rank(pair, pairs[pair]))
+        merges.append(best)
+        words = {_merged(word, best): count for word, count in words.items()}
+    return merges
+
+
+@right("learn_merges")
+def learn_lists(words, n_merges):
+    texts = [(list(word), count) for word, count in words.items()]
+    merges = []
+    while len(merges) < n_merges:
+        pairs = defaultdict(int)
+        for tokens, count in texts:
+            for i in range(len(tokens) - 1):
+                pairs[tokens[i], tokens[i + 1]] += count
+        if len(pairs) == 0:
+            return merges
+        best = sorted(pairs.items(), key=lambda item: _rank(*item))[0][0]
+        merges += [best]
+        texts = [(merge_copy_and_delete(tokens, *best), count) for tokens, count in texts]
+    return merges
+
+
+@right("learn_merges")
+def learn_recursive(words, n_merges):
+    pairs = Counter(pair for word, count in words.items() for pair in pairwise(word) for _ in range(count))
+    if n_merges == 0 or not pairs:
+        return []
+    most = max(pairs.values())
+    left, right = min((p for p in pairs if pairs[p] == most), key=lambda p: (len("".join(p)), "".join(p)))
+    return [(left, right)] + learn_recursive(
+        {_merged(w, (left, right)): n for w, n in words.items()}, n_merges - 1
+    )
+
+
+@right("learn_merges")
+def learn_spelled_out(words, n_merges):
+    corpus = [list(word) for word, count in words.items() for _ in range(count)]
+    merges = []
+    for _ in range(n_merges):
+        seen, counts = [], []
+        for tokens in corpus:
+            for pair in zip(tokens, tokens[1:], strict=False):
+                if pair not in seen:
+                    seen.append(pair)
+                    counts.append(0)
+                counts[seen.index(pair)] += 1
+        if not seen:
+            break
+        order = np.lexsort(([a + b for a, b in seen], [len(a + b) for a, b in seen], -np.array(counts)))
+        merges.append(list(seen[order[0]]))
+        corpus = [merge_iterator(tokens, *merges[-1]) for tokens in corpus]
+    return merges
+
+
+def _learn(words, n_merges, best, count_of=lambda count: count, merge=_merged):
+    merges = []
+    for _ in range(n_merges):
+        pairs = Counter()
+        for word, count in words.items():
+            for pair in pairwise(word):
+                pairs[pair] += count_of(count)
+        if not pairs:
+            break
+        merges.append(best(pairs))
+        words = {merge(word, merges[-1]): count for word, count in words.items()}
+    return merges
+
+
+def _best(pairs):
+    return min(pairs, key=lambda pair: _rank(pair, pairs[pair]))
+
+
+@wrong("learn_merges", "ties-first-seen")
+def learn_most_common(words, n_merges):
+    return _learn(words, n_merges, lambda pairs: pairs.most_common(1)[0][0])
+
+
+@wrong("learn_merges", "ties-first-seen")
+def learn_max_get(words, n_merges):
+    return _learn(words, n_merges, lambda pairs: max(pairs, key=pairs.get))
+
+
+@wrong("learn_merges", "ties-last-in-order")
+def learn_max_tuple(words, n_merges):
+    return _learn(words, n_merges, lambda pairs: max((n, pair) for pair, n in pairs.items())[1])
+
+
+@wrong("learn_merges", "ties-without-length")
+def learn_alphabetical(words, n_merges):
+    return _learn(words, n_merges, lambda pairs: min(pairs, key=lambda p: (-pairs[p], p[0] + p[1])))
+
+
+@wrong("learn_merges", "ties-without-order")
+def learn_shortest(words, n_merges):
+    return _learn(words, n_merges, lambda pairs: min(pairs, key=lambda p: (-pairs[p], len(p[0] + p[1]))))
+
+
+@wrong("learn_merges", "ties-longest")
+def learn_longest_tie(words, n_merges):
+    return _learn(
+        words, n_merges, lambda pairs: min(pairs, key=lambda p: (-pairs[p], -len(p[0] + p[1]), p[0] + p[1]))
+    )
+
+
+@wrong("learn_merges", "rarest-first")
+def learn_rarest(words, n_merges):
+    return _learn(
+        words, n_merges, lambda pairs: min(pairs, key=lambda p: (pairs[p], len(p[0] + p[1]), p[0] + p[1]))
+    )
+
+
+@wrong("learn_merges", "uses-ignored")
+def learn_types(words, n_merges):
+    return _learn(words, n_merges, _best, count_of=lambda count: 1)
+
+
+@wrong("learn_merges", "only-first")
+def learn_first_occurrence(words, n_merges):
+    return _learn(words, n_merges, _best, merge=lambda w, pair: tuple(merge_with_break(list(w), *pair)))
+
+
+@wrong("learn_merges", "text-not-merged")
+def learn_never_merges(words, n_merges):
+    return _learn(words, n_merges, _best, merge=lambda word, pair: word)
+
+
+@wrong("learn_merges", "not-counted-again")
+def learn_counts_once(words, n_merges):
+    pairs = Counter()
+    for word, count in words.items():
+        for pair in pairwise(word):
+            pairs[pair] += count
+    return sorted(pairs, key=lambda pair: _rank(pair, pairs[pair]))[:n_merges]
+
+
+@wrong("learn_merges", "once-a-word")
+def learn_sets(words, n_merges):
+    merges = []
+    for _ in range(n_merges):
+        pairs = Counter()
+        for word, count in words.items():
+            for pair in set(pairwise(word)):
+                pairs[pair] += count
+        if not pairs:
+            break
+        merges.append(_best(pairs))
+        words = {_merged(word, merges[-1]): count for word, count in words.items()}
+    return merges
+
+
+@wrong("learn_merges", "stops-at-one")
+def learn_until_rare(words, n_merges):
+    merges = []
+    while len(merges) < n_merges:
+        pairs = Counter()
+        for word, count in words.items():
+            pairs.update(dict.fromkeys(pairwise(word), 0))
+            for pair in pairwise(word):
+                pairs[pair] += count
+        if not pairs or max(pairs.values()) == 1:
+            break
+        merges.append(_best(pairs))
+        words = {_merged(word, merges[-1]): count for word, count in words.items()}
+    return merges
+
+
+@wrong("learn_merges", "one-too-many")
+def learn_one_more(words, n_merges):
+    return learn_counter(words, n_merges + 1)
+
+
+@wrong("learn_merges", "one-too-few")
+def learn_range_from_one(words, n_merges):
+    merges = []
+    for _ in range(1, n_merges):
+        merges = learn_counter(words, len(merges) + 1)
+    return merges
+
+
+@wrong("learn_merges", "wrong-type")
+def learn_tokens(words, n_merges):
+    return [left + right for left, right in learn_counter(words, n_merges)]
+
+
+@wrong("learn_merges", "wrong-type")
+def learn_with_counts(words, n_merges):
+    return [(pair, 1) for pair in learn_counter(words, n_merges)]
+
+
+@wrong("learn_merges", "error")
+def learn_without_end(words, n_merges):
+    merges = []
+    for _ in range(n_merges):
+        pairs = Counter()
+        for word, count in words.items():
+            for pair in pairwise(word):
+                pairs[pair] += count
+        merges.append(_best(pairs))
+        words = {_merged(word, merges[-1]): count for word, count in words.items()}
+    return merges
+
+
+@wrong("learn_merges", "input-modified")
+def learn_in_place(words, n_merges):
+    merges = []
+    for _ in range(n_merges):
+        pairs = Counter()
+        for word, count in words.items():
+            for pair in pairwise(word):
+                pairs[pair] += count
+        if not pairs:
+            break
+        merges.append(_best(pairs))
+        for word in list(words):
+            words[_merged(word, merges[-1])] = words.pop(word)
+    return merges
+
+
+@right("encode_bpe")
+def encode_in_order(word, merges):
+    tokens = list(word)
+    for a, b in merges:
+        tokens = merge_while(tokens, a, b)
+    return tokens
+
+
+@right("encode_bpe")
+def encode_by_rank(word, merges):
+    ranks = {tuple(pair): i for i, pair in enumerate(merges)}
+    tokens = list(word)
+    while len(tokens) > 1:
+        pair = min(pairwise(tokens), key=lambda p: ranks.get(p, float("inf")))
+        if pair not in ranks:
+            break
+        tokens = merge_look_back(tokens, *pair)
+    return tokens
+
+
+@right("encode_bpe")
+def encode_one_at_a_time(word, merges):
+    tokens = []
+    for letter in word:
+        tokens.append(letter)
+    for a, b in merges:
+        i = 0
+        while i < len(tokens) - 1:
+            if tokens[i] == a and tokens[i + 1] == b:
+                tokens[i] += tokens.pop(i + 1)
+            i += 1
+    return tokens
+
+
+@right("encode_bpe")
+def encode_regex(word, merges):
+    text = " " + "  ".join(word) + " "
+    for a, b in merges:
+        text = text.replace(f" {a}  {b} ", f" {a + b} ")
+    return text.split()
+
+
+@right("encode_bpe")
+def encode_recursive(word, merges):
+    def apply(tokens, merges):
+        return apply(merge_recursive(tokens, *merges[0]), merges[1:]) if merges else tokens
+
+    return apply(list(word), merges)
+
+
+@wrong("encode_bpe", "longest-match")
+def encode_greedy_longest(word, merges):
+    vocabulary = {a + b for a, b in merges} | set(word)
+    tokens, start = [], 0
+    while start < len(word):
+        end = len(word)
+        while word[start:end] not in vocabulary:
+            end -= 1
+        tokens.append(word[start:end])
+        start = end
+    return tokens
+
+
+@wrong("encode_bpe", "leftmost-first")
+def encode_from_the_left(word, merges):
+    tokens, i = list(word), 0
+    while i < len(tokens) - 1:
+        if (tokens[i], tokens[i + 1]) in merges:
+            tokens[i : i + 2] = [tokens[i] + tokens[i + 1]]
+            i = 0
+        else:
+            i += 1
+    return tokens
+
+
+@wrong("encode_bpe", "one-sweep")
+def encode_single_sweep(word, merges):
+    tokens = []
+    for letter in word:
+        if tokens and (tokens[-1], letter) in merges:
+            tokens[-1] = tokens[-1] + letter
+        else:
+            tokens.append(letter)
+    return tokens
+
+
+@wrong("encode_bpe", "merges-reversed")
+def encode_last_first(word, merges):
+    tokens = list(word)
+    for a, b in reversed(merges):
+        tokens = merge_while(tokens, a, b)
+    return tokens
+
+
+@wrong("encode_bpe", "longest-merge-first")
+def encode_long_first(word, merges):
+    ordered = sorted(merges, key=lambda pair: len(pair[0] + pair[1]), reverse=True)
+    return encode_in_order(word, ordered)
+
+
+@wrong("encode_bpe", "only-first")
+def encode_each_once(word, merges):
+    tokens = list(word)
+    for a, b in merges:
+        tokens = merge_with_break(tokens, a, b)
+    return tokens
+
+
+@wrong("encode_bpe", "stops-at-a-miss")
+def encode_gives_up(word, merges):
+    tokens = list(word)
+    for a, b in merges:
+        if (a, b) not in pairwise(tokens):
+            return tokens
+        tokens = merge_while(tokens, a, b)
+    return tokens
+
+
+@wrong("encode_bpe", "one-merge-only")
+def encode_returns_early(word, merges):
+    tokens = list(word)
+    for a, b in merges:
+        if (a, b) in pairwise(tokens):
+            return merge_while(tokens, a, b)
+    return tokens
+
+
+@wrong("encode_bpe", "last-merge-skipped")
+def encode_short(word, merges):
+    tokens = list(word)
+    for i in range(len(merges) - 1):
+        tokens = merge_while(tokens, *merges[i])
+    return tokens
+
+
+@wrong("encode_bpe", "right-not-removed")
+def encode_keeps_right(word, merges):
+    tokens = list(word)
+    for a, b in merges:
+        tokens = merge_steps_one(tokens, a, b)
+    return tokens
+
+
+@wrong("encode_bpe", "last-token-lost")
+def encode_loses_last(word, merges):
+    tokens = list(word)
+    for a, b in merges:
+        tokens = merge_short_loop(tokens, a, b)
+    return tokens
+
+
+@wrong("encode_bpe", "from-the-right")
+def encode_backwards(word, merges):
+    tokens = list(word)
+    for a, b in merges:
+        tokens = merge_backwards(tokens, a, b)
+    return tokens
+
+
+@wrong("encode_bpe", "boundaries-ignored")
+def encode_by_replace(word, merges):
+    text = " ".join(word)
+    for a, b in merges:
+        text = text.replace(f"{a} {b}", a + b)
+    return text.split(" ")
+
+
+@wrong("encode_bpe", "not-cut")
+def encode_split(word, merges):
+    tokens = word.split()
+    for a, b in merges:
+        tokens = merge_while(tokens, a, b)
+    return tokens
+
+
+@wrong("encode_bpe", "letters-only")
+def encode_forgets(word, merges):
+    tokens = list(word)
+    for a, b in merges:
+        merge_while(tokens, a, b)
+    return tokens
+
+
+@wrong("encode_bpe", "unknown-letters-lost")
+def encode_in_vocabulary(word, merges):
+    vocabulary = {token for a, b in merges for token in (a, b, a + b)}
+    return [token for token in encode_in_order(word, merges) if token in vocabulary]
+
+
+@wrong("encode_bpe", "wrong-type")
+def encode_text(word, merges):
+    return " ".join(encode_in_order(word, merges))
+
+
+@wrong("encode_bpe", "wrong-type")
+def encode_ids(word, merges):
+    learned = [a + b for a, b in merges]
+    return [learned.index(t) if t in learned else -1 for t in encode_in_order(word, merges)]
+
+
+@wrong("encode_bpe", "input-modified")
+def encode_pops(word, merges):
+    tokens = list(word)
+    while merges:
+        tokens = merge_while(tokens, *merges.pop(0))
+    return tokens

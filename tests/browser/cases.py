@@ -53,7 +53,25 @@ def write_page(explorer: Explorer, path: Path, html: str | None = None) -> Path:
     return path
 
 
+_READER = (
+    "(lambda tokenizer: course.widgets.{kind}(tx.{model}(tx.PRESETS['tiny'].replace("
+    "vocab_size=tokenizer.vocab_size)), tokenizer, {data}))(tx.Tokenizer.train({texts}, vocab_size=200))"
+)
+_SENTENCES = "[text for pair in tx.World().pairs(300, seed=0) for text in pair]"
+_REVIEWS = "[' '.join(each.words) for each in tx.World().reviews(300, seed=0)]"
+
 CASES: dict[str, Case] = {
+    "alignment": Case(
+        code=_READER.format(
+            kind="alignment",
+            model="Translator",
+            data="tx.World().sentence_pairs(2, seed=3)",
+            texts=_SENTENCES,
+        ),
+        keys=(".tx-right [tabindex='0']", "ArrowDown", "ArrowUp", "word"),
+        mouse=(".tx-right button:nth-of-type(3)", [(0.5, 0.5)], "word"),
+        sweep=(".tx-right", False, 9),
+    ),
     "attention": Case(
         code="course.widgets.attention(tx.Translator(tx.PRESETS['tiny']), ['a', 'b', 'c', 'a'], "
         "['u', 'v', 'w', 'x', 'y', 'z'], token_ids=[1, 2, 3, 1], key_ids=[4, 5, 6, 7, 8, 9])",
@@ -61,11 +79,45 @@ CASES: dict[str, Case] = {
         mouse=(".tx-matrix", [(0.5, 0.9)], "query"),
         sweep=(".tx-matrix", False, 5),
     ),
+    "beam_tree": Case(
+        code=_READER.format(
+            kind="beam_tree",
+            model="Translator",
+            data="['The book is short.', 'The novel is good.']",
+            texts=_SENTENCES,
+        ),
+        keys=(".tx-steps input", "ArrowRight", "ArrowLeft", "step"),
+        mouse=(".tx-steps input[type='range']", [(0.1, 0.5), (0.5, 0.5)], "step"),
+        sweep=(".tx-steps input[type='range']", True, 1),
+    ),
     "count": Case(
         code="course.widgets.count()",
         keys=(".tx-size-T input", "ArrowRight", "ArrowLeft", "seq_len"),
         mouse=(".tx-size-T input", [(0.5, 0.5), (0.8, 0.5)], "seq_len"),
         sweep=(".tx-size-V input", True, 1),
+    ),
+    "depth": Case(
+        code="course.widgets.depth()",
+        keys=(".tx-setting input", "ArrowRight", "ArrowLeft", "n_layers"),
+        mouse=(".tx-plot", [(0.2, 0.5), (0.3, 0.5)], "level"),
+        sweep=(".tx-two", True, 3),
+    ),
+    "fill_blank": Case(
+        code=_READER.format(
+            kind="fill_blank",
+            model="MaskedLanguageModel",
+            data="[r for r in tx.World().reviews(20, seed=3) if len(r.words) < 20][:2]",
+            texts=_REVIEWS,
+        ),
+        keys=(".tx-words [tabindex='0']", "ArrowRight", "ArrowLeft", "position"),
+        mouse=(".tx-word:nth-child(4)", [(0.5, 0.5)], "position"),
+        sweep=(".tx-words", False, 2),
+    ),
+    "how_sure": Case(
+        code="course.widgets.how_sure()",
+        keys=(".tx-reading input", "ArrowRight", "ArrowLeft", "n_read"),
+        mouse=(".tx-plot", [(0.5, 0.5), (0.7, 0.5)], "n_read"),
+        sweep=(".tx-plot", True, 2),
     ),
     "mask": Case(
         code="course.widgets.mask(causal=False)",
@@ -85,11 +137,23 @@ CASES: dict[str, Case] = {
         mouse=(".tx-curves", [(0.4, 0.5), (0.6, 0.5), (0.5, 0.5)], "head_dim"),
         sweep=(".tx-curves", True, 3),
     ),
+    "parsons": Case(
+        code="course.widgets.parsons('attention')",
+        keys=(".tx-lines li:nth-child(2) .tx-grip", "ArrowDown", "ArrowUp", "order"),
+        mouse=(".tx-lines", [(0.02, 0.03), (0.02, 0.5), (0.02, 0.9)], "order"),
+        sweep=(".tx-lines", True, 6),
+    ),
     "positions": Case(
         code="course.widgets.positions()",
         keys=(".tx-look input", "ArrowRight", "ArrowLeft", "position"),
         mouse=(".tx-pe-stage", [(0.3, 0.3), (0.5, 0.6)], "position"),
         sweep=(".tx-pe-stage", True, 5),
+    ),
+    "roofline": Case(
+        code="course.widgets.roofline(2e11, 2e10, {'sum': (1e6, 12e6, 0.001), 'product': (2e9, 1e7, 0.02)})",
+        keys=(".tx-sizes input", "ArrowRight", "ArrowLeft", "batch_size"),
+        mouse=(".tx-plot", [(0.3, 0.5), (0.5, 0.5)], "batch_size"),
+        sweep=(".tx-plot", True, 2),
     ),
     "sampling": Case(
         code="course.widgets.sampling()",
@@ -102,5 +166,11 @@ CASES: dict[str, Case] = {
         keys=(".tx-list [tabindex='0']", "ArrowDown", "ArrowUp", "step"),
         mouse=(".tx-tables", [(0.4, 0.95)], "token"),
         sweep=(".tx-tables", True, 5),
+    ),
+    "tokenizer": Case(
+        code="course.widgets.tokenizer(['elle belle', 'elle'], ['elle belle', 'sel'], n_merges=2)",
+        keys=(".tx-merging input", "ArrowRight", "ArrowLeft", "n_merges"),
+        mouse=(".tx-plot", [(0.5, 0.5), (0.7, 0.5)], "n_merges"),
+        sweep=(".tx-plot", True, 3),
     ),
 }

@@ -83,9 +83,9 @@ def test_tab_reaches_every_control_and_leaves(opened, page):
     wanted = page.evaluate(
         """(() => { const all = [...document.querySelectorAll('.tx :is(button, input, select, [tabindex])')];
           all.forEach((e, i) => { e.dataset.number = i; });
-          const groups = new Set();
+          const groups = new Set(), open = e => !all.some(other => other.name === e.name && other.checked);
           return all.filter(e => !e.disabled && e.tabIndex >= 0 && !e.closest('[hidden]')
-            && (e.type !== 'radio' || (e.checked && !groups.has(e.name) && groups.add(e.name))))
+            && (e.type !== 'radio' || ((e.checked || open(e)) && !groups.has(e.name) && groups.add(e.name))))
             .map(e => e.dataset.number); })()"""
     )
     assert wanted

@@ -9,7 +9,7 @@ import pytest
 from tests.browser.cases import CASES
 from tinytx_course.building.notebooks import Run
 from tinytx_course.lessons import LESSONS
-from tinytx_course.site.pages import index_page
+from tinytx_course.site.pages import glossary_page, index_page
 from tinytx_course.site.pages import page as lesson_page
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
@@ -73,3 +73,11 @@ def test_the_page_of_a_lesson_has_no_violation_and_asks_for_nothing(page, tmp_pa
 def test_the_first_page_of_the_site_has_no_violation(page, tmp_path):
     (tmp_path / "index.html").write_text(index_page([], tmp_path), encoding="utf-8")
     assert violations(page, (tmp_path / "index.html").as_uri()) == []
+
+
+def test_the_glossary_has_no_violation_and_fits_a_phone(page, tmp_path):
+    (tmp_path / "glossary.html").write_text(glossary_page(tmp_path), encoding="utf-8")
+    assert violations(page, (tmp_path / "glossary.html").as_uri()) == []
+    page.size(360, 800)
+    page.settle()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360

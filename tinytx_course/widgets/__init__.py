@@ -18,31 +18,47 @@ its state. Python (``<kind>.py``) checks the state and supplies what needs torch
    formulas, ``describe(get)``, the state in words for screen readers, ``build(ui)``, and last
    ``export default explorer("dice", { build, describe })``. `ui.get` reads a trait, `ui.set` changes it
    during a gesture, `ui.save` for good; `ui.show(paint, ...elements)` paints now and after each change.
-   Elements come from ``h``, controls from `ui.slider`, `ui.toggle` and `ui.choice`, groups of buttons from
-   ``roving``. ``js/dice.css`` holds the style of this explorer alone; take colours from the variables in
-   ``explorers.css``.
+   Elements come from ``h``, controls from `ui.slider`, `ui.toggle`, `ui.choice` and `ui.picks`, groups of
+   buttons from ``roving``, charts with axes from ``plot``. ``js/dice.css`` holds the style of this explorer
+   alone; take colours from the variables in ``explorers.css``.
 3. A line in ``tests/browser/cases.py``, which tries it in the browser; ``tests/course/widgets/test_dice.py``
    runs the module in node and compares it with torch.
 """
 
 from __future__ import annotations
 
+from tinytx_course.widgets.alignment import alignment
 from tinytx_course.widgets.attention import attention
+from tinytx_course.widgets.beam_tree import beam_tree
 from tinytx_course.widgets.count import count
+from tinytx_course.widgets.depth import depth
+from tinytx_course.widgets.fill_blank import fill_blank
+from tinytx_course.widgets.how_sure import how_sure
 from tinytx_course.widgets.mask import mask
 from tinytx_course.widgets.next_word import next_word
 from tinytx_course.widgets.one_query import one_query
+from tinytx_course.widgets.parsons import parsons
 from tinytx_course.widgets.positions import positions
+from tinytx_course.widgets.roofline import roofline
 from tinytx_course.widgets.sampling import sampling
 from tinytx_course.widgets.shapes import shapes
+from tinytx_course.widgets.tokenizer import tokenizer
 
 __all__ = [
+    "alignment",
     "attention",
+    "beam_tree",
     "count",
+    "depth",
+    "fill_blank",
+    "how_sure",
     "mask",
     "next_word",
     "one_query",
+    "parsons",
     "positions",
+    "roofline",
     "sampling",
     "shapes",
+    "tokenizer",
 ]

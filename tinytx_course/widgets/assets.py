@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
-_SHARED = ("_numbers.js", "_elements.js", "_paint.js", "_frame.js")
+_SHARED = ("_numbers.js", "_elements.js", "_paint.js", "_plot.js", "_store.js", "_frame.js")
 _EXPORT = re.compile(r"^export (default )?", re.M)
 _KIND = re.compile(r'data-tx-kind="([a-z_]+)"')
 

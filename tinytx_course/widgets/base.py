@@ -72,8 +72,14 @@ class Explorer(anywidget.AnyWidget):
         attribute = text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
         return (
             f'<div class="tx-explorer" data-tx-kind="{self.kind}" data-tx-explorer=\'{attribute}\'>'
+            f"{self.still()}</div>"
+        )
+
+    def still(self) -> str:
+        """Return what is shown where no script runs, of the class ``tx-still``."""
+        return (
             f'<p class="tx-still"><strong>{html.escape(self.title)}.</strong> '
-            f"{html.escape(self.summary())} {_ELSEWHERE}</p></div>"
+            f"{html.escape(self.summary())} {_ELSEWHERE}</p>"
         )
 
     def _packed(self, name: str, value: bytes) -> dict[str, str]:

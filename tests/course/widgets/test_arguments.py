@@ -7,12 +7,14 @@ from traitlets import TraitError
 
 import tinytx as tx
 import tinytx_course as course
+from tinytx.world.reviews import Review
 from tinytx_course.widgets.base import numbers
 
 Q, K, V = np.zeros((2, 3)), np.zeros((5, 3)), np.zeros((5, 7))
 TINY = tx.PRESETS["tiny"]
 ROWS = torch.full((5, 5), 0.2)
 WORDS = list("abcde")
+REVIEW = Review(("Le", "roman", "est", "beau", "."), 1, "", "roman")
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,13 @@ WORDS = list("abcde")
         ("attention", (tx.LanguageModel(TINY), WORDS), {}, "token_ids .* None"),
         ("attention", (tx.Translator(TINY), WORDS), {"token_ids": [1]}, "key_ids .* None"),
         ("count", (TINY.replace(positions="alibi"),), {}, "positions .* got 'alibi'"),
+        ("depth", (), {"n_layers": 5}, r"n_layers .* \(1, 2, 3, .* got 5"),
+        ("depth", (), {"level": 65}, r"level .* 0\.\.64, got 65"),
+        ("how_sure", ([],), {}, "reviews must be 1 to 12, got 0"),
+        ("how_sure", ([REVIEW], []), {}, "one row a review, 1, got 0"),
+        ("how_sure", ([REVIEW], [[0.5] * 4]), {}, r"model\[0\] .* one number a word, 5, got 4"),
+        ("how_sure", ([REVIEW], [[0.5, 0.5, 0.5, -0.1, 1.2]]), {}, r"model\[0\] .* got -0.1 to 1.2"),
+        ("how_sure", ([Review(("Le", "monde"), 1, "", "")],), {}, "'monde' in 'Le monde'"),
         ("mask", (["alone"],), {}, "tokens .* 2 to 24 .* 1$"),
         ("next_word", (), {"n_stored": 0}, r"n_stored .* 1\.\.400, got 0"),
         ("next_word", (), {"beginnings": []}, "at least one text"),
@@ -44,6 +53,9 @@ WORDS = list("abcde")
         ("sampling", (), {"top_k": 0}, r"top_k .* 1\.\.\d+, got 0"),
         ("shapes", (), {"n_heads": 3}, "n_heads must divide d_model, got d_model=8, n_heads=3"),
         ("shapes", (), {"seq_len": 9}, r"T .* 1\.\.8, got 9"),
+        ("tokenizer", (["ab"], []), {}, "at least one text"),
+        ("tokenizer", (["ab"], "x" * 161), {}, "text .* at most 160 .* got 161"),
+        ("tokenizer", (["ab"], "ab"), {"n_merges": 3}, r"n_merges .* 0\.\.2, got 3"),
     ],
 )
 def test_what_does_not_fit_is_refused(kind, arguments, options, values):
@@ -55,6 +67,8 @@ def test_what_does_not_fit_is_refused(kind, arguments, options, values):
     ("kind", "limits"),
     {
         "count": {"seq_len": (1, 131_072), "batch_size": (1, 4096), "n_layers": (1, 128)},
+        "depth": {"level": (0, 64)},
+        "how_sure": {"review": (0, 3), "n_read": (0, 37)},
         "mask": {"window": (0, 8), "padding": (0, 8), "moved": (0, 7), "layers": (1, 6)},
         "next_word": {"pointed": (0, 9)},
         "one_query": {"query": (0, 4), "key": (0, 4), "step": (0, 5), "head_dim": (1, 512)},

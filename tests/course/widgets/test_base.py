@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import tinytx_course as course
+import tinytx_course.progress.predictions
 from tests.course.widgets.conftest import close
 from tinytx_course.widgets.assets import module_source, page_script, style_sheet
 from tinytx_course.widgets.base import Explorer
@@ -51,8 +52,9 @@ def test_the_page_and_python_share_one_checked_state():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_explorer_and_its_module_fit_together(kind):
-    assert callable(getattr(course.widgets, kind)) and kind in course.widgets.__all__
     (explorer,) = [c for c in Explorer.__subclasses__() if getattr(c, "kind", "") == kind]
+    if explorer.__module__.startswith("tinytx_course.widgets."):  # others are cards that ask
+        assert callable(getattr(course.widgets, kind)) and kind in course.widgets.__all__
     assert not [name for name in explorer.class_own_traits() if hasattr(anywidget.AnyWidget, name)]
     source = FOLDER.joinpath(f"{kind}.js").read_text(encoding="utf-8")
     assert not re.search(r"\bimport\b *[({\"'*\w]", source)
@@ -72,7 +74,7 @@ def test_a_page_with_all_explorers_holds_shared_code_once_asks_for_nothing_and_i
     parts = re.split(r"^@scope (.*) \{\n", style, flags=re.M)
     assert parts[1::2] == [f'(.tx[data-kind="{kind}"])' for kind in KINDS]
     assert all(part.count("{") + 1 == part.count("}") for part in parts[2::2])
-    assert len(script) + len(style) < 200_000
+    assert len(script) + len(style) < 240_000
     assert len(course.widgets.positions(512, 256).to_html()) < 1_000  # the page computes the table
 
 

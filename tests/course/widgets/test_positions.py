@@ -43,8 +43,8 @@ def test_table_rotation_and_similarity_are_those_of_the_package(
 
 def test_the_example_can_be_checked_on_paper(describe):
     (text,) = describe(course.widgets.positions(4, 4, 100, position=1, hand=1, shift=2))
-    assert f"the fastest comes round in {2 * math.pi:.1f} places, the slowest in {20 * math.pi:.1f}" in text
-    assert "Place 1: hand 1 (dimensions 2 and 3" in text
+    assert f"the fastest takes {2 * math.pi:.1f} positions for a turn, the slowest {20 * math.pi:.1f}" in text
+    assert "Position 1: hand 1 (dimensions 2 and 3" in text
     assert f"= ({math.sin(0.1):.3f}, {math.cos(0.1):.3f})" in text
     assert f"turns it by 0.200 radians to ({math.sin(0.3):.3f}, {math.cos(0.3):.3f})" in text
     assert f"dot product {math.cos(2) + math.cos(0.2):.2f} of 2." in text

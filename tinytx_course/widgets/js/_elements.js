@@ -17,6 +17,9 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+// Text with what is between backticks as code.
+export const marked = (text) => text.split("`").map((part, i) => (i % 2 ? h("code", {}, part) : part));
+
 let made = 0;
 export const uid = () => `tx-${++made}-${Math.random().toString(36).slice(2, 8)}`;
 

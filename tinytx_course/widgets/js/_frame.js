@@ -61,6 +61,7 @@ function frame(kind, model, el, describe, signal) {
     slider: (key, options) => slider(ui, key, options),
     toggle: (key, options) => toggle(ui, key, options),
     choice: (key, options) => choice(ui, key, options),
+    picks: (key, options) => picks(ui, key, options),
     painters,
   };
   model.on("change", redraw);
@@ -106,4 +107,16 @@ function choice(ui, key, { label, options }) {
   ui.painters.push(() => inputs.forEach((input, i) => { input.checked = options[i][0] === ui.get(key); }));
   return h("fieldset", { class: "tx-choice" }, h("legend", {}, label),
     inputs.map((input, i) => h("span", {}, input, h("label", { for: input.id }, options[i][1]))));
+}
+
+// One button a name, for the numbers 0, 1, ...; `reset` holds what a new choice sets besides.
+function picks(ui, key, { label, names, reset = {} }) {
+  const buttons = names.map((name, i) => h("button", { type: "button", class: "tx-token", role: "radio", onclick: () => go(i) }, name));
+  const go = (i) => { Object.entries(reset).forEach(([other, value]) => ui.set(other, value)); ui.save(key, i); };
+  const box = h("div", { class: "tx-radios", role: "radiogroup", "aria-label": label }, buttons), stop = roving(box, buttons, { go });
+  ui.painters.push(() => {
+    stop(ui.get(key));
+    buttons.forEach((button, i) => button.setAttribute("aria-checked", i === ui.get(key)));
+  });
+  return box;
 }

@@ -82,7 +82,8 @@ export const number = (x, digits = 2) => {
   return +text ? text.replace("-", "−") : text.replace("-", "");
 };
 export const percent = (share) => `${(100 * share).toFixed(0)}%`;
-// A token is known by its place: the same word may stand there twice.
+export const counted = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+// A token is known by its position: the same word may occur twice.
 export const named = (tokens, i) => `${i} “${tokens[i]}”`;
 // Numbers in order, runs drawn together: 0, 2–4, 6.
 export function listed(items) {

@@ -5,11 +5,25 @@ const RAMPS = {
   light: [[244, 248, 253], [178, 206, 235], [92, 150, 208], [33, 94, 168], [8, 42, 98]],
   dark: [[33, 39, 49], [38, 70, 112], [58, 112, 172], [112, 168, 226], [206, 228, 252]],
 };
+// From below zero over zero to above: red, empty, blue.
+const SIGNED = {
+  light: [[165, 20, 42], [228, 128, 98], [248, 248, 248], [103, 169, 207], [28, 92, 160]],
+  dark: [[255, 140, 118], [158, 74, 62], [33, 39, 49], [48, 96, 150], [120, 182, 246]],
+};
 const BLOCKED = { light: [[231, 233, 237], [150, 157, 167]], dark: [[44, 48, 56], [104, 112, 124]] };
 export const rgb = (color) => `rgb(${color.join(" ")})`;
-export function shade(share, theme) {
-  const stops = RAMPS[theme], place = clamp(share, 0, 1) * (stops.length - 1), low = Math.min(Math.floor(place), stops.length - 2);
+export const shade = (share, theme) => mixStops(RAMPS[theme], share);
+// The colour of a number from -1 to 1, as a share from 0 to 1.
+export const signedShade = (share, theme) => mixStops(SIGNED[theme], share);
+function mixStops(stops, share) {
+  const place = clamp(share, 0, 1) * (stops.length - 1), low = Math.min(Math.floor(place), stops.length - 2);
   return stops[low].map((a, i) => Math.round(a + (stops[low + 1][i] - a) * (place - low)));
+}
+// A bar of the colours from low to high, with the numbers at its ends.
+export function scaleBar(color, low, high, name) {
+  const stops = Array.from({ length: 11 }, (_, i) => `light-dark(${rgb(color(i / 10, "light"))}, ${rgb(color(i / 10, "dark"))})`);
+  const bar = h("i", { style: `background: linear-gradient(to right, ${stops.join(", ")})` });
+  return h("div", { class: "tx-scale", "aria-hidden": "true" }, name ? h("span", {}, name) : null, h("span", {}, low), bar, h("span", {}, high));
 }
 // Black or white, whichever can be read on this colour.
 export function inkOn(color) {
@@ -62,15 +76,15 @@ export function paintCells(canvas, { rows, cols, size, share, blocked = () => fa
 }
 
 // The same at one pixel a cell, for thumbnails.
-export function paintPixels(canvas, { rows, cols, share, blocked = () => false, theme }) {
+export function paintPixels(canvas, { rows, cols, share, blocked = () => false, theme, color = shade }) {
   canvas.width = cols;
   canvas.height = rows;
   const pen = canvas.getContext("2d"), image = pen.createImageData(cols, rows), [ground, stripe] = BLOCKED[theme];
-  const table = Array.from({ length: 256 }, (_, i) => shade(i / 255, theme));
+  const table = Array.from({ length: 256 }, (_, i) => color(i / 255, theme));
   for (let i = 0, at = 0; i < rows; i++) {
     for (let j = 0; j < cols; j++, at += 4) {
-      const off = blocked(i, j), color = off ? ((i + j) % 3 ? ground : stripe) : table[Math.round(255 * clamp(share(i, j), 0, 1))];
-      image.data.set(color, at);
+      const off = blocked(i, j), pixel = off ? ((i + j) % 3 ? ground : stripe) : table[Math.round(255 * clamp(share(i, j), 0, 1))];
+      image.data.set(pixel, at);
       image.data[at + 3] = 255;
     }
   }

@@ -86,7 +86,7 @@ function thumbnails(ui) {
       paintPixels(canvas, { rows, cols, share: (r, c) => weights[r * cols + c], blocked: part.blocked, theme: painted });
     });
   };
-  const title = h("p", { class: "tx-title" }, `${layers} × ${heads} heads: layers down, heads across`);
+  const title = h("p", { class: "tx-title" }, `${counted(layers, "layer")} down, ${counted(heads, "head")} across`);
   return { paint, box: h("div", { class: "tx-panel" }, title, h("div", { class: "tx-scroll" }, grid)) };
 }
 
@@ -126,7 +126,7 @@ function opened(ui) {
     paintBars(bars, rowEntropies(part), size, Math.log2(Math.max(2, cols)), ui.theme);
     bars.setAttribute("aria-label", `Entropy of each row in bits: ${rowEntropies(part).map((bits) => bits.toFixed(1)).join(", ")}`);
   };
-  return { paint, listen, box: h("div", { class: "tx-panel" }, title, h("div", { class: "tx-scroll" }, grid)) };
+  return { paint, listen, box: h("div", { class: "tx-panel" }, title, h("div", { class: "tx-scroll" }, grid), scaleBar(shade, "0", "1", "weight")) };
 }
 
 function paintBars(canvas, values, size, most, theme) {

@@ -131,9 +131,9 @@ function build(ui) {
       ui.choice("where", { label: "Blocked cells become", options: [["before", "−∞ before softmax"], ["after", "0 after softmax"]] }),
       ui.slider("layers", { label: "layers", min: 1, max: 6 })),
     h("div", { class: "tx-panels" },
-      h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "Who may look at whom"), h("div", { class: "tx-scroll" }, grid),
+      h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "Who may attend to whom"), h("div", { class: "tx-scroll" }, grid),
         h("p", { class: "tx-note" }, "Rows are queries, columns keys. Click or drag to open and block cells.")),
-      h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "Weights after softmax"), h("div", { class: "tx-scroll" }, weightGrid),
+      h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "Weights after softmax"), h("div", { class: "tx-scroll" }, weightGrid), scaleBar(shade, "0", "1", "weight"),
         h("p", { class: "tx-note" }, "Striped: blocked. Plain: open, however small its weight.")),
       h("div", { class: "tx-panel tx-leak-panel" }, h("p", { class: "tx-title" }, "Leak test: move one input"), leak.box)));
 }

@@ -1,9 +1,9 @@
 // The positions explorer. `get` maps the name of a trait to its value.
 
-// By how much each hand turns a place, in radians.
+// By how much each hand turns from one position to the next, in radians.
 export const speedsOf = (get) => Array.from({ length: get("d_model") / 2 }, (_, i) => get("base") ** (-(2 * i) / get("d_model")));
 
-// Place, hand and shift as shown: the last there is, where the table is smaller than asked.
+// Position, hand and shift as shown: the last there is, where the table is smaller than asked.
 export function chosenOf(get) {
   const last = get("max_len") - 1;
   return [Math.min(get("position"), last), Math.min(get("hand"), get("d_model") / 2 - 1), Math.min(get("shift"), last)];
@@ -27,14 +27,14 @@ export function rotationOf(get) {
   return [Math.cos(angle), Math.sin(angle), -Math.sin(angle), Math.cos(angle)];
 }
 
-// Sine and cosine of the chosen hand at its place and k places on.
+// Sine and cosine of the chosen hand at its position and k positions later.
 export function tipsOf(get) {
   const [place, hand, shift] = chosenOf(get), speed = speedsOf(get)[hand];
   return [place, place + shift].map((p) => [Math.sin(p * speed), Math.cos(p * speed)]);
 }
 
 // PE(p) · PE(p + distance) divided by D/2: the mean over hands of the cosine of the angle between them, and that
-// is what the table holds for the place that is as far from 0.
+// is what the table holds for the position that is as far from 0.
 export function similarityOf(get, table = tableOf(get)) {
   const width = get("d_model");
   return Float64Array.from({ length: get("max_len") }, (_, distance) => {
@@ -51,11 +51,11 @@ const turn = (speed) => grouped(((2 * Math.PI) / speed).toFixed(1));
 export function describe(get) {
   const [place, hand, shift] = chosenOf(get), speeds = speedsOf(get), n = speeds.length, [here, there] = tipsOf(get).map(tipInWords);
   const alike = speeds.reduce((sum, speed) => sum + Math.cos(shift * speed), 0) / n;
-  return `${get("max_len")} places, ${get("d_model")} dimensions, base ${grouped(get("base"))}: ${n} hands; `
-    + `the fastest comes round in ${turn(speeds[0])} places, the slowest in ${turn(speeds[n - 1])}. `
-    + `Place ${place}: hand ${hand} (dimensions ${2 * hand} and ${2 * hand + 1}, round in ${turn(speeds[hand])} places) `
-    + `stands at (sine, cosine) = ${here}. R(${shift}) turns it by ${(shift * speeds[hand]).toFixed(3)} radians `
-    + `to ${there}, where it stands at place ${place + shift}. Places ${shift} apart: similarity `
+  return `${get("max_len")} positions, ${get("d_model")} dimensions, base ${grouped(get("base"))}: ${n} hands; `
+    + `the fastest takes ${turn(speeds[0])} positions for a turn, the slowest ${turn(speeds[n - 1])}. `
+    + `Position ${place}: hand ${hand} (dimensions ${2 * hand} and ${2 * hand + 1}, a turn in ${turn(speeds[hand])} positions) `
+    + `points to (sine, cosine) = ${here}. R(${shift}) turns it by ${(shift * speeds[hand]).toFixed(3)} radians `
+    + `to ${there}, its direction at position ${place + shift}. Positions ${shift} apart: similarity `
     + `${exact(alike)}, dot product ${number(alike * n, 2)} of ${n}.`;
 }
 
@@ -81,7 +81,7 @@ function heatmap(ui, tableNow) {
   stage.addEventListener("pointermove", (event) => {
     const box = stage.getBoundingClientRect(), place = at((event.clientY - box.top) / box.height, ui.get("max_len")), j = at((event.clientX - box.left) / box.width, ui.get("d_model"));
     const angle = place * speedsOf(ui.get)[j >> 1];
-    ui.tip(place < 0 || j < 0 ? null : `place ${place}, dimension ${j}: ${number(j % 2 ? Math.cos(angle) : Math.sin(angle), 2)}`, event);
+    ui.tip(place < 0 || j < 0 ? null : `position ${place}, dimension ${j}: ${number(j % 2 ? Math.cos(angle) : Math.sin(angle), 2)}`, event);
   });
   stage.addEventListener("pointerleave", () => ui.tip(null));
   const ends = ["dimension 0", ""].map((words) => h("span", {}, words)), title = h("p", { class: "tx-title" });
@@ -90,23 +90,21 @@ function heatmap(ui, tableNow) {
     const [n, width, base] = ["max_len", "d_model", "base"].map(ui.get), theme = ui.theme, key = [n, width, base, theme].join();
     if (key !== drawn) {
       const table = tableNow();
-      paintPixels(canvas, { rows: n, cols: width, share: (i, j) => (table[i * width + j] + 1) / 2, theme });
+      paintPixels(canvas, { rows: n, cols: width, share: (i, j) => (table[i * width + j] + 1) / 2, theme, color: signedShade });
       stage.style.height = `${Math.max(250, n)}px`;
       drawn = key;
     }
-    title.textContent = `The table: ${n} places down, ${width} dimensions across`;
+    title.textContent = `The table: ${n} positions down, ${width} dimensions across`;
     ends[1].textContent = String(width - 1);
     Object.assign(row.style, { top: `${(100 * place) / n}%`, height: `${100 / n}%` });
     Object.assign(columns.style, { left: `${(200 * hand) / width}%`, width: `${200 / width}%` });
-    canvas.setAttribute("aria-label", `Sinusoidal table of ${n} places and ${width} dimensions, base ${base}; framed: place ${place}, dimensions ${2 * hand} and ${2 * hand + 1}`);
+    canvas.setAttribute("aria-label", `Sinusoidal table of ${n} positions and ${width} dimensions, base ${base}; framed: position ${place}, dimensions ${2 * hand} and ${2 * hand + 1}`);
   };
-  const bar = Array.from({ length: 5 }, (_, i) => h("i", { class: "tx-pe-shade" }));
-  ui.painters.push(() => bar.forEach((one, i) => { one.style.background = rgb(shade(i / 4, ui.theme)); }));
-  update.box = [title, stage, h("div", { class: "tx-pe-axis", "aria-hidden": "true" }, ends[0], h("span", {}, "−1 ", bar, " +1"), ends[1])];
+  update.box = [title, stage, h("div", { class: "tx-pe-axis", "aria-hidden": "true" }, ends), scaleBar(signedShade, "−1", "+1", "value")];
   return update;
 }
 
-// The hands of the chosen place, each below its columns where there is room in one line.
+// The hands of the chosen position, each below its columns where there is room in one line.
 function clocks(ui) {
   const title = h("p", { class: "tx-title" }), chart = h("svg", { role: "img", class: "tx-clocks" });
   const rims = h("path", { class: "tx-rim" }), hands = h("path", { class: "tx-hand" }), mark = h("circle", { class: "tx-mark" }), now = h("path", { class: "tx-hand tx-one" }), names = h("g");
@@ -133,8 +131,8 @@ function clocks(ui) {
     now.setAttribute("d", line(hand));
     for (const [name, value] of Object.entries({ cx: x, cy: y, r })) mark.setAttribute(name, value);
     names.replaceChildren(...(cell >= 26 ? every.map((i) => h("text", { x: center(i)[0], y: center(i)[1] + r + 13, "text-anchor": "middle", class: i === hand ? "tx-one" : "" }, i)) : []));
-    title.textContent = `Place ${place} as ${n} clocks: fast hands first, slow ones last`;
-    chart.setAttribute("aria-label", `${n} clocks at place ${place}; hand ${hand}, marked, stands at (sine, cosine) = ${tipInWords(tipsOf(ui.get)[0])}`);
+    title.textContent = `Position ${place} as ${n} clocks: fast hands first, slow ones last`;
+    chart.setAttribute("aria-label", `${n} clocks at position ${place}; hand ${hand}, marked, points to (sine, cosine) = ${tipInWords(tipsOf(ui.get)[0])}`);
   };
   update.box = [title, h("div", { class: "tx-clock-box" }, chart)];
   return update;
@@ -142,7 +140,7 @@ function clocks(ui) {
 
 const matrix = (rows) => h("span", { class: "tx-bracket" }, rows.map((row) => h("span", {}, row.map((x) => h("span", {}, exact(x))))));
 
-// The chosen hand at its place and k places on, and the same in numbers.
+// The chosen hand at its position and k positions later, and the same in numbers.
 function dial(ui) {
   const title = h("p", { class: "tx-title" }), sum = h("div", { class: "tx-equation", role: "img" });
   const arc = h("path", { class: "tx-arc" }), from = h("line", { class: "tx-from" }), to = h("line", { class: "tx-to" });
@@ -162,12 +160,12 @@ function dial(ui) {
       label.setAttribute("x", out * x);
       label.setAttribute("y", -out * y + 5);
     });
-    // More than a whole turn is drawn as a whole turn: as many as there are stand in the note.
+    // More than a whole turn is drawn as a whole turn: the note has their number.
     const turns = Math.min(angle, 2 * Math.PI - 1e-3), start = Math.atan2(...tips[0]), end = start + turns;
     arc.setAttribute("d", `M${40 * Math.sin(start)} ${-40 * Math.cos(start)}A40 40 0 ${turns > Math.PI ? 1 : 0} 1 ${40 * Math.sin(end)} ${-40 * Math.cos(end)}`);
     sum.replaceChildren(h("span", {}, "PE(", h("b", { class: "tx-from" }, place), ")"), matrix([[tips[0][0]], [tips[0][1]]]), h("span", {}, `turned by R(${shift})`), matrix([r.slice(0, 2), r.slice(2)]), h("span", {}, "is PE(", h("b", { class: "tx-to" }, place + shift), ")"), matrix([[tips[1][0]], [tips[1][1]]]));
     sum.setAttribute("aria-label", `R(${shift}), rows (${exact(r[0])}, ${exact(r[1])}) and (${exact(r[2])}, ${exact(r[3])}), times ${tipInWords(tips[0])} is ${tipInWords(tips[1])}`);
-    note.textContent = `${angle >= 2 * Math.PI ? `${(angle / (2 * Math.PI)).toFixed(1)} turns. ` : ""}No place occurs in R(${shift}): move the place, and the matrix stays.`;
+    note.textContent = `${angle >= 2 * Math.PI ? `${(angle / (2 * Math.PI)).toFixed(1)} turns. ` : ""}The position does not occur in R(${shift}): change it, and the matrix stays the same.`;
   };
   update.box = [title, h("div", { class: "tx-turned" }, chart, sum), note];
   return update;
@@ -182,7 +180,7 @@ function curve(ui, tableNow) {
   const word = (x, y, text, anchor) => h("text", { x, y, "text-anchor": anchor }, text), end = word(RIGHT, BOTTOM + 16, "", "end");
   const chart = h("svg", { viewBox: "0 0 400 170", role: "img", class: "tx-alike" },
     [1, 0, -1].map((alike) => [h("line", { class: "tx-rule", x1: LEFT, x2: RIGHT, y1: Y(alike), y2: Y(alike) }), word(LEFT - 8, Y(alike) + 4, number(alike, 0), "end")]),
-    word(LEFT, BOTTOM + 16, "0", "middle"), word((LEFT + RIGHT) / 2, BOTTOM + 16, "distance k in places", "middle"), end, line, marker, dot);
+    word(LEFT, BOTTOM + 16, "0", "middle"), word((LEFT + RIGHT) / 2, BOTTOM + 16, "distance k in positions", "middle"), end, line, marker, dot);
   follow(ui, chart, (across) => ui.set("shift", Math.round(clamp((across * 400 - LEFT) / (RIGHT - LEFT), 0, 1) * (ui.get("max_len") - 1))));
   let drawn = "", alike;
   const update = (place, hand, shift) => {
@@ -196,10 +194,10 @@ function curve(ui, tableNow) {
     for (const name of ["x1", "x2"]) marker.setAttribute(name, X(shift));
     dot.setAttribute("cx", X(shift));
     dot.setAttribute("cy", Y(alike[shift]));
-    title.textContent = `Places ${shift} apart: similarity ${exact(alike[shift])} (1 = same place)`;
-    chart.setAttribute("aria-label", `Similarity of two places against their distance from 0 to ${last}; at ${shift} it is ${exact(alike[shift])}, the lowest is ${exact(Math.min(...alike))}`);
+    title.textContent = `Positions ${shift} apart: similarity ${exact(alike[shift])} (1 = same position)`;
+    chart.setAttribute("aria-label", `Similarity of two positions against their distance from 0 to ${last}; at ${shift} it is ${exact(alike[shift])}, the lowest is ${exact(Math.min(...alike))}`);
   };
-  update.box = [title, chart, h("p", { class: "tx-note" }, "Similarity is the dot product divided by D/2. It knows the distance only, not the places. Drag over the curve to change k.")];
+  update.box = [title, chart, h("p", { class: "tx-note" }, "Similarity is the dot product divided by D/2. It depends on the distance only. Drag over the curve to change k.")];
   return update;
 }
 
@@ -222,8 +220,8 @@ function build(ui) {
   };
   const parts = [heatmap(ui, tableNow), clocks(ui), dial(ui), curve(ui, tableNow)], toLast = () => ui.get("max_len") - 1;
   ui.show(() => parts.forEach((part) => part(...chosenOf(ui.get))),
-    h("p", { class: "tx-invite" }, "Move the place: fast hands spin, slow ones creep. Then change k: the hand turns by one angle, wherever it stands."),
-    h("div", { class: "tx-row tx-look" }, bounded(ui, "position", "place", toLast, 0), bounded(ui, "shift", "shift k", toLast, 2), bounded(ui, "hand", "hand", () => ui.get("d_model") / 2 - 1, 1)),
+    h("p", { class: "tx-invite" }, "Change the position: fast hands spin, slow ones creep. Then change k: the hand turns by one angle, whatever its position."),
+    h("div", { class: "tx-row tx-look" }, bounded(ui, "position", "position", toLast, 0), bounded(ui, "shift", "shift k", toLast, 2), bounded(ui, "hand", "hand", () => ui.get("d_model") / 2 - 1, 1)),
     h("div", { class: "tx-row tx-sizes" }, ui.slider("max_len", { label: "max_len", min: 5, max: 18, to: halfSteps, from: halfStepOf }), ui.slider("d_model", { label: "d_model", min: 4, max: 16, to: (x) => 2 * Math.round(halfSteps(x) / 2), from: halfStepOf }),
       ui.slider("base", { label: "base", min: 0.5, max: 8, step: 0.25, to: (x) => Math.round(10 ** x), from: Math.log10, format: grouped })),
     h("div", { class: "tx-positions" }, h("div", {}, parts[0].box, h("div", { class: "tx-below" }, parts[1].box)), h("div", {}, parts[2].box), h("div", {}, parts[3].box)));

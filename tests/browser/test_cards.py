@@ -1,0 +1,118 @@
+"""Cards that ask: by keys alone, remembered by the browser, heard by Python."""
+
+import json
+
+import pytest
+
+import tinytx_course as course
+from tests.browser.cases import write_page
+from tinytx_course.widgets.assets import page_script, style_sheet
+
+CODE = (
+    'import tinytx_course as course\ncourse.predict("02.1", "Does it fall?", ["falls", "rises"])',
+    'course.resolve("02.1", "falls", "It falls.")',
+    "from tinytx_course.progress.record import record",
+)
+SAYS = "[...document.querySelectorAll('.tx-say')].map(e => e.textContent)"
+DENIED = "Object.defineProperty(globalThis, 'localStorage', { get() { throw new Error('denied'); } })"
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A page with a prediction, its outcome and a quiz."""
+    cards = [
+        course.predict("02.1", "Does `x` fall?", ["falls", "rises", "stays"]),
+        course.resolve("02.1", "falls", "It falls from 2.3 to 1.9."),
+        course.quiz("masks").to_widget(),
+    ]
+    path = write_page(cards[0], tmp_path / "page.html", "".join(card.to_html() for card in cards))
+    text = path.read_text(encoding="utf-8")
+    kinds = ["questions", "outcome"]
+    for both in (page_script, style_sheet):
+        text = text.replace(both(kinds[:1]), both(kinds))
+    path.write_text(text, encoding="utf-8")
+    return path.as_uri()
+
+
+def opened(page, address):
+    page.open(address)
+    page.wait("document.querySelectorAll('.tx-say').length === 3")
+    page.settle()
+    return page.evaluate(SAYS)
+
+
+def test_keys_choose_and_the_outcome_follows_and_is_there_when_the_page_is_opened_again(page, written):
+    _, outcome, _ = opened(page, written)
+    page.evaluate("localStorage.clear()")
+    assert opened(page, written)[1] == "It falls from 2.3 to 1.9."
+    page.evaluate("document.body.focus()")
+    page.press("Tab")
+    page.press("ArrowDown")
+    page.settle()
+    prediction, outcome, _ = page.evaluate(SAYS)
+    assert "rises" in prediction and outcome.startswith("✗") and "falls from 2.3" in outcome
+    page.press("ArrowUp")
+    page.press("Tab")
+    page.press("ArrowDown")
+    page.settle()
+    prediction, outcome, _ = page.evaluate(SAYS)
+    assert "70 % sure" in prediction and outcome.startswith("✓") and "70 % sure" in outcome
+    assert opened(page, written)[:2] == [prediction, outcome]
+    page.evaluate("localStorage.clear()")
+    assert page.outside() == []
+
+
+def test_a_quiz_marks_in_words_and_signs_and_may_be_tried_again(page, written):
+    opened(page, written)
+    page.evaluate("localStorage.clear()")
+    opened(page, written)
+    question = course.quiz("masks").questions[0]
+    quiz = "document.querySelectorAll('.tx')[2]"
+    button = f"{quiz}.querySelector('.tx-button')"
+    assert page.evaluate(f"{button}.disabled") is True
+    for place, choice in enumerate(question.choices):
+        page.evaluate(f"{quiz}.querySelectorAll('input')[{place}].click()")
+        page.settle()
+        assert page.evaluate(f"{quiz}.querySelector('.tx-feedback').hidden") is True
+        page.evaluate(f"{button}.click()")
+        page.settle()
+        assert page.evaluate(f"{quiz}.querySelector('.tx-feedback').textContent") == choice.feedback
+        marks = page.evaluate(f"[...{quiz}.querySelectorAll('.tx-mark')].map(e => e.textContent).join('')")
+        assert marks.strip() == ("✓" if choice.right else "✗")
+        assert page.evaluate(f"{button}.textContent") == "Try again"
+    assert page.evaluate(SAYS)[2].startswith("1 of 5 checked")
+    page.evaluate("localStorage.clear()")
+
+
+def test_a_browser_that_stores_nothing_says_so_and_the_page_still_answers(page, written):
+    script = page.call("Page.addScriptToEvaluateOnNewDocument", source=DENIED)["identifier"]
+    opened(page, written)
+    assert "stores nothing" in page.evaluate("document.querySelector('.tx-note').textContent")
+    page.evaluate("document.querySelectorAll('.tx input')[1].click()")
+    page.settle()
+    assert page.evaluate(SAYS)[1].startswith("✗")
+    page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+
+
+def test_nothing_sticks_out_and_every_control_refuses_shortcuts(page, written):
+    opened(page, written)
+    for width in (320, 768, 1920):
+        page.size(width, 900)
+        page.settle()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    bare = ".tx :is(button, input):not([data-lm-suppress-shortcuts])"
+    assert page.evaluate(f"document.querySelectorAll({json.dumps(bare)}).length") == 0
+
+
+def test_in_jupyterlab_the_choice_reaches_python_and_the_first_one_that_is_resolved_counts(page, labserver):
+    labserver.write("cards.ipynb", *CODE[::2])
+    labserver.open(page, "cards.ipynb")
+    page.wait("document.querySelectorAll('.jp-OutputArea .tx-say').length === 1", 90)
+    page.evaluate("document.querySelectorAll('.tx input')[1].click()")
+    page.settle()
+    entry = "record().entry('predictions', '02.1')"
+    assert labserver.ask(page, entry) == {"choice": "rises", "sure": 0}
+    assert labserver.ask(page, f"{CODE[1]}.summary()").startswith("✗ You predicted “rises”")
+    page.evaluate("document.querySelectorAll('.tx input')[0].click()")
+    page.wait("document.querySelectorAll('.tx input')[1].checked")
+    assert labserver.ask(page, entry)["choice"] == "rises"

@@ -1,0 +1,86 @@
+"""The alignment explorer: its weights compared with the model's, its shares with lesson 11 and by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+import tinytx as tx
+import tinytx_course as course
+from tests.course.widgets.conftest import changed
+from tinytx.world.reviews import write_out
+from tinytx_course.labs.lesson_11 import cross_attention, words_of_tokens
+from tinytx_course.widgets.alignment import word_weights
+
+
+@pytest.fixture(scope="module")
+def pairs(world):
+    return world.sentence_pairs(3, seed=5)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(world):
+    return tx.Tokenizer.train([text for pair in world.pairs(300, seed=0) for text in pair], vocab_size=200)
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer):
+    torch.manual_seed(0)
+    model = tx.Translator(tx.PRESETS["tiny"].replace(vocab_size=tokenizer.vocab_size)).eval()
+    for block in model.decoder.blocks:  # sharper than at the start
+        block.cross_attn.q_proj.weight.data.mul_(9)
+    return model
+
+
+def test_weights_of_words_are_sums_over_source_tokens_and_means_over_target_tokens(model, tokenizer, pairs):
+    for pair in pairs:
+        tokens = cross_attention(
+            model, tokenizer, write_out(pair.english, "en"), write_out(pair.french, "fr")
+        )
+        words = word_weights(model, tokenizer, pair)
+        assert words.shape == (2, 4, len(pair.french), len(pair.english) + 1)
+        np.testing.assert_allclose(words.sum(-1), 1, rtol=1e-5)
+        np.testing.assert_allclose(
+            words.mean(axis=(0, 1))[0, -1], _by_hand(tokens, tokenizer, pair), rtol=1e-4
+        )
+
+
+def _by_hand(tokens, tokenizer, pair):
+    """Mean weight of the first target word on the end mark of the source."""
+    owners = words_of_tokens(tokenizer, pair.french, "fr")
+    rows = [(t, 1 / len(own)) for t, own in enumerate(owners) if 0 in own]
+    return sum(float(tokens[:, :, t, -1].mean()) * share for t, share in rows) / sum(
+        share for _, share in rows
+    )
+
+
+def test_every_sentence_layer_and_head_gets_its_own_weights(node, model, tokenizer, pairs):
+    explorer = course.widgets.alignment(model, tokenizer, pairs)
+    states = [explorer.state() | {"pair": i, "layer": 1, "head": head} for i in range(3) for head in (2, 4)]
+    for state, shown in zip(states, node("alignment", "js.sentenceOf(get)", *states), strict=True):
+        expected = word_weights(model, tokenizer, pairs[state["pair"]])[1]
+        expected = expected[2] if state["head"] == 2 else expected.mean(axis=0)
+        np.testing.assert_allclose(shown["weights"], expected.ravel(), rtol=1e-5, atol=1e-6)
+        assert [tuple(link) for link in shown["links"]] == list(pairs[state["pair"]].alignment)
+
+
+def test_the_share_on_true_pairs_by_hand(node):
+    shown = {"source": ["a", "b", "end"], "target": ["x", "y"], "links": [[0, 1], [1, 1]]}
+    shown["weights"] = [1, 0, 0, 0.5, 0.2, 0.3]  # x translates nothing
+    (mass,) = node("alignment", f"js.massOf({shown})")
+    assert mass == {"mass": pytest.approx(0.7), "even": pytest.approx(2 / 3), "n": 1, "of": 2}
+
+
+def test_what_is_said_follows_the_chosen_word(describe, model, tokenizer, pairs):
+    explorer = course.widgets.alignment(model, tokenizer, pairs, head=4)
+    first, second = describe(explorer)[0], describe(changed(explorer, word=1, head=1))[0]
+    assert (
+        first.startswith("Layer 0, mean of all heads: ") and f"“{pairs[0].french[0]}” attends most" in first
+    )
+    assert second.startswith("Layer 0, head 1: ") and f"“{pairs[0].french[1]}” attends most" in second
+
+
+def test_what_does_not_fit_is_refused(model, tokenizer, pairs):
+    with pytest.raises(ValueError, match="1 to 8, got 0"):
+        course.widgets.alignment(model, tokenizer, [])
+    with pytest.raises(ValueError, match=r"head .* 0\.\.4, got 5"):
+        course.widgets.alignment(model, tokenizer, pairs, head=5)

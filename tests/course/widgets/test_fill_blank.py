@@ -1,0 +1,102 @@
+"""The explorer of a blank: its numbers compared with the world, with the model, and with torch."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+import tinytx as tx
+import tinytx_course as course
+from tests.course.widgets.conftest import changed
+from tinytx.training.generate import unwritten_ids
+from tinytx_course.widgets.fill_blank import divergence, shown
+
+
+@pytest.fixture(scope="module")
+def filler(reader):
+    torch.manual_seed(1)
+    tokenizer = reader[1]
+    return tx.MaskedLanguageModel(tx.PRESETS["tiny"].replace(vocab_size=tokenizer.vocab_size)).eval()
+
+
+@pytest.fixture(scope="module")
+def reviews(world):
+    return world.reviews(2, seed=5)
+
+
+@pytest.fixture(scope="module")
+def explorer(filler, reader, reviews):
+    return course.widgets.fill_blank(filler, reader[1], reviews)
+
+
+def test_where_words_are_tokens_the_exact_rows_are_those_of_the_world(
+    filler, reader, world, reviews, explorer
+):
+    tokenizer, words = reader[1], reviews[0].words
+    assert len(explorer.tokens[0]) == len(explorer.blanks[0]) == len(tokenizer.encode(" ".join(words)))
+    n_whole, position = 0, 0
+    for t, word in enumerate(words):
+        if len(tokenizer.word_pieces(word)) == 1:
+            truth = world.fill(words, t)
+            rows = {row[0]: row for row in explorer.blanks[0][position]["rows"]}
+            assert word in rows  # the hidden token is always shown
+            if all(len(tokenizer.word_pieces(other)) == 1 for other in truth):
+                n_whole += 1
+                for name, both, *_ in rows.values():
+                    assert both == pytest.approx(truth.get(name, 0.0), abs=1e-5)
+                assert explorer.blanks[0][position]["possible"] == len(truth)
+        position += len(tokenizer.word_pieces(word))
+    assert n_whole > 3
+
+
+def test_the_model_sees_the_mask_between_cls_and_sep(filler, reader, reviews, explorer):
+    tokenizer = reader[1]
+    ids = tokenizer.encode(" ".join(reviews[0].words))
+    row = torch.tensor([[tokenizer.cls_id, *ids[:4], tokenizer.mask_id, *ids[5:], tokenizer.sep_id]])
+    texts = torch.tensor(sorted({*range(200)} - {*unwritten_ids(tokenizer), tokenizer.eos_id}))
+    with torch.no_grad():
+        logits = filler(row)[0, 5, texts].double()
+    probs = dict(zip([shown(tokenizer, i) for i in texts.tolist()], logits.softmax(-1).tolist(), strict=True))
+    for name, _, _, guess in explorer.blanks[0][4]["rows"]:
+        assert guess == pytest.approx(probs.get(name, 0.0), abs=2e-5)
+
+
+def test_the_divergence_is_that_of_torch_and_the_left_knows_no_more_than_both_sides(explorer):
+    exact, other = torch.rand(2, 7).double().softmax(-1)
+    assert divergence(exact.numpy(), other.numpy()) == pytest.approx(
+        float(F.kl_div(other.log(), exact, reduction="sum"))
+    )
+    assert divergence(np.array([0.0, 1.0]), np.array([0.5, 0.5])) == pytest.approx(np.log(2))
+    for blank in sum(explorer.blanks, []):
+        assert blank["left"] > -1e-9 and blank["model"] > 0
+        for name, both, left, _ in blank["rows"]:
+            assert both == 0 or left > 0, name  # what both sides allow, the left allows
+
+
+def test_every_row_is_ordered_by_the_exact_distribution_and_bars_fit_the_axis(node, explorer):
+    for blank in sum(explorer.blanks, []):
+        both = [row[1] for row in blank["rows"]]
+        assert both == sorted(both, reverse=True)
+    expression = (
+        "[js.endOf([['a', 0.04, 0.01, 0]]), js.endOf([['a', 0.04, 0.11, 0]]), js.endOf([['a', 1, 0, 0]])]"
+    )
+    assert node("fill_blank", expression) == [[0.05, 0.2, 1]]
+
+
+def test_what_is_said_names_the_hidden_token_only_when_it_is_shown(describe, filler, reader, reviews):
+    hidden = course.widgets.fill_blank(filler, reader[1], reviews, position=0)
+    (before,) = describe(hidden)
+    blank, token = hidden.blanks[0][0], hidden.tokens[0][0]
+    assert "The hidden token" not in before
+    assert f"model {blank['model']:.3f} nats, left side only {blank['left']:.3f} nats" in before
+    (after,) = describe(changed(hidden, revealed=True))
+    assert after == f"{before} The hidden token: “{token}”."
+    (beyond,) = describe(changed(hidden, revealed=False, position=max(map(len, hidden.tokens)) - 1))
+    assert f"of {len(hidden.tokens[0])} is hidden" in beyond
+
+
+def test_a_model_that_is_not_masked_is_refused(reader):
+    with pytest.raises(TypeError, match="MaskedLanguageModel, got LanguageModel"):
+        course.widgets.fill_blank(*reader)
+    with pytest.raises(ValueError, match="1 to 8, got 0"):
+        course.widgets.fill_blank(tx.MaskedLanguageModel(tx.PRESETS["tiny"]), reader[1], [])

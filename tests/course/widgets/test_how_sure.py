@@ -1,0 +1,87 @@
+"""The explorer of certainty: the posterior of prefixes compared with the world, its JavaScript with both."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+import tinytx_course as course
+from tests.course.widgets.conftest import close
+from tinytx_course.widgets.how_sure import prefix_posterior
+
+
+@pytest.fixture(scope="module")
+def reviews(world):
+    return world.reviews(3, seed=5)
+
+
+@pytest.fixture(scope="module")
+def guesses(reviews):
+    random = np.random.default_rng(0)
+    return [random.uniform(size=len(review.words)) for review in reviews]
+
+
+@pytest.fixture(scope="module")
+def explorer(world, reviews, guesses):
+    return course.widgets.how_sure(reviews, guesses, world=world)
+
+
+def test_a_whole_review_has_the_posterior_of_the_world(world):
+    for review in world.reviews(20, seed=7):
+        exact = prefix_posterior(world, review.words)
+        assert len(exact) == len(review.words) + 1 and exact[0] == pytest.approx(0.5)
+        assert exact[-1] == pytest.approx(world.label_posterior(review.words))
+
+
+def test_on_average_the_next_word_leaves_the_posterior_where_it_is(world, reviews):
+    words = reviews[0].words
+    for n in (0, 2, 5, len(words) - 1):
+        exact = prefix_posterior(world, words[:n])
+        after = {word: p for word, p in world.next_word(words[:n]).items() if word is not None}
+        mean = sum(p * prefix_posterior(world, [*words[:n], word])[-1] for word, p in after.items())
+        assert mean / sum(after.values()) == pytest.approx(exact[-1])
+
+
+def test_each_review_gets_its_own_numbers(node, world, explorer, reviews, guesses):
+    states = [explorer.state() | {"review": i, "n_read": 4} for i in range(3)]
+    answers = node(
+        "how_sure", "(({ words, exact, model, n }) => [words, exact, model, n])(js.chosenOf(get))", *states
+    )
+    for (words, exact, model, n), review, guess in zip(answers, reviews, guesses, strict=True):
+        assert tuple(words) == review.words and n == 4
+        close(exact, torch.tensor(prefix_posterior(world, review.words)), rtol=1e-5, atol=1e-6)
+        close(model, torch.tensor(guess), rtol=1e-5, atol=1e-6)
+
+
+def test_a_review_that_is_shorter_than_what_was_read_is_read_to_its_end(node, explorer, reviews):
+    shortest = min(range(3), key=lambda i: len(reviews[i].words))
+    state = explorer.state() | {"review": shortest, "n_read": 99}
+    assert node("how_sure", "js.chosenOf(get).n", state) == [len(reviews[shortest].words)]
+
+
+def test_evidence_adds_up_to_the_log_odds_and_divergence_is_that_of_torch(node, world, explorer, reviews):
+    p, q = torch.rand(7).double(), torch.rand(7).double()
+    pairs = torch.stack([p, q], 1).tolist()
+    ((evidence, divergences),) = node(
+        "how_sure",
+        f"[js.evidenceOf(js.chosenOf(get).exact), {pairs}.map(([p, q]) => js.divergence(p, q))]",
+        explorer,
+    )
+    exact = torch.tensor(prefix_posterior(world, reviews[0].words))
+    close(evidence, exact.logit().diff(), rtol=1e-3, atol=1e-4)
+    both = [torch.stack([each, 1 - each], 1) for each in (p, q)]
+    close(divergences, F.kl_div(both[1].log(), both[0], reduction="none").sum(1))
+    assert node("how_sure", "[js.divergence(1, 1), js.divergence(0, 0.5)]") == [[0, pytest.approx(np.log(2))]]
+
+
+def test_what_is_said_hides_what_is_not_read(node, explorer, world, reviews, guesses):
+    words, exact = reviews[0].words, prefix_posterior(world, reviews[0].words)
+    states = [explorer.state() | {"n_read": n} for n in (0, 3, len(words))]
+    start, early, end = node("how_sure", "js.describe(get)", *states)
+    assert start == "Review 1. No word is read: the exact probability that the review is favourable is 0.500."
+    assert f"the last “{words[2]}”: exact P(favourable) {exact[3]:.3f}, model {guesses[0][2]:.3f}" in early
+    assert "label" not in early and end.endswith(
+        f"The label: {'favourable' if reviews[0].label else 'unfavourable'}."
+    )
+    alone = course.widgets.how_sure(reviews, world=world)
+    assert "model" not in node("how_sure", "js.describe(get)", alone)[0]

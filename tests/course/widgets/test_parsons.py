@@ -1,0 +1,214 @@
+"""Parsons problems: the right arrangement passes its check, and only that; the page names the mistake."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+import tinytx as tx
+import tinytx_course as course
+from tests.course.widgets.conftest import changed
+from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.widgets.parsons import parse_problem, problem_names, read_problem
+
+PROBLEMS = [read_problem(name) for name in problem_names()]
+each_problem = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+DISTRACTORS = [(problem, wrong) for problem in PROBLEMS for wrong in problem.distractors]
+
+
+def passes(problem, program):
+    """Run a program as the learner's, then the exercise of the same name, or else the problem's own check."""
+    space = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "math": math, "tx": tx}
+    try:
+        exec(problem.imports, space)
+        exec(program, space)
+        if problem.name in EXERCISES:
+            return course.check(problem.name, space.get(problem.name), display=False).passed
+        exec(problem.check, space)
+    except Exception:  # whatever a wrong program does, it does not pass
+        return False
+    return True
+
+
+@each_problem
+def test_the_right_lines_pass_and_something_checks_them(problem):
+    assert problem.name in EXERCISES or problem.check
+    assert passes(problem, problem.assembled())
+
+
+@pytest.mark.parametrize(
+    ("problem", "wrong"), DISTRACTORS, ids=[f"{p.name}-{w.instead_of}" for p, w in DISTRACTORS]
+)
+def test_one_wrong_line_is_enough_to_fail(problem, wrong):
+    assert not passes(problem, problem.assembled(wrong))
+
+
+@each_problem
+def test_neighbours_may_change_places_exactly_where_the_problem_says_so(problem):
+    for first, second in itertools.pairwise(range(len(problem.lines))):
+        lines = list(problem.lines)
+        lines[first], lines[second] = lines[second], lines[first]
+        free = problem.slots[first] == problem.slots[second]
+        assert passes(problem, "\n".join(lines)) == free, lines[second]
+
+
+@each_problem
+def test_its_words_are_sentences_and_it_is_shown_shuffled(problem):
+    for text in (problem.task, *(wrong.why for wrong in problem.distractors)):
+        assert text[0].isupper() and text.endswith(".") and 4 <= len(text.split()) <= 40, text
+    assert problem.shuffled() != sorted(problem.shuffled()) == list(range(len(problem.lines)))
+    explorer = course.parsons(problem.name)
+    first = [block["wrong_first"] for block in explorer.blocks if block["wrong"]]
+    assert 0 <= 2 * sum(first) - len(first) <= 1  # the upper line of a pair is wrong half of the time
+    assert all(block["right"] in explorer.summary() for block in explorer.blocks)
+
+
+# ---- what the page says
+
+
+def solved(name, **state):
+    explorer = course.parsons(name)
+    indents = [block["indent"] for block in explorer.blocks]
+    right = {"order": list(range(len(indents))), "indents": indents, "picked": [0] * len(indents)}
+    return changed(explorer, **right, report="check", **state)
+
+
+def verdicts(node, *explorers):
+    return node("parsons", "js.verdictOf(get)", *explorers)
+
+
+def test_the_page_accepts_the_right_arrangement_of_every_problem(node, describe):
+    explorers = [solved(problem.name) for problem in PROBLEMS]
+    for explorer, verdict, said in zip(
+        explorers, verdicts(node, *explorers), describe(*explorers), strict=True
+    ):
+        assert verdict["mistake"] == "" and said.startswith("Right:"), (explorer.title, verdict)
+
+
+def test_the_page_says_which_pair_is_wrong_and_why(node):
+    for problem in PROBLEMS:
+        for wrong in problem.distractors:
+            explorer = solved(problem.name)
+            explorer.picked = [int(number == wrong.instead_of) for number in range(len(problem.lines))]
+            (verdict,) = verdicts(node, explorer)
+            assert (verdict["mistake"], verdict["line"]) == ("pair", wrong.instead_of + 1)
+            assert wrong.why in verdict["text"] and wrong.line in verdict["text"]
+
+
+def moved(explorer, number, to):
+    order = [other for other in explorer.order if other != number]
+    return changed(explorer, order=[*order[:to], number, *order[to:]])
+
+
+def test_the_page_names_the_one_line_that_is_out_of_order_and_the_way_it_must_go(node):
+    early, late = moved(solved("greedy_decode"), 6, 2), moved(solved("greedy_decode"), 1, 5)
+    first, second = verdicts(node, early, late)
+    assert (first["mistake"], first["line"]) == ("order", 3) and "“break”, comes too early" in first["text"]
+    assert (second["mistake"], second["line"]) == ("order", 6) and "comes too late" in second["text"]
+    assert "ids = [bos_id]" in second["text"]
+
+
+def test_lines_whose_order_does_not_matter_may_be_exchanged(node):
+    swapped = moved(solved("causal_mask"), 1 + 2, 2)
+    assert swapped.order == [0, 1, 3, 2, 4]
+    assert verdicts(node, swapped)[0]["mistake"] == ""
+
+
+def test_rows_with_the_same_text_are_one_as_good_as_the_other(node):
+    explorer = solved("causal_mask")
+    same = {1: "x = 1", 4: "x = 1"}
+    explorer.blocks = [
+        block | {"right": same.get(i, block["right"])} for i, block in enumerate(explorer.blocks)
+    ]
+    explorer.order = [0, 4, 2, 3, 1]
+    assert verdicts(node, explorer)[0]["mistake"] == ""
+
+
+def test_the_page_names_a_wrong_indentation_last_and_an_open_choice_first(node):
+    explorer = solved("greedy_decode")
+    right = explorer.indents
+    left, deep = (changed(solved("greedy_decode"), indents=[*right[:-1], level]) for level in (0, 2))
+    both = moved(changed(solved("greedy_decode"), indents=[0] * 8), 0, 3)
+    open_choice = moved(changed(solved("greedy_decode"), picked=[0, -1, 1, 0, 0, 0, 0, 0]), 0, 3)
+    found = verdicts(node, left, deep, both, open_choice)
+    assert [one["mistake"] for one in found] == ["indent", "indent", "order", "open"]
+    assert [one["line"] for one in found] == [8, 8, 4, 1]
+    assert "left" in found[0]["text"] and "right: its indentation is 2 levels" in found[1]["text"]
+
+
+def test_the_page_says_where_a_moved_line_is_and_what_is_left_to_choose(describe):
+    start, held = course.parsons("causal_mask"), course.parsons("causal_mask")
+    held.held = held.start[1]
+    shifted = changed(
+        course.parsons("causal_mask"), held=held.start[0], order=held.start[1:] + held.start[:1]
+    )
+    first, same, moved = describe(start, held, shifted)
+    assert first == same == "5 lines to be ordered and indented. Pairs to choose from: 3."
+    assert moved.startswith("Line 5 of 5: “") and moved.endswith(
+        "indented by 0 levels. Pairs to choose from: 3."
+    )
+
+
+def test_a_longest_part_in_order_is_found(node):
+    expression = "[[3, 0, 1, 2], [0, 0, 1], [2, 1, 0], []].map(js.inOrder)"
+    (runs,) = node("parsons", expression)
+    assert runs[0] == [1, 2, 3] and runs[1] == [0, 1, 2] and len(runs[2]) == 1
+
+
+# ---- data that cannot be used
+
+TABLE = {
+    "title": "T",
+    "lesson": 2,
+    "task": "Do it.",
+    "lines": ["def f(x):", "    y = x", "    return y"],
+    "distractors": [{"line": "    return x", "instead_of": "    return y", "why": "It is not."}],
+}
+
+
+def test_a_table_as_described_is_read():
+    problem = parse_problem("t", TABLE | {"any_order": [["y = x", "    return y"]], "check": " f(1)\n"})
+    assert problem.slots == (0, 1, 1) and problem.check == "f(1)"
+    assert problem.assembled(problem.distractors[0]) == "def f(x):\n    y = x\n    return x\n"
+    assert replace(problem, name="u") != problem
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"lesson": "2"}, "lesson"),
+        ({"lesson": 99}, "lesson=99"),
+        ({"hint": "x"}, "hint"),
+        ({"lines": ["def f(x):", "   y = x", "    return y"]}, "4 spaces"),
+        ({"lines": ["def f(x):", "    y = x"]}, "got 2"),
+        ({"lines": ["def f(x):", "    y = ", "    return y"]}, "'    y = '"),
+        ({"lines": ["def f(x):", "    y == = x", "    return y"]}, "program"),
+        ({"any_order": [["def f(x):", "    return y"]]}, "neighbouring"),
+        ({"distractors": []}, "distractor"),
+        ({"distractors": [{"line": "    return y", "instead_of": "    y = x", "why": "w"}]}, "'return y'"),
+        ({"distractors": [{"line": "    return 1", "instead_of": "    y = 2", "why": "w"}]}, "'    y = 2'"),
+        ({"distractors": [{"line": "    return 1", "instead_of": "    y = x"}]}, "why"),
+        ({"distractors": [{"line": one, "instead_of": "y = x", "why": "w"} for one in "ab"]}, "'b'"),
+    ],
+)
+def test_a_table_against_the_rules_is_refused_and_the_field_named(change, named):
+    with pytest.raises(ValueError, match="t.toml") as caught:
+        parse_problem("t", TABLE | change)
+    assert named in str(caught.value)
+
+
+def test_an_unknown_problem_is_answered_with_the_nearest():
+    with pytest.raises(ValueError, match="got 'causal_msk'; did you mean 'causal_mask'"):
+        course.parsons("causal_msk")
+
+
+@pytest.mark.parametrize(
+    "state",
+    [{"order": [0, 0, 1, 2, 3]}, {"indents": [0, 0, 0, 0, 3]}, {"picked": [0, 2, 0, 0, 0]}, {"picked": [0]}],
+)
+def test_state_that_no_reader_can_make_is_refused(state):
+    ((name, _),) = state.items()
+    with pytest.raises(ValueError, match=name):
+        course.parsons("causal_mask").set_state(state)

@@ -1,0 +1,61 @@
+"""The roofline explorer: its numbers by hand, and compared with what lesson 13 counts."""
+
+import pytest
+
+import tinytx_course as course
+from tests.course.widgets.conftest import changed
+from tinytx.model.config import TransformerConfig
+from tinytx_course.labs.roofline import layers_of
+
+KERNELS = {"sum": (7.0, 14.0, 0.5), "product": (300.0, 3.0, 2.0), "cached": (20.0, 10.0, 0.1)}
+
+
+def test_the_product_is_counted_as_in_lesson_13_without_its_bias(node):
+    config = TransformerConfig(vocab_size=7, d_model=10, n_heads=1, n_layers=1, d_ff=11)
+    work, *_ = layers_of(config, batch_size=3, n_queries=7, n_keys=7).values()
+    ((product, intensity),) = node("roofline", "[js.productOf(21, 10), js.intensityOf(21, 10)]")
+    assert product == {"flops": work.flops, "bytes": work.n_bytes - 4 * 10}
+    assert intensity == pytest.approx(product["flops"] / product["bytes"])
+
+
+def test_dragging_to_an_intensity_gives_the_rows_that_have_it(node):
+    (rows,) = node("roofline", "[1, 5, 97, 4096].map((n) => js.rowsFor(js.intensityOf(n, 128), 128))")
+    assert rows == [1, 5, 97, 4096]
+    assert node("roofline", "[js.rowsFor(1e-9, 64), js.rowsFor(16, 64), js.rowsFor(1e9, 64)]") == [
+        [1, 65536, 65536]
+    ]
+
+
+def test_kernels_lie_where_the_roof_puts_them(node):
+    """The roof of intensity i is the lower of 20 i and 100 FLOP/s: they meet at 5 FLOP/byte."""
+    (points,) = node("roofline", "js.pointsOf(get)", course.widgets.roofline(100.0, 20.0, KERNELS))
+    for point, (name, (flops, n_bytes, seconds)) in zip(points, KERNELS.items(), strict=True):
+        assert point["name"] == name and point["intensity"] == flops / n_bytes
+        assert point["rate"] == pytest.approx(flops / seconds)
+        assert point["part"] == pytest.approx(point["rate"] / min(20.0 * flops / n_bytes, 100.0))
+        assert point["limit"] == ("memory" if flops / n_bytes < 5.0 else "compute")
+
+
+def test_what_is_said_names_the_limit_and_what_lies_above_the_roof(describe):
+    explorer = course.widgets.roofline(100.0, 20.0, KERNELS, batch_size=1, width=64)
+    (few,) = describe(explorer)
+    assert few.startswith(
+        "1 row times a matrix 64 × 64: 0.485 FLOP/byte, limited by memory; at best 9.7 FLOP/s"
+    )
+    assert (
+        "Kernel “sum”: 0.5 FLOP/byte, 14 FLOP/s, 140% of the roof, limited by memory; above the roof" in few
+    )
+    (many,) = describe(changed(explorer, batch_size=4096, kernel=1))
+    assert "limited by compute; at best 100 FLOP/s" in many and "The ridge is at 5 FLOP/byte." in many
+
+
+def test_numbers_with_prefixes_by_hand(node):
+    assert node("roofline", "[js.scaled(2.5e9), js.scaled(999), js.scaled(0.25)]") == [
+        ["2.5 G", "999 ", "0.25 "]
+    ]
+
+
+def test_what_is_not_positive_is_refused():
+    for arguments in [(0.0, 1.0), (1.0, float("inf")), (1.0, 1.0, {"k": (1.0, 0.0, 1.0)})]:
+        with pytest.raises(ValueError, match="positive and finite"):
+            course.widgets.roofline(*arguments)

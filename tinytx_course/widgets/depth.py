@@ -1,0 +1,179 @@
+"""The depth explorer: what a norm, a residual connection and depth do to a signal and to its gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+import traitlets
+from torch import Tensor, nn
+
+from tinytx.model.attention import MultiHeadAttention
+from tinytx.model.config import TransformerConfig
+from tinytx.model.transformer import FeedForward
+from tinytx_course.widgets.base import Explorer, between
+
+DEPTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # the last is that of the stack
+NORMS = ("none", "pre", "post")
+_LARGEST = 1e300
+_SETTINGS = TransformerConfig(vocab_size=1, d_model=32, n_heads=4, n_layers=DEPTHS[-1], d_ff=64)
+_BATCH_SIZE, _SEQ_LEN = 2, 8
+Sublayer = Callable[[Tensor], Tensor]
+
+
+def step(x: Tensor, sublayer: Sublayer, norm: str, residual: bool) -> Tensor:
+    """One sublayer of a block: f(x), with or without ``x +``; a norm before f, after the sum, or none."""
+    y = sublayer(F.layer_norm(x, x.shape[-1:]) if norm == "pre" else x)
+    y = x + y if residual else y
+    return F.layer_norm(y, y.shape[-1:]) if norm == "post" else y
+
+
+@cache
+def _stack(seed: int) -> tuple[list[list[nn.Module]], Tensor, Tensor]:
+    """64 blocks of two sublayers, Glorot's start; what goes in at the bottom, and the gradient at the top."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        blocks: list[list[nn.Module]] = [
+            [MultiHeadAttention(d_model=_SETTINGS.d_model, n_heads=_SETTINGS.n_heads), FeedForward(_SETTINGS)]
+            for _ in range(DEPTHS[-1])
+        ]
+        for sublayer in sum(blocks, []):
+            sublayer.double().requires_grad_(False)
+            for name, weight in sublayer.named_parameters():
+                nn.init.zeros_(weight) if name.endswith("bias") else nn.init.xavier_uniform_(weight)
+        x, sent = torch.randn(2, _BATCH_SIZE, _SEQ_LEN, _SETTINGS.d_model, dtype=torch.float64)
+    return blocks, x, sent
+
+
+def _size(x: Tensor) -> Tensor:
+    """Root mean square over all but the first axis."""
+    return x.square().flatten(1).mean(1).sqrt()
+
+
+def measure(norm: str, residual: bool, seed: int) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Sizes and differences at levels 0 to 64, and for each of `DEPTHS` gradient sizes from level 0 up.
+
+    The difference is the size of what tells the tokens of a text apart, as a share of the size. The stack
+    of L blocks is the first L of 64. All gradients pass through a block at once, a row for each depth.
+    """
+    blocks, x, sent = _stack(seed)
+
+    def run(x: Tensor, block: list[nn.Module]) -> Tensor:
+        for sublayer in block:
+            x = step(x, sublayer, norm, residual)
+        return x
+
+    levels = [x]
+    for block in blocks:
+        levels.append(run(levels[-1], block))
+    seen = torch.stack(levels)
+    sizes = _size(seen)
+    differences = _size(seen - seen.mean(dim=-2, keepdim=True)) / sizes
+    gradients: dict[int, list[Tensor]] = {}
+    arriving = torch.empty(0, *x.shape, dtype=x.dtype)
+    for level in range(len(blocks), -1, -1):
+        if level in DEPTHS:
+            arriving, gradients = torch.cat([arriving, sent[None]]), gradients | {level: []}
+        for row, size in zip(gradients.values(), _size(arriving), strict=True):
+            row.insert(0, size)
+        if level:
+            copies = levels[level - 1].expand_as(arriving).flatten(0, 1).requires_grad_()
+            out = run(copies, blocks[level - 1])
+            (back,) = torch.autograd.grad(out, copies, arriving.flatten(0, 1))
+            arriving = back.view_as(arriving)
+    return sizes, differences, [torch.stack(gradients[depth]) for depth in DEPTHS]
+
+
+@cache
+def _measured(seed: int) -> dict[str, bytes]:
+    """What is measured, as powers of ten, for each norm without and with residual connections."""
+    measured = [measure(norm, residual, seed) for norm in NORMS for residual in (False, True)]
+    sizes, differences, gradients = zip(*measured, strict=True)
+    flat = [row for rows in gradients for row in rows]
+    values: dict[str, Sequence[Tensor]] = {"sizes": sizes, "differences": differences, "gradients": flat}
+    return {name: np.concatenate([_powers(row) for row in rows]).tobytes() for name, rows in values.items()}
+
+
+def _powers(values: Tensor) -> np.ndarray:
+    """log10 as float32; what left the range of float64 counts as its end."""
+    return values.nan_to_num(torch.inf).clamp(1 / _LARGEST, _LARGEST).log10().float().numpy()
+
+
+class DepthExplorer(Explorer):
+    """See `depth`. The buffers hold powers of ten: setting by setting, of gradients depth by depth."""
+
+    kind = "depth"
+    title = traitlets.Unicode("Depth explorer").tag(sync=True)
+
+    norm = traitlets.Enum(NORMS, "none").tag(sync=True)
+    residual = traitlets.Bool(False).tag(sync=True)
+    n_layers = traitlets.Int(12).tag(sync=True)
+    level = traitlets.Int(0).tag(sync=True)
+    depths = traitlets.List(traitlets.Int(), list(DEPTHS)).tag(sync=True)
+    sizes = traitlets.Bytes().tag(sync=True)
+    differences = traitlets.Bytes().tag(sync=True)
+    gradients = traitlets.Bytes().tag(sync=True)
+
+    @traitlets.validate("n_layers")
+    def _check_depth(self, proposal: Any) -> int:
+        if proposal.value not in DEPTHS:
+            raise ValueError(f"n_layers must be one of {DEPTHS}, got {proposal.value}")
+        return proposal.value
+
+    @traitlets.validate("level")
+    def _check_level(self, proposal: Any) -> int:
+        return between(proposal, 0, DEPTHS[-1])
+
+    def summary(self) -> str:
+        """Return what is shown, and the setting."""
+        return (
+            "A signal on its way up through a stack of blocks, and a gradient on its way down: their sizes "
+            f"at every level. {self.n_layers} layers, norm: {self.norm}, residual connections: "
+            f"{'on' if self.residual else 'off'}."
+        )
+
+
+def depth(
+    norm: str = "none", *, residual: bool = False, n_layers: int = 12, level: int = 6, seed: int = 0
+) -> DepthExplorer:
+    """See how norm, residual connections and depth decide what survives a stack of untrained blocks.
+
+    Blocks of attention and feed-forward, 32 wide with 4 heads, start from Glorot's distribution with biases
+    of zero, the same weights in every setting. Into them go 2 random texts of 8 tokens; into the top, a
+    gradient drawn from a normal distribution. Sizes are root mean squares, in float64.
+
+    Parameters
+    ----------
+    norm : {"none", "pre", "post"}
+        No norm, ``x + f(norm(x))``, or ``norm(x + f(x))``; learned scales are 1, shifts 0.
+    residual : bool
+        False leaves out ``x +``.
+    n_layers : int
+        1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48 or 64.
+    level : int
+        Whose numbers are read: 0 is the input, `n_layers` the top. A level above the top counts as the top.
+    seed : int
+        Of weights, input and gradient.
+
+    Raises
+    ------
+    ValueError
+        If `n_layers` is none of these, or `level` is out of range.
+    traitlets.TraitError
+        If `norm` is none of these.
+
+    References
+    ----------
+    .. [1] Xiong et al., arXiv 2002.04745, section 3, on pre-norm and post-norm.
+    .. [2] Dong, Cordonnier and Loukas, arXiv 2103.03404, section 2, on tokens that become alike.
+
+    Examples
+    --------
+    >>> depth("pre", residual=True, n_layers=64).summary().split(". ")[1]
+    '64 layers, norm: pre, residual connections: on.'
+    """
+    return DepthExplorer(norm=norm, residual=residual, n_layers=n_layers, level=level, **_measured(seed))

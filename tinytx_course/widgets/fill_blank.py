@@ -1,0 +1,137 @@
+"""The explorer of a blank: what the exact distributions and a masked model say of a hidden token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import traitlets
+
+from tinytx.model.masked_lm import MaskedLanguageModel
+from tinytx.text.tokenizer import SPACE_MARK, Tokenizer
+from tinytx.training.evaluate import fill_probs
+from tinytx.world.reviews import Review
+from tinytx.world.world import World
+from tinytx_course.widgets.base import Explorer, between
+
+_MOST_REVIEWS = 8
+_N_DRAWN = 3
+_N_ROWS = 8
+_SMALLEST = 1e-300
+
+
+class FillBlankExplorer(Explorer):
+    """See `fill_blank`.
+
+    A blank holds the rows [token, exact both, exact left, model], the divergences `left` and `model` from
+    the exact distribution in nats, how many tokens are `possible`, and the model's share of the `impossible`.
+    """
+
+    kind = "fill_blank"
+    title = traitlets.Unicode("Fill the blank").tag(sync=True)
+
+    tokens = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
+    blanks = traitlets.List(traitlets.List(traitlets.Dict())).tag(sync=True)
+    review = traitlets.Int(0).tag(sync=True)
+    position = traitlets.Int(0).tag(sync=True)
+    revealed = traitlets.Bool(False).tag(sync=True)
+
+    @traitlets.validate("review", "position")
+    def _check_number(self, proposal: Any) -> int:
+        most = {"review": len(self.tokens) - 1, "position": max(map(len, self.tokens)) - 1}
+        return between(proposal, 0, most[proposal.trait.name])
+
+    def summary(self) -> str:
+        """Return what is shown, and which token is hidden."""
+        n_tokens = len(self.tokens[self.review])
+        return (
+            "The distribution of one hidden token of a review: exact given both sides, exact given the left "
+            f"side, and by a masked model. Review {self.review + 1} of {len(self.tokens)}, hidden: token "
+            f"{min(self.position, n_tokens - 1) + 1} of {n_tokens}."
+        )
+
+
+def fill_blank(
+    model: MaskedLanguageModel,
+    tokenizer: Tokenizer,
+    reviews: Sequence[Review] | None = None,
+    *,
+    world: World | None = None,
+    position: int = 1,
+) -> FillBlankExplorer:
+    """Hide a token of a review: which tokens are possible, and does a masked model know?
+
+    The exact distributions are those of the world through the tokenizer, `TokenWorld`. Divergences are
+    Kullback-Leibler divergences from the exact distribution given both sides, over the whole vocabulary.
+
+    Parameters
+    ----------
+    model : MaskedLanguageModel
+    tokenizer : Tokenizer
+        The one that the model was trained with.
+    reviews : sequence of Review, optional
+        At most 8, from `World.reviews`; by default 3 are drawn.
+    world : World, optional
+        That the reviews come from; by default ``World()``, the French one.
+    position : int
+        Which token is hidden at first, counted from 0.
+
+    Raises
+    ------
+    TypeError
+        If the model is no masked language model.
+    ValueError
+        If there are too few or too many reviews, or one is too long for the model.
+    """
+    if not isinstance(model, MaskedLanguageModel):
+        raise TypeError(f"model must be a MaskedLanguageModel, got {type(model).__name__}")
+    world = world or World()
+    reviews = world.reviews(_N_DRAWN, seed=1) if reviews is None else list(reviews)
+    if not 1 <= len(reviews) <= _MOST_REVIEWS:
+        raise ValueError(f"reviews must be 1 to {_MOST_REVIEWS}, got {len(reviews)}")
+    ids = tokenizer.encode_batch([" ".join(review.words) for review in reviews])
+    return FillBlankExplorer(
+        tokens=[[shown(tokenizer, token) for token in row] for row in ids],
+        blanks=[_blanks(world, model, tokenizer, row) for row in ids],
+        position=position,
+    )
+
+
+def shown(tokenizer: Tokenizer, token_id: int) -> str:
+    """Return a token as it is written; one that continues a word begins with a hyphen."""
+    if token_id == tokenizer.eos_id:
+        return "(the end)"
+    piece = tokenizer.piece(token_id)
+    return piece.removeprefix(SPACE_MARK) or "␣" if piece.startswith(SPACE_MARK) else f"-{piece}"
+
+
+def divergence(exact: np.ndarray, other: np.ndarray) -> float:
+    """Kullback-Leibler divergence of one distribution from the exact one, in nats."""
+    possible = exact > 0
+    logs = np.log(exact[possible]) - np.log(np.maximum(other[possible], _SMALLEST))
+    return float((exact[possible] * logs).sum())
+
+
+def _blanks(
+    world: World, model: MaskedLanguageModel, tokenizer: Tokenizer, ids: list[int]
+) -> list[dict[str, Any]]:
+    """One blank a token: what is most probable by the mean of the three, and what was hidden."""
+    through = world.through(tokenizer)
+    blanks = []
+    for position, (token, both) in enumerate(zip(ids, through.fill_tokens(ids), strict=True)):
+        left = through.next_token(ids[:position])
+        guess = fill_probs(model, tokenizer, ids, position)
+        table = np.stack([both, left, guess])  # (3, V)
+        order = [i for i in np.argsort(-table.sum(axis=0), kind="stable").tolist() if i != token]
+        rows = sorted([token, *order[: _N_ROWS - 1]], key=lambda i: tuple(-table[:, i]))
+        blanks.append(
+            {
+                "rows": [[shown(tokenizer, i), *np.round(table[:, i], 5).tolist()] for i in rows],
+                "left": round(divergence(both, left), 4),
+                "model": round(divergence(both, guess), 4),
+                "possible": int((both > 0).sum()),
+                "impossible": round(float(guess[both == 0].sum()), 5),
+            }
+        )
+    return blanks

@@ -1,0 +1,123 @@
+"""The explorer of certainty: what a classifier and the exact posterior say of a review, word by word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import traitlets
+
+from tinytx.world.reviews import Review
+from tinytx.world.world import World
+from tinytx_course.widgets.base import Explorer, between, numbers
+
+_MOST_REVIEWS = 12
+_N_DRAWN = 4
+
+
+class HowSureExplorer(Explorer):
+    """See `how_sure`.
+
+    `exact` holds, review after review, P(favourable) after 0, 1, ... words; `model` the same of the model
+    after 1, 2, ... words, or nothing.
+    """
+
+    kind = "how_sure"
+    title = traitlets.Unicode("How sure can one be?").tag(sync=True)
+
+    reviews = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
+    labels = traitlets.List(traitlets.Int()).tag(sync=True)
+    exact = traitlets.Bytes().tag(sync=True)
+    model = traitlets.Bytes().tag(sync=True)
+    review = traitlets.Int(0).tag(sync=True)
+    n_read = traitlets.Int(0).tag(sync=True)
+
+    @traitlets.validate("review", "n_read")
+    def _check_number(self, proposal: Any) -> int:
+        most = {"review": len(self.reviews) - 1, "n_read": max(map(len, self.reviews))}
+        return between(proposal, 0, most[proposal.trait.name])
+
+    def summary(self) -> str:
+        """Return what is shown, and how far the review is read."""
+        words = self.reviews[self.review]
+        who = "a classifier and the exact posterior" if self.model else "the exact posterior"
+        return (
+            f"The probability that a review is favourable, given its first words, by {who}. Review "
+            f"{self.review + 1} of {len(self.reviews)}, {min(self.n_read, len(words))} of {len(words)} words."
+        )
+
+
+def prefix_posterior(world: World, words: Sequence[str]) -> np.ndarray:
+    """Return P(label = 1 | first n words) for n = 0 to T, shape (T + 1,).
+
+    Raises
+    ------
+    ValueError
+        If no review begins with the words.
+    """
+    states = world.automaton.prefixes(words)
+    for state, word in zip(states[1:], words, strict=True):
+        if not state.total > 0:
+            raise ValueError(f"words must begin a review of the world, got {word!r} in {' '.join(words)!r}")
+    return np.array([state.hidden[1].sum() for state in states])
+
+
+def how_sure(
+    reviews: Sequence[Review] | None = None,
+    model: Sequence[Sequence[float]] | None = None,
+    *,
+    world: World | None = None,
+    n_read: int = 4,
+) -> HowSureExplorer:
+    """Reveal a review word by word: how sure is a classifier, and how sure can one be?
+
+    Each word is coloured by its evidence: by how much it moves the log-odds of the exact posterior.
+
+    Parameters
+    ----------
+    reviews : sequence of Review, optional
+        At most 12, from `World.reviews`; by default 4 are drawn.
+    model : sequence of sequences of float, optional
+        For each review the classifier's probability of label 1 after 1, 2, ... words: one number a word.
+    world : World, optional
+        That the reviews come from; by default ``World()``, the French one.
+    n_read : int
+        Words that are revealed at first.
+
+    Raises
+    ------
+    ValueError
+        If there are too few or too many reviews, the world cannot write one, or the numbers of the model do
+        not fit.
+
+    Examples
+    --------
+    >>> explorer = how_sure(n_read=3)
+    >>> explorer.summary().split(". ")[1].split(",")[0]
+    'Review 1 of 4'
+    """
+    world = world or World()
+    reviews = world.reviews(_N_DRAWN, seed=1) if reviews is None else list(reviews)
+    if not 1 <= len(reviews) <= _MOST_REVIEWS:
+        raise ValueError(f"reviews must be 1 to {_MOST_REVIEWS}, got {len(reviews)}")
+    exact = np.concatenate([prefix_posterior(world, review.words) for review in reviews])
+    return HowSureExplorer(
+        reviews=[list(review.words) for review in reviews],
+        labels=[review.label for review in reviews],
+        exact=exact.astype(np.float32).tobytes(),
+        model=b"" if model is None else _checked(model, reviews).tobytes(),
+        n_read=n_read,
+    )
+
+
+def _checked(model: Sequence[Sequence[float]], reviews: Sequence[Review]) -> np.ndarray:
+    if len(model) != len(reviews):
+        raise ValueError(f"model must hold one row a review, {len(reviews)}, got {len(model)}")
+    rows = [numbers(row, f"model[{i}]", 1) for i, row in enumerate(model)]
+    for i, (row, review) in enumerate(zip(rows, reviews, strict=True)):
+        if len(row) != len(review.words):
+            raise ValueError(f"model[{i}] must hold one number a word, {len(review.words)}, got {len(row)}")
+        if row.min() < 0 or row.max() > 1:
+            raise ValueError(f"model[{i}] must hold probabilities, got {row.min():g} to {row.max():g}")
+    return np.concatenate(rows)

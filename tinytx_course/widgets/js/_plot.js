@@ -1,0 +1,52 @@
+// Charts with axes, whose letters have one size at any width. Shared by all explorers, imports nothing.
+
+const PLOT = { left: 52, top: 10, below: 40, apart: 15 };
+
+// Names at the ends of lines, moved apart where they would collide: the heights they get, from the top down.
+export function spread(heights, low, high, apart = PLOT.apart) {
+  const order = heights.map((_, i) => i).sort((a, b) => heights[a] - heights[b]), out = [...heights];
+  order.forEach((i, n) => { out[i] = Math.max(out[i], low, n ? out[order[n - 1]] + apart : low); });
+  order.reverse().forEach((i, n) => { out[i] = Math.min(out[i], n ? out[order[n - 1]] - apart : high); });
+  return out;
+}
+
+// A chart; a pressed pointer calls go(x). Its update takes the ranges x and y as [low, high], ticks as [value, text]
+// pairs, lines as { points, tone, name }, of which a name is written at the end, dots as { at: [x, y], tone, name }, and
+// the place `at` of a marker.
+export function plot(ui, { xLabel, yLabel, height = 200, right = 90, go }) {
+  const svg = h("svg", { role: "img", class: "tx-plot", style: `height:${height}px` });
+  const bottom = height - PLOT.below;
+  let shown = [0, 1], wide = 300;
+  const follow = (event) => {
+    const share = (event.clientX - svg.getBoundingClientRect().left - PLOT.left) / (wide - PLOT.left - right);
+    go(shown[0] + clamp(share, 0, 1) * (shown[1] - shown[0]));
+  };
+  svg.addEventListener("pointerdown", (event) => { svg.setPointerCapture(event.pointerId); follow(event); });
+  svg.addEventListener("pointermove", (event) => { if (event.buttons & 1) follow(event); });
+  svg.addEventListener("pointerup", () => ui.done());
+  const word = (x, y, text, more = {}) => h("text", { x, y, ...more }, text);
+  const update = ({ x, y, xTicks, yTicks, lines, dots = [], at, label }) => {
+    wide = svg.clientWidth || 300;
+    shown = x;
+    const end = wide - right, middle = (PLOT.top + bottom) / 2;
+    const X = (value) => PLOT.left + ((value - x[0]) / (x[1] - x[0] || 1)) * (end - PLOT.left);
+    const Y = (value) => bottom - ((clamp(value, ...y) - y[0]) / (y[1] - y[0])) * (bottom - PLOT.top);
+    const named = lines.filter(({ name, points }) => name && points.length), last = named.map(({ points }) => Y(points[points.length - 1][1]));
+    const places = spread(last, PLOT.top + 6, bottom);
+    svg.replaceChildren(
+      ...yTicks.map(([value, text]) => [h("line", { class: "tx-rule", x1: PLOT.left, x2: end, y1: Y(value), y2: Y(value) }), word(PLOT.left - 6, Y(value) + 4, text, { "text-anchor": "end" })]).flat(),
+      ...xTicks.map(([value, text]) => word(X(value), bottom + 16, text, { "text-anchor": "middle" })),
+      word((PLOT.left + end) / 2, height - 5, xLabel, { "text-anchor": "middle" }),
+      word(0, 0, yLabel, { "text-anchor": "middle", transform: `translate(11 ${middle}) rotate(-90)` }),
+      h("line", { class: "tx-marker", x1: X(at), x2: X(at), y1: PLOT.top, y2: bottom }),
+      ...lines.map(({ points, tone }) => h("polyline", { class: tone, fill: "none", points: points.map(([a, b]) => `${X(a).toFixed(1)},${Y(b).toFixed(1)}`).join(" ") })),
+      ...lines.flatMap(({ points, tone }) => points.filter(([a]) => a === at && !tone.includes("tx-faint")).map(([a, b]) => h("circle", { class: tone, r: 4.5, cx: X(a), cy: Y(b) }))),
+      ...dots.map(({ at: [a, b], tone }) => h("circle", { class: tone, r: 4.5, cx: X(a), cy: Y(b) })),
+      ...dots.map(({ at: [a, b], tone, name }) => (name ? word(X(a) + (a > (x[0] + x[1]) / 2 ? -9 : 9), Y(b) + 16, name, { class: tone, "text-anchor": a > (x[0] + x[1]) / 2 ? "end" : "start" }) : "")),
+      ...named.map(({ name, tone, points }, i) => word(X(points[points.length - 1][0]) + 8, places[i] + 4, name, { class: tone })),
+    );
+    svg.setAttribute("aria-label", label);
+  };
+  update.box = svg;
+  return update;
+}

@@ -1,0 +1,107 @@
+// The beam tree. `get` maps the name of a trait to its value; a node is [parent, token, log-probability, fate].
+
+const COLUMN = 104, ROW = 42, WORDS = { kept: "kept", pruned: "pruned", finished: "finished", cut: "cut at the limit" };
+
+export const treeOf = (get) => get("trees")[get("source")][get("beam_size") - 1];
+export const stepOf = (get) => Math.min(get("step"), treeOf(get).length);
+
+// The tokens from the root to a node of a step, counted from 0.
+export function pathOf(tree, step, node) {
+  const tokens = [];
+  for (let i = step, at = node; i >= 0; i--) {
+    tokens.unshift(tree[i][at][1]);
+    at = tree[i][at][0];
+  }
+  return tokens;
+}
+
+export const score = (logProb, length, penalty) => logProb / length ** penalty;
+
+// The best hypothesis that ended in the first n steps, or null: [path, log-probability, score, step].
+export function winner(tree, n, penalty) {
+  let best = null;
+  tree.slice(0, n).forEach((nodes, step) => nodes.forEach(([, , p, fate], node) => {
+    const value = score(p, step + 1, penalty);
+    if ((fate === "finished" || fate === "cut") && (!best || value > best[2])) best = [pathOf(tree, step, node), p, value, step];
+  }));
+  return best;
+}
+
+// Which nodes of the last columns lie on the path of greedy decoding.
+export function onGreedy(get) {
+  const greedy = winner(get("trees")[get("source")][0], Infinity, 1)[0].join("\n");
+  return (step, node) => `${greedy}\n`.startsWith(`${pathOf(treeOf(get), step, node).join("\n")}\n`);
+}
+
+const written = (tokens) => tokens.filter((token) => token !== "(the end)").join(" ").replaceAll(" -", "");
+const worth = (p, length, penalty) => `log P ${number(p)}, score ${number(score(p, length, penalty))}`;
+
+export function describe(get) {
+  const tree = treeOf(get), n = stepOf(get), nodes = tree[n - 1], of = (fate) => nodes.filter((node) => node[3] === fate).length, penalty = get("length_penalty");
+  const best = winner(tree, n, penalty), greedy = winner(get("trees")[get("source")][0], Infinity, penalty);
+  return `Beam size ${get("beam_size")}, step ${n} of ${tree.length}: ${of("kept") + of("cut")} kept, ${of("finished")} finished, best of the others pruned. Best extension: “${written(pathOf(tree, n - 1, 0))}”, ${worth(nodes[0][2], n, penalty)}. `
+    + `${best ? `Best finished so far: “${written(best[0])}”, ${worth(best[1], best[3] + 1, penalty)}.` : "None is finished yet."} Greedy: “${written(greedy[0])}”, ${worth(greedy[1], greedy[3] + 1, penalty)}.`;
+}
+
+// As many columns as fit; the children of a parent next to each other.
+function picture(ui) {
+  const svg = h("svg", { role: "img", class: "tx-tree" });
+  const update = () => {
+    const tree = treeOf(ui.get), n = stepOf(ui.get), greedy = onGreedy(ui.get), most = Math.max(1, Math.floor((svg.clientWidth || 600) / COLUMN)), from = Math.max(0, n - most);
+    const height = ROW * Math.max(...tree.map((nodes) => nodes.length)) + 24, places = [], drawn = [];
+    for (let step = from; step < n; step++) {
+      const order = tree[step].map((_, i) => i), above = (i) => places[step - 1]?.[tree[step][i][0]] ?? 0;
+      order.sort((a, b) => above(a) - above(b) || a - b);
+      places[step] = [];
+      order.forEach((i, slot) => { places[step][i] = 24 + ROW * (slot + 0.5); });
+      const x = (step - from) * COLUMN;
+      drawn.push(h("text", { x: x + 46, y: 13, "text-anchor": "middle", class: "tx-head" }, `step ${step + 1}`));
+      tree[step].forEach(([parent, token, p, fate], i) => {
+        const y = places[step][i], name = `tx-${fate}${greedy(step, i) ? " tx-greedy" : ""}`, start = places[step - 1]?.[parent];
+        if (start !== undefined) drawn.unshift(h("path", { class: name, fill: "none", d: `M${x - COLUMN + 92},${start} C${x - 4},${start} ${x - 8},${y} ${x},${y}` }));
+        drawn.push(h("g", { class: name, onpointermove: (event) => ui.tip(`${written(pathOf(tree, step, i))}: ${WORDS[fate]}, ${worth(p, step + 1, ui.get("length_penalty"))}`, event) },
+          h("rect", { x, y: y - 18, width: 92, height: 36, rx: 6 }), h("text", { x: x + 46, y: y - 3, "text-anchor": "middle" }, token.length > 11 ? `${token.slice(0, 10)}…` : token),
+          h("text", { x: x + 46, y: y + 13, "text-anchor": "middle", class: "tx-number" }, number(p))));
+      });
+    }
+    svg.style.height = `${height}px`;
+    svg.replaceChildren(...drawn);
+    svg.setAttribute("aria-label", `Tree of hypotheses, steps ${from + 1} to ${n}; the table lists the last step`);
+  };
+  svg.addEventListener("pointerleave", () => ui.tip(null));
+  update.box = svg;
+  return update;
+}
+
+function table(ui) {
+  const body = h("tbody");
+  const update = () => {
+    const tree = treeOf(ui.get), n = stepOf(ui.get), penalty = ui.get("length_penalty");
+    body.replaceChildren(...tree[n - 1].map(([, , p, fate], i) => h("tr", { class: `tx-${fate}` }, h("th", { scope: "row" }, written(pathOf(tree, n - 1, i)) || "(empty)"),
+      h("td", {}, number(p)), h("td", {}, number(score(p, n, penalty))), h("td", {}, WORDS[fate]))));
+  };
+  update.box = h("table", {}, h("thead", {}, h("tr", {}, ["hypothesis", "log P (nats)", "score", "at this step"].map((name) => h("th", { scope: "col" }, name)))), body);
+  return update;
+}
+
+function build(ui) {
+  const draw = picture(ui), rows = table(ui), results = h("p", { class: "tx-results", "aria-hidden": "true" });
+  let ruler;
+  ui.painters.push(() => { ruler.max = treeOf(ui.get).length; });
+  const slider = ui.slider("step", { label: "step", min: 1, max: 1, format: () => `${stepOf(ui.get)} of ${treeOf(ui.get).length}` });
+  ruler = slider.querySelector("input");
+  const line = (name, best, penalty) => h("span", {}, h("b", {}, `${name}: `), best ? `${written(best[0])} (${worth(best[1], best[3] + 1, penalty)})` : "none is finished yet");
+  const paint = () => {
+    const penalty = ui.get("length_penalty");
+    draw();
+    rows();
+    results.replaceChildren(line(`beam ${ui.get("beam_size")}`, winner(treeOf(ui.get), stepOf(ui.get), penalty), penalty), line("greedy", winner(ui.get("trees")[ui.get("source")][0], Infinity, penalty), penalty));
+  };
+  ui.show(paint, h("p", { class: "tx-invite" }, "Move through the steps. Where does the beam keep what greedy decoding would drop, and does it pay in the end?"),
+    h("div", { class: "tx-row" }, ui.picks("source", { label: "source", names: ui.get("sources"), reset: { step: 1 } })),
+    h("div", { class: "tx-row tx-steps" }, slider, ui.choice("beam_size", { label: "beam size", options: [1, 2, 3, 4].map((k) => [k, String(k)]) }), ui.choice("length_penalty", { label: "length penalty", options: [0, 0.5, 1].map((a) => [a, String(a)]) })),
+    draw.box, h("p", { class: "tx-note" }, "Numbers: log P of the whole hypothesis, in nats. Dashed frame: the path of greedy decoding. Score: log P ÷ (tokens, end mark included) to the power of the length penalty. Of the pruned, the best three."),
+    results, h("div", { class: "tx-scrolled" }, rows.box));
+}
+
+export default explorer("beam_tree", { build, describe });

@@ -1,0 +1,109 @@
+// The depth explorer. `get` maps the name of a trait to its value; the buffers hold powers of ten.
+
+const NORMS = ["none", "pre", "post"], NORM_NAMES = ["no norm", "pre-norm", "post-norm"];
+const FROM = -12, TO = 12, ALIKE = -2, GONE = -3, END = 299.9;
+const SETTINGS = NORMS.flatMap((norm) => [[norm, false], [norm, true]]);
+const nameOf = ([norm, residual]) => `${NORM_NAMES[NORMS.indexOf(norm)]}, ${residual ? "with residual" : "no residual"}`;
+
+// Size, difference and gradient at levels 0 to n_layers, as powers of ten.
+export function seriesOf(get, [norm, residual] = [get("norm"), get("residual")]) {
+  const at = 2 * NORMS.indexOf(norm) + (residual ? 1 : 0), depths = get("depths"), n = get("n_layers"), levels = depths[depths.length - 1] + 1;
+  const before = (end) => depths.slice(0, end).reduce((sum, depth) => sum + depth + 1, 0);
+  const start = at * before(depths.length) + before(depths.indexOf(n));
+  const cut = (key) => get(key).subarray(at * levels, at * levels + n + 1);
+  return { size: cut("sizes"), difference: cut("differences"), gradient: get("gradients").subarray(start, start + n + 1) };
+}
+
+export const levelOf = (get) => Math.min(get("level"), get("n_layers"));
+
+const raised = (n) => String(n).replace("-", "⁻").replace(/\d/g, (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]);
+// The number that has this power of ten.
+export function sized(power) {
+  if (Math.abs(power) > END) return power > 0 ? "over 10³⁰⁰" : "under 10⁻³⁰⁰";
+  if (Math.abs(power) < 3) return String(+(10 ** power).toPrecision(2));
+  const [digits, exponent] = (10 ** power).toExponential(1).split("e");
+  return `${digits}·10${raised(+exponent)}`;
+}
+
+// What survives, by the powers of ten at the ends.
+function verdict({ difference, gradient }) {
+  const top = difference[difference.length - 1], low = gradient[0] - gradient[gradient.length - 1], lost = [];
+  if (top < ALIKE) lost.push("the tokens become alike");
+  if (low < GONE) lost.push("the gradient vanishes");
+  if (low > -GONE) lost.push("the gradient explodes");
+  const text = lost.join(" and ");
+  return text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "Signal and gradient survive.";
+}
+
+export function describe(get) {
+  const series = seriesOf(get), n = get("n_layers"), level = levelOf(get), { size, difference, gradient } = series;
+  const name = nameOf([get("norm"), get("residual")]);
+  return `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)} `
+    + `From input to top the size of the signal is ${sized(size[0])} and becomes ${sized(size[n])}; the share of it that tells tokens apart, ${sized(difference[0])}, becomes ${sized(difference[n])}. `
+    + `The gradient, ${sized(gradient[n])} at the top, arrives at the input as ${sized(gradient[0])}. `
+    + `Level ${level}: size ${sized(size[level])}, difference ${sized(difference[level])}, gradient ${sized(gradient[level])}.`;
+}
+
+// Decades that hold all these powers, from 10⁻¹² to 10¹²; what lies outside runs along the edge.
+export function decades(rows) {
+  const all = rows.flatMap((row) => [...row]), low = clamp(Math.floor(Math.min(-1, ...all)), FROM, 0), high = clamp(Math.ceil(Math.max(1, ...all)), 0, TO);
+  const by = Math.ceil((high - low) / 6), ticks = [];
+  for (let power = Math.ceil(low / by) * by; power <= high; power += by) ticks.push(power);
+  return [[low, high], ticks];
+}
+
+function panel(ui, title, keys) {
+  const draw = plot(ui, { xLabel: "level (0 = input)", yLabel: "root mean square", height: 230, right: 92, go: (x) => ui.set("level", Math.round(x)) });
+  const update = (series) => {
+    const n = ui.get("n_layers"), level = levelOf(ui.get), rows = keys.map(([key]) => series[key]), [y, ticks] = decades(rows);
+    draw({
+      x: [0, n], y, at: level, xTicks: [...new Set([0, 1, 2, 3, 4].map((i) => Math.round((i * n) / 4)))].map((l) => [l, l]),
+      yTicks: ticks.map((power) => [power, Math.abs(power) < 2 ? 10 ** power : `10${raised(power)}`]),
+      lines: keys.map(([key, name], i) => ({ points: Array.from(series[key], (power, l) => [l, clamp(power, ...y)]), tone: i ? "tx-second" : "tx-first", name })),
+      label: `${title}: ${keys.map(([key, name]) => `${name} ${sized(series[key][0])} at the input, ${sized(series[key][level])} at level ${level}, ${sized(series[key][n])} at the top`).join("; ")}`,
+    });
+  };
+  update.box = h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, title), draw.box);
+  return update;
+}
+
+// All six settings at this depth; blue is less than 1, red more.
+function table(ui) {
+  const columns = [["size", "signal at the top"], ["difference", "difference at the top"], ["gradient", "gradient at the input"]];
+  const cells = SETTINGS.map(() => columns.map(() => h("td")));
+  const rows = SETTINGS.map(([norm, residual], i) => h("tr", { onclick: () => { ui.set("norm", norm); ui.save("residual", residual); } }, h("th", { scope: "row" }, nameOf(SETTINGS[i])), cells[i]));
+  const box = h("table", { class: "tx-all" }, h("thead", {}, h("tr", {}, h("td"), columns.map(([, name]) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows));
+  const update = () => SETTINGS.forEach((setting, i) => {
+    const series = seriesOf(ui.get, setting), n = ui.get("n_layers");
+    rows[i].dataset.chosen = setting[0] === ui.get("norm") && setting[1] === ui.get("residual");
+    columns.forEach(([key], j) => {
+      const power = series[key][key === "gradient" ? 0 : n];
+      cells[i][j].textContent = sized(power);
+      cells[i][j].className = power < 0 ? "tx-less" : "tx-more";
+      cells[i][j].style.setProperty("--part", `${(60 * clamp(Math.abs(power) / TO, 0, 1) ** 0.6).toFixed(0)}%`);
+    });
+  });
+  update.box = h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "All six settings at this depth"), h("div", { class: "tx-scroll" }, box), h("p", { class: "tx-note" }, "Blue: less than 1. Red: more than 1. Press a row to choose it."));
+  return update;
+}
+
+function build(ui) {
+  const depths = ui.get("depths"), up = panel(ui, "The signal, going up", [["size", "size"], ["difference", "difference"]]), down = panel(ui, "The gradient, coming down", [["gradient", "gradient"]]), all = table(ui);
+  let ruler;
+  ui.painters.push(() => { ruler.max = ui.get("n_layers"); });
+  const paint = () => {
+    const series = seriesOf(ui.get);
+    up(series);
+    down(series);
+    all();
+  };
+  const slider = ui.slider("level", { label: "level", min: 0, max: depths[depths.length - 1], format: () => String(levelOf(ui.get)) });
+  ruler = slider.querySelector("input");
+  ui.show(paint, h("p", { class: "tx-invite" }, "Add layers: what is left at the top, and what comes back to the input? Then add residual connections and norms."),
+    h("div", { class: "tx-row tx-setting" }, ui.slider("n_layers", { label: "layers", min: 0, max: depths.length - 1, to: (i) => depths[i], from: (n) => depths.indexOf(n) }), slider,
+      ui.toggle("residual", { label: "residual connections" }), ui.choice("norm", { label: "norm", options: NORMS.map((norm, i) => [norm, NORM_NAMES[i]]) })),
+    h("div", { class: "tx-two" }, up.box, down.box), all.box,
+    h("p", { class: "tx-note" }, "Difference: the size of what tells the tokens of a text apart, as a share of the signal. Blocks are untrained, from one random start; float64 cannot hold a difference below about 10⁻¹⁶."));
+}
+
+export default explorer("depth", { build, describe });

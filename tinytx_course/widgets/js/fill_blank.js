@@ -1,0 +1,79 @@
+// The explorer of a blank. `get` maps the name of a trait to its value; a row is [token, both, left, model].
+
+const SIDES = ["exact, both sides", "exact, left only", "model"], TONES = ["tx-both", "tx-left", "tx-model"];
+const SHORT = ["both", "left", "model"], ENDS = [0.05, 0.1, 0.2, 0.5, 1];
+
+// The chosen blank: tokens, hidden position, what is known of it.
+export function blankOf(get) {
+  const tokens = get("tokens")[get("review")], at = Math.min(get("position"), tokens.length - 1);
+  return { tokens, at, ...get("blanks")[get("review")][at] };
+}
+
+// The end of the axis: the smallest round share that all bars fit in.
+export const endOf = (rows) => ENDS.find((end) => rows.every(([, ...shares]) => shares.every((p) => p <= end)));
+
+const share = (p) => (p > 0 && p < 0.001 ? "< 0.1%" : `${(100 * p).toFixed(1)}%`);
+const nats = (x) => `${number(x, 3)} nats`;
+
+export function describe(get) {
+  const { tokens, at, rows, left, model, possible, impossible } = blankOf(get);
+  const best = SIDES.map((side, i) => [side, rows.reduce((a, b) => (b[i + 1] > a[i + 1] ? b : a)), i]);
+  return `Token ${at + 1} of ${tokens.length} is hidden; ${counted(possible, "token")} of the vocabulary ${possible === 1 ? "is" : "are"} possible. Most probable: `
+    + `${best.map(([side, row, i]) => `${side}, “${row[0]}” ${share(row[i + 1])}`).join("; ")}. KL divergence from the exact distribution: model ${nats(model)}, left side only ${nats(left)}. `
+    + `The model gives ${share(impossible)} to impossible tokens.${get("revealed") ? ` The hidden token: “${tokens[at]}”.` : ""}`;
+}
+
+// The review as buttons, one of them blank.
+function text(ui) {
+  const box = h("div", { class: "tx-review", role: "radiogroup", "aria-label": "hidden token" });
+  let known = null, words = [];
+  const hide = (i) => { ui.set("revealed", false); ui.save("position", i); };
+  const update = ({ tokens, at }) => {
+    if (tokens !== known) {
+      words = tokens.map((_, i) => h("button", { type: "button", class: "tx-word", role: "radio", onclick: () => hide(i) }));
+      const fresh = h("div", { class: "tx-words" }, words);
+      fresh.stop = roving(fresh, words, { go: hide });
+      box.replaceChildren(fresh);
+      known = tokens;
+    }
+    box.firstChild.stop(at);
+    words.forEach((word, i) => {
+      word.textContent = i === at && !ui.get("revealed") ? "____" : tokens[i];
+      word.setAttribute("aria-checked", i === at);
+      word.setAttribute("aria-label", i === at && !ui.get("revealed") ? `token ${i + 1}, hidden` : tokens[i]);
+    });
+  };
+  update.box = box;
+  return update;
+}
+
+// Three bars a token; an impossible one is named so and has no bar for what is zero.
+function chart(ui) {
+  const list = h("div", { class: "tx-bars", role: "list", "aria-label": "tokens" });
+  const axis = h("p", { class: "tx-axis", "aria-hidden": "true" });
+  const update = ({ rows, tokens, at }) => {
+    const end = endOf(rows), right = ui.get("revealed") ? tokens[at] : null;
+    axis.replaceChildren(...[0, end / 2, end].map((p) => h("span", {}, `${+(100 * p).toFixed(1)}%`)));
+    list.replaceChildren(...rows.map(([token, ...shares]) => h("div", { class: "tx-entry", role: "listitem", "data-possible": String(shares[0] > 0), "data-right": String(token === right) },
+      h("span", { class: "tx-name" }, token, shares[0] > 0 ? null : h("small", {}, "impossible"), token === right ? h("small", {}, "hidden here") : null),
+      h("span", {}, shares.map((p, i) => h("span", { class: `tx-one ${TONES[i]}` }, h("em", {}, SHORT[i]), h("u", {}, h("i", { style: `width:${((100 * p) / end).toFixed(2)}%` })), h("b", {}, share(p))))))));
+  };
+  update.box = h("div", { class: "tx-chart" }, h("p", { class: "tx-key" }, SIDES.map((side, i) => h("span", { class: TONES[i] }, h("i"), side))), axis, list);
+  return update;
+}
+
+function build(ui) {
+  const words = text(ui), bars = chart(ui), facts = h("p", { class: "tx-facts", "aria-hidden": "true" }), rest = h("p", { class: "tx-note" });
+  const paint = () => {
+    const blank = blankOf(ui.get), others = [1, 2, 3].map((i) => Math.max(0, 1 - blank.rows.reduce((sum, row) => sum + row[i], 0)));
+    words(blank);
+    bars(blank);
+    facts.replaceChildren("KL divergence from exact, both sides: ", h("b", { class: "tx-model" }, `model ${nats(blank.model)}`), " · ", h("b", { class: "tx-left" }, `left only ${nats(blank.left)}`));
+    rest.textContent = `All other tokens: ${others.map((p, i) => `${SHORT[i]} ${share(p)}`).join(", ")}. Impossible: no review of the world has this token here; the model gives ${share(blank.impossible)} to all such tokens.`;
+  };
+  ui.show(paint, h("p", { class: "tx-invite" }, "Press a token to hide it. Which would you fill in, from the left alone and from both sides? Does the model agree?"),
+    h("div", { class: "tx-row" }, ui.picks("review", { label: "review", names: ui.get("tokens").map((_, i) => `review ${i + 1}`), reset: { revealed: false, position: 1 } }), ui.toggle("revealed", { label: "show the hidden token" })),
+    words.box, facts, bars.box, rest);
+}
+
+export default explorer("fill_blank", { build, describe });

@@ -1,0 +1,94 @@
+// The explorer of certainty. `get` maps the name of a trait to its value, buffers as float32.
+
+const STRONG = 2.5, EPS = 1e-7;
+const NAMES = ["unfavourable", "favourable"];
+
+// The chosen review: its words, the exact P(favourable) after 0, 1, ... of them, that of the model (none after 0), how many are read.
+export function chosenOf(get) {
+  const reviews = get("reviews"), at = get("review"), words = reviews[at];
+  const before = reviews.slice(0, at).reduce((sum, one) => sum + one.length, 0);
+  const exact = get("exact").subarray(before + at, before + at + words.length + 1);
+  const model = get("model").length ? get("model").subarray(before, before + words.length) : null;
+  return { words, exact, model, n: Math.min(get("n_read"), words.length) };
+}
+
+const logit = (p) => { const q = clamp(p, EPS, 1 - EPS); return Math.log(q / (1 - q)); };
+// By how much each word moves the log-odds of the exact posterior, in nats.
+export const evidenceOf = (exact) => Array.from(exact.subarray(1), (p, i) => logit(p) - logit(exact[i]));
+
+// Kullback-Leibler divergence of the model from the exact posterior, in nats.
+export function divergence(exact, model) {
+  const term = (p, q) => (p > 0 ? p * Math.log(p / Math.max(q, EPS)) : 0);
+  return Math.max(0, term(exact, model) + term(1 - exact, 1 - model));
+}
+
+const signed = (x) => (x > 0 && number(x) !== "0.00" ? `+${number(x)}` : number(x));
+
+export function describe(get) {
+  const { words, exact, model, n } = chosenOf(get);
+  const start = `Review ${get("review") + 1}. `;
+  if (!n) return `${start}No word is read: the exact probability that the review is favourable is ${number(exact[0], 3)}.`;
+  let text = `${start}After ${n} of ${words.length} words, the last “${words[n - 1]}”: exact P(favourable) ${number(exact[n], 3)}`;
+  if (model) text += `, model ${number(model[n - 1], 3)}, divergence ${number(divergence(exact[n], model[n - 1]), 3)} nats`;
+  text += `. “${words[n - 1]}” moves the exact log-odds by ${signed(evidenceOf(exact)[n - 1])} nats.`;
+  return n < words.length ? text : `${text} The label: ${NAMES[get("labels")[get("review")]]}.`;
+}
+
+// The review; words that are not yet read are only as wide as they are. Pressing one reads up to it.
+function text(ui) {
+  const box = h("div", { class: "tx-review", role: "group", "aria-label": "words" });
+  let shown = null, spans = [];
+  const update = ({ words, exact, n }) => {
+    const moves = evidenceOf(exact);
+    if (words !== shown) {
+      spans = words.map((word, i) => h("span", { onclick: () => ui.save("n_read", i + 1) }, word));
+      box.replaceChildren(...spans);
+      shown = words;
+    }
+    spans.forEach((span, i) => {
+      span.className = i >= n ? "tx-hidden" : moves[i] > 0 ? "tx-for" : "tx-against";
+      span.dataset.last = i === n - 1;
+      if (i < n) span.removeAttribute("aria-hidden"); else span.setAttribute("aria-hidden", "true");
+      span.style.setProperty("--part", `${(55 * clamp(Math.abs(moves[i]) / STRONG, 0, 1)).toFixed(0)}%`);
+    });
+  };
+  const scale = [-STRONG, -STRONG / 2, 0, STRONG / 2, STRONG].map((move) => h("i", { class: move > 0 ? "tx-for" : "tx-against", style: `--part:${(55 * Math.abs(move)) / STRONG}%` }));
+  update.box = [box, h("p", { class: "tx-key" }, "evidence of a word, in nats of log-odds: ", h("span", {}, `${number(-STRONG, 1)} `, scale, ` +${number(STRONG, 1)}`))];
+  return update;
+}
+
+function chart(ui) {
+  const draw = plot(ui, { xLabel: "words read", yLabel: "P(favourable)", height: 240, right: 96, go: (x) => ui.set("n_read", Math.round(x)) });
+  const update = ({ words, exact, model, n }) => {
+    const every = Math.max(1, Math.round(words.length / 6)), ticks = Array.from({ length: Math.floor(words.length / every) + 1 }, (_, i) => i * every);
+    const line = (values, from) => Array.from(values.subarray(0, n + 1 - from), (p, i) => [i + from, p]);
+    draw({
+      x: [0, words.length], y: [0, 1], at: n, xTicks: ticks.map((t) => [t, t]), yTicks: [0, 0.25, 0.5, 0.75, 1].map((p) => [p, p]),
+      lines: [...(model ? [{ points: line(model, 1), tone: "tx-second", name: `model ${n ? number(model[n - 1]) : ""}` }] : []), { points: line(exact, 0), tone: "tx-first", name: `exact ${number(exact[n])}` }],
+      label: `Probability that the review is favourable, against words read: exact ${Array.from(exact.subarray(0, n + 1), (p) => number(p)).join(", ")}${model && n ? `; model ${Array.from(model.subarray(0, n), (p) => number(p)).join(", ")}` : ""}`,
+    });
+  };
+  update.box = draw.box;
+  return update;
+}
+
+function build(ui) {
+  const words = text(ui), curve = chart(ui), go = (by) => () => ui.save("n_read", clamp(chosenOf(ui.get).n + by, 0, chosenOf(ui.get).words.length));
+  const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back"), next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next word →");
+  let ruler;
+  ui.painters.push(() => { ruler.max = chosenOf(ui.get).words.length; });
+  const slider = ui.slider("n_read", { label: "words read", min: 0, max: 1, format: () => String(chosenOf(ui.get).n) });
+  ruler = slider.querySelector("input");
+  const paint = () => {
+    const chosen = chosenOf(ui.get);
+    back.disabled = chosen.n === 0;
+    next.disabled = chosen.n === chosen.words.length;
+    words(chosen);
+    curve(chosen);
+  };
+  ui.show(paint, h("p", { class: "tx-invite" }, `Reveal the review word by word. Before each word: will the probability rise or fall?${ui.get("model").length ? " Is the model as sure as one can be?" : ""}`),
+    h("div", { class: "tx-row" }, ui.picks("review", { label: "review", names: ui.get("reviews").map((_, i) => `review ${i + 1}`), reset: { n_read: 0 } })),
+    h("div", { class: "tx-row tx-reading" }, slider, h("span", { class: "tx-pair" }, back, next)), words.box, curve.box);
+}
+
+export default explorer("how_sure", { build, describe });

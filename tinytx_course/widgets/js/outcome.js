@@ -1,0 +1,31 @@
+// What came out, and whether it was predicted.
+
+// As `_verdict` in predictions.py says it.
+export function verdict(choice, sure, answer) {
+  if (!choice) return "";
+  const predicted = `predicted “${choice}”${sure ? `, ${sure} % sure` : ""}`;
+  return choice === answer ? `✓ Right: you ${predicted}.` : `✗ You ${predicted}. It is “${answer}”.`;
+}
+
+export function describe(get) {
+  return `${verdict(get("choice"), get("sure"), get("answer"))} ${get("finding")}`.trim().replaceAll("`", "");
+}
+
+function build(ui) {
+  const key = `answer:${ui.get("number")}`;  // where `questions.js` stores it
+  if (!ui.get("live")) {
+    const look = () => {
+      const found = recalled(key);
+      ui.set("sure", found?.sure ?? 0);
+      ui.set("choice", found?.text ?? "");
+    };
+    look();
+    onRemembered(key, ui.signal, look);
+  }
+  ui.show(() => {
+    const choice = ui.get("choice");
+    ui.root.dataset.verdict = !choice ? "" : choice === ui.get("answer") ? "right" : "wrong";
+  }, h("p", { class: "tx-title" }, ui.get("title")));
+}
+
+export default explorer("outcome", { build, describe });

@@ -1,0 +1,83 @@
+// Questions with choices: a quiz, questions of earlier lessons, or a prediction.
+
+const LETTERS = "ABCDEFGH";
+
+export function describe(get) {
+  const questions = get("questions"), answers = get("answers");
+  if (get("levels").length) {
+    const [{ key, choices }] = questions, answer = answers[key];
+    if (!answer) return "Choose before you look at the next cell.";
+    return `You predict “${choices[answer.choice].text}”${answer.sure ? `, ${answer.sure} % sure` : ""}. Now look at the next cell.`;
+  }
+  const checked = questions.filter(({ key }) => answers[key]?.checked);
+  const right = checked.filter(({ key, choices }) => choices[answers[key].choice].right);
+  return `${checked.length} of ${questions.length} checked, ${right.length} right.`;
+}
+
+// `outcome.js` looks here for a prediction.
+const place = (key) => `answer:${key}`;
+
+function build(ui) {
+  const levels = ui.get("levels"), several = ui.get("questions").length > 1;
+  const stored = !ui.get("live") && ui.get("remembered");
+  if (stored) {
+    const before = ui.get("questions").map(({ key, choices }) => [key, recalled(place(key)), choices]);
+    const same = before.filter(([, answer, choices]) => answer && choices[answer.choice]?.text === answer.text);
+    ui.set("answers", Object.fromEntries(same.map(([key, answer]) => [key, answer])));
+  }
+  const save = ({ key, choices }, answer) => {
+    ui.save("answers", { ...ui.get("answers"), [key]: answer });
+    if (stored && (levels.length || answer.checked)) remember(place(key), { ...answer, text: choices[answer.choice].text });
+  };
+  const parts = ui.get("questions").map((question, i) => asked(ui, question, several ? `${i + 1}. ` : "", levels, save));
+  const lost = stored && !storageLasts() && h("p", { class: "tx-note" },
+    "This browser stores nothing for pages from disk: your answers last until you close the page.");
+  ui.show(() => {}, h("p", { class: "tx-title" }, ui.get("title")), parts, lost || null);
+}
+
+// One question: its choices, then how sure (a prediction), or the button that checks and what it says.
+function asked(ui, question, number, levels, save) {
+  const { key, prompt, choices } = question;
+  const box = h("fieldset", { class: "tx-question" }, h("legend", {}, number, marked(prompt)));
+  const now = () => ui.get("answers")[key] ?? { choice: -1, sure: 0, checked: false };
+  const rows = radios(choices.map(({ text }, i) => [`${LETTERS[i]}. `, marked(text)]), (i) => save(question, { ...now(), choice: i, checked: false }));
+  box.append(...rows.map(({ row }) => row));
+  if (levels.length) {
+    const sure = radios(levels.map((level) => `${level} %`), (i) => save(question, { ...now(), sure: levels[i] }));
+    const group = h("fieldset", { class: "tx-sure" }, h("legend", {}, "How sure are you?"), sure.map(({ row }) => row));
+    ui.painters.push(() => {
+      rows.forEach(({ input }, i) => { input.checked = now().choice === i; });
+      sure.forEach(({ input }, i) => { input.checked = now().sure === levels[i]; input.disabled = now().choice < 0; });
+    });
+    return [box, group];
+  }
+  const check = h("button", { type: "button", class: "tx-button", onclick: () => save(question, { ...now(), checked: !now().checked }) });
+  const words = h("p", { class: "tx-feedback", role: "status" });
+  ui.painters.push(() => {
+    const { choice, checked } = now();
+    rows.forEach(({ input, mark, row }, i) => {
+      input.checked = choice === i;
+      const shown = checked && choice === i;
+      mark.textContent = shown ? (choices[i].right ? "✓ " : "✗ ") : "";
+      row.dataset.verdict = shown ? (choices[i].right ? "right" : "wrong") : "";
+    });
+    check.disabled = choice < 0;
+    check.textContent = checked ? "Try again" : "Check";
+    const said = checked ? choices[choice].feedback : "";
+    if (words.dataset.said !== said) words.replaceChildren(...marked(words.dataset.said = said));
+    words.hidden = !said;
+  });
+  return [box, h("div", { class: "tx-row" }, check), words];
+}
+
+// Radio buttons with their labels; the keys of a browser move within the group.
+function radios(labels, onpick) {
+  const name = uid();
+  return labels.map((label, i) => {
+    const id = uid(), mark = h("span", { class: "tx-mark" });
+    const input = h("input", { type: "radio", name, id, onchange: () => onpick(i) });
+    return { input, mark, row: h("div", { class: "tx-option-row" }, input, h("label", { for: id }, mark, label)) };
+  });
+}
+
+export default explorer("questions", { build, describe });

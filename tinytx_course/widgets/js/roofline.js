@@ -1,0 +1,85 @@
+// The roofline explorer. `get` maps the name of a trait to its value; a kernel is [name, FLOPs, bytes, seconds].
+
+const BYTES = 4, LARGEST = 65536;
+
+// One product: n rows times a matrix d x d, each number moved once.
+export const productOf = (n, d) => ({ flops: 2 * n * d * d, bytes: BYTES * (2 * n * d + d * d) });
+export const intensityOf = (n, d) => n / (BYTES * (n / d + 0.5));
+// The rows at which the product has this intensity, from 1 to the largest.
+export const rowsFor = (intensity, d) => (intensity * BYTES >= d ? LARGEST : clamp(Math.round((0.5 * BYTES * intensity) / (1 - (BYTES * intensity) / d)), 1, LARGEST));
+export const attainable = (get, intensity) => Math.min(get("flops"), intensity * get("bytes_per_second"));
+export const limitOf = (get, intensity) => (intensity < get("flops") / get("bytes_per_second") ? "memory" : "compute");
+
+// Measured kernels: where they lie, and what part of the roof they reach.
+export const pointsOf = (get) => get("kernels").map(([name, flops, bytes, seconds]) => {
+  const intensity = flops / bytes, rate = flops / seconds;
+  return { name, intensity, rate, part: rate / attainable(get, intensity), limit: limitOf(get, intensity) };
+});
+
+const UNITS = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [0, ""]];
+// Three digits with a prefix: 2.5 G.
+export function scaled(x) {
+  const [size, prefix] = UNITS.find(([least]) => x >= least);
+  return `${+(x / (size || 1)).toPrecision(3)} ${prefix}`;
+}
+const perByte = (x) => `${+x.toPrecision(3)} FLOP/byte`;
+const best = (get) => {
+  const n = get("batch_size"), d = get("width"), intensity = intensityOf(n, d), rate = attainable(get, intensity);
+  return { n, d, intensity, rate, limit: limitOf(get, intensity), seconds: productOf(n, d).flops / rate };
+};
+const time = (seconds) => (seconds < 1e-3 ? `${+(1e6 * seconds).toPrecision(3)} µs` : seconds < 1 ? `${+(1e3 * seconds).toPrecision(3)} ms` : `${+seconds.toPrecision(3)} s`);
+
+export function describe(get) {
+  const { n, d, intensity, rate, limit, seconds } = best(get), ridge = get("flops") / get("bytes_per_second"), points = pointsOf(get), at = points[get("kernel")];
+  const text = `${grouped(n)} ${n === 1 ? "row" : "rows"} times a matrix ${grouped(d)} × ${grouped(d)}: ${perByte(intensity)}, limited by ${limit}; at best ${scaled(rate)}FLOP/s, ${time(seconds)}. The ridge is at ${perByte(ridge)}.`;
+  return at ? `${text} Kernel “${at.name}”: ${perByte(at.intensity)}, ${scaled(at.rate)}FLOP/s, ${percent(at.part)} of the roof, limited by ${at.limit}${at.part > 1 ? "; above the roof, so its numbers come from a cache" : ""}.` : text;
+}
+
+function chart(ui) {
+  const draw = plot(ui, { xLabel: "arithmetic intensity (FLOP per byte)", yLabel: "FLOP/s", height: 320, right: 22, go: (x) => ui.set("batch_size", rowsFor(10 ** x, ui.get("width"))) });
+  const update = () => {
+    const points = pointsOf(ui.get), product = best(ui.get), flops = ui.get("flops"), ridge = flops / ui.get("bytes_per_second"), log = Math.log10;
+    const x = [Math.floor(log(Math.min(0.1, ridge / 10, ...points.map((p) => p.intensity)))), Math.ceil(log(Math.max(1e3, ridge * 10, LARGEST / 8, ...points.map((p) => p.intensity))))];
+    const y = [Math.floor(log(Math.min(attainable(ui.get, 10 ** x[0]) * 10, flops / 1e3, ...points.map((p) => p.rate)))), Math.ceil(log(Math.max(flops * 1.5, ...points.map((p) => p.rate))))];
+    const ticks = ([low, high]) => Array.from({ length: high - low + 1 }, (_, i) => low + i);
+    const low = Math.max(x[0], y[0] - log(ui.get("bytes_per_second")));
+    draw({
+      x, y, at: log(product.intensity), xTicks: ticks(x).map((t) => [t, t < -3 ? t : +(10 ** t).toPrecision(1)]), yTicks: ticks(y).map((t) => [t, scaled(10 ** t)]),
+      lines: [{ points: [[low, log(attainable(ui.get, 10 ** low))], [log(ridge), log(flops)], [x[1], log(flops)]], tone: "tx-first" }, { points: [[log(product.intensity), log(product.rate)]], tone: "tx-first" }],
+      dots: points.map((p, i) => ({ at: [log(p.intensity), log(p.rate)], tone: i === ui.get("kernel") ? "tx-second tx-big" : "tx-second", name: i === ui.get("kernel") ? p.name : "" })),
+      label: `Roofline: memory limits below ${perByte(ridge)}, compute above; the product lies at ${perByte(product.intensity)}; ${points.map((p) => `${p.name} at ${perByte(p.intensity)}, ${scaled(p.rate)}FLOP/s`).join("; ")}`,
+    });
+  };
+  update.box = draw.box;
+  return update;
+}
+
+// One row a kernel, chosen with a button.
+function table(ui) {
+  const points = pointsOf(ui.get), choose = (i) => ui.save("kernel", i);
+  const buttons = points.map(({ name }, i) => h("button", { type: "button", class: "tx-token", onclick: () => choose(i) }, name)), body = h("tbody");
+  body.append(...points.map((p, i) => h("tr", {}, h("th", { scope: "row" }, buttons[i]), [+p.intensity.toPrecision(3), scaled(p.rate), percent(p.part), p.limit].map((text) => h("td", {}, text)))));
+  const move = roving(body, buttons, { go: choose });
+  const update = () => {
+    if (points.length) move(ui.get("kernel"));
+    buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === ui.get("kernel")));
+  };
+  update.box = points.length ? h("table", {}, h("thead", {}, h("tr", {}, ["kernel", "FLOP/byte", "FLOP/s", "of the roof", "limited by"].map((name) => h("th", { scope: "col" }, name)))), body) : null;
+  return update;
+}
+
+function build(ui) {
+  const draw = chart(ui), rows = table(ui), facts = h("p", { class: "tx-facts", "aria-hidden": "true" });
+  const paint = () => {
+    const { n, d, intensity, rate, limit } = best(ui.get);
+    draw();
+    rows();
+    facts.replaceChildren(`(${grouped(n)} × ${grouped(d)}) · (${grouped(d)} × ${grouped(d)}): ${perByte(intensity)}, at best ${scaled(rate)}FLOP/s, `, h("b", {}, `limited by ${limit}`));
+  };
+  const sizes = { min: 0, max: 16, to: (i) => 2 ** i, from: Math.log2, format: (n) => grouped(n) };
+  ui.show(paint, h("p", { class: "tx-invite" }, "Change the rows of the batch, or drag in the picture. From which batch size on does compute limit the matrix product?"),
+    h("div", { class: "tx-row tx-sizes" }, ui.slider("batch_size", { label: "rows (batch size)", ...sizes }), ui.slider("width", { label: "width", ...sizes })), facts, draw.box,
+    h("p", { class: "tx-key" }, h("span", { class: "tx-roof" }, "roof, and the product on it"), h("span", { class: "tx-measured" }, "measured kernels")), rows.box);
+}
+
+export default explorer("roofline", { build, describe });

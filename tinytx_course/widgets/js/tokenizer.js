@@ -1,0 +1,172 @@
+// The tokenizer explorer. `get` maps the name of a trait to its value.
+
+const MARK = "▁";
+const wordsOf = (text) => text.split(" ").filter(Boolean);
+
+// What follows from the corpus alone: the rank of each merged token, the ids of tokens and of words.
+const vocabularies = new WeakMap();
+function vocabularyOf(get) {
+  const merges = get("merges");
+  if (!vocabularies.has(merges)) {
+    const first = get("n_special"), characters = [...get("characters")], pieces = merges.map(([left, right]) => left + right);
+    const numbered = (tokens) => new Map(tokens.map((token, i) => [token, first + i]));
+    vocabularies.set(merges, {
+      ranks: new Map(pieces.map((piece, rank) => [piece, rank])), longest: Math.max(1, ...pieces.map((piece) => piece.length)),
+      ids: numbered([...characters, ...pieces]), wordIds: numbered(get("words")), steps: new Map(),
+    });
+  }
+  return vocabularies.get(merges);
+}
+
+// A word cut by the first n merges: the earliest learned merge that applies is made first, from the left.
+function segment(word, ranks, n) {
+  const tokens = [MARK, ...word];
+  for (;;) {
+    let best = n, at = -1;
+    for (let i = 0; i + 1 < tokens.length; i++) {
+      const rank = ranks.get(tokens[i] + tokens[i + 1]) ?? n;
+      if (rank < best) [best, at] = [rank, i];
+    }
+    if (at < 0) return tokens;
+    tokens.splice(at, 2, tokens[at] + tokens[at + 1]);
+  }
+}
+
+// The tokens of the text by each tokenizer, as [token, id] pairs; what a vocabulary lacks gets the id of <unk>.
+export function encode(get, n) {
+  const { ranks, ids } = vocabularyOf(get);
+  return wordsOf(get("text")).flatMap((word) => segment(word, ranks, n)).map((token) => [token, ids.get(token) ?? get("unk_id")]);
+}
+export function encodeWords(get) {
+  const { wordIds } = vocabularyOf(get);
+  return wordsOf(get("text")).map((word) => [word, wordIds.get(word) ?? get("unk_id")]);
+}
+
+// After which merges a word gets fewer tokens, as [merges, tokens]: only tokens that are part of the word matter.
+function stepsOf(word, { ranks, longest, steps }) {
+  if (!steps.has(word)) {
+    const whole = MARK + word, after = new Set();
+    for (let i = 0; i < whole.length; i++) {
+      for (let j = i + 2; j <= Math.min(whole.length, i + longest); j++) {
+        const rank = ranks.get(whole.slice(i, j));
+        if (rank !== undefined) after.add(rank + 1);
+      }
+    }
+    steps.set(word, [0, ...[...after].sort((a, b) => a - b)].map((n) => [n, segment(word, ranks, n).length]));
+  }
+  return steps.get(word);
+}
+
+// The number of tokens of the text after 0, 1, 2, ... merges.
+export function countsOf(get) {
+  const vocabulary = vocabularyOf(get), counts = new Int32Array(get("merges").length + 1);
+  for (const word of wordsOf(get("text"))) {
+    let before = 0;
+    for (const [n, length] of stepsOf(word, vocabulary)) {
+      counts[n] += length - before;
+      before = length;
+    }
+  }
+  return counts.map((sum => (change) => (sum += change))(0));
+}
+
+const perWord = (count, get) => number(count / wordsOf(get("text")).length, 1);
+const unknown = (tokens, get) => tokens.filter(([, id]) => id === get("unk_id"));
+
+export function mergeInWords(get) {
+  const n = get("n_merges");
+  if (!n) return "No merge yet: every character is a token, and so is the mark ▁ of a space.";
+  const [left, right, count] = get("merges")[n - 1];
+  return `Merge ${n}: “${left}” + “${right}” → “${left + right}”, adjacent ${grouped(count)} ${count === 1 ? "time" : "times"} in the corpus.`;
+}
+
+// The three tokenizers: name, tokens, size of the vocabulary.
+function lanesOf(get) {
+  const n = get("n_merges"), small = get("n_special") + [...get("characters")].length;
+  return [
+    ["characters", encode(get, 0), small],
+    [`BPE, ${n} ${n === 1 ? "merge" : "merges"}`, encode(get, n), small + n],
+    ["words", encodeWords(get), get("n_special") + get("words").length],
+  ];
+}
+const summed = ([name, tokens, size], get) => {
+  const odd = unknown(tokens, get).length;
+  return `${tokens.length} ${tokens.length === 1 ? "token" : "tokens"}, ${perWord(tokens.length, get)} a word`
+    + `${odd ? `, ${odd} unknown` : ""}; vocabulary ${grouped(size)}`;
+};
+
+export function describe(get) {
+  const n = wordsOf(get("text")).length, lanes = n ? lanesOf(get) : [];
+  if (!n) return "No text, no tokens. Type something.";
+  const odd = unknown(lanes[1][1], get).map(([token]) => `“${token}”`);
+  return `${n} ${n === 1 ? "word" : "words"}. ${lanes.map((lane) => `${lane[0]}: ${summed(lane, get)}. `).join("")}${mergeInWords(get)} `
+    + (odd.length ? `The corpus has no ${[...new Set(odd)].join(", ")}: BPE too has only <unk> for what it never read. ` : "")
+    + `Tokens of BPE: ${lanes[1][1].map(([token]) => token).join(" | ")}`;
+}
+
+// The tokens of one tokenizer: equal ids, equal colours; the newest merged token is framed.
+function lane(ui) {
+  const title = h("p", { class: "tx-title" }), name = h("b"), note = h("span"), box = h("div", { class: "tx-tokens" });
+  title.append(name, note);
+  const update = ([words, tokens, size], newest) => {
+    name.textContent = words;
+    note.textContent = tokens.length ? ` · ${summed([words, tokens, size], ui.get)}` : "";
+    box.replaceChildren(...tokens.map(([token, id]) => {
+      const odd = id === ui.get("unk_id");
+      return h("span", { class: odd ? "tx-unk" : "tx-piece", "data-new": token === newest, style: `--turn:${(id * 137.5) % 360}` }, h("span", {}, token), h("small", {}, odd ? `<unk> ${id}` : id));
+    }));
+  };
+  update.box = h("section", {}, title, box);
+  return update;
+}
+
+// Tokens a word against merges; a pressed pointer chooses the merges.
+function chart(ui) {
+  const draw = plot(ui, { xLabel: "merges", yLabel: "tokens a word", height: 190, right: 84, go: (x) => ui.set("n_merges", Math.round(x)) });
+  const update = () => {
+    const n = wordsOf(ui.get("text")).length, at = ui.get("n_merges"), last = ui.get("merges").length, counts = countsOf(ui.get);
+    const points = n ? Array.from(counts, (count, k) => [k, count / n]) : [], top = Math.max(2, Math.ceil(points[0]?.[1] ?? 2));
+    draw({
+      x: [0, last], y: [0, top], at, xTicks: [...new Set([0, 1, 2, 3, 4].map((i) => Math.round((i * last) / 4)))].map((k) => [k, k]), yTicks: [0, 1, ...(top > 3 ? [Math.round(top / 2)] : []), top].map((y) => [y, y]),
+      lines: [{ points: n ? [[0, 1], [last, 1]] : [], tone: "tx-second", name: "words" }, { points, tone: "tx-first", name: "BPE" }],
+      label: n ? `Tokens a word against merges: ${perWord(counts[0], ui.get)} at 0, ${perWord(counts[at], ui.get)} at ${at}, ${perWord(counts[last], ui.get)} at ${last}` : "No text",
+    });
+  };
+  update.box = h("div", { class: "tx-curve" }, h("p", { class: "tx-title" }, "The sequence shrinks"), draw.box);
+  return update;
+}
+
+function writing(ui) {
+  const id = uid(), field = h("input", { id, type: "text", class: "tx-field", maxlength: ui.get("longest"), autocomplete: "off", autocapitalize: "off", spellcheck: "false", oninput: () => ui.set("text", field.value), onchange: () => ui.done() });
+  const samples = ui.get("samples").map((text, i) => h("button", { type: "button", class: "tx-token", "aria-label": `example ${i + 1}: ${text}`, title: text, onclick: () => ui.save("text", text) }, text));
+  const box = h("div", { class: "tx-row tx-samples", role: "group", "aria-label": "examples" }, samples), stop = roving(box, samples);
+  const update = () => {
+    if (field.value !== ui.get("text")) field.value = ui.get("text");
+    const at = ui.get("samples").indexOf(ui.get("text"));
+    samples.forEach((button, i) => button.setAttribute("aria-pressed", i === at));
+    stop(Math.max(0, at));
+  };
+  update.box = [h("div", { class: "tx-row tx-writing" }, h("label", { for: id }, "Text"), field), box];
+  return update;
+}
+
+function build(ui) {
+  const text = writing(ui), lanes = [lane(ui), lane(ui), lane(ui)], curve = chart(ui), words = h("p", { class: "tx-merge", "aria-hidden": "true" });
+  const last = ui.get("merges").length, go = (by) => () => ui.save("n_merges", clamp(ui.get("n_merges") + by, 0, last));
+  const fewer = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Undo one"), more = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next merge →");
+  const paint = () => {
+    const n = ui.get("n_merges"), [left, right] = ui.get("merges")[n - 1] ?? [];
+    text();
+    lanesOf(ui.get).forEach((one, i) => lanes[i](one, i === 1 ? left + right : null));
+    words.textContent = mergeInWords(ui.get);
+    fewer.disabled = n === 0;
+    more.disabled = n === last;
+    curve();
+  };
+  ui.show(paint, h("p", { class: "tx-invite" }, "Type a text, or take an example. Then move the slider: characters grow into words. Equal ids have equal colours."),
+    text.box, lanes[0].box,
+    h("div", { class: "tx-middle" }, h("div", { class: "tx-row tx-merging" }, ui.slider("n_merges", { label: "merges", min: 0, max: last }), h("span", { class: "tx-pair" }, fewer, more)), words, lanes[1].box),
+    lanes[2].box, curve.box);
+}
+
+export default explorer("tokenizer", { build, describe });

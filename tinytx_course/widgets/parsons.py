@@ -1,0 +1,315 @@
+"""Parsons problems: the lines of a small program, shuffled, some of them next to a wrong one.
+
+The problems are data, one ``tinytx_course/parsons/NAME.toml`` each::
+
+    title = "The causal mask"
+    lesson = 2
+    task = "One sentence that says what the assembled function does."
+    lines = ["def causal_mask(seq_len):", "    mask = ...", "    return mask"]    # right, in order, indented
+    any_order = [["    a = 1", "    b = 2"]]    # optional: neighbours whose order does not matter
+    imports = "import math"                     # optional: what the lines need besides torch, F, nn, math, tx
+    check = "assert ..."                        # optional: where no exercise has the name of the problem
+
+    [[distractors]]
+    line = "    mask = wrong"
+    instead_of = "    mask = ..."
+    why = "One sentence that says what is wrong with it."
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import traitlets
+
+from tinytx_course.lessons import LESSONS
+from tinytx_course.widgets.base import Explorer
+
+_FOLDER = files("tinytx_course").joinpath("parsons")
+_NEEDED = {"title": str, "lesson": int, "task": str, "lines": list, "distractors": list}
+_OPTIONAL = {"any_order": list, "imports": str, "check": str}
+_LEVEL = 4  # spaces of one level of indentation
+
+
+def problem_names() -> tuple[str, ...]:
+    """Return the names of all problems, sorted.
+
+    Examples
+    --------
+    >>> "causal_mask" in problem_names()
+    True
+    """
+    return tuple(sorted(path.name[:-5] for path in _FOLDER.iterdir() if path.name.endswith(".toml")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distractor:
+    """A wrong line: its text without indentation, the number of the right line it is paired with, and why."""
+
+    line: str
+    instead_of: int
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A Parsons problem, checked.
+
+    Parameters
+    ----------
+    name, title, task : str
+    lesson : int
+        Number of its lesson.
+    lines : tuple of str
+        The right lines in order, indented by four spaces a level.
+    slots : tuple of int
+        Lines with the same slot may change places.
+    distractors : tuple of Distractor
+        At most one a line.
+    imports, check : str
+        Code that is run before and after the assembled lines by the tests.
+    """
+
+    name: str
+    title: str
+    lesson: int
+    task: str
+    lines: tuple[str, ...]
+    slots: tuple[int, ...]
+    distractors: tuple[Distractor, ...]
+    imports: str = ""
+    check: str = ""
+
+    def assembled(self, wrong: Distractor | None = None) -> str:
+        """Return the program, with one wrong line in place of its right one if asked for."""
+        lines = list(self.lines)
+        if wrong is not None:
+            right = lines[wrong.instead_of]
+            lines[wrong.instead_of] = right[: len(right) - len(right.lstrip())] + wrong.line
+        return "\n".join(lines) + "\n"
+
+    def shuffled(self) -> list[int]:
+        """Return the numbers of the lines in an order that is the same everywhere, and not the right one."""
+        order = sorted(
+            range(len(self.lines)), key=lambda number: self._luck(f"{number}\n{self.lines[number]}")
+        )
+        return order[::-1] if order == sorted(order) else order
+
+    def _luck(self, text: str) -> str:
+        return hashlib.sha256(f"{self.name}\n{text}".encode()).hexdigest()
+
+    def blocks(self) -> list[dict[str, Any]]:
+        """Return what the page shows of each line."""
+        wrong = {one.instead_of: one for one in self.distractors}
+        # In half of the pairs the wrong line comes first, so that its place says nothing.
+        wrong_first = sorted(wrong, key=lambda number: self._luck(wrong[number].line))[::2]
+        found = []
+        for number, line in enumerate(self.lines):
+            text, pair = line.lstrip(), wrong.get(number)
+            found.append(
+                {
+                    "right": text,
+                    "wrong": pair.line if pair else "",
+                    "why": pair.why if pair else "",
+                    "wrong_first": number in wrong_first,
+                    "indent": (len(line) - len(text)) // _LEVEL,
+                    "slot": self.slots[number],
+                }
+            )
+        return found
+
+
+def parse_problem(name: str, table: Mapping[str, Any]) -> Problem:
+    """Check the fields of a problem.
+
+    Raises
+    ------
+    ValueError
+        If a field is missing, unknown, of another type or against the rules; names the field and the problem.
+    """
+    for field, kind in (_NEEDED | _OPTIONAL).items():
+        if field not in table and field in _NEEDED:
+            raise ValueError(f"{name}.toml must have the fields {', '.join(_NEEDED)}, got no {field!r}")
+        if field in table and type(table[field]) is not kind:
+            raise ValueError(f"{field} of {name}.toml must be {kind.__name__}, got {table[field]!r}")
+    if unknown := sorted(set(table) - set(_NEEDED) - set(_OPTIONAL)):
+        known = ", ".join(_NEEDED | _OPTIONAL)
+        raise ValueError(f"{name}.toml may have the fields {known}, got {', '.join(unknown)}")
+    if not 0 <= table["lesson"] < len(LESSONS):
+        raise ValueError(
+            f"lesson of {name}.toml must lie in 0..{len(LESSONS) - 1}, got lesson={table['lesson']}"
+        )
+    lines = _checked_lines(name, table["lines"])
+    return Problem(
+        name=name,
+        lines=lines,
+        slots=_slots(name, lines, table.get("any_order", [])),
+        distractors=tuple(_distractors(name, lines, table["distractors"])),
+        **{field: table[field] for field in ("title", "lesson", "task")},
+        **{field: table[field].strip() for field in ("imports", "check") if field in table},
+    )
+
+
+def _checked_lines(name: str, lines: list[Any]) -> tuple[str, ...]:
+    if not 3 <= len(lines) <= 16:
+        raise ValueError(f"{name}.toml must have 3 to 16 lines, got {len(lines)}")
+    for line in lines:
+        if not isinstance(line, str) or not line.strip() or line != line.rstrip() or "\n" in line:
+            raise ValueError(f"a line of {name}.toml must be one line of text, got {line!r}")
+        if (len(line) - len(line.lstrip())) % _LEVEL or line.startswith("\t"):
+            raise ValueError(f"a line of {name}.toml needs {_LEVEL} spaces a level, got {line!r}")
+    try:
+        compile("\n".join(lines), f"{name}.toml", "exec")
+    except SyntaxError as problem:
+        raise ValueError(f"the lines of {name}.toml must be a program, got {problem}") from None
+    return tuple(lines)
+
+
+def _slots(name: str, lines: tuple[str, ...], groups: list[list[str]]) -> tuple[int, ...]:
+    """Number the lines; neighbours that may change places share the number of the first."""
+    slots = list(range(len(lines)))
+    for group in groups:
+        places = [_number_of(name, lines, line, "a line of any_order") for line in group]
+        if len(group) < 2 or sorted(places) != list(range(min(places), min(places) + len(group))):
+            raise ValueError(f"any_order of {name}.toml must group neighbouring lines, got {group}")
+        for place in places:
+            slots[place] = min(places)
+    return tuple(slots)
+
+
+def _number_of(name: str, lines: tuple[str, ...], line: str, what: str) -> int:
+    same = [number for number, text in enumerate(lines) if text.strip() == line.strip()]
+    if len(same) != 1:
+        raise ValueError(f"{what} in {name}.toml must be exactly one line, got {line!r} {len(same)} times")
+    return same[0]
+
+
+def _distractors(name: str, lines: tuple[str, ...], tables: list[dict[str, str]]) -> list[Distractor]:
+    if not tables:
+        raise ValueError(f"{name}.toml must have a distractor, got none")
+    found: list[Distractor] = []
+    for table in tables:
+        if set(table) != {"line", "instead_of", "why"} or not all(
+            str(text).strip() for text in table.values()
+        ):
+            raise ValueError(f"a distractor of {name}.toml must have line, instead_of and why, got {table}")
+        number = _number_of(name, lines, table["instead_of"], "instead_of")
+        text = table["line"].strip()
+        if text in {line.strip() for line in lines} or number in {one.instead_of for one in found}:
+            raise ValueError(
+                f"a distractor of {name}.toml must not be a right line, and alone with its line, got {text!r}"
+            )
+        found.append(Distractor(line=text, instead_of=number, why=table["why"].strip()))
+    return found
+
+
+def read_problem(name: str) -> Problem:
+    """Read a problem by its name.
+
+    Raises
+    ------
+    ValueError
+        If there is none of this name, or it is not written as it should be.
+
+    Examples
+    --------
+    >>> read_problem("causal_mask").lesson
+    2
+    """
+    if name not in problem_names():
+        near = difflib.get_close_matches(str(name), problem_names(), n=3)
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise ValueError(f"a Parsons problem is one of {', '.join(problem_names())}, got {name!r}{hint}")
+    text = _FOLDER.joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    return parse_problem(name, tomllib.loads(text))
+
+
+class ParsonsExplorer(Explorer):
+    """See `parsons`.
+
+    `order` holds the numbers of the lines from top to bottom, `indents` and `picked` the level of indentation
+    and the choice for each line: 0 the right one, 1 the wrong one, -1 none yet.
+    """
+
+    kind = "parsons"
+    title = traitlets.Unicode("Order the lines").tag(sync=True)
+
+    task = traitlets.Unicode().tag(sync=True)
+    blocks = traitlets.List(traitlets.Dict()).tag(sync=True)
+    start = traitlets.List(traitlets.Int()).tag(sync=True)
+    order = traitlets.List(traitlets.Int()).tag(sync=True)
+    indents = traitlets.List(traitlets.Int()).tag(sync=True)
+    picked = traitlets.List(traitlets.Int()).tag(sync=True)
+    held = traitlets.Int(-1).tag(sync=True)
+    report = traitlets.Enum(["", "check", "solution"], "").tag(sync=True)
+
+    @traitlets.validate("order")
+    def _check_order(self, proposal: Any) -> list[int]:
+        if sorted(proposal.value) != list(range(len(self.blocks))):
+            raise ValueError(f"order must hold each of {len(self.blocks)} lines once, got {proposal.value}")
+        return proposal.value
+
+    @traitlets.validate("indents", "picked")
+    def _check_state(self, proposal: Any) -> list[int]:
+        low, high = (0, self.deepest) if proposal.trait.name == "indents" else (-1, 1)
+        if len(proposal.value) != len(self.blocks) or not all(low <= one <= high for one in proposal.value):
+            raise ValueError(
+                f"{proposal.trait.name} must hold a number in {low}..{high} for each of "
+                f"{len(self.blocks)} lines, got {proposal.value}"
+            )
+        return proposal.value
+
+    @property
+    def deepest(self) -> int:
+        """The largest level of indentation that can be chosen: one more than is needed."""
+        return 1 + max((block["indent"] for block in self.blocks), default=0)
+
+    def summary(self) -> str:
+        """Return the task, and the lines in their present order, pairs with "or"."""
+        lines = []
+        for number in self.order:
+            block = self.blocks[number]
+            pair = [block["right"], block["wrong"]] if block["wrong"] else [block["right"]]
+            lines.append(" or ".join(f"“{text}”" for text in (pair[::-1] if block["wrong_first"] else pair)))
+        return (
+            f"{self.task} Put the lines in order and indent them; of two joined by “or” choose one. "
+            f"The lines: {'; '.join(lines)}."
+        )
+
+
+def parsons(name: str) -> ParsonsExplorer:
+    """Show a Parsons problem: order the lines, indent them, and choose the right one of each pair.
+
+    Parameters
+    ----------
+    name : str
+        Of the problem, such as ``"causal_mask"``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such problem.
+
+    Examples
+    --------
+    >>> print(parsons("causal_mask").title)
+    Order the lines: the causal mask
+    """
+    problem = read_problem(name)
+    blocks = problem.blocks()
+    start = problem.shuffled()
+    return ParsonsExplorer(
+        title=f"Order the lines: {problem.title[0].lower()}{problem.title[1:]}",
+        task=problem.task,
+        blocks=blocks,
+        start=start,
+        order=start,
+        indents=[0] * len(blocks),
+        picked=[-1 if block["wrong"] else 0 for block in blocks],
+    )

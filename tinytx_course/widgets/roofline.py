@@ -1,0 +1,94 @@
+"""The roofline explorer: is a kernel limited by memory or by compute, and where does a matrix product lie?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import traitlets
+
+from tinytx_course.widgets.base import Explorer, between
+
+_LARGEST = 65_536
+
+
+class RooflineExplorer(Explorer):
+    """See `roofline`; a kernel is [name, FLOPs, bytes, seconds]."""
+
+    kind = "roofline"
+    title = traitlets.Unicode("Roofline explorer").tag(sync=True)
+
+    flops = traitlets.Float().tag(sync=True)
+    bytes_per_second = traitlets.Float().tag(sync=True)
+    kernels = traitlets.List(traitlets.List()).tag(sync=True)
+    batch_size = traitlets.Int(32).tag(sync=True)
+    width = traitlets.Int(512).tag(sync=True)
+    kernel = traitlets.Int(0).tag(sync=True)
+
+    @traitlets.validate("batch_size", "width")
+    def _check_size(self, proposal: Any) -> int:
+        return between(proposal, 1, _LARGEST)
+
+    @traitlets.validate("kernel")
+    def _check_kernel(self, proposal: Any) -> int:
+        return between(proposal, 0, max(0, len(self.kernels) - 1))
+
+    def summary(self) -> str:
+        """Return what is shown, and the roof."""
+        return (
+            "FLOP/s against FLOPs per byte, both logarithmic: the roof of a machine, measured kernels, and a "
+            f"matrix product. At most {self.flops / 1e9:,.4g} GFLOP/s and {self.bytes_per_second / 1e9:,.4g} "
+            f"GB/s; {len(self.kernels)} kernels; {self.batch_size} rows times a matrix {self.width} wide."
+        )
+
+
+def roofline(
+    flops: float,
+    bytes_per_second: float,
+    kernels: Mapping[str, tuple[float, float, float]] | None = None,
+    *,
+    batch_size: int = 32,
+    width: int = 512,
+) -> RooflineExplorer:
+    """Place kernels, and a matrix product of any size, under the roof of a machine.
+
+    The product multiplies `batch_size` rows by a square matrix, in float32; each number is read or written
+    once. It lies on the roof: the best that the machine can reach.
+
+    Parameters
+    ----------
+    flops : float
+        The most operations per second; a multiply-add counts as two.
+    bytes_per_second : float
+        The most bytes per second that memory reads and writes.
+    kernels : mapping of str to (float, float, float), optional
+        Measured kernels by name: FLOPs, bytes moved, seconds.
+    batch_size, width : int
+        Of the product at first, 1 to 65,536.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive and finite, or a size is out of range.
+
+    References
+    ----------
+    .. [1] Williams, Waterman and Patterson, "Roofline", Communications of the ACM 52(4), 2009.
+
+    Examples
+    --------
+    >>> roofline(1e11, 1e10, {"sum": (1e6, 12e6, 0.002)}).kernels
+    [['sum', 1000000.0, 12000000.0, 0.002]]
+    """
+    rows = {name: list(map(float, row)) for name, row in (kernels or {}).items()}
+    for name, row in {"the roof": [flops, bytes_per_second], **rows}.items():
+        if not all(0 < number < math.inf for number in row):
+            raise ValueError(f"numbers must be positive and finite, got {row} of {name}")
+    return RooflineExplorer(
+        flops=float(flops),
+        bytes_per_second=float(bytes_per_second),
+        kernels=[[name, *row] for name, row in rows.items()],
+        batch_size=batch_size,
+        width=width,
+    )

@@ -16,17 +16,40 @@ if TYPE_CHECKING:
     from tinytx_course import plots, widgets  # noqa: F401  (modules, so not among the names of a star import)
     from tinytx_course.exercises.checking import check
     from tinytx_course.exercises.verdict import Verdict
+    from tinytx_course.progress.predictions import predict, resolve
+    from tinytx_course.progress.recalling import recall
+    from tinytx_course.progress.status import reset, status
     from tinytx_course.quizzes.quiz import quiz
+    from tinytx_course.terms import glossary
+    from tinytx_course.widgets.parsons import parsons
 
 _HOME = {
     "Verdict": "exercises.verdict",
     "check": "exercises.checking",
+    "glossary": "terms",
+    "parsons": "widgets.parsons",
     "plots": "plots",
+    "predict": "progress.predictions",
     "quiz": "quizzes.quiz",
+    "recall": "progress.recalling",
+    "reset": "progress.status",
+    "resolve": "progress.predictions",
+    "status": "progress.status",
     "widgets": "widgets",
 }
 
-__all__ = ["Verdict", "check", "quiz"]
+__all__ = [
+    "Verdict",
+    "check",
+    "glossary",
+    "parsons",
+    "predict",
+    "quiz",
+    "recall",
+    "reset",
+    "resolve",
+    "status",
+]
 
 
 def __getattr__(name: str) -> Any:

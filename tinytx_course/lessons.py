@@ -20,7 +20,7 @@ class Lesson:
     title, question : str
         Its title, and the one question it answers.
     seconds : int
-        Aimed running time on a laptop with two cores.
+        Aimed running time on a laptop with two cores, stated until the lesson is published.
     """
 
     number: int
@@ -36,11 +36,11 @@ class Lesson:
 
 
 _TABLE = (
-    ("start_here", "Start here", "Does my machine run it, and how does the course work?", 10),
+    ("start_here", "Start here", "Does my machine run it, how does the course work, where will it end?", 15),
     ("tokens", "Tokens", "What does a model read?", 25),
     ("attention_and_masks", "Attention and masks", "Who may attend to whom?", 15),
     ("positions", "Positions", "How does it know the order of words?", 40),
-    ("heads_and_cost", "Heads and cost", "Why many heads, and what do they cost?", 45),
+    ("many_heads", "Many heads", "Why many heads?", 30),
     ("the_block", "The block", "What holds a deep network together?", 45),
     ("counting_parameters", "Counting parameters", "How many numbers are learned?", 10),
     ("your_own_gpt", "Your own GPT", "Can I build it?", 90),
@@ -128,10 +128,14 @@ def format_duration(seconds: float) -> str:
 
 def lesson_table(folder: str = "", root: Path | None = None) -> str:
     """Return the lessons as a Markdown table, linked where they are written; links begin with `folder`."""
+    from tinytx_course.building.minutes import written_times
+    from tinytx_course.building.notebooks import build_notebook
+
+    root = root or project_root()
     written = written_lessons(root)
-    rows = ["| | lesson | the question | aim on two cores |", "|---|---|---|---|"]
+    rows = ["| | lesson | the question | it takes, on two cores |", "|---|---|---|---|"]
     for lesson in LESSONS:
         title = f"[{lesson.title}]({folder}{lesson.name}.ipynb)" if lesson in written else lesson.title
-        time = format_duration(lesson.seconds) if lesson in written else "in preparation"
+        time = written_times(build_notebook(lesson, root).cells) if lesson in written else "in preparation"
         rows.append(f"| {lesson.number:02d} | {title} | {lesson.question} | {time} |")
     return "\n".join(rows)

@@ -24,7 +24,7 @@ print("here", os.getcwd())
 # %%
 from tinytx_course import plots
 fig, ax = plots.heatmap([[1.0, 0.0]])
-plots.show(fig, alt="two cells, the left one dark", name="00_two_cells")
+plots.show(fig, "00_two_cells", alt="two cells, the left one dark")
 """,
     SECOND: "# %%\n1 + 1\n\n# %%\nraise ValueError('on purpose')\n\n# %%\nprint('never reached')\n",
     THIRD: "# %%\nprint('still runs')\n",

@@ -19,6 +19,7 @@ from PIL import Image
 from tinytx_course import plots
 from tinytx_course.plots.lines import _spread
 from tinytx_course.plots.matrices import TOKEN_GAP
+from tinytx_course.plots.style import captions
 
 WEIGHTS = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 ALLOWED = torch.tensor([[True, True, False], [True, True, True]])
@@ -100,7 +101,7 @@ def test_nan_is_marked_unless_it_is_masked():
         (lambda: plots.seed_band("loss", [[1.0, 2.0]], every=3), ["3", "(1, 2)"]),
         (lambda: plots.roofline({"a": {"b": (0.0, 1.0)}}, flops=1.0, slopes={"m": 1.0}), ["number 0"]),
         (lambda: plots.save_figure(plots.figure()[0], "../up"), ["../up"]),
-        (lambda: plots.show(plots.figure()[0], alt="  "), ["empty"]),
+        (lambda: plots.show(plots.figure()[0], "99_unknown"), ["99_unknown"]),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_with_its_value(draw, values):
@@ -146,7 +147,7 @@ def test_token_boxes_lie_where_their_letters_are():
     assert spans == [(0, 1), (1, 2), (2, 3), (0, 2), (2, 3)]
     places = {(text.get_text(), *text.get_position()) for text in ax.texts}
     assert {("e", 1.5, 0), ("e", 1.5, 1), ("s", 2.5, 0), ("s", 2.5, 1)} <= places
-    assert tick_labels(ax.yaxis) == ["letters", "joined"] and {"3 pieces", "2 pieces"} <= set(texts(ax))
+    assert tick_labels(ax.yaxis) == ["letters", "joined"] and {"3 tokens", "2 tokens"} <= set(texts(ax))
     assert boxes[0].get_facecolor() == boxes[2].get_facecolor() != boxes[1].get_facecolor()
 
 
@@ -311,7 +312,7 @@ def test_the_alt_text_arrives_in_the_page(monkeypatch):
     monkeypatch.setattr(
         IPython.display, "display", lambda data, raw, metadata: shown.append((data, metadata))
     )
-    plots.show(plots.heatmap(WEIGHTS)[0], alt='Two rows,\n   "three" columns & a < b')
+    plots.show(plots.heatmap(WEIGHTS)[0], "02_two_rows", alt='Two rows,\n   "three" columns & a < b')
     ((data, metadata),) = shown
     json.dumps(data)
     output = new_output("display_data", data=data, metadata=metadata)
@@ -339,3 +340,13 @@ def test_a_png_of_256_colours_looks_like_the_figure():
     assert small.mode == "P"
     assert np.abs(true - few).mean() < 1  # of 255
     assert len(plots.png_bytes(fig)) < 0.6 * len(stream.getvalue())
+
+
+def test_every_figure_of_a_lesson_has_its_texts_and_no_text_lacks_its_figure(root):
+    sources = "".join(path.read_text(encoding="utf-8") for path in (root / "notebooks" / "src").glob("*.py"))
+    shown = re.findall(r"plots\.show\(fig, (?:name=)?\"(\w+)\"\)", sources)
+    own = re.findall(r"plots\.show\(fig, (?:name=)?\"(\w+)\", alt", sources)
+    texts = captions()
+    assert len(set(shown)) == len(shown) and set(shown) == set(texts) - set(own)
+    for name, row in texts.items():
+        assert set(row) == {"caption", "alt"} and row["alt"] != row["caption"], name

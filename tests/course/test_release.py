@@ -118,7 +118,7 @@ def test_pages_of_the_published_notebooks_are_written_as_a_folder_or_a_zip(tmp_p
     for lesson in written_lessons(small_checkout):
         notebook = build_notebook(lesson, small_checkout)
         nbformat.write(notebook, small_checkout / "notebooks" / f"{lesson.name}.ipynb")
-    names = {"index.html", *(f"{name}.html" for name in LESSONS)}
+    names = {"index.html", "glossary.html", *(f"{name}.html" for name in LESSONS)}
     assert write_pages(tmp_path / "pages", root=small_checkout) == tmp_path / "pages" / "index.html"
     assert {path.name for path in (tmp_path / "pages").iterdir()} == names
     archive = write_pages(tmp_path / "zipped", zipped=True, root=small_checkout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,8 +13,11 @@ from pathlib import Path
 import nbformat
 from tqdm import tqdm
 
+from tinytx_course.building.minutes import last_seconds, rounded_up, write_times
 from tinytx_course.building.notebooks import Run, build_notebook, execute, kernel_environment, normalise
 from tinytx_course.lessons import Lesson, format_duration, pick_lessons, project_root, written_lessons
+from tinytx_course.progress.record import VARIABLE as PROGRESS
+from tinytx_course.results import Results
 from tinytx_course.site.pages import write_site
 
 #: A committed notebook stays below this, so that it opens on a phone and in a browser.
@@ -148,11 +152,12 @@ def open_lab(root: Path | None = None) -> int:
     command = [sys.executable, "-m", "jupyterlab", str(first if first.exists() else work)]
     environment = kernel_environment(root)
     del environment["TQDM_DISABLE"]  # a person is watching
+    environment[PROGRESS] = os.environ.get(PROGRESS) or str(work / "progress.json")
     return subprocess.run(command, cwd=work, env=environment, check=False).returncode
 
 
 def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseReport:
-    """Write ``notebooks/NN_slug.ipynb`` with fresh outputs, and the figures of the course.
+    """Write ``notebooks/NN_slug.ipynb`` with fresh outputs, the figures of the course, and how long each ran.
 
     Raises
     ------
@@ -169,7 +174,10 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
             old.unlink()
     runs = _run_all(lessons, root, figures=fresh)
     for run in runs:
-        if run.failure is None:
+        if run.failure is None and run.seconds is not None:
+            record = {"seconds": rounded_up(run.seconds)}
+            Results("lessons", root / "results").put(run.lesson.name, record)
+            write_times(run.notebook.cells, last_seconds(run.lesson, root))
             write_published(run, root)
             _replace_figures(run.lesson, fresh, root / "figures")
     names = {f"{lesson.name}.ipynb" for lesson in written_lessons(root)}

@@ -18,8 +18,11 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
 from tinytx_course.building.editions import cell_of_edition, make_edition
+from tinytx_course.building.minutes import last_seconds, write_times
 from tinytx_course.lessons import Lesson
 from tinytx_course.machine import PeakMemory, usable_cores
+from tinytx_course.progress.record import NOWHERE
+from tinytx_course.progress.record import VARIABLE as PROGRESS
 
 _KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 _WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -58,8 +61,8 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
     """Turn ``notebooks/src/NN_slug.py`` into a notebook without outputs.
 
     Cell ids are hashes of the learner's cells: building twice gives equal notebooks, an inserted cell changes
-    no other id, and both editions share them. Where there are no sources, as in what
-    ``tinytx-course release`` wrote, the notebook itself is taken.
+    no other id, and both editions share them. The title says how long the lesson takes. Where there are no
+    sources, as in what ``tinytx-course release`` wrote, the notebook itself is taken.
 
     Raises
     ------
@@ -78,6 +81,7 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     try:
         _name_cells(notebook)
+        write_times(notebook.cells, last_seconds(lesson, root))
         make_edition(notebook, solved=solved)
     except (ValueError, SyntaxError) as problem:
         raise ValueError(f"notebooks/src/{place.name}: {problem}") from None
@@ -98,9 +102,10 @@ def _name_cells(notebook: NotebookNode) -> None:
 def kernel_environment(
     root: Path, *, figures: Path | None = None, budget: str | None = None
 ) -> dict[str, str]:
-    """Return the environment notebooks run in: this checkout importable, threads set, no personal IPython.
+    """Return the environment notebooks run in: this checkout importable, threads set, nothing personal.
 
-    Notebooks write the figures of the course into `figures`, or nowhere; `budget` is their TINYTX_BUDGET.
+    The learner's IPython and progress are not used. Notebooks write the figures of the course into `figures`,
+    or nowhere; `budget` is their TINYTX_BUDGET.
     """
     paths = [str(root), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     ours = {
@@ -109,6 +114,7 @@ def kernel_environment(
         "IPYTHONDIR": str(root / "build" / "ipython"),
         "PYTHONHASHSEED": "0",
         "TQDM_DISABLE": "1",
+        PROGRESS: NOWHERE,
         "TINYTX_FIGURES": None if figures is None else str(figures),
         "TINYTX_BUDGET": budget or os.environ.get("TINYTX_BUDGET"),
     }

@@ -112,9 +112,9 @@ class GRULayer(Recurrence):
 
 
 class ConvolutionLayer(nn.Module):
-    """A convolution over time: each token sees itself and its neighbours, with the same weights everywhere.
+    """A causal convolution over time: each token sees itself and the ``k - 1`` before it.
 
-    ``y_t = [x_{t-l}, ..., x_{t-l+k-1}] W + b`` with ``l = (k - 1) // 2``, padded with zeros.
+    ``y_t = [x_{t-k+1}, ..., x_t] W + b``, with the same weights everywhere and zeros before the first token.
 
     Parameters
     ----------
@@ -125,8 +125,8 @@ class ConvolutionLayer(nn.Module):
 
     Notes
     -----
-    Equal to `torch.nn.Conv1d` with ``padding="same"``, which has the axes (B, D, T) and a weight (D, D, k);
-    here `proj` has the same numbers as one matrix for a whole window.
+    Equal to `torch.nn.Conv1d` on an input with k - 1 zeros before it, which has the axes (B, D, T) and a
+    weight (D, D, k); here `proj` has the same numbers as one matrix for a whole window.
 
     References
     ----------
@@ -148,8 +148,7 @@ class ConvolutionLayer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map each window of x, (B, T, D), to one vector."""
-        left = (self.kernel_size - 1) // 2
-        padded = F.pad(x, (0, 0, left, self.kernel_size - 1 - left))  # (B, T + k - 1, D)
+        padded = F.pad(x, (0, 0, self.kernel_size - 1, 0))  # (B, k - 1 + T, D)
         shifted = [padded[:, j : j + x.shape[1]] for j in range(self.kernel_size)]  # k times (B, T, D)
         return self.proj(torch.cat(shifted, dim=-1))  # (B, T, k D) -> (B, T, D)
 

@@ -119,7 +119,7 @@ def _derivation(
         "attention": (f"4·(D·D + D) = 4·({d}·{d} + {d})", 4 * (d * d + d)),
         "feed-forward": (f"2·D·F + F + D = 2·{d}·{f} + {f} + {d}", 2 * d * f + f + d),
         "norms": (f"2·2·D = 2·2·{d}", 4 * d),
-        "head": (f"D·{letter} + {letter} = {d}·{out} + {out}", d * out + out),
+        "output layer": (f"D·{letter} + {letter} = {d}·{out} + {out}", d * out + out),
     }
     *lines, head_line = (
         slip if part == slip.what else Line(part, *working) for part, working in right.items()
@@ -214,7 +214,7 @@ class PublishedModel:
     stated: float | None = None
 
     def table(self) -> ParameterTable:
-        """Every term of the bare model: in all of these the language model's head shares the embeddings.
+        """Every term of the bare model; each of these ties its output layer to the embeddings.
 
         Examples
         --------
@@ -237,7 +237,7 @@ class PublishedModel:
 
 
 def _t5(settings: Settings) -> ParameterTable:
-    """T5 has distances in place of positions, no biases, and heads that together may differ from D."""
+    """T5 has distances for positions, no biases, and heads whose widths together may differ from D."""
     inner = settings["num_heads"] * settings["d_kv"]
     sizes = {"V": settings["vocab_size"], "D": settings["d_model"], "F": settings["d_ff"], "I": inner}
     sizes |= {"H": settings["num_heads"], "buckets": settings["relative_attention_num_buckets"]}

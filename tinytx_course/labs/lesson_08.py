@@ -1,9 +1,8 @@
-"""Lesson 08, pretraining: probabilities of whole words, and the stored results of the ladder of baselines."""
+"""Lesson 08, pretraining: probabilities of whole words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -14,11 +13,6 @@ from tinytx.text.batching import pad_batch
 from tinytx.text.tokenizer import SPACE_MARK, Tokenizer
 from tinytx.training.generate import check_vocabulary
 from tinytx.training.inference import eval_mode
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-BEST_OF = 4  # the transformer is compared with the best n-gram model up to this order
 
 
 def next_word_probs(
@@ -89,48 +83,3 @@ def _word_boundaries(tokenizer: Tokenizer) -> Tensor:
     """Which ids begin a new word or end the text; shape (V,), bool."""
     ids = range(tokenizer.vocab_size)
     return torch.tensor([i == tokenizer.eos_id or tokenizer.piece(i).startswith(SPACE_MARK) for i in ids])
-
-
-def ladder_table(records: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """Mean loss of each kind of model, and its share of the way from the best n-gram model to the bound.
-
-    Parameters
-    ----------
-    records : mapping of str to mapping
-        Those of `results/ladder.json`, by key "world/counts/N-gram" or "world/BUDGET/transformer, seed S".
-        Transformers that read other tokens or another text than the n-gram models cannot be compared and are
-        left out.
-
-    Returns
-    -------
-    DataFrame
-        ``model``, ``n`` (runs), ``mean`` (nats per token), ``std``, and ``share``: 0 at the best n-gram model
-        of order 1 to `BEST_OF`, 1 at the entropy bound.
-    """
-    import pandas as pd
-
-    counted = {key: one for key, one in records.items() if "/counts/" in key}
-    names = {f"world/counts/{order}-gram" for order in range(1, BEST_OF + 1)}
-    baselines = [one for key, one in counted.items() if key in names]
-    if not baselines:
-        raise ValueError(f"records must hold an n-gram model of order 1 to {BEST_OF}, got {list(records)}")
-    best, bound = min(one["nats_per_token"] for one in baselines), baselines[0]["floor"]
-    same = {name: baselines[0]["origin"][name] for name in ("texts", "pieces")}
-    rows = []
-    for key, one in (counted | dict(records)).items():
-        _, budget, name = key.split("/")
-        if same.items() <= one["origin"].items():
-            model = name if budget == "counts" else f"transformer, {budget}"
-            rows.append({"model": model, "nats": one["nats_per_token"]})
-    found = pd.DataFrame(rows).groupby("model", sort=False)["nats"].agg(n="count", mean="mean", std="std")
-    return found.assign(share=(best - found["mean"]) / (best - bound)).reset_index()
-
-
-def ladder_means(records: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The rows of `ladder_table`, one line a model."""
-    lines = []
-    for row in ladder_table(records).itertuples():
-        runs = f"{row.n} run" + "s" * (row.n > 1)
-        spread = f"± {row.std:.4f}" if row.n > 1 else ""
-        lines.append(f"{row.model:<22}{runs:<8}{row.mean:7.4f} {spread:<9}{row.share:8.2f}")
-    return lines

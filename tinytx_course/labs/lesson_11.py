@@ -1,4 +1,4 @@
-"""Lesson 11, translation: torch's twin, tests of a translator, stored results, attention against alignment.
+"""Lesson 11, translation: torch's twin, times with and without a KV cache, stored results, true alignment.
 
 Shape letters: T target positions (tokens and the end mark), S source positions, L layers, H heads.
 """
@@ -6,12 +6,11 @@ Shape letters: T target positions (tokens and the end mark), S source positions,
 from __future__ import annotations
 
 import math
-import textwrap
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,15 +20,14 @@ from tinytx.model.attention import MultiHeadAttention, record_attention
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.positions import SinusoidalPositions
-from tinytx.text.pairs import LAB_SENTENCES, PairCorpus, Pairs
+from tinytx.text.pairs import LAB_SENTENCES
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.beam import Search
-from tinytx.training.bleu import pair_nats
-from tinytx.training.fit import FitResult, fit
 from tinytx.training.inference import eval_mode
 from tinytx.training.translate import translate_ids
 from tinytx.world.reviews import write_out
 from tinytx.world.sampling import SentencePair
+from tinytx_course.labs.timing import Turns, take_turns
 from tinytx_course.results import read_results
 
 _NAMES = {  # ours: torch's; the norms are numbered in the order in which a block uses them
@@ -143,104 +141,57 @@ DIAGNOSES = {  # searches that show what a broken translator can and cannot do
 }
 
 
-class SourceLosses(NamedTuple):
-    """Nats per target token, given its own source and given that of another sentence."""
+def writing_times(model: Translator, lengths: Sequence[int], *, n_rounds: int = 3) -> Turns:
+    """Time to generate exactly so many tokens, from 2 on, with a KV cache and without, measured in turn.
 
-    own: float
-    other: float
-
-
-def source_losses(model: Translator, tokenizer: Tokenizer, pairs: Pairs) -> SourceLosses:
-    """Loss of the right translations, given the right sources and given those of their neighbours.
-
-    A model for which both are equal ignores the source.
+    Four sources of 20 tokens are translated in a batch; the tasks are called ``(n_tokens, cached)``.
     """
-    if len(pairs) < 2:
-        raise ValueError(f"pairs must be at least 2, to exchange their sources, got {len(pairs)}")
-    wrong = Pairs(pairs.sources[1:] + pairs.sources[:1], pairs.targets)
-    own, other = (pair_nats(model, tokenizer, each) for each in (pairs, wrong))
-    if own is None or other is None:
-        raise ValueError(f"pairs must fit into max_len={model.config.max_len}, got only longer ones")
-    return SourceLosses(own, other)
+    tasks = {(n, cached): partial(_write, model, n, cached) for n in lengths for cached in (True, False)}
+    return take_turns(tasks, n_rounds=n_rounds, progress=False)
 
 
-def writing_seconds(model: Translator, lengths: Sequence[int], *, cached: bool) -> list[float]:
-    """Processor time to generate exactly that many tokens, from 2 on, with or without cached keys and values.
-
-    Four sources of 20 tokens are translated in a batch; the best of two tries counts.
-    """
-    source, seconds = [model.config.vocab_size - 1] * 20, []
-    for n in lengths:
-        # No end mark before token n, which is the last one.
-        exactly = Search(max_factor=0.0, max_extra=n, min_factor=n / len(source))
-        tries = []
-        for _ in range(2):
-            begin = time.process_time()
-            found = translate_ids(model, [source] * 4, search=exactly, cached=cached)
-            tries.append(time.process_time() - begin)
-            if {len(one.token_ids) for one in found} != {n}:
-                raise ValueError(f"lengths must be at most max_len={model.config.max_len}, got {n}")
-        seconds.append(min(tries))
-    return seconds
+def _write(model: Translator, n_tokens: int, cached: bool) -> None:
+    source = [model.config.vocab_size - 1] * 20
+    # No end mark before token n, which is the last one.
+    exactly = Search(max_factor=0.0, max_extra=n_tokens, min_factor=n_tokens / len(source))
+    translations = translate_ids(model, [source] * 4, search=exactly, cached=cached)
+    if {len(each.token_ids) for each in translations} != {n_tokens}:
+        raise ValueError(f"lengths must be at most max_len={model.config.max_len}, got {n_tokens}")
 
 
-def short_race(
-    pairs: PairCorpus, *, norm: str, warmup_steps: int, lr: float, dropout: float, n_steps: int
-) -> FitResult:
-    """Train a small translator by AdamW on pairs with sources of at most 32 characters."""
-    rows = zip(pairs.train.sources, pairs.train.targets, strict=True)
-    sources, targets = zip(*(row for row in rows if len(row[0]) <= 32), strict=True)
-    return fit(
-        PairCorpus(pairs.name, Pairs(sources, targets), pairs.valid),
-        objective="translation",
-        budget="smoke",
-        model_changes={"d_model": 64, "n_heads": 4, "d_ff": 256, "norm": norm, "dropout": dropout},
-        training_changes={
-            "n_steps": n_steps,
-            "tokens_per_batch": 500,
-            "optimizer": "adamw",
-            "lr": lr,
-            "warmup_steps": warmup_steps,
-        },
-        search=None,
-        progress=False,
-        report=lambda line: None,
-    )
+def stored_faults(folder: str | Path | None = None) -> dict[str, float]:
+    """BLEU of ``python -m experiments broken-translation`` by variant; 0 where training diverged."""
+    records = read_results("broken-translation", folder).data.values()
+    return {record["name"]: record["bleu"] or 0.0 for record in records}
+
+
+def stored_bleu(corpus: str, folder: str | Path | None = None) -> dict[str, float]:
+    """BLEU of ``python -m experiments translation`` on a corpus, by search."""
+    return {how: score["bleu"] for how, score in _stored(corpus, folder)["scores"].items()}
 
 
 def stored_translation(corpus: str, folder: str | Path | None = None) -> str:
-    """The stored results of ``python -m experiments translation`` as lines, or the command to run."""
-    try:
-        results = read_results(f"translation-{corpus}", folder)
-    except FileNotFoundError:
-        command = f"python -m experiments translation --corpus {corpus} --budget study --data-dir DATA"
-        return f"{corpus}: not measured here yet. The command that does it:\n  {command}"
-    lines = [textwrap.fill(f"{corpus}: {results.source_line()}", 88)]
-    for key, record in results.data.items():
-        lines.append(f"  {key}: {record['n_params']:,} parameters, {record['n_steps']:,} steps")
-        for how, score in record["scores"].items():
-            low, high = score["interval"]
-            line = f"    {how:<10} BLEU {score['bleu']:.1f} [{low:.1f}, {high:.1f}], chrF {score['chrf']:.1f}"
-            several = score["all_references"]
-            lines.append(line + (f", all references {several['bleu']:.1f}" if several else ""))
-            lines.append(f"      {score['signature']}")
-        for sentence in LAB_SENTENCES if corpus == "tatoeba-en-fr" else ():
-            lines.append(f"    {sentence}")
-            lines += [f"      {how:<10} {text}" for how, text in record["sentences"][sentence].items()]
+    """The stored results of ``python -m experiments translation`` on a corpus, as lines."""
+    record = _stored(corpus, folder)
+    scores = record["scores"]
+    first = next(iter(scores.values()))
+    lines = [
+        f"{corpus}: trained on {record['n_pairs']:,} pairs for {record['n_steps']:,} steps, one seed",
+        f"  scored on {first['n']:,} pairs of its {first['split']} split, {first['signature']}",
+    ]
+    for how, score in scores.items():
+        low, high = score["interval"]
+        line = f"  {how:<10} BLEU {score['bleu']:.1f} [{low:.1f}, {high:.1f}], chrF {score['chrf']:.1f}"
+        several = score["all_references"]
+        lines.append(line + (f", all references {several['bleu']:.1f}" if several else ""))
+    for sentence in LAB_SENTENCES if corpus == "tatoeba-en-fr" else ():
+        lines.append(f"    {sentence}")
+        lines += [f"      {how:<10} {text}" for how, text in record["sentences"][sentence].items()]
     return "\n".join(lines)
 
 
-def stored_faults(folder: str | Path | None = None) -> str:
-    """The stored results of ``python -m experiments broken-translation`` as lines, or the command to run."""
-    try:
-        results = read_results("broken-translation", folder)
-    except FileNotFoundError:
-        return "not measured here yet. The command that does it:\n  python -m experiments broken-translation"
-    lines = [textwrap.fill(results.source_line(), 88)]
-    for record in results.data.values():
-        bleu = "diverged" if record["bleu"] is None else f"BLEU {record['bleu']:5.1f}"
-        lines.append(f"  seed {record['seed']}  {record['name']:<22}{bleu}")
-    return "\n".join(lines)
+def _stored(corpus: str, folder: str | Path | None) -> dict[str, Any]:
+    return list(read_results(f"translation-{corpus}", folder).data.values())[-1]
 
 
 @dataclass(frozen=True)

@@ -12,36 +12,39 @@ from functools import partial
 from typing import Literal, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from tinytx.model.attention import MultiHeadAttention
 from tinytx.model.costs import attention_flops
 from tinytx.model.counting import ParameterTable, Term, make_table
-from tinytx_course.labs.layers import (
-    ConvolutionLayer,
-    GRULayer,
-    Recurrence,
-    RecurrentLayer,
-    count_flops,
-    count_saved_bytes,
+from tinytx_course.labs.ladder import (
+    MIXERS,
+    InPlaceOfAttention,
+    LadderRecipe,
+    build_model,
+    ladder_table,
+    train_model,
 )
+from tinytx_course.labs.layers import ConvolutionLayer, GRULayer, Recurrence, RecurrentLayer
 from tinytx_course.labs.timing import Estimate, Times, exponent, exponent_of_times, first_crossing, take_turns
 
 __all__ = [
+    "MIXERS",
     "ConvolutionLayer",
     "GRULayer",
+    "InPlaceOfAttention",
+    "LadderRecipe",
     "RecurrentLayer",
-    "count_flops",
-    "count_saved_bytes",
+    "build_model",
     "first_crossing",
-    "gradient_sizes",
+    "ladder_table",
     "layer_flops",
-    "longest_chain",
     "path_length",
     "time_layers",
+    "train_model",
 ]
 
-KERNEL_SIZE = 3
+KERNEL_SIZE = 4
 LayerKind = Literal["attention", "recurrent", "gru", "convolution"]
 
 
@@ -50,8 +53,8 @@ def layer_flops(
 ) -> ParameterTable:
     """Floating-point operations of one forward pass of a layer, term by term; a multiply-add counts as two.
 
-    For one row: attention ``8 n d² + 4 n² d``, its four projections and its pairs of tokens; a vanilla
-    recurrent layer ``4 n d²``, a GRU ``12 n d²``, a convolution ``2 k n d²``. A backward pass takes twice as
+    For one row: attention ``8 n d² + 4 n² d``, its four projections and its pairs of tokens; an RNN
+    ``4 n d²``, a GRU ``12 n d²``, a convolution ``2 k n d²``. A backward pass takes twice as
     many.
 
     References
@@ -89,10 +92,10 @@ def _flops(kind: LayerKind) -> Iterator[Term]:
 # name: what it costs by formula, how to build one of width d
 LAYERS: dict[str, tuple[LayerKind, Callable[[int], nn.Module]]] = {
     "attention": ("attention", lambda d: MultiHeadAttention(d_model=d, n_heads=1)),
-    "vanilla recurrent": ("recurrent", RecurrentLayer),
+    "RNN": ("recurrent", RecurrentLayer),
     "GRU": ("gru", GRULayer),
-    "GRU, torch's loop": ("gru", lambda d: nn.GRU(d, d, batch_first=True)),
-    "convolution, k = 3": ("convolution", lambda d: ConvolutionLayer(d, KERNEL_SIZE)),
+    "GRU, in torch": ("gru", lambda d: nn.GRU(d, d, batch_first=True)),
+    "convolution": ("convolution", lambda d: ConvolutionLayer(d, KERNEL_SIZE)),
 }
 
 
@@ -159,36 +162,6 @@ def time_layers(sizes: Sequence[tuple[int, int]], n_rounds: int = 6) -> LayerTim
     return LayerTimes(tuple(sizes), {name: tuple(times[name, n, d] for n, d in sizes) for name in LAYERS})
 
 
-def longest_chain(output: Tensor) -> int:
-    """Count the operations on the longest chain in which each waits for the one before.
-
-    These are the nodes of the autograd graph of `output` on its longest path, without leaves. A product of
-    matrices is one operation, however large; rearrangements without arithmetic count as well. How the chain
-    *grows* says how much of a computation cannot be done at once.
-
-    Examples
-    --------
-    >>> x = torch.ones(3, requires_grad=True)
-    >>> longest_chain(x.exp().sin() + x)
-    3
-    """
-    if output.grad_fn is None:
-        raise ValueError("output must be computed from something that needs a gradient, got no graph")
-    lengths: dict[torch.autograd.graph.Node, int] = {}
-    waiting = [output.grad_fn]
-    while waiting:
-        node = waiting[-1]
-        before = [each for each, _ in node.next_functions if each is not None]
-        unknown = [each for each in before if each not in lengths]
-        if unknown:
-            waiting += unknown
-            continue
-        is_leaf = node.name() == "torch::autograd::AccumulateGrad"
-        lengths[node] = 0 if is_leaf else 1 + max((lengths[each] for each in before), default=0)
-        waiting.pop()
-    return lengths[output.grad_fn]
-
-
 def path_length(layer: nn.Module, seq_len: int, d_model: int) -> int:
     """Maximum path length: rounds until the last vector depends on the first token.
 
@@ -209,7 +182,7 @@ def path_length(layer: nn.Module, seq_len: int, d_model: int) -> int:
     Examples
     --------
     >>> path_length(ConvolutionLayer(d_model=4, kernel_size=5), seq_len=9, d_model=4)
-    4
+    2
     """
     layer = copy.deepcopy(layer).double()  # so that what is small does not become zero
     generator = torch.Generator().manual_seed(0)
@@ -226,28 +199,3 @@ def path_length(layer: nn.Module, seq_len: int, d_model: int) -> int:
         if gradient[0, 0].any():
             return n_rounds
     raise ValueError(f"the last token must depend on the first within {seq_len} rounds, got no gradient")
-
-
-def gradient_sizes(layer: nn.Module, x: Tensor) -> Tensor:
-    """How strongly the last vector depends on each token.
-
-    ``||d y_T / d x_t||``, the Frobenius norm of the D by D matrix of derivatives, averaged over the rows.
-
-    Parameters
-    ----------
-    layer : Module
-        Maps (B, T, D) to (B, T, D).
-    x : Tensor of shape (B, T, D)
-
-    Examples
-    --------
-    >>> gradient_sizes(nn.Linear(2, 2, bias=False), torch.ones(1, 3, 2))[:2]   # tokens before the last
-    tensor([0., 0.])
-    """
-    x = x.detach().requires_grad_()
-    last = layer(x)[:, -1].sum(dim=0)  # (D,); rows do not mix, so that each keeps its own derivatives
-    squares = x.new_zeros(x.shape[:2])  # (B, T)
-    for number in last:
-        (gradient,) = torch.autograd.grad(number, x, retain_graph=True)
-        squares += gradient.square().sum(dim=-1)
-    return squares.sqrt().mean(dim=0)

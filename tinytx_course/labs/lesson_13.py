@@ -1,4 +1,4 @@
-"""Lesson 13, faster and larger: timing, roofline, profile, compiler, processes, and stored benchmarks."""
+"""Lesson 13, faster and larger: layers by formula, profile, compiler, processes, lines of stored benches."""
 
 from __future__ import annotations
 
@@ -11,26 +11,19 @@ from tinytx.training.recipes import corpus_kind
 from tinytx.training.tasks import train_tokenizer
 from tinytx_course.labs.compiling import CompileTrial, NotCompiledError, norm_and_gelu
 from tinytx_course.labs.profiling import PRODUCTS, profile
-from tinytx_course.labs.roofline import Roof, layers_of, measure_roofline, product
-from tinytx_course.labs.scaling import Workload, launch, scaling
-from tinytx_course.labs.timing import ratio_of, take_turns
+from tinytx_course.labs.roofline import layers_of
+from tinytx_course.labs.scaling import Workload, scaling
 
 __all__ = [
     "PRODUCTS",
     "CompileTrial",
     "NotCompiledError",
-    "Roof",
     "Workload",
-    "launch",
     "layers_of",
-    "measure_roofline",
     "norm_and_gelu",
-    "product",
     "profile",
-    "ratio_of",
     "scaling",
     "speed_line",
-    "take_turns",
     "tokenizer_for",
 ]
 

@@ -10,12 +10,14 @@ into in place of a new figure), and returns the figure and its axes.
 from __future__ import annotations
 
 from tinytx_course.plots.bars import bars, grouped_bars, share_areas, share_bars
+from tinytx_course.plots.diagrams.diagram import DIAGRAMS, diagram
 from tinytx_course.plots.lines import Curve, Points, curves, roofline, scatter, seed_band
 from tinytx_course.plots.matrices import categorical_map, depth_map, heatmap, phase_clocks, token_rows
 from tinytx_course.plots.style import COLORS, REFERENCE_COLOR, figure, png_bytes, save_figure, show, style
 
 __all__ = [
     "COLORS",
+    "DIAGRAMS",
     "REFERENCE_COLOR",
     "Curve",
     "Points",
@@ -23,6 +25,7 @@ __all__ = [
     "categorical_map",
     "curves",
     "depth_map",
+    "diagram",
     "figure",
     "grouped_bars",
     "heatmap",

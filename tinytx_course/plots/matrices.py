@@ -268,7 +268,7 @@ def token_rows(
                     )  # fmt: skip
                 left += len(token)
             ax.annotate(
-                f"{len(tokens)} pieces",
+                f"{len(tokens)} tokens",
                 (longest, row),
                 xytext=(8, 0),
                 textcoords="offset points",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import io
 import os
+import tomllib
 from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -130,26 +132,49 @@ def png_bytes(fig: Figure) -> bytes:
     return stream.getvalue()
 
 
-def show(fig: Figure, alt: str, name: str | None = None) -> None:
-    """Show a figure in a notebook together with its alt text, which exported pages have too.
+#: Where captions are: in the checkout, then in what a wheel brings (setup.py puts it there).
+CAPTION_FILES = (
+    Path(__file__).resolve().parents[2] / "notebooks" / "captions.toml",
+    Path(__file__).resolve().parents[1] / "data" / "captions.toml",
+)
+
+
+@cache
+def captions() -> dict[str, dict[str, str]]:
+    """Caption and alt text of each figure of the lessons, by its name."""
+    path = next((path for path in CAPTION_FILES if path.is_file()), CAPTION_FILES[0])
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def show(fig: Figure, name: str, alt: str | None = None) -> None:
+    """Show a figure in a notebook with its caption and alt text, which exported pages have too.
 
     Parameters
     ----------
     fig : Figure
-    alt : str
-        What is drawn and what there is to see, for whoever cannot see the picture; not empty.
-    name : str, optional
-        Such as ``02_causal_mask``; a figure with a name is also written to a file, see :func:`save_figure`.
+    name : str
+        Such as ``02_causal_mask``: a row of ``notebooks/captions.toml``, which says what is drawn, and what
+        there is to see for whoever cannot see the picture. The figure is also written to a file, see
+        `save_figure`.
+    alt : str, optional
+        In place of that row, for a figure of your own.
+
+    Raises
+    ------
+    ValueError
+        If there is neither a row nor a text.
     """
     from IPython.display import display
 
-    if not alt.strip():
-        raise ValueError("alt must say what the figure shows, got an empty text")
-    alt = " ".join(alt.split())
-    bundle = {"image/png": base64.b64encode(png_bytes(fig)).decode(), "text/plain": f"[figure: {alt}]"}
-    display(bundle, raw=True, metadata={"image/png": {"alt": alt}})
-    if name is not None:
-        save_figure(fig, name, alt)
+    texts = captions().get(name, {}) if alt is None else {"alt": " ".join(alt.split())}
+    if not texts.get("alt"):
+        raise ValueError(f"a figure must have an alt text, here or in captions.toml, got none for {name!r}")
+    bundle = {
+        "image/png": base64.b64encode(png_bytes(fig)).decode(),
+        "text/plain": f"[figure: {texts['alt']}]",
+    }
+    display(bundle, raw=True, metadata={"image/png": texts})
+    save_figure(fig, name, texts["alt"])
 
 
 def save_figure(fig: Figure, name: str, alt: str = "") -> None:

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import html
-import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,19 +19,13 @@ from importlib.resources import files
 from typing import Any
 
 from tinytx_course.lessons import LESSONS, Lesson
+from tinytx_course.progress.record import record
+from tinytx_course.quizzes.card import Answer, QuestionCard
 
 #: The slugs of the lessons that have questions, in the order of the course.
 QUIZZES = tuple(
     lesson.slug for lesson in LESSONS if files(__package__).joinpath(f"{lesson.slug}.toml").is_file()
 )
-
-_CODE = re.compile(r"`([^`]+)`")
-# The labels of radio buttons are made for single words: let these wrap.
-_STYLE = """<style>
-.tinytx-quiz .widget-radio-box label, .tinytx-quiz .jupyter-widget-radio-box label
-  {height: auto; line-height: 1.4; white-space: normal; margin-bottom: 4px;}
-.tinytx-quiz .widget-radio-box, .tinytx-quiz .jupyter-widget-radio-box {max-width: 60em; width: auto;}
-</style>"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +88,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Quiz:
-    """The questions of one lesson; a notebook shows radio buttons, a page without a kernel folded answers."""
+    """The questions of one lesson, shown as a card."""
 
     lesson: Lesson
     questions: tuple[Question, ...]
@@ -108,88 +100,59 @@ class Quiz:
 
     def __repr__(self) -> str:
         """Return questions and choices for a terminal, without the answers."""
-        lines = [self.title]
-        for number, question in enumerate(self.questions, 1):
-            lines += ["", f"{number}. {_plain(question.prompt)}"]
-            lines += [f"   {letter}. {_plain(choice.text)}" for letter, choice in _lettered(question)]
-        return "\n".join(lines)
+        return repr(self.to_widget())
 
     def to_html(self) -> str:
-        """Return HTML that needs no script: each choice opens its own feedback."""
-        parts = [f'<section class="quiz" aria-label="{html.escape(self.title)}">']
-        for number, question in enumerate(self.questions, 1):
-            parts.append(f"<p><strong>{number}.</strong> {_marked(question.prompt)}</p>")
-            parts += [
-                f"<details><summary>{letter}. {_marked(choice.text)}</summary>"
-                f"<p>{_marked(choice.feedback)}</p></details>"
-                for letter, choice in _lettered(question)
-            ]
-        return "\n".join([*parts, "</section>"])
+        """Return HTML that the script of a page brings to life; else each choice unfolds its feedback."""
+        return self.to_widget().to_html()
 
-    def to_widget(self) -> Any:
-        """Return radio buttons; picking one shows its feedback below.
+    def to_widget(self) -> QuestionCard:
+        """Return the card that asks them, with the answers of this learner."""
+        return question_card(self.title, [(self.lesson, question) for question in self.questions])
 
-        Works with the keyboard alone: Tab moves to the next question, the arrows move within one.
-        """
-        import ipywidgets
-
-        boxes = [_question_widget(number, question) for number, question in enumerate(self.questions, 1)]
-        whole = ipywidgets.VBox([ipywidgets.HTML(_STYLE), *boxes])
-        whole.add_class("tinytx-quiz")
-        return whole
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self.to_html()}
-        if _kernel_runs():
-            view = "application/vnd.jupyter.widget-view+json"
-            bundle[view] = self.to_widget()._repr_mimebundle_()[view]
-        return bundle
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return self.to_widget()._repr_mimebundle_()
 
 
-def _lettered(question: Question) -> list[tuple[str, Choice]]:
-    return list(zip("ABCDEFGH", question.choices, strict=False))
+def question_card(
+    title: str, questions: Sequence[tuple[Lesson, Question]], *, remembered: bool = True
+) -> QuestionCard:
+    """Return a card that asks questions, each with its lesson, and records the answers.
 
+    With `remembered` it shows what this learner answered before.
+    """
+    by_name = {f"{lesson.slug}/{question.key}": question for lesson, question in questions}
 
-def _marked(text: str) -> str:
-    return _CODE.sub(r"<code>\1</code>", html.escape(text))
+    def record_answer(name: str, answer: Answer) -> None:
+        if answer["checked"]:
+            choice, before = by_name[name].choices[answer["choice"]], record().entry("questions", name)
+            missed = before.get("missed", 0) + (not choice.right)
+            entry = {"choice": choice.text, "right": choice.right, "missed": missed}
+            record().change("questions", name, entry)
 
+    def answered(name: str, question: Question) -> Answer | None:
+        texts = [choice.text for choice in question.choices]
+        text = record().entry("questions", name).get("choice")
+        return {"choice": texts.index(text), "sure": 0, "checked": True} if text in texts else None
 
-def _plain(text: str) -> str:
-    return _CODE.sub(r"\1", text)
-
-
-def _question_widget(number: int, question: Question) -> Any:
-    import ipywidgets
-
-    buttons = ipywidgets.RadioButtons(
-        options=[
-            (f"{letter}. {_plain(choice.text)}", i) for i, (letter, choice) in enumerate(_lettered(question))
+    before = {name: answered(name, question) for name, question in by_name.items()} if remembered else {}
+    return QuestionCard(
+        record_answer,
+        title=title,
+        remembered=remembered,
+        questions=[
+            {
+                "key": name,
+                "prompt": question.prompt,
+                "choices": [
+                    {"text": choice.text, "right": choice.right, "feedback": choice.feedback}
+                    for choice in question.choices
+                ],
+            }
+            for name, question in by_name.items()
         ],
-        value=None,
-        description=f"Question {number}",
-        layout=ipywidgets.Layout(width="auto"),
-        style={"description_width": "initial"},
+        answers={name: answer for name, answer in before.items() if answer is not None},
     )
-    answer = ipywidgets.HTML('<div role="status"></div>')
-
-    def picked(change: Any) -> None:
-        if change["new"] is not None:
-            letter, choice = _lettered(question)[change["new"]]
-            answer.value = f'<div role="status">{letter}: {_marked(choice.feedback)}</div>'
-
-    buttons.observe(picked, names="value")
-    prompt = ipywidgets.HTML(f"<p><strong>{number}.</strong> {_marked(question.prompt)}</p>")
-    return ipywidgets.VBox([prompt, buttons, answer])
-
-
-def _kernel_runs() -> bool:
-    """Tell whether a widget would be alive: in a notebook, not in a terminal or a test."""
-    try:
-        import ipywidgets  # noqa: F401
-        from IPython import get_ipython
-    except ImportError:
-        return False
-    return getattr(get_ipython(), "kernel", None) is not None
 
 
 def _names() -> dict[str, Lesson]:
@@ -226,7 +189,7 @@ def quiz(lesson: str | int) -> Quiz:
     Returns
     -------
     Quiz
-        As the last line of a cell it is shown: radio buttons where a kernel runs, else folded answers.
+        As the last line of a cell it is shown as a card, in a page too; without scripts with folded answers.
 
     Raises
     ------

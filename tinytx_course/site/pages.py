@@ -24,6 +24,8 @@ from tinytx_course.building.notebooks import Run
 from tinytx_course.lessons import LESSONS, Lesson, format_duration
 from tinytx_course.machine import this_machine
 from tinytx_course.site.formulas import to_mathml
+from tinytx_course.site.linking import TermLinker
+from tinytx_course.terms import names_table, terms_table
 from tinytx_course.widgets import assets
 
 _HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)<a class="anchor-link"', re.S)
@@ -63,7 +65,8 @@ def notebook_to_html(notebook: NotebookNode) -> str:
     exporter = HTMLExporter(
         template_name="basic", config=Config({"NbConvertBase": {"display_data_priority": _PRIORITY}})
     )
-    exporter.register_filter("markdown2html", markdown_to_html)
+    linker = TermLinker()
+    exporter.register_filter("markdown2html", lambda source: linker.link(markdown_to_html(source)))
     body, _ = exporter.from_notebook_node(notebook)
     return body
 
@@ -172,8 +175,15 @@ def index_page(runs: Sequence[Run], folder: Path) -> str:
     )
 
 
+def glossary_page(folder: Path) -> str:
+    """Return the page of the glossary; lessons that have a page in `folder` are linked."""
+    pages = {lesson.number: f"{lesson.name}.html" for lesson in LESSONS}
+    links = {number: name for number, name in pages.items() if (folder / name).is_file()}
+    return _fill("glossary.html", style=style_sheet(), terms=terms_table(links), names=names_table())
+
+
 def write_site(runs: Sequence[Run], folder: Path) -> Path:
-    """Write a page a lesson and the index; pages of other lessons stay. Return the path of the index."""
+    """Write a page a lesson, the glossary and the index; pages of other lessons stay. Return the index."""
     folder.mkdir(parents=True, exist_ok=True)
     ran = {run.lesson for run in runs}
     shown = [lesson for lesson in LESSONS if lesson in ran or (folder / f"{lesson.name}.html").is_file()]
@@ -181,6 +191,7 @@ def write_site(runs: Sequence[Run], folder: Path) -> Path:
         i = shown.index(run.lesson)
         before, after = shown[i - 1] if i else None, shown[i + 1] if i + 1 < len(shown) else None
         (folder / f"{run.lesson.name}.html").write_text(page(run, before, after), encoding="utf-8")
+    (folder / "glossary.html").write_text(glossary_page(folder), encoding="utf-8")
     index = folder / "index.html"
     index.write_text(index_page(runs, folder), encoding="utf-8")
     return index

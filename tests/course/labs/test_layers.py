@@ -29,11 +29,12 @@ def torch_recurrence(ours):
 
 
 def torch_convolution(ours):
-    theirs = nn.Conv1d(D, D, ours.kernel_size, padding="same")
+    theirs = nn.Conv1d(D, D, ours.kernel_size)
     with torch.no_grad():
         theirs.weight.copy_(ours.proj.weight.unflatten(1, (ours.kernel_size, D)).transpose(1, 2))
         theirs.bias.copy_(ours.proj.bias)
-    return lambda x: theirs(x.transpose(1, 2)).transpose(1, 2), theirs.bias, ours.proj.bias
+    padded = nn.ConstantPad1d((ours.kernel_size - 1, 0), 0.0)
+    return lambda x: theirs(padded(x.mT)).mT, theirs.bias, ours.proj.bias
 
 
 PAIRS = [
@@ -43,7 +44,6 @@ PAIRS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:Using padding='same':UserWarning")
 @pytest.mark.parametrize(("make", "make_twin"), PAIRS)
 def test_equal_to_torch_forward_and_in_gradients(make, make_twin):
     ours = make()

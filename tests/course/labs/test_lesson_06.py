@@ -101,7 +101,7 @@ def test_mending_the_wrong_line_gives_the_right_total(name):
     derivation = DERIVATIONS[name]
     right = parameter_table(derivation.config, derivation.head, derivation.n_classes).total
     wrong = derivation.lines[derivation.wrong_line - 1]
-    times = 1 if wrong.what in ("embedding", "head") else derivation.config.n_layers
+    times = 1 if wrong.what in ("embedding", "output layer") else derivation.config.n_layers
     assert derivation.claimed + times * (derivation.right_number - wrong.number) == right
     assert derivation.claimed != right
 

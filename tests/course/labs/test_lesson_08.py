@@ -1,4 +1,4 @@
-"""Lesson 08: from tokens to whole words, and the stored ladder of baselines."""
+"""Lesson 08: from tokens to whole words."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tinytx.model.config import TransformerConfig
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.evaluate import text_nats
-from tinytx_course.labs.lesson_08 import ladder_means, ladder_table, next_word_probs
+from tinytx_course.labs.lesson_08 import next_word_probs
 
 WORDS = ["a", "ab", "abc", "b", "ba", "bb", "c", "cab"]
 
@@ -64,23 +64,3 @@ def test_the_batch_changes_nothing_and_the_sum_is_below_1(model, tokenizer):
 def test_what_is_longer_than_max_len_raises(model, tokenizer):
     with pytest.raises(ValueError, match="max_len=11 tokens"):
         next_word_probs(model, tokenizer, ["a"] * 11, WORDS)
-
-
-def record(nats, **more):
-    return {"nats_per_token": nats, "floor": 1.0, "origin": {"texts": "aa", "pieces": 700} | more}
-
-
-def test_the_ladder_lies_between_the_best_baseline_and_the_bound():
-    records = {f"world/laptop/transformer, seed {seed}": record(1.1 + seed / 5, recipe={}) for seed in (0, 1)}
-    records["world/smoke/transformer, seed 0"] = record(5.0, pieces=600)  # other tokens: left out
-    counts = {f"world/counts/{n}-gram": record(nats) for n, nats in ((3, 2.2), (4, 2.0), (5, 1.9))}
-    found = ladder_table(records | counts)
-    assert found["model"].tolist() == ["3-gram", "4-gram", "5-gram", "transformer, laptop"]
-    assert found["share"].tolist() == pytest.approx([-0.2, 0, 0.1, 0.8])
-    assert found["n"].tolist() == [1, 1, 1, 2]
-    assert found["std"].iloc[-1] == pytest.approx(0.02**0.5) and found["std"].iloc[:-1].isna().all()
-    lines = ladder_means(records | counts)
-    assert [float(line.split()[-1]) for line in lines] == [-0.2, 0.0, 0.1, 0.8]
-    assert "2 runs" in lines[-1] and "1.2000 ± 0.1414" in lines[-1]
-    with pytest.raises(ValueError, match="order 1 to 4"):
-        ladder_table(records)

@@ -1,6 +1,4 @@
-"""Lesson 11: torch's twin, tests of a translator, stored results, attention against the true alignment."""
-
-import itertools
+"""Lesson 11: torch's twin, times, stored results, attention against the true alignment."""
 
 import pytest
 import torch
@@ -9,7 +7,7 @@ from torch.testing import assert_close
 from tinytx.model.attention import MultiHeadAttention
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
-from tinytx.text.pairs import LAB_SENTENCES, PairCorpus, Pairs
+from tinytx.text.pairs import LAB_SENTENCES, Pairs
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.world.reviews import write_out
 from tinytx.world.sampling import SentencePair
@@ -18,14 +16,13 @@ from tinytx_course.labs.lesson_11 import (
     TorchTranslator,
     alignment_mass,
     cross_attention,
-    short_race,
-    source_losses,
+    stored_bleu,
     stored_faults,
     stored_translation,
     torch_attention,
     true_alignment,
     words_of_tokens,
-    writing_seconds,
+    writing_times,
 )
 from tinytx_course.results import Results
 
@@ -84,55 +81,34 @@ def model(toy_tokenizer):
     return model
 
 
-def test_a_model_that_ignores_its_source_has_equal_losses(model, toy_tokenizer):
-    reading = source_losses(model, toy_tokenizer, PAIRS)
-    assert abs(reading.own - reading.other) > 1e-4
-    for block in model.decoder.blocks:  # cross-attention contributes nothing
-        block.cross_attn.out_proj.weight.data.zero_()
-    blind = source_losses(model, toy_tokenizer, PAIRS)
-    assert blind.own == pytest.approx(blind.other, abs=1e-9)
-    with pytest.raises(ValueError, match="pairs must be at least 2"):
-        source_losses(model, toy_tokenizer, Pairs(("a",), ("b",)))
-
-
-@pytest.mark.parametrize("cached", [True, False])
-def test_exactly_so_many_tokens_are_generated(model, cached):
-    assert all(each > 0 for each in writing_seconds(model, [2, 5, 30], cached=cached))
+def test_exactly_so_many_tokens_are_generated_in_turn(model):
+    turns = writing_times(model, [2, 30], n_rounds=1)
+    assert set(turns.wall) == {(2, True), (2, False), (30, True), (30, False)}
     with pytest.raises(ValueError, match="at most max_len=30, got 31"):
-        writing_seconds(model, [31], cached=cached)
+        writing_times(model, [31], n_rounds=1)
 
 
-def test_the_short_race_has_the_given_hyperparameters():
-    rows = [f"{a} {b} {c}" for a, b, c in itertools.product(["cat", "dog", "book", "red", "old"], repeat=3)]
-    pairs = PairCorpus("toy", Pairs((*rows, "cat " * 20), (*rows, "cat " * 20)), PAIRS)
-    result = short_race(pairs, norm="last", warmup_steps=1, lr=1e-3, dropout=0.1, n_steps=2)
-    config, settings = result.recipe.config, result.recipe.settings
-    assert (config.norm, config.dropout, settings.optimizer) == ("last", 0.1, "adamw")
-    assert (settings.n_steps, settings.warmup_steps, settings.lr) == (2, 1, 1e-3)
-
-
-def test_stored_results_are_printed_and_missing_ones_named(tmp_path):
-    assert "translation --corpus tatoeba-en-fr" in stored_translation("tatoeba-en-fr", tmp_path)
-    assert "python -m experiments broken-translation" in stored_faults(tmp_path)
-    score = {"bleu": 41.25, "interval": [40.0, 42.5], "chrf": 60.0, "signature": "nrefs:1"}
+def test_stored_results_are_read_and_missing_ones_named(tmp_path):
+    for read in (stored_faults, lambda folder: stored_bleu("tatoeba-en-fr", folder)):
+        with pytest.raises(FileNotFoundError, match="translation"):
+            read(tmp_path)
+    score = {"bleu": 41.25, "interval": [40.0, 42.5], "chrf": 60.0, "signature": "nrefs:1", "n": 7}
     record = {
-        "n_params": 1234,
+        "n_pairs": 1234,
         "n_steps": 56,
-        "scores": {"greedy": score | {"all_references": {"bleu": 50.5}}},
+        "scores": {"greedy": score | {"split": "valid", "all_references": {"bleu": 50.5}}},
         "sentences": {sentence: {"greedy": f"<{sentence}>"} for sentence in LAB_SENTENCES},
     }
     Results("translation-tatoeba-en-fr", tmp_path).put("tatoeba-en-fr/study/seed 0", record)
     lines = stored_translation("tatoeba-en-fr", tmp_path)
-    for part in ("measured 2", "1,234 param", "BLEU 41.2 [40.0, 42.5]", "all references 50.5", "nrefs:1"):
+    for part in ("1,234 pairs", "7 pairs of its valid split", "BLEU 41.2 [40.0, 42.5]", "50.5", "nrefs:1"):
         assert part in lines
     assert all(f"<{sentence}>" in lines for sentence in LAB_SENTENCES)
+    assert stored_bleu("tatoeba-en-fr", tmp_path) == {"greedy": 41.25}
     store = Results("broken-translation", tmp_path)
     store.put("a", {"seed": 0, "name": "sound", "bleu": 90.0})
     store.put("b", {"seed": 0, "name": "all four faults", "bleu": None})
-    assert stored_faults(tmp_path).splitlines()[-2:] == [
-        "  seed 0  sound                 BLEU  90.0",
-        "  seed 0  all four faults       diverged",
-    ]
+    assert stored_faults(tmp_path) == {"sound": 90.0, "all four faults": 0.0}
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from tinytx.model.costs import cost_table
 from tinytx_course.labs.compiling import Compiled, CompileTrial, NotCompiledError, norm_and_gelu
 from tinytx_course.labs.lesson_13 import speed_line
 from tinytx_course.labs.profiling import KINDS, REST, kind_of, profile
-from tinytx_course.labs.roofline import layers_of, measure_roofline
+from tinytx_course.labs.roofline import layers_of
 from tinytx_course.results import read_results
 
 CONFIG = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=7)
@@ -18,7 +18,7 @@ CONFIG = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff
 
 def test_layers_cost_what_the_cost_table_says():
     work = layers_of(CONFIG, batch_size=2, n_queries=7, n_keys=7)
-    block = 4 * work["map in attention"].flops + work["attention"].flops
+    block = 4 * work["projection"].flops + work["attention"].flops
     block += work["feed-forward, up"].flops + work["feed-forward, down"].flops
     total = CONFIG.n_layers * block + work["output layer"].flops
     assert total == cost_table(CONFIG, batch_size=2, seq_len=7).flops_forward
@@ -26,7 +26,7 @@ def test_layers_cost_what_the_cost_table_says():
 
 def test_bytes_are_those_of_what_goes_in_and_comes_out():
     work = layers_of(CONFIG, batch_size=2, n_queries=1, n_keys=7)
-    for name in ("map in attention", "feed-forward, up", "output layer"):
+    for name in ("projection", "feed-forward, up", "output layer"):
         task = work[name].task
         numbers = sum(each.numel() for each in task.args) + task().numel()
         assert work[name].n_bytes == 4 * numbers
@@ -40,19 +40,11 @@ def test_one_token_moves_a_weight_for_two_operations():
     assert 0.49 < intensity < 0.5  # two operations for four bytes, and a few bytes more
 
 
-def test_every_layer_is_measured():
+def test_every_layer_runs_and_sizes_are_checked():
     work = layers_of(CONFIG, batch_size=1, n_queries=3, n_keys=3)
-    roof, points = measure_roofline(work, n_rounds=1, tiny=True)
-    assert min(roof.flops, roof.copied, roof.cached) > 0
-    assert roof.attainable(roof.ridge / 2) == pytest.approx(roof.flops / 2)
-    assert roof.attainable(2 * roof.ridge) == roof.flops
+    assert all(torch.isfinite(each.task()).all() for each in work.values())
     with pytest.raises(ValueError, match="n_keys must be at least 1, got 0"):
         layers_of(CONFIG, batch_size=1, n_queries=1, n_keys=0)
-    assert list(points) == list(work)
-    for name, point in points.items():
-        assert torch.isfinite(work[name].task()).all()
-        assert point.intensity == work[name].intensity
-        assert point.rate == pytest.approx(work[name].flops / point.seconds)
 
 
 def test_a_step_has_its_products_forward_and_backward_and_its_update():

@@ -1,0 +1,100 @@
+"""How long a lesson takes: counted from its cells, stated by its exercises, measured when published."""
+
+import jupytext
+import pytest
+
+from tinytx_course.building import minutes
+from tinytx_course.building.notebooks import build_notebook
+from tinytx_course.lessons import LESSONS, lesson_table, project_root, written_lessons
+from tinytx_course.results import Results
+
+LESSON = LESSONS[2]
+# 659 words, 41 lines of code, 15 minutes of exercises; what is folded, commented or solved does not count.
+SOURCE = f"""# %% [markdown]
+# # Masks
+#
+# *You need:* lesson 00.
+# *It takes:* an hour or two to read,
+# and more.
+#
+# {" ".join(["word"] * 645)}
+
+# %%
+{chr(10).join(["x = 1  # one"] * 38)}
+
+# nothing but a remark
+
+# %% [markdown]
+# ### Exercise: f
+#
+# `Level 2/5 · 15 minutes · outcome 1`
+#
+# <details><summary>Hint</summary>
+#
+# {" ".join(["hint"] * 500)}
+#
+# </details>
+
+# %%
+def f(x):
+    ### BEGIN SOLUTION
+{chr(10).join(["    x = x + 1"] * 100)}
+    ### END SOLUTION
+
+# %%
+course.check("causal_mask", f)
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    (tmp_path / "notebooks" / "src").mkdir(parents=True)
+    (tmp_path / "notebooks" / "src" / f"{LESSON.name}.py").write_text(SOURCE, encoding="utf-8")
+    return tmp_path
+
+
+def title(notebook):
+    return notebook.cells[0].source
+
+
+def test_minutes_can_be_checked_on_paper():
+    cells = jupytext.reads(SOURCE, fmt="py:percent").cells
+    n_words = sum(minutes.count_words(cell.source) for cell in cells if cell.cell_type == "markdown")
+    n_lines = sum(minutes.count_code_lines(cell.source) for cell in cells if cell.cell_type == "code")
+    assert n_lines == 38 + 2 + 1
+    assert n_words == 645 + 1 + 4 + 10 + 2 + 7  # text, title, You need, It takes, exercise, its level
+    times = minutes.times_of(cells, 11.0)
+    assert times == minutes.Times(reading=15, exercises=15, seconds=15)  # 659 / 130 + 41 / 8 = 10.2
+    assert str(times) == "15 minutes to read, 15 for the exercises, 15 s to run"
+
+
+def test_the_line_in_the_title_is_replaced_in_both_editions_and_nothing_else(checkout):
+    before = jupytext.reads(SOURCE, fmt="py:percent").cells[0].source
+    line = f"*It takes:* 15 minutes to read, 15 for the exercises, {LESSON.seconds} s to run on two cores."
+    expected = before.replace("*It takes:* an hour or two to read,\nand more.", line)
+    learners, solved = (build_notebook(LESSON, checkout, solved=solved) for solved in (False, True))
+    assert title(learners) == title(solved) == expected
+    assert expected != before
+
+
+def test_the_time_of_the_last_publishing_counts_and_the_table_says_the_same(checkout):
+    Results("lessons", checkout / "results").put(LESSON.name, {"seconds": 75})
+    said = "15 minutes to read, 15 for the exercises, 1 min 15 s to run"
+    notebook = build_notebook(LESSON, checkout)
+    assert f"*It takes:* {said} on two cores." in title(notebook)
+    (row,) = [row for row in lesson_table("", checkout).splitlines() if LESSON.slug in row]
+    assert row.endswith(f"| {said} |")
+    minutes.write_times(notebook.cells, 75)
+    assert title(notebook) == title(build_notebook(LESSON, checkout)), "writing twice changes nothing"
+
+
+def test_a_title_without_the_line_is_left_alone():
+    cells = jupytext.reads("# %% [markdown]\n# # Masks\n", fmt="py:percent").cells
+    minutes.write_times(cells, 10)
+    assert cells[0].source == "# Masks" and minutes.written_times(cells) == ""
+
+
+@pytest.mark.parametrize("lesson", written_lessons(project_root()), ids=lambda lesson: lesson.slug)
+def test_every_lesson_says_in_its_title_how_long_it_takes(lesson):
+    said = minutes.written_times(build_notebook(lesson, project_root()).cells)
+    assert said.endswith(" to run") and 5 <= int(said.split(" minutes to read")[0]) <= 120

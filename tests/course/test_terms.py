@@ -1,0 +1,96 @@
+"""The glossary: complete, short, linked from pages once a section and nowhere where a link disturbs."""
+
+import re
+
+import nbformat
+import pytest
+
+import tinytx_course as course
+from tinytx_course.building.notebooks import Run
+from tinytx_course.lessons import LESSONS
+from tinytx_course.site.linking import TermLinker
+from tinytx_course.site.pages import write_site
+from tinytx_course.terms import terms, terms_table
+
+# The standard terms that the course's own style asks for.
+STANDARD = """
+position; hidden state; attention head; output layer; residual stream; pre-norm; post-norm;
+backbone; autoregressive; next-token prediction; teacher forcing; hyperparameter; learning rate;
+gradient accumulation; micro-batch; batch; deterministic; reproducible; atomic write; checkpoint;
+resume; checksum; baseline; ablation; control; cross-validation; fold; held out; confidence
+interval; paired difference; entropy bound; KL divergence; token; subword; vocabulary; merge; linear
+layer; weight matrix; projection; attends to; masked out; query; key; memory; feed-forward layer;
+block; logits; attention scores; attention weights; embedding; layer normalisation; causal mask;
+padding mask; special token; warm-up; parameter; token id
+"""
+
+
+@pytest.mark.parametrize("name", " ".join(STANDARD.split()).split("; "))
+def test_every_standard_term_is_explained(name):
+    assert name in terms()
+
+
+@pytest.mark.parametrize("term", terms().values(), ids=lambda term: term.name)
+def test_a_term_has_one_short_sentence(term):
+    assert term.sentence[0].isupper() or term.sentence.startswith("-"), term.sentence
+    assert term.sentence.endswith(".") and ". " not in term.sentence
+    assert 4 <= len(term.sentence.split()) < 30
+
+
+def test_no_two_terms_share_an_anchor_or_a_form():
+    anchors = [term.anchor for term in terms().values()]
+    forms = [form.lower() for term in terms().values() for form in term.forms]
+    assert len(set(anchors)) == len(anchors) and len(set(forms)) == len(forms)
+    assert not [form for form in forms if f"{form}s" in forms]  # plurals are linked anyway
+
+
+def test_in_a_notebook_it_is_folded_and_elsewhere_text():
+    shown = course.glossary()
+    assert shown._repr_html_().count("<details>") == 2 and "id=" not in shown._repr_html_()
+    assert all(f"{term.name} (lesson {term.lesson:02d}): " in repr(shown) for term in terms().values())
+    assert "<td><code>num_attention_heads, n_head</code></td>" in shown._repr_html_()
+
+
+def names_linked(markup):
+    return re.findall(r'<a class="term" href="glossary.html#([^"]+)" title="[^"]+">([^<]+)</a>', markup)
+
+
+def test_the_first_occurrence_in_each_section_is_linked_and_no_other():
+    linker = TermLinker()
+    first = linker.link("<h2>One</h2><p>A causal mask, and <b>causal masks</b>.</p>")
+    second = linker.link("<p>The causal mask again; a Token.</p><h3>x</h3><p>tokens</p>")
+    third = linker.link("<h2>Two</h2><p>A causal mask.</p>")
+    assert names_linked(first) == [("causal-mask", "causal mask")]
+    assert names_linked(second) == [("token", "Token")]
+    assert names_linked(third) == [("causal-mask", "causal mask")]
+
+
+@pytest.mark.parametrize("tag", ["code", "pre", "h2", "h3", "a", "math", "summary"])
+def test_nothing_is_linked_where_a_link_disturbs(tag):
+    part = f"<{tag}>the <i>causal mask</i></{tag}> &amp; <br/> <!-- softmax --> &#228;"
+    assert TermLinker().link(part) == part
+    assert len(names_linked(TermLinker().link(f"{part} a causal mask"))) == 1
+
+
+def test_a_term_is_a_whole_word_and_the_longest_wins():
+    assert names_linked(TermLinker().link("tokenless, pre-token, multi-head attention")) == [
+        ("multi-head-attention", "multi-head attention")
+    ]
+
+
+def test_every_link_of_a_site_leads_somewhere(tmp_path):
+    text = "# Title\n\n" + "\n\n".join(f"A {form}." for term in terms().values() for form in term.forms)
+    cells = [nbformat.v4.new_markdown_cell(text), nbformat.v4.new_code_cell("1 + 1  # a causal mask")]
+    runs = [Run(lesson=LESSONS[n], notebook=nbformat.v4.new_notebook(cells=cells)) for n in (0, 2)]
+    write_site(runs, tmp_path)
+    pages = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.html")}
+    assert len(pages) == 4
+    anchors = set(re.findall(r'id="([^"]+)"', pages["glossary.html"]))
+    linked = {anchor for anchor, _ in names_linked(pages[f"{LESSONS[2].name}.html"])}
+    assert linked == {term.anchor for term in terms().values() if term.forms} and linked <= anchors
+    for name, page in pages.items():
+        for target in re.findall(r'href="([^"#:]+)["#]', page):
+            assert target in pages, (name, target)
+    with_pages = {term.lesson for term in terms().values()} & {0, 2}
+    assert all(f'href="{LESSONS[number].name}.html">' in pages["glossary.html"] for number in with_pages)
+    assert "href" not in terms_table()

@@ -1,0 +1,139 @@
+"""How long a lesson takes: to read, to do its exercises, to run; written into its title by the build."""
+
+from __future__ import annotations
+
+import ast
+import io
+import math
+import re
+import tokenize
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tinytx_course.building.editions import cell_of_edition
+from tinytx_course.lessons import Lesson, format_duration
+from tinytx_course.results import Results
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+WORDS_A_MINUTE = 130
+CODE_LINES_A_MINUTE = 8
+
+_EXERCISE = re.compile(r"^`Level \d/5 · (\d+) minutes · outcome \d+`$", re.M)
+# Code, what is folded, other tags, addresses of links.
+_NO_PROSE = re.compile(r"```.*?```|<details>.*?</details>|<[^>]+>|\]\([^)]*\)", re.S)
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_LINE = re.compile(r"\*It takes:\*.*?(?=\n\*|\n\n|\Z)", re.S)
+_WRITTEN = re.compile(r"\*It takes:\* (.+) on two cores\.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """How long a lesson takes.
+
+    Parameters
+    ----------
+    reading, exercises : int
+        In minutes.
+    seconds : int
+        To run, on two cores.
+    """
+
+    reading: int
+    exercises: int
+    seconds: int
+
+    def __str__(self) -> str:
+        exercises = f", {self.exercises} for the exercises" if self.exercises else ""
+        return f"{self.reading} minutes to read{exercises}, {format_duration(self.seconds)} to run"
+
+
+def rounded_up(number: float) -> int:
+    """Return the next multiple of five, so that the same text and machine give the same number.
+
+    Examples
+    --------
+    >>> rounded_up(0.1), rounded_up(15), rounded_up(15.2)
+    (5, 15, 20)
+    """
+    return 5 * math.ceil(number / 5)
+
+
+def count_words(text: str) -> int:
+    """Count the words of a text cell, without code, what is folded, tags and the addresses of links.
+
+    Examples
+    --------
+    >>> count_words("A [causal mask](02.ipynb#part) isn't *hard*: $T^2$.")
+    7
+    """
+    return len(_WORD.findall(_NO_PROSE.sub(" ", text)))
+
+
+def count_code_lines(source: str) -> int:
+    """Count the lines of a learner's cell that hold more than a comment; outside Python every line counts.
+
+    Examples
+    --------
+    >>> count_code_lines("x = 1  # one\\n\\n# two\\ny = (x +\\n     2)")
+    3
+    """
+    source = cell_of_edition(source, solved=False)
+    try:
+        ast.parse(source)
+    except SyntaxError:
+        return sum(bool(line.strip()) for line in source.splitlines())
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT and token.string.strip():
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines)
+
+
+def times_of(cells: Sequence[NotebookNode], seconds: float) -> Times:
+    """Return how long a notebook takes, with the stubs of its exercises.
+
+    Parameters
+    ----------
+    cells : sequence of NotebookNode
+        Text is read at 130 words a minute, code at 8 lines a minute; exercises state their minutes.
+    seconds : float
+        To run.
+
+    Returns
+    -------
+    Times
+        Reading and running rounded up to multiples of five.
+    """
+    texts = [_LINE.sub("", cell.source) for cell in cells if cell.cell_type == "markdown"]
+    words = sum(map(count_words, texts))
+    lines = sum(count_code_lines(cell.source) for cell in cells if cell.cell_type == "code")
+    return Times(
+        reading=rounded_up(words / WORDS_A_MINUTE + lines / CODE_LINES_A_MINUTE),
+        exercises=sum(int(minutes) for text in texts for minutes in _EXERCISE.findall(text)),
+        seconds=rounded_up(seconds),
+    )
+
+
+def last_seconds(lesson: Lesson, root: Path) -> float:
+    """Return how long the lesson ran when it was last published; before that, the time it aims at."""
+    record = Results("lessons", root / "results").get(lesson.name)
+    return lesson.seconds if record is None else record["seconds"]
+
+
+def write_times(cells: Sequence[NotebookNode], seconds: float) -> None:
+    """Write the times into the title of a notebook, in place of what follows *It takes:* there."""
+    for cell in cells[:2]:
+        if cell.cell_type == "markdown" and (old := _LINE.search(cell.source)):
+            new = f"*It takes:* {times_of(cells, seconds)} on two cores."
+            cell.source = cell.source.replace(old[0], new, 1)
+            return
+
+
+def written_times(cells: Sequence[NotebookNode]) -> str:
+    """Return what `write_times` wrote, or nothing where the title has no such line."""
+    found = (_WRITTEN.search(cell.source) for cell in cells[:2])
+    return next((match[1] for match in found if match), "")

@@ -1,0 +1,204 @@
+"""Diagrams of whole models and of the block they repeat, drawn from top to bottom as data flows."""
+
+from __future__ import annotations
+
+from tinytx_course.plots.diagrams.svg import Box, Panel
+
+Drawn = tuple[tuple[Panel, ...], dict[str, object]]  # with what the texts name
+
+
+def _chain(panel: Panel, boxes: list[Box], kind: str = "stream") -> None:
+    """Connect boxes from top to bottom."""
+    for above, below in zip(boxes, boxes[1:], strict=False):
+        panel.arrow(above.bottom, below.top, kind=kind)
+
+
+def where_attention_sits() -> Drawn:
+    """Draw a small model over four positions: attention is wide, everything else is one box a position."""
+    panel, words = Panel(400, 556), ("the", "film", "is", "very")
+    columns = [53.0 + 98 * i for i in range(len(words))]
+
+    def row(y: float, label: str, kind: str = "plain") -> Box:
+        boxes = [panel.box(x - 45, y, 90, 34, label, kind=kind, size="small") for x in columns]
+        return Box(0, y, 400, boxes[0].height)
+
+    def down(start: float, end: float, kind: str = "stream") -> None:
+        for x in columns:
+            panel.arrow((x, start), (x, end), kind=kind)
+
+    for x, word in zip(columns, words, strict=True):
+        panel.text(x, 12, word, bold=True)
+    down(24, 46, "soft")
+    row(46, "embedding")
+    down(80, 108)
+    panel.frame(2, 108, 396, 308)
+    panel.text(200, 128, "block, n_layers times", size="small", kind="soft")
+    panel.box(8, 144, 384, 124, kind="weights")
+    panel.text(200, 164, "attention", size="title", bold=True)
+    for i, x in enumerate(columns):
+        for j, left in enumerate(columns[: i + 1]):
+            panel.line((left, 190), (x, 236), kind="weights", width=2.4 if i == j else 1.4)
+        for y in (190, 236):
+            panel.dot(x, y, kind="weights")
+    panel.text(200, 255, "positions exchange information", size="small")
+    down(268, 300)
+    row(300, "feed-forward")
+    panel.text(200, 354, "the same network at each position,", size="small", kind="soft")
+    panel.text(200, 372, "each position on its own", size="small", kind="soft")
+    panel.text(200, 398, "left out: residual stream and norms (lesson 05)", size="small", kind="soft")
+    down(416, 444)
+    row(444, "output layer", "head")
+    down(478, 506, "soft")
+    panel.text(200, 520, "probabilities of the next token,", size="small")
+    panel.text(200, 539, "at each position", size="small")
+    return (panel,), {}
+
+
+def _sublayer(panel: Panel, y: float, part: str, norm: str, *, pre: bool) -> float:
+    """Draw one sublayer next to the stream at x = 70, from height y on; return where it ends."""
+    stream, middle, wide = 70.0, 232.0, 156.0
+    kind = "weights" if part == "attention" else "plain"
+    panel.dot(stream, y + 10, kind="stream")
+    turn, down = y + 10, y + 34
+    if pre:
+        normed = panel.box(middle - wide / 2, down, wide, 34, norm)
+        panel.arrow((stream, turn), (middle, turn), normed.top, kind="stream")
+        box = panel.box(middle - wide / 2, down + 56, wide, 46, part, kind=kind)
+        panel.arrow(normed.bottom, box.top)
+    else:
+        box = panel.box(middle - wide / 2, down, wide, 46, part, kind=kind)
+        panel.arrow((stream, turn), (middle, turn), box.top, kind="stream")
+    add = box.bottom[1] + 30
+    plus = panel.plus(stream, add)
+    panel.arrow(box.bottom, (middle, add), plus.right)
+    panel.arrow((stream, y), plus.top, kind="stream", width=4)
+    if pre:
+        return add + 12
+    normed = panel.box(stream - 56, add + 34, 112, 34, norm)
+    panel.arrow(plus.bottom, normed.top, kind="stream", width=4)
+    return normed.bottom[1]
+
+
+def _block(pre: bool) -> Panel:
+    panel = Panel(330, 520)
+    name, formula = ("Pre-norm", "x + f(norm(x))") if pre else ("Post-norm", "norm(x + f(x))")
+    panel.text(165, 14, name, size="title", bold=True)
+    panel.text(165, 36, formula, size="code", kind="soft")
+    panel.text(70, 66, "x", bold=True, kind="stream")
+    panel.text(98, 66, "(B, T, D)", size="code", kind="soft", anchor="start")
+    middle = _sublayer(panel, 78, "attention", "attn_norm", pre=pre)
+    end = _sublayer(panel, middle, "feed-forward", "ff_norm", pre=pre)
+    panel.arrow((70, end), (70, end + 40), kind="stream", width=4)
+    panel.text(70, end + 54, "x", bold=True, kind="stream")
+    panel.text(98, end + 54, "(B, T, D), to the next block", size="code", kind="soft", anchor="start")
+    panel.height = end + 68
+    return panel
+
+
+def block() -> Drawn:
+    """Draw pre-norm and post-norm next to each other, the residual stream as one thick line."""
+    return (_block(pre=True), _block(pre=False)), {}
+
+
+def ids_to_logits() -> Drawn:
+    """Draw the whole language model with the shape after each step."""
+    panel, x, wide = Panel(390, 600), 140.0, 180.0
+
+    def step(y: float, *lines: str, kind: str = "plain", height: float = 36, shape: str = "") -> Box:
+        box = panel.box(x - wide / 2, y, wide, height, *lines, kind=kind)
+        panel.text(x + wide / 2 + 26, y + height / 2, shape, size="code", kind="soft", anchor="start")
+        return box
+
+    ids = step(8, "token_ids", kind="none", shape="(B, T)")
+    embed = step(72, "token_embed", shape="(B, T, D)")
+    plus = panel.plus(x, 146)
+    panel.arrow(ids.bottom, embed.top)
+    panel.arrow(embed.bottom, plus.top, kind="stream", width=3)
+    panel.arrow(panel.box(266, 129, 112, 34, "positions").left, plus.right)
+    panel.frame(32, 182, 216, 186)
+    blocks = [step(y, f"block {n}", kind="stream") for y, n in ((198, "1"), (254, "2"), (318, "n_layers"))]
+    panel.arrow(plus.bottom, blocks[0].top, kind="stream", width=3)
+    panel.arrow(blocks[0].bottom, blocks[1].top, kind="stream", width=3)
+    for y in (297.0, 304.0, 311.0):
+        panel.dot(x, y, kind="stream", radius=2)
+    panel.text(264, 262, "attention,", size="small", anchor="start")
+    panel.text(264, 280, "feed-forward", size="small", anchor="start")
+    panel.text(264, 308, "(B, T, D)", size="code", kind="soft", anchor="start")
+    norm = step(398, "final_norm", shape="(B, T, D)")
+    head = step(464, "lm_head", kind="head", shape="(B, T, V)")
+    panel.arrow(blocks[2].bottom, norm.top, kind="stream", width=3)
+    panel.arrow(norm.bottom, head.top, kind="stream", width=3)
+    logits = step(540, "logits", kind="none", height=46, shape="(B, T, V)")
+    panel.arrow(head.bottom, logits.top)
+    return (panel,), {}
+
+
+def swap_the_head() -> Drawn:
+    """Draw pretraining and fine-tuning next to each other: one backbone, two heads."""
+    panel, wide = Panel(400, 414), 152.0
+    left, right = 80.0, 320.0
+
+    def column(x: float, title: str, head: str, shape: str, loss: str, *, pooled: bool) -> tuple[Box, Box]:
+        panel.text(x, 14, title, size="title", bold=True)
+        ids = panel.box(x - wide / 2, 36, wide, 34, "token_ids", kind="none")
+        body = panel.box(x - wide / 2, 100, wide, 112, "backbone", kind="stream", under="(B, T, D)")
+        panel.arrow(ids.bottom, body.top)
+        before = body
+        if pooled:
+            before = panel.box(x - wide / 2, 240, wide, 34, "pooling", dashed=True)
+            panel.arrow(body.bottom, before.top, kind="stream", width=3)
+        top = panel.box(x - wide / 2, 302, wide, 46, head, kind="head", under=shape)
+        panel.arrow(before.bottom, top.top, kind="stream", width=3)
+        panel.arrow(top.bottom, (x, 386))
+        panel.text(x, 402, loss, size="small")
+        return body, top
+
+    first, _ = column(left, "Pretraining", "lm_head", "(B, T, V)", "next-token loss", pooled=False)
+    second, _ = column(right, "Fine-tuning", "class_head", "(B, C)", "loss of the labels", pooled=True)
+    panel.arrow(first.right, second.left, kind="stream", width=3)
+    panel.text(222, 325, "new", size="small", kind="head", bold=True)
+    panel.text(200, 138, "copy", size="small")
+    panel.text(200, 174, "weights", size="small")
+    return (panel,), {}
+
+
+def encoder_decoder() -> Drawn:
+    """Draw the two halves of a translator, with keys and values of the memory going to cross-attention."""
+    panel, wide = Panel(400, 640), 152.0
+    left, right = 84.0, 316.0
+
+    def step(x: float, y: float, words: str, kind: str = "plain", under: str | None = None) -> Box:
+        height = 36 if under is None else 48
+        return panel.box(x - wide / 2, y, wide, height, words, kind=kind, under=under)
+
+    panel.text(left, 14, "Encoder", size="title", bold=True)
+    panel.text(right, 14, "Decoder", size="title", bold=True)
+    src = step(left, 34, "src_ids", "none", "(B, S)")
+    src_embed = step(left, 112, "embed, positions")
+    self_1 = step(left, 190, "self-attention", "weights", "padding mask")
+    ff_1 = step(left, 268, "feed-forward")
+    memory = step(left, 348, "memory", "stream", "(B, S, D)")
+    panel.arrow(src.bottom, src_embed.top)
+    _chain(panel, [src_embed, self_1, ff_1, memory])
+    panel.frame(left - 84, 174, 168, 146)
+    panel.text(left + 12, 161, "n_layers ×", size="small", kind="soft", anchor="start")
+    tgt = step(right, 34, "tgt_ids", "none", "(B, T)")
+    tgt_embed = step(right, 112, "embed, positions")
+    self_2 = step(right, 190, "self-attention", "weights", "causal mask")
+    cross = step(right, 348, "cross-attention", "weights", "(B, T, D)")
+    ff_2 = step(right, 442, "feed-forward")
+    head = step(right, 524, "lm_head", "head")
+    panel.arrow(tgt.bottom, tgt_embed.top)
+    panel.arrow(tgt_embed.bottom, self_2.top, kind="stream")
+    panel.arrow(self_2.bottom, cross.top, kind="q", width=2.6)
+    panel.text(right + 12, 292, "queries", size="small", kind="q", anchor="start")
+    _chain(panel, [cross, ff_2, head])
+    panel.frame(right - 84, 174, 168, 320)
+    panel.text(right + 12, 161, "n_layers ×", size="small", kind="soft", anchor="start")
+    for share, kind, words, above in ((0.28, "k", "keys", -12), (0.72, "v", "values", 13)):
+        panel.arrow(memory.at(1, share), cross.at(0, share), kind=kind, width=2.6)
+        panel.text(196, memory.at(1, share)[1] + above, words, size="small", kind=kind)
+    panel.arrow(head.bottom, (right, 594))
+    panel.text(right, 608, "logits", bold=True)
+    panel.text(right, 627, "(B, T, V)", size="code", kind="soft")
+    return (panel,), {}

@@ -1,0 +1,142 @@
+"""Diagrams of what enters a model, and of where its parameters are; their numbers are computed."""
+
+from __future__ import annotations
+
+import torch
+
+from tinytx.model.config import TransformerConfig
+from tinytx.model.counting import ParameterTable, parameter_table
+from tinytx.model.positions import sinusoidal_positions
+from tinytx_course.plots.diagrams.svg import Panel
+
+Drawn = tuple[tuple[Panel, ...], dict[str, object]]  # with what the texts name
+
+
+def _random_rows(n_rows: int, width: int) -> list[list[float]]:
+    """Return numbers as an embedding has them before training."""
+    return torch.randn(n_rows, width, generator=torch.Generator().manual_seed(0)).clamp(-1.5, 1.5).tolist()
+
+
+def text_to_vectors() -> Drawn:
+    """Draw a text becoming tokens, ids, and rows of the embedding matrix."""
+    words = ["the", "film", "is", "good"]
+    vocabulary = sorted({*words, "a", "bad", "book", "very"})
+    ids = [vocabulary.index(word) for word in words]
+    panel, side = Panel(390, 436), 22.0
+    columns = [105 + 80.0 * i for i in range(len(words))]
+    for y, name in ((18, "text"), (74, "tokens"), (136, "ids")):
+        panel.text(4, y, name, size="small", kind="soft", anchor="start")
+    panel.text(225, 18, " ".join(words), bold=True)
+    for x, word, number in zip(columns, words, ids, strict=True):
+        token = panel.box(x - 35, 58, 70, 32, word)
+        entry = panel.box(x - 22, 120, 44, 32, str(number), kind="none")
+        panel.arrow((x, 32), token.top)
+        panel.arrow(token.bottom, entry.top)
+    rows = _random_rows(len(vocabulary), 5)
+    top = 218.0
+    table = panel.shades(82, top, rows, side)
+    panel.text(table.top[0], 184, "embedding matrix", size="small", bold=True)
+    panel.text(table.top[0], 203, "(V, D)", size="code", kind="soft")
+    for i, word in enumerate(vocabulary):
+        chosen = i in ids
+        panel.text(74, top + (i + 0.5) * side, f"{i} {word}", size="small", anchor="end",
+                   kind="ink" if chosen else "soft", bold=chosen)  # fmt: skip
+    result = panel.shades(272, top + 2 * side, [rows[number] for number in ids], side)
+    panel.text(result.top[0], 228, "vectors", size="small", bold=True)
+    panel.text(result.top[0], 247, "(T, D)", size="code", kind="soft")
+    for i, number in enumerate(ids):
+        start = (table.x + table.width + 3, top + (number + 0.5) * side)
+        end = (result.x - 3, result.y + (i + 0.5) * side)
+        panel.arrow(start, end, kind="stream", width=2.2)
+    panel.text(195, 424, "One id picks one row.", size="small")
+    named = {"text": " ".join(words), "ids": ", ".join(map(str, ids))}
+    return (panel,), {**named, "n_tokens": len(words), "vocab_size": len(vocabulary)}
+
+
+def token_plus_position() -> Drawn:
+    """Draw the sum of token embeddings and sinusoidal positions, the same token at two positions."""
+    words, width, side = ["the", "film", "the", "book"], 8, 22.0
+    kinds = sorted(set(words))
+    embedding = torch.tensor(_random_rows(len(kinds), width))[[kinds.index(word) for word in words]]
+    positions = sinusoidal_positions(len(words), width)
+    panels = []
+    for title, values, labels in (
+        ("token embeddings", embedding, words),
+        ("positions", positions, [str(i) for i in range(len(words))]),
+        ("sum", embedding + positions, [f"{word}, {i}" for i, word in enumerate(words)]),
+    ):
+        sign, left = {"positions": ("+", 48.0), "sum": ("=", 84.0)}.get(title, ("", 46.0))
+        panel = Panel(left + side * width + 4, 128)
+        panel.text(left + side * width / 2, 14, title, bold=True)
+        grid = panel.shades(left, 34, values.tolist(), side)
+        for i, label in enumerate(labels):
+            panel.text(left - 8, grid.y + (i + 0.5) * side, label, size="small", anchor="end")
+        panel.text(10, grid.left[1], sign, size="title", bold=True)
+        panels.append(panel)
+    return tuple(panels), {"seq_len": len(words), "width": width, "words": ", ".join(words)}
+
+
+#: Colour of each kind of parameters, and its name.
+PARTS = {
+    "embeddings": ("stream", "embeddings"),
+    "attention": ("weights", "attention"),
+    "feed_forward": ("plain", "feed-forward"),
+    "norms": ("ink", "norms"),
+    "head": ("head", "output layer"),
+}
+
+
+def _areas(panel: Panel, table: ParameterTable, y: float, width: float, height: float) -> None:
+    """Draw a rectangle for each part of each layer whose area is its share of all parameters."""
+    x = 0.0
+    for part, count in table.parts.items():
+        if not count:
+            continue
+        wide = width * count / table.total
+        layers = max((row.times for row in table.rows if row.part == part), default=1)
+        kinds: dict[str, int] = {}
+        for row in table.rows:
+            if row.part == part and row.total:
+                kinds[row.kind] = kinds.get(row.kind, 0) + row.total
+        for layer in range(layers):
+            down = y
+            for kind, inside in kinds.items():
+                high = height * inside / count
+                left = x + wide * layer / layers
+                panel.parts.append(
+                    f'<rect class="f-{PARTS[kind][0]}" x="{left:.2f}" y="{down:.2f}" '
+                    f'width="{wide / layers:.2f}" height="{high:.2f}" stroke-width="0.7" '
+                    f'data-kind="{kind}"/>'
+                )
+                down += high
+        x += wide
+
+
+def parameters(config: TransformerConfig) -> Drawn:
+    """Draw the parameters of a language model as areas in proportion to their numbers."""
+    table = parameter_table(config)
+    kinds = {kind: count for kind, count in table.kinds.items() if count}
+    panel = Panel(390, 312 + 28 * len(kinds))
+    panel.text(195, 14, f"{table.total:,} parameters", size="title", bold=True)
+    _areas(panel, table, 56, 390, 220)
+    before = 390 * table.parts["embeddings"] / table.total
+    wide = 390 * table.parts["blocks"] / table.total
+    if wide / config.n_layers >= 64:
+        for n in range(config.n_layers):
+            panel.text(
+                before + wide * (n + 0.5) / config.n_layers, 42, f"block {n + 1}", size="small", kind="soft"
+            )
+    elif wide >= 120:
+        panel.text(before + wide / 2, 42, f"blocks 1 to {config.n_layers}", size="small", kind="soft")
+    for i, (kind, count) in enumerate(kinds.items()):
+        y = 304 + 28 * i
+        color, name = PARTS[kind]
+        panel.cells(8, y - 9, [[color]], 18)
+        panel.text(36, y, name, anchor="start")
+        panel.text(290, y, f"{count:,}", anchor="end")
+        panel.text(382, y, f"{100 * count / table.total:.1f} %", anchor="end", kind="soft")
+    shares = ", ".join(
+        f"{PARTS[kind][1]} {count:,} ({100 * count / table.total:.1f} %)" for kind, count in kinds.items()
+    )
+    sizes = {name: getattr(config, name) for name in ("d_model", "d_ff", "n_layers", "vocab_size")}
+    return (panel,), {**sizes, "total": table.total, "shares": shares}

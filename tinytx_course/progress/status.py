@@ -1,0 +1,200 @@
+"""What is done, and what to repeat: ``course.status``; start again: ``course.reset``."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import html
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tinytx_course.building.editions import check_calls
+from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.lessons import LESSONS, Lesson, project_root
+from tinytx_course.progress.predictions import LEVELS
+from tinytx_course.progress.record import Entry, record
+from tinytx_course.quizzes.quiz import QUIZZES, quiz
+
+_HEAD = ("lesson", "exercises done", "predictions right", "questions right")
+_FEWEST = 5  # predictions with a confidence before it is compared with how many were right
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """A table with a row a lesson, and sentences below it; shown as HTML in a notebook, as text elsewhere."""
+
+    rows: tuple[tuple[str, ...], ...]
+    sentences: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        widths = [max(map(len, column)) for column in zip(_HEAD, *self.rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in (_HEAD, *self.rows)
+        ]
+        return "\n".join([*lines, "", *self.sentences])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th scope='col' style='text-align:left'>{name}</th>" for name in _HEAD)
+        cell = "<td style='text-align:left'>{}</td>".format
+        body = "".join(f"<tr>{''.join(cell(html.escape(text)) for text in row)}</tr>" for row in self.rows)
+        words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.sentences)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{words}"
+
+
+def status() -> Status:
+    """Return the exercises done, the predictions and questions right, and what to repeat.
+
+    Predictions and questions are counted once they are resolved and checked. Nothing is sent anywhere.
+    """
+    counted = {lesson: row for lesson in LESSONS if (row := _Lesson.of(lesson)).has_anything}
+    rows = tuple(
+        (
+            f"{lesson.number:02d} {lesson.title}",
+            f"{len(row.done)} of {len(row.exercises)}" if row.exercises else "none",
+            f"{sum(row.predictions)} of {len(row.predictions)}",
+            f"{sum(row.questions)} of {row.n_questions}" if row.n_questions else "none",
+        )
+        for lesson, row in counted.items()
+    )
+    return Status(rows=rows, sentences=(*_calibration(), _advice(counted)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Lesson:
+    """What is recorded of a lesson; the bools say what was right."""
+
+    exercises: tuple[str, ...]
+    done: tuple[str, ...]
+    predictions: tuple[bool, ...]
+    questions: tuple[bool, ...]
+    n_questions: int
+
+    @classmethod
+    def of(cls, lesson: Lesson) -> _Lesson:
+        exercises = tuple(name for name, one in EXERCISES.items() if one.lesson == lesson.number)
+        tried = record().part("exercises")
+        predictions = record().part("predictions").items()
+        questions = record().part("questions").items()
+        return cls(
+            exercises=exercises,
+            done=tuple(name for name in exercises if tried.get(name, {}).get("passed")),
+            predictions=tuple(
+                entry["right"]
+                for number, entry in predictions
+                if number.startswith(f"{lesson.number:02d}.") and "right" in entry
+            ),
+            questions=tuple(
+                bool(entry.get("right")) for name, entry in questions if name.startswith(f"{lesson.slug}/")
+            ),
+            n_questions=len(quiz(lesson.slug).questions) if lesson.slug in QUIZZES else 0,
+        )
+
+    @property
+    def has_anything(self) -> bool:
+        return bool(self.exercises or self.predictions or self.n_questions)
+
+    @property
+    def n_wrong(self) -> int:
+        return self.predictions.count(False) + self.questions.count(False)
+
+
+def _calibration() -> list[str]:
+    """Say how often each confidence was right, and whether it was too high or too low."""
+    known = [
+        entry for entry in record().part("predictions").values() if "right" in entry and entry.get("sure")
+    ]
+    if not known:
+        return []
+    levels = []
+    for level in LEVELS:
+        right = [entry["right"] for entry in known if entry["sure"] == level]
+        levels += [f"{level} % sure: {sum(right)} of {len(right)} right"] if right else []
+    return ["; ".join(levels) + ".", *_judgement(known)]
+
+
+def _judgement(known: list[Entry]) -> list[str]:
+    if len(known) < _FEWEST:
+        return []
+    sure = sum(entry["sure"] for entry in known) / len(known)
+    right = 100 * sum(entry["right"] for entry in known) / len(known)
+    verdict = "about as sure as you should be"
+    if abs(sure - right) > 10:
+        verdict = "too sure" if sure > right else "less sure than you may be"
+    return [f"You were {sure:.0f} % sure on average, and right in {right:.0f} %: {verdict}."]
+
+
+def _advice(counted: dict[Lesson, _Lesson]) -> str:
+    """Return one line on what to repeat, or what comes next."""
+    tried = record().part("exercises")
+    for name in (name for row in counted.values() for name in row.exercises):
+        if name in tried and not tried[name].get("passed"):
+            mistake = (
+                f"; the last mistake was: {tried[name]['mistake']}" if tried[name].get("mistake") else ""
+            )
+            return f"To repeat: the exercise {name} in lesson {EXERCISES[name].lesson:02d}{mistake}."
+    worst = max(counted, key=lambda lesson: counted[lesson].n_wrong)
+    if counted[worst].n_wrong:
+        return f"To repeat: lesson {worst.number:02d} (wrong answers: {counted[worst].n_wrong})."
+    todo = [name for row in counted.values() for name in row.exercises if name not in row.done]
+    if not todo:
+        return "Nothing to repeat: all exercises are done."
+    return f"Nothing to repeat. The next exercise: {todo[0]} in lesson {EXERCISES[todo[0]].lesson:02d}."
+
+
+@dataclass(frozen=True)
+class Stub:
+    """The lines of an exercise as they were, to copy into its cell."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return f"To begin again, copy these lines into the cell of the exercise:\n\n{self.text}"
+
+    def _repr_html_(self) -> str:
+        words, _, code = repr(self).partition("\n\n")
+        return f"<p>{words}</p><pre>{html.escape(code)}</pre>"
+
+
+def reset(name: str) -> Stub | None:
+    """Forget what was recorded of an exercise or a prediction, so that it can be done again.
+
+    Parameters
+    ----------
+    name : str
+        Of an exercise, such as ``causal_mask``, or the number of a prediction, such as ``02.1``.
+
+    Returns
+    -------
+    Stub or None
+        The lines that the exercise began with, as no program changes the cells of a notebook; None for a
+        prediction.
+
+    Raises
+    ------
+    ValueError
+        If there is no such exercise or recorded prediction.
+    """
+    if name in EXERCISES:
+        stub = _stub(name)
+        record().change("exercises", name, None)
+        return stub
+    if name in record().part("predictions"):
+        record().change("predictions", name, None)
+        return None
+    known = [*EXERCISES, *record().part("predictions")]
+    near = difflib.get_close_matches(str(name), known, n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    raise ValueError(f"name must be that of an exercise or a recorded prediction, got {name!r}; {hint}")
+
+
+def _stub(name: str) -> Stub:
+    from tinytx_course.building.notebooks import build_notebook
+
+    notebook = build_notebook(LESSONS[EXERCISES[name].lesson], project_root())
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    for before, cell in pairwise(code):
+        calls = check_calls(ast.parse(cell)) if "check(" in cell else []
+        if name in [call.name for call in calls]:
+            return Stub(before)
+    raise ValueError(f"the lesson of {name} must hold its cell, got none")

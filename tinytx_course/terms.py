@@ -1,0 +1,135 @@
+"""The glossary of the course, from ``terms.toml``: every term in one sentence, and names next to ours.
+
+>>> terms()["causal mask"].lesson
+2
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from tinytx_course.lessons import LESSONS
+
+_COLUMNS = {
+    "concept": "concept",
+    "letter": "shape",
+    "tinytx": "tinytx",
+    "paper": "first paper",
+    "torch": "torch",
+    "hugging_face": "Hugging Face",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """One term.
+
+    Parameters
+    ----------
+    name, sentence : str
+        The term, and what it means.
+    lesson : int
+        Number of the lesson where it is met.
+    others : str
+        Its other names, or empty.
+    forms : tuple of str
+        How it is written where a page links to it; their plural with -s is linked too.
+    """
+
+    name: str
+    sentence: str
+    lesson: int
+    others: str = ""
+    forms: tuple[str, ...]
+
+    @property
+    def anchor(self) -> str:
+        """Its id in the page of the glossary."""
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+
+
+@cache
+def _tables() -> dict:
+    return tomllib.loads(files(__package__).joinpath("terms.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def terms() -> dict[str, Term]:
+    """Return all terms by name, in the order of the lessons.
+
+    Raises
+    ------
+    ValueError
+        If a term lacks its sentence or a lesson, or has a field that is not known; the term is named.
+    """
+    found = {}
+    for name, table in _tables()["terms"].items():
+        if not {"sentence", "lesson"} <= set(table) <= {"sentence", "lesson", "others", "forms"}:
+            raise ValueError(
+                f"a term has sentence and lesson, perhaps others and forms, got {sorted(table)} for {name!r}"
+            )
+        if table["lesson"] not in range(len(LESSONS)):
+            raise ValueError(
+                f"a lesson must lie in 0..{len(LESSONS) - 1}, got {table['lesson']} for {name!r}"
+            )
+        found[name] = Term(name=name, **table | {"forms": tuple(table.get("forms", [name]))})
+    return found
+
+
+class Glossary:
+    """All terms and names: a folded table in a notebook, lines of text elsewhere."""
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{term.name} (lesson {term.lesson:02d}): {term.sentence}" for term in _sorted())
+
+    def _repr_html_(self) -> str:
+        parts = (("Glossary: every term in one sentence", terms_table()), ("Names and shapes", names_table()))
+        return "\n".join(
+            f"<details><summary>{title}</summary>\n{table}\n</details>" for title, table in parts
+        )
+
+
+def glossary() -> Glossary:
+    """Show the terms of the course, and its names next to those of the paper, torch and Hugging Face."""
+    return Glossary()
+
+
+def _sorted() -> list[Term]:
+    return sorted(terms().values(), key=lambda term: term.name.lower())
+
+
+def terms_table(links: dict[int, str] | None = None) -> str:
+    """Return the terms as an HTML table; with links, a lesson's number leads there and rows have ids."""
+    rows = []
+    for term in _sorted():
+        number = f"{term.lesson:02d}"
+        if links and term.lesson in links:
+            number = f'<a href="{links[term.lesson]}">{number}</a>'
+        anchor = "" if links is None else f' id="{term.anchor}"'
+        name = f'<th scope="row"{anchor}>{html.escape(term.name)}</th>'
+        cells = "".join(f"<td>{html.escape(text)}</td>" for text in (term.sentence, term.others))
+        rows.append(f"<tr>{name}{cells}<td>{number}</td></tr>")
+    return _table(["term", "what it means", "also called", "lesson"], rows)
+
+
+def names_table() -> str:
+    """Return the names of sizes and tensors as an HTML table."""
+    rows = []
+    for name in _tables()["names"]:
+        first, *others = (html.escape(name[key]) for key in _COLUMNS)
+        cells = "".join(
+            f"<td>{f'<code>{text}</code>' if text not in ('', '–') else text}</td>" for text in others
+        )
+        rows.append(f'<tr><th scope="row">{first}</th>{cells}</tr>')
+    return _table(list(_COLUMNS.values()), rows)
+
+
+def _table(heads: list[str], rows: list[str]) -> str:
+    head = "".join(f'<th scope="col">{text}</th>' for text in heads)
+    body = "\n".join(rows)
+    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"

@@ -13,20 +13,19 @@
 #
 # After this lesson you can
 #
-# 1. turn any text into questions and answers for a language model, and say why the answers are shifted by one;
-# 2. work out loss and perplexity by hand, and say what they must be before training;
-# 3. train a language model, and say how far it has come: between a model that only counts and the best that any model could do;
-# 4. lay a model's expectation of the next word beside the true one, measure the difference, and find out where it is largest;
-# 5. let the model write, with temperature, top-k and top-p, and check what it wrote.
+# 1. turn any text into inputs and targets for a language model, and say why the targets are shifted by one;
+# 2. compute loss and perplexity by hand, and say what they must be before training;
+# 3. write the training loop, and place a loss between a model that only counts and the best that any model could reach;
+# 4. compare a model's distribution of the next word with the true one, and measure where they differ most;
+# 5. sample text with temperature, top-k and top-p, and check what was written.
 #
 # *You need:* the causal mask from [lesson 02](02_attention_and_masks.ipynb), and natural logarithms.
-# *It takes:* forty-five minutes to read; two minutes to run on a laptop, less with a GPU.
+# *It takes:* an hour and three quarters to read and do; two minutes to run on a laptop, less with a GPU.
 
 # %% [markdown]
 # ## Set-up
 #
-# The lesson trains one model in front of you. How long that takes is decided by the budget ([lesson 00](00_start_here.ipynb) explains it). The text and
-# the language it was drawn from are those of the whole course: reviews of books, made by a grammar whose every probability can be computed.
+# The lesson trains one model in front of you, and a dozen tiny ones. How long that takes is decided by the budget ([lesson 00](00_start_here.ipynb) explains it). With the budget `smoke` everything runs, but little is learned, and the sentences below about learning do not fit.
 
 # %%
 import math
@@ -38,25 +37,19 @@ from IPython.display import Markdown
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.text.ngrams import NGramModel
-from tinytx.training.evaluate import evaluate_language_model, exact_nats
-from tinytx.training.fit import fit
-from tinytx.training.generate import generate, generate_many, next_token_probs
-from tinytx.training.loop import train
-from tinytx.training.objectives import CausalObjective, causal_batch, language_model_loss
-from tinytx.training.recipes import plan
-from tinytx.training.settings import TrainingSettings
-from tinytx.training.tasks import new_language_model, train_tokenizer
-from tinytx.world import checker
-from tinytx.world.checker import check_sentence
-from tinytx_course import plots, results
-from tinytx_course.labs.lesson_08 import ladder_means, next_word_probs
+from tinytx.training.recipes import default_budget, plan
+from tinytx_course import plots
 
-_ = torch.manual_seed(0)
+smoke = default_budget() == "smoke"
 
 # %% [markdown]
-# Here is what will be read. Spaces stand around every mark and after every apostrophe, so that a unit of the grammar is a word between spaces. Read the
-# three reviews for what holds their sentences together: each is about one book, and its writer liked it or did not. A good guess of the next word would use that.
+# Two questions from earlier lessons first.
+
+# %%
+course.recall("08")
+
+# %% [markdown]
+# The text is that of the whole course: French reviews of books, drawn from a grammar whose every probability can be computed. All marks are set apart by spaces, so a unit of the grammar is what lies between two spaces. Each review is about one book, and its writer liked it or did not. A good guess of the next word would use that.
 
 # %%
 corpus = tx.load_corpus("world")
@@ -65,22 +58,20 @@ print(f"{len(corpus.train.texts):,} reviews to learn from; here are three.")
 Markdown("\n".join(f"- {text}" for text in corpus.train.texts[:3]))
 
 # %% [markdown]
-# A model reads *pieces*, which it gets from a tokenizer: frequent words are whole, rare ones in parts, and `▁` marks the
-# space before a word. Each piece has a number, its *id*. How many pieces there are in all is $V$.
+# A model reads *tokens*, which it gets from a tokenizer ([lesson 01](01_tokens.ipynb)): `▁` marks the space before a word. Each token has a number, its *id*. $V$ is the size of the vocabulary. Here it is large enough for nearly every word of this small language to be one token.
 
 # %%
+from tinytx.training.tasks import train_tokenizer
+
 recipe = plan("world")
-size = recipe.vocab_size
-tokenizer = train_tokenizer(corpus.train.texts, size, exact=False, kind="world")
-V = tokenizer.vocab_size
-print(V, "pieces;", " ".join(tokenizer.pieces(corpus.train.texts[0])))
+tokenizer = train_tokenizer(corpus.train.texts, recipe.vocab_size, exact=False, kind="world")
+V, pad_id = tokenizer.vocab_size, tokenizer.pad_id
+print(V, "tokens;", " ".join(tokenizer.pieces(corpus.train.texts[0])))
 
 # %% [markdown]
 # ## Why: the text is its own teacher
 #
-# Nobody has written answers beside these reviews. They are in the text: hide what follows *Le roman est*, and the next word is the answer. One sentence of
-# six tokens asks six questions, and a seventh one: is this the end? To ask them all at once, the text is written down twice, one place apart. A mark opens the
-# first copy, another closes the second.
+# No one wrote answers next to these reviews. They are in the text. Hide what follows *Le roman est*, and the next word is the answer. This is **next-token prediction**; a model that predicts each token from those before it is called **autoregressive**. One sentence of six tokens asks six questions, and a seventh: is this the end? To ask them all at once, the text is written down twice, shifted by one position. A special token opens the first copy, another one closes the second.
 
 # %%
 words = ["Le", "roman", "est", "vraiment", "beau", "."]
@@ -90,95 +81,30 @@ for number, answer in enumerate(targets, start=1):
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Thanks to the causal mask, position $t$ sees the inputs up to $t$ and nothing after. So a *single* pass through the model answers all seven
-# questions, with one distribution over the whole vocabulary **at every position**. (A classifier would give one answer for the whole text. That is the
-# other head of this body, and lesson 09's.) Look at the shapes: batch, positions, vocabulary.
+# Thanks to the causal mask, position $t$ sees the inputs up to $t$ and nothing after. So a *single* pass through the model answers all seven questions, with one distribution over the whole vocabulary at every position. At each position the model is given the *true* tokens so far, not its own guesses: this is called **teacher forcing**. Here is the whole way, from ids to logits.
 
 # %%
+plots.diagram("ids-to-logits")
+
+# %% [markdown]
+# The same with our sizes. An untrained model already gives answers of the right shape: batch, positions, vocabulary.
+
+# %%
+from tinytx.training.objectives import causal_batch
+from tinytx.training.tasks import new_language_model
+
 config = recipe.config.replace(vocab_size=V)
 untrained = new_language_model(config, seed=1)
-marks = {name: getattr(tokenizer, name) for name in ("bos_id", "eos_id", "pad_id")}
-ids, next_ids = causal_batch([tokenizer.encode(" ".join(words))], **marks)
+special = {"bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id, "pad_id": pad_id}
+ids, next_ids = causal_batch([tokenizer.encode(" ".join(words))], **special)
 probabilities = untrained(ids).softmax(dim=-1)  # (B, T, V)
 print("inputs", *ids.shape, " targets", *next_ids.shape, " answers", *probabilities.shape)
 assert torch.equal(ids[:, 1:], next_ids[:, :-1])
 
 # %% [markdown]
-# ### The tempting wrong way: the answer is the token itself
-#
-# It is easy to forget the shift: text in, text out, and compare. Nothing complains, the shapes fit. Let us do exactly that beside the right way, with a small
-# model and a small part of the text. The package's objective gives inputs and targets; the wrong one hands out the inputs twice.
-
-# %%
-class ForgotTheShift(CausalObjective):
-    def batch(self, indices):
-        inputs, targets = super().batch(indices)
-        return inputs, inputs
-
-
-some = tokenizer.encode_batch(corpus.train.texts[:2000])
-small = config.replace(d_model=64, n_heads=2, n_layers=1, d_ff=128)
-brief = TrainingSettings(
-    n_steps=80, lr=5e-3, warmup_steps=10, tokens_per_batch=1024, log_every=4
-)
-
-
-def learn(objective_class):
-    model = new_language_model(small, seed=0)
-    objective = objective_class(some, **marks, max_len=small.max_len)
-    return model, train(model, objective, brief, progress=False)
-
-
-right, right_history = learn(CausalObjective)
-wrong, wrong_history = learn(ForgotTheShift)
-
-# %% [markdown]
-# How would you notice? Here is the great help of this course. We know the grammar, so we can compute the probability of any held-out text *exactly*. The mean of
-# $-\log P$ over its tokens is the **floor**: no model, of any size, can expect a lower loss on text from this language. We take eighty reviews that nobody
-# trains on, and keep them for the whole lesson.
-
-# %%
-held_out = corpus.valid.texts[:80]
-held_ids = tokenizer.encode_batch(held_out)
-n_tokens = sum(len(one) + 1 for one in held_ids)  # the end is predicted, too
-floor = exact_nats(corpus, held_out).sum() / n_tokens
-print(f"{n_tokens:,} tokens; floor {floor:.3f} nats per token")
-
-# %% [markdown]
-# Before you look: which of the two curves goes lower, and can it be trusted? Think of what the wrong model needs to learn. The answer is printed on the
-# question.
-
-# %%
-fig, ax = plots.curves(
-    [plots.Curve("the token after", right_history.step, right_history.loss),
-     plots.Curve("the token itself", wrong_history.step, wrong_history.loss)],
-    references={"exact floor": floor}, y_range=(0, 7.5), title="Too good to be true",
-    xlabel="step", ylabel="training loss (nats per token)",
-)  # fmt: skip
-plots.show(fig, name="08_forgotten_shift", alt="""
-    Training loss against steps for two small models. With shifted targets it falls slowly
-    and stays above the dashed exact floor; asked for the token itself, it falls through
-    the floor to nearly zero.""")
-
-# %% [markdown]
-# A loss below the floor is not a triumph, it is an alarm: the model must be looking at the answer. It has learned to *copy*. Asked the real question it
-# is worse than pure guessing among all pieces, which would cost $\ln V$: it is sure that each token comes twice. On text without a known floor, a loss that falls
-# to almost nothing in a few steps is the same alarm.
-
-# %%
-for name, model in {"the token after": right, "the token itself": wrong}.items():
-    copied = model(ids).argmax(dim=-1).eq(ids).float().mean()
-    nats = evaluate_language_model(model, tokenizer, held_out).nats_per_token
-    print(f"{name:<17} held-out loss {nats:6.2f}   says its input again: {copied:4.0%}")
-print(f"{'pure guessing':<17} held-out loss {math.log(V):6.2f}")
-assert wrong_history.loss[-1] < floor < right_history.loss[-1]
-
-# %% [markdown]
 # ## By hand: nats and perplexity
 #
-# Suppose that a model gave the three tokens that really came the probabilities $\frac12$, $\frac14$ and $\frac18$. Its *surprise* at each is $-\ln p$,
-# measured in nats; the loss is the mean surprise. On paper: $\ln 2$, $2 \ln 2$ and $3 \ln 2$, so the mean is $2 \ln 2$. The *perplexity* is $e$ to the
-# loss. Here it is 4: as uncertain, on average, as a fair choice among four.
+# Suppose that a model gave the three tokens that really came the probabilities $\frac12$, $\frac14$ and $\frac18$. Its **surprise** at each is $-\ln p$, measured in **nats**. The **loss** (cross-entropy) is the mean surprise. On paper: $\ln 2$, $2 \ln 2$ and $3 \ln 2$, so the mean is $2 \ln 2$. The **perplexity** is $e$ to the loss. Here it is 4: as uncertain, on average, as a fair choice among four.
 
 # %%
 given = [1 / 2, 1 / 4, 1 / 8]
@@ -192,11 +118,12 @@ print(f"perplexity {math.exp(loss):.4f}")
 # %% [markdown]
 # ### All positions at once
 #
-# A model gives scores (*logits*), and the softmax turns them into probabilities. In matrix form: take the logarithm of the softmax along the vocabulary, pick at each
-# position the entry of the token that came, and average. Padding is not a token, so it does not count. The loop, the matrix form, PyTorch and the package must
-# agree.
+# A model gives **logits**, and the softmax turns them into probabilities. In matrix form: take the logarithm of the softmax along the vocabulary, pick at each position the entry of the token that came, and average. Padding is not a token, so it does not count. The loop, the matrix form, PyTorch and the package must agree.
 
 # %%
+from tinytx.training.objectives import language_model_loss
+
+_ = torch.manual_seed(0)
 logits = torch.randn(5, 7)  # (T, V)
 came = torch.tensor([3, 6, 1, 4, 0])  # the last one is padding: id 0
 by_loop = sum(-math.log(logits[t].softmax(dim=-1)[came[t]]) for t in range(4)) / 4
@@ -211,23 +138,120 @@ print("the loop, the matrix form, PyTorch and the package agree")
 # %% [markdown]
 # ### Before training: $\ln V$
 #
-# A new model has no opinion. It spreads its probability almost evenly over the $V$ pieces, so its surprise is close to $-\ln \frac1V = \ln V$. Know this number
-# before you start any training: a first loss far above it means that the model is confidently wrong from the start, one far below it that an answer leaks.
+# A new model has no opinion. It spreads its probability almost evenly over the $V$ tokens, so its surprise is close to $-\ln \frac1V = \ln V$. Know this number before you start any training. A first loss far above it means that the model is confidently wrong from the start; one far below it means that an answer leaks. We measure on eighty **held-out** reviews, on which nothing is trained.
 
 # %%
+from tinytx.training.evaluate import evaluate_language_model
+
+held_out = corpus.valid.texts[:80]
 first = evaluate_language_model(untrained, tokenizer, held_out)
 print(f"untrained {first.nats_per_token:.3f} nats per token, perplexity {first.perplexity:.0f}")
 print(f"ln V = ln {V} = {math.log(V):.3f}")
-assert abs(first.nats_per_token - math.log(V)) < 0.1
+assert abs(first.nats_per_token - math.log(V)) < 0.2
 
 # %% [markdown]
-# ### Somebody to beat: a model that only counts
+# ## The training loop in 20 lines
 #
-# An *n-gram model* looks up which tokens followed the last $n - 1$ in the training text, and how often. Where it has seen too little, it mixes in the shorter
-# histories. No gradients, no layers; for decades this was how language models were made. It reads the same text in the same pieces. We take the best
-# of $n = 1$ to $4$ as our baseline.
+# All of pretraining is this: take a batch, compute the loss, let `backward` find the gradient of the loss by each parameter, clip it, make a step against it. The **learning rate** says how large the step is. It rises in a straight line during the **warm-up** and then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit, so one odd batch cannot throw the model off. Gradients add up in `.grad`, so they are cleared before each `backward`.
 
 # %%
+def learn(model, batches, settings, loss_of=language_model_loss):
+    optimizer = torch.optim.AdamW(model.parameters(), betas=settings.betas, weight_decay=0.0)
+    n_steps, warmup_steps = settings.n_steps, settings.warmup_steps
+    losses = []
+    model.train()
+    for step, (inputs, targets) in enumerate(batches, start=1):
+        rising, falling = step / warmup_steps, (n_steps - step) / (n_steps - warmup_steps)
+        optimizer.param_groups[0]["lr"] = settings.lr * min(rising, falling)
+        logits = model(inputs)  # (B, T) -> (B, T, V)
+        loss = loss_of(logits, targets, pad_id)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
+        optimizer.step()
+        losses.append(loss.item())
+    model.eval()
+    return losses
+
+
+# %% [markdown]
+# We try it on a small model: one layer, width 64, eighty batches of about a thousand tokens. The package's `train` does the same. It takes an *objective*, which makes batches of reviews of similar length, and adds what a long run needs: checkpoints, a progress bar, several processes. Same first weights, same batches: are the eighty losses the same?
+
+# %%
+from tinytx.training.loop import train
+from tinytx.training.settings import TrainingSettings
+from tinytx.training.tasks import causal_objective
+
+small = config.replace(d_model=64, n_heads=2, n_layers=1, d_ff=128)
+brief = TrainingSettings(n_steps=80, lr=5e-3, warmup_steps=10, decay="linear", final_lr_fraction=0.0,
+                         weight_decay=0.0, tokens_per_batch=1024, precision="fp32", log_every=1)  # fmt: skip
+objective = causal_objective(tokenizer, corpus.train.texts[:3000], small.max_len)
+order = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=1024)[: brief.n_steps]
+batches = [objective.batch(rows) for rows in order]
+right = new_language_model(small, seed=0)
+right_losses = learn(right, batches, brief)
+history = train(new_language_model(small, seed=0), objective, brief, progress=False)
+torch.testing.assert_close(right_losses, history.loss, rtol=1e-3, atol=1e-3)
+print(f"80 equal losses: {right_losses[0]:.3f} at the first step, {right_losses[-1]:.3f} at the last")
+
+# %% [markdown]
+# ### The tempting wrong way: the answer is the token itself
+#
+# It is easy to forget the shift: text in, text out, and compare. Nothing complains, the shapes fit. Let us do exactly that, with the same model, batches and rate. How would you notice? Here is the great help of this course. We know the grammar, so we can compute the probability of any held-out text *exactly*. The mean of $-\ln P$ over its tokens is the **entropy bound**: no model, of any size, can *expect* a lower loss on text from this language.
+
+# %%
+from tinytx.training.evaluate import exact_nats
+
+held_ids = tokenizer.encode_batch(held_out)
+n_tokens = sum(len(row) + 1 for row in held_ids)  # the end is predicted too
+bound = exact_nats(corpus, held_out).sum() / n_tokens
+print(f"{n_tokens:,} tokens; entropy bound {bound:.3f} nats per token")
+
+# %% [markdown]
+# **Predict 08.1.** The targets are now the inputs themselves. Think of what the model needs to learn for that.
+
+# %%
+course.predict(
+    "08.1",
+    "Where does the training loss without the shift end, after 80 steps?",
+    ["above the loss with the shift", "between that and the entropy bound", "below the entropy bound"],
+)
+
+# %%
+unshifted = new_language_model(small, seed=0)
+unshifted_losses = learn(unshifted, [(inputs, inputs) for inputs, _ in batches], brief)
+steps = range(1, len(batches) + 1)
+fig, ax = plots.curves(
+    [plots.Curve("the token after", steps, right_losses),
+     plots.Curve("the token itself", steps, unshifted_losses)],
+    references={"entropy bound": bound}, y_range=(0, 8), title="With and without the shift",
+    xlabel="step", ylabel="training loss (nats per token)",
+)  # fmt: skip
+plots.show(fig, name="08_forgotten_shift")
+with_shift, without = right_losses[-1], unshifted_losses[-1]
+answer = "below the entropy bound" if without < bound else "between that and the entropy bound"
+answer = "above the loss with the shift" if without > with_shift else answer
+course.resolve("08.1", answer, f"It ends at {without:.2f}, with the shift at {with_shift:.2f}; the bound is {bound:.2f}.")
+
+# %% [markdown]
+# A loss below the entropy bound is not a triumph, it is an alarm: the model must be looking at the answer. It has learned to *copy*. Asked the real question it is worse than a uniform guess, which would cost $\ln V$: it is sure that each token comes twice. On text without a known bound, a loss that falls to almost nothing in a few steps is the same alarm.
+
+# %%
+for name, model in {"the token after": right, "the token itself": unshifted}.items():
+    copied = model(ids).argmax(dim=-1).eq(ids).float().mean()
+    nats = evaluate_language_model(model, tokenizer, held_out).nats_per_token
+    print(f"{name:<17} held-out loss {nats:6.2f}   repeats its input: {copied:4.0%}")
+print(f"{'a uniform guess':<17} held-out loss {math.log(V):6.2f}")
+assert nats > math.log(V) and unshifted_losses[-1] < bound < right_losses[-1]
+
+# %% [markdown]
+# ### A baseline: a model that only counts
+#
+# An **n-gram model** looks up which tokens followed the last $n - 1$ in the training text, and how often ([lesson 01](01_tokens.ipynb)). Where it has seen too little, it mixes in the shorter histories. No gradients, no layers; for decades this was how language models were made. It reads the same tokens of the same text. We take the best of $n = 1$ to $4$ as our baseline.
+
+# %%
+from tinytx.text.ngrams import NGramModel
+
 train_ids = tokenizer.encode_batch(corpus.train.texts)
 counting = NGramModel(order=4, vocab_size=V).fit(train_ids)
 by_order = {n: counting.nats_per_token(held_ids, order=n) for n in (1, 2, 3, 4)}
@@ -238,9 +262,7 @@ for n, nats in by_order.items():
 # %% [markdown]
 # ## How far from the truth? Kullback and Leibler
 #
-# The loss compares the model with *the token that came*. We can do better and compare it with *everything that could have come*. Let $p$ be the true distribution and $q$ the
-# model's. The **Kullback-Leibler divergence** $\sum_w p(w) \ln \frac{p(w)}{q(w)}$ is the surprise that $q$ costs in excess of $p$ itself. On paper, with the numbers below:
-# $\frac12 \ln 2 + 0 + \frac14 \ln \frac12 = \frac14 \ln 2$.
+# The loss compares the model with *the token that came*. We can do better and compare it with *everything that could have come*. Let $p$ be the true distribution and $q$ the model's. The **Kullback-Leibler divergence** $\sum_w p(w) \ln \frac{p(w)}{q(w)}$ is the surprise that $q$ costs in excess of $p$ itself. On paper, with the numbers below: $\frac12 \ln 2 + 0 + \frac14 \ln \frac12 = \frac14 \ln 2$.
 
 # %%
 p, q = torch.tensor([[0.50, 0.25, 0.25], [0.25, 0.25, 0.50]])
@@ -252,132 +274,147 @@ print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergenc
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# That last line is the heart of the matter: **expected loss = entropy of the language + divergence of the model from it**. The first part is the floor, and nobody can change it. All that
-# training can do is to make the second part small.
-#
-# So we ask the grammar for the exact distribution of the next piece at every position of the held-out reviews, and write a function that holds a model
-# against it.
+# That last line is the heart of the matter: **expected loss = entropy of the language + divergence of the model from it**. The first part is the entropy bound, which no model can change. All that training can do is to make the second part small. So we ask the grammar for the exact distribution of the next token at every position of the held-out reviews, and write a function that compares a model with it.
 
 # %%
-exactly = world.through(tokenizer)
-prefixes = [one[:t] for one in held_ids for t in range(len(one) + 1)]
-exact = torch.tensor(np.array([exactly.next_token(one) for one in prefixes]))  # (places, V)
-inputs, targets = causal_batch(held_ids, **marks)
-real = targets != tokenizer.pad_id
+exact_model = world.through(tokenizer)  # the grammar, read token by token
+prefixes = [row[:t] for row in held_ids for t in range(len(row) + 1)]
+exact = torch.tensor(np.array([exact_model.next_token(prefix) for prefix in prefixes]))  # (N, V)
+inputs, targets = causal_batch(held_ids, **special)
+real = targets != pad_id
 
 
 @torch.no_grad()
 def compare(model):
     logits = model(inputs.to(next(model.parameters()).device)).cpu()[real]
-    log_q = logits.double().log_softmax(dim=-1)  # (places, V)
-    divergences = F.kl_div(log_q, exact, reduction="none").sum(dim=-1)  # (places,)
+    log_q = logits.double().log_softmax(dim=-1)  # (N, V): N real positions
+    divergences = F.kl_div(log_q, exact, reduction="none").sum(dim=-1)  # (N,)
     return F.nll_loss(log_q, targets[real]).item(), divergences
 
 # %% [markdown]
 # ## The package: pretraining
 #
-# One call trains a tokenizer and a model, and measures the held-out text. After each step it calls `on_step`, if we give it something to call. We look in at steps 1, 2, 4, 8, … and then
-# every two hundred: often enough for a curve, rarely enough to cost little. This is the cell that takes a minute.
+# We also want to *read* what the model would write while it learns. Writing is three steps, again and again: ask for the logits of the next token, draw one, append it. Here is that loop.
 
 # %%
+@torch.no_grad()
+def write(model, start="", temperature=1.0, seed=0, longest=60):
+    torch.manual_seed(seed)
+    device = next(model.parameters()).device
+    written = [tokenizer.bos_id, *tokenizer.encode(start)]
+    while len(written) < longest and written[-1] != tokenizer.eos_id:
+        logits = model(torch.tensor([written], device=device))[0, -1]  # (V,): ask
+        probs = (logits / temperature).softmax(dim=-1)
+        written.append(torch.multinomial(probs, num_samples=1).item())  # draw and append
+    return tokenizer.decode(written)
+
+# %% [markdown]
+# `fit` trains tokenizer and model with the recipe of the budget, and measures the held-out text at the end. Three things differ from our loop. The optimizer is Muon ([lesson 13](13_faster_and_larger.ipynb)), there are more steps, and each further pass over the text reads *new* reviews. After each step `fit` calls `on_step`: we look in at steps 1, 2, 4, 8, …, when the model also writes, and every two hundred. This is the cell that takes a minute.
+
+# %%
+from tinytx.training.fit import fit
+
+samples = {}
+
+
 def watch(step, model):
-    if step & (step - 1) == 0 or step % 200 == 0:
+    doubled = step in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+    if doubled:
+        samples[step] = write(model, "Le roman")
+    if doubled or step % 200 == 0:
         loss, divergences = compare(model)
         return {"loss": loss, "divergence": divergences.mean().item()}
 
 
-result = fit(corpus, on_step=watch)
+result = fit(corpus, on_step=watch, progress=False)
 model = result.model
 assert result.tokenizer.to_bytes() == tokenizer.to_bytes()
-assert abs(result.history.loss[0] - math.log(V)) < 0.1
+assert abs(result.history.loss[0] - math.log(V)) < 0.2
 
 # %% [markdown]
-# ## Look: the curve between two lines
+# ## Look: from gibberish to French
 #
-# Predict the picture: where does the curve start? Which of the two lines, the counting model and the floor, does it cross, and which not? The lower
-# panel is the same picture with a magnifying glass on the end. Note that the steps are on a logarithmic axis, so that the first ones can be seen.
+# The same beginning, the same random numbers, at every doubling of steps. Watch for the first word that fits the one before it, the first full sentence, and the first review that stays with its book.
+
+# %%
+for step, text in samples.items():
+    print(f"{step:>5}  {text[:100]}{' …' if len(text) > 100 else ''}")
+
+# %% [markdown]
+# Now the numbers. The curve will have two reference lines: the best n-gram model and the entropy bound. Note that the steps are on a logarithmic axis, so the first ones can be seen. **Predict 08.2.**
+
+# %%
+course.predict(
+    "08.2",
+    "The n-gram model has read all training text. When does the transformer first beat it?",
+    ["by step 128", "between steps 129 and 512", "later than step 512", "not within this run"],
+)
 
 # %%
 seen = result.history.evaluations
-steps, losses = [one["step"] for one in seen], [one["loss"] for one in seen]
-lines = {f"best count ({best_n}-gram)": by_order[best_n], "exact floor": floor}
-close = (floor - 0.05, max(by_order[best_n] + 0.4, losses[-1] + 0.1))
-views = {"From knowing nothing to the floor": (0, 7.5), "The last part, closer": close}
-fig, axes = plots.figure(2, 1, width=7.6, height=7.0, sharex=True)
-for ax, (title, view) in zip(axes, views.items(), strict=True):
-    plots.curves(
-        [plots.Curve("transformer", steps, losses)], references=lines, y_range=view, x_log=True,
-        xlabel="step (logarithmic)", ylabel="held-out loss (nats per token)", title=title, ax=ax,
-    )  # fmt: skip
-plots.show(fig, name="08_loss_and_floor", alt="""
-    Held-out loss against training steps, whole and magnified. The curve starts near the
-    logarithm of the vocabulary size, crosses the dashed line of the best counting model,
-    and stays above the exact floor.""")
+steps, losses = [row["step"] for row in seen], [row["loss"] for row in seen]
+fig, ax = plots.curves(
+    [plots.Curve("transformer", steps, losses)], x_log=True, y_range=(0, 8),
+    references={f"best {best_n}-gram": by_order[best_n], "entropy bound": bound},
+    xlabel="step (logarithmic)", ylabel="held-out loss (nats per token)", title="Loss on held-out reviews",
+)  # fmt: skip
+plots.show(fig, name="08_loss_and_bound")
+ahead = next((s for s, nats in zip(steps, losses, strict=True) if nats < by_order[best_n]), None)
+answer = "by step 128" if ahead and ahead <= 128 else "between steps 129 and 512"
+answer = "not within this run" if ahead is None else answer if ahead <= 512 else "later than step 512"
+course.resolve("08.2", answer, f"First step measured with a lower loss than the {best_n}-gram model: {ahead}.")
 
 # %% [markdown]
-# The curve starts at $\ln V$, crosses the counting model and flattens out above the floor. How much of the way from one line to the other did it go? With $N$ for the counting model, $L$ for ours
-# and $F$ for the floor, that is $(N - L) / (N - F)$: 0 at the baseline, 1 at perfection. Eighty reviews are good for a curve; for the verdict we take the whole held-out
-# text.
+# How much of the way from one line to the other did the model go? With $N$ for the n-gram model, $L$ for ours and $E$ for the entropy bound, that is $(N - L) / (N - E)$: 0 at the baseline, 1 at the bound. Eighty reviews are good for a curve; for the verdict we take the whole held-out text.
 
 # %%
 valid_ids = tokenizer.encode_batch(corpus.valid.texts)
-n_words = sum(len(text.split(" ")) + 1 for text in corpus.valid.texts)
-score, bottom = result.evaluation.score, result.evaluation.entropy_bound
+score, E = result.evaluation.score, result.evaluation.entropy_bound
 L, N = score.nats_per_token, counting.nats_per_token(valid_ids, order=best_n)
-for name, nats in {"counting N": N, "transformer L": L, "floor F": bottom}.items():
-    print(f"{name:>13} = {nats:.4f} nats per token, perplexity {math.exp(nats):5.2f}")
-print(f"\ngap L - F: {(gap := L - bottom):.4f} nats per token, {gap * score.n_tokens / n_words:.4f} per word")
-print(f"covered (N - L) / (N - F): {(N - L) / (N - bottom):.1%} of the way")
+for name, nats in {"n-gram N": N, "transformer L": L, "entropy bound E": E}.items():
+    print(f"{name:>15} = {nats:.4f} nats per token, perplexity {math.exp(nats):5.2f}")
+print(f"\nL is {L / E - 1:.1%} above the bound, after {(N - L) / (N - E):.1%} of the way from N")
+assert E < L < (math.inf if smoke else N)
 
 # %% [markdown]
-# One run with one seed is an anecdote. The command `python -m experiments ladder` trains several, with longer histories for the counting models too, and keeps what it measured. Here is its
-# table, read from the file. No model can be expected above a share of 1; below 0 means worse than the baseline.
-
-# %%
-ladder = results.read_results("ladder")
-print(f"{'model':<22}{'':<8}{'nats per token':<17}{'share':>8}")
-print(*ladder_means(ladder.data), ladder.source_line(), sep="\n")
-
-# %% [markdown]
+# One run with one seed is an anecdote. [Lesson 12](12_the_price_of_attention.ipynb) compares five kinds of model on this very text, with several seeds each. `python -m experiments world-minute` measures what each part of the recipe contributes.
+#
 # ### The divergence falls with it
 #
-# Now the same run seen from the other side: the mean divergence from the truth, and beside it the gap $L - F$ on the same eighty reviews. By the equation above both
-# have the same expectation. Will they agree at each step? One of them uses only the tokens that happened to come.
+# Now the same run seen from the other side: the mean divergence from the truth, and the gap $L - E$ on the same eighty reviews. By the equation above both have the same expectation. Will they agree at each step? One of them uses only the tokens that happened to come.
 
 # %%
-gaps, apart = [one - floor for one in losses], [one["divergence"] for one in seen]
+gaps, apart = [nats - bound for nats in losses], [row["divergence"] for row in seen]
 fig, ax = plots.curves(
     [plots.Curve("divergence", steps, apart),
-     plots.Curve("loss - floor", steps, gaps, dashed=True)], title="The gap is the divergence",
+     plots.Curve("loss - bound", steps, gaps, dashed=True)], title="Two measures of one run",
     x_log=True, y_log=True, xlabel="step (logarithmic)", ylabel="nats per token (logarithmic)",
 )  # fmt: skip
-plots.show(fig, name="08_divergence", alt="""
-    Mean Kullback-Leibler divergence from the true next piece, and loss minus floor,
-    against training steps, both axes logarithmic. The two curves lie almost on top of
-    each other and fall together from above five nats.""")
+plots.show(fig, name="08_divergence")
+largest = max(abs(gap - mean) for gap, mean in zip(gaps, apart, strict=True))
+print(f"largest difference of the two at any step: {largest:.3f} nats")
 
 # %% [markdown]
 # They run together; where they part, chance in eighty reviews is the reason. The divergence has less of it, since it weighs all that could have come.
 #
 # ### Choose a beginning yourself
 #
-# Change the first line of the next cell, in your own copy, and run it again. Write as people write; `world.split` cuts it into words, and a word that cannot
-# stand there is named in the error. The model knows pieces only; `next_word_probs` multiplies them up to whole words.
+# Change the first line of the next cell, in your own copy, and run it again. Write as people write; `world.split` cuts it into words, and a word that cannot follow there is named in the error. A rare word has several tokens; `next_word_probs` multiplies their probabilities, so we can compare whole words.
 
 # %%
-beginning = "Bonjour les amis, le roman est"  # <- change me
+from tinytx_course.labs.lesson_08 import next_word_probs
 
+beginning = "Bonjour les amis, le roman est"  # <- change me
 prefix = world.split(beginning)
 truth = world.next_word(prefix)
 chances = next_word_probs(model, tokenizer, prefix, world.vocabulary)
 guess = dict(zip([*world.vocabulary, None], chances, strict=True))
 off = sum(chance * math.log(chance / guess[word]) for word, chance in truth.items())
 print(f"{len(truth)} words may follow; divergence from the truth {off:.4f} nats")
-print(f"the model gives these words {sum(guess[one] for one in truth):.1%}")
+print(f"the model gives these words {sum(guess[word] for word in truth):.1%}")
 
 # %% [markdown]
-# Before you look at the bars: which words would *you* expect next? The eight that are likeliest in truth are drawn, each with the
-# model's bar and the true one, and the rest of the language is left out for the sake of the eye.
+# Before you look at the bars: which words would *you* expect next? We plot the eight most probable next words, model next to truth, and leave out the rest to keep the chart readable.
 
 # %%
 named = {word or "(the end)": word for word in list(truth)[:8]}
@@ -385,16 +422,12 @@ fig, ax = plots.grouped_bars(
     {"model": {name: guess[word] for name, word in named.items()},
      "truth": {name: truth[word] for name, word in named.items()}},
     numbers=".3f", xlabel="probability of being the next word", title=f"{beginning} …")  # fmt: skip
-plots.show(fig, name="08_next_word", alt="""
-    For the eight likeliest words after a beginning, the probability that the model gives
-    to each as one bar, and the true probability as another beside it.""")
+plots.show(fig, name="08_next_word")
 
 # %% [markdown]
-# Nobody told the model what an adjective is, nor that *très* may stand before one, nor that a masculine noun wants a masculine form. It was only asked, again and again, what comes next, and to answer well it had
-# to find out. This is what predicting the next word teaches.
+# No label ever named an adjective, or the gender of a noun. Still, a model that gives nearly all its probability to adjectives of the right form must, in some way, use such classes. What it uses them *for* is only this: to say what comes next.
 #
-# Here you can walk through the language word by word. Write a beginning or take one, look at both distributions, and press one of the words to go on. Follow what the model likes best for two sentences; then go
-# back and take the rarest word each time. Where do the two columns part? (In the exported page a tree of beginnings is stored, and the explorer says where it ends.)
+# Here you can walk through the language word by word. Write a beginning or take one, look at both distributions, and press a word to append it. Follow what the model likes best for two sentences; then go back and take the rarest word each time. Where do the two columns part?
 
 # %%
 course.widgets.next_word(model, tokenizer, ["Bonjour les", "Bonjour les amis, le roman est"], world=world)
@@ -402,20 +435,21 @@ course.widgets.next_word(model, tokenizer, ["Bonjour les", "Bonjour les amis, le
 # %% [markdown]
 # ### Where is the gap?
 #
-# What has it *not* found out? We sort the divergences at all held-out positions by what stands there and by the sentence of the review. After a full stop a sentence or the
-# end may follow; this place is a kind of its own. The grammar's tables say what is a noun or an adjective.
+# What has it *not* learned yet? We sort the divergences at all held-out positions by the kind of word that comes there, and by the sentence of the review. After a full stop a sentence or the end may follow; this is a kind of its own. The tables of the grammar say what is a noun or an adjective.
 
 # %%
-forms = checker.FrenchForms(world.grammar.lexicon)
+from tinytx.world.checker import FrenchForms
+
+forms = FrenchForms(world.grammar.lexicon)
 
 
 def kind_of(word):
-    if word in ".,!" or word in forms.nouns:
-        return "mark" if word in ".,!" else "noun"
-    return "adjective" if word in forms.adjectives else "other word"
+    if word in ".,!":
+        return "mark"
+    return "noun" if word in forms.nouns else "adjective" if word in forms.adjectives else "other word"
 
 
-def places(text):
+def positions(text):
     sentence, starts = 1, True
     for word in text.split(" "):
         kind = "start or end" if starts else kind_of(word)
@@ -425,42 +459,43 @@ def places(text):
     yield ("start or end", sentence)
 
 
+labelled = [position for text in held_out for position in positions(text)]
 _, divergences = compare(model)
-standing = [place for text in held_out for place in places(text)]
-kinds = ("start or end", "other word", "noun", "adjective", "mark")
-for kind in kinds:
-    mine = divergences[[one == kind for one, _ in standing]]
-    share = mine.sum() / divergences.sum()
-    print(f"{kind:<13}{len(mine):>6} places, mean {mine.mean():.4f}, {share:4.0%} of the gap")
 
 # %% [markdown]
-# Predict: is the gap the same everywhere? Which kinds of word ask the model to remember something from earlier sentences? Do later sentences ask for more, or is the
-# model helped by having read more? (Below each sentence stands how many places it has in all. Where there are few, a single surprise shows.)
+# **Predict 08.3.** Which kinds of word ask the model to remember something from earlier sentences? Which are many?
+
+# %%
+kinds = ("start or end", "other word", "noun", "adjective", "mark")
+course.predict("08.3", "Which kind holds the largest share of the gap?", kinds)
 
 # %%
 def mean_at(kind, k):
-    return divergences[[one == (kind, k) for one in standing]].mean()
+    return divergences[[one == (kind, k) for one in labelled]].mean()
 
 
-n_places = [sum(one == k for _, one in standing) for k in range(1, 7)]
+n_positions = [sum(one == k for _, one in labelled) for k in range(1, 7)]
 fig, ax = plots.heatmap(
     [[mean_at(kind, k) for k in range(1, 7)] for kind in kinds], numbers=".3f", low=0,
-    row_labels=kinds, col_labels=[f"{k}\n({n})" for k, n in enumerate(n_places, 1)],
-    bar_label="mean divergence (nats)",
-    xlabel="sentence of the review (places)", ylabel="what stands there", title="Where the gap is",
+    row_labels=kinds, col_labels=[f"{k}\n({n})" for k, n in enumerate(n_positions, 1)],
+    bar_label="mean divergence (nats)", title="Divergence by kind of word and sentence",
+    xlabel="sentence of the review (number of positions)", ylabel="what comes there",
 )  # fmt: skip
-plots.show(fig, name="08_where_the_gap_is", alt="""
-    Mean divergence of the model from the truth in a table of cells: rows are kinds of
-    word, columns the first to the sixth sentence of a review.""")
+plots.show(fig, name="08_where_the_gap_is")
+shares = {}
+for kind in kinds:
+    mine = divergences[[one == kind for one, _ in labelled]]
+    shares[kind] = (mine.sum() / divergences.sum()).item()
+    print(f"{kind:<13}{len(mine):>6} positions, mean {mine.mean():.4f}, {shares[kind]:4.0%} of the gap")
+widest = max(shares, key=shares.get)
+course.resolve("08.3", widest, f"It holds {shares[widest]:.0%} of the summed divergence, more than any other kind.")
 
 # %% [markdown]
-# Marks and little words follow from what stands just before them. Nouns and adjectives depend on what is hidden *above* the words: which book it is, and whether the
-# reviewer liked it. Only words some sentences back betray it.
+# (In brackets: how many positions each column averages. Few positions mean a noisy cell.) A share is a mean times a count: a kind may be easy at each position and still hold much of the gap, because it is everywhere. No kind is free of it, and the first sentence, where nothing lies far back, has its part too.
 #
 # ### Three sentences ago
 #
-# We can ask directly. A review praises or blames, with an exception in one sentence of twenty. Take beginnings that differ only in
-# judgements, go on with *Le roman est*, and add up the chances of all words of praise: their share of praise and blame together.
+# Does the model use sentences further back? We can ask directly. A review praises or blames, with an exception in one sentence of twenty. Take beginnings that differ only in judgements, append *Le roman est*, and add up the probabilities of all words of praise: their share of praise and blame together.
 
 # %%
 judged = ["L'intrigue est {}.", "Le style est {}.", "La fin est {}."]
@@ -469,151 +504,174 @@ table = world.grammar.lexicon.adjectives
 good, bad = ([row["masculine"] for row in table if row["polarity"] == sign] for sign in "+-")
 
 
-def share_of_praise(pattern):
-    said = [one.format(saying[sign]) for one, sign in zip(judged, pattern, strict=False)]
-    prefix = world.split(" ".join([*said, "Le roman est"]))
+def share_of_praise(pattern, ending="Le roman est"):
+    sentences = [text.format(saying[sign]) for text, sign in zip(judged, pattern, strict=False)]
+    prefix = world.split(" ".join([*sentences, ending]))
     true = np.array([world.next_word(prefix).get(word, 0.0) for word in good + bad])
     believed = next_word_probs(model, tokenizer, prefix, good + bad)[:-1]
     return [chances[: len(good)].sum() / chances.sum() for chances in (believed, true)]
 
 # %% [markdown]
-# `+ + -` stands for praise, praise, blame. The last two groups are the hard ones: the two sentences just before are the same, and only the one three sentences
-# ago differs. A model that listens to the last sentence alone would give them equal bars, and one that listens to none would give all groups the same.
+# **Predict 08.4.** `+ + -` means praise, praise, blame. In `+ + -` and `- + -` the two sentences just before are the same; only the one three sentences ago differs. How far are the two shares of praise apart, compared with the truth?
+
+# %%
+course.predict(
+    "08.4",
+    "The model's difference between `+ + -` and `- + -`, as a share of the true difference?",
+    ["less than a quarter", "a quarter to three quarters", "more than three quarters"],
+)
 
 # %%
 patterns = ["+", "-", "+-", "-+", "++-", "-+-"]
-shares = {" ".join(one): share_of_praise(one) for one in patterns}
+praised = {" ".join(pattern): share_of_praise(pattern) for pattern in patterns}
 fig, ax = plots.grouped_bars(
-    {"model": {one: pair[0] for one, pair in shares.items()},
-     "truth": {one: pair[1] for one, pair in shares.items()}},
+    {"model": {pattern: pair[0] for pattern, pair in praised.items()},
+     "truth": {pattern: pair[1] for pattern, pair in praised.items()}}, numbers=".2f",
     xlabel="share of praise", ylabel="sentences before", title="Le roman est …",
 )  # fmt: skip
-plots.show(fig, name="08_three_sentences_ago", alt="""
-    Share of praise among the next words after one to three judging sentences, the model's
-    bar beside the true one. In truth the first of three sentences makes a large
-    difference; how much of it has the model learned?""")
+plots.show(fig, name="08_three_sentences_ago")
+(model_up, true_up), (model_down, true_down) = praised["+ + -"], praised["- + -"]
+reach = (model_up - model_down) / (true_up - true_down)
+answer = "a quarter to three quarters" if reach >= 0.25 else "less than a quarter"
+course.resolve(
+    "08.4", "more than three quarters" if reach > 0.75 else answer,
+    f"In truth the share falls from {true_up:.2f} to {true_down:.2f}, in the model from {model_up:.2f} "
+    f"to {model_down:.2f}: {reach:.0%} of the true difference.",
+)  # fmt: skip
 
 # %% [markdown]
-# Compare the last two true bars, then the model's. How far its bars move with the true ones is how far it has learned to look back. To follow the last sentence is one thing, to count the votes of *all* sentences is
-# another: no word near *est* can help with that, only attention across sentences. (Does a longer budget, `TINYTX_BUDGET=study`, learn more of it?)
-#
-# ## Break it: a softmax too many
-#
-# PyTorch's `cross_entropy` takes *logits*, and does the softmax itself. Give it probabilities, and again nothing complains. But even a perfect model, with a 1 for the
-# right token and a 0 for all others, is now charged as if it had said $e / (e + V - 1)$. What does that cost?
+# A loss near the bound says little about this. Few positions of a review depend on a sentence so far back, so a model may come close to the bound and use only part of it. One puzzle is left in the figure: with one exception in twenty, should `+ -` not be even? No: a change of opinion is usually announced, by *En revanche* for example. A plain *Le roman est* hints that the last opinion still holds. The exact probabilities agree:
 
 # %%
-for n in (1_000, 50_001):
-    lowest = math.log(n - 1 + math.e) - 1
-    print(f"V = {n:>6,}: ln V = {math.log(n):6.3f}, lowest possible loss = {lowest:6.3f}")
+plain, announced = share_of_praise("+-")[1], share_of_praise("+-", "En revanche, le roman est")[1]
+print(f"after + -: true share of praise {plain:.2f}, after 'En revanche,' {announced:.2f}")
+assert announced > plain
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# So this loss begins at $\ln V$, as it should, and can fall by no more than 1, if ever. Beside the small model from the beginning of the lesson, here is the same model with
-# one softmax too many. Say before you look how the two curves differ after the first few steps.
+# ### Training loss and held-out loss
+#
+# Until now no review was read twice, so the model could not learn reviews by heart. Real projects often have too little text for that. We give the small model just 40 reviews, again and again, and for comparison 2,000, with the same number of steps. A model that does better on what it has read than on new text of the same kind **overfits**. **Predict 08.5.**
 
 # %%
-class OneSoftmaxTooMany(CausalObjective):
-    def loss(self, model, indices):
-        inputs, targets = self.batch(indices)
-        probabilities = model(inputs).softmax(dim=-1)
-        return language_model_loss(probabilities, targets, tokenizer.pad_id)
-
-
-twice, twice_history = learn(OneSoftmaxTooMany)
-
-# %% [markdown]
-# Both curves were drawn from the same first weights, the same batches in the same order, and the same learning rate. One softmax is the only difference. The two dashed lines are the numbers that we just worked
-# out: where such a loss starts, and the best it could ever show.
+course.predict(
+    "08.5",
+    "The loss on the 40 reviews falls to the end. What does the loss on held-out reviews do?",
+    ["it falls to the end too", "it falls and stays level", "it falls, then rises"],
+)
 
 # %%
-lowest = math.log(V - 1 + math.e) - 1
+n_steps = 40 if smoke else 160
+long = brief.replace(n_steps=n_steps, warmup_steps=10, log_every=8)
+curves, ends = [], {}
+for n in (40, 2000):
+    def check(step, model):
+        return {"loss": compare(model)[0]} if step == 1 or step % 20 == 0 else None
+
+    texts = causal_objective(tokenizer, corpus.train.texts[:n], small.max_len)
+    past = train(new_language_model(small, 0), texts, long, on_step=check, progress=False)
+    ends[n] = [row["loss"] for row in past.evaluations]
+    curves.append(plots.Curve(f"{n:,} reviews, held out", [row["step"] for row in past.evaluations], ends[n]))
+    if n == 40:
+        curves.append(plots.Curve("40 reviews, training", past.step, past.loss, dashed=True))
 fig, ax = plots.curves(
-    [plots.Curve("logits", right_history.step, right_history.loss),
-     plots.Curve("probabilities", twice_history.step, twice_history.loss)],
-    references={"ln V": math.log(V), "lowest possible": lowest}, y_range=(0, 7.5),
-    xlabel="step", ylabel="training loss (nats per token)", title="Stuck, without a sound",
+    curves, references={"entropy bound": bound}, y_range=(0, 8), title="Few reviews and many",
+    xlabel="step", ylabel="loss (nats per token)",
 )  # fmt: skip
-plots.show(fig, name="08_softmax_twice", alt="""
-    Training loss against steps. With logits it falls steadily; with probabilities in
-    place of logits it stays close to the logarithm of the vocabulary size, above the
-    dashed line of the lowest loss possible there.""")
+plots.show(fig, name="08_overfitting")
+lowest, last = min(ends[40]), ends[40][-1]
+answer = "it falls, then rises" if last > lowest + 0.1 else "it falls and stays level"
+answer = "it falls to the end too" if last == lowest else answer
+course.resolve("08.5", answer, f"With 40 reviews it ends at {last:.2f} (lowest {lowest:.2f}), with 2,000 at {ends[2000][-1]:.2f}.")
 
 # %% [markdown]
-# No error, no warning, a loss that falls a little: many a run has been left going like this for hours. The cure is to know two numbers in advance, $\ln V$ at
-# the start and a counting model's loss to beat.
+# Held-out loss is the one to watch: training loss can fall below the entropy bound when texts are known by heart, with no bug anywhere. The remedy is more text, or to stop early.
+#
+# ### Learning rate and size
+#
+# Two **hyperparameters** (numbers that are chosen, not learned) are felt first: the learning rate and the width of the model. A small sweep: four rates, three widths, the eighty batches of above, one seed. **Predict 08.6.**
+
+# %%
+course.predict(
+    "08.6",
+    "From best to worst, which changes the held-out loss more: four rates (width 64), or three widths (best rate)?",
+    ["the learning rate", "the width"],
+)
+
+# %%
+rates, widths = (1e-3, 1e-2, 5e-2, 3e-1), (16, 32, 64)
+sweep = torch.zeros(len(widths), len(rates))
+for i, width in enumerate(widths):
+    for j, lr in enumerate(rates):
+        one = new_language_model(small.replace(d_model=width, d_ff=2 * width), seed=0)
+        learn(one, batches, brief.replace(lr=lr))
+        sweep[i, j] = compare(one)[0]
+fig, ax = plots.heatmap(
+    sweep, numbers=".2f", row_labels=[str(width) for width in widths], col_labels=[f"{lr:g}" for lr in rates],
+    bar_label="held-out loss (nats)", title="Held-out loss after 80 steps",
+    xlabel="learning rate", ylabel="width",
+)  # fmt: skip
+plots.show(fig, name="08_sweep")
+by_rate = (sweep[-1].max() - sweep[-1].min()).item()
+by_width = (sweep.amin(dim=1).max() - sweep.amin(dim=1).min()).item()
+course.resolve(
+    "08.6", "the learning rate" if by_rate > by_width else "the width",
+    f"Rates: a range of {by_rate:.2f} nats at width 64. Widths: a range of {by_width:.2f} nats at their best rates.",
+)  # fmt: skip
+
+# %% [markdown]
+# Tune first what changes the loss most. This is one seed and a very short run; the numbers of a longer run may be in another order. Whatever you tune, tune it on held-out text, and report on yet another part.
+#
+# ## Break it: a softmax too many
+#
+# PyTorch's `cross_entropy` takes *logits*, and does the softmax itself. Give it probabilities, and again nothing complains. But even a perfect model, with a 1 for the right token and a 0 for all others, is now charged as if it had given $e / (e + V - 1)$. So this loss begins at $\ln V$, as it should, and can never fall by more than 1. We train the small model once more, with one softmax too many.
+
+# %%
+def softmax_twice(logits, targets, pad_id):
+    return language_model_loss(logits.softmax(dim=-1), targets, pad_id)
+
+
+stuck = learn(new_language_model(small, seed=0), batches, brief, loss_of=softmax_twice)
+lowest = math.log(V - 1 + math.e) - 1
+print(f"ln V = {math.log(V):.3f}, lowest possible loss with two softmaxes {lowest:.3f}")
+print(f"after 80 steps: one softmax {right_losses[-1]:.3f}, two softmaxes {stuck[-1]:.3f}")
+assert lowest < stuck[-1] and right_losses[-1] < lowest
+
+# %% [markdown]
+# Same first weights, same batches, same rate. No error, no warning, a loss that hardly moves: many a run has been left like this for hours. The cure is to know two numbers in advance, $\ln V$ at the start and an n-gram model's loss to beat.
 #
 # ## Use it: let it write
 #
-# A model writes by drawing a token, appending it, and asking again. How to draw is a choice. **Temperature** $\tau$ divides the logits, which
-# raises probabilities to the power $1/\tau$. **Top-k** keeps the $k$ likeliest, **top-p** the fewest that reach $p$ together; what is left is made to sum to one. On paper, for $\tau = \frac12$: the squares
-# 0.16, 0.09, 0.04, 0.01, divided by 0.3.
+# How to draw the next token is a choice. **Temperature** $\tau$ divides the logits, which raises probabilities to the power $1/\tau$. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; the rest is cut, and what is left is made to sum to one. On paper, for $\tau = \frac12$: the squares 0.16, 0.09, 0.04, 0.01, divided by 0.3.
 
 # %%
+from tinytx.training.generate import next_token_probs
+
 start = [0.4, 0.3, 0.2, 0.1]
 by_hand = {
     "temperature": [p**2 / 0.3 for p in start],
     "top_k": [0.4 / 0.7, 0.3 / 0.7, 0.0, 0.0],
     "top_p": [0.4 / 0.9, 0.3 / 0.9, 0.2 / 0.9, 0.0],  # 0.7 is not enough: the third stays
 }
-for (way, expected), value in zip(by_hand.items(), (0.5, 2, 0.8), strict=True):
-    found = next_token_probs(torch.tensor(start).log(), **{way: value})
-    torch.testing.assert_close(found, torch.tensor(expected))
-    print(f"{way} = {value}".ljust(18), " ".join(f"{p:.3f}" for p in expected))
+for (name, expected), value in zip(by_hand.items(), (0.5, 2, 0.8), strict=True):
+    probs = next_token_probs(torch.tensor(start).log(), **{name: value})
+    torch.testing.assert_close(probs, torch.tensor(expected))
+    print(f"{name} = {value}".ljust(18), " ".join(f"{p:.3f}" for p in expected))
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# The same on a real distribution: our model's, for the piece that follows *Le livre*. Each row is one way to draw. Predict which rows will have hatched cells, that is,
-# pieces that are masked and can never be drawn, and which row is the flattest.
-
-# %%
-ways = {"as it is": {}, "temperature 0.5": {"temperature": 0.5},
-        "temperature 2": {"temperature": 2.0}, "top-k, k = 5": {"top_k": 5},
-        "top-p, p = 0.8": {"top_p": 0.8}}  # fmt: skip
-asked = torch.tensor([[tokenizer.bos_id, *tokenizer.encode("Le livre")]])
-with torch.no_grad():
-    scores = model(asked.to(next(model.parameters()).device))[0, -1].cpu()  # (V,)
-top = scores.argsort(descending=True)[:12]
-drawn = torch.stack([next_token_probs(scores, **how)[top] for how in ways.values()])
-fig, ax = plots.heatmap(
-    drawn, allowed=drawn > 0, numbers=".2f", low=0, bar_label="probability",
-    row_labels=list(ways), col_labels=[tokenizer.piece(one) for one in top.tolist()],
-    xlabel="the twelve likeliest pieces", title="Five ways to draw the piece after Le livre",
-)  # fmt: skip
-plots.show(fig, name="08_ways_to_draw", alt="""
-    Five rows of probabilities of the twelve likeliest next pieces. A low temperature
-    makes the first cells darker, a high one the row even; with top-k and top-p the cells
-    on the right are hatched, as these pieces are cut away.""")
-
-# %% [markdown]
-# The same in motion, stage by stage: first the temperature, then top-k, then top-p, and last what is left is scaled to sum to one. The true distribution stands beside it. Find settings that come nearer to the truth than the
-# plain model, if you can; and find two beginnings for which the same $p$ keeps very different numbers of pieces. Then draw a hundred times and compare.
+# The same on our model's distribution, stage by stage: first the temperature, then top-k, then top-p. The true distribution is next to it. Find settings that come nearer to the truth than the plain model, if you can; and find two beginnings for which the same $p$ keeps very different numbers of tokens.
 
 # %%
 course.widgets.sampling(model, tokenizer, ["Le livre", "Bonjour les", "C'est", "Le roman est"], world=world)
 
 # %% [markdown]
-# A cut helps where the model wrongly gives a little to many impossible pieces, and harms where the truth itself is wide. No single setting is right everywhere.
-#
-# ### "Bonjour les …"
-#
-# Some reviews begin with a greeting. Let the model carry one on, cold, as it is, and hot. In most courses one would now say whether it *looks* good. We can know. The grammar says
-# with which probability it would itself have written this very review; $-\infty$ means that it is no review of the language at all.
+# A cut helps where the model wrongly gives a little to many impossible tokens, and harms where the truth itself is wide. No single setting is right everywhere. In most courses one would now say whether a sample *looks* good. We can know: the grammar computes the exact probability of any review, and says whether it belongs to the language at all. So the model writes a hundred reviews at each of three temperatures. The n-gram model writes some as a baseline. `generate_many` is our loop `write` for many rows at once.
 
 # %%
-hello, lines = " ".join(world.split("Bonjour les")), []
-for temperature in (0.5, 1.0, 1.5):
-    how = {"temperature": temperature, "max_new_tokens": 120, "seed": 3}
-    text = str(generate(model, tokenizer, hello, **how))
-    log_prob = world.log_prob(text.split(" "))
-    lines.append(f"- **temperature {temperature}, log P = {log_prob:.1f} nats:** {text}")
-Markdown("\n".join(lines))
+from tinytx.training.generate import generate_many
 
-# %% [markdown]
-# Three texts are three anecdotes. So the model writes a hundred reviews at each of three temperatures, from nothing, and the grammar reads them all: how many belong to the language? With how many different
-# words? The counting model, which also gives a distribution of the next piece, shall write some as a baseline.
 
-# %%
 def counting_review(draw):
     written = []
     while len(written) < 120 and tokenizer.eos_id not in written:
@@ -624,60 +682,99 @@ def counting_review(draw):
 draw = np.random.default_rng(0)
 reviews = {f"{best_n}-gram, temperature 1": [counting_review(draw) for _ in range(100)]}
 for temperature in (0.5, 1.0, 1.5):
-    how = {"temperature": temperature, "max_new_tokens": 120, "seed": 1}
-    written = generate_many(model, tokenizer, n=100, **how)
-    reviews[f"model, temperature {temperature}"] = [str(one) for one in written]
-reviews["the language itself"] = [" ".join(one.words) for one in world.reviews(100, seed=7)]
+    written = generate_many(model, tokenizer, n=100, temperature=temperature, max_new_tokens=120, seed=1)
+    reviews[f"model, temperature {temperature}"] = [str(text) for text in written]
+reviews["the language itself"] = [" ".join(review.words) for review in world.reviews(100, seed=7)]
 
 # %% [markdown]
-# A writer can always be right by being dull, so the table also counts the different words of the language that were used. The last two columns look at those reviews that belong to the language: their mean length,
-# and their exact $\log P$ per word. For the language itself this is about minus its entropy. Before you look: does a lower temperature give more reviews of the language, or fewer? And more words?
+# Repeating a few safe phrases is an easy way to be correct, so we also count how many different words each writer uses. The last columns are about those reviews that belong to the language: their mean length, and their exact $\ln P$ per word. **Predict 08.7.**
 
 # %%
-print(f"{'who writes':<25}in the language  different words  length  log P per word")
+course.predict(
+    "08.7",
+    "From temperature 1 to 0.5: which two change, and how?",
+    ["more reviews in the language, fewer different words", "more reviews in the language, more different words",
+     "fewer reviews in the language"],
+)  # fmt: skip
+
+# %%
+print(f"{'who writes':<25}in the language  different words  length  ln P per word")
+fine, variety = {}, {}
 for who, texts in reviews.items():
     split = [text.split(" ") for text in texts]
     used = {word for words in split for word in words} & set(world.vocabulary)
     logs = world.batch_log_prob(split)
-    fine = np.isfinite(logs)
-    line = f"{who:<25}{fine.mean():15.0%}{len(used):17}"
-    if n_words := sum(len(words) + 1 for words, ok in zip(split, fine, strict=True) if ok):
-        line += f"{n_words / fine.sum():8.0f}{logs[fine].sum() / n_words:16.2f}"
+    inside = np.isfinite(logs)
+    fine[who], variety[who] = inside.mean(), len(used)
+    line = f"{who:<25}{inside.mean():15.0%}{len(used):17}"
+    if n_words := sum(len(words) + 1 for words, ok in zip(split, inside, strict=True) if ok):
+        line += f"{n_words / inside.sum():8.0f}{logs[inside].sum() / n_words:15.2f}"
     print(line)
+cold, warm = "model, temperature 0.5", "model, temperature 1.0"
+words_too = "fewer different words" if variety[cold] <= variety[warm] else "more different words"
+more = fine[cold] >= fine[warm]
+course.resolve(
+    "08.7", f"more reviews in the language, {words_too}" if more else "fewer reviews in the language",
+    f"In the language: {fine[warm]:.0%}, then {fine[cold]:.0%}. Words: {variety[warm]}, then {variety[cold]}.",
+)  # fmt: skip
 
 # %% [markdown]
-# Cold writing keeps to the beaten track: more of it belongs to the language, with fewer different words. Hot writing strays. And what is wrong with the reviews that stray? The package has a small checker of French grammar, which knows nothing of probabilities. It reads sentence by sentence and says what a teacher would
-# mark. Here is what it finds in the reviews that the model wrote at temperature 1 and the language does not know.
+# What is wrong with the reviews that are outside the language? The grammar can say exactly: the first word that has probability 0, given those before it. (An impossible word is often good French. It may be a seventh sentence, or praise and blame joined by *et*, which this grammar never writes.)
 
 # %%
-def sentences_of(text):
-    whole = text.replace(" .", " .|").replace(" !", " !|").split("|")
-    return [sentence.split() for sentence in whole if sentence.split()]
-
-
-texts = reviews["model, temperature 1.0"]
-odd = [text for text in texts if world.log_prob(text.split(" ")) == -math.inf]
-checked = [(words, check_sentence(words)) for text in odd for words in sentences_of(text)]
-marked = [(" ".join(words), errors[0]) for words, errors in checked if errors]
-print(f"{len(odd)} reviews are outside the language; of their {len(checked)} sentences")
-print(f"{len(marked)} are marked, such as\n")
-for sentence, error in marked[:4]:
-    print(f"{sentence[:90]}\n   {error}")
+outside = [text.split(" ") for who in list(reviews)[:-1] for text in reviews[who]
+           if who.endswith(("1.0", "1.5")) and world.log_prob(text.split(" ")) == -math.inf]  # fmt: skip
+for words in outside[:5]:
+    at = next((t for t, word in enumerate(words) if word not in world.next_word(words[:t])), len(words))
+    impossible = words[at] if at < len(words) else "(the end)"
+    print(f"… {' '.join(words[max(0, at - 9) : at])} [{impossible}]")
+print(f"{len(outside)} of 200 reviews at temperatures 1 and 1.5 are outside the language")
 
 # %% [markdown]
-# Where the checker finds nothing, the grammar objects to something else: a seventh sentence, say, or praise and blame joined by *et*, which is correct French and yet never
-# written in this language. Note that one slip among forty pieces is enough to fall out of the language. A small divergence at each piece adds up.
+# One slip among forty tokens is enough. A small divergence at each token adds up.
 #
 # ## What this does not show
 #
-# Our language has some thousand words and few hidden facts per review, and is written by rules. Real text has no known floor: the loss of a real model can only be compared with other models. A model this
-# close to the truth is possible here because the truth is small. And a low loss says nothing yet about usefulness for *other* tasks. Whether the body that was trained here helps to tell
-# praise from blame with few labels is the question of lesson 09.
+# - Our language has some thousand words and few hidden facts per review, and is written by rules. Real text has no known entropy bound: the loss of a real model can only be compared with other models.
+# - One seed, one size for the long run. Lesson 12 has several of each.
+# - A low loss says nothing yet about usefulness for *other* tasks. Whether what was learned here helps to tell praise from blame with few labels is the question of lesson 09.
+#
+# ## Take-home
+#
+# The whole lesson on one screen: text in, shift, loss, step, repeat.
+
+# %%
+_ = torch.manual_seed(0)
+model = tx.LanguageModel(small)
+optimizer = torch.optim.AdamW(model.parameters())
+n_steps = 60
+for step in range(1, n_steps + 1):
+    rows = [train_ids[i] for i in torch.randint(len(train_ids), (24,))]
+    longest = 1 + max(len(row) for row in rows)
+    padded = torch.full((24, longest + 1), pad_id)
+    for i, row in enumerate(rows):
+        padded[i, : len(row) + 2] = torch.tensor([tokenizer.bos_id, *row, tokenizer.eos_id])
+    inputs, targets = padded[:, :-1], padded[:, 1:]  # the shift: (B, T) each
+    logits = model(inputs)  # (B, T, V)
+    loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=pad_id)
+    optimizer.param_groups[0]["lr"] = 5e-3 * min(step / 10, (n_steps - step) / (n_steps - 10))
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    if step in (1, n_steps):
+        print(f"step {step}: loss {loss.item():.2f}, perplexity {loss.exp().item():.0f}, ln V {math.log(V):.2f}")
+
+# %% [markdown]
+# Now put the lines of one step in order. Of each pair, one line is right and the other is a common mistake.
+
+# %%
+course.parsons("training_step")
 
 # %% [markdown]
 # ## Questions
 #
-# A few questions before you write code. Pick an answer, and read what it gets back: each wrong one is told what is wrong with it. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
+# Pick an answer and read what it says; the wrong answers are common mistakes.
 
 # %%
 course.quiz("pretraining")
@@ -685,19 +782,17 @@ course.quiz("pretraining")
 # %% [markdown]
 # ## Exercises
 #
-# Four short functions, which together are nearly a language model's whole business but for the model itself. Each has a cell with dots and a cell that checks what you wrote: it says where your answer differs, on the smallest input it could find, and, if it knows the mistake,
-# what it is. While there are only dots, it says "not attempted yet", and nothing else waits for you.
+# Five short functions, which together are nearly all of a language model's training and sampling but for the model itself. Each has a cell with dots and a cell that checks what you wrote: it says where your answer differs, on the smallest input it could find, and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
 #
-# ### Exercise: questions and answers
+# ### Exercise: inputs and targets
 #
 # `Level 1/5 · 5 minutes · outcome 1`
 #
-# Write `shift_targets(token_ids)`. `token_ids` has shape (B, T), and the marks for beginning and end are in it already. It returns the pair `(inputs, targets)`, both of shape (B, T - 1): the target at place $t$ is the token that follows the input at place $t$, in the same row. Nothing
-# is invented and nothing rolled round. *It trains* the shift, which nothing complains about when it is forgotten.
+# Write `shift_targets(token_ids)`. `token_ids` has shape (B, T), and the special ids for beginning and end are in it already. It returns the pair `(inputs, targets)`, both of shape (B, T - 1): the target at position $t$ is the token that follows the input at position $t$, in the same row. Nothing is invented and nothing rolled round. *It trains* the shift, which nothing complains about when it is forgotten.
 #
 # <details><summary>Hint</summary>
 #
-# Write a row of four ids on paper, and below each the one that follows. For one of them nothing follows, so it can only be an answer; another is nobody's successor, so it can only be a question.
+# Write a row of four ids on paper, and below each the one that follows. The last one has no successor, so it can only be a target; the first one follows nothing, so it can only be an input.
 #
 # </details>
 
@@ -717,7 +812,7 @@ course.check("shift_targets", shift_targets)
 #
 # `Level 3/5 · 15 minutes · outcome 2`
 #
-# Write `language_model_loss(logits, targets, pad_id)`. `logits` has shape (B, T, V); `targets` has shape (B, T), is shifted already, and holds `pad_id`, an id of the vocabulary like any other, where a row is filled up. Return one number: the mean surprise, $-\ln p$ in **nats**, over
+# Write `language_model_loss(logits, targets, pad_id)`. `logits` has shape (B, T, V). `targets` has shape (B, T), is shifted already, and holds `pad_id` where a row is padded; that is an id of the vocabulary like any other. Return one number: the mean surprise, $-\ln p$ in **nats**, over
 # all real targets of the batch together. Each row has at least one. *It trains* picking one entry in each distribution, and leaving the padding out of sum *and* count.
 #
 # <details><summary>Hint</summary>
@@ -744,7 +839,7 @@ course.check("language_model_loss", language_model_loss)
 #
 # `Level 1/5 · 5 minutes · outcome 2`
 #
-# Write `perplexity(total_nats, n_tokens)`, which returns one number. `total_nats` is the *sum* of all surprises of a text, in nats; `n_tokens`, a whole number of at least 1, says how many tokens were predicted. Lay it beside the example by hand: three tokens with a sum of $6 \ln 2$ have the perplexity
+# Write `perplexity(total_nats, n_tokens)`, which returns one number. `total_nats` is the *sum* of all surprises of a text, in nats; `n_tokens`, a whole number of at least 1, says how many tokens were predicted. Compare with the example by hand: three tokens with a sum of $6 \ln 2$ have the perplexity
 # 4. *It trains* keeping sum, mean and exponential in their order.
 #
 # <details><summary>Hint</summary>
@@ -765,6 +860,35 @@ def perplexity(total_nats, n_tokens):
 course.check("perplexity", perplexity)
 
 # %% [markdown]
+# ### Exercise: one training step
+#
+# `Level 3/5 · 15 minutes · outcome 3`
+#
+# Write `training_step(model, optimizer, inputs, targets, max_norm)`. `model` is a bigram language model, `nn.Embedding(V, V)`: it turns ids (B, T) into logits (B, T, V). There is no padding. `model.weight.grad` may hold an older gradient. Compute the mean cross-entropy of the batch, its gradient, clip the gradient to a norm of at most `max_norm`, and let `optimizer` make one step. Return `(loss, model.weight)`: the loss *before* the step, the weight after it. *It trains* the order of the lines.
+#
+# <details><summary>Hint</summary>
+#
+# `cross_entropy` takes logits (N, V) and targets (N,), so flatten both. Which lines change `.grad`, which one reads it? Write them down in order before you code.
+#
+# </details>
+
+
+# %%
+def training_step(model, optimizer, inputs, targets, max_norm):
+    ### BEGIN SOLUTION
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return loss.item(), model.weight
+    ### END SOLUTION
+
+
+# %%
+course.check("training_step", training_step)
+
+# %% [markdown]
 # ### Exercise: ways to draw
 #
 # `Level 4/5 · 20 minutes · outcome 5`
@@ -774,7 +898,7 @@ course.check("perplexity", perplexity)
 #
 # <details><summary>Hint</summary>
 #
-# Sort the probabilities, and keep the order: it is needed to put them back. For top-p ask, for each token, what all *likelier* ones hold together; it stays as long as that is below `top_p`. (That is `cumsum` without the token itself.) So the first always stays. Try 0.4, 0.3, 0.2, 0.1 with
+# Sort the probabilities, and keep the order: it is needed to put them back. For top-p ask, for each token, what all *more probable* ones have together; it stays as long as that is below `top_p`. (That is `cumsum` without the token itself.) So the first is never cut. Try 0.4, 0.3, 0.2, 0.1 with
 # `top_p` = 0.8 on paper.
 #
 # </details>
@@ -787,8 +911,8 @@ def next_token_probs(logits, temperature, top_k, top_p):
     if top_k is not None:
         probs[top_k:] = 0.0
     if top_p is not None:
-        likelier = probs.cumsum(dim=0) - probs  # what stands before each
-        probs[likelier >= top_p] = 0.0
+        before = probs.cumsum(dim=0) - probs  # of all more probable tokens
+        probs[before >= top_p] = 0.0
     put_back = torch.zeros_like(probs).scatter(0, order, probs)
     return put_back / put_back.sum()
     ### END SOLUTION
@@ -800,44 +924,43 @@ course.check("next_token_probs", next_token_probs)
 # %% [markdown]
 # ### Try it yourself
 #
-# **1.** Somebody says: "a language model that reads from left to right uses the context on the right, since the next word stands there." What is wrong?
+# In your own copy (`make lab`), say what you expect, then run.
+#
+# **1.** A friend says: "a language model that reads from left to right uses the context on the right, since the next word is there." What is wrong?
 #
 # <details><summary>Answer</summary>
 #
-# The next word is the *target*, not context. When position $t$ answers, it has read the tokens up to $t$ and nothing to the right of them: the causal mask sees to that. Context from the right is what a
-# masked model has (lesson 10). If a left-to-right model could see to the right, its loss would fall through the floor, as above.
+# The next word is the *target*, not context. When position $t$ answers, it has read the tokens up to $t$ and nothing to the right of them: the causal mask sees to that. Context from the right is what a masked model has (lesson 10). If a left-to-right model could see to the right, its loss would fall below the entropy bound, as above.
 #
 # </details>
 #
 # **2.** Set `beginning` to `J'ai adoré cette saga. La fin est belle. La` and look for *saga* among the bars. Then let the first sentence be about `ce livre`. What does the truth do, and does the model follow?
 #
-# <details><summary>What you find</summary>
+# <details><summary>What to look for</summary>
 #
-# A review calls its book by the same name again and again. So in truth *saga* is likely once it has been named, two sentences ago, and unlikely otherwise. How far the model's bar follows shows whether it has learned to look back
-# for the name, as it has to look back for praise and blame.
+# A review calls its book by the same name again and again. So in truth *saga* is probable once it has been named, two sentences ago, and improbable otherwise. How far the model's bar follows shows whether it has learned to look back for the name, as it has to look back for praise and blame.
 #
 # </details>
 #
-# **3.** A colleague's loss on a vocabulary of 32,000 pieces starts at 31. What do you suspect? And if it starts at 3?
+# **3.** A colleague's loss on a vocabulary of 32,000 tokens starts at 31. What do you suspect? And if it starts at 3?
 #
 # <details><summary>Answer</summary>
 #
-# $\ln 32{,}000 \approx 10.4$. At 31 the untrained model is confidently wrong: its first logits are far too large, so look at the initialisation, or at a missing scale. At 3 it already knows something that it cannot
-# know: an answer leaks, or the weights are not new.
+# $\ln 32{,}000 \approx 10.4$. At 31 the untrained model is confidently wrong: its first logits are far too large, so look at the initialisation, or at a missing scale. At 3 it already knows something that it cannot know: an answer leaks, or the weights are not new.
 #
 # </details>
 #
 # ## Summary
 #
-# - A text of $T$ tokens gives $T + 1$ questions; the targets are the inputs shifted by one. Without the shift the loss falls below the floor, and the model has learned to copy.
-# - Loss is the mean of $-\ln p$ in nats, perplexity its exponential; before training they are $\ln V$ and $V$.
-# - Expected loss is the entropy of the language plus the divergence of the model. With both lines drawn, counting model and floor, a curve has a meaning.
-# - What remains to be learned sits in the words that depend on sentences far back.
-# - Temperature, top-k and top-p trade variety for safety, and here each text can be checked exactly.
+# 1. A text of $T$ tokens gives $T + 1$ questions; the targets are the inputs shifted by one. Without the shift the loss falls below the entropy bound, and the model has learned to copy.
+# 2. Loss is the mean of $-\ln p$ in nats, perplexity its exponential; before training they are about $\ln V$ and $V$.
+# 3. Batch, logits, loss, gradient, clip, step: the training loop. With both lines drawn, n-gram model and entropy bound, a loss has a meaning. Watch the held-out loss.
+# 4. Expected loss is the entropy of the language plus the divergence of the model. The divergence can be sorted by position, and a low loss does not show how far back a model looks.
+# 5. Temperature, top-k and top-p trade variety for safety, and here each text can be checked exactly.
 #
 # *Where this comes from:* Shannon, *Prediction and Entropy of Printed English*, Bell System Technical Journal 30 (1951), for guessing the next letter as a measure of a language.
 # Bengio et al., *A Neural Probabilistic Language Model*, JMLR 3 (2003), section 2. Radford et al., *Improving Language Understanding by Generative Pre-Training* (2018), section 3.1, for pretraining with this
-# objective. Holtzman et al., *The Curious Case of Neural Text Degeneration*, [arXiv:1904.09751](https://arxiv.org/abs/1904.09751), section 3.1, for top-p. Witten and Bell, *The Zero-Frequency Problem*, IEEE Transactions on
-# Information Theory 37 (1991), method C, for the counting model.
+# objective. Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 3.2, for clipping. Holtzman et al., *The Curious Case of Neural Text Degeneration*, [arXiv:1904.09751](https://arxiv.org/abs/1904.09751), section 3.1, for top-p. Witten and Bell, *The Zero-Frequency Problem*, IEEE Transactions on
+# Information Theory 37 (1991), method C, for the n-gram model.
 #
-# *Next:* lesson 09 takes the body of such a model, puts another head on it, and asks what the pretraining was worth.
+# *Next:* [lesson 09](09_transfer.ipynb) takes the body of such a model, puts another head on it, and asks what the pretraining was worth.

@@ -13,25 +13,23 @@
 #
 # After this lesson you can
 #
-# 1. turn a language model into a classifier: say what is kept, what is new, and which vector the new head reads;
-# 2. recognise five mistakes of fine-tuning by their symptoms, among them a loss that cannot fall below 0.313;
+# 1. turn a language model into a classifier: say what stays, what is new, and which vector the new head reads;
+# 2. write the fine-tuning loop, freeze a body, and recognise five mistakes of fine-tuning by their symptoms, among them a loss that cannot fall below 0.313;
 # 3. compare two ways of training fairly: same labels, same order, several seeds, an interval for the difference;
-# 4. place a result between its yardsticks: the majority, a bag of words, a frozen probe, and the best that anybody could reach;
+# 4. compare a result with its yardsticks: the majority, a bag of words, a frozen probe and its random control, and the best that anybody could reach;
 # 5. look at what a classifier still gets wrong, and say whether its probabilities deserve trust.
 #
-# *You need:* lesson 08 (a language model learns to predict the next word) and what a causal mask is (lesson 02).
-# *It takes:* an hour to read; a minute and a half to run on two cores, less with a GPU.
+# *You need:* lesson 08 (a language model learns to predict the next token) and what a causal mask is (lesson 02).
+# *It takes:* an hour and a half to read and do; a minute and a half to run on two cores, less with a GPU.
 
 # %% [markdown]
 # ## Set-up
 #
-# The body is pretrained here, on reviews without their labels, for two thirds of the steps of lesson 08. Then small classifiers are trained with few labels. Longer runs with many
-# seeds come from the folder `results/`, where a command has kept them.
+# The body is pretrained here, on reviews without their labels, for half the steps of lesson 08. Then small classifiers are trained with few labels. Longer runs with more seeds come from the folder `results/`, where a command has stored them. With the budget `smoke` everything runs, but little is learned.
 
 # %%
 import math
 import textwrap
-from collections import Counter
 
 import numpy as np
 import torch
@@ -39,22 +37,21 @@ import torch.nn.functional as F
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.model.transformer import pool
-from tinytx.text.batching import pad_batch
-from tinytx.text.corpora import label_subset
-from tinytx.training.evaluate import class_probabilities, classifier_inputs
-from tinytx.training.fit import fit
-from tinytx.training.intervals import paired_interval, wilson_interval
-from tinytx.training.recipes import plan
-from tinytx.training.tasks import fingerprint
+from tinytx.training.recipes import default_budget, plan
 from tinytx_course import plots
-from tinytx_course.results import read_results
+
+smoke = default_budget() == "smoke"
 
 # %% [markdown]
-# ## Why: labels are dear, text is cheap
+# Two questions from earlier lessons first.
+
+# %%
+course.recall("09")
+
+# %% [markdown]
+# ## Why: labels are expensive, text is cheap
 #
-# Somebody has to read a review to say whether it praises the book. Reviews without such a label lie about in heaps. The promise of *transfer* is: let a model learn the language
-# from the heap, then teach it the question with the few labels you can pay for. Here are three of our reviews; 1 means that the book is praised.
+# A label costs work: a person has to read the review and say whether it praises the book. Reviews without such a label are plentiful. The promise of **transfer** is: let a model learn the language from plain text (**pretraining**), then teach it the question with the few labels you can pay for (**fine-tuning**). Here are three of our reviews; 1 means that the book is praised.
 
 # %%
 corpus = tx.load_corpus("world")
@@ -62,9 +59,7 @@ for label, text in zip(corpus.test.labels[:3], corpus.test.texts[:3], strict=Tru
     print(textwrap.fill(f"{label}   {text}", 88, subsequent_indent="    "))
 
 # %% [markdown]
-# Accuracy alone says little, so we put two yardsticks down before anything is trained. The lower one is the **majority**: always give the commoner label. The upper one exists only because we know the
-# grammar: the exact probability that a review praises, given all its words. Who answers by it is right as often as *anyone* can be on these texts. Some reviews say two things for the
-# book and two against it; nobody can know those.
+# Accuracy alone says little, so we set two yardsticks before anything is trained. The lower one is the **majority**: always give the more frequent label. The upper one exists only because we know the grammar: the exact probability that a review praises, given all its words. A reader who answers by it is right as often as *anyone* can be on these texts. Some reviews say two things for the book and two against it; these cannot be known.
 
 # %%
 world = tx.World()
@@ -77,13 +72,17 @@ print(f"{len(labels):,} test reviews: majority {majority:.3f}, best reachable {b
 # %% [markdown]
 # ### The tempting wrong way
 #
-# The lab that this course grew out of asks the same question, and many reports answer it like this: fine-tune the pretrained model and a fresh one, once each; draw accuracy on the *test* set after each of 15
-# epochs; report the highest point of each curve; the higher one wins. Four steps, and each can fool you. Before we do better, we need the classifier.
+# A common way to answer our question: fine-tune the pretrained model and a fresh one, once each; draw accuracy on the *test* set after each of 15 epochs; report the highest point of each curve; the higher one wins. Four steps, and each can fool you. Before we do better, we need the classifier.
 #
 # ## Swapping the head
 #
-# A transformer here is a **body**, which turns tokens into vectors, and a **head**, which reads them. The language model's head gives a distribution over the vocabulary at *every* position. The classifier's
-# gives *one* answer for the whole sequence. What will the two shapes be, for two rows of four tokens, nine pieces and two classes?
+# A transformer here is a **body** (also called backbone), which turns tokens into vectors, and a **head**, which reads them. The language model's head gives a distribution over the vocabulary at *every* position. The classifier's gives *one* answer for the whole sequence.
+
+# %%
+plots.diagram("swap-the-head")
+
+# %% [markdown]
+# What will the two shapes be, for two rows of four tokens, nine tokens in the vocabulary and two classes?
 
 # %%
 _ = torch.manual_seed(0)
@@ -98,14 +97,13 @@ print("the same body: ", classifier.body is language_model.body)
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# What is kept is nearly everything. Lesson 06 counted the lab's model: a vocabulary of 100, four layers of width 200. Take away the old head, put the new one on, and see how many of the
-# classifier's numbers begin at random.
+# Nearly everything stays. Lesson 06 counted a small model: a vocabulary of 100, four layers of width 200. Take away the old head, put the new one on, and see how many of the classifier's parameters begin at random.
 
 # %%
-lab = tx.PRESETS["seed-lab"]
-body = tx.parameter_table(lab, head=None).total
+small = tx.PRESETS["seed-lab"]
+body = tx.parameter_table(small, head=None).total
 for head in ("lm", "classifier"):
-    total = tx.parameter_table(lab, head=head).total
+    total = tx.parameter_table(small, head=head).total
     print(f"{head:<11} body {body:,} + head {total - body:>6,} = {total:>9,}")
 print(f"new in the classifier: {1 - body / total:.2%}")
 # NBVAL_CHECK_OUTPUT
@@ -113,23 +111,22 @@ print(f"new in the classifier: {1 - body / total:.2%}")
 # %% [markdown]
 # ### By hand: which vector does the head read?
 #
-# The body returns a vector for each token, the head wants one for the row. So we have to choose, and this is called *pooling*. Ours takes the mean over the **real** tokens: add them
+# The body returns a vector for each token, the head wants one for the row. So we have to choose, and this is called **pooling**. Ours takes the mean over the **real** tokens: add them
 # up, divide by how many there are, and leave the padding out. As a loop:
 
 # %%
 hidden = classifier.body(token_ids, real)  # (B, T, D)
 pooled = []
 for vectors, is_real in zip(hidden, real, strict=True):
-    kept = [vector for vector, yes in zip(vectors, is_real, strict=True) if yes]
-    pooled.append(sum(kept) / len(kept))
+    chosen = [vector for vector, yes in zip(vectors, is_real, strict=True) if yes]
+    pooled.append(sum(chosen) / len(chosen))
 pooled = torch.stack(pooled)  # (B, D)
 torch.testing.assert_close(classifier.head(pooled), classifier(token_ids, real))
 print("averaged", real.sum(dim=1).tolist(), "vectors; the loop and the package agree")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# The same without a loop is one masked sum. There are other choices: the *first* token, as BERT does with its `[CLS]`, or the *last*, as GPT does. In a body with a causal mask they differ
-# greatly, since a token knows only what stands to its left. Exchange the words behind the first token: which answers can move at all?
+# The same without a loop is one masked sum. There are other choices: the *first* token, as BERT does with its `[CLS]`, or the *last*, as GPT does. In a body with a causal mask they differ greatly, since a token knows only what is to its left. Shuffle every word after the first token. Which of the three poolings can notice?
 
 # %%
 summed = (hidden * real[:, :, None]).sum(dim=1)  # (B, D)
@@ -142,64 +139,145 @@ for pooling in ("first", "last", "mean"):
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# The first token of a causal body has seen nothing but itself, and a head that reads it can only guess. (BERT's first token sees everything: its body has no causal mask.) The last real token has seen all, and the mean lets
-# every token vote.
+# The first token of a causal body has seen nothing but itself, and a head that reads it can only guess. (BERT's first token sees everything: its body has no causal mask.) The last real token has seen all, and the mean lets every token vote.
 #
 # ## Pretrain once
 #
-# Now the real body. It reads the training reviews, not their labels, and learns to predict the next piece; the shorter run, at a slightly higher rate, leaves time for what follows. The line below says how well it does on reviews it never saw, and how far
-# that is from the exact floor.
+# Now the real body. It reads the training reviews, not their labels, and learns to predict the next token. The line below says how well it does on reviews that it never saw, and how far that is from the exact entropy bound.
 
 # %%
-shorter = {"n_steps": plan("world").settings.n_steps * 2 // 3, "lr": 1e-2}
+from tinytx.training.fit import fit
+
+shorter = {"n_steps": plan("world").settings.n_steps // 2}
 pretrained = fit(corpus, training_changes=shorter, progress=False)
-tokenizer, max_len = pretrained.tokenizer, pretrained.model.config.max_len
+tokenizer, pad_id = pretrained.tokenizer, pretrained.tokenizer.pad_id
 pretrained
+
+# %% [markdown]
+# ## The fine-tuning loop
+#
+# It is the loop of lesson 08 with three changes: batches hold labels, the model gives one row of logits a review, and only parameters that *require a gradient* are trained. The learning rate is small, as the body should change little. A new classifier copies the pretrained body and draws a new head.
+
+# %%
+def new_classifier(seed=0, causal=True):
+    torch.manual_seed(seed)
+    model = tx.Classifier(pretrained.model.config.replace(causal=causal), n_classes=2)
+    model.body.load_state_dict(pretrained.model.body.state_dict())
+    return model
+
+
+def mean_of_real(model, token_ids, real):
+    return model(token_ids, real)  # pool(body(token_ids)) W: (B, C)
+
+
+def fine_tune(model, batches, settings, read=mean_of_real, loss_of=F.cross_entropy,
+              optimizer=torch.optim.AdamW):  # fmt: skip
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = optimizer(trained, lr=settings.lr, weight_decay=0.0)
+    n_steps, warmup_steps = settings.n_steps, settings.warmup_steps
+    losses = []
+    model.train()
+    for step, (token_ids, target) in enumerate(batches, start=1):
+        rising, falling = step / warmup_steps, (n_steps - step) / (n_steps - warmup_steps)
+        optimizer.param_groups[0]["lr"] = settings.lr * min(rising, falling)
+        loss = loss_of(read(model, token_ids, token_ids != pad_id), target)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trained, settings.clip_norm)
+        optimizer.step()
+        losses.append(loss.item())
+    model.eval()
+    return losses
+
+# %% [markdown]
+# We draw 64 labelled reviews and go over them five times (five **epochs**), sixteen at a time. The package's `train` with the same batches must give the same losses. It wants an objective, so we hand it one that does no more than look up our batches.
+
+# %%
+from tinytx.text.batching import pad_batch
+from tinytx.text.corpora import label_subset
+from tinytx.training.evaluate import classifier_inputs
+from tinytx.training.loop import train
+from tinytx.training.objectives import ClassificationObjective
+from tinytx.training.settings import TrainingSettings
+
+few = label_subset(corpus.train, 64, seed=0)
+rows, _ = classifier_inputs(tokenizer, few.texts, pretrained.model.config.max_len)
+
+
+class InOurOrder(ClassificationObjective):
+    def epoch_batches(self, *, seed, epoch, tokens_per_batch):
+        return torch.randperm(64, generator=torch.Generator().manual_seed(epoch)).view(4, 16).tolist()
+
+
+objective = InOurOrder(rows, few.labels, pad_id=pad_id)
+order = [batch for epoch in range(5)
+         for batch in objective.epoch_batches(seed=0, epoch=epoch, tokens_per_batch=0)]  # fmt: skip
+batches = [(pad_batch([rows[i] for i in batch], pad_id), objective.labels[batch]) for batch in order]
+settings = TrainingSettings(n_steps=20, lr=1e-3, warmup_steps=2, decay="linear", final_lr_fraction=0.0,
+                            weight_decay=0.0, betas=(0.9, 0.999), precision="fp32", log_every=1)  # fmt: skip
+losses = fine_tune(new_classifier(), batches, settings)
+history = train(new_classifier(), objective, settings, progress=False)
+torch.testing.assert_close(losses, history.loss, rtol=1e-3, atol=1e-3)
+print("20 equal losses:", " ".join(f"{loss:.2f}" for loss in losses))
+
+# %% [markdown]
+# ## Freeze the body: a linear probe
+#
+# The other way to use a body: leave it as it is, and train the new head alone. Parameters are **frozen** by `requires_grad_(False)`: they get no gradient. What is left is a linear classifier on fixed vectors, a **linear probe**. It asks what the vectors already know. Its few weights start from nothing, so it gets a ten times larger rate.
+#
+# A probe needs a **control**: the same with a body of *random* weights. Random vectors know something too, as each token has its own. Only what the pretrained probe reaches above this control was learned in pretraining.
+
+# %%
+@torch.no_grad()
+def n_right(model, read=mean_of_real, n=320):
+    answers = []
+    for start in range(0, n, 16):
+        ids, _ = classifier_inputs(tokenizer, corpus.test.texts[start : start + 16], model.config.max_len)
+        token_ids = pad_batch(ids, pad_id)
+        answers.append(read(model, token_ids, token_ids != pad_id).argmax(dim=1))
+    return int((torch.cat(answers).numpy() == labels[:n]).sum())
+
+
+probe, control = new_classifier(), tx.Classifier(pretrained.model.config, n_classes=2)
+before = {name: weight.clone() for name, weight in probe.state_dict().items()}
+for model in (probe, control):
+    model.body.requires_grad_(False)
+    fine_tune(model, batches, settings.replace(lr=1e-2))
+moved = [name for name, weight in probe.state_dict().items() if not torch.equal(weight, before[name])]
+print(f"trained: {moved}; right of 320: pretrained body {n_right(probe)}, random body {n_right(control)}")
+assert all(name.startswith("head.") for name in moved)
 
 # %% [markdown]
 # ## Five mistakes, measured
 #
-# Each of them stood in code that people handed in for the lab. They raise no error; the curves just end lower than they should, or look different from day to day.
+# All of them are common, and none raises an error. Some ruin a run; others cost nothing today, and a lot with other data.
 #
 # ### Reading the padding
 #
-# `output[-1]`, or here `hidden[:, -1]`, looks like "the last token". Take sixteen reviews as they come, padded on the right to the longest. What stands in the last column?
-# In the picture each row is a review, dark where there is a token, hatched (*masked*) where there is padding. A row that ends in a token is dark up to the right edge: how many do you expect?
+# `output[-1]`, or here `hidden[:, -1]`, looks like "the last token". Take sixteen reviews as they come, padded on the right to the longest. What is in the last column? In the picture each row is a review, dark where there is a token, hatched where there is padding. How many rows do you expect to reach the right edge?
 
 # %%
-small = label_subset(corpus.train, 64, seed=0)
-
-
-def as_batch(texts):
-    ids, _ = classifier_inputs(tokenizer, texts, max_len)
-    token_ids = pad_batch(ids, tokenizer.pad_id)  # (B, T)
-    return token_ids, tx.padding_mask(token_ids, tokenizer.pad_id)
-
-
-sixteen, real16 = as_batch(small.texts[:16])
-positions = ["" if place % 10 else str(place) for place in range(real16.shape[1])]
+sixteen = pad_batch(rows[:16], pad_id)  # (B, T)
+real16 = sixteen != pad_id
+ticks = ["" if t % 10 else str(t) for t in range(real16.shape[1])]
 fig, ax = plots.figure(width=8.5, height=3.6)
 plots.heatmap(
-    real16.float(), allowed=real16, low=0, high=1.4, col_labels=positions, ax=ax,
+    real16.float(), allowed=real16, low=0, high=1.4, col_labels=ticks, ax=ax,
     xlabel="position", ylabel="review", title="Sixteen reviews, padded to the longest",
 )  # fmt: skip
-plots.show(fig, name="09_padding_in_a_batch", alt="""
-    A batch of sixteen reviews as a map. Tokens fill each row from the left to different
-    lengths, the rest is hatched as padding. Only the longest reviews reach the right edge; in
-    all other rows the last column is padding.""")
+plots.show(fig, name="09_padding_in_a_batch")
 print(f"{(~real16[:, -1]).sum()} of 16 rows end in padding;", end=" ")
 print(f"{(~real16).float().mean():.0%} of the batch is padding")
+assert (~real16[:, -1]).sum() > 8
 
 # %% [markdown]
-# One column that nearly never holds a word. A causal body softens the blow, for a padding token sees all words before it, so *something* arrives. But it breaks a promise: the answer to a review now
-# depends on who else is in the batch, since its neighbours decide how much padding it gets. Here is the short row of our toy batch, with its neighbour and alone.
+# One column that seldom holds a word. A causal body softens the blow, for a padding token sees all words before it, so *something* arrives. But it breaks a promise: the answer to a review now depends on who else is in the batch, since its neighbours decide how much padding it gets. Here is the short row of our toy batch, with its neighbour and alone.
 
 # %%
 alone, real_alone = token_ids[1:, :2], real[1:, :2]
-for name in ("last column", "last real token"):
-    reader = tx.Classifier.from_body(language_model.body, pooling="last")
-    given = (None, None) if name == "last column" else (real, real_alone)
-    in_company, by_itself = reader(token_ids, given[0])[1], reader(alone, given[1])[0]
+reader = tx.Classifier.from_body(language_model.body, pooling="last")
+for name, masks in {"last column": (None, None), "last real token": (real, real_alone)}.items():
+    in_company, by_itself = reader(token_ids, masks[0])[1], reader(alone, masks[1])[0]
     same = torch.allclose(in_company, by_itself, atol=1e-6)
     print(f"{name:<16} same answer alone and in company: {same}")
 # NBVAL_CHECK_OUTPUT
@@ -207,131 +285,97 @@ for name in ("last column", "last real token"):
 # %% [markdown]
 # ### Softmax before the loss
 #
-# Torch's `cross_entropy` takes *logits* and applies softmax itself. Apply it before as well, and nothing complains. But now the "logits" are numbers between 0 and 1. The best that a model can then say is
-# (1, 0), and softmax of that is not certain at all: $e/(e+1) \approx 0.73$. So the loss ends at a floor,
+# Torch's `cross_entropy` takes *logits* and applies softmax itself. Apply it before as well, and nothing complains. But now the "logits" are numbers between 0 and 1. The best that a model can then give is (1, 0), and softmax of that is not certain at all: $e/(e+1) \approx 0.73$. So the loss cannot fall below
 #
 # $$-\ln\frac{e^1}{e^1 + e^0} = -\ln\frac{e}{e + 1},$$
 #
-# and with $C$ classes at $-\ln\,(e / (e + C - 1))$. Compare with $\ln C$, where a pure guess stands:
+# and with $C$ classes not below $-\ln\,(e / (e + C - 1))$. Compare with $\ln C$, the loss of a uniform guess:
 
 # %%
 perfect = F.one_hot(torch.tensor([0]), 2).float()  # what softmax gives at its very best
-floor = F.cross_entropy(perfect, torch.tensor([0])).item()
-assert math.isclose(floor, -math.log(math.e / (math.e + 1)), rel_tol=1e-6)
-print("classes    floor    a guess")
+lowest = F.cross_entropy(perfect, torch.tensor([0])).item()
+assert math.isclose(lowest, -math.log(math.e / (math.e + 1)), rel_tol=1e-6)
+print("classes   lowest    a guess")
 for n_classes in (2, 100, 50_001):
-    lowest = math.log(math.e + n_classes - 1) - 1
-    print(f"{n_classes:>7,}{lowest:9.3f}{math.log(n_classes):11.3f}")
+    print(f"{n_classes:>7,}{math.log(math.e + n_classes - 1) - 1:9.3f}{math.log(n_classes):11.3f}")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# With a vocabulary of 50,001, as in the lab, the loss of a language model stays between two numbers that lie one nat apart: whoever sees a loss that "hardly moves" near $\ln V$ should look
-# for a second softmax. Worse than the floor is the slope, for the slope is what a model learns from.
-#
-# In the picture, the margin is the right class's logit minus the other's: to the left the model is sure and wrong, to the right sure and right. Where should a loss be steep, and what should it approach on the
-# right?
+# Worse than the limit is the slope, for the slope is what a model learns from. In the picture, the **margin** is the right class's logit minus the other's: to the left the model is sure and wrong, to the right sure and right. Where should a loss be steep, and what should it approach on the right?
 
 # %%
 margins = torch.linspace(-8, 8, 81)
 pairs = torch.stack([margins, torch.zeros_like(margins)], dim=1)  # (81, 2), class 0 is right
 target = torch.zeros(81, dtype=torch.long)
-given = {"as it should be": pairs, "softmax before": pairs.softmax(dim=-1)}
-losses = {name: F.cross_entropy(one, target, reduction="none") for name, one in given.items()}
+given = {"one softmax": pairs, "two softmaxes": pairs.softmax(dim=-1)}
 fig, ax = plots.curves(
-    [plots.Curve(name, margins, loss) for name, loss in losses.items()],
+    [plots.Curve(name, margins, F.cross_entropy(logits, target, reduction="none"))
+     for name, logits in given.items()],
     xlabel="margin of the right class (logits)", ylabel="loss (nats)", y_range=(0, 4),
-    references={f"floor {floor:.3f}": floor}, title="A second softmax flattens the loss",
+    references={f"lowest {lowest:.3f}": lowest}, title="The loss of one answer",
 )  # fmt: skip
-plots.show(fig, name="09_softmax_twice", alt="""
-    Loss against the margin of the right class. The proper loss falls steeply on the left and
-    approaches zero on the right. With a second softmax the curve is flat at about 1.3 on the
-    left, flat at 0.313 on the right, and has a slope only in the middle.""")
+plots.show(fig, name="09_softmax_twice")
 
 # %% [markdown]
-# Flat on the left: a sure mistake is never repaired. Flat on the right at 0.313: the loss does not tell a good model from an excellent one.
+# Flat on the left: a sure mistake is hardly repaired. Flat on the right at 0.313: the loss does not distinguish a good model from an excellent one.
 #
 # ### All of them in one small run
 #
-# The loop below is as short as those that were handed in: 64 labelled reviews, batches of sixteen in random order, a body copied from the pretrained one, a new head. Everything that can be done wrong is an
-# argument: `read` says which vector the head gets, `read_later` which one when the model is tested, if that is another. Two further arguments are the loss and the optimizer, and `causal=False` takes away the
-# mask that the body was pretrained with.
-
+# Now our loop with each mistake in turn: 64 labels, five epochs, one seed. `read` says which vector the head gets, `read_later` which one when the model is tested, if that is another. The last row lets the pretrained body look both ways, which it has never done before. Padding is masked there, so this is one mistake and not two.
 
 # %%
-def vectors_for_head(hidden, real, read):
-    return hidden[:, -1] if read == "column" else pool(hidden, real, read)
+from tinytx.model.transformer import pool
+from tinytx.training.intervals import paired_interval, wilson_interval
 
 
-def handed_in(
-    read="mean", read_later=None, loss=F.cross_entropy, optimizer=torch.optim.AdamW, causal=True
-):
-    torch.manual_seed(0)
-    model = tx.Classifier(pretrained.model.config.replace(causal=causal, dropout=0.0))
-    model.body.load_state_dict(pretrained.model.body.state_dict())
-    steps = optimizer(model.parameters(), lr=1e-3)  # Adam's rate, whoever uses it
-    losses = []
-    for order in torch.cat([torch.randperm(64) for _ in range(5)]).view(-1, 16):  # five epochs
-        token_ids, real = as_batch([small.texts[i] for i in order])
-        logits = model.head(vectors_for_head(model.body(token_ids), real, read))
-        value = loss(logits, torch.tensor(small.labels)[order])
-        value.backward()
-        steps.step()
-        steps.zero_grad()
-        losses.append(value.item())
-    return np.mean(losses[-4:]), tested(model, read_later or read)
+def last_real(model, token_ids, real):
+    return model.head(pool(model.body(token_ids), real, "last"))
 
 
-# %% [markdown]
-# Tested on 320 reviews, twenty batches of sixteen as they come. We look at two numbers: the loss on the training reviews in the last epoch, and the accuracy on the test reviews. A loss that stays near $\ln 2
-# = 0.693$ says that nothing was learned, whatever the accuracy.
-
-
-# %%
-@torch.no_grad()
-def tested(model, read, n=320):
-    answers = []
-    for start in range(0, n, 16):
-        token_ids, real = as_batch(corpus.test.texts[start : start + 16])
-        logits = model.head(vectors_for_head(model.body(token_ids), real, read))
-        answers.append(logits.argmax(dim=1))
-    return int((torch.cat(answers).numpy() == labels[:n]).sum())
+def last_column(model, token_ids, real):
+    return model.head(model.body(token_ids)[:, -1])
 
 
 def softmax_first(logits, target):
     return F.cross_entropy(logits.softmax(dim=-1), target)
 
 
-# %% [markdown]
-# Seven rows, each trained from the same body with the same labels in the same order. The first two are sound, the others are mistakes; the last one lets the pretrained body look both ways, which it has
-# never done before. Which loss will stay near 0.693, and which cannot go below 0.313?
-
-# %%
 ways = {
     "mean of the real tokens": {},
-    "last real token": {"read": "last"},
-    "last column, mostly padding": {"read": "column"},
-    "taught at the token, read at the column": {"read": "last", "read_later": "column"},
-    "softmax before the loss": {"loss": softmax_first},
+    "last real token": {"read": last_real},
+    "last column, mostly padding": {"read": last_column},
+    "trained on the token, tested on the column": {"read": last_real, "read_later": last_column},
+    "softmax before the loss": {"loss_of": softmax_first},
     "SGD with Adam's rate": {"optimizer": torch.optim.SGD},
     "causal mask taken away": {"causal": False},
 }
-table = [f"{'':<41}loss    right of 320, 95 % interval"]
+
+# %% [markdown]
+# The first two rows are sound, the others are mistakes. **Predict 09.1.**
+
+# %%
+course.predict("09.1", "Which row has the highest training loss in the last epoch?", list(ways))
+
+# %%
+table, final = [f"{'':<44}loss    right of 320, 95 % interval"], {}
 for name, way in ways.items():
-    loss, n_right = handed_in(**way)
-    low, high = wilson_interval(n_right, 320)
-    table.append(f"{name:<41}{loss:.3f}   {n_right} = {n_right / 320:.2f}  [{low:.2f}, {high:.2f}]")
+    way = dict(way)
+    model, later = new_classifier(causal=way.pop("causal", True)), way.pop("read_later", None)
+    losses = fine_tune(model, batches, settings, **way)
+    k = n_right(model, later or way.get("read", mean_of_real))
+    final[name], (low, high) = np.mean(losses[-4:]), wilson_interval(k, 320)
+    table.append(f"{name:<44}{final[name]:.3f}   {k} = {k / 320:.2f}  [{low:.2f}, {high:.2f}]")
 print("\n".join(table))
+highest = max(final, key=final.get)
+assert final["softmax before the loss"] > lowest
+course.resolve("09.1", highest, f"{final[highest]:.3f}; a uniform guess has ln 2 = {math.log(2):.3f}.")
 
 # %% [markdown]
-# Read the loss column first. SGD has hardly left $\ln 2$: Adam divides each step by the size of the gradient, plain SGD does not, so it needs a rate that is many times larger. The row with a second softmax cannot
-# go below its floor, however well it does. Then the accuracies, with caution: the intervals are wide, and this is *one* seed. A mistake may cost little today and much tomorrow. That is no licence to make it; it is the
-# reason why one run proves so little. And what is that interval?
-
-# %% [markdown]
+# Read the loss column first. Adam divides each step by the size of the gradient, plain SGD does not, so it needs a rate that is many times larger. The row with a second softmax cannot go below 0.313, however well it does. Then the accuracies, with caution: the intervals are wide, and this is *one* seed. So a bug that seems harmless in one run is not harmless; one run just cannot tell. And what is that interval?
+#
 # ### The Wilson interval, by hand
 #
-# If $k$ of $n$ answers are right, the true rate is near $k/n$, but how near? The schoolbook answer, $k/n \pm 1.96\sqrt{p(1-p)/n}$, puts the *estimate* in place of the unknown $p$. With ten of ten right it
-# claims "100 %, give or take nothing". Wilson asks the other way round: for which rates $p$ would $k/n$ lie within 1.96 standard errors, computed with that very $p$? We can simply try them all.
+# If $k$ of $n$ answers are right, the true rate is near $k/n$, but how near? The schoolbook answer, $k/n \pm 1.96\sqrt{p(1-p)/n}$, puts the *estimate* in place of the unknown $p$. With ten of ten right it claims "100 %, give or take nothing". Wilson asks the other way round: for which rates $p$ would $k/n$ lie within 1.96 standard errors, computed with that very $p$? We can simply try them all.
 
 # %%
 print("right   schoolbook        Wilson, all p tried")
@@ -341,19 +385,20 @@ for k, n in ((10, 10), (240, 320)):
     fits = p[np.abs(k / n - p) <= 1.96 * np.sqrt(p * (1 - p) / n)]
     np.testing.assert_allclose(fits[[0, -1]], wilson_interval(k, n), atol=1e-4)
     print(f"{k:>3}/{n:<4}[{k / n - half:.3f}, {k / n + half:.3f}]    [{fits[0]:.3f}, {fits[-1]:.3f}]")
+print(f"ten of ten: the rate is above {wilson_interval(10, 10)[0]:.0%}")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Ten of ten is good news about a rate above 72 %, not proof of perfection. For hundreds of reviews the two nearly agree. The interval speaks of *other test reviews* only. Another draw of labels, another order, another
-# start: of these it knows nothing. For them we need seeds.
+# Ten of ten is good news about the rate, not proof of perfection. For hundreds of reviews the two nearly agree. The interval speaks of *other test reviews* only. Another draw of labels, another order, another start: of these it knows nothing. For them we need seeds.
 #
 # ## Doing it properly
 #
-# Each seed draws 50 labelled reviews, their order and the first weights of the head. Then we train twice: once from the pretrained body, once from a fresh one with the **same** labels in the **same**
-# order. The number of epochs is fixed beforehand, the last epoch counts, and the test set chooses nothing. Three seeds here, since you are watching.
-#
-# A third way is cheap and tells a lot: leave the body as it is and train the new head alone. Such a **frozen probe** asks what the pretrained vectors already know. Its head has few
-# numbers to learn, so the package gives it a ten times larger rate.
+# Each seed draws 50 labelled reviews, their order and the first weights of the head. Then we train from the pretrained body, from a fresh one (**from scratch**), as a frozen probe, and as a probe of a random body: with the **same** labels in the **same** order. The number of epochs is fixed beforehand, the last epoch counts, and the test set chooses nothing. Three seeds here, since you are watching. `fit` runs the loop above, with dropout. **Predict 09.2.**
+
+# %%
+starts = {"pretrained": {}, "scratch": {"fresh": True}, "frozen probe": {"frozen": True},
+          "random probe": {"fresh": True, "frozen": True}}  # fmt: skip
+course.predict("09.2", "Which has the highest mean accuracy over three seeds, with 50 labels?", list(starts))
 
 # %%
 N_LABELS, SEEDS, N_SCORED = 50, (0, 1, 2), 200
@@ -366,17 +411,16 @@ def fine_tuned(seed, **how):
     )  # fmt: skip
 
 
-runs = {"pretrained": [fine_tuned(seed) for seed in SEEDS]}
-runs["scratch"] = [fine_tuned(seed, fresh=True) for seed in SEEDS]
-runs["frozen probe"] = [fine_tuned(seed, frozen=True) for seed in SEEDS]
-ends = {name: np.array([run.evaluation.score.accuracy for run in some]) for name, some in runs.items()}
+runs = {name: [fine_tuned(seed, **how) for seed in SEEDS] for name, how in starts.items()}
+ends = {name: np.array([run.evaluation.score.accuracy for run in three]) for name, three in runs.items()}
 for name, values in ends.items():
     row = "   ".join(f"{value:.3f}" for value in values)
     print(f"{name:<14}{row}     mean {values.mean():.3f}")
+winner = max(ends, key=lambda name: ends[name].mean())
+course.resolve("09.2", winner, f"Its mean is {ends[winner].mean():.3f}; from scratch it is {ends['scratch'].mean():.3f}.")
 
 # %% [markdown]
-# The curves look at 200 of the test reviews after each epoch; the table above counts all 2,000 after the last one. Lines are means over the seeds, bands reach from the worst seed to the best. Before you look: where do the
-# two starts stand after the *first* epoch, and which of the bands is wider?
+# The table counts all test reviews after the last epoch; the curves look at 200 of them after each. Lines are means over the seeds, bands reach from the worst seed to the best. Before you look: which line has moved most after the *first* epoch, and which band is widest?
 
 # %%
 scored = label_subset(corpus.test, N_SCORED, seed=0)  # as the curves draw them
@@ -384,45 +428,53 @@ sure = np.array([world.label_posterior(text.split(" ")) for text in scored.texts
 best_scored = np.mean((sure > 0.5) == np.array(scored.labels))
 
 
-def curve_of(name, some):
-    table = np.array([run.accuracy_by_epoch for run in some])  # (seeds, epochs)
+def curve_of(name):
+    table = np.array([run.accuracy_by_epoch for run in runs[name]])  # (seeds, epochs)
     epochs = range(1, table.shape[1] + 1)
     return plots.Curve(name, epochs, table.mean(0), low=table.min(0), high=table.max(0))
 
 
 fig, ax = plots.curves(
-    [curve_of(name, some) for name, some in runs.items()],
-    xlabel="epoch", ylabel="accuracy on test reviews", y_range=(0.4, 1),
-    references={"best reachable": best_scored, "a coin": 0.5},
-    title=f"{N_LABELS} labels, {len(SEEDS)} seeds",
+    [curve_of(name) for name in runs], xlabel="epoch", ylabel="accuracy on test reviews", y_range=(0.35, 1.05),
+    references={"best reachable": best_scored}, title=f"{N_LABELS} labels, {len(SEEDS)} seeds",
 )  # fmt: skip
-plots.show(fig, name="09_accuracy_by_epoch", alt="""
-    Accuracy on test reviews after each epoch for three ways to train with fifty labels: from a
-    pretrained body, from scratch, and with the pretrained body frozen. Bands show the spread of
-    three seeds. Dashed lines mark the best reachable accuracy near the top and a coin at one
-    half.""")
+plots.show(fig, name="09_accuracy_by_epoch")
 
 # %% [markdown]
-# No line can cross the upper dashed one for long: it is what perfect knowledge of the language reaches on these very reviews. The gap between a curve and that line is what there is to gain, and *only* the world can
-# tell us that. On real reviews nobody knows where the line lies.
+# The gap between a curve and the dashed line is what there is to gain, and *only* the world can show us that. On real reviews the line is unknown.
 #
+# ### Was scratch trained enough?
+#
+# Same labels and same epochs are not the same as "equally well trained". So one more control: from scratch with five times the epochs, seed 0. If it already answers all training reviews right, more steps are hardly what it lacks.
+
+# %%
+from tinytx.training.evaluate import class_probabilities
+
+n_epochs = len(runs["scratch"][0].accuracy_by_epoch)
+longer = fine_tuned(0, fresh=True, n_epochs=5 * n_epochs, on_step=lambda step, model: None)
+learned = label_subset(corpus.train, N_LABELS, seed=0)
+for name, run in {f"{n_epochs} epochs": runs["scratch"][0], f"{5 * n_epochs} epochs": longer}.items():
+    known = class_probabilities(run.model, tokenizer, learned.texts).argmax(axis=1) == learned.labels
+    print(f"scratch, {name:<10}: training reviews {known.mean():.2f}, test {run.evaluation.score.accuracy:.3f}")
+print(f"pretrained, {n_epochs} epochs: test {ends['pretrained'][0]:.3f}")
+
+# %% [markdown]
 # ### The interval of a paired difference
 #
-# Is the gain real? Labels and order were shared, so each seed gives one *difference*, and luck with the labels mostly drops out of it. Student's interval is mean $\pm\, t \cdot s/\sqrt{n}$. By hand, on three numbers
-# that can be checked on paper:
+# Is the gain real? Labels and order were shared, so each seed gives one *difference*. Student's interval is mean $\pm\, t \cdot s/\sqrt{n}$. With many numbers $t$ is 1.96. With three, $s$ itself is a rough guess, so $t$ has to be larger: 4.303. By hand, on three numbers that can be checked on paper:
 
 # %%
 gains = [0.10, 0.14, 0.06]
 mean = sum(gains) / 3
 s = math.sqrt(sum((gain - mean) ** 2 for gain in gains) / 2)  # n - 1
 half = 4.303 * s / math.sqrt(3)  # 4.303: Student's t for 95 % and n - 1 = 2
-found = paired_interval(gains)
-np.testing.assert_allclose((mean - half, mean + half), (found.low, found.high), atol=1e-4)
-print(f"mean {mean:.2f}, s {s:.2f}: from {found.low:+.3f} to {found.high:+.3f}")
+interval = paired_interval(gains)
+np.testing.assert_allclose((mean - half, mean + half), (interval.low, interval.high), atol=1e-4)
+print(f"mean {mean:.2f}, s {s:.2f}: from {interval.low:+.3f} to {interval.high:+.3f}")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Three gains that are all clearly positive, and the interval still reaches down to nearly nothing: with three seeds, $t$ is above four. Now for ours.
+# Three gains that are all clearly positive, and the interval still reaches down to nearly nothing. Now for ours.
 
 # %%
 for name in ("scratch", "frozen probe"):
@@ -434,24 +486,31 @@ for name in ("scratch", "frozen probe"):
 # %% [markdown]
 # ## More seeds, more labels
 #
-# For a verdict we want more of both. `python -m experiments transfer --corpus world` has measured many cells (a number of labels, a seed, a start), each kept as soon as it was done. Here is where and when, and
-# what it found. `gain` is pretrained minus scratch, over the same seeds.
+# For a verdict we want more of both. `python -m experiments transfer --corpus world` has measured many cells (a number of labels, a seed, a start), and stored each. Here is where and when. The stored runs were made with the recipe of their date, so their body is not the one of this page: compare within a table, not between the two.
 
 # %%
-kept = read_results("transfer")
-records = [record for record in kept.data.values() if record["corpus"] == "world"]
+from collections import Counter
+
+from tinytx.training.tasks import fingerprint
+from tinytx_course.results import read_results
+
+stored = read_results("transfer")
+records = [record for record in stored.data.values() if record["corpus"] == "world"]
 ((budget, _),) = Counter(record["origin"]["budget"] for record in records).most_common(1)
 records = [record for record in records if record["origin"]["budget"] == budget]
 records.sort(key=lambda record: record["seed"])
 counts = sorted({record["n_labels"] for record in records})
-few = N_LABELS if N_LABELS in counts else counts[0]
 same = {record["origin"]["texts"] for record in records} == {fingerprint(corpus)}
-print(textwrap.fill(f"budget {budget}, {kept.source_line()}; on these very texts: {same}", 88))
-
+print(textwrap.fill(f"budget {budget}, {stored.source_line()}; on these very texts: {same}", 88))
 
 # %% [markdown]
-# One line for each number of labels: the mean over the seeds of each start, the gain, and its interval. Compare the width of the interval with that of our three seeds.
+# **Predict 09.3.** The smallest number of labels in the table is 20. Fine-tuning may then change every parameter of the body, the probe only those of a linear head.
 
+# %%
+course.predict(
+    "09.3", "With 20 labels, which has the higher mean accuracy over the stored seeds?",
+    ["fine-tuning the pretrained body", "the frozen probe"],
+)  # fmt: skip
 
 # %%
 def measured(n_labels, start, field="accuracy"):
@@ -459,60 +518,75 @@ def measured(n_labels, start, field="accuracy"):
     return np.array([record[field] for record in chosen])  # one a seed
 
 
-print("labels  seeds  pretrained  scratch  frozen    gain  95 % interval")
+print("labels  seeds  pretrained  scratch  frozen   gain  95 % interval")
 for n in counts:
-    starts = [measured(n, start) for start in ("pretrained", "scratch", "frozen")]
-    gain = paired_interval(starts[0] - starts[1])
-    row = "  ".join(f"{values.mean():8.3f}" for values in starts)
-    interval = f"[{gain.low:+.3f}, {gain.high:+.3f}]"
-    print(f"{n:>6,}{len(starts[0]):>7}  {row}  {gain.mean:+.3f}  {interval}")
+    tuned, scratch, frozen = (measured(n, start) for start in ("pretrained", "scratch", "frozen"))
+    gain = paired_interval(tuned - scratch)
+    means = f"{tuned.mean():10.3f}{scratch.mean():9.3f}{frozen.mean():8.3f}"
+    print(f"{n:>6,}{len(tuned):>7}{means} {gain.mean:+.3f}  [{gain.low:+.3f}, {gain.high:+.3f}]")
+tuned, frozen = (measured(counts[0], start) for start in ("pretrained", "frozen"))
+lead = paired_interval(frozen - tuned)
+course.resolve(
+    "09.3", "the frozen probe" if lead.mean > 0 else "fine-tuning the pretrained body",
+    f"{counts[0]} labels: probe {frozen.mean():.3f}, fine-tuning {tuned.mean():.3f}, worst seed {tuned.min():.3f}; "
+    f"difference {lead.mean:+.3f} [{lead.low:+.3f}, {lead.high:+.3f}].",
+)  # fmt: skip
+
+# %% [markdown]
+# A well-known practical rule: **probe when labels are scarce**, fine-tune when there are more. A likely reason: few labels determine a linear head, but not a whole body, so fine-tuning depends more on the luck of the seed. The next cell prints that spread, says from which number of labels on fine-tuning is ahead, and answers the question of the title.
+
+# %%
+arms = ("pretrained", "scratch", "frozen")
+mean_of = {(n, start): measured(n, start).mean() for n in counts for start in arms}
+ahead = [n for n in counts if mean_of[n, "pretrained"] > mean_of[n, "frozen"]]
+spread, of_probe = tuned.std(ddof=1), frozen.std(ddof=1)
+print(f"{counts[0]} labels: spread over seeds {spread:.3f} fine-tuned, {of_probe:.3f} probe")
+print(f"fine-tuning is ahead of the probe with {', '.join(map(str, ahead)) or 'no number of'} labels")
+few_labels, many = N_LABELS, counts[-1]
+with_few, without = mean_of[few_labels, "pretrained"], mean_of[many, "scratch"]
+print(f"{few_labels} labels after pretraining: {with_few:.3f}; {many} labels without: {without:.3f}")
+verdict = "more than" if with_few > without else "less than"
+print(f"here pretraining is worth {verdict} {many // few_labels} times the labels")
 
 # %% [markdown]
 # ### One seed would have said
 #
-# Suppose you had run one seed only. Each bar below is what *that* seed would have reported as the gain of pretraining, with equal right. The last bar is the mean, with its interval. How far apart do you expect the
-# luckiest and the unluckiest report to be?
+# Suppose you had run one seed only. Each bar below is what *that* seed would have reported as the gain of pretraining, with equal right. The last bar is the mean, with its interval.
 
 # %%
-differences = measured(few, "pretrained") - measured(few, "scratch")
-gain = paired_interval(differences)
-bars = {f"seed {seed}": value for seed, value in enumerate(differences)} | {"mean": gain.mean}
+ours, theirs = measured(few_labels, "pretrained"), measured(few_labels, "scratch")
+gain = paired_interval(ours - theirs)
+bars = {f"seed {seed}": value for seed, value in enumerate(ours - theirs)} | {"mean": gain.mean}
 fig, ax = plots.bars(
     bars, intervals={"mean": (gain.low, gain.high)}, numbers="+.3f",
-    xlabel="accuracy gained by pretraining", title=f"{few} labels: every seed tells another story",
+    xlabel="accuracy gained by pretraining", title=f"{few_labels} labels, one bar a seed",
 )  # fmt: skip
-plots.show(fig, name="09_gain_by_seed", alt="""
-    One bar for each seed: the accuracy of the pretrained model minus that of the model from
-    scratch, with few labels. The bars differ in length from seed to seed. A last bar shows their
-    mean, with its interval.""")
+plots.show(fig, name="09_gain_by_seed")
 
 # %% [markdown]
-# Why pairs? Because a lucky draw of labels helps both models. If we forgot which seed goes with which, the two spreads would add up. The cell compares the uncertainty of the mean difference with and without the
-# pairing; it gains just as far as the two go up and down together, which the last line measures.
+# Why pairs? Both starts share the labels, so the comparison is like for like by design. Whether pairing also makes the interval *shorter* depends: it helps only if seeds that are good for one are good for the other. The last line measures that correlation.
 
 # %%
-ours, theirs = measured(few, "pretrained"), measured(few, "scratch")
 paired = np.std(ours - theirs, ddof=1) / math.sqrt(len(ours))
 unpaired = math.sqrt((np.var(ours, ddof=1) + np.var(theirs, ddof=1)) / len(ours))
-print(f"from {differences.min():+.3f} to {differences.max():+.3f} over {len(ours)} seeds")
+correlation = np.corrcoef(ours, theirs)[0, 1]
+shorter = "shorter" if paired < unpaired else "longer"
 print(f"standard error of the mean gain: paired {paired:.4f}, as if unpaired {unpaired:.4f}")
-print(f"correlation of the two over seeds: {np.corrcoef(ours, theirs)[0, 1]:+.2f}")
+print(f"correlation over {len(ours)} seeds {correlation:+.2f}: pairing makes this interval {shorter}")
+assert (paired < unpaired) == (correlation > 0)
 
 # %% [markdown]
 # ## A baseline that cannot read
 #
-# Before we praise a transformer, let something simple compete. **Naive Bayes** counts words in each class and forgets their order: a *bag of words*. The score of a review is the sum, over its words, of
-# $\ln P(\text{word} \mid 1) - \ln P(\text{word} \mid 0)$, each estimated as a share of counts with one added, so that no share is zero. First on two tiny reviews, *beau beau livre* (praise) and
-# *livre fade* (blame):
-
+# Before we praise a transformer, let something simple compete. **Naive Bayes** counts words in each class and forgets their order: a **bag of words**. The score of a review is the sum, over its words, of $\ln P(\text{word} \mid 1) - \ln P(\text{word} \mid 0)$, each estimated as a share of counts with one added, so no share is zero. First on two tiny reviews, *beau beau livre* (praise) and *livre fade* (blame):
 
 # %%
-def word_counts(texts, place):
-    table = np.zeros((len(texts), len(place)))
+def word_counts(texts, columns):
+    table = np.zeros((len(texts), len(columns)))
     for row, text in enumerate(texts):
         for word in text.split(" "):
-            if word in place:
-                table[row, place[word]] += 1
+            if word in columns:
+                table[row, columns[word]] += 1
     return table
 
 
@@ -521,25 +595,24 @@ def word_weights(table, is_praise):
     return np.log(praise / praise.sum()) - np.log(blame / blame.sum())
 
 
-toy_place = {"beau": 0, "livre": 1, "fade": 2}
-toy = word_counts(["beau beau livre", "livre fade"], toy_place)
-for word, weight in zip(toy_place, word_weights(toy, np.array([1, 0])), strict=True):
+toy_columns = {"beau": 0, "livre": 1, "fade": 2}
+toy = word_counts(["beau beau livre", "livre fade"], toy_columns)
+for word, weight in zip(toy_columns, word_weights(toy, np.array([1, 0])), strict=True):
     print(f"{word:<6}{weight:+.3f}")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# *beau* has 3 of 6 in praise (two counts and the one added) against 1 of 5 in blame: $\ln(0.5/0.2) = 0.916$. *livre* has 2 of 6 against 2 of 5, a little negative for no good reason: that is what few labels do. Now the same on the
-# labels that the transformers had, seed by seed.
+# *beau* has 3 of 6 in praise (two counts and the one added) against 1 of 5 in blame: $\ln(0.5/0.2) = 0.916$. *livre* comes out slightly negative by pure accident. With two reviews, noise looks like evidence. Now the same on the labels that the transformers had, seed by seed.
 
 # %%
 known = sorted({word for text in corpus.train.texts for word in text.split(" ")})
-place = {word: column for column, word in enumerate(known)}
-test_counts = word_counts(corpus.test.texts, place)
+columns = {word: column for column, word in enumerate(known)}
+test_counts = word_counts(corpus.test.texts, columns)
 
 
 def bag_of_words(n_labels, seed):
     learned = label_subset(corpus.train, n_labels, seed)
-    weights = word_weights(word_counts(learned.texts, place), np.array(learned.labels))
+    weights = word_weights(word_counts(learned.texts, columns), np.array(learned.labels))
     return np.mean((test_counts @ weights > 0) == labels)
 
 
@@ -550,106 +623,125 @@ print(f"{N_LABELS} labels, our three seeds: bag of words {live.mean():.3f},", en
 print(f"pretrained {ends['pretrained'].mean():.3f}, scratch {ends['scratch'].mean():.3f}")
 
 # %% [markdown]
-# Here is the whole field, with accuracy against the number of labels: a **label-efficiency curve**. Bands are 95 % intervals of the mean over seeds. Ask of it: how many labels does each method need to reach the
-# height that pretraining has at the left? Where, if anywhere, does the bag of words win?
-
+# Here is the whole field, with accuracy against the number of labels: a **label-efficiency curve**. Bands are 95 % intervals of the mean over seeds. How many labels does each method need to reach the height that pretraining has at the left?
 
 # %%
 def efficiency(name, table, **look):
-    found = [paired_interval(values) for values in table]  # of the mean over seeds
-    mean, low, high = ([getattr(one, end) for one in found] for end in ("mean", "low", "high"))
+    intervals = [paired_interval(values) for values in table]  # of the mean over seeds
+    mean, low, high = ([getattr(one, end) for one in intervals] for end in ("mean", "low", "high"))
     return plots.Curve(name, counts, mean, low=low, high=high, **look)
 
 
-starts = {"pretrained": "pretrained", "scratch": "scratch", "frozen": "frozen probe"}
-lines = [efficiency(name, [measured(n, start) for n in counts]) for start, name in starts.items()]
+named = {"pretrained": "pretrained", "scratch": "scratch", "frozen": "frozen probe"}
+lines = [efficiency(name, [measured(n, start) for n in counts]) for start, name in named.items()]
 lines.append(efficiency("bag of words", list(bags.values()), dashed=True))
 fig, ax = plots.curves(
     lines, xlabel="labelled reviews", ylabel="accuracy on the test reviews",
-    x_log=True, y_range=(0.45, 1), title="What a label buys",
+    x_log=True, y_range=(0.45, 1.02), title="What a label buys",
     references={"best reachable": best, "majority": majority},
 )  # fmt: skip
 ax.set_xticks(counts, [f"{n:,}" for n in counts])
 ax.minorticks_off()
-plots.show(fig, name="09_label_efficiency", alt="""
-    Accuracy against the number of labelled reviews, on a logarithmic axis, for a pretrained
-    model, a model from scratch, a frozen probe and a bag of words. Dashed level lines mark the
-    best reachable accuracy and the majority. The distance between the curves shows what
-    pretraining is worth.""")
+plots.show(fig, name="09_label_efficiency")
 
 # %% [markdown]
-# The picture may flatter or shame the transformer, so we let a cell say who wins, pair by pair: at each number of labels the pretrained model minus the bag of words, with its interval over the same seeds.
+# The next cell puts it into sentences: for both transformers, at each number of labels, the difference from the bag of words, with its interval over the same seeds.
 
 # %%
-for n in counts:
-    gain = paired_interval(measured(n, "pretrained") - bags[n])
-    winner = "too close to call"
-    if gain.excludes_zero:
-        winner = "pretrained wins" if gain.mean > 0 else "the bag of words wins"
-    interval = f"[{gain.low:+.3f}, {gain.high:+.3f}]"
-    print(f"{n:>6,} labels: {gain.mean:+.3f}  {interval}  {winner}")
+for start in ("pretrained", "scratch"):
+    for n in counts:
+        gain = paired_interval(measured(n, start) - bags[n])
+        verdict = "too close to call"
+        if gain.excludes_zero:
+            verdict = f"{start} wins" if gain.mean > 0 else "the bag of words wins"
+        print(f"{start:<11}{n:>4} labels: {gain.mean:+.3f}  [{gain.low:+.3f}, {gain.high:+.3f}]  {verdict}")
 
 # %% [markdown]
-# Take such a baseline seriously. On the real book reviews of the lab, a linear model on word counts is *better* than every transformer in the public solutions that we know of, and no report says so. A bag
-# of words needs no pretraining and takes a moment; whoever wants to sell a transformer has to beat it first, at the number of labels there really are.
+# Take such a baseline seriously. A bag of words needs no pretraining and takes a moment. Any transformer has to beat it first, at the number of labels there really are.
 #
 # ## Choosing on the test set
 #
-# "We report the best epoch." Best *on the test set*? Then the test set has become part of training. How much does that flatter? Simulate it, where the truth is known: 15 epochs whose models are all right with
-# probability 0.75, exactly. From one epoch to the next, three answers in ten are drawn anew. What does the best of 15 report?
-
+# "We report the best epoch." Best *on the test set*? Then the test set has become part of training. How much does that flatter? Simulate it, where the truth is known: 15 epochs whose models are all right with probability 0.75, exactly. From one epoch to the next, three answers in ten are drawn anew. **Predict 09.4.**
 
 # %%
-def best_of(n_epochs, n_test, drawn_anew=0.3, p=0.75, n_labs=20_000):
+course.predict(
+    "09.4", "The best of 15 looks too good by some points with 100 test reviews. With 400 it is …",
+    ["the same", "about half of that", "about a quarter of that"],
+)  # fmt: skip
+
+# %%
+def best_of(n_epochs, n_test, drawn_anew=0.3, p=0.75, n_repeats=20_000):
     rng = np.random.default_rng(0)
     n_new = int(n_test * drawn_anew)
-    steady = rng.binomial(n_test - n_new, p, size=(n_labs, 1))  # the same in all epochs
-    changing = rng.binomial(n_new, p, size=(n_labs, n_epochs))
+    steady = rng.binomial(n_test - n_new, p, size=(n_repeats, 1))  # the same in all epochs
+    changing = rng.binomial(n_new, p, size=(n_repeats, n_epochs))
     return ((steady + changing) / n_test).max(axis=1) - p
 
 
 flattery = {n_test: 100 * best_of(15, n_test).mean() for n_test in (100, 400, 2000)}
-print("the best of 15 epochs flatters by")
+print("the best of 15 epochs is too high by")
 print("\n".join(f"{points:.1f} points with {n:,} test reviews" for n, points in flattery.items()))
-# NBVAL_CHECK_OUTPUT
+ratio = flattery[400] / flattery[100]
+answers = {1.0: "the same", 0.5: "about half of that", 0.25: "about a quarter of that"}
+nearest = min(answers, key=lambda factor: abs(factor - ratio))
+course.resolve("09.4", answers[nearest], f"The ratio is {ratio:.2f}: it falls with the square root of the test set.")
 
 # %% [markdown]
-# Nothing was learned from epoch to epoch, and yet the best one looks better: the maximum of noisy numbers lies above their mean. Predict the picture: does the flattery level off with more epochs? And how does it
-# fall with more test reviews?
+# Nothing was learned from epoch to epoch, and yet the best one looks better: the maximum of noisy numbers lies above their mean. Does it level off with more epochs?
 
 # %%
 looks = (1, 2, 3, 5, 8, 12, 15, 20, 30)
 lines = []
 for n_test in (100, 400, 2000):
-    flattered = np.array([100 * best_of(n, n_test, n_labs=4000) for n in looks])  # (looks, labs)
+    flattered = np.array([100 * best_of(n, n_test, n_repeats=4000) for n in looks])  # (looks, repeats)
     low, high = np.quantile(flattered, (0.25, 0.75), axis=1)
-    name = f"{n_test:,} test reviews"
-    lines.append(plots.Curve(name, looks, flattered.mean(axis=1), low=low, high=high))
+    lines.append(plots.Curve(f"{n_test:,} test reviews", looks, flattered.mean(axis=1), low=low, high=high))
 fig, ax = plots.curves(
     lines, xlabel="epochs among which the best is chosen", ylabel="points above the truth",
-    references={"chosen elsewhere": 0.0}, title="The best epoch on the test set flatters",
+    references={"chosen elsewhere": 0.0}, title="The best epoch, chosen on the test set",
 )  # fmt: skip
-plots.show(fig, name="09_best_epoch_flatters", alt="""
-    Points by which the best epoch, chosen on the test set, lies above the true accuracy, against
-    the number of epochs. All curves start at zero for one epoch and rise, quickly at first. With
-    a hundred test reviews the flattery is largest, with two thousand it is small. Bands show the
-    middle half of all simulated labs.""")
+plots.show(fig, name="09_best_epoch_flatters")
+for start in ("pretrained", "scratch"):
+    table = measured(few_labels, start, "accuracy_by_epoch")  # (seeds, epochs)
+    added = 100 * (table.max(axis=1) - table[:, -1]).mean()
+    print(f"stored runs, {start:<11}{few_labels} labels: best epoch minus last epoch, mean {added:.1f} points")
 
 # %% [markdown]
-# It rises quickly, then slowly, and shrinks with the square root of the test set. Choose the epoch on *other* reviews, such as a validation set, and the mean flattery on the test set is zero: the dashed line. Real curves also rise
-# and fall for real, so that "best minus last" is larger still. In the kept runs, which report the last epoch, it would have been:
+# It rises quickly, then slowly. Choose the epoch on *other* reviews, such as a validation set, and the mean flattery on the test set is zero: the dashed line. Real curves also rise and fall for real, so "best minus last" in the printed lines holds both.
+#
+# ## What was forgotten?
+#
+# Fine-tuning moved the body. Is it still a language model? We put the *old* head back on the fine-tuned body and measure the next-token loss on held-out reviews. When new training spoils what was learned before, this is called **catastrophic forgetting**. **Predict 09.5.**
 
 # %%
-for start in ("pretrained", "scratch"):
-    table = measured(few, start, "accuracy_by_epoch")  # (seeds, epochs)
-    added = 100 * (table.max(axis=1) - table[:, -1]).mean()
-    print(f"{start:<12}{few} labels: best epoch minus last epoch, mean {added:.1f} points")
+course.predict(
+    "09.5", "Fine-tuning on 50 labels raises the next-token loss, in nats per token, by …",
+    ["less than 0.1", "0.1 to 1", "more than 1"],
+)  # fmt: skip
+
+# %%
+from tinytx.training.evaluate import evaluate_language_model, exact_nats
+
+held_out = corpus.valid.texts[:200]
+nats = {}
+for name in ("pretrained", "frozen probe"):
+    again = tx.LanguageModel(pretrained.model.config)
+    again.load_state_dict(pretrained.model.state_dict())
+    again.body.load_state_dict(runs[name][0].model.body.state_dict())
+    nats[name] = evaluate_language_model(again, tokenizer, held_out).nats_per_token
+score = evaluate_language_model(pretrained.model, tokenizer, held_out)
+bound = exact_nats(corpus, held_out).sum() / score.n_tokens
+print(f"bound {bound:.3f}, before {score.nats_per_token:.3f}, fine-tuned {nats['pretrained']:.3f}", end=", ")
+print(f"probe {nats['frozen probe']:.3f} nats per token")
+rise = nats["pretrained"] - score.nats_per_token
+assert math.isclose(nats["frozen probe"], score.nats_per_token, rel_tol=1e-5)
+answer = "less than 0.1" if rise < 0.1 else "0.1 to 1" if rise <= 1 else "more than 1"
+course.resolve("09.5", answer, f"It rises by {rise:.3f}. A frozen body forgets nothing.")
 
 # %% [markdown]
 # ## What is still wrong?
 #
-# Take the pretrained model of seed 0, fixed before we looked, and ask for its probability of praise on all test reviews. Beside it we have the exact one. Three kinds of reviews: the model is right; the model is wrong where the
-# exact posterior is right, so a better reader was possible; both are wrong, so that on these words nobody does better.
+# Take the pretrained model of seed 0, fixed before we looked, and ask for its probability of praise on all test reviews. We also have the exact one. Three kinds of reviews: the model is right; the model is wrong where the exact posterior is right, so a better reader was possible; both are wrong, so on these words no reader does better.
 
 # %%
 chosen = runs["pretrained"][0]
@@ -671,8 +763,7 @@ for i in sorted(clear, key=lambda i: -abs(praise[i] - labels[i]))[:3]:
     print(textwrap.fill(corpus.test.texts[i], 88, initial_indent="  ", subsequent_indent="  "))
 
 # %% [markdown]
-# Three examples suggest, they do not prove. So we count. Guess first: is a longer review harder, as there is more to read, or easier, as there is more evidence? And what do negation (*n'*, *ne*) and *mais* ("but") do to
-# a model that has seen only fifty labels? The bars carry Wilson intervals: the fewer reviews in a group, the wider. Do not call two groups different whose intervals overlap widely.
+# Three examples suggest, they do not prove. So we count. Guess first: is a longer review harder, as there is more to read, or easier, as there is more evidence? What do negation (*n'*, *ne*) and *mais* ("but") do to a model that has seen only fifty labels? In brackets is the number of reviews. Each group has its own limit: with two sentences, one for and one against, the words cannot decide.
 
 # %%
 texts = [text.lower().split(" ") for text in corpus.test.texts]
@@ -680,32 +771,24 @@ n_sentences = np.array([sum(word in (".", "!", "?") for word in words) for words
 negated = np.array([not {"n'", "ne"}.isdisjoint(words) for words in texts])
 but = np.array(["mais" in words for words in texts])
 groups = {f"{n} sentences": n_sentences == n for n in sorted(set(n_sentences))}
-groups |= {"with negation": negated, "without negation": ~negated}
-groups |= {'with "mais"': but, 'without "mais"': ~but}
-hits = {name: right[members] for name, members in groups.items()}
-fig, ax = plots.bars(
-    {f"{name} ({len(hit):,})": hit.mean() for name, hit in hits.items()},
-    intervals={
-        f"{name} ({len(hit):,})": wilson_interval(int(hit.sum()), len(hit))
-        for name, hit in hits.items()
-    },
-    xlabel="share of right answers", numbers=".2f", references={"best reachable": best},
-    title="Where the classifier errs",
+groups |= {"with negation": negated, "without negation": ~negated, 'with "mais"': but, 'without "mais"': ~but}
+groups = {f"{name} ({members.sum():,})": members for name, members in groups.items()}
+fig, ax = plots.grouped_bars(
+    {"model": {name: right[members].mean() for name, members in groups.items()},
+     "best reachable": {name: knowable[members].mean() for name, members in groups.items()}},
+    numbers=".2f", xlabel="share of right answers", title="Right answers by group",
 )  # fmt: skip
-plots.show(fig, name="09_errors_by_group", alt="""
-    Share of right answers of the fine-tuned classifier in groups of test reviews: by number of
-    sentences, with and without negation, with and without the word mais. Each bar carries its
-    Wilson interval, wider for smaller groups; a dashed line marks the best reachable accuracy
-    over all reviews.""")
+ax.set(xlim=(0, 1.7), xticks=(0, 0.25, 0.5, 0.75, 1))  # room for the legend
+plots.show(fig, name="09_errors_by_group")
+gaps = {name: knowable[members].mean() - right[members].mean() for name, members in groups.items()}
+worst = max(gaps, key=gaps.get)
+low, high = wilson_interval(int(right[groups[worst]].sum()), int(groups[worst].sum()))
+print(f"largest gap {gaps[worst]:.2f}: {worst}; the model's interval there [{low:.2f}, {high:.2f}]")
 
 # %% [markdown]
-# In brackets stands the number of reviews. Short reviews have a limit of their own: with two sentences, one for and one against, nobody can know.
-#
 # ### Does it know what it knows?
 #
-# A classifier also says *how sure* it is. On real data one can only check that on average. Here each answer has a right value. The scale is that of log-odds, $\ln\,(p / (1-p))$: 0 is "no idea", 3 is 95 %, 6
-# is 99.8 %. On the diagonal the model is exactly as sure as it should be. What would a point in the upper left corner mean?
-
+# A classifier also says *how sure* it is. On real data one can only check that on average. Here each answer has a right value. The scale is that of **log-odds**, $\ln\,(p / (1-p))$, in which evidence adds up. On the diagonal the model is exactly as sure as it should be. What would a point in the upper left corner mean?
 
 # %%
 def log_odds(p, most=9.0):
@@ -720,15 +803,11 @@ fig, ax = plots.scatter(
     x_range=(-9.5, 9.5), y_range=(-9.5, 9.5), diagonal="as sure as it should be",
     title="Probabilities against the truth",
 )  # fmt: skip
-plots.show(fig, name="09_probabilities_against_the_truth", alt="""
-    Each test review as a point: the exact log-odds of praise across, the classifier's log-odds
-    upwards. The exact values stand in columns, one for each surplus of praising over blaming
-    sentences. Points in the lower left and upper right are right as a rule, those in the other
-    two corners are missed. A dashed diagonal marks perfect confidence.""")
+plots.show(fig, name="09_probabilities_against_the_truth")
+print("log-odds of", ", ".join(f"{p:.1%}: {math.log(p / (1 - p)):.1f}" for p in (0.5, 0.95, 0.9975)))
 
 # %% [markdown]
-# The exact values stand in columns. Each sentence agrees with its review 95 times in 100, so one more sentence of praise adds $\ln(0.95/0.05) \approx 2.9$. The upper left corner is "sure of praise where the words say blame". If the
-# cloud is flatter than the diagonal, the model is *less* sure than the evidence allows; if it is steeper where it errs, it is too sure. The usual check without the truth groups answers by confidence:
+# The exact values form columns. Each sentence agrees with its review 95 times in 100, so one more sentence of praise adds $\ln(0.95/0.05) \approx 2.9$. The upper left corner is "sure of praise where the words say blame". Points between the axis and the diagonal: too cautious. Points beyond it: too confident. The usual check without the truth groups answers by confidence:
 
 # %%
 confidence = np.maximum(praise, 1 - praise)
@@ -742,21 +821,54 @@ for low in (0.5, 0.6, 0.7, 0.8, 0.9):
         print(f"{low:.1f} to {low + 0.1:.1f}{inside.sum():>10,}{means}")
 
 # %% [markdown]
-# In a **reliable** classifier the columns "it says" and "is right" agree. The columns "is right" and "exact" must agree up to chance, whatever the model does: both are the share of right answers in the group, once counted
-# and once computed. That is a check of the world, not of the model.
+# In a **reliable** (well calibrated) classifier the columns "it says" and "is right" agree. The columns "is right" and "exact" must agree up to chance, whatever the model does: both are the share of right answers in the group, once counted and once computed. That is a check of the world, not of the model.
 #
+# How does certainty grow, word by word? The explorer reveals a review and shows the exact posterior next to our classifier, which was trained on whole reviews only. Find a word that moves the one and not the other.
+
+# %%
+shown = world.reviews(4, seed=1)
+sure_of = []
+for review in shown:
+    beginnings = [" ".join(review.words[:n]) for n in range(1, len(review.words) + 1)]
+    sure_of.append(class_probabilities(chosen.model, tokenizer, beginnings)[:, 1])
+course.widgets.how_sure(shown, sure_of, world=world)
+
+# %% [markdown]
 # ## What this does not show
 #
 # - Our reviews are far simpler than real ones, and the pretraining text is exactly like the labelled text. When they differ, as old novels differ from book reviews, pretraining can gain nothing or harm. Lesson 15 is about that.
-# - Only the seeds of fine-tuning vary; the body was pretrained once. Another pretraining would move all of its results together.
-# - We compare equal *labels*, not equal *time*: scratch spent nothing on pretraining. Who fine-tunes once may care; who has ten questions pays for the body once.
-# - "Both curves will meet in the end" is often written under such a figure. It is a guess unless the figure shows it: follow the label-efficiency curve as far as it goes, and say nothing beyond.
-# - A frozen probe says what a *linear* head can find in the vectors, not all that is in them.
+# - Only the seeds of fine-tuning vary; the body was pretrained once. Another pretraining would move all of its results together. Another recipe of pretraining moves them too: the stored runs and those of this page differ.
+# - We compare equal *labels*, not equal *time*: scratch spent nothing on pretraining. With one task this may matter; with ten, the body is paid for once.
+# - "Both curves will meet in the end" is often written under such a figure. It is a guess unless the figure shows it: follow the label-efficiency curve as far as it reaches, and claim nothing beyond.
+# - A frozen probe shows what a *linear* head can find in the vectors, not all that is in them.
+#
+# ## Take-home
+#
+# Fine-tuning on one screen: a body, a new head, and a choice of what is trained.
+
+# %%
+_ = torch.manual_seed(0)
+body = tx.Transformer(pretrained.model.config)
+body.load_state_dict(pretrained.model.body.state_dict())  # what was learned without labels
+head = torch.nn.Linear(body.config.d_model, 2)  # what is new
+frozen = True
+body.requires_grad_(not frozen)
+trained = [p for p in [*body.parameters(), *head.parameters()] if p.requires_grad]
+optimizer = torch.optim.AdamW(trained, lr=1e-2 if frozen else 1e-3)
+for token_ids, target in batches:
+    real = (token_ids != pad_id)[:, :, None]  # (B, T, 1)
+    hidden = body(token_ids)  # (B, T, D); causal, so padding on the right is not seen
+    pooled = (hidden * real).sum(dim=1) / real.sum(dim=1)  # (B, D)
+    loss = F.cross_entropy(head(pooled), target)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(f"{sum(p.numel() for p in trained)} parameters trained, loss of the last batch {loss.item():.2f}")
 
 # %% [markdown]
 # ## Questions
 #
-# Before the code, a few questions. Pick an answer, and read what it gets back; a slip from a report is among the choices. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
+# Pick an answer and read what it says; the wrong answers are common mistakes.
 
 # %%
 course.quiz("transfer")
@@ -764,14 +876,13 @@ course.quiz("transfer")
 # %% [markdown]
 # ## Exercises
 #
-# Two ways to turn a row of vectors into one, written by you. Padding stands on the right, and rows are of any length, but each holds at least one real token. Below each cell to fill in stands its check, which says where your answer differs, on the smallest batch it could find,
-# and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet", and nothing else waits for you.
+# Two ways to turn a row of vectors into one, and the switch between fine-tuning and a probe. Padding is on the right, and rows are of any length, but each holds at least one real token. Below each cell to fill in is its check, which says where your answer differs, on the smallest input it could find, and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
 #
 # ### Exercise: the mean of the real tokens
 #
 # `Level 2/5 · 10 minutes · outcome 1`
 #
-# Write `mean_pool(hidden, mask)`. `hidden` has shape (B, T, D); `mask` has shape (B, T) and is boolean, `True` where a real token stands. The result has shape (B, D): for each row the mean of the vectors of its real tokens. What the padding holds
+# Write `mean_pool(hidden, mask)`. `hidden` has shape (B, T, D); `mask` has shape (B, T) and is boolean, `True` for real tokens. The result has shape (B, D): for each row the mean of the vectors of its real tokens. What the padding holds
 # must not change it. *It trains* masked sums, where both the sum and what it is divided by need the mask.
 #
 # <details><summary>Hint</summary>
@@ -797,12 +908,12 @@ course.check("mean_pool", mean_pool)
 #
 # `Level 2/5 · 10 minutes · outcome 1`
 #
-# Write `last_token(hidden, mask)`, with `hidden` of shape (B, T, D) and the boolean `mask` of shape (B, T), `True` where a real token stands, as before. The result has shape (B, D): for each row the vector of its last *real* token, which is rarely the last
+# Write `last_token(hidden, mask)`, with `hidden` of shape (B, T, D) and the boolean `mask` of shape (B, T), `True` for real tokens, as before. The result has shape (B, D): for each row the vector of its last *real* token, which is rarely the last
 # column. *It trains* indexing with one index per row, and an off-by-one that is easily made.
 #
 # <details><summary>Hint</summary>
 #
-# With padding on the right, $n$ real tokens stand at places 0 to $n - 1$. The mask knows $n$ for each row. To take one vector from each row, give `hidden` two lists of indices of length B: which row, and which place.
+# With padding on the right, $n$ real tokens have the positions 0 to $n - 1$. The mask knows $n$ for each row. To take one vector from each row, give `hidden` two lists of indices of length B: which row, and which position.
 #
 # </details>
 
@@ -811,13 +922,39 @@ course.check("mean_pool", mean_pool)
 def last_token(hidden, mask):
     ### BEGIN SOLUTION
     rows = torch.arange(len(hidden))  # (B,)
-    places = mask.sum(dim=1) - 1  # (B,)
-    return hidden[rows, places]  # (B, D)
+    positions = mask.sum(dim=1) - 1  # (B,)
+    return hidden[rows, positions]  # (B, D)
     ### END SOLUTION
 
 
 # %%
 course.check("last_token", last_token)
+
+# %% [markdown]
+# ### Exercise: freeze the body
+#
+# `Level 1/5 · 5 minutes · outcome 2`
+#
+# Write `freeze(model)` and return the model. It has two parts, `model.body` and `model.head`, both modules. After the call exactly the parameters of the head are trained: they require a gradient, and those of the body do not. The model may come with any of them frozen already. *It trains* the difference between a mode, a block and a flag.
+#
+# <details><summary>Hint</summary>
+#
+# A module has `requires_grad_(...)`, with an underscore at the end, which sets the flag of all its parameters. Two calls are enough. What does `.eval()` change instead?
+#
+# </details>
+
+
+# %%
+def freeze(model):
+    ### BEGIN SOLUTION
+    model.body.requires_grad_(False)
+    model.head.requires_grad_(True)
+    return model
+    ### END SOLUTION
+
+
+# %%
+course.check("freeze", freeze)
 
 # %% [markdown]
 # ### Try it yourself
@@ -833,35 +970,34 @@ course.check("last_token", last_token)
 #
 # </details>
 #
-# **2.** A friend's classifier has a training loss of 0.32 that does not move, and an accuracy on the *training* reviews of 100 %. He wants to train longer. What do you look for?
+# **2.** A friend's classifier has a training loss of 0.32 that does not move, and an accuracy on the *training* reviews of 100 %. They want to train longer. What do you look for?
 #
 # <details><summary>Answer</summary>
 #
-# A softmax before the loss: 0.313 is the floor for two classes, $-\ln\frac{e}{e+1}$. Training longer cannot help, for there is no slope left. Remove the softmax; it belongs after the model, when probabilities are wanted.
+# A softmax before the loss: 0.313 is the lowest possible loss for two classes, $-\ln\frac{e}{e+1}$. Training longer hardly helps, for there is almost no slope left. Remove the softmax; it belongs after the model, when probabilities are wanted.
 #
 # </details>
 #
-# **3.** Somebody writes: "Pretrained 1,614 of 2,000 test reviews right, scratch 1,570. By `training.wilson_interval` the two intervals overlap, so the difference is luck." What does the overlap show, and what should he have counted instead?
+# **3.** You read: "Pretrained 1,614 of 2,000 test reviews right, scratch 1,570. By `training.wilson_interval` the two intervals overlap, so the difference is luck." What does the overlap show, and what should have been counted instead?
 #
 # <details><summary>Answer</summary>
 #
-# Little. Each interval says how far *that* model might be from its accuracy on other reviews of the kind. But both read the **same** 2,000, and reviews that are hard for one are mostly hard for the other, so this part of the luck is shared. He should count the reviews that only one of
+# Little. Each interval says how far *that* model might be from its accuracy on other reviews of the kind. But both read the **same** 2,000, and reviews that are hard for one are mostly hard for the other, so this part of the luck is shared. Count the reviews that only one of
 # them gets right, and compare those two numbers. And then train both again, with other seeds: that luck is in neither count.
 #
 # </details>
 #
 # ## Summary
 #
-# 1. A classifier keeps the body and swaps the head: instead of a distribution at every position, one answer for the sequence. The head reads the mean of the real tokens, or the last one; in a causal body never the
-#    first, and never the last *column*.
-# 2. A second softmax stops the loss at $-\ln\,(e / (e+1)) = 0.313$; SGD with Adam's rate stands still; who reads padding gives answers that depend on the batch; who chooses on the test set flatters himself; one seed is an anecdote.
-# 3. Pair the seeds, fix the epochs, report an interval: Wilson for one model on other reviews, Student for the difference over seeds.
-# 4. Majority, bag of words and frozen probe stand below or beside the model, the exact posterior above it. Say who wins, also when it is the bag.
+# 1. A classifier has the body of the language model and a new head: instead of a distribution at every position, one answer for the sequence. The head reads the mean of the real tokens, or the last one; in a causal body never the first, and never the last *column*.
+# 2. Fine-tuning is the training loop with labels; freezing is one flag. A second softmax stops the loss at $-\ln\,(e / (e+1)) = 0.313$; SGD hardly moves with Adam's rate; a head that reads padding gives answers that depend on the batch.
+# 3. Share labels and order, fix the epochs, report an interval: Wilson for one model on other reviews, Student for the difference over seeds. One seed is an anecdote; choosing on the test set flatters.
+# 4. Compare with majority, bag of words, probe and random probe below, and the exact posterior above. With very few labels the probe can be ahead of fine-tuning. Say who wins, also when it is the bag.
 # 5. Errors that the exact posterior would not make are what is left to learn. Confidence can be compared with the truth here, and with frequencies elsewhere.
 #
 # *Where this comes from:* pretrain, then fine-tune with a new head on the last token: Radford et al., *Improving Language Understanding by Generative Pre-Training*, 2018, section 3.2. The first token as summary of a body that reads both ways: Devlin et
 # al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), section 3. Spread over seeds when fine-tuning: Dodge et al., [arXiv:2002.06305](https://arxiv.org/abs/2002.06305). Linear probes: Alain and Bengio,
 # [arXiv:1610.01644](https://arxiv.org/abs/1610.01644). The interval: Wilson, *Journal of the American Statistical Association* 22, 1927, 209-212. Reliability: Guo et al.,
-# [arXiv:1706.04599](https://arxiv.org/abs/1706.04599), section 2.
+# [arXiv:1706.04599](https://arxiv.org/abs/1706.04599), section 2. Forgetting: McCloskey and Cohen, *Psychology of Learning and Motivation* 24, 1989, 109-165.
 #
-# *What comes next:* lesson 10 asks what a model gains that may look both ways.
+# *What comes next:* [lesson 10](10_masked_or_causal.ipynb) asks what a model gains that may look both ways.

@@ -14,9 +14,9 @@
 # After this lesson you can
 #
 # 1. say in numbers how real text differs from ours: rare words, words never met before, broken rows, repeated texts;
-# 2. find texts that stand in train and in test, although no comparison of strings shows it;
-# 3. answer "is pretraining worth it?" from results of others, with yardsticks and paired intervals, and say which figures must not be compared;
-# 4. count the parameters of CamemBERT and its relatives, and name what is different from our own model: only the sizes;
+# 2. find texts that are in train and in test, although no comparison of strings shows it;
+# 3. answer "is pretraining worth it?" from stored results, with baselines and paired intervals, and say which figures must not be compared;
+# 4. count the parameters of CamemBERT and its relatives, and name what is different from our own model: sizes, norms and positions;
 # 5. carry weights from a published model into ours and back, and prove that nothing was lost on the way.
 #
 # *You need:* lessons 08 and 09; lesson 06 for the counts. *It takes:* an hour to read; a minute and a half to run on two cores. Nothing is downloaded.
@@ -59,9 +59,15 @@ transformers.logging.disable_progress_bar()
 folder = Path(tempfile.mkdtemp())  # for the files that this lesson writes
 
 # %% [markdown]
+# Two questions from earlier lessons first.
+
+# %%
+course.recall("15")
+
+# %% [markdown]
 # ## Why: the number from home
 #
-# All lessons so far spoke of a language that we made ourselves. There we know every truth, and pretraining pays. Here is what lesson 09 kept: what it brings with fifty labels, in points of accuracy, as an interval over seeds.
+# All lessons so far spoke of a language that we made ourselves. There we know every truth, and pretraining pays. Here is the stored result of lesson 09: the gain with fifty labels, in points of accuracy, as an interval over seeds.
 
 # %%
 home = [one for one in read_results("transfer").data.values() if one["n_labels"] == 50]
@@ -74,8 +80,8 @@ print(f"in our own language, 50 labels: pretraining brings {at_home.mean:+.1f} p
 print(f"[{at_home.low:+.1f}, {at_home.high:+.1f}], {len(gains)} seeds")
 
 # %% [markdown]
-# The tempting next step: "so it will bring as much for real book reviews". Write down your own guess now, a number of points, for French customer reviews with 200 labels, and another one for how a simple bag of words will do beside the transformers. The answer
-# stands half-way down this page. It was measured for hours; we shall read what was kept.
+# The tempting next step: "so it will bring as much for real book reviews". Write down your own guess now, a number of points, for French customer reviews with 200 labels, and another one for how a simple bag of words will do on the same texts. The answer
+# is half-way down this page. The measurement took hours; we read its stored results.
 #
 # First we need to know what "outside" is like.
 #
@@ -95,7 +101,7 @@ for text in docs.test.texts[:3]:
     print(textwrap.fill("- " + textwrap.shorten(text, 230), 88, subsequent_indent="  "))
 
 # %% [markdown]
-# A document is the prose of one docstring. All docstrings of a file go to the same part of the corpus, for a file repeats itself: random documents of it would turn up in train *and* test.
+# A document is the prose of one docstring. All docstrings of a file are put into the same part of the corpus, for a file repeats itself: random documents of it would turn up in train *and* test.
 #
 # Which package talks most? Guess the first three before you look.
 
@@ -106,9 +112,7 @@ fig, ax = plots.bars(
     xlabel="thousand words of prose", numbers=",.0f",
     title="What the packages of this machine say",
 )  # fmt: skip
-plots.show(fig, name="15_packages", alt="""
-    One bar for each installed package: thousand words of prose in its docstrings. A few large
-    packages and Python itself hold most of the text, small ones a few thousand words each.""")
+plots.show(fig, "15_packages")
 
 # %% [markdown]
 # ### Rare words
@@ -141,10 +145,7 @@ fig, ax = plots.curves(
     lines, xlabel="rank of the word", ylabel="times in a million words",
     x_log=True, y_log=True, title="Real text has a long tail",
 )  # fmt: skip
-plots.show(fig, name="15_zipf", alt="""
-    Frequency against rank of words, both axes logarithmic. Our world falls for some hundred
-    words like the line of Zipf and breaks off steeply at about a thousand. The docstrings go on
-    along that line for ten thousand words and more, down to words that occur only once.""")
+plots.show(fig, "15_zipf")
 
 # %% [markdown]
 # Our world simply ends; the docstrings go on. That tail is no detail. A model meets a frequent word thousands of times and a rare one once; and many words of tomorrow's text it has never met at all. How many? Read the first $n$ words, then ask how large a part of the *held-out* text consists of words that were not among them.
@@ -161,7 +162,7 @@ for n in (1_000, 10_000, 100_000, n_read):
     print(f"{n:>10,}" + "".join(f"{share:>13.2%}" for share in shares))
 
 # %% [markdown]
-# After the whole text the world holds no surprise; in the docstrings words are new that are *names of things*, and those matter. This is why real models read pieces instead of words (lesson 01), and one reason why they need so much text: the tail is where knowledge sits.
+# After the whole text the world holds no surprise; in the docstrings words are new that are *names of things*, and those matter. This is why real models read subwords instead of words (lesson 01), and one reason why they need so much text.
 #
 # ## Real text is dirty
 #
@@ -180,8 +181,8 @@ for number, row in enumerate(rows, 1):
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Two bad ways to deal with it are common. One is to stop at the first broken line with a message about line 1 of something deep inside a library. The other, worse, is to drop what does not fit and to say nothing: then nobody notices when half the file is gone. What
-# would you want to be told?
+# Two bad ways to deal with it are common. One is to stop at the first broken line with a message about line 1 of something deep inside a library. The other, worse, is to drop what does not fit and to say nothing: then no one notices when half the file is gone. What
+# would you want the message to say?
 
 # %%
 with contextlib.chdir(folder):
@@ -192,11 +193,11 @@ with contextlib.chdir(folder):
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# The first complaint is about bytes: before they are letters nothing else can be judged. It says in which line, at which byte, and that the rest of the file is UTF-8, so that somebody mixed two. If you decide to go on without such rows, you say so, `skip_bad_rows=True`, and are told what it cost: how many rows, what is wrong with them, and where the first of each kind stands.
+# The first complaint is about bytes: before they are letters nothing else can be judged. It says in which line, at which byte, and that the rest of the file is UTF-8, so two encodings were mixed. If you decide to leave such rows out, you say so, `skip_bad_rows=True`, and the warning states the cost: how many rows, what is wrong with them, and the line of the first of each kind.
 
 
 # %%
-def told(read):
+def with_warnings(read):
     with contextlib.chdir(folder), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         found = read()
@@ -205,7 +206,7 @@ def told(read):
     return found
 
 
-corpus = told(lambda: tx.load_corpus("dirty.tsv", skip_bad_rows=True))
+corpus = with_warnings(lambda: tx.load_corpus("dirty.tsv", skip_bad_rows=True))
 print({name: len(split) for name, split in corpus.splits.items()})
 # NBVAL_CHECK_OUTPUT
 
@@ -222,11 +223,11 @@ print("lengths", len(one_sign), len(two_signs))
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# To a tokenizer these are different texts, made of pieces that it has hardly ever seen. So texts are brought into one form once, when they are read, and never silently.
+# To a tokenizer these are different texts, made of tokens that it has hardly ever seen. So texts are brought into one form once, when they are read, and never silently.
 #
 # ### Repeats between train and test
 #
-# The most expensive dirt is a text that stands in train *and* in test. Whoever learns it by heart knows the answer, without having understood anything. Here is a folder of the reader's own, with a file for each part. How many of the four test reviews are leaked?
+# The most expensive dirt is a text that is in train *and* in test: a **leak**. A model that learns it by heart knows the answer, without having understood anything. Here is a folder of the reader's own, with a file for each part. How many of the four test reviews are leaked?
 
 # %%
 own = folder / "own"
@@ -237,7 +238,7 @@ asked = ["Un livre à relire.", "l’histoire est belle", "RIEN, à sauver...", 
 for name, texts in (("train", learned), ("test", asked)):
     rows = [f"{1 - i % 2}\t{text}" for i, text in enumerate(texts)]
     (own / f"{name}.tsv").write_text("\n".join(rows), encoding="utf-8")
-corpus = told(lambda: tx.load_corpus("own"))
+corpus = with_warnings(lambda: tx.load_corpus("own"))
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -245,7 +246,7 @@ corpus = told(lambda: tx.load_corpus("own"))
 #
 # ### Repeats that no comparison of strings finds
 #
-# But look at the test reviews again. The second and the third stand in train as well, only with another apostrophe, other capitals, other signs. For a person they are the same text. What survives all this are the *words*: runs of letters and digits, in lower case. The package has a function for it, and one of the exercises below asks you for yours.
+# But look at the test reviews again. The second and the third are in train as well, only with another apostrophe, other capitals, other signs. For a person they are the same text. What survives all this are the *words*: runs of letters and digits, in lower case. The package has a function for it, and one of the exercises below asks you for yours.
 
 # %%
 from tinytx_course.labs.lesson_15 import same_text
@@ -257,7 +258,7 @@ for text in asked:
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# And how clean are the docstrings? No text stands there twice, that much was ensured when they were gathered. But people copy *sentences*. So we count softer: which share of the test documents has eight words in a row that also stand in train, in the same order? Guess: one in a hundred, one in ten, one in three?
+# And how clean are the docstrings? No text occurs twice; that was ensured when they were gathered. But people copy *sentences*. So we count softer: which share of the test documents has eight words in a row that also occur in train, in the same order? Guess: one in a hundred, one in ten, one in three?
 
 
 # %%
@@ -277,7 +278,7 @@ del in_train
 #
 # ## Pretrain on it
 #
-# Now a model like that of lesson 08, with fewer steps, and with Muon, an optimizer that brings small models further in the same time. Beside it a model that only *counts* which piece followed which, on the same text in the same pieces. There is no exact floor any more: nobody knows the entropy of docstrings. In our world the transformer beat the counts within a minute. And here, in less than that? Decide before you
+# Now a model like that of lesson 08, with fewer steps, and with Muon, an optimizer that brings small models further in the same time. The baseline is an n-gram model, which only *counts* which token followed which, on the same text with the same tokenizer. There is no exact entropy bound any more: the entropy of docstrings is not known. In our world the transformer beat the counts within a minute. And here, in less than that? Decide before you
 # run it.
 
 # %%
@@ -286,13 +287,13 @@ from tinytx.text.ngrams import NGramModel
 smoke = default_budget() == "smoke"
 shorter = {} if smoke else {"n_steps": 250, "tokens_per_batch": 2_048}
 faster = {"optimizer": "muon", "lr": 1e-2, "decay": "linear", "final_lr_fraction": 0.0}
-kept_on_the_way = {}
+weights_at = {}
 
 
 def keep(step, model):
     if step & (step - 1) == 0 or step % 50 == 0:
         state = model.state_dict()
-        kept_on_the_way[step] = {name: weight.clone() for name, weight in state.items()}
+        weights_at[step] = {name: weight.clone() for name, weight in state.items()}
 
 
 pretrained = fit(
@@ -303,7 +304,7 @@ tokenizer = pretrained.tokenizer
 pretrained
 
 # %% [markdown]
-# What does it read? Of all held-out documents of eight to ten words, take the one that needs the fewest pieces for its words, one in the middle, and the one that needs the most. Which words will lie there in crumbs?
+# What does it read? Of all held-out documents of eight to ten words, take the one that needs the fewest tokens for its words, one in the middle, and the one that needs the most. Which words will be cut into the smallest tokens?
 
 # %%
 short = [text for text in docs.test.texts if 8 <= len(text.split()) <= 10]
@@ -311,14 +312,12 @@ short.sort(key=lambda text: len(tokenizer.pieces(text)) / len(text.split()))
 picked = {"fewest": short[0], "middle": short[len(short) // 2], "most": short[-1]}
 fig, ax = plots.token_rows(
     {name: tokenizer.pieces(text) for name, text in picked.items()},
-    title="Names are read in crumbs",
+    title="Three held-out docstrings as tokens",
 )  # fmt: skip
-plots.show(fig, name="15_pieces", alt="""
-    Three held-out docstrings cut into boxes. In the first nearly every word is one box; in the
-    last, names of things and rare words are cut into single letters and short pieces.""")
+plots.show(fig, "15_pieces")
 
 # %% [markdown]
-# The loss on 200 held-out documents, for the model as it was on the way, and for counts of one to four pieces. Which of the four lines will the curve cross?
+# The loss on 200 held-out documents, for the model as it was on the way, and for n-gram models of one to four tokens. Which of the four lines will the curve cross?
 
 # %%
 some = docs.valid.texts[:200]
@@ -327,31 +326,27 @@ counting = NGramModel(order=4, vocab_size=tokenizer.vocab_size).fit(train_ids)
 by_order = {n: counting.nats_per_token(some_ids, order=n) for n in (1, 2, 3, 4)}
 then = tx.LanguageModel(pretrained.model.config)
 losses = {}
-for step, weights in kept_on_the_way.items():
+for step, weights in weights_at.items():
     then.load_state_dict(weights)
     losses[step] = evaluate_language_model(then, tokenizer, some).nats_per_token
-lines = {f"{n} pieces counted" if n > 1 else "1 piece": nats for n, nats in by_order.items()}
+lines = {f"{n} tokens counted" if n > 1 else "1 token": nats for n, nats in by_order.items()}
 fig, ax = plots.curves(
     [plots.Curve("transformer", list(losses), list(losses.values()))], references=lines,
-    xlabel="step (logarithmic)", ylabel="held-out loss (nats per piece)", x_log=True,
-    title="A first taste of real text",
+    xlabel="step (logarithmic)", ylabel="held-out loss (nats per token)", x_log=True,
+    title="Held-out loss on docstrings",
 )  # fmt: skip
-plots.show(fig, name="15_pretraining", alt="""
-    Held-out loss of a transformer on docstrings against training steps, logarithmic, beside
-    level lines for models that count one, two, three and four pieces. The curve starts at the
-    logarithm of the vocabulary, passes the line of single pieces and comes down towards those
-    of longer counts.""")
+plots.show(fig, "15_pretraining")
 
 # %%
 best_n = min(by_order, key=by_order.get)
 last, best_count = list(losses.values())[-1], by_order[best_n]
 winner = "the transformer" if last < best_count else "counting"
 n_tokens = pretrained.recipe.settings.n_steps * pretrained.recipe.settings.tokens_per_batch
-print(f"transformer {last:.3f}, best count ({best_n} pieces) {best_count:.3f}: {winner} wins")
+print(f"transformer {last:.3f}, best count ({best_n} tokens) {best_count:.3f}: {winner} wins")
 print(f"the transformer read {n_tokens / sum(map(len, train_ids)):.1f} times the training text")
 
 # %% [markdown]
-# On real text so little training is next to nothing: the curve is still falling where it is cut off, and it has not read the text even once. (Counting needs no training at all.) What has it picked up? Read the continuations for grammar, for topic, and for truth; these three are learned in this order.
+# So little training is next to nothing on real text: the curve is still falling where it ends. (Counting needs no training at all.) What has it picked up? Read the continuations for grammar, for topic, and for truth.
 
 # %%
 for seed, prompt in enumerate(("Return the", "This function", "If the array", "The user")):
@@ -364,7 +359,7 @@ for seed, prompt in enumerate(("Return the", "This function", "If the array", "T
 # %% [markdown]
 # ## Does it pay? Here and now
 #
-# A question with labels that everybody has: *which package does this text come from?* The corpus `docstrings-packages` asks it. Sentences that name a package are taken out, and test texts come from files that the model above has not read. The yardstick is a **bag of words**: how often each word and each pair of words occurs,
+# A question with labels that everybody has: *which package does this text come from?* The corpus `docstrings-packages` asks it. Sentences that name a package are taken out, and test texts come from files that the model above has not read. The baseline is a **bag of words**: how often each word and each pair of words occurs,
 # rare ones weighing more (TF-IDF), and a linear model on top. Two seeds each. Rank the three before you run it.
 
 # %%
@@ -412,12 +407,11 @@ for label in range(0, n_classes, 2):
     print(f"{packages.label_names[label]:<12}", *reversed(telling))
 
 # %% [markdown]
-# There it is. The answer stands in *single words*. A linear model has one weight for each word, begins at zero, and has nothing else to learn. A transformer from scratch must find out from the same few labels what a word is, how words combine, and what is asked. For the order of words to pay, either the question must need it, or the reading must have been learned
-# before.
+# The answer is in *single words*. A linear model has one weight for each word, begins at zero, and has nothing else to learn. A transformer from scratch must learn from the same few labels what a word is, how words combine, and what is asked. And the pretraining above was short: 250 steps, embeddings from random numbers. Remember this when the stored results below look better: their models start differently.
 #
 # ## Does it pay on real reviews?
 #
-# Now the question of the lab that this course grew out of: French book reviews by customers, praise or blame. `python -m experiments transfer --corpus cls-books` has measured it with care. First the data, as far as they can be known without having them:
+# Now the question that this course grew out of: French book reviews by customers, praise or blame. `python -m experiments transfer --corpus cls-books` measured it. First the data, as far as they can be known without having them:
 
 # %%
 from tinytx.text.corpora import list_corpora
@@ -425,9 +419,9 @@ from tinytx.text.download import dataset
 from tinytx_course.labs.lesson_15 import display_name, kind_of, transfer_rows
 
 books = dataset("cls-books")
-kept = read_results("transfer-cls-books")
-rows = transfer_rows(kept.data)
-folds = {one["fold"]: one["n"] for one in kept.data.values() if one["repeat"] == 0}
+stored = read_results("transfer-cls-books")
+rows = transfer_rows(stored.data)
+folds = {one["fold"]: one["n"] for one in stored.data.values() if one["repeat"] == 0}
 n_left = sum(folds.values())
 labelled = sum(books.layout[part][f"{part}.label"] for part in ("train", "valid"))
 print(textwrap.fill(f"{books.description}. {books.citation}. Licence: {books.licence}.", 88))
@@ -435,12 +429,12 @@ print(f"{labelled:,} labelled reviews, {n_left:,} in {len(folds)} folds", end=" 
 print(f"({labelled - n_left} repeated, or labelled in two ways)")
 
 # %% [markdown]
-# They may be fetched but not passed on, so they are not in this project. `tinytx data get cls-books` brings them to your machine once, with checksums; the cell tells whether they are there. Everything after it reads the *kept* results.
+# They may be fetched but not passed on, so they are not in this project. `tinytx data get cls-books` brings them to your machine once, with checksums; the cell says whether they are there. Everything after it reads the *stored* results.
 
 # %%
 (info,) = (info for info in list_corpora() if info.name == "cls-books")
 if info.available:
-    reviews = told(lambda: tx.load_corpus("cls-books"))
+    reviews = with_warnings(lambda: tx.load_corpus("cls-books"))
     print({name: len(split) for name, split in reviews.splits.items()})
 else:
     print("cls-books is not on this machine: `tinytx data get cls-books` fetches it")
@@ -465,7 +459,7 @@ print(f"differences {gains}: mean {mean:.1f}, from {mean - half:+.1f} to {mean +
 # %% [markdown]
 # Nothing was chosen on what is reported: the number of epochs is fixed, and the strength of the linear models is chosen *within* the labels that they have. The rates of fine-tuning were looked for on *other* folds of the same reviews. (Two cautions: those other folds hold the same reviews, cut in another way, and the folds learn from overlapping reviews, so the intervals are a little too narrow.)
 #
-# Before you scroll: your two guesses from the beginning. First all that was compared with 200 labels, in a table. Beside the accuracy stand the paired differences, each with its interval: from a transformer with new weights (*from scratch*), from the bag of words, and from a stronger bag that holds runs of letters too, so that *admirable* and *admiré* share something. **Bold** differences lie above 0 with all of their interval, those in *italics* below.
+# Recall your two guesses from the beginning. Here is everything we measured with 200 labels, in a table. Next to the accuracy are the paired differences, each with its interval: from a transformer with new weights (*from scratch*), from the bag of words, and from a stronger bag that holds runs of letters too, so that *admirable* and *admiré* share something. **Bold** differences lie above 0 with all of their interval, those in *italics* below.
 
 # %%
 N = 200
@@ -489,8 +483,8 @@ def table_of(rows, n):
     for row in sorted(rows, key=lambda row: -np.mean(row.accuracies)):
         if row.n_labels == n:
             accuracy = f"{100 * np.mean(row.accuracies):.1f}"
-            beside = [written(row.gains.get(against)) for against in OTHERS]
-            cells = [display_name(row.condition), kind_of(row.condition), accuracy, *beside]
+            paired = [written(row.gains.get(against)) for against in OTHERS]
+            cells = [display_name(row.condition), kind_of(row.condition), accuracy, *paired]
             lines.append(f"| {' | '.join(cells)} |")
     return Markdown("\n".join(lines))
 
@@ -498,32 +492,34 @@ def table_of(rows, n):
 table_of(rows, N)
 
 # %% [markdown]
-# *counts* and *masked* are bodies that got to know French text first, without labels: vectors from counts of which words stand together, and the masked training of lesson 10. The word behind them says which text (*near* is readers' reviews of other books, and the reviews themselves; *novels* are a hundred years old). *Briefly* is fine-tuning in half the steps, at three tenths of the rate. *Frozen*: a linear model reads the states. *+ bag*: it sees the words, too. *Stars* are another thing:
-# readers of other books left star ratings, and a model may learn to foretell those first. That is not the task, but a **neighbour** of it, with labels of its own.
+# How to read the names:
+#
+# - *counts*: the embeddings are **co-occurrence embeddings**. Count which tokens occur together, take positive pointwise mutual information (PPMI), and reduce it by a singular value decomposition (SVD). This takes seconds and trains no transformer.
+# - *masked* and *causal*: masked or next-token training on top. **All of these stored models start from the same co-occurrence embeddings, which remain frozen in pretraining and in fine-tuning.** So the gain over *from scratch* has two sources, and *counts* is the control that separates them.
+# - The word after the comma is the text. *near*: readers' reviews of other books, and the tested corpus's own training reviews without labels. *novels* are a hundred years old.
+# - *frozen*: a linear model reads the hidden states. *+ bag*: it reads the words too. *briefly*: fine-tuning in half the steps, at three tenths of the learning rate.
+# - *stars*: up to 9,658 reviews of other books, from the sites Babelio and Critiques libres, each with a star rating by its reader. A model that predicts those first has thousands of further sentiment labels: a **neighbour** task, close to the task itself. Compare such rows with others only with that in mind.
 #
 # As a picture: points above and below the bag of words. The colour tells what was learned first. Which colour will lie on top, and which at the bottom?
 
 # %%
 bag, letters = "tfidf-logistic", "tfidf-letters"
 few = sorted((row for row in rows if row.n_labels == N), key=lambda row: np.mean(row.accuracies))
-beside = {row.condition: row.gains[bag] for row in reversed(few) if bag in row.gains}
-beside.pop("majority", None)  # far below, and no news
-fig, ax = plots.figure(width=9.5, height=1.6 + 0.45 * len(beside))
+gains_over_bag = {row.condition: row.gains[bag] for row in reversed(few) if bag in row.gains}
+gains_over_bag.pop("majority", None)  # far below, and no news
+fig, ax = plots.figure(width=9.5, height=1.6 + 0.45 * len(gains_over_bag))
 plots.bars(
-    {display_name(name): 100 * gain.mean for name, gain in beside.items()},
-    intervals={display_name(n): (100 * gain.low, 100 * gain.high) for n, gain in beside.items()},
-    kinds={display_name(name): f"learned first: {kind_of(name)}" for name in beside},
+    {display_name(name): 100 * gain.mean for name, gain in gains_over_bag.items()},
+    intervals={display_name(n): (100 * gain.low, 100 * gain.high) for n, gain in gains_over_bag.items()},
+    kinds={display_name(name): f"learned first: {kind_of(name)}" for name in gains_over_bag},
     numbers="+.1f", xlabel="points more than the bag of words (95 % interval)",
     title=f"Real reviews, {N} labels", ax=ax,
 )  # fmt: skip
-plots.show(fig, name="15_reviews_at_200", alt=f"""
-    Points of accuracy above or below a bag of words on real book reviews with {N} labels, a bar
-    for each way of learning, with paired intervals, coloured by what was learned first.
-    Highest: {display_name(next(iter(beside)))}; lowest: {display_name(list(beside)[-1])}.""")
-print(textwrap.fill(kept.source_line(), 88))
+plots.show(fig, "15_reviews_at_200")
+print(textwrap.fill(stored.source_line(), 88))
 
 # %% [markdown]
-# And with fewer or more labels? The picture follows, for each kind, the way that was best at 200 labels, of those that were measured with other numbers as well, and beside them the body that filled blanks and was fine-tuned. Where do you expect the bag of words to overtake the others, or to be overtaken?
+# And with fewer or more labels? The picture follows, for each kind, the way that was best at 200 labels, of those that were measured with other numbers as well. It adds three that must be compared: the masked model, fine-tuned; its control *counts*; and the plain bag of words. Where do you expect the bag of words to overtake the others, or to be overtaken?
 
 # %%
 by_name = {}
@@ -534,7 +530,7 @@ for row in few:  # from the worst to the best: the best of a kind stays
     if len(by_name[row.condition]) > 1:
         followed[kind_of(row.condition)] = row.condition
 lines = []
-for name in dict.fromkeys([*followed.values(), *{"masked:near"} & by_name.keys()]):
+for name in dict.fromkeys([*followed.values(), "masked:near", "counts:near", bag]):
     of = [paired_interval(row.accuracies) for row in by_name[name]]
     mean, low, high = ([100 * getattr(x, end) for x in of] for end in ("mean", "low", "high"))
     labels = [row.n_labels for row in by_name[name]]
@@ -546,41 +542,48 @@ fig, ax = plots.curves(
 ticks = sorted({row.n_labels for row in rows})
 ax.set_xticks(ticks, [f"{n:,}" for n in ticks])
 ax.minorticks_off()
-plots.show(fig, name="15_label_efficiency", alt="""
-    Accuracy on real reviews against the number of labels, logarithmic, with interval bands, for
-    the best way of each kind and for a masked body that is fine-tuned. What learned star ratings
-    first begins highest and rises slowly; a transformer from scratch begins lowest and rises
-    steeply; the others lie between. A dashed line marks a coin.""")
+plots.show(fig, "15_label_efficiency")
 
 # %% [markdown]
-# Now the verdict, written by the cell below from these very numbers, so that it stays true when more is measured. It speaks of the best of each kind, and only as far as the intervals allow.
+# The next cell turns the table into numbers. It compares like with like: the same classifier with and without pretraining, on the same folds and labels. Which pair would you look at to see what masked training added? **Bold** differences are above 0 with all of their interval, those in *italics* below; a dash was not measured.
 
 # %%
-WORDS = {"won": "wins", "lost": "loses", "open": "is too close to call"}
+def gain_of(rows, one, other, n):
+    at = {row.condition: row.accuracies for row in rows if row.n_labels == n}
+    if one in at and other in at:
+        return paired_interval(np.subtract(at[one], at[other]).tolist())
 
 
-def verdict(kind, against, rows=rows):
-    found = {"won": [], "lost": [], "open": []}
-    for n in sorted({row.n_labels for row in rows}):
-        able = [row for row in rows if row.n_labels == n and kind_of(row.condition) == kind]
-        able = [row for row in able if against in row.gains]
-        if able:
-            gain = max(able, key=lambda row: np.mean(row.accuracies)).gains[against]
-            found["won" if gain.low > 0 else "lost" if gain.high < 0 else "open"].append(f"{n:,}")
-    said = [f"{WORDS[how]} with {', '.join(where)} labels" for how, where in found.items() if where]
-    return "; ".join(said) or "was not measured"
+def like_with_like(rows, pairs):
+    n_labels = sorted({row.n_labels for row in rows})
+    lines = [f"| points | {' | '.join(f'{n:,}' for n in n_labels)} |"]
+    lines.append("|---|" + "---|" * len(n_labels))
+    for pair in pairs:
+        cells = " | ".join(written(gain_of(rows, *pair, n)) for n in n_labels)
+        lines.append(f"| {' *minus* '.join(map(display_name, pair))} | {cells} |")
+    return Markdown("\n".join(lines))
 
 
-tops = [max((r for r in rows if r.n_labels == n), key=lambda r: np.mean(r.accuracies)) for n in ticks]
-best_of_all = "; ".join(f"{row.n_labels:,} labels, {display_name(row.condition)}" for row in tops)
-Markdown(f"""
-- **Learning text first, against learning nothing first**: it {verdict("text", "scratch")}.
-- **Learning text first, against a bag of words**: it {verdict("text", bag)}.
-- **The same, against a bag of words and letters**: it {verdict("text", letters)}.
-- **Learning the stars of a neighbour first, against a bag of words and letters**: it {verdict("neighbour", letters)}.
-- **A bag of words, against a transformer from scratch**: it {verdict("words", "scratch")}.
-- **The best of all that was measured**: {best_of_all}.
-""")
+by_counts = gain_of(rows, "counts:near", "scratch", N).mean
+assert by_counts > gain_of(rows, "masked:near", "scratch", N).mean / 2
+assert gain_of(rows, "masked:near", bag, 50).low > 0 > gain_of(rows, "masked:near", bag, 400).mean
+alone = {row.condition for row in rows if kind_of(row.condition) == "text"}
+alone = {name for name in alone if not name.endswith(("/tfidf", "/letters"))}
+compared = [gain_of(rows, name, letters, n) for name in alone for n in ticks]
+assert all(gain.low <= 0 for gain in compared if gain)
+like_with_like(
+    rows,
+    [
+        ("masked:near", "scratch"), ("counts:near", "scratch"), ("masked:near", "counts:near"),
+        ("causal:near", "scratch-causal"), ("masked:near", bag), ("causal:near", bag),
+        ("masked:near/tfidf", bag), ("masked:near/letters", letters), (letters, "scratch"),
+    ],
+)  # fmt: skip
+
+# %% [markdown]
+# Read it line by line. The first line is large, and the second shows that most of it comes from the co-occurrence embeddings alone. What masked training adds to them is the third line. The last three lines concern the linear models: with the letters in both classifiers, hidden states add little, and the last line is the gain of the bag with letters over a transformer from scratch, *without any pretraining*.
+#
+# Two cautions. With 1,600 labels the six folds share most of their training reviews, so those intervals are too narrow. And among fifty intervals of 95 percent some exclude 0 by chance.
 
 # %% [markdown]
 # Another way to say it: how many labels is reading worth? The line of *from scratch* tells how many labels a new transformer needs for an accuracy; so read it the other way round.
@@ -597,12 +600,13 @@ for row in by_name.get("masked:near", []):
         print(f"as from scratch with about {needed:,.0f}: {needed / row.n_labels:.1f} times as many")
 
 # %% [markdown]
-# So the honest answer to the lab's question has three parts. *Against learning nothing first*, reading first pays, even with the little text and the few minutes of a laptop. *Against a bag of words* a fine-tuned transformer that has read does the better the fewer the labels are; its states *beside* the words are ahead of the words alone, though hardly of words and letters. And *another task with labels*, nearer to the question, hands over just what is needed:
-# which words are kind. Transfer pays where what is learned first resembles what is asked later. Models like CamemBERT get there by size: they read so much ([138 GB of French](https://arxiv.org/abs/1911.03894)) that even faint traces become clear.
+# These numbers are means without intervals, and the co-occurrence embeddings are in them.
+#
+# So the honest answer has three parts. *Against learning nothing first*, knowing text first pays, even with the little text and the few minutes of a laptop; most of that is in the co-occurrence embeddings. *Against a bag of words* the fine-tuned masked model is ahead with 50 labels, level with it in the middle, and not ahead with 400; the bag of words is a strong model, and no model that only read text is, alone, ahead of a bag that also sees letters. And *star ratings*, thousands of labels for nearly the same question, help most.
 #
 # ### The same shape on both sides
 #
-# One comparison above is not fair. *From scratch* looks both ways. A causal body looks only to the left, and with new weights that is a handicap: find *from scratch, causal* in the table. So what predicting the next word has taught must be measured against a *causal* body with new weights, and filling blanks against one that looks both ways. Which taught most, and from which text? (A dash: not measured.)
+# One comparison above is not fair. *From scratch* looks both ways. A causal model attends only to the left, and with new weights that is a handicap: find *from scratch, causal* in the table. So causal models must be compared with a *causal* model with new weights, and masked ones with a bidirectional one. In both columns the gain includes the co-occurrence embeddings. (A control *counts, causal* was not measured.)
 
 # %%
 at = {row.condition: row for row in few}
@@ -633,13 +637,13 @@ for text, what in TEXTS.items():
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# An interval above 0 says that this kind of pretraining paid for a body of this shape. Whether the pretrained body is then the *best* way to answer is the question of the table.
+# An interval above 0 says that co-occurrence embeddings and this kind of pretraining *together* paid for a model of this shape. Whether such a model is then the *best* way to answer is the question of the table.
 #
-# All of it is French. But compare the first two rows with the third: what is read must resemble what is asked. Old novels and short sentences hardly ever say that a book is dull. And in equal time, reading *everything* (*around*, *all*) was no better than reading the near text alone: the far takes time from the near.
+# All of it is French. But compare the first two rows with the third: what is read must resemble what is asked. Old novels and short sentences hardly ever say that a book is dull. And in equal time, reading *everything* (*around*, *all*) was no better than reading the near text alone. We did not measure why.
 #
 # ### Careful, and wasteful
 #
-# The first edition of this table said that filling blanks teaches a body nothing that helps: with the very same bodies. They were fine-tuned with care, in 50 small steps, so that little of what they knew would be lost. The row is still there, as *briefly*. What does it lose?
+# An earlier measurement said that masked training teaches nothing that helps, with the very same models. They were fine-tuned with care, in 50 small steps, to lose little of what they knew. That row is still there, as *briefly*. What does it lose?
 
 # %%
 brief = "masked:near/brief"
@@ -647,12 +651,12 @@ pairs = (brief, "scratch"), ("masked:near", brief), ("masked:near/probe", brief)
 Markdown("\n".join(f"- {display_name(a)} minus {display_name(b)}: {written(minus(a, b))}" for a, b in pairs))
 
 # %% [markdown]
-# And on the way? After each pass over the 200 labelled reviews, every run of the experiment looked at a hundred tested reviews of its fold (it looked, and chose nothing by it). The lines are means over the folds. Where does each one stand when it ends?
+# And on the way? After each pass over the 200 labelled reviews, every run of the experiment looked at a hundred tested reviews of its fold (it looked, and chose nothing by it). The lines are means over the folds. Where is each one when it ends?
 
 # %%
 lines = []
 for name in ("masked:near", brief, "scratch"):
-    runs = [one for one in kept.data.values() if (one["condition"], one["n_labels"]) == (name, N)]
+    runs = [one for one in stored.data.values() if (one["condition"], one["n_labels"]) == (name, N)]
     looks = [{look["epoch"]: look["accuracy"] for look in one["accuracy_by_epoch"]} for one in runs]
     if looks:
         epochs = sorted(set.intersection(*map(set, looks)))
@@ -662,25 +666,21 @@ fig, ax = plots.curves(
     lines, xlabel="passes over the labelled reviews", ylabel="accuracy in percent",
     references={"a coin": 50}, title=f"Fine-tuning on {N} real reviews",
 )  # fmt: skip
-plots.show(fig, name="15_careful", alt="""
-    Accuracy after each pass over 200 labelled reviews, mean of the folds, for a pretrained body,
-    the same body tuned briefly, and new weights. The pretrained body rises fastest and stays
-    highest; the one that is tuned briefly ends after half as many passes, hardly above the
-    new weights at that moment; the new weights rise slowly.""")
+plots.show(fig, "15_careful")
 
 # %% [markdown]
-# "We found no gain" is a sentence about a search, not about the world. Before you write it, ask whether the method had the settings that it needs, looked for where nothing is reported. (How it was found out: the last of the three differences. A linear model that only *reads* the states of those bodies, *frozen*, did better than training all of them. When that happens, look at the training.)
+# "We found no gain" is a sentence about a search, not about the world. Before you write it, check that the method was tuned, on data you do not report. The hint was the last of the three differences: compare a linear model on *frozen* hidden states with brief training of all weights. When the frozen one is ahead, look at the training. (The same holds for *from scratch*: it was tuned less than the pretrained models, so its row may be too low.)
 #
 # ### What did not beat the bag of words
 #
-# A table of successes teaches half of the lesson. These were measured with 200 labels, too, and are not better than a plain bag of words, as far as the intervals can tell. (What was tried before the table was made, and left out, is written down in `tinytx/training/experiments/transfer_folds/review_recipes.py`.)
+# A table of successes teaches half of the lesson. These were measured with 200 labels, too, and are not better than a plain bag of words, as far as the intervals can tell.
 
 # %%
-idle = {name: gain for name, gain in beside.items() if gain.low <= 0}
+idle = {name: gain for name, gain in gains_over_bag.items() if gain.low <= 0}
 for name, gain in idle.items():
     how = "worse" if gain.high < 0 else "open"
     print(f"{display_name(name):<36}{100 * gain.mean:+5.1f}  {how}")
-print(f"{len(idle)} of {len(beside)} ways")
+print(f"{len(idle)} of {len(gains_over_bag)} ways")
 
 # %% [markdown]
 # ### A second task
@@ -696,23 +696,32 @@ missing = "Not measured: `python -m experiments transfer --corpus docstrings-pac
 table_of(second, N) if second else Markdown(missing)
 
 # %% [markdown]
-# And in words, as above, with the numbers of labels that were measured:
+# Again like with like:
 
 # %%
-Markdown(f"""
-- **Learning text first, against learning nothing first**: it {verdict("text", "scratch", second)}.
-- **Learning text first, against a bag of words**: it {verdict("text", bag, second)}.
-- **The same, against a bag of words and letters**: it {verdict("text", letters, second)}.
-- **A bag of words, against a transformer from scratch**: it {verdict("words", "scratch", second)}.
-""")
+masked = "masked:docstrings"
+task_2 = [
+    (masked, "scratch"), ("counts:docstrings", "scratch"), (masked, "counts:docstrings"),
+    ("causal:docstrings", "scratch-causal"), (masked, bag), (masked, letters),
+    (f"{masked}/letters", letters),
+]  # fmt: skip
+if second:
+    added = [
+        gain_of(*pair, N).mean
+        for pair in ((second, masked, "counts:docstrings"), (rows, "masked:near", "counts:near"))
+    ]
+    assert added[0] > added[1] and gain_of(second, masked, letters, N).low > 0
+like_with_like(second, task_2) if second else Markdown(missing)
 
 # %% [markdown]
-# Here the answer to the lab's question is a plain yes. A small transformer reads for some minutes, learns from 200 labels, and *alone* is ahead of the strongest bag; on the reviews none was, alone. Why here? The text that lies near is of the *very kind* that is asked about: the words of a package stand together in its other docstrings, so one labelled text speaks for many words that it does not hold. In reviews, praise and blame stand in the same company.
+# Here a small transformer with co-occurrence embeddings, trained for some minutes and fine-tuned on 200 labels, is *alone* ahead of the strongest bag; on the reviews none was, alone. Masked training adds more to the embeddings here than on the reviews.
+#
+# But this figure has a **leak by module**. The live corpus above puts all docstrings of a file into one part. The stored experiment does not: its folds are random over *documents*, and pretraining read the other docstrings of the same files. Near-duplicates, such as the same method of two classes, may be read by the pretrained models only. So the gain may be too high, by an amount that we have not measured. Folds grouped by module would settle it.
 
 # %% [markdown]
 # ### Figures that must not be compared
 #
-# Five public solutions of the lab give these accuracies on the 2,000 *test* reviews of the same corpus, after training with all 1,600 labels: from scratch, and from a checkpoint that had learned for twelve hours on a GPU. It is tempting to put them into the table above. They do not belong there, for four reasons. Try to name them before you read on.
+# Five public repositories give these accuracies on the 2,000 *test* reviews of the same corpus, after training with all 1,600 labels: from scratch, and from a checkpoint that was trained for twelve hours on a GPU. It is tempting to put them into the table above. They do not belong there, for four reasons. Try to name them before you read on.
 
 # %%
 solutions = {
@@ -733,38 +742,38 @@ print(f"{'bag of words':<13} {bag_there[0]} to {bag_there[1]}; nothing to pick")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# One: the epoch was picked *on the test set*, which lesson 09 called flattery; the cell repeats its simulation. Two: one seed each. Three: other reviews are tested, and eight times as many labels were learned from as in our table of 200. Four: their checkpoint had read modern text for twelve GPU hours, ours ran for minutes on two cores. And what no report says: on that same split the bag of words is better than all of them. Whether pretraining was worth it *there* is still
+# One: the epoch was picked *on the test set*, which lesson 09 calls flattery; the cell repeats its simulation. Two: one seed each. Three: other reviews are tested, and eight times as many labels were learned from as in our table of 200. Four: their checkpoint had read modern text for twelve GPU hours, ours ran for minutes on two cores. And on that same split the bag of words is better than all of them. Whether pretraining was worth it *there* is still
 # a fair question, for scratch and pretrained were treated alike, flattery included; whether a transformer was worth it is another one.
 #
 # ## "Bonjour les"
 #
-# The lab ends by letting its model carry on *Bonjour les*. Ours of lesson 08 does so in its small language. Here is one that learned real French: novels, sentences that people wrote for translation, readers' reviews. `python -m experiments completions` trained it and kept what it said. Before you read: will it greet somebody? Will the sentences be French? Will they
+# A classic last test is to let the model complete *Bonjour les*. Ours of lesson 08 does so in its small language. Here is one that learned real French: novels, sentences that people wrote for translation, readers' reviews. `python -m experiments completions` trained it and stored its completions. Before you read: will it greet anyone? Will the sentences be French? Will they
 # mean anything?
 
 # %%
 french = read_results("completions")
-told_by = min(french.data.values(), key=lambda one: one["bits_per_character"])
-best_count = min(told_by["counts"].values())
-print(textwrap.fill(f"{told_by['model']}; learned from {told_by['train']}", 88))
-print(f"on {told_by['valid']}:")
-print(f"{told_by['nats_per_token']:.3f} nats per piece, the best count {best_count:.3f}")
-print(f"{told_by['bits_per_character']:.3f} bits per character")
+completed = min(french.data.values(), key=lambda one: one["bits_per_character"])
+best_count = min(completed["counts"].values())
+print(textwrap.fill(f"{completed['model']}; learned from {completed['train']}", 88))
+print(f"on {completed['valid']}:")
+print(f"{completed['nats_per_token']:.3f} nats per token, the best count {best_count:.3f}")
+print(f"{completed['bits_per_character']:.3f} bits per character")
 print(textwrap.fill(french.source_line(), 88))
 
 # %%
 lines = ["| | |", "|---|---|"]
-for one in told_by["completions"]:
+for one in completed["completions"]:
     rest = one["text"].removeprefix(one["prompt"]).replace("|", "\\|").replace("*", "\\*")
     end = "" if one["finished"] else " …"
     lines.append(f"| {one['way']} | **{one['prompt']}**{rest}{end} |")
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# *Greedy* takes the most probable piece each time; the draws take one of the likelier ones by chance (lesson 08). Look at agreement (article, noun, verb) within three or four words, then at the sense over a whole line. With more text and more time the second grows out of the first; it is the same loss, a little lower.
+# *Greedy* takes the most probable token each time; the draws take one of the likelier ones by chance (lesson 08). Look at agreement (article, noun, verb) within three or four words, then at the sense over a whole line. Both are judged by the same loss.
 #
 # ## Real models: the same house with more floors
 #
-# CamemBERT is the model for French that many people use. Its configuration is public: 32,005 pieces, width 768, twelve layers of twelve heads, feed-forward 3,072, 514 rows of positions (`config.json` of camembert-base; arXiv 1911.03894). Build it, *without* its weights: on the device `meta` tensors have a shape and no memory. What will our closed form of lesson 06 say, and what does PyTorch
+# CamemBERT is the model for French that many people use. Its configuration is public: 32,005 tokens, width 768, twelve layers of twelve heads, feed-forward 3,072, 514 rows of positions (`config.json` of camembert-base; arXiv 1911.03894). Build it, *without* its weights: on the device `meta` tensors have a shape and no memory. What will our closed form of lesson 06 say, and what does PyTorch
 # count?
 
 # %%
@@ -820,7 +829,7 @@ for name, (family, kind, settings, head) in relatives.items():
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# The sizes are those of `gpt2` (Radford et al. 2019, table 2), `bert-base-uncased`, `camembert-base`, `facebook/bart-base` and `Helsinki-NLP/opus-mt-en-fr`, as their `config.json` states them. What differs between them fits in three columns: which model, where the norm stands, and how order is told.
+# The sizes are those of `gpt2` (Radford et al. 2019, table 2), `bert-base-uncased`, `camembert-base`, `facebook/bart-base` and `Helsinki-NLP/opus-mt-en-fr`, as their `config.json` states them. What differs between them fits in three columns: which model, where the norm is, and how positions are encoded. (Activation, segments, dropout and tokenizer differ too; most of these have no parameters.)
 #
 # ### Where the names and the axes differ
 #
@@ -841,7 +850,7 @@ for name, weight in ours.named_parameters():
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Only names. In GPT-2 it is not so simple: queries, keys and values come out of **one** matrix, `c_attn`, and it is stored (in, out), the other way round than in `nn.Linear`. On paper first, with width 2: the matrix has two rows and six columns. Which four numbers are the keys, and how do they stand in our `k_proj.weight`?
+# Only names. In GPT-2 it is not so simple: queries, keys and values come out of **one** matrix, `c_attn`, and it is stored (in, out), the other way round than in `nn.Linear`. On paper first, with width 2: the matrix has two rows and six columns. Which four numbers are the keys, and how are they arranged in our `k_proj.weight`?
 
 # %%
 weight = torch.tensor([[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]])  # (D, 3 D), in by out
@@ -890,7 +899,7 @@ assert written[0, len(prompt) :].tolist() == mine
 print(type(loaded).__name__, "writes:", tokenizer.decode(written[0].tolist()[1:]))
 
 # %% [markdown]
-# The same pieces, one by one. And the way back once more, from the folder into our own class. Then everything of this course works on it, such as the explorer of lesson 02. What will the two layers look at in this sentence: neighbours, the same word, the beginning? This body learned for less than a minute, so expect habits rather than insights. Click on heads and rows.
+# The same tokens, one by one. And the way back once more, from the folder into our own class. Then everything of this course works on it, such as the explorer of lesson 02. What will the two layers look at in this sentence: neighbours, the same word, the beginning? This model was trained for less than a minute, so expect habits rather than insights. Click on heads and rows.
 
 # %%
 again = from_transformers(str(folder / "docstrings-gpt2"))
@@ -912,7 +921,7 @@ course.widgets.attention(again, pieces, token_ids=read_ids, layer=0, query=len(p
 # tinytx generate gpt2 --prompt "Bonjour les"
 # ```
 #
-# A folder that somebody saved with `save_pretrained` does as well as a name. In Python, `from_transformers("camembert-base")` gives a model of ours with CamemBERT's weights, fit for `course.widgets.attention`, `training.finetune` and all the rest. Without a network the message says so, and how to copy a folder from elsewhere. And a folder that is none is told apart from a name, so that nothing is fetched by a slip:
+# A folder saved with `save_pretrained` does as well as a name. In Python, `from_transformers("camembert-base")` gives a model of ours with CamemBERT's weights, fit for `course.widgets.attention`, `training.finetune` and all the rest. Without a network the message says so, and how to copy a folder from elsewhere. A path to a missing folder is not mistaken for a name, so nothing is fetched by accident:
 
 # %%
 try:
@@ -927,9 +936,11 @@ except ValueError as problem:
 #
 # - The docstrings are those of one machine; with other packages the figures change, and so may an order.
 # - On the reviews, one small architecture was given minutes. What pretraining on text brings *here* says nothing about a hundred times the time; published figures of CamemBERT on these reviews ([arXiv:1912.05372](https://arxiv.org/abs/1912.05372)) lie far above all that we measured.
-# - The way that is followed over label counts was chosen at 200 labels by the very results that are shown: its bar there is a little flattered, as each best of several is.
+# - The method that is followed over label counts was chosen at 200 labels by the very results that are shown: its bar there is a little flattered, as each best of several is.
+# - No stored result pretrains plain embeddings on real text: all start from co-occurrence embeddings. The short live experiment is the only one without them.
+# - No published weights were loaded here: the conversions were shown on random weights and on a model of our own.
 # - Equal to 1e-5 was shown for random weights and one trained model. That published files hold what their papers describe is another question.
-# - Accuracy is not use. Nobody here asked what a wrong answer costs.
+# - Accuracy is not use. We did not ask what a wrong answer costs.
 
 # %% [markdown]
 # ## Questions
@@ -942,18 +953,18 @@ course.quiz("real_text_and_real_models")
 # %% [markdown]
 # ## Exercises
 #
-# Three small tools that you will need outside. Below each cell to fill in stands its check, which says where your answer differs and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet", and nothing else waits for you.
+# Three small tools that you will need outside. Below each cell to fill in is its check, which says where your answer differs and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
 #
 # ### Exercise: find the leak
 #
 # `Level 2/5 · 10 minutes · outcome 2`
 #
-# Write `repeated_texts(train, test)` for two lists of texts. It returns a list: the places in `test`, counted from 0 and in order, of the texts that stand in `train` too. Two texts are the same if they have the same words in the same order; words are runs of letters and digits, and case does not count. *It trains* looking for what a
+# Write `repeated_texts(train, test)` for two lists of texts. It returns a list: the positions in `test`, counted from 0 and in order, of the texts that are in `train` too. Two texts are the same if they have the same words in the same order; words are runs of letters and digits, and case does not count. *It trains* looking for what a
 # comparison of strings does not see.
 #
 # <details><summary>Hint</summary>
 #
-# Turn each text into its list of words first: bring it to lower case, put a space in place of every sign for which `str.isalnum` is false, and `split()`. Lists can be compared; tuples can stand in a set.
+# Turn each text into its list of words first: bring it to lower case, replace every character for which `str.isalnum` is false by a space, and `split()`. Lists can be compared; tuples can be put in a set.
 #
 # </details>
 
@@ -965,7 +976,7 @@ def repeated_texts(train, test):
         return "".join(sign if sign.isalnum() else " " for sign in text.lower()).split()
 
     seen = [words(text) for text in train]
-    return [place for place, text in enumerate(test) if words(text) in seen]
+    return [i for i, text in enumerate(test) if words(text) in seen]
     ### END SOLUTION
 
 
@@ -982,7 +993,7 @@ course.check("repeated_texts", repeated_texts)
 #
 # <details><summary>Hint</summary>
 #
-# First the list of differences; only that list is used afterwards. `torch.tensor(gains).std()` divides by $n - 1$; numpy's `std` divides by $n$ unless told `ddof=1`.
+# First the list of differences; only that list is used afterwards. `torch.tensor(gains).std()` divides by $n - 1$; numpy's `std` divides by $n$ unless you pass `ddof=1`.
 #
 # </details>
 
@@ -1045,7 +1056,7 @@ course.check("split_c_attn", split_c_attn)
 #
 # </details>
 #
-# **3.** Somebody converts weights and compares *losses* over a text: 4.3123 against 4.3187. "Close enough, that is rounding." Is it?
+# **3.** You convert weights and compare *losses* over a text: 4.3123 against 4.3187. "Close enough, that is rounding." Is it?
 #
 # <details><summary>Answer</summary>
 #
@@ -1057,10 +1068,10 @@ course.check("split_c_attn", split_c_attn)
 #
 # 1. Real text has a long tail of rare words and of words never met before; our world ends after about a thousand. Broken rows are counted and named, never dropped in silence.
 # 2. Repeats between train and test are found on *words*, not on strings, and taken out of train.
-# 3. Is pretraining worth it? Ask: of what kind, on which text, with how many labels, against which yardstick. What is learned first must resemble what is asked: on the reviews a neighbour with labels gave the most; and a bag of words must always stand beside. Figures from other splits, label counts, choices and seeds cannot be compared.
+# 3. Is pretraining worth it? Ask: of what kind, on which text, with how many labels, against which baseline. On the reviews, thousands of star ratings for nearly the same question gave the most; among methods that only read text, co-occurrence embeddings gave most of the gain, and the bag of words was as good or better from 400 labels on. Always measure it too. Figures from other splits, label counts, choices and seeds cannot be compared.
 # 4. CamemBERT, BERT, GPT-2, BART and Marian are our three models with other sizes, norms and positions; the closed form counts each of them to the last parameter.
 # 5. A conversion is right when the *outputs* are equal. Shapes prove nothing.
 #
-# *Where this comes from:* Zipf, *Human Behavior and the Principle of Least Effort*, 1949. Book reviews: Prettenhofer and Stein, *Cross-Language Text Classification using Structural Correspondence Learning*, ACL 2010. Overlap of test and training text: Brown et al., [arXiv:2005.14165](https://arxiv.org/abs/2005.14165), section 4. Linear models as yardsticks: Wang and
+# *Where this comes from:* Zipf, *Human Behavior and the Principle of Least Effort*, 1949. Book reviews: Prettenhofer and Stein, *Cross-Language Text Classification using Structural Correspondence Learning*, ACL 2010. Overlap of test and training text: Brown et al., [arXiv:2005.14165](https://arxiv.org/abs/2005.14165), section 4. Linear models as baselines: Wang and
 # Manning, *Baselines and Bigrams*, ACL 2012. Word vectors from counts: Levy, Goldberg and Dagan, TACL 3, 2015. Training on a neighbouring task first: Phang et al., [arXiv:1811.01088](https://arxiv.org/abs/1811.01088). CamemBERT: Martin et al., [arXiv:1911.03894](https://arxiv.org/abs/1911.03894). BART: Lewis et al.,
 # [arXiv:1910.13461](https://arxiv.org/abs/1910.13461). Marian: Junczys-Dowmunt et al., [arXiv:1804.00344](https://arxiv.org/abs/1804.00344).

@@ -1,0 +1,823 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 12 · The price of attention
+#
+# **Attention, recurrence or convolution?**
+#
+# After this lesson you can
+#
+# 1. write a recurrent layer, a GRU and a convolution in a dozen lines each, and say how news travels in them;
+# 2. count what each layer costs, and say *when* attention is cheaper, and *which part* of it;
+# 3. measure the same with a clock, and explain where clock and count disagree;
+# 4. find the longest chain of operations that wait for each other;
+# 5. compare five kinds of language model fairly: at equal parameters, and at equal processor time.
+#
+# *You need:* lesson 02 (attention), lesson 05 (the block). *It takes:* an hour and a half with the exercises; three quarters of a minute to run, with or without a GPU.
+
+# %% [markdown]
+# ## Set-up
+#
+# Times are measured in this lesson, so everything runs on one core, where less disturbs them. The budget `smoke` cuts the measurements short; the times then mean nothing.
+
+# %%
+import inspect
+import itertools
+from time import process_time
+
+import torch
+import torch.nn.functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+import tinytx as tx
+import tinytx_course as course
+from tinytx.training.recipes import default_budget
+from tinytx_course import results
+from tinytx_course.labs import lesson_12
+
+torch.set_num_threads(1)
+smoke = default_budget() == "smoke"
+
+# %% [markdown]
+# Two questions of earlier lessons first, to warm up.
+
+# %%
+course.recall("12")
+
+# %% [markdown]
+# ## Why: three ways for tokens to hear each other
+#
+# A feed-forward network sees one token at a time. Some other layer must let tokens exchange information. **Attention** lets each token read all others at once. A **recurrent** layer reads from left to right and keeps one **hidden state**. A
+# **convolution** shows each token a window of $k$ neighbours. All three turn $n$ vectors of width $d$ into $n$ vectors of width $d$, so they compete for the same job.
+
+# %%
+course.plots.diagram("paths-of-information")
+
+# %% [markdown]
+# What do they cost? The paper *Attention Is All You Need* has a table with the answer: $O(n^2 d)$ operations for self-attention, $O(n d^2)$ for a recurrent layer. The tempting conclusion: "attention is cheaper as long as $n < d$."
+# You often read this, without conditions. Let us count the matrix products of one real layer of each kind, for $n = 50$ tokens of width $d = 64$.
+
+# %%
+n, d = 50, 64
+computed = {"attention": 8 * n * d**2 + 4 * n**2 * d, "recurrent": 4 * n * d**2}
+print(f"from the table:   attention {n**2 * d:>9,}   recurrent {n * d**2:>9,}")
+print("really computed: ", *(f"{name} {n:>9,} " for name, n in computed.items()))
+assert n**2 * d < n * d**2 and 2.5 < computed["attention"] / computed["recurrent"] < 3
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# The table says attention is cheaper. The count says it takes almost three times as many operations. Where did they come from? The claim means nothing until you say *for which lengths*, and *which part* of attention. We need the
+# layers themselves.
+#
+# ## By hand: how one signal travels
+#
+# Take six tokens of width 1. The first is 1, all others are 0. A recurrent layer with weight 1 for the token and $\frac12$ for its state, a convolution that averages $k = 2$ tokens, and attention with even weights over itself and all tokens before it: what does each position receive?
+
+# %%
+x = torch.tensor([1.0, 0, 0, 0, 0, 0])
+state, recurrent = 0.0, []
+for value in x:
+    state = value + 0.5 * state
+    recurrent.append(float(state))
+convolved = [float(x[max(t - 1, 0) : t + 1].sum() / 2) for t in range(6)]
+attended = [float(x[: t + 1].mean()) for t in range(6)]
+signals = {"recurrent": recurrent, "convolution": convolved, "attention": attended}
+for name, row in signals.items():
+    print(f"{name:<12}" + "".join(f"{value:7.3f}" for value in row))
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# The recurrent state halves with every step: the signal *fades*. The convolution hears it for two positions, then never again: the signal hits a *wall*. Attention reads it directly at any distance. Its share, $1/t$, shrinks here only because our weights are
+# even. These three pictures return below, measured on real layers.
+#
+# ## Vectorised: each layer in a dozen lines
+#
+# The **vanilla recurrent layer** (RNN; Elman, 1990) keeps one vector: $h_t = \tanh(x_t W + h_{t-1} U + b)$. The loop over tokens cannot be avoided, since each state needs the one before.
+
+
+# %%
+def rnn(x, W, U, b):
+    h = x.new_zeros(x.shape[0], x.shape[2])  # (B, D)
+    states = []
+    for x_t in x.unbind(1):  # T times (B, D)
+        h = torch.tanh(x_t @ W + h @ U + b)
+        states.append(h)
+    return torch.stack(states, dim=1)  # (B, T, D)
+
+
+D = 24
+x = torch.randn(3, 7, D)  # (B, T, D)
+theirs = torch.nn.RNN(D, D, batch_first=True)
+W, U = theirs.weight_ih_l0.T, theirs.weight_hh_l0.T
+b = theirs.bias_ih_l0 + theirs.bias_hh_l0
+torch.testing.assert_close(rnn(x, W, U, b), theirs(x)[0])
+
+# %% [markdown]
+# A vanilla state is overwritten at each step. The **gated recurrent unit** (GRU; Cho et al., 2014) learns *when* to overwrite. Its **update gate** $z$ blends the old state with a candidate $m$; its **reset gate** $r$ says how much of the old
+# state the candidate may see: $h_t = (1 - z)\,m + z\,h_{t-1}$. With $z = 1$ nothing is forgotten. Three times as many weights pay for it.
+
+
+# %%
+def gru(x, W, U, b, c):
+    h = x.new_zeros(x.shape[0], x.shape[2])  # (B, D)
+    states = []
+    for x_t in x.unbind(1):
+        r_x, z_x, m_x = (x_t @ W + b).chunk(3, dim=-1)  # (B, D) each
+        r_h, z_h, m_h = (h @ U + c).chunk(3, dim=-1)
+        r, z = torch.sigmoid(r_x + r_h), torch.sigmoid(z_x + z_h)
+        m = torch.tanh(m_x + r * m_h)
+        h = (1 - z) * m + z * h
+        states.append(h)
+    return torch.stack(states, dim=1)  # (B, T, D)
+
+
+theirs = torch.nn.GRU(D, D, batch_first=True)
+W, U = theirs.weight_ih_l0.T, theirs.weight_hh_l0.T
+b, c = theirs.bias_ih_l0, theirs.bias_hh_l0
+torch.testing.assert_close(gru(x, W, U, b, c), theirs(x)[0])
+
+# %% [markdown]
+# A **causal convolution** with **kernel size** $k$ glues each token to the $k - 1$ before it, and sends the long vector through one matrix. Zeros pad the beginning. There is no loop over tokens: the loop below runs over the $k$ positions of the window.
+
+
+# %%
+def convolve(x, W, b, k):
+    padded = F.pad(x, (0, 0, k - 1, 0))  # (B, k - 1 + T, D)
+    window = [padded[:, j : j + x.shape[1]] for j in range(k)]  # k times (B, T, D)
+    return torch.cat(window, dim=-1) @ W + b  # (B, T, k D) @ (k D, D) -> (B, T, D)
+
+
+theirs = torch.nn.Conv1d(D, D, kernel_size=4)
+by_torch = theirs(F.pad(x.mT, (3, 0))).mT  # torch wants (B, D, T)
+W = theirs.weight.permute(2, 1, 0).flatten(0, 1)  # (D, D, k) -> (k D, D)
+torch.testing.assert_close(convolve(x, W, theirs.bias, k=4), by_torch)
+
+# %% [markdown]
+# As modules, with their weights, the same lines are in `tinytx_course.labs`: `RecurrentLayer`, `GRULayer`, `ConvolutionLayer`. We check that these modules compute what your functions compute, and use them from here on.
+
+# %%
+layer = lesson_12.RecurrentLayer(D)
+W, U, b = layer.in_proj.weight.T, layer.hidden_proj.weight.T, layer.in_proj.bias
+torch.testing.assert_close(layer(x), rnn(x, W, U, b))
+layer = lesson_12.GRULayer(D)
+W, U = layer.in_proj.weight.T, layer.hidden_proj.weight.T
+b, c = layer.in_proj.bias, layer.hidden_proj.bias
+torch.testing.assert_close(layer(x), gru(x, W, U, b, c))
+layer = lesson_12.ConvolutionLayer(D, kernel_size=4)
+W, b = layer.proj.weight.T, layer.proj.bias
+torch.testing.assert_close(layer(x), convolve(x, W, b, k=4))
+
+# %% [markdown]
+# ## What does a layer cost?
+#
+# Count matrix products only. A product of $(a, b)$ with $(b, c)$ needs $abc$ multiply-adds, and a multiply-add is **two floating-point operations** (FLOPs). The explorer shows the shapes inside a block. Which of its
+# tensors grow with the *square* of the number of tokens? Move the sequence length and watch.
+
+# %%
+course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, step=3)
+
+# %% [markdown]
+# Only the attention scores and weights do. They have one number for each *pair* of tokens. Now the count, for one text of $n$ tokens of width $d$:
+#
+# - *Attention:* four projections from $d$ to $d$, $8nd^2$; all pairs of tokens, once for the scores and once for the weighted sums, $2 \cdot 2n^2d$.
+# - *RNN:* two matrices for each token, $4nd^2$. *GRU:* three times that, $12nd^2$.
+# - *Convolution:* $k$ matrices for each token, $2knd^2$.
+#
+# Torch can count operations while they run. It does not see fused attention on a CPU, so `record_attention` switches to the plain path.
+
+# %%
+cost = {
+    "attention": lambda n, d: 8 * n * d**2 + 4 * n**2 * d,
+    "RNN": lambda n, d: 4 * n * d**2,
+    "GRU": lambda n, d: 12 * n * d**2,
+    "convolution": lambda n, d: 2 * 4 * n * d**2,  # k = 4
+}
+build = {
+    "attention": lambda d: tx.MultiHeadAttention(d_model=d, n_heads=2),
+    "RNN": lesson_12.RecurrentLayer,
+    "GRU": lesson_12.GRULayer,
+    "convolution": lambda d: lesson_12.ConvolutionLayer(d, kernel_size=4),
+}
+for name, make in build.items():
+    layer, x = make(24), torch.randn(1, 50, 24)
+    with tx.record_attention(layer), FlopCounterMode(display=False) as counter:
+        layer(x)
+    assert counter.get_total_flops() == cost[name](50, 24)
+    print(f"{name:<12}{counter.get_total_flops():>9,} operations, as the formula says")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# ### "Attention is cheaper than a recurrent layer"
+#
+# Formula and counter agree to the last operation. So the question "when is it cheaper?" is algebra: set two formulas equal and solve for $n$. **Predict 12.1.** The width is $d = 64$. Take *all* of attention, its four projections included.
+
+# %%
+course.predict(
+    "12.1",
+    "Up to which length does all of attention need fewer operations than an RNN?",
+    ["up to about n = 64", "up to about n = 32", "it never does"],
+)
+
+# %% [markdown]
+# The search tries every length below 1,000. The paper's table compares the pairs of tokens *alone*, without the projections, so we list them as well.
+
+# %%
+parts = {
+    "its pairs alone": lambda n, d: 4 * n**2 * d,
+    "all of attention": cost["attention"],
+}
+last = {}
+for part, mine in parts.items():
+    for name in ("RNN", "GRU", "convolution"):
+        cheaper = [n for n in range(1, 1000) if mine(n, 64) < cost[name](n, 64)]
+        last[part, name] = max(cheaper, default=0)
+        when = f"up to n = {last[part, name]}" if cheaper else "never"
+        print(f"{part:<17} cheaper than {name:<12} {when}")
+reached, alone = (last[part, "RNN"] for part in ("all of attention", "its pairs alone"))
+answers = {0: "it never does", 31: "up to about n = 32", 63: "up to about n = 64"}
+answer = answers[reached]
+course.resolve("12.1", answer, f"Its pairs alone are cheaper up to n = {alone}.")
+
+# %% [markdown]
+# The costs meet at $n = d = 64$ in two cases: the **pairs alone** against an RNN ($4n^2d = 4nd^2$), and **all of attention** against a GRU ($8 + 4 = 12$). The four projections alone cost twice an RNN, and as much as this convolution. So the true sentence is: *the pairs of
+# tokens cost less than a recurrent layer while the text is shorter than the model is wide.*
+#
+# In the next figure both axes are logarithmic, so that a power is a straight line and its exponent the slope. Where will the line of attention bend?
+
+# %%
+lengths = [2**power for power in range(2, 13)]
+lines = []
+for name, count in cost.items():
+    lines.append(course.plots.Curve(name, lengths, [count(n, 64) for n in lengths]))
+pairs = [4 * n**2 * 64 for n in lengths]
+lines.append(course.plots.Curve("its pairs alone", lengths, pairs, dashed=True))
+fig, ax = course.plots.curves(
+    lines, x_log=True, y_log=True, title="Operations of one layer of width 64",
+    xlabel="length n (tokens, log scale)", ylabel="operations (log scale)",
+)  # fmt: skip
+ax.axvline(64, color="#555555", linewidth=1.2, linestyle=":")
+ax.set_xticks(lengths[::2], [f"{n:,}" for n in lengths[::2]], minor=False)
+ax.minorticks_off()
+course.plots.show(fig, name="12_operations")
+
+# %% [markdown]
+# For short texts attention is its projections, slope 1; for long texts it is its pairs, slope 2. It bends where both weigh the same: $4n^2d = 8nd^2$, or $n = 2d$, which is 128 here.
+#
+# ## Now with a clock
+#
+# Operations are paper. What does *your* machine say? To time fairly, let the layers take turns (A B C, A B C), so that a slow moment hits all of them alike, and take medians. The clock is that of the process: it stops while other programs have the core.
+#
+# **Predict 12.2.** At $n = d = 64$ attention and a GRU need exactly the same number of operations. Torch's own GRU is compiled, without a Python loop.
+
+# %%
+course.predict(
+    "12.2",
+    "Attention against torch's GRU at n = d = 64: which takes longer by the clock?",
+    ["attention", "the GRU", "they differ by less than a fifth"],
+)
+
+# %%
+compiled = torch.nn.GRU(64, 64, batch_first=True)
+contest = {"attention": build["attention"](64), "torch's GRU": compiled}
+x, seconds = torch.randn(1, 64, 64), {name: [] for name in contest}
+with torch.inference_mode():
+    for _ in range(60):
+        for name, layer in contest.items():  # in turn
+            start = process_time()
+            layer(x)
+            seconds[name].append(process_time() - start)
+median = {name: 1e3 * sorted(rounds)[30] for name, rounds in seconds.items()}
+ratio = median["torch's GRU"] / median["attention"]
+longer = "the GRU" if ratio > 1 else "attention"
+answer = "they differ by less than a fifth" if 1 / 1.2 < ratio < 1.2 else longer
+course.resolve("12.2", answer, f"The GRU takes {ratio:.1f} times as long as attention.")
+
+# %% [markdown]
+# Same number of operations, different time. We need the whole picture. `time_layers` is the loop above, for every layer and for many sizes: first the width is 64 and the text grows, then the text has 128 tokens and the
+# model grows. "GRU" is our loop in Python, "GRU, in torch" is the compiled one.
+
+# %%
+lengths = [16, 32, 64, 128] if smoke else [64, 128, 256, 512, 1024, 2048, 4096]
+widths = [16, 32, 64] if smoke else [32, 64, 128, 256, 512, 1024]
+n_rounds = 2 if smoke else 9
+by_length = lesson_12.time_layers([(n, 64) for n in lengths], n_rounds)
+by_width = lesson_12.time_layers([(128, d) for d in widths], n_rounds)
+
+# %% [markdown]
+# Bands hold the middle half of all rounds. Compare the upper panel with the figure of operations: is the order of the lines the same? Is everything a straight line already at the left edge of each panel?
+
+# %%
+panels = {"length n (tokens, log scale)": by_length, "width d (log scale)": by_width}
+titles = ["Time by length, d = 64", "Time by width, n = 128"]
+fig, axes = course.plots.figure(2, 1, width=8.0, height=8.0)
+for (axis, measured), title, panel in zip(panels.items(), titles, axes, strict=True):
+    lines = [
+        course.plots.Curve(name, measured.scale, *measured.milliseconds(name))
+        for name in measured.times
+    ]
+    course.plots.curves(
+        lines, x_log=True, y_log=True, xlabel=axis, ylabel="milliseconds (log scale)",
+        title=title, ax=panel,
+    )  # fmt: skip
+    panel.set_xticks(measured.scale, [f"{size:,}" for size in measured.scale])
+    panel.minorticks_off()
+course.plots.show(fig, name="12_time")
+
+# %% [markdown]
+# Each row below compares count and clock. The *rate* is how many operations a layer gets done in a second at the largest length. The exponents are slopes of straight lines through the medians of the four largest lengths and the three largest widths, with a 95 % bootstrap interval over rounds.
+
+# %%
+print(f"{'':<20}{'GFLOP/s':>8}   in n: count, clock          in d: count, clock")
+off = []
+for name in by_length.times:
+    columns = []
+    for measured, n_last, axis in ((by_length, 4, "n"), (by_width, 3, "d")):
+        fit = measured.exponent(name, n_last)
+        columns.append(f"{fit.paper:5.2f}  {fit.measured}")
+        difference = fit.measured.median - fit.paper
+        outside = not fit.measured.low <= fit.paper <= fit.measured.high
+        if outside and abs(difference) > 0.1:
+            slope = "steeper" if difference > 0 else "flatter"
+            off.append(f"{name} in {axis} ({slope})")
+    rate = by_length.rate(name) / 1e9
+    print(f"{name:<20}{rate:>8.1f}   {columns[0]:<26}  {columns[1]}")
+print("clock off the count by more than 0.1:", ", ".join(off) or "nowhere", "\n")
+mine = by_length.medians("attention")
+for name in list(by_length.times)[1:]:
+    theirs = by_length.medians(name)
+    met = lesson_12.first_crossing(lengths, mine, theirs)
+    always = "never here" if mine[-1] < theirs[-1] else "at every length here"
+    slower = f"from n = {met:,.0f}" if met else always
+    print(f"attention is slower than {name:<20} {slower}")
+
+# %% [markdown]
+# A formula like $8nd^2 + 4n^2d$ has no single exponent, so its slope lies between 1 and 2. The line below the rows names each slope that is off by more than 0.1 with the count outside the interval. That is not noise but the machine. A *flatter* clock usually means overhead: starting an operation costs the same however little it does. A *steeper* one
+# usually means that the numbers no longer fit into the processor's fast memory.
+#
+# The rates explain the contest. Attention and convolution are a few *large* products, which a processor computes at full speed. A recurrent layer is a long row of *small* ones. Each has to wait for the one before, and much of the time is spent on starting them. At which length does attention lose its advantage? The last lines say it for this machine.
+
+# %% [markdown]
+# ## Waiting: what cannot be done at once
+#
+# With unlimited cores, which operations would still have to happen one after the other? Autograd stores a graph: each result knows what it was computed from. The **longest chain** in this graph is the answer, in numbers that no clock can disturb. Six lines find it: the chain that ends at an operation is one longer than the longest chain that ends
+# before it. (Nodes without predecessors are the parameters themselves.)
+
+
+# %%
+def chain_to(node, known):
+    if node not in known:
+        before = [one for one, _ in node.next_functions if one and one.next_functions]
+        known[node] = 1 + max((chain_to(one, known) for one in before), default=0)
+    return known[node]
+
+
+w = torch.ones(3, requires_grad=True)
+print("one sine and a sum:", chain_to((w.sin() + w).grad_fn, {}))
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# **Predict 12.3.** The text gets twice as long.
+
+# %%
+course.predict(
+    "12.3",
+    "Which longest chains get longer?",
+    ["none", "those of RNN and GRU", "that of attention", "all of them"],
+)
+
+# %%
+chains = {}
+print("longest chain at n =     8    16    32   links a token")
+for name, make in build.items():
+    layer = make(8)
+    outputs = [layer(torch.randn(1, n, 8)) for n in (8, 16, 32)]
+    chains[name] = [chain_to(output.grad_fn, {}) for output in outputs]
+    numbers = "".join(f"{links:>6}" for links in chains[name])
+    print(f"{name:<20}{numbers}{(chains[name][2] - chains[name][1]) / 16:>10g}")
+grows = tuple(name for name, (short, _, long) in chains.items() if long > short)
+options = {
+    (): "none",
+    ("RNN", "GRU"): "those of RNN and GRU",
+    ("attention",): "that of attention",
+}
+same = [name for name in chains if name not in grows]
+course.resolve(
+    "12.3", options.get(grows, "all of them"),
+    f"They grow in {' and '.join(grows)}, and stay the same in {' and '.join(same)}.",
+)  # fmt: skip
+
+# %% [markdown]
+# Constant, $O(1)$, for attention and convolution; $O(n)$ for recurrent layers, where each token adds its links. This is the paper's first argument for attention: what does not wait can be computed at once, and a GPU computes a great deal at once.
+#
+# ## Distance: how far news must travel
+#
+# If the last token depends on the first, how many stations lie between them? Count rounds: in one round every token hears what its layer lets it hear. After each round, check whether the gradient of the last vector with respect to the first token is still exactly zero.
+
+
+# %%
+def rounds_until_heard(layer, n):
+    x = torch.randn(1, n, 8, dtype=torch.float64, requires_grad=True)
+    y = x
+    for n_rounds in range(1, n + 1):
+        y = layer(y)
+        (gradient,) = torch.autograd.grad(y[0, -1].sum(), x, retain_graph=True)
+        if gradient[0, 0].any():
+            return n_rounds
+
+
+heard = {name: build[name](8).double() for name in ("attention", "convolution")}
+for layer, n in itertools.product(heard.values(), (7, 13, 25)):
+    assert rounds_until_heard(layer, n) == lesson_12.path_length(layer, n, 8)
+print("layers or steps, at n =     7    13    25    49")
+for name, make in build.items():
+    rounds = [lesson_12.path_length(make(8), n, 8) for n in (7, 13, 25, 49)]
+    print(f"{name:<22}" + "".join(f"{number:>6}" for number in rounds))
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# Attention needs one layer, always. A recurrent layer needs $n$ steps (`path_length` runs its steps one by one, all tokens at once). A convolution that looks three tokens back needs $(n - 1)/3$ layers: in general $O(n/k)$. With growing gaps in the kernel, **dilation**, it would be $O(\log_k n)$.
+#
+# ### Does the news survive the journey?
+#
+# How large is the gradient of the last vector with respect to a token $t$ positions back, in layers with fresh weights? Torch's `jacobian` gives all derivatives of the last vector; we take their size for each token. The last layer is a GRU whose update gate was pushed open by adding 4 to its bias. What does a straight line mean on a logarithmic axis?
+
+# %%
+def sizes_by_distance(layer, x):
+    last_vector = torch.autograd.functional.jacobian(lambda x: layer(x)[0, -1], x)
+    return last_vector[:, 0].square().sum(dim=(0, 2)).sqrt().flip(0)  # (D, T, D) -> (T,)
+
+
+torch.manual_seed(0)
+fresh = {name: make(32) for name, make in build.items()}
+fresh["GRU, gate open"] = lesson_12.GRULayer(32)
+fresh["GRU, gate open"].hidden_proj.bias.data[32:64] += 4  # rows of the update gate
+x, lines = torch.randn(1, 64, 32), []
+for name, layer in fresh.items():
+    sizes = sizes_by_distance(layer, x)
+    reached = sizes[sizes > 0]
+    lines.append(course.plots.Curve(name, range(len(reached)), reached))
+    fades = reached[1] / reached[-1]
+    print(f"{name:<16}reaches {len(reached):>2} tokens, nearest / farthest {fades:.1e}")
+fig, ax = course.plots.curves(
+    lines, y_log=True, title="How far a gradient reaches through one layer",
+    xlabel="distance (positions)", ylabel="size of the gradient (log scale)",
+)  # fmt: skip
+course.plots.show(fig, name="12_gradients")
+
+# %% [markdown]
+# On a logarithmic axis a straight line means the same factor at every step. In the RNN and the GRU that factor is below one: the gradient **vanishes** exponentially, more slowly the more the gate keeps. Attention has no slope: distance plays no part. The convolution has a wall. These are the three rows printed by hand at the beginning. Together:
+#
+# | one layer | operations | longest chain | path |
+# |---|---|---|---|
+# | self-attention | $O(n^2 d)$, with its projections $+\,O(n d^2)$ | $O(1)$ | $O(1)$ |
+# | recurrent, RNN or GRU | $O(n d^2)$ | $O(n)$ | $O(n)$ |
+# | convolution, kernel $k$ | $O(k n d^2)$ | $O(1)$ | $O(n/k)$ |
+#
+# ## Use it: one ladder on one task
+#
+# A layer is bought for what it does. So let all of them do one task, next-token prediction on the reviews of the world, and measure nats per token *above the exact entropy bound*. The model is `tx.LanguageModel` with two blocks. Only `block.attn` is
+# exchanged; embeddings, feed-forward networks, norms and residual stream stay. What one layer lacks in weights, its feed-forward network gets.
+
+# %%
+print(inspect.getsource(lesson_12.InPlaceOfAttention))
+print(inspect.getsource(lesson_12.build_model))
+
+# %% [markdown]
+# Do the parameters come out equal? And the operations? We count both, for a text of 36 tokens, about the length of a review.
+
+# %%
+ids = torch.randint(1000, (1, 36))
+for kind in lesson_12.MIXERS:
+    model = lesson_12.build_model(kind, vocab_size=1000, max_len=96)
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), tx.record_attention(model), counter:
+        model(ids)
+    n_params, operations = tx.count_parameters(model), counter.get_total_flops() / 36
+    ratio = operations / n_params
+    print(f"{kind:<12}{n_params:>9,} parameters", end=" ")
+    print(f"{operations:>9,.0f} operations a token, {ratio:.2f} a parameter")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# Parameters agree within half a per cent. Operations are near two a parameter for all of them, since each weight takes part in one multiply-add a token; the transformer's pairs add a few per cent at this length. So on this task equal parameters are equal
+# operations, too. What is *not* equal is the time. That is the second comparison.
+#
+# All models share one training recipe: AdamW, warm-up over 5 % of the steps, linear decay, batches of at most 1,024 positions. Here is the loop, and its first steps live.
+
+# %%
+print(inspect.getsource(lesson_12.train_model))
+
+# %%
+corpus = tx.load_corpus("world")
+texts = corpus.train.texts[:3000]
+tokenizer = tx.Tokenizer.train(
+    texts, vocab_size=1000, model_type="bpe", split_by_script=False
+)
+bos, eos = tokenizer.bos_id, tokenizer.eos_id
+rows = [[bos, *ids, eos] for ids in tokenizer.encode_batch(texts)]
+print(f"{sum(map(len, rows)) / len(rows) - 1:.1f} tokens to predict in a review")
+recipe = lesson_12.LadderRecipe(lr=1e-2, n_steps=4 if smoke else 40)
+for kind in lesson_12.MIXERS:
+    model = lesson_12.build_model(kind, tokenizer.vocab_size, max_len=96)
+    losses = lesson_12.train_model(model, rows, recipe, pad_id=tokenizer.pad_id)
+    print(f"{kind:<12} loss {losses[0]:.2f} at first, then {losses[-1]:.2f}")
+
+# %% [markdown]
+# A full pass over all reviews, for every model, rate and seed, takes too long for a lesson. `python -m experiments ladder` measured it once and stored it. Everything that is tuned was tuned alike: for each architecture the same three learning
+# rates, with seed 0, on the valid split. The order of the n-gram model was chosen on that split, too. Results are those of other seeds, on the test split.
+
+# %%
+ladder = results.read_results("ladder")
+tuned = [record for record in ladder.data.values() if record["measure"] == "tuning"]
+rates = sorted({record["lr"] for record in tuned})
+shown = "".join(f"{lr:>9g}" for lr in rates)
+print(f"{'held-out loss with seed 0, at rate':<42}{shown}")
+at_the_end = []
+for kind in lesson_12.MIXERS:
+    tried = {lr: ladder.get(f"{kind}/tuning/{lr:g}")["valid"] for lr in rates}
+    best = min(tried, key=tried.get)
+    shown = (f"{loss:>8.4f}{'*' if lr == best else ' '}" for lr, loss in tried.items())
+    print(f"{kind:<42}{''.join(shown)}")
+    at_the_end += [kind] if best in (rates[0], rates[-1]) else []
+print("\n*: the rate that is used below; at an end of the grid:", ", ".join(at_the_end) or "none")
+print(ladder.source_line())
+
+# %% [markdown]
+# **Predict 12.4.** Equal parameters, equal text: one pass over it for each model. The n-gram model has read the same text.
+
+# %%
+course.predict(
+    "12.4",
+    "Which model comes closest to the entropy bound at equal parameters?",
+    ["n-gram", "RNN", "GRU", "CNN", "transformer"],
+)
+
+# %%
+table = lesson_12.ladder_table(ladder.data).set_index("equal")
+equal_params = table.loc["parameters"].set_index("model")
+for kind, row in equal_params.iterrows():
+    spread = f"± {row['std']:.4f}, {row.n:.0f} seeds" if row.n > 1 else ""
+    print(f"{kind:<12}{row.n_params:>9,.0f} parameters   {row.above:.4f} {spread}")
+best, second = equal_params.index[:2]
+answer = "n-gram" if "gram" in best else best
+gap = equal_params.above[second] - equal_params.above[best]
+course.resolve("12.4", answer, f"{gap:.4f} nats a token closer than {second}, the next.")
+
+# %% [markdown]
+# (The parameters of an n-gram model are its counts. It has no seed and no spread.) Is a difference more than chance? Seeds are few, so read the spread: ± is one standard deviation over seeds.
+#
+# **Predict 12.5.** Now every model gets the *processor time* of the transformer's pass, on one core. The cheaper a training step, the more steps fit in.
+
+# %%
+course.predict(
+    "12.5",
+    "Which model comes closest to the bound at equal processor time?",
+    ["n-gram", "RNN", "GRU", "CNN", "transformer"],
+)
+
+# %%
+equal_time = table.loc["time"].set_index("model")
+for kind, row in equal_time.iterrows():
+    steps, spread = "", ""
+    if row.n > 1:
+        steps = f"{row.milliseconds:5.1f} ms a step, {row.n_steps:>5,.0f} steps"
+        spread = f"± {row['std']:.4f}"
+    print(f"{kind:<12}{steps:<28}   {row.above:.4f} {spread}")
+first = equal_time.index[0]
+answer = "n-gram" if "gram" in first else first
+before, now = (", ".join(rows.index) for rows in (equal_params, equal_time))
+course.resolve("12.5", answer, f"The order was {before}; now it is {now}.")
+
+# %%
+fig, axes = course.plots.figure(1, 2, width=12.0, height=3.6)
+titles = ["Equal parameters", "Equal processor time"]
+for title, losses, panel in zip(titles, [equal_params, equal_time], axes, strict=True):
+    seeded = losses[losses.n > 1]
+    low, high = seeded["above"] - seeded["std"], seeded["above"] + seeded["std"]
+    course.plots.bars(
+        dict(losses["above"]), numbers=".3f", title=title, ax=panel,
+        intervals={kind: (low[kind], high[kind]) for kind in seeded.index},
+        xlabel="nats per token above the bound",
+    )  # fmt: skip
+course.plots.show(fig, name="12_ladder")
+networks = equal_params[equal_params.n > 1].above
+counted = equal_params[equal_params.n == 1].above.iloc[0]
+step, spread = counted - networks.max(), networks.max() - networks.min()
+alone = ladder.get("1-gram/counts")
+way = 1 - counted / (alone["test"] - alone["bound"])
+assert step > 2 * spread and way > 0.8
+print(f"from the 1-gram model to the bound, the n-gram model goes {way:.0%} of the way,")
+print(f"from the n-gram model to the worst network {step:.3f} nats,")
+print(f"from the worst network to the best {spread:.3f} nats")
+
+# %% [markdown]
+# Two readings. First, the step from counting to any network is far larger than the steps between networks. Second, the networks are close, since the task is kind to all of them: reviews are short, and much of what the next token depends on lies a few tokens back: counting short n-grams already goes most of the way, as the lines below the figure say. Nothing here tests a text of a thousand tokens, where paths and chains differ by a factor of a thousand.
+#
+# ## Use it: what will a whole model cost?
+#
+# `tx.cost_table` applies the formulas of this lesson to a whole model, from its configuration alone: operations, and the memory that training must hold. Find the two terms with $T \cdot T$ in them, and the part that takes most of the memory. The last two lines name them.
+
+# %%
+costs = tx.cost_table(tx.PRESETS["seed-lab"], batch_size=1, seq_len=128)
+print(costs, "\n")
+squares = [row.name for row in costs.flops.rows if "T·T" in row.formula]
+heaviest = max(costs.activations.rows, key=lambda row: row.total)
+print("operations with T·T:", ", ".join(squares))
+share = heaviest.total / costs.bytes_activations
+print(f"most saved for: {heaviest.name}, {share:.0%} of the bytes")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# A rule of thumb says that training takes $6N$ operations a token, for $N$ parameters outside the embeddings: two forward for each weight, four backward. It forgets the pairs. When does that matter, for a model of width 256?
+
+# %%
+config = tx.PRESETS["small-gpt"].replace(max_len=16_384)
+lengths = [64, 256, 1024, 4096, 16_384]
+one = {"batch_size": 1, "attention": "plain"}
+plain = [tx.cost_table(config, seq_len=n, **one) for n in lengths]
+n_params = plain[0].parameters.parts["blocks"] + plain[0].parameters.parts["head"]
+print("tokens     formula / 6 N")
+for n, each in zip(lengths, plain, strict=True):
+    print(f"{n:>6,}{each.flops_training / (6 * n_params * n):>14.2f}")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# While the text is short compared with the width, the rule is fine. For long texts the pairs take over, and no parameter counts them. Memory next: parameters, gradients and Adam's two numbers a parameter do not depend on the text. What the forward pass saves does; plain attention saves all its weights, one for each pair. Where do the saved numbers
+# outweigh the model?
+
+# %%
+fused = [tx.cost_table(config, batch_size=1, seq_len=n) for n in lengths]
+heights = {
+    "saved, plain attention": [each.bytes_activations for each in plain],
+    "saved, fused attention": [each.bytes_activations for each in fused],
+    "key-value cache": [each.bytes_kv_cache for each in fused],
+    "model and optimizer": [each.bytes_parameters * 4 for each in fused],
+}
+lines = [
+    course.plots.Curve(name, lengths, [n_bytes / 2**20 for n_bytes in line])
+    for name, line in heights.items()
+]
+fig, ax = course.plots.curves(
+    lines, x_log=True, y_log=True, title="Six layers of width 256: memory by length",
+    xlabel="length n (tokens, log scale)", ylabel="MiB (log scale)",
+)  # fmt: skip
+ax.set_xticks(lengths, [f"{n:,}" for n in lengths])
+ax.minorticks_off()
+model_bytes = heights["model and optimizer"][0]
+for name in ("saved, plain attention", "saved, fused attention"):
+    more = [n for n, size in zip(lengths, heights[name], strict=True) if size > model_bytes]
+    print(f"{name}: more than the model at {more[0]:,} tokens, if not before")
+course.plots.show(fig, name="12_memory")
+
+# %% [markdown]
+# The **fused** kernel saves one number for each query and head, the logarithm of the sum in its softmax, and computes the weights again when it needs them (Dao et al., 2022). Slope 1 instead of slope 2, at the price of some operations. Generation needs none of this, but it holds the **key-value cache**: the keys and values of all tokens so far.
+#
+# ## Limits
+#
+# - All times are those of one core and one text at a time. With many texts in a batch the steps of a recurrent layer become larger products, and it catches up; on a GPU waiting weighs more still.
+# - The longest chain takes a matrix product for one operation. Inside it sums are formed as well, in about $\log d$ steps at best.
+# - Gradients were those of fresh weights. A trained recurrent layer may carry further, or not as far.
+# - The ladder is one task with short texts, one size, one pass, three learning rates. Kernel size, depth and width were not tuned. A model whose best rate is at an end of the grid might gain from a wider one. At equal time the learning rate is that of equal parameters. Equal time is that of this implementation: our recurrent loops are in Python, and a compiled kernel would give them more steps.
+# - State-space models and linear attention, which promise short chains *and* linear cost, are not here.
+#
+# ## Take-home
+#
+# The price list of this lesson in one cell. Can you write it from memory?
+
+
+# %%
+def price(kind, n, d, k=4):
+    """Operations, steps in a row, and path length of one layer; n tokens of width d."""
+    n_matrices = {"attention": 4, "RNN": 2, "GRU": 6, "convolution": k}[kind]
+    operations = 2 * n_matrices * n * d * d  # every token through every matrix
+    steps, path = 1, 1
+    if kind == "attention":
+        operations += 2 * 2 * n * n * d  # scores and weighted sums of all pairs
+    elif kind == "convolution":
+        path = -(-(n - 1) // (k - 1))  # each layer reaches k - 1 tokens back
+    else:
+        steps = path = n  # each state waits for the one before
+    return operations, steps, path
+
+
+for kind, make in build.items():
+    operations, steps, path = price(kind, n=25, d=8)
+    assert operations == cost[kind](25, 8)
+    assert path == lesson_12.path_length(make(8), 25, 8)
+    assert (steps > 1) == (kind in grows)
+    print(f"{kind:<12}{operations:>7,} operations, {steps:>2} steps in a row, path {path}")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# ## Questions
+#
+# Pick an answer and read its comment. Common mistakes are among the choices.
+
+# %%
+course.quiz("the_price_of_attention")
+
+# %% [markdown]
+# ## Exercises
+#
+# Fill in the dots, and run the cell below them. It checks what you wrote and names the mistake if it knows it.
+#
+# ### Exercise: count the operations of attention
+#
+# `Level 2/5 · 10 minutes · outcome 2`
+#
+# Write `attention_flops(seq_len, d_model, n_heads)`: the floating-point operations of one self-attention layer on one text. Count the matrix products: the four projections, the scores of all pairs of tokens, the weighted sums. A multiply-add counts as two. `n_heads` divides `d_model`. Softmax, scale and biases are
+# not counted. Try to derive it head by head, each of width K = `d_model // n_heads`, before you simplify.
+#
+# <details><summary>Hint</summary>
+#
+# One product of (a, b) with (b, c) takes 2·a·b·c operations. The scores of one head are a product of (n, K) with (K, n), and its weighted sums one of (n, n) with (n, K). What becomes of K times the number of heads?
+#
+# </details>
+
+
+# %%
+def attention_flops(seq_len, d_model, n_heads):
+    ### BEGIN SOLUTION
+    head_dim = d_model // n_heads
+    projections = 4 * 2 * seq_len * d_model * d_model
+    pairs = n_heads * 2 * (2 * seq_len * seq_len * head_dim)  # scores and weighted sums
+    return projections + pairs
+    ### END SOLUTION
+
+
+# %%
+course.check("attention_flops", attention_flops)
+
+# %% [markdown]
+# ### Exercise: the longest chain
+#
+# `Level 3/5 · 15 minutes · outcome 4`
+#
+# Write `longest_chain(waits_for)` for a list of operations. `waits_for[i]` is a tuple with the numbers of the operations that operation `i` waits for. They are all smaller than `i`, so the list is in a possible order. Return how many operations are on the longest chain in which each waits for the one before; 0 for an empty list. Example: `[(), (0,), (0,), (1, 2)]` has the chain 0, 1, 3, so 3.
+#
+# <details><summary>Hint</summary>
+#
+# Walk through the list once and note for each operation the length of the longest chain that ends there: one more than the largest such length among the operations it waits for. Without memory for these lengths the same chains are followed again and again.
+#
+# </details>
+
+
+# %%
+def longest_chain(waits_for):
+    ### BEGIN SOLUTION
+    lengths = []  # of the longest chain that ends at each operation
+    for before in waits_for:
+        lengths.append(1 + max((lengths[i] for i in before), default=0))
+    return max(lengths, default=0)
+    ### END SOLUTION
+
+
+# %%
+course.check("longest_chain", longest_chain)
+
+# %% [markdown]
+# ### Try it yourself
+#
+# **1.** You read: "Self-attention costs less than a recurrent layer." Name two conditions under which the sentence is true, and one under which it never is.
+#
+# <details><summary>Answer</summary>
+#
+# By operations: the pairs alone against an RNN while $n < d$; all of attention against a GRU while $n < d$. Never: all of attention against an RNN, since its four projections cost more than both matrices of the RNN. By the clock it depends on the machine: see what yours has printed.
+#
+# </details>
+#
+# **2.** A causal mask hides half of the pairs. Which of the formulas changes, and which does not, for the plain path?
+#
+# <details><summary>Answer</summary>
+#
+# None: the plain path computes all $n^2$ scores and then masks half of them out. A kernel that skips blocks above the diagonal saves up to half of $4n^2d$, never any of the projections.
+#
+# </details>
+#
+# **3.** Give the convolution of the ladder a kernel of 8. In your copy, call `lesson_12.build_model` and exchange `block.attn` yourself. What do you expect at equal parameters, and why?
+#
+# <details><summary>Answer</summary>
+#
+# Two layers then see 15 tokens instead of 7, but four more matrices a layer must come out of the feed-forward network, whose width falls by 128. More reach, less room to compute: only a measurement decides.
+#
+# </details>
+#
+# ## Summary
+#
+# 1. RNN, GRU and convolution are a dozen lines each. In an RNN a signal fades, in a convolution it meets a wall, attention reads it at any distance.
+# 2. Attention takes $8nd^2 + 4n^2d$ operations, an RNN $4nd^2$, a GRU $12nd^2$, a convolution $2knd^2$. "Cheaper" needs a *when* ($n < d$) and an *of what*.
+# 3. The clock disagrees with the count: an operation in a large product costs less than one in a small step that has to wait.
+# 4. The longest chain grows with the text in recurrent layers only; the path grows in recurrent layers and convolutions.
+# 5. On one task with short texts, at equal parameters and at equal time, all four networks lie far below the n-gram model and near each other. The printed tables say in which order.
+#
+# *References:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 4 with table 1 (operations, waiting, path). RNN: Elman, *Finding Structure in Time*, Cognitive Science 14 (1990). GRU: Cho et al., [arXiv:1406.1078](https://arxiv.org/abs/1406.1078),
+# section 2.3. Convolutions for sequences: Gehring et al., [arXiv:1705.03122](https://arxiv.org/abs/1705.03122); Bai, Kolter and Koltun, [arXiv:1803.01271](https://arxiv.org/abs/1803.01271). Vanishing gradients: Pascanu, Mikolov and Bengio, [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 2. $6N$: Kaplan et al.,
+# [arXiv:2001.08361](https://arxiv.org/abs/2001.08361), section 2.1. Saved memory: Korthikanti et al., [arXiv:2205.05198](https://arxiv.org/abs/2205.05198), section 4. Fused attention: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3.
+#
+# *What comes next:* lesson 13 asks where the time of a whole training run is spent, and makes it shorter.

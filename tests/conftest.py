@@ -9,6 +9,7 @@ os.environ.setdefault(
     str(max(1, min(4, os.cpu_count() or 1) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))),
 )
 os.environ.setdefault("TINYTX_BUDGET", "smoke")
+os.environ["TINYTX_PROGRESS"] = "none"
 os.environ.setdefault("MPLBACKEND", "agg")
 os.environ.setdefault("TQDM_DISABLE", "1")
 

@@ -1,4 +1,4 @@
-"""Put results/ and the captions of the figures, which lessons read, into the wheel."""
+"""Put what lessons read from results/ into the wheel; everything else is in pyproject.toml."""
 
 from pathlib import Path
 
@@ -6,17 +6,16 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 
-class BuildWithData(build_py):
-    """Copy results/*.json and captions.toml to tinytx_course/data, where lessons look without a checkout."""
+class BuildWithResults(build_py):
+    """Copy results/*.json to tinytx_course/data/results, where `read_results` looks without a checkout."""
 
     def run(self) -> None:
         super().run()
         if not self.editable_mode:
-            target = Path(self.build_lib) / "tinytx_course" / "data"
-            self.mkpath(str(target / "results"))
+            target = Path(self.build_lib) / "tinytx_course" / "data" / "results"
+            self.mkpath(str(target))
             for path in sorted(Path("results").glob("*.json")):
-                self.copy_file(str(path), str(target / "results" / path.name))
-            self.copy_file("notebooks/captions.toml", str(target / "captions.toml"))
+                self.copy_file(str(path), str(target / path.name))
 
 
-setup(cmdclass={"build_py": BuildWithData})
+setup(cmdclass={"build_py": BuildWithResults})

@@ -23,8 +23,6 @@ def wheel(root, tmp_path_factory):
         shutil.copyfile(root / name, folder / "source" / name)
     for name in ("tinytx", "tinytx_course", "results"):
         shutil.copytree(root / name, folder / "source" / name)
-    (folder / "source" / "notebooks").mkdir()
-    shutil.copyfile(root / "notebooks/captions.toml", folder / "source" / "notebooks" / "captions.toml")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, folder / "source"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

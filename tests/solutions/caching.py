@@ -54,7 +54,7 @@ def cached_sdpa(x, cache, w_q, w_k, w_v):
 @right("cached_step")
 def cached_preallocated(x, cache, w_q, w_k, w_v):
     halves, rows, length, width = cache.shape
-    grown = torch.empty(halves, rows, length + 1, width)
+    grown = cache.new_empty(halves, rows, length + 1, width)
     grown[:, :, :length] = cache
     grown[0, :, length] = (x @ w_k)[:, 0]
     grown[1, :, length] = (x @ w_v)[:, 0]

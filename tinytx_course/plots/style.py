@@ -132,17 +132,10 @@ def png_bytes(fig: Figure) -> bytes:
     return stream.getvalue()
 
 
-#: Where captions are: in the checkout, then in what a wheel brings (setup.py puts it there).
-CAPTION_FILES = (
-    Path(__file__).resolve().parents[2] / "notebooks" / "captions.toml",
-    Path(__file__).resolve().parents[1] / "data" / "captions.toml",
-)
-
-
 @cache
 def captions() -> dict[str, dict[str, str]]:
     """Caption and alt text of each figure of the lessons, by its name."""
-    path = next((path for path in CAPTION_FILES if path.is_file()), CAPTION_FILES[0])
+    path = Path(__file__).with_name("captions.toml")
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
@@ -153,7 +146,7 @@ def show(fig: Figure, name: str, alt: str | None = None) -> None:
     ----------
     fig : Figure
     name : str
-        Such as ``02_causal_mask``: a row of ``notebooks/captions.toml``, which says what is drawn, and what
+        Such as ``02_causal_mask``: a row of ``plots/captions.toml``, which says what is drawn, and what
         there is to see for whoever cannot see the picture. The figure is also written to a file, see
         `save_figure`.
     alt : str, optional

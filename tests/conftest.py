@@ -2,12 +2,9 @@
 
 import os
 
-# Before torch is imported anywhere: more threads than cores make two-core machines crawl, so tests that run
-# side by side share the cores.
-os.environ.setdefault(
-    "OMP_NUM_THREADS",
-    str(max(1, min(4, os.cpu_count() or 1) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))),
-)
+# Before torch is imported anywhere. Tests run side by side, on tensors so small that a second thread costs more
+# than it brings; pytest's main process reads this file before its workers do, so they inherit what is set here.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TINYTX_BUDGET", "smoke")
 os.environ["TINYTX_PROGRESS"] = "none"
 os.environ.setdefault("MPLBACKEND", "agg")

@@ -11,7 +11,7 @@ from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.judging import read_known
 
 
-@pytest.fixture(scope="module", params=[(0,), pytest.param((1, 2), marks=pytest.mark.proof)], ids=str)
+@pytest.fixture(scope="module", params=[(0,), pytest.param((1, 2, 3), marks=pytest.mark.proof)], ids=str)
 def trials(request):
     return list(try_all(request.param, [solution for solution in SOLUTIONS if solution.slug != "time-limit"]))
 

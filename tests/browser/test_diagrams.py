@@ -41,7 +41,7 @@ def test_every_letter_lies_in_its_picture_and_can_be_read(shown, width):
 def test_no_label_is_wider_than_estimated(shown):
     labels = [label for name in DIAGRAMS for panel in diagram(name).panels for label in panel.labels]
     for label, (words, left, _, right, *_) in zip(labels, shown.evaluate(LETTERS), strict=True):
-        assert right - left <= 1.05 * label.box.width + 2, words
+        assert right - left <= 1.02 * label.box.width + 1, words
 
 
 def test_a_page_decides_between_light_and_dark_and_the_still_is_hidden(shown):

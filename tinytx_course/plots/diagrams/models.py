@@ -181,7 +181,7 @@ def encoder_decoder() -> Drawn:
     panel.arrow(src.bottom, src_embed.top)
     _chain(panel, [src_embed, self_1, ff_1, memory])
     panel.frame(left - 84, 174, 168, 146)
-    panel.text(left + 12, 161, "n_layers ×", size="small", kind="soft", anchor="start")
+    panel.text(left + 8, 161, "n_layers ×", size="small", kind="soft", anchor="start")
     tgt = step(right, 34, "tgt_ids", "none", "(B, T)")
     tgt_embed = step(right, 112, "embed, positions")
     self_2 = step(right, 190, "self-attention", "weights", "causal mask")
@@ -194,7 +194,7 @@ def encoder_decoder() -> Drawn:
     panel.text(right + 12, 292, "queries", size="small", kind="q", anchor="start")
     _chain(panel, [cross, ff_2, head])
     panel.frame(right - 84, 174, 168, 320)
-    panel.text(right + 12, 161, "n_layers ×", size="small", kind="soft", anchor="start")
+    panel.text(right + 8, 161, "n_layers ×", size="small", kind="soft", anchor="start")
     for share, kind, words, above in ((0.28, "k", "keys", -12), (0.72, "v", "values", 13)):
         panel.arrow(memory.at(1, share), cross.at(0, share), kind=kind, width=2.6)
         panel.text(196, memory.at(1, share)[1] + above, words, size="small", kind=kind)

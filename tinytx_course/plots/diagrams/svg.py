@@ -31,7 +31,13 @@ MONO = 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace'
 SIZES = {"title": 16, "label": 15, "small": 13, "code": 13}
 _HOST = {"ink": "--jp-content-font-color0, var(--ink, {})", "ground": "--jp-layout-color0, var(--raised, {})"}
 
-_NARROW, _WIDE = set("iljtfrI.,:;|!'()[] "), set("mwMW@%<>+→←…")
+#: How wide a letter of DejaVu Sans is at most, as a share of the size of the letters; others need less.
+_SHARES = {
+    **dict.fromkeys("iljtfrI-.,:;|!'()[] ", 0.37),
+    **dict.fromkeys("0123456789", 0.64),
+    **dict.fromkeys("×=−", 0.84),
+    **dict.fromkeys("mwMW@%<>+→←…", 0.95),
+}
 _MARKUP = re.compile(r"([_^])\{([^}]*)\}")
 
 
@@ -81,13 +87,11 @@ BOLD = 1.2  # how much wider bold letters are, at most
 
 
 def text_width(words: str, size: float, *, code: bool = False) -> float:
-    """Estimate how wide a label is, in the wide letters of DejaVu Sans: others need less."""
+    """Estimate how wide a label is."""
     wide = 0.0
     for part, scale in _parts(words):
         for letter in part:
-            share = (
-                0.36 if letter in _NARROW else 0.95 if letter in _WIDE else 0.7 if letter.isupper() else 0.6
-            )
+            share = _SHARES.get(letter, 0.7 if letter.isupper() else 0.62)
             wide += scale * (0.605 if code else share)
     return wide * size
 

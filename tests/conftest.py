@@ -2,8 +2,8 @@
 
 import os
 
-# Before torch is imported anywhere. Tests run side by side, on tensors so small that a second thread costs more
-# than it brings; pytest's main process reads this file before its workers do, so they inherit what is set here.
+# Before torch is imported anywhere. Tests run side by side, on tensors so small that a second thread costs
+# more than it brings; workers inherit what pytest's main process, which reads this file first, sets here.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TINYTX_BUDGET", "smoke")
 os.environ["TINYTX_PROGRESS"] = "none"

@@ -74,6 +74,32 @@ def test_a_failing_notebook_is_reported_and_the_next_one_runs(checkout, capsys):
 
 
 @pytest.mark.slow
+def test_the_first_page_is_there_while_other_lessons_run(checkout, capsys):
+    page = checkout / "site" / f"{FIRST.name}.html"
+    waiting = f"""# %%
+import pathlib, time
+for _ in range(600):
+    if pathlib.Path({str(page)!r}).is_file():
+        break
+    time.sleep(0.1)
+else:
+    raise RuntimeError("the first page is not there")
+"""
+    (checkout / "notebooks" / "src" / f"{SECOND.name}.py").write_text(waiting, encoding="utf-8")
+    report = course.run_course(budget="smoke", root=checkout)
+    assert report.ok and [run.lesson for run in report.runs] == [FIRST, SECOND, THIRD]
+    said = capsys.readouterr().err
+    assert said.index(f"open {page} while") < said.index(SECOND.name) and "3 of 3 notebooks" in said
+
+
+def test_kernels_side_by_side_share_the_cores(root, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.setattr(notebooks, "usable_cores", lambda: 6)
+    threads = [notebooks.kernel_environment(root, at_once=n)["OMP_NUM_THREADS"] for n in (1, 2, 9)]
+    assert threads == ["6", "3", "1"]
+
+
+@pytest.mark.slow
 def test_publishing_twice_gives_the_same_bytes_and_no_path(checkout):
     for lesson in (SECOND, THIRD):
         (checkout / "notebooks" / "src" / f"{lesson.name}.py").unlink()

@@ -6,19 +6,31 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+import psutil
+from nbformat import NotebookNode
 from tqdm import tqdm
 
 from tinytx_course.building.minutes import last_seconds, rounded_up, write_times
 from tinytx_course.building.notebooks import Run, build_notebook, execute, kernel_environment, normalise
-from tinytx_course.lessons import Lesson, format_duration, pick_lessons, project_root, written_lessons
+from tinytx_course.lessons import (
+    Lesson,
+    format_duration,
+    lesson_table,
+    pick_lessons,
+    project_root,
+    written_lessons,
+)
+from tinytx_course.machine import usable_cores
 from tinytx_course.progress.record import VARIABLE as PROGRESS
 from tinytx_course.results import Results
-from tinytx_course.site.pages import write_site
+from tinytx_course.site.pages import write_index, write_page
 
 #: A committed notebook stays below this, so that it opens on a phone and in a browser.
 LARGEST_NOTEBOOK = 1_000_000
@@ -61,30 +73,59 @@ def _print(line: str) -> None:
 
 
 def _run_all(
-    lessons: Sequence[Lesson], root: Path, *, figures: Path | None = None, budget: str | None = None
+    lessons: Sequence[Lesson],
+    root: Path,
+    *,
+    figures: Path | None = None,
+    budget: str | None = None,
+    at_once: int = 1,
+    on_run: Callable[[Run], None] = lambda run: None,
 ) -> list[Run]:
-    """Build and execute the lessons in order in ``build/``; a failure is printed, and the next one runs."""
+    """Build and execute the lessons in ``build/``, `at_once` side by side; return their runs in order.
+
+    They begin in the order of the course and share the cores. A failure is printed, and the others run.
+    """
     folder = root / "build" / "notebooks"
     folder.mkdir(parents=True, exist_ok=True)
-    environment = kernel_environment(root, figures=figures, budget=budget)
+    environment = kernel_environment(root, figures=figures, budget=budget, at_once=at_once)
     built = [(lesson, build_notebook(lesson, root)) for lesson in lessons]
     n_cells = sum(cell.cell_type == "code" for _, notebook in built for cell in notebook.cells)
-    runs = []
+    running: list[str] = []
     with tqdm(total=n_cells, unit="cell", disable=None, leave=False) as bar:
-        for lesson, notebook in built:
-            bar.set_description(lesson.name)
-            run = execute(lesson, notebook, folder, environment, on_cell=bar.update)
-            nbformat.write(notebook, folder / f"{lesson.name}.ipynb")
-            runs.append(run)
-            verdict = "ok" if run.failure is None else f"FAILED\n{run.failure}"
-            _print(f"{lesson.name:<30}{run.seconds:7.1f} s {run.peak_bytes / 2**20:8.0f} MiB   {verdict}")
-    return runs
+
+        def run_one(lesson: Lesson, notebook: NotebookNode) -> Run:
+            running.append(lesson.name)
+            bar.set_description(" and ".join(running))
+            try:
+                return execute(lesson, notebook, folder, environment, on_cell=bar.update)
+            finally:
+                running.remove(lesson.name)
+
+        pool = ThreadPoolExecutor(max_workers=at_once)
+        futures = [pool.submit(run_one, lesson, notebook) for lesson, notebook in built]
+        try:
+            for future in as_completed(futures):
+                run = future.result()
+                nbformat.write(run.notebook, folder / f"{run.lesson.name}.ipynb")
+                verdict = "ok" if run.failure is None else f"FAILED\n{run.failure}"
+                memory = f"{run.peak_bytes / 2**20:8.0f} MiB"
+                _print(f"{run.lesson.name:<30}{run.seconds:7.1f} s {memory}   {verdict}")
+                on_run(run)
+        except BaseException:  # Ctrl-C above all: no kernel goes on, no lesson begins
+            pool.shutdown(wait=False, cancel_futures=True)
+            for kernel in psutil.Process().children():
+                kernel.kill()
+            raise
+        pool.shutdown()
+    return [future.result() for future in futures]
 
 
 def run_course(
     wanted: Iterable[str] = (), *, budget: str | None = None, root: Path | None = None
 ) -> CourseReport:
-    """Execute the lessons in order and write ``site/``; nothing that git tracks is changed.
+    """Execute the lessons, two side by side, and write ``site/``; nothing that git tracks is changed.
+
+    The page of a lesson is written, and the first one named, as soon as the lesson has run.
 
     Parameters
     ----------
@@ -96,10 +137,18 @@ def run_course(
         The checkout; by default the one this package is imported from.
     """
     root = root or project_root()
-    runs = _run_all(pick_lessons(wanted, root), root, budget=budget)
-    index = write_site(runs, root / "site")
+    lessons, site = pick_lessons(wanted, root), root / "site"
+    began = time.perf_counter()
+
+    def show(run: Run) -> None:
+        path = write_page(run, site, lessons)
+        if run.lesson == lessons[0] and len(lessons) > 1:
+            _print(f"open {path} while the others run")
+
+    runs = _run_all(lessons, root, budget=budget, at_once=min(2, usable_cores()), on_run=show)
+    index = write_index(runs, site)
     n_ok = sum(run.failure is None for run in runs)
-    total = format_duration(sum(run.seconds or 0 for run in runs))
+    total = format_duration(time.perf_counter() - began)
     _print(f"{n_ok} of {len(runs)} notebooks ran to their end in {total}; open {index}")
     return CourseReport(runs=tuple(runs), index=index)
 
@@ -173,18 +222,28 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
         for old in fresh.glob(f"{lesson.number:02d}_*"):  # another process may be drawing the others
             old.unlink()
     runs = _run_all(lessons, root, figures=fresh)
-    for run in runs:
-        if run.failure is None and run.seconds is not None:
-            record = {"seconds": rounded_up(run.seconds)}
-            Results("lessons", root / "results").put(run.lesson.name, record)
-            write_times(run.notebook.cells, last_seconds(run.lesson, root))
-            write_published(run, root)
-            _replace_figures(run.lesson, fresh, root / "figures")
+    done = [run for run in runs if run.failure is None and run.seconds is not None]
+    for run in done:  # all of them before any table of times is written
+        Results("lessons", root / "results").put(run.lesson.name, {"seconds": rounded_up(run.seconds or 0)})
+    for run in done:
+        write_times(run.notebook.cells, last_seconds(run.lesson, root))
+        _renew_table(run.notebook, root)
+        write_published(run, root)
+        _replace_figures(run.lesson, fresh, root / "figures")
     names = {f"{lesson.name}.ipynb" for lesson in written_lessons(root)}
     for path in (root / "notebooks").glob("*.ipynb"):
         if path.name not in names:
             path.unlink()
     return CourseReport(runs=tuple(runs), index=None)
+
+
+def _renew_table(notebook: NotebookNode, root: Path) -> None:
+    """Print the table of all lessons again: it was printed before the other lessons had run."""
+    table = lesson_table(root=root)
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    for output in outputs:
+        if output.get("data", {}).get("text/markdown", "").startswith(table.partition("\n")[0]):
+            output.data["text/markdown"] = table
 
 
 def write_published(run: Run, root: Path) -> None:

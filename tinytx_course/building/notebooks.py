@@ -100,17 +100,17 @@ def _name_cells(notebook: NotebookNode) -> None:
 
 
 def kernel_environment(
-    root: Path, *, figures: Path | None = None, budget: str | None = None
+    root: Path, *, figures: Path | None = None, budget: str | None = None, at_once: int = 1
 ) -> dict[str, str]:
     """Return the environment notebooks run in: this checkout importable, threads set, nothing personal.
 
     The learner's IPython and progress are not used. Notebooks write the figures of the course into `figures`,
-    or nowhere; `budget` is their TINYTX_BUDGET.
+    or nowhere; `budget` is their TINYTX_BUDGET. As many as run `at_once` share the cores.
     """
     paths = [str(root), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     ours = {
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(usable_cores())),
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(max(1, usable_cores() // at_once))),
         "IPYTHONDIR": str(root / "build" / "ipython"),
         "PYTHONHASHSEED": "0",
         "TQDM_DISABLE": "1",

@@ -9,7 +9,7 @@ import base64
 import datetime
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -163,7 +163,8 @@ def index_page(runs: Sequence[Run], folder: Path) -> str:
         machine = this_machine()
         memory = max(run.peak_bytes for run in runs) / 2**30
         facts[:0] = [
-            f"{len(runs)} notebooks in {format_duration(sum(seconds))}, at most {memory:.1f} GiB of memory",
+            f"{len(runs)} notebooks, together {format_duration(sum(seconds))}",
+            f"at most {memory:.1f} GiB of memory each",
             f"{machine.gpu or machine.cpu}, {machine.cores} cores",
             f"Python {machine.python}, PyTorch {machine.torch}",
         ]
@@ -182,16 +183,28 @@ def glossary_page(folder: Path) -> str:
     return _fill("glossary.html", style=style_sheet(), terms=terms_table(links), names=names_table())
 
 
-def write_site(runs: Sequence[Run], folder: Path) -> Path:
-    """Write a page a lesson, the glossary and the index; pages of other lessons stay. Return the index."""
+def write_page(run: Run, folder: Path, coming: Iterable[Lesson] = ()) -> Path:
+    """Write the page of one lesson; its neighbours are the lessons that have a page, or are `coming`."""
     folder.mkdir(parents=True, exist_ok=True)
-    ran = {run.lesson for run in runs}
-    shown = [lesson for lesson in LESSONS if lesson in ran or (folder / f"{lesson.name}.html").is_file()]
-    for run in runs:
-        i = shown.index(run.lesson)
-        before, after = shown[i - 1] if i else None, shown[i + 1] if i + 1 < len(shown) else None
-        (folder / f"{run.lesson.name}.html").write_text(page(run, before, after), encoding="utf-8")
+    others = {run.lesson, *coming}
+    shown = [lesson for lesson in LESSONS if lesson in others or (folder / f"{lesson.name}.html").is_file()]
+    i = shown.index(run.lesson)
+    before, after = shown[i - 1] if i else None, shown[i + 1] if i + 1 < len(shown) else None
+    path = folder / f"{run.lesson.name}.html"
+    path.write_text(page(run, before, after), encoding="utf-8")
+    return path
+
+
+def write_index(runs: Sequence[Run], folder: Path) -> Path:
+    """Write the glossary and the index, which link the pages in `folder`; return the index."""
     (folder / "glossary.html").write_text(glossary_page(folder), encoding="utf-8")
     index = folder / "index.html"
     index.write_text(index_page(runs, folder), encoding="utf-8")
     return index
+
+
+def write_site(runs: Sequence[Run], folder: Path) -> Path:
+    """Write a page a lesson, the glossary and the index; pages of other lessons stay. Return the index."""
+    for run in runs:
+        write_page(run, folder, [run.lesson for run in runs])
+    return write_index(runs, folder)

@@ -4,6 +4,7 @@ Everything is small and in double precision (losses apart), so that only a mista
 """
 
 import contextlib
+import faulthandler
 import json
 import os
 import shutil
@@ -212,7 +213,8 @@ def agreements(folder, processes):
 
 
 def main(folder):
-    """All that the tests look at, left in a folder."""
+    """All that the tests look at, left in a folder; where a process dies, it says in which line."""
+    faulthandler.enable()
     torch.set_num_threads(1)
     with joined("cpu") as processes:
         answers = {"looked at": looked_at(folder, processes), **agreements(folder, processes)}

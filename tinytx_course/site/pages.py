@@ -96,8 +96,11 @@ def _icon() -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
 
 
-def _fill(template: str, **values: str) -> str:
-    return Template(_resource(template)).substitute(icon=_icon(), **values)
+def _fill(template: str, *, title: str, style: str = "", **values: str) -> str:
+    """Return a whole page: what its template holds, in the shell of all pages; `style` adds to theirs."""
+    body = Template(_resource(template)).substitute(values).rstrip()
+    shell = Template(_resource("shell.html"))
+    return shell.substitute(title=title, icon=_icon(), style=style_sheet() + style, body=body)
 
 
 def _neighbour(lesson: Lesson | None, word: str, kind: str) -> str:
@@ -116,12 +119,14 @@ def page(run: Run, previous: Lesson | None, following: Lesson | None) -> str:
         f'<li><a href="#{anchor}">{_TAG.sub("", title)}</a></li>' for anchor, title in _HEADING.findall(body)
     )
     kinds = assets.explorers_in(body)
+    lesson_title = f"{run.lesson.number:02d} {html.escape(run.lesson.title)}"
     failed = '<p class="failed">A cell of this notebook failed; what follows it did not run.</p>'
     return _fill(
         "page.html",
-        style=style_sheet() + (assets.style_sheet(kinds) if kinds else ""),
+        style=assets.style_sheet(kinds) if kinds else "",
         script=f'<script type="module">\n{assets.page_script(kinds)}\n</script>' if kinds else "",
-        title=f"{run.lesson.number:02d} {html.escape(run.lesson.title)}",
+        title=f"{lesson_title} · tinytx",
+        lesson=lesson_title,
         contents=chapters,
         failed=failed if run.failure else "",
         body=body,
@@ -170,7 +175,7 @@ def index_page(runs: Sequence[Run], folder: Path) -> str:
         ]
     return _fill(
         "index.html",
-        style=style_sheet(),
+        title="tinytx · a course on transformers",
         cards="\n".join(_card(lesson, by_name.get(lesson.name), folder) for lesson in LESSONS),
         facts="".join(f"<li>{html.escape(fact)}</li>" for fact in facts),
     )
@@ -180,7 +185,9 @@ def glossary_page(folder: Path) -> str:
     """Return the page of the glossary; lessons that have a page in `folder` are linked."""
     pages = {lesson.number: f"{lesson.name}.html" for lesson in LESSONS}
     links = {number: name for number, name in pages.items() if (folder / name).is_file()}
-    return _fill("glossary.html", style=style_sheet(), terms=terms_table(links), names=names_table())
+    return _fill(
+        "glossary.html", title="Glossary · tinytx", terms=terms_table(links), names=names_table()
+    )
 
 
 def write_page(run: Run, folder: Path, coming: Iterable[Lesson] = ()) -> Path:

@@ -819,4 +819,4 @@ course.check("count_gpt2", count_gpt2)
 # BERT: Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), section 3; RoBERTa: Liu et al., [arXiv:1907.11692](https://arxiv.org/abs/1907.11692); CamemBERT: Martin et al., [arXiv:1911.03894](https://arxiv.org/abs/1911.03894); BARThez: Kamal Eddine et al., [arXiv:2010.12321](https://arxiv.org/abs/2010.12321);
 # mBART: Liu et al., [arXiv:2001.08210](https://arxiv.org/abs/2001.08210); GPT-2: Radford et al., *Language Models are Unsupervised Multitask Learners*, 2019, table 2; T5: Raffel et al., [arXiv:1910.10683](https://arxiv.org/abs/1910.10683).
 #
-# *What comes next:* such a model learns. [Lesson 08](08_pretraining.ipynb) trains it on text whose every probability is known.
+# *What comes next:* such a model learns. [Lesson 08](08_pretraining.ipynb) trains a relative of it, without biases, on text whose every probability is known.

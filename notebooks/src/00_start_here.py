@@ -15,7 +15,7 @@
 #
 # 1. say whether your machine runs the course, and what to change if it does not;
 # 2. compute one row of attention by hand, and have a checker confirm it;
-# 3. read an attention map, and tell a weight of zero from a word that was masked;
+# 3. read an attention map, and tell a small weight from a word that was masked;
 # 4. choose how long the notebooks may compute, and find your way around.
 #
 # *You need:* Python, and knowing how two matrices are multiplied. Nothing about transformers.
@@ -60,14 +60,17 @@ machine.shortcomings(here)
 # %% [markdown]
 # ## Where it will end: a trailer
 #
-# A **language model** reads the beginning of a text and predicts how it continues. The next cell trains a very small one, for a few seconds, on 3,000 short reviews of books in
-# simple French. It is a *trailer*: nothing in it is explained yet, and lesson 08 shows every line. Only the size and the number of steps are chosen here.
+# A **language model** reads the beginning of a text and predicts how it continues. The next cell trains a very small one on 3,000 short reviews of books in
+# simple French. It is a *trailer*: nothing in it is explained yet, and lesson 08 shows every line. The cell chooses only settings, such as the size and the number of steps.
 
 # %%
 corpus = tx.load_corpus("world")
-few = dataclasses.replace(corpus.train, texts=corpus.train.texts[:3_000], labels=None)
+train, valid = (
+    dataclasses.replace(split, texts=split.texts[:n], labels=None)
+    for split, n in ((corpus.train, 3_000), (corpus.valid, 20))
+)
 trained = tx.fit(
-    dataclasses.replace(corpus, train=few), budget="laptop", vocab_size=500, n_scored=20,
+    dataclasses.replace(corpus, train=train, valid=valid), budget="laptop", vocab_size=500,
     model_changes={"d_model": 64},
     training_changes={"n_steps": 120, "tokens_per_batch": 1_024, "precision": "fp32"},
     progress=False, report=lambda line: None,
@@ -76,8 +79,8 @@ untrained = tx.LanguageModel(trained.model.config)
 print(f"{tx.count_parameters(untrained):,} numbers, learned in {trained.recipe.settings.n_steps} steps")
 
 # %% [markdown]
-# Now both write: the same model before training, with random numbers, and after it. Each begins with *Le roman*, "the novel". You will find words that do not exist and sentences that
-# do not end well. That is what a few seconds buy; lesson 08 trains longer, and measures how far its model is from the best possible one.
+# Now two models write: an untrained one of the same shape, with random numbers, and the trained one. Each begins with *Le roman*, "the novel". You will find words that do not exist and
+# sentences that do not end well. That is what 120 steps buy. Lesson 08 trains longer, and measures how far its model is from the best possible one.
 
 # %%
 for name, model in {"before": untrained, "after": trained.model}.items():
@@ -159,8 +162,8 @@ for word, weight in zip(words, weights_by_hand, strict=True):
 assert min(weights_by_hand[1], weights_by_hand[3]) > max(weights_by_hand[0], weights_by_hand[2])
 
 # %% [markdown]
-# *beau* now attends mostly to itself and to *roman*, and hardly to the article and the verb. No rule of grammar was written down: it follows from the numbers. When a transformer is
-# trained, it is such numbers that are learned.
+# *beau* now attends mostly to itself and to *roman*, and hardly to the article and the verb. We put the match between *beau* and *roman* into the numbers by hand. When a transformer is
+# trained, such numbers are learned.
 #
 # ### All words at once
 #
@@ -232,7 +235,7 @@ course.widgets.one_query(vectors, vectors, vectors, tokens=words, query=3)
 # A model that learns to *predict the next word* must not see it. So *le* may attend only to itself, *roman* to *le* and itself, and so on: a triangle. `tx.causal_mask` is that
 # triangle, with `True` where a word **may** attend, the meaning of every mask in the course.
 #
-# In the picture, grey and hatched means **masked**: not allowed. A masked cell is not the same as a weight of zero. White means: allowed, but ignored.
+# In the picture, grey and hatched means **masked**: not allowed. A masked cell is not the same as a small weight. White or nearly white means: allowed, with a weight near zero.
 
 # %%
 mask = tx.causal_mask(len(words))
@@ -247,7 +250,8 @@ plots.show(fig, name="00_causal_attention_on_four_words")
 # %% [markdown]
 # ### Break it
 #
-# Does the mask do what it promises? We exchange the last word, *beau*, for another vector, and compute all four results again, with the mask and without it.
+# Does the mask do what it promises? The **result** of a word is the sum of all vectors, weighted by its row. We compute the four results with *beau*, then with another last word, once with
+# the mask and once without it.
 #
 # **Predict 00.2.** "Changes" means: by any amount, however small.
 
@@ -326,7 +330,7 @@ Markdown(lessons.lesson_table())
 # ### Words and letters
 #
 # The course uses the field's own words, and one letter for each size: $B$ texts in a batch, $T$ tokens in a text, $D$ numbers in a vector. Each term is bold where it first appears and
-# means the same from then on. Here are all of them, with other names you will meet in papers and libraries. Come back to this table when you need it.
+# means the same from then on. Here are the most important ones, with other names you will meet in papers and libraries. Come back to this table when you need it.
 
 # %%
 course.glossary()
@@ -406,8 +410,8 @@ course.check("attention_row", attention_row)
 #
 # <details><summary>What happens</summary>
 #
-# The rows of *roman* and *beau* now give *est* a much larger share, because it matches them. The row of *est* spreads out too. Only the row of *le* does not change: it matches none of
-# the others, before as after.
+# The rows of *roman* and *beau* now give *est* a much larger share, because it matches them. The row of *est* changes too. Its own weight rises from 0.71 to 0.78, because its vector is
+# longer now, and its weight on *le* falls to 0.01. Only the row of *le* does not change: it matches none of the others, before as after.
 #
 # </details>
 #
@@ -424,7 +428,7 @@ course.check("attention_row", attention_row)
 #
 # 1. Your machine runs the course when the list above is empty.
 # 2. Attention scores one word against all, turns the scores into weights by a softmax, and mixes the values by these weights.
-# 3. In every attention map grey and hatched means *not allowed*, white means *weight zero*.
+# 3. In an attention map grey and hatched means *not allowed*, white means *allowed, with a weight near zero*. A page says so where it draws it otherwise.
 # 4. `make lab` opens your copy, `TINYTX_BUDGET` sets how long it may compute, the table says what comes next.
 #
 # *Where this comes from:* Vaswani et al., *Attention Is All You Need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2.1, equation 1.

@@ -52,7 +52,7 @@ def status() -> Status:
         (
             f"{lesson.number:02d} {lesson.title}",
             f"{len(row.done)} of {len(row.exercises)}" if row.exercises else "none",
-            f"{sum(row.predictions)} of {len(row.predictions)}",
+            f"{sum(row.predictions)} of {len(row.predictions)}" if row.predictions else "none made",
             f"{sum(row.questions)} of {row.n_questions}" if row.n_questions else "none",
         )
         for lesson, row in counted.items()

@@ -12,7 +12,7 @@ def row(status, number):
 
 def test_nothing_done_names_the_first_exercise_and_judges_nothing(mine):
     status = course.status()
-    assert row(status, "02")[1].startswith("0 of ") and row(status, "02")[2] == "0 of 0"
+    assert row(status, "02")[1].startswith("0 of ") and row(status, "02")[2] == "none made"
     (advice,) = status.sentences
     first = min(EXERCISES.values(), key=lambda exercise: exercise.lesson)
     assert "Nothing to repeat" in advice and f"lesson {first.lesson:02d}" in advice

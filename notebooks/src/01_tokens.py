@@ -15,7 +15,7 @@
 #
 # 1. train a byte-pair encoding on paper, merge by merge, write it in Python, and get what sentencepiece gets;
 # 2. train a tokenizer on any text, and say how the two kinds, BPE and unigram, segment a word;
-# 3. compare vocabularies fairly, in bits per character, and say why perplexity per token misleads;
+# 3. compare vocabularies fairly, and say by which number;
 # 4. say what a model cannot see of a word, and why it miscounts letters;
 # 5. recognise a tokenizer that was trained on other text, and put a price on a vocabulary.
 #
@@ -276,7 +276,7 @@ course.resolve("01.2", str(len(cut("belles"))), f"belles is {' + '.join(cut('bel
 # ## The package, and sentencepiece
 #
 # `tinytx.text.bpe` is the same in a few lines more (it also skips a token that was made before from other parts, `ab`+`c` after `a`+`bc`). `tx.Tokenizer`, the tokenizer of the course, is
-# built on **sentencepiece**. All three must agree: on our six merges, then on 300 merges of 1,500 reviews, and on 500 fresh reviews.
+# built on **sentencepiece**. The package must agree with our code on the six merges, and with sentencepiece on 300 merges of 1,500 reviews and on 500 fresh reviews.
 
 # %%
 toy = [" ".join(["le"] * 6 + ["les"] * 3 + ["elle"] * 2 + ["belle"])]
@@ -291,12 +291,10 @@ bpe = tx.Tokenizer.train(
 )
 assert [bpe.piece(first + i) for i in range(n_merges)] == [m.piece for m in learned]
 assert all(subwords.segment(text, learned) == bpe.pieces(text) for text in test)
-print("the first ten:", *[m.piece for m in learned[:10]])
-print("the last ten: ", *[m.piece for m in learned[-10:]])
+print(f"package and sentencepiece: the same {n_merges} merges, and {len(test)} reviews segmented alike")
 
 # %% [markdown]
-# All three hundred merges are the same, in the same order. (sentencepiece calls a token a *piece*, which is why the methods are named so.) Frequent short words and signs come early, mixed
-# with pairs of letters. Late merges are rarer words, and parts of them.
+# (sentencepiece calls a token a *piece*, which is why the methods are named so.)
 #
 # ### Look
 #
@@ -318,6 +316,10 @@ plots.show(fig, name="01_merges")
 made = [merge.piece for merge in learned]
 whole = {w: made.index("▁" + w) + 1 for w in sentence.split(" ")[:4] if "▁" + w in made}
 parts = [w for w in sentence.split(" ")[:4] if w not in whole]
+uses = Counter(word for text in some for word in text.split(" "))
+print("uses of each word:", *(f"{word} {uses[word]:,}" for word in sentence.split(" ")[:4]), sep="   ")
+print("the first ten merges:", *made[:10])
+print("the last ten merges: ", *made[-10:])
 course.resolve(
     "01.3",
     min(whole, key=whole.get),
@@ -326,8 +328,9 @@ course.resolve(
 )
 
 # %% [markdown]
-# Being short is not enough. What counts is how often the letters occur together, in whatever word. A capital letter is another letter, so *La* is learned separately from *la*. The rare long word
-# shares its parts with others, such as its ending.
+# Being short is not enough. What counts is how often the letters occur together, in whatever word. A capital letter is another letter, so *La* is learned separately from *la*. The long word
+# is rare, and its ending *able* is a token because other words have it too. Frequent short words and signs come early, mixed with pairs of letters. Late merges are rarer words, and parts of
+# them.
 #
 # ## Where no merge may cross
 #
@@ -339,18 +342,18 @@ pattern = re.compile(r" ?[^\W\d_]+| ?\d+| ?[^\s\w]+|\s+")
 print(pattern.findall("Le roman coûte 1250 € : wow, l'été !"))
 
 unsplit = {tuple(f"▁{text}".replace(" ", "▁")): 1 for text in train[:150]}
-crossing = ["".join(pair) for *pair, _, _ in learn(unsplit, 80) if "▁" in "".join(pair)[1:]]
-print(f"without it, {len(crossing)} of 80 merges cross a space:", *crossing[:8])
+crossing = ["".join(pair) for *pair, _, _ in learn(unsplit, 80) if "▁" in "".join(pair)[1:-1]]
+print(f"without it, {len(crossing)} of 80 merges reach over a space:", *crossing, sep="   ")
 assert crossing and not any("▁" in merge.piece[1:] for merge in learned)
 
 # %% [markdown]
-# Without the rule, BPE glues the end of one word to the beginning of the next, because ends of sentences are frequent. Such tokens spend the vocabulary on accidents. Splitting at
+# Without the rule, BPE glues the end of one word to the beginning of the next: a full stop to the capital letter after it, or *e* to *est*. None of these tokens is a part of a word. Splitting at
 # spaces is a choice, though: Chinese and Thai write none between words, and sentencepiece can be trained without it.
 #
 # ## The other way: unigram
 #
-# BPE never takes a merge back. The **unigram** model, the default of sentencepiece, starts from the other end: with far too many subwords, each with a probability. It drops those that the
-# texts miss least. We train both, with equally many tokens.
+# BPE never takes a merge back. The **unigram** model, the default of sentencepiece, starts from the other end: with far too many subwords, each with a probability. It then
+# removes, step by step, the subwords whose loss lowers the probability of the training text least. We train both, with equally many tokens.
 
 # %%
 kinds = {}
@@ -425,7 +428,8 @@ try:
     own_lines, own = train_on(own_file)
 except ValueError as problem:
     print(f"That did not work: {problem}. The licence takes its turn.")
-    own_lines, own = train_on(lessons.project_root() / "LICENSE")
+    own_file = lessons.project_root() / "LICENSE"
+    own_lines, own = train_on(own_file)
 longest = sorted((own.piece(i) for i in range(first + 256, own.vocab_size)), key=len)[-5:]
 print(f"{own_file.name}: its longest tokens are", *longest)
 
@@ -519,7 +523,7 @@ plots.show(fig, name="01_fair_comparison")
 
 # %% [markdown]
 # The upper curve on the right shows what a larger vocabulary *buys*: two tokens back are two letters at the left end, and two words at the right. A transformer's window is counted in
-# tokens as well. Given enough memory, the sizes lie close together. Is what is left a real difference? The same 500 reviews were read with each, so we compare review by review, with
+# tokens as well. If each model may look back as far as it helps, the sizes lie close together. Is what is left a real difference? The same 500 reviews were read with each, so we compare review by review, with
 # the vocabulary that did best on the other 200.
 
 # %%
@@ -535,7 +539,7 @@ for kind, size in ranking[1:]:
 print("intervals that contain zero:", ", ".join(open_cases) or "none")
 
 # %% [markdown]
-# The ± is a 95 % **confidence interval** over the reviews. If it contains zero, we cannot tell the two apart; the last line says for how many that is so. A difference can be certain and still be
+# The ± is a 95 % **confidence interval** over the reviews. If it contains zero, we cannot tell the two apart; the last line says for how many that is so. A difference can be clear and still be
 # tiny. Compare `bpe` and `unigram` at 160 and at 640 tokens before you believe anybody who says that one is better.
 #
 # ## Break it: a tokenizer trained on other text
@@ -607,7 +611,7 @@ torch.testing.assert_close(one_hot @ embed.weight, looked_up)
 print([tokenizer.piece(i) for i in token_ids.tolist()], "→", tuple(looked_up.shape))
 
 # %% [markdown]
-# So each token costs $D$ learned numbers, and as many again at the end of a language model, which must give each token a score. Take a model with four layers and $D = 200$ (`seed-lab`; lesson 06
+# So each token costs $D$ learned numbers. A language model must also give each token a score at its end. If that output layer has a matrix of its own, it costs about as many again. Take a model with four layers and $D = 200$ (`seed-lab`; lesson 06
 # counts it term by term). One university course trained it with a vocabulary of 50,001 tokens. Which share of the model was that? Guess before you read the last line.
 
 # %% tags=["nbval-check-output"]
@@ -810,7 +814,7 @@ course.check("encode_bpe", encode_bpe)
 #
 # <details><summary>Answer</summary>
 #
-# $\ln 50{,}001 = 10.82$ and $\ln 64 = 4.16$. Per token the second is lower, but there are more tokens. The first loss of any training should be near $\ln V$. If it is not, something is wrong
+# $\ln 50{,}001 = 10.82$ and $\ln 64 = 4.16$. Per token the second is lower, but there are more tokens. The first loss of a language model with random weights should be near $\ln V$. If it is not, something is wrong
 # before training has begun.
 #
 # </details>
@@ -862,11 +866,11 @@ except ValueError as problem:
 # %% [markdown]
 # ## Summary
 #
-# 1. BPE merges the most frequent neighbours, again and again; new words are encoded by the same merges in the same order. By hand, in the package and in sentencepiece: the same tokens.
-# 2. A unigram model compares all segmentations and takes the most probable. Either kind can be trained on any file in a moment, and portrays it.
-# 3. Perplexity per token depends on the tokens. Bits per character do not, if no text is lost. A model far below the entropy bound has lost some.
-# 4. A model reads ids, not letters. What a tokenizer never saw becomes `⁇`, or bytes.
-# 5. Other text costs more tokens a word. A vocabulary costs $V \times D$ numbers, and as many again at the output.
+# 1. BPE merges the most frequent neighbours, again and again; new words are encoded by the same merges in the same order. The package agrees with our code and with sentencepiece.
+# 2. A unigram model compares all segmentations and takes the most probable. A tokenizer can be trained on any text file, and its vocabulary shows what the text was about.
+# 3. Perplexities per token cannot be compared across tokenizers. Bits per character can, if no text is lost. If a model is far below the entropy bound, something is wrong. Here text was lost.
+# 4. A model reads ids, not letters. A new word becomes shorter known tokens. A new character becomes `⁇`, or bytes.
+# 5. Other text costs more tokens a word. A vocabulary costs $V \times D$ numbers, and about as many again if the output layer has its own matrix.
 #
 # *Where this comes from:* BPE for words: Sennrich, Haddow and Birch, [arXiv:1508.07909](https://arxiv.org/abs/1508.07909), section 3.2. Unigram: Kudo, [arXiv:1804.10959](https://arxiv.org/abs/1804.10959),
 # section 3.2. sentencepiece: Kudo and Richardson, [arXiv:1808.06226](https://arxiv.org/abs/1808.06226), section 3. All segmentations: Cao and Rimell,

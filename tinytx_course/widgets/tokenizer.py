@@ -57,7 +57,7 @@ class TokenizerExplorer(Explorer):
         """Return what is shown, and the sizes of the vocabularies."""
         return (
             "A text as characters, as subwords of byte-pair encoding after any number of merges, and as "
-            f"words, with ids. “{self.text}”, {self.n_merges} of {len(self.merges)} merges, "
+            f"words, with ids. “{self.text}”, {self.n_merges} of {len(self.merges)} merges; vocabularies: "
             f"{len(self.characters)} characters, {len(self.words)} words."
         )
 

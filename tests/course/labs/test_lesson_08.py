@@ -8,7 +8,9 @@ from tinytx.model.config import TransformerConfig
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.evaluate import text_nats
-from tinytx_course.labs.lesson_08 import next_word_probs
+from tinytx.world.checker import FrenchForms
+from tinytx.world.world import World
+from tinytx_course.labs.lesson_08 import kinds_of_positions, next_word_probs
 
 WORDS = ["a", "ab", "abc", "b", "ba", "bb", "c", "cab"]
 
@@ -64,3 +66,19 @@ def test_the_batch_changes_nothing_and_the_sum_is_below_1(model, tokenizer):
 def test_what_is_longer_than_max_len_raises(model, tokenizer):
     with pytest.raises(ValueError, match="max_len=11 tokens"):
         next_word_probs(model, tokenizer, ["a"] * 11, WORDS)
+
+
+def test_each_token_has_the_kind_of_its_word_and_the_number_of_its_sentence():
+    text = "Le roman est beau , vraiment . C' est un livre !"
+    pieces = Tokenizer.train([text] * 5, vocab_size=30, model_type="bpe")
+    got = kinds_of_positions(text, pieces, FrenchForms(World().grammar.lexicon))
+    first = ("start or end", "noun", "other word", "adjective", "mark", "other word", "mark")
+    second = ("start or end", "other word", "other word", "noun", "mark")
+    of_words = [*((kind, 1) for kind in first), *((kind, 2) for kind in second)]
+    expected = [
+        of_word
+        for word, of_word in zip(text.split(" "), of_words, strict=True)
+        for _ in pieces.word_pieces(word)
+    ]
+    assert len(expected) > len(of_words)
+    assert got == [*expected, ("start or end", 3)]

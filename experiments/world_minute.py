@@ -108,8 +108,8 @@ def world_minute(settings: Settings) -> pd.DataFrame:
     cells = [(budgets[0], recipe, seed) for seed in range(settings.n_seeds)]
     if not short:
         n_each = min(N_ABLATION_SEEDS, settings.n_seeds)
-        cells += [("laptop", variant, seed) for seed in range(n_each) for variant in variants()]
         cells += [("study", recipe, seed) for seed in range(settings.n_seeds)]
+        cells += [("laptop", variant, seed) for seed in range(n_each) for variant in variants()]
     records = {
         f"{budget}/pace": settings.cached(f"{budget}/pace", _origin(budget, recipe), partial(_pace, budget))
         for budget in budgets

@@ -147,6 +147,7 @@ def test_a_label_that_is_no_integer_is_named_with_its_line(tmp_path, label):
     [
         ("a.tsv", ["1\tbon", "0 mauvais"], "line 2: .*no tab"),
         ("a.tsv", ["1\tbon", "0\t "], "line 2: .*no text"),
+        ("a.tsv", ["1\tbon", "mauvais", "0\t "], "line 2: .*no tab; 2 of 3 .*after the tab .1 row, line 3"),
         ("a.csv", ["text,label", *["texte,0"] * 5, '"jamais,1', *["texte,1"] * 20], "line 7"),
         ("a.csv", ["text,label", *(f"texte {i},mot {i}" for i in range(101))], "at most 100 .*101.*'mot 0'"),
     ],

@@ -77,7 +77,9 @@ class Table:
         if n_bad > 1:
             message += f"; {n_bad:,} of {n_good + n_bad:,} rows cannot be used"
         for first, rule, _ in others:
-            message += f"; {rule} ({len(self.refused[rule]):,} rows, from {self.unit} {first})"
+            n_rows = len(self.refused[rule])
+            rows = f"{n_rows:,} rows, from" if n_rows > 1 else "1 row,"
+            message += f"; {rule} ({rows} {self.unit} {first})"
         if not skip:
             raise ValueError(message)
         warnings.warn(f"{message}: skipped, {n_good:,} rows are left", CorpusWarning, stacklevel=4)
@@ -142,8 +144,10 @@ def _read_table(path: Path, options: Options) -> Table:
     elif suffix == ".tsv" and not columns_named:
         for number, line in _usable_lines(path, table):
             label, tab, text = line.partition("\t")
-            if not tab or not text.strip():
-                table.refuse(number, "must be a label, a tab and a text", "no text" if tab else "no tab")
+            if not tab:
+                table.refuse(number, "must be a label, a tab and a text", "no tab")
+            elif not text.strip():
+                table.refuse(number, "must have a text after the tab", "no text")
             elif not options.label_names and not INTEGER.fullmatch(label.strip()):
                 table.refuse(number, "the label must be an integer from 0 up", repr(label[:40]))
             else:

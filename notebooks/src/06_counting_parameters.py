@@ -87,7 +87,13 @@ for _output in range(5):
     for _input in range(3):
         n_arrows += 1
 print(n_arrows, "weights and", n_biases, "biases")
-assert n_arrows + n_biases == tx.count_parameters(nn.Linear(3, 5))
+
+
+def linear(a, b):
+    return a * b + b
+
+
+assert linear(3, 5) == n_arrows + n_biases == tx.count_parameters(nn.Linear(3, 5))
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -96,25 +102,17 @@ assert n_arrows + n_biases == tx.count_parameters(nn.Linear(3, 5))
 # ### A norm
 #
 # **Layer normalisation** brings the $D$ numbers of a vector to mean 0 and variance 1. Nothing in that is learned. But then each number is multiplied by a *scale* and moved by a *shift* of its own, and those are learned: $2 D$ in all.
-
-# %%
-def linear(a, b):
-    return a * b + b
-
-
-def norm(width):
-    return 2 * width
-
-
-assert linear(3, 5) == n_arrows + n_biases
-assert norm(D) == tx.count_parameters(nn.LayerNorm(D))
-
-# %% [markdown]
+#
 # ### One layer
 #
 # Attention makes queries, keys and values from each vector, and an output projection puts the results of all heads together: **four** linear layers from $D$ to $D$. The feed-forward network widens each vector to $F$ numbers and brings it back to $D$: **two** linear layers. Each of these two sublayers has its norm: **two** norms. Do the sums on paper with $D = F = 200$ before you read on.
 
 # %%
+def norm(width):
+    return 2 * width
+
+
+assert norm(D) == tx.count_parameters(nn.LayerNorm(D))
 attention = 4 * linear(D, D)
 feed_forward = linear(D, F) + linear(F, D)
 norms = 2 * norm(D)
@@ -177,61 +175,59 @@ print(n_shapes, "shapes, no difference")
 # ## The package
 #
 # `tx.parameter_table` writes such a count out for any configuration: each term with its formula, the numbers put in, and its value. It builds no model, so it is instant even for a large one. Find the terms you have just worked out.
+#
+# PyTorch has an encoder of its own. It stores the projections for queries, keys and values in a single matrix of $3 D$ rows, so it looks different when you print it. It has the same number of parameters as the layers of the table.
 
 # %%
 table = tx.parameter_table(config, head="lm")
 assert table.total == language_model
 print(table)
-# NBVAL_CHECK_OUTPUT
-
-# %% [markdown]
-# PyTorch has an encoder of its own. It stores the projections for queries, keys and values in a single matrix of $3 D$ rows, so it looks different when you print it. It has the same number of parameters as the layers of the table.
-
-# %%
 torch_layer = nn.TransformerEncoderLayer(D, n_heads, F, batch_first=True)
 torch_encoder = nn.TransformerEncoder(torch_layer, n_layers, enable_nested_tensor=False)
 assert tx.count_parameters(torch_encoder) == table.parts["blocks"]
-print(f"{tx.count_parameters(torch_encoder):,}")
+print(f"\nlayers of PyTorch's encoder: {tx.count_parameters(torch_encoder):,}")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # ### What does not count
 #
-# Our example has 2 heads, a causal mask and texts of at most 512 tokens. **Predict 06.1.** Three changes are proposed, and everything else remains as it is. Which of them change the total?
+# Our example has 2 heads, a causal mask and texts of at most 512 tokens. Below, these three are changed one at a time, and then the positions. Which of the changes move the total? The last change is **tying**: the output layer uses the matrix of the embedding, so both are one and the same. **Predict 06.1.** What does tying take away from our example?
 
 # %%
 course.predict(
     "06.1",
-    "Which of these changes the number of parameters of our example?",
+    "The output layer is tied to the embedding. The total falls by …",
     [
-        "8 heads instead of 2",
-        "no causal mask",
-        "texts of 4,096 tokens instead of 512",
-        "none of the three",
+        "nothing: the matrix is still used",
+        "V D, the matrix of the output layer",
+        "V D + V, its matrix and its biases",
     ],
 )
 
 # %%
-three = {
+changes = {
     "8 heads instead of 2": {"n_heads": 8},
     "no causal mask": {"causal": False},
     "texts of 4,096 tokens instead of 512": {"max_len": 4_096},
-}
-further = {
     "learned positions": {"positions": "learned"},
     "learned, 4,096 tokens": {"positions": "learned", "max_len": 4_096},
     "output layer tied to the embedding": {"tie_embeddings": True},
 }
 change = {
     name: tx.parameter_table(config.replace(**settings)).total - table.total
-    for name, settings in (three | further).items()
+    for name, settings in changes.items()
 }
 print("\n".join(f"{name:<38}{added:>+9,}" for name, added in change.items()))
-answer = next((name for name in three if change[name]), "none of the three")
-course.resolve("06.1", answer, f"They change it by {[change[name] for name in three]}.")
+fewer = -change["output layer tied to the embedding"]
+answers = {
+    0: "nothing: the matrix is still used",
+    V * D: "V D, the matrix of the output layer",
+    V * D + V: "V D + V, its matrix and its biases",
+}
+course.resolve("06.1", answers[fewer], f"It falls by {fewer:,}.")
 
 # %% [markdown]
-# Heads share the same four matrices: more heads means narrower ones. A mask is a rule, not a number that is learned. The same matrices serve at every position of a text, so length costs parameters only where each position has a learned vector, $D$ numbers a position. **Tying** uses the embedding matrix again as the output matrix. It saves $V \times D$ numbers; the bias of the output layer remains.
+# Heads share the same four matrices: more heads means narrower ones. A mask is a rule, not a number that is learned. The same matrices serve at every position of a text, so length costs parameters only where each position has a learned vector, $D$ numbers a position. Tying saves a matrix of $V \times D$ numbers; the biases of the output layer remain.
 #
 # ## Look: where are the parameters?
 #
@@ -265,7 +261,7 @@ def usual(width, vocab_size=30_000, n_layers=6):
 
 
 widths = sorted({2 * round(8 * 2 ** (step / 4)) for step in range(33)})
-kinds = ["embeddings", "attention", "feed_forward", "norms"]
+kinds = ["embeddings", "attention", "feed_forward", "head", "norms"]
 tables = {width: tx.parameter_table(usual(width)).kinds for width in widths}
 largest = [max(kinds, key=tables[width].get).replace("_", "-") for width in (64, 4_096)]
 same = largest[0] == largest[1]
@@ -275,7 +271,7 @@ found = "Embeddings hold {:.0%} at 64 and {:.0%} at 4,096.".format(*shares)
 course.resolve("06.2", answer, found)
 
 # %% [markdown]
-# Now all widths between. In the figure every column is a whole model of 100 percent, from narrow (left) to wide (right). Follow the upper edge of the lowest area. The norms are there too, but too thin to see.
+# Now all widths between. In the figure every column is a whole model of 100 percent, from narrow (left) to wide (right). Follow the upper edge of the lowest area. Of the tied output layer only the biases count, one for each token. The norms are there too, but too thin to see.
 
 # %%
 def mark_widths(ax):
@@ -283,7 +279,7 @@ def mark_widths(ax):
     ax.set_xticks([], minor=True)
 
 
-names = {kind: kind.replace("_", "-") for kind in kinds}
+names = {kind: kind.replace("_", "-") for kind in kinds} | {"head": "output biases"}
 fig, ax = plots.share_areas(
     widths, {names[kind]: [tables[width][kind] for width in widths] for kind in kinds},
     x_log=True, title="Where the parameters are, by width",
@@ -297,11 +293,7 @@ plots.show(fig, "06_shares_by_width")
 #
 # ### Where do embeddings stop dominating?
 #
-# Where embeddings and blocks are equally large. With a tied matrix that is at $V D = 12 L D^2$, or
-#
-# $$D = \frac{V}{12 L},$$
-#
-# and at twice that width when the output layer has a matrix of its own. This rule leaves out biases and norms, so we search for the exact width too. **Predict 06.3.** A vocabulary is four times as large. By what factor does that width grow?
+# Where embeddings and blocks are equally large: beyond that width the blocks hold more. The next cell searches for it, for three vocabularies, and compares it with a rule that follows below. **Predict 06.3.** A vocabulary is four times as large. By what factor does that width grow?
 
 # %%
 course.predict(
@@ -332,7 +324,11 @@ found = f"From 8,000 to 128,000 in two steps: {factor:.2f} a step."
 course.resolve("06.3", f"a factor of about {in_words}", found)
 
 # %% [markdown]
-# The rule is accurate enough: within three percent. Now all widths and the three vocabularies. Each curve is the share of the embedding; the dashed line is one half. Compare where the curves cross it with the numbers above.
+# The rule: with a tied matrix, embeddings and blocks are equal at $V D = 12 L D^2$, or
+#
+# $$D = \frac{V}{12 L},$$
+#
+# and at twice that width when the output layer has a matrix of its own. The rule leaves out biases and norms, and is within three percent of the exact width. Now all widths and the three vocabularies. Each curve is the share of the embedding; the dashed line is one half. Compare where the curves cross it with the numbers above.
 
 # %%
 lines = []
@@ -349,7 +345,7 @@ mark_widths(ax)
 plots.show(fig, "06_embedding_share")
 
 # %% [markdown]
-# Where they fall, it is one curve moved to the right. (The bend at the far left comes from the biases: compared with vectors of 16 numbers, one bias for each token in the output layer is not small.) A vocabulary for many languages pushes a model to the left of this figure; that is one reason to choose its size with care.
+# Where they fall, it is one curve moved to the right. (The bend at the far left comes from the biases: compared with vectors of 16 numbers, one bias for each token in the output layer is not small.) At the same width a larger vocabulary leaves a larger share to the embedding; that is one reason to choose its size with care.
 #
 # Now move the controls yourself. The bars are the terms of this lesson, and next to them what a model of that size has to compute and to store, the subject of [lesson 12](12_the_price_of_attention.ipynb). The grey bars show a state that you can pin for comparison. First change the length of the text and the number of heads: which bars move? Then look for a model of which more than half is embedding.
 
@@ -420,7 +416,7 @@ diagnose(config, "lm", language_model - n_layers * 4 * D)
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Parts can be asked about as well. A common mistake is to count $2 D \cdot \text{heads}$ for the norms of a layer. With two heads that is right by luck, since the 2 is the number of *norms*. The same formula for four heads shows the mistake:
+# Parts can be asked about as well. A common mistake is to count $2 D \cdot \text{heads}$ for the norms of a layer. With two heads that is right by luck: there are as many heads as norms. The same formula for four heads shows the mistake:
 
 # %%
 for heads in (2, 4):
@@ -468,7 +464,7 @@ print(lesson_06.check("C", line=..., number=...))
 # %% [markdown]
 # <details><summary>The slip in C</summary>
 #
-# Line 3. The biases $F + D$ are in the formula, but are lost when the numbers are put in: $2 \cdot 10 \cdot 10 + 10 + 10 = 220$. The two totals of the larger model above lost their feed-forward biases in this way.
+# Line 3. The biases $F + D$ are in the formula, but are lost when the numbers are put in: $2 \cdot 10 \cdot 10 + 10 + 10 = 220$. The two totals of the larger model above lack these biases as well.
 #
 # </details>
 #
@@ -496,7 +492,7 @@ print(lesson_06.check("D", line=..., number=...))
 # - the order is pre-norm, so one **final norm** follows the last block;
 # - the output layer is tied to the embedding and has no bias.
 #
-# That is enough. Go from bottom to top:
+# That is enough. Go from bottom to top. The second half of the cell checks the sum with a model: on the device `meta` tensors have a shape and no memory, so even large models can be built for counting.
 
 # %%
 gpt2 = {"vocab_size": 50_257, "max_len": 1_024, "d_model": 768, "n_heads": 12, "n_layers": 12}
@@ -508,12 +504,7 @@ total = tokens + positions + gpt2["n_layers"] * one_block + norm(D2)
 print(f"{tokens:,} + {positions:,} + {gpt2['n_layers']} · {one_block:,} + {norm(D2):,}")
 print(f"= {total:,}")
 assert total == 124_439_808
-# NBVAL_CHECK_OUTPUT
 
-# %% [markdown]
-# 124,439,808 is the number that the published weights have. The number of heads was never used. Now the check with a model: on the device `meta` tensors have a shape and no memory, so even large models can be built for counting.
-
-# %%
 gpt2_config = tx.TransformerConfig(
     **gpt2, d_ff=4 * D2, positions="learned", norm="first",
     tie_embeddings=True, head_bias=False,
@@ -526,6 +517,8 @@ print("model, closed form and table of published models agree")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
+# 124,439,808 is the number that the published weights have. The number of heads was used by the model alone, to divide its matrices: it is in no term of the sum.
+#
 # ### A rule of thumb
 #
 # For an estimate in the head there is a shorter rule: $12 L D^2$ for the blocks and $V D$ for the embedding. How far off is it? The last column is the size that the paper of each model states.
@@ -553,7 +546,7 @@ assert all(-0.02 < error < 0 for error in errors)
 # %% [markdown]
 # The rule is always low, and by less than two percent. It leaves out positions, biases, norms, and BERT's *pooler*, one more linear layer on top of the first token.
 #
-# Look at GPT-2's last column: the paper (table 2) says 117 million for the smallest, and the model it describes has more. Count for yourself before you quote.
+# Look at GPT-2's last column: the paper (table 2) says 117 million for the smallest, and the model it describes has more. Its authors have since called [their counts an error](https://github.com/openai/gpt-2). Count for yourself before you quote.
 #
 # How are published models made up? **Predict 06.5.**
 
@@ -591,7 +584,7 @@ answer = options[max(share, key=share.get)]
 course.resolve("06.5", answer, ", ".join(f"{name} {part:.0%}" for name, part in share.items()))
 
 # %% [markdown]
-# Twenty-five languages need a quarter of a million tokens, and mBART pays for them. GPT-2 XL has the vocabulary of GPT-2 small, but is so wide and deep that the embedding hardly shows. CamemBERT has the blocks of BERT, but the embeddings of RoBERTa: another vocabulary, 514 positions and one type of **segment** (a learned vector that marks first or second text) where BERT has 512 and two. The next cell accounts for the difference.
+# Twenty-five languages need a quarter of a million tokens, and mBART pays for them. GPT-2 XL has the vocabulary of GPT-2 small, but is so wide and deep that the embedding hardly shows. CamemBERT has the blocks of BERT. Its embeddings are laid out as in RoBERTa: 514 positions and one type of **segment** (a learned vector that marks first or second text), where BERT has 512 and two. Its vocabulary is its own. The next cell accounts for the difference.
 
 # %%
 bert, camembert = counted["BERT base"], counted["CamemBERT base"]
@@ -619,11 +612,11 @@ with torch.device("meta"):
 print(base.proportions(width=30))
 easily_missed = [row for row in base.rows if "cross" in row.name or "out_proj" in row.name]
 missed = sum(row.total for row in easily_missed)
-print(f"\noutput projections and second attention: {missed:,} of {base.total:,}")
+print(f"\noutput projections, second attention and its norms: {missed:,} of {base.total:,}")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Three kinds of term make nearly all of it: the feed-forward networks, the one embedding matrix, and attention. A common mistake is to forget the output projections and the decoder's second attention; the last line says what would be missing. Now compare this and other counts with what the papers state. These are off by more than two percent:
+# Three kinds of term make nearly all of it: the feed-forward networks, the one embedding matrix, and attention. A common mistake is to forget the output projections and the decoder's second attention with its norms; the last line says what would be missing. Now compare this and other counts with what the papers state. These are off by more than two percent:
 
 # %%
 for name, published in PUBLISHED.items():
@@ -633,17 +626,17 @@ for name, published in PUBLISHED.items():
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# There are gaps. For the first Transformer the paper's table 3 says 65 million, and the terms that its text describes sum to less. We know of no statement of the authors that explains the difference, so we leave it as it is: a number in a paper, and a number that can be counted.
+# There are gaps, in both directions. GPT-2's paper states too few, as above. For the first Transformer the paper's table 3 says 65 million, and the terms that its text describes sum to less; BARThez and mBART are stated larger than we count, too. We know of no statement of the authors that explains these three differences, so we leave them as they are: a number in a paper, and a number that can be counted.
 #
 # ## Limits
 #
-# A count says nothing about quality, and little about speed: attention's work grows with the square of a text's length, and the length is in no formula above. It is not the memory of training either: there each parameter also has a gradient and the optimizer's averages, and intermediate results come on top.
+# A count says nothing about quality, and little about speed: attention's work grows with the square of a text's length, and the length of the text is in no formula for a block. It is not the memory of training either: there each parameter also has a gradient and the optimizer's averages, and intermediate results come on top.
 #
 # And `tx.diagnose_count` knows only the mistakes that we have met. A number that it can explain may still have come about in another way.
 #
 # ## Take-home: the closed form
 #
-# This is the whole idea on one screen. It counts an encoder or a decoder with or without learned positions, in both orders of the norm, with or without a tied output layer. It needs no library.
+# This is the whole idea on one screen. It counts one stack of blocks with a single attention each: our language model, our classifier, GPT-2. It leaves out the second attention of a translator's decoder, and BERT's segments, embedding norm and pooler. It needs no library.
 
 # %%
 def count_transformer(
@@ -811,7 +804,7 @@ course.check("count_gpt2", count_gpt2)
 #
 # 1. A linear layer learns $a b + b$, a norm $2 D$. A block has four linear layers in attention, two in the feed-forward network, and two norms. Check with `named_parameters`.
 # 2. Heads, masks and the length of a text learn nothing; learned positions cost $D$ a position.
-# 3. A wrong number carries its mistake: `tx.diagnose_count` finds it, and names all smallest explanations.
+# 3. A wrong number often points to its mistake: `tx.diagnose_count` names all smallest explanations that it knows. There may be two, or none.
 # 4. Embeddings dominate below a width of about $V / 12 L$ (tied); above, attention and feed-forward do, as one to two.
 # 5. A published model is counted from its settings, GPT-2 from five; what papers state may differ from what can be counted.
 #

@@ -17,7 +17,7 @@
 # 2. count what each layer costs, and say *when* attention is cheaper, and *which part* of it;
 # 3. measure the same with a clock, and explain where clock and count disagree;
 # 4. find the longest chain of operations that wait for each other;
-# 5. compare five kinds of language model fairly: at equal parameters, and at equal processor time.
+# 5. compare four neural language models fairly, at equal parameters and at equal processor time, with an n-gram model as baseline.
 #
 # *You need:* lesson 02 (attention), lesson 05 (the block). *It takes:* an hour and a half with the exercises; three quarters of a minute to run, with or without a GPU.
 
@@ -61,7 +61,7 @@ course.plots.diagram("paths-of-information")
 
 # %% [markdown]
 # What do they cost? The paper *Attention Is All You Need* has a table with the answer: $O(n^2 d)$ operations for self-attention, $O(n d^2)$ for a recurrent layer. The tempting conclusion: "attention is cheaper as long as $n < d$."
-# You often read this, without conditions. Let us count the matrix products of one real layer of each kind, for $n = 50$ tokens of width $d = 64$.
+# You often read this, without saying which part of attention, and which recurrent layer. Let us count the matrix products of one real layer of each kind, for $n = 50$ tokens of width $d = 64$.
 
 # %%
 n, d = 50, 64
@@ -221,7 +221,7 @@ for name, make in build.items():
 course.predict(
     "12.1",
     "Up to which length does all of attention need fewer operations than an RNN?",
-    ["up to about n = 64", "up to about n = 32", "it never does"],
+    ["up to about n = 32", "up to about n = 16", "it never does"],
 )
 
 # %% [markdown]
@@ -240,13 +240,13 @@ for part, mine in parts.items():
         when = f"up to n = {last[part, name]}" if cheaper else "never"
         print(f"{part:<17} cheaper than {name:<12} {when}")
 reached, alone = (last[part, "RNN"] for part in ("all of attention", "its pairs alone"))
-answers = {0: "it never does", 31: "up to about n = 32", 63: "up to about n = 64"}
+answers = {0: "it never does", 15: "up to about n = 16", 31: "up to about n = 32"}
 answer = answers[reached]
 course.resolve("12.1", answer, f"Its pairs alone are cheaper up to n = {alone}.")
 
 # %% [markdown]
 # The costs meet at $n = d = 64$ in two cases: the **pairs alone** against an RNN ($4n^2d = 4nd^2$), and **all of attention** against a GRU ($8 + 4 = 12$). The four projections alone cost twice an RNN, and as much as this convolution. So the true sentence is: *the pairs of
-# tokens cost less than a recurrent layer while the text is shorter than the model is wide.*
+# tokens cost less than an RNN while the text is shorter than the model is wide.* For a GRU the limit is three times the width.
 #
 # In the next figure both axes are logarithmic, so that a power is a straight line and its exponent the slope. Where will the line of attention bend?
 
@@ -300,7 +300,7 @@ course.resolve("12.2", answer, f"The GRU takes {ratio:.1f} times as long as atte
 
 # %% [markdown]
 # Same number of operations, different time. We need the whole picture. `time_layers` is the loop above, for every layer and for many sizes: first the width is 64 and the text grows, then the text has 128 tokens and the
-# model grows. "GRU" is our loop in Python, "GRU, in torch" is the compiled one.
+# model grows. "GRU" is our loop in Python, "GRU, in torch" is the compiled one. Bands hold the middle half of all rounds. Compare the upper panel with the figure of operations: is the order of the lines the same? Is everything a straight line already at the left edge of each panel?
 
 # %%
 lengths = [16, 32, 64, 128] if smoke else [64, 128, 256, 512, 1024, 2048, 4096]
@@ -308,11 +308,6 @@ widths = [16, 32, 64] if smoke else [32, 64, 128, 256, 512, 1024]
 n_rounds = 2 if smoke else 9
 by_length = lesson_12.time_layers([(n, 64) for n in lengths], n_rounds)
 by_width = lesson_12.time_layers([(128, d) for d in widths], n_rounds)
-
-# %% [markdown]
-# Bands hold the middle half of all rounds. Compare the upper panel with the figure of operations: is the order of the lines the same? Is everything a straight line already at the left edge of each panel?
-
-# %%
 panels = {"length n (tokens, log scale)": by_length, "width d (log scale)": by_width}
 titles = ["Time by length, d = 64", "Time by width, n = 128"]
 fig, axes = course.plots.figure(2, 1, width=8.0, height=8.0)
@@ -330,7 +325,7 @@ for (axis, measured), title, panel in zip(panels.items(), titles, axes, strict=T
 course.plots.show(fig, name="12_time")
 
 # %% [markdown]
-# Each row below compares count and clock. The *rate* is how many operations a layer gets done in a second at the largest length. The exponents are slopes of straight lines through the medians of the four largest lengths and the three largest widths, with a 95 % bootstrap interval over rounds.
+# Each row below compares count and clock. The *rate* is how many operations a layer gets done in a second at the largest length. The exponents are slopes of straight lines through the medians of the four largest lengths and the three largest widths, with a 95 % bootstrap interval over rounds. A straight line can hide a bend: look at the figure as well.
 
 # %%
 print(f"{'':<20}{'GFLOP/s':>8}   in n: count, clock          in d: count, clock")
@@ -355,12 +350,18 @@ for name in list(by_length.times)[1:]:
     always = "never here" if mine[-1] < theirs[-1] else "at every length here"
     slower = f"from n = {met:,.0f}" if met else always
     print(f"attention is slower than {name:<20} {slower}")
+for i in (0, -1):
+    one, other = (
+        by_length.flops(name)[i] / by_length.medians(name)[i]
+        for name in ("attention", "GRU, in torch")
+    )
+    print(f"at n = {lengths[i]:,} the rate of attention is {one / other:.1f} times that of torch's GRU")
 
 # %% [markdown]
-# A formula like $8nd^2 + 4n^2d$ has no single exponent, so its slope lies between 1 and 2. The line below the rows names each slope that is off by more than 0.1 with the count outside the interval. That is not noise but the machine. A *flatter* clock usually means overhead: starting an operation costs the same however little it does. A *steeper* one
+# A formula like $8nd^2 + 4n^2d$ has no single exponent, so its slope lies between 1 and 2. The line below the rows names each slope that is off by more than 0.1 with the count outside the interval. That is more than noise between rounds. A *flatter* clock usually means overhead: starting an operation costs the same however little it does. A *steeper* one
 # usually means that the numbers no longer fit into the processor's fast memory.
 #
-# The rates explain the contest. Attention and convolution are a few *large* products, which a processor computes at full speed. A recurrent layer is a long row of *small* ones. Each has to wait for the one before, and much of the time is spent on starting them. At which length does attention lose its advantage? The last lines say it for this machine.
+# What explains the contest? Attention and convolution are a few *large* products. A recurrent layer is a long row of *small* ones, each of which waits for the one before and has to be started. The last two lines compare the rates: for the shortest text, which is that of the contest, and for the longest. At which length does attention lose its advantage over each layer? The lines above them say it for this machine.
 
 # %% [markdown]
 # ## Waiting: what cannot be done at once
@@ -382,38 +383,36 @@ print("one sine and a sum:", chain_to((w.sin() + w).grad_fn, {}))
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# **Predict 12.3.** The text gets twice as long.
+# **Predict 12.3.** In a recurrent layer each token adds links to the chain. A GRU does three times as many operations as an RNN, but its two gates can be computed at the same time. How many links does a token add?
 
 # %%
 course.predict(
     "12.3",
-    "Which longest chains get longer?",
-    ["none", "those of RNN and GRU", "that of attention", "all of them"],
+    "How many links does a token add in a GRU, compared with an RNN?",
+    ["as many", "about twice as many", "at least three times as many"],
 )
 
 # %%
-chains = {}
+chains, added = {}, {}
 print("longest chain at n =     8    16    32   links a token")
 for name, make in build.items():
     layer = make(8)
     outputs = [layer(torch.randn(1, n, 8)) for n in (8, 16, 32)]
     chains[name] = [chain_to(output.grad_fn, {}) for output in outputs]
-    numbers = "".join(f"{links:>6}" for links in chains[name])
-    print(f"{name:<20}{numbers}{(chains[name][2] - chains[name][1]) / 16:>10g}")
-grows = tuple(name for name, (short, _, long) in chains.items() if long > short)
-options = {
-    (): "none",
-    ("RNN", "GRU"): "those of RNN and GRU",
-    ("attention",): "that of attention",
-}
+    added[name] = (chains[name][2] - chains[name][1]) / 16
+    print(f"{name:<20}{''.join(f'{links:>6}' for links in chains[name])}{added[name]:>10g}")
+grows = tuple(name for name, links in added.items() if links > 0)
 same = [name for name in chains if name not in grows]
+times = added["GRU"] / added["RNN"]
+answer = "as many" if times < 1.5 else "about twice as many" if times < 3 else "at least three times as many"
 course.resolve(
-    "12.3", options.get(grows, "all of them"),
-    f"They grow in {' and '.join(grows)}, and stay the same in {' and '.join(same)}.",
+    "12.3", answer,
+    f"A token adds {added['GRU']:g} links in a GRU and {added['RNN']:g} in an RNN. The chains of "
+    f"{' and '.join(grows)} grow with the text, those of {' and '.join(same)} do not.",
 )  # fmt: skip
 
 # %% [markdown]
-# Constant, $O(1)$, for attention and convolution; $O(n)$ for recurrent layers, where each token adds its links. This is the paper's first argument for attention: what does not wait can be computed at once, and a GPU computes a great deal at once.
+# Constant, $O(1)$, for attention and convolution; $O(n)$ for recurrent layers, where each token adds its links. The gates wait for the state, the candidate for the reset gate, the new state for both. Parallel work is one of the paper's three arguments for attention, with operations and path length: what does not wait can be computed at once, and a GPU computes a great deal at once.
 #
 # ## Distance: how far news must travel
 #
@@ -441,11 +440,11 @@ for name, make in build.items():
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Attention needs one layer, always. A recurrent layer needs $n$ steps (`path_length` runs its steps one by one, all tokens at once). A convolution that looks three tokens back needs $(n - 1)/3$ layers: in general $O(n/k)$. With growing gaps in the kernel, **dilation**, it would be $O(\log_k n)$.
+# Attention needs one layer, always. A recurrent layer needs $n$ steps, if reading the first token counts as one: from state to state there are $n - 1$, as in the first figure. A convolution that looks three tokens back needs $(n - 1)/3$ layers: in general $O(n/k)$. With growing gaps in the kernel, **dilation**, it would be $O(\log_k n)$.
 #
 # ### Does the news survive the journey?
 #
-# How large is the gradient of the last vector with respect to a token $t$ positions back, in layers with fresh weights? Torch's `jacobian` gives all derivatives of the last vector; we take their size for each token. The last layer is a GRU whose update gate was pushed open by adding 4 to its bias. What does a straight line mean on a logarithmic axis?
+# How large is the gradient of the last vector with respect to a token $t$ positions back, in layers with fresh weights? Torch's `jacobian` gives all derivatives of the last vector; we take their size for each token. The last layer is a GRU whose update gate is held near 1 by adding 4 to its bias, so it keeps most of its old state. What does a straight line mean on a logarithmic axis?
 
 # %%
 def sizes_by_distance(layer, x):
@@ -455,15 +454,15 @@ def sizes_by_distance(layer, x):
 
 torch.manual_seed(0)
 fresh = {name: make(32) for name, make in build.items()}
-fresh["GRU, gate open"] = lesson_12.GRULayer(32)
-fresh["GRU, gate open"].hidden_proj.bias.data[32:64] += 4  # rows of the update gate
+fresh["GRU, gate near 1"] = lesson_12.GRULayer(32)
+fresh["GRU, gate near 1"].hidden_proj.bias.data[32:64] += 4  # rows of the update gate
 x, lines = torch.randn(1, 64, 32), []
 for name, layer in fresh.items():
     sizes = sizes_by_distance(layer, x)
     reached = sizes[sizes > 0]
     lines.append(course.plots.Curve(name, range(len(reached)), reached))
     fades = reached[1] / reached[-1]
-    print(f"{name:<16}reaches {len(reached):>2} tokens, nearest / farthest {fades:.1e}")
+    print(f"{name:<18}reaches {len(reached):>2} tokens, distance 1 / farthest {fades:.1e}")
 fig, ax = course.plots.curves(
     lines, y_log=True, title="How far a gradient reaches through one layer",
     xlabel="distance (positions)", ylabel="size of the gradient (log scale)",
@@ -482,16 +481,11 @@ course.plots.show(fig, name="12_gradients")
 # ## Use it: one ladder on one task
 #
 # A layer is bought for what it does. So let all of them do one task, next-token prediction on the reviews of the world, and measure nats per token *above the exact entropy bound*. The model is `tx.LanguageModel` with two blocks. Only `block.attn` is
-# exchanged; embeddings, feed-forward networks, norms and residual stream stay. What one layer lacks in weights, its feed-forward network gets.
+# exchanged; embeddings, feed-forward networks, norms and residual stream stay. What one layer lacks in weights, its feed-forward network gets. Do the parameters come out equal? And the operations? Below the source we count both, for a text of 36 tokens, about the length of a review.
 
 # %%
 print(inspect.getsource(lesson_12.InPlaceOfAttention))
 print(inspect.getsource(lesson_12.build_model))
-
-# %% [markdown]
-# Do the parameters come out equal? And the operations? We count both, for a text of 36 tokens, about the length of a review.
-
-# %%
 ids = torch.randint(1000, (1, 36))
 for kind in lesson_12.MIXERS:
     model = lesson_12.build_model(kind, vocab_size=1000, max_len=96)
@@ -505,15 +499,13 @@ for kind in lesson_12.MIXERS:
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Parameters agree within half a per cent. Operations are near two a parameter for all of them, since each weight takes part in one multiply-add a token; the transformer's pairs add a few per cent at this length. So on this task equal parameters are equal
+# Parameters agree within half a per cent. Operations are near two a parameter for all of them, since each weight takes part in one multiply-add a token; the transformer's pairs add a few per cent at this length. So on this task equal parameters are nearly equal
 # operations, too. What is *not* equal is the time. That is the second comparison.
 #
 # All models share one training recipe: AdamW, warm-up over 5 % of the steps, linear decay, batches of at most 1,024 positions. Here is the loop, and its first steps live.
 
 # %%
 print(inspect.getsource(lesson_12.train_model))
-
-# %%
 corpus = tx.load_corpus("world")
 texts = corpus.train.texts[:3000]
 tokenizer = tx.Tokenizer.train(
@@ -522,7 +514,7 @@ tokenizer = tx.Tokenizer.train(
 bos, eos = tokenizer.bos_id, tokenizer.eos_id
 rows = [[bos, *ids, eos] for ids in tokenizer.encode_batch(texts)]
 print(f"{sum(map(len, rows)) / len(rows) - 1:.1f} tokens to predict in a review")
-recipe = lesson_12.LadderRecipe(lr=1e-2, n_steps=4 if smoke else 40)
+recipe = lesson_12.LadderRecipe(lr=1e-2, n_steps=4 if smoke else 30)
 for kind in lesson_12.MIXERS:
     model = lesson_12.build_model(kind, tokenizer.vocab_size, max_len=96)
     losses = lesson_12.train_model(model, rows, recipe, pad_id=tokenizer.pad_id)
@@ -549,12 +541,12 @@ print("\n*: the rate that is used below; at an end of the grid:", ", ".join(at_t
 print(ladder.source_line())
 
 # %% [markdown]
-# **Predict 12.4.** Equal parameters, equal text: one pass over it for each model. The n-gram model has read the same text.
+# **Predict 12.4.** Four networks with equal parameters read equal text: one pass over it for each. The n-gram model, the baseline, has read the same text; its parameters are its counts.
 
 # %%
 course.predict(
     "12.4",
-    "Which model comes closest to the entropy bound at equal parameters?",
+    "Which model comes closest to the entropy bound, all networks with equal parameters?",
     ["n-gram", "RNN", "GRU", "CNN", "transformer"],
 )
 
@@ -570,9 +562,9 @@ gap = equal_params.above[second] - equal_params.above[best]
 course.resolve("12.4", answer, f"{gap:.4f} nats a token closer than {second}, the next.")
 
 # %% [markdown]
-# (The parameters of an n-gram model are its counts. It has no seed and no spread.) Is a difference more than chance? Seeds are few, so read the spread: ± is one standard deviation over seeds.
+# (The n-gram model has no seed and no spread.) Is a difference more than chance? Seeds are few, so read the spread: ± is one standard deviation over seeds.
 #
-# **Predict 12.5.** Now every model gets the *processor time* of the transformer's pass, on one core. The cheaper a training step, the more steps fit in.
+# **Predict 12.5.** Now every network gets the *processor time* of the transformer's pass, on one core. The cheaper a training step, the more steps fit in. The n-gram model is the same as before; its time was not measured.
 
 # %%
 course.predict(
@@ -617,7 +609,7 @@ print(f"from the n-gram model to the worst network {step:.3f} nats,")
 print(f"from the worst network to the best {spread:.3f} nats")
 
 # %% [markdown]
-# Two readings. First, the step from counting to any network is far larger than the steps between networks. Second, the networks are close, since the task is kind to all of them: reviews are short, and much of what the next token depends on lies a few tokens back: counting short n-grams already goes most of the way, as the lines below the figure say. Nothing here tests a text of a thousand tokens, where paths and chains differ by a factor of a thousand.
+# Two readings. First, the step from counting to any network is far larger than the steps between networks. Second, the networks are close, perhaps since the task is kind to all of them: reviews are short, and much of what the next token depends on lies a few tokens back: counting short n-grams already goes most of the way, as the lines below the figure say. Nothing here tests a text of a thousand tokens, where paths and chains differ by a factor of a thousand.
 #
 # ## Use it: what will a whole model cost?
 #
@@ -672,7 +664,7 @@ ax.minorticks_off()
 model_bytes = heights["model and optimizer"][0]
 for name in ("saved, plain attention", "saved, fused attention"):
     more = [n for n, size in zip(lengths, heights[name], strict=True) if size > model_bytes]
-    print(f"{name}: more than the model at {more[0]:,} tokens, if not before")
+    print(f"{name}: {more[0]:,} tokens is the first length here at which it exceeds the model")
 course.plots.show(fig, name="12_memory")
 
 # %% [markdown]
@@ -680,7 +672,7 @@ course.plots.show(fig, name="12_memory")
 #
 # ## Limits
 #
-# - All times are those of one core and one text at a time. With many texts in a batch the steps of a recurrent layer become larger products, and it catches up; on a GPU waiting weighs more still.
+# - The times of single layers are those of one core and one text. The ladder used batches of up to 1,024 positions, on one core. With many texts in a batch the steps of a recurrent layer become larger products, and it catches up; on a GPU waiting weighs more still.
 # - The longest chain takes a matrix product for one operation. Inside it sums are formed as well, in about $\log d$ steps at best.
 # - Gradients were those of fresh weights. A trained recurrent layer may carry further, or not as far.
 # - The ladder is one task with short texts, one size, one pass, three learning rates. Kernel size, depth and width were not tuned. A model whose best rate is at an end of the grid might gain from a wider one. At equal time the learning rate is that of equal parameters. Equal time is that of this implementation: our recurrent loops are in Python, and a compiled kernel would give them more steps.

@@ -13,7 +13,7 @@
 #
 # After this lesson you can
 #
-# 1. show that attention without positions is blind to order, and say what adding 0, 1, 2, … does about it;
+# 1. show that attention with neither positions nor a mask is blind to order, and say what adding 0, 1, 2, … does about it;
 # 2. write down the sinusoidal table by hand, and read it as a row of clocks;
 # 3. prove that moving on by $k$ words is one fixed rotation, and why it takes sine *and* cosine;
 # 4. build rotary positions and the biases of ALiBi by hand, and say what each can know and what it cannot;
@@ -135,7 +135,7 @@ course.resolve("03.1", options[unchanged], f"The largest change of a score is {l
 # Suspicious! These are still the scores of the blind model. The first thing inside each block here is a **layer norm**: it subtracts from each vector the
 # mean of its numbers, and a constant that was added to all of them is gone with it. The index was wiped off before anything could read it.
 #
-# Very well: give the index a direction of its own, where no norm can mistake it for the mean. Then it survives. But it grows. Take two *different* words, *magnifique* and *ennuyeux* say, both at position 5, at position 50, at position 500: how similar are their vectors? A similarity of 1
+# Very well: give the index a direction of its own, where no norm can mistake it for the mean. Then it survives. But it grows. Take two *different* words, *magnifique* and *ennuyeux* say, both at position 1, at position 100, at position 500: how similar are their vectors? A similarity of 1
 # means that they point the same way: a network that normalises its input then reads the same word twice. (The second line in the picture belongs to the method that this lesson is about.)
 
 # %%
@@ -174,7 +174,7 @@ plots.diagram("token-plus-position")
 # ## By hand: clocks
 #
 # We know a device that does all this: a clock. The second hand tells neighbouring seconds apart, but comes round each minute. The hour hand is too slow to
-# tell seconds, but knows the morning from the afternoon. Together they give each moment its own picture, and no hand ever leaves its dial.
+# tell seconds, but tells nine o'clock from three o'clock. Together the hands give each moment of twelve hours its own picture, and no hand ever leaves its dial.
 #
 # So give each position a few clock hands of different speeds. Hand $i$ turns by $1 / \text{base}^{2i/d}$ radians per word, and a hand is noted by the two coordinates of its
 # tip, sine and cosine:
@@ -258,7 +258,7 @@ plots.show(fig, name="03_sinusoidal_table")
 
 # %% [markdown]
 # In the table, colours on the left change from row to row, then ever more slowly. On the far right nothing moves within fifty positions: every sine is still near 0, every cosine near 1. Those
-# hands are for longer texts. A full turn takes $2\pi \cdot \text{base}^{2i/d}$ words for hand $i$. On the right, every diagonal has one colour: similarity depends on the *distance* of two positions and on nothing else. The next section says why.
+# hands are for longer texts. A full turn takes $2\pi \cdot \text{base}^{2i/d}$ words for hand $i$. On the right, every diagonal has one colour: similarity depends on the *distance* of two positions and on nothing else. The section "Similar means near" says why.
 #
 # ## One step is one rotation
 #
@@ -323,8 +323,7 @@ plots.heatmap(
 plots.show(fig, name="03_rotation_and_look_back")
 
 # %% [markdown]
-# One matrix, the same for every position, and the head attends one back wherever it is. That is what "a step is the same thing everywhere" buys: the head learns *the word before* once, not
-# once per position. (Word 0 has no word before it, and takes the nearest there is.)
+# One matrix is enough for every position: the head attends one back wherever it is. Whether training finds this matrix is another question, which we test below. (Word 0 has no word before it, and takes the nearest there is.)
 #
 # ### Similar means near
 #
@@ -392,8 +391,8 @@ for name, positions in {"sine and cosine": waves, "sine alone": sines}.items():
     print(f"{name:<16}largest error: {(now @ best - following).abs().max():.2f}")
 
 # %% [markdown]
-# With both, the error is nothing but rounding: the matrix that least squares found is a shift. With sine alone, the best of all matrices is wrong by a good part of what a sine can be at all. It is
-# the *pair* that makes a hand, and the hand that can be turned.
+# With both, the error is nothing but rounding: one matrix carries every position to the next. With sine alone, the best of all matrices is wrong by a good part of what a sine can be at all. A rotation
+# needs both coordinates, sine *and* cosine.
 #
 # ## Learned positions
 #
@@ -424,8 +423,7 @@ except ValueError as refused:
 #
 # $$\bigl(R(t)\,q\bigr) \cdot \bigl(R(s)\,k\bigr) \;=\; q \cdot R(t)^\top R(s)\, k \;=\; q \cdot R(s-t)\, k.$$
 #
-# The transpose goes back, and two shifts add up; both were checked above. The positions $t$ and $s$ are gone, and their **distance** is left. No matrix need be built: turning is two products for each number of a pair. These eight lines are what the code of Llama or
-# GPT-NeoX does.
+# The transpose goes back, and two shifts add up; both were checked above. The positions $t$ and $s$ are gone, and their **distance** is left. No matrix need be built: turning is two products for each number of a pair. Eight lines do it:
 
 
 # %% tags=["nbval-check-output"]
@@ -453,7 +451,7 @@ torch.testing.assert_close(turn(q, far) @ turn(k, far).T, scores)
 print("eight lines = matrices = tx.rotate; same scores a thousand positions on")
 
 # %% [markdown]
-# (Llama pairs number $i$ with number $i + K/2$ instead of with its neighbour, and turns the other way. Both are matters of naming, and a model trained with one cannot be read with the other.)
+# (The Hugging Face code of Llama and GPT-NeoX pairs number $i$ with number $i + K/2$ instead of with its neighbour, and turns the other way. Both are matters of naming, and a model trained with one cannot be read with the other.)
 #
 # As a picture: one pair of numbers, so one arrow for the query (position 2) and one for the key (position 0). Then the same two words nine positions further on. What has changed, and what has not?
 
@@ -661,9 +659,9 @@ course.resolve("03.2", best, f"{best}: {share:.0%} right in games of sixteen wor
 
 # %% [markdown]
 # Without positions a model stays where the bag must stay, however long it trains. Sinusoids and learned vectors both learn the game of eight words, which agrees with the paper, where both gave "nearly identical results" on translation (arXiv:1706.03762, table 3, row E).
-# Rotary positions know distances only, and *one before* is the same distance everywhere: in the longer game they keep what they learned. The spread in their row is one between seeds (last column), not between lengths.
+# Rotary positions know distances only, and *one before* is the same distance everywhere: in the longer game they keep what they learned. (The last column shows each seed. In our run the large ± of rotary positions comes from one seed; the two lengths agree.)
 #
-# ALiBi is not made for this game. It is well above the bag, and far from solving it: it cannot tell the word before from the word after, and with two heads its slopes are 1/16 and 1/256, so all eight words count nearly the same. To see where the others fail, we split the answers by the position of *mais*.
+# ALiBi is not made for this game. It is well above the bag, and far from solving it: it cannot tell the word before from the word after, and with two heads its slopes are 1/16 and 1/256, so neighbours stand out little: one word further costs about 6% of the weight or less. To see where the others fail, we split the answers by the position of *mais*.
 
 # %%
 for name, kind, n_words in (
@@ -680,11 +678,11 @@ for name, kind, n_words in (
               f" (7 of 15 is {7 / 15:.0%}; all positions: {right.mean():.0%})")
 
 # %% [markdown]
-# One number is better than nothing, and not enough: near the edges it separates positions, in the middle they blur. With sixteen words, sinusoids and learned vectors keep much of what they know at the positions met in training, and lose the others. This is the first sign of the question below: *train short, test long*.
+# One number is better than nothing, and not enough: near the edges it separates positions, in the middle they blur. With sixteen words, sinusoids and learned vectors keep nearly all they know at the positions met in training. Beyond them, learned vectors fall to about chance or below at once; sinusoids do so after position 8, the first new one. This is the first sign of the question below: *train short, test long*.
 #
 # ### What the trained head does
 #
-# We built a head that attends one back out of a rotation. Is that what training found? Take the first model with sinusoids, give it 2,000 games, and average where it attends *from mais*, for each
+# We built a head that attends one back out of a rotation. Did training find it? Take the first model with sinusoids, give it 2,000 games, and average where it attends *from mais*, for each
 # position of *mais*: rows are positions of *mais*, from 1 to 7, columns the positions attended to, from 0 to 7. Where are the dark cells?
 
 # %%
@@ -706,7 +704,7 @@ one_back = looks[torch.arange(7), :, torch.arange(7)]  # (positions, heads)
 print("mean weight one back, head by head:", *(f"{w:.2f}" for w in one_back.mean(dim=0)))
 
 # %% [markdown]
-# The weight is one before *mais*, on the diagonal that begins in the upper left corner, with some smear to its neighbours: a blurred version of the head we built.
+# At positions 1 to 7 the map looks like the head we built, with some weight on neighbours. But beyond them this model fails, as the table above shows. So it has not learned the rotation that works everywhere.
 #
 # ## Break it: train short, test long
 #
@@ -735,7 +733,7 @@ print(f"{len(train_row):,} words to train on; entropy bound {bound:.3f} nats a w
 
 # %% [markdown]
 # One block, four heads, width 32, and a `max_len` that leaves room for the long test. (`tie_embeddings`: the output layer uses the table of the word vectors once more, which saves parameters.) Each step takes sixteen snippets, the same for all kinds and
-# in the same order.
+# in the same order. There are two seeds of each.
 
 # %%
 reader_config = tx.TransformerConfig(
@@ -778,18 +776,19 @@ def loss_on_first_eight(model, n_before):
 befores = (0, 4, 8, 16, 24, 32, 48, 64, 96)
 readers, losses, rises = {}, {}, {}
 for kind in ("none", "learned", "sinusoidal", "rotary", "alibi"):
-    readers[kind] = [train_reader(kind, seed) for seed in range(3)]
+    readers[kind] = [train_reader(kind, seed) for seed in range(2)]
     found = [[loss_on_first_eight(model, n) for n in befores] for model in readers[kind]]
     losses[kind] = torch.tensor(found)  # (seeds, lengths)
     rise = losses[kind][:, -1] - losses[kind][:, 0]
     rises[kind] = rise.mean().item()
     first, last = losses[kind].mean(dim=0)[[0, -1]]
-    print(f"{kind:<12}{first:6.2f} -> {last:.2f}, worse by {rise.mean():5.2f} ± {rise.std():.2f}")
+    by_seed = " and ".join(f"{each:.2f}" for each in rise)
+    print(f"{kind:<12}{first:6.2f} -> {last:.2f}, worse by {rise.mean():.2f} (seeds: {by_seed})")
 steadiest = min(rises, key=rises.get)
 course.resolve("03.3", steadiest, f"{steadiest}: worse by {rises[steadiest]:.2f} nats a word.")
 
 # %% [markdown]
-# The same as curves. Shaded is what lies within the trained length; the bands run from the best to the worst of the three runs. All points are the loss on the same 1,000 words. What distinguishes rotary positions from ALiBi here, and where do
+# The same as curves. Shaded is what lies within the trained length; the bands run from the better to the worse of the two runs. All points are the loss on the same 1,000 words. What distinguishes rotary positions from ALiBi here, and where do
 # their curves part?
 
 # %%
@@ -807,7 +806,7 @@ ax.text(4, ax.get_ylim()[1], "trained\nlength", ha="center", va="top", fontsize=
 plots.show(fig, name="03_train_short_test_long")
 
 # %% [markdown]
-# So one kind holds in this test, ALiBi; rotary positions hold for a while; the others begin to lose as soon as the trained length is left. Why? Three measurements help. First the **learned table**, before and after training, and the similarity of its rows (the cosine). Training reached positions 0 to 15. What will the rows from 16 on look like?
+# So one kind holds in this test, ALiBi, and rotary positions hold for a while. Sinusoidal positions get worse as soon as the trained length is left. Learned positions and none at all get worse slowly, none from the start. Why? Three measurements help. First the **learned table**, before and after training, and the similarity of its rows (the cosine). Training reached positions 0 to 15. What will the rows from 16 on look like?
 
 # %%
 after = readers["learned"][0].body.pos_embed.table.detach()
@@ -830,7 +829,7 @@ for name, table in {"before": before, "after": after}.items():
     print(f"similarity of neighbours among positions 0 to 15, {name} training: {neighbours:.2f}")
 
 # %% [markdown]
-# A row that no snippet reached gets no gradient, so it is still, bit for bit, the random vector it began with (asserted above). Compare the similarities with those of the sinusoids: near positions became alike, but no diagonal has one colour, so here a step is *not* the same thing everywhere. Second, and third: with 96 words before, how much of the attention reaches *further back than 15 words*, where in training there never was a word? And what would a head have that attends to all words evenly?
+# A row that no snippet reached gets no gradient, so it is still, bit for bit, the random vector it began with (asserted above). Compare the similarities with those of the sinusoids: near positions became alike, but apart from the main diagonal none has one colour, so here a step is *not* the same thing everywhere. Second, and third: with 96 words before, how much of the attention reaches *further back than 15 words*, where in training there never was a word? And what would a head have that attends to all words evenly? (We take the first model of each kind.)
 
 # %%
 far = torch.arange(104)[:, None] - torch.arange(104) > 15  # (T, T)
@@ -844,7 +843,7 @@ for kind, (model, *_) in readers.items():
     print(f"{kind:<12}", *(f"{share:5.0%}" for share in shares), "  (each of four heads)")
 
 # %% [markdown]
-# In most heads but the first ones of ALiBi, the share is near that of a head that attends evenly, near or far. In training nothing was ever that far away, so no head learned to ignore distant words. That is what we measured. Our best explanation for each kind:
+# In all heads but the first two of ALiBi, the share is near that of a head that attends evenly. In training nothing was ever that far away, so no head learned to ignore distant words. The shares are measured. The reasons below are our best explanation:
 #
 # - *None*: each word is one among a hundred, and ninety others drown the near ones.
 # - *Learned*: noise beyond position 15, added to every word.
@@ -852,7 +851,7 @@ for kind, (model, *_) in readers.items():
 # - *Rotary*: no position is new, but distances are. A head is eight wide here, so it has four clock hands. At a distance of 44 words the first has come round to where it was for a near word ($44 \approx 7 \cdot 2\pi$), and the slower ones are at angles never met in training. A key far back can look like the word just before.
 # - *ALiBi*: the first head hardly sees beyond fifteen words, however many there are. For it a long text is a short one.
 #
-# That is also its price. ALiBi holds since it forgets: what is far back is lowered whatever it says, and the game of *mais* showed what else is given up. Its authors find the same level curves on real text (arXiv:2108.12409, figure 1), where
+# If so, ALiBi holds because its first heads ignore what is far back. That is also its price: a far word is lowered whatever it says, and the game of *mais* showed what else is given up. Its authors find the same level curves on real text (arXiv:2108.12409, figure 1), where
 # sinusoids and rotary positions get worse.
 #
 # ## What this does not show
@@ -875,7 +874,7 @@ print(f"causal mask, no positions: scores differ by {difference:.2g}")
 #
 # ## Take-home
 #
-# The four codes on one screen. Two are added to the words, one turns queries and keys, one is added to the scores.
+# The four codes on one screen. Two are added to the words, one turns queries and keys, one is added to the scores. (They compute in float32, which is enough for short texts.)
 
 # %%
 def sinusoidal(max_len, d_model, base=10_000):  # (T, D): x + sinusoidal(T, D)
@@ -1075,7 +1074,7 @@ course.check("alibi_bias", alibi_bias)
 #
 # </details>
 #
-# **4.** In `draw_games`, let the model be asked for the word *after* next, two behind *mais*. Which rotation does a head need now? Will one trained with sinusoids find it as quickly?
+# **4.** In `draw_games`, let the model be asked for the word *after* next, two words after *mais*. Which rotation does a head need now? Will one trained with sinusoids find it as quickly?
 #
 # <details><summary>Hint</summary>
 #
@@ -1085,7 +1084,7 @@ course.check("alibi_bias", alibi_bias)
 #
 # ## Summary
 #
-# - Attention without positions is permutation-equivariant: shuffle the words, and the same vectors come out, shuffled. Two reviews that differ in order only are one to it.
+# - Attention with neither positions nor a mask is permutation-equivariant: shuffle the words, and the same vectors come out, shuffled. Two reviews that differ in order only are one to it.
 # - A raw index is wiped off by the norm or drowns the words; a share of the length means something else in every text.
 # - $PE(pos, 2i) = \sin(pos / \text{base}^{2i/d})$ and $PE(pos, 2i+1) = \cos(\ldots)$ with $i = 0 \ldots d/2 - 1$: each position a row of clocks, fast hands to the left, slow ones to the right.
 # - $PE(pos + k) = R(k) \, PE(pos)$ with one rotation for all positions. It needs the pair of sine and cosine; sine alone has no such matrix.

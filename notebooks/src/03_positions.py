@@ -806,7 +806,7 @@ ax.text(4, ax.get_ylim()[1], "trained\nlength", ha="center", va="top", fontsize=
 plots.show(fig, name="03_train_short_test_long")
 
 # %% [markdown]
-# So one kind holds in this test, ALiBi, and rotary positions hold for a while. Sinusoidal positions get worse as soon as the trained length is left. Learned positions and none at all get worse slowly, none from the start. Why? Three measurements help. First the **learned table**, before and after training, and the similarity of its rows (the cosine). Training reached positions 0 to 15. What will the rows from 16 on look like?
+# So one kind holds in this test, ALiBi, and rotary positions hold for a while. Sinusoidal positions get worse as soon as the trained length is left. Learned positions and none at all get worse slowly, both from the start. Why? Three measurements help. First the **learned table**, before and after training, and the similarity of its rows (the cosine). Training reached positions 0 to 15. What will the rows from 16 on look like?
 
 # %%
 after = readers["learned"][0].body.pos_embed.table.detach()
@@ -843,7 +843,7 @@ for kind, (model, *_) in readers.items():
     print(f"{kind:<12}", *(f"{share:5.0%}" for share in shares), "  (each of four heads)")
 
 # %% [markdown]
-# In all heads but the first two of ALiBi, the share is near that of a head that attends evenly. In training nothing was ever that far away, so no head learned to ignore distant words. The shares are measured. The reasons below are our best explanation:
+# In the four other kinds the share of every head is near that of a head that attends evenly. In ALiBi it rises from almost nothing in the first head to near it in the last. In training nothing was ever that far away, so no head learned to ignore distant words. The shares are measured. The reasons below are our best explanation:
 #
 # - *None*: each word is one among a hundred, and ninety others drown the near ones.
 # - *Learned*: noise beyond position 15, added to every word.
@@ -851,7 +851,7 @@ for kind, (model, *_) in readers.items():
 # - *Rotary*: no position is new, but distances are. A head is eight wide here, so it has four clock hands. At a distance of 44 words the first has come round to where it was for a near word ($44 \approx 7 \cdot 2\pi$), and the slower ones are at angles never met in training. A key far back can look like the word just before.
 # - *ALiBi*: the first head hardly sees beyond fifteen words, however many there are. For it a long text is a short one.
 #
-# If so, ALiBi holds because its first heads ignore what is far back. That is also its price: a far word is lowered whatever it says, and the game of *mais* showed what else is given up. Its authors find the same level curves on real text (arXiv:2108.12409, figure 1), where
+# If so, ALiBi holds because its first head all but ignores what is far back, and its second gives it much less weight. That is also its price: a far word is lowered whatever it says, and the game of *mais* showed what else is given up. Its authors find the same level curves on real text (arXiv:2108.12409, figure 1), where
 # sinusoids and rotary positions get worse.
 #
 # ## What this does not show

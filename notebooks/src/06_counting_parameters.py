@@ -805,7 +805,7 @@ course.check("count_gpt2", count_gpt2)
 # 1. A linear layer learns $a b + b$, a norm $2 D$. A block has four linear layers in attention, two in the feed-forward network, and two norms. Check with `named_parameters`.
 # 2. Heads, masks and the length of a text learn nothing; learned positions cost $D$ a position.
 # 3. A wrong number often points to its mistake: `tx.diagnose_count` names all smallest explanations that it knows. There may be two, or none.
-# 4. Embeddings dominate below a width of about $V / 12 L$ (tied); above, attention and feed-forward do, as one to two.
+# 4. With $F = 4D$, embeddings dominate below a width of about $V / 12 L$ (tied); above, attention and feed-forward do, as one to two.
 # 5. A published model is counted from its settings, GPT-2 from five; what papers state may differ from what can be counted.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1 to 3.4 and table 3; tying: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859);

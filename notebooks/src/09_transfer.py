@@ -385,7 +385,7 @@ course.resolve("09.1", highest, f"{final[highest]:.3f}; a uniform guess has ln 2
 # %% [markdown]
 # Read the loss column first. Adam divides each step by the size of the gradient, plain SGD does not, so it needs a rate that is many times larger. The row with a second softmax cannot go below 0.313, however well it does.
 #
-# Then the counts. Where a mistake is in the printed list, it probably cost something. Where it is not, three seeds show no loss, and it is a mistake for another reason: the answers of the last column depend on the batch, the second softmax flattens the slope, and a body without its mask is no longer the one that was pretrained. A sound choice can be in the list, too: sound means that the answer depends on the review alone, not that 20 steps are enough to learn it. And how exact is a count of 320?
+# Then the counts. Where a mistake is in the printed list, it was behind with every seed and probably cost something. Where it is not, at least one seed shows no loss, though the mean may still be lower. A mistake that cost nothing is a mistake for another reason: the answers of the last column depend on the batch, the second softmax flattens the slope, and a body without its mask is no longer the one that was pretrained. A sound choice can be in the list, too: sound means that the answer depends on the review alone, not that 20 steps are enough to learn it. And how exact is a count of 320?
 #
 # ### The Wilson interval, by hand
 #

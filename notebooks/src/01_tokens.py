@@ -575,7 +575,7 @@ plots.show(fig, name="01_other_text")
 assert torch.tensor(table).argmin(dim=0).tolist() == [0, 1, 2]
 
 # %% [markdown]
-# Each text is shortest with the tokenizer that was trained on it. Read a *column*, not a row: the same text, segmented by three. (Rows compare different texts, and legal words are longer.)
+# Each text is shortest with the tokenizer that was trained on it. Read a *column*, not a row: the same text, segmented by three. (Rows compare different texts, whose words differ in length.)
 #
 # Where do the extra tokens come from? Look for accents and capital letters: English reviews of this world hold neither é nor a capital C.
 

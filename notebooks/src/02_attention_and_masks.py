@@ -243,7 +243,7 @@ for name, scores in {"x xᵀ": kinds @ kinds.T, "x W_Q xᵀ": kinds @ looks_for 
     print(f"{name:<10} le, roman, beau attend most to {', '.join(best):<18} symmetric: {symmetric}")
 
 # %% [markdown]
-# With a matrix for asking, *le* attends to *roman*, and *roman* need not attend back. (The table of *weights* is not symmetric in either case:
+# With a matrix for asking, *le* attends to *roman*, and *roman* need not attend back. (The table of *weights* need not be symmetric even where the scores are:
 # softmax divides each row by its own sum.) One matrix is enough to make the scores asymmetric. A model has two, so queries and keys can have fewer numbers than the word vectors (lesson 04).
 #
 # `tx.attention` takes queries, keys and values and does the rest. Torch calls it `F.scaled_dot_product_attention`, and need not
@@ -1019,7 +1019,7 @@ course.check("leaks_future", leaks_future)
 #
 # <details><summary>Answer</summary>
 #
-# The loss falls to zero again: a position may attend to itself, and the answer is there. The leak test sees nothing, since the mask is as it should be. What is wrong is the
+# The loss should fall to nearly zero again: a position may attend to itself, and the answer is there. The leak test sees nothing, since the mask is as it should be. What is wrong is the
 # data, so a result that is too good has more than one possible cause. Compare with what an honest player can reach: here $\ln 6$.
 #
 # </details>

@@ -665,7 +665,7 @@ course.resolve("11.6", answer, f"At 2 tokens the cache is {speedup[2]:.2f} times
                f"and {sum(range(1, 65)):,} are read without it.")
 
 # %% [markdown]
-# A ratio below 1 means that the cache is slower. A cost that is paid once for each batch, whatever the length, would explain that for short texts. The count of tokens read promises far more at 64 tokens than is measured: at these lengths other work, which both ways share, takes much of the time (we do not measure which). The price of the cache is memory: two vectors of width $D$ for each layer and
+# A ratio below 1 means that the cache is slower. A cost that is paid once for each batch, whatever the length, would explain that for short texts. The count of tokens read promises far more at 64 tokens than is measured: work that both ways share, or tokens that are cheaper in larger products, would explain it (we do not measure which). The price of the cache is memory: two vectors of width $D$ for each layer and
 # generated token.
 #
 # ## Break it: a translator that stammers
@@ -744,7 +744,7 @@ for name in ("rate 0.01", "rate 0.02"):
     assert smoke or abs(change) < 0.1
 
 # %% [markdown]
-# Compare the two columns in each line. Where the first is clearly larger, words of *this* sentence come through, whatever the output looks like. Where both are alike, nothing of this sentence comes through; where both are near 0, not even the frequent words. Forbidding repeats rescues neither patient: a loop of the search was not what kept the right words back. (Both diagnoses forbid things that good sentences need. They examine; they do not translate.)
+# Compare the two columns in each line. Where the first is clearly larger, words of *this* sentence come through, whatever the output looks like. Where both are alike, nothing of this sentence comes through; where both are near 0, not even the frequent words. On average, forbidding repeats hardly helps either patient: a loop of the search is not what hides the right words. (Both diagnoses forbid things that good sentences need. They examine; they do not translate.)
 #
 # ### Which fault is to blame?
 #
@@ -845,7 +845,7 @@ answer = "the faultless translation" if faultless > stammering else "the stammer
 course.resolve("11.8", answer, f"{faultless:.0f} at best against {stammering:.0f}.")
 
 # %% [markdown]
-# On one sentence BLEU can mislead. By 13a the stammer wins, which is compared with the very sentence it was made from; by characters it loses. BLEU was made for a whole test set, where such accidents average out. The way of splitting changes the score by tens of points with nothing translated differently. So scores compare only where the **signatures** are equal: sacreBLEU's short line with number
+# On one sentence BLEU can mislead. By 13a the stammer wins, which is compared with the very sentence it was made from; by characters it does not. BLEU was made for a whole test set, where such accidents average out. The way of splitting changes the score by tens of points with nothing translated differently. So scores compare only where the **signatures** are equal: sacreBLEU's short line with number
 # of references, case, tokenisation and version. And with **several references** a translation has more chances to be right: a score against five references does not compare with one against a single reference.
 #
 # Last, **the interval**. It comes from drawing test sets out of this one, with replacement (the **bootstrap**). How wide is it for 25 sentences, and how does it shrink? We take the dictionary and the trained model.

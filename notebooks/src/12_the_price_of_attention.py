@@ -470,7 +470,7 @@ fig, ax = course.plots.curves(
 course.plots.show(fig, name="12_gradients")
 
 # %% [markdown]
-# On a logarithmic axis a straight line means the same factor at every step. In the RNN and the GRU that factor is below one: the gradient **vanishes** exponentially, more slowly the more the gate keeps. Attention has no slope: distance plays no part. The convolution has a wall. These are the three rows printed by hand at the beginning. Together:
+# On a logarithmic axis a straight line means the same factor at every step. In the RNN and the GRU that factor is below one: the gradient **vanishes** exponentially, more slowly the more the gate keeps. Attention has no slope: distance plays no part. The convolution has a wall. So it was in the rows printed by hand at the beginning, but for attention: there each further token shared the weight among more. Together:
 #
 # | one layer | operations | longest chain | path |
 # |---|---|---|---|
@@ -609,7 +609,7 @@ print(f"from the n-gram model to the worst network {step:.3f} nats,")
 print(f"from the worst network to the best {spread:.3f} nats")
 
 # %% [markdown]
-# Two readings. First, the step from counting to any network is far larger than the steps between networks. Second, the networks are close, perhaps since the task is kind to all of them: reviews are short, and much of what the next token depends on lies a few tokens back: counting short n-grams already goes most of the way, as the lines below the figure say. Nothing here tests a text of a thousand tokens, where paths and chains differ by a factor of a thousand.
+# Two readings. First, the step from counting to any network is far larger than the steps between networks. Second, the networks are close, perhaps since the task is kind to all of them: reviews are short, and much of what the next token depends on lies a few tokens back: counting short n-grams already goes most of the way, as the lines below the figure say. Nothing here tests a text of a thousand tokens, where paths and chains differ by factors of hundreds.
 #
 # ## Use it: what will a whole model cost?
 #
@@ -672,7 +672,7 @@ course.plots.show(fig, name="12_memory")
 #
 # ## Limits
 #
-# - The times of single layers are those of one core and one text. The ladder used batches of up to 1,024 positions, on one core. With many texts in a batch the steps of a recurrent layer become larger products, and it catches up; on a GPU waiting weighs more still.
+# - The times of single layers are those of one core and one text. The ladder used batches of up to 1,024 positions, on one core. With many texts in a batch the steps of a recurrent layer become larger products, and it should catch up; on a GPU waiting should weigh more. Neither is measured here.
 # - The longest chain takes a matrix product for one operation. Inside it sums are formed as well, in about $\log d$ steps at best.
 # - Gradients were those of fresh weights. A trained recurrent layer may carry further, or not as far.
 # - The ladder is one task with short texts, one size, one pass, three learning rates. Kernel size, depth and width were not tuned. A model whose best rate is at an end of the grid might gain from a wider one. At equal time the learning rate is that of equal parameters. Equal time is that of this implementation: our recurrent loops are in Python, and a compiled kernel would give them more steps.

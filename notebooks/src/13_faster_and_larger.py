@@ -24,7 +24,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# This lesson is about time, and your machine is probably busy with other things. So we compute on **one** core; only the compiler, in its own process, and two processes near the end use another. The budget `smoke` cuts all measurements short: everything runs, the numbers mean nothing.
+# This lesson is about time, and your machine is probably busy with other things. So we compute on **one** core; only the compiler, in its own process, and a comparison of threads and processes near the end use another. The budget `smoke` cuts all measurements short: everything runs, the numbers mean nothing.
 
 # %%
 import math
@@ -527,7 +527,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# The texts, the model and the answers are the same; padding and the sizes of the batches differ. Attention grows with the square of the length, but at 128 positions its pairs add only $\frac{4TD}{8D^2 + 4DF}$, or 8 %, to the linear layers, so they can explain only a few per cent of a difference. The rest we did not separate: batches of other sizes may use caches better or worse.
+# The texts, the model and the answers are the same; padding and the sizes of the batches differ. Attention grows with the square of the length, but at 128 positions its pairs add only $\frac{4TD}{8D^2 + 4DF}$, or 8 %, to the linear layers, so they can explain only a few per cent of a difference. If yours is larger, there is something that we did not separate: batches of other sizes may use caches better or worse.
 #
 # ## KV cache: what need not be computed again
 #

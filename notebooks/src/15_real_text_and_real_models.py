@@ -82,7 +82,7 @@ print(f"[{at_home.low:+.1f}, {at_home.high:+.1f}], {len(gains)} seeds")
 
 # %% [markdown]
 # The tempting next step: "so it will bring as much for real book reviews". Write down your own guess now, a number of points, for French customer reviews with 200 labels, and another one for how a simple bag of words will do on the same texts. The answer
-# is half-way down this page. The measurement took hours; we read its stored results.
+# is half-way down this page. The measurement is too long for this page; we read its stored results.
 #
 # First we need to know what "outside" is like.
 #
@@ -484,7 +484,7 @@ table_of(rows, N)
 # %% [markdown]
 # How to read the names:
 #
-# - *counts*: the embeddings are **co-occurrence embeddings**. Count which tokens occur together, take positive pointwise mutual information (PPMI), and reduce it by a singular value decomposition (SVD). This takes seconds and trains no transformer.
+# - *counts*: the embeddings are **co-occurrence embeddings**. Count which tokens occur together, take positive pointwise mutual information (PPMI), and reduce it by a singular value decomposition (SVD). This trains no transformer.
 # - *masked* and *causal*: masked or next-token training on top. **All of these models start from co-occurrence embeddings, counted on the text that they read first; these remain frozen in pretraining and in fine-tuning.** So the gain over *from scratch* has two sources, and *counts* is the control that separates them.
 # - The word after the comma is the text. *near*: readers' reviews of other books, and the tested corpus's own training reviews without labels. *novels* are a hundred years old, *tatoeba* are short everyday sentences.
 # - *frozen*: a linear model reads the hidden states. *+ bag*: it reads the words too. *briefly*: fine-tuning in half the steps, at three tenths of the learning rate.

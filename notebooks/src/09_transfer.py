@@ -883,7 +883,7 @@ course.quiz("transfer")
 # %% [markdown]
 # ## Exercises
 #
-# Two ways to turn a row of vectors into one, and the switch between fine-tuning and a probe. Padding is on the right, and rows are of any length, but each holds at least one real token. Below each cell to fill in is its check, which says where your answer differs, on the smallest input it could find, and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
+# Two ways to turn a row of vectors into one, the switch between fine-tuning and a probe, and the interval of a gain. Padding is on the right, and rows are of any length, but each holds at least one real token. Below each cell to fill in is its check, which says where your answer differs, on the smallest input it could find, and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
 #
 # ### Exercise: the mean of the real tokens
 #
@@ -962,6 +962,33 @@ def freeze(model):
 
 # %%
 course.check("freeze", freeze)
+
+# %% [markdown]
+# ### Exercise: the interval of a gain
+#
+# `Level 2/5 · 10 minutes · outcome 3`
+#
+# Write `gain_interval(ours, theirs, t)`. Two lists of accuracies, one number a seed, in the same order; `t` is Student's quantile for their number. Return `(low, high)`: the mean of the differences ours minus theirs, minus and plus $t \cdot s / \sqrt{n}$, with $s$ the standard deviation of the differences (dividing by $n - 1$). *It trains* pairing
+# before averaging.
+#
+# <details><summary>Hint</summary>
+#
+# First the list of differences; only that list is used afterwards. `torch.tensor(gains).std()` divides by $n - 1$; numpy's `std` divides by $n$ unless you pass `ddof=1`.
+#
+# </details>
+
+
+# %%
+def gain_interval(ours, theirs, t):
+    ### BEGIN SOLUTION
+    gains = torch.tensor(ours) - torch.tensor(theirs)  # (n,)
+    mean, half = gains.mean(), t * gains.std() / math.sqrt(len(gains))
+    return mean - half, mean + half
+    ### END SOLUTION
+
+
+# %%
+course.check("gain_interval", gain_interval)
 
 # %% [markdown]
 # ### Try it yourself

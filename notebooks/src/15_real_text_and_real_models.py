@@ -942,7 +942,7 @@ course.quiz("real_text_and_real_models")
 # %% [markdown]
 # ## Exercises
 #
-# Three small tools that you will need outside. Below each cell to fill in is its check, which says where your answer differs and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
+# Two small tools that you will need outside. Below each cell to fill in is its check, which says where your answer differs and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
 #
 # ### Exercise: find the leak
 #
@@ -971,33 +971,6 @@ def repeated_texts(train, test):
 
 # %%
 course.check("repeated_texts", repeated_texts)
-
-# %% [markdown]
-# ### Exercise: the interval of a gain
-#
-# `Level 2/5 · 10 minutes · outcome 3`
-#
-# Write `gain_interval(ours, theirs, t)`. Two lists of accuracies in percent, one number a fold, in the same order; `t` is Student's quantile for their number. Return `(low, high)`: the mean of the differences ours minus theirs, minus and plus $t \cdot s / \sqrt{n}$, with $s$ the standard deviation of the differences (dividing by $n - 1$). *It trains* pairing
-# before averaging.
-#
-# <details><summary>Hint</summary>
-#
-# First the list of differences; only that list is used afterwards. `torch.tensor(gains).std()` divides by $n - 1$; numpy's `std` divides by $n$ unless you pass `ddof=1`.
-#
-# </details>
-
-
-# %%
-def gain_interval(ours, theirs, t):
-    ### BEGIN SOLUTION
-    gains = torch.tensor(ours) - torch.tensor(theirs)  # (n,)
-    mean, half = gains.mean(), t * gains.std() / math.sqrt(len(gains))
-    return mean - half, mean + half
-    ### END SOLUTION
-
-
-# %%
-course.check("gain_interval", gain_interval)
 
 # %% [markdown]
 # ### Exercise: three matrices out of one

@@ -536,7 +536,7 @@ plots.curves(
     title="Rotary: a curve for each pair", ax=left,
 )
 plots.heatmap(
-    distance_bias(4, 8)[:, 0], low=-2, high=0, numbers=".2f", ax=right,
+    distance_bias(4, 6)[:, 0], low=-2, high=0, numbers=".2f", ax=right,
     row_labels=["1/4", "1/16", "1/64", "1/256"], xlabel="distance (tokens)",
     ylabel="slope of the head", title="ALiBi: added to the score",
 )
@@ -991,7 +991,7 @@ course.check("shift_matrix", shift_matrix)
 #
 # `Level 3/5 · 15 minutes · outcome 4`
 #
-# Write `rotate(x, positions)`. `x` has shape (..., T, K), K even, with any axes in front; `positions`, of shape (T,), holds the position of each row. Turn the pair of numbers $(2i, 2i + 1)$ of row $t$ by $a = positions[t] / 10{,}000^{2i/K}$: the first becomes $\cos(a)$ first $+ \sin(a)$ second, the second $\cos(a)$
+# Write `rotate(x, positions)`. `x` has shape (..., T, K), K even, with any axes in front; `positions`, of shape (T,), holds the position of each row. Turn the pair of numbers $(2i, 2i + 1)$ of row $t$ by the angle $a = p_t / 10{,}000^{2i/K}$, with $p_t$ for `positions[t]`: the first becomes $\cos(a)$ first $+ \sin(a)$ second, the second $\cos(a)$
 # second $- \sin(a)$ first. Return the shape of `x`, and leave `x` as it is. *It trains* slicing pairs, and computing both from the old values.
 #
 # <details><summary>Hint</summary>

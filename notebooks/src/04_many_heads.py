@@ -356,7 +356,7 @@ answer = "between 0.75 and 0.95" if 0.75 < hidden <= 0.95 else answer
 course.resolve("04.3", answer, f"{hidden:.3f}; two heads reach {means['two heads']:.3f}.")
 
 # %% [markdown]
-# The comparison that counts is the third line against the first: the *same number of parameters*, split into two heads instead of one. One head may end well below its bound of 0.75. A likely reason: training minimises the loss, not the number of wrong pairs. The control shows where the proof ends: with a non-linear readout,
+# The comparison that counts is *two heads* against *one head*: the *same number of parameters*, split into two heads instead of one. One head may end well below its bound of 0.75. A likely reason: training minimises the loss, not the number of wrong pairs. The control shows where the proof ends: with a non-linear readout,
 # one head can tell $\lambda = 1/3$ from $2/3$. So a feed-forward network (lesson 05) can repair what a single head blurs.
 #
 # Now look at the proof. For position 5 every row is a point: across, the first number that the model returns, up, the second. Colours are the right pairs; the answers change where the lines through zero are. For the single head, the dashed line joins the two ends of the segment, reached by the all-zeros row ($\lambda = 0$) and the all-ones row.

@@ -251,7 +251,8 @@ assert nats > math.log(V) and unshifted_losses[-1] < bound < right_losses[-1]
 # %%
 from tinytx.text.ngrams import NGramModel
 
-train_ids = tokenizer.encode_batch([*corpus.train.texts, *corpus.draw(1), *corpus.draw(2)])
+further = [] if smoke else [*corpus.draw(1), *corpus.draw(2)]
+train_ids = tokenizer.encode_batch([*corpus.train.texts, *further])
 counting = NGramModel(order=5, vocab_size=V).fit(train_ids)
 by_order = {n: counting.nats_per_token(held_ids, order=n) for n in (1, 2, 3, 4, 5)}
 best_n = min(by_order, key=by_order.get)
@@ -435,7 +436,8 @@ plots.show(fig, name="08_next_word")
 # Here you can walk through the language word by word. Write a beginning or take one, look at both distributions, and press a word to append it. Follow what the model likes best for two sentences; then go back and take the rarest word each time. Where do the two columns part?
 
 # %%
-course.widgets.next_word(model, tokenizer, ["Bonjour les", "Bonjour les amis, le roman est"], world=world)
+beginnings, n_stored = ["Bonjour les", "Bonjour les amis, le roman est"], 20 if smoke else 150
+course.widgets.next_word(model, tokenizer, beginnings, world=world, n_stored=n_stored)
 
 # %% [markdown]
 # ### Where is the gap?
@@ -591,7 +593,7 @@ sweep = torch.zeros(len(widths), len(rates))
 for i, width in enumerate(widths):
     for j, lr in enumerate(rates):
         one = new_language_model(small.replace(d_model=width, d_ff=2 * width), seed=0)
-        learn(one, batches, brief.replace(lr=lr))
+        learn(one, batches[:10] if smoke else batches, brief.replace(lr=lr))
         sweep[i, j] = compare(one)[0]
 fig, ax = plots.heatmap(
     sweep, numbers=".2f", row_labels=[str(width) for width in widths], col_labels=[f"{lr:g}" for lr in rates],

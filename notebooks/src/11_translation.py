@@ -458,7 +458,7 @@ chosen = lab.alignment_mass(model, tokenizer, fresh[300:600]).mass
 layer, head = divmod(int(chosen.argmax()), config.n_heads)
 mass = lab.alignment_mass(model, tokenizer, fresh[:300])
 print(english, "→", french)
-panels = {f"layer {layer + 1}, head {head + 1}": weights[layer, head],
+panels = {f"layer {layer}, head {head}": weights[layer, head],
           "mean of all heads": weights.mean(dim=(0, 1)), "by the grammar": truth}
 rows = [token.replace("▁", "") for token in [*tokenizer.pieces(french), "<eos>"]]
 columns = [token.replace("▁", "") for token in [*tokenizer.pieces(english), "<eos>"]]
@@ -482,7 +482,7 @@ course.predict(
 )
 
 # %%
-shares = {f"layer {n + 1}, head {h + 1}": share
+shares = {f"layer {n}, head {h}": share
           for n, row in enumerate(mass.mass.tolist()) for h, share in enumerate(row)}
 fig, ax = plots.bars(
     shares, numbers=".2f", references={"even spread": mass.uniform},

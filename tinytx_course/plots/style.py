@@ -8,6 +8,7 @@ import os
 import tomllib
 from contextlib import AbstractContextManager
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,9 @@ def show(fig: Figure, name: str, alt: str | None = None) -> None:
         "text/plain": f"[figure: {texts['alt']}]",
     }
     display(bundle, raw=True, metadata={"image/png": texts})
+    if caption := texts.get("caption"):
+        shown = {"text/html": f'<p class="caption">{escape(caption)}</p>', "text/plain": caption}
+        display(shown, raw=True)
     save_figure(fig, name, texts["alt"])
 
 

@@ -6,6 +6,7 @@ Only explorers need a script, which is inlined too; where no script runs, each s
 from __future__ import annotations
 
 import base64
+import copy
 import datetime
 import html
 import re
@@ -30,6 +31,10 @@ from tinytx_course.widgets import assets
 
 _HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)<a class="anchor-link"', re.S)
 _TAG = re.compile(r"<[^>]+>")
+# No line begins with the sign after a formula.
+_FORMULA_AND_SIGN = re.compile(r'<math [^>]*display="inline"(?:(?!</math>).)*</math>[.,;:!?)]+', re.S)
+# Marks for tools, which say nothing to a reader.
+_MARKS = re.compile(r"^# NBVAL_CHECK_OUTPUT$|  # fmt: skip$", re.M)
 # Pictures first: a figure's text/plain only repeats its alt text.
 _PRIORITY = [
     "image/svg+xml",
@@ -57,7 +62,8 @@ class _Renderer(IPythonRenderer):
 
 def markdown_to_html(source: str) -> str:
     """Return a text cell as HTML."""
-    return MarkdownWithMath(renderer=_Renderer(escape=False)).render(source)
+    body = MarkdownWithMath(renderer=_Renderer(escape=False)).render(source)
+    return _FORMULA_AND_SIGN.sub(r'<span class="together">\g<0></span>', body)
 
 
 def notebook_to_html(notebook: NotebookNode) -> str:
@@ -67,7 +73,11 @@ def notebook_to_html(notebook: NotebookNode) -> str:
     )
     linker = TermLinker()
     exporter.register_filter("markdown2html", lambda source: linker.link(markdown_to_html(source)))
-    body, _ = exporter.from_notebook_node(notebook)
+    shown = copy.deepcopy(notebook)
+    for cell in shown.cells:
+        if cell.cell_type == "code":
+            cell.source = _MARKS.sub("", cell.source).rstrip()
+    body, _ = exporter.from_notebook_node(shown)
     return body
 
 
@@ -113,8 +123,10 @@ def _neighbour(lesson: Lesson | None, word: str, kind: str) -> str:
 def page(run: Run, previous: Lesson | None, following: Lesson | None) -> str:
     """Return one lesson as a whole page, with links to its neighbours."""
     body = re.sub(r'href="([\w./-]+)\.ipynb(#[^"]*)?"', r'href="\1.html\2"', notebook_to_html(run.notebook))
-    # Keys alone can then scroll a long line, and no screen reader announces a column without a name.
-    body = body.replace("<pre>", '<pre tabindex="0">').replace("<th></th>", "<td></td>")
+    # Keys alone can then scroll a long line or a wide figure, and no screen reader announces a column without
+    # a name.
+    body = re.sub(r'<(pre|div class="output_png[^"]*")>', r'<\1 tabindex="0">', body)
+    body = body.replace("<th></th>", "<td></td>")
     chapters = "".join(
         f'<li><a href="#{anchor}">{_TAG.sub("", title)}</a></li>' for anchor, title in _HEADING.findall(body)
     )

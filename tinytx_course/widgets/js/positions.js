@@ -147,7 +147,7 @@ function dial(ui) {
   const word = (text, more) => h("text", { "text-anchor": "middle", ...more }, text), labels = [word("", { class: "tx-from" }), word("", { class: "tx-to" })];
   const chart = h("svg", { viewBox: "-130 -124 260 248", class: "tx-dial", "aria-hidden": "true" },
     h("circle", { r: 90, class: "tx-rim" }), h("line", { x1: -90, x2: 90, class: "tx-rule" }), h("line", { y1: -90, y2: 90, class: "tx-rule" }),
-    h("text", { x: 56, y: -5, class: "tx-axis" }, "sine"), h("text", { x: 5, y: -70, class: "tx-axis" }, "cosine"), arc, from, to, labels);
+    h("text", { x: 56, y: -5, class: "tx-axis" }, "sine"), h("text", { x: -6, y: -70, class: "tx-axis", "text-anchor": "end" }, "cosine"), arc, from, to, labels);
   const note = h("p", { class: "tx-note" });
   const update = (place, hand, shift) => {
     const speed = speedsOf(ui.get)[hand], tips = tipsOf(ui.get), angle = shift * speed, r = rotationOf(ui.get);

@@ -99,7 +99,7 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
         known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(EXERCISES)}"
         raise ValueError(f"name must be that of an exercise, got {name!r}; {known}")
     exercise = EXERCISES[name]
-    with _one_at_a_time, _global_state_restored():
+    with _one_at_a_time, _usual_state():
         verdict = judge(exercise, observe(exercise, function, seed, TIME_LIMIT), seed)
     if display is None or display:
         _record(verdict)
@@ -117,13 +117,16 @@ def _record(verdict: Verdict) -> None:
 
 
 @contextlib.contextmanager
-def _global_state_restored() -> Iterator[None]:
-    """Leave all global random states as they were, and whether gradients are recorded."""
+def _usual_state() -> Iterator[None]:
+    """Check with float32 and gradients, whatever a notebook has set; restore that and all random states."""
     gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     before = random.getstate(), np.random.get_state()  # noqa: NPY002
-    with torch.random.fork_rng(gpus), torch.set_grad_enabled(torch.is_grad_enabled()):
+    dtype = torch.get_default_dtype()
+    with torch.random.fork_rng(gpus), torch.inference_mode(False), torch.enable_grad():
+        torch.set_default_dtype(torch.float32)
         try:
             yield
         finally:
+            torch.set_default_dtype(dtype)
             random.setstate(before[0])
             np.random.set_state(before[1])  # noqa: NPY002

@@ -356,6 +356,7 @@ def test_other_defaults_and_modes_reject_no_right_solution():
                 if solution.slug is None:
                     found = verdict(solution.function, solution.exercise)
                     assert found.passed, (solution.name, str(found))
+            assert torch.get_default_dtype() == torch.float64 and torch.is_inference_mode_enabled()
     finally:
         torch.set_default_dtype(torch.float32)
 

@@ -30,14 +30,22 @@ def check_plain_name(name: str) -> str:
     return name
 
 
-def _commit() -> str:
-    """Return the commit of this checkout, ``-dirty`` when edited since, or ``unknown`` without git."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+def _commit(checkout: Path = Path(__file__).parent) -> str:
+    """Return the commit of a checkout, ``-dirty`` when edited since, or ``unknown`` without git.
+
+    What a measurement wrote to results/ before is no edit: a resumed one would be called dirty otherwise.
+    """
+    edits = ("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)results")
     try:
-        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=20)
+        commit, edited = (
+            subprocess.run(
+                ("git", *words), cwd=checkout, capture_output=True, text=True, timeout=20
+            ).stdout.strip()
+            for words in (("rev-parse", "--short", "HEAD"), edits)
+        )
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
-    return done.stdout.strip() or "unknown"
+    return f"{commit}-dirty" if commit and edited else commit or "unknown"
 
 
 def provenance() -> dict:

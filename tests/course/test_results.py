@@ -158,3 +158,24 @@ def test_the_peak_of_a_process_is_at_least_what_it_held():
             time.sleep(0.01)
         process.communicate(b"\n")
     assert 60 * 2**20 <= memory.stop() < 2**30
+
+
+def test_results_measured_before_make_no_commit_dirty_and_other_edits_do(tmp_path):
+    def git(*words):
+        identity = ("-c", "user.name=n", "-c", "user.email=n@n.example")
+        subprocess.run(("git", *identity, *words), cwd=tmp_path, check=True, capture_output=True)
+
+    git("init")
+    (tmp_path / "results").mkdir()
+    code, record = tmp_path / "code.py", tmp_path / "results" / "one.json"
+    code.write_text("1")
+    record.write_text("1")
+    git("add", ".")
+    git("commit", "-m", "first")
+    clean = results._commit(tmp_path)
+    assert re.fullmatch("[0-9a-f]{7,}", clean)
+    record.write_text("2")
+    assert results._commit(tmp_path) == clean
+    code.write_text("2")
+    assert results._commit(tmp_path) == f"{clean}-dirty"
+    assert results._commit(tmp_path / "results") == f"{clean}-dirty"

@@ -137,6 +137,9 @@ function table(ui) {
     // Where not all fits, what this step does not need gives way.
     box.classList.remove("tx-tight");
     if (update.box.scrollWidth > update.box.clientWidth) box.classList.add("tx-tight");
+    // And where that is not enough, what it is about comes into view.
+    const now = box.querySelector("td.tx-now");
+    if (now) update.box.scrollLeft = now.offsetLeft + now.offsetWidth - update.box.clientWidth;
     stop(key);
     keys.forEach((button, i) => { button.setAttribute("aria-pressed", i === key); rows[i].dataset.chosen = i === key; });
   };

@@ -69,7 +69,7 @@ def _pointer(page: Page, selector: str, pressed: bool, rows: int) -> dict:
     page.hover(*start)
     if pressed:
         page.press_button(*start)
-    way += way[-2::-1]  # and back, where the way there was not enough
+    way = 2 * (way + way[-2::-1])  # back and once more, where few places look different
     try:
         return _measure(page, [lambda at=at: page.hover(*at, held=pressed) for at in way])
     finally:

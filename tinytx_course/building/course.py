@@ -225,9 +225,10 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
     done = [run for run in runs if run.failure is None and run.seconds is not None]
     for run in done:  # all of them before any table of times is written
         Results("lessons", root / "results").put(run.lesson.name, {"seconds": rounded_up(run.seconds or 0)})
+    table = lesson_table(root=root)
     for run in done:
         write_times(run.notebook.cells, last_seconds(run.lesson, root))
-        _renew_table(run.notebook, root)
+        _renew_table(run.notebook, table)
         write_published(run, root)
         _replace_figures(run.lesson, fresh, root / "figures")
     names = {f"{lesson.name}.ipynb" for lesson in written_lessons(root)}
@@ -237,9 +238,8 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
     return CourseReport(runs=tuple(runs), index=None)
 
 
-def _renew_table(notebook: NotebookNode, root: Path) -> None:
+def _renew_table(notebook: NotebookNode, table: str) -> None:
     """Print the table of all lessons again: it was printed before the other lessons had run."""
-    table = lesson_table(root=root)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     for output in outputs:
         if output.get("data", {}).get("text/markdown", "").startswith(table.partition("\n")[0]):

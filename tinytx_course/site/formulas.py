@@ -52,8 +52,8 @@ def to_mathml(latex: str, *, block: bool = False) -> str:
 def _space_names(root: ET.Element) -> None:
     """Put a thin space between the name of a function and its neighbours, if no sign is there: 6 ln 2."""
     for row in root.iter(f"{{{_MATHML}}}mrow"):
-        children = list(row)
-        for left, right in reversed(list(zip(children, children[1:], strict=False))):
+        for i in reversed(range(1, len(row))):
+            left, right = row[i - 1], row[i]
             names = left.text in _FUNCTIONS or right.text in _FUNCTIONS
             if names and not {left.tag, right.tag} & {f"{{{_MATHML}}}mo", f"{{{_MATHML}}}mspace"}:
-                row.insert(list(row).index(right), ET.Element(f"{{{_MATHML}}}mspace", width="0.17em"))
+                row.insert(i, ET.Element(f"{{{_MATHML}}}mspace", width="0.17em"))

@@ -18,6 +18,7 @@ from tests.solutions import (  # noqa: F401  (each enters its solutions)
     losses,
     masking,
     masks,
+    modern,
     outside,
     pooling,
     positions,

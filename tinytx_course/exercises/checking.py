@@ -23,6 +23,7 @@ from tinytx_course.exercises import (
     losses,
     masking,
     masks,
+    modern,
     outside,
     pooling,
     positions,
@@ -51,6 +52,7 @@ _MODULES = (
     decoding,
     costs,
     faster,
+    modern,
     outside,
 )
 _BY_LESSON = sorted(

@@ -1,0 +1,1 @@
+"""The transformer in the page: an engine in JavaScript, and what Python gives it."""

@@ -408,7 +408,10 @@ def _about(name: str) -> Answer:
         "rule": known.rule,
     }
     lines = [f"{key}: {value}" for key, value in about.items()]
-    lines += ["sha256 and address of each upstream file:", *(f"{s}  {url}" for url, s in files.items())]
+    lines += [
+        "checksum (sha256 where none is named) and address of each upstream file:",
+        *(f"{s}  {url}" for url, s in files.items()),
+    ]
     return {**about, "files": files, "layout": dict(known.layout)}, "\n".join(lines)
 
 

@@ -1,5 +1,6 @@
 """Corpora by name, files of one's own and datasets: splits that share no text, errors that name the row."""
 
+import gzip
 import importlib.util
 import json
 import sys
@@ -472,3 +473,61 @@ def test_rows_without_a_text_and_datasets_that_cannot_be_loaded_are_named(saved,
     monkeypatch.setitem(sys.modules, "datasets", None)  # as Python marks what cannot be imported
     with pytest.raises(ValueError, match="hf:imdb .*pip install datasets"):
         load_corpus("hf:imdb")
+
+
+def film_rows(n_films, label=1):
+    return [
+        {"text": f"review {i} of film {film}", "movie": f"tt{film}", "label": label and film % 2}
+        for film in range(n_films)
+        for i in range(3)
+    ]
+
+
+def write_films(folder, **files):
+    """JSON lines, gzipped, in the folder imdb."""
+    for name, rows in files.items():
+        content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        path = folder / "imdb" / f"{name}.jsonl.gz"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(gzip.compress(content))
+    return folder
+
+
+def test_film_reviews_are_split_by_film_and_read_once(tmp_path):
+    rows = film_rows(20)
+    write_films(tmp_path, train=[*rows, {**rows[0], "movie": "tt7"}], unlabelled=film_rows(30, label=0))
+    corpus, unlabelled = (load_corpus(name, tmp_path) for name in ("imdb", "imdb-unlabelled"))
+    assert len(corpus.train) + len(corpus.valid) == 60 and len(corpus.valid) == 6
+    pairs = zip(corpus.train.texts, corpus.train.groups, strict=True)
+    assert all(text.endswith(f"film {film[2:]}") for text, film in pairs)
+    assert unlabelled.train.labels is None and len(set(unlabelled.valid.groups)) == 2
+    for one in (corpus, unlabelled):
+        assert not set(one.train.groups) & set(one.valid.groups)
+        assert one.train.take([4, 0]).groups == (one.train.groups[4], one.train.groups[0])
+
+
+def test_a_review_without_its_film_or_label_and_a_cut_file_are_named(tmp_path):
+    for row in (
+        {"text": "a", "label": 1},
+        {"text": "a", "movie": "", "label": 1},
+        {"text": "a", "movie": "x"},
+    ):
+        write_films(tmp_path, train=[*film_rows(3), row])
+        with pytest.raises(ValueError, match=r"train.jsonl.gz, line 10: .*text, movie and label, got"):
+            load_corpus("imdb", tmp_path)
+    path = tmp_path / "imdb" / "train.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(ValueError, match="whole gzip file"):
+        load_corpus("imdb", tmp_path)
+    with pytest.raises(ValueError, match="1 groups, 2 texts"):
+        Split(("a", "b"), groups=("x",))
+
+
+def test_the_film_reviews_at_hand(shared_data):
+    if not (shared_data / "imdb").is_dir():
+        pytest.skip("the film reviews are absent: `tinytx data get imdb` brings them")
+    corpus, unlabelled = (load_corpus(name, shared_data) for name in ("imdb", "imdb-unlabelled"))
+    n_texts = [sum(map(len, one.splits.values())) for one in (corpus, unlabelled)]
+    assert n_texts[0] == 24_903 and n_texts[1] == 49_507  # of 25,000 and 50,000, each once
+    films = [{film for split in one.splits.values() for film in split.groups} for one in (corpus, unlabelled)]
+    assert not films[0] & films[1]

@@ -11,6 +11,7 @@ import random
 import re
 import shutil
 import socket
+import tarfile
 import threading
 import zipfile
 
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 from tinytx.cli import main
 from tinytx.text import conversion, download
 from tinytx.text.conversion import VALID_NOVELS, split_pairs
-from tinytx.text.corpora import list_corpora
+from tinytx.text.corpora import list_corpora, load_corpus
 from tinytx.text.download import (
     CARD,
     Dataset,
@@ -117,7 +118,7 @@ def test_files_arrive_with_a_card_and_a_second_get_asks_for_nothing(server, tmp_
     card = got.card
     assert card["files"]["b.txt"] == {"sha256": known.files["b.txt"], "bytes": 7, "lines": 2}
     assert (card["licence"], card["citation"], card["commit"]) == ("free", "nobody", "c" * 40)
-    assert card["origin"] == f"downloaded from {server.url}" and card["upstream_sha256"] == known.files
+    assert card["origin"] == f"downloaded from {server.url}" and card["upstream_checksums"] == known.files
     again = bring(known, server, tmp_path)
     assert not again.changed and len(server.asked) == 2
 
@@ -305,13 +306,15 @@ def test_a_full_disk_leaves_no_half_written_folder(captions, tmp_path, monkeypat
 @pytest.mark.parametrize("name", datasets())
 def test_the_registry_says_what_was_written_down(shared_data, name):
     known = dataset(name)
-    assert re.fullmatch(r"[0-9a-f]{40}", known.commit) and known.licence and known.citation and known.rule
+    assert known.licence and known.citation and known.rule
+    assert re.fullmatch(r"[0-9a-f]{40}", known.commit) or known.address.startswith("https://")
     notes = (shared_data / "README.md").read_text(encoding="utf-8")
     notes += (shared_data / "eltec-fra" / "plain1.sha256").read_text(encoding="utf-8")
     assert known.commit in notes and known.repository in notes
-    for path, sha256 in known.files.items():
-        (line,) = [line for line in notes.splitlines() if sha256 in line]
-        assert line.endswith(file_name(path))
+    assert known.address.removeprefix("https://") in notes
+    for path, known_sum in known.files.items():
+        (line,) = [line for line in notes.splitlines() if known_sum.rpartition(":")[2] in line]
+        assert line.endswith(file_name(path)) or f"`{path}`, md5" in line
     for names in ([file_name(path) for path in known.files], list(known.n_lines)):
         assert len({one.lower() for one in names}) == len(names)
 
@@ -413,6 +416,79 @@ def test_a_zip_of_pairs_is_split(tmp_path, monkeypatch):
     ]
     assert list(made) == ["pairs.train.tsv", "pairs.valid.tsv", "pairs.test.tsv"]
     assert [len(split) for split in splits] == [40, 10, 10] and sorted(sum(splits, [])) == sorted(rows)
+
+
+def film_archive(**changes):
+    """The layout of aclImdb_v1.tar.gz, in small, with some of its files changed or, by None, absent."""
+    files = {f"train/urls_{sign}.txt": "" for sign in ("pos", "neg", "unsup")}
+    files |= {f"test/urls_{sign}.txt": "" for sign in ("pos", "neg")}
+    for i, path in enumerate(list(files)):
+        split, _, sign = path.replace("urls_", "").removesuffix(".txt").partition("/")
+        lines = [f"http://www.imdb.com/title/tt{i}{n // 2}/usercomments" for n in range(11)]
+        files[path] = "\n".join(lines) + "\n"
+        for n in range(11):
+            files |= {f"{split}/{sign}/{n}_{7 if sign == 'pos' else 0}.txt": f"{path}<br /><br />review {n}"}
+    files["train/labeledBow.feat"] = "9 0:9 1:1"
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for path, text in sorted((files | changes).items()):
+            if text is not None:
+                member = tarfile.TarInfo(f"aclImdb/{path}")
+                member.size = len(text.encode())
+                archive.addfile(member, io.BytesIO(text.encode()))
+    return packed.getvalue()
+
+
+def lines_of(path):
+    return gzip.decompress(path.read_bytes()).decode().splitlines()
+
+
+def film_reviews(tmp_path, content):
+    """The corpus of an archive with its md5, and the folder that holds it."""
+    folder = tmp_path / "archive"
+    folder.mkdir(exist_ok=True)
+    write(folder, "aclImdb_v1.tar.gz", content)
+    md5 = hashlib.md5(content).hexdigest()
+    return dataclasses.replace(dataset("imdb"), files={"aclImdb_v1.tar.gz": f"md5:{md5}"}), folder
+
+
+def test_film_reviews_become_json_lines_with_their_films(tmp_path, server):
+    content = film_archive()
+    known, folder = film_reviews(tmp_path, content)
+    state = get(known, tmp_path / "data", source=folder, report=silent)
+    rows = {
+        split: [json.loads(line) for line in lines_of(state.folder / f"{split}.jsonl.gz")]
+        for split in ("train", "unlabelled", "test")
+    }
+    assert [len(part) for part in rows.values()] == [22, 11, 22] and state.complete
+    first = {"text": "train/urls_pos.txt review 0", "movie": "tt00", "rating": 7, "label": 1}
+    assert rows["train"][0] == first and [row["label"] for row in rows["train"]] == [1] * 11 + [0] * 11
+    assert rows["train"][10]["movie"] == "tt05", "reviews are in the order of their numbers"
+    assert rows["unlabelled"][3] == {"text": "train/urls_unsup.txt review 3", "movie": "tt21"}
+    corpus = load_corpus("imdb", tmp_path / "data")
+    assert not set(corpus.train.groups) & set(corpus.valid.groups) and len(corpus.test) == 22
+    server.content["/aclImdb_v1.tar.gz"] = content
+    fetched = get(known, tmp_path / "mirrored", host=server.url, report=silent)
+    assert fetched.files == state.files and fetched.card["source"] == known.address
+
+
+def test_a_film_archive_that_is_cut_or_another_or_without_films_is_refused_in_one_line(tmp_path):
+    whole = film_archive()
+    cases = {
+        "whole .tar.gz": whole[: len(whole) // 2],
+        "whole .tar.gz ": b"<html>Please log in</html>",
+        r"film of train/pos/10_7.txt in line 11 of train/urls_pos.txt": film_archive(
+            **{"train/urls_pos.txt": "http://www.imdb.com/title/tt1/usercomments\n" * 10}
+        ),
+        "film of test/neg/0_0.txt in line 1": film_archive(**{"test/urls_neg.txt": None}),
+    }
+    for rule, content in cases.items():
+        known, folder = film_reviews(tmp_path, content)
+        with pytest.raises(ValueError, match=rule.strip()) as refused:
+            get(known, tmp_path / "data", source=folder, report=silent)
+        assert "\n" not in str(refused.value) and not (tmp_path / "data").exists()
+    with pytest.raises(ValueError, match="md5:7c2ac02c03563afcf9b574c7e56c153a, got md5:"):
+        get(dataset("imdb"), tmp_path / "data", source=folder, report=silent)
 
 
 # --- commands

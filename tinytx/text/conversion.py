@@ -5,7 +5,11 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import json
+import re
+import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -14,6 +18,8 @@ from tinytx.text.tokenizer import canonical
 
 SPLIT_SEED = 20_000
 PAIRS_HELD_OUT = 2_000  # of Tatoeba, for valid and for test each
+REVIEW_FILE = re.compile(r".*/([0-9]+)_([0-9]+)\.txt")  # number and rating
+LINE_BREAK = re.compile("<br */?>")
 VALID_NOVELS = ("FRA02501_Loti", "FRA07101_Blondel", "FRA07401_Leblanc", "FRA07501_Darien")
 
 Files = dict[str, bytes]  # file name to content
@@ -69,6 +75,39 @@ def _zipped_pairs(upstream: Files) -> Files:
     return made
 
 
+def _film_reviews(upstream: Files) -> Files:
+    made: Files = {}
+    for name, content in upstream.items():
+        splits: dict[str, list[str]] = {"train": [], "unlabelled": [], "test": []}
+        members = _archived(name, content)
+        for kind in ("train/pos", "train/neg", "train/unsup", "test/pos", "test/neg"):
+            split, _, sign = kind.partition("/")
+            urls = f"{split}/urls_{sign}.txt"  # its line i is of review i
+            films = members.get(urls, "").split("\n")
+            numbered = (REVIEW_FILE.fullmatch(path) for path in members if path.startswith(f"{kind}/"))
+            for number, rating, path in sorted((int(m[1]), int(m[2]), m[0]) for m in numbered if m):
+                film = re.search("/title/(tt[0-9]+)", films[number] if number < len(films) else "")
+                if film is None:
+                    rule = f"must name the film of {path} in line {number + 1} of {urls}"
+                    raise ValueError(f"{name} {rule}, got no such line")
+                row = {"text": " ".join(LINE_BREAK.sub(" ", members[path]).split()), "movie": film[1]}
+                labels = {} if sign == "unsup" else {"rating": rating, "label": int(sign == "pos")}
+                rows = splits["unlabelled" if sign == "unsup" else split]
+                rows.append(json.dumps(row | labels, ensure_ascii=False))
+        made |= {f"{split}.jsonl.gz": gzip.compress(_text(rows), mtime=0) for split, rows in splits.items()}
+    return made
+
+
+def _archived(name: str, content: bytes) -> dict[str, str]:
+    """The text files of an archive, by their paths in its one folder."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
+            files = ((member.name, archive.extractfile(member)) for member in archive)
+            return {path.partition("/")[2]: file.read().decode() for path, file in files if file}
+    except (tarfile.TarError, EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
+        raise ValueError(f"{name} must be a whole .tar.gz archive of texts, got another: {error}") from error
+
+
 def _text(lines: Sequence[str]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
@@ -77,6 +116,7 @@ def _text(lines: Sequence[str]) -> bytes:
 CONVERTERS: dict[str, Callable[[Files], Files]] = {
     "cls-books": _reviews,
     "eltec-fra": _novels,
+    "imdb": _film_reviews,
     "multi30k-en-fr": _captions,
     "tatoeba-en-fr": _zipped_pairs,
 }

@@ -46,6 +46,9 @@ class Split:
         At least one.
     labels : tuple of int, optional
         From 0 up, one for each text.
+    groups : tuple of str, optional
+        What each text is about or comes from, such as a film or a novel: texts of one group resemble each
+        other, so folds should not divide them.
 
     Examples
     --------
@@ -55,10 +58,15 @@ class Split:
 
     texts: tuple[str, ...]
     labels: tuple[int, ...] | None = None
+    groups: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not self.texts:
             raise ValueError("a split must hold at least one text, got none")
+        if self.groups is not None and len(self.groups) != len(self.texts):
+            raise ValueError(
+                f"groups must be as many as texts, got {len(self.groups)} groups, {len(self.texts)} texts"
+            )
         if self.labels is not None and len(self.labels) != len(self.texts):
             raise ValueError(
                 f"labels must be as many as texts, got {len(self.labels)} labels, {len(self.texts)} texts"
@@ -70,7 +78,8 @@ class Split:
     def take(self, rows: Sequence[int]) -> Split:
         """The texts at some indices."""
         labels = None if self.labels is None else tuple(self.labels[i] for i in rows)
-        return Split(tuple(self.texts[i] for i in rows), labels)
+        groups = None if self.groups is None else tuple(self.groups[i] for i in rows)
+        return Split(tuple(self.texts[i] for i in rows), labels, groups)
 
 
 S = TypeVar("S")
@@ -187,10 +196,11 @@ def list_corpora(data_dir: str | os.PathLike[str] | None = None) -> tuple[Corpus
 
 def downloaded_info(name: str, data_dir: str | os.PathLike[str] | None) -> CorpusInfo:
     """Description of a corpus that ``tinytx data get`` downloads."""
-    known = dataset(name)
-    source = f"{known.citation} (github.com/{known.repository})"
-    available = (data_folder(data_dir) / name).is_dir()
-    return CorpusInfo(name, known.description, known.labelled, known.licence, source, available)
+    known = dataset(_FOLDERS.get(name, name))
+    source = f"{known.citation} ({known.address.partition('//')[2] or 'github.com/' + known.repository})"
+    available = (data_folder(data_dir) / known.name).is_dir()
+    labelled = known.labelled and name not in _FOLDERS
+    return CorpusInfo(name, known.description, labelled, known.licence, source, available)
 
 
 def load_corpus(
@@ -248,7 +258,7 @@ def load_corpus(
     elif name == _WORLD.name:
         return _world()  # drawn independently, so short texts repeat
     else:
-        splits = _READERS[name](corpus_folder(name, data_dir))
+        splits = _READERS[name](corpus_folder(_FOLDERS.get(name, name), data_dir))
         corpus = _corpus(downloaded_info(name, data_dir), splits)
     _warn_of_repeats(corpus)
     _warn_of_labels(corpus)
@@ -377,6 +387,35 @@ def _read_reader_reviews(folder: Path) -> dict[str, Split]:
     return split_texts(folder, Split(tuple(texts), tuple(labels)), share=LABELLED_SHARE)
 
 
+def _read_films(folder: Path) -> dict[str, Split]:
+    splits = split_groups(_film_reviews(folder / "train.jsonl.gz"), share=LABELLED_SHARE)
+    test = folder / "test.jsonl.gz"
+    return splits | ({"test": _film_reviews(test)} if test.exists() else {})
+
+
+def _read_unlabelled_films(folder: Path) -> dict[str, Split]:
+    return split_groups(_film_reviews(folder / "unlabelled.jsonl.gz", labelled=False), share=UNLABELLED_SHARE)
+
+
+def _film_reviews(path: Path, *, labelled: bool = True) -> Split:
+    """Reviews with their films as groups; a text that occurs again is left out."""
+    rows: dict[str, tuple[str, int]] = {}
+    for number, line in read_lines(path):
+        try:
+            row = json.loads(line)
+            text, film, label = row["text"], row["movie"], row["label"] if labelled else 0
+            if not (text and film and isinstance(film, str) and label in (0, 1)):
+                raise ValueError("a text or a film is empty, or the label is neither 0 nor 1")
+            rows.setdefault(text, (film, label))
+        except (ValueError, KeyError, TypeError) as error:
+            wanted = "text, movie and label" if labelled else "text and movie"
+            raise ValueError(
+                f"{path}, line {number}: must be a JSON object with {wanted}, got {line[:60]!r}: {error!r}"
+            ) from error
+    films, labels = zip(*rows.values(), strict=True)
+    return Split(tuple(rows), labels if labelled else None, films)
+
+
 def _read_shakespeare(folder: Path) -> dict[str, Split]:
     speeches: list[tuple[int, list[str]]] = []  # the character at which each begins, and its lines
     start, last = 0, 0
@@ -395,9 +434,33 @@ def _read_shakespeare(folder: Path) -> dict[str, Split]:
 _READERS: dict[str, Callable[[Path], dict[str, Split]]] = {
     "cls-books": _read_cls_books,
     "eltec-fra": _read_novels,
+    "imdb": _read_films,
+    "imdb-unlabelled": _read_unlabelled_films,
     "reader-reviews-fr": _read_reader_reviews,
     "tinyshakespeare": _read_shakespeare,
 }
+_FOLDERS = {"imdb-unlabelled": "imdb"}  # of a corpus in the folder of another one
+
+
+def split_groups(split: Split, *, share: float) -> dict[str, Split]:
+    """Split texts into train and valid, in the same way each time, with each group in one of them.
+
+    Examples
+    --------
+    >>> splits = split_groups(Split(tuple("abcd"), None, ("x", "x", "y", "y")), share=0.1)
+    >>> {name: set(one.groups) for name, one in splits.items()}
+    {'train': {'y'}, 'valid': {'x'}}
+    """
+    names = sorted(set(split.groups or ()))
+    if len(names) < 2:
+        raise ValueError(f"texts must be of at least 2 groups to be split by group, got {len(names)}")
+    order = np.random.default_rng(SPLIT_SEED).permutation(len(names))
+    held_out = {names[i] for i in order[: max(1, round(share * len(names)))]}
+    in_valid = [group in held_out for group in split.groups or ()]
+    return {
+        name: split.take([i for i, valid in enumerate(in_valid) if valid == (name == "valid")])
+        for name in ("train", "valid")
+    }
 
 
 def split_texts(

@@ -1,7 +1,7 @@
 """Corpora that others publish: download, verify by checksum, convert to the files that `corpora` reads.
 
-`registry.json` lists for each corpus the commit, the sha256 of every upstream file, the licence, the citation
-and the layout of the folder that is made of them.
+`registry.json` lists for each corpus the commit, the checksum of every upstream file, the licence, the
+citation and the layout of the folder that is made of them.
 """
 
 from __future__ import annotations
@@ -36,24 +36,28 @@ class FetchError(OSError):
 
 @dataclass(frozen=True)
 class Dataset:
-    """A corpus that others publish, as files of one commit of a repository.
+    """A corpus that others publish, as files of one commit of a repository or at an address of their own.
 
     Parameters
     ----------
     name, description : str
         The name is also that of the folder.
     repository, commit : str
-        Owner and name on GitHub; forty hexadecimal digits, so the files can never change.
+        Owner and name on GitHub; forty hexadecimal digits, so the files can never change. Both are empty
+        where the files have an `address`.
     licence, citation : str
         As stated where the texts come from.
     rule : str
         How the layout and its splits are made of the upstream files.
     files : mapping from str to str
-        Path in the repository to sha256. File names without their folders differ, too.
+        Path in the repository to sha256, or to "md5:" and the md5 where upstream states no other. File names
+        without their folders differ, too.
     layout : mapping from str to mapping from str to int or None
         Split to file name to number of lines; None if that is unknown, or the file is not text.
     labelled : bool
         Whether texts have labels.
+    address : str
+        Of the folder that holds the files, where they are not on GitHub.
     """
 
     name: str
@@ -66,6 +70,7 @@ class Dataset:
     files: Mapping[str, str]
     layout: Mapping[str, Mapping[str, int | None]]
     labelled: bool = False
+    address: str = ""
 
     @property
     def n_lines(self) -> dict[str, int | None]:
@@ -73,8 +78,15 @@ class Dataset:
         return {name: n for files in self.layout.values() for name, n in files.items()}
 
     def url(self, path: str, host: str = HOST) -> str:
-        """The address of a file, at GitHub or at a host that mirrors its paths."""
+        """The address of a file, at its source or at a host that mirrors its paths."""
+        if self.address:
+            return f"{(self.address if host == HOST else host).rstrip('/')}/{path}"
         return f"{host.rstrip('/')}/{self.repository}/{self.commit}/{path}"
+
+    @property
+    def home(self) -> str:
+        """The address that a person opens."""
+        return self.address or f"https://github.com/{self.repository}/tree/{self.commit}"
 
     def absent(self, names: Mapping[str, object]) -> tuple[str, ...]:
         """The splits of which not every file is among `names`."""
@@ -90,7 +102,8 @@ def file_name(path: str) -> str:
 def datasets() -> dict[str, Dataset]:
     """All corpora that can be downloaded, by name."""
     text = (Path(__file__).parent / "registry.json").read_text(encoding="utf-8")
-    return {name: Dataset(name=name, **fields) for name, fields in json.loads(text).items()}
+    elsewhere = {"repository": "", "commit": ""}  # overwritten by what is on GitHub
+    return {name: Dataset(name=name, **{**elsewhere, **fields}) for name, fields in json.loads(text).items()}
 
 
 def dataset(name: str) -> Dataset:
@@ -191,6 +204,18 @@ def inspect(folder: Path, dataset: Dataset) -> State:
     return State(folder, files, tuple(faults), dataset.absent(stated), card)
 
 
+def checksum(content: bytes, like: str) -> str:
+    """The checksum of some bytes, of the kind of another one: md5 after "md5:", else sha256.
+
+    Examples
+    --------
+    >>> checksum(b"", like="md5:7c2a")
+    'md5:d41d8cd98f00b204e9800998ecf8427e'
+    """
+    algorithm, colon, _ = like.rpartition(":")
+    return f"{algorithm}{colon}{hashlib.new(algorithm or 'sha256', content).hexdigest()}"
+
+
 def describe(content: bytes) -> dict[str, Any]:
     """Sha256, number of bytes and, of a text, of lines; the last line counts whether or not it ends.
 
@@ -256,7 +281,7 @@ def get(
         _refuse_foreign_files(state)
         for fault in state.faults:
             report(f"replaced: {fault}")
-        origin = "a folder, checked by sha256 where upstream has the same file, else by number of lines"
+        origin = "a folder, checked by checksum where upstream has the same file, else by number of lines"
         if given is None:
             origin = f"downloaded from {host}"
             given = convert(dataset, fetch(dataset, work / dataset.name, host))
@@ -288,9 +313,9 @@ def make_card(dataset: Dataset, files: Files, origin: str) -> dict[str, Any]:
         "description": dataset.description,
         "licence": dataset.licence,
         "citation": dataset.citation,
-        "source": f"https://github.com/{dataset.repository}/tree/{dataset.commit}",
+        "source": dataset.home,
         "commit": dataset.commit,
-        "upstream_sha256": dict(dataset.files),
+        "upstream_checksums": dict(dataset.files),
         "origin": origin,
         "rule": dataset.rule,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -321,13 +346,13 @@ def write_folder(folder: Path, files: Files, card: Mapping[str, Any], *, aside: 
 
 
 def fetch(dataset: Dataset, into: Path, host: str = HOST) -> dict[str, Path]:
-    """Download the upstream files that `into` lacks, checked by sha256; path in the repository to file."""
+    """Download the upstream files that `into` lacks, checked by checksum; path in the repository to file."""
     import pooch
     import requests
     from tqdm.auto import tqdm
 
     pooch.get_logger().setLevel("WARNING")
-    checksums = {path: f"sha256:{sha256}" for path, sha256 in dataset.files.items()}
+    checksums = {path: known if ":" in known else f"sha256:{known}" for path, known in dataset.files.items()}
     store = pooch.create(into, dataset.url("", host), registry=checksums, retry_if_failed=RETRIES)
     fetched = {}
     for path in tqdm(dataset.files, desc=dataset.name, unit="file", disable=None, leave=False):
@@ -373,7 +398,7 @@ def from_folder(dataset: Dataset, source: str | os.PathLike[str]) -> Files:
     dataset : Dataset
     source : path
         Holds, directly or in a folder named as the corpus, upstream files (under their names or paths) or
-        files of the layout. A file that upstream has too must have its sha256, others their number of lines
+        files of the layout. A file that upstream has too must have its checksum, others their number of lines
         and, if there is a card, the sha256 in it; otherwise a ValueError names it.
     """
     folder = Path(source)
@@ -387,9 +412,9 @@ def from_folder(dataset: Dataset, source: str | os.PathLike[str]) -> Files:
         if (place / name).is_file()
     }
     for path, file in upstream.items():
-        got, expected = hashlib.sha256(file.read_bytes()).hexdigest(), dataset.files[path]
-        if got != expected:
-            raise ValueError(f"{file} must have the sha256 {expected}, got {got}")
+        expected = dataset.files[path]
+        if (got := checksum(file.read_bytes(), like=expected)) != expected:
+            raise ValueError(f"{file} must have the checksum {expected}, got {got}")
     state = inspect(place, dataset)
     if state.faults:
         raise ValueError("; ".join(state.faults))

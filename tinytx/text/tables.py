@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import logging
 import re
 import warnings
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -242,6 +244,11 @@ def _read_text(path: Path) -> str:
     if not path.is_file():
         raise ValueError(f"corpus file must exist, got {path}")
     content = path.read_bytes()
+    if path.suffix == ".gz":
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{path} must be a whole gzip file, got a damaged one: {error}") from error
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise ValueError(f"{path} must be UTF-8 text, got the mark of UTF-16: save it as UTF-8")
     return content.decode("utf-8-sig", "surrogateescape")

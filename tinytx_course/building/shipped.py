@@ -1,4 +1,4 @@
-"""Train and write the shipped model: ``python -m tinytx_course.building.shipped``, which `make publish` calls.
+"""Train and write the shipped model: ``python -m tinytx_course.building.shipped``, called by `make publish`.
 
 It is trained again only if its recipe has changed, or with ``--anew``. One thread, float32 and a fixed seed
 give the same bytes again on the same kind of machine.
@@ -22,8 +22,8 @@ from tinytx_course.engine.shipped import FACTS, FOLDER, WEIGHTS, read_shipped, s
 from tinytx_course.results import provenance
 
 LIMIT = 800_000  # bytes
-# The recipe "study" of the world, with the output layer tied to the embeddings: 650,000 parameters in place of
-# 905,000 and no larger a loss (results/world-minute.json).
+# The recipe "study" of the world, with the output layer tied to the embeddings: 650,000 parameters in place
+# of 905,000, and no larger a loss (results/world-minute.json).
 MODEL_CHANGES = {"tie_embeddings": True}
 TRAINING_CHANGES = {"precision": "fp32"}
 

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import shutil
 import subprocess
 
 import pytest
@@ -10,6 +9,7 @@ import torch
 
 import tinytx as tx
 from tinytx.text.tokenizer import Tokenizer
+from tinytx_course.engine.node import node_program
 from tinytx_course.widgets.assets import module_source
 
 _RUN = """
@@ -53,7 +53,7 @@ def node(tmp_path_factory):
 
     The expression knows the module as `js` and the state, that of an explorer or a dict, as `get`.
     """
-    program = shutil.which("node")
+    program = node_program()
     if program is None:
         pytest.skip("needs node: the JavaScript cannot be run without it")
     folder = tmp_path_factory.mktemp("node")

@@ -1,0 +1,53 @@
+"""The engine of the page, run in node next to tinytx itself."""
+
+from contextlib import contextmanager
+
+import pytest
+import torch
+
+import tinytx as tx
+from tinytx_course.engine.node import node_program, run_in_node
+
+
+@pytest.fixture(scope="session")
+def engine():
+    """Return ``run(body, *cases)``: what JavaScript answers in each case, as (tensors by name, value)."""
+    if node_program() is None:
+        pytest.skip("needs node: the JavaScript cannot be run without it")
+
+    def run(body, *cases):
+        answers = run_in_node(body, *cases)
+        return [({name: torch.from_numpy(x) for name, x in found.items()}, value) for found, value in answers]
+
+    return run
+
+
+@contextmanager
+def default_dtype(dtype):
+    """New tensors, tables of positions included, have this type."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def twin(seed=0, dtype=torch.float64, **fields):
+    """A small model of tinytx with random weights, in which all sizes differ."""
+    sizes = {"vocab_size": 11, "d_model": 6, "n_heads": 3, "n_layers": 2, "d_ff": 7, "max_len": 8}
+    torch.manual_seed(seed)
+    with default_dtype(dtype):
+        model = tx.LanguageModel(tx.TransformerConfig(**{**sizes, **fields})).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():  # no bias at zero, no norm at one
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    return model
+
+
+def case(model, ids, **facts):
+    """What JavaScript needs to compute with the same model and ids, (B, T)."""
+    state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
+    exact = next(model.parameters()).dtype == torch.float64
+    facts = {"config": model.config.to_dict(), "sizes": list(ids.shape), "exact": exact, **facts}
+    return facts, {**state, "ids": ids.int().numpy()}

@@ -111,8 +111,8 @@ const attempt = (make) => { try { make(); return "nothing"; } catch (error) { re
 const make = (changes) => new LanguageModel({ ...one.config, ...changes });
 const lm = make({});
 return [
-  ...[{ d_model: 7 }, { n_heads: 4 }, { positions: "rotary" }, { dropout: 0.1 }, { n_segments: 2 }, { n_layers: 0 }]
-    .map((changes) => attempt(() => make(changes))),
+  ...[{ d_model: 7 }, { n_heads: 4 }, { positions: "rotary" }, { dropout: 0.1 }, { n_segments: 2 },
+    { n_layers: 0 }].map((changes) => attempt(() => make(changes))),
   attempt(() => lm.forward([1, 2, 3], 2, 2)), attempt(() => lm.forward([1, 11], 1, 2)),
   attempt(() => lm.forward(new Array(9).fill(1), 1, 9)), attempt(() => lm.load(new Map())),
 ];

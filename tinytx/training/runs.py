@@ -128,6 +128,8 @@ def open_run(
     plan: Mapping[str, Any],
     tokenizer: Tokenizer | None = None,
     report: Callable[[str], None] = print,
+    *,
+    start: Path | None = None,
 ) -> Iterator[Checkpoints]:
     """The checkpoints of a run; ValueError while another process trains in the folder.
 
@@ -142,8 +144,10 @@ def open_run(
         Written with every checkpoint.
     report : callable
         Gets a line when a damaged checkpoint is passed over, or the machine is another one.
+    start : Path, optional
+        A checkpoint of another run, which this one continues under its own plan and settings: a branch.
     """
-    run = Checkpoints(Path(path), plan, tokenizer, report)
+    run = Checkpoints(Path(path), plan, tokenizer, report, start)
     make_folder(run.folder)
     busy = f"one process at a time trains in a folder, got {run.folder}, where another one does"
     try:
@@ -165,6 +169,7 @@ class Checkpoints:
     plan: Mapping[str, Any]
     tokenizer: Tokenizer | None
     report: Callable[[str], None]
+    start: Path | None = None
     latest: Path | None = None  # last written, or resumed from
 
     def save(
@@ -205,12 +210,13 @@ class Checkpoints:
         Gives the state of the loop; None where no checkpoint has been written yet. Raises ValueError when no
         checkpoint is complete, or the run had another plan or other settings.
         """
-        folder = newest_complete(self.folder, self.report)
-        if folder is None:
+        own = newest_complete(self.folder, self.report)
+        if (folder := own or self.start) is None:
             return None
-        training = read_json(folder / STATE_FILE)  # `newest_complete` has checked the whole folder
-        check_request(training["plan"], self.plan)
-        check_request(training["settings"], settings.to_dict())
+        training = read_training(folder)
+        if own:
+            check_request(training["plan"], self.plan)
+            check_request(training["settings"], settings.to_dict())
         weights = read_tensors(folder / WEIGHTS_FILE)
         fill(model, weights, read_description(folder), folder / WEIGHTS_FILE)
         _restore_moments(model, optimizer, read_tensors(folder / MOMENTS_FILE))

@@ -32,6 +32,9 @@ class TrainingSettings:
         Steps over which the rate rises from 0.
     decay : {"cosine", "linear"}
         How it falls afterwards.
+    decay_steps : int, optional
+        Steps over which it falls, the last ones: before them it is constant (warm-up, stable, decay, arXiv
+        2404.06395, section 4). By default it falls from the end of the warm-up on.
     final_lr_fraction : float
         Share of ``lr`` that is left at the end.
     weight_decay : float
@@ -62,6 +65,7 @@ class TrainingSettings:
     lr: float = 1e-3
     warmup_steps: int = 0
     decay: str = "cosine"
+    decay_steps: int | None = None
     final_lr_fraction: float = 0.05
     weight_decay: float = 0.1
     optimizer: str = "adamw"
@@ -82,6 +86,10 @@ class TrainingSettings:
             _require(values[name] > 0, name, "positive", values[name])
         for name in ("warmup_steps", "weight_decay", "seed"):
             _require(values[name] >= 0, name, "0 or more", values[name])
+        if self.decay_steps is not None:
+            rule = f"from 1 to the {self.n_steps - self.warmup_steps} steps after the warm-up"
+            fits = 1 <= self.decay_steps <= self.n_steps - self.warmup_steps
+            _require(fits, "decay_steps", rule, self.decay_steps)
         for name, choices in CHOICES.items():
             _require(values[name] in choices, name, f"one of {', '.join(choices)}", values[name])
         _require(0 <= self.final_lr_fraction <= 1, "final_lr_fraction", "in [0, 1]", self.final_lr_fraction)
@@ -98,7 +106,8 @@ class TrainingSettings:
         """
         if step <= self.warmup_steps:
             return self.lr * step / self.warmup_steps
-        done = (step - self.warmup_steps) / max(1, self.n_steps - self.warmup_steps)
+        n_falling = self.n_steps - self.warmup_steps if self.decay_steps is None else self.decay_steps
+        done = max(0, step - self.n_steps + n_falling) / max(1, n_falling)
         left = 1 - done if self.decay == "linear" else (1 + math.cos(math.pi * done)) / 2
         return self.lr * (self.final_lr_fraction + (1 - self.final_lr_fraction) * left)
 
@@ -115,6 +124,8 @@ class TrainingSettings:
         fields = {**dataclasses.asdict(self), "betas": list(self.betas)}
         if self.optimizer == "adamw":  # left out, as stored results have no other
             del fields["optimizer"]
+        if self.decay_steps is None:  # likewise
+            del fields["decay_steps"]
         return fields
 
 

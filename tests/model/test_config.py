@@ -37,7 +37,7 @@ def test_configuration_cannot_be_changed_but_replaced():
         ({"max_len": True}, TypeError, "max_len .* True"),
         ({"causal": 1}, TypeError, "causal .* 1"),
         ({"norm": "pre"}, ValueError, "first, last, got 'pre'"),
-        ({"activation": "tanh"}, ValueError, "gelu, gelu-tanh, relu, silu, got 'tanh'"),
+        ({"activation": "tanh"}, ValueError, "gelu, gelu-tanh, relu, silu, swiglu, got 'tanh'"),
         ({"positions": None}, ValueError, "sinusoidal, learned, rotary, alibi, none, got None"),
         ({"head_bias": 0}, TypeError, "head_bias .* 0"),
         ({"position_offset": -1}, ValueError, "position_offset .* 0, got -1"),
@@ -47,6 +47,17 @@ def test_configuration_cannot_be_changed_but_replaced():
         ({"n_segments": -1}, ValueError, "n_segments .* 0, got -1"),
         ({"embed_norm": 1}, TypeError, "embed_norm .* 1"),
         ({"norm_eps": 0}, ValueError, "norm_eps .* 0"),
+        ({"norm_kind": "last"}, ValueError, "norm_kind .* layer, rms, got 'last'"),
+        ({"n_kv_heads": 2}, ValueError, "n_kv_heads must divide n_heads.* n_heads=3, n_kv_heads=2"),
+        ({"n_kv_heads": 6}, ValueError, "n_heads=3, n_kv_heads=6"),
+        ({"n_kv_heads": 0}, ValueError, "n_kv_heads .* 1, got 0"),
+        ({"n_kv_heads": 1.0}, TypeError, "n_kv_heads .* 1.0"),
+        ({"rotary_base": 0.0}, ValueError, "rotary_base .* 0.0"),
+        ({"rotary_base": "1"}, TypeError, "rotary_base .* '1'"),
+        ({"n_experts": 0}, ValueError, "n_experts .* 1, got 0"),
+        ({"experts_per_token": 0}, ValueError, "experts_per_token .* 1, got 0"),
+        ({"experts_per_token": 2}, ValueError, "experts_per_token=2, n_experts=1"),
+        ({"n_experts": 3, "experts_per_token": 5}, ValueError, "experts_per_token=5, n_experts=3"),
     ],
 )
 def test_errors_name_rule_and_value(change, error, values):
@@ -68,6 +79,8 @@ def test_from_dict_names_every_unknown_and_every_missing_field():
 
 def test_rare_fields_are_written_only_where_they_differ():
     config = TransformerConfig(**SIZES)
-    assert not {"n_segments", "embed_norm", "norm_eps"} & set(config.to_dict())
-    rare = config.replace(n_segments=2, embed_norm=True, norm_eps=1e-12)
+    changes = {"n_segments": 2, "embed_norm": True, "norm_eps": 1e-12, "norm_kind": "rms", "n_kv_heads": 1}
+    changes |= {"rotary_base": 5e5, "n_experts": 3, "experts_per_token": 2}
+    assert not set(changes) & set(config.to_dict())
+    rare = config.replace(**changes)
     assert TransformerConfig.from_dict(rare.to_dict()) == rare

@@ -42,7 +42,7 @@ def loss_of(model, head, path, batch_size, seq_len):
 
 @st.composite
 def cases(draw):
-    n_heads = draw(st.sampled_from([1, 2, 3, 5]))
+    n_heads, n_experts = draw(st.sampled_from([1, 2, 3, 5])), draw(st.sampled_from([1, 1, 2, 3]))
     config = TransformerConfig(
         vocab_size=draw(st.sampled_from([2, 7, 41])),
         d_model=n_heads * 2 * draw(st.sampled_from([6, 7])),
@@ -52,11 +52,15 @@ def cases(draw):
         max_len=32,
         causal=draw(st.booleans()),
         norm=draw(st.sampled_from(["first", "last"])),
-        activation=draw(st.sampled_from(["gelu", "gelu-tanh", "relu", "silu"])),
+        activation=draw(st.sampled_from(["gelu", "gelu-tanh", "relu", "silu", "swiglu"])),
         positions=draw(st.sampled_from(["sinusoidal", "learned", "rotary", "alibi", "none"])),
         bias=draw(st.booleans()),
         tie_embeddings=draw(st.booleans()),
         scale_embeddings=draw(st.booleans()),
+        norm_kind=draw(st.sampled_from(["layer", "rms"])),
+        n_kv_heads=draw(st.sampled_from([None, 1])),
+        n_experts=n_experts,
+        experts_per_token=draw(st.integers(1, n_experts)),
     )
     head = draw(st.sampled_from(["lm", "classifier", None]))
     return config, head, {"batch_size": draw(st.integers(1, 5)), "seq_len": draw(st.integers(2, 17))}

@@ -40,7 +40,8 @@ def test_every_term_of_the_lab():
 
 @st.composite
 def configurations(draw):
-    n_heads = draw(st.integers(1, 5))
+    n_kv_heads, n_shared, n_experts = (draw(st.integers(1, 3)) for _ in range(3))
+    n_heads = n_kv_heads * n_shared
     positions = draw(st.sampled_from(["sinusoidal", "learned", "rotary", "alibi", "none"]))
     head_dim = draw(st.integers(1, 6)) * (2 if positions in ("sinusoidal", "rotary") else 1)
     return TransformerConfig(
@@ -52,13 +53,17 @@ def configurations(draw):
         max_len=draw(st.integers(1, 40)),
         causal=draw(st.booleans()),
         norm=draw(st.sampled_from(["first", "last"])),
-        activation=draw(st.sampled_from(["gelu", "gelu-tanh", "relu", "silu"])),
+        activation=draw(st.sampled_from(["gelu", "gelu-tanh", "relu", "silu", "swiglu"])),
         positions=positions,
         position_offset=draw(st.integers(0, 3)) if positions == "learned" else 0,
         bias=draw(st.booleans()),
         tie_embeddings=draw(st.booleans()),
         embed_norm=draw(st.booleans()),
         head_bias=draw(st.sampled_from([None, True, False])),
+        norm_kind=draw(st.sampled_from(["layer", "rms"])),
+        n_kv_heads=draw(st.sampled_from([None, n_kv_heads])),
+        n_experts=n_experts,
+        experts_per_token=draw(st.integers(1, n_experts)),
     )
 
 
@@ -81,6 +86,9 @@ def test_every_printed_formula_has_the_printed_value(config, head, n_classes):
         "D": config.d_model,
         "F": config.d_ff,
         "C": n_classes,
+        "K": config.head_dim,
+        "n_kv_heads": config.kv_heads,
+        "n_experts": config.n_experts,
         "max_len": config.max_len,
         "n_segments": config.n_segments,
         "position_offset": config.position_offset,

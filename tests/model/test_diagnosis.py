@@ -220,6 +220,24 @@ def test_part_counts_add_up_to_the_table():
         assert asked.count(frozenset()) == parameter_table(asked.config, asked.head, asked.n_classes).total
 
 
+def test_modern_blocks_are_counted_and_explained():
+    draw = random.Random(5)
+    for _ in range(50):
+        asked = replace(random_question(draw), part="total")
+        config = asked.config.replace(
+            activation=draw.choice(["gelu", "swiglu"]),
+            norm_kind=draw.choice(["layer", "rms"]),
+            n_kv_heads=draw.choice([None, 1]),
+            n_experts=draw.choice([1, 3]),
+        )
+        asked = replace(asked, config=config)
+        assert asked.count(frozenset()) == parameter_table(config, asked.head, asked.n_classes).total
+        for slug in possible_slugs(asked):
+            claimed = asked.count(frozenset({slug}))
+            found = ask(asked, claimed)
+            assert found.correct or frozenset({slug}) in found.explanations or slug == "all-biases-forgotten"
+
+
 def test_whole_numbers_of_any_kind_are_taken():
     assert diagnose_count(LAB, "lm", np.int64(1_008_100)).correct
     assert diagnose_count(LAB, None, 988_000).correct

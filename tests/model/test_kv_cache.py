@@ -55,6 +55,11 @@ def test_a_language_model_read_in_steps(positions, norm, n_rows, dtype, toleranc
         {"activation": "relu", "embed_norm": True, "n_segments": 2},
         {"activation": "silu", "positions": "learned", "position_offset": 2},
         {"activation": "gelu-tanh", "norm_eps": 0.1, "head_bias": False},
+        {"norm_kind": "rms", "activation": "swiglu", "positions": "rotary", "rotary_base": 50.0},
+        {"n_heads": 6, "n_kv_heads": 2, "positions": "rotary", "activation": "swiglu", "bias": False},
+        {"n_heads": 6, "n_kv_heads": 3, "positions": "alibi"},
+        {"n_kv_heads": 1, "norm": "last"},
+        {"n_experts": 5, "experts_per_token": 2, "activation": "swiglu"},
     ],
 )
 @torch.no_grad()
@@ -66,12 +71,16 @@ def test_every_setting_is_followed(changes):
     assert_close(stepped, model(ids), rtol=0, atol=1e-10)
 
 
+GROUPED = {"n_heads": 6, "n_kv_heads": 2, "activation": "swiglu", "norm_kind": "rms", "n_experts": 3}
+
+
+@pytest.mark.parametrize("changes", [{}, GROUPED])
 @pytest.mark.parametrize("norm", ["first", "last"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
 @pytest.mark.parametrize("lengths", [(5, 3, 1), (5, 0, 5)])  # a source without any real token
 @torch.no_grad()
-def test_a_decoder_read_in_steps(norm, positions, lengths):
-    model = shaken(Translator(make_config(norm=norm, positions=positions)).double())
+def test_a_decoder_read_in_steps(norm, positions, lengths, changes):
+    model = shaken(Translator(make_config(norm=norm, positions=positions, **changes)).double())
     memory, tgt_ids = torch.randn(N, S, 12, dtype=torch.double), torch.randint(11, (N * BEAMS, T))
     real = torch.arange(S) < torch.tensor(lengths)[:, None]
     decoder = IncrementalDecoder(
@@ -99,6 +108,14 @@ def test_rows_continue_in_another_order_and_sources_may_leave():
     longer = torch.cat([tgt_ids[rows], new_ids], dim=1)
     sources = [0, 0, 2, 2]
     assert_close(decoder.read(new_ids), model.decode(longer, memory[sources], real[sources])[:, -1])
+
+
+@torch.no_grad()
+def test_grouped_queries_store_their_own_heads_of_keys_only():
+    model = LanguageModel(make_config(n_heads=6, n_kv_heads=2)).eval()
+    decoder = IncrementalDecoder(model.body, model.head, n_rows=R, max_len=9)
+    decoder.read(torch.randint(11, (R, 7)))
+    assert [tuple(attn.cache._stored.shape) for attn in decoder._attentions] == [(2, R, 2, 9, 2)] * 2
 
 
 def test_tokens_are_stored_in_their_order_up_to_the_longest_row():

@@ -22,13 +22,14 @@ def test_singular_values_become_nearly_1_and_singular_vectors_stay():
 
 
 def test_embeddings_norms_biases_and_the_head_are_left_to_adamw(config):
-    model = LanguageModel(config)
+    model = LanguageModel(config.replace(activation="swiglu", n_kv_heads=1, n_experts=3))
     settings = TrainingSettings(n_steps=3, optimizer="muon")
     optimizer = make_optimizer(model, settings)
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     by_muon = {names[id(parameter)] for parameter in optimizer.param_groups[0]["params"]}
     assert by_muon == {name for name in names.values() if "proj.weight" in name}
     everything = [p for group in optimizer.param_groups for p in group["params"]]
+    assert any("router" in name for name in names.values() if name not in by_muon)
     assert len(everything) == len(names) == len({id(parameter) for parameter in everything})
 
 

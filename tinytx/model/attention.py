@@ -1,6 +1,7 @@
 """Scaled dot-product attention: the formula, the fused kernel, and the multi-head module.
 
-Shape letters: B batch size, H heads, T queries, S keys, D model width, K head width.
+Shape letters: B batch size, H heads, G heads of keys and values, T queries, S keys, D model width,
+K head width.
 """
 
 from __future__ import annotations
@@ -215,10 +216,15 @@ class MultiHeadAttention(nn.Module):
     matrices of the H heads are the columns of `q_proj`, `k_proj` and `v_proj`, so that the number of
     parameters, ``4 (D² + D)`` with biases, does not depend on H.
 
+    In grouped-query attention there are only G heads of keys and values, each for H / G heads of queries in a
+    row: `k_proj` and `v_proj` are G / H as large, and so is what generation has to store.
+
     Parameters
     ----------
     d_model, n_heads : int
         D, and H, which divides it.
+    n_kv_heads : int, optional
+        G, which divides H; H where not given. 1 is multi-query attention.
     bias : bool
         Whether the four projections add a bias.
     dropout : float
@@ -235,6 +241,8 @@ class MultiHeadAttention(nn.Module):
     References
     ----------
     .. [1] Vaswani et al., arXiv 1706.03762, section 3.2.2.
+    .. [2] Ainslie et al., "GQA: Training Generalized Multi-Query Transformer Models from Multi-Head
+       Checkpoints", arXiv 2305.13245, section 2.2.
 
     Examples
     --------
@@ -248,6 +256,7 @@ class MultiHeadAttention(nn.Module):
         *,
         d_model: int,
         n_heads: int,
+        n_kv_heads: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
         positions: nn.Module | None = None,
@@ -255,10 +264,15 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         if n_heads < 1 or d_model % n_heads:
             raise ValueError(f"n_heads must divide d_model, got d_model={d_model}, n_heads={n_heads}")
+        self.n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        if self.n_kv_heads < 1 or n_heads % self.n_kv_heads:
+            got = f"n_heads={n_heads}, n_kv_heads={n_kv_heads}"
+            raise ValueError(f"n_kv_heads must divide n_heads, got {got}")
         self.n_heads, self.dropout, self.positions = n_heads, dropout, positions
+        kv_width = d_model // n_heads * self.n_kv_heads  # G K
         self.q_proj = nn.Linear(d_model, d_model, bias=bias)
-        self.k_proj = nn.Linear(d_model, d_model, bias=bias)
-        self.v_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.k_proj = nn.Linear(d_model, kv_width, bias=bias)
+        self.v_proj = nn.Linear(d_model, kv_width, bias=bias)
         self.out_proj = nn.Linear(d_model, d_model, bias=bias)
         self._record: Callable[[Tensor], None] | None = None  # see `record_attention`
 
@@ -288,10 +302,11 @@ class MultiHeadAttention(nn.Module):
             shape = tuple(memory.shape)
             raise ValueError(f"memory must be left out where positions act in attention, got shape {shape}")
         q = split_heads(self.q_proj(x), self.n_heads)  # (B, H, T, K)
-        k, v = self.keys_values(x if memory is None else memory)  # (B, H, S, K)
+        k, v = self.keys_values(x if memory is None else memory)  # (B, G, S, K)
         bias = None
         if self.positions is not None:
             q, k, bias = self.positions(q, k)  # bias broadcastable to (B, H, T, S)
+        k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)  # (B, H, S, K)
         if self._record is None:
             context = fused_attention(q, k, v, mask, bias, dropout=self.dropout if self.training else 0.0)
         else:
@@ -301,13 +316,26 @@ class MultiHeadAttention(nn.Module):
         return self.out_proj(merge_heads(context))
 
     def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of a memory, (B, H, S, K) each."""
-        return split_heads(self.k_proj(memory), self.n_heads), split_heads(self.v_proj(memory), self.n_heads)
+        """Keys and values of a memory, (B, G, S, K) each."""
+        k, v = self.k_proj(memory), self.v_proj(memory)  # (B, S, G K)
+        return split_heads(k, self.n_kv_heads), split_heads(v, self.n_kv_heads)
 
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:
     """Give each head its share of the width: (B, T, D) -> (B, H, T, K)."""
     return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
+
+
+def share_heads(x: Tensor, n_heads: int) -> Tensor:
+    """Repeat each head of keys or values for the queries that share it: (B, G, S, K) -> (B, H, S, K).
+
+    Examples
+    --------
+    >>> share_heads(torch.tensor([[[[5.0]], [[8.0]]]]), n_heads=4).flatten()
+    tensor([5., 5., 8., 8.])
+    """
+    n_kv_heads = x.shape[1]
+    return x if n_kv_heads == n_heads else x.repeat_interleave(n_heads // n_kv_heads, dim=1)
 
 
 def merge_heads(context: Tensor) -> Tensor:

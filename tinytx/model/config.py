@@ -23,16 +23,17 @@ class TransformerConfig:
     n_layers : int
         The number of blocks.
     d_ff : int
-        F, the inner width of the feed-forward network.
+        F, the inner width of the feed-forward network. A gated one, with "swiglu", has three matrices of this
+        width where others have two: with two thirds of F it has as many parameters.
     max_len : int
         The longest sequence the model takes, in tokens.
     causal : bool
         True: a token attends to itself and to those before it. False: to the whole sequence.
     norm : {"first", "last"}
         Pre-norm, ``x + f(norm(x))``, or post-norm, as in the paper, ``norm(x + f(x))``.
-    activation : {"gelu", "gelu-tanh", "relu", "silu"}
+    activation : {"gelu", "gelu-tanh", "relu", "silu", "swiglu"}
         Of the feed-forward network. "gelu-tanh" is GELU as GPT-2 approximates it; "silu", ``x sigmoid(x)``,
-        is also known as swish.
+        is also known as swish; "swiglu" multiplies the inner numbers by a gate, see `FeedForward`.
     positions : {"sinusoidal", "learned", "rotary", "alibi", "none"}
         "sinusoidal" (`d_model` even) and "learned" add a vector to each embedding; "rotary" (`head_dim` even)
         and "alibi" act inside each self-attention. Only "learned" has parameters.
@@ -56,6 +57,16 @@ class TransformerConfig:
     head_bias : bool, optional
         Whether the output layer over the vocabulary adds a bias. Where not given, as `bias`, except that a
         translator with tied embeddings adds none.
+    norm_kind : {"layer", "rms"}
+        What every norm is: LayerNorm, or RMSNorm, which neither subtracts the mean nor adds a shift.
+    n_kv_heads : int, optional
+        G, heads of keys and values, which divides `n_heads`: H / G heads of queries in a row share one
+        (grouped-query attention). Where not given, each has its own.
+    rotary_base : float
+        Positive; the slowest pair of rotary positions turns by nearly ``1 / rotary_base`` a token.
+    n_experts, experts_per_token : int
+        With 2 or more experts a `MixtureOfExperts` takes the place of each feed-forward network; every token
+        goes through `experts_per_token` of them.
 
     References
     ----------
@@ -63,6 +74,8 @@ class TransformerConfig:
     .. [2] Press and Wolf, "Using the Output Embedding to Improve Language Models", arXiv 1608.05859.
     .. [3] Xiong et al., "On Layer Normalization in the Transformer Architecture", arXiv 2002.04745.
     .. [4] Devlin et al., "BERT", arXiv 1810.04805, section 3 and figure 2, for segments.
+    .. [5] Zhang and Sennrich, "Root Mean Square Layer Normalization", arXiv 1910.07467, equation 4.
+    .. [6] Ainslie et al., "GQA", arXiv 2305.13245, section 2.2, for grouped queries.
 
     Examples
     --------
@@ -82,7 +95,7 @@ class TransformerConfig:
     max_len: int = 512
     causal: bool = True
     norm: Literal["first", "last"] = "first"
-    activation: Literal["gelu", "gelu-tanh", "relu", "silu"] = "gelu"
+    activation: Literal["gelu", "gelu-tanh", "relu", "silu", "swiglu"] = "gelu"
     positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"
     dropout: float = 0.0
     bias: bool = True
@@ -93,10 +106,17 @@ class TransformerConfig:
     norm_eps: float = 1e-5
     position_offset: int = 0
     head_bias: bool | None = None
+    norm_kind: Literal["layer", "rms"] = "layer"
+    n_kv_heads: int | None = None
+    rotary_base: float = 10_000.0
+    n_experts: int = 1
+    experts_per_token: int = 1
 
     def __post_init__(self) -> None:
         for name, lowest in _LOWEST.items():
             value = getattr(self, name)
+            if name == "n_kv_heads" and value is None:
+                continue
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"{name} must be an integer, got {value!r}")
             if value < lowest:
@@ -108,13 +128,18 @@ class TransformerConfig:
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}")
-        for name in ("dropout", "norm_eps"):
+        for name in ("dropout", "norm_eps", "rotary_base"):
             if isinstance(getattr(self, name), bool) or not isinstance(getattr(self, name), int | float):
                 raise TypeError(f"{name} must be a number, got {getattr(self, name)!r}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
-        if not 0 < self.norm_eps < float("inf"):
-            raise ValueError(f"norm_eps must be positive, got {self.norm_eps}")
+        for name in ("norm_eps", "rotary_base"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Raise ValueError where two fields do not fit each other."""
         sizes = f"d_model={self.d_model}, n_heads={self.n_heads}"
         if self.d_model % self.n_heads:
             raise ValueError(f"n_heads must divide d_model, got {sizes}")
@@ -125,11 +150,22 @@ class TransformerConfig:
         if self.position_offset and self.positions != "learned":
             got = f"position_offset={self.position_offset}, positions={self.positions!r}"
             raise ValueError(f"position_offset must be 0 unless positions are learned, got {got}")
+        if self.n_heads % self.kv_heads:
+            got = f"n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}"
+            raise ValueError(f"n_kv_heads must divide n_heads, got {got}")
+        if self.experts_per_token > self.n_experts:
+            got = f"experts_per_token={self.experts_per_token}, n_experts={self.n_experts}"
+            raise ValueError(f"experts_per_token must be at most n_experts, got {got}")
 
     @property
     def head_dim(self) -> int:
         """K, the width of one attention head."""
         return self.d_model // self.n_heads
+
+    @property
+    def kv_heads(self) -> int:
+        """G, heads of keys and values."""
+        return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
 
     @property
     def lm_bias(self) -> bool:
@@ -175,13 +211,16 @@ class TransformerConfig:
 
 
 _LOWEST = dict.fromkeys(("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len"), 1)
-_LOWEST |= {"n_segments": 0, "position_offset": 0}
+_LOWEST |= {"n_segments": 0, "position_offset": 0, "n_kv_heads": 1, "n_experts": 1, "experts_per_token": 1}
 _CHOICES = {
     name: get_args(kind)
     for name, kind in get_type_hints(TransformerConfig).items()
-    if name in ("norm", "activation", "positions")
+    if name in ("norm", "norm_kind", "activation", "positions")
 }
-_RARE = ("n_segments", "embed_norm", "norm_eps", "position_offset", "head_bias")
+_RARE = (
+    *("n_segments", "embed_norm", "norm_eps", "position_offset", "head_bias"),
+    *("norm_kind", "n_kv_heads", "rotary_base", "n_experts", "experts_per_token"),
+)
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:

@@ -17,19 +17,28 @@ CostHead = Literal["lm", "classifier"]
 AttentionPath = Literal["fused", "plain"]
 
 
-def attention_flops(part: str) -> Iterator[Term]:
+def attention_flops(part: str, grouped: bool = False) -> Iterator[Term]:
     """Terms of the operations of one self-attention: its projections, and the pairs of tokens."""
-    yield Term(part, "attention", "q_proj, k_proj, v_proj", "3·2·B·T·D·D")
+    if grouped:
+        yield Term(part, "attention", "q_proj", "2·B·T·D·D")
+        yield Term(part, "attention", "k_proj, v_proj", "2·2·B·T·D·n_kv_heads·K")
+    else:
+        yield Term(part, "attention", "q_proj, k_proj, v_proj", "3·2·B·T·D·D")
     yield Term(part, "attention", "scores", "2·B·T·T·D")
     yield Term(part, "attention", "weighted sums", "2·B·T·T·D")
     yield Term(part, "attention", "out_proj", "2·B·T·D·D")
 
 
-def _flops(head: CostHead | None) -> Iterator[Term]:
+def _flops(config: TransformerConfig, head: CostHead | None) -> Iterator[Term]:
     """Terms of the operations of one forward pass."""
-    yield from attention_flops("blocks")
-    yield Term("blocks", "feed_forward", "up_proj", "2·B·T·D·F")
-    yield Term("blocks", "feed_forward", "down_proj", "2·B·T·F·D")
+    yield from attention_flops("blocks", grouped=config.kv_heads < config.n_heads)
+    each = ""
+    if config.n_experts > 1:
+        each = "experts_per_token·"
+        yield Term("blocks", "feed_forward", "router", "2·B·T·D·n_experts")
+    for name in ("gate_proj", "up_proj") if config.activation == "swiglu" else ("up_proj",):
+        yield Term("blocks", "feed_forward", name, f"{each}2·B·T·D·F")
+    yield Term("blocks", "feed_forward", "down_proj", f"{each}2·B·T·F·D")
     if head == "lm":
         yield Term("head", "head", "lm_head", "2·B·T·D·V")
     elif head == "classifier":
@@ -41,8 +50,8 @@ def _activations(
 ) -> Iterator[Term]:
     """Terms of the bytes that a forward pass saves, at w bytes a number; ids have 8 bytes."""
     norm = f"{w}·B·T·D + 2·{w}·B·T"  # the input; its mean and spread
-    # GELU and SiLU need their input in the backward pass, ReLU its output, saved for down_proj anyway.
-    inner = 1 if config.activation == "relu" else 2
+    if config.norm_kind == "rms":  # torch forms it of several operations: the input, and the input divided
+        norm = f"2·{w}·B·T·D + {w}·B·T"
     yield Term("embeddings", "embeddings", "token_ids", "8·B·T")
     if config.embed_norm:
         yield Term("embeddings", "norms", "embed_norm", norm)
@@ -50,8 +59,8 @@ def _activations(
     for name, formula in _attention_activations(config, path, w):
         yield Term("blocks", "attention", name, formula)
     yield Term("blocks", "norms", "ff_norm", norm)
-    yield Term("blocks", "feed_forward", "into up_proj", f"{w}·B·T·D")
-    yield Term("blocks", "feed_forward", "inner", f"{inner}·{w}·B·T·F")
+    for name, formula in _feed_forward_activations(config, w):
+        yield Term("blocks", "feed_forward", name, formula)
     if config.norm == "first":
         yield Term("final_norm", "norms", "final_norm", norm)
     if head == "lm":
@@ -63,6 +72,23 @@ def _activations(
         yield Term("head", "head", "into class_head", f"{w}·B·D")
         yield Term("head", "head", "log-probabilities", f"{w}·B·C")
         yield Term("head", "head", "targets, count", f"8·B + {w}")
+
+
+def _feed_forward_activations(config: TransformerConfig, w: int) -> Iterator[tuple[str, str]]:
+    """Names and formulas of what one feed-forward network, or a mixture of them, saves."""
+    # GELU and SiLU need their input in the backward pass, ReLU its output, saved for down_proj anyway; a gate
+    # needs what it multiplies, too.
+    inner = {"relu": 1, "swiglu": 4}.get(config.activation, 2)
+    if config.n_experts == 1:
+        yield "into up_proj", f"{w}·B·T·D"
+        yield "inner", f"{inner}·{w}·B·T·F"
+        return
+    yield "into router", f"{w}·B·T·D"
+    yield "probabilities, chosen", f"{w}·B·T·n_experts + 8·B·T·experts_per_token"
+    yield "whose tokens", "n_experts·(B·T·experts_per_token + B·T)"
+    yield "into experts", f"experts_per_token·{w}·B·T·D"
+    yield "inner", f"experts_per_token·{inner}·{w}·B·T·F"
+    yield "out of experts, weights", f"experts_per_token·({w}·B·T·D + {w}·B·T)"
 
 
 def _attention_activations(
@@ -251,12 +277,14 @@ def cost_table(
     if seq_len > config.max_len:
         raise ValueError(f"seq_len must be at most max_len={config.max_len}, got {seq_len}")
     sizes = {"B": batch_size, "T": seq_len, "D": config.d_model, "H": config.n_heads, "F": config.d_ff}
-    sizes |= {"V": config.vocab_size, "C": n_classes}
+    sizes |= {"V": config.vocab_size, "C": n_classes, "K": config.head_dim, "n_kv_heads": config.kv_heads}
+    sizes |= {name: getattr(config, name) for name in ("n_experts", "experts_per_token")}
     times = dict.fromkeys(LAYERS, config.n_layers)
-    cache = [Term("blocks", "attention", "keys, values", f"2·{w}·B·T·D")]
+    kv_width = "D" if config.kv_heads == config.n_heads else "n_kv_heads·K"
+    cache = [Term("blocks", "attention", "keys, values", f"2·{w}·B·T·{kv_width}")]
     return CostTable(
         parameters=parameter_table(config, head, n_classes),
-        flops=make_table(_flops(head), sizes, times),
+        flops=make_table(_flops(config, head), sizes, times),
         activations=make_table(_activations(config, head, attention, w), sizes, times),
         kv_cache=make_table(cache if config.causal and head == "lm" else [], sizes, times),
         bytes_per_number=w,

@@ -167,8 +167,9 @@ def parameter_table(
 
     Notes
     -----
-    The number of heads occurs in no formula: H heads of width D / H have together the matrices of one head
-    of width D. A head tied to the embeddings adds its bias only; fixed positions add nothing.
+    The number of heads occurs in no formula, unless queries share keys: H heads of width K = D / H have
+    together the matrices of one head of width D. A head tied to the embeddings adds its bias only; fixed
+    positions add nothing.
 
     Examples
     --------
@@ -190,6 +191,7 @@ def parameter_table(
     if head == "translation" and config.n_segments:
         raise ValueError(f"a translator must have n_segments=0, got n_segments={config.n_segments}")
     sizes = {"V": config.vocab_size, "D": config.d_model, "F": config.d_ff, "C": n_classes}
+    sizes |= {"K": config.head_dim, "n_kv_heads": config.kv_heads, "n_experts": config.n_experts}
     sizes |= {name: getattr(config, name) for name in ("max_len", "n_segments", "position_offset")}
     return make_table(_terms(config, head), sizes, dict.fromkeys(LAYERS, config.n_layers))
 
@@ -197,7 +199,8 @@ def parameter_table(
 def _terms(config: TransformerConfig, head: Head | None) -> Iterator[Term]:
     bias, tied, two = config.bias, config.tie_embeddings, head == "translation"
     masked = head in ("masked", "masked+nsp")
-    norm = "2·D" if bias else "D"  # a factor and a shift for each of the D numbers
+    shifted = bias and config.norm_kind == "layer"
+    norm = "2·D" if shifted else "D"  # a factor and a shift for each of the D numbers
     factor, both = ("2·", ", two") if two else ("", "")  # a translator has two halves
     yield Term("embeddings", "embeddings", "token_embed", "V·D" if tied else f"{factor}V·D")
     positions = "0" if config.positions != "learned" else f"{factor}max_len·D"
@@ -213,12 +216,15 @@ def _terms(config: TransformerConfig, head: Head | None) -> Iterator[Term]:
         square = linear("D", "D", bias)
         for cross in ("", "cross: ") if part == "decoder" else ("",):
             yield Term(part, "norms", "cross_norm" if cross else "attn_norm", norm)
-            projections = f"3·({square})" if bias else f"3·{square}"
-            yield Term(part, "attention", f"{cross}q_proj, k_proj, v_proj", projections)
+            if config.kv_heads == config.n_heads:
+                yield Term(part, "attention", f"{cross}q_proj, k_proj, v_proj", _several("3", square))
+            else:
+                shared = linear("D", "n_kv_heads·K", bias)
+                yield Term(part, "attention", f"{cross}q_proj", square)
+                yield Term(part, "attention", f"{cross}k_proj, v_proj", _several("2", shared))
             yield Term(part, "attention", f"{cross}out_proj", square)
         yield Term(part, "norms", "ff_norm", norm)
-        yield Term(part, "feed_forward", "up_proj", linear("D", "F", bias))
-        yield Term(part, "feed_forward", "down_proj", linear("F", "D", bias))
+        yield from _feed_forward(config, part)
     if config.norm == "first":
         yield Term("final_norm", "norms", f"final_norm{both}", factor + norm)
     if masked:
@@ -235,6 +241,21 @@ def _terms(config: TransformerConfig, head: Head | None) -> Iterator[Term]:
     if head == "masked+nsp":
         yield Term("head", "head", "pooler", linear("D", "D", bias))
         yield Term("head", "head", "next_head", linear("D", "2", bias))
+
+
+def _feed_forward(config: TransformerConfig, part: str) -> Iterator[Term]:
+    shapes = {"up_proj": linear("D", "F", config.bias), "down_proj": linear("F", "D", config.bias)}
+    if config.activation == "swiglu":
+        shapes = {"gate_proj": shapes["up_proj"], **shapes}
+    if config.n_experts > 1:
+        yield Term(part, "feed_forward", "router", "D·n_experts")
+        shapes = {f"{name}, all": _several("n_experts", shape) for name, shape in shapes.items()}
+    for name, shape in shapes.items():
+        yield Term(part, "feed_forward", name, shape)
+
+
+def _several(number: str, formula: str) -> str:
+    return f"{number}·({formula})" if "+" in formula else f"{number}·{formula}"
 
 
 def _check(head: str | None, n_classes: int) -> None:

@@ -171,16 +171,22 @@ def _attention(asked: Question, slips: Slips) -> int:
         n_matrices = n_heads
     elif "heads-for-qkv-matrices" in slips:
         n_matrices = n_heads + 1
-    return n_matrices * (width**2 + _biased(asked, slips, "attention-biases-forgotten") * width)
+    narrower = 2 * (width - asked.config.kv_heads * asked.config.head_dim)  # outputs that are shared
+    n_outputs = n_matrices * width - narrower
+    return n_outputs * (width + _biased(asked, slips, "attention-biases-forgotten"))
 
 
 def _feed_forward(asked: Question, slips: Slips) -> int:
     if "feed-forward-forgotten" in slips:
         return 0
-    width = asked.config.d_model
-    inner = 4 * width if "feed-forward-width-4d" in slips else asked.config.d_ff
-    both = 2 * width * inner + _biased(asked, slips, "feed-forward-biases-forgotten") * (inner + width)
-    return both * asked.config.n_heads // 2 if "heads-for-feed-forward-matrices" in slips else both
+    config, width = asked.config, asked.config.d_model
+    inner = 4 * width if "feed-forward-width-4d" in slips else config.d_ff
+    into = (1 + (config.activation == "swiglu")) * inner  # outputs of what reads the residual stream
+    biased = _biased(asked, slips, "feed-forward-biases-forgotten")
+    both = width * into + inner * width + biased * (into + width)
+    if config.n_experts > 1:
+        return config.n_experts * (both + width)  # the router has one row an expert
+    return both * config.n_heads // 2 if "heads-for-feed-forward-matrices" in slips else both
 
 
 def _norms(asked: Question, slips: Slips) -> int:
@@ -192,7 +198,11 @@ def _norms(asked: Question, slips: Slips) -> int:
 
 def _norm(asked: Question, slips: Slips) -> int:
     plain = slips & {"norm-shifts-forgotten", "all-biases-and-shifts-forgotten"}
-    return asked.config.d_model * (2 if asked.config.bias and not plain else 1)
+    return asked.config.d_model * (2 if _shifted(asked.config) and not plain else 1)
+
+
+def _shifted(config: TransformerConfig) -> bool:
+    return config.bias and config.norm_kind == "layer"
 
 
 def _head(asked: Question, slips: Slips) -> int:
@@ -232,19 +242,24 @@ def _possible(asked: Question) -> dict[str, bool]:
     bias = config.bias
     several_biases = bias and asked.part in ("total", "layer")
     ends_in_norm = total and config.norm == "first"
+    grouped = config.kv_heads < config.n_heads
+    two_matrices = config.activation != "swiglu" and config.n_experts == 1
     return {
         "positions-counted-as-learned": config.positions != "learned",
         "positions-forgotten": config.positions == "learned",
-        "heads-for-attention-matrices": bias,  # without biases it is n_heads · D²
+        "attention-as-heads-times-d2": not grouped,
+        "heads-for-attention-matrices": bias and not grouped,  # without biases it is n_heads · D²
+        "heads-for-qkv-matrices": not grouped,
         "attention-biases-forgotten": bias,
         # Half of an odd number of biases is no count.
-        "heads-for-feed-forward-matrices": config.n_heads % 2 == 0 or (config.d_model + config.d_ff) % 2 == 0,
+        "heads-for-feed-forward-matrices": two_matrices
+        and (config.n_heads % 2 == 0 or (config.d_model + config.d_ff) % 2 == 0),
         "feed-forward-biases-forgotten": bias,
         "block-norms-forgotten": ends_in_norm,
         "final-norm-forgotten": ends_in_norm,
-        "norm-shifts-forgotten": bias,
+        "norm-shifts-forgotten": _shifted(config),
         "all-biases-forgotten": several_biases,
-        "all-biases-and-shifts-forgotten": several_biases,
+        "all-biases-and-shifts-forgotten": several_biases and _shifted(config),
         "one-layer-too-few": total and config.n_layers > 1,
         "one-layer-too-many": total,
         "embedding-tied": has_head and not config.tie_embeddings,

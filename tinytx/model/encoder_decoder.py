@@ -12,7 +12,7 @@ from tinytx.model.config import TransformerConfig
 from tinytx.model.dropout import Dropout
 from tinytx.model.masks import check_bool
 from tinytx.model.output_loss import IGNORE_ID, output_loss
-from tinytx.model.transformer import FeedForward, Transformer, init_output_layer, layer_norm, self_attention
+from tinytx.model.transformer import Transformer, feed_forward, init_output_layer, make_norm, self_attention
 
 
 class DecoderBlock(nn.Module):
@@ -32,14 +32,18 @@ class DecoderBlock(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.norm_first = config.norm == "first"
-        self.attn_norm = layer_norm(config)
+        self.attn_norm = make_norm(config)
         self.attn = self_attention(config)
-        self.cross_norm = layer_norm(config)
+        self.cross_norm = make_norm(config)
         self.cross_attn = MultiHeadAttention(
-            d_model=config.d_model, n_heads=config.n_heads, bias=config.bias, dropout=config.dropout
+            d_model=config.d_model,
+            n_heads=config.n_heads,
+            n_kv_heads=config.n_kv_heads,
+            bias=config.bias,
+            dropout=config.dropout,
         )
-        self.ff_norm = layer_norm(config)
-        self.ff = FeedForward(config)
+        self.ff_norm = make_norm(config)
+        self.ff = feed_forward(config)
         self.dropout = Dropout(config.dropout)
 
     def forward(

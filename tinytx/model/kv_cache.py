@@ -5,8 +5,8 @@ at a time, because reading the matrices takes most of the time then. Greedy deco
 on the weights as they are, beam search 1.2 to 1.3 times, and calling the blocks themselves takes 1.3 to 1.6
 times as long (d_model 256, 6 layers, one CPU core).
 
-Shape letters: R rows, T new tokens of each, N sources, S source tokens, D model width, H heads, K head width,
-V vocabulary.
+Shape letters: R rows, T new tokens of each, N sources, S source tokens, D model width, H heads, G heads of
+keys and values, K head width, V vocabulary.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytx.model.attention import MultiHeadAttention, fused_attention
+from tinytx.model.attention import MultiHeadAttention, fused_attention, share_heads
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import DecoderBlock, Translator
 from tinytx.model.masks import causal_mask
 from tinytx.model.positions import AlibiPositions, RotaryPositions
-from tinytx.model.transformer import LanguageModel, Transformer
+from tinytx.model.transformer import FeedForward, LanguageModel, Transformer
 
 
 class KeyValues:
@@ -33,12 +33,12 @@ class KeyValues:
     def __init__(self, max_len: int) -> None:
         self.max_len = max_len
         self.length = 0
-        self._stored: Tensor | None = None  # (2, R, H, max_len, K): keys, values
+        self._stored: Tensor | None = None  # (2, R, G, max_len, K): keys, values
 
     def append(self, new: Tensor) -> tuple[Tensor, Tensor]:
-        """Store keys and values of each row's next tokens, (2, R, H, any number, K).
+        """Store keys and values of each row's next tokens, (2, R, G, any number, K).
 
-        Returns all keys and all values, (R, H, T, K) each.
+        Returns all keys and all values, (R, G, T, K) each.
         """
         start, self.length = self.length, self.length + new.shape[3]
         if self.length > self.max_len:
@@ -59,7 +59,7 @@ class KeyValues:
             return
         if len(rows) == self._stored.shape[1]:
             (moved,) = torch.nonzero(rows != torch.arange(len(rows), device=rows.device), as_tuple=True)
-            recent = self._stored[:, :, :, start : self.length]  # (2, R, H, T - start, K)
+            recent = self._stored[:, :, :, start : self.length]  # (2, R, G, T - start, K)
             recent[:, moved] = recent[:, rows[moved]]
         else:
             stored = self._empty(self._stored, len(rows))
@@ -134,13 +134,12 @@ class IncrementalDecoder:
 
     def _parts(self, block: Any, attn: _SelfAttention, n_rows: int) -> list[tuple[nn.Module, _Part]]:
         """The sublayers of a block, each with its norm."""
-        up, down = few_rows([block.ff.up_proj], n_rows), few_rows([block.ff.down_proj], n_rows)
         parts: list[tuple[nn.Module, _Part]] = [(block.attn_norm, attn)]
         if isinstance(block, DecoderBlock):
             if self._memory is None:
                 raise ValueError("memory must be given for a decoder, got None")
             parts.append((block.cross_norm, _CrossAttention(block.cross_attn, n_rows, self._memory)))
-        return [*parts, (block.ff_norm, lambda x, n_rows: down(block.ff.activation(up(x))))]
+        return [*parts, (block.ff_norm, _feed_forward(block.ff, n_rows))]
 
     @property
     def length(self) -> int:
@@ -178,20 +177,39 @@ class IncrementalDecoder:
 _Part = Callable[[Tensor, int], Tensor]  # from (R T, D), and R, to (R T, D)
 
 
+def _feed_forward(ff: nn.Module, n_rows: int) -> _Part:
+    if not isinstance(ff, FeedForward):  # experts, each of which reads few of the rows
+        return lambda x, n_rows: ff(x)
+    down, activation = few_rows([ff.down_proj], n_rows), ff.activation
+    if ff.gate_proj is None:
+        up = few_rows([ff.up_proj], n_rows)
+        return lambda x, n_rows: down(activation(up(x)))
+    both = few_rows([ff.gate_proj, ff.up_proj], n_rows)
+
+    def gated(x: Tensor, n_rows: int) -> Tensor:
+        gate, inner = both(x).chunk(2, dim=-1)  # (R T, F) each
+        return down(activation(gate) * inner)
+
+    return gated
+
+
 class _SelfAttention:
     def __init__(self, attn: MultiHeadAttention, n_rows: int, max_len: int) -> None:
         self._qkv = few_rows([attn.q_proj, attn.k_proj, attn.v_proj], n_rows)
         self._out = few_rows([attn.out_proj], n_rows)
-        self._n_heads, self._positions = attn.n_heads, attn.positions
+        self._n_heads, self._n_kv_heads, self._positions = attn.n_heads, attn.n_kv_heads, attn.positions
         self.cache = KeyValues(max_len)
 
     def __call__(self, x: Tensor, n_rows: int) -> Tensor:
-        qkv = self._qkv(x).view(n_rows, -1, 3, self._n_heads, x.shape[1] // self._n_heads)
-        qkv = qkv.permute(2, 0, 3, 1, 4)  # (3, R, H, T, K)
+        n_heads, n_kv_heads = self._n_heads, self._n_kv_heads
+        qkv = self._qkv(x).view(n_rows, -1, n_heads + 2 * n_kv_heads, x.shape[1] // n_heads)
+        qkv = qkv.transpose(1, 2)  # (R, H + 2 G, T, K)
         if isinstance(self._positions, RotaryPositions):  # keys are stored as they are compared
-            qkv[:2] = self._positions.rotate(qkv[:2], self.cache.length)
-        q = qkv[0]
-        k, v = self.cache.append(qkv[1:])
+            qk = qkv[:, : n_heads + n_kv_heads]
+            qk.copy_(self._positions.rotate(qk, self.cache.length))
+        q, new = qkv[:, :n_heads], qkv[:, n_heads:].unflatten(1, (2, n_kv_heads))
+        k, v = self.cache.append(new.transpose(0, 1))  # (R, G, T, K)
+        k, v = share_heads(k, n_heads), share_heads(v, n_heads)  # (R, H, T, K)
         bias = self._positions(q, k)[2] if isinstance(self._positions, AlibiPositions) else None
         mask = causal_mask(q.shape[2], device=q.device) if q.shape[2] > 1 else None
         context = fused_attention(q, k, v, mask, bias)  # (R, H, T, K)
@@ -203,7 +221,7 @@ class _Memory:
 
     def __init__(self, memory: Tensor, padding_mask: Tensor | None, n_rows: int) -> None:
         self.hidden, self.rows_per_source = memory, n_rows // len(memory)
-        self.layers: list[Tensor] = []  # keys and values, (2, N, H, S, K)
+        self.layers: list[Tensor] = []  # keys and values, (2, N, G, S, K)
         self.bias, self._blind = None, None
         if padding_mask is not None and not padding_mask.all():
             self._blind = ~padding_mask.any(dim=1)  # (N,): sources without a real token
@@ -212,7 +230,7 @@ class _Memory:
 
     def add_layer(self, attn: MultiHeadAttention) -> int:
         """Store the keys and values of one more layer; return its number."""
-        stored = torch.stack(attn.keys_values(self.hidden))  # (2, N, H, S, K)
+        stored = torch.stack(attn.keys_values(self.hidden))  # (2, N, G, S, K)
         if self._blind is not None:
             stored[1, self._blind] = 0.0
         self.layers.append(stored)
@@ -232,7 +250,7 @@ class _CrossAttention:
         self._n_heads, self._memory, self._layer = attn.n_heads, memory, memory.add_layer(attn)
 
     def __call__(self, x: Tensor, n_rows: int) -> Tensor:
-        keys, values = self._memory.layers[self._layer]  # (N, H, S, K)
+        keys, values = (share_heads(each, self._n_heads) for each in self._memory.layers[self._layer])
         # The rows of one source are queries of the same keys, which are stored only once.
         q = self._q(x).view(len(keys), -1, self._n_heads, keys.shape[-1]).transpose(1, 2)
         context = fused_attention(q, keys, values, None, self._memory.bias)

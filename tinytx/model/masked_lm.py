@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from tinytx.model.config import TransformerConfig
 from tinytx.model.output_loss import IGNORE_ID
-from tinytx.model.transformer import ACTIVATIONS, Transformer, init_output_layer, layer_norm
+from tinytx.model.transformer import ACTIVATIONS, Transformer, init_output_layer, make_norm
 
 
 class MaskedHead(nn.Module):
@@ -29,7 +29,7 @@ class MaskedHead(nn.Module):
         if transform:
             dense = nn.Linear(config.d_model, config.d_model, bias=config.bias)
             self.dense = nn.Sequential(dense, ACTIVATIONS[config.activation]())
-            self.norm = layer_norm(config)
+            self.norm = make_norm(config)
         self.output = nn.Linear(config.d_model, config.vocab_size, bias=config.lm_bias)
 
     def forward(self, hidden: Tensor) -> Tensor:

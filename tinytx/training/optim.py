@@ -31,7 +31,7 @@ def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.
             continue
         if parameter.dim() < 2 or id(parameter) in embeddings or "pos_embed" in name:
             free.append(parameter)
-        elif settings.optimizer == "muon" and parameter.dim() == 2 and not name.startswith("head."):
+        elif settings.optimizer == "muon" and parameter.dim() == 2 and not _is_output(name):
             matrices.append(parameter)
         else:
             decayed.append(parameter)
@@ -40,6 +40,11 @@ def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.
     if settings.optimizer == "muon":
         return Muon(matrices, groups, lr=settings.lr, weight_decay=decay, betas=betas)
     return torch.optim.AdamW(groups, lr=settings.lr, betas=betas, fused=True)
+
+
+def _is_output(name: str) -> bool:
+    """Whether a matrix scores tokens, classes or experts, one row each."""
+    return name.startswith("head.") or ".router." in name
 
 
 class Muon(torch.optim.AdamW):
@@ -52,7 +57,7 @@ class Muon(torch.optim.AdamW):
     Parameters
     ----------
     matrices : iterable of Parameter of two dimensions
-        Hidden layers; not embeddings, and not an output layer.
+        Hidden layers; not embeddings, and neither an output layer nor the router of a mixture of experts.
     others : iterable of dict
         Groups of all other parameters, as `torch.optim.AdamW` takes them.
     lr : float

@@ -55,6 +55,9 @@ EXPERIMENTS = {
         "world_minute",
         n_seeds=5,
     ),
+    "since-2017": Experiment(
+        "what changed since 2017, one swap at a time and all together", "since_2017", "since_2017", n_seeds=5
+    ),
     "completions": Experiment("a model of real French continues prompts", "completions", "completions"),
 }
 ON_FOLDS = Experiment("", "transfer", "transfer_on_folds", has_corpus=True, results="{name}-{corpus}")

@@ -32,9 +32,31 @@ def test_a_paired_interval_covers_the_true_mean_about_95_times_in_100():
     assert 0.91 <= sum(each.low <= 0.3 <= each.high for each in intervals) / 400 <= 0.985
 
 
+def test_intervals_of_several_comparisons_hold_together_about_95_times_in_100():
+    rng = random.Random(5)
+
+    def all_hold():
+        rows = [paired_interval([rng.gauss(0.3, 2.0) for _ in range(5)], n_comparisons=9) for _ in range(9)]
+        return all(each.low <= 0.3 <= each.high for each in rows)
+
+    assert 0.91 <= sum(all_hold() for _ in range(400)) / 400 <= 0.985
+    assert paired_interval([1.0, 2.0, 4.0], n_comparisons=1) == paired_interval([1.0, 2.0, 4.0])
+
+
+def test_overlapping_training_sets_widen_an_interval_as_counted_by_hand():
+    # Deviation sqrt(10/4), t of 4 degrees of freedom 2.7764; sqrt(1/5 + 1/4) in place of sqrt(1/5).
+    interval = paired_interval([1, 2, 3, 4, 5], test_share=1 / 4)
+    assert (interval.high - 3, 3 - interval.low) == pytest.approx((2.9449, 2.9449), abs=1e-4)
+    assert (interval.high - 3) / (paired_interval([1, 2, 3, 4, 5]).high - 3) == pytest.approx(1.5)
+    with pytest.raises(ValueError, match="test_share.*-1"):
+        paired_interval([1, 2], test_share=-1)
+
+
 def test_impossible_requests_raise():
     for correct, n in ((3, 0), (5, 4)):
         with pytest.raises(ValueError, match=f"correct={correct}, n={n}"):
             wilson_interval(correct, n)
     with pytest.raises(ValueError, match="got 1"):
         paired_interval([0.1])
+    with pytest.raises(ValueError, match="got 0"):
+        paired_interval([0.1, 0.2], n_comparisons=0)

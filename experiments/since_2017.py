@@ -1,0 +1,156 @@
+"""What changed since 2017, one change at a time: each swapped into the block of the paper, and all together.
+
+Every model has as many parameters as that of 2017, evened by the width of the feed-forward network, and reads
+as many tokens in as many steps. Learning rates are tried with seed 0 on the valid split, the same ones for
+every variant; results are those of other seeds on the test split, paired by seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import torch
+from tqdm.auto import tqdm
+
+from experiments.harness import Record, Records, Settings, mean_table
+from tinytx.model.config import TransformerConfig
+from tinytx.model.counting import count_parameters, parameter_table
+from tinytx.text.corpora import Corpus, load_corpus
+from tinytx.training.evaluate import Evaluation, evaluate
+from tinytx.training.fit import fit
+from tinytx.training.intervals import paired_interval
+from tinytx.training.tasks import fingerprint, train_tokenizer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BASELINE = "2017"
+#: The model of the paper in small. Its optimizer was Adam; all variants have AdamW or Muon with weight decay.
+MODEL: Mapping[str, Any] = {
+    **{"d_model": 64, "n_heads": 4, "n_layers": 2, "d_ff": 256, "norm": "last", "norm_kind": "layer"},
+    **{"activation": "relu", "positions": "sinusoidal", "bias": True, "tie_embeddings": False},
+}
+SWAPS: Mapping[str, Mapping[str, Any]] = {
+    "pre-norm": {"norm": "first"},
+    "RMSNorm": {"norm_kind": "rms"},
+    "SwiGLU": {"activation": "swiglu"},
+    "rotary": {"positions": "rotary"},
+    "grouped queries": {"n_kv_heads": 2},
+    "tied embeddings": {"tie_embeddings": True},
+    "no biases": {"bias": False},
+    "Muon": {"optimizer": "muon"},
+}
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    BASELINE: {},
+    **SWAPS,
+    "all together": {name: value for swap in SWAPS.values() for name, value in swap.items()},
+}
+TRAINING: Mapping[str, Any] = {
+    **{"optimizer": "adamw", "decay": "linear", "final_lr_fraction": 0.0},
+    **{"tokens_per_batch": 2048, "precision": "fp32"},
+}
+VOCAB_SIZE, N_STEPS = 600, 300
+LEARNING_RATES = (5e-3, 1e-2, 2e-2, 4e-2)
+
+
+def since_2017(
+    settings: Settings,
+    corpus: Corpus | None = None,
+    *,
+    n_steps: int = N_STEPS,
+    learning_rates: Sequence[float] = LEARNING_RATES,
+) -> pd.DataFrame:
+    """Train the model of 2017, each swap alone and all together, on one core of the processor.
+
+    Parameters
+    ----------
+    settings : Settings
+        Results are those of seeds 1 to `n_seeds`. The recipe is the experiment's own, whatever the budget.
+    corpus : Corpus, optional
+        Texts of the world, by default those of `load_corpus`.
+    n_steps : int
+    learning_rates : sequence of float
+        What is tried with seed 0.
+
+    Returns
+    -------
+    DataFrame
+        See `table`.
+    """
+    torch.set_num_threads(1)
+    corpus = load_corpus("world") if corpus is None else corpus
+    vocab_size = train_tokenizer(corpus.train.texts, VOCAB_SIZE, exact=False, kind="world").vocab_size
+    recipes = {name: recipe_of(changes, vocab_size) for name, changes in VARIANTS.items()}
+
+    def run(key: str, name: str, lr: float, seed: int, split: str) -> Record:
+        model, training = recipes[name]
+        changes = {"model_changes": model, "training_changes": {**training, "lr": lr, "n_steps": n_steps}}
+        asked = {"texts": fingerprint(corpus), "vocab_size": vocab_size, "seed": seed, **changes}
+        facts = {"measure": split, "variant": name, "seed": seed, "lr": lr, "d_ff": model["d_ff"]}
+        measure = partial(_measured, corpus, split, vocab_size=vocab_size, seed=seed, **changes)
+        return settings.cached(f"{name}/{key}", asked, lambda: {**facts, **measure()})
+
+    best: dict[str, float] = {}
+    for name in tqdm(VARIANTS, desc="learning rates", disable=None):
+        tried = {lr: run(f"tuning/lr {lr:g}", name, lr, 0, "valid")["above"] for lr in learning_rates}
+        best[name] = min(tried, key=lambda lr: tried[lr])
+    cells = list(product(range(1, settings.n_seeds + 1), VARIANTS))
+    for seed, name in tqdm(cells, desc="results", disable=None):
+        run(f"result/seed {seed}", name, best[name], seed, "test")
+    return table(settings.store.data)
+
+
+def recipe_of(changes: Mapping[str, Any], vocab_size: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments of the model and of its training, with as many parameters as the model of 2017.
+
+    Examples
+    --------
+    >>> recipe_of({"activation": "swiglu"}, vocab_size=600)[0]["d_ff"]
+    170
+    """
+    model = {**MODEL, **{name: value for name, value in changes.items() if name != "optimizer"}}
+    training = {**TRAINING, **{name: value for name, value in changes.items() if name == "optimizer"}}
+    due, narrow, wide = (
+        parameter_table(TransformerConfig(vocab_size=vocab_size, **settings)).total
+        for settings in (MODEL, {**model, "d_ff": 1}, {**model, "d_ff": 2})
+    )
+    return {**model, "d_ff": 1 + round((due - narrow) / (wide - narrow))}, training
+
+
+def _measured(corpus: Corpus, split: str, **how: Any) -> Record:
+    """Nats per token above the entropy bound of a model trained as `fit` is asked to."""
+    how |= {"budget": "laptop", "device": "cpu", "progress": False, "report": lambda line: None}
+    result = fit(corpus, **how)
+    found = result.evaluation
+    if split != "valid":
+        found = evaluate(result.model, corpus, tokenizer=result.tokenizer, split=split, device="cpu")
+    assert isinstance(found, Evaluation)
+    n_params = count_parameters(result.model)
+    return {"n_params": n_params, "above": found.gap, "bound": found.entropy_bound}
+
+
+def table(records: Records) -> pd.DataFrame:
+    """Nats per token above the entropy bound of each variant, and its difference from the model of 2017.
+
+    Returns
+    -------
+    DataFrame
+        As of `mean_table` with the baseline "2017"; ``widest low`` and ``widest high`` are the ends of the
+        difference when the intervals of all comparisons shall hold together (Bonferroni). Then the learning
+        rate, the feed-forward width and the number of parameters.
+    """
+    import pandas as pd
+
+    data = pd.DataFrame([one for one in records.values() if one["measure"] == "test"])
+    above = data.pivot(index="seed", columns="variant", values="above")
+    facts = data.groupby("variant")[["lr", "d_ff", "n_params"]].first()
+    found = mean_table(data, "above", by=(), variant="variant", baselines=(BASELINE,))
+    for row, name in enumerate(found["variant"]):
+        differences = (above[name] - above[BASELINE]).dropna()
+        if name != BASELINE and len(differences) > 1:
+            widest = paired_interval(differences, n_comparisons=len(VARIANTS) - 1)
+            found.loc[row, ["widest low", "widest high"]] = widest.low, widest.high
+    return found.join(facts, on="variant")

@@ -1,0 +1,62 @@
+"""Swaps since 2017: equal parameters, tuned on other text with another seed, measured once, corrected."""
+
+import pytest
+
+from experiments.since_2017 import MODEL, SWAPS, VARIANTS, recipe_of, since_2017, table
+from tests.experiments.test_objectives import world_split
+from tinytx.model.config import TransformerConfig
+from tinytx.model.counting import parameter_table
+from tinytx.text.corpora import Corpus
+
+
+def test_all_variants_have_equally_many_parameters_up_to_half_a_unit_of_the_feed_forward_network():
+    due = parameter_table(TransformerConfig(vocab_size=600, **MODEL)).total
+    for changes in VARIANTS.values():
+        model, training = recipe_of(changes, vocab_size=600)
+        config = TransformerConfig(vocab_size=600, **model)
+        wider = parameter_table(config.replace(d_ff=config.d_ff + 1)).total
+        total = parameter_table(config).total
+        assert 2 * abs(total - due) <= wider - total < 0.005 * due
+        settings = {**model, **training}
+        assert all(settings[name] == value for name, value in changes.items())
+    together = {name: value for swap in SWAPS.values() for name, value in swap.items()}
+    assert VARIANTS["all together"] == together and len(together) == len(SWAPS)
+
+
+def test_every_cell_is_measured_once_and_a_killed_run_resumes(settings, stop_after, monkeypatch):
+    few = {name: VARIANTS[name] for name in ("2017", "rotary", "all together")}
+    monkeypatch.setattr("experiments.since_2017.VARIANTS", few)
+    corpus = Corpus("world", world_split(150, 1, whole_alphabet=True), world_split(20, 2), world_split(12, 3))
+    sizes = {"n_steps": 2, "learning_rates": (1e-3, 1e-2)}
+    stop_after(8)
+    with pytest.raises(ConnectionAbortedError):
+        since_2017(settings("swaps", n_seeds=2), corpus, **sizes)
+    stop_after(99)
+    found = since_2017(settings("swaps", n_seeds=2), corpus, **sizes)
+    records = settings("swaps").store.data
+    assert len(records) == 3 * (2 + 2)
+    for name in few:
+        tried = {lr: records[f"{name}/tuning/lr {lr:g}"]["above"] for lr in (1e-3, 1e-2)}
+        for seed in (1, 2):
+            assert records[f"{name}/result/seed {seed}"]["lr"] == min(tried, key=tried.get)
+    stop_after(0)
+    assert since_2017(settings("swaps", n_seeds=2), corpus, **sizes).equals(found)
+    assert found["variant"].tolist() == list(few) and (found["mean"] > 0).all()
+    counts = found["n_params"]
+    assert counts.max() / counts.min() < 1.005
+
+
+def test_intervals_that_hold_together_are_wider_and_differences_are_paired_by_seed():
+    above = {"2017": (0.30, 0.50, 0.40), "rotary": (0.20, 0.41, 0.33)}
+    records = {
+        f"{name}/{seed}": {"measure": "test", "variant": name, "seed": seed, "above": value}
+        | {"lr": 0.01, "d_ff": 7, "n_params": 11}
+        for name, values in above.items()
+        for seed, value in enumerate(values)
+    }
+    records["rotary/tuning"] = {**records["rotary/0"], "measure": "valid", "above": 9.0}
+    row = table(records).set_index("variant").loc["rotary"]
+    assert row["minus 2017"] == pytest.approx((-0.10 - 0.09 - 0.07) / 3)
+    assert row["widest low"] < row["minus 2017 low"] < row["minus 2017"]
+    assert row["minus 2017"] < row["minus 2017 high"] < row["widest high"]
+    assert row["lr"] == 0.01 and row["d_ff"] == 7 and row["n_params"] == 11

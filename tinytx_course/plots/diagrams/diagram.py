@@ -105,6 +105,7 @@ DIAGRAMS: dict[str, Callable[..., tuple[tuple[Panel, ...], dict[str, object]]]] 
     "who-sees-what": attending.who_sees_what,
     "encoder-decoder": models.encoder_decoder,
     "paths-of-information": attending.paths_of_information,
+    "old-and-new-block": models.old_and_new_block,
 }
 
 

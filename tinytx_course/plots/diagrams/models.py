@@ -54,7 +54,7 @@ def where_attention_sits() -> Drawn:
     return (panel,), {}
 
 
-def _sublayer(panel: Panel, y: float, part: str, norm: str, *, pre: bool) -> float:
+def _sublayer(panel: Panel, y: float, part: str, norm: str, *, pre: bool, under: str | None = None) -> float:
     """Draw one sublayer next to the stream at x = 70, from height y on; return where it ends."""
     stream, middle, wide = 70.0, 232.0, 156.0
     kind = "weights" if part == "attention" else "plain"
@@ -63,10 +63,10 @@ def _sublayer(panel: Panel, y: float, part: str, norm: str, *, pre: bool) -> flo
     if pre:
         normed = panel.box(middle - wide / 2, down, wide, 34, norm)
         panel.arrow((stream, turn), (middle, turn), normed.top, kind="stream")
-        box = panel.box(middle - wide / 2, down + 56, wide, 46, part, kind=kind)
+        box = panel.box(middle - wide / 2, down + 56, wide, 46, part, kind=kind, under=under)
         panel.arrow(normed.bottom, box.top)
     else:
-        box = panel.box(middle - wide / 2, down, wide, 46, part, kind=kind)
+        box = panel.box(middle - wide / 2, down, wide, 46, part, kind=kind, under=under)
         panel.arrow((stream, turn), (middle, turn), box.top, kind="stream")
     add = box.bottom[1] + 30
     plus = panel.plus(stream, add)
@@ -79,15 +79,21 @@ def _sublayer(panel: Panel, y: float, part: str, norm: str, *, pre: bool) -> flo
     return normed.bottom[1]
 
 
-def _block(pre: bool) -> Panel:
+def _block(
+    pre: bool,
+    name: str,
+    norms: tuple[str, str] = ("attn_norm", "ff_norm"),
+    under: tuple[str | None, str | None] = (None, None),
+    positions: str = "",
+) -> Panel:
     panel = Panel(330, 520)
-    name, formula = ("Pre-norm", "x + f(norm(x))") if pre else ("Post-norm", "norm(x + f(x))")
+    formula = "x + f(norm(x))" if pre else "norm(x + f(x))"
     panel.text(165, 14, name, size="title", bold=True)
     panel.text(165, 36, formula, size="code", kind="soft")
     panel.text(70, 66, "x", bold=True, kind="stream")
-    panel.text(98, 66, "(B, T, D)", size="code", kind="soft", anchor="start")
-    middle = _sublayer(panel, 78, "attention", "attn_norm", pre=pre)
-    end = _sublayer(panel, middle, "feed-forward", "ff_norm", pre=pre)
+    panel.text(98, 66, f"(B, T, D){positions}", size="code", kind="soft", anchor="start")
+    middle = _sublayer(panel, 78, "attention", norms[0], pre=pre, under=under[0])
+    end = _sublayer(panel, middle, "feed-forward", norms[1], pre=pre, under=under[1])
     panel.arrow((70, end), (70, end + 40), kind="stream", width=4)
     panel.text(70, end + 54, "x", bold=True, kind="stream")
     panel.text(98, end + 54, "(B, T, D), to the next block", size="code", kind="soft", anchor="start")
@@ -97,7 +103,14 @@ def _block(pre: bool) -> Panel:
 
 def block() -> Drawn:
     """Draw pre-norm and post-norm next to each other, the residual stream as one thick line."""
-    return (_block(pre=True), _block(pre=False)), {}
+    return (_block(True, "Pre-norm"), _block(False, "Post-norm")), {}
+
+
+def old_and_new_block() -> Drawn:
+    """Draw the block of the paper and a block of today, each sublayer with what it is made of."""
+    old = _block(False, "2017", ("LayerNorm",) * 2, ("H heads", "ReLU"), positions=" + sinusoids")
+    new = _block(True, "Today", ("RMSNorm",) * 2, ("rotary, grouped", "SwiGLU"))
+    return (old, new), {}
 
 
 def ids_to_logits() -> Drawn:

@@ -28,6 +28,8 @@ class Experiment:
     table: str = "table"
     n_seeds: int = 1
     has_corpus: bool = False
+    corpus: str = "world"
+    has_cells: bool = False  # of variants with numbers of labels
     results: str = "{name}"
 
 
@@ -37,7 +39,21 @@ EXPERIMENTS = {
     ),
     "objectives": Experiment("causal against masked pretraining", "objectives", "objectives", n_seeds=3),
     "transfer": Experiment(
-        "pretrained against scratch", "transfer_world", "transfer", n_seeds=5, has_corpus=True
+        "pretrained against scratch",
+        "transfer_world",
+        "transfer",
+        n_seeds=5,
+        has_corpus=True,
+        has_cells=True,
+    ),
+    "pretraining": Experiment(
+        "does pretraining pay on real text? accuracy by tokens read",
+        "pretraining",
+        "pretraining",
+        n_seeds=3,
+        has_corpus=True,
+        corpus="imdb",
+        has_cells=True,
     ),
     "translation": Experiment(
         "greedy and beam search", "translation", "translation", has_corpus=True, results="{name}-{corpus}"
@@ -57,6 +73,12 @@ EXPERIMENTS = {
     ),
     "since-2017": Experiment(
         "what changed since 2017, one swap at a time and all together", "since_2017", "since_2017", n_seeds=5
+    ),
+    "looking-inside": Experiment(
+        "what a model of the world knows, where, and which heads carry it",
+        "looking_inside",
+        "looking_inside",
+        n_seeds=5,
     ),
     "completions": Experiment("a model of real French continues prompts", "completions", "completions"),
 }
@@ -83,12 +105,10 @@ def build_parser() -> Parser:
         sub.add_argument("--work-dir", type=Path, default=Path("build"), help="folder of training runs")
         sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
         if one.has_corpus:
-            sub.add_argument("--corpus", default="world", help="name of a corpus")
-        if name == "transfer":
+            sub.add_argument("--corpus", default=one.corpus, help="name of a corpus")
+        if one.has_cells:
             sub.add_argument("--labels", type=numbers, help="numbers of labels, such as 50,200")
-            sub.add_argument(
-                "--variants", type=words, help=f"{' and '.join(FOLDED)}: such as majority,scratch"
-            )
+            sub.add_argument("--variants", type=words, help="on folds: such as majority,scratch")
     return parser
 
 
@@ -96,7 +116,7 @@ def experiment(args: argparse.Namespace) -> Answer:
     """Measure what is missing and print the table; with ``--json``, the table of what is stored."""
     is_folded = args.name == "transfer" and args.corpus in FOLDED
     one = ON_FOLDS if is_folded else EXPERIMENTS[args.name]
-    if args.variants and not is_folded:
+    if args.variants and args.name == "transfer" and not is_folded:
         raise ValueError(f"--variants needs --corpus {' or '.join(FOLDED)}, got {args.corpus}")
     name = one.results.format(name=args.name, corpus=Path(args.corpus).stem)
     module = importlib.import_module(f"experiments.{one.module}")

@@ -90,6 +90,7 @@ def mean_table(
     by: Sequence[str],
     variant: str,
     baselines: Sequence[str] = (),
+    test_share: float = 0.0,
 ) -> pd.DataFrame:
     """Mean of a value for each variant, and its paired differences from the baselines.
 
@@ -104,6 +105,8 @@ def mean_table(
         The column that holds what is compared; differences are paired by seed.
     baselines : sequence of str
         Variants that the others are compared with.
+    test_share : float
+        For training sets that overlap, see `tinytx.training.intervals.paired_interval`.
 
     Returns
     -------
@@ -130,17 +133,18 @@ def mean_table(
     rows = []
     for key, values in groups.items():
         row = dict(zip([*by, variant], key, strict=True)) | {"n": len(values), "mean": values.mean()}
-        row |= _ends("", values)
+        row |= _ends("", values, test_share)
         for baseline in baselines:
             if (other := groups.get((*key[:-1], baseline))) is not None and key[-1] != baseline:
                 differences = (values - other).dropna()
-                row |= {f"minus {baseline}": differences.mean(), **_ends(f"minus {baseline} ", differences)}
+                row |= {f"minus {baseline}": differences.mean()}
+                row |= _ends(f"minus {baseline} ", differences, test_share)
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _ends(name: str, values: pd.Series) -> dict[str, float]:
+def _ends(name: str, values: pd.Series, test_share: float) -> dict[str, float]:
     if len(values) < 2:
         return {}
-    interval = paired_interval(values)
+    interval = paired_interval(values, test_share=test_share)
     return {f"{name}low": interval.low, f"{name}high": interval.high}

@@ -99,6 +99,17 @@ def ppmi_vectors(sequences: Sequence[Sequence[int]], vocab_size: int, width: int
     return left * np.sqrt(values)
 
 
+def embed_by_counts(weight: Tensor, tokenizer: Tokenizer, texts: Sequence[str]) -> None:
+    """Set embeddings, (V, D), to PPMI vectors of some texts, centred, of the size of new ones."""
+    ids = tokenizer.encode_batch(texts)
+    vectors = torch.from_numpy(ppmi_vectors(ids, *weight.shape)).float()
+    flat = torch.from_numpy(np.concatenate([np.asarray(row, dtype=np.int64) for row in ids]))
+    shares = torch.bincount(flat, minlength=len(weight)).float() / len(flat)
+    centred = vectors - shares @ vectors
+    with torch.no_grad():
+        weight.copy_(centred / (centred.std(0) + 1e-6) * weight.shape[1] ** -0.5)
+
+
 class StarsObjective(ClassificationObjective):
     """Predict the share of other readers who gave fewer stars: soft labels that are balanced by design."""
 
@@ -191,30 +202,19 @@ class Encoders:
         texts = lowered(texts + (list(fold.train.texts) if text.own else []))
         if plan["what"] == "counts":
             counted = seeded(lambda: MaskedLanguageModel(config), 0)
-            self._embed_by_counts(counted, texts)
+            embed_by_counts(counted.body.token_embed.weight, self.tokenizer, texts)
             save(counted, folder, self.tokenizer)
             return counted.eval()
         masking = None if config.causal else Masking(p=self.recipe.mask)
         recipe = TrainingRecipe(self.budget, config.vocab_size, config, self._settings(plan), masking=masking)
         model = new_model(recipe, seed=0)
         if before is None:
-            self._embed_by_counts(model, texts)
+            embed_by_counts(model.body.token_embed.weight, self.tokenizer, texts)
         else:
             model.load_state_dict(before.state_dict())
         # At the rate of pretraining, what the counts gave would be gone within a few steps.
         model.body.token_embed.weight.requires_grad_(False)
         return self._train(model, objective_for(recipe, self.tokenizer, texts), plan, folder)
-
-    def _embed_by_counts(self, model: LanguageModel | MaskedLanguageModel, texts: Sequence[str]) -> None:
-        """Set the embeddings to PPMI vectors, centred, of the size of new ones."""
-        weight = model.body.token_embed.weight
-        ids = self.tokenizer.encode_batch(texts)
-        vectors = torch.from_numpy(ppmi_vectors(ids, *weight.shape)).float()
-        flat = torch.from_numpy(np.concatenate([np.asarray(row, dtype=np.int64) for row in ids]))
-        shares = torch.bincount(flat, minlength=len(weight)).float() / len(flat)
-        centred = vectors - shares @ vectors
-        with torch.no_grad():
-            weight.copy_(centred / (centred.std(0) + 1e-6) * weight.shape[1] ** -0.5)
 
     def _rater(self, config: TransformerConfig, before: AnyModel | None) -> tuple[Classifier, Objective]:
         config = config.replace(dropout=self.recipe.tuning.dropout, tie_embeddings=False)

@@ -1,0 +1,217 @@
+"""Does pretraining pay on real text? Accuracy by tokens read, each condition on the same grouped folds."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from experiments import transfer_linear as linear
+from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
+from experiments.pretraining_data import Texts, grouped_folds, last_words, texts_of
+from experiments.pretraining_models import Bodies
+from experiments.pretraining_recipes import LONGER, RECIPES, Condition, Recipe, condition, first_conditions
+from experiments.transfer_data import Fold
+from experiments.transfer_encoders import columns_of, fine_tuned
+from experiments.transfer_variants import Tuning
+from tinytx.model.transformer import Transformer
+from tinytx.text.corpora import Corpus, Split, label_subset, load_corpus
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Named before anything was measured: each condition is compared with these, and with no others.
+BASELINES = ("scratch/tuned", "tfidf-words", "tfidf-letters")
+#: Published accuracies in %, with all 25,000 labels on the test split of the corpus, which is not read here.
+PUBLISHED = {
+    "imdb": (
+        (88.89, "word vectors and bag of words, Maas et al., ACL 2011, table 2"),
+        (91.22, "naive Bayes and SVM on pairs of words, Wang and Manning, ACL 2012, table 3"),
+        (92.76, "SA-LSTM, pretrained on the same reviews, Dai and Le, arXiv 1511.01432, table 2"),
+        (95.4, "ULMFiT, pretrained on Wikipedia and the same reviews, Howard and Ruder, arXiv 1801.06146"),
+    )
+}
+
+
+def pretraining(
+    settings: Settings,
+    corpus: str | Corpus = "imdb",
+    *,
+    unlabelled: Corpus | None = None,
+    variants: Sequence[str] | None = None,
+    label_counts: Sequence[int] = (200,),
+) -> pd.DataFrame:
+    """Measure conditions with some labels of each fold, tested on other groups of texts.
+
+    Parameters
+    ----------
+    settings : Settings
+        Its number of seeds is that of draws of labels in each fold.
+    corpus : str or Corpus
+        Labelled texts with groups.
+    unlabelled : Corpus, optional
+        By default the corpus of that name with "-unlabelled" at its end.
+    variants : sequence of str, optional
+        See `Condition`; by default `first_conditions`.
+    label_counts : sequence of int
+    """
+    recipe = _recipe(settings.budget)
+    wanted = [condition(name, recipe) for name in variants or first_conditions(recipe)]
+    if isinstance(corpus, str):
+        corpus = load_corpus(corpus, settings.data_dir)
+    if corpus.train.groups is not None and unlabelled is None:
+        unlabelled = load_corpus(f"{corpus.name}-unlabelled", settings.data_dir)
+    cells = _Cells(settings, texts_of(corpus, unlabelled or corpus), recipe, label_counts)
+    for one in wanted:
+        cells.report_pretraining(one)
+        due = [(one, n, fold) for fold in cells.folds for n in label_counts]
+        for cell in tqdm(due, desc=one.name, disable=None):
+            settings.cached(cells.key(*cell), cells.origin(*cell), functools.partial(cells.measured, *cell))
+        mean = np.mean([settings.store.data[cells.key(*cell)]["accuracy"] for cell in due])
+        settings.report(f"{one.name}: {mean:.1%}, mean of {len(due)} cells")
+    return table(settings.store.data)
+
+
+def _recipe(budget: str | float | None) -> Recipe:
+    """The recipe of a budget; "laptop" is "study", as equal doses are compared."""
+    name = "study" if budget == "laptop" else budget
+    if name not in RECIPES:
+        raise ValueError(f"budget must be one of {', '.join(RECIPES)}, got {budget!r}")
+    return RECIPES[str(name)]
+
+
+class _Cells:
+    """Folds of one task, and how a condition is measured on one of them."""
+
+    def __init__(self, settings: Settings, texts: Texts, recipe: Recipe, label_counts: Sequence[int]) -> None:
+        self.settings, self.texts, self.recipe = settings, texts, recipe
+        self._budget = next(name for name, one in RECIPES.items() if one == recipe)
+        self.folds = grouped_folds(texts.labelled, recipe.n_folds, settings.n_seeds, recipe.n_test)
+        smallest = min(len(fold.train) for fold in self.folds)
+        if not label_counts or not all(8 <= n <= smallest for n in label_counts):
+            raise ValueError(f"labels must be numbers from 8 to {smallest}, got {list(label_counts)}")
+        self.bodies = Bodies(texts, recipe, settings.work_dir, settings.device, settings.report)
+        labelled = texts.labelled
+        self._fingerprint = digest_of({"texts": list(labelled.texts), "labels": list(labelled.labels or ())})
+        settings.report(
+            f"{len(labelled):,} labelled texts of {len(set(labelled.groups or ())):,} groups, "
+            f"{len(texts.unlabelled):,} unlabelled ones of others, {texts.n_left_out:,} left out"
+        )
+
+    def key(self, wanted: Condition, n_labels: int, fold: Fold) -> str:
+        """The name of a cell in the store."""
+        where = f"fold {fold.number}/draw {fold.repeat}"
+        return f"{self.texts.name}/{self._budget}/{wanted.name}/labels {n_labels}/{where}"
+
+    def origin(self, wanted: Condition, n_labels: int, fold: Fold) -> Record:
+        """All that a cell follows from."""
+        recipe = self.recipe
+        found: Record = {"texts": self._fingerprint, "n_folds": recipe.n_folds, "n_test": recipe.n_test}
+        if wanted.way == "bag":
+            return found
+        found |= {"pretraining": self.bodies.identity, "n_words": recipe.n_words}
+        if wanted.way == "probe":
+            return found
+        tunings = [dataclasses.asdict(one) for one in self._tunings(wanted)]
+        return {**found, "tunings": digest_of({"tunings": tunings, "share": recipe.held_out_share})}
+
+    def report_pretraining(self, wanted: Condition) -> None:
+        """Store and print what the body of a condition has read."""
+        if not wanted.dose:
+            return
+        key = f"{self.texts.name}/{self._budget}/pretraining {wanted.start}/{wanted.dose}"
+        measure = functools.partial(self.bodies.pretrained, wanted.start, wanted.dose)
+        found = self.settings.cached(key, {"pretraining": self.bodies.identity}, measure)
+        self.settings.report(
+            f"{wanted.start}, {found['n_tokens']:,} tokens read, {found['n_distinct']:,} of them distinct, "
+            f"{found['passes']:.2f} passes: {found['held_out_nats']:.3f} nats a token on held-out texts, "
+            f"{found['tokens_per_second'] or 0:,} tokens a second"
+        )
+
+    def measured(self, wanted: Condition, n_labels: int, fold: Fold) -> Record:
+        """The record of a cell."""
+        begin = time.process_time()
+        train = label_subset(fold.train, n_labels, fold.seed)
+        if wanted.way == "bag":
+            kind = {"tfidf-words": "logistic", "tfidf-letters": "letters"}[wanted.name]
+            answers, chosen = linear.bag_of_words(train, fold.test, kind, fold.seed)
+            correct = _n_equal(answers, fold.test)
+        else:
+            body = self.bodies.body(wanted, fold.seed)
+            read = self._probed if wanted.way == "probe" else functools.partial(self._tuned, wanted)
+            short = [last_words(part, self.recipe.n_words) for part in (train, fold.test)]
+            correct, chosen = read(body, *short, fold.seed)
+        return {
+            **{
+                "corpus": self.texts.name,
+                "condition": wanted.name,
+                "n_labels": n_labels,
+                "dose": wanted.dose,
+            },
+            **{"draw": fold.repeat, "fold": fold.number, "seed": fold.seed, **chosen},
+            **{"correct": correct, "n": len(fold.test), "accuracy": correct / len(fold.test)},
+            "cpu_seconds": round(time.process_time() - begin, 1),
+        }
+
+    def _probed(self, body: Transformer, train: Split, test: Split, seed: int) -> tuple[int, Record]:
+        """Logistic regression on the frozen states of a body."""
+        device, tokenizer = self.settings.device, self.bodies.tokenizer
+        own, others = (columns_of(body, tokenizer, part, device) for part in (train, test))
+        answers, chosen = linear.probe(train, test, own, others, seed)
+        return _n_equal(answers, test), chosen
+
+    def _tuned(
+        self, wanted: Condition, body: Transformer, train: Split, test: Split, seed: int
+    ) -> tuple[int, Record]:
+        """Fine-tune with each tuning on a part of the labels, then with the best on all of them."""
+        from sklearn.model_selection import train_test_split
+
+        def correct(tuning: Tuning, own: Split, others: Split) -> int:
+            how: dict[str, Any] = {"tuning": tuning, "seed": seed, "device": self.settings.device}
+            return fine_tuned(body, self.bodies.tokenizer, own, others, **how)[0]
+
+        rows, held_out = train_test_split(
+            range(len(train)),
+            test_size=self.recipe.held_out_share,
+            random_state=seed,
+            stratify=train.labels,
+        )
+        tunings = self._tunings(wanted)
+        scores = [correct(tuning, train.take(rows), train.take(held_out)) for tuning in tunings]
+        best = tunings[int(np.argmax(scores))]
+        search = {f"{one.lr:g}": score for one, score in zip(tunings, scores, strict=True)}
+        found = {"search": search, "n_held_out": len(held_out), "chosen": f"{best.lr:g}"}
+        return correct(best, train, test), found
+
+    def _tunings(self, wanted: Condition) -> tuple[Tuning, ...]:
+        """What is tried inside the labels: the same for each start."""
+        times = LONGER if wanted.way == "longer" else 1
+        return tuple(dataclasses.replace(one, n_updates=times * one.n_updates) for one in self.recipe.tunings)
+
+
+def _n_equal(answers: np.ndarray, test: Split) -> int:
+    return int((answers == np.asarray(test.labels)).sum())
+
+
+def table(records: Records) -> pd.DataFrame:
+    """Mean accuracy of each condition by number of labels, and its paired differences from `BASELINES`.
+
+    Intervals are corrected for training sets that overlap, as if each learned from all that its fold may
+    learn from: with few labels they are wider than need be.
+    """
+    cells = {key: one for key, one in records.items() if "condition" in one}
+    data = frame(cells, ("corpus", "n_labels", "condition", "seed", "accuracy"), budget_at=1)
+    n_folds = max((one["origin"]["n_folds"] for one in cells.values()), default=2)
+    return mean_table(
+        data,
+        "accuracy",
+        by=("corpus", "budget", "n_labels"),
+        variant="condition",
+        baselines=BASELINES,
+        test_share=1 / (n_folds - 1),
+    )

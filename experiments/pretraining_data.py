@@ -1,0 +1,108 @@
+"""Texts of the experiment on pretraining: labelled ones in grouped folds, unlabelled ones without leaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.transfer_data import Fold
+from tinytx.text.corpora import Corpus, Split, label_subset
+from tinytx_course.labs.lesson_15 import same_text
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What one task learns from and is tested on.
+
+    Attributes
+    ----------
+    name : str
+    labelled : Split
+        With groups; the test split of its corpus is not among them.
+    unlabelled, held_out : tuple of str
+        To pretrain on, and to measure its loss on.
+    n_left_out : int
+        Unlabelled texts that repeat a labelled one or share its group.
+    """
+
+    name: str
+    labelled: Split
+    unlabelled: tuple[str, ...]
+    held_out: tuple[str, ...]
+    n_left_out: int
+
+
+def texts_of(corpus: Corpus, unlabelled: Corpus) -> Texts:
+    """Join the labelled texts of train and valid; leave out of the unlabelled ones what would leak.
+
+    Raises
+    ------
+    ValueError
+        If a text has no label or no group: folds that divide a group would test what was learned by heart.
+    """
+    parts = [corpus.train, corpus.valid]
+    for split in parts:
+        if split.labels is None or split.groups is None:
+            lacking = "labels" if split.labels is None else "groups, such as the film of each review"
+            raise ValueError(f"folds must be grouped, of labelled texts, got {corpus.name} without {lacking}")
+    labelled = Split(
+        *(tuple(x for split in parts for x in getattr(split, f)) for f in ("texts", "labels", "groups"))
+    )
+    known, groups = set(map(same_text, labelled.texts)), set(labelled.groups or ())
+
+    def clean(split: Split) -> tuple[str, ...]:
+        of = split.groups or (None,) * len(split)
+        pairs = zip(split.texts, of, strict=True)
+        return tuple(text for text, group in pairs if group not in groups and same_text(text) not in known)
+
+    train, valid = clean(unlabelled.train), clean(unlabelled.valid)
+    n_left_out = len(unlabelled.train) + len(unlabelled.valid) - len(train) - len(valid)
+    return Texts(corpus.name, labelled, train, valid, n_left_out)
+
+
+def grouped_folds(split: Split, n_folds: int, n_draws: int, n_test: int) -> list[Fold]:
+    """Folds of nearly equal size that divide no group, the same for each draw of labels.
+
+    Parameters
+    ----------
+    split : Split
+        Labelled texts with groups.
+    n_folds, n_draws : int
+    n_test : int
+        Texts that are tested in a fold, equally many of each class, the same for each draw.
+
+    Returns
+    -------
+    list of Fold
+        Draw by draw; fold k of draw r has the seed ``r * n_folds + k``.
+
+    Examples
+    --------
+    >>> one, two = grouped_folds(Split(tuple("abcd"), (0, 1, 0, 1), ("x", "x", "y", "y")), 2, 1, 2)
+    >>> set(one.test.groups), set(one.train.groups)
+    ({'x'}, {'y'})
+    """
+    names, sizes = np.unique(np.asarray(split.groups or ()), return_counts=True)
+    if not 2 <= n_folds <= len(names):
+        raise ValueError(f"n_folds must be from 2 to {len(names)}, the number of groups, got {n_folds}")
+    fold_of: dict[str, int] = {}
+    filled = np.zeros(n_folds, dtype=int)
+    for i in np.random.default_rng(n_folds).permutation(len(names)):
+        fold_of[str(names[i])] = smallest = int(filled.argmin())
+        filled[smallest] += sizes[i]
+    folds = [[fold_of[group] == k for group in split.groups or ()] for k in range(n_folds)]
+    parts = []
+    for k, tested in enumerate(folds):
+        test = split.take(np.flatnonzero(tested).tolist())
+        train = split.take(np.flatnonzero(~np.asarray(tested)).tolist())
+        parts.append((train, label_subset(test, min(n_test, len(test)), seed=k)))
+    return [
+        Fold(draw, k, draw * n_folds + k, *part) for draw in range(n_draws) for k, part in enumerate(parts)
+    ]
+
+
+def last_words(split: Split, n_words: int) -> Split:
+    """The end of each text, in lower case, where a review has its verdict: what a short model can read."""
+    texts = tuple(" ".join(text.lower().split()[-n_words:]) for text in split.texts)
+    return Split(texts, split.labels, split.groups)

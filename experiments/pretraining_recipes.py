@@ -1,0 +1,182 @@
+"""Conditions of the experiment on pretraining, and all numbers of its recipes."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.transfer_variants import Tuning
+from tinytx.model.config import TransformerConfig
+from tinytx.training.recipes import FF_FACTOR
+from tinytx.training.settings import TrainingSettings
+
+OBJECTIVES = ("causal", "masked")
+COUNTS = ("counts-causal", "counts-both")  # embeddings from counts, new layers that read one way or both
+BAGS = ("tfidf-words", "tfidf-letters")
+LONGER = 5  # times the updates, for the control that only trains longer
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All numbers of the experiment for one budget.
+
+    Attributes
+    ----------
+    doses : tuple of int
+        Tokens read in pretraining; 0 is a model with new weights.
+    token_texts : int
+        Unlabelled texts that the tokenizer learns from.
+    lr, warmup_steps, decay_share, tokens_per_batch
+        Of pretraining with Muon: the rate is constant after the warm-up, and falls to zero over the last
+        share of a dose.
+    n_words : int
+        Last words of a review that a transformer reads; bags of words read it whole.
+    tunings : tuple of Tuning
+        Tried inside the labels; the first wins a tie.
+    held_out_share : float
+        Of the labels, to choose a tuning by; the chosen one then learns from all of them.
+    """
+
+    doses: tuple[int, ...]
+    vocab_size: int
+    token_texts: int
+    d_model: int
+    n_layers: int
+    n_heads: int
+    max_len: int
+    lr: float
+    warmup_steps: int
+    tokens_per_batch: int
+    n_words: int
+    tunings: tuple[Tuning, ...]
+    n_folds: int
+    n_test: int
+    decay_share: float = 0.2
+    held_out_share: float = 0.25
+    mask: float = 0.25
+
+    def config(self, *, causal: bool) -> TransformerConfig:
+        """The one architecture of all conditions."""
+        return TransformerConfig(
+            vocab_size=self.vocab_size,
+            d_model=self.d_model,
+            n_heads=self.n_heads,
+            n_layers=self.n_layers,
+            d_ff=FF_FACTOR * self.d_model,
+            max_len=self.max_len,
+            causal=causal,
+            positions="rotary",
+            tie_embeddings=True,
+        )
+
+    def settings(self, n_steps: int, decay_steps: int | None, precision: str) -> TrainingSettings:
+        """Settings of the trunk, whose rate stays, or of a branch, whose rate falls over its last steps."""
+        return TrainingSettings(
+            n_steps=n_steps,
+            lr=self.lr,
+            warmup_steps=min(self.warmup_steps, n_steps - (decay_steps or 0)),
+            decay="linear",
+            decay_steps=decay_steps,
+            final_lr_fraction=1.0 if decay_steps is None else 0.0,
+            optimizer="muon",
+            tokens_per_batch=self.tokens_per_batch,
+            precision=precision,
+        )
+
+    def pretraining(self) -> dict[str, Any]:
+        """The numbers that decide a pretrained body, apart from its dose; as JSON can hold them."""
+        own = ("doses", "n_words", "tunings", "n_folds", "n_test", "held_out_share")
+        return {name: value for name, value in dataclasses.asdict(self).items() if name not in own}
+
+
+def _tunings(n_updates: int, texts_per_batch: int) -> tuple[Tuning, ...]:
+    return tuple(
+        Tuning(n_updates, 1, texts_per_batch, lr, 0.1, n_curve=1, n_scored=2) for lr in (1e-3, 3e-4, 3e-3)
+    )
+
+
+RECIPES = {
+    "smoke": Recipe(
+        doses=(0, 2_000, 5_000),
+        vocab_size=200,
+        token_texts=200,
+        d_model=16,
+        n_layers=1,
+        n_heads=2,
+        max_len=64,
+        lr=5e-3,
+        warmup_steps=2,
+        tokens_per_batch=512,
+        n_words=10,
+        tunings=_tunings(4, 8),
+        n_folds=2,
+        n_test=20,
+    ),
+    "study": Recipe(
+        doses=(0, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000),
+        vocab_size=4_000,
+        token_texts=6_000,
+        d_model=128,
+        n_layers=4,
+        n_heads=4,
+        max_len=256,
+        lr=5e-3,
+        warmup_steps=20,
+        tokens_per_batch=4_096,
+        n_words=160,
+        tunings=_tunings(100, 16),
+        n_folds=6,
+        n_test=1_000,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A way to classify a text.
+
+    Attributes
+    ----------
+    name : str
+        One of `BAGS`, or START/WAY, or START/WAY/DOSE with a dose in tokens. START is one of `OBJECTIVES`
+        with a dose of pretraining, one of `COUNTS`, or "scratch": new weights, causal. WAY is "tuned",
+        "longer" (tuned, with `LONGER` times the updates) or "probe": frozen, read by logistic regression.
+    start, way : str
+    dose : int
+        Tokens read in pretraining.
+    """
+
+    name: str
+    start: str
+    way: str = "bag"
+    dose: int = 0
+
+    @property
+    def causal(self) -> bool:
+        """Whether the transformer reads one way."""
+        return self.start in ("scratch", "causal", "counts-causal")
+
+
+def condition(name: str, recipe: Recipe) -> Condition:
+    """The condition of a name; a ValueError says which there are."""
+    start, *rest = name.split("/")
+    if name in BAGS:
+        return Condition(name, name)
+    doses = [str(dose) for dose in recipe.doses if dose]
+    if rest and rest[0] in ("tuned", "longer", "probe"):
+        if start in ("scratch", *COUNTS) and len(rest) == 1:
+            return Condition(name, start, rest[0])
+        if start in OBJECTIVES and len(rest) == 2 and rest[1] in doses:
+            return Condition(name, start, rest[0], int(rest[1]))
+    raise ValueError(
+        f"condition must be {', '.join(BAGS)}, or START/tuned, START/longer or START/probe with START one of "
+        f"scratch, {', '.join(COUNTS)}, or {', '.join(OBJECTIVES)} and /DOSE with a dose of "
+        f"{', '.join(doses)}; got {name!r}"
+    )
+
+
+def first_conditions(recipe: Recipe) -> tuple[str, ...]:
+    """What is measured unless others are asked for, in this order: controls, then causal at each dose."""
+    causal = [f"causal/{way}/{dose}" for dose in recipe.doses if dose for way in ("tuned", "probe")]
+    return (*BAGS, "scratch/tuned", "scratch/probe", *causal)

@@ -1,0 +1,221 @@
+"""Pretraining on real text: folds that divide no group, nothing tested is read, doses, branches, resuming."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from experiments import pretraining as experiment
+from experiments.__main__ import main
+from experiments.pretraining import pretraining, table
+from experiments.pretraining_data import grouped_folds, last_words, texts_of
+from experiments.pretraining_models import Bodies, plan_doses
+from experiments.pretraining_recipes import RECIPES, condition
+from tinytx.text.corpora import Corpus, Split
+from tinytx.training.intervals import paired_interval
+from tinytx.training.loop import train
+from tinytx.training.tasks import new_model
+from tinytx_course.labs.lesson_15 import same_text
+from tinytx_course.results import Results
+
+GOOD, BAD = ("superb", "moving", "brilliant"), ("dull", "awful", "tedious")
+OTHER = (
+    "the",
+    "film",
+    "was",
+    "a",
+    "story",
+    "of",
+    "people",
+    "in",
+    "town",
+    "and",
+    "its",
+    "end",
+    "came",
+    "late",
+)
+SMOKE = RECIPES["smoke"]
+ALL_KINDS = (
+    *("tfidf-words", "tfidf-letters", "scratch/tuned", "scratch/longer", "scratch/probe"),
+    *("causal/tuned/2000", "causal/probe/5000", "masked/tuned/2000", "counts-both/probe"),
+)
+
+
+def review(rng, label):
+    words = [rng.choice(OTHER) for _ in range(9)] + [rng.choice(GOOD if label else BAD) for _ in range(2)]
+    rng.shuffle(words)
+    return " ".join(words) + f" {rng.randrange(10**6)}"
+
+
+def films(rng, first, n_films, *, labelled):
+    """Five reviews of each film."""
+    rows = [
+        (review(rng, (film + i) % 2), (film + i) % 2, f"tt{film}")
+        for film in range(first, first + n_films)
+        for i in range(5)
+    ]
+    texts, labels, groups = zip(*rows, strict=True)
+    return Split(texts, labels if labelled else None, groups)
+
+
+@pytest.fixture(scope="module")
+def corpora():
+    """25 labelled films and 80 others; one unlabelled text repeats a labelled one, five share its film."""
+    rng = random.Random(0)
+    labelled = Corpus("films", films(rng, 0, 20, labelled=True), films(rng, 20, 5, labelled=True))
+    near = films(rng, 100, 80, labelled=False)
+    texts = (labelled.train.texts[0].upper() + "!", *near.texts[1:], *films(rng, 3, 1, labelled=False).texts)
+    groups = (*near.groups, *["tt3"] * 5)
+    return labelled, Corpus(
+        "films-unlabelled", Split(texts, None, groups), films(rng, 200, 4, labelled=False)
+    )
+
+
+@pytest.fixture
+def run(settings, corpora):
+    """Runs the experiment on the small corpora."""
+
+    def measure(*variants, **changes):
+        how = settings("pretraining", n_seeds=2, **changes)
+        rows = pretraining(how, corpora[0], unlabelled=corpora[1], variants=variants, label_counts=(24,))
+        return rows.set_index("condition"), how.store
+
+    return measure
+
+
+# --- texts
+
+
+def test_folds_divide_no_film_and_test_the_same_reviews_in_each_draw(corpora):
+    split = texts_of(*corpora).labelled
+    folds = grouped_folds(split, 3, 2, 30)
+    assert [fold.seed for fold in folds] == list(range(6))
+    tested = [set(fold.test.groups) for fold in folds]
+    for k, fold in enumerate(folds):
+        assert not tested[k] & set(fold.train.groups) and len(fold.train) + 30 <= len(split)
+        assert sum(fold.test.labels) == 15 and fold.test == folds[k % 3].test
+    assert (
+        not tested[0] & tested[1] and max(len(f.train) for f in folds) - min(len(f.train) for f in folds) <= 5
+    )
+    with pytest.raises(ValueError, match="from 2 to 25, .*got 26"):
+        grouped_folds(split, 26, 1, 4)
+
+
+def test_nothing_tested_is_read_in_pretraining(corpora, settings):
+    texts = texts_of(*corpora)
+    assert texts.n_left_out == 6 and len(texts.unlabelled) == 399 and len(texts.labelled) == 125
+    assert not set(map(same_text, texts.unlabelled)) & set(map(same_text, texts.labelled.texts))
+    some = settings()
+    for other in (texts, dataclasses.replace(texts, labelled=films(random.Random(9), 50, 9, labelled=True))):
+        bodies = Bodies(other, SMOKE, some.work_dir / other.labelled.groups[0], "cpu", some.report)
+        pieces = bodies.tokenizer.to_bytes()
+    assert pieces == Bodies(texts, SMOKE, some.work_dir / "again", "cpu", some.report).tokenizer.to_bytes()
+    assert last_words(Split(("A b C d",), (1,), ("x",)), 2) == Split(("c d",), (1,), ("x",))
+
+
+def test_texts_without_groups_or_labels_are_refused_in_one_line(corpora, settings, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    rows = {"text": [f"text {i}" for i in range(40)], "label": [i % 2 for i in range(40)]}
+    features = datasets.Features(
+        {"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["neg", "pos"])}
+    )
+    parts = {name: datasets.Dataset.from_dict(rows, features=features) for name in ("train", "test")}
+    datasets.DatasetDict(parts).save_to_disk(str(tmp_path / "imdb"))
+    with (
+        pytest.warns(match="word for word"),
+        pytest.raises(ValueError, match="must be grouped.*hf:imdb without groups"),
+    ):
+        pretraining(settings(), f"hf:{tmp_path / 'imdb'}")
+    with pytest.raises(ValueError, match="must be grouped.*films-unlabelled without labels"):
+        texts_of(corpora[1], corpora[1])
+
+
+# --- doses and branches
+
+
+@pytest.mark.parametrize("start", ["causal", "masked"])
+def test_doses_are_the_fewest_steps_that_read_them(corpora, settings, start):
+    bodies = Bodies(texts_of(*corpora), SMOKE, settings().work_dir, "cpu", print)
+    objective, pad_id = bodies._objective(start), bodies.tokenizer.pad_id
+    read, passes = [], []
+    for epoch in range(9):
+        for rows in objective.epoch_batches(seed=0, epoch=epoch, tokens_per_batch=SMOKE.tokens_per_batch):
+            read.append(sum(sum(i != pad_id for i in row) for row in objective.batch(rows)[0].tolist()))
+        passes.append(sum(read))
+    one_pass = passes[0]
+    for dose, reach in bodies.doses(start).items():
+        assert sum(read[: reach.n_steps]) == reach.n_tokens >= dose > sum(read[: reach.n_steps - 1])
+        assert reach.n_decay == max(1, round(0.2 * reach.n_steps))
+        assert reach.n_distinct == min(one_pass, reach.n_tokens)
+        assert reach.passes == pytest.approx(reach.n_tokens / one_pass, abs=1e-3)
+    later = plan_doses(objective, bodies._settings(1), pad_id, (3 * one_pass,), 0.2)[3 * one_pass]
+    assert later.n_distinct == one_pass and later.passes == pytest.approx(3, abs=0.3)
+
+
+def test_a_branch_ends_in_the_same_bytes_as_one_run_with_its_schedule(corpora, settings):
+    bodies = Bodies(texts_of(*corpora), SMOKE, settings().work_dir, "cpu", lambda line: None)
+    facts = bodies.pretrained("causal", 5_000)
+    found, reach = bodies._finished("causal", 5_000), bodies.doses("causal")[5_000]
+    whole = bodies._settings(reach.n_steps, reach.n_decay)
+    model = new_model(bodies._training_recipe("causal", whole), 0)
+    history = train(model, bodies._objective("causal"), whole)
+    for mine, expected in zip(found.parameters(), model.parameters(), strict=True):
+        assert torch.equal(mine, expected)
+    rates = dict(zip(history.step, history.lr, strict=True))
+    assert rates[reach.n_steps] == 0 and whole.lr_at(reach.n_steps - reach.n_decay) == whole.lr
+    assert 0 < facts["held_out_nats"] < np.log(SMOKE.vocab_size) + 1
+    assert sorted(path.name for path in (bodies.folder / "causal").iterdir()) == sorted(
+        ["dose-5000", *(f"trunk-{r.n_steps - r.n_decay}" for r in bodies.doses("causal").values())]
+    )
+
+
+# --- the experiment
+
+
+def test_every_kind_of_condition_runs_and_an_interrupted_run_resumes(run, stop_after):
+    n_cells = 4 * len(ALL_KINDS) + 3  # and one record of each pretrained body
+    stop_after(9)
+    with pytest.raises(ConnectionAbortedError):
+        run(*ALL_KINDS)
+    left = stop_after(n_cells - 9)
+    rows, store = run(*ALL_KINDS)
+    assert left == [0] and set(rows.index) == set(ALL_KINDS) and set(rows["n"]) == {4}
+    assert (rows.loc[["tfidf-words", "tfidf-letters"], "mean"] > 0.9).all()
+    tuned = store.get("films/smoke/causal/tuned/2000/labels 24/fold 1/draw 0")
+    assert set(tuned["search"]) == {"0.001", "0.0003", "0.003"} and tuned["n_held_out"] == 6
+    assert tuned["search"][tuned["chosen"]] == max(tuned["search"].values())
+    read = store.get("films/smoke/pretraining causal/2000")
+    assert read["n_distinct"] <= read["n_tokens"] and read["passes"] > 0 and read["tokens_per_second"] > 0
+
+
+def test_intervals_are_corrected_for_overlapping_training_sets(run):
+    rows, store = run("tfidf-words", "scratch/probe")
+    accuracy = {}
+    for record in store.data.values():
+        accuracy.setdefault(record["condition"], {})[record["seed"]] = record["accuracy"]
+    gaps = [accuracy["scratch/probe"][seed] - accuracy["tfidf-words"][seed] for seed in range(4)]
+    expected = paired_interval(gaps, test_share=1 / (SMOKE.n_folds - 1))
+    ends = rows.loc["scratch/probe", ["minus tfidf-words low", "minus tfidf-words high"]]
+    assert list(ends) == pytest.approx([expected.low, expected.high])
+    assert table(store.data).set_index("condition").loc["tfidf-words", "n"] == 4
+
+
+def test_bad_requests_are_refused(run, settings):
+    for name in ("causal/tuned/7", "scratch/tuned/2000", "tfidf", "causal/probe", "scratch/guess"):
+        with pytest.raises(ValueError, match=f"condition must be .*got '{name}'"):
+            condition(name, SMOKE)
+    with pytest.raises(ValueError, match="budget must be one of smoke, study, got 3.0"):
+        run("tfidf-words", budget=3.0)
+
+
+def test_the_stored_table_is_printed_and_nothing_measured(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(experiment, "pretraining", None)
+    assert main(["pretraining", "--json", "--results", str(tmp_path)]) == 2
+    record = {"corpus": "imdb", "n_labels": 200, "condition": "tfidf-words", "seed": 0, "accuracy": 0.5}
+    Results("pretraining", tmp_path).put("imdb/study/tfidf-words/0", record | {"origin": {"n_folds": 6}})
+    capsys.readouterr()
+    assert main(["pretraining", "--json", "--results", str(tmp_path)]) == 0
+    assert '"mean": 0.5' in capsys.readouterr().out

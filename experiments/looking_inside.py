@@ -1,0 +1,263 @@
+"""What a model of the world knows, where, and which heads carry it: probes, ablations, patches."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+from tqdm.auto import tqdm
+
+from experiments.harness import Record, Records, Settings, mean_table
+from tinytx.model.transformer import LanguageModel
+from tinytx.text.corpora import load_corpus
+from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.evaluate import exact_nats, text_nats
+from tinytx.training.fit import fit
+from tinytx.training.recipes import plan
+from tinytx.world.world import World
+from tinytx_course.labs.lesson_17 import (
+    UNSEEN_PERIOD,
+    PairRuns,
+    WordForms,
+    as_large,
+    copy_nats,
+    exact_variables,
+    group_tokens,
+    heads_replaced,
+    hidden_after_words,
+    induction_scores,
+    one_word_pairs,
+    prior_excess,
+    probe_excess,
+    record_heads,
+    repeats_config,
+    train_on_repeats,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+N_MOMENTS = 10  # of a training run at which its last level is probed, the end included
+# Fresh reviews: to fit probes, to score them, to make pairs of, and to measure ablations on.
+SIZES = {"smoke": (40, 20, 60, 20), "laptop": (400, 200, 500, 200)}
+SEEDS = (101, 102, 103, 104)
+REPEAT_STEPS = {"smoke": 20, "laptop": 400}
+KINDS = ("polarity", "gender")  # of pairs
+
+
+def looking_inside(settings: Settings) -> pd.DataFrame:
+    """Train on the world and on repeated rows, and look inside the models; see `table`."""
+    if settings.budget not in SIZES:
+        raise ValueError(f"budget must be smoke or laptop, got {settings.budget}")
+    budget = str(settings.budget)
+    origins = {
+        "repeats": {"config": repeats_config().to_dict(), "n_steps": REPEAT_STEPS[budget]},
+        "world": {"recipe": plan("world", "causal", budget).to_dict(), "sizes": list(SIZES[budget])},
+    }
+    measures = {"repeats": _repeats, "world": partial(_world, device=settings.device)}
+    records = {}
+    for seed in tqdm(range(settings.n_seeds), desc="looking-inside", disable=None):
+        for name, measure in measures.items():
+            key = f"{budget}/seed {seed}/{name}"
+            records[key] = settings.cached(key, origins[name], partial(measure, budget, seed))
+    return table(records)
+
+
+def _repeats(budget: str, seed: int) -> Record:
+    """Induction: scores of all heads, and the loss of a second copy with heads ablated one by one."""
+    model = train_on_repeats(repeats_config(), REPEAT_STEPS[budget], seed=seed)
+    shallow = train_on_repeats(repeats_config(n_layers=1), REPEAT_STEPS[budget], seed=seed)
+    scores = induction_scores(model, UNSEEN_PERIOD)
+    ranked = [divmod(int(i), scores.shape[1]) for i in scores.flatten().argsort(descending=True)]
+    inducing = [head for head in ranked if scores[head] > scores.max() / 2]
+    last = [head for head in ranked if head[0] == ranked[0][0]]
+    ablated = {"nothing": [], "the best head": ranked[:1], "induction heads": inducing, "control": last[-1:]}
+    nats = {name: _second(model, heads) for name, heads in ablated.items()}
+    return {
+        "measure": "repeats",
+        "seed": seed,
+        "scores": scores.tolist(),
+        "n_inducing": len(inducing),
+        "nats": {**nats, "one layer": _second(shallow, [])},
+        "first_copy": float(copy_nats(model, UNSEEN_PERIOD)[0].mean()),
+        "each_head": [[_second(model, [(layer, head)]) for head in range(scores.shape[1])]
+                      for layer in range(len(scores))],
+    }  # fmt: skip
+
+
+def _second(model: LanguageModel, heads: list[tuple[int, int]]) -> float:
+    with heads_replaced(model.body, dict.fromkeys(heads, 0.0)):
+        return float(copy_nats(model, UNSEEN_PERIOD)[1].mean())
+
+
+def _world(budget: str, seed: int, device: str) -> Record:
+    corpus, world = load_corpus("world"), World()
+    n_steps = plan("world", "causal", budget).settings.n_steps
+    stops = {round(n_steps * i / N_MOMENTS) for i in range(1, N_MOMENTS + 1)}
+    moments: dict[int, nn.Module] = {}
+
+    def remember(step: int, model: nn.Module) -> None:
+        if step in stops:
+            moments[step] = copy.deepcopy(model)
+
+    result = fit(
+        corpus,
+        budget=budget,
+        seed=seed,
+        device=device,
+        **as_large(),
+        on_step=remember,
+        progress=False,
+        report=lambda line: None,
+    )
+    model, tokenizer, forms = result.model, result.tokenizer, WordForms(world)
+    nats = text_nats(model, tokenizer, corpus.valid.texts).sum()
+    return {
+        "measure": "world",
+        "seed": seed,
+        "n_steps": n_steps,
+        "above": float(nats / exact_nats(corpus, corpus.valid.texts).sum() - 1),
+        **_probes(model, tokenizer, world, forms, budget, seed, moments),
+        "ablation": _ablation(model, tokenizer, world, budget),
+        "pairs": _pairs(model, tokenizer, world, forms, budget),
+    }
+
+
+def _probes(
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    world: World,
+    forms: WordForms,
+    budget: str,
+    seed: int,
+    moments: Mapping[int, nn.Module],
+) -> Record:
+    """Nats above the exact posterior: by variable, model and level, and of the last level while training."""
+    fitted, asked = (world.reviews(n, seed=s) for n, s in zip(SIZES[budget][:2], SEEDS, strict=False))
+    train, test = (exact_variables(world, forms, reviews) for reviews in (fitted, asked))
+    torch.manual_seed(1_000 + seed)
+    random, rng = LanguageModel(model.config), np.random.default_rng(seed)
+    probes, early = {}, {}
+
+    def levels(one: Any, name: str) -> list[tuple[Any, Any]]:
+        both = ((fitted, train[name]), (asked, test[name]))
+        known, wanted = (hidden_after_words(one, tokenizer, reviews, exact) for reviews, exact in both)
+        return [((x, train[name]), (y, test[name])) for x, y in zip(known, wanted, strict=True)]
+
+    for name in train:
+        trained, shuffled = levels(model, name), rng.permutation(train[name].drawn)
+        probes[name] = {
+            "prior": float(prior_excess(train[name], test[name]).mean()),
+            "trained": [float(probe_excess(*one).mean()) for one in trained],
+            "shuffled": [float(probe_excess(*one, labels=shuffled).mean()) for one in trained],
+            "random": [float(probe_excess(*one).mean()) for one in levels(random, name)],
+        }
+        early[name] = [float(probe_excess(*levels(one, name)[-1]).mean()) for one in moments.values()]
+    return {"probes": probes, "moments": {"step": list(moments), **early}}
+
+
+def _ablation(model: LanguageModel, tokenizer: Tokenizer, world: World, budget: str) -> Record:
+    """Nats per token that each head is worth: its output set to zero, or to its mean over all tokens."""
+    texts = [" ".join(review.words) for review in world.reviews(SIZES[budget][3], seed=SEEDS[3])]
+    n_tokens = sum(len(ids) + 1 for ids in tokenizer.encode_batch(texts))
+    whole = text_nats(model, tokenizer, texts).sum()
+    with record_heads(model.body) as recorded, torch.no_grad():
+        for text in texts:
+            model.body(torch.tensor([[tokenizer.bos_id, *tokenizer.encode(text)]]))
+    n_layers, n_heads = len(model.body.blocks), model.config.n_heads
+    means = [
+        torch.cat([context[0] for context in recorded[layer::n_layers]]).mean(0) for layer in range(n_layers)
+    ]
+
+    def worth(values: dict[tuple[int, int], Any]) -> float:
+        with heads_replaced(model.body, values):
+            return float((text_nats(model, tokenizer, texts).sum() - whole) / n_tokens)
+
+    every = [[(layer, head) for head in range(n_heads)] for layer in range(n_layers)]
+    return {
+        "zero": [[worth({at: 0.0}) for at in layer] for layer in every],
+        "mean": [[worth({at: means[at[0]][at[1]]}) for at in layer] for layer in every],
+        "layer": [worth(dict.fromkeys(layer, 0.0)) for layer in every],
+    }
+
+
+def _pairs(
+    model: LanguageModel, tokenizer: Tokenizer, world: World, forms: WordForms, budget: str
+) -> dict[str, Record]:
+    """Patches between two reviews that differ in one word; heads are chosen on even pairs, scored on odd."""
+    reviews, runs, pairs = world.reviews(SIZES[budget][2], seed=SEEDS[2]), {}, {}
+    for kind in KINDS:
+        pairs[kind] = one_word_pairs(world, forms, tokenizer, reviews, kind)
+        tokens = group_tokens(world, tokenizer, getattr(forms, kind))
+        runs[kind] = PairRuns(model, tokenizer, pairs[kind], tokens)
+    effects = {kind: runs[kind].effects() for kind in KINDS}  # (L, H, P)
+    chosen = {}
+    for kind in KINDS:
+        even = effects[kind][:, :, ::2].mean(axis=2)
+        chosen[kind] = tuple(int(i) for i in np.unravel_index(even.argmax(), even.shape))
+    found = {}
+    for kind, other in zip(KINDS, KINDS[::-1], strict=True):
+        run = runs[kind]
+        heads, attention = (x[:, :, 1::2].mean(axis=2) for x in (effects[kind], run.attention_to_change()))
+        levels = range(len(model.body.blocks) + 1)
+        found[kind] = {
+            "n": len(pairs[kind]),
+            "exact": float(np.mean([pair.exact[0] - pair.exact[1] for pair in pairs[kind]]))
+            if kind == "polarity"
+            else None,
+            "whole": float(run.whole[1::2].mean()),
+            "patch": {
+                role: [float(run.patch_hidden(level, where).mean()) for level in levels]
+                for role, where in run.roles.items()
+            },
+            "heads": heads.tolist(),
+            "attention": attention.tolist(),
+            "chosen": list(chosen[kind]),
+            "share": float(heads[chosen[kind]] / run.whole[1::2].mean()),
+            "share_of_other": float(heads[chosen[other]] / run.whole[1::2].mean()),
+            "correlation": float(np.corrcoef(attention.ravel(), np.abs(heads).ravel())[0, 1]),
+            "share_of_most_attentive": float(heads.flat[attention.argmax()] / run.whole[1::2].mean()),
+        }
+    return found
+
+
+def table(records: Records) -> pd.DataFrame:
+    """Mean over seeds with its 95 % interval, and the paired difference from the model with random weights.
+
+    Returns
+    -------
+    DataFrame
+        Columns `budget`, `measure`, `name`, ``n`` seeds, ``mean``, ``low``, ``high`` and, for probes,
+        ``minus random``; in nats, but for shares and correlations.
+    """
+    import pandas as pd
+
+    rows = []
+    for key, one in records.items():
+        budget, seed = key.split("/")[0], one["seed"]
+        for measure, name, value in (_repeat_rows if one["measure"] == "repeats" else _world_rows)(one):
+            rows.append({"budget": budget, "measure": measure, "name": name, "seed": seed, "value": value})
+    data = pd.DataFrame(rows)
+    return mean_table(data, "value", by=("budget", "measure"), variant="name", baselines=("random",))
+
+
+def _repeat_rows(one: Record) -> list[tuple[str, str, float]]:
+    return [("second copy, nats a token", name, value) for name, value in one["nats"].items()]
+
+
+def _world_rows(one: Record) -> list[tuple[str, str, float]]:
+    rows = [("loss", "above the bound, share", one["above"])]
+    for variable, scores in one["probes"].items():
+        rows.append((f"probe of {variable}", "prior", scores["prior"]))
+        rows += [
+            (f"probe of {variable}", name, scores[name][-1]) for name in ("trained", "shuffled", "random")
+        ]
+    names = ("share", "share_of_other", "share_of_most_attentive", "correlation")
+    for kind, found in one["pairs"].items():
+        rows += [(f"pairs of {kind}", name, found[name]) for name in names]
+    return rows

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import tinytx as tx
 from tests.solutions.collection import right, wrong
 
 # mypy: ignore-errors
@@ -216,6 +217,17 @@ def attention_half(q, k, v, mask):
 
 def _zeroed(out, mask):
     return out * mask.any(-1, keepdim=True)
+
+
+@wrong("attention", "calls-the-answer")
+def attention_of_the_package(q, k, v, mask):
+    return tx.attention(q, k, v, mask)
+
+
+@wrong("attention", "calls-the-answer")
+def attention_fused(q, k, v, mask):
+    mine = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    return mine if mask.any(-1).all() else mine.masked_fill(~mask.any(-1, keepdim=True), 0.0)
 
 
 @wrong("attention", "not-scaled")

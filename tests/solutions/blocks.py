@@ -21,7 +21,7 @@ def norm_plain(x, gamma, beta, eps):
     return gamma * (x - mean) / torch.sqrt(variance + eps) + beta
 
 
-@right("layer_norm")
+@wrong("layer_norm", "calls-the-answer")
 def norm_torch(x, gamma, beta, eps):
     return F.layer_norm(x, x.shape[-1:], gamma, beta, eps)
 

@@ -19,7 +19,7 @@ def rms_plain(x, gamma, eps):
     return x / (x.square().mean(dim=-1, keepdim=True) + eps).sqrt() * gamma
 
 
-@right("rms_norm")
+@wrong("rms_norm", "calls-the-answer")
 def rms_torch(x, gamma, eps):
     return F.rms_norm(x, x.shape[-1:], gamma, eps)
 
@@ -53,7 +53,7 @@ def rms_numpy(x, gamma, eps):
     return torch.from_numpy(a / np.sqrt((a * a).mean(-1, keepdims=True) + eps) * gamma.numpy())
 
 
-@right("rms_norm")
+@wrong("rms_norm", "calls-the-answer")
 def rms_module(x, gamma, eps):
     norm = nn.RMSNorm(x.shape[-1], eps=eps)
     norm.weight = nn.Parameter(gamma)

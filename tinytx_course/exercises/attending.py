@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Iterator
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from tinytx.model.attention import attention
+from tinytx.model.attention import attention, attention_weights, fused_attention
 from tinytx.model.masks import causal_mask
 from tinytx_course.exercises.comparing import floats
 from tinytx_course.exercises.exercise import Exercise, chosen, generator, mistakes, normal
@@ -79,6 +80,7 @@ ATTENTION_ROW = Exercise(
     read=floats,
     solve=_row,
     calls=_row_calls,
+    answers=(attention_weights,),
     mistakes=mistakes(
         "attention_row",
         {
@@ -217,6 +219,7 @@ ATTENTION = Exercise(
     read=floats,
     solve=attention,
     calls=_attention_calls,
+    answers=(fused_attention, F.scaled_dot_product_attention),
     mistakes=mistakes(
         "attention",
         with_slips=_attention,

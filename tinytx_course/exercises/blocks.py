@@ -83,6 +83,7 @@ LAYER_NORM = Exercise(
     read=floats,
     solve=_layer_norm,
     calls=_norm_calls,
+    answers=(F.layer_norm,),
     mistakes=mistakes(
         "layer_norm",
         with_slips=_layer_norm,

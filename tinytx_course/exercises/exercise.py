@@ -77,6 +77,9 @@ class Exercise:
         From a trial to paragraphs that say more about the difference.
     probe : Call, optional
         A further call that cannot fail the exercise.
+    answers : tuple of callable
+        Ready-made answers, besides `solve` and functions of the package with the name of the exercise: a
+        function that only passes on to one is refused.
     hint : callable, optional
         From the observation of `probe` to a remark for those who passed, or to an empty text.
     signature : str
@@ -99,6 +102,7 @@ class Exercise:
     recognise: Callable[..., Mistake | None] | None = None
     explain: Callable[..., list[Part]] | None = None
     probe: Call | None = None
+    answers: tuple[Function, ...] = field(default=(), repr=False)
     hint: Callable[[Observation], str] | None = None
     signature: str = field(init=False)
     lesson: int = field(init=False)

@@ -73,6 +73,7 @@ RMS_NORM = Exercise(
     read=floats,
     solve=_rms_norm,
     calls=_norm_calls,
+    answers=(F.rms_norm,),
     mistakes=mistakes(
         "rms_norm",
         with_slips=_rms_norm,

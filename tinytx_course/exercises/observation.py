@@ -117,12 +117,16 @@ class Record:
         Each call once, then each once more; shorter where time ran out.
     probe : Observation or None
         Of the exercise's further call.
+    passes_on : Failure or None
+        Where the function only hands its arguments to a ready-made answer: no pass, but a wrong result is
+        explained first.
     """
 
     refusal: Failure | None = None
     calls: tuple[Observation, ...] = ()
     repeats: tuple[Observation, ...] = ()
     probe: Observation | None = None
+    passes_on: Failure | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold."""
@@ -131,6 +135,7 @@ class Record:
             "calls": [_encode_observation(one) for one in self.calls],
             "repeats": [_encode_observation(one) for one in self.repeats],
             "probe": None if self.probe is None else _encode_observation(self.probe),
+            "passes_on": _encode_failure(self.passes_on),
         }
 
     @classmethod
@@ -145,7 +150,8 @@ class Record:
         try:
             calls, repeats = ([_decode_observation(one) for one in data[key]] for key in ("calls", "repeats"))
             probe = None if data["probe"] is None else _decode_observation(data["probe"])
-            return cls(_decode_failure(data["refusal"]), tuple(calls), tuple(repeats), probe)
+            refusal, passes_on = (_decode_failure(data[key]) for key in ("refusal", "passes_on"))
+            return cls(refusal, tuple(calls), tuple(repeats), probe, passes_on)
         except (TypeError, KeyError, AttributeError, IndexError, RuntimeError, RecursionError) as problem:
             raise ValueError(f"a record must hold observations, got {type(problem).__name__}") from None
 

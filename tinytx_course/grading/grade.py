@@ -3,8 +3,9 @@
 Only what an exercise needs is run: the learner's function, and the imports, definitions and values that it
 reads. Training cells are not run. Each attempt at an exercise has a process of its own, with limits on time,
 processor, memory, files and threads, in an empty folder. It sends back observations as JSON, and the
-teacher's process judges them, so a copy cannot write its own verdict. What gives the right answers passes,
-whoever wrote it: grading names functions of the package itself (``package-function``) and looks no further.
+teacher's process judges them, so a copy cannot write its own verdict. A function of the package
+itself, or one that only passes on to a ready-made answer, is refused (``calls-the-answer``); whoever hides
+that better, or copies a solution, passes.
 
 On Linux with unprivileged namespaces (``unshare``) the kernel refuses the network and every write outside
 the folder; files stay readable. Elsewhere an audit hook refuses the same to ordinary Python code. **It stops

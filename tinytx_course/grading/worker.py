@@ -47,7 +47,7 @@ def observe_attempt(job: dict[str, Any]) -> dict[str, Any]:
         return {"error": blame or job["broken"] or _words_of(error)}
     if is_of_the_package(function):
         words = "This is a function of the package itself: write your own, from what the lesson shows."
-        return {"record": Record(refusal=Failure("package-function", words)).to_dict()}
+        return {"record": Record(refusal=Failure("calls-the-answer", words)).to_dict()}
     return {"record": observe(EXERCISES[job["exercise"]], function, 0, TIME_LIMIT).to_dict()}
 
 

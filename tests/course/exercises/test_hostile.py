@@ -19,6 +19,10 @@ from tests.solutions.collection import SOLUTIONS
 from tinytx_course.exercises import checking
 
 
+def lower_triangle(seq_len, *, device="cpu"):
+    return torch.ones(seq_len, seq_len, device=device).tril() > 0
+
+
 @pytest.fixture
 def quick(monkeypatch):
     monkeypatch.setattr(checking, "TIME_LIMIT", 0.2)
@@ -191,11 +195,11 @@ def test_whatever_is_raised_is_caught(problem):
 
 
 async def asynchronous(n):
-    return tx.causal_mask(n)
+    return lower_triangle(n)
 
 
 def yielding(n):
-    yield tx.causal_mask(n)
+    yield lower_triangle(n)
 
 
 class Odd:
@@ -214,10 +218,10 @@ ODD = {
     "async": asynchronous,
     "yields": yielding,
     "wrong-type": lambda n: "mask",
-    "not-boolean": lambda n: tx.causal_mask(n).to(torch.bfloat16),
+    "not-boolean": lambda n: lower_triangle(n).to(torch.bfloat16),
     "wrong-shape": lambda n: torch.tensor(True),
     "numpy-array": lambda n: np.tril(np.ones((n, n), dtype=bool)),
-    "too-many-results": lambda n: (tx.causal_mask(n), 1),
+    "too-many-results": lambda n: (lower_triangle(n), 1),
     "wrong-parameters": lambda a, b: None,
     "not-a-function": torch.ones(2, 2).bool(),
 }
@@ -243,33 +247,33 @@ def test_no_result_is_too_odd_for_a_verdict(name, value):
 def test_right_ones_of_every_kind_of_callable_pass():
     class Callable:
         def __call__(self, seq_len, *, device="cpu"):
-            return tx.causal_mask(seq_len)
+            return lower_triangle(seq_len)
 
     class Module(nn.Module):
         def forward(self, seq_len):
-            return tx.causal_mask(seq_len)
+            return lower_triangle(seq_len)
 
     class Named:
         @staticmethod
         def static(n):
-            return tx.causal_mask(n)
+            return lower_triangle(n)
 
         def method(self, n, extra=1):
-            return tx.causal_mask(n)
+            return lower_triangle(n)
 
     def keyword_only(*, seq_len):
-        return tx.causal_mask(seq_len)
+        return lower_triangle(seq_len)
 
-    wrapped = functools.partial(tx.causal_mask, device="cpu"), functools.lru_cache(tx.causal_mask)
+    wrapped = functools.partial(lower_triangle, device="cpu"), functools.lru_cache(lower_triangle)
     functions = (
         Callable(),
         Module(),
         Named.static,
         Named().method,
-        lambda *n: tx.causal_mask(*n),
+        lambda *n: lower_triangle(*n),
         keyword_only,
     )
-    for function in (*functions, *wrapped, torch.jit.ignore(tx.causal_mask)):
+    for function in (*functions, *wrapped, torch.jit.ignore(lower_triangle)):
         assert verdict(function).passed, function
 
 
@@ -296,7 +300,7 @@ def test_what_is_kept_between_calls_is_found():
 
     def counts(n):
         calls.append(n)
-        return tx.causal_mask(n) if len(calls) <= 5 else ~tx.causal_mask(n)
+        return lower_triangle(n) if len(calls) <= 5 else ~lower_triangle(n)
 
     assert verdict(counts).mistake == "changes-between-calls"
 
@@ -314,19 +318,19 @@ def test_output_is_kept_off_the_screen_and_quoted_when_it_fails(capsys):
     def chatty(n):
         print("first line")
         print("warning", file=sys.stderr)
-        return ~tx.causal_mask(n)
+        return ~lower_triangle(n)
 
     found = verdict(chatty)
     assert capsys.readouterr() == ("", "")
     assert "| first line" in found.message and "| warning" in found.message
-    passed = verdict(lambda n: print("x" * 10_000) or tx.causal_mask(n))
+    passed = verdict(lambda n: print("x" * 10_000) or lower_triangle(n))
     assert passed.passed and "prints" in passed.message and len(passed.message) < 300
 
 
 def test_stdout_is_given_back_even_if_the_function_takes_it():
     def grabs(n):
         sys.stdout = open("/dev/null", "w")  # noqa: SIM115
-        return tx.causal_mask(n)
+        return lower_triangle(n)
 
     before = sys.stdout
     assert verdict(grabs).passed
@@ -338,7 +342,7 @@ def test_random_states_are_left_alone():
         torch.manual_seed(5)
         np.random.seed(5)  # noqa: NPY002
         random.seed(5)
-        return tx.causal_mask(n)
+        return lower_triangle(n)
 
     before = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].copy()  # noqa: NPY002
     for name, function in [("causal_mask", draws), ("mask_tokens", lambda *a: (a[0], a[0]))]:
@@ -364,7 +368,7 @@ def test_other_defaults_and_modes_reject_no_right_solution():
 def test_checks_in_several_threads_do_not_mix_their_screens(capsys):
     def loud(n):
         print("loud")
-        return tx.causal_mask(n)
+        return lower_triangle(n)
 
     workers = [threading.Thread(target=lambda: verdict(loud)) for _ in range(4)]
     for worker in workers:
@@ -377,7 +381,7 @@ def test_checks_in_several_threads_do_not_mix_their_screens(capsys):
 
 def test_a_check_inside_a_running_event_loop_works(quick):
     async def cell():
-        return verdict(tx.causal_mask), verdict(busy)
+        return verdict(lower_triangle), verdict(busy)
 
     one, other = asyncio.run(cell())
     assert one.passed and other.mistake == "time-limit"

@@ -59,7 +59,7 @@ QUICK = {
     "greedy_decode": ("failed", "crash", FORGED, CHEAT, "course.check('greedy_decode', greedy_decode)"),
     "shift_matrix": (
         "failed",
-        "package-function",
+        "calls-the-answer",
         "import functools",
         "course.check('shift_matrix', functools.partial(tx.shift_matrix))",
     ),

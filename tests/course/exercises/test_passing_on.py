@@ -1,0 +1,70 @@
+"""A function that only passes on to a ready-made answer is refused, one that computes further is not."""
+
+import json
+import sys
+from functools import partial
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import tinytx as tx
+import tinytx_course as course
+from tinytx_course.exercises.calling import observe
+from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.exercises.judging import judge
+from tinytx_course.exercises.observation import Record
+from tinytx_course.exercises.passing_on import passed_on
+
+
+def keywords(q, k, v, mask=None):
+    return F.scaled_dot_product_attention(query=q, key=k, value=v, attn_mask=mask)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("attention", tx.attention),
+        ("attention", partial(tx.attention)),
+        ("attention", lambda q, k, v, mask: tx.attention(q, k, v, mask)),
+        ("attention", keywords),
+        ("attention", lambda *arguments: EXERCISES["attention"].solve(*arguments)),
+        ("alibi_bias", lambda n_heads, seq_len: tx.alibi_bias(n_heads, seq_len)),
+        ("layer_norm", lambda x, gamma, beta, eps: F.layer_norm(x, x.shape[-1:], gamma, beta, eps)),
+    ],
+)
+def test_passing_on_is_no_solution(name, function):
+    verdict = course.check(name, function, display=False)
+    assert verdict.attempted and not verdict.passed and verdict.mistake == "calls-the-answer"
+
+
+def test_a_wrong_result_is_explained_first():
+    unscaled = course.check("attention", lambda q, k, v, mask: tx.attention(3 * q, k, v, mask), display=False)
+    assert not unscaled.passed and unscaled.mistake != "calls-the-answer"
+
+
+def test_computing_further_from_an_answer_is_allowed():
+    def with_zeros(q, k, v, mask):
+        context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return context.masked_fill(~mask.any(-1, keepdim=True), 0.0)
+
+    assert course.check("attention", with_zeros, display=False).passed
+
+
+def test_the_answer_is_named_and_a_profiler_of_before_is_put_back():
+    q, k, v = (torch.randn(3, 2) for _ in range(3))
+    before = sys.getprofile()
+    assert passed_on(lambda: tx.attention(q, k, v), "attention") == "attention"
+    assert passed_on(lambda: tx.attention(q, k, v) + 0, "attention") == ""
+    fused = F.scaled_dot_product_attention
+    assert passed_on(lambda: fused(q, k, v), "x", [fused]).endswith("scaled_dot_product_attention")
+    with pytest.raises(ZeroDivisionError):
+        passed_on(lambda: 1 // 0, "attention")
+    assert sys.getprofile() is before
+
+
+def test_it_travels_with_the_record_to_the_judge():
+    exercise = EXERCISES["causal_mask"]
+    record = observe(exercise, lambda seq_len: tx.causal_mask(seq_len), 0, 5.0)
+    again = Record.from_dict(json.loads(json.dumps(record.to_dict())))
+    assert again.passes_on is not None and judge(exercise, again).mistake == "calls-the-answer"

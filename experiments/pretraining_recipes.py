@@ -29,7 +29,8 @@ class Recipe:
         Unlabelled texts that the tokenizer learns from.
     lr, warmup_steps, decay_share, tokens_per_batch
         Of pretraining with Muon: the rate is constant after the warm-up, and falls to zero over the last
-        share of a dose.
+        share of a dose. Of 5e-3 and 1e-2 the second had the lower loss on held-out unlabelled texts after
+        0.3 million tokens (5.44 against 5.52 nats).
     n_words : int
         Last words of a review that a transformer reads; bags of words read it whole.
     tunings : tuple of Tuning
@@ -121,7 +122,7 @@ RECIPES = {
         n_layers=4,
         n_heads=4,
         max_len=256,
-        lr=5e-3,
+        lr=1e-2,
         warmup_steps=20,
         tokens_per_batch=4_096,
         n_words=160,

@@ -80,6 +80,10 @@ EXPERIMENTS = {
         "looking_inside",
         n_seeds=5,
     ),
+    "museum": Experiment("which test finds which fault of the bug museum", "museum", "museum", n_seeds=5),
+    "scaling": Experiment(
+        "sizes and amounts of text against the entropy bound, and the usual scaling law", "scaling", "scaling"
+    ),
     "completions": Experiment("a model of real French continues prompts", "completions", "completions"),
 }
 ON_FOLDS = Experiment("", "transfer", "transfer_on_folds", has_corpus=True, results="{name}-{corpus}")

@@ -1,0 +1,86 @@
+"""Which test finds which fault of the bug museum, over seeds, and what a colleague shows of each patient.
+
+Each model is the program `tinytx_course/museum/program.py` with one line wrong or with none, trained by the
+recipes in `patients.py`: rows, steps and rates were chosen on the healthy models of seed 0, the thresholds of
+the tests on all models of seeds 0 to 2. Healthy models of each task are the control: what a test finds in
+one of them is counted, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tqdm.auto import tqdm
+
+from experiments.harness import Record, Records, Settings
+from tinytx_course.museum.evidence import collect
+from tinytx_course.museum.examining import TESTS, examine
+from tinytx_course.museum.faults import FAULTS, PROGRAM
+from tinytx_course.museum.patients import RECIPES, SMOKE_STEPS, Patient
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def museum(settings: Settings) -> pd.DataFrame:
+    """Train each patient and a healthy model of each task, and put every test to it.
+
+    Returns
+    -------
+    DataFrame
+        See `table`.
+    """
+    if settings.budget not in ("smoke", "laptop"):
+        raise ValueError(f"budget must be smoke or laptop, got {settings.budget}")
+    who: list[tuple[str | None, str]] = [(None, task) for task in RECIPES]
+    who += [(name, fault.task) for name, fault in FAULTS.items()]
+    records = {}
+    for seed in range(settings.n_seeds):
+        for fault, task in tqdm(who, desc=f"museum, seed {seed}", disable=None):
+            key = f"{settings.budget}/seed {seed}/{fault or f'healthy {task}'}"
+            origin = _origin(fault, task, settings.budget == "smoke")
+            measure = partial(_measured, fault, task, seed, settings.budget == "smoke")
+            records[key] = settings.cached(key, origin, measure)
+    return table(records)
+
+
+def _origin(fault: str | None, task: str, smoke: bool) -> Record:
+    """What a record follows from: the program as it is run, and the recipe."""
+    source = FAULTS[fault].source() if fault else PROGRAM.read_text(encoding="utf-8")
+    recipe = {**RECIPES[task], **({"n_steps": SMOKE_STEPS} if smoke else {})}
+    return {"program": hashlib.sha256(source.encode()).hexdigest()[:12], "recipe": recipe}
+
+
+def _measured(fault: str | None, task: str, seed: int, smoke: bool) -> Record:
+    patient = Patient(fault, task=task, seed=seed, n_steps=SMOKE_STEPS if smoke else None)
+    numbers = {name: examine(patient, test) for name, test in TESTS.items() if test.applies(task)}
+    record: dict[str, Any] = {"fault": fault or "healthy", "task": task, "seed": seed}
+    record |= {"held_out_loss": patient.history.held_out[-1][1], "bound": patient.bound, "tests": numbers}
+    if seed == 0:
+        record["evidence"] = collect(patient)
+    return record
+
+
+def table(records: Records) -> pd.DataFrame:
+    """In how many seeds each test finds something.
+
+    Returns
+    -------
+    DataFrame
+        One row a fault, and one for the healthy models of each task: ``fault``, ``task``, ``seeds``,
+        ``named``, the test that is to find the fault, and a column a test, missing where it does not apply.
+    """
+    import pandas as pd
+
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for record in records.values():
+        key = record["fault"], record["task"]
+        row = rows.setdefault(key, {"fault": key[0], "task": key[1], "seeds": 0})
+        row["seeds"] += 1
+        for name, number in record["tests"].items():
+            row[name] = row.get(name, 0) + int(TESTS[name].finds(number))
+    for (fault, _), row in rows.items():
+        row["named"] = FAULTS[fault].test if fault in FAULTS else ""
+    return pd.DataFrame(list(rows.values()))[["fault", "task", "seeds", "named", *TESTS]]

@@ -1,0 +1,168 @@
+"""What a colleague shows of a patient: a curve against the exact bound, a map, samples, a small table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from tinytx.world.reviews import write_out
+from tinytx_course import plots
+from tinytx_course.museum.patients import Patient, small_world
+
+N_SAMPLES, MAX_WORDS, MAP_WORDS = 3, 24, 12
+Evidence = dict[str, Any]  # plain values, as JSON can hold them
+
+
+def collect(patient: Patient) -> Evidence:
+    """Everything that a colleague shows.
+
+    Returns
+    -------
+    dict
+        ``steps``, ``held_out`` and ``train`` (mean of the batches since the step before) in nats a
+        prediction; ``bound``; ``map`` with its ``words``; ``samples``; ``table``.
+    """
+    steps = [step for step, _ in patient.history.held_out]
+    losses = patient.history.loss
+    windows = [losses[:1], *(losses[a:b] for a, b in zip(steps, steps[1:], strict=False))]
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(patient.seed)
+        return {
+            "task": patient.task,
+            "steps": steps,
+            "held_out": [round(loss, 4) for _, loss in patient.history.held_out],
+            "train": [round(float(np.mean(window)), 4) for window in windows],
+            "bound": round(patient.bound, 4),
+            **_map(patient),
+            "samples": SAMPLES[patient.task](patient),
+            "table": _table(patient),
+        }
+
+
+def _map(patient: Patient) -> Evidence:
+    """Attention weights of the first layer on one row, the mean of its heads."""
+    row = next((row for row in patient.held_out if len(_ids(row)) >= MAP_WORDS), patient.held_out[0])
+    weights = patient.attention_map(row).mean(dim=0)[:MAP_WORDS, :MAP_WORDS]
+    words = [small_world().words[number] for number in _ids(row)[:MAP_WORDS]]
+    return {"map": weights.double().numpy().round(2).tolist(), "words": words[: len(weights)]}
+
+
+def _ids(row: Any) -> list[int]:
+    return row if isinstance(row[0], int) else row[1] if isinstance(row[1], list) else row[0]
+
+
+def _table(patient: Patient) -> dict[str, float]:
+    history = patient.history
+    table = {
+        "steps": float(patient.n_steps),
+        "first loss (nats)": history.loss[0],
+        "training loss, end": float(np.mean(history.loss[-10:])),
+        "held-out loss, end": history.held_out[-1][1],
+        "exact bound": patient.bound,
+    }
+    if patient.task == "classifier":
+        answers = patient.log_probs(patient.held_out).argmax(dim=-1).tolist()
+        labels = [label for _, label in patient.held_out]
+        right = [
+            small_world().french.label_posterior(small_world().decode(ids)) for ids, _ in patient.held_out
+        ]
+        best = [0.5 if abs(p - 0.5) < 1e-6 else (p > 0.5) == y for p, y in zip(right, labels, strict=True)]
+        table["right, held out"] = float(np.mean([a == y for a, y in zip(answers, labels, strict=True)]))
+        table["best that anyone can reach"] = float(np.mean(best))
+    return {name: round(value, 3) for name, value in table.items()}
+
+
+@torch.no_grad()
+def _write(patient: Patient, sources: Sequence[list[int]] | None, *, greedy: bool) -> list[str]:
+    """Let the model write some texts at once, word by word."""
+    program, model = patient.program, patient.model
+    model.eval()
+    token_ids = torch.full((N_SAMPLES, 1), program.BOS)
+    before = () if sources is None else (program.pad_batch(sources, program.PAD),)
+    for _ in range(MAX_WORDS):
+        chances = model(*before, token_ids)[:, -1].softmax(dim=-1)  # (B, V)
+        chosen = chances.argmax(dim=-1, keepdim=True) if greedy else torch.multinomial(chances, 1)
+        token_ids = torch.cat([token_ids, chosen], dim=1)
+    return [_until_end(row, program.EOS) for row in token_ids[:, 1:].tolist()]
+
+
+def _until_end(row: list[int], end: int) -> str:
+    words = small_world().decode(row[: row.index(end)] if end in row else row)
+    return write_out(words) + ("" if end in row else " ...")
+
+
+def _reviews(patient: Patient) -> list[str]:
+    return _write(patient, None, greedy=False)
+
+
+def _answers(patient: Patient) -> list[str]:
+    rows = patient.held_out[:N_SAMPLES]
+    chances = patient.log_probs(rows)[:, 1].exp().tolist()
+    return [
+        f"{write_out(small_world().decode(ids))} [praises: {chance:.2f}, label {label}]"
+        for (ids, label), chance in zip(rows, chances, strict=True)
+    ]
+
+
+def _translations(patient: Patient) -> list[str]:
+    sources = [src for src, _ in patient.held_out[:N_SAMPLES]]
+    written = _write(patient, sources, greedy=True)
+    return [
+        f"{write_out(small_world().decode(src), 'en')} -> {text}"
+        for src, text in zip(sources, written, strict=True)
+    ]
+
+
+SAMPLES = {"language model": _reviews, "classifier": _answers, "translator": _translations}
+BOUND_NAMES = {
+    "language model": "entropy bound",
+    "classifier": "exact bound",
+    "translator": "bound without source",
+}
+
+
+def curve_panel(evidence: Mapping[str, Any], ax: Any, *, title: str, names: bool = True) -> None:
+    """Draw training and held-out loss against the exact bound into axes."""
+    labels = ("training", "held out") if names else ("", "")
+    lines = [
+        plots.Curve(label, evidence["steps"], evidence[which])
+        for label, which in zip(labels, ("train", "held_out"), strict=True)
+    ]
+    bound = {BOUND_NAMES[evidence["task"]] if names else "": evidence["bound"]}
+    plots.curves(
+        lines, xlabel="training step", ylabel="loss (nats)", references=bound, title=title, ax=ax,
+        y_range=(0, min(max(evidence["held_out"] + evidence["train"]), 9) * 1.05),
+    )  # fmt: skip
+
+
+def draw(evidence: Mapping[str, Any], title: str) -> Any:
+    """Draw the curve and the map of one patient; return the figure."""
+    fig, (left, right) = plots.figure(1, 2, width=9.6, height=3.8)
+    curve_panel(evidence, left, title=title)
+    weights, words = torch.tensor(evidence["map"]), evidence["words"]
+    plots.heatmap(
+        weights, low=0, high=1, row_labels=words, col_labels=words[: weights.shape[1]], ax=right,
+        xlabel="key", ylabel="query", title="attention, mean of heads",
+    )  # fmt: skip
+    return fig
+
+
+def gallery(evidences: Mapping[int, Mapping[str, Any]]) -> Any:
+    """Draw the curves of several patients, four in a row; return the figure."""
+    n_rows = -(-len(evidences) // 4)
+    fig, axes = plots.figure(n_rows, 4, width=11.0, height=2.5 * n_rows)
+    panels = np.atleast_1d(axes).flatten()
+    for ax, (number, evidence) in zip(panels, evidences.items(), strict=False):
+        curve_panel(evidence, ax, title=f"{number}: {evidence['task']}", names=False)
+    for ax in panels[len(evidences) :]:
+        ax.set_visible(False)
+    return fig
+
+
+def as_text(evidence: Mapping[str, Any]) -> str:
+    """The small table and the samples as lines."""
+    lines = [f"{name:<28}{value:>9g}" for name, value in evidence["table"].items()]
+    return "\n".join([*lines, "samples:", *(f"  {sample}" for sample in evidence["samples"])])

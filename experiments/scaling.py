@@ -1,0 +1,161 @@
+"""A scaling law whose constant is known: models of several sizes, each trained to its end on several amounts.
+
+Every model is a finished one: its learning rate falls to zero at its last step, and no text is read twice.
+The recipe is that of the world's laptop budget (Muon, linear decay, ALiBi, ReLU, no biases, 2 layers) in
+fp32, with a vocabulary of 600. The learning rate of a width is the best of those tried on the valid split
+with seed 0 and `TUNING_STEPS` steps, whatever the length of the run. Results are those of other seeds on the
+test split, next to the exact entropy of the same texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from tqdm.auto import tqdm
+
+from experiments.harness import Record, Records, Settings
+from tinytx.model.counting import parameter_table
+from tinytx.text.corpora import Corpus, load_corpus
+from tinytx.training.evaluate import evaluate_language_model, exact_nats
+from tinytx.training.loop import train
+from tinytx.training.recipes import FF_FACTOR, Recipe, plan, resize
+from tinytx.training.tasks import Pretraining, fingerprint, new_model
+from tinytx_course.labs.scaling_law import bootstrap, fit_law, leave_one_out, range_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+VOCAB_SIZE, HEAD_DIM = 600, 12
+WIDTHS = (12, 24, 48, 96)
+STEPS = (160, 360, 800, 1800, 4000)
+LEARNING_RATES = (6e-3, 1.2e-2, 2.4e-2, 4.8e-2)
+TUNING_STEPS = 250
+
+
+def scaling(
+    settings: Settings,
+    corpus: Corpus | None = None,
+    *,
+    widths: Sequence[int] = WIDTHS,
+    steps: Sequence[int] = STEPS,
+    learning_rates: Sequence[float] = LEARNING_RATES,
+    tuning_steps: int = TUNING_STEPS,
+) -> pd.DataFrame:
+    """Train every size on every amount of text, on one core of the processor.
+
+    Parameters
+    ----------
+    settings : Settings
+        Results are those of seeds 1 to `n_seeds`. The recipe is the experiment's own, whatever the budget.
+    corpus : Corpus, optional
+        Texts of the world, by default those of `load_corpus`.
+    widths, steps, learning_rates : sequence
+    tuning_steps : int
+
+    Returns
+    -------
+    DataFrame
+        See `table`.
+    """
+    torch.set_num_threads(1)
+    runs = _Runs(load_corpus("world") if corpus is None else corpus)
+
+    def cached(key: str, split: str, **how: Any) -> Record:
+        recipe = runs.recipe(**how)
+        origin = {"texts": runs.fingerprint, "recipe": recipe.to_dict(), "split": split}
+        return settings.cached(key, origin, partial(runs.measured, recipe, split))
+
+    best = {}
+    for width in tqdm(widths, desc="learning rates", disable=None):
+        how = {"width": width, "n_steps": tuning_steps, "seed": 0}
+        tried = {
+            lr: cached(f"{width}/tuning/lr {lr:g}", "valid", lr=lr, **how)["loss"] for lr in learning_rates
+        }
+        best[width] = min(tried, key=lambda lr: tried[lr])
+    cells = [
+        (n_steps, seed, w) for n_steps in steps for seed in range(1, settings.n_seeds + 1) for w in widths
+    ]
+    for n_steps, seed, width in tqdm(cells, desc="results", disable=None):
+        key = f"{width}/{n_steps} steps/seed {seed}"
+        cached(key, "test", width=width, n_steps=n_steps, lr=best[width], seed=seed)
+    return table(settings.store.data)
+
+
+class _Runs:
+    """The texts, and what is measured of a model that learned from them."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus, self.fingerprint = corpus, fingerprint(corpus)
+        self._task = Pretraining(corpus, None, "causal")
+        self._tokenizer = self._task.tokenizer(VOCAB_SIZE, exact=False)
+
+    def recipe(self, *, width: int, n_steps: int, lr: float, seed: int) -> Recipe:
+        """The laptop recipe with another width, length, rate and seed."""
+        given = self._task.with_tokenizer(plan("world", "causal", "laptop", seed=seed), self._tokenizer)
+        config = given.config.replace(d_model=width, d_ff=FF_FACTOR * width, n_heads=width // HEAD_DIM)
+        return given.replace(
+            config=config, settings=resize(given.settings, n_steps).replace(lr=lr, precision="fp32")
+        )
+
+    def measured(self, recipe: Recipe, split: str) -> Record:
+        """Train a model; its loss on a split, the entropy bound there, and its sizes."""
+        settings = recipe.settings
+        model, learning = new_model(recipe, settings.seed), self._task.objective(self._tokenizer, recipe)
+        pace = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
+        batches = learning.epoch_batches(epoch=0, **pace)
+        tokens_per_step = float(np.mean([learning.n_predictions(batch) for batch in batches]))
+        train(model, learning, settings, progress=False)
+        texts = self._corpus.splits[split].texts
+        score = evaluate_language_model(model, self._tokenizer, texts)
+        exact = exact_nats(self._corpus, texts)
+        assert exact is not None
+        sizes = parameter_table(recipe.config)
+        return {
+            "measure": split,
+            "width": recipe.config.d_model,
+            "n_steps": settings.n_steps,
+            "seed": settings.seed,
+            "lr": settings.lr,
+            "n_params": sizes.total,
+            "n_non_embedding": sizes.parts["blocks"] + sizes.parts["final_norm"],
+            "n_tokens": round(settings.n_steps * tokens_per_step),
+            "loss": score.nats_per_token,
+            "bound": float(exact.sum()) / score.n_tokens,
+        }
+
+
+def table(records: Records) -> pd.DataFrame:
+    """One row a run: sizes, tokens read, loss, entropy bound, and what is between them, in nats per token."""
+    import pandas as pd
+
+    data = pd.DataFrame([one for one in records.values() if one["measure"] == "test"])
+    columns = ["width", "n_non_embedding", "n_params", "n_steps", "n_tokens", "seed", "lr", "loss", "bound"]
+    data = data[columns].sort_values(["width", "n_steps", "seed"], ignore_index=True)
+    return data.assign(above=data["loss"] - data["bound"])
+
+
+def laws(records: Records) -> pd.DataFrame:
+    """The usual law, fitted to all runs, and how far its constant misses the entropy bound.
+
+    Returns
+    -------
+    DataFrame
+        One row for each way to count parameters: ``E``, ``A``, ``a``, ``B``, ``b``, the ends of the
+        bootstrap's 95 % interval and of all laws that leave one run out, the bound, and ``miss = E - bound``.
+    """
+    import pandas as pd
+
+    runs, rows = table(records), []
+    for counted in ("n_non_embedding", "n_params"):
+        given = (runs[counted], runs["n_tokens"], runs["loss"])
+        constants = [law.E for law in leave_one_out(*given)]
+        low, high = range_of([law.E for law in bootstrap(*given)])
+        law, bound = fit_law(*given), runs["bound"].mean()
+        row = {"N": counted, **vars(law), "bootstrap low": low, "bootstrap high": high}
+        row |= {"leave-one-out low": min(constants), "leave-one-out high": max(constants)}
+        rows.append({**row, "bound": bound, "miss": law.E - bound})
+    return pd.DataFrame(rows)

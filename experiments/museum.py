@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings
+from tinytx_course.museum.diagnosing import separation
 from tinytx_course.museum.evidence import collect
 from tinytx_course.museum.examining import TESTS, examine
 from tinytx_course.museum.faults import FAULTS, PROGRAM
@@ -30,7 +31,7 @@ def museum(settings: Settings) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        See `table`.
+        See `tinytx_course.museum.diagnosing.separation`.
     """
     if settings.budget not in ("smoke", "laptop"):
         raise ValueError(f"budget must be smoke or laptop, got {settings.budget}")
@@ -64,23 +65,5 @@ def _measured(fault: str | None, task: str, seed: int, smoke: bool) -> Record:
 
 
 def table(records: Records) -> pd.DataFrame:
-    """In how many seeds each test finds something.
-
-    Returns
-    -------
-    DataFrame
-        One row a fault, and one for the healthy models of each task: ``fault``, ``task``, ``seeds``,
-        ``named``, the test that is to find the fault, and a column a test, missing where it does not apply.
-    """
-    import pandas as pd
-
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for record in records.values():
-        key = record["fault"], record["task"]
-        row = rows.setdefault(key, {"fault": key[0], "task": key[1], "seeds": 0})
-        row["seeds"] += 1
-        for name, number in record["tests"].items():
-            row[name] = row.get(name, 0) + int(TESTS[name].finds(number))
-    for (fault, _), row in rows.items():
-        row["named"] = FAULTS[fault].test if fault in FAULTS else ""
-    return pd.DataFrame(list(rows.values()))[["fault", "task", "seeds", "named", *TESTS]]
+    """In how many seeds each test finds something, see `separation`."""
+    return separation(records.values())

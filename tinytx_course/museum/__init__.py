@@ -1,7 +1,7 @@
 """The bug museum: models with one line wrong, the tests that find it, and the diagnosis.
 
-``program.py`` is what all of them run, ``faults.py`` the lines, ``patients.py`` trains, ``examining.py`` has the
-tests, ``evidence.py`` draws, ``diagnosing.py`` judges.
+``program.py`` is what all of them run, ``faults.py`` has the lines, ``patients.py`` trains, ``examining.py``
+has the tests, ``evidence.py`` draws, ``diagnosing.py`` judges.
 
 >>> from tinytx_course import museum
 >>> museum.patient(3)
@@ -17,15 +17,21 @@ _HOME = {
     "FAULTS": "faults",
     "PATIENTS": "faults",
     "TESTS": "examining",
+    "as_text": "evidence",
     "collect": "evidence",
     "diagnose": "diagnosing",
+    "draw": "evidence",
     "examine": "examining",
     "healthy": "patients",
     "order": "diagnosing",
     "patient": "patients",
     "price_list": "diagnosing",
+    "room": "evidence",
+    "separation": "diagnosing",
+    "shown": "diagnosing",
     "spent": "diagnosing",
     "stored_results": "diagnosing",
+    "told_apart": "diagnosing",
 }
 
 __all__ = list(_HOME)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tinytx_course.exercises.verdict import Verdict
 from tinytx_course.museum.examining import TESTS, OrderedTest, check_test, examine
@@ -13,6 +13,9 @@ from tinytx_course.museum.faults import FAULTS, PATIENTS, Fault, check_fault, ch
 from tinytx_course.museum.patients import Patient
 from tinytx_course.progress.record import Entry, record
 from tinytx_course.results import read_results
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WRONG_PRICE = 3
 Stored = Mapping[str, Any]
@@ -113,7 +116,7 @@ def diagnose(patient: int, fault: Any, *, display: bool | None = None) -> Verdic
         wrong = entry["wrong"] + (not passed and not entry["passed"])
         changes = {"passed": passed or entry["passed"], "wrong": wrong, "tries": entry["tries"] + 1}
         _store(patient, {**entry, **changes, "mistake": None if passed else fault})
-    parts = ("Choose one of `museum.FAULTS` when the evidence points to it.",)
+    parts: tuple[str, ...] = ("Choose one of `museum.FAULTS` when the evidence points to it.",)
     if attempted:
         parts = _right(patient, true) if passed else _wrong(patient, true, FAULTS[fault])
     verdict = Verdict(name_of(patient), passed, parts, attempted=attempted, finding=parts[0])
@@ -166,6 +169,53 @@ def stored_results() -> dict[str, list[Stored]]:
         if key.startswith("laptop/"):
             by_fault.setdefault(key.split("/")[2], []).append(one)
     return by_fault
+
+
+def shown(number: int) -> Stored:
+    """What a colleague shows of a patient, as it was stored: see `tinytx_course.museum.evidence.collect`."""
+    return stored_results()[PATIENTS[check_number(number)]][0]["evidence"]
+
+
+def separation(records: Iterable[Stored] | None = None) -> pd.DataFrame:
+    """In how many seeds each test finds something.
+
+    Parameters
+    ----------
+    records : iterable of dict, optional
+        Of the experiment; the stored ones where not given.
+
+    Returns
+    -------
+    DataFrame
+        One row a fault, and one for the healthy models of each task: ``fault``, ``task``, ``seeds``,
+        ``named``, the test that is to find the fault, and a column a test, missing where it does not apply.
+    """
+    import pandas as pd
+
+    if records is None:
+        records = (one for group in stored_results().values() for one in group)
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for one in records:
+        key = one["fault"], one["task"]
+        row = rows.setdefault(key, {"fault": key[0], "task": key[1], "seeds": 0})
+        row["seeds"] += 1
+        row["named"] = FAULTS[key[0]].test if key[0] in FAULTS else ""
+        for name, number in one["tests"].items():
+            row[name] = row.get(name, 0) + int(TESTS[name].finds(number))
+    return pd.DataFrame(list(rows.values()))[["fault", "task", "seeds", "named", *TESTS]]
+
+
+def told_apart(one: str, other: str) -> list[str]:
+    """The tests that find one of two faults in all seeds, and the other in none."""
+    groups = [stored_results()[name] for name in (one, other)]
+
+    def answers(test: str) -> list[set[bool | None]]:
+        return [
+            {TESTS[test].finds(r["tests"][test]) if test in r["tests"] else None for r in group}
+            for group in groups
+        ]
+
+    return [test for test in TESTS if {True} in (found := answers(test)) and {False} in found]
 
 
 def _healthy(test: OrderedTest, task: str) -> str:

@@ -23,7 +23,7 @@ def collect(patient: Patient) -> Evidence:
     -------
     dict
         ``steps``, ``held_out`` and ``train`` (mean of the batches since the step before) in nats a
-        prediction; ``bound``; ``map`` with its ``words``; ``samples``; ``table``.
+        prediction; ``bound``; ``map`` in percent, a text a row, with its ``words``; ``samples``; ``table``.
     """
     steps = [step for step, _ in patient.history.held_out]
     losses = patient.history.loss
@@ -47,7 +47,8 @@ def _map(patient: Patient) -> Evidence:
     row = next((row for row in patient.held_out if len(_ids(row)) >= MAP_WORDS), patient.held_out[0])
     weights = patient.attention_map(row).mean(dim=0)[:MAP_WORDS, :MAP_WORDS]
     words = [small_world().words[number] for number in _ids(row)[:MAP_WORDS]]
-    return {"map": weights.double().numpy().round(2).tolist(), "words": words[: len(weights)]}
+    rows = [" ".join(f"{100 * weight:.0f}" for weight in row) for row in weights.tolist()]
+    return {"map": rows, "words": words[: len(weights)]}
 
 
 def _ids(row: Any) -> list[int]:
@@ -142,24 +143,30 @@ def draw(evidence: Mapping[str, Any], title: str) -> Any:
     """Draw the curve and the map of one patient; return the figure."""
     fig, (left, right) = plots.figure(1, 2, width=9.6, height=3.8)
     curve_panel(evidence, left, title=title)
-    weights, words = torch.tensor(evidence["map"]), evidence["words"]
+    map_panel(evidence, right)
+    return fig
+
+
+def room(evidences: Mapping[int, Mapping[str, Any]]) -> Any:
+    """Draw curve and map of several patients, one below the other; return the figure."""
+    fig, axes = plots.figure(2, len(evidences), width=2.75 * len(evidences), height=5.4)
+    for (upper, lower), (number, evidence) in zip(axes.T, evidences.items(), strict=True):
+        curve_panel(evidence, upper, title=f"patient {number}", names=False)
+        map_panel(evidence, lower, small=True)
+        for ax in (upper, lower):
+            if ax not in axes[:, 0]:
+                ax.set_ylabel("")
+    return fig
+
+
+def map_panel(evidence: Mapping[str, Any], ax: Any, *, small: bool = False) -> None:
+    """Draw the attention map into axes; a small one has no words."""
+    words = ["" if small else word for word in evidence["words"]]
+    percents = [[float(number) for number in row.split()] for row in evidence["map"]]
     plots.heatmap(
-        weights, low=0, high=1, row_labels=words, col_labels=words[: weights.shape[1]], ax=right,
-        xlabel="key", ylabel="query", title="attention, mean of heads",
+        torch.tensor(percents) / 100, low=0, high=1, row_labels=words, col_labels=words, ax=ax,
+        xlabel="key", ylabel="query", title="" if small else "attention, mean of heads",
     )  # fmt: skip
-    return fig
-
-
-def gallery(evidences: Mapping[int, Mapping[str, Any]]) -> Any:
-    """Draw the curves of several patients, four in a row; return the figure."""
-    n_rows = -(-len(evidences) // 4)
-    fig, axes = plots.figure(n_rows, 4, width=11.0, height=2.5 * n_rows)
-    panels = np.atleast_1d(axes).flatten()
-    for ax, (number, evidence) in zip(panels, evidences.items(), strict=False):
-        curve_panel(evidence, ax, title=f"{number}: {evidence['task']}", names=False)
-    for ax in panels[len(evidences) :]:
-        ax.set_visible(False)
-    return fig
 
 
 def as_text(evidence: Mapping[str, Any]) -> str:

@@ -48,7 +48,7 @@ class Block(nn.Module):
 
     def __init__(self, config: tx.TransformerConfig, cross: bool) -> None:
         super().__init__()
-        sizes = {"d_model": config.d_model, "n_heads": config.n_heads}
+        sizes: dict[str, Any] = {"d_model": config.d_model, "n_heads": config.n_heads}
         self.attn_norm, self.attn = Norm(config.d_model), Attention(**sizes)
         if cross:
             self.cross_norm, self.cross_attn = Norm(config.d_model), Attention(**sizes)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tinytx_course import plots, widgets  # noqa: F401  (modules, so not among the names of a star import)
     from tinytx_course.exercises.checking import check
+    from tinytx_course.exercises.using import use
     from tinytx_course.exercises.verdict import Verdict
     from tinytx_course.progress.predictions import predict, resolve
     from tinytx_course.progress.recalling import recall
@@ -35,6 +36,7 @@ _HOME = {
     "reset": "progress.status",
     "resolve": "progress.predictions",
     "status": "progress.status",
+    "use": "exercises.using",
     "widgets": "widgets",
 }
 
@@ -49,6 +51,7 @@ __all__ = [
     "reset",
     "resolve",
     "status",
+    "use",
 ]
 
 

@@ -35,6 +35,7 @@ from tinytx_course.exercises.calling import observe
 from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.judging import judge
 from tinytx_course.exercises.verdict import Verdict
+from tinytx_course.progress.answers import store_answer
 from tinytx_course.progress.record import record
 
 _MODULES = (
@@ -76,7 +77,8 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
     seed : int
         For the random part of the inputs.
     display : bool, default True
-        Whether to show the verdict, as a card in a notebook and as text elsewhere, and to record it.
+        Whether to show the verdict, as a card in a notebook and as text elsewhere, and to record it; a
+        function that passed is then stored for `use`.
 
     Returns
     -------
@@ -96,17 +98,24 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
     >>> check("causal_mask", lambda seq_len: ~tx.causal_mask(seq_len), display=False).mistake
     'reversed'
     """
-    if name not in EXERCISES:
-        near = difflib.get_close_matches(str(name), EXERCISES, n=3)
-        known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(EXERCISES)}"
-        raise ValueError(f"name must be that of an exercise, got {name!r}; {known}")
-    exercise = EXERCISES[name]
+    exercise = find_exercise(name)
     with _one_at_a_time, _usual_state():
         verdict = judge(exercise, observe(exercise, function, seed, TIME_LIMIT), seed)
     if display is None or display:
         _record(verdict)
+        if verdict.passed:
+            store_answer(name, function)
         verdict.show()
     return verdict
+
+
+def find_exercise(name: str) -> Exercise:
+    """Return an exercise by its name; ValueError names those that come near."""
+    if name not in EXERCISES:
+        near = difflib.get_close_matches(str(name), EXERCISES, n=3)
+        known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(EXERCISES)}"
+        raise ValueError(f"name must be that of an exercise, got {name!r}; {known}")
+    return EXERCISES[name]
 
 
 def _record(verdict: Verdict) -> None:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from tinytx_course.building.editions import check_calls
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.lessons import LESSONS, Lesson, project_root
+from tinytx_course.progress.answers import answer_file
 from tinytx_course.progress.predictions import LEVELS
 from tinytx_course.progress.record import Entry, record
 from tinytx_course.quizzes.quiz import QUIZZES, quiz
@@ -178,6 +179,8 @@ def reset(name: str) -> Stub | None:
     if name in EXERCISES:
         stub = _stub(name)
         record().change("exercises", name, None)
+        if (answer := answer_file(name)) is not None:
+            answer.unlink(missing_ok=True)
         return stub
     if name in record().part("predictions"):
         record().change("predictions", name, None)

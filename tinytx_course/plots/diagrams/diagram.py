@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from tinytx.model.config import PRESETS, TransformerConfig
-from tinytx_course.plots.diagrams import attending, models, reading
+from tinytx_course.plots.diagrams import attending, inside, models, reading
 from tinytx_course.plots.diagrams.svg import Panel, style_sheet
 
 GAP, MARGIN = 26, 14  # in the file that holds all panels in a row
@@ -105,7 +105,9 @@ DIAGRAMS: dict[str, Callable[..., tuple[tuple[Panel, ...], dict[str, object]]]] 
     "who-sees-what": attending.who_sees_what,
     "encoder-decoder": models.encoder_decoder,
     "paths-of-information": attending.paths_of_information,
+    "where-tests-look": models.where_tests_look,
     "old-and-new-block": models.old_and_new_block,
+    "probe-ablate-patch": inside.probe_ablate_patch,
 }
 
 

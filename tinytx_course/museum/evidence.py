@@ -91,8 +91,9 @@ def _write(patient: Patient, sources: Sequence[list[int]] | None, *, greedy: boo
 
 
 def _until_end(row: list[int], end: int) -> str:
-    words = small_world().decode(row[: row.index(end)] if end in row else row)
-    return write_out(words) + ("" if end in row else " ...")
+    """A text up to the mark of its end; other marks are shown, as a model may write them."""
+    words = [small_world().words[number] for number in (row[: row.index(end)] if end in row else row)]
+    return (write_out(words) or "(nothing)") + ("" if end in row else " ...")
 
 
 def _reviews(patient: Patient) -> list[str]:
@@ -170,6 +171,7 @@ def map_panel(evidence: Mapping[str, Any], ax: Any, *, small: bool = False) -> N
 
 
 def as_text(evidence: Mapping[str, Any]) -> str:
-    """The small table and the samples as lines."""
-    lines = [f"{name:<28}{value:>9g}" for name, value in evidence["table"].items()]
-    return "\n".join([*lines, "samples:", *(f"  {sample}" for sample in evidence["samples"])])
+    """The small table in lines of three numbers, then the samples."""
+    cells = [f"{name} {value:g}" for name, value in evidence["table"].items()]
+    lines = [" · ".join(cells[i : i + 3]) for i in range(0, len(cells), 3)]
+    return "\n".join([*lines, *(f"  > {sample}" for sample in evidence["samples"])])

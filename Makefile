@@ -35,7 +35,7 @@ lab: $(STAMP)  ## open your own copy of the notebooks in JupyterLab
 	$(BIN)/tinytx-course lab
 
 # For authors
-.PHONY: test proofs check bench check-the-checkers test-browser torture bench-widgets publish environment constraints
+.PHONY: test proofs check bench check-the-checkers test-browser torture bench-widgets publish engine environment constraints
 
 test: $(STAMP)  ## run all tests, notebooks included, offline
 	$(BIN)/python -m pytest -q -m "not browser and not proof" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
@@ -67,8 +67,12 @@ bench-widgets: $(STAMP)  ## for authors: measure how fast the explorers answer, 
 	$(BIN)/python -m tests.browser.install
 	$(BIN)/python -m tests.browser.bench
 
-publish: $(STAMP)  ## for authors: rebuild notebooks/*.ipynb and figures/
+publish: $(STAMP)  ## for authors: rebuild notebooks/*.ipynb and figures/, and the shipped model if its recipe changed
+	$(BIN)/python -m tinytx_course.building.shipped
 	$(BIN)/tinytx-course publish
+
+engine: $(STAMP)  ## for authors: compile the hot loops of the page that trains to WebAssembly
+	$(BIN)/python -m tinytx_course.building.wasm
 
 environment: $(STAMP)  ## for authors: write environment.yml from pyproject.toml
 	$(BIN)/python -m tinytx_course.building.project environment

@@ -24,9 +24,8 @@ const AT_FIRST = 2 ** 20; // numbers
 // The memory is one long array. Parameters and optimizer lie at its beginning for good; what forward and backward
 // write comes after them and is overwritten by the next forward.
 export class Kernels {
-  constructor(Numbers = Float32Array) {
-    this.Numbers = Numbers;
-    this.numbers = new Numbers(AT_FIRST);
+  constructor(Numbers = Float32Array, numbers = new Numbers(AT_FIRST)) {
+    Object.assign(this, { Numbers, numbers });
     this.end = this.permanent = 0; // of all that is in use, and of what stays
   }
 
@@ -240,22 +239,24 @@ export class Kernels {
 
   // Mean of -log softmax(logits)[target] over rows with a target, in nats; the gradient is written over the logits.
   crossEntropy(logits, targets, ignoreId) { // (N, V), (N,)
-    const m = this.numbers, n = logits.nColumns;
-    let nats = 0, count = 0;
-    for (const target of targets) count += target !== ignoreId;
-    for (let i = 0; i < targets.length; i++) {
-      const row = logits.part(i, 0, 1, n), target = logits.start + i * n + targets[i];
-      if (targets[i] === ignoreId) {
-        row.data.fill(0);
-        continue;
-      }
-      const expected = m[target], top = row.data.reduce((a, b) => Math.max(a, b), -Infinity);
-      this.softmax(row);
-      nats += top - Math.log(row.data.reduce((a, b) => Math.max(a, b))) - expected; // the largest is 1 / Σ exp(x - top)
-      for (let j = 0; j < n; j++) m[row.start + j] /= count;
-      m[target] -= 1 / count;
+    const count = targets.reduce((sum, target) => sum + (target !== ignoreId), 0);
+    let nats = 0;
+    for (let i = 0; i < logits.nRows; i++) {
+      const row = logits.part(i, 0, 1, logits.nColumns);
+      if (targets[i] === ignoreId) row.data.fill(0);
+      else nats += this.rowCrossEntropy(row, targets[i], 1 / count);
     }
     return nats / count;
+  }
+
+  // Nats of one row; its gradient, share · (softmax(row) - [v = target]), is written over it.
+  rowCrossEntropy(row, target, share) { // (1, V)
+    const { data } = row, expected = data[target], top = data.reduce((a, b) => Math.max(a, b));
+    this.softmax(row);
+    const highest = data.reduce((a, b) => Math.max(a, b)); // exp(top - top) / Σ exp(x - top)
+    for (let j = 0; j < data.length; j++) data[j] *= share;
+    data[target] -= share;
+    return top - Math.log(highest) - expected;
   }
 
   // One step of AdamW for one parameter: see optim.js.

@@ -21,10 +21,15 @@ _SCRIPT = """
 import { readFileSync, writeFileSync } from "node:fs";
 for (const url of URLS) Object.assign(globalThis, await import(url));
 const { metadata, tensors: given } = readTensors(new Uint8Array(readFileSync("given.safetensors")));
-const out = new Map(), values = [];
-for (const [number, one] of JSON.parse(metadata.cases).entries()) {
-  const own = [...given].filter(([name]) => name.startsWith(`${number}/`));
-  const tensors = new Map(own.map(([name, tensor]) => [name.slice(`${number}/`.length), tensor]));
+const cases = JSON.parse(metadata.cases), arrays = cases.map(() => new Map()), out = new Map(), values = [];
+for (const [name, tensor] of given) {
+  const [number, ...rest] = name.split("/");
+  arrays[number]?.set(rest.join("/"), tensor);
+}
+const kernelsFor = async (kind) => kind === "wasm" ? fastKernels(readFileSync(WASM))
+  : new Kernels({ float32: Float32Array, float64: Float64Array }[kind]);
+for (const [number, one] of cases.entries()) {
+  const tensors = arrays[number];
   const answer = (name, { shape, data }) => out.set(`${number}/${name}`, { shape, data: data.slice() });
   values.push((await (async () => { BODY })()) ?? null);
 }
@@ -51,7 +56,8 @@ def run_in_node(
     ----------
     body : str
         Body of an asynchronous function. It knows the facts of a case as ``one`` and its arrays as
-        ``tensors``, a Map, may call ``answer(name, {shape, data})``, and may return a value.
+        ``tensors``, a Map, may call ``answer(name, {shape, data})``, and may return a value. Kernels:
+        ``await kernelsFor("float64" or "float32" or "wasm")``.
     *cases : pair of facts and arrays
         Facts as JSON can hold them, arrays by name.
 
@@ -75,7 +81,8 @@ def run_in_node(
     }
     metadata = {"cases": json.dumps([dict(facts) for facts, _ in cases])}
     urls = json.dumps([path.as_uri() for path in sorted(FOLDER.glob("*.js"))])
-    script = _SCRIPT.replace("URLS", urls).replace("BODY", body)
+    wasm = json.dumps(str(FOLDER / "kernels.wasm"))
+    script = _SCRIPT.replace("URLS", urls).replace("WASM", wasm).replace("BODY", body)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         save_file(given or {"none": np.zeros(1)}, folder / "given.safetensors", metadata)

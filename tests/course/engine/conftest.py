@@ -45,9 +45,12 @@ def twin(seed=0, dtype=torch.float64, **fields):
     return model
 
 
-def case(model, ids, **facts):
+def case(model, ids, kernels=None, **facts):
     """What JavaScript needs to compute with the same model and ids, (B, T)."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
-    exact = next(model.parameters()).dtype == torch.float64
-    facts = {"config": model.config.to_dict(), "sizes": list(ids.shape), "exact": exact, **facts}
+    kernels = kernels or ("float64" if next(model.parameters()).dtype == torch.float64 else "float32")
+    facts = {"config": model.config.to_dict(), "sizes": list(ids.shape), "kernels": kernels, **facts}
     return facts, {**state, "ids": ids.int().numpy()}
+
+
+KINDS = {"float64": torch.float64, "float32": torch.float32, "wasm": torch.float32}  # of kernels

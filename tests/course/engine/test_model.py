@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 import tinytx as tx
-from tests.course.engine.conftest import case, twin
+from tests.course.engine.conftest import KINDS, case, twin
 from tinytx.model.attention import split_heads
 
 VARIANTS = {
@@ -20,8 +20,7 @@ VARIANTS = {
     "one head": {"n_heads": 1, "n_layers": 1, "norm_eps": 0.1, "bias": False, "head_bias": True},
 }
 FORWARD = """
-const kernels = new Kernels(one.exact ? Float64Array : Float32Array), record = {};
-const lm = new LanguageModel(one.config, kernels).load(tensors);
+const record = {}, lm = new LanguageModel(one.config, await kernelsFor(one.kernels)).load(tensors);
 answer("logits", lm.forward(tensors.get("ids").data, ...one.sizes, record));
 for (const [name, tensor] of Object.entries(record)) answer(name, tensor);
 """
@@ -70,11 +69,12 @@ def recorded(model, ids):
     return found
 
 
-@pytest.mark.parametrize("dtype", NEAR, ids=str)
-def test_every_number_on_the_way_is_that_of_tinytx(engine, dtype):
+@pytest.mark.parametrize("kernels", KINDS)
+def test_every_number_on_the_way_is_that_of_tinytx(engine, kernels):
+    dtype = KINDS[kernels]
     models = [twin(dtype=dtype, **fields) for fields in VARIANTS.values()]
     ids = [some_ids(model) for model in models]
-    answers = engine(FORWARD, *map(case, models, ids))
+    answers = engine(FORWARD, *(case(model, rows, kernels) for model, rows in zip(models, ids, strict=True)))
     for (answer, _), model, rows in zip(answers, models, ids, strict=True):
         expected = recorded(model, rows)
         assert answer.keys() == expected.keys()
@@ -98,12 +98,13 @@ def test_rows_of_a_batch_are_computed_as_if_each_came_alone_and_again(engine):
     assert_close(answer["again"], answer["all"], rtol=0, atol=0)
 
 
-def test_many_tokens_move_the_memory_and_no_number(engine):
-    model = twin(max_len=512, d_model=48, d_ff=31)
+@pytest.mark.parametrize("kernels", KINDS)
+def test_many_tokens_move_the_memory_and_no_number(engine, kernels):
+    model = twin(dtype=KINDS[kernels], max_len=512, d_model=48, d_ff=31)
     ids = some_ids(model, batch_size=5, seq_len=301)
-    ((answer, _),) = engine(FORWARD, case(model, ids))
+    ((answer, _),) = engine(FORWARD, case(model, ids, kernels))
     assert answer["blocks.0.attn_weights"].numel() * 2 > 2**20
-    assert_close(answer["logits"], model(ids).detach(), **NEAR[torch.float64])
+    assert_close(answer["logits"], model(ids).detach(), **NEAR[KINDS[kernels]])
 
 
 ERRORS = """

@@ -10,13 +10,13 @@ from scipy.stats import ks_2samp, kstest
 from torch.testing import assert_close
 
 import tinytx as tx
-from tests.course.engine.conftest import case, default_dtype, twin
+from tests.course.engine.conftest import KINDS, case, default_dtype, twin
 from tests.course.engine.test_model import VARIANTS, some_ids
 from tinytx.training.optim import make_optimizer
 from tinytx.training.settings import TrainingSettings
 
 GRADIENTS = """
-const lm = new LanguageModel(one.config, new Kernels(one.exact ? Float64Array : Float32Array)).load(tensors);
+const lm = new LanguageModel(one.config, await kernelsFor(one.kernels)).load(tensors);
 const loss = lm.loss(tensors.get("ids").data, tensors.get("targets").data, ...one.sizes);
 lm.backward();
 for (const [name, grad] of lm.grads) answer(name, grad);
@@ -25,11 +25,11 @@ return loss;
 NEAR = {torch.float64: {"rtol": 1e-9, "atol": 1e-11}, torch.float32: {"rtol": 1e-5, "atol": 1e-5}}
 
 
-def with_targets(model, ids, ignored=3, **facts):
+def with_targets(model, ids, kernels=None, ignored=3, **facts):
     """A case with targets, of which some are to be ignored; also the targets."""
     targets = some_ids(model, *ids.shape, seed=2)
     targets.view(-1)[:ignored] = -100
-    facts, arrays = case(model, ids, **facts)
+    facts, arrays = case(model, ids, kernels, **facts)
     return (facts, {**arrays, "targets": targets.int().numpy()}), targets
 
 
@@ -37,11 +37,12 @@ def loss_of(model, ids, targets):
     return F.cross_entropy(model(ids).flatten(0, 1), targets.flatten(), ignore_index=-100)
 
 
-@pytest.mark.parametrize("dtype", NEAR, ids=str)
-def test_loss_and_gradients_are_those_of_torch(engine, dtype):
+@pytest.mark.parametrize("kernels", KINDS)
+def test_loss_and_gradients_are_those_of_torch(engine, kernels):
+    dtype = KINDS[kernels]
     models = [twin(dtype=dtype, **fields) for fields in VARIANTS.values()]
     ids = [some_ids(model) for model in models]
-    cases = [with_targets(model, rows) for model, rows in zip(models, ids, strict=True)]
+    cases = [with_targets(model, rows, kernels) for model, rows in zip(models, ids, strict=True)]
     answers = engine(GRADIENTS, *(one for one, _ in cases))
     for (grads, loss), model, rows, (_, targets) in zip(answers, models, ids, cases, strict=True):
         expected = loss_of(model, rows, targets)
@@ -55,8 +56,8 @@ def test_loss_and_gradients_are_those_of_torch(engine, dtype):
 
 
 LEARN = """
-const kernels = new Kernels(one.exact ? Float64Array : Float32Array);
-const lm = new LanguageModel(one.config, kernels).load(tensors), step = new TrainingStep(lm, one.settings);
+const lm = new LanguageModel(one.config, await kernelsFor(one.kernels)).load(tensors);
+const step = new TrainingStep(lm, one.settings);
 const ids = tensors.get("ids").data, targets = tensors.get("targets").data;
 const told = Array.from({ length: one.settings.n_steps }, () => step.learn(ids, targets, ...one.sizes));
 for (const [name, parameter] of lm.parameters) answer(name, parameter);

@@ -313,7 +313,7 @@ def test_the_world_has_its_sizes_and_is_drawn_once():
 
 @pytest.mark.parametrize("name", ["wrold", "prose.pdf", ""])
 def test_an_unknown_name_is_answered_with_the_known_ones(name):
-    with pytest.raises(ValueError, match=f"world, cls-books, .*'{name}'"):
+    with pytest.raises(ValueError, match=f"world, novels, cls-books, .*'{name}'"):
         load_corpus(name)
 
 
@@ -334,7 +334,7 @@ def test_cls_books_takes_a_test_split_and_published_subwords(tmp_path, monkeypat
     for name, content in files.items():
         write(tmp_path / "cls-books" / name, content)
     assert load_corpus("cls-books").test == Split(("J'ai aimé.",), (1,))
-    assert {info.name for info in list_corpora() if info.available} == {"world", "cls-books"}
+    assert {info.name for info in list_corpora() if info.available} == {"world", "novels", "cls-books"}
 
 
 @pytest.mark.parametrize(
@@ -473,6 +473,18 @@ def test_rows_without_a_text_and_datasets_that_cannot_be_loaded_are_named(saved,
     monkeypatch.setitem(sys.modules, "datasets", None)  # as Python marks what cannot be imported
     with pytest.raises(ValueError, match="hf:imdb .*pip install datasets"):
         load_corpus("hf:imdb")
+
+
+def test_novels_are_at_hand_and_no_novel_is_in_two_splits():
+    corpus = load_corpus("novels")
+    assert corpus.label_names == ("Flaubert", "Gautier", "Gréville", "Malot", "Sand", "Verne")
+    assert not set(corpus.train.groups) & set(corpus.valid.groups) and corpus.test is None
+    for split in corpus.splits.values():
+        authors = dict(zip(split.groups, split.labels, strict=True))
+        assert set(authors.values()) == set(range(6)), "each author has a novel in each split"
+        assert [authors[novel] for novel in split.groups] == list(split.labels)
+    texts = [*corpus.train.texts, *corpus.valid.texts]
+    assert 500_000 < sum(len(text.encode()) for text in texts) < 1_000_000 and len(set(texts)) == len(texts)
 
 
 def film_rows(n_films, label=1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import json
 import os
 import re
@@ -33,6 +34,7 @@ SHAKESPEARE_TRAIN = 0.9  # of the characters, from the beginning
 LOWEST_STARS = -1  # the lowest label of reader-reviews-fr
 WORLD_SIZES = {"train": 30_000, "valid": 2_000, "test": 2_000}
 WORLD_SEED = 20_000  # of train; the next two seeds draw valid and test
+NOVELS_FOLDER = Path(__file__).parent / "novels"
 DRAW_SEED = 1_000_000  # plus i: of the i-th further set of training texts
 
 
@@ -175,6 +177,13 @@ def label_subset(split: Split, n_labels: int, seed: int) -> Split:
 _WORLD = CorpusInfo(
     "world", "generated French book reviews with exactly known probabilities; label 1 = positive", True
 )
+_NOVELS = CorpusInfo(
+    "novels",
+    "passages of French novels without names; the label is the author, the splits share no novel",
+    labelled=True,
+    licence="public domain",
+    source="European Literary Text Collection (ELTeC-fra), see tinytx/text/novels/ATTRIBUTION.md",
+)
 
 
 def list_corpora(data_dir: str | os.PathLike[str] | None = None) -> tuple[CorpusInfo, ...]:
@@ -188,10 +197,10 @@ def list_corpora(data_dir: str | os.PathLike[str] | None = None) -> tuple[Corpus
 
     Examples
     --------
-    >>> [info.name for info in list_corpora()][:2]
-    ['world', 'cls-books']
+    >>> [info.name for info in list_corpora()][:3]
+    ['world', 'novels', 'cls-books']
     """
-    return _WORLD, *(downloaded_info(name, data_dir) for name in _READERS)
+    return _WORLD, _NOVELS, *(downloaded_info(name, data_dir) for name in _READERS)
 
 
 def downloaded_info(name: str, data_dir: str | os.PathLike[str] | None) -> CorpusInfo:
@@ -251,12 +260,14 @@ def load_corpus(
         If a held-out text is also in train, a class has no text, or rows were skipped.
     """
     name, options = str(name), Options(text_column, label_column, tuple(label_names), skip_bad_rows)
-    if name != _WORLD.name and name not in _READERS:
+    if name not in {_WORLD.name, _NOVELS.name, *_READERS}:
         corpus = _load_own(name, options)
     elif options != Options():
         raise ValueError(f"options must go with texts of one's own, got the corpus {name}")
     elif name == _WORLD.name:
         return _world()  # drawn independently, so short texts repeat
+    elif name == _NOVELS.name:
+        return _novels()
     else:
         splits = _READERS[name](corpus_folder(_FOLDERS.get(name, name), data_dir))
         corpus = _corpus(downloaded_info(name, data_dir), splits)
@@ -282,6 +293,23 @@ def _world() -> Corpus:
     splits = {name: drawn(size, WORLD_SEED + i) for i, (name, size) in enumerate(WORLD_SIZES.items())}
     corpus = _corpus(_WORLD, splits)
     return replace(corpus, draw=lambda i: drawn(WORLD_SIZES["train"], DRAW_SEED + i).texts)
+
+
+@functools.cache
+def _novels() -> Corpus:
+    with gzip.open(NOVELS_FOLDER / "novels.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    authors = tuple(sorted({row["author"] for row in rows}))
+    parts = {name: [row for row in rows if row["split"] == name] for name in ("train", "valid")}
+    splits = {
+        name: Split(
+            tuple(row["text"] for row in part),
+            tuple(authors.index(row["author"]) for row in part),
+            tuple(row["novel"] for row in part),
+        )
+        for name, part in parts.items()
+    }
+    return replace(_corpus(_NOVELS, splits), label_names=authors)
 
 
 def _load_own(name: str, options: Options) -> Corpus:

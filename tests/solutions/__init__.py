@@ -16,6 +16,7 @@ from tests.solutions import (  # noqa: F401  (each enters its solutions)
     faster,
     heads,
     losses,
+    inside,
     masking,
     masks,
     modern,

@@ -20,6 +20,7 @@ from tinytx_course.exercises import (
     counting,
     decoding,
     faster,
+    inside,
     losses,
     masking,
     masks,
@@ -55,6 +56,7 @@ _MODULES = (
     faster,
     modern,
     outside,
+    inside,
 )
 _BY_LESSON = sorted(
     (exercise for module in _MODULES for exercise in module.EXERCISES), key=lambda exercise: exercise.lesson

@@ -143,9 +143,9 @@ class _Cells:
             correct = _n_equal(answers, fold.test)
         else:
             body = self.bodies.body(wanted, fold.seed)
+            own, others = (last_words(part, self.recipe.n_words) for part in (train, fold.test))
             read = self._probed if wanted.way == "probe" else functools.partial(self._tuned, wanted)
-            short = [last_words(part, self.recipe.n_words) for part in (train, fold.test)]
-            correct, chosen = read(body, *short, fold.seed)
+            correct, chosen = read(body, own, others, fold.seed)
         return {
             **{
                 "corpus": self.texts.name,

@@ -23,7 +23,6 @@ from tinytx.training.checkpoint import load, step_folders, step_of
 from tinytx.training.files import write_file
 from tinytx.training.fit import Report, describe
 from tinytx.training.loop import train
-from tinytx.training.masking import Masking
 from tinytx.training.objectives import CausalObjective, MaskedObjective
 from tinytx.training.recipes import Recipe as TrainingRecipe
 from tinytx.training.runs import open_run
@@ -102,7 +101,9 @@ class Bodies:
     def body(self, wanted: Condition, seed: int) -> Transformer:
         """The transformer of a condition; the seed is that of new weights."""
         if wanted.dose:
-            return self._finished(wanted.start, wanted.dose).body
+            body = self._finished(wanted.start, wanted.dose).body
+            body.config = body.config.replace(causal=wanted.causal)
+            return body
         config = self.recipe.config(causal=wanted.causal).replace(tie_embeddings=False)
         body = seeded(lambda: Transformer(config), seed)
         if wanted.start.startswith("counts"):
@@ -167,7 +168,7 @@ class Bodies:
 
     def _training_recipe(self, start: str, settings: TrainingSettings) -> TrainingRecipe:
         config = self.recipe.config(causal=start != "masked")
-        masking = Masking(p=self.recipe.mask) if start == "masked" else None
+        masking = self.recipe.masking(start)
         return TrainingRecipe("study", config.vocab_size, config, settings, masking=masking)
 
     def _objective(self, start: str) -> AnyObjective:

@@ -8,10 +8,11 @@ from typing import Any
 
 from experiments.transfer_variants import Tuning
 from tinytx.model.config import TransformerConfig
-from tinytx.training.recipes import FF_FACTOR
+from tinytx.training.masking import Masking
+from tinytx.training.recipes import FF_FACTOR, HYBRID_CAUSAL_SHARE
 from tinytx.training.settings import TrainingSettings
 
-OBJECTIVES = ("causal", "masked")
+OBJECTIVES = ("causal", "masked", "hybrid")
 COUNTS = ("counts-causal", "counts-both")  # embeddings from counts, new layers that read one way or both
 BAGS = ("tfidf-words", "tfidf-letters")
 LONGER = 5  # times the updates, for the control that only trains longer
@@ -85,6 +86,11 @@ class Recipe:
             precision=precision,
         )
 
+    def masking(self, objective: str) -> Masking | None:
+        """What is masked; None for a causal model."""
+        share = HYBRID_CAUSAL_SHARE if objective == "hybrid" else 0.0
+        return None if objective == "causal" else Masking(p=self.mask, causal_share=share)
+
     def pretraining(self) -> dict[str, Any]:
         """The numbers that decide a pretrained body, apart from its dose; as JSON can hold them."""
         own = ("doses", "n_words", "tunings", "n_folds", "n_test", "held_out_share")
@@ -155,7 +161,7 @@ class Condition:
 
     @property
     def causal(self) -> bool:
-        """Whether the transformer reads one way."""
+        """Whether the transformer reads one way when it classifies; a hybrid one reads both ways."""
         return self.start in ("scratch", "causal", "counts-causal")
 
 

@@ -167,7 +167,7 @@ def build_parser() -> Parser:
 
 def _add_training(commands: Any) -> None:
     pretraining = add_command(commands, "pretrain", pretrain)
-    objectives = "causal, masked, masked+nsp, or translation"
+    objectives = "causal, masked, masked+nsp, hybrid, or translation"
     pretraining.add_argument("--objective", default="causal", help=objectives)
     pretraining.add_argument("--shard", action="store_true", help="under torchrun: a part of the model each")
     tuning = add_command(commands, "finetune", finetune)

@@ -12,7 +12,7 @@ from experiments.__main__ import main
 from experiments.pretraining import pretraining, table
 from experiments.pretraining_data import grouped_folds, last_words, texts_of
 from experiments.pretraining_models import Bodies, plan_doses
-from experiments.pretraining_recipes import RECIPES, condition
+from experiments.pretraining_recipes import OBJECTIVES, RECIPES, condition
 from tinytx.text.corpora import Corpus, Split
 from tinytx.training.intervals import paired_interval
 from tinytx.training.loop import train
@@ -40,7 +40,13 @@ OTHER = (
 SMOKE = RECIPES["smoke"]
 ALL_KINDS = (
     *("tfidf-words", "tfidf-letters", "scratch/tuned", "scratch/longer", "scratch/probe"),
-    *("causal/tuned/2000", "causal/probe/5000", "masked/tuned/2000", "counts-both/probe"),
+    *(
+        "causal/tuned/2000",
+        "causal/probe/5000",
+        "masked/tuned/2000",
+        "hybrid/probe/2000",
+        "counts-both/probe",
+    ),
 )
 
 
@@ -136,7 +142,7 @@ def test_texts_without_groups_or_labels_are_refused_in_one_line(corpora, setting
 # --- doses and branches
 
 
-@pytest.mark.parametrize("start", ["causal", "masked"])
+@pytest.mark.parametrize("start", OBJECTIVES)
 def test_doses_are_the_fewest_steps_that_read_them(corpora, settings, start):
     bodies = Bodies(texts_of(*corpora), SMOKE, settings().work_dir, "cpu", print)
     objective, pad_id = bodies._objective(start), bodies.tokenizer.pad_id
@@ -176,7 +182,7 @@ def test_a_branch_ends_in_the_same_bytes_as_one_run_with_its_schedule(corpora, s
 
 
 def test_every_kind_of_condition_runs_and_an_interrupted_run_resumes(run, stop_after):
-    n_cells = 4 * len(ALL_KINDS) + 3  # and one record of each pretrained body
+    n_cells = 4 * len(ALL_KINDS) + 4  # and one record of each pretrained body
     stop_after(9)
     with pytest.raises(ConnectionAbortedError):
         run(*ALL_KINDS)

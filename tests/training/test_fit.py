@@ -30,7 +30,7 @@ from tinytx.training.tasks import (
 QUICK = {"n_steps": 6, "checkpoint_every": 2, "precision": "fp32"}
 TINY = {"d_model": 12, "n_heads": 3, "n_layers": 2, "max_len": 24, "dropout": 0.2}
 SHORT = {"n_steps": 14, "checkpoint_every": 5, "tokens_per_batch": 200}
-TASKS = ("causal", "masked", "masked+nsp", "translation", "classification")
+TASKS = ("causal", "masked", "masked+nsp", "hybrid", "translation", "classification")
 TRANSLATIONS = {
     "red": "rouge", "book": "livre", "the": "le", "sees": "voit", "cat": "chat", "a": "un", "dog": "chien",
 }  # fmt: skip

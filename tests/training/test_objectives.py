@@ -14,10 +14,12 @@ from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.batching import pad_batch
+from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.masking import Masking
 from tinytx.training.objectives import (
     CausalObjective,
     ClassificationObjective,
+    HybridObjective,
     MaskedObjective,
     PackedSequences,
     TranslationObjective,
@@ -250,3 +252,66 @@ def test_pairs_that_are_too_long_are_left_out_and_counted():
 def test_nothing_to_learn_from_is_refused(tokenizer, make, words):
     with pytest.raises(ValueError, match=words):
         make(tokenizer)
+
+
+# --- hybrid: next tokens in some batches, masked ones in the others
+
+
+@pytest.fixture(scope="module")
+def hybrid():
+    """An objective over texts of many lengths, its batches of one epoch, and a causal model for it."""
+    rng = random.Random(2)
+    words = ["".join(rng.choices("abcdefg", k=3)) for _ in range(30)]
+    texts = [" ".join(rng.choices(words, k=rng.randint(1, 20))) for _ in range(60)]
+    tokenizer = Tokenizer.train(texts, vocab_size=40)
+    objective = HybridObjective(tokenizer, texts, max_len=13, masking=Masking(p=0.4, causal_share=0.5))
+    batches = objective.epoch_batches(seed=3, epoch=1, tokens_per_batch=50)
+    config = TransformerConfig(vocab_size=40, d_model=10, n_heads=5, n_layers=2, d_ff=7, max_len=13)
+    torch.manual_seed(0)
+    return objective, batches, LanguageModel(config).eval(), tokenizer
+
+
+def test_a_masked_batch_predicts_the_original_of_each_masked_token_one_position_before_it(hybrid):
+    objective, batches, model, tokenizer = hybrid
+    causal = CausalObjective.batch
+    masked = [batch for batch in batches if batch[0] in objective._masked_rows]
+    assert 0.2 < len(masked) / len(batches) < 0.8
+    n_chosen = 0
+    for batch in masked:
+        inputs, targets = objective.batch(batch)
+        original, following = causal(objective, batch)
+        chosen = targets != -100
+        assert_close(targets[chosen], following[chosen])
+        hidden = inputs[:, 1:] != original[:, 1:]
+        framed = (original == tokenizer.eos_id) | (original == tokenizer.bos_id)
+        assert not (hidden & ~chosen[:, :-1] & ~framed[:, 1:]).any(), "what is not predicted stays as it is"
+        assert not (inputs == tokenizer.bos_id).any() and not (inputs == tokenizer.eos_id).any()
+        assert objective.n_predictions(batch) == int(chosen.sum())
+        n_chosen += int(chosen.sum())
+    assert 0.25 < n_chosen / sum(CausalObjective.n_predictions(objective, batch) for batch in masked) < 0.5
+
+
+def test_the_hybrid_loss_is_that_of_one_model_that_reads_one_way_or_both(hybrid):
+    objective, batches, model, tokenizer = hybrid
+    both = LanguageModel(model.config.replace(causal=False)).eval()
+    both.load_state_dict(model.state_dict())
+    for batch in batches:
+        inputs, targets = objective.batch(batch)
+        masked = batch[0] in objective._masked_rows
+        reader, ignored = (both, -100) if masked else (model, tokenizer.pad_id)
+        logits = reader(inputs, inputs != tokenizer.pad_id)
+        expected = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=ignored)
+        assert_close(objective.loss(model, batch), expected)
+    assert model.body.config.causal, "the model is a causal one again"
+
+
+def test_a_masked_batch_without_a_masked_token_costs_nothing(hybrid):
+    _, _, model, tokenizer = hybrid
+    objective = HybridObjective(tokenizer, ["aaa"], max_len=13, masking=Masking(p=1e-9, causal_share=1e-9))
+    (batch,) = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=50)
+    loss = objective.loss(model, batch)
+    loss.backward()
+    assert loss == 0 and objective.n_predictions(batch) == 0
+    for broken in ({"causal_share": 1.0}, {"causal_share": 0.5, "whole_words": True}):
+        with pytest.raises(ValueError, match="causal_share|hybrid"):
+            Masking(**broken)

@@ -302,6 +302,16 @@ def _positions(config: TransformerConfig) -> nn.Module:
 
 
 @contextmanager
+def bidirectional(body: Transformer) -> Iterator[None]:
+    """Let a causal transformer attend to both sides while this lasts, with the same weights."""
+    config, body.config = body.config, body.config.replace(causal=False)
+    try:
+        yield
+    finally:
+        body.config = config
+
+
+@contextmanager
 def record_hidden_states(body: Transformer) -> Iterator[list[Tensor]]:
     """Collect the hidden states of every layer while the ordinary forward of a transformer runs.
 

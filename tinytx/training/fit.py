@@ -127,9 +127,10 @@ def fit(
     ----------
     corpus : str, path, Corpus or PairCorpus
         A name, a file, or a corpus at hand; pairs for translation, labelled texts for classification.
-    objective : {"causal", "masked", "masked+nsp", "translation", "classification"}
+    objective : {"causal", "masked", "masked+nsp", "hybrid", "translation", "classification"}
         Predict the next token; predict masked tokens, as BERT; that, and whether one sentence follows
-        another; translate; name the class of a text (fine-tuning).
+        another; the first two in turn, in one causal model; translate; name the class of a text
+        (fine-tuning).
     start : path, str or FitResult
         Classification, needed there: the checkpoint that gives tokenizer, configuration and body, or a
         published model by its name or folder, which then learns at ``PUBLISHED_RATE`` for at most

@@ -31,16 +31,27 @@ class Masking:
         Show pairs of sentences, and ask whether the second follows the first.
     transform : bool
         Whether the model has the transform of `MaskedHead`.
+    causal_share : float
+        0 for a masked language model; above it a causal one is trained, hybrid: this share of its batches
+        predicts the next token, the others masked ones, see `HybridObjective`.
     """
 
     p: float = 0.15
     whole_words: bool = False
     next_sentence: bool = False
     transform: bool = True
+    causal_share: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 < self.p < 1:
             raise ValueError(f"p must lie between 0 and 1, got {self.p}")
+        if not 0 <= self.causal_share < 1:
+            raise ValueError(f"causal_share must be from 0 to below 1, got {self.causal_share}")
+        if self.causal_share and (self.whole_words or self.next_sentence):
+            raise ValueError(
+                "a hybrid model masks single tokens of single texts, got whole_words="
+                f"{self.whole_words}, next_sentence={self.next_sentence}"
+            )
 
 
 def mask_tokens(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.model.output_loss import IGNORE_ID
+from tinytx.model.transformer import bidirectional
 from tinytx.text.batching import batches_by_length, batches_of_pairs, chunks, pad_batch
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.inference import padding_mask_or_none
@@ -253,7 +255,7 @@ class ClassificationObjective:
         return model.loss(token_ids, self.labels[indices], mask)
 
 
-_PAIRS, _MASKS = 1, 2  # what the random numbers of an epoch are for
+_PAIRS, _MASKS, _DIRECTIONS = 1, 2, 3  # what the random numbers of an epoch are for
 
 
 class MaskedObjective:
@@ -275,8 +277,7 @@ class MaskedObjective:
     def __init__(self, tokenizer: Tokenizer, texts: Sequence[str], *, max_len: int, masking: Masking) -> None:
         self._tokenizer, self._masking = tokenizer, masking
         self._word_starts = torch.from_numpy(word_starts(tokenizer))
-        special = ("pad_id", "unk_id", "bos_id", "eos_id", "cls_id", "sep_id")
-        self._special_ids = [getattr(tokenizer, name) for name in special]
+        self._special_ids = special_ids(tokenizer)
         self._room = max_len - (3 if masking.next_sentence else 2)
         if self._room < 1:
             raise ValueError(f"max_len must leave room for text between the marks, got {max_len}")
@@ -337,6 +338,84 @@ class MaskedObjective:
         mask = padding_mask_or_none(inputs, self._tokenizer.pad_id)
         masked, following = model.losses(inputs, labels, mask, segments, next_labels)
         return masked if following is None else torch.stack([masked, following])
+
+
+class HybridObjective(CausalObjective):
+    """Predict the next token in some batches, masked tokens in the others: one model, one output layer.
+
+    In a masked batch the model attends to both sides, a row is framed by ``cls`` and ``sep``, and a masked
+    token is predicted at the position before it, where the next token is predicted, too. Which batches are
+    masked, and what is masked in them, is drawn anew for each epoch: call `epoch_batches` first.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer
+    texts : sequence of str
+    max_len : int
+        Longest input.
+    masking : Masking
+
+    References
+    ----------
+    Charpentier and Samuel, "GPT or BERT: why not both?", arXiv 2410.24159, section 2.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, texts: Sequence[str], *, max_len: int, masking: Masking) -> None:
+        ids = {name: getattr(tokenizer, name) for name in ("bos_id", "eos_id", "pad_id")}
+        super().__init__(tokenizer.encode_batch(texts), max_len=max_len, **ids)
+        self._tokenizer, self._masking = tokenizer, masking
+        frame = {tokenizer.bos_id: tokenizer.cls_id, tokenizer.eos_id: tokenizer.sep_id}
+        self._framed = self._rows.flat.clone()
+        for causal_id, masked_id in frame.items():
+            self._framed[self._rows.flat == causal_id] = masked_id
+
+    def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
+        """Batches as of a causal model, each for one of the two predictions."""
+        batches = super().epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=tokens_per_batch)
+        draws = np.random.default_rng([seed, epoch, _DIRECTIONS]).random(len(batches))
+        masked = [
+            batch for batch, draw in zip(batches, draws, strict=True) if draw >= self._masking.causal_share
+        ]
+        self._masked_rows = set(itertools.chain(*masked))
+        inputs, labels = mask_tokens(
+            self._framed,
+            mask_id=self._tokenizer.mask_id,
+            special_ids=special_ids(self._tokenizer),
+            vocab_size=self._tokenizer.vocab_size,
+            p=self._masking.p,
+            generator=torch.Generator().manual_seed(mixed_seed(seed, epoch, _MASKS)),
+        )
+        self._inputs = self._rows.filled(inputs, self._rows.pad_id)
+        self._labels = self._rows.filled(labels, IGNORE_ID)
+        return batches
+
+    def n_predictions(self, indices: Sequence[int]) -> int:
+        """Next tokens or, in a masked batch, masked ones."""
+        if indices[0] not in self._masked_rows:
+            return super().n_predictions(indices)
+        return int((self.batch(indices)[1] != IGNORE_ID).sum())
+
+    def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Inputs and targets (B, T) of rows of one batch."""
+        if indices[0] not in self._masked_rows:
+            return super().batch(indices)
+        return self._inputs.rows(indices)[:, :-1], self._labels.rows(indices)[:, 1:]
+
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
+        """Mean nats a predicted token; 0 in a masked batch without any."""
+        if indices[0] not in self._masked_rows:
+            return super().loss(model, indices)
+        inputs, targets = self.batch(indices)
+        inputs = inputs.to(_device(model))
+        with bidirectional(model.body):
+            if not bool((targets != IGNORE_ID).any()):
+                return model.hidden_states(inputs[:, :1]).float().sum() * 0.0
+            return model.loss(inputs, targets, padding_mask_or_none(inputs, self._rows.pad_id))
+
+
+def special_ids(tokenizer: Tokenizer) -> list[int]:
+    """Ids that are never masked, apart from the mask itself."""
+    return [getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos", "cls", "sep")]
 
 
 def masked_rows(tokenizer: Tokenizer, texts: Sequence[str], max_len: int) -> list[list[int]]:

@@ -18,10 +18,11 @@ from tinytx.training.settings import TrainingSettings
 BUDGETS = ("smoke", "laptop", "study", "gpu")
 KINDS = ("world", "reviews", "text")
 PAIR_KINDS = ("world", "tatoeba", "multi30k", "pairs")
-OBJECTIVES = ("causal", "masked", "masked+nsp", "translation")
+OBJECTIVES = ("causal", "masked", "masked+nsp", "hybrid", "translation")
 FF_FACTOR = 4
 WARMUP_SHARE = 0.1
 LABEL_SMOOTHING = 0.1
+HYBRID_CAUSAL_SHARE = 0.5
 # How Muon is used: its learning rate falls to zero.
 MUON: Mapping[str, Any] = {"optimizer": "muon", "decay": "linear", "final_lr_fraction": 0.0}
 # What brings a model of the world nearer to the entropy bound: see results/world-minute.json.
@@ -36,7 +37,7 @@ class Recipe:
     vocab_size: int
     config: TransformerConfig
     settings: TrainingSettings
-    masking: Masking | None = None  # of a masked language model
+    masking: Masking | None = None  # of a masked language model, or a hybrid one
     label_smoothing: float | None = None  # of a translator: what targets spread over the whole vocabulary
     n_epochs: int | None = None  # of fine-tuning
 
@@ -145,7 +146,7 @@ def plan(kind: str, objective: str = "causal", budget: str | float | None = None
     ----------
     kind : str
         See `corpus_kind` and, for translation, `pair_kind`.
-    objective : {"causal", "masked", "masked+nsp", "translation"}
+    objective : {"causal", "masked", "masked+nsp", "hybrid", "translation"}
         All but "causal" tie the output layer to the embeddings. They train with Muon, as does the world.
     budget : str or float, optional
         For a number of seconds the number of steps is a placeholder, until steps have been timed.
@@ -158,6 +159,8 @@ def plan(kind: str, objective: str = "causal", budget: str | float | None = None
         raise ValueError(f"kind of corpus must be one of {', '.join(kinds)}, got {kind!r}")
     budget = named_budget(budget)
     row, masked, paired = table[kind, budget], objective.startswith("masked"), objective == "masked+nsp"
+    masks = masked or objective == "hybrid"
+    causal_share = HYBRID_CAUSAL_SHARE if objective == "hybrid" else 0.0
     config = TransformerConfig(
         vocab_size=row.vocab_size,
         d_model=row.d_model,
@@ -173,7 +176,7 @@ def plan(kind: str, objective: str = "causal", budget: str | float | None = None
     )
     settings = TrainingSettings(
         n_steps=1,
-        lr=_MASKED_LR[budget] if masked else row.lr,
+        lr=_MASKED_LR[budget] if masks else row.lr,
         tokens_per_batch=row.tokens_per_batch,
         seed=seed,
         **({} if objective == "causal" and kind != "world" else MUON),
@@ -183,7 +186,7 @@ def plan(kind: str, objective: str = "causal", budget: str | float | None = None
         row.vocab_size,
         config,
         resize(settings, row.n_steps),
-        masking=Masking(next_sentence=paired) if masked else None,
+        masking=Masking(next_sentence=paired, causal_share=causal_share) if masks else None,
         label_smoothing=LABEL_SMOOTHING if objective == "translation" else None,
     )
 

@@ -42,6 +42,7 @@ from tinytx.training.objectives import (
     CausalObjective,
     ClassificationObjective,
     FreshObjective,
+    HybridObjective,
     MaskedObjective,
     Objective,
     TranslationObjective,
@@ -312,7 +313,7 @@ def new_language_model(config: TransformerConfig, seed: int) -> LanguageModel:
 def new_model(recipe: Recipe, seed: int) -> LanguageModel | MaskedLanguageModel:
     """The language model of a recipe, causal or masked, whose first weights are drawn from ``seed``."""
     masking = recipe.masking
-    if masking is None:
+    if masking is None or masking.causal_share:
         return new_language_model(recipe.config, seed)
     heads = {"transform": masking.transform, "next_sentence": masking.next_sentence}
     return seeded(lambda: MaskedLanguageModel(recipe.config, **heads), seed)
@@ -330,7 +331,8 @@ def objective_for(
     """What the language model of a recipe learns from some texts."""
     if recipe.masking is None:
         return causal_objective(tokenizer, texts, recipe.config.max_len)
-    return MaskedObjective(tokenizer, texts, max_len=recipe.config.max_len, masking=recipe.masking)
+    maker = HybridObjective if recipe.masking.causal_share else MaskedObjective
+    return maker(tokenizer, texts, max_len=recipe.config.max_len, masking=recipe.masking)
 
 
 TOKENIZERS: dict[str, dict[str, Any]] = {

@@ -38,7 +38,9 @@ def build_parser() -> Parser:
 
     sub = add_command(commands, "check", check)
     sub.add_argument("path", type=Path, help="a filled-in notebook, or a folder of copies")
-    sub.add_argument("--report", type=Path, help="for a folder: CSV with a row a copy (FOLDER-grades.csv)")
+    words = "for a folder: NAME.csv, a row a copy (FOLDER-grades.csv), or NAME.html, a page and NAME.csv"
+    sub.add_argument("--report", type=Path, help=words)
+    sub.add_argument("--lesson", help="grade as copies of this lesson; by default the one that most name")
     sub.add_argument("--seconds", type=float, default=20.0, help="time for each exercise")
     sub.add_argument("--memory", type=int, default=2048, help="memory for each exercise, in MiB")
 
@@ -97,13 +99,24 @@ def check(args: argparse.Namespace) -> Answer:
     from tinytx_course.grading.running import Limits
 
     limits = Limits(seconds=args.seconds, mebibytes=args.memory)
+    lesson = None if args.lesson is None else _lesson_number(args.lesson)
     if args.path.is_dir():
-        report = grade_folder(args.path, csv=args.report, limits=limits)
+        report = grade_folder(args.path, report=args.report, lesson=lesson, limits=limits)
         return report.to_dict(), str(report)
     if args.report is not None:
         raise ValueError(f"--report needs a folder of copies, got the file {args.path}")
-    copy = grade_notebook(args.path, limits=limits)
+    copy = grade_notebook(args.path, lesson=lesson, limits=limits)
     return copy.to_dict(), str(copy)
+
+
+def _lesson_number(word: str) -> int:
+    from tinytx_course.exercises.checking import EXERCISES
+
+    with_exercises = sorted({exercise.lesson for exercise in EXERCISES.values()})
+    if not word.isdecimal() or int(word) not in with_exercises:
+        known = ", ".join(f"{number:02d}" for number in with_exercises)
+        raise ValueError(f"--lesson must be the number of a lesson with exercises, {known}, got {word!r}")
+    return int(word)
 
 
 def release(args: argparse.Namespace) -> Answer:

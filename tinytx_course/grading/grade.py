@@ -23,6 +23,7 @@ from tqdm import tqdm
 
 from tinytx.training.files import write_file
 from tinytx_course.grading.grades import CopyGrades, as_csv, commonest_mistakes, mistakes_table, printable
+from tinytx_course.grading.page import class_page
 from tinytx_course.grading.running import Limits, grade_submission
 from tinytx_course.grading.submission import Submission, read_submission
 
@@ -33,12 +34,16 @@ class Report:
 
     copies: tuple[CopyGrades, ...]
     csv: Path
+    lesson: int | None = None
+    page: Path | None = None
 
     def to_dict(self) -> dict:
         """Return plain values for ``--json``."""
         return {
             "copies": [copy.to_dict() for copy in self.copies],
+            "lesson": self.lesson,
             "csv": str(self.csv),
+            "page": None if self.page is None else str(self.page),
             "commonest_mistakes": commonest_mistakes(self.copies),
         }
 
@@ -49,15 +54,18 @@ class Report:
             failed = [f"{grade.exercise}: {grade.in_a_word}" for grade in copy.grades if not grade.passed]
             line = f"{printable(copy.name):<32}{score:<12}{printable(copy.problem or ', '.join(failed))}"
             lines.append(line.rstrip())
-        return "\n".join([*lines, "", mistakes_table(self.copies), "", f"a row a copy: {self.csv}"])
+        files = [f"a row a copy: {self.csv}", *([f"the class on one page: {self.page}"] if self.page else [])]
+        return "\n".join([*lines, "", mistakes_table(self.copies), "", *files])
 
 
-def grade_notebook(path: Path, *, limits: Limits | None = None) -> CopyGrades:
+def grade_notebook(path: Path, *, lesson: int | None = None, limits: Limits | None = None) -> CopyGrades:
     """Grade one filled-in notebook.
 
     Parameters
     ----------
     path : Path
+    lesson : int, optional
+        Of which it is graded as a copy; by default the one that it names.
     limits : Limits, optional
         For each exercise.
 
@@ -68,22 +76,26 @@ def grade_notebook(path: Path, *, limits: Limits | None = None) -> CopyGrades:
     FileNotFoundError
         If there is no such file.
     """
-    copy = grade_submission(read_submission(path), path.name, limits=limits)
+    copy = grade_submission(read_submission(path), path.name, lesson=lesson, limits=limits)
     if not copy.grades:
         raise ValueError(f"{path.name}: {copy.problem}")
     return copy
 
 
-def grade_folder(folder: Path, *, csv: Path | None = None, limits: Limits | None = None) -> Report:
-    """Grade all notebooks below a folder, and write a file with a row each.
+def grade_folder(
+    folder: Path, *, report: Path | None = None, lesson: int | None = None, limits: Limits | None = None
+) -> Report:
+    """Grade all notebooks below a folder, and write a file with a row each, and a page if it is asked for.
 
     Parameters
     ----------
     folder : Path
-        Copies, also in folders of their own. A copy that names no lesson is graded as one of the lesson that
-        most others name; one with exercises of other lessons than its own has a problem that says so.
-    csv : Path, optional
-        Where to write; ``FOLDER-grades.csv`` in the current folder when left out. An older one is replaced.
+        Copies, also in folders of their own.
+    report : Path, optional
+        ``NAME.csv``, by default ``FOLDER-grades.csv`` in the current folder, or ``NAME.html``, a page with
+        ``NAME.csv`` next to it. Older ones are replaced.
+    lesson : int, optional
+        Of which all are graded as copies; by default the one that most of them name.
     limits : Limits, optional
         For each exercise.
 
@@ -95,13 +107,16 @@ def grade_folder(folder: Path, *, csv: Path | None = None, limits: Limits | None
     paths = sorted(path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
     if not paths:
         raise ValueError(f"a folder to check must hold notebooks (.ipynb), got none in {folder}")
-    csv = Path(f"{folder.resolve().name or 'copies'}-grades.csv") if csv is None else csv
-    if csv.is_dir() or not csv.absolute().parent.is_dir():
-        raise ValueError(f"the file of grades must lie in a folder that exists, got {csv}")
+    report = Path(f"{folder.resolve().name or 'copies'}-grades.csv") if report is None else report
+    if report.is_dir() or not report.absolute().parent.is_dir():
+        raise ValueError(f"the file of grades must lie in a folder that exists, got {report}")
+    page = report if report.suffix == ".html" else None
+    csv = report if page is None else page.with_suffix(".csv")
     submissions = {path: _read(path) for path in paths}
-    named = Counter(one.lesson for one in submissions.values() if isinstance(one, Submission))
-    del named[None]
-    lesson = named.most_common(1)[0][0] if named else None
+    if lesson is None:
+        named = Counter(one.lesson for one in submissions.values() if isinstance(one, Submission))
+        del named[None]
+        lesson = named.most_common(1)[0][0] if named else None
     copies = []
     for path, submission in tqdm(submissions.items(), unit="copy", disable=None, leave=False):
         name = path.relative_to(folder).as_posix()
@@ -112,7 +127,9 @@ def grade_folder(folder: Path, *, csv: Path | None = None, limits: Limits | None
         except Exception as problem:  # whatever is in one copy, the others are graded
             copies.append(CopyGrades(name=name, problem=str(problem) or type(problem).__name__))
     write_file(csv.absolute(), as_csv(copies).encode())
-    return Report(copies=tuple(copies), csv=csv)
+    if page is not None:
+        write_file(page.absolute(), class_page(copies, lesson).encode())
+    return Report(copies=tuple(copies), csv=csv, lesson=lesson, page=page)
 
 
 def _read(path: Path) -> Submission | Exception:

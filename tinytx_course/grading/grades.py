@@ -99,7 +99,7 @@ def printable(text: str) -> str:
 def commonest_mistakes(copies: Sequence[CopyGrades]) -> list[dict]:
     """Return exercise, mistake, number of copies and explanation, the commonest first.
 
-    An explanation is there for mistakes that the checker knows by name.
+    Where the checker has no general words for a mistake, the explanation is what it said of the first copy.
     """
     counted = Counter(
         (grade.exercise, grade.mistake or "not recognised")
@@ -112,6 +112,11 @@ def commonest_mistakes(copies: Sequence[CopyGrades]) -> list[dict]:
         for name, exercise in EXERCISES.items()
         for mistake in exercise.mistakes
     }
+    said: dict[tuple[str, str], str] = {}
+    for grade in (grade for copy in copies for grade in copy.grades):
+        lines = (grade.finding or grade.message).strip().splitlines() or [""]
+        said.setdefault((grade.exercise, grade.mistake or ""), shorten(printable(lines[0]), _LONGEST))
+    known = said | known
     return [
         {"exercise": name, "mistake": slug, "copies": count, "explanation": known.get((name, slug), "")}
         for (name, slug), count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))

@@ -169,7 +169,8 @@ def grade_submission(
     name : str
         What to call it.
     lesson : int, optional
-        Whose exercises it should have, if it does not say so itself.
+        Of which it is graded as a copy, whatever it says itself: exactly its exercises count. By default the
+        one that it names.
     limits : Limits, optional
         For each exercise.
     enclosed : bool, optional
@@ -177,7 +178,7 @@ def grade_submission(
     """
     limits = Limits() if limits is None else limits
     enclosed = walls() if enclosed is None else enclosed
-    lesson = lesson if submission.lesson is None else submission.lesson
+    lesson = submission.lesson if lesson is None else lesson
     job = {"seconds": limits.seconds, "mebibytes": limits.mebibytes}
     lessons_own = [key for key, exercise in EXERCISES.items() if exercise.lesson == lesson]
     notebook = {"cells": submission.cells, "exercises": list(EXERCISES), "expected": lessons_own}
@@ -190,21 +191,24 @@ def grade_submission(
         return CopyGrades(name=name, problem=words)
     job["sources"] = plan["sources"]
     found = {key: plan["exercises"][key] for key in EXERCISES if key in plan["exercises"]}
+    others = [key for key in found if lessons_own and key not in lessons_own]
+    found = {key: one for key, one in found.items() if key not in others}
     if not any(one["attempts"] or one["broken"] for one in found.values()):
         return CopyGrades(name=name, problem='no exercises found: no call of course.check("...", ...)')
     grades = tuple(
         _grade(key, job | {"broken": one["broken"]}, one["attempts"], enclosed) for key, one in found.items()
     )
-    return CopyGrades(name=name, grades=grades, problem=_of_other_lessons(found, lesson))
+    return CopyGrades(name=name, grades=grades, problem=_remark(submission, lesson, others))
 
 
-def _of_other_lessons(found: Iterable[str], lesson: int | None) -> str | None:
-    """Say which exercises are not of the lesson of a copy: they change what it is graded out of."""
-    if lesson is None:
-        return None
-    lessons = {key: EXERCISES[key].lesson for key in found}
-    others = [f"{key} (lesson {number:02d})" for key, number in lessons.items() if number != lesson]
-    return f"a copy of lesson {lesson:02d} with exercises of others: {', '.join(others)}" if others else None
+def _remark(submission: Submission, lesson: int | None, others: Iterable[str]) -> str | None:
+    """Say where a copy names another lesson than it is graded as, and which exercises do not count."""
+    remarks = []
+    if submission.lesson not in (None, lesson):
+        remarks.append(f"names lesson {submission.lesson:02d}, graded as a copy of lesson {lesson:02d}")
+    if listed := ", ".join(f"{key} (lesson {EXERCISES[key].lesson:02d})" for key in others):
+        remarks.append(f"not counted, as of other lessons: {listed}")
+    return "; ".join(remarks) or None
 
 
 def _grade(exercise: str, job: dict[str, Any], attempts: Sequence[dict], enclosed: bool) -> Grade:

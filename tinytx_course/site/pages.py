@@ -106,7 +106,7 @@ def _icon() -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
 
 
-def _fill(template: str, *, title: str, style: str = "", **values: str) -> str:
+def fill_page(template: str, *, title: str, style: str = "", **values: str) -> str:
     """Return a whole page: what its template holds, in the shell of all pages; `style` adds to theirs."""
     body = Template(_resource(template)).substitute(values).rstrip()
     shell = Template(_resource("shell.html"))
@@ -133,7 +133,7 @@ def page(run: Run, previous: Lesson | None, following: Lesson | None) -> str:
     kinds = assets.explorers_in(body)
     lesson_title = f"{run.lesson.number:02d} {html.escape(run.lesson.title)}"
     failed = '<p class="failed">A cell of this notebook failed; what follows it did not run.</p>'
-    return _fill(
+    return fill_page(
         "page.html",
         style=assets.style_sheet(kinds) if kinds else "",
         script=f'<script type="module">\n{assets.page_script(kinds)}\n</script>' if kinds else "",
@@ -185,7 +185,7 @@ def index_page(runs: Sequence[Run], folder: Path) -> str:
             f"{machine.gpu or machine.cpu}, {machine.cores} cores",
             f"Python {machine.python}, PyTorch {machine.torch}",
         ]
-    return _fill(
+    return fill_page(
         "index.html",
         title="tinytx · a course on transformers",
         cards="\n".join(_card(lesson, by_name.get(lesson.name), folder) for lesson in LESSONS),
@@ -197,7 +197,7 @@ def glossary_page(folder: Path) -> str:
     """Return the page of the glossary; lessons that have a page in `folder` are linked."""
     pages = {lesson.number: f"{lesson.name}.html" for lesson in LESSONS}
     links = {number: name for number, name in pages.items() if (folder / name).is_file()}
-    return _fill(
+    return fill_page(
         "glossary.html", title="Glossary · tinytx", terms=terms_table(links), names=names_table()
     )
 

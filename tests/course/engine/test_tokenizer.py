@@ -7,6 +7,7 @@ import pytest
 
 import tinytx as tx
 from tinytx_course.engine.shipped import shipped_model
+from tinytx_course.engine.tables import world_tables
 
 ALPHABET = [*"aeéèlnrst'’-.,!  \t\n\r\0\x01\x06\x1b▁▅日𝄞Œ", "Le ", "roman", "très "]
 
@@ -48,3 +49,27 @@ def test_a_model_of_another_kind_is_refused(engine):
     body = "try { new Tokenizer(tensors.get('model').data); } catch (error) { return error.message; }"
     model = np.frombuffer(other.to_bytes(), np.uint8)
     assert "must be a BPE model" in engine(body, ({}, {"model": model}))[0][1]
+
+
+def test_exact_probabilities_of_tokens_equal_pythons(engine, tokenizer):
+    world, draw = tx.World(), random.Random(0)
+    reviews = tokenizer.encode_batch([" ".join(review.words) for review in world.reviews(40, seed=2)])
+    prefixes = [ids[:length] for ids in reviews for length in range(0, len(ids) + 1, 4)]
+    split = next(ids for ids in map(tokenizer.word_pieces, world.vocabulary) if len(ids) > 2)
+    strange = [draw.choices(range(7, tokenizer.vocab_size), k=3) for _ in range(50)]
+    body = """const world = new World(tensors.get("world").data);
+      const tokenizer = new Tokenizer(tensors.get("model").data);
+      const exactly = new TokenWorld(world, tokenizer), out = one.given.map((ids) => exactly.nextToken(ids));
+      return out.map((chances) => chances && [...chances]);"""
+    files = {"world": world_tables(world), "model": tokenizer.to_bytes()}
+    arrays = {name: np.frombuffer(content, np.uint8) for name, content in files.items()}
+    given = [*prefixes, list(split[:1]), list(split[:2]), *strange]
+    exactly, n_outside = world.through(tokenizer), 0
+    for ids, got in zip(given, engine(body, ({"given": given}, arrays))[0][1], strict=True):
+        if got is None:
+            n_outside += 1
+            with pytest.raises(ValueError, match="must"):
+                exactly.next_token(ids)
+        else:
+            np.testing.assert_allclose(got, exactly.next_token(ids), rtol=0, atol=1e-12)
+    assert 40 <= n_outside <= 52 and len(prefixes) > 300

@@ -1,0 +1,84 @@
+"""The shipped model: eight bits a weight, read alike by Python and by the page."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import tinytx as tx
+from tinytx.training.evaluate import evaluate_language_model, exact_nats
+from tinytx_course.building import shipped as building
+from tinytx_course.engine.shipped import FOLDER, WEIGHTS, quantise, read_shipped, shipped_bytes, shipped_model
+
+
+def test_rounding_moves_no_weight_by_more_than_half_a_step():
+    matrix = np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32)
+    matrix[2] = 0.0
+    numbers, scale = quantise(matrix)
+    assert numbers.dtype == np.int8 and np.abs(numbers).max(axis=1).tolist() == [127, 127, 0, 127, 127]
+    assert (np.abs(scale[:, None] * numbers - matrix) <= scale[:, None] * 0.5001).all()
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_model_is_read_as_it_was_written_to_half_a_step(tied):
+    tokenizer = tx.Tokenizer.train(["le chat", "la table"] * 9, vocab_size=18)
+    changes = {"vocab_size": 18, "tie_embeddings": tied, "positions": "learned"}
+    model = tx.LanguageModel(tx.PRESETS["tiny"].replace(**changes))
+    content = shipped_bytes(model, tokenizer)
+    read, its_tokenizer = read_shipped(content)
+    assert its_tokenizer.encode("la cale") == tokenizer.encode("la cale") and read.config == model.config
+    for (name, ours), theirs in zip(model.named_parameters(), read.parameters(), strict=True):
+        step = ours.abs().amax(dim=-1, keepdim=True) / 127 if ours.ndim == 2 else torch.zeros(())
+        assert ((ours - theirs).abs() <= 0.5001 * step).all(), name
+    assert shipped_bytes(read, its_tokenizer) == content
+
+
+def test_the_page_reads_the_same_numbers(engine):
+    model = shipped_model().model
+    body = """const { metadata, tensors: own } = readTensors(tensors.get("file").data);
+      const sums = [...dequantised(own)].map(([name, { shape, data }]) =>
+        [name, shape, data.reduce((a, x) => a + x, 0), data.reduce((a, x, i) => a + x * ((i % 13) - 6), 0)]);
+      return [JSON.parse(metadata.tinytx).config, sums];"""
+    content = np.frombuffer((FOLDER / WEIGHTS).read_bytes(), np.uint8)
+    config, sums = engine(body, ({}, {"file": content}))[0][1]
+    assert tx.TransformerConfig.from_dict(config) == model.config
+    parameters = dict(model.named_parameters())
+    assert {name for name, *_ in sums} == set(parameters)
+    for name, shape, plain, weighted in sums:
+        values = parameters[name].detach().double()
+        assert shape == list(values.shape)
+        places = (torch.arange(values.numel()) % 13 - 6).double()
+        np.testing.assert_allclose([plain, weighted], [values.sum(), values.flatten() @ places], atol=1e-3)
+
+
+def test_its_loss_is_the_one_stated_and_near_that_of_float32():
+    shipped, corpus = shipped_model(), tx.load_corpus("world")
+    texts = corpus.valid.texts[:200]
+    bound = float(exact_nats(corpus, texts).sum())
+    above = evaluate_language_model(shipped.model, shipped.tokenizer, texts).total_nats / bound - 1
+    facts, nats = shipped.facts, shipped.facts["nats_per_review"]
+    assert above == pytest.approx(facts["above_bound"], abs=0.005)
+    assert facts["above_bound"] == pytest.approx(nats["8 bits"] / nats["entropy bound"] - 1)
+    assert facts["bytes"] == (FOLDER / WEIGHTS).stat().st_size <= building.LIMIT
+    assert abs(nats["8 bits"] - nats["float32"]) < 0.01 * nats["float32"]
+
+
+def test_it_is_not_trained_again_while_its_recipe_is_the_same(monkeypatch):
+    assert not building.is_due()
+    monkeypatch.setattr(building, "TRAINING_CHANGES", {"precision": "bf16"})
+    assert building.is_due()
+
+
+@pytest.mark.slow
+def test_training_twice_gives_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch, "set_num_threads", lambda n: None)  # other tests share this process
+    sums = []
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        building.write_shipped(tmp_path / name, "smoke", 20)
+        sums.append(hashlib.sha256((tmp_path / name / WEIGHTS).read_bytes()).hexdigest())
+        facts = json.loads((tmp_path / name / building.FACTS).read_text(encoding="utf-8"))
+        assert facts["nats_per_review"]["8 bits"] > facts["nats_per_review"]["entropy bound"]
+    assert sums[0] == sums[1]

@@ -8,10 +8,14 @@ tokenizer.model        its tokenizer
 training.json          of a run only: what was asked for, and the state of the loop
 training.safetensors   of a run only: the optimizer's moments and the random state
 checksums.json         size and SHA-256 of each of these
+
+A model without a tokenizer also fits into one safetensors file, with what model.json says in its metadata:
+this is what the page that trains writes and reads.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from operator import attrgetter
@@ -19,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import save as safetensors_bytes
 from torch import Tensor, nn
 
@@ -38,6 +43,7 @@ from tinytx.training.files import (
     read_json,
     read_tensors,
     temporary,
+    write_file,
     write_folder,
 )
 
@@ -50,6 +56,7 @@ FILES = {
     *(TOKENIZER_FILE, PRETRAINED_TOKENIZER_FILE, CHECKSUM_FILE),
 }
 STEP_PREFIX = "step-"
+ONE_FILE, METADATA = ".safetensors", "tinytx"  # how its name ends; the key of its metadata
 LARGEST_TABLE = 2**26  # numbers in a table of positions that weights of fewer numbers may come with
 
 Model = LanguageModel | MaskedLanguageModel | Classifier | Translator
@@ -73,22 +80,28 @@ KINDS: dict[str, tuple[type[Model], dict[str, Any]]] = {
 
 
 def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | None = None) -> Path:
-    """Write a model, and its tokenizer, as a checkpoint folder; gives the folder.
+    """Write a model, and its tokenizer, as a checkpoint folder; gives its path.
 
     Parameters
     ----------
     model : LanguageModel, MaskedLanguageModel, Classifier or Translator
     path : path
-        The folder. It may be missing, empty, or a checkpoint, which is then replaced.
+        The folder. It may be missing, empty, or a checkpoint, which is then replaced. A name that ends in
+        ``.safetensors`` is that of one file, for the page that trains; it holds no tokenizer.
     tokenizer : Tokenizer, optional
         Needed to read or write text with the model later.
 
     Raises
     ------
     ValueError
-        When the folder holds other files: nothing foreign is ever deleted.
+        When the folder holds other files: nothing foreign is ever deleted; for one file with a tokenizer.
     """
     target = Path(path).resolve()  # a symbolic link stays one
+    if target.suffix == ONE_FILE and not target.is_dir():
+        if tokenizer is not None:
+            raise ValueError(f"a tokenizer needs a folder to be written to, got the file {path}")
+        write_file(target, _one_file(model))
+        return Path(path)
     files = model_files(model, tokenizer)
     make_folder(target.parent)
     with locked(temporary(target, LOCK_FILE), 60, f"another process has been writing {target} for a minute"):
@@ -106,8 +119,9 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Mo
     Parameters
     ----------
     path : path
-        A checkpoint folder, a run folder, of which the newest checkpoint is taken, a folder of the package
-        `transformers`, or the name of a published model, see `tinytx.hf.convert.from_transformers`.
+        A checkpoint folder, a run folder, of which the newest checkpoint is taken, one file that `save` or
+        the page that trains wrote, a folder of the package `transformers`, or the name of a published model,
+        see `tinytx.hf.convert.from_transformers`.
     device : str or torch.device
 
     Raises
@@ -122,10 +136,16 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Mo
         from tinytx.hf.convert import from_transformers
 
         return from_transformers(path).to(device)
-    folder = find_checkpoint(path)
-    description, weights = read_description(folder), read_tensors(folder / WEIGHTS_FILE)
-    model = _build(description, weights, folder / MODEL_FILE)
-    fill(model, weights, description, folder / WEIGHTS_FILE)
+    if Path(path).is_file():
+        file = described = Path(path)
+        weights = read_tensors(file)
+        description = _read_metadata(file)
+    else:
+        folder = find_checkpoint(path)
+        file, described = folder / WEIGHTS_FILE, folder / MODEL_FILE
+        description, weights = read_description(folder), read_tensors(file)
+    model = _build(description, weights, described)
+    fill(model, weights, description, file)
     return model.to(device).eval()
 
 
@@ -179,6 +199,20 @@ def holds_only_checkpoint(folder: Path) -> bool:
 
 def model_files(model: nn.Module, tokenizer: Tokenizer | None) -> dict[str, bytes]:
     """The files that hold model and tokenizer; equal models give equal bytes."""
+    description, weights = _description_and_weights(model)
+    files = {MODEL_FILE: json_bytes(description), WEIGHTS_FILE: safetensors_bytes(weights)}
+    if tokenizer is not None:
+        name = TOKENIZER_FILE if type(tokenizer) is Tokenizer else PRETRAINED_TOKENIZER_FILE
+        files[name] = tokenizer.to_bytes()
+    return files
+
+
+def _one_file(model: nn.Module) -> bytes:
+    description, weights = _description_and_weights(model)
+    return safetensors_bytes(weights, {METADATA: json_bytes(description).decode()})
+
+
+def _description_and_weights(model: nn.Module) -> tuple[dict[str, Any], dict[str, Tensor]]:
     first_name: dict[int, str] = {}
     tied, weights = {}, {}  # tied weights are one tensor under two names, of which one is written
     for name, tensor in model.state_dict().items():
@@ -187,12 +221,7 @@ def model_files(model: nn.Module, tokenizer: Tokenizer | None) -> dict[str, byte
             tied[name] = owner
         else:
             weights[name] = tensor.detach().cpu().contiguous()
-    description = {"format": FORMAT, "version": VERSION, **_describe(model), "tied": tied}
-    files = {MODEL_FILE: json_bytes(description), WEIGHTS_FILE: safetensors_bytes(weights)}
-    if tokenizer is not None:
-        name = TOKENIZER_FILE if type(tokenizer) is Tokenizer else PRETRAINED_TOKENIZER_FILE
-        files[name] = tokenizer.to_bytes()
-    return files
+    return {"format": FORMAT, "version": VERSION, **_describe(model), "tied": tied}, weights
 
 
 def _describe(model: nn.Module) -> dict[str, Any]:
@@ -207,7 +236,26 @@ def _describe(model: nn.Module) -> dict[str, Any]:
 def read_description(folder: Path) -> dict[str, Any]:
     """What `model_files` wrote about a model; ValueError for anything else."""
     file = folder / MODEL_FILE
-    description = read_json(file)
+    return _checked(read_json(file), file)
+
+
+def _read_metadata(file: Path) -> dict[str, Any]:
+    """The same of one file that holds a model."""
+    with safe_open(file, "pt") as opened:
+        metadata = opened.metadata() or {}
+    try:
+        description = json.loads(metadata.get(METADATA, "{}"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file} must describe its model in JSON: {error}") from error
+    description = _checked(description if isinstance(description, dict) else {}, file)
+    if off := [name for name, on in description.get("switches", {}).items() if not on]:
+        raise ValueError(
+            f"{file} must hold a model that tinytx can build, got one without {' and '.join(off)}"
+        )
+    return description
+
+
+def _checked(description: dict[str, Any], file: Path) -> dict[str, Any]:
     if description.get("format") != FORMAT or not isinstance(description.get("tied", {}), dict):
         raise ValueError(f"{file} does not describe a tinytx model")
     if description.get("version") != VERSION:

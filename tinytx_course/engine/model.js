@@ -260,6 +260,7 @@ class Transformer {
 export class LanguageModel {
   constructor(config, kernels = new Kernels(), switches = {}) {
     this.config = checked(config);
+    this.switches = { scale: true, residual: true, ...switches };
     this.kernels = kernels;
     this.parameters = new Map(); // from the names of tinytx's state dict to tensors with a `grad`
     const make = (name, ...shape) => {
@@ -268,7 +269,7 @@ export class LanguageModel {
       return tensor;
     };
     const { vocab_size: vocabSize, d_model: width, tie_embeddings: tied, bias, head_bias: headBias } = this.config;
-    this.body = new Transformer(make, this.config, { scale: true, residual: true, ...switches });
+    this.body = new Transformer(make, this.config, this.switches);
     const makeHead = (name, ...shape) => (tied && name === "head.weight" ? this.body.tokenEmbed : make(name, ...shape));
     this.head = new Linear(makeHead, "head", width, vocabSize, headBias ?? bias);
   }

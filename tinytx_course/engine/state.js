@@ -8,7 +8,8 @@ const FORMAT = "tinytx checkpoint", VERSION = 1, KIND = "language_model";
 // The bytes of a model; `more` is stored with it, as JSON can hold it.
 export function writeState(model, more = {}) {
   const tied = model.config.tie_embeddings ? { "head.weight": "body.token_embed.weight" } : {};
-  const description = { ...more, format: FORMAT, version: VERSION, kind: KIND, config: model.config, tied };
+  const { config, switches } = model;
+  const description = { ...more, format: FORMAT, version: VERSION, kind: KIND, config, switches, tied };
   return writeTensors(model.parameters, { tinytx: JSON.stringify(description) });
 }
 
@@ -25,5 +26,6 @@ export function readState(bytes, kernels = undefined) {
   }
   if (description?.format !== FORMAT || description.kind !== KIND) refuse(`a ${description?.kind ?? "file of another kind"}`);
   if (description.version !== VERSION) refuse(`version ${description.version} where ${VERSION} is known`);
-  return { model: new LanguageModel(description.config, kernels).load(tensors), description };
+  const model = new LanguageModel(description.config, kernels, description.switches);
+  return { model: model.load(tensors), description };
 }

@@ -29,8 +29,8 @@ from tinytx_course.labs.scaling_law import bootstrap, fit_law, leave_one_out, ra
 if TYPE_CHECKING:
     import pandas as pd
 
-VOCAB_SIZE, HEAD_DIM = 600, 12
-WIDTHS = (12, 24, 48, 96)
+VOCAB_SIZE, HEAD_DIM = 600, 8
+WIDTHS = (8, 16, 32, 64)
 STEPS = (160, 360, 800, 1800, 4000)
 LEARNING_RATES = (6e-3, 1.2e-2, 2.4e-2, 4.8e-2)
 TUNING_STEPS = 250
@@ -92,6 +92,7 @@ class _Runs:
         self._corpus, self.fingerprint = corpus, fingerprint(corpus)
         self._task = Pretraining(corpus, None, "causal")
         self._tokenizer = self._task.tokenizer(VOCAB_SIZE, exact=False)
+        self._learning = self._task.objective(self._tokenizer, plan("world", "causal", "laptop"))
 
     def recipe(self, *, width: int, n_steps: int, lr: float, seed: int) -> Recipe:
         """The laptop recipe with another width, length, rate and seed."""
@@ -103,8 +104,8 @@ class _Runs:
 
     def measured(self, recipe: Recipe, split: str) -> Record:
         """Train a model; its loss on a split, the entropy bound there, and its sizes."""
-        settings = recipe.settings
-        model, learning = new_model(recipe, settings.seed), self._task.objective(self._tokenizer, recipe)
+        settings, learning = recipe.settings, self._learning
+        model = new_model(recipe, settings.seed)
         pace = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
         batches = learning.epoch_batches(epoch=0, **pace)
         tokens_per_step = float(np.mean([learning.n_predictions(batch) for batch in batches]))

@@ -1,9 +1,9 @@
 """Which test finds which fault of the bug museum, over seeds, and what a colleague shows of each patient.
 
 Each model is the program `tinytx_course/museum/program.py` with one line wrong or with none, trained by the
-recipes in `patients.py`: rows, steps and rates were chosen on the healthy models of seed 0, the thresholds of
-the tests on all models of seeds 0 to 2. Healthy models of each task are the control: what a test finds in
-one of them is counted, too.
+recipes in `patients.py`. Rows, steps and rates were chosen on the healthy models of seed 0, the thresholds of
+the tests on all models of seed 0. Healthy models of each task are the control: what a test finds in one of
+them is counted, too.
 """
 
 from __future__ import annotations
@@ -66,4 +66,4 @@ def _measured(fault: str | None, task: str, seed: int, smoke: bool) -> Record:
 
 def table(records: Records) -> pd.DataFrame:
     """In how many seeds each test finds something, see `separation`."""
-    return separation(records.values())
+    return separation(records.values()).reset_index(names="fault")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tinytx_course.exercises.checking import check
     from tinytx_course.exercises.using import use
     from tinytx_course.exercises.verdict import Verdict
+    from tinytx_course.museum.diagnosing import diagnose
     from tinytx_course.progress.predictions import predict, resolve
     from tinytx_course.progress.recalling import recall
     from tinytx_course.progress.status import reset, status
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Verdict": "exercises.verdict",
     "check": "exercises.checking",
+    "diagnose": "museum.diagnosing",
     "glossary": "terms",
     "parsons": "widgets.parsons",
     "plots": "plots",
@@ -43,6 +45,7 @@ _HOME = {
 __all__ = [
     "Verdict",
     "check",
+    "diagnose",
     "glossary",
     "parsons",
     "predict",

@@ -18,6 +18,7 @@ _HOME = {
     "PATIENTS": "faults",
     "TESTS": "examining",
     "as_text": "evidence",
+    "checklist": "checklist",
     "collect": "evidence",
     "diagnose": "diagnosing",
     "draw": "evidence",

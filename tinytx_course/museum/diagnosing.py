@@ -187,22 +187,23 @@ def separation(records: Iterable[Stored] | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a fault, and one for the healthy models of each task: ``fault``, ``task``, ``seeds``,
+        One row a fault, by its name, then one for the healthy models of each task: ``task``, ``seeds``,
         ``named``, the test that is to find the fault, and a column a test, missing where it does not apply.
     """
     import pandas as pd
 
     if records is None:
         records = (one for group in stored_results().values() for one in group)
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     for one in records:
-        key = one["fault"], one["task"]
-        row = rows.setdefault(key, {"fault": key[0], "task": key[1], "seeds": 0})
+        name = f"healthy {one['task']}" if one["fault"] == "healthy" else one["fault"]
+        row = rows.setdefault(name, {"task": one["task"], "seeds": 0})
         row["seeds"] += 1
-        row["named"] = FAULTS[key[0]].test if key[0] in FAULTS else ""
-        for name, number in one["tests"].items():
-            row[name] = row.get(name, 0) + int(TESTS[name].finds(number))
-    return pd.DataFrame(list(rows.values()))[["fault", "task", "seeds", "named", *TESTS]]
+        row["named"] = FAULTS[name].test if name in FAULTS else ""
+        for test, number in one["tests"].items():
+            row[test] = row.get(test, 0) + int(TESTS[test].finds(number))
+    frame = pd.DataFrame.from_dict(rows, orient="index")[["task", "seeds", "named", *TESTS]]
+    return frame.loc[sorted(rows, key=lambda name: name not in FAULTS)]
 
 
 def told_apart(one: str, other: str) -> list[str]:

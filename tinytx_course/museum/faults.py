@@ -34,6 +34,8 @@ class Fault:
         The line without its indentation, as it is in `program.py` and as it is in the patient.
     test : str
         The name of the test that finds it.
+    symptom : str
+        What is seen without a test.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Fault:
     healthy: str
     broken: str
     test: str
+    symptom: str
 
     def source(self) -> str:
         """The program with this one line changed.
@@ -71,75 +74,90 @@ _ALL = (
         "gradient_cut", "the hidden states are detached, so no gradient reaches the layers below the head",
         "language model", "hidden = self.body(token_ids)  # (B, T, D)",
         "hidden = self.body(token_ids).detach()  # (B, T, D)", "gradients",
+        "The loss falls a little, then stays far above the bound.",
     ),
     Fault(
         "targets_not_shifted", "the targets are the inputs themselves, not the words that follow",
         "language model", "inputs, targets = token_ids[:, :-1], token_ids[:, 1:]",
         "inputs, targets = token_ids[:, :-1], token_ids[:, :-1]", "copying",
+        "The loss falls to nearly zero. The model writes one word again and again.",
     ),
     Fault(
         "mask_transposed", "the causal mask is transposed: each word attends to itself and what follows",
         "language model", "mask = mask & tx.causal_mask(seq_len)  # (B, 1, T, T)",
         "mask = mask & tx.causal_mask(seq_len).T  # (B, 1, T, T)", "attention_ahead",
+        "The loss falls far below the bound. The texts are rubbish.",
     ),
     Fault(
         "mask_after_softmax", "the mask is applied to the weights after softmax, not to the scores before",
         "language model", "weights = tx.attention_weights(q, k, mask)  # (B, H, T, S)",
         "weights = tx.attention_weights(q, k) * mask  # (B, H, T, S)", "attention_sums",
+        "The loss is lower than that of a healthy model, with nothing to explain it.",
     ),
     Fault(
         "no_scale", "the scores are not divided by the root of the head width",
         "language model", "weights = tx.attention_weights(q, k, mask)  # (B, H, T, S)",
         "weights = tx.attention_weights(q * math.sqrt(q.shape[-1]), k, mask)  # (B, H, T, S)",
         "attention_at_start",
+        "It learns, only more slowly. Attention is sharp from the first step on.",
     ),
     Fault(
         "positions_missing", "no positions are added to the embeddings",
         "translator", "x = self.dropout(x + tx.sinusoidal_positions(seq_len, width))",
         "x = self.dropout(x)", "permute",
+        "No symptom in the curve. Word order is ignored.",
     ),
     Fault(
         "padding_read", "the classifier averages padding along with the words",
         "classifier", "real = tx.padding_mask(token_ids, PAD)",
         "real = torch.ones_like(token_ids, dtype=torch.bool)", "singles",
+        "The same text gets another answer next to other texts.",
     ),
     Fault(
         "softmax_twice", "softmax is applied before a cross-entropy that applies it again",
         "classifier", "logits = self(token_ids)",
         "logits = self(token_ids).softmax(dim=-1)", "overfit",
+        "The loss stays above 0.31 for two classes, while most answers are right.",
     ),
     Fault(
         "dropout_in_evaluation", "dropout is left on when the model is evaluated",
         "translator", "model.eval()", "model.train()", "twice",
+        "The held-out loss is above the training loss, and differs from call to call.",
     ),
     Fault(
         "no_zero_grad", "gradients are never set to zero, so those of all steps add up",
         "translator", "optimizer.zero_grad()", "optimizer.zero_grad  # no call", "gradient_growth",
+        "After a few steps the loss rises, above that of a uniform guess.",
     ),
     Fault(
         "weight_decay_on_everything", "weight decay acts on all parameters, at a huge rate",
         "language model", "optimizer = torch.optim.AdamW(parameter_groups(model), lr=lr)",
         "optimizer = torch.optim.AdamW(model.parameters(), lr=lr, weight_decay=10.0)", "weights",
+        "The loss hardly falls, in training too.",
     ),
     Fault(
         "norm_on_wrong_axis", "the norm takes mean and variance over the positions, not over the features",
         "language model",
         "variance, mean = torch.var_mean(x, dim=-1, correction=0, keepdim=True)",
         "variance, mean = torch.var_mean(x, dim=1, correction=0, keepdim=True)", "leak",
+        "The loss is below the bound, though no attention goes ahead.",
     ),
     Fault(
         "wrong_source", "cross-attention reads the source of another row",
         "translator", "memory = self.encoder(src_ids)  # (B, S, D)",
         "memory = self.encoder(src_ids.roll(1, dims=0))  # (B, S, D)", "swap_sources",
+        "Fluent sentences that translate something else.",
     ),
     Fault(
         "evaluation_data_in_training", "the rows held out for evaluation are trained on, too",
         "classifier", "return rows[n_held_out:], held_out", "return rows, held_out", "fresh_text",
+        "The held-out loss is below the exact bound, with more right answers than possible.",
     ),
     Fault(
         "tied_weights_too_large", "the tied embedding is drawn with standard deviation 1",
         "language model", "nn.init.normal_(head.weight, std=0.25 * embedding.embedding_dim**-0.5)",
         "nn.init.normal_(head.weight, std=1.0)", "first_loss",
+        "The first loss is many times ln V, and the model never catches up.",
     ),
 )  # fmt: skip
 FAULTS: MappingProxyType[str, Fault] = MappingProxyType({fault.name: fault for fault in _ALL})

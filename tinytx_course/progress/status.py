@@ -11,12 +11,16 @@ from itertools import pairwise
 from tinytx_course.building.editions import check_calls
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.lessons import LESSONS, Lesson, project_root
+from tinytx_course.museum.faults import PATIENT_NAMES
 from tinytx_course.progress.answers import answer_file
 from tinytx_course.progress.predictions import LEVELS
 from tinytx_course.progress.record import Entry, record
 from tinytx_course.quizzes.quiz import QUIZZES, quiz
 
 _HEAD = ("lesson", "exercises done", "predictions right", "questions right")
+#: What counts as an exercise, with its lesson: those that are checked, and the patients that are diagnosed.
+_LESSON_OF = {name: one.lesson for name, one in EXERCISES.items()}
+_LESSON_OF |= {name: next(one.number for one in LESSONS if one.slug == "bug_museum") for name in PATIENT_NAMES}
 _FEWEST = 5  # predictions with a confidence before it is compared with how many were right
 
 
@@ -73,7 +77,7 @@ class _Lesson:
 
     @classmethod
     def of(cls, lesson: Lesson) -> _Lesson:
-        exercises = tuple(name for name, one in EXERCISES.items() if one.lesson == lesson.number)
+        exercises = tuple(name for name, number in _LESSON_OF.items() if number == lesson.number)
         tried = record().part("exercises")
         predictions = record().part("predictions").items()
         questions = record().part("questions").items()
@@ -129,18 +133,18 @@ def _advice(counted: dict[Lesson, _Lesson]) -> str:
     """Return one line on what to repeat, or what comes next."""
     tried = record().part("exercises")
     for name in (name for row in counted.values() for name in row.exercises):
-        if name in tried and not tried[name].get("passed"):
+        if tried.get(name, {}).get("tries") and not tried[name].get("passed"):
             mistake = (
                 f"; the last mistake was: {tried[name]['mistake']}" if tried[name].get("mistake") else ""
             )
-            return f"To repeat: the exercise {name} in lesson {EXERCISES[name].lesson:02d}{mistake}."
+            return f"To repeat: the exercise {name} in lesson {_LESSON_OF[name]:02d}{mistake}."
     worst = max(counted, key=lambda lesson: counted[lesson].n_wrong)
     if counted[worst].n_wrong:
         return f"To repeat: lesson {worst.number:02d} (wrong answers: {counted[worst].n_wrong})."
     todo = [name for row in counted.values() for name in row.exercises if name not in row.done]
     if not todo:
         return "Nothing to repeat: all exercises are done."
-    return f"Nothing to repeat. The next exercise: {todo[0]} in lesson {EXERCISES[todo[0]].lesson:02d}."
+    return f"Nothing to repeat. The next exercise: {todo[0]} in lesson {_LESSON_OF[todo[0]]:02d}."
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ def reset(name: str) -> Stub | None:
     -------
     Stub or None
         The lines that the exercise began with, as no program changes the cells of a notebook; None for a
-        prediction.
+        prediction and a patient.
 
     Raises
     ------
@@ -182,10 +186,11 @@ def reset(name: str) -> Stub | None:
         if (answer := answer_file(name)) is not None:
             answer.unlink(missing_ok=True)
         return stub
-    if name in record().part("predictions"):
-        record().change("predictions", name, None)
-        return None
-    known = [*EXERCISES, *record().part("predictions")]
+    for part in ("predictions", "exercises"):  # a patient is an entry of the exercises
+        if name in record().part(part):
+            record().change(part, name, None)
+            return None
+    known = [*_LESSON_OF, *record().part("predictions")]
     near = difflib.get_close_matches(str(name), known, n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
     raise ValueError(f"name must be that of an exercise or a recorded prediction, got {name!r}; {hint}")

@@ -1,0 +1,433 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 18 · Bug museum
+#
+# **What went wrong here?**
+#
+# After this lesson you can
+#
+# 1. compare a loss with three numbers that need no second model: ln V, the exact bound, and the loss of a reader who lacks something;
+# 2. test a model for a leak, for a dependence on its batch, and for what it does with word order, in a few lines each;
+# 3. choose the cheapest test that separates the faults you suspect, and name the fault;
+# 4. say which faults make the loss *better*, and why a falling curve proves little.
+#
+# *You need:* the lessons 02, 05, 08, 09 and 11: every line that is broken here was written there. *It takes:* an hour to read and play; a minute to run on two cores.
+
+# %% [markdown]
+# ## Set-up
+#
+# All models here are tiny: one layer of width 48, a small part of our language with a few hundred words, reviews of one or two sentences. Each trains in a few seconds. What was measured over five seeds comes from `results/museum.json`; `python -m experiments museum` measures it again. With the budget `smoke` the models take three steps and learn nothing.
+
+# %%
+import inspect
+
+import torch
+
+import tinytx_course as course
+from tinytx.training.recipes import default_budget
+from tinytx_course import museum, plots
+from tinytx_course.museum import program
+
+smoke = default_budget() == "smoke"
+stored = museum.stored_results()
+
+# %%
+course.recall("18")
+
+# %% [markdown]
+# ## Why: a falling curve proves little
+#
+# Training runs, no error is raised, the loss falls. The tempting conclusion is that the program is right. We took a small program that trains a language model, and broke it on purpose: seven times, one line each, and an eighth that we shall solve together. Each was trained on the same rows as the healthy model. **Predict 18.1.**
+
+# %%
+broken = [name for name, fault in museum.FAULTS.items() if fault.task == "language model"]
+course.predict(
+    "18.1",
+    f"How many of the {len(broken)} broken programs end with a *lower* held-out loss?",
+    ["none", "one or two", "three or more"],
+)
+
+# %%
+def end_losses(name):
+    return torch.tensor([one["held_out_loss"] for one in stored[name]])  # by seed
+
+
+healthy_loss = end_losses("healthy language model")
+lower = [name for name in broken if (end_losses(name) < healthy_loss).all()]
+answer = ["none", "one or two", "three or more"][min(2, (len(lower) + 1) // 2)]
+finding = f"{len(lower)} of {len(broken)} end lower, in all {len(healthy_loss)} seeds."
+course.resolve("18.1", answer, finding)
+
+# %% [markdown]
+# So a low loss is no proof of health: some faults let the model *cheat*. Here are the curves of all eight, without their names, next to the healthy one. The dashed line is the **entropy bound**, the exact -log P of the held-out text. No honest model can be expected to end below it. What is below it has seen what it should predict, or predicts something else.
+
+# %%
+fig, ax = plots.figure(width=8.0, height=4.2)
+example = stored["healthy language model"][0]["evidence"]
+lines = [
+    plots.Curve("", one["steps"], one["held_out"], color="#bbbbbb")
+    for one in (stored[name][0]["evidence"] for name in sorted(broken))
+]
+lines.append(plots.Curve("healthy", example["steps"], example["held_out"]))
+plots.curves(
+    lines, xlabel="training step", ylabel="held-out loss (nats per word)", y_range=(0, 7),
+    references={"entropy bound": example["bound"]}, title="Nine programs", ax=ax,
+)  # fmt: skip
+plots.show(fig, name="18_nine_programs")
+
+# %% [markdown]
+# ## The program
+#
+# One program serves three tasks: a language model, a classifier, a translator. You have written all its parts in earlier lessons. Here are the language model and the training loop; `museum/program.py` has the rest, 190 lines in all. Read them as you would read the code of a colleague: *which line could be wrong and still run?*
+
+# %%
+for part in (program.LanguageModel.loss, program.train, program.evaluate):
+    print(inspect.getsource(part))
+
+# %% [markdown]
+# ## By hand: a test in six lines
+#
+# A language model must not see the word that it predicts. To test that, we change a word and look at what was predicted *before* it. Nothing may move. First on a healthy model, which trains when it is first asked for.
+
+# %%
+sound = museum.healthy("language model")
+row = max(sound.held_out[:20], key=len)
+before = sound.log_probs([row])[0]  # (T, V)
+changed = [*row[:5], *(4 for _ in row[5:])]  # another word from position 5 on
+after = sound.log_probs([changed])[0]
+moved = (before - after).abs().amax(dim=-1)  # (T,)
+print(f"largest move: before {moved[:5].max():.6f}, from there on {moved[5:].max():.2f}")
+assert moved[:5].max() < 1e-4 < moved[5:].max()
+
+# %% [markdown]
+# The museum has fifteen such tests. Each gives *one number*; a few lines of code, all in `museum/examining.py`. They cost something, because time costs something: 1 for a look at the finished model, 2 for fresh text or for notes taken in training, 3 for training once more. The same leak test as above is the first of them.
+
+# %%
+print(museum.price_list())
+assert museum.examine(sound, museum.TESTS["leak"]) < 1e-4
+
+# %%
+plots.diagram("where-tests-look")
+
+# %% [markdown]
+# ## The rules, and one patient solved together
+#
+# A colleague brings a patient: the curve of the training loss (blue) and of the held-out loss (orange) against the exact bound, an attention map, three samples, a few numbers. That is free. Tests are ordered, and paid once each. A diagnosis names the fault; a wrong one costs 3. The colleague of **patient 0** says: "*It learns, but it stops far too early.*"
+
+# %%
+patient = museum.patient(0)
+shown = museum.collect(patient)
+plots.show(museum.draw(shown, "patient 0: held-out loss"), name="18_patient_0")
+print(museum.as_text(shown))
+
+# %% [markdown]
+# What do we see? The first loss is close to ln V, as it should be, so the weights start well. The loss falls, then stays far above the bound, in training too: this is not overfitting. The model cannot learn what it should, or does not get the chance. Two tests fit. Can it learn four rows by heart? Does each part of it get a gradient?
+
+# %%
+overfit = museum.order(patient, "overfit")
+print(overfit)
+gradients = museum.order(patient, "gradients")
+print(gradients)
+if not smoke:
+    assert museum.TESTS["overfit"].finds(overfit.number)
+assert museum.TESTS["gradients"].finds(gradients.number)
+
+# %% [markdown]
+# It cannot even learn four rows by heart, and some part gets *no gradient at all*. Before the right answer, a wrong one on purpose: many faults make a model learn badly, a missing scale among them. A wrong diagnosis is answered with evidence that speaks against it.
+
+# %%
+course.diagnose(0, "no_scale")
+
+# %%
+course.diagnose(0, "gradient_cut")
+
+# %% [markdown]
+# One call, `.detach()`, and everything below the output layer remains as it was drawn. The output layer alone still learns something, so the loss falls. Which names can a diagnosis have? These fifteen, of which patient 0 had the first.
+
+# %%
+for name, fault in museum.FAULTS.items():
+    print(f"{name:<28}{fault.meaning}")
+
+# %% [markdown]
+# ## Room 1: classifiers
+#
+# Is a review favourable? Each of these three classifiers has one line wrong. Their bound is that of a reader who knows the exact posterior. Upper row: training loss in blue, held-out loss in orange. Lower row: the mean attention map of one text.
+#
+# - Patient 1: "*At last one that knows all the answers. May I publish?*"
+# - Patient 5: "*It works for us. A user says that the answer to her review changes from day to day.*"
+# - Patient 10: "*Most answers are right, but the loss stays where it is, whatever I do.*"
+
+# %%
+room = {number: museum.shown(number) for number in (1, 5, 10)}
+plots.show(museum.room(room), name="18_room_1")
+for number, evidence in room.items():
+    print(f"patient {number}\n{museum.as_text(evidence)}\n")
+
+# %% [markdown]
+# This is your workbench. `museum.patient(1)` trains the patient again, live, from the same seed. Put another number and other tests into it, as often as you like. `first_loss` is where many doctors begin; the price was 1.
+
+# %%
+patient = museum.patient(1)
+museum.order(patient, "first_loss")
+
+# %% [markdown]
+# ### Exercise: three classifiers
+#
+# `Level 2/5 · 10 minutes · outcome 1`
+#
+# Replace the dots by names of faults, in quotes. Leave the dots where you do not know yet.
+#
+# <details><summary>Hint</summary>
+#
+# One of the three has a loss that no honest model can have. One has a loss that cannot fall below $\ln(1 + e^{-1}) = 0.313$, which lesson 09 explains. For the third, think of what else is in a batch.
+#
+# </details>
+
+# %%
+course.diagnose(1, ...)
+course.diagnose(5, ...)
+course.diagnose(10, ...)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# - Patient 1: `evaluation_data_in_training`. The held-out loss is below the exact bound. `fresh_text` (2) shows that text drawn anew is much harder.
+# - Patient 5: `padding_read`. `singles` (1): the answer to a row depends on the rows next to it, through the padding.
+# - Patient 10: `softmax_twice`. The training loss does not fall below 0.313. `overfit` (3) shows it on four rows.
+#
+# </details>
+#
+# ## Room 2: language models
+#
+# Seven language models. The bound is the entropy bound; a healthy one ends at about 1.5 nats a word after as many steps.
+#
+# - Patient 2: "*Far below the bound, within a minute! Only the texts that it writes ...*"
+# - Patient 4: "*It starts badly and never catches up. More steps?*"
+# - Patient 6: "*What should be wrong with it? The other team's is a little better, that is all.*"
+# - Patient 8: "*Loss zero. We are done.*"
+
+# %%
+room = {number: museum.shown(number) for number in (2, 4, 6, 8)}
+plots.show(museum.room(room), name="18_room_2a")
+for number, evidence in room.items():
+    print(f"patient {number}\n{museum.as_text(evidence)}\n")
+
+# %% [markdown]
+# - Patient 9: "*Below the bound, on text that it has never seen. Is the bound wrong?*"
+# - Patient 11: "*Our best one. The same size, the same data, and clearly better than the other team's.*"
+# - Patient 13: "*We regularised it well: it does not overfit at all.*"
+
+# %%
+room = {number: museum.shown(number) for number in (9, 11, 13)}
+plots.show(museum.room(room), name="18_room_2b")
+for number, evidence in room.items():
+    print(f"patient {number}\n{museum.as_text(evidence)}\n")
+
+# %%
+patient = museum.patient(2)
+museum.order(patient, "leak")
+
+# %% [markdown]
+# ### Exercise: seven language models
+#
+# `Level 3/5 · 25 minutes · outcome 3`
+#
+# Several of these leak, and in different ways: the leak test alone is not enough. Look at the maps first, they are free. Then ask: which test would be positive for one of my suspects and negative for the other?
+#
+# <details><summary>Hint</summary>
+#
+# Three patients leak. In one map the wrong half is dark. In another the rows do not sum to 1. In the third the map is fine, so the future comes in by another way. Of the rest, one copies, one begins with a wrong loss, one has lost its scales, and one is only sharper than it should be.
+#
+# </details>
+
+# %%
+course.diagnose(2, ...)
+course.diagnose(4, ...)
+course.diagnose(6, ...)
+course.diagnose(8, ...)
+course.diagnose(9, ...)
+course.diagnose(11, ...)
+course.diagnose(13, ...)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# - Patient 2: `mask_transposed`. The map is dark above the diagonal; `attention_ahead` (1) says how much.
+# - Patient 4: `tied_weights_too_large`. The first loss is far above ln V: `first_loss` (1).
+# - Patient 6: `no_scale`. `attention_at_start` (1): before training, attention is sharp already.
+# - Patient 8: `targets_not_shifted`. Loss near zero without a leak; `copying` (1): it predicts the word that it has just read.
+# - Patient 9: `norm_on_wrong_axis`. `leak` (1) is positive, `attention_ahead` (1) is not: the future comes in through the mean and the variance.
+# - Patient 11: `mask_after_softmax`. `attention_sums` (1): the weights that are left do not sum to 1, and what is missing tells about the future.
+# - Patient 13: `weight_decay_on_everything`. `weights` (1): the scales of the norms are nearly gone.
+#
+# </details>
+#
+# ## Room 3: translators
+#
+# Four translators from English to French. Their dashed line is the exact bound of a reader who does *not* see the source. Who reads the source well ends below it; who ends above it may not be reading at all.
+#
+# - Patient 3: "*It learned for a few steps. Then something happened.*"
+# - Patient 7: "*Beautiful French! Only our translators are not happy.*"
+# - Patient 12: "*It overfits: the held-out loss is above the training loss.*"
+# - Patient 14: "*As good as the other team's. Is it well?*"
+
+# %%
+room = {number: museum.shown(number) for number in (3, 7, 12, 14)}
+plots.show(museum.room(room), name="18_room_3")
+for number, evidence in room.items():
+    print(f"patient {number}\n{museum.as_text(evidence)}\n")
+
+# %%
+patient = museum.patient(7)
+museum.order(patient, "first_loss")
+
+# %% [markdown]
+# ### Exercise: four translators
+#
+# `Level 3/5 · 15 minutes · outcome 2`
+#
+# The curves point to two of the four. For the other two, order tests that ask what a translator should notice: another source, the same words in another order, the same question twice.
+#
+# <details><summary>Hint</summary>
+#
+# A loss above that of a uniform guess cannot come from too little learning: something grows. And compare two evaluations before you speak of overfitting.
+#
+# </details>
+
+# %%
+course.diagnose(3, ...)
+course.diagnose(7, ...)
+course.diagnose(12, ...)
+course.diagnose(14, ...)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# - Patient 3: `no_zero_grad`. `gradient_growth` (2): each step adds its gradient to all those before.
+# - Patient 7: `wrong_source`. `swap_sources` (1): with the source of another row, its loss hardly rises.
+# - Patient 12: `dropout_in_evaluation`. `twice` (1): two evaluations differ.
+# - Patient 14: `positions_missing`. `permute` (1): with the source words in reverse order nothing moves at all.
+#
+# </details>
+#
+# ## Use it: which test separates which faults?
+#
+# Now with all names. We trained every patient and three healthy models with five seeds, and put every test to each of them. A test *finds* something if its number passes a fixed threshold. Think of a day on which you may order only one test for an unknown fault. **Predict 18.2.**
+
+# %%
+course.predict(
+    "18.2",
+    "Which test finds something in the most of the fifteen faults (in all seeds)?",
+    ["leak", "first_loss", "overfit", "singles"],
+)
+
+# %%
+table = museum.separation()
+faulty = table[table["named"] != ""]
+n_seeds = int(table["seeds"].min())
+counts = (faulty[list(museum.TESTS)] == n_seeds).sum()
+asked = ["leak", "first_loss", "overfit", "singles"]
+best = max(asked, key=lambda test: counts[test])
+finding = "Faults found: " + ", ".join(f"{test} {counts[test]}" for test in asked) + "."
+course.resolve("18.2", best, finding)
+
+# %% [markdown]
+# The picture has a row for each fault and a column for each test. A cell says in how many of the five seeds the test found something; white cells with a hatch are questions without a meaning for that task. The last three rows are healthy models: what is found there is a false alarm.
+
+# %%
+tests = list(museum.TESTS)
+grid = torch.tensor(table[tests].values)
+fig, ax = plots.heatmap(
+    torch.nan_to_num(grid), allowed=~torch.isnan(grid), low=0, high=n_seeds, numbers=".0f",
+    row_labels=table.index, col_labels=tests,
+    title=f"Seeds, of {n_seeds}, in which the test finds something",
+)  # fmt: skip
+plots.show(fig, name="18_separation")
+
+# %%
+for name, row in faulty.iterrows():
+    assert row[row["named"]] == n_seeds, name
+pairs = [(a, b) for i, a in enumerate(faulty.index) for b in faulty.index[:i]]
+apart = {pair: museum.told_apart(*pair) for pair in pairs}
+n_apart = sum(map(bool, apart.values()))
+false_alarms = int(table[table["named"] == ""][tests].sum().sum())
+print(f"{len(faulty)} faults, each found by its named test in all {n_seeds} seeds;")
+print(f"{n_apart} of {len(pairs)} pairs told apart; {false_alarms} false alarms")
+
+# %% [markdown]
+# No test finds all faults, and several faults are found by exactly one test. A pair is told apart if some test finds one fault in all seeds and the other in none. How large are these findings? Below, each fault with the number of its named test, from the lowest to the highest seed, next to healthy models of the same task.
+
+# %%
+print(f"{'':<28}{'test':<20}{'patient':>19}{'healthy':>19}")
+for name, fault in museum.FAULTS.items():
+    both = []
+    for group in (stored[name], stored[f"healthy {fault.task}"]):
+        values = [one["tests"][fault.test] for one in group]
+        both.append((min(values), max(values)))
+    (low, high), (healthy_low, healthy_high) = both
+    assert low > healthy_high or high < healthy_low, name  # no overlap
+    ranges = (f"{a:.3g} to {b:.3g}" for a, b in both)
+    print(f"{name:<28}{fault.test:<20}" + "".join(f"{one:>19}" for one in ranges))
+
+# %% [markdown]
+# No range of a patient overlaps with that of the healthy models.
+#
+# ## What this does not show
+#
+# - One line was wrong at a time. Two faults can hide each other: a leak makes up for a bad learning rate.
+# - The faults are of kinds that we know. Your next one may not be among them; the tests look at promises of a model rather than at faults, so they may find it all the same.
+# - The thresholds of the tests were chosen on these models. Another size needs its own healthy model to compare with.
+# - An exact bound exists for our generated language only. On real text, compare with a simple baseline, such as an n-gram model.
+#
+# ## Take-home
+#
+# Symptom, test, fault: one page. The same page is in `notebooks/bug_checklist.html`, ready for a printer. Six first steps take ten minutes and find most of what is in this museum.
+
+# %%
+museum.checklist()
+
+# %% [markdown]
+# ## Questions
+
+# %%
+course.quiz("bug_museum")
+
+# %% [markdown]
+# ### Try it yourself
+#
+# In your own copy (`make lab`), say what you expect, then run.
+#
+# **1.** Break the program yourself: write one line of `museum/program.py` differently in a copy, so that it still runs, and let somebody else find it. Which of the tests finds it?
+#
+# <details><summary>Answer</summary>
+#
+# There is no single one. Good candidates: the residual connection left out, a learning rate a hundred times too high, labels shuffled against their texts, the last norm left out, the gradient step taken before `backward`. If no test finds it, ask which promise of a model it breaks, and write that test.
+#
+# </details>
+#
+# **2.** Why does a norm over the positions leak, though no attention weight goes ahead?
+#
+# <details><summary>Answer</summary>
+#
+# Mean and variance over all positions contain the words that follow. Each vector is divided by a number that depends on the future, and a trained model learns to read it. Any operation that mixes positions must respect the mask, not attention alone.
+#
+# </details>
+#
+# ## Summary
+#
+# 1. ln V for the first loss, the exact bound for the last one, the bound of a reader without the source for a translator: three numbers that need no second model.
+# 2. Change a future word, put a row into a batch, reverse the words: each is a few lines and asks for a promise that every model of this kind makes.
+# 3. A test is worth its price if your suspects answer it differently. Look at what is free first.
+# 4. Leaks, targets that are not shifted and evaluation data in training make the loss better. A number that is too good is a symptom.
+#
+# *Where this comes from:* overfit one batch, look at the data, compare the first loss: Karpathy, "A Recipe for Training Neural Networks", 2019; the causal mask and the scale: Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2; weight decay: Loshchilov and Hutter, [arXiv:1711.05101](https://arxiv.org/abs/1711.05101);
+# tied weights: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859).
+#
+# *What comes next:* your own model. Keep the page next to it.

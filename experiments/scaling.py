@@ -23,7 +23,7 @@ from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.training.evaluate import evaluate_language_model, exact_nats
 from tinytx.training.loop import train
 from tinytx.training.recipes import FF_FACTOR, Recipe, plan, resize
-from tinytx.training.tasks import Pretraining, fingerprint, new_model
+from tinytx.training.tasks import Pretraining, fingerprint, new_language_model
 from tinytx_course.labs.scaling_law import bootstrap, fit_law, leave_one_out, range_of
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class _Runs:
     def measured(self, recipe: Recipe, split: str) -> Record:
         """Train a model; its loss on a split, the entropy bound there, and its sizes."""
         settings, learning = recipe.settings, self._learning
-        model = new_model(recipe, settings.seed)
+        model = new_language_model(recipe.config, settings.seed)
         pace = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
         batches = learning.epoch_batches(epoch=0, **pace)
         tokens_per_step = float(np.mean([learning.n_predictions(batch) for batch in batches]))

@@ -4,6 +4,7 @@
 model         here                  what goes wrong silently
 ============  ====================  ==================================================
 GPT-2         `LanguageModel`       weight matrices are transposed, queries, keys and values lie in one
+Llama         `LanguageModel`       rotary positions pair number i of a head with number i + K/2
 BERT          `MaskedLanguageModel` norms divide by ``sqrt(variance + 1e-12)``
 RoBERTa       `MaskedLanguageModel` positions begin at the row after that of the padding id
 BART, mBART   `Translator`          positions begin at row 2; logits have a bias that is no parameter
@@ -20,7 +21,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from torch import Tensor
@@ -37,7 +38,9 @@ from tinytx.hf.weights import (
     fold_head_bias,
     fold_scale,
     interleaved,
+    pair_rotary,
     permute,
+    rotary_order,
     their_name,
 )
 from tinytx.model.config import TransformerConfig
@@ -52,7 +55,7 @@ if TYPE_CHECKING:
 Model = LanguageModel | MaskedLanguageModel | Translator
 Weights = dict[str, Tensor]
 
-# The settings that make one of our models a GPT-2, or a BERT; sizes are free.
+# The settings that make one of our models a GPT-2, a Llama, or a BERT; sizes are free.
 GPT2: dict[str, Any] = {
     "causal": True,
     "norm": "first",
@@ -62,6 +65,15 @@ GPT2: dict[str, Any] = {
     "tie_embeddings": True,
     "scale_embeddings": False,
     "head_bias": False,
+}
+LLAMA: dict[str, Any] = {
+    "causal": True,
+    "norm": "first",
+    "norm_kind": "rms",
+    "activation": "swiglu",
+    "positions": "rotary",
+    "bias": False,
+    "scale_embeddings": False,
 }
 BERT: dict[str, Any] = {
     "causal": False,
@@ -87,6 +99,13 @@ def _fields(theirs: str, **more: str) -> dict[str, str]:
 _GPT2_FIELDS = _fields(
     "vocab_size n_embd n_head n_layer n_inner n_positions activation_function resid_pdrop",
     norm_eps="layer_norm_epsilon",
+    tie_embeddings="tie_word_embeddings",
+)
+_LLAMA_FIELDS = _fields(
+    "vocab_size hidden_size num_attention_heads num_hidden_layers intermediate_size max_position_embeddings "
+    "hidden_act attention_dropout",
+    n_kv_heads="num_key_value_heads",
+    norm_eps="rms_norm_eps",
     tie_embeddings="tie_word_embeddings",
 )
 _BERT_FIELDS = _fields(
@@ -127,6 +146,22 @@ _GPT2_NAMES = {
             "ff_norm": "ln_2",
             "ff.up_proj": "mlp.c_fc",
             "ff.down_proj": "mlp.c_proj",
+        },
+    ),
+}
+_LLAMA_NAMES = {
+    "body.token_embed": "model.embed_tokens",
+    "body.final_norm": "model.norm",
+    "head": "lm_head",
+    **_inside(
+        "body.blocks.*",
+        "model.layers.*",
+        {
+            "attn_norm": "input_layernorm",
+            **{f"attn.{part}_proj": f"self_attn.{part}_proj" for part in "qkv"},
+            "attn.out_proj": "self_attn.o_proj",
+            "ff_norm": "post_attention_layernorm",
+            **{f"ff.{part}_proj": f"mlp.{part}_proj" for part in ("gate", "up", "down")},
         },
     ),
 }
@@ -240,6 +275,14 @@ FAMILIES: Mapping[str, Family] = {
         _GPT2_NAMES,
         {"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False},
     ),
+    "llama": Family(
+        LanguageModel,
+        ("LlamaForCausalLM",),
+        LLAMA,
+        _LLAMA_FIELDS,
+        _LLAMA_NAMES,
+        {"attention_bias": False, "mlp_bias": False, "hidden_act": "silu"},
+    ),
     "bert": _encoder("Bert", _BERT_NAMES),
     "roberta": _encoder("Roberta", _ROBERTA_NAMES, hidden_act="gelu"),  # the head knows no other
     "camembert": _encoder("Camembert", _ROBERTA_NAMES, hidden_act="gelu"),
@@ -269,7 +312,23 @@ def config_from_transformers(given: PretrainedConfig) -> TransformerConfig:
         known, got = ", ".join(ACTIVATIONS), settings["activation"]
         raise ValueError(f"the activation must be one of {known}, got {got!r}")
     settings["activation"] = ACTIVATIONS[settings["activation"]]
+    if family.names is _LLAMA_NAMES:
+        expect(given, head_dim=settings["d_model"] // settings["n_heads"])
+        grouped = settings["n_kv_heads"] != settings["n_heads"]
+        settings["n_kv_heads"] = settings["n_kv_heads"] if grouped else None
+        settings |= {"activation": LLAMA["activation"], "rotary_base": _rotary_base(given)}
     return TransformerConfig(**{**family.settings, **settings})
+
+
+def _rotary_base(given: Any) -> float:
+    """The base of rotary positions, under its name of `transformers` 5 or 4; positions may not be scaled."""
+    rope = getattr(given, "rope_parameters", None)
+    if rope is None:
+        rope = {"rope_theta": given.rope_theta, **(given.rope_scaling or {})}
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    if kind != "default":
+        raise ValueError(f"rope_type must be 'default' to have a counterpart, got {kind!r}")
+    return float(rope["rope_theta"])
 
 
 def from_transformers(model: PreTrainedModel | str | os.PathLike[str]) -> Model:
@@ -314,6 +373,8 @@ def from_transformers(model: PreTrainedModel | str | os.PathLike[str]) -> Model:
     weights = {name: state[their_name(family.names, name)] for name, _ in ours.named_parameters()}
     if config.positions == "sinusoidal":
         weights = permute(weights, interleaved(config.d_model))
+    if config.positions == "rotary":
+        weights = pair_rotary(weights, rotary_order(config.head_dim))
     fill_ours(ours, weights)
     return ours.to(theirs.dtype).eval()
 
@@ -324,9 +385,10 @@ def to_transformers(model: Model, **settings: Any) -> PreTrainedModel:
     Parameters
     ----------
     model : LanguageModel, MaskedLanguageModel or Translator
-        A causal language model with pre-norm becomes a GPT-2; a masked one with post-norm, a norm on its
-        embeddings and a transform, a BERT, or a RoBERTa where `position_offset` is not 0; a translator a
-        BART or mBART with a norm on its embeddings, else a Marian or Pegasus.
+        A causal language model with pre-norm becomes a GPT-2, or a Llama where `norm_kind` is "rms"; a masked
+        one with post-norm, a norm on its embeddings and a transform, a BERT, or a RoBERTa where
+        `position_offset` is not 0; a translator a BART or mBART with a norm on its embeddings, else a Marian
+        or Pegasus.
     **settings
         More for its configuration, such as ``eos_token_id=3``.
 
@@ -346,16 +408,25 @@ def to_transformers(model: Model, **settings: Any) -> PreTrainedModel:
     scale of embeddings into the embeddings, missing biases as zeros, and the bias of a head that may have
     none into its weight matrix (`fold_head_bias`).
     """
+    if not isinstance(model, Model):
+        known = ", ".join(kind.__name__ for kind in get_args(Model))
+        raise TypeError(f"model must be one of {known}, got a {type(model).__name__}")
     weights = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    expect(model.config, n_experts=1)
+    if isinstance(model, LanguageModel) and model.config.norm_kind == "rms":
+        return _to_llama(model.config, weights, settings).eval()
+    expect(model.config, norm_kind="layer", kv_heads=model.config.n_heads)
+    if model.config.activation not in ACTIVATIONS.values():
+        known = ", ".join(sorted({*ACTIVATIONS.values()}))
+        raise ValueError(
+            f"activation must be one of {known} to have a counterpart, got {model.config.activation!r}"
+        )
     if isinstance(model, LanguageModel):
         theirs = _to_gpt2(model, weights, settings)
     elif isinstance(model, MaskedLanguageModel):
         theirs = _to_encoder(model, weights, settings)
-    elif isinstance(model, Translator):
-        theirs = _to_translator(model, weights, settings)
     else:
-        known = ", ".join(kind.__name__ for kind in (LanguageModel, MaskedLanguageModel, Translator))
-        raise TypeError(f"model must be one of {known}, got a {type(model).__name__}")
+        theirs = _to_translator(model, weights, settings)
     return theirs.eval()
 
 
@@ -392,7 +463,7 @@ def _build(
     model_class: Any = getattr(transformers, kind)
     sizes = {theirs: getattr(config, ours) for ours, theirs in family.fields.items()}
     sizes[family.fields["activation"]] = next(
-        theirs for theirs, ours in ACTIVATIONS.items() if ours == config.activation
+        theirs for theirs, ours in ACTIVATIONS.items() if ours == config.activation.replace("swiglu", "silu")
     )
     theirs = model_class(model_class.config_class(**{**sizes, **settings}))
     theirs.to(next(iter(weights.values())).dtype)
@@ -421,6 +492,21 @@ def _to_gpt2(model: LanguageModel, weights: Weights, settings: Mapping[str, Any]
         "eos_token_id": None,
     }
     return _build("GPT2LMHeadModel", FAMILIES["gpt2"], config, weights, {**own, **settings})
+
+
+def _to_llama(config: TransformerConfig, weights: Weights, settings: Mapping[str, Any]) -> Any:
+    own = {name: value for name, value in LLAMA.items() if name != "scale_embeddings"}
+    expect(config, n_segments=0, embed_norm=False, lm_bias=False, **own)
+    if config.scale_embeddings:
+        fold_scale(config, weights)
+    weights = pair_rotary(weights, torch.argsort(rotary_order(config.head_dim)))
+    own = {
+        "rope_theta": config.rotary_base,
+        "tie_word_embeddings": "head.weight" not in weights,
+        "bos_token_id": None,
+        "eos_token_id": None,
+    }
+    return _build("LlamaForCausalLM", FAMILIES["llama"], config, weights, {**own, **settings})
 
 
 def _to_encoder(model: MaskedLanguageModel, weights: Weights, settings: Mapping[str, Any]) -> Any:

@@ -146,6 +146,32 @@ def permute(weights: Weights, order: Tensor) -> Weights:
     return moved
 
 
+def pair_rotary(weights: Weights, order: Tensor) -> Weights:
+    """Permute the K numbers of each head in queries and keys, which are only compared with one another.
+
+    Entry i of the new order is entry ``order[i]`` of the old one, as `rotary_order` gives it.
+    """
+    return {
+        name: tensor.unflatten(0, (-1, len(order)))[:, order].flatten(0, 1)
+        if name.endswith(("q_proj.weight", "k_proj.weight"))
+        else tensor
+        for name, tensor in weights.items()
+    }
+
+
+def rotary_order(head_dim: int) -> Tensor:
+    """Where our pairs of rotary positions are in a head of a Llama.
+
+    Numbers 2i and 2i + 1 are its numbers i + K/2 and i: it rotates the other way, as the paper does.
+
+    Examples
+    --------
+    >>> rotary_order(6).tolist()
+    [3, 0, 4, 1, 5, 2]
+    """
+    return torch.arange(head_dim).view(2, -1).flip(0).T.flatten()
+
+
 def interleaved(d_model: int) -> Tensor:
     """The permutation that takes all sines before all cosines to sines and cosines in turn.
 

@@ -35,7 +35,7 @@ lab: $(STAMP)  ## open your own copy of the notebooks in JupyterLab
 	$(BIN)/tinytx-course lab
 
 # For authors
-.PHONY: test proofs check bench check-the-checkers test-browser torture bench-widgets publish engine environment constraints
+.PHONY: test proofs check bench check-the-checkers test-browser torture bench-widgets publish engine environment constraints licences
 
 test: $(STAMP)  ## run all tests, notebooks included, offline
 	$(BIN)/python -m pytest -q -m "not browser and not proof" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
@@ -77,5 +77,8 @@ engine: $(STAMP)  ## for authors: compile the hot loops of the page that trains 
 environment: $(STAMP)  ## for authors: write environment.yml from pyproject.toml
 	$(BIN)/python -m tinytx_course.building.project environment
 
-constraints: $(STAMP)  ## for authors: write constraints.txt from what is installed in .venv
-	$(BIN)/python -m tinytx_course.building.project constraints
+constraints: $(STAMP)  ## for authors: write constraints.txt from what is installed in .venv; HASHES=1: exact files
+	$(BIN)/python -m tinytx_course.building.project $(if $(HASHES),hashes,constraints)
+
+licences: $(STAMP)  ## list the licence of every package that is installed with the project
+	@$(BIN)/python -m tinytx_course.building.project licences

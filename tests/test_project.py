@@ -14,7 +14,14 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from tests.test_house import FILES, at_module_level
-from tinytx_course.building.project import constraints_text, environment_text, readme_text
+from tinytx_course.building.project import (
+    constraints_text,
+    environment_text,
+    hashes_text,
+    licence_of,
+    needed_packages,
+    readme_text,
+)
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +120,29 @@ def test_tinytx_course_without_its_extra_ends_with_2_and_one_line(root):
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1 and "tinytx[course]" in done.stderr
+
+
+def test_hashes_name_the_exact_file_of_each_package_but_our_own():
+    file = {"archive_info": {"hashes": {"sha256": "ab12"}}}
+    report = {
+        "install": [
+            {"metadata": {"name": "Zoo_b", "version": "2.0"}, "download_info": file},
+            {"metadata": {"name": "a", "version": "1.0+cpu"}, "download_info": file},
+            {"metadata": {"name": "tinytx", "version": "2"}, "download_info": {"dir_info": {}}},
+        ]
+    }
+    lines = hashes_text(report).splitlines()
+    assert lines[1:] == ["a==1.0+cpu --hash=sha256:ab12", "zoo-b==2.0 --hash=sha256:ab12"]
+
+
+def test_every_package_that_we_need_states_a_licence():
+    packages = needed_packages(["all"])
+    assert {
+        "torch",
+        "numpy",
+        "filelock",
+        "jupyterlab",
+        "mpmath",
+    } <= packages.keys()  # mpmath comes with torch
+    assert [name for name, metadata in packages.items() if licence_of(metadata) == "not stated"] == []
+    assert "Apache" in licence_of(packages["safetensors"])

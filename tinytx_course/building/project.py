@@ -1,17 +1,22 @@
-"""Files that follow from others: environment.yml, constraints.txt and the tables in the README.
+"""Files that follow from others: environment.yml, constraints.txt, its hashes, and the tables in the README.
 
-``python -m tinytx_course.building.project environment|constraints|readme`` writes one of them.
+``python -m tinytx_course.building.project environment|constraints|hashes|readme`` writes one of them,
+``licences`` prints the licence of every package that the course needs.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
+import subprocess
 import sys
 import tomllib
-from importlib.metadata import distributions
+from collections.abc import Iterable
+from importlib.metadata import distribution, distributions
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from tinytx_course.lessons import lesson_table, project_root
 
@@ -53,6 +58,69 @@ def constraints_text(installed: dict[str, str]) -> str:
     return "\n".join([head, *pinned]) + "\n"
 
 
+def hashes_text(report: dict[str, Any]) -> str:
+    """Return a requirements file with the SHA-256 of each package, from a report of ``pip install``."""
+    rows = {}
+    for one in report["install"]:
+        archive = one["download_info"].get("archive_info")
+        if archive is not None:  # all but this project itself
+            name = re.sub(r"[-_.]+", "-", one["metadata"]["name"]).lower()
+            rows[name] = f"{name}=={one['metadata']['version']} --hash=sha256:{archive['hashes']['sha256']}"
+    head = "# Exact files for this platform and Python, written by `make constraints HASHES=1`."
+    return "\n".join([head, *(rows[name] for name in sorted(rows))]) + "\n"
+
+
+def _pip_report(root: Path) -> dict[str, Any]:
+    """What pip would install with all extras, as a dry run; the network is needed."""
+    options = ("--quiet", "--disable-pip-version-check", "--dry-run", "--ignore-installed", "--report", "-")
+    command = [sys.executable, "-m", "pip", "install", *options, "-c", "constraints.txt", ".[all]"]
+    return json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout)
+
+
+def licence_of(metadata: Any) -> str:
+    """The licence that a package states: its expression, its classifiers, or the first line of its text."""
+    if expression := metadata.get("License-Expression"):
+        return expression
+    known = [one for one in metadata.get_all("Classifier", []) if one.startswith("License ::")]
+    if known:
+        return ", ".join(one.rpartition(" :: ")[2] for one in known)
+    return (metadata.get("License") or "").strip().partition("\n")[0] or "not stated"
+
+
+def needed_packages(extras: Iterable[str]) -> dict[str, Any]:
+    """Metadata of the installed packages that this project needs, directly or not; `extras` are its own."""
+    from packaging.requirements import Requirement
+
+    found: dict[str, Any] = {}
+    waiting = [Requirement(f"tinytx[{','.join(extras)}]")]
+    seen = set()
+    while waiting:
+        wanted = waiting.pop()
+        key = (wanted.name, *sorted(wanted.extras))
+        if key in seen:
+            continue
+        seen.add(key)
+        try:
+            package = distribution(wanted.name)
+        except ImportError:  # of another platform or Python
+            continue
+        found[package.metadata["Name"]] = package.metadata
+        for line in package.requires or ():
+            needed = Requirement(line)
+            environments = [{"extra": extra} for extra in (*wanted.extras, "")]
+            if needed.marker is None or any(needed.marker.evaluate(one) for one in environments):
+                waiting.append(needed)
+    del found["tinytx"]
+    return dict(sorted(found.items(), key=lambda pair: pair[0].lower()))
+
+
+def licences_text(extras: Iterable[str]) -> str:
+    """A line for each package that the project needs: name, version, licence."""
+    packages = needed_packages(extras).values()
+    rows = [f"{one['Name']:<28}{one['Version']:<18}{licence_of(one)}" for one in packages]
+    return "\n".join(rows)
+
+
 def readme_text(readme: str, results: Path) -> str:
     """Return the README with its tables as they are now; `results` is the folder of stored results."""
     from benchmarks.report import bench_table
@@ -71,19 +139,26 @@ def readme_text(readme: str, results: Path) -> str:
 def main() -> int:
     """Write one of the files; `make environment` and `make constraints` call it."""
     parser = argparse.ArgumentParser(prog="python -m tinytx_course.building.project", description=__doc__)
-    parser.add_argument("what", choices=["environment", "constraints", "readme"])
+    choices = ["environment", "constraints", "hashes", "licences", "readme"]
+    parser.add_argument("what", choices=choices)
     what, root = parser.parse_args().what, project_root()
+    if what == "licences":
+        print(licences_text(["all"]))
+        return 0
     if what == "environment":
         pyproject = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
         target, text = root / "environment.yml", environment_text(pyproject)
     elif what == "constraints":
         here = {found.metadata["Name"]: found.version for found in distributions()}
         target, text = root / "constraints.txt", constraints_text(here)
+    elif what == "hashes":
+        target, text = root / "build" / "constraints-hashes.txt", hashes_text(_pip_report(root))
+        target.parent.mkdir(exist_ok=True)
     else:
         target = root / "README.md"
         text = readme_text(target.read_text(encoding="utf-8"), root / "results")
     target.write_text(text, encoding="utf-8")
-    print(f"wrote {target.name}")
+    print(f"wrote {target.relative_to(root)}")
     return 0
 
 

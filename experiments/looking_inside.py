@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 N_MOMENTS = 10  # of a training run at which its last level is probed, the end included
 # Fresh reviews: to fit probes, to score them, to make pairs of, and to measure ablations on.
-SIZES = {"smoke": (40, 20, 60, 20), "laptop": (400, 200, 500, 200)}
+SIZES = {"smoke": (40, 20, 60, 20), "laptop": (300, 150, 400, 150)}
 SEEDS = (101, 102, 103, 104)
 REPEAT_STEPS = {"smoke": 20, "laptop": 400}
 KINDS = ("polarity", "gender")  # of pairs
@@ -144,20 +144,25 @@ def _probes(
     random, rng = LanguageModel(model.config), np.random.default_rng(seed)
     probes, early = {}, {}
 
-    def levels(one: Any, name: str) -> list[tuple[Any, Any]]:
-        both = ((fitted, train[name]), (asked, test[name]))
-        known, wanted = (hidden_after_words(one, tokenizer, reviews, exact) for reviews, exact in both)
-        return [((x, train[name]), (y, test[name])) for x, y in zip(known, wanted, strict=True)]
+    def hidden(one: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        both = (hidden_after_words(one, tokenizer, reviews) for reviews in (fitted, asked))
+        return list(zip(*both, strict=True))  # by level
 
+    def missed(level: tuple[torch.Tensor, torch.Tensor], name: str, labels: Any = None) -> float:
+        known, wanted = ((x[one[name].row], one[name]) for x, one in zip(level, (train, test), strict=True))
+        return float(probe_excess(known, wanted, labels=labels).mean())
+
+    own, other = hidden(model), hidden(random)
+    last = [hidden(one)[-1] for one in moments.values()]
     for name in train:
-        trained, shuffled = levels(model, name), rng.permutation(train[name].drawn)
+        shuffled = rng.permutation(train[name].drawn)
         probes[name] = {
             "prior": float(prior_excess(train[name], test[name]).mean()),
-            "trained": [float(probe_excess(*one).mean()) for one in trained],
-            "shuffled": [float(probe_excess(*one, labels=shuffled).mean()) for one in trained],
-            "random": [float(probe_excess(*one).mean()) for one in levels(random, name)],
+            "trained": [missed(level, name) for level in own],
+            "shuffled": [missed(level, name, shuffled) for level in own],
+            "random": [missed(level, name) for level in other],
         }
-        early[name] = [float(probe_excess(*levels(one, name)[-1]).mean()) for one in moments.values()]
+        early[name] = [missed(level, name) for level in last]
     return {"probes": probes, "moments": {"step": list(moments), **early}}
 
 

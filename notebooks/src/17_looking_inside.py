@@ -133,7 +133,8 @@ for name, exact in train.items():
 # A **probe** is a small classifier trained on the hidden states of a frozen model (Alain and Bengio 2016). Ours is linear: $q = \mathrm{softmax}(xW + b)$. It learns from labels that were *drawn*, as any experimenter would. Here is one in full, for the polarity at the last level, on standardised features, fitted by L-BFGS.
 
 # %%
-levels = lab.hidden_after_words(model, tokenizer, fitted, train["polarity"])
+levels = lab.hidden_after_words(model, tokenizer, fitted)  # one row a word
+assert len(levels[-1]) == len(train["polarity"].drawn)
 x, labels = levels[-1], torch.as_tensor(train["polarity"].drawn)  # (N, D), (N,)
 z = (x - x.mean(dim=0)) / (x.var(dim=0, correction=0) + 1e-5).sqrt()
 weight = torch.zeros(x.shape[1] + 1, 2, requires_grad=True)  # the last row is b
@@ -181,19 +182,23 @@ random_model = tx.LanguageModel(model.config)
 rng = np.random.default_rng(0)
 
 
-def pairs_of_levels(reader, name):
-    known, wanted = (lab.hidden_after_words(reader, tokenizer, reviews, exact[name])
-                     for reviews, exact in ((fitted, train), (asked, test)))  # fmt: skip
-    return [((a, train[name]), (b, test[name])) for a, b in zip(known, wanted, strict=True)]
+def read_by(reader):
+    both = (lab.hidden_after_words(reader, tokenizer, reviews) for reviews in (fitted, asked))
+    return list(zip(*both, strict=True))  # by level: what fits, what scores
 
 
-excess, last = {}, {}
+def missed(level, name, labels=None):
+    known, wanted = ((x[exact[name].row], exact[name])
+                     for x, exact in zip(level, (train, test), strict=True))  # fmt: skip
+    return lab.probe_excess(known, wanted, labels=labels)
+
+
+own, other, excess, last = read_by(model), read_by(random_model), {}, {}
 for name in variables:
     shuffled = rng.permutation(train[name].drawn)
-    own, other = pairs_of_levels(model, name), pairs_of_levels(random_model, name)
-    excess[name, "trained"] = [lab.probe_excess(*level) for level in own]
-    excess[name, "shuffled"] = [lab.probe_excess(*level, labels=shuffled) for level in own]
-    excess[name, "random"] = [lab.probe_excess(*level) for level in other]
+    excess[name, "trained"] = [missed(level, name) for level in own]
+    excess[name, "shuffled"] = [missed(level, name, shuffled) for level in own]
+    excess[name, "random"] = [missed(level, name) for level in other]
     last[name] = paired_interval(excess[name, "trained"][-1])
     gain = paired_interval(excess[name, "random"][-1] - excess[name, "trained"][-1])
     prior = lab.prior_excess(train[name], test[name]).mean()
@@ -607,8 +612,8 @@ def probe_loss(hidden, labels, asked, wanted, n_classes, n_steps=300):
 
 _ = torch.manual_seed(0)
 labels, wanted = (torch.as_tensor(exact["gender"].drawn) for exact in (train, test))
-for name, reader in {"trained": model, "control: random weights": random_model}.items():
-    (hidden, _), (later, _) = pairs_of_levels(reader, "gender")[-1]
+for name, levels in {"control: random weights": other, "trained": own}.items():
+    hidden, later = (x[exact["gender"].row] for x, exact in zip(levels[-1], (train, test), strict=True))
     print(f"{name:<25}{probe_loss(hidden, labels, later, wanted, 2):.3f} nats")
 print(f"{'control: shuffled labels':<25}", end="")
 print(f"{probe_loss(hidden, labels[torch.randperm(len(labels))], later, wanted, 2):.3f} nats")

@@ -55,15 +55,15 @@ class Exact:
         P(class | all words up to the position); rows sum to 1.
     drawn : ndarray of shape (N,)
         The class that the review was written with, a draw from the posterior.
-    review, position : ndarray of shape (N,)
-        The review, and the number of its word.
+    review, row : ndarray of shape (N,)
+        The number of the review, and of the word among those of all reviews, see `hidden_after_words`.
     """
 
     classes: tuple[str, ...]
     posterior: np.ndarray
     drawn: np.ndarray
     review: np.ndarray
-    position: np.ndarray
+    row: np.ndarray
 
 
 class WordForms:
@@ -113,35 +113,38 @@ def exact_variables(world: World, forms: WordForms, reviews: Sequence[Review]) -
     """
     genres = np.array([[book.genre == genre for genre in GENRES] for book in world.books], dtype=float)
     parts: dict[str, list[tuple[np.ndarray, int, int, int]]] = {"polarity": [], "genre": [], "gender": []}
+    row = -1
     for number, review in enumerate(reviews):
         states = world.automaton.prefixes(review.words)[1:]  # after each word
         hidden = np.stack([state.hidden for state in states])  # (W, 2, sentences, books)
         polarity, genre = hidden.sum(axis=(2, 3)), hidden.sum(axis=(1, 2)) @ genres
         mass = world.automaton.next_words(states) @ forms.gender  # (W, 2)
-        for place in range(len(review.words)):
-            parts["polarity"].append((polarity[place], review.label, number, place))
-            parts["genre"].append((genre[place], GENRES.index(review.genre), number, place))
+        for place in range(len(states)):
+            row += 1
+            parts["polarity"].append((polarity[place], review.label, number, row))
+            parts["genre"].append((genre[place], GENRES.index(review.genre), number, row))
             following = world.automaton.word_ids[review.words[place + 1]] if place + 1 < len(states) else -1
             if mass[place].sum() >= EXPECTED and forms.gender[following].any():
                 gender = int(forms.gender[following].argmax())
-                parts["gender"].append((mass[place] / mass[place].sum(), gender, number, place))
+                parts["gender"].append((mass[place] / mass[place].sum(), gender, number, row))
     classes = {"polarity": ("blame", "praise"), "genre": GENRES, "gender": ("masculine", "feminine")}
     return {
         name: Exact(classes[name], *map(np.array, zip(*rows, strict=True))) for name, rows in parts.items()
     }
 
 
-def hidden_after_words(
-    model: LanguageModel, tokenizer: Tokenizer, reviews: Sequence[Review], exact: Exact
-) -> list[Tensor]:
-    """Hidden states of each level at the last tokens of the words of `exact`: n_layers + 1 of (N, D)."""
+def hidden_after_words(model: LanguageModel, tokenizer: Tokenizer, reviews: Sequence[Review]) -> list[Tensor]:
+    """Hidden states of each level at the last token of each word: n_layers + 1 Tensors of shape (W, D).
+
+    W counts the words of all reviews, one review after the other.
+    """
     pieces = [[tokenizer.word_pieces(word) for word in review.words] for review in reviews]
-    ends = [np.cumsum([len(word) for word in words]) for words in pieces]  # after the start mark
     rows = [[tokenizer.bos_id, *(one for word in words for one in word)] for words in pieces]
-    last = torch.tensor([ends[r][p] for r, p in zip(exact.review, exact.position, strict=True)])
+    ends = [np.cumsum([len(word) for word in words]) for words in pieces]  # after the start mark
+    review = torch.repeat_interleave(torch.tensor([len(one) for one in ends]))
     with eval_mode(model) as device, record_hidden_states(model.body) as levels:
         model.body(pad_batch(rows, tokenizer.pad_id).to(device))
-    return [level[torch.as_tensor(exact.review), last].float().cpu() for level in levels]
+    return [level[review, torch.as_tensor(np.concatenate(ends))].float().cpu() for level in levels]
 
 
 def fit_probe(

@@ -78,7 +78,7 @@ EXPERIMENTS = {
         "what a model of the world knows, where, and which heads carry it",
         "looking_inside",
         "looking_inside",
-        n_seeds=5,
+        n_seeds=4,
     ),
     "museum": Experiment("which test finds which fault of the bug museum", "museum", "museum", n_seeds=5),
     "scaling": Experiment(

@@ -1,0 +1,901 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 14 · Since 2017
+#
+# **What changed?**
+#
+# After this lesson you can
+#
+# 1. write RMSNorm, SwiGLU and grouped-query attention in five lines each, and say what each replaced;
+# 2. compute how much memory grouped queries save in a KV cache;
+# 3. compare changes of a model fairly: equal parameters, each with a tuned learning rate, paired over seeds, and with intervals that allow for many comparisons;
+# 4. write a block of today in 25 lines, equal to the package;
+# 5. draw a scaling law against a known entropy bound, and say how far to trust a fitted one.
+#
+# *You need:* the block, as in [lesson 05](05_the_block.ipynb), rotary positions from [lesson 03](03_positions.ipynb), the KV cache from [lesson 11](11_translation.ipynb), and paired intervals from [lesson 09](09_transfer.ipynb).
+# *It takes:* an hour and a half to read and do; a minute to run on two cores.
+
+# %% [markdown]
+# ## Set-up
+#
+# What takes minutes was measured once by `python -m experiments since-2017` and `python -m experiments scaling`; it is read from `results/`. One change is trained in front of you. With the budget `smoke` everything runs, but nothing is learned.
+
+# %%
+import math
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import tinytx as tx
+import tinytx_course as course
+from tinytx.model.transformer import Block, FeedForward, MixtureOfExperts
+from tinytx.training.recipes import default_budget
+from tinytx_course import plots, results
+
+smoke = default_budget() == "smoke"
+
+# %% [markdown]
+# Two questions from earlier lessons first.
+
+# %%
+course.recall("14")
+
+# %% [markdown]
+# ## Why: what is new, and what does it bring?
+#
+# The block of the paper of 2017 is still at the heart of language models. But hardly one of its parts is left as it was. Here it is next to a block as in Llama (Touvron et al., [arXiv:2302.13971](https://arxiv.org/abs/2302.13971)) and many models after it. Follow the residual stream in both, and count what you find on it.
+
+# %%
+plots.diagram("old-and-new-block")
+
+# %% [markdown]
+# Eight changes are the subject of this lesson: the place of the norm, its kind, the feed-forward network, positions, the heads of keys and values, tied embeddings, no biases, and the optimizer. Who proposes a change reports a gain. But which of them matters *here*?
+#
+# ### The tempting wrong way
+#
+# Take the old model, exchange one part, train both once, and compare. Below is a small model of 2017 and the number of parameters after each change of its settings. Look for the changes that make the model larger, or smaller.
+
+# %%
+old = tx.TransformerConfig(
+    vocab_size=600, d_model=64, n_heads=4, n_layers=2, d_ff=256, max_len=128,
+    norm="last", norm_kind="layer", activation="relu", positions="sinusoidal",
+    bias=True,
+)  # fmt: skip
+SWAPS = {
+    "pre-norm": {"norm": "first"},
+    "RMSNorm": {"norm_kind": "rms"},
+    "SwiGLU": {"activation": "swiglu"},
+    "rotary": {"positions": "rotary"},
+    "grouped queries": {"n_kv_heads": 2},
+    "tied embeddings": {"tie_embeddings": True},
+    "no biases": {"bias": False},
+}
+n_old = tx.parameter_table(old).total
+for name, changes in SWAPS.items():
+    more = tx.parameter_table(old.replace(**changes)).total - n_old
+    print(f"{name:<16} {n_old + more:>8,} parameters {more / n_old:+7.1%}")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# SwiGLU brings 19 % more parameters, and tied embeddings take 22 % away. A comparison would measure the size too. So we give or take width in the feed-forward network until the totals agree: that is **at equal parameters**. The total is a straight line in $F$, so two points are enough to find the width.
+
+
+# %%
+def at_equal_parameters(changes):
+    config = old.replace(**changes)
+    narrow, wide = (tx.parameter_table(config.replace(d_ff=f)).total for f in (1, 2))
+    return config.replace(d_ff=1 + round((n_old - narrow) / (wide - narrow)))
+
+
+for name, changes in SWAPS.items():
+    config = at_equal_parameters(changes)
+    total = tx.parameter_table(config).total
+    assert abs(total / n_old - 1) < 0.002
+    print(f"{name:<16} d_ff {config.d_ff:>3}   {total:>7,} parameters")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# Two more traps wait: one learning rate for all, and one seed. We come to them. First each change in its formula and a few lines, without any helper.
+#
+# ## The norm: RMSNorm
+#
+# Layer norm subtracts the mean of a token's $D$ numbers and divides by their standard deviation. **RMSNorm** (Zhang and Sennrich, [arXiv:1910.07467](https://arxiv.org/abs/1910.07467)) only divides, by the root of the mean square, and has a factor $\gamma$ but no shift:
+#
+# $$\text{rms\_norm}(x) = \gamma \cdot \frac{x}{\sqrt{m + \varepsilon}}, \qquad m = \tfrac1D \sum_i x_i^2 .$$
+#
+# Take the token (1, −1, 5, 1). Its squares are 1, 1, 25, 1, with the mean 7, so it becomes $(1, -1, 5, 1) / \sqrt 7$. Which of two things that layer norm ignores does it ignore too: a factor of 10, or 3 added to all numbers?
+
+# %%
+def norm_by_rms(x, gamma, eps=1e-5):
+    mean_square = x.square().mean(dim=-1, keepdim=True)  # (..., 1)
+    return gamma * x / (mean_square + eps).sqrt()
+
+
+token, ones = torch.tensor([1.0, -1.0, 5.0, 1.0]), torch.ones(4)
+normed = [round(v, 3) for v in norm_by_rms(token, ones).tolist()]
+print(normed, f" 5/√7 = {5 / 7**0.5:.3f}")
+_ = torch.manual_seed(0)
+x, gamma = torch.randn(2, 5, 64), torch.randn(64)  # (B, T, D), (D,)
+torch.testing.assert_close(norm_by_rms(x, gamma), F.rms_norm(x, (64,), gamma, 1e-5))
+today = old.replace(norm_kind="rms")
+torch.testing.assert_close(norm_by_rms(x, torch.ones(64)), Block(today).attn_norm(x))
+for name, norm in {
+    "layer norm": lambda v: F.layer_norm(v, (64,)),
+    "RMSNorm": lambda v: norm_by_rms(v, 1.0),
+}.items():
+    same = [torch.allclose(norm(v), norm(x), atol=1e-3) for v in (10 * x, x + 3)]
+    print(f"{name:<11} ignores a factor: {same[0]}, a shift: {same[1]}")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# One sum over the token less, and $D$ parameters less. The claim of its authors is that the subtraction was never what mattered.
+#
+# ## The feed-forward network: SwiGLU
+#
+# The network of 2017 bends one projection: $\max(0, x W_{\text{up}})\, W_{\text{down}}$. A **gated** network has two projections and multiplies them, number by number. One of them, the gate, goes through an activation. With **SiLU**, $\text{silu}(h) = h\, \sigma(h)$, it is called **SwiGLU** (Shazeer, [arXiv:2002.05202](https://arxiv.org/abs/2002.05202)):
+#
+# $$\text{ff}(x) = \bigl(\text{silu}(x W_{\text{gate}}) \odot x W_{\text{up}}\bigr)\, W_{\text{down}} .$$
+#
+# Three matrices in place of two: with two thirds of $F$ it has as many parameters.
+
+# %%
+def gated(x, w_gate, w_up, w_down):
+    gate = x @ w_gate  # (B, T, F)
+    gate = gate * gate.sigmoid()  # SiLU
+    return (gate * (x @ w_up)) @ w_down  # (B, T, D)
+
+
+ff = FeedForward(old.replace(activation="swiglu", bias=False))
+weights = [proj.weight.T for proj in (ff.gate_proj, ff.up_proj, ff.down_proj)]
+torch.testing.assert_close(gated(x, *weights), ff(x))
+gate, up = x @ weights[0], x @ weights[1]
+by_torch = F.linear(F.silu(gate) * up, weights[2].T)
+torch.testing.assert_close(gated(x, *weights), by_torch)
+print("matrices:", [tuple(weight.shape) for weight in weights])
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# What can one hidden number do that it could not do before? In the picture, the input of the gate runs from left to right, and each curve has another value of $u$, the second projection. A ReLU has one bend and one slope. What happens to the slope of the gated one as $u$ changes?
+
+# %%
+h = torch.linspace(-4, 4, 81)
+lines = [plots.Curve("ReLU", h, h.relu(), dashed=True, color=plots.REFERENCE_COLOR)]
+lines += [plots.Curve(f"u = {u:g}", h, F.silu(h) * u) for u in (1.0, 0.5, -1.0)]
+fig, ax = plots.curves(
+    lines, xlabel="input of the gate, h", ylabel="hidden number",
+    title="One hidden number of SwiGLU: silu(h) · u", y_range=(-4.2, 4.2),
+)  # fmt: skip
+plots.show(fig, name="14_gate")
+
+# %% [markdown]
+# The token itself sets the slope, its sign included. For large $h$ the number is nearly the *product* $h\,u$ of two features of the token. A network with ReLU has to put products together from many bends.
+#
+# ## Positions: rotary
+#
+# Lesson 03 has the derivation; here is what is left of it in a block. Nothing is added to the embeddings. In each head the pairs of numbers of queries and keys are turned, by an angle in proportion to the position. So a score depends on the *distance* alone (Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864)):
+#
+# $$\bigl(R(t)\,q\bigr) \cdot \bigl(R(s)\,k\bigr) = q \cdot R(s - t)\, k .$$
+
+# %%
+def turned(x):
+    n, width = x.shape[-2:]
+    speeds = 10_000 ** (-torch.arange(0, width, 2) / width)  # (K/2,)
+    angles = torch.arange(n)[:, None] * speeds  # (T, K/2)
+    first, second = x[..., 0::2], x[..., 1::2]
+    cos, sin = angles.cos(), angles.sin()
+    pair = cos * first + sin * second, cos * second - sin * first
+    return torch.stack(pair, dim=-1).flatten(-2)  # (..., T, K)
+
+
+q, k, v = torch.randn(3, 2, 4, 7, 16)  # (B, H, T, K) each
+torch.testing.assert_close(turned(q), tx.rotate(q))
+same_words = torch.randn(16).expand(7, 16)  # at each position the same query and key
+scores = turned(same_words) @ turned(same_words).T  # (T, T)
+torch.testing.assert_close(scores[:-1, :-1], scores[1:, 1:], rtol=1e-4, atol=1e-4)
+
+# %% [markdown]
+# ## Fewer keys and values: grouped-query attention
+#
+# In 2017 each of the $H$ heads had keys and values of its own. When a model writes text, these are what it has to store (the KV cache), and what it reads for each new token. **Grouped-query attention** (Ainslie et al., [arXiv:2305.13245](https://arxiv.org/abs/2305.13245)) has only $G$ heads of keys and values; $H/G$ neighbouring heads of queries share one. Head $h$ reads head $\lfloor h\,G / H \rfloor$. With $G = 1$ it is **multi-query attention** (Shazeer, [arXiv:1911.02150](https://arxiv.org/abs/1911.02150)).
+
+# %%
+def attend_in_groups(q, k, v, mask):
+    group_size = q.shape[1] // k.shape[1]  # H / G
+    k = k.repeat_interleave(group_size, dim=1)  # (B, G, S, K) -> (B, H, S, K)
+    v = v.repeat_interleave(group_size, dim=1)
+    return tx.attention(q, k, v, mask)  # (B, H, T, K)
+
+
+k2, v2, mask = k[:, :2], v[:, :2], tx.causal_mask(7)  # G = 2
+mine = attend_in_groups(q, k2, v2, mask)
+theirs = F.scaled_dot_product_attention(q, k2, v2, attn_mask=mask, enable_gqa=True)
+torch.testing.assert_close(mine, theirs)
+for h in range(4):  # head by head: 0 and 1 share, 2 and 3 share
+    one_head = tx.attention(q[:, h], k[:, h // 2], v[:, h // 2], mask)
+    torch.testing.assert_close(mine[:, h], one_head)
+shapes = {
+    name: tuple(proj.weight.shape)
+    for name, proj in Block(old.replace(n_kv_heads=2)).attn.named_children()
+}
+print(shapes)
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# How much memory does that save? The cache holds a key and a value of $K$ numbers, for each of $G$ heads, in each layer, for each token:
+#
+# $$\text{bytes} = 2 \cdot L \cdot G \cdot K \cdot T \cdot \text{bytes of a number}.$$
+#
+# Llama 3 with 8 billion parameters has 32 layers, 32 heads of queries, $K = 128$, and numbers of 2 bytes (Grattafiori et al., [arXiv:2407.21783](https://arxiv.org/abs/2407.21783), table 3). **Predict 14.1.**
+
+# %%
+course.predict(
+    "14.1",
+    "How large is the cache of 8,192 tokens if each head has its own keys and values?",
+    ["about 40 MB", "about 400 MB", "about 4 GB", "about 40 GB"],
+)
+
+# %%
+llama = tx.TransformerConfig(
+    vocab_size=128_256, d_model=4096, n_heads=32, n_layers=32, d_ff=14_336,
+    max_len=8192, activation="swiglu", norm_kind="rms", positions="rotary", bias=False,
+)  # fmt: skip
+
+
+def cache_bytes(config, n_tokens, bytes_a_number=2):
+    a_token = 2 * config.n_layers * config.kv_heads * config.head_dim  # numbers
+    return a_token * n_tokens * bytes_a_number
+
+
+sizes = {}
+for n_kv_heads in (32, 8, 1):
+    config = llama.replace(n_kv_heads=n_kv_heads)
+    sizes[f"G = {n_kv_heads}"] = cache_bytes(config, 8192) / 1e9
+    table = tx.cost_table(config, batch_size=1, seq_len=8192, bytes_per_number=2)
+    assert table.bytes_kv_cache == cache_bytes(config, 8192)
+fig, ax = plots.bars(
+    sizes, xlabel="GB for one text of 8,192 tokens", numbers=".2f",
+    title="KV cache of an 8B model",
+)  # fmt: skip
+plots.show(fig, name="14_cache")
+full, grouped = sizes["G = 32"], sizes["G = 8"]
+assert 3.5 < full < 4.5 and math.isclose(full, 4 * grouped)
+n_params = tx.parameter_table(llama.replace(n_kv_heads=8)).total
+course.resolve(
+    "14.1",
+    "about 4 GB",
+    f"{full:.1f} GB; with the 8 heads of the published model {grouped:.1f} GB. "
+    f"All {n_params / 1e9:.1f} billion parameters take {2 * n_params / 1e9:.0f} GB.",
+)
+
+# %% [markdown]
+# The weights are there once, the cache is there for *each* text that is being written. So grouped queries decide how many readers one GPU can serve. Whether they cost quality is another question; we measure it below.
+#
+# ## Small print: the norm's place, biases, the tie
+#
+# Three changes are a setting each. **Pre-norm** is lesson 05: $x + f(\text{norm}(x))$ in place of $\text{norm}(x + f(x))$, and one norm at the end. **No biases**: $xW$ in place of $xW + b$, in every layer and norm. **Tied embeddings**: the output layer uses the embedding matrix (Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859)). The paper of 2017 tied them already (section 3.4); small models do so today, many large ones do not.
+
+# %%
+tied = tx.LanguageModel(old.replace(tie_embeddings=True))
+assert tied.head.weight is tied.body.token_embed.weight
+plain = tx.LanguageModel(old.replace(bias=False))
+assert not any(name.endswith("bias") for name, _ in plain.named_parameters())
+hidden = torch.randn(2, 5, 64)
+torch.testing.assert_close(plain.head(hidden), hidden @ plain.head.weight.T)
+both = {"2017": tx.LanguageModel(old), "tied": tied, "no biases": plain}
+for name, model in both.items():
+    print(f"{name:<10} {tx.count_parameters(model):>7,} parameters")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# ## The optimizer: Muon
+#
+# Adam divides each *number* of a gradient by its usual size. A weight matrix is more than a set of numbers: a gradient $M = U \Sigma V^\top$ has directions, the singular vectors, and most of its length lies in a few of them. **Muon** (Jordan et al., 2024) gives all directions the same length, $U V^\top$. It takes the running mean of the gradient for $M$, and no singular value decomposition, which is slow, but five rounds of a polynomial in matrix products (Newton-Schulz):
+#
+# $$X \leftarrow a X + \bigl(b\, X X^\top + c\, (X X^\top)^2\bigr) X, \qquad a = 3.4445,\; b = -4.7750,\; c = 2.0315 .$$
+#
+# It leaves $U$ and $V$ as they are, and moves each singular value towards 1.
+
+# %%
+from tinytx.training.optim import orthogonalised
+
+
+def with_equal_lengths(matrix):
+    x = matrix / matrix.norm()
+    for _ in range(5):
+        square = x @ x.T  # (M, M)
+        x = 3.4445 * x + (-4.7750 * square + 2.0315 * square @ square) @ x
+    return x
+
+
+_ = torch.manual_seed(0)
+model, token_ids = tx.LanguageModel(old).double(), torch.randint(600, (32, 41))
+model.loss(token_ids[:, :-1], token_ids[:, 1:]).backward()
+gradient = model.body.blocks[0].ff.down_proj.weight.grad  # (D, F)
+update = with_equal_lengths(gradient)
+torch.testing.assert_close(update, orthogonalised(gradient), rtol=1e-4, atol=1e-5)
+u, _, vt = torch.linalg.svd(gradient, full_matrices=False)
+along = u.T @ update @ vt.T  # diagonal: the same singular vectors
+torch.testing.assert_close(along, along.diagonal().diag(), rtol=0.0, atol=1e-6)
+
+# %% [markdown]
+# Look at the singular values of one gradient, of Adam's first update (the sign of each number, as it has seen no other gradient) and of Muon's, each divided by its largest. How many of the 64 directions would each of the three learn in?
+
+# %%
+lines, matrices = [], {"gradient": gradient, "Adam": gradient.sign(), "Muon": update}
+for name, matrix in matrices.items():
+    values = torch.linalg.svdvals(matrix)
+    lines.append(plots.Curve(name, range(1, 65), values / values[0]))
+    print(f"{name:<9} the 32nd value is {values[31] / values[0]:.3f} of the largest")
+fig, ax = plots.curves(
+    lines, xlabel="singular value, from the largest to the smallest", y_range=(0, 1.05),
+    ylabel="share of the largest", title="One gradient, three updates",
+)  # fmt: skip
+plots.show(fig, name="14_muon")
+middle = {line.label: line.y[31] for line in lines}
+assert middle["Muon"] > max(middle["gradient"], middle["Adam"])
+
+# %% [markdown]
+# The gradient of random text has a few long directions, and most of the others are short. Muon's polynomial takes them all to about the same length (between 0.7 and 1.2 is good enough for it). Embeddings, output layer, norms and biases are not such matrices of a hidden layer; they are left to AdamW.
+#
+# ## Measured: each change alone
+#
+# Now the comparison. **Data:** reviews of our world in 600 tokens, and its exact entropy bound. **Models:** 2017 as above, 177 thousand parameters, and each change at equal parameters. **Recipe:** 300 steps of up to 2,048 tokens, the same tokens for all; warm-up over a tenth of the steps, then a linear decay to zero; AdamW, except for Muon. (The paper had Adam without weight decay, and another decay.)
+#
+# **Tuned:** the learning rate, for each variant, over the same four values, with seed 0 on the valid split. Here is what was found. This is the second trap: look along a column, where all have one rate, and then at the stars.
+
+# %%
+stored = results.read_results("since-2017")
+tuned = {}
+for record in stored.data.values():
+    if record["measure"] == "valid":
+        tuned.setdefault(record["variant"], {})[record["lr"]] = record["above"]
+rates = sorted(tuned["2017"])
+best = {name: min(tried, key=tried.get) for name, tried in tuned.items()}
+print(f"{'nats above the bound at rate':<30}", *(f"{lr:>8g} " for lr in rates))
+for name, tried in tuned.items():
+    stars = {lr: "*" if lr == best[name] else " " for lr in rates}
+    print(f"{name:<30}", *(f"{tried[lr]:>8.3f}{stars[lr]}" for lr in rates))
+for lr in rates:
+    ahead = [name for name in tuned if tuned[name][lr] < tuned["2017"][lr]]
+    print(f"ahead of 2017 if all have {lr:g}:", ", ".join(ahead) or "none")
+ends = [name for name in tuned if best[name] in (rates[0], rates[-1])]
+print("best at an end of the grid:", ", ".join(ends) or "none")
+
+# %% [markdown]
+# Whoever picks one rate for all picks some of the winners, too. From here on each variant has its own best rate, marked with a star. Results are those of *other* seeds on the 2,000 reviews of the test split, and each difference from 2017 is **paired** by seed.
+#
+# A third trap: we make nine comparisons, with the one of all changes together. If there were no difference anywhere, a 95 % interval would still miss zero once in twenty times. **Bonferroni's correction** shares the error out: each interval may miss with a probability of 0.05/9 only, so all nine hold *together* with 95 %. The price is width.
+
+# %%
+from tinytx.training.intervals import paired_interval
+
+above = {}  # variant: seed: nats per token above the bound
+for record in stored.data.values():
+    if record["measure"] == "test":
+        above.setdefault(record["variant"], {})[record["seed"]] = record["above"]
+names = [name for name in above if name != "2017"]
+single = [name for name in names if name != "all together"]
+
+
+def differences(name):
+    return [above[name][seed] - above["2017"][seed] for seed in sorted(above["2017"])]
+
+
+print("seeds:", *sorted(above["2017"]))
+print(f"if nothing mattered, one or more of {len(names)} separate 95 % intervals")
+print(f"would miss zero in {1 - 0.95 ** len(names):.0%} of all such studies")
+
+# %% [markdown]
+# **Predict 14.2 and 14.3.**
+
+# %%
+course.predict(
+    "14.2",
+    "Which single change comes closest to the bound?",
+    ["pre-norm", "RMSNorm", "SwiGLU", "rotary", "grouped queries", "tied embeddings",
+     "no biases", "Muon"],
+)  # fmt: skip
+
+# %%
+course.predict(
+    "14.3",
+    "For how many of the eight single changes can we see a gain that is not chance?",
+    ["none or one", "2 to 4", "5 to 8"],
+)
+
+# %%
+mean_2017 = sum(above["2017"].values()) / len(above["2017"])
+print(f"{'2017':<17}{mean_2017:.3f} nats above the bound; differences from it:")
+print(f"{'':<17}mean    95 % each          95 % together")
+together = {}
+for name in names:
+    each = paired_interval(differences(name))
+    wide = paired_interval(differences(name), n_comparisons=len(names))
+    together[name] = wide
+    print(f"{name:<17}{each.mean:+.3f}  {each.low:+.3f} to {each.high:+.3f}", end="   ")
+    print(f"{wide.low:+.3f} to {wide.high:+.3f}")
+print(stored.source_line())
+lowest = min(single, key=lambda name: together[name].mean)
+course.resolve("14.2", lowest, f"{together[lowest].mean:+.3f} nats from 2017.")
+
+# %% [markdown]
+# The same as a picture: how far each variant is above 2017 (right of zero, worse) or below it (left, better). The lines are the wide intervals, those that hold together. Which of them touch zero?
+
+# %%
+fig, ax = plots.bars(
+    {name: wide.mean for name, wide in together.items()},
+    intervals={name: (wide.low, wide.high) for name, wide in together.items()},
+    references={"2017": 0.0}, numbers="+.3f",
+    xlabel="nats per token, difference from 2017 (below zero is better)",
+)  # fmt: skip
+plots.show(fig, name="14_swaps")
+better = [name for name in single if together[name].high < 0]
+worse = [name for name in single if together[name].low > 0]
+unseen = [name for name in single if name not in better + worse]
+print("better:", ", ".join(better) or "none")
+print("worse: ", ", ".join(worse) or "none")
+print("no difference that we can see:", ", ".join(unseen) or "none")
+answer = "none or one" if len(better) < 2 else "2 to 4" if len(better) < 5 else "5 to 8"
+finding = f"{len(better)} of {len(single)} wide intervals lie below zero."
+course.resolve("14.3", answer, finding)
+
+# %% [markdown]
+# "No difference that we can see" is a finding: for a model of this size, on this text, in so few steps, the choice hardly matters, or less than the intervals are wide. Then other reasons decide. RMSNorm and no biases are simpler. Grouped queries save cache at the price of what they cost here. And a change that pays in a model of 100 layers, or after a trillion tokens, may be invisible here, as may its harm.
+#
+# ## All together
+#
+# Nobody builds a model with one of these changes. Do the gains add up? **Predict 14.4.**
+
+# %%
+course.predict(
+    "14.4",
+    "All eight changes at once: is the gain the sum of the eight single gains?",
+    ["less than the sum", "about the sum (within a tenth)", "more than the sum"],
+)
+
+# %%
+gain = -together["all together"].mean
+added = -sum(together[name].mean for name in single)
+answer = "less than the sum" if gain < added else "more than the sum"
+if abs(gain - added) <= 0.1 * abs(added):
+    answer = "about the sum (within a tenth)"
+surplus = paired_interval(
+    all_at_once - sum(changes)
+    for all_at_once, *changes in zip(
+        differences("all together"), *map(differences, single), strict=True
+    )
+)  # fmt: skip
+course.resolve(
+    "14.4",
+    answer,
+    f"Together {gain:.3f} nats, the single gains add up to {added:.3f}. What lies "
+    f"between: 95 % from {-surplus.high:+.3f} to {-surplus.low:+.3f}.",
+)
+
+# %% [markdown]
+# Gains need not add up: two changes can mend the same fault, and one can make room for another. Whoever adds up the gains of eight papers reckons with a model that does not exist.
+#
+# ## In front of you: one change
+#
+# Numbers in a file are easy to believe and hard to feel. So one change is trained here, with two seeds, on fewer texts and in fewer steps. You may put another name of `SWAPS` in. **Predict 14.5.**
+
+# %%
+course.predict(
+    "14.5",
+    "Rotary positions, two seeds: in how many do they end closer than 2017?",
+    ["in none", "in one", "in both"],
+)
+
+# %%
+from tinytx.text.corpora import Split
+from tinytx.training.fit import fit
+
+SWAP = "rotary"
+corpus = tx.load_corpus("world")
+n_texts = 600 if smoke else 6000
+few, held_out = Split(corpus.train.texts[:n_texts]), Split(corpus.valid.texts[:400])
+small = replace(corpus, train=few, valid=held_out)
+
+
+def train(config, seed, n_steps=120, lr=1e-2):
+    recipe = {"n_steps": 4 if smoke else n_steps, "lr": lr, "optimizer": "adamw"}
+    return fit(
+        small, seed=seed, vocab_size=600, model_changes=config.to_dict(),
+        training_changes=recipe | {"tokens_per_batch": 2048}, progress=False,
+        report=lambda line: None,
+    )  # fmt: skip
+
+
+changed = at_equal_parameters(SWAPS[SWAP])
+live = {
+    name: [train(config, seed).evaluation.gap for seed in (1, 2)]
+    for name, config in {"2017": old, SWAP: changed}.items()
+}
+for name, gaps in live.items():
+    print(f"{name:<8}above the bound, two seeds:", *(f"{gap:.3f}" for gap in gaps))
+changes = [new - before for before, new in zip(*live.values(), strict=True)]
+n_closer = sum(change < 0 for change in changes)
+finding = " and ".join(f"{change:+.3f}" for change in changes) + f" nats with {SWAP}."
+course.resolve("14.5", ("in none", "in one", "in both")[n_closer], finding)
+
+# %% [markdown]
+# Two seeds, one rate, a fraction of the steps: had we begun with this cell, would you have believed it? Many a comparison consists of no more.
+#
+# ## Bonus: a mixture of experts
+#
+# The feed-forward networks hold most of a large model's parameters, and each token uses all of them. A **mixture of experts** has $E$ networks and a **router**, a linear layer with one score an expert. Each token goes to the few with the best scores, and their outputs are added, weighted by the softmax of the scores (Shazeer et al., [arXiv:1701.06538](https://arxiv.org/abs/1701.06538); with one expert a token: Fedus et al., [arXiv:2101.03961](https://arxiv.org/abs/2101.03961)):
+#
+# $$p = \text{softmax}(x W_{\text{router}}), \qquad \text{out} = \sum_{e\, \in\, \text{top}(p)} p_e\, \text{ff}_e(x) .$$
+#
+# So the model has $E$ times the parameters in its networks, at nearly the same number of operations for a token.
+
+# %%
+def mixture(x, router, experts, n_chosen):
+    out = torch.zeros_like(x)
+    for token in range(len(x)):  # x: (N, D)
+        p = (router @ x[token]).softmax(dim=-1)  # (E,)
+        for e in p.topk(n_chosen).indices:
+            out[token] += p[e] * experts[e](x[token])
+    return out
+
+
+config = old.replace(norm="first", n_experts=4, experts_per_token=2)
+layer = MixtureOfExperts(config)
+some = torch.randn(9, 64)
+mine = mixture(some, layer.router.weight, layer.experts, n_chosen=2)
+torch.testing.assert_close(mine, layer(some))
+dense = old.replace(norm="first")
+for name, each in {"one network": dense, "4 experts, 2 a token": config}.items():
+    flops = tx.cost_table(each, batch_size=1, seq_len=64).flops_forward / 64
+    n_params = tx.parameter_table(each).total
+    print(f"{name:<21}{n_params:>8,} parameters, {flops:>8,.0f} FLOPs a token")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# A router learns from the loss like everything else. But nothing tells it to share the work out evenly: an expert that is chosen often learns fast, and is chosen more often. We train a model with four experts, one for each token, and count the **load** of each: the share of the tokens of held-out reviews that it gets.
+
+# %%
+mixed = train(old.replace(norm="first", n_experts=4, experts_per_token=1), seed=1)
+seen = {"layer 1": [], "layer 2": []}  # the expert of each token
+
+
+def watch(name):
+    return lambda module, args, scores: seen[name].append(scores.argmax(dim=-1)[0])
+
+
+for name, block in zip(seen, mixed.model.body.blocks, strict=True):
+    block.ff.router.register_forward_hook(watch(name))
+reviews = [mixed.tokenizer.encode(text) for text in corpus.valid.texts[:100]]
+with torch.no_grad():
+    for ids in reviews:
+        mixed.model(torch.tensor([ids]))
+experts = {name: torch.cat(parts) for name, parts in seen.items()}
+loads = {name: each.bincount(minlength=4).tolist() for name, each in experts.items()}
+labels = [f"expert {e}" for e in range(1, 5)]
+fig, ax = plots.share_bars(
+    {name: dict(zip(labels, load, strict=True)) for name, load in loads.items()},
+    xlabel="per cent of the tokens", title="Load of the experts",
+)  # fmt: skip
+plots.show(fig, name="14_experts")
+
+# %% [markdown]
+# Which tokens go to which expert of the first layer? Here are the commonest of each.
+
+# %%
+token_ids = torch.tensor([i for ids in reviews for i in ids])
+for e in range(4):
+    own = token_ids[experts["layer 1"] == e].bincount(minlength=600)
+    common = [i for i in own.argsort(descending=True)[:8].tolist() if own[i]]
+    tokens = [mixed.tokenizer.piece(i) for i in common]
+    print(f"expert {e + 1}: {loads['layer 1'][e] / len(token_ids):>4.0%} ", *tokens)
+
+# %% [markdown]
+# Published models add a small loss for uneven loads, or a limit on the tokens of an expert: an idle expert is memory without use, and a crowded one makes all others wait. Do the lists look like kinds of words to you? A story for each list is quickly found, so [lesson 17](17_looking_inside.ipynb) asks for a control before it believes one.
+#
+# ## A scaling law with a known bound
+#
+# What is still changing most is size. A **scaling law** says how the loss falls with the number of parameters $N$ and of tokens read $D$. The usual form (Hoffmann et al., [arXiv:2203.15556](https://arxiv.org/abs/2203.15556), equation 2) is
+#
+# $$L(N, D) = E + \frac{A}{N^{a}} + \frac{B}{D^{b}} .$$
+#
+# $E$ is the entropy of the language, which no model can beat. For real text nobody knows it, so it is *fitted*, together with the other four. Here we know it. We can subtract it and look at what is left, with no fitted constant at all.
+#
+# The stored runs are finished models: each has its learning rate tuned for its width, and lets it fall to zero at its own last step. On logarithmic axes a law $B / D^b$ would be a straight line. Look for where the lines bend, and what limits them there.
+
+# %%
+import numpy as np
+
+scaling = results.read_results("scaling")
+runs = [record for record in scaling.data.values() if record["measure"] == "test"]
+excess = {}  # (N, D): losses above the bound, one a seed
+for run in runs:
+    size = (run["n_params"], run["n_tokens"])
+    excess.setdefault(size, []).append(run["loss"] - run["bound"])
+counts, amounts = (sorted({size[i] for size in excess}) for i in (0, 1))
+print(f"{len(runs)} runs, {len(counts)} sizes, {len(amounts)} amounts of text")
+print(scaling.source_line())
+
+
+def line(name, axis, fixed):
+    """The points of one size (axis 1, along the tokens) or of one amount (axis 0)."""
+    sizes = [size for size in sorted(excess) if size[1 - axis] == fixed]
+    points = {size[axis]: excess[size] for size in sizes}
+    ends = ([f(losses) for losses in points.values()] for f in (np.mean, min, max))
+    return plots.Curve(name, list(points), *ends)
+
+
+by_tokens = [line(f"{n / 1000:.0f} k parameters", 1, n) for n in counts]
+by_size = [line(f"{d / 1e6:.1f} M tokens", 0, d) for d in amounts]
+fig, axes = plots.figure(1, 2, width=12.0, height=4.2)
+named = {"tokens read": by_tokens, "parameters": by_size}
+for panel, (xlabel, lines) in zip(axes, named.items(), strict=True):
+    plots.curves(
+        lines, x_log=True, y_log=True, xlabel=f"{xlabel} (log scale)",
+        ylabel="nats per token above the bound (log scale)", ax=panel,
+    )  # fmt: skip
+plots.show(fig, name="14_scaling")
+
+# %% [markdown]
+# How steep are the lines? Between two neighbouring points, the exponent is the slope: by how much the logarithm of the excess falls when the logarithm of $D$ grows by one. A power law has the same slope everywhere.
+
+# %%
+for curve in by_tokens:
+    exponents = -np.diff(np.log(curve.y)) / np.diff(np.log(curve.x))
+    print(f"{curve.label:<20}left to right:", *(f"{each:5.2f}" for each in exponents))
+
+# %% [markdown]
+# Where a slope shrinks from left to right, the model runs out of capacity, and more text helps it less and less: the term $A / N^a$ is for this. Now we do what everybody else has to do: forget the bound, and fit all five numbers to the losses. **Predict 14.6.**
+
+# %%
+course.predict(
+    "14.6",
+    "How far will the fitted E be from the true bound, about 1.19 nats per token?",
+    ["less than 0.02 nats", "0.02 to 0.1 nats", "more than 0.1 nats"],
+)
+
+# %% [markdown]
+# The fit in ten lines. All five numbers are positive, so it searches their logarithms; it compares logarithms of losses, from several starting points, since such a fit has many local minima. (Hoffmann et al. do the same, with a loss that outliers pull less. `fit_law` of the lab does that, too.)
+
+# %%
+from itertools import product
+
+from scipy.optimize import least_squares
+
+from tinytx_course.labs.scaling_law import bootstrap, fit_law, range_of
+
+
+def fitted(n_params, n_tokens, losses):
+    def misses(logs):
+        E, A, a, B, b = np.exp(logs)
+        return np.log(E + A * n_params**-a + B * n_tokens**-b) - np.log(losses)
+
+    starts = product((0.3, 1.0), (1.0, 100.0), (0.3, 1.0), (1.0, 1e4), (0.3, 1.0))
+    fits = [least_squares(misses, np.log(start)) for start in starts]
+    return np.exp(min(fits, key=lambda fit: fit.cost).x)
+
+
+loss, bound = (np.array([run[name] for run in runs]) for name in ("loss", "bound"))
+n_tokens = np.array([run["n_tokens"] for run in runs], float)
+missed, intervals = {}, {}
+for name, key in {"all": "n_params", "without embeddings": "n_non_embedding"}.items():
+    n_params = np.array([run[key] for run in runs], float)
+    E, A, a, B, b = fitted(n_params, n_tokens, loss)
+    missed[name] = E - bound.mean()
+    draws = [law.E for law in bootstrap(n_params, n_tokens, loss)]
+    intervals[name] = [end - bound.mean() for end in range_of(draws)]
+    robust = fit_law(n_params, n_tokens, loss).E
+    print(f"N counts {name}: E = {E:.3f} (with the lab's loss {robust:.3f}), ", end="")
+    print(f"a = {a:.2f}, b = {b:.2f}; off by {missed[name]:+.3f} nats")
+off = abs(missed["all"])
+answer = "less than 0.02 nats" if off < 0.02 else "0.02 to 0.1 nats"
+answer = answer if off <= 0.1 else "more than 0.1 nats"
+finding = f"It is {missed['all']:+.3f} nats from the true {bound.mean():.3f}."
+course.resolve("14.6", answer, finding)
+
+# %% [markdown]
+# The **bootstrap** fits again and again to runs drawn from ours with replacement; its interval says how much the fit owes to the particular runs. It does *not* say whether the form of the law is right, nor which parameters should count. Is zero, the truth, inside? And how far apart are the two ways to count $N$, which fit the same losses?
+
+# %%
+for name in missed:
+    low, high = intervals[name]
+    place = "inside" if low <= 0 <= high else "outside"
+    print(f"N counts {name}: {missed[name]:+.3f}, 95 %", end=" ")
+    print(f"{low:+.3f} to {high:+.3f}; the truth is {place}")
+lowest = min(np.mean(each) for each in excess.values())
+print(f"the best of our models is {lowest:.3f} nats above the bound")
+
+# %% [markdown]
+# So read a fitted "entropy of natural text" with care. It is the point at which a chosen formula meets infinity, extrapolated from finite models, and its printed interval takes the formula for granted. What a scaling law is good for is the range in between: how to share a budget between size and text.
+#
+# ## What this does not show
+#
+# - One small size, one small language, 300 steps. Changes made for deep models (pre-norm), long texts (rotary), many readers (grouped queries) or low precision can matter there and not here, and the other way round.
+# - Each variant had its learning rate tuned, and nothing else: not weight decay, warm-up or initialisation, which were chosen for the package's own models. With the rate from one seed and a grid of factors of two, a small difference can come from the grid.
+# - Equal parameters are not equal time. Tied embeddings at equal parameters do more work for each token; Muon's steps cost more than Adam's.
+# - The interval covers seeds of this recipe on these test reviews. Five seeds are few, and "no difference that we can see" is not "no difference".
+# - The scaling law holds for one recipe. Its small models are trained far longer, for their size, than large ones ever are.
+#
+# ## Take-home
+#
+# The block of today: RMSNorm before each sublayer, rotary positions, grouped queries, SwiGLU, and not one bias.
+
+
+# %%
+class ModernBlock(nn.Module):
+    def __init__(self, d_model=64, n_heads=4, n_kv_heads=2, d_ff=170):
+        super().__init__()
+        self.head_dim = d_model // n_heads  # K
+        kv_width = n_kv_heads * self.head_dim
+        self.attn_norm = nn.RMSNorm(d_model, eps=1e-5)
+        self.q_proj = nn.Linear(d_model, d_model, bias=False)
+        self.k_proj = nn.Linear(d_model, kv_width, bias=False)
+        self.v_proj = nn.Linear(d_model, kv_width, bias=False)
+        self.out_proj = nn.Linear(d_model, d_model, bias=False)
+        self.ff_norm = nn.RMSNorm(d_model, eps=1e-5)
+        self.gate_proj = nn.Linear(d_model, d_ff, bias=False)
+        self.up_proj = nn.Linear(d_model, d_ff, bias=False)
+        self.down_proj = nn.Linear(d_ff, d_model, bias=False)
+
+    def heads(self, x):
+        return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)  # (B, H or G, T, K)
+
+    def forward(self, x):
+        read = self.attn_norm(x)  # (B, T, D)
+        projs = (self.q_proj, self.k_proj, self.v_proj)
+        q, k, v = (self.heads(proj(read)) for proj in projs)
+        context = F.scaled_dot_product_attention(
+            tx.rotate(q), tx.rotate(k), v, is_causal=True, enable_gqa=True
+        )  # (B, H, T, K)
+        x = x + self.out_proj(context.transpose(1, 2).flatten(2))
+        read = self.ff_norm(x)
+        return x + self.down_proj(F.silu(self.gate_proj(read)) * self.up_proj(read))
+
+
+# %% [markdown]
+# The same block from the package's settings, with our weights: equal outputs.
+
+# %%
+settings = {name: value for swap in SWAPS.values() for name, value in swap.items()}
+modern = old.replace(**settings, d_ff=170)
+mine, theirs = ModernBlock(), Block(modern)
+weights = {
+    name.removeprefix("attn.").removeprefix("ff."): weight
+    for name, weight in theirs.state_dict().items()
+}
+mine.load_state_dict(weights)
+x = torch.randn(2, 7, 64)  # (B, T, D)
+torch.testing.assert_close(mine(x), theirs(x, tx.causal_mask(7)))
+print(f"{tx.count_parameters(mine):,} parameters, equal outputs")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# ## Questions
+#
+# Pick an answer and read what it says; the wrong answers are common mistakes.
+
+# %%
+course.quiz("since_2017")
+
+# %% [markdown]
+# ## Exercises
+#
+# The three parts that you will meet in the code of almost every recent model. Fill in the dots and run the cell below them. It checks what you wrote and, if it knows the mistake, names it. While there are only dots, it says "not attempted yet".
+#
+# ### Exercise: RMSNorm
+#
+# `Level 1/5 · 5 minutes · outcome 1`
+#
+# Write `rms_norm(x, gamma, eps)`. `x` has shape (B, T, D), `gamma` has shape (D,). Each token is divided by $\sqrt{m + \varepsilon}$, where $m$ is the mean of the squares of its $D$ numbers, and multiplied by `gamma`. Use no ready-made norm, and do not change `x`.
+#
+# <details><summary>Hint</summary>
+#
+# Three steps in this order: square, mean, root. The mean needs `keepdim=True`, so its axis of size 1 stays and (B, T, D) can be divided by it.
+#
+# </details>
+
+
+# %%
+def rms_norm(x, gamma, eps):
+    ### BEGIN SOLUTION
+    mean_square = x.square().mean(dim=-1, keepdim=True)  # (B, T, 1)
+    return gamma * x / (mean_square + eps).sqrt()
+    ### END SOLUTION
+
+
+# %%
+course.check("rms_norm", rms_norm)
+
+# %% [markdown]
+# ### Exercise: SwiGLU
+#
+# `Level 2/5 · 5 minutes · outcome 1`
+#
+# Write `swiglu(x, w_gate, w_up, w_down)`, the gated feed-forward network without biases. `x` has shape (B, T, D), `w_gate` and `w_up` have shape (D, F), and `w_down` has shape (F, D). The gate goes through SiLU, $h\,\sigma(h)$; return (B, T, D). `F.silu` may be used.
+#
+# <details><summary>Hint</summary>
+#
+# Two products of x, one of them through SiLU. They are multiplied number by number, `*`, before the last matrix product, `@`.
+#
+# </details>
+
+
+# %%
+def swiglu(x, w_gate, w_up, w_down):
+    ### BEGIN SOLUTION
+    gate = F.silu(x @ w_gate)  # (B, T, F)
+    return (gate * (x @ w_up)) @ w_down  # (B, T, D)
+    ### END SOLUTION
+
+
+# %%
+course.check("swiglu", swiglu)
+
+# %% [markdown]
+# ### Exercise: grouped-query attention
+#
+# `Level 3/5 · 15 minutes · outcome 1`
+#
+# Write `grouped_query_attention(q, k, v, mask)`. `q` has shape (B, H, T, K), `k` and `v` have shape (B, G, S, K), where G divides H; `mask` is boolean, (T, S), True = may attend, with a True in each row. The first H / G query heads share head 0 of keys and values, the next H / G share head 1, and so on. Return (B, H, T, K). `tx.attention` may be used, or write the formula.
+#
+# <details><summary>Hint</summary>
+#
+# With H = 4 and G = 2 the query heads 0, 1, 2, 3 read the key heads 0, 0, 1, 1. `repeat` gives 0, 1, 0, 1; which function of torch gives the other order?
+#
+# </details>
+
+
+# %%
+def grouped_query_attention(q, k, v, mask):
+    ### BEGIN SOLUTION
+    group_size = q.shape[1] // k.shape[1]  # H / G
+    k, v = (x.repeat_interleave(group_size, dim=1) for x in (k, v))  # (B, H, S, K)
+    return tx.attention(q, k, v, mask)
+    ### END SOLUTION
+
+
+# %%
+course.check("grouped_query_attention", grouped_query_attention)
+
+# %% [markdown]
+# ### Try it yourself
+#
+# In your own copy (`make lab`), say what you expect, then run.
+#
+# **1.** Put another change into `SWAP` in the live cell, one for which the table says "no difference that we can see". How often will two seeds have the same sign by chance?
+#
+# <details><summary>Answer</summary>
+#
+# If there is no difference, each sign is a coin, so two seeds agree with the stored mean once in four times, and with each other every second time. Two seeds of equal sign are no evidence.
+#
+# </details>
+#
+# **2.** With how many heads of keys and values would the cache of our 8B model for 32 texts of 8,192 tokens fit into 24 GB, next to nothing else?
+#
+# <details><summary>Answer</summary>
+#
+# `32 * cache_bytes(llama.replace(n_kv_heads=G), 8192) / 1e9` is 137 GB for G = 32 and 34 GB for G = 8. With G = 4 it is 17 GB. Papers choose G by such tables, and then measure the quality.
+#
+# </details>
+#
+# ## Summary
+#
+# 1. RMSNorm divides by the root mean square and leaves the mean in. SwiGLU multiplies two projections, one of them through SiLU. In grouped-query attention neighbouring heads of queries share keys and values.
+# 2. The KV cache has $2 L G K T$ numbers a text: with a quarter of the heads it is a quarter of the size.
+# 3. Equal parameters, a rate tuned for each, pairs of seeds, and intervals widened for the number of comparisons. What is left may be "no difference that we can see", which is a finding. Gains need not add up.
+# 4. The block of today has the residual stream of 2017, and hardly another line of it.
+# 5. With a known bound the excess loss can be drawn without any fitted constant. A fitted constant depends on the formula, on what counts as a parameter, and on the runs; its interval tells only of the last.
+#
+# *Where this comes from:* RMSNorm: Zhang and Sennrich, [arXiv:1910.07467](https://arxiv.org/abs/1910.07467), section 4; SwiGLU: Shazeer, [arXiv:2002.05202](https://arxiv.org/abs/2002.05202), section 2; rotary positions: Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864), section 3.2; grouped queries: Ainslie et al., [arXiv:2305.13245](https://arxiv.org/abs/2305.13245), section 2.2; tied embeddings: Press and Wolf,
+# [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); pre-norm: Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745); Muon: Jordan et al., *Muon: an optimizer for hidden layers in neural networks*, 2024, and, for its length, Liu et al., [arXiv:2502.16982](https://arxiv.org/abs/2502.16982); a comparison of many changes that found few to transfer: Narang et al., [arXiv:2102.11972](https://arxiv.org/abs/2102.11972);
+# scaling laws: Kaplan et al., [arXiv:2001.08361](https://arxiv.org/abs/2001.08361), and Hoffmann et al., [arXiv:2203.15556](https://arxiv.org/abs/2203.15556), section 3.3.
+#
+# *What comes next:* [lesson 15](15_real_text_and_real_models.ipynb) leaves the world whose bound is known.

@@ -1,0 +1,271 @@
+"""Lesson 17: exact answers, probes, heads and hidden states replaced, induction."""
+
+import numpy as np
+import pytest
+import torch
+
+from tinytx.model.attention import record_attention
+from tinytx.model.config import TransformerConfig
+from tinytx.model.transformer import LanguageModel, Transformer, record_hidden_states
+from tinytx.training.tasks import train_tokenizer
+from tinytx.world.world import World
+from tinytx_course.labs import lesson_17 as lab
+
+CONFIG = TransformerConfig(
+    vocab_size=11, d_model=15, n_heads=3, n_layers=2, d_ff=7, max_len=13, positions="alibi", bias=False
+)
+
+
+@pytest.fixture(scope="module")
+def world():
+    return World()
+
+
+@pytest.fixture(scope="module")
+def forms(world):
+    return lab.WordForms(world)
+
+
+@pytest.fixture(scope="module")
+def reviews(world):
+    return world.reviews(24, seed=5)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(world):
+    """One token a word, nearly."""
+    texts = [" ".join(review.words) for review in world.reviews(3000, seed=6)]
+    return train_tokenizer(texts, 1500, exact=False, kind="world")
+
+
+@pytest.fixture(scope="module")
+def reader(tokenizer):
+    torch.manual_seed(0)
+    config = CONFIG.replace(vocab_size=tokenizer.vocab_size, max_len=128)
+    return LanguageModel(config).eval()
+
+
+@pytest.fixture
+def body():
+    torch.manual_seed(0)
+    return Transformer(CONFIG).eval()
+
+
+def drawn(*shape, seed=1):
+    return torch.randint(CONFIG.vocab_size, shape, generator=torch.Generator().manual_seed(seed))
+
+
+# What could be known
+
+
+def test_the_exact_posteriors_are_distributions_and_end_at_that_of_the_whole_review(world, forms, reviews):
+    exact = lab.exact_variables(world, forms, reviews)
+    n_words = [len(review.words) for review in reviews]
+    for name, one in exact.items():
+        np.testing.assert_allclose(one.posterior.sum(axis=1), 1.0)
+        assert one.posterior.shape == (len(one.drawn), len(one.classes))
+        own = np.repeat(np.arange(len(reviews)), n_words)
+        assert (own[one.row] == one.review).all(), name
+    ends = np.cumsum(n_words) - 1
+    expected = [world.label_posterior(review.words) for review in reviews]
+    np.testing.assert_allclose(exact["polarity"].posterior[ends, 1], expected)
+    assert exact["polarity"].drawn[ends].tolist() == [review.label for review in reviews]
+
+
+def test_the_gender_awaited_is_certain_and_that_of_the_next_word(world, forms, reviews):
+    exact = lab.exact_variables(world, forms, reviews)["gender"]
+    words = [word for review in reviews for word in review.words]
+    assert len(exact.drawn) > 10
+    assert (exact.posterior[np.arange(len(exact.drawn)), exact.drawn] > 1 - 1e-9).all()
+    following = [words[row + 1] for row in exact.row]
+    genders = [{shape[0] for shape in forms.forms.adjectives.get(w, forms.forms.participles.get(w))}
+               for w in following]  # fmt: skip
+    assert genders == [{"mf"[gender]} for gender in exact.drawn]
+
+
+def test_hidden_states_after_words_are_those_of_each_review_alone(reader, tokenizer, reviews):
+    together = lab.hidden_after_words(reader, tokenizer, reviews)
+    alone = [lab.hidden_after_words(reader, tokenizer, [review]) for review in reviews]
+    assert len(together) == CONFIG.n_layers + 1
+    for level, states in enumerate(together):
+        torch.testing.assert_close(states, torch.cat([one[level] for one in alone]))
+    ids = [tokenizer.bos_id, *tokenizer.encode(" ".join(reviews[0].words))]
+    with torch.no_grad(), record_hidden_states(reader.body) as levels:
+        reader.body(torch.tensor([ids]))
+    torch.testing.assert_close(alone[0][1][-1], levels[1][0, -1])
+
+
+# Scores
+
+
+def test_a_divergence_is_a_difference_of_cross_entropies():
+    posterior = np.array([[0.9, 0.1]])
+    got = lab.divergence(posterior, np.log([[0.7, 0.3]]))
+    by_hand = -(0.9 * np.log(0.7) + 0.1 * np.log(0.3)) + (0.9 * np.log(0.9) + 0.1 * np.log(0.1))
+    np.testing.assert_allclose(got, by_hand)
+    np.testing.assert_allclose(lab.divergence(posterior, np.log(posterior)), 0.0)
+
+
+def test_reviews_count_alike_however_long_they_are():
+    got = lab.by_review(np.array([1.0, 3.0, 10.0]), np.array([4, 4, 7]))
+    assert got.tolist() == [2.0, 10.0]
+
+
+def test_a_probe_reads_what_is_there_and_shuffled_labels_end_at_the_prior():
+    rng = np.random.default_rng(0)
+    posterior = rng.dirichlet((0.5, 0.5), size=3000)
+    labels = (rng.random(3000) < posterior[:, 1]).astype(int)
+    log_odds = np.log(posterior[:, 1] / posterior[:, 0])
+    x = torch.tensor(np.stack([log_odds, *rng.normal(size=(4, 3000))], axis=1)).float()
+    exact = lab.Exact(("no", "yes"), posterior, labels, np.arange(3000), np.arange(3000))
+    prior = lab.prior_excess(exact, exact).mean()
+    assert lab.probe_excess((x, exact), (x, exact)).mean() < 0.02 * prior
+    shuffled = lab.probe_excess((x, exact), (x, exact), labels=rng.permutation(labels)).mean()
+    assert shuffled == pytest.approx(prior, rel=0.05)
+    blind = lab.probe_excess((x[:, 1:], exact), (x[:, 1:], exact)).mean()
+    assert blind == pytest.approx(prior, rel=0.05)
+
+
+# Heads and hidden states replaced
+
+
+def test_without_all_heads_of_a_layer_its_attention_adds_nothing(body):
+    ids, outputs = drawn(2, 7), []
+    with body.blocks[1].attn.register_forward_hook(lambda module, args, output: outputs.append(output)):
+        whole = body(ids)
+        with lab.heads_replaced(body, {(1, head): 0.0 for head in range(3)}):
+            ablated = body(ids)
+    assert outputs[0].abs().max() > 0 and outputs[1].abs().max() == 0
+    assert not torch.allclose(whole, ablated)
+    torch.testing.assert_close(body(ids), whole)  # the hooks are gone
+
+
+def test_a_head_without_its_columns_of_out_proj_is_the_same_as_an_ablated_one(body):
+    ids = drawn(2, 7)
+    with lab.heads_replaced(body, {(0, 1): 0.0}):
+        ablated = body(ids)
+    with torch.no_grad():
+        body.blocks[0].attn.out_proj.weight[:, 5:10] = 0
+    torch.testing.assert_close(ablated, body(ids))
+
+
+def test_heads_replaced_by_their_own_outputs_change_nothing_and_by_all_of_another_run_make_it(body):
+    ids, others = drawn(2, 7), drawn(2, 7, seed=2)
+    with lab.record_heads(body) as heads:
+        whole = body(ids)
+    own = {(layer, head): heads[layer][:, :, head] for layer in range(2) for head in range(3)}
+    with lab.heads_replaced(body, own):
+        torch.testing.assert_close(body(ids), whole)
+        moved = body(others)
+    assert not torch.allclose(moved, whole) and not torch.allclose(moved, body(others))
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_patched_at_all_positions_a_run_becomes_the_other_and_at_none_it_stays(body, level):
+    ids, others = drawn(3, 5), drawn(3, 5, seed=2)
+    with record_hidden_states(body) as levels:
+        whole = body(ids)
+    for where, expected in ((torch.ones(3, 5), whole), (torch.zeros(3, 5), body(others))):
+        with lab.hidden_replaced(body, level, levels[level], where.bool()):
+            torch.testing.assert_close(body(others), expected)
+
+
+def test_a_patch_changes_nothing_before_it(body):
+    ids, others, where = drawn(1, 5), drawn(1, 5, seed=2), torch.zeros(1, 5, dtype=torch.bool)
+    where[0, 3] = True
+    with record_hidden_states(body) as levels:
+        body(ids)
+    before = body(others)
+    with lab.hidden_replaced(body, 1, levels[1], where):
+        after = body(others)
+    torch.testing.assert_close(after[:, :3], before[:, :3])
+    assert ((after - before)[0, 3:].abs().amax(dim=1) > 1e-4).all()
+
+
+def test_a_head_or_level_that_does_not_exist_is_named(body):
+    with pytest.raises(ValueError, match=r"\(2, 0\)"), lab.heads_replaced(body, {(2, 0): 0.0}):
+        pass
+    level_3 = lab.hidden_replaced(body, 3, torch.zeros(1, 1, 15), torch.ones(1, 1).bool())
+    with pytest.raises(ValueError, match="got 3"), level_3:
+        pass
+
+
+# Pairs
+
+
+@pytest.mark.parametrize("kind", ["polarity", "gender"])
+def test_pairs_differ_in_one_word_and_matter_in_the_exact_language(world, forms, tokenizer, reader, kind):
+    pairs = lab.one_word_pairs(world, forms, tokenizer, world.reviews(80, seed=9), kind)
+    assert len(pairs) >= 5
+    groups = lab.group_tokens(world, tokenizer, getattr(forms, kind))
+    assert groups.any(dim=0).all() and not groups.all(dim=1).any()
+    for pair in pairs:
+        different = [i for i, (a, b) in enumerate(zip(pair.first, pair.second, strict=True)) if a != b]
+        assert different == [pair.changed] and pair.exact[0] - pair.exact[1] >= lab.LEAST_EFFECT
+        assert min(map(world.automaton.forward, (pair.first, pair.second)), key=lambda s: s.total).total > 0
+    run = lab.PairRuns(reader, tokenizer, pairs, groups)
+    everywhere = torch.ones_like(run.roles["last word"])
+    np.testing.assert_allclose(run.patch_hidden(1, everywhere), run.whole, atol=1e-5)
+    np.testing.assert_allclose(run.patch_hidden(0, run.roles["changed word"]), run.whole, atol=1e-5)
+    np.testing.assert_allclose(run.patch_hidden(2, run.roles["last word"]), run.whole, atol=1e-5)
+    assert (sum(where.int() for where in run.roles.values()) <= 1).all()
+    assert run.effects().shape == run.attention_to_change().shape == (2, 3, len(pairs))
+
+
+def test_log_odds_are_those_of_the_first_tokens_of_both_groups(world, forms, tokenizer, reader):
+    (pair,) = lab.one_word_pairs(world, forms, tokenizer, world.reviews(80, seed=9), "polarity")[:1]
+    groups = lab.group_tokens(world, tokenizer, forms.polarity)
+    run = lab.PairRuns(reader, tokenizer, [pair], groups)
+    odds = []
+    for words in (pair.first, pair.second):
+        with torch.no_grad():
+            probs = reader(torch.tensor([[tokenizer.bos_id, *tokenizer.encode(" ".join(words))]]))[
+                0, -1
+            ].softmax(0)
+        odds.append((probs[groups[:, 1]].sum() / probs[groups[:, 0]].sum()).log().item())
+    assert run.whole[0] == pytest.approx(odds[0] - odds[1], abs=1e-4)
+
+
+def test_an_unknown_kind_of_pair_is_named(world, forms, tokenizer, reviews):
+    with pytest.raises(ValueError, match="'length'"):
+        lab.one_word_pairs(world, forms, tokenizer, reviews, "length")
+
+
+# Induction
+
+
+def test_rows_repeat_with_their_period_and_no_token_recurs_within_it():
+    rows, period = lab.repeated_rows(7, 24, 16, (5, 11), torch.Generator().manual_seed(0))
+    for row, p in zip(rows, period.tolist(), strict=True):
+        assert 5 <= p <= 11 and torch.equal(row[p:], row[:-p]) and len(set(row[:p].tolist())) == p
+
+
+def test_the_induction_score_is_the_mean_weight_one_after_the_earlier_copy():
+    torch.manual_seed(0)
+    model = LanguageModel(CONFIG).eval()
+    rows, _ = lab.repeated_rows(4, 10, CONFIG.vocab_size, (5, 5), torch.Generator().manual_seed(1))
+    with torch.no_grad(), record_attention(model) as recorded:
+        model(rows)
+    by_hand = torch.zeros(2, 3)
+    for layer, weights in enumerate(recorded.values()):
+        for head in range(3):
+            picked = [weights[b, head, t, t - 4].item() for b in range(4) for t in range(5, 10)]
+            by_hand[layer, head] = sum(picked) / len(picked)
+    torch.testing.assert_close(lab.induction_scores(model, 5, n_rows=4, seed=1), by_hand)
+
+
+def test_an_untrained_model_copies_nothing_and_the_nats_are_cross_entropies():
+    torch.manual_seed(0)
+    first, second = lab.copy_nats(LanguageModel(CONFIG), 5, n_rows=6)
+    assert first.shape == second.shape == (6,)
+    assert first.mean() == pytest.approx(np.log(11), abs=0.2) and second.mean() == pytest.approx(
+        first.mean(), abs=0.2
+    )
+
+
+def test_training_on_repeats_does_not_depend_on_what_was_drawn_before():
+    models = []
+    for _ in range(2):
+        torch.rand(3)
+        models.append(lab.train_on_repeats(lab.repeats_config(), 2, seed=3))
+    torch.testing.assert_close(models[0].state_dict(), models[1].state_dict())

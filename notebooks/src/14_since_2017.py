@@ -277,7 +277,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# The weights are there once, the cache is there for *each* text that is being written. So grouped queries decide how many readers one GPU can serve. Whether they cost quality is another question; we measure it below.
+# The weights are there once, the cache is there for *each* text that is being written. So it is the cache that limits how many readers one GPU can serve. Whether they cost quality is another question; we measure it below.
 #
 # ## Small print: the norm's place, biases, the tie
 #
@@ -721,7 +721,7 @@ print(f"the best of our models is {lowest:.3f} nats above the bound")
 # - One small size, one small language, 300 steps. Changes made for deep models (pre-norm), long texts (rotary), many readers (grouped queries) or low precision can matter there and not here, and the other way round.
 # - Each variant had its learning rate tuned, and nothing else: not weight decay, warm-up or initialisation, which were chosen for the package's own models. With the rate from one seed and a grid of factors of two, a small difference can come from the grid.
 # - Equal parameters are not equal time. Tied embeddings at equal parameters do more work for each token; Muon's steps cost more than Adam's.
-# - The interval covers seeds of this recipe on these test reviews. Five seeds are few, and "no difference that we can see" is not "no difference".
+# - The intervals cover other seeds of this recipe on these test reviews. A handful of seeds makes them wide, and "no difference that we can see" is not "no difference".
 # - The scaling law holds for one recipe. Its small models are trained far longer, for their size, than large ones ever are.
 #
 # ## Take-home

@@ -59,19 +59,23 @@ def fit_law(
     1.2
     """
     log_n, log_d, log_l = (np.log(np.asarray(each, float)) for each in (n_params, n_tokens, losses))
+    middle_n, middle_d, level = log_n.mean(), log_d.mean(), log_l.mean()
 
     def misses(p: np.ndarray) -> np.ndarray:
-        log_e, log_a, a, log_b, b = p
-        terms = [log_a - a * log_n, log_b - b * log_d, *[np.full_like(log_n, log_e)] * constant]
-        return np.logaddexp.reduce(terms) - log_l
+        log_e, log_a, a, log_b, b = p  # the three terms in the middle of the runs, and the exponents
+        terms = [log_a - a * (log_n - middle_n), log_b - b * (log_d - middle_d)]
+        return np.logaddexp.reduce([*terms, *[np.full_like(log_n, log_e)] * constant]) - log_l
 
-    starts = list(product((-1.0, 0.0), (0.0, 5.0), (0.3, 1.0), (0.0, 5.0), (0.3, 1.0)))
+    low, high = level - 3.0, level - 1.0
+    starts = list(product((high, level), (low, high), (0.3, 1.0), (low, high), (0.3, 1.0)))
     if start is not None:
-        floor = max(start.E, 1e-9)
-        starts = [(np.log(floor), np.log(start.A), start.a, np.log(start.B), start.b)]
-    fits = [least_squares(misses, one, loss="huber", f_scale=HUBER, x_scale="jac") for one in starts]
-    log_e, log_a, a, log_b, b = min(fits, key=lambda fit: fit.cost).x
-    return ScalingLaw(float(np.exp(log_e)) if constant else 0.0, np.exp(log_a), a, np.exp(log_b), b)
+        in_the_middle = np.log(start.A) - start.a * middle_n, np.log(start.B) - start.b * middle_d
+        starts = [(np.log(max(start.E, 1e-9)), in_the_middle[0], start.a, in_the_middle[1], start.b)]
+    rough = [least_squares(misses, one, x_scale="jac").x for one in starts]
+    fits = [least_squares(misses, one, loss="huber", f_scale=HUBER, x_scale="jac") for one in rough]
+    log_e, log_a, a, log_b, b = (float(each) for each in min(fits, key=lambda fit: fit.cost).x)
+    at_one = np.exp(log_a + a * middle_n), np.exp(log_b + b * middle_d)
+    return ScalingLaw(float(np.exp(log_e)) if constant else 0.0, float(at_one[0]), a, float(at_one[1]), b)
 
 
 def leave_one_out(n_params: ArrayLike, n_tokens: ArrayLike, losses: ArrayLike) -> list[ScalingLaw]:

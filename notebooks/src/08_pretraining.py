@@ -77,13 +77,9 @@ for number, answer in enumerate(targets, start=1):
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Thanks to the causal mask, position $t$ sees the inputs up to $t$ and nothing after. So a *single* pass through the model answers all seven questions, with one distribution over the whole vocabulary at every position. At each position the model is given the *true* tokens so far, not its own guesses: this is called **teacher forcing**. Here is the whole way, from ids to logits.
-
-# %%
-plots.diagram("ids-to-logits")
-
-# %% [markdown]
-# The same with our sizes. An untrained model already gives answers of the right shape: batch, positions, vocabulary. It is a relative of the model counted in [lesson 06](06_counting_parameters.ipynb). Nothing in it has a bias, a norm has a scale and no shift, and one more norm follows the last block. The sum below is asserted.
+# Thanks to the causal mask, position $t$ sees the inputs up to $t$ and nothing after. So a *single* pass through the model answers all seven questions, with one distribution over the whole vocabulary at every position. At each position the model is given the *true* tokens so far, not its own guesses: this is called **teacher forcing**.
+#
+# [Lesson 07](07_your_own_gpt.ipynb) built the whole way from ids to logits. An untrained model already gives answers of the right shape: batch, positions, vocabulary. It is a relative of the model counted in [lesson 06](06_counting_parameters.ipynb). Nothing in it has a bias, a norm has a scale and no shift, and one more norm follows the last block. The sum below is asserted.
 
 # %%
 from tinytx.training.objectives import causal_batch
@@ -632,7 +628,7 @@ assert lowest < stuck[-1] and right_losses[-1] < lowest
 #
 # ## Use it: let it write
 #
-# How to draw the next token is a choice. **Temperature** $\tau$ divides the logits, which raises probabilities to the power $1/\tau$. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; the rest is cut, and what is left is made to sum to one. On paper, for $\tau = \frac12$: the squares 0.16, 0.09, 0.04, 0.01, divided by 0.3.
+# How to draw the next token is a choice, as in [lesson 07](07_your_own_gpt.ipynb). **Temperature** $\tau$ divides the logits, which raises probabilities to the power $1/\tau$. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; the rest is cut, and what is left is made to sum to one. On paper, for $\tau = \frac12$: the squares 0.16, 0.09, 0.04, 0.01, divided by 0.3.
 
 # %%
 from tinytx.training.generate import next_token_probs
@@ -774,7 +770,7 @@ course.quiz("pretraining")
 # %% [markdown]
 # ## Exercises
 #
-# Five short functions, which together are nearly all of a language model's training and sampling but for the model itself. Each has a cell with dots and a cell that checks what you wrote: it says where your answer differs, on the smallest input it could find, and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
+# Four short functions, which together are nearly all of a language model's training but for the model itself. Each has a cell with dots and a cell that checks what you wrote: it says where your answer differs, on the smallest input it could find, and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
 #
 # ### Exercise: inputs and targets
 #
@@ -879,39 +875,6 @@ def training_step(model, optimizer, inputs, targets, max_norm):
 
 # %%
 course.check("training_step", training_step)
-
-# %% [markdown]
-# ### Exercise: ways to draw
-#
-# `Level 4/5 · 20 minutes · outcome 5`
-#
-# Write `next_token_probs(logits, temperature, top_k, top_p)`: from logits of shape (V,) the probabilities, shape (V,), with which the next token is drawn. In this order: divide by the temperature (positive); keep the `top_k` largest; of these keep the smallest set of most probable tokens whose
-# probability reaches `top_p`, the one that crosses included; make the rest sum to one. `None` for `top_k` or `top_p` switches that step off. There are no ties. *It trains* filtering in sorted order, and finding the way back.
-#
-# <details><summary>Hint</summary>
-#
-# Sort the probabilities, and keep the order: it is needed to put them back. For top-p ask, for each token, what all *more probable* ones have together; it stays as long as that is below `top_p`. (That is `cumsum` without the token itself.) So the first is never cut. Try 0.4, 0.3, 0.2, 0.1 with
-# `top_p` = 0.8 on paper.
-#
-# </details>
-
-
-# %%
-def next_token_probs(logits, temperature, top_k, top_p):
-    ### BEGIN SOLUTION
-    probs, order = (logits / temperature).softmax(dim=-1).sort(descending=True)  # (V,)
-    if top_k is not None:
-        probs[top_k:] = 0.0
-    if top_p is not None:
-        before = probs.cumsum(dim=0) - probs  # of all more probable tokens
-        probs[before >= top_p] = 0.0
-    put_back = torch.zeros_like(probs).scatter(0, order, probs)
-    return put_back / put_back.sum()
-    ### END SOLUTION
-
-
-# %%
-course.check("next_token_probs", next_token_probs)
 
 # %% [markdown]
 # ### Try it yourself

@@ -14,6 +14,7 @@ from tests.solutions import (  # noqa: F401  (each enters its solutions)
     counting,
     decoding,
     faster,
+    gpt,
     heads,
     losses,
     inside,

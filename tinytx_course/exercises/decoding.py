@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tinytx_course.exercises.card import Part
 from tinytx_course.exercises.comparing import floats, ids, pair
-from tinytx_course.exercises.exercise import Exercise, chosen, generator, mistakes, normal
+from tinytx_course.exercises.exercise import Exercise, chosen, generator, mistakes, mixed, normal
 from tinytx_course.exercises.observation import Call
 
 if TYPE_CHECKING:
@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 _BOS, _EOS = 1, 2
 Slips = frozenset[str]
 Beam = tuple[list[int], float]
-
-
-def _mixed(state: int) -> int:
-    """Scramble 64 bits (splitmix64), the same with every version of every library."""
-    state = (state + 0x9E3779B97F4A7C15) % 2**64
-    state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-    state = (state ^ (state >> 27)) * 0x94D049BB133111EB % 2**64
-    return state ^ (state >> 31)
 
 
 class _Step:
@@ -50,8 +42,8 @@ class _Step:
     def _log_probs(self, prefix: tuple[int, ...]) -> list[float]:
         state = self._seed
         for token in prefix:
-            state = _mixed(state + token + 1)
-        logits = [5.0 * _mixed(state + 1000 + token) / 2**64 for token in range(self._vocab_size)]
+            state = mixed(state + token + 1)
+        logits = [5.0 * mixed(state + 1000 + token) / 2**64 for token in range(self._vocab_size)]
         logits[_BOS] -= 8.0
         logits[_EOS] += self._eos_bias
         log_total = math.log(sum(map(math.exp, logits)))

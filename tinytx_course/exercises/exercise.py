@@ -180,3 +180,11 @@ def generator(seed: int, salt: int = 0) -> torch.Generator:
 def normal(rng: torch.Generator, *shape: int) -> Tensor:
     """Normal numbers in float32 on the CPU, whatever the defaults are."""
     return torch.randn(shape, generator=rng, dtype=torch.float32, device="cpu")
+
+
+def mixed(state: int) -> int:
+    """Scramble 64 bits (splitmix64), the same with every version of every library."""
+    state = (state + 0x9E3779B97F4A7C15) % 2**64
+    state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    state = (state ^ (state >> 27)) * 0x94D049BB133111EB % 2**64
+    return state ^ (state >> 31)

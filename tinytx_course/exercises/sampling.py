@@ -1,4 +1,4 @@
-"""The exercise on turning logits into the distribution of the next token."""
+"""Exercises on sampling: the distribution of the next token, and the loop that writes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from tinytx_course.exercises.comparing import floats
-from tinytx_course.exercises.exercise import Exercise, chosen, generator, mistakes
+from tinytx_course.exercises.comparing import floats, ids
+from tinytx_course.exercises.exercise import Exercise, chosen, generator, mistakes, mixed
 from tinytx_course.exercises.observation import Call
 
 Slips = frozenset[str]
@@ -188,4 +188,115 @@ NEXT_TOKEN_PROBS = Exercise(
         together=("not-renormalised", "crossing-dropped", "temperature-multiplied"),
     ),
 )
-EXERCISES = (NEXT_TOKEN_PROBS,)
+
+
+class _Model:
+    """A language model whose logits at each position follow from a hash of the ids up to it."""
+
+    def __init__(self, seed: int, max_len: int, vocab_size: int = 5) -> None:
+        self._seed, self._max_len, self._vocab_size = seed, max_len, vocab_size
+
+    def __call__(self, token_ids: Tensor) -> Tensor:
+        if not isinstance(token_ids, Tensor) or token_ids.dim() != 2 or token_ids.is_floating_point():
+            raise TypeError("the model reads a tensor of ids of shape (1, T)")
+        if not 1 <= token_ids.shape[1] <= self._max_len:
+            got = token_ids.shape[1]
+            raise ValueError(f"a row must hold 1 to max_len={self._max_len} ids, got {got}")
+        rows = []
+        for row in token_ids.tolist():
+            state, logits = self._seed, []
+            for token in row:
+                state = mixed(state + token + 1)
+                hashes = (mixed(state + 1000 + i) for i in range(self._vocab_size))
+                logits.append([4.0 * h / 2**64 - 2.0 for h in hashes])
+            rows.append(logits)
+        return torch.tensor(rows, device=token_ids.device)  # (B, T, V)
+
+
+class _Draw:
+    """Draws the first id at which the running sum of the probabilities passes a fixed share."""
+
+    def __init__(self, share: float, vocab_size: int = 5) -> None:
+        self._share, self._vocab_size = share, vocab_size
+
+    def __call__(self, probs: Tensor) -> int:
+        if probs.numel() != self._vocab_size:
+            raise ValueError(f"draw takes {self._vocab_size} probabilities, got shape {tuple(probs.shape)}")
+        passed = (probs.reshape(-1).double().cumsum(0) > self._share).nonzero()
+        return int(passed[0]) if len(passed) else self._vocab_size - 1
+
+
+def _generate(
+    model: Callable[[Tensor], Tensor],
+    token_ids: list[int],
+    n_new: int,
+    max_len: int,
+    draw: Callable[[Tensor], int],
+    *,
+    slips: Slips = frozenset(),
+) -> list[int]:
+    """The sampling loop with slips."""
+    found = list(token_ids)
+    total = len(found) + n_new
+    ends = {
+        "one-too-many": total + 1,
+        "one-too-few": total - 1,
+        "n-new-is-total": n_new,
+        "stops-at-max-len": min(total, max_len),
+    }
+    while len(found) < chosen(ends, slips, total):
+        window = {
+            "context-not-cut": found,
+            "beginning-read": found[:max_len],
+            "last-id-only": found[-1:],
+            "new-ids-not-read": token_ids[-max_len:],
+            "context-one-short": found[-(max_len - 1) :],
+        }
+        logits = model(torch.tensor([chosen(window, slips, found[-max_len:])], device="cpu"))  # (1, T, V)
+        at = {"first-position": logits[0, 0], "mean-of-positions": logits[0].mean(0)}
+        last = chosen(at, slips, logits[0, -1])  # (V,)
+        weights = {
+            "logits-drawn": last,
+            "log-probabilities-drawn": last.log_softmax(-1),
+            "softmax-over-positions": logits.softmax(1)[0, -1],
+            "softmax-twice": last.softmax(-1).softmax(-1),
+        }
+        probs = chosen(weights, slips, last.softmax(-1))
+        found.append(int(probs.argmax()) if "argmax" in slips else draw(probs))
+    if "prompt-dropped" in slips:
+        return found[len(token_ids) :]
+    return found[-max_len:] if "beginning-lost" in slips else found
+
+
+def _generate_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 20)
+    shares = (0.55, 0.3, 0.75, 0.45, 0.2, 0.62)
+    sizes = ((1, 1, 4), (1, 3, 4), (2, 2, 4), (2, 4, 3), (5, 3, 3), (3, 6, 4))
+    for i, (n_given, n_new, max_len) in enumerate(sizes):
+        given = torch.randint(5, (n_given,), generator=rng, device="cpu").tolist()
+        words = (
+            "The model gives logits over 5 ids for each position; draw takes the first id at which the "
+            f"running sum of the probabilities passes {shares[i]}."
+        )
+        yield Call((_Model(7919 * seed + i, max_len), given, n_new, max_len, _Draw(shares[i])), words)
+
+
+GENERATE = Exercise(
+    name="generate",
+    read=ids,
+    solve=_generate,
+    calls=_generate_calls,
+    mistakes=mistakes(
+        "generate",
+        with_slips=_generate,
+        exclusive=(
+            ["one-too-many", "one-too-few", "n-new-is-total", "stops-at-max-len"],
+            ["context-not-cut", "beginning-read", "last-id-only", "new-ids-not-read", "context-one-short"],
+            ["first-position", "mean-of-positions", "softmax-over-positions"],
+            ["logits-drawn", "log-probabilities-drawn", "softmax-over-positions", "softmax-twice", "argmax"],
+            ["prompt-dropped", "beginning-lost"],
+        ),
+        together=("prompt-dropped", "argmax"),
+    ),
+)
+EXERCISES = (NEXT_TOKEN_PROBS, GENERATE)

@@ -1,0 +1,657 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 07 · Your own GPT
+#
+# **Can I build it?**
+#
+# After this lesson you can
+#
+# 1. assemble a language model from functions that you wrote, and name the shape of the numbers at each step;
+# 2. list its parameters, load them into another implementation, and take equal logits as the proof;
+# 3. write the sampling loop, and say what temperature, top-k and top-p do to a distribution;
+# 4. train the model on any text, and read its samples and its loss next to the entropy bound.
+#
+# *You need:* attention and masks from [lesson 02](02_attention_and_masks.ipynb), positions from [lesson 03](03_positions.ipynb), heads from [lesson 04](04_many_heads.ipynb), the block from [lesson 05](05_the_block.ipynb).
+# *It takes:* an hour and a half to read and do; a minute to run.
+
+# %% [markdown]
+# ## Set-up
+#
+# The model is small, and is trained in front of you. With the budget `smoke` it makes a few steps only. Then everything runs, little is learned, and the sentences about learning do not fit.
+
+# %%
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import tinytx as tx
+import tinytx_course as course
+from tinytx.training.recipes import default_budget
+from tinytx_course import plots
+from tinytx_course.labs.lesson_07 import gpt_file, gpt_module
+
+smoke = default_budget() == "smoke"
+
+# %% [markdown]
+# Two questions from earlier lessons first.
+
+# %%
+course.recall("07")
+
+# %% [markdown]
+# ## Your own parts
+#
+# You wrote seven functions in lessons 02 to 05. Each time a check passed, your function was stored next to your progress. `course.use` loads it and checks it again. Where you have none that passes, it takes ours. The lines below say which are whose. (In the published notebook all are ours, since nobody's progress is stored there.)
+
+# %%
+names = (
+    "causal_mask", "attention", "multi_head_attention", "layer_norm", "feed_forward",
+    "block", "sinusoidal_positions",
+)  # fmt: skip
+(
+    causal_mask, attention, multi_head_attention, layer_norm, feed_forward,
+    block, sinusoidal_positions,
+) = course.use(*names)  # fmt: skip
+
+# %% [markdown]
+# Do parts that were checked one by one fit together? Here is a first test. Multi-head attention with a *single* head, and identity matrices for its four projections, is plain attention of the tokens over themselves. So two of your functions must agree:
+
+# %%
+_ = torch.manual_seed(0)
+x, same, mask = torch.randn(2, 5, 6), torch.eye(6), causal_mask(5)
+one_head = multi_head_attention(x, same, same, same, same, 1, mask)
+torch.testing.assert_close(one_head, attention(x, x, x, mask))
+print("one head with identity projections is attention")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# ## Why: the smallest language model
+#
+# What is the least that makes a **language model**, from token ids to scores for the next token? An embedding and an output layer are enough. Each id picks a row of the embedding; the output layer turns the row into one score for each token of the vocabulary. These scores are the **logits**. No token sees another, so the answer depends on the last token alone.
+#
+# On paper: after *le* came *chat* three times and *chien* once. Let the embedding of a token be its one-hot row, and let the output layer hold logarithms of these counts. The softmax gives back the shares, 3/4 and 1/4:
+
+# %%
+words = ["le", "chat", "chien"]
+counts = torch.tensor([[0.0, 3.0, 1.0], [2.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+token_embed, w_out = torch.eye(3), counts.log()  # (V, D) and (D, V), here D = V
+token_ids = torch.tensor([[0, 1, 0]])  # le chat le
+logits = token_embed[token_ids] @ w_out  # (B, T, V)
+for word, probs in zip(["le", "chat", "le"], logits[0].softmax(dim=-1), strict=True):
+    shares = (f"{w} {p:.2f}" for w, p in zip(words, probs, strict=True))
+    print(f"after {word:<5}", *shares)
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# That is the bigram model of [lesson 01](01_tokens.ipynb): the two *le* get the same answer, although the second follows *chat*. All that a GPT adds lies between these two layers. Positions say where a token is; blocks bring in what came before. This is the whole way:
+
+# %%
+plots.diagram("ids-to-logits")
+
+# %% [markdown]
+# ## Assemble
+#
+# Your functions take their weights as arguments. A module has to hold them. We name the weights as `tinytx` does, for a reason that comes below. Mind one convention: `nn.Linear` stores its weight as (outputs, inputs), the transpose of the matrices in your exercises. And this model has no biases, as many newer ones, so your functions get zeros for them.
+
+
+# %%
+class Norm(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(d_model))
+
+    def forward(self, x):
+        return layer_norm(x, self.weight, torch.zeros_like(self.weight), 1e-5)
+
+
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.up_proj = nn.Linear(d_model, d_ff, bias=False)
+        self.down_proj = nn.Linear(d_ff, d_model, bias=False)
+
+    def forward(self, x):
+        w_up, w_down = self.up_proj.weight.T, self.down_proj.weight.T  # (D, F), (F, D)
+        no_up, no_down = x.new_zeros(w_up.shape[1]), x.new_zeros(w_down.shape[1])
+        return feed_forward(x, w_up, no_up, w_down, no_down)
+
+
+# %% [markdown]
+# Attention makes its own mask, of the length of the text. The block is pre-norm. Your `block` receives the four parts as functions, and a module can be called like one.
+
+
+# %%
+class SelfAttention(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
+            self.add_module(name, nn.Linear(d_model, d_model, bias=False))
+
+    def forward(self, x):
+        projections = (self.q_proj, self.k_proj, self.v_proj, self.out_proj)
+        weights = (projection.weight.T for projection in projections)  # (D, D) each
+        return multi_head_attention(x, *weights, self.n_heads, causal_mask(x.shape[1]))
+
+
+class Block(nn.Module):
+    def __init__(self, d_model, n_heads, d_ff):
+        super().__init__()
+        self.attn_norm, self.attn = Norm(d_model), SelfAttention(d_model, n_heads)
+        self.ff_norm, self.ff = Norm(d_model), FeedForward(d_model, d_ff)
+
+    def forward(self, x):
+        return block(x, self.attn, self.ff, self.attn_norm, self.ff_norm, True)
+
+
+# %% [markdown]
+# And now the model. Embeddings begin as vectors of length about 1. They are multiplied by $\sqrt{D}$, so that they are about as large as the positions (Vaswani et al., section 3.4). Pre-norm leaves the residual stream without a norm at its end, so one `final_norm` follows the last block.
+
+
+# %%
+class GPT(nn.Module):
+    def __init__(self, vocab_size, d_model=96, n_heads=4, n_layers=2, max_len=128):
+        super().__init__()
+        self.max_len = max_len
+        self.token_embed = nn.Embedding(vocab_size, d_model)
+        nn.init.normal_(self.token_embed.weight, std=d_model**-0.5)
+        self.positions = sinusoidal_positions(max_len, d_model).float()  # (max_len, D)
+        self.blocks = nn.Sequential(
+            *(Block(d_model, n_heads, 4 * d_model) for _ in range(n_layers))
+        )
+        self.final_norm = Norm(d_model)
+        self.head = nn.Linear(d_model, vocab_size, bias=False)
+
+    def forward(self, token_ids):
+        x = self.token_embed(token_ids)  # (B, T) -> (B, T, D)
+        x = x * math.sqrt(x.shape[-1]) + self.positions[: x.shape[1]]
+        return self.head(self.final_norm(self.blocks(x)))  # (B, T, V)
+
+
+# %% [markdown]
+# The text is that of the course, French reviews of books. A text of your own works as well. Write its file name in place of `"world"`; of a `.txt` file each line is a text. The tokenizer learns its vocabulary from it ([lesson 01](01_tokens.ipynb)). Two special tokens open and close each text.
+
+# %%
+from tinytx.training.recipes import corpus_kind
+from tinytx.training.tasks import train_tokenizer
+
+
+def read(name, vocab_size=2000):
+    corpus = tx.load_corpus(name)
+    texts, kind = corpus.train.texts[:8000], corpus_kind(corpus)
+    tokenizer = train_tokenizer(texts, vocab_size, exact=False, kind=kind)
+    bos, eos = tokenizer.bos_id, tokenizer.eos_id
+    rows, held_out = (
+        [[bos, *ids[:126], eos] for ids in tokenizer.encode_batch(part)]
+        for part in (texts, corpus.valid.texts[:100])
+    )
+    return corpus, tokenizer, rows, held_out
+
+
+corpus, tokenizer, rows, held_out = read("world")  # <- or "my_text.txt"
+_ = torch.manual_seed(1)
+model = GPT(tokenizer.vocab_size)
+logits = model(torch.tensor([rows[0]]))
+print(" ".join(tokenizer.pieces(corpus.train.texts[0])))
+print("ids", (1, len(rows[0])), "-> logits", tuple(logits.shape))
+
+# %% [markdown]
+# ## Is it right? Count, then compare
+#
+# The shapes fit. That is no proof: a forgotten mask has the right shape too. Two tests are much sharper. The first one counts. **Predict 07.1**, then read the list of all parameters. ($V$ is 2,000, $D$ is 96, and the feed-forward network has $4 D$ numbers inside.)
+
+# %%
+course.predict(
+    "07.1",
+    "Where are most of the parameters of this model?",
+    ["embedding and output layer", "attention", "feed-forward network"],
+)
+
+# %%
+kinds = {
+    "norm": "norms", "attn": "attention", "ff": "feed-forward network",
+    "": "embedding and output layer",
+}  # fmt: skip
+totals = dict.fromkeys(kinds.values(), 0)
+for name, weight in model.named_parameters():
+    print(f"{name:<32}{str(tuple(weight.shape)):<14}{weight.numel():>9,}")
+    totals[next(kinds[key] for key in kinds if key in name)] += weight.numel()
+n_params = sum(totals.values())
+V, D, L = tokenizer.vocab_size, 96, 2
+assert n_params == 2 * V * D + L * (4 * D * D + 8 * D * D + 2 * D) + D
+largest = max(totals, key=totals.get)
+print(", ".join(f"{part} {count:,}" for part, count in totals.items()))
+finding = f"{totals[largest]:,} of {n_params:,} parameters are there."
+course.resolve("07.1", largest, finding)
+
+# %% [markdown]
+# The second test is the sharpest that there is: another implementation. A **state dict** maps the name of each parameter to its numbers. `tx.LanguageModel` has the same parameters under the same names, inside its `body`. If it takes all of ours, misses none, and gives the same logits for random ids, then the two are the same function, to the last mask and scale.
+
+# %%
+config = tx.TransformerConfig(
+    vocab_size=V, d_model=D, n_heads=4, n_layers=L, d_ff=4 * D, max_len=128,
+    activation="relu", bias=False,
+)  # fmt: skip
+
+
+def twin_of(model):
+    weights = {f"body.{name}": weight for name, weight in model.state_dict().items()}
+    weights["head.weight"] = weights.pop("body.head.weight")
+    twin = tx.LanguageModel(config)
+    twin.load_state_dict(weights)
+    return twin.eval()
+
+
+random_ids = torch.randint(V, (3, 17))
+with torch.no_grad():
+    ours, theirs = model(random_ids), twin_of(model)(random_ids)
+torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+assert tx.count_parameters(twin_of(model)) == n_params
+print(f"equal logits from {n_params:,} equal parameters")
+
+# %% [markdown]
+# ## The sampling loop
+#
+# A language model writes in three steps, again and again: *read* what there is, *draw* the next token from the distribution at the last position, *append* it. A model has a longest input, `max_len`, so it reads the last tokens only, once the text is longer. That is the whole loop. The two lines around it turn words into ids and back.
+
+# %%
+@torch.no_grad()
+def write(model, tokenizer, start="", temperature=1.0, seed=0, longest=60):
+    torch.manual_seed(seed)
+    ids = [tokenizer.bos_id, *tokenizer.encode(start)]
+    while len(ids) < longest and ids[-1] != tokenizer.eos_id:
+        logits = model(torch.tensor([ids[-model.max_len :]]))[0, -1]  # (V,): read
+        probs = (logits / temperature).softmax(dim=-1)
+        ids.append(torch.multinomial(probs, num_samples=1).item())  # draw, append
+    return tokenizer.decode(ids)
+
+
+print(write(model, tokenizer, "Le roman", longest=24))
+
+# %% [markdown]
+# Noise: an untrained model spreads its probability almost evenly over the vocabulary.
+#
+# ### Which token next?
+#
+# How to draw is a choice. **Temperature** $\tau$ divides the logits, which raises probabilities to the power $1/\tau$: below 1 it favours the probable tokens. **Top-k** keeps the $k$ most probable tokens. **Top-p** keeps the fewest that reach $p$ together, the one that crosses included. What is left is made to sum to 1. On paper, with four tokens; for $\tau = \frac12$ the squares are 0.16, 0.09, 0.04 and 0.01, divided by their sum 0.3. One of the exercises puts the three together.
+
+# %%
+start = torch.tensor([0.4, 0.3, 0.2, 0.1])
+cold = (start.log() / 0.5).softmax(dim=-1)
+torch.testing.assert_close(cold, torch.tensor([0.16, 0.09, 0.04, 0.01]) / 0.3)
+two = start * (start >= start.topk(2).values[-1])  # top-k, k = 2
+before = start.cumsum(dim=0) - start  # 0, 0.4, 0.7, 0.9
+three = start * (before < 0.8)  # top-p, p = 0.8: 0.7 is not enough, the third stays
+for name, kept in {"temperature 0.5": cold, "top-k 2": two, "top-p 0.8": three}.items():
+    print(f"{name:<16}", *(f"{p:.3f}" for p in kept / kept.sum()))
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# ## A minute of training
+#
+# To learn, the model predicts each token of a text from those before it. The targets are the inputs shifted by one, and the loss is the mean of $-\ln p$ of the token that came, in **nats**. Padding fills short rows and does not count. [Lesson 08](08_pretraining.ipynb) takes this loop apart. Here it is a tool, in its plainest form: AdamW, a short warm-up, then a learning rate that falls to zero.
+
+# %%
+def loss_of(model, rows):
+    longest = max(map(len, rows))
+    padded = torch.tensor([row + [-1] * (longest - len(row)) for row in rows])
+    inputs, targets = padded[:, :-1].clamp(min=0), padded[:, 1:]  # (B, T) each
+    logits = model(inputs)  # (B, T, V)
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
+
+
+def learn(model, rows, n_steps, watch=None, lr=6e-3):
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0)
+    for step in range(1, n_steps + 1):
+        rate = min(1, step / 30, 2 * (n_steps + 1 - step) / n_steps)
+        optimizer.param_groups[0]["lr"] = lr * rate
+        loss = loss_of(model, [rows[i] for i in torch.randint(len(rows), (24,))])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if watch and (step & (step - 1) == 0 or step == n_steps):  # 1, 2, 4, 8 ...
+            watch(step)
+
+
+# %% [markdown]
+# At steps 1, 2, 4, 8 … the model writes a line that begins with *Le roman*, always with the same random numbers. We also measure the loss on 100 reviews that it never trains on. **Predict 07.2** first. This cell takes most of the lesson's running time.
+
+# %%
+course.predict(
+    "07.2",
+    "A uniform guess has a loss of ln V. When is the held-out loss below half of that?",
+    ["by step 16", "by step 128", "later", "not within this run"],
+)
+
+# %%
+samples, held_out_loss = {}, {}
+n_steps = 16 if smoke else 350
+
+
+def watch(step):
+    samples[step] = write(model, tokenizer, "Le roman")
+    with torch.no_grad():
+        held_out_loss[step] = loss_of(model, held_out).item()
+
+
+learn(model, rows, n_steps, watch)
+for step, text in samples.items():
+    print(f"{step:>4}  {text[:92]}{' …' if len(text) > 92 else ''}")
+below = [step for step, nats in held_out_loss.items() if nats < math.log(V) / 2]
+first = min(below, default=math.inf)
+answer = "by step 16" if first <= 16 else "by step 128" if first <= 128 else "later"
+answer = "not within this run" if first == math.inf else answer
+course.resolve("07.2", answer, f"ln V is {math.log(V):.2f}; first measured below half: step {first}.")
+
+# %% [markdown]
+# Read the column downwards: noise, then frequent words, then words in a possible order, then sentences. Nothing here was told what a noun is. How good is it? The text comes from a known grammar, so there is an exact answer, the **entropy bound**: no model can expect a lower loss on new text. (For a text of your own nobody knows it, and the line is left out.)
+
+# %%
+from tinytx.training.evaluate import exact_nats
+
+n_tokens = sum(len(row) - 1 for row in held_out)
+references = {"ln V, a uniform guess": math.log(V)}
+if corpus.name == "world":
+    bound = exact_nats(corpus, corpus.valid.texts[:100]).sum() / n_tokens
+    references["entropy bound"] = bound
+steps, losses = list(held_out_loss), list(held_out_loss.values())
+fig, ax = plots.curves(
+    [plots.Curve("your GPT", steps, losses)], references=references, x_log=True,
+    xlabel="step (logarithmic)", ylabel="held-out loss (nats per token)",
+    y_range=(0, 8.5), title="From noise to sentences",
+)  # fmt: skip
+plots.show(fig, name="07_learning")
+for name, nats in {f"after {steps[-1]} steps": losses[-1], **references}.items():
+    print(f"{name:<24}{nats:.2f} nats per token")
+assert references.get("entropy bound", 0) < losses[-1] < losses[0]
+
+# %% [markdown]
+# In seconds it comes most of the way, and the last tenths of a nat take much longer. [Lesson 08](08_pretraining.ipynb) goes on from here, with a better recipe and finer measures.
+#
+# ## Look inside
+#
+# The trained weights go into the twin once more, which can record its attention. Choose a layer and a head, then move over the words of the sentence. Each row says which earlier tokens a token attends to. Look for a head that mostly looks one token back, and for what *beau* attends to.
+
+# %%
+twin = twin_of(model)
+text = corpus.valid.texts[0]
+if corpus.name == "world":
+    text = "Bonjour les amis , le roman est vraiment beau ."
+ids = [tokenizer.bos_id, *tokenizer.encode(text)][:24]
+tokens = ["<bos>", *tokenizer.pieces(text)][:24]
+course.widgets.attention(twin, tokens, token_ids=torch.tensor(ids), query=len(ids) - 2)
+
+# %% [markdown]
+# The same as a picture: for each head, how much of its weight goes to the token itself, to the one just before, to the opening token, and elsewhere, on average over the held-out reviews. Do all heads do the same?
+
+# %%
+from tinytx.model.attention import record_attention
+
+shares = torch.zeros(L * 4, 4)
+for row in held_out[:30]:
+    with torch.no_grad(), record_attention(twin) as recorded:
+        twin(torch.tensor([row]))
+    maps = torch.cat([weights[0] for weights in recorded.values()])  # (L * H, T, T)
+    rest = maps[:, 2:]  # from the third token on these three are different places
+    own = rest.diagonal(2, dim1=1, dim2=2).mean(dim=-1)  # (L * H,)
+    last = rest.diagonal(1, dim1=1, dim2=2).mean(dim=-1)
+    opening = rest[:, :, 0].mean(dim=-1)
+    elsewhere = 1 - own - last - opening
+    shares += torch.stack([own, last, opening, elsewhere], dim=-1) / 30
+fig, ax = plots.heatmap(
+    shares, numbers=".2f", low=0, high=1, bar_label="mean share of the weight",
+    row_labels=[f"block {1 + i // 4}, head {1 + i % 4}" for i in range(L * 4)],
+    col_labels=["itself", "one before", "opening", "elsewhere"],
+    title="Where each head attends",
+)  # fmt: skip
+plots.show(fig, name="07_heads")
+
+# %% [markdown]
+# ## Break it: leave one part out
+#
+# What is each part for? We take one away, train a new model for a few steps, and compare the held-out loss with that of the whole model. A part is replaced by a module that passes its input on, or, for the two sublayers, one that adds nothing. **Predict 07.3.**
+
+# %%
+course.predict(
+    "07.3",
+    "Without which part is the held-out loss highest after 100 steps?",
+    ["attention", "feed-forward network", "positions"],
+)
+
+# %%
+class Nothing(nn.Module):
+    def forward(self, x):
+        return torch.zeros_like(x)
+
+
+def without(part):
+    torch.manual_seed(1)
+    changed = GPT(V)
+    for layer in changed.blocks:
+        if part == "attention":
+            layer.attn = Nothing()
+        if part == "feed-forward network":
+            layer.ff = Nothing()
+    if part == "positions":
+        changed.positions = torch.zeros_like(changed.positions)
+    learn(changed, rows, 4 if smoke else 100)
+    with torch.no_grad():
+        return loss_of(changed, held_out).item()
+
+
+parts = ("nothing", "attention", "feed-forward network", "positions")
+ablations = {part: without(part) for part in parts}
+for part, nats in ablations.items():
+    print(f"without {part:<22}{nats:.2f} nats per token")
+worst = max(parts[1:], key=ablations.get)
+lost = ablations[worst] - ablations["nothing"]
+course.resolve("07.3", worst, f"Without it the loss is {lost:.2f} nats higher than with all parts.")
+
+# %% [markdown]
+# Without attention the model can only count which token follows which, so it ends near a bigram model, however long it trains. One seed and 100 steps are a hint, not a measurement; the code is yours to repeat.
+#
+# ## A text of your own
+#
+# The cells above work with any text. To try it, we take one that every Python has: the source of its module `argparse`. The same functions read it, build a model for its vocabulary, train it for some steps, and write.
+
+# %%
+import argparse
+import shutil
+import tempfile
+import warnings
+from pathlib import Path
+
+with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # lines of code repeat, and the corpus says so
+    mine = shutil.copy(argparse.__file__, Path(folder) / "my_text.txt")
+    _, own_tokenizer, own_rows, own_held_out = read(mine, vocab_size=600)
+_ = torch.manual_seed(1)
+own_model = GPT(own_tokenizer.vocab_size)
+learn(own_model, own_rows, 4 if smoke else 120)
+for seed in range(4):
+    print(write(own_model, own_tokenizer, seed=seed, longest=30))
+
+# %% [markdown]
+# ## What this does not show
+#
+# - The model is tiny, and its language simple. What you built is a GPT in every part, and a very small one.
+# - Equal logits prove the forward pass. That training works is shown by its loss alone, here with one seed.
+# - It reads every prefix anew for each token it writes. [Lesson 11](11_translation.ipynb) stores what does not change.
+#
+# ## Take-home: GPT on one page
+#
+# Here it is once more, all of it: the model, the training loop and the sampling loop in 70 lines of PyTorch, without `tinytx`. It learns positions instead of computing them, and reads characters. Save it and run `python gpt_one_page.py my_text.txt`.
+
+# %%
+from IPython.display import Code
+
+Code(gpt_file("gpt_one_page").read_text(encoding="utf-8"), language="python")
+
+# %% [markdown]
+# And if you doubt that there is no magic in `torch` either: `gpt_by_hand.py`, next to it, is the same model from lists of numbers. It uses `math` and `random` only, and has its own backward pass. Given equal weights, it finds an equal loss and equal gradients:
+
+# %%
+_ = torch.manual_seed(0)
+sizes = {"vocab_size": 7, "d_model": 6, "n_heads": 3, "n_layers": 2, "max_len": 5}
+page = gpt_module("gpt_one_page").GPT(**sizes).double()
+by_hand = gpt_module("gpt_by_hand").GPT(**sizes)
+weights = {name.removesuffix(".weight"): w for name, w in page.named_parameters()}
+for name, weight in weights.items():
+    by_hand.weights[name][:] = torch.atleast_2d(weight).tolist()
+ids = [3, 1, 4, 1, 5]
+loss = F.cross_entropy(page(torch.tensor([ids[:-1]]))[0], torch.tensor(ids[1:]))
+loss.backward()
+assert abs(by_hand.loss(ids) - loss.item()) < 1e-6
+for name, weight in weights.items():
+    found = torch.tensor(by_hand.grads[name], dtype=torch.float64)
+    torch.testing.assert_close(found, torch.atleast_2d(weight.grad), rtol=0, atol=1e-6)
+print(f"the page and the lists: equal loss and {len(weights)} equal gradients")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# Now put the lines of the sampling loop in order. Of each pair, one line is right and the other is a common mistake.
+
+# %%
+course.parsons("generate")
+
+# %% [markdown]
+# ## Questions
+#
+# Pick an answer and read what it says; the wrong answers are common mistakes.
+
+# %%
+course.quiz("your_own_gpt")
+
+# %% [markdown]
+# ## Exercises
+#
+# Three functions: the model, the distribution of the next token, and the loop that writes. Fill in the dots and run the cell below them. It checks what you wrote and, if it knows the mistake, names it.
+#
+# ### Exercise: the model
+#
+# `Level 3/5 · 15 minutes · outcome 1`
+#
+# Write `tiny_gpt(token_ids, token_embed, positions, blocks, final_norm, w_out)`, the forward pass from ids (B, T) to logits (B, T, V). `token_embed` has shape (V, D), `positions` (max_len, D), `w_out` (D, V). `blocks` holds functions from (B, T, D) to (B, T, D), and `final_norm` is such a function too. Scale the embeddings by $\sqrt{D}$.
+#
+# <details><summary>Hint</summary>
+#
+# Five steps: look up, scale, add positions, blocks, norm and output layer. A text may be shorter than the table of positions. In the loop over the blocks, what does each block read?
+#
+# </details>
+
+
+# %%
+def tiny_gpt(token_ids, token_embed, positions, blocks, final_norm, w_out):
+    ### BEGIN SOLUTION
+    x = token_embed[token_ids] * math.sqrt(token_embed.shape[1])  # (B, T, D)
+    x = x + positions[: token_ids.shape[1]]
+    for block in blocks:
+        x = block(x)
+    return final_norm(x) @ w_out  # (B, T, V)
+    ### END SOLUTION
+
+
+# %%
+course.check("tiny_gpt", tiny_gpt)
+
+# %% [markdown]
+# ### Exercise: ways to draw
+#
+# `Level 4/5 · 20 minutes · outcome 3`
+#
+# Write `next_token_probs(logits, temperature, top_k, top_p)`: from logits of shape (V,) the probabilities, shape (V,), with which the next token is drawn. In this order: divide by the temperature (positive); keep the `top_k` largest; of these keep the smallest set of most probable tokens whose
+# probability reaches `top_p`, the one that crosses included; make the rest sum to one. `None` for `top_k` or `top_p` switches that step off. There are no ties. *It trains* filtering in sorted order, and finding the way back.
+#
+# <details><summary>Hint</summary>
+#
+# Sort the probabilities, and keep the order: it is needed to put them back. For top-p ask, for each token, what all *more probable* ones have together; it stays as long as that is below `top_p`. (That is `cumsum` without the token itself.) So the first is never cut. Try 0.4, 0.3, 0.2, 0.1 with
+# `top_p` = 0.8 on paper.
+#
+# </details>
+
+
+# %%
+def next_token_probs(logits, temperature, top_k, top_p):
+    ### BEGIN SOLUTION
+    probs, order = (logits / temperature).softmax(dim=-1).sort(descending=True)  # (V,)
+    if top_k is not None:
+        probs[top_k:] = 0.0
+    if top_p is not None:
+        before = probs.cumsum(dim=0) - probs  # of all more probable tokens
+        probs[before >= top_p] = 0.0
+    put_back = torch.zeros_like(probs).scatter(0, order, probs)
+    return put_back / put_back.sum()
+    ### END SOLUTION
+
+
+# %%
+course.check("next_token_probs", next_token_probs)
+
+# %% [markdown]
+# ### Exercise: the loop that writes
+#
+# `Level 2/5 · 10 minutes · outcome 3`
+#
+# Write `generate(model, token_ids, n_new, max_len, draw)`. `token_ids` is a list of at least one id. `model` takes a tensor (1, T), T at most `max_len`, and returns logits (1, T, V). `draw` takes probabilities (V,) and returns an id. Return the list with `n_new` ids appended; do not change the given one.
+#
+# <details><summary>Hint</summary>
+#
+# Read, draw, append, as in `write` above. Negative indices cut from the end: `ids[-max_len:]` is the whole list while it is short. Which of the T positions is about the next token?
+#
+# </details>
+
+
+# %%
+def generate(model, token_ids, n_new, max_len, draw):
+    ### BEGIN SOLUTION
+    ids = list(token_ids)
+    for _ in range(n_new):
+        logits = model(torch.tensor([ids[-max_len:]]))  # (1, T, V)
+        ids.append(draw(logits[0, -1].softmax(dim=-1)))
+    return ids
+    ### END SOLUTION
+
+
+# %%
+course.check("generate", generate)
+
+# %% [markdown]
+# ### Try it yourself
+#
+# In your own copy (`make lab`), say what you expect, then run.
+#
+# **1.** Give `write` a temperature of 0.3, then of 2, with the trained model. What changes, and what stays wrong?
+#
+# <details><summary>What to look for</summary>
+#
+# At 0.3 the same safe phrases come again and again, mostly correct. At 2 rare words appear, and sentences break. Temperature changes how often the model takes a risk; it does not change what it knows.
+#
+# </details>
+#
+# **2.** In `SelfAttention`, replace `causal_mask(x.shape[1])` by a mask that is True everywhere, and train again. The loss falls far below the entropy bound. Why, and what does the model write?
+#
+# <details><summary>Answer</summary>
+#
+# Every position now sees the next token, which is its target, so the model learns to copy it. When it writes there is no next token to copy, and the text is noise. A loss below the bound is an alarm, not a success. The test of equal logits finds this at once.
+#
+# </details>
+#
+# ## Summary
+#
+# 1. A GPT is an embedding, positions, blocks, a norm and an output layer; between the first and the last all shapes are (B, T, D).
+# 2. Shapes prove little. An equal count and equal logits with another implementation prove the forward pass.
+# 3. Read, draw, append: that loop is all of writing. Temperature, top-k and top-p only change the distribution that is drawn from.
+# 4. The loss starts near $\ln V$ and falls towards the entropy bound, while noise turns into sentences.
+#
+# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1 and 3.4, for the scaled embedding; Radford et al., *Language Models are Unsupervised Multitask Learners* (2019), section 2.3, for pre-norm with a final norm; Holtzman et al., [arXiv:1904.09751](https://arxiv.org/abs/1904.09751), section 3.1, for top-p; Fan et al., [arXiv:1805.04833](https://arxiv.org/abs/1805.04833), section 5.4, for top-k.
+#
+# *What comes next:* [lesson 08](08_pretraining.ipynb) trains such a model well, and asks what predicting the next token teaches.

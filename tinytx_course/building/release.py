@@ -106,6 +106,8 @@ def write_release(folder: Path, *, solved: bool = False, root: Path | None = Non
     with new_folder(folder) as target:
         _copy_package(root, target)
         (target / "notebooks").mkdir()
+        for path in (root / "notebooks").glob("gpt_*.py"):  # lesson 07 shows them
+            shutil.copyfile(path, target / "notebooks" / path.name)
         for lesson in lessons:
             text = nbformat.writes(_with_outputs(lesson, root, solved)) + "\n"
             (target / "notebooks" / f"{lesson.name}.ipynb").write_text(text, encoding="utf-8")

@@ -116,17 +116,17 @@ def diagnose(patient: int, fault: Any, *, display: bool | None = None) -> Verdic
         wrong = entry["wrong"] + (not passed and not entry["passed"])
         changes = {"passed": passed or entry["passed"], "wrong": wrong, "tries": entry["tries"] + 1}
         _store(patient, {**entry, **changes, "mistake": None if passed else fault})
-    parts: tuple[str, ...] = ("Choose one of `museum.FAULTS` when the evidence points to it.",)
+    parts: tuple[str, ...] = ()
     if attempted:
         parts = _right(patient, true) if passed else _wrong(patient, true, FAULTS[fault])
-    verdict = Verdict(name_of(patient), passed, parts, attempted=attempted, finding=parts[0])
+    verdict = Verdict(name_of(patient), passed, parts, attempted=attempted, finding="".join(parts[:1]))
     if shown:
         verdict.show()
     return verdict
 
 
 def _right(number: int, true: Fault) -> tuple[str, ...]:
-    bill = f"You spent {spent(number)}; the test `{true.test}` alone costs {TESTS[true.test].price}."
+    bill = f"The test `{true.test}` alone costs {TESTS[true.test].price}{_bill(number)}."
     return (f"Yes: {true.meaning}.", f"The one line:\n`- {true.healthy}`\n`+ {true.broken}`", bill)
 
 
@@ -138,10 +138,11 @@ def _wrong(number: int, true: Fault, guess: Fault) -> tuple[str, ...]:
         test, value, expects = contradiction
         would = "would find something" if expects else "would find nothing"
         why = f"With `{guess.name}` the test `{test.name}` {would}. Here, {test.says.format(value)}."
-    return (
-        f"Not `{guess.name}`. {why}",
-        f"A wrong diagnosis costs {WRONG_PRICE}; you spent {spent(number)}.",
-    )
+    return (f"Not `{guess.name}`. {why}", f"A wrong diagnosis costs {WRONG_PRICE}{_bill(number)}.")
+
+
+def _bill(number: int) -> str:
+    return f"; you spent {spent(number)}" if number else ""  # the example is free
 
 
 def contradicting(

@@ -277,8 +277,8 @@ def check_test(name: object) -> OrderedTest:
     ValueError
         If there is none; the nearest is suggested.
     """
-    if name in TESTS:
-        return TESTS[str(name)]
+    if isinstance(name, str) and name in TESTS:
+        return TESTS[name]
     raise ValueError(f"test must be one of {', '.join(TESTS)}, got {name!r}{nearest(str(name), TESTS)}")
 
 

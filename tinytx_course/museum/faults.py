@@ -208,8 +208,8 @@ def check_fault(name: object) -> Fault:
     ValueError
         If there is none; the nearest is suggested.
     """
-    if name in FAULTS:
-        return FAULTS[str(name)]
+    if isinstance(name, str) and name in FAULTS:
+        return FAULTS[name]
     near = nearest(str(name), FAULTS)
     raise ValueError(f"fault must be one of {', '.join(FAULTS)}, got {name!r}{near}")
 

@@ -148,6 +148,15 @@ def test_schedule_rises_to_the_rate_and_falls_to_its_share():
         assert rates[-1] == pytest.approx(0.05)
 
 
+def test_the_rate_stays_until_the_decay_at_the_end():
+    settings = TrainingSettings(
+        n_steps=20, lr=0.5, warmup_steps=4, decay="linear", decay_steps=5, final_lr_fraction=0.0
+    )
+    assert [settings.lr_at(step) for step in (4, 10, 15)] == [0.5] * 3
+    assert [settings.lr_at(step) for step in range(16, 21)] == pytest.approx([0.4, 0.3, 0.2, 0.1, 0.0])
+    assert settings.to_dict()["decay_steps"] == 5 and "decay_steps" not in SETTINGS.to_dict()
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -157,6 +166,8 @@ def test_schedule_rises_to_the_rate_and_falls_to_its_share():
         ({"betas": (0.9, 1.0)}, "betas"),
         ({"precision": "fp16"}, "auto, fp32, bf16, got fp16"),
         ({"decay": "never"}, "cosine, linear, got never"),
+        ({"decay_steps": 0}, "decay_steps .* from 1 to .* got 0"),
+        ({"decay_steps": SETTINGS.n_steps}, "decay_steps .* after the warm-up, got"),
     ],
 )
 def test_settings_out_of_range_are_refused(change, words):

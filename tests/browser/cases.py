@@ -119,6 +119,12 @@ CASES: dict[str, Case] = {
         mouse=(".tx-plot", [(0.5, 0.5), (0.7, 0.5)], "n_read"),
         sweep=(".tx-plot", True, 2),
     ),
+    "live_model": Case(
+        code="course.widgets.live_model('Bonjour les')",
+        keys=("[aria-label='Token to follow'] [tabindex='0']", "ArrowLeft", "ArrowRight", "back"),
+        mouse=(".tx-draw", [(0.5, 0.5)], "n_draws"),
+        sweep=(".tx-writing input", True, 1),
+    ),
     "mask": Case(
         code="course.widgets.mask(causal=False)",
         keys=(".tx-inputs [tabindex='0']", "ArrowDown", "ArrowUp", "moved"),

@@ -7,8 +7,11 @@ export function dequantised(tensors) {
   const parameters = new Map();
   for (const [name, { shape, data }] of tensors) {
     const scale = tensors.get(name + SCALE)?.data;
-    if (scale) parameters.set(name, { shape, data: Float32Array.from(data, (x, i) => x * scale[Math.floor(i / shape[1])]) });
-    else if (data instanceof Float32Array && !name.endsWith(SCALE)) parameters.set(name, { shape, data });
+    if (scale) {
+      const numbers = new Float32Array(data), [rows, columns] = shape;
+      for (let r = 0, at = 0; r < rows; r++) for (let c = 0; c < columns; c++, at++) numbers[at] *= scale[r];
+      parameters.set(name, { shape, data: numbers });
+    } else if (data instanceof Float32Array && !name.endsWith(SCALE)) parameters.set(name, { shape, data });
   }
   return parameters;
 }

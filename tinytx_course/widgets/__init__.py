@@ -34,6 +34,7 @@ from tinytx_course.widgets.count import count
 from tinytx_course.widgets.depth import depth
 from tinytx_course.widgets.fill_blank import fill_blank
 from tinytx_course.widgets.how_sure import how_sure
+from tinytx_course.widgets.live_model import live_model
 from tinytx_course.widgets.mask import mask
 from tinytx_course.widgets.next_word import next_word
 from tinytx_course.widgets.one_query import one_query
@@ -52,6 +53,7 @@ __all__ = [
     "depth",
     "fill_blank",
     "how_sure",
+    "live_model",
     "mask",
     "next_word",
     "one_query",

@@ -7,12 +7,20 @@ style come once, however many explorers there are.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
+from tinytx.world.world import World
+from tinytx_course.engine.bundle import bundle
+from tinytx_course.engine.shipped import FOLDER, WEIGHTS
+from tinytx_course.engine.tables import world_tables
+
 _SHARED = ("_numbers.js", "_elements.js", "_paint.js", "_plot.js", "_store.js", "_frame.js")
+# Explorers that compute with the engine of the page, and the modules that they need.
+_ENGINE = {"live_model": ("safetensors", "model", "shipped", "tokenizer", "tokens", "world")}
 _EXPORT = re.compile(r"^export (default )?", re.M)
 _KIND = re.compile(r'data-tx-kind="([a-z_]+)"')
 
@@ -32,19 +40,31 @@ def style_sheet(kinds: Iterable[str]) -> str:
     return "\n".join([_read("explorers.css"), *own])
 
 
+def engine_script(kinds: Iterable[str]) -> str:
+    """Return what these explorers compute with: the engine, the shipped model and the world; "" for none."""
+    needed = tuple(dict.fromkeys(name for kind in sorted(kinds) for name in _ENGINE.get(kind, ())))
+    return _engine(needed) if needed else ""
+
+
+@cache
+def _engine(modules: tuple[str, ...]) -> str:
+    data = {"SHIPPED": FOLDER.joinpath(WEIGHTS).read_bytes(), "WORLD": world_tables(World())}
+    lines = [f'const {name} = "{base64.b64encode(content).decode()}";' for name, content in data.items()]
+    return "\n".join([bundle(modules), *lines, ""])
+
+
 def module_source(kind: str) -> str:
     """Return an explorer as one module, the shared part first."""
-    return _read(*_SHARED, f"{kind}.js")
+    return _read(*_SHARED) + engine_script([kind]) + _read(f"{kind}.js")
 
 
 def page_script(kinds: Iterable[str]) -> str:
     """Return one module script that brings all explorers of these kinds in a page to life."""
-    shared = _EXPORT.sub("", _read(*_SHARED, "_host.js"))
+    own, shared = sorted(set(kinds)), _EXPORT.sub("", _read(*_SHARED, "_host.js"))
     wrapped = "\n".join(
-        f"EXPLORERS.{kind} = (() => {{\n{_as_function_body(_read(f'{kind}.js'))}}})();"
-        for kind in sorted(set(kinds))
+        f"EXPLORERS.{kind} = (() => {{\n{_as_function_body(_read(f'{kind}.js'))}}})();" for kind in own
     )
-    return f"{shared}\nconst EXPLORERS = {{}};\n{wrapped}\nhost(EXPLORERS);"
+    return f"{shared}\n{engine_script(own)}const EXPLORERS = {{}};\n{wrapped}\nhost(EXPLORERS);"
 
 
 def _as_function_body(source: str) -> str:

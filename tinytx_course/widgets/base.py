@@ -40,10 +40,14 @@ class Explorer(anywidget.AnyWidget):
     title = traitlets.Unicode().tag(sync=True)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Attach script and style. (AnyWidget makes a nameless subclass of each instance: it has no kind.)"""
+        """Attach the style. (AnyWidget makes a nameless subclass of each instance: it has no kind.)"""
         if "kind" in cls.__dict__:
-            cls._esm, cls._css = module_source(cls.kind), style_sheet([cls.kind])
+            cls._css = style_sheet([cls.kind])
         super().__init_subclass__(**kwargs)
+
+    def __init__(self, **state: Any) -> None:
+        self._esm = module_source(self.kind)  # not before it is needed: it may hold a whole model
+        super().__init__(**state)
 
     def summary(self) -> str:
         """Return a sentence on what the explorer shows, and one on its present state."""

@@ -1,0 +1,103 @@
+"""The live model in a page from the disk: typing, drawing, looking inside, by keys alone and on a phone."""
+
+import pytest
+
+import tinytx_course as course
+from tests.browser.cases import write_page
+from tests.browser.test_site import violations
+
+SUMMARY = "document.querySelector('.tx-say').textContent"
+FIELD = "document.querySelector('.tx-field').value"
+TOKENS = "[...document.querySelectorAll(\"[aria-label='Token to follow'] button\")].length"
+
+
+@pytest.fixture
+def opened(page, tmp_path):
+    """A page with the beginning "Bonjour les"; its address."""
+    address = write_page(course.widgets.live_model("Bonjour les"), tmp_path / "page.html").as_uri()
+    page.open(address)
+    page.wait("document.querySelector('.tx-say')?.textContent")
+    return address
+
+
+def type_in(page, text):
+    """Put the cursor at the end of the text, and type."""
+    page.focus(".tx-field")
+    page.evaluate("(e => e.setSelectionRange(e.value.length, e.value.length))(document.activeElement)")
+    page.call("Input.insertText", text=text)
+    page.settle()
+
+
+def test_enter_draws_and_typing_goes_on_from_there(opened, page):
+    page.focus(".tx-field")
+    for _ in range(3):
+        page.press("Enter")
+    page.settle()
+    written = page.evaluate(FIELD)
+    assert written.startswith("Bonjour les ") and page.evaluate(TOKENS) == 6
+    assert page.evaluate(SUMMARY).startswith("Drawn: “")
+    type_in(page, " ce")
+    assert page.evaluate(FIELD) == written + " ce" and page.evaluate(TOKENS) == 7
+
+
+def test_an_unknown_word_gets_a_sentence_and_nothing_typed_is_deleted(opened, page):
+    type_in(page, " chats  dorment !")
+    assert page.evaluate(FIELD) == "Bonjour les chats  dorment !"
+    problem = page.evaluate("document.querySelector('.tx-problem').textContent")
+    assert problem.startswith("The language has no word “chats”: from there on")
+    assert page.evaluate(SUMMARY).startswith(problem) and "truth unknown" in page.evaluate(SUMMARY)
+    page.press("Enter")
+    page.settle()
+    assert page.evaluate(FIELD).startswith("Bonjour les chats  dorment !")
+    type_in(page, "\u0000日 <b>")
+    assert "<b>" in page.evaluate(FIELD)
+
+
+def test_a_token_that_is_pressed_is_appended_and_only_at_the_end(opened, page):
+    page.drag(page.place(".tx-option:first-child"))
+    page.settle()
+    written = page.evaluate(FIELD)
+    assert written in ("Bonjour les amis", "Bonjour les lecteurs")
+    page.focus("[aria-label='Token to follow'] [tabindex='0']")
+    page.press("ArrowLeft")
+    page.settle()
+    assert "What was written: " in page.evaluate("document.querySelector('section .tx-title').textContent")
+    page.drag(page.place(".tx-option:nth-child(2)"))
+    page.settle()
+    assert page.evaluate(FIELD) == written
+
+
+def test_keys_alone_lead_to_the_numbers_of_a_dot_product(opened, page):
+    page.focus(".tx-zoom input")
+    page.press("ArrowRight")
+    page.settle()
+    assert page.evaluate(SUMMARY).startswith("Block 0, head 0: 2 “les” attends to ")
+    page.focus(".tx-thumbs [tabindex='0']")
+    page.press("ArrowDown")
+    page.press("ArrowRight")
+    page.settle()
+    assert page.evaluate(SUMMARY).startswith("Block 1, head 1: 2 “les” attends to ")
+    page.focus(".tx-deeper")
+    page.press("Enter")
+    page.settle()
+    assert page.evaluate(SUMMARY).startswith("Block 1, head 1: query of 2 “les” · key of 1 “Bonjour” = ")
+    cells = page.evaluate("document.querySelectorAll('.tx-numbers td').length")
+    assert cells == 3 * 16
+
+
+def test_every_zoom_fits_a_phone(opened, page):
+    type_in(page, " amis, j'ai vraiment adoré ce roman. La fin est belle, mais")
+    for zoom in range(3):
+        page.evaluate(f"document.querySelectorAll('.tx-zoom input')[{zoom}].click()")
+        for width in (320, 390):
+            page.size(width, 844)
+            page.settle()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.size(1200, 1000)
+
+
+@pytest.mark.parametrize("zoom", range(3))
+def test_axe_finds_nothing_in_any_zoom(page, tmp_path, zoom):
+    explorer = course.widgets.live_model("Mon roman est très bien")
+    explorer.zoom = zoom
+    assert violations(page, write_page(explorer, tmp_path / "page.html").as_uri()) == []

@@ -1,0 +1,329 @@
+// The whole model, live: the shipped model and the generated language, both computed here by the engine. `get` maps the
+// name of a trait to its value. ENGINE, SHIPPED and WORLD come with the module: see assets.py.
+
+const N_ROWS = 8, UNWRITTEN = 7, MARK = "\u2581", REMEMBERED = 12; // tokens below UNWRITTEN are special; texts remembered
+const FIRST_DRAW = 2017; // where the random numbers begin
+const FULL = [0.1, 0.25, 0.5]; // how much a full bar may be, other than all
+const STAGES = ["embedding", "+ attention", "+ feed-forward"];
+
+let loaded = null;
+export function machine() {
+  const bytes = (base64) => {
+    const letters = atob(base64), out = new Uint8Array(letters.length);
+    for (let i = 0; i < letters.length; i++) out[i] = letters.charCodeAt(i);
+    return out;
+  };
+  return (loaded ??= (() => {
+    const { metadata, tensors } = ENGINE.readTensors(bytes(SHIPPED)), world = new ENGINE.World(bytes(WORLD));
+    const tokenizer = new ENGINE.Tokenizer(tensors.get("tokenizer.model").data), { config } = JSON.parse(metadata.tinytx);
+    const model = new ENGINE.LanguageModel(config).load(ENGINE.dequantised(tensors));
+    return { config, model, tokenizer, world, tokens: new ENGINE.TokenWorld(world, tokenizer) };
+  })());
+}
+
+// All that the model computes from a text, and where the text leaves the language.
+const known = new Map();
+export function readText(text) {
+  if (known.has(text)) return known.get(text);
+  const { config, model, tokenizer, world } = machine(), words = world.split(text.normalize("NFC"));
+  const all = tokenizer.encode(words.join(" ")), skipped = Math.max(0, all.length - config.max_len + 1);
+  const ids = [tokenizer.bosId, ...all.slice(skipped)], record = {};
+  model.forward(ids, 1, ids.length, record);
+  const names = ids.map((id, i) => (i ? tokenizer.piece(id).replace(MARK, "") || "␣" : "(start)"));
+  const read = { text, words, all, skipped, ids, names, record, possible: world.possible(words), truths: new Map(), streams: new Map() };
+  if (known.size >= REMEMBERED) known.delete(known.keys().next().value);
+  known.set(text, read);
+  return read;
+}
+
+// P(next token) after token i of those read: of the model at a temperature, and the true one, or null outside the language.
+export function modelChances(read, i, temperature = 1) {
+  const { vocab_size: size } = machine().config, logits = read.record.logits.data.subarray(i * size, (i + 1) * size);
+  return chancesOf(logits, temperature);
+}
+
+const chancesOf = (logits, temperature) => {
+  const { eosId } = machine().tokenizer;
+  return softmax(Array.from(logits, (x) => x / temperature), Array.from(logits, (_, id) => id >= UNWRITTEN || id === eosId));
+};
+
+export function trueChances(read, i) {
+  if (!read.truths.has(i)) read.truths.set(i, machine().tokens.nextToken(read.all.slice(0, read.skipped + i)));
+  return read.truths.get(i);
+}
+
+// The token that is followed: its place, the head and the key that are chosen, and the numbers of their dot product.
+export function followed(get) {
+  const read = readText(get("text")), { config } = machine(), { record, ids } = read, size = ids.length, width = config.d_model / config.n_heads;
+  const at = clamp(size - 1 - get("back"), 0, size - 1), key = clamp(at - get("distance"), 0, at), block = get("block"), head = get("head");
+  const vector = (name, i) => record[`blocks.${block}.${name}`].data.subarray((head * size + i) * width, (head * size + i + 1) * width);
+  const rows = (name, h = head, b = block) => record[`blocks.${b}.${name}`].data.subarray(h * size * size, (h + 1) * size * size);
+  const q = vector("q", at), k = vector("k", key), products = Array.from(q, (x, n) => x * k[n]), dot = products.reduce((a, x) => a + x, 0);
+  const weights = rows("attn_weights").subarray(at * size, at * size + at + 1), score = rows("attn_scores")[at * size + key];
+  const scaled = dot / Math.sqrt(width);
+  return { read, at, key, block, head, size, width, vector, rows, q, k, products, dot, scaled, bias: score - scaled, score, weights };
+}
+
+// The residual stream of the followed token after each step, and what the model would say if it ended there.
+export function stream({ read, at }) {
+  if (!read.streams.has(at)) read.streams.set(at, streamOf(read, at));
+  return read.streams.get(at);
+}
+
+function streamOf(read, at) {
+  const { config, model } = machine(), width = config.d_model, { record } = read;
+  const vectors = [record.embed.data.slice(at * width, (at + 1) * width)];
+  for (let b = 0; b < config.n_layers; b++) {
+    for (const part of ["attn_out", "ff_out"]) {
+      const added = record[`blocks.${b}.${part}`].data;
+      vectors.push(vectors.at(-1).map((x, n) => x + added[at * width + n]));
+    }
+  }
+  const norm = model.parameters.get("body.final_norm.weight").data, head = model.parameters.get("head.weight") ?? model.parameters.get("body.token_embed.weight");
+  return vectors.map((vector, stage) => {
+    const mean = vector.reduce((a, x) => a + x, 0) / width, spread = vector.reduce((a, x) => a + (x - mean) ** 2, 0) / width;
+    const normed = vector.map((x, n) => ((x - mean) / Math.sqrt(spread + (config.norm_eps ?? 1e-5))) * norm[n]);
+    const chances = chancesOf(matmul(head.data, normed, config.vocab_size, width, 1), 1);
+    const best = chances.reduce((top, p, id) => (p > chances[top] ? id : top), 0);
+    return { vector, best, chance: chances[best], name: stage ? `${STAGES[1 + ((stage - 1) % 2)]}, block ${(stage - 1) >> 1}` : STAGES[0] };
+  });
+}
+
+const share = (p) => (p === undefined || p === null ? "unknown" : p === 0 ? "never" : p < 0.0005 ? "< 0.1%" : `${(100 * p).toFixed(1)}%`);
+const shownAs = (id) => (id === machine().tokenizer.eosId ? "(the end)" : machine().tokenizer.piece(id).replace(MARK, "") || "␣");
+
+// The tokens with the largest mean of both probabilities.
+export function candidates(read, at, temperature) {
+  const model = modelChances(read, at, temperature), truth = trueChances(read, at), mean = (id) => model[id] + (truth ? truth[id] : 0);
+  const ids = Array.from(model.keys()).sort((a, b) => mean(b) - mean(a) || a - b).slice(0, N_ROWS);
+  return ids.map((id) => ({ id, model: model[id], truth: truth?.[id], logit: read.record.logits.data[at * model.length + id] }));
+}
+
+// What to say where a text leaves the language, or is longer than the model can read.
+export function remarks({ words, possible, skipped }) {
+  const { world, config } = machine(), out = [], word = words[possible], before = possible ? `after “${words[possible - 1]}”` : "at the beginning";
+  if (word !== undefined) {
+    const why = world.ids.has(word) ? `The language never says “${word}” ${before}` : `The language has no word “${word}”`;
+    out.push(`${why}: from there on there is no true distribution, and you see the model alone.`);
+  }
+  if (skipped) out.push(`The model reads at most ${config.max_len} tokens: it sees the last ${config.max_len - 1} of yours.`);
+  return out.join(" ");
+}
+
+export function describe(get) {
+  const now = followed(get), { read, at, key, block, head } = now, { names } = read, token = named(names, at), drawn = get("drawn");
+  const texts = [remarks(read)];
+  if (drawn.token !== undefined) texts.push(`Drawn: “${shownAs(drawn.token)}”, to which the model gave ${share(drawn.model)} and the language ${share(drawn.truth)}.`);
+  if (get("zoom") === 1) {
+    const order = [...now.weights.keys()].sort((a, b) => now.weights[b] - now.weights[a] || a - b).slice(0, 3);
+    texts.push(`Block ${block}, head ${head}: ${token} attends to ${order.map((j) => `${named(names, j)} ${percent(now.weights[j])}`).join(", ")}.`);
+  } else if (get("zoom") === 2) {
+    texts.push(`Block ${block}, head ${head}: query of ${token} · key of ${named(names, key)} = ${number(now.dot)}; divided by √${now.width}: ${number(now.scaled)}; `
+      + `added for the distance ${at - key}: ${number(now.bias)}; score ${number(now.score)}; weight ${percent(now.weights[key])}.`);
+  } else {
+    texts.push(`Residual stream of ${token}: ${stream(now).map(({ name, best, chance }) => `${name} would say “${shownAs(best)}” ${percent(chance)}`).join("; ")}.`);
+  }
+  const best = candidates(read, at, get("temperature")).slice(0, 3);
+  texts.push(`After ${token} at temperature ${number(get("temperature"), 1)}: ${best.map(({ id, model, truth }) => `“${shownAs(id)}” model ${share(model)}, truth ${share(truth)}`).join("; ")}.`);
+  return texts.filter(Boolean).join(" ");
+}
+
+// Append a token to the text, as people write it; what was typed stays as it is.
+export function appended(text, id) {
+  const { tokenizer, world } = machine(), piece = tokenizer.piece(id), word = piece.replace(MARK, "");
+  const glued = !text || /\s$/.test(text) || text.endsWith("'") || world.glued.includes(word) || !piece.startsWith(MARK);
+  return text + (glued ? "" : " ") + word;
+}
+
+// Draw the next token of the text, always after its last one.
+function draw(ui) {
+  const { read } = followed(ui.get), last = read.ids.length - 1, n = ui.get("n_draws");
+  const chances = modelChances(read, last, ui.get("temperature")), truth = trueChances(read, last);
+  let left = uniform(FIRST_DRAW + n), token = 0;
+  while (token < chances.length - 1 && (left -= chances[token]) >= 0) token++;
+  take(ui, token, { token, model: chances[token], truth: truth?.[token] }, n + 1);
+}
+
+function take(ui, id, drawn, nDraws) {
+  if (id !== machine().tokenizer.eosId) ui.set("text", appended(ui.get("text"), id));
+  for (const [key, value] of [["drawn", drawn], ["n_draws", nDraws], ["back", 0]]) ui.set(key, value);
+  ui.done();
+}
+
+function writing(ui) {
+  const id = uid(), field = h("textarea", { id, class: "tx-field", rows: 2, autocapitalize: "off", spellcheck: "false" });
+  field.addEventListener("input", () => { ui.set("text", field.value); ui.set("drawn", {}); ui.set("back", 0); });
+  field.addEventListener("change", () => ui.done());
+  field.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); draw(ui); } });
+  const button = h("button", { type: "button", class: "tx-button tx-next tx-draw", onclick: () => draw(ui) }, "Draw the next token");
+  const update = () => { if (field.value !== ui.get("text")) field.value = ui.get("text"); };
+  update.box = h("div", { class: "tx-writing" }, h("label", { for: id, class: "tx-title" }, "Beginning of a review, in French"), field, h("div", { class: "tx-row" }, button,
+    ui.slider("temperature", { label: "temperature", min: 0.1, max: 3, step: 0.1, format: (x) => number(x, 1) })));
+  return update;
+}
+
+// Tokens as one group for Tab; `look` fills a button, go(i) is called when one is chosen.
+function tokenRow(label, go) {
+  const box = h("div", { class: "tx-tokens", role: "radiogroup", "aria-label": label });
+  let buttons = [], stop = () => {};
+  return {
+    box,
+    paint(names, chosen, fill) {
+      if (buttons.length !== names.length) {
+        const held = box.contains(document.activeElement);
+        buttons = names.map((_, i) => h("button", { type: "button", role: "radio", class: "tx-token", onclick: () => go(i) }));
+        const group = h("div", { class: "tx-radios" }, buttons);
+        stop = roving(group, buttons, { go });
+        box.replaceChildren(group);
+        if (held) buttons[chosen].focus();
+      }
+      stop(chosen);
+      buttons.forEach((button, i) => { button.setAttribute("aria-checked", i === chosen); button.replaceChildren(...fill(i)); });
+    },
+  };
+}
+
+// A vector as a strip of colours.
+function strip(label) {
+  const canvas = h("canvas", { role: "img", class: "tx-strip" });
+  canvas.paint = (vector, most, theme) => {
+    paintPixels(canvas, { rows: 1, cols: vector.length, share: (_, n) => 0.5 + vector[n] / (2 * most), theme, color: signedShade });
+    canvas.setAttribute("aria-label", `${label}: ${vector.length} numbers from ${number(Math.min(...vector))} to ${number(Math.max(...vector))}`);
+  };
+  return canvas;
+}
+const largest = (...vectors) => Math.max(1e-9, ...vectors.flatMap((vector) => Array.from(vector, Math.abs)));
+
+// First zoom: the residual stream of one token, step by step.
+function stages(ui) {
+  const { n_layers: layers } = machine().config, strips = Array.from({ length: 1 + 2 * layers }, (_, i) => strip(i ? "residual stream" : "embedding"));
+  const names = strips.map(() => h("th", { scope: "row" })), says = strips.map(() => h("td")), title = h("p", { class: "tx-title" });
+  const into = (i) => () => { ui.set("block", (i - 1) >> 1); ui.save("zoom", 1); };
+  const box = h("section", {}, title, h("table", {}, h("thead", {}, h("tr", {}, ["after", `the vector, ${machine().config.d_model} numbers`, "would say"].map((text) => h("th", { scope: "col" }, text)))),
+    h("tbody", {}, strips.map((canvas, i) => h("tr", {}, names[i], h("td", {}, canvas), says[i])))));
+  const paint = (now) => {
+    title.textContent = `The residual stream of ${named(now.read.names, now.at)}: what each step makes of its vector`;
+    stream(now).forEach(({ vector, name, best, chance }, i) => {
+      strips[i].paint(vector, largest(vector), ui.theme);
+      if (!names[i].firstChild) names[i].append(...(i % 2 ? [h("button", { type: "button", class: "tx-link", onclick: into(i) }, name)] : [name]));
+      says[i].replaceChildren(h("b", {}, shownAs(best)), ` ${percent(chance)}`);
+    });
+  };
+  return { box, paint };
+}
+
+// Second zoom: all heads small, and the weights, queries, keys and values of one.
+function heads(ui) {
+  const { n_layers: layers, n_heads: n } = machine().config, canvases = Array.from({ length: layers * n }, () => h("canvas", { "aria-hidden": "true" }));
+  const choose = (i) => { ui.set("block", Math.floor(i / n)); ui.save("head", i % n); };
+  const buttons = canvases.map((canvas, i) => h("button", { type: "button", role: "radio", class: "tx-thumb", "aria-label": `block ${Math.floor(i / n)}, head ${i % n}`, onclick: () => choose(i) }, canvas));
+  const grid = h("div", { class: "tx-thumbs", role: "radiogroup", "aria-label": "Block and head" }, buttons), stop = roving(grid, buttons, { columns: n, go: choose });
+  const title = h("p", { class: "tx-title" }), keys = tokenRow("Key", (j) => ui.save("distance", followed(ui.get).at - j));
+  const numbers = h("button", { type: "button", class: "tx-button tx-deeper", onclick: () => ui.save("zoom", 2) });
+  const parts = ["query of", "key of", "value of", "output for"].map((name) => ({ name, canvas: strip(name), of: h("td") }));
+  const paint = (now) => {
+    const open = now.block * n + now.head;
+    stop(open);
+    canvases.forEach((canvas, i) => {
+      const weights = now.rows("attn_weights", i % n, Math.floor(i / n));
+      paintPixels(canvas, { rows: now.size, cols: now.size, share: (r, c) => weights[r * now.size + c], blocked: (r, c) => c > r, theme: ui.theme });
+      buttons[i].setAttribute("aria-checked", i === open);
+    });
+    title.textContent = `Block ${now.block}, head ${now.head}: ${named(now.read.names, now.at)} attends to`;
+    numbers.textContent = `The numbers behind the ${percent(now.weights[now.key])} of ${named(now.read.names, now.key)} →`;
+    keys.paint(now.read.names.slice(0, now.at + 1), now.key, (j) => [now.read.names[j], h("i", { style: `--share:${100 * now.weights[j]}%` }), h("small", {}, percent(now.weights[j]))]);
+    const mixed = new Float64Array(now.width);
+    now.weights.forEach((weight, j) => now.vector("v", j).forEach((x, d) => { mixed[d] += weight * x; }));
+    const of = [now.at, now.key, now.key, now.at], vectors = [now.q, now.k, now.vector("v", now.key), mixed], most = [largest(now.q, now.k), largest(now.q, now.k)];
+    parts.forEach(({ canvas, of: cell }, i) => { canvas.paint(vectors[i], most[i] ?? largest(vectors[2], mixed), ui.theme); cell.textContent = named(now.read.names, of[i]); });
+  };
+  const box = h("section", {}, h("p", { class: "tx-title" }, `Attention: ${counted(layers, "block")} down, ${counted(n, "head")} across; in each picture queries down, keys across`), grid, title, keys.box, numbers,
+    h("table", {}, h("tbody", {}, parts.map(({ name, canvas, of }) => h("tr", {}, h("th", { scope: "row" }, name), of, h("td", {}, canvas))))));
+  return { box, paint };
+}
+
+// Third zoom: every number of one dot product, and what becomes of it.
+function product(ui) {
+  const title = h("p", { class: "tx-title" }), body = h("tbody"), chain = h("ol", { class: "tx-chain" });
+  const keys = tokenRow("Key", (j) => ui.save("distance", followed(ui.get).at - j));
+  const paint = (now) => {
+    const { names } = now.read, cell = (x, most) => {
+      const color = signedShade(0.5 + x / (2 * most), ui.theme);
+      return h("td", { style: `background:${rgb(color)};color:${inkOn(color)}` }, number(x));
+    };
+    title.textContent = `Block ${now.block}, head ${now.head}: the query of ${named(names, now.at)} with the key of`;
+    keys.paint(names.slice(0, now.at + 1), now.key, (j) => [names[j]]);
+    const most = largest(now.q, now.k), mostProduct = largest(now.products);
+    body.replaceChildren(...["q", "k", "q · k"].map((name, i) => h("tr", {}, h("th", { scope: "row" }, name),
+      Array.from([now.q, now.k, now.products][i], (x) => cell(x, i < 2 ? most : mostProduct)))));
+    const total = now.weights.length, steps = [
+      ["the sum of the products", number(now.dot)], [`divided by √${now.width}`, number(now.scaled)],
+      [`added for a distance of ${now.at - now.key}`, number(now.bias)], ["the score", number(now.score)],
+      [`softmax over ${total} ${total === 1 ? "key" : "keys"}`, percent(now.weights[now.key])],
+    ];
+    chain.replaceChildren(...steps.map(([name, value]) => h("li", {}, name, h("b", {}, value))));
+  };
+  return { box: h("section", {}, title, keys.box, h("div", { class: "tx-scroll", tabindex: 0, role: "group", "aria-label": "the numbers of the dot product" }, h("table", { class: "tx-numbers" }, body)), chain), paint };
+}
+
+// What comes next, by the model and in truth.
+function nextTokens(ui) {
+  const title = h("p", { class: "tx-title" }), rows = Array.from({ length: N_ROWS }, (_, i) => {
+    const word = h("span", { class: "tx-next-word" }), logit = h("span", { class: "tx-logit" }), bars = ["model", "truth"].map((side) => ({ side, fill: h("i"), text: h("b") }));
+    const box = h("button", { type: "button", class: "tx-option", onclick: () => {
+      const [id, model, truth] = box.dataset.row.split("/").map(Number);
+      take(ui, id, { token: id, model, truth: Number.isNaN(truth) ? undefined : truth }, ui.get("n_draws"));
+    } }, word, " ", logit, " ", h("span", { class: "tx-two" }, bars.map(({ side, fill, text }) => h("span", { class: `tx-one tx-${side}` }, h("em", {}, side), " ", h("u", {}, fill), text, " "))));
+    return { box, word, logit, bars };
+  });
+  const scale = h("p", { class: "tx-note" }), list = h("div", { class: "tx-options", role: "group", "aria-label": "tokens that may come next" }, rows.map(({ box }) => box)), stop = roving(list, rows.map(({ box }) => box));
+  const paint = ({ read, at }) => {
+    const last = at === read.ids.length - 1;
+    title.textContent = `What comes after ${named(read.names, at)}? ${last ? "Press one to go on with it." : `What was written: “${read.names[at + 1]}”.`}`;
+    stop(Math.max(0, rows.findIndex(({ box }) => box === document.activeElement)));
+    const found = candidates(read, at, ui.get("temperature")), most = Math.max(...found.flatMap(({ model, truth }) => [model, truth ?? 0]));
+    const full = FULL.find((end) => end >= most) ?? 1;
+    scale.textContent = `A full bar is ${percent(full)}. The model's probabilities are those at the temperature above.`;
+    found.forEach(({ id, model, truth, logit }, i) => {
+      const { box, word, logit: score, bars } = rows[i];
+      box.dataset.row = [id, model, truth].join("/");
+      box.setAttribute("aria-disabled", !last);
+      box.dataset.chosen = !last && read.ids[at + 1] === id;
+      word.textContent = shownAs(id);
+      score.textContent = `logit ${number(logit, 1)}`;
+      [model, truth].forEach((p, j) => {
+        bars[j].fill.style.width = p ? `max(1px, ${(100 * p) / full}%)` : "0";
+        bars[j].fill.parentNode.className = p === 0 ? "tx-never" : "";
+        bars[j].text.textContent = share(p);
+      });
+    });
+  };
+  list.addEventListener("click", (event) => { if (event.target.closest("[aria-disabled='true']")) event.stopPropagation(); }, { capture: true });
+  return { box: h("section", {}, title, list, scale), paint };
+}
+
+function build(ui) {
+  const field = writing(ui), tokens = tokenRow("Token to follow", (i) => ui.save("back", readText(ui.get("text")).ids.length - 1 - i)), next = nextTokens(ui);
+  const nParams = [...machine().model.parameters.values()].reduce((sum, { data }) => sum + data.length, 0);
+  const views = [stages(ui), heads(ui), product(ui)], remark = h("p", { class: "tx-problem", "aria-hidden": "true" });
+  const zoom = ui.choice("zoom", { label: "Inside", options: [[0, "1 the residual stream"], [1, "2 one head"], [2, "3 one dot product"]] });
+  zoom.classList.add("tx-zoom");
+  const paint = () => {
+    const now = followed(ui.get), { read, at } = now;
+    field();
+    remark.textContent = remarks(read);
+    remark.hidden = !remark.textContent;
+    tokens.paint(read.names, at, (i) => {
+      const p = i ? modelChances(read, i - 1)[read.ids[i]] : null, truth = i ? trueChances(read, i - 1)?.[read.ids[i]] : null;
+      return [read.names[i], h("small", {}, i ? `${share(p)} · ${truth === undefined ? "–" : share(truth)}` : "model · truth")];
+    });
+    views.forEach(({ box }, i) => { box.hidden = i !== ui.get("zoom"); });
+    views[ui.get("zoom")].paint(now);
+    next.paint(now);
+  };
+  ui.show(paint, h("p", { class: "tx-invite" }, `A language model of ${grouped(nParams)} numbers runs in this page. Write a beginning, or let it write: Enter draws the next token.`),
+    field.box, remark, h("p", { class: "tx-title" }, "Tokens, and how probable each was: choose one to look inside"), tokens.box,
+    h("div", { class: "tx-both" }, next.box, h("div", { class: "tx-inside" }, zoom, views.map(({ box }) => box))));
+}
+
+export default explorer("live_model", { build, describe });

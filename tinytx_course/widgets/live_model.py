@@ -1,0 +1,124 @@
+"""The explorer of a whole model: the shipped one, computed in the page, next to the true distribution."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+import traitlets
+
+from tinytx.training.generate import unwritten_ids
+from tinytx.world.world import World
+from tinytx_course.engine.shipped import Shipped, shipped_model
+from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.continuations import next_logits
+
+_LONGEST = 2_000  # characters of a text
+_N_NAMED = 3
+
+
+class LiveModelExplorer(Explorer):
+    """See `live_model`.
+
+    Of the tokens that the model reads, `back` of them follow the one that is looked into, and its key lies
+    `distance` before it. `drawn` holds the id of the latest token and its probabilities.
+    """
+
+    kind = "live_model"
+    title = traitlets.Unicode("The whole model, live").tag(sync=True)
+
+    text = traitlets.Unicode().tag(sync=True)
+    temperature = traitlets.Float(1.0).tag(sync=True)
+    zoom = traitlets.Int(0).tag(sync=True)
+    back = traitlets.Int(0).tag(sync=True)
+    distance = traitlets.Int(1).tag(sync=True)
+    block = traitlets.Int(0).tag(sync=True)
+    head = traitlets.Int(0).tag(sync=True)
+    n_draws = traitlets.Int(0).tag(sync=True)
+    drawn = traitlets.Dict().tag(sync=True)
+
+    @traitlets.validate("temperature", "zoom", "back", "distance", "block", "head")
+    def _check_number(self, proposal: Any) -> float:
+        config = _shipped().model.config
+        limits = {
+            "temperature": (0.1, 3.0),
+            "zoom": (0, 2),
+            "back": (0, config.max_len - 1),
+            "distance": (0, config.max_len - 1),
+            "block": (0, config.n_layers - 1),
+            "head": (0, config.n_heads - 1),
+        }
+        return between(proposal, *limits[proposal.trait.name])
+
+    def summary(self) -> str:
+        """Return what is shown, and what model and language expect after the text."""
+        parts = []
+        for word, model, truth in next_tokens(self.text, self.temperature)[:_N_NAMED]:
+            exact = "" if truth is None else f", the language {100 * truth:.1f}%"
+            parts.append(f"to “{word}” the model gives {100 * model:.1f}%{exact}")
+        return (
+            "A language model that runs in the page, from tokens over attention to the next token, next to "
+            f"the true distribution. After “{self.text}” at temperature {self.temperature:.1f}: "
+            f"{'; '.join(parts)}."
+        )
+
+
+def next_tokens(text: str, temperature: float = 1.0) -> list[tuple[str, float, float | None]]:
+    """What the shipped model and the language expect after a text.
+
+    Returns
+    -------
+    list of (str, float, float or None)
+        Each token that may be written, with its probability by the model at a temperature and by the
+        language, None where no review begins like the text. The largest mean of the two comes first.
+    """
+    shipped, world = _shipped(), World()
+    tokenizer = shipped.tokenizer
+    written = tokenizer.encode(" ".join(world.split(text)))
+    recent = written[max(0, len(written) - shipped.model.config.max_len + 1) :]
+    logits = next_logits(shipped.model, [tokenizer.bos_id, *recent]) / temperature
+    logits[list(unwritten_ids(tokenizer))] = -torch.inf
+    model = logits.double().softmax(dim=-1).numpy()
+    try:
+        truth = world.through(tokenizer).next_token(written)
+    except ValueError:
+        truth = None
+    order = np.argsort(-(model + (0 if truth is None else truth)), kind="stable")
+    names = {tokenizer.eos_id: "(the end)"}
+    return [
+        (names.get(i) or tokenizer.decode([i]), float(model[i]), None if truth is None else float(truth[i]))
+        for i in order.tolist()
+    ]
+
+
+@cache
+def _shipped() -> Shipped:
+    return shipped_model()
+
+
+def live_model(text: str = "Le roman est") -> LiveModelExplorer:
+    """Type any French beginning and follow the shipped model from the tokens to the next one.
+
+    The page computes everything itself: tokens, the residual stream, each head, the numbers of one dot
+    product, and the distribution of the next token next to the true one. It needs no kernel.
+
+    Parameters
+    ----------
+    text : str
+        The beginning that is shown first, at most 2,000 characters.
+
+    Raises
+    ------
+    ValueError
+        If the text is longer.
+
+    Examples
+    --------
+    >>> live_model("Bonjour les").zoom
+    0
+    """
+    if len(text) > _LONGEST:
+        raise ValueError(f"text must have at most {_LONGEST:,} characters, got {len(text):,}")
+    return LiveModelExplorer(text=text)

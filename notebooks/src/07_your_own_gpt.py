@@ -78,12 +78,12 @@ print("one head with identity projections is attention")
 #
 # What is the least that makes a **language model**, from token ids to scores for the next token? An embedding and an output layer are enough. Each id picks a row of the embedding; the output layer turns the row into one score for each token of the vocabulary. These scores are the **logits**. No token sees another, so the answer depends on the last token alone.
 #
-# On paper: after *le* came *chat* three times and *chien* once. Let the embedding of a token be its one-hot row, and let the output layer hold logarithms of these counts. The softmax gives back the shares, 3/4 and 1/4:
+# On paper: after *le* came *chat* three times and *chien* once. Let the embedding of a token be its one-hot row, and let the output layer hold logarithms of these counts (of a tiny number in place of 0). The softmax gives back the shares, 3/4 and 1/4:
 
 # %%
 words = ["le", "chat", "chien"]
 counts = torch.tensor([[0.0, 3.0, 1.0], [2.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
-token_embed, w_out = torch.eye(3), counts.log()  # (V, D) and (D, V), here D = V
+token_embed, w_out = torch.eye(3), counts.clamp(min=1e-9).log()  # (V, D), (D, V), D = V
 token_ids = torch.tensor([[0, 1, 0]])  # le chat le
 logits = token_embed[token_ids] @ w_out  # (B, T, V)
 for word, probs in zip(["le", "chat", "le"], logits[0].softmax(dim=-1), strict=True):
@@ -346,11 +346,13 @@ def watch(step):
 learn(model, rows, n_steps, watch)
 for step, text in samples.items():
     print(f"{step:>4}  {text[:92]}{' …' if len(text) > 92 else ''}")
-below = [step for step, nats in held_out_loss.items() if nats < math.log(V) / 2]
+half = math.log(V) / 2
+below = [step for step, nats in held_out_loss.items() if nats < half]
 first = min(below, default=math.inf)
 answer = "by step 16" if first <= 16 else "by step 128" if first <= 128 else "later"
 answer = "not within this run" if first == math.inf else answer
-course.resolve("07.2", answer, f"ln V is {math.log(V):.2f}; first measured below half: step {first}.")
+finding = f"at step {first}" if below else "nowhere"
+course.resolve("07.2", answer, f"Half of ln V is {half:.2f}; first below it: {finding}.")
 
 # %% [markdown]
 # Read the column downwards: noise, then frequent words, then words in a possible order, then sentences. Nothing here was told what a noun is. How good is it? The text comes from a known grammar, so there is an exact answer, the **entropy bound**: no model can expect a lower loss on new text. (For a text of your own nobody knows it, and the line is left out.)
@@ -379,7 +381,7 @@ assert references.get("entropy bound", 0) < losses[-1] < losses[0]
 #
 # ## Look inside
 #
-# The trained weights go into the twin once more, which can record its attention. Choose a layer and a head, then move over the words of the sentence. Each row says which earlier tokens a token attends to. Look for a head that mostly looks one token back, and for what *beau* attends to.
+# The trained weights go into the twin once more, which can record its attention. Choose a layer and a head, then move over the words of the sentence. Each row says which earlier tokens a token attends to. Is there a head that mostly attends to the token before? And what does *beau* attend to?
 
 # %%
 twin = twin_of(model)
@@ -414,6 +416,10 @@ fig, ax = plots.heatmap(
     title="Where each head attends",
 )  # fmt: skip
 plots.show(fig, name="07_heads")
+for place, share in zip(("itself", "the token before"), shares.T, strict=False):
+    most = share.argmax().item()
+    where = f"block {1 + most // 4}, head {1 + most % 4}, {share[most]:.2f}"
+    print(f"most weight to {place}: {where}; mean of all heads {share.mean():.2f}")
 
 # %% [markdown]
 # ## Break it: leave one part out
@@ -448,13 +454,13 @@ def without(part):
         return loss_of(changed, held_out).item()
 
 
-parts = ("nothing", "attention", "feed-forward network", "positions")
+parts = ("no part", "attention", "feed-forward network", "positions")
 ablations = {part: without(part) for part in parts}
 for part, nats in ablations.items():
-    print(f"without {part:<22}{nats:.2f} nats per token")
+    print(f"left out: {part:<22}{nats:.2f} nats per token")
 worst = max(parts[1:], key=ablations.get)
-lost = ablations[worst] - ablations["nothing"]
-course.resolve("07.3", worst, f"Without it the loss is {lost:.2f} nats higher than with all parts.")
+lost = ablations[worst] - ablations["no part"]
+course.resolve("07.3", worst, f"Without it the loss is {lost:.2f} nats higher.")
 
 # %% [markdown]
 # Without attention the model can only count which token follows which, so it ends near a bigram model, however long it trains. One seed and 100 steps are a hint, not a measurement; the code is yours to repeat.

@@ -209,11 +209,14 @@ class _SelfAttention:
             qk.copy_(self._positions.rotate(qk, self.cache.length))
         q, new = qkv[:, :n_heads], qkv[:, n_heads:].unflatten(1, (2, n_kv_heads))
         k, v = self.cache.append(new.transpose(0, 1))  # (R, G, T, K)
-        k, v = share_heads(k, n_heads), share_heads(v, n_heads)  # (R, H, T, K)
         bias = self._positions(q, k)[2] if isinstance(self._positions, AlibiPositions) else None
-        mask = causal_mask(q.shape[2], device=q.device) if q.shape[2] > 1 else None
-        context = fused_attention(q, k, v, mask, bias)  # (R, H, T, K)
-        return self._out(context.transpose(1, 2).reshape(x.shape))
+        if q.shape[2] > 1:
+            k, v = share_heads(k, n_heads), share_heads(v, n_heads)
+            context = fused_attention(q, k, v, causal_mask(q.shape[2], device=q.device), bias)
+        else:  # the queries of one group read its keys together
+            bias = None if bias is None else bias.view(n_kv_heads, -1, bias.shape[2])  # (G, H / G, T)
+            context = fused_attention(q.reshape(n_rows, n_kv_heads, -1, q.shape[3]), k, v, None, bias)
+        return self._out(context.reshape(q.shape).transpose(1, 2).reshape(x.shape))
 
 
 class _Memory:
@@ -250,11 +253,14 @@ class _CrossAttention:
         self._n_heads, self._memory, self._layer = attn.n_heads, memory, memory.add_layer(attn)
 
     def __call__(self, x: Tensor, n_rows: int) -> Tensor:
-        keys, values = (share_heads(each, self._n_heads) for each in self._memory.layers[self._layer])
-        # The rows of one source are queries of the same keys, which are stored only once.
+        keys, values = self._memory.layers[self._layer]  # (N, G, S, K)
+        # The rows of one source are queries of the same keys, which are stored only once; so are those of the
+        # heads of one group.
         q = self._q(x).view(len(keys), -1, self._n_heads, keys.shape[-1]).transpose(1, 2)
-        context = fused_attention(q, keys, values, None, self._memory.bias)
-        return self._out(context.transpose(1, 2).reshape(x.shape))
+        context = fused_attention(
+            q.reshape(*keys.shape[:2], -1, q.shape[3]), keys, values, None, self._memory.bias
+        )
+        return self._out(context.reshape(q.shape).transpose(1, 2).reshape(x.shape))
 
 
 def few_rows(layers: list[nn.Linear], n_rows: int) -> Callable[[Tensor], Tensor]:

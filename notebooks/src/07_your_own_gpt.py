@@ -352,7 +352,7 @@ first = min(below, default=math.inf)
 answer = "by step 16" if first <= 16 else "by step 128" if first <= 128 else "later"
 answer = "not within this run" if first == math.inf else answer
 finding = f"at step {first}" if below else "nowhere"
-course.resolve("07.2", answer, f"Half of ln V is {half:.2f}; first below it: {finding}.")
+course.resolve("07.2", answer, f"Half of ln V is {half:.2f}. First below: {finding}.")
 
 # %% [markdown]
 # Read the column downwards: noise, then frequent words, then words in a possible order, then sentences. Nothing here was told what a noun is. How good is it? The text comes from a known grammar, so there is an exact answer, the **entropy bound**: no model can expect a lower loss on new text. (For a text of your own nobody knows it, and the line is left out.)

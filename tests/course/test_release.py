@@ -37,7 +37,7 @@ def test_every_written_lesson_is_there_and_nothing_of_the_authors(releases, solv
     release = releases[solved]
     assert list(release.notebooks) == [lesson.name for lesson in written_lessons(root)]
     stems = {path.stem for path in (release.folder / "notebooks").iterdir()}
-    assert stems == {*release.notebooks, "gpt_one_page", "gpt_by_hand"}
+    assert stems == {*release.notebooks, "gpt_one_page", "gpt_by_hand", "bug_checklist"}
     assert sum(path.is_file() for path in release.folder.rglob("*")) == release.n_files
     assert not {path.name for path in release.folder.iterdir()} & {"tests", ".git", "build", "site", "work"}
     assert not list(release.folder.rglob("__pycache__"))

@@ -106,7 +106,8 @@ def write_release(folder: Path, *, solved: bool = False, root: Path | None = Non
     with new_folder(folder) as target:
         _copy_package(root, target)
         (target / "notebooks").mkdir()
-        for path in (root / "notebooks").glob("gpt_*.py"):  # lesson 07 shows them
+        notebooks = root / "notebooks"
+        for path in (*notebooks.glob("gpt_*.py"), *notebooks.glob("*.html")):  # shown by lessons 07 and 18
             shutil.copyfile(path, target / "notebooks" / path.name)
         for lesson in lessons:
             text = nbformat.writes(_with_outputs(lesson, root, solved)) + "\n"

@@ -2,12 +2,13 @@
 
 Every model has as many parameters as that of 2017, evened by the width of the feed-forward network, and reads
 as many tokens in as many steps. Learning rates are tried with seed 0 on the valid split, the same ones for
-every variant; results are those of other seeds on the test split, paired by seed.
+every variant, and more where the best one is at an end of the grid; results are those of other seeds on the
+test split, paired by seed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,7 @@ TRAINING: Mapping[str, Any] = {
 }
 VOCAB_SIZE, N_STEPS = 600, 300
 LEARNING_RATES = (5e-3, 1e-2, 2e-2, 4e-2)
+N_BEYOND = 2  # rates that may be tried beyond an end of the grid, each half or twice the last
 
 
 def since_2017(
@@ -62,6 +64,7 @@ def since_2017(
     *,
     n_steps: int = N_STEPS,
     learning_rates: Sequence[float] = LEARNING_RATES,
+    n_beyond: int = N_BEYOND,
 ) -> pd.DataFrame:
     """Train the model of 2017, each swap alone and all together, on one core of the processor.
 
@@ -74,6 +77,8 @@ def since_2017(
     n_steps : int
     learning_rates : sequence of float
         What is tried with seed 0.
+    n_beyond : int
+        How many more are tried where the best one is at an end.
 
     Returns
     -------
@@ -95,12 +100,33 @@ def since_2017(
 
     best: dict[str, float] = {}
     for name in tqdm(VARIANTS, desc="learning rates", disable=None):
-        tried = {lr: run(f"tuning/lr {lr:g}", name, lr, 0, "valid")["above"] for lr in learning_rates}
-        best[name] = min(tried, key=lambda lr: tried[lr])
+
+        def tune(lr: float, name: str = name) -> float:
+            return run(f"tuning/lr {lr:g}", name, lr, 0, "valid")["above"]
+
+        best[name] = best_rate(tune, learning_rates, n_beyond)
     cells = list(product(range(1, settings.n_seeds + 1), VARIANTS))
     for seed, name in tqdm(cells, desc="results", disable=None):
         run(f"result/seed {seed}", name, best[name], seed, "test")
     return table(settings.store.data)
+
+
+def best_rate(tune: Callable[[float], float], learning_rates: Sequence[float], n_beyond: int) -> float:
+    """The learning rate with the lowest loss; where that is at an end of those tried, more are tried.
+
+    Examples
+    --------
+    >>> best_rate(lambda lr: abs(lr - 0.25), (1.0, 2.0, 4.0), n_beyond=5)
+    0.25
+    """
+    tried = {lr: tune(lr) for lr in learning_rates}
+    for _ in range(n_beyond):
+        best = min(tried, key=lambda lr: tried[lr])
+        if min(tried) < best < max(tried):
+            break
+        beyond = best / 2 if best == min(tried) else best * 2
+        tried[beyond] = tune(beyond)
+    return min(tried, key=lambda lr: tried[lr])
 
 
 def recipe_of(changes: Mapping[str, Any], vocab_size: int) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.since_2017 import MODEL, SWAPS, VARIANTS, recipe_of, since_2017, table
+from experiments.since_2017 import MODEL, SWAPS, VARIANTS, best_rate, recipe_of, since_2017, table
 from tests.experiments.test_objectives import world_split
 from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import parameter_table
@@ -23,11 +23,26 @@ def test_all_variants_have_equally_many_parameters_up_to_half_a_unit_of_the_feed
     assert VARIANTS["all together"] == together and len(together) == len(SWAPS)
 
 
+@pytest.mark.parametrize(
+    ("best", "n_tried"), [(2.0, 3), (0.5, 5), (8.0, 5), (0.01, 5), (100.0, 5), (1.0, 4), (4.0, 4)]
+)
+def test_rates_beyond_an_end_of_the_grid_are_tried_until_the_best_is_inside_or_two_were(best, n_tried):
+    tried = []
+
+    def tune(lr):
+        tried.append(lr)
+        return abs(lr / best - best / lr)
+
+    found = best_rate(tune, (1.0, 2.0, 4.0), n_beyond=2)
+    assert len(tried) == len(set(tried)) == n_tried
+    assert found == min(tried, key=lambda lr: abs(lr / best - best / lr))
+
+
 def test_every_cell_is_measured_once_and_a_killed_run_resumes(settings, stop_after, monkeypatch):
     few = {name: VARIANTS[name] for name in ("2017", "rotary", "all together")}
     monkeypatch.setattr("experiments.since_2017.VARIANTS", few)
     corpus = Corpus("world", world_split(150, 1, whole_alphabet=True), world_split(20, 2), world_split(12, 3))
-    sizes = {"n_steps": 2, "learning_rates": (1e-3, 1e-2)}
+    sizes = {"n_steps": 2, "learning_rates": (1e-3, 1e-2), "n_beyond": 0}
     stop_after(8)
     with pytest.raises(ConnectionAbortedError):
         since_2017(settings("swaps", n_seeds=2), corpus, **sizes)

@@ -203,7 +203,7 @@ def separation(records: Iterable[Stored] | None = None) -> pd.DataFrame:
         row["named"] = FAULTS[name].test if name in FAULTS else ""
         for test, number in one["tests"].items():
             row[test] = row.get(test, 0) + int(TESTS[test].finds(number))
-    frame = pd.DataFrame.from_dict(rows, orient="index")[["task", "seeds", "named", *TESTS]]
+    frame = pd.DataFrame.from_dict(rows, orient="index").reindex(columns=["task", "seeds", "named", *TESTS])
     return frame.loc[sorted(rows, key=lambda name: name not in FAULTS)]
 
 

@@ -1,0 +1,35 @@
+"""The bug museum measured on the smallest budget: every patient once, and what a table says of records."""
+
+import pytest
+
+from experiments.museum import museum, table
+from tinytx_course.museum.examining import TESTS
+from tinytx_course.museum.faults import FAULTS
+
+
+def test_a_table_counts_seeds_and_leaves_out_what_does_not_apply():
+    numbers = {"twice": 0.0, "singles": 0.0}
+    records = {
+        str(seed): {"fault": fault, "task": "classifier", "tests": {**numbers, "singles": x}}
+        for seed, (fault, x) in enumerate([("padding_read", 0.7), ("padding_read", 0.0), ("healthy", 0.0)])
+    }
+    rows = table(records).set_index("fault")
+    assert list(rows.index) == ["padding_read", "healthy classifier"]
+    assert rows.loc["padding_read", ["seeds", "named", "singles", "twice"]].tolist() == [2, "singles", 1, 0]
+    assert rows["leak"].isna().all() and rows.loc["healthy classifier", "named"] == ""
+
+
+def test_a_longer_budget_is_refused(settings):
+    with pytest.raises(ValueError, match="smoke or laptop, got study"):
+        museum(settings("museum", budget="study"))
+
+
+@pytest.mark.slow
+def test_the_smallest_budget_measures_each_patient_once(settings, stop_after):
+    chosen = settings("museum")
+    found = museum(chosen)
+    assert len(found) == len(FAULTS) + 3 and set(TESTS) <= set(found)
+    assert (found["seeds"] == 1).all()
+    stop_after(0)
+    assert museum(chosen).equals(found)
+    assert all("evidence" in record for record in chosen.store.data.values())

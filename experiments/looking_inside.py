@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -55,11 +55,14 @@ def looking_inside(settings: Settings) -> pd.DataFrame:
     if settings.budget not in SIZES:
         raise ValueError(f"budget must be smoke or laptop, got {settings.budget}")
     budget = str(settings.budget)
-    origins = {
+    origins: dict[str, Record] = {
         "repeats": {"config": repeats_config().to_dict(), "n_steps": REPEAT_STEPS[budget]},
         "world": {"recipe": plan("world", "causal", budget).to_dict(), "sizes": list(SIZES[budget])},
     }
-    measures = {"repeats": _repeats, "world": partial(_world, device=settings.device)}
+    measures: dict[str, Callable[..., Record]] = {
+        "repeats": _repeats,
+        "world": partial(_world, device=settings.device),
+    }
     records = {}
     for seed in tqdm(range(settings.n_seeds), desc="looking-inside", disable=None):
         for name, measure in measures.items():
@@ -117,11 +120,12 @@ def _world(budget: str, seed: int, device: str) -> Record:
     )
     model, tokenizer, forms = result.model, result.tokenizer, WordForms(world)
     nats = text_nats(model, tokenizer, corpus.valid.texts).sum()
+    bound = cast(np.ndarray, exact_nats(corpus, corpus.valid.texts))
     return {
         "measure": "world",
         "seed": seed,
         "n_steps": n_steps,
-        "above": float(nats / exact_nats(corpus, corpus.valid.texts).sum() - 1),
+        "above": float(nats / bound.sum() - 1),
         **_probes(model, tokenizer, world, forms, budget, seed, moments),
         "ablation": _ablation(model, tokenizer, world, budget),
         "pairs": _pairs(model, tokenizer, world, forms, budget),

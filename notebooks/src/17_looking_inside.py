@@ -223,7 +223,7 @@ for name in variables:
     print(f"{name}: the largest fall, {falls.max():.3f} nats, is in block {falls.argmax()}")
 
 # %% [markdown]
-# A probe says that the information *is there* for a linear reader. It does not say that the model uses it. For that we must interfere.
+# A probe says that the information *is there* for a linear reader, at this position. It does not say that the model uses it. For that we must interfere. Nor does a miss say that the model does not know: what is not here may be fetched from another position when it is needed.
 #
 # ## Take a head away
 #
@@ -313,7 +313,7 @@ exact_effect = np.mean([pair.exact[0] - pair.exact[1] for pair in pairs["polarit
 print(f"exact: polarity {exact_effect:.2f} nats; of the gender the language is certain, inf")
 
 # %% [markdown]
-# Only in this world do we know how far the odds *should* move. The model may fall short, and then no part of it can carry what the whole lacks.
+# Compare the two numbers of the polarity, the model's and the exact one, with the probe's. Only in this world do we know how far the odds *should* move. The model may fall short, and then no part of it can carry what the whole lacks.
 #
 # ### Patch the hidden states
 #
@@ -351,7 +351,7 @@ shares = {kind: np.array([[run.patch_hidden(level, where).mean() for level in ra
 fig, axes = plots.figure(1, 2, width=10.5, height=3.4)
 for ax, (kind, table) in zip(axes, shares.items(), strict=True):
     plots.heatmap(
-        table, row_labels=list(runs[kind].roles) if kind == "polarity" else [""] * 4, numbers=".2f",
+        table.round(2) + 0.0, row_labels=list(runs[kind].roles) if kind == "polarity" else [""] * 4, numbers=".2f",
         col_labels=["embedding", *(f"block {n}" for n in range(n_layers))], title=kind, ax=ax,
     )  # fmt: skip
 plots.show(fig, name="17_patched_positions")
@@ -545,7 +545,7 @@ halved = {name: next((s for s, v in zip(steps, table.mean(0), strict=True) if v 
 print("first below one half:", ", ".join(f"{name}: step {step or 'never'}" for name, step in halved.items()))
 
 # %% [markdown]
-# The bands reach from the lowest to the highest seed. Now the claims of this lesson in one table: the measurement, its control, which could have refuted it, and whether the interval of their difference over the seeds excludes zero. Below it are the maps: how well attention predicts effect, and how much of the effect the *most attentive* head carries. The last line compares the two ways to ablate, zero and the mean output, at the costliest head.
+# The bands reach from the lowest to the highest seed. Now the claims of this lesson in one table: the measurement, its control, which could have refuted it, and whether the interval of their difference over the seeds excludes zero. Below it are the maps: how well attention predicts effect, how much of the effect the *most attentive* head carries, and how much of the difference is still at the changed word after block 0, for a head of the next block to fetch. The last line compares the two ways to ablate, zero and the mean output, at the costliest head.
 
 # %%
 def over_seeds(values):
@@ -580,13 +580,15 @@ for kind in ("polarity", "gender"):
     print(f"{kind}: correlation {over_seeds([f['correlation'] for f in found])};", end=" ")
     print(f"most attentive = largest effect in {alike} of {len(found)} models")
     print(f"   share of the effect that the most attentive head carries: {shares_of_most}")
+    after = [np.array(f["patch"]["changed word"])[1] / f["patch"]["changed word"][0] for f in found]
+    print(f"   after block 0 the changed word still holds, as a share: {over_seeds(after)}")
 zero, mean = ([np.max(one["ablation"][how]) for one in worlds] for how in ("zero", "mean"))
 print(f"costliest head, nats per token: zero {over_seeds(zero)}, mean {over_seeds(mean)}")
 
 # %% [markdown]
 # ## What this does not show
 #
-# - A linear probe finds what is linear. What it misses may be there in another form, and what it finds may be unused.
+# - A linear probe finds what is linear, and only at the position where it reads. What it misses may be there in another form, or at another word from which attention can fetch it when it is needed. And what it finds may be unused.
 # - A patch that restores the effect shows that this part *can* carry it, in these texts. Another part may carry the same: two ways do not add up to 100 %.
 # - Heads are not the only parts. Feed-forward layers and single neurons can be patched in the same way; we did not.
 # - Two layers, fewer than a million numbers and a small grammar. In larger models one head often has many roles, and the same tools say less.

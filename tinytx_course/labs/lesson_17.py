@@ -253,8 +253,8 @@ def heads_replaced(body: Transformer, values: Mapping[tuple[int, int], Tensor | 
 
     with ExitStack() as hooks:
         for layer in {layer for layer, _ in values}:
-            out_proj = body.blocks[layer].attn.out_proj
-            hooks.enter_context(out_proj.register_forward_pre_hook(hook(layer)))
+            block: Any = body.blocks[layer]
+            hooks.enter_context(block.attn.out_proj.register_forward_pre_hook(hook(layer)))
         yield
 
 
@@ -264,7 +264,8 @@ def record_heads(body: Transformer) -> Iterator[list[Tensor]]:
     recorded: list[Tensor] = []
     n_heads = body.config.n_heads
     with ExitStack() as hooks:
-        for block in body.blocks:
+        blocks: Any = body.blocks
+        for block in blocks:
             hook = block.attn.out_proj.register_forward_pre_hook(
                 lambda module, inputs: recorded.append(inputs[0].unflatten(-1, (n_heads, -1)))
             )
@@ -517,7 +518,13 @@ def repeated_rows(
 
 def repeats_config(n_layers: int = 2) -> TransformerConfig:
     """A small model of repeated rows, built like that of the world."""
-    sizes = {"vocab_size": 16, "d_model": 64, "n_heads": 4, "d_ff": 64, "max_len": 2 * UNSEEN_PERIOD}
+    sizes: dict[str, Any] = {
+        "vocab_size": 16,
+        "d_model": 64,
+        "n_heads": 4,
+        "d_ff": 64,
+        "max_len": 2 * UNSEEN_PERIOD,
+    }
     return TransformerConfig(**sizes, n_layers=n_layers, **WORLD_MODEL)
 
 

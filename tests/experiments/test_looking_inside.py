@@ -1,0 +1,28 @@
+"""The experiment of lesson 17 as a whole, on the smallest budget."""
+
+import numpy as np
+import pytest
+
+from experiments.harness import Settings
+from experiments.looking_inside import N_MOMENTS, looking_inside, table
+from tinytx_course.results import Results
+
+
+@pytest.mark.slow
+def test_the_smallest_budget_is_measured_once_with_all_controls(tmp_path):
+    store = Results("looking-inside", tmp_path)
+    found = looking_inside(Settings(store=store, budget="smoke", report=lambda line: None))
+    assert table(store.data).equals(found)
+    names = set(found["name"][found["measure"] == "probe of genre"])
+    assert names == {"prior", "trained", "shuffled", "random"}
+    world = store.data["smoke/seed 0/world"]
+    assert len(world["moments"]["step"]) == N_MOMENTS
+    for name, scores in world["probes"].items():
+        assert world["moments"][name][-1] == pytest.approx(scores["trained"][-1], rel=1e-3)  # the same model
+    for kind in world["pairs"].values():
+        patch = {role: np.array(levels) for role, levels in kind["patch"].items()}
+        assert patch["last word"][-1] == pytest.approx(patch["changed word"][0], abs=1e-4)  # the whole effect
+    copies = store.data["smoke/seed 0/repeats"]
+    assert copies["nats"].keys() == {"nothing", "the best head", "induction heads", "control", "one layer"}
+    with pytest.raises(ValueError, match="study"):
+        looking_inside(Settings(store=store, budget="study"))

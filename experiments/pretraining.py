@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -67,6 +68,7 @@ def pretraining(
     if corpus.train.groups is not None and unlabelled is None:
         unlabelled = load_corpus(f"{corpus.name}-unlabelled", settings.data_dir)
     cells = _Cells(settings, texts_of(corpus, unlabelled or corpus), recipe, label_counts)
+    cells.write_down()
     for one in wanted:
         cells.report_pretraining(one)
         due = [(one, n, fold) for fold in cells.folds for n in label_counts]
@@ -119,6 +121,26 @@ class _Cells:
             return found
         tunings = [dataclasses.asdict(one) for one in self._tunings(wanted)]
         return {**found, "tunings": digest_of({"tunings": tunings, "share": recipe.held_out_share})}
+
+    def write_down(self) -> None:
+        """Store what is tried inside the labels of each condition, and what others published."""
+        search = {
+            "tfidf-words": {"C": linear.STRENGTHS, "by": "log loss in 5 parts of the labels"},
+            "tfidf-letters": {"C": linear.MORE_STRENGTHS, "by": "log loss in 5 parts of the labels"},
+            "probe": {"C": linear.PROBE_STRENGTHS, "by": "log loss in 5 parts of the labels"},
+            "tuned": {
+                "lr": [one.lr for one in self.recipe.tunings],
+                "by": "accuracy on a part of the labels",
+            },
+        }
+        where = f"{self.texts.name}/{self._budget}"
+        origin = json.loads(json.dumps({"recipe": self.recipe.to_dict(), "search": search}))
+        self.settings.cached(f"{where}/search", origin, dict)
+        lines = [
+            {"accuracy": accuracy, "source": text} for accuracy, text in PUBLISHED.get(self.texts.name, ())
+        ]
+        if lines:
+            self.settings.cached(f"{self.texts.name}/published", {"lines": lines}, dict)
 
     def report_pretraining(self, wanted: Condition) -> None:
         """Store and print what the body of a condition has read."""

@@ -91,10 +91,14 @@ class Recipe:
         share = HYBRID_CAUSAL_SHARE if objective == "hybrid" else 0.0
         return None if objective == "causal" else Masking(p=self.mask, causal_share=share)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as JSON can hold them."""
+        return dataclasses.asdict(self)
+
     def pretraining(self) -> dict[str, Any]:
         """The numbers that decide a pretrained body, apart from its dose; as JSON can hold them."""
         own = ("doses", "n_words", "tunings", "n_folds", "n_test", "held_out_share")
-        return {name: value for name, value in dataclasses.asdict(self).items() if name not in own}
+        return {name: value for name, value in self.to_dict().items() if name not in own}
 
 
 def _tunings(n_updates: int, texts_per_batch: int) -> tuple[Tuning, ...]:

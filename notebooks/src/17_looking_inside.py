@@ -291,7 +291,7 @@ idle = [at for at, interval in rises.items() if interval.mean < 0.005]
 print(f"{len(idle)} of {len(rises)} heads cost less than 0.005 nats per token:", *idle)
 
 # %% [markdown]
-# Many heads cost next to nothing. Does the model not need them? Careful. The loss is a mean over all tokens, and a head that matters at one word in forty hardly moves it. Another head may also step in. And zero is a value that the model never met: a fairer choice may be the head's mean output (**mean ablation**), which the stored runs at the end compare. So an ablation that costs much shows a need; one that costs little shows little.
+# Some heads cost next to nothing. Does the model not need them? Careful. The loss is a mean over all tokens, and a head that matters at one word in forty hardly moves it. Another head may also step in: where all heads of a layer together cost more than the sum of single ones, they do some work twice. And zero is a value that the model never met: a fairer choice may be the head's mean output (**mean ablation**), which the stored runs at the end compare. So an ablation that costs much shows a need; one that costs little shows little.
 #
 # ## Two reviews that differ in one word
 #
@@ -313,7 +313,7 @@ exact_effect = np.mean([pair.exact[0] - pair.exact[1] for pair in pairs["polarit
 print(f"exact: polarity {exact_effect:.2f} nats; of the gender the language is certain, inf")
 
 # %% [markdown]
-# Compare the two numbers of the polarity, the model's and the exact one, with the probe's. Only in this world do we know how far the odds *should* move. The model may fall short, and then no part of it can carry what the whole lacks.
+# Compare the effect of the polarity on the model with the exact one. Only in this world do we know how far the odds *should* move. The model may fall short, and then no part of it can carry what the whole lacks.
 #
 # ### Patch the hidden states
 #

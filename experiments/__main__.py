@@ -84,6 +84,9 @@ EXPERIMENTS = {
     "scaling": Experiment(
         "sizes and amounts of text against the entropy bound, and the usual scaling law", "scaling", "scaling"
     ),
+    "playground": Experiment(
+        "how near the bound the page that trains comes", "playground", "playground", n_seeds=3
+    ),
     "completions": Experiment("a model of real French continues prompts", "completions", "completions"),
 }
 ON_FOLDS = Experiment("", "transfer", "transfer_on_folds", has_corpus=True, results="{name}-{corpus}")

@@ -13,7 +13,7 @@ const DEFAULTS = {
   max_len: 512, causal: true, norm: "first", activation: "gelu", positions: "sinusoidal", dropout: 0, bias: true,
   tie_embeddings: false, scale_embeddings: true, norm_eps: 1e-5,
 };
-const IGNORE_ID = -100; // a target where nothing is to be predicted
+export const IGNORE_ID = -100; // a target where nothing is to be predicted
 
 // y = x Wᵀ + b
 class Linear {

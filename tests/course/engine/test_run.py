@@ -1,0 +1,110 @@
+"""The training run of the page: its batches, its bound, its repetition, and its model in Python."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import tinytx as tx
+from tinytx.training.objectives import causal_batch
+from tinytx_course.engine.tables import world_tables
+
+SMALL = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8}
+
+
+@pytest.fixture(scope="module")
+def world():
+    return tx.World()
+
+
+@pytest.fixture(scope="module")
+def tables(world):
+    return {"world": np.frombuffer(world_tables(world), np.uint8)}
+
+
+MAKE = 'const world = new World(tensors.get("world").data);'
+BATCHES = """
+const batches = reviewBatches(world, generator(one.seed), 256), random = generator(one.seed);
+const rows = Array.from({ length: 40 }, () => encodeWords(world, world.sample(random)));
+return [Array.from({ length: 30 }, () => batches.next().value).map((batch) =>
+  [[...batch.tokenIds], [...batch.targets], batch.batchSize, batch.seqLen]), rows];
+"""
+
+
+def test_batches_hold_each_drawn_review_once_and_little_else(engine, tables, world):
+    ((_, (batches, rows)),) = engine(MAKE + BATCHES, ({"seed": 3}, tables))
+    seen, n_tokens = [], 0
+    for token_ids, targets, batch_size, seq_len in batches:
+        assert batch_size * seq_len <= 256
+        targets = np.array(targets).reshape(batch_size, seq_len)
+        texts = [row[row >= 0][:-1].tolist() for row in targets]
+        inputs, expected = causal_batch(texts, bos_id=0, eos_id=0, pad_id=-100)
+        assert (inputs.clamp(min=0).numpy() == np.array(token_ids).reshape(inputs.shape)).all()
+        assert (expected.numpy() == targets).all()
+        seen += texts
+        n_tokens += sum(len(text) + 1 for text in texts)
+    assert n_tokens > 0.85 * sum(batch_size * seq_len for *_, batch_size, seq_len in batches)
+    assert all(row in seen for row in rows) and max(map(seen.count, rows)) == 1
+    words = [tuple(world.vocabulary[token - 1] for token in row) for row in rows]
+    assert np.isfinite(world.batch_log_prob(words)).all()
+
+
+RUN = """
+const run = new Run(world, await kernelsFor("wasm"), one.seed, one.changes);
+const told = Array.from({ length: one.n }, () => run.advance());
+const before = run.evaluate(), words = run.sample(generator(7), ["Ce", "roman"]);
+const drawn = generator(2 ** 31 - 1), heldOut = Array.from({ length: 100 }, () => world.sample(drawn));
+const bytes = writeState(run.model, { words: world.words });
+answer("file", { shape: [bytes.length], data: bytes });
+return { told, before, words, heldOut };
+"""
+CHANGES = {"config": SMALL, "settings": {"n_steps": 40}, "tokensPerBatch": 512}
+
+
+def test_a_run_repeats_learns_and_ends_in_a_model_of_tinytx(engine, tables, world, tmp_path):
+    facts = [{"seed": seed, "n": 40, "changes": CHANGES} for seed in (0, 0, 1)]
+    (answer, first), (_, again), (_, other) = engine(MAKE + RUN, *((fact, tables) for fact in facts))
+    assert first == again and first["told"] != other["told"]
+    assert first["told"][-1]["loss"] < first["told"][0]["loss"] - 0.5
+    assert first["words"][:2] == ["Ce", "roman"] and set(first["words"]) <= set(world.vocabulary)
+    words, told = first["heldOut"], first["before"]
+    n_words = sum(len(one) + 1 for one in words)
+    np.testing.assert_allclose(told["bound"], -world.batch_log_prob(words).sum() / n_words, rtol=1e-9)
+
+    file = tmp_path / "run.safetensors"
+    file.write_bytes(answer["file"].numpy().tobytes())
+    model, total = tx.load(file), 0.0
+    for one in words:
+        ids = [world.automaton.word_ids[word] + 1 for word in one]
+        inputs, targets = causal_batch([ids], bos_id=0, eos_id=0, pad_id=-100)
+        with torch.no_grad():
+            total += model.loss(inputs, targets).item() * targets.numel()
+    np.testing.assert_allclose(told["loss"], total / n_words, rtol=1e-5)
+    np.testing.assert_allclose(told["above"], told["loss"] / told["bound"] - 1, rtol=1e-9)
+
+
+SWITCHES = """
+return Promise.all(one.all.map(async (changes) => {
+  const run = new Run(world, await kernelsFor("wasm"), 0, { ...one.changes, ...changes });
+  for (let i = 0; i < one.n; i++) run.advance();
+  return run.evaluate().above;
+}));
+"""
+
+
+def test_without_the_mask_the_loss_falls_through_the_bound(engine, tables):
+    """A model that reads the word it has to predict, one position on, is better than any that may not."""
+    config = {"causal": False, "positions": "learned", "d_model": 32, "n_layers": 1}
+    facts = {"all": [{"config": config}], "changes": {"settings": {"n_steps": 250}}, "n": 250}
+    ((_, (above,)),) = engine(MAKE + SWITCHES, (facts, tables))
+    assert above < 0
+
+
+def test_the_recipe_is_one_that_tinytx_can_build(engine, tables, world):
+    ((_, (recipe, config)),) = engine(
+        MAKE + "return [RECIPE, new Run(world, new Kernels()).model.config];", ({}, tables)
+    )
+    built = tx.TransformerConfig.from_dict(config)
+    assert built.vocab_size == len(world.vocabulary) + 1
+    assert json.loads(json.dumps(built.to_dict())).items() >= recipe["config"].items()

@@ -463,7 +463,7 @@ lost = ablations[worst] - ablations["no part"]
 course.resolve("07.3", worst, f"Without it the loss is {lost:.2f} nats higher.")
 
 # %% [markdown]
-# Without attention the model can only count which token follows which, so it ends near a bigram model, however long it trains. One seed and 100 steps are a hint, not a measurement; the code is yours to repeat.
+# Without attention the model knows only the last token and its position, so it ends near a bigram model, however long it trains. One seed and 100 steps are a hint, not a measurement; the code is yours to repeat.
 #
 # ## A text of your own
 #

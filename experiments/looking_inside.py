@@ -106,7 +106,7 @@ def _world(budget: str, seed: int, device: str) -> Record:
 
     def remember(step: int, model: nn.Module) -> None:
         if step in stops:
-            moments[step] = copy.deepcopy(model)
+            moments[step] = copy.deepcopy(model).cpu()
 
     result = fit(
         corpus,
@@ -118,7 +118,7 @@ def _world(budget: str, seed: int, device: str) -> Record:
         progress=False,
         report=lambda line: None,
     )
-    model, tokenizer, forms = result.model, result.tokenizer, WordForms(world)
+    model, tokenizer, forms = result.model.cpu(), result.tokenizer, WordForms(world)
     nats = text_nats(model, tokenizer, corpus.valid.texts).sum()
     bound = cast(np.ndarray, exact_nats(corpus, corpus.valid.texts))
     return {

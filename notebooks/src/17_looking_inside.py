@@ -60,7 +60,7 @@ from tinytx.training.fit import fit
 
 shorter = {"n_steps": plan("world").settings.n_steps // 2}
 trained = fit("world", training_changes=shorter, progress=False, **lab.as_large())
-model, tokenizer = trained.model, trained.tokenizer
+model, tokenizer = trained.model.cpu(), trained.tokenizer
 n_layers, n_heads = model.config.n_layers, model.config.n_heads
 trained
 
@@ -345,9 +345,13 @@ course.predict(
 )  # fmt: skip
 
 # %%
-shares = {kind: np.array([[run.patch_hidden(level, where).mean() for level in range(n_layers + 1)]
-                          for where in run.roles.values()]) / run.whole.mean()
-          for kind, run in runs.items()}  # fmt: skip
+shares = {}
+for kind, run in runs.items():
+    moved = np.array([[run.patch_hidden(level, where).mean() for level in range(n_layers + 1)]
+                      for where in run.roles.values()])  # fmt: skip
+    whole_effect = run.whole.mean()
+    np.testing.assert_allclose([moved[0, 0], moved[3, -1]], whole_effect, atol=1e-3)
+    shares[kind] = moved / whole_effect
 fig, axes = plots.figure(1, 2, width=10.5, height=3.4)
 for ax, (kind, table) in zip(axes, shares.items(), strict=True):
     plots.heatmap(
@@ -355,8 +359,6 @@ for ax, (kind, table) in zip(axes, shares.items(), strict=True):
         col_labels=["embedding", *(f"block {n}" for n in range(n_layers))], title=kind, ax=ax,
     )  # fmt: skip
 plots.show(fig, name="17_patched_positions")
-for table in shares.values():
-    np.testing.assert_allclose([table[0, 0], table[3, -1]], 1.0, atol=1e-3)
 roles = list(runs["polarity"].roles)
 most = {kind: roles[table[:, 1].argmax()] for kind, table in shares.items()}
 largest = {kind: f"{most[kind]} {table[:, 1].max():.0%}" for kind, table in shares.items()}

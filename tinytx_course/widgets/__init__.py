@@ -20,7 +20,8 @@ its state. Python (``<kind>.py``) checks the state and supplies what needs torch
    during a gesture, `ui.save` for good; `ui.show(paint, ...elements)` paints now and after each change.
    Elements come from ``h``, controls from `ui.slider`, `ui.toggle`, `ui.choice` and `ui.picks`, groups of
    buttons from ``roving``, charts with axes from ``plot``. ``js/dice.css`` holds the style of this explorer
-   alone; take colours from the variables in ``explorers.css``.
+   alone; take colours from the variables in ``explorers.css``. Where it computes with the engine of the page,
+   ``assets.py`` names the modules that come with it.
 3. A line in ``tests/browser/cases.py``, which tries it in the browser; ``tests/course/widgets/test_dice.py``
    runs the module in node and compares it with torch.
 """

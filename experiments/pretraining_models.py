@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -20,7 +21,7 @@ from experiments.transfer_encoders import embed_by_counts, lowered
 from tinytx.model.transformer import Transformer
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.checkpoint import load, step_folders, step_of
-from tinytx.training.files import write_file
+from tinytx.training.files import json_bytes, write_file
 from tinytx.training.fit import Report, describe
 from tinytx.training.loop import train
 from tinytx.training.objectives import CausalObjective, MaskedObjective
@@ -123,11 +124,17 @@ class Bodies:
         }
 
     def doses(self, start: str) -> dict[int, Dose]:
-        """What each dose means for an objective."""
-        if start not in self._doses:
-            wanted = [dose for dose in self.recipe.doses if dose]
+        """What each dose means for an objective; on disk, as all texts have to be encoded to know it."""
+        wanted = [dose for dose in self.recipe.doses if dose]
+        file = self.folder / start / f"doses-{'-'.join(map(str, wanted))}.json"
+        if start not in self._doses and not file.is_file():
             how = self._settings(1), self.tokenizer.pad_id, wanted, self.recipe.decay_share
-            self._doses[start] = plan_doses(self._objective(start), *how)
+            plan = plan_doses(self._objective(start), *how)
+            write_file(file, json_bytes({str(dose): asdict(reach) for dose, reach in plan.items()}))
+        if start not in self._doses:
+            self._doses[start] = {
+                int(dose): Dose(**reach) for dose, reach in json.loads(file.read_bytes()).items()
+            }
         return self._doses[start]
 
     def _finished(self, start: str, dose: int) -> Any:

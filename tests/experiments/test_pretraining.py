@@ -174,7 +174,11 @@ def test_a_branch_ends_in_the_same_bytes_as_one_run_with_its_schedule(corpora, s
     assert rates[reach.n_steps] == 0 and whole.lr_at(reach.n_steps - reach.n_decay) == whole.lr
     assert 0 < facts["held_out_nats"] < np.log(SMOKE.vocab_size) + 1
     assert sorted(path.name for path in (bodies.folder / "causal").iterdir()) == sorted(
-        ["dose-5000", *(f"trunk-{r.n_steps - r.n_decay}" for r in bodies.doses("causal").values())]
+        [
+            "doses-2000-5000.json",
+            "dose-5000",
+            *(f"trunk-{r.n_steps - r.n_decay}" for r in bodies.doses("causal").values()),
+        ]
     )
 
 

@@ -151,24 +151,17 @@ class History:
     held_out: list[tuple[int, float]]
 
 
-def part_of(name: str) -> str:
-    """The part of a model that a parameter belongs to, for sums over parts."""
-    for part, marks in PARTS.items():
-        if any(mark in name for mark in marks):
-            return part
-    return "embedding"
+#: The parts of a model by a mark in the names of their parameters; the first that fits counts.
+PARTS = {"norms": "norm", "attention": "attn", "feed-forward": "ff.", "embedding, head": ""}
 
 
-PARTS = {"norms": ("norm",), "attention": ("attn",), "feed-forward": ("ff.",), "embedding": ("embed",)}
-
-
-def norms_by_part(model: nn.Module, *, gradients: bool = False) -> dict[str, float]:
-    """Root of the sum of squares of the weights of each part, or of their gradients."""
+def gradient_norms(model: nn.Module) -> dict[str, float]:
+    """Norm of the gradient of each part; 0 where there is none."""
     squares = dict.fromkeys(PARTS, 0.0)
     for name, parameter in model.named_parameters():
-        values = parameter.grad if gradients else parameter
-        if values is not None:
-            squares[part_of(name)] += float(values.detach().square().sum())
+        if parameter.grad is not None:
+            part = next(part for part, mark in PARTS.items() if mark in name)
+            squares[part] += float(parameter.grad.square().sum())
     return {part: value**0.5 for part, value in squares.items()}
 
 
@@ -244,7 +237,7 @@ class Patient:
             if n_checks and step % every == 0:
                 history.held_out.append((step, self.program.evaluate(model, self.held_out)))
             history.loss.append(loss)
-            history.gradients.append(norms_by_part(model, gradients=True))
+            history.gradients.append(gradient_norms(model))
 
         n_rows, lr = int(self.recipe["n_rows"]), self.recipe["lr"]
         self.program.train(model, rows, n_steps=n_steps, n_rows=n_rows, lr=lr, seed=self.seed, watch=watch)
@@ -289,7 +282,7 @@ class Patient:
         )
 
     def attention_map(self, row: Any, model: Any = None) -> Tensor:
-        """Attention weights of the first layer on one row, (H, T, S): cross-attention in a translator."""
+        """Self-attention weights of the layer on one row, (H, T, T): those of the decoder in a translator."""
         model = self.model if model is None else model
         with record_attention(model) as recorded, torch.no_grad():
             self.log_probs([row], model)

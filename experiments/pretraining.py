@@ -149,10 +149,11 @@ class _Cells:
         key = f"{self.texts.name}/{self._budget}/pretraining {wanted.start}/{wanted.dose}"
         measure = functools.partial(self.bodies.pretrained, wanted.start, wanted.dose)
         found = self.settings.cached(key, {"pretraining": self.bodies.identity}, measure)
+        speed = found["tokens_per_second"]  # unknown where the training was done by another process
         self.settings.report(
             f"{wanted.start}, {found['n_tokens']:,} tokens read, {found['n_distinct']:,} of them distinct, "
-            f"{found['passes']:.2f} passes: {found['held_out_nats']:.3f} nats a token on held-out texts, "
-            f"{found['tokens_per_second'] or 0:,} tokens a second"
+            f"{found['passes']:.2f} passes: {found['held_out_nats']:.3f} nats a token on held-out texts"
+            + (f", {speed:,} tokens a second" if speed else "")
         )
 
     def measured(self, wanted: Condition, n_labels: int, fold: Fold) -> Record:

@@ -8,6 +8,7 @@ import torch
 
 import tinytx as tx
 from tinytx.training.objectives import causal_batch
+from tinytx_course.engine import training_parts
 from tinytx_course.engine.tables import world_tables
 
 SMALL = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8}
@@ -108,3 +109,8 @@ def test_the_recipe_is_one_that_tinytx_can_build(engine, tables, world):
     built = tx.TransformerConfig.from_dict(config)
     assert built.vocab_size == len(world.vocabulary) + 1
     assert json.loads(json.dumps(built.to_dict())).items() >= recipe["config"].items()
+
+
+def test_the_engine_in_a_page_is_small(world):
+    parts = training_parts(world)
+    assert len(parts["script"].encode()) + len(parts["wasm"]) <= 100_000

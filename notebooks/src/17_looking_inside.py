@@ -542,12 +542,13 @@ fig, ax = plots.curves(
     references={"the prior, which reads nothing": 1.0}, title="What the last level does not know yet",
 )  # fmt: skip
 plots.show(fig, name="17_learned_when")
-halved = {name: next((s for s, v in zip(steps, table.mean(0), strict=True) if v < 0.5), None)
-          for name, table in relative.items()}  # fmt: skip
-print("first below one half:", ", ".join(f"{name}: step {step or 'never'}" for name, step in halved.items()))
+for name, table in relative.items():
+    falls = -np.diff([1.0, *table.mean(axis=0)])  # from the prior on
+    step = steps[falls.argmax()]
+    print(f"{name}: the largest fall ends at step {step}; at the end {table[:, -1].mean():.2f} is missing")
 
 # %% [markdown]
-# The bands reach from the lowest to the highest seed. Now the claims of this lesson in one table: the measurement, its control, which could have refuted it, and whether the interval of their difference over the seeds excludes zero. Below it are the maps: how well attention predicts effect, how much of the effect the *most attentive* head carries, and how much of the difference is still at the changed word after block 0, for a head of the next block to fetch. The last line compares the two ways to ablate, zero and the mean output, at the costliest head.
+# The bands reach from the lowest to the highest seed. What still is missing at the end need not be unknown to the model: the probe reads one position only. Now the claims of this lesson in one table: the measurement, its control, which could have refuted it, and whether the interval of their difference over the seeds excludes zero. With few seeds an interval is wide, and "not apart" means only that these runs cannot tell. Below it are the maps: how well attention predicts effect, how much of the effect the *most attentive* head carries, and how much of the difference is still at the changed word after block 0, for a head of the next block to fetch. The last line compares the two ways to ablate, zero and the mean output, at the costliest head.
 
 # %%
 def over_seeds(values):

@@ -8,7 +8,7 @@ from tinytx.training.tasks import fingerprint
 from tinytx_course.results import read_results
 
 
-@pytest.mark.parametrize("name", ["ladder", "transfer"])
+@pytest.mark.parametrize("name", ["ladder", "since-2017", "transfer"])
 def test_results_on_the_world_were_measured_with_its_texts_and_recipes_of_today(name):
     again = f"measured otherwise than today: run `python -m experiments {name}` again"
     texts = fingerprint(load_corpus("world"))

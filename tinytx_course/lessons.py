@@ -43,7 +43,7 @@ _TABLE = (
     ("many_heads", "Many heads", "Why many heads?", 30),
     ("the_block", "The block", "What holds a deep network together?", 45),
     ("counting_parameters", "Counting parameters", "How many numbers are learned?", 10),
-    ("your_own_gpt", "Your own GPT", "Can I build it?", 90),
+    ("your_own_gpt", "Your own GPT", "Can I build it?", 60),
     ("pretraining", "Pretraining", "What does predicting the next token teach?", 120),
     ("transfer", "Transfer", "Is pretraining worth it?", 105),
     ("masked_or_causal", "Masked or causal", "What does looking both ways buy?", 75),

@@ -429,7 +429,7 @@ for place, share in zip(("itself", "the token before"), shares.T, strict=False):
 # %%
 course.predict(
     "07.3",
-    "Without which part is the held-out loss highest after 100 steps?",
+    "Without which part is the held-out loss highest after 80 steps?",
     ["attention", "feed-forward network", "positions"],
 )
 
@@ -449,7 +449,7 @@ def without(part):
             layer.ff = Nothing()
     if part == "positions":
         changed.positions = torch.zeros_like(changed.positions)
-    learn(changed, rows, 4 if smoke else 100)
+    learn(changed, rows, 4 if smoke else 80)
     with torch.no_grad():
         return loss_of(changed, held_out).item()
 
@@ -463,7 +463,7 @@ lost = ablations[worst] - ablations["no part"]
 course.resolve("07.3", worst, f"Without it the loss is {lost:.2f} nats higher.")
 
 # %% [markdown]
-# Without attention the model knows only the last token and its position, so it ends near a bigram model, however long it trains. One seed and 100 steps are a hint, not a measurement; the code is yours to repeat.
+# Without attention the model knows only the last token and its position, so it ends near a bigram model, however long it trains. One seed and 80 steps are a hint, not a measurement; the code is yours to repeat.
 #
 # ## A text of your own
 #

@@ -344,7 +344,7 @@ middle = {line.label: line.y[31] for line in lines}
 assert middle["Muon"] > max(middle["gradient"], middle["Adam"])
 
 # %% [markdown]
-# The gradient of random text has a few long directions, and most of the others are short. Muon's polynomial takes them all to about the same length (between 0.7 and 1.2 is good enough for it). Embeddings, output layer, norms and biases are not such matrices of a hidden layer; they are left to AdamW.
+# This gradient has one long direction, and the others are much shorter. Muon's polynomial takes them to about the same length (between 0.7 and 1.2 is good enough for it). The last value stays zero: the layer norm that follows subtracts the mean, so no gradient points along it. Embeddings, output layer, norms and biases are not such matrices of a hidden layer; they are left to AdamW.
 #
 # ## Measured: each change alone
 #
@@ -392,7 +392,7 @@ def differences(name):
 
 
 print("seeds:", *sorted(above["2017"]))
-print(f"if nothing mattered, one or more of {len(names)} separate 95 % intervals")
+print(f"if nothing mattered, one or more of {len(names)} independent 95 % intervals")
 print(f"would miss zero in {1 - 0.95 ** len(names):.0%} of all such studies")
 
 # %% [markdown]

@@ -124,7 +124,8 @@ plots.diagram("where-tests-look")
 # %%
 patient = museum.patient(0)
 shown = museum.collect(patient)
-plots.show(museum.draw(shown, "patient 0: held-out loss"), name="18_patient_0")
+fig = museum.draw(shown, "patient 0")
+plots.show(fig, name="18_patient_0")
 print(museum.as_text(shown))
 
 # %% [markdown]
@@ -166,7 +167,8 @@ for name, fault in museum.FAULTS.items():
 
 # %%
 room = {number: museum.shown(number) for number in (1, 5, 10)}
-plots.show(museum.room(room), name="18_room_1")
+fig = museum.room(room)
+plots.show(fig, name="18_room_1")
 for number, evidence in room.items():
     print(f"patient {number}\n{museum.as_text(evidence)}\n")
 
@@ -215,7 +217,8 @@ course.diagnose(10, ...)
 
 # %%
 room = {number: museum.shown(number) for number in (2, 4, 6, 8)}
-plots.show(museum.room(room), name="18_room_2a")
+fig = museum.room(room)
+plots.show(fig, name="18_room_2a")
 for number, evidence in room.items():
     print(f"patient {number}\n{museum.as_text(evidence)}\n")
 
@@ -226,7 +229,8 @@ for number, evidence in room.items():
 
 # %%
 room = {number: museum.shown(number) for number in (9, 11, 13)}
-plots.show(museum.room(room), name="18_room_2b")
+fig = museum.room(room)
+plots.show(fig, name="18_room_2b")
 for number, evidence in room.items():
     print(f"patient {number}\n{museum.as_text(evidence)}\n")
 
@@ -280,7 +284,8 @@ course.diagnose(13, ...)
 
 # %%
 room = {number: museum.shown(number) for number in (3, 7, 12, 14)}
-plots.show(museum.room(room), name="18_room_3")
+fig = museum.room(room)
+plots.show(fig, name="18_room_3")
 for number, evidence in room.items():
     print(f"patient {number}\n{museum.as_text(evidence)}\n")
 

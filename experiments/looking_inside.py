@@ -22,22 +22,20 @@ from tinytx.training.recipes import plan
 from tinytx.world.world import World
 from tinytx_course.labs.lesson_17 import (
     UNSEEN_PERIOD,
-    PairRuns,
     WordForms,
     as_large,
     copy_nats,
     exact_variables,
-    group_tokens,
     heads_replaced,
     hidden_after_words,
     induction_scores,
-    one_word_pairs,
     prior_excess,
     probe_excess,
     record_heads,
     repeats_config,
     train_on_repeats,
 )
+from tinytx_course.labs.one_word import PairRuns, group_tokens, one_word_pairs
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -25,7 +25,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# One model of the world is trained here, for half the steps of lesson 08, and then opened. Everything below asks about *this* model; the last part repeats the measurements on five fully trained ones, from the folder `results/`. With the budget `smoke` everything runs, but nothing is learned.
+# One model of the world is trained here, for half the steps of lesson 08, and then opened. Everything below asks about *this* model; the last part repeats the measurements on fully trained ones, from the folder `results/`. With the budget `smoke` everything runs, but nothing is learned.
 
 # %%
 from contextlib import contextmanager
@@ -40,6 +40,7 @@ from tinytx.training.intervals import paired_interval
 from tinytx.training.recipes import default_budget, plan
 from tinytx_course import plots
 from tinytx_course.labs import lesson_17 as lab
+from tinytx_course.labs import one_word
 
 smoke = default_budget() == "smoke"
 N_FIT, N_ASKED, N_PAIRS, N_TEXTS = (40, 20, 60, 20) if smoke else (250, 150, 250, 100)
@@ -300,9 +301,9 @@ print(f"{len(idle)} of {len(rises)} heads cost less than 0.005 nats per token:",
 # %%
 reviews, pairs, runs = world.reviews(N_PAIRS, seed=103), {}, {}
 for kind in ("polarity", "gender"):
-    pairs[kind] = lab.one_word_pairs(world, forms, tokenizer, reviews, kind)
-    groups = lab.group_tokens(world, tokenizer, getattr(forms, kind))
-    runs[kind] = lab.PairRuns(model, tokenizer, pairs[kind], groups)
+    pairs[kind] = one_word.one_word_pairs(world, forms, tokenizer, reviews, kind)
+    groups = one_word.group_tokens(world, tokenizer, getattr(forms, kind))
+    runs[kind] = one_word.PairRuns(model, tokenizer, pairs[kind], groups)
     one = pairs[kind][0]
     print(f"{kind}, {len(pairs[kind])} pairs, the first: {' '.join(one.first)} ...")
     print(f"   {one.first[one.changed]} or {one.second[one.changed]};", end=" ")

@@ -10,6 +10,7 @@ from tinytx.model.transformer import LanguageModel, Transformer, record_hidden_s
 from tinytx.training.tasks import train_tokenizer
 from tinytx.world.world import World
 from tinytx_course.labs import lesson_17 as lab
+from tinytx_course.labs import one_word
 
 CONFIG = TransformerConfig(
     vocab_size=11, d_model=15, n_heads=3, n_layers=2, d_ff=7, max_len=13, positions="alibi", bias=False
@@ -195,15 +196,15 @@ def test_a_head_or_level_that_does_not_exist_is_named(body):
 
 @pytest.mark.parametrize("kind", ["polarity", "gender"])
 def test_pairs_differ_in_one_word_and_matter_in_the_exact_language(world, forms, tokenizer, reader, kind):
-    pairs = lab.one_word_pairs(world, forms, tokenizer, world.reviews(80, seed=9), kind)
+    pairs = one_word.one_word_pairs(world, forms, tokenizer, world.reviews(80, seed=9), kind)
     assert len(pairs) >= 5
-    groups = lab.group_tokens(world, tokenizer, getattr(forms, kind))
+    groups = one_word.group_tokens(world, tokenizer, getattr(forms, kind))
     assert groups.any(dim=0).all() and not groups.all(dim=1).any()
     for pair in pairs:
         different = [i for i, (a, b) in enumerate(zip(pair.first, pair.second, strict=True)) if a != b]
-        assert different == [pair.changed] and pair.exact[0] - pair.exact[1] >= lab.LEAST_EFFECT
+        assert different == [pair.changed] and pair.exact[0] - pair.exact[1] >= one_word.LEAST_EFFECT
         assert min(map(world.automaton.forward, (pair.first, pair.second)), key=lambda s: s.total).total > 0
-    run = lab.PairRuns(reader, tokenizer, pairs, groups)
+    run = one_word.PairRuns(reader, tokenizer, pairs, groups)
     everywhere = torch.ones_like(run.roles["last word"])
     np.testing.assert_allclose(run.patch_hidden(1, everywhere), run.whole, atol=1e-5)
     np.testing.assert_allclose(run.patch_hidden(0, run.roles["changed word"]), run.whole, atol=1e-5)
@@ -213,9 +214,9 @@ def test_pairs_differ_in_one_word_and_matter_in_the_exact_language(world, forms,
 
 
 def test_log_odds_are_those_of_the_first_tokens_of_both_groups(world, forms, tokenizer, reader):
-    (pair,) = lab.one_word_pairs(world, forms, tokenizer, world.reviews(80, seed=9), "polarity")[:1]
-    groups = lab.group_tokens(world, tokenizer, forms.polarity)
-    run = lab.PairRuns(reader, tokenizer, [pair], groups)
+    (pair,) = one_word.one_word_pairs(world, forms, tokenizer, world.reviews(80, seed=9), "polarity")[:1]
+    groups = one_word.group_tokens(world, tokenizer, forms.polarity)
+    run = one_word.PairRuns(reader, tokenizer, [pair], groups)
     odds = []
     for words in (pair.first, pair.second):
         with torch.no_grad():
@@ -228,7 +229,7 @@ def test_log_odds_are_those_of_the_first_tokens_of_both_groups(world, forms, tok
 
 def test_an_unknown_kind_of_pair_is_named(world, forms, tokenizer, reviews):
     with pytest.raises(ValueError, match="'length'"):
-        lab.one_word_pairs(world, forms, tokenizer, reviews, "length")
+        one_word.one_word_pairs(world, forms, tokenizer, reviews, "length")
 
 
 # Induction

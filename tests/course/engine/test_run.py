@@ -96,10 +96,11 @@ return Promise.all(one.all.map(async (changes) => {
 
 def test_without_the_mask_the_loss_falls_through_the_bound(engine, tables):
     """A model that reads the word it has to predict, one position on, is better than any that may not."""
-    config = {"causal": False, "positions": "learned", "d_model": 32, "n_layers": 1}
-    facts = {"all": [{"config": config}], "changes": {"settings": {"n_steps": 250}}, "n": 250}
-    ((_, (above,)),) = engine(MAKE + SWITCHES, (facts, tables))
-    assert above < 0
+    config = {"positions": "learned", "d_model": 32, "d_ff": 64, "n_layers": 1}
+    both = [{"config": {**config, "causal": causal}} for causal in (False, True)]
+    facts = {"all": both, "changes": {"settings": {"n_steps": 400, "lr": 2e-2}}, "n": 400}
+    ((_, (without, with_mask)),) = engine(MAKE + SWITCHES, (facts, tables))
+    assert without < 0 < with_mask
 
 
 def test_the_recipe_is_one_that_tinytx_can_build(engine, tables, world):

@@ -540,7 +540,7 @@ course.resolve("14.5", ("in none", "in one", "in both")[n_closer], finding)
 #
 # $$p = \text{softmax}(x W_{\text{router}}), \qquad \text{out} = \sum_{e\, \in\, \text{top}(p)} p_e\, \text{ff}_e(x) .$$
 #
-# So the model has $E$ times the parameters in its networks, at nearly the same number of operations for a token.
+# So the model has $E$ times the parameters in its networks, but a token pays only for those it goes through.
 
 # %%
 def mixture(x, router, experts, n_chosen):

@@ -1,0 +1,26 @@
+"""What a minute in the page reaches: measured once, judged at its moments, above the bound of the world."""
+
+import pytest
+
+from experiments import playground
+from tinytx_course.engine.node import node_program
+
+
+@pytest.mark.skipif(node_program() is None, reason="needs node: the JavaScript cannot be run without it")
+def test_runs_are_measured_once_and_judged_against_the_bound(settings, stop_after, monkeypatch):
+    narrow = {"config": {"d_model": 16, "d_ff": 32, "n_layers": 1}}
+    monkeypatch.setattr(playground, "VARIANTS", {"recipe": narrow})
+    monkeypatch.setattr(playground, "MOMENTS", (0.5, 2, 99))
+    found = playground.playground(settings("playground"))
+    assert found["seconds"].tolist() == [1, 5] and found["n"].tolist() == [1, 1]
+    records = settings("playground").store.data
+    for one in records.values():
+        assert [point["seconds"] for point in one["curve"]] == sorted(
+            point["seconds"] for point in one["curve"]
+        )
+        assert one["curve"][-1]["step"] == one["settings"]["n_steps"] and one["config"]["d_model"] == 16
+        assert one["curve"][-1]["bound"] < one["curve"][-1]["loss"] < one["curve"][0]["loss"]
+    assert [len(one["curve"]) for one in records.values()] == [2, 3]
+    assert found["possible"].between(0, 100).all() and (found["first sample"] > 0).all()
+    stop_after(0)
+    assert playground.playground(settings("playground")).equals(found)

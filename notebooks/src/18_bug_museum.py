@@ -85,7 +85,7 @@ plots.show(fig, name="18_nine_programs")
 # %% [markdown]
 # ## The program
 #
-# One program serves three tasks: a language model, a classifier, a translator. You have written all its parts in earlier lessons. Here are the language model and the training loop; `museum/program.py` has the rest, 190 lines in all. Read them as you would read the code of a colleague: *which line could be wrong and still run?*
+# One program serves three tasks: a language model, a classifier, a translator. You have written all its parts in earlier lessons. Here are the language model and the training loop; `museum/program.py` has the rest, about 200 lines in all. Read them as you would read the code of a colleague: *which line could be wrong and still run?*
 
 # %%
 for part in (program.LanguageModel.loss, program.train, program.evaluate):

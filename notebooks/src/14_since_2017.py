@@ -510,7 +510,7 @@ few, held_out = Split(corpus.train.texts[:n_texts]), Split(corpus.valid.texts[:4
 small = replace(corpus, train=few, valid=held_out)
 
 
-def train(config, seed, n_steps=120, lr=1e-2):
+def train(config, seed, n_steps=100, lr=1e-2):
     recipe = {"n_steps": 4 if smoke else n_steps, "lr": lr, "optimizer": "adamw"}
     return fit(
         small, seed=seed, vocab_size=600, model_changes=config.to_dict(),
@@ -740,12 +740,11 @@ class ModernBlock(nn.Module):
         super().__init__()
         self.head_dim = d_model // n_heads  # K
         kv_width = n_kv_heads * self.head_dim
-        self.attn_norm = nn.RMSNorm(d_model, eps=1e-5)
+        self.attn_norm, self.ff_norm = (nn.RMSNorm(d_model, eps=1e-5) for _ in range(2))
         self.q_proj = nn.Linear(d_model, d_model, bias=False)
         self.k_proj = nn.Linear(d_model, kv_width, bias=False)
         self.v_proj = nn.Linear(d_model, kv_width, bias=False)
         self.out_proj = nn.Linear(d_model, d_model, bias=False)
-        self.ff_norm = nn.RMSNorm(d_model, eps=1e-5)
         self.gate_proj = nn.Linear(d_model, d_ff, bias=False)
         self.up_proj = nn.Linear(d_model, d_ff, bias=False)
         self.down_proj = nn.Linear(d_ff, d_model, bias=False)

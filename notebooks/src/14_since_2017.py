@@ -640,12 +640,14 @@ def line(name, axis, fixed):
 by_tokens = [line(f"{n / 1000:.0f} k parameters", 1, n) for n in counts]
 by_size = [line(f"{d / 1e6:.1f} M tokens", 0, d) for d in amounts]
 fig, axes = plots.figure(1, 2, width=12.0, height=4.2)
-named = {"tokens read": by_tokens, "parameters": by_size}
+named = {"thousand tokens read": by_tokens, "thousand parameters": by_size}
 for panel, (xlabel, lines) in zip(axes, named.items(), strict=True):
     plots.curves(
         lines, x_log=True, y_log=True, xlabel=f"{xlabel} (log scale)",
         ylabel="nats per token above the bound (log scale)", ax=panel,
     )  # fmt: skip
+    panel.set_xticks(lines[0].x, [f"{x / 1000:,.0f}" for x in lines[0].x])
+    panel.set_xticks([], minor=True)
 plots.show(fig, name="14_scaling")
 
 # %% [markdown]

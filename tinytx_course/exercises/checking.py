@@ -95,10 +95,12 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
     Examples
     --------
     >>> import tinytx as tx
-    >>> check("causal_mask", tx.causal_mask, display=False).passed
+    >>> check("causal_mask", lambda seq_len: torch.ones(seq_len, seq_len).tril() > 0, display=False).passed
     True
     >>> check("causal_mask", lambda seq_len: ~tx.causal_mask(seq_len), display=False).mistake
     'reversed'
+    >>> check("causal_mask", lambda seq_len: tx.causal_mask(seq_len), display=False).mistake
+    'calls-the-answer'
     """
     exercise = find_exercise(name)
     with _one_at_a_time, _usual_state():

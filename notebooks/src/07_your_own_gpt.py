@@ -422,6 +422,12 @@ for place, share in zip(("itself", "the token before"), shares.T, strict=False):
     print(f"most weight to {place}: {where}; mean of all heads {share.mean():.2f}")
 
 # %% [markdown]
+# The explorer below holds the model that comes with the course: the same parts, 650,000 parameters, trained for some minutes. It computes in the page, without Python. Type any French beginning. Then follow one token from its embedding through each head to the logits, down to the numbers of a single dot product. The true distribution of the language is next to the model's at every step. Where do the two differ most?
+
+# %%
+course.widgets.live_model("Le roman est")
+
+# %% [markdown]
 # ## Break it: leave one part out
 #
 # What is each part for? We take one away, train a new model for a few steps, and compare the held-out loss with that of the whole model. A part is replaced by a module that passes its input on, or, for the two sublayers, one that adds nothing. **Predict 07.3.**

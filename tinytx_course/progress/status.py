@@ -20,7 +20,7 @@ from tinytx_course.quizzes.quiz import QUIZZES, quiz
 _HEAD = ("lesson", "exercises done", "predictions right", "questions right")
 #: What counts as an exercise, with its lesson: those that are checked, and the patients that are diagnosed.
 _LESSON_OF = {name: one.lesson for name, one in EXERCISES.items()}
-_LESSON_OF |= {name: next(one.number for one in LESSONS if one.slug == "bug_museum") for name in PATIENT_NAMES}
+_LESSON_OF |= dict.fromkeys(PATIENT_NAMES, next(one.number for one in LESSONS if one.slug == "bug_museum"))
 _FEWEST = 5  # predictions with a confidence before it is compared with how many were right
 
 

@@ -68,7 +68,7 @@ trained
 # %% [markdown]
 # ### The tempting wrong way
 #
-# Open the attention maps, find a head that looks sensible, and tell its story: "this one links the adjective to its noun." Try it. The explorer shows all heads of the model on one review; pick a word and see which earlier words it attends to. Write your story down. Later sections test such stories, and some will not survive.
+# Open the attention maps, find a head that looks sensible, and tell its story: "this one links the adjective to its noun." Try it. The explorer shows all heads of the model on one review; pick a word and see which earlier words it attends to. Write your story down. Later sections show how to test it.
 
 # %%
 shown = tx.World().reviews(3, seed=5)[0]
@@ -85,7 +85,7 @@ plots.diagram("probe-ablate-patch")
 # %% [markdown]
 # ## What could it know?
 #
-# A review has hidden variables: its polarity and its book were drawn first, and the words follow from them. On real text nobody knows what a reader of the first words could know of them. Here the grammar is a weighted automaton. Its forward pass gives $P(\text{hidden} \mid \text{words so far})$ exactly; a sum over the other variables leaves the one that we ask for. The map shows this **exact posterior** word by word: what a perfect reader believes. Which words will move the row of praise, and which a genre? The assertions check that each belief sums to one, and that the last column is the posterior of the whole review, as lesson 09 used it.
+# A review has hidden variables: its polarity and its book were drawn first, and the words follow from them. On real text nobody knows what a reader of the first words could know of them. Here the grammar is a weighted automaton. Its forward pass gives $P(\text{hidden} \mid \text{words so far})$ exactly; a sum over the other variables leaves the one that we ask for. The map shows this **exact posterior** word by word: what a perfect reader believes. Which words will move the row of praise, and which a genre? The assertions check that the genres sum to one, and that the last value of praise is the posterior of the whole review, as lesson 09 used it.
 
 # %%
 world = tx.World()
@@ -110,7 +110,7 @@ print(f"{genres[genre[:, -1].argmax()]} {genre[:, -1].max():.3f};", end=" ")
 print(f"the truth: {shown.genre}, {'praise' if shown.label else 'blame'}")
 
 # %% [markdown]
-# A third variable is more local: the **gender awaited**. After *La fin est très* a feminine form must follow, after *Le début est très* a masculine one, and the word *très* says nothing about it. We take positions where the exact next-word distribution puts at least half its probability on adjectives and participles that show their gender. Here are all three for many fresh reviews, split into those that fit a probe and those that score it.
+# A third variable is more local: the **gender awaited**. After *La fin est très* a feminine form must follow, after *Le début est très* a masculine one, and the word *très* says nothing about it. We take positions where the exact next-word distribution puts at least half its probability on adjectives and participles that show their gender. Here are all three for many fresh reviews, split into those that fit a probe, which are counted below, and those that score it.
 
 # %%
 forms = lab.WordForms(world)
@@ -127,7 +127,7 @@ for name, exact in train.items():
 #
 # ## A probe, and its score
 #
-# A **probe** is a small classifier trained on the hidden states of a frozen model (Alain and Bengio 2016). Ours is linear: $q = \mathrm{softmax}(xW + b)$. It learns from labels that were *drawn*, as any experimenter would. Here is one in full, for the polarity at the last level, on standardised features, fitted by L-BFGS.
+# A **probe** is a small classifier trained on the hidden states of a frozen model (Alain and Bengio 2016). Ours is linear: $q = \mathrm{softmax}(xW + b)$. It learns from *drawn* labels, not from the posterior, which nobody knows on real text. Here is one in full, for the polarity at the last level, on standardised features, fitted by L-BFGS.
 
 # %%
 levels = lab.hidden_after_words(model, tokenizer, fitted)  # one row a word
@@ -206,7 +206,7 @@ best = min(last, key=lambda name: last[name].mean)
 course.resolve("17.1", best, f"Above the exact posterior by {last[best].mean:.3f} nats.")
 
 # %% [markdown]
-# The map has all levels. Level 0 is the embedding of the word itself, the next levels follow the blocks. A zero would be a perfect reader. Compare each row of the trained model with its controls: only what is *lower* was learned. And compare the levels: where does a number fall, there the block before it has moved information from other words to this position.
+# The map has all levels. Level 0 is the embedding of the word itself, the next levels follow the blocks. A zero would be a perfect reader. Compare each row of the trained model with its controls: only what is *lower* was learned. And compare the levels: where a number falls, the block has moved information from other words to this position, or has made it easier to read linearly.
 
 # %%
 rows = [(name, kind) for name in variables for kind in ("trained", "shuffled", "random")]
@@ -292,7 +292,7 @@ idle = [at for at, interval in rises.items() if interval.mean < 0.005]
 print(f"{len(idle)} of {len(rises)} heads cost less than 0.005 nats per token:", *idle)
 
 # %% [markdown]
-# Some heads cost next to nothing. Does the model not need them? Careful. The loss is a mean over all tokens, and a head that matters at one word in forty hardly moves it. Another head may also step in: where all heads of a layer together cost more than the sum of single ones, they do some work twice. And zero is a value that the model never met: a fairer choice may be the head's mean output (**mean ablation**), which the stored runs at the end compare. So an ablation that costs much shows a need; one that costs little shows little.
+# Some heads cost next to nothing. Does the model not need them? Careful. The loss is a mean over all tokens, and a head that matters at one word in forty hardly moves it. Another head may also step in: where all heads of a layer together cost more than the sum of single ones, that is a sign that they do some work twice. And zero is a value that the model never met: a fairer choice may be the head's mean output (**mean ablation**), which the stored runs at the end compare. So a large cost shows a need if the mean output costs as much; a small cost shows little.
 #
 # ## Two reviews that differ in one word
 #
@@ -377,6 +377,12 @@ chosen = {}
 for kind, table in effects.items():
     even = table[:, :, ::2].mean(axis=2)
     chosen[kind] = tuple(int(n) for n in np.unravel_index(even.argmax(), even.shape))
+course.predict(
+    "17.3", "How much of the gender effect does the head chosen for the polarity carry?",
+    ["less than a tenth", "a tenth to a half", "more than half"],
+)  # fmt: skip
+
+# %%
 fig, axes = plots.figure(1, 2, width=11, height=2.8)
 for ax, (kind, table) in zip(axes, effects.items(), strict=True):
     plots.heatmap(
@@ -384,12 +390,8 @@ for ax, (kind, table) in zip(axes, effects.items(), strict=True):
         title=f"{kind}, nats", ax=ax,
     )  # fmt: skip
 plots.show(fig, name="17_patched_heads")
-course.predict(
-    "17.3", "How much of the gender effect does the head chosen for the polarity carry?",
-    ["less than a tenth", "a tenth to a half", "more than half"],
-)  # fmt: skip
 
-# %%
+
 def share(kind, head, pairs=slice(1, None, 2)):  # of the pairs that did not choose
     whole = runs[kind].whole[pairs]
     return paired_interval(effects[kind][head][pairs] / whole.mean())
@@ -408,8 +410,9 @@ answer = ("less than a tenth" if crossed.mean < 0.1 else "a tenth to a half"
 course.resolve("17.3", answer, f"{crossed.mean:.1%} [{crossed.low:.1%}, {crossed.high:.1%}].")
 
 # %% [markdown]
-# When each head carries its own difference and not the other, that is a **double dissociation**: neither "this head matters for everything" nor "this test moves everything" explains it. Compare the shares with the last line under each head, its cost in the ablation: a mean over all tokens hardly shows what a head does at the few tokens where it works.
-## ## Attention against effect
+# When each head carries its own difference and not the other, that is a **double dissociation**: neither "this head matters for everything" nor "this test moves everything" explains it. Compare the shares with the last line under each head, its cost in the ablation: a mean over all tokens dilutes what a head does at the few tokens where it works.
+#
+# ## Attention against effect
 #
 # Back to the maps. A story about a map would say: the head that attends most to the changed word carries its effect. Each point is a head: across, the attention of the last position to the changed word; up, what patching the head moves. Where do you expect the points, if the story is right?
 
@@ -429,7 +432,7 @@ for kind, run in runs.items():
         print(f"   head {at}: attention {looks[at]:.2f}, effect {moves[at]:+.2f} nats")
 
 # %% [markdown]
-# The lists show the three most attentive heads of each kind. Does a head come second in attention whose effect is far from second? Attention says *where* a head reads. What it does also depends on *what* is read there (the values), and on whether later layers use it. Jain and Wallace (2019) argued from such cases that attention is not explanation: very different maps can give the same prediction. Wiegreffe and Pinter (2019) replied that this depends on what one calls an explanation, and that a map can be tested, for instance by freezing it. Both agree on the practical point: a map is a hypothesis. The test is an intervention.
+# The lists show the three most attentive heads of each kind. Does a head come second in attention whose effect is far from second? Attention says *where* a head reads. What it does also depends on *what* is read there (the values), and on whether later layers use it. Jain and Wallace (2019) argued from such cases that attention is not explanation: very different maps can give the same prediction. Wiegreffe and Pinter (2019) replied that this depends on what one calls an explanation, and that a map can be tested, for instance by freezing it. In practice, a map is a hypothesis. The test is an intervention.
 #
 # ## Induction: a mechanism in full
 #
@@ -453,7 +456,6 @@ for name, one in copiers.items():
     print(f"nats per token [{both[1].low:.2f}, {both[1].high:.2f}]")
 print(f"a uniform guess: {np.log(16):.2f}")
 
-# %% [markdown]
 # %% [markdown]
 # ### The induction score
 #
@@ -483,7 +485,7 @@ plots.show(fig, name="17_induction")
 print("highest score:", ", ".join(f"{name} {score.max():.2f}" for name, score in scores.items()))
 
 # %% [markdown]
-# A score is again only a map. Does the copying *need* these heads? Four runs: without the best head, without all whose score exceeds half of the best, and, as the control, without the head of the same layer with the lowest score. **Predict 17.4.**
+# A score is again only a map. Does the copying *need* these heads? Four runs: with all heads, without the best head, without all whose score exceeds half of the best, and, as the control, without the head of the same layer with the lowest score. **Predict 17.4.**
 
 # %%
 course.predict(
@@ -511,6 +513,8 @@ finding = ", ".join(f"{name} {nats:+.2f}" for name, nats in list(lost.items())[1
 course.resolve("17.4", answer, f"Nats more than with nothing ablated: {finding}.")
 
 # %% [markdown]
+# Compare the lists of ablated heads. If only one head passes half of the best score, the second run and the third are the same. The stored runs below show other seeds.
+#
 # And the model of the world? It can be asked, too: random tokens of its vocabulary, repeated. The control is the same model with random weights, and chance is one key in about twenty.
 
 # %%
@@ -549,7 +553,7 @@ for name, table in relative.items():
     print(f"{name}: the largest fall ends at step {step}; at the end {table[:, -1].mean():.2f} is missing")
 
 # %% [markdown]
-# The bands reach from the lowest to the highest seed. What still is missing at the end need not be unknown to the model: the probe reads one position only. Now the claims of this lesson in one table: the measurement, its control, which could have refuted it, and whether the interval of their difference over the seeds excludes zero. With few seeds an interval is wide, and "not apart" means only that these runs cannot tell. Below it are the maps: how well attention predicts effect, how much of the effect the *most attentive* head carries, and how much of the difference is still at the changed word after block 0, for a head of the next block to fetch. The last line compares the two ways to ablate, zero and the mean output, at the costliest head.
+# The bands reach from the lowest to the highest seed. What still is missing at the end need not be unknown to the model: the probe reads one position only. Now the claims of this lesson in one table: the measurement, its control, which could have refuted it, and whether the interval of their difference over the seeds excludes zero. With few seeds an interval is wide, and "not apart" means only that these runs cannot tell. Below it are the maps: how well attention predicts effect, how much of the effect the *most attentive* head carries, and how much of the difference is still at the changed word after block 0, for a head of the next block to fetch. Then the second copy without the best induction head and without all of them, a number for each seed. The last line compares the two ways to ablate, zero and the mean output, each at its costliest head.
 
 # %%
 def over_seeds(values):
@@ -586,6 +590,8 @@ for kind in ("polarity", "gender"):
     print(f"   share of the effect that the most attentive head carries: {shares_of_most}")
     after = [np.array(f["patch"]["changed word"])[1] / f["patch"]["changed word"][0] for f in found]
     print(f"   after block 0 the changed word still holds, as a share: {over_seeds(after)}")
+for name in ("the best head", "induction heads"):
+    print(f"copy without {name:<15}", *(f"{nats[name]:.2f}" for nats in copies), "nats")
 zero, mean = ([np.max(one["ablation"][how]) for one in worlds] for how in ("zero", "mean"))
 print(f"costliest head, nats per token: zero {over_seeds(zero)}, mean {over_seeds(mean)}")
 
@@ -593,13 +599,13 @@ print(f"costliest head, nats per token: zero {over_seeds(zero)}, mean {over_seed
 # ## What this does not show
 #
 # - A linear probe finds what is linear, and only at the position where it reads. What it misses may be there in another form, or at another word from which attention can fetch it when it is needed. And what it finds may be unused.
-# - A patch that restores the effect shows that this part *can* carry it, in these texts. Another part may carry the same: two ways do not add up to 100 %.
+# - A patch that restores the effect shows that this part *can* carry it, in these texts. Another part may carry the same, so the shares of several parts need not add up to 100 %.
 # - Heads are not the only parts. Feed-forward layers and single neurons can be patched in the same way; we did not.
 # - Two layers, fewer than a million numbers and a small grammar. In larger models one head often has many roles, and the same tools say less.
 #
 # ## Take-home
 #
-# A probe with its control on one screen. Whoever publishes the first number must publish the second.
+# A probe with both controls on one screen. Publish its number with theirs.
 
 # %%
 def probe_loss(hidden, labels, asked, wanted, n_classes, n_steps=300):
@@ -696,7 +702,7 @@ course.check("induction_score", induction_score)
 #
 # <details><summary>Answer</summary>
 #
-# Not in general. The last level ends in a norm and the effect in a log of sums, so effects of parts do not add; and if both write the same information, the second brings little that is new.
+# Not in general. The last level ends in a norm and the effect in a log of sums, so effects of parts do not add. If the later head reads what the earlier one writes, or both write the same information, the second patch brings little that is new.
 #
 # </details>
 #

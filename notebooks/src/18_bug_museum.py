@@ -13,12 +13,12 @@
 #
 # After this lesson you can
 #
-# 1. compare a loss with three numbers that need no second model: ln V, the exact bound, and the loss of a reader who lacks something;
+# 1. compare a loss with three numbers that need no second model: ln V, the exact bound, and the bound of a reader without the source;
 # 2. test a model for a leak, for a dependence on its batch, and for what it does with word order, in a few lines each;
 # 3. choose the cheapest test that separates the faults you suspect, and name the fault;
 # 4. say which faults make the loss *better*, and why a falling curve proves little.
 #
-# *You need:* the lessons 02, 05, 08, 09 and 11: every line that is broken here was written there. *It takes:* an hour to read and play; a minute to run on two cores.
+# *You need:* the lessons 02, 03, 05, 08, 09 and 11. *It takes:* an hour to read and play; a minute to run on two cores.
 
 # %% [markdown]
 # ## Set-up
@@ -66,7 +66,7 @@ finding = f"{len(lower)} of {len(broken)} end lower, in all {len(healthy_loss)} 
 course.resolve("18.1", answer, finding)
 
 # %% [markdown]
-# So a low loss is no proof of health: some faults let the model *cheat*. Here are the curves of all eight, without their names, next to the healthy one. The dashed line is the **entropy bound**, the exact -log P of the held-out text. No honest model can be expected to end below it. What is below it has seen what it should predict, or predicts something else.
+# So a low loss is no proof of health: some faults let the model *cheat*. Here are the curves of all eight, without their names, next to the healthy one. The dashed line is the **entropy bound**, the exact mean of -log P over the held-out words. No honest model can be expected to end below it. What is below it has seen what it should predict, or predicts something else.
 
 # %%
 fig, ax = plots.figure(width=8.0, height=4.2)
@@ -85,7 +85,7 @@ plots.show(fig, name="18_nine_programs")
 # %% [markdown]
 # ## The program
 #
-# One program serves three tasks: a language model, a classifier, a translator. You have written all its parts in earlier lessons. Here are the language model and the training loop; `museum/program.py` has the rest, about 200 lines in all. Read them as you would read the code of a colleague: *which line could be wrong and still run?*
+# One program serves three tasks: a language model, a classifier, a translator. You know all its parts from earlier lessons. Here are the language model and the training loop; `museum/program.py` has the rest, about 200 lines in all. Read them as you would read the code of a colleague: *which line could be wrong and still run?*
 
 # %%
 for part in (program.LanguageModel.loss, program.train, program.evaluate):
@@ -94,7 +94,7 @@ for part in (program.LanguageModel.loss, program.train, program.evaluate):
 # %% [markdown]
 # ## By hand: a test in six lines
 #
-# A **sanity check** tests a promise that every sound model keeps, whatever it has learned. A language model promises not to see the word that it predicts. To test that, we change a word and look at what was predicted *before* it. Nothing may move. We do it on a healthy model, which trains when it is first asked for.
+# A **sanity check** tests a promise that every sound model keeps, whatever it has learned. A language model promises not to see the word that it predicts. To test that, we change the words from position 5 on and look at what is predicted *before* them. Nothing may move. We do it on a healthy model, which trains when it is first asked for.
 
 # %%
 sound = museum.healthy("language model")
@@ -107,7 +107,7 @@ print(f"largest move: before {moved[:5].max():.6f}, from there on {moved[5:].max
 assert moved[:5].max() < 1e-4 < moved[5:].max()
 
 # %% [markdown]
-# The museum has fifteen such tests. Each gives *one number*; a few lines of code, all in `museum/examining.py`. They cost something, because time costs something: 1 for a look at the finished model, 2 for fresh text or for notes taken in training, 3 for training once more. The same leak test as above is the first of them.
+# The museum has fifteen such tests. Each gives *one number*; a few lines of code, all in `museum/examining.py`. They cost something, because time costs something: 1 for a look at the model before or after training, 2 for fresh text or for notes taken in training, 3 for training once more. The same leak test as above is the first of them.
 
 # %%
 print(museum.price_list())
@@ -150,7 +150,7 @@ course.diagnose(0, "no_scale")
 course.diagnose(0, "gradient_cut")
 
 # %% [markdown]
-# One call, `.detach()`, and everything below the output layer remains as it was drawn. The output layer alone still learns something, so the loss falls. Which names can a diagnosis have? These fifteen, of which patient 0 had the first.
+# One call, `.detach()`, and the block below the output layer remains as it was drawn. The output layer still learns, and the embedding with it, as they share their weights. So the loss falls. Which names can a diagnosis have? These fifteen, of which patient 0 had the first.
 
 # %%
 for name, fault in museum.FAULTS.items():
@@ -163,7 +163,7 @@ for name, fault in museum.FAULTS.items():
 #
 # - Patient 1: "*At last one that knows all the answers. May I publish?*"
 # - Patient 5: "*It works for us. A user says that the answer to her review changes from day to day.*"
-# - Patient 10: "*Most answers are right, but the loss stays where it is, whatever I do.*"
+# - Patient 10: "*Most answers are right, but the training loss gets stuck, whatever I do.*"
 
 # %%
 room = {number: museum.shown(number) for number in (1, 5, 10)}
@@ -173,7 +173,7 @@ for number, evidence in room.items():
     print(f"patient {number}\n{museum.as_text(evidence)}\n")
 
 # %% [markdown]
-# This is your workbench. `museum.patient(1)` trains the patient again, live, from the same seed. Put another number and other tests into it, as often as you like. `first_loss` is where many doctors begin; the price was 1.
+# This is your workbench. `museum.patient(1)` trains the patient again, live, from the same seed. Put another number and other tests into it, as often as you like. `first_loss` is where many doctors begin; its price is 1.
 
 # %%
 patient = museum.patient(1)
@@ -200,8 +200,8 @@ course.diagnose(10, ...)
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# - Patient 1: `evaluation_data_in_training`. The held-out loss is below the exact bound. `fresh_text` (2) shows that text drawn anew is much harder.
-# - Patient 5: `padding_read`. `singles` (1): the answer to a row depends on the rows next to it, through the padding.
+# - Patient 1: `evaluation_data_in_training`. The held-out loss is below the exact bound. `fresh_text` (2) shows that text drawn anew is harder, by several standard errors.
+# - Patient 5: `padding_read`. `singles` (1): the answer to a row depends on the rows next to it, through the padding. The gap between its curves is no sign: healthy classifiers end about as high.
 # - Patient 10: `softmax_twice`. The training loss does not fall below 0.313. `overfit` (3) shows it on four rows.
 #
 # </details>
@@ -268,7 +268,7 @@ course.diagnose(13, ...)
 # - Patient 6: `no_scale`. `attention_at_start` (1): before training, attention is sharp already.
 # - Patient 8: `targets_not_shifted`. Loss near zero without a leak; `copying` (1): it predicts the word that it has just read.
 # - Patient 9: `norm_on_wrong_axis`. `leak` (1) is positive, `attention_ahead` (1) is not: the future comes in through the mean and the variance.
-# - Patient 11: `mask_after_softmax`. `attention_sums` (1): the weights that are left do not sum to 1, and what is missing tells about the future.
+# - Patient 11: `mask_after_softmax`. `attention_sums` (1): the weights that are left do not sum to 1; how much is missing depends on the words that follow.
 # - Patient 13: `weight_decay_on_everything`. `weights` (1): the scales of the norms are nearly gone.
 #
 # </details>
@@ -298,7 +298,7 @@ museum.order(patient, "first_loss")
 #
 # `Level 3/5 · 15 minutes · outcome 2`
 #
-# The curves point to two of the four. For the other two, order tests that ask what a translator should notice: another source, the same words in another order, the same question twice.
+# One curve rises. For the other three, order tests that ask what a translator should notice: another source, the same words in another order, the same question twice.
 #
 # <details><summary>Hint</summary>
 #
@@ -318,7 +318,7 @@ course.diagnose(14, ...)
 # - Patient 3: `no_zero_grad`. `gradient_growth` (2): each step adds its gradient to all those before.
 # - Patient 7: `wrong_source`. `swap_sources` (1): with the source of another row, its loss hardly rises.
 # - Patient 12: `dropout_in_evaluation`. `twice` (1): two evaluations differ.
-# - Patient 14: `positions_missing`. `permute` (1): with the source words in reverse order nothing moves at all.
+# - Patient 14: `positions_missing`. `permute` (1): with the source words in reverse order nothing moves but rounding errors.
 #
 # </details>
 #
@@ -384,18 +384,18 @@ for name, fault in museum.FAULTS.items():
     print(f"{name:<28}{fault.test:<20}" + "".join(f"{one:>22}" for one in ranges))
 
 # %% [markdown]
-# No range of a patient overlaps with that of the healthy models.
+# No patient's range overlaps with that of the healthy models.
 #
 # ## What this does not show
 #
-# - One line was wrong at a time. Two faults can hide each other: a leak makes up for a bad learning rate.
+# - One line was wrong at a time. Two faults can hide each other: a leak can make up for a bad learning rate.
 # - The faults are of kinds that we know. Your next one may not be among them; the tests look at promises of a model rather than at faults, so they may find it all the same.
 # - The thresholds of the tests were chosen on these models. Another size needs its own healthy model to compare with.
 # - An exact bound exists for our generated language only. On real text, compare with a simple baseline, such as an n-gram model.
 #
 # ## Take-home
 #
-# Symptom, test, fault: one page. The same page is in `notebooks/bug_checklist.html`, ready for a printer. Six first steps take ten minutes and find most of what is in this museum.
+# Symptom, test, fault: one page. The same page is in `notebooks/bug_checklist.html`, ready for a printer. Its six first steps find most of what is in this museum.
 
 # %%
 museum.checklist()
@@ -430,11 +430,11 @@ course.quiz("bug_museum")
 # ## Summary
 #
 # 1. ln V for the first loss, the exact bound for the last one, the bound of a reader without the source for a translator: three numbers that need no second model.
-# 2. Change a future word, put a row into a batch, reverse the words: each is a few lines and asks for a promise that every model of this kind makes.
+# 2. Change a future word, put a row into a batch, reverse the words: each is a few lines and tests a promise that a sound model keeps.
 # 3. A test is worth its price if your suspects answer it differently. Look at what is free first.
 # 4. Leaks, targets that are not shifted and evaluation data in training make the loss better. A number that is too good is a symptom.
 #
 # *Where this comes from:* overfit one batch, look at the data, compare the first loss: Karpathy, "A Recipe for Training Neural Networks", 2019; the causal mask and the scale: Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2; weight decay: Loshchilov and Hutter, [arXiv:1711.05101](https://arxiv.org/abs/1711.05101);
 # tied weights: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859).
 #
-# *What comes next:* your own model. Keep the page next to it.
+# *What comes next:* your own model. Keep the checklist next to it.

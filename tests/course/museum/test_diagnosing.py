@@ -165,6 +165,13 @@ def test_the_evidence_of_a_patient_is_plain_and_names_no_fault(few_steps):
     assert "->" in museum.as_text(live)
 
 
+def test_healthy_classifiers_end_about_as_high_as_the_one_that_reads_padding():
+    read, healthy = (
+        [one["held_out_loss"] for one in STORED[name]] for name in ("padding_read", "healthy classifier")
+    )
+    assert max(min(read), min(healthy)) < min(max(read), max(healthy))  # the ranges overlap
+
+
 def test_the_printed_page_is_the_checklist_and_has_every_fault():
     page = (project_root() / "notebooks" / "bug_checklist.html").read_text(encoding="utf-8")
     assert page == museum.checklist().page()

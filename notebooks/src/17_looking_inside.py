@@ -594,6 +594,7 @@ for name in ("the best head", "induction heads"):
     print(f"copy without {name:<15}", *(f"{nats[name]:.2f}" for nats in copies), "nats")
 zero, mean = ([np.max(one["ablation"][how]) for one in worlds] for how in ("zero", "mean"))
 print(f"costliest head, nats per token: zero {over_seeds(zero)}, mean {over_seeds(mean)}")
+# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # ## What this does not show

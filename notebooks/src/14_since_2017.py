@@ -25,7 +25,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# What takes minutes was measured once by `python -m experiments since-2017` and `python -m experiments scaling`; it is read from `results/`. One change is trained in front of you. With the budget `smoke` everything runs, but nothing is learned.
+# What takes minutes was measured once by `python -m experiments since-2017` and `python -m experiments scaling`; it is read from `results/`. One change and a mixture of experts are trained in front of you. With the budget `smoke` everything runs, but nothing is learned.
 
 # %%
 import math
@@ -104,7 +104,7 @@ for name, changes in SWAPS.items():
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Two more traps wait: one learning rate for all, and one seed. We come to them. First each change in its formula and a few lines, without any helper.
+# Three more traps wait: one learning rate for all, one seed, and many comparisons. We come to them. First each change in its formula and a few lines, without any helper.
 #
 # ## The norm: RMSNorm
 #
@@ -112,7 +112,7 @@ for name, changes in SWAPS.items():
 #
 # $$\text{rms\_norm}(x) = \gamma \cdot \frac{x}{\sqrt{m + \varepsilon}}, \qquad m = \tfrac1D \sum_i x_i^2 .$$
 #
-# Take the token (1, −1, 5, 1). Its squares are 1, 1, 25, 1, with the mean 7, so it becomes $(1, -1, 5, 1) / \sqrt 7$. Which of two things that layer norm ignores does it ignore too: a factor of 10, or 3 added to all numbers?
+# Take the token (1, −1, 5, 1). Its squares are 1, 1, 25, 1, with the mean 7, so it becomes $(1, -1, 5, 1) / \sqrt 7$. Layer norm ignores a factor of 10, and 3 added to all numbers. Which of the two does RMSNorm ignore?
 
 # %%
 def norm_by_rms(x, gamma, eps=1e-5):
@@ -164,7 +164,7 @@ print("matrices:", [tuple(weight.shape) for weight in weights])
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# What can one hidden number do that it could not do before? In the picture, the input of the gate runs from left to right, and each curve has another value of $u$, the second projection. A ReLU has one bend and one slope. What happens to the slope of the gated one as $u$ changes?
+# What can one hidden number do that it could not do before? In the picture, the input of the gate runs from left to right, and each curve has another value of $u$, the second projection. A ReLU is flat below zero and has slope 1 above. What happens to the slope of the gated one as $u$ changes?
 
 # %%
 h = torch.linspace(-4, 4, 81)
@@ -277,11 +277,11 @@ course.resolve(
 )
 
 # %% [markdown]
-# The weights are there once, the cache is there for *each* text that is being written. So it is the cache that limits how many readers one GPU can serve. Whether they cost quality is another question; we measure it below.
+# The weights are there once, the cache is there for *each* text that is being written. So it is the cache that limits how many readers one GPU can serve. Whether fewer heads of keys and values cost quality is another question; we measure it below.
 #
 # ## Small print: the norm's place, biases, the tie
 #
-# Three changes are a setting each. **Pre-norm** is lesson 05: $x + f(\text{norm}(x))$ in place of $\text{norm}(x + f(x))$, and one norm at the end. **No biases**: $xW$ in place of $xW + b$, in every layer and norm. **Tied embeddings**: the output layer uses the embedding matrix (Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859)). The paper of 2017 tied them already (section 3.4); small models do so today, many large ones do not.
+# Three changes are a setting each. **Pre-norm** is lesson 05: $x + f(\text{norm}(x))$ in place of $\text{norm}(x + f(x))$, and one norm at the end. **No biases**: $xW$ in place of $xW + b$, in every layer and norm. **Tied embeddings**: the output layer uses the embedding matrix (Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859)). The paper of 2017 tied them already (section 3.4); small models do so today, many large ones do not. Our model of 2017 does not, so the tie can be measured like the other changes.
 
 # %%
 tied = tx.LanguageModel(old.replace(tie_embeddings=True))
@@ -302,7 +302,7 @@ for name, model in both.items():
 #
 # $$X \leftarrow a X + \bigl(b\, X X^\top + c\, (X X^\top)^2\bigr) X, \qquad a = 3.4445,\; b = -4.7750,\; c = 2.0315 .$$
 #
-# It leaves $U$ and $V$ as they are, and moves each singular value towards 1.
+# It leaves $U$ and $V$ as they are, and moves each singular value but zero towards 1, roughly.
 
 # %%
 from tinytx.training.optim import orthogonalised
@@ -327,7 +327,7 @@ along = u.T @ update @ vt.T  # diagonal: the same singular vectors
 torch.testing.assert_close(along, along.diagonal().diag(), rtol=0.0, atol=1e-6)
 
 # %% [markdown]
-# Look at the singular values of one gradient, of Adam's first update (the sign of each number, as it has seen no other gradient) and of Muon's, each divided by its largest. How many of the 64 directions would each of the three learn in?
+# Look at the singular values of one gradient, of Adam's first update (the sign of each number, as it has seen no other gradient) and of Muon's, each divided by its largest. In which of the three do most of the 64 directions have a similar length?
 
 # %%
 lines, matrices = [], {"gradient": gradient, "Adam": gradient.sign(), "Muon": update}
@@ -344,13 +344,24 @@ middle = {line.label: line.y[31] for line in lines}
 assert middle["Muon"] > max(middle["gradient"], middle["Adam"])
 
 # %% [markdown]
-# This gradient has one long direction, and the others are much shorter. Muon's polynomial takes them to about the same length (between 0.7 and 1.2 is good enough for it). The last value stays zero: the layer norm that follows subtracts the mean, so no gradient points along it. Embeddings, output layer, norms and biases are not such matrices of a hidden layer; they are left to AdamW.
+# This gradient has one long direction, and the others are much shorter. Muon's polynomial takes them to about the same length (between 0.7 and 1.2 is good enough for it). The last value is zero: the layer norm that follows ignores a shift, so the gradient has no part in that direction. Embeddings, output layer, norms and biases are not such matrices of a hidden layer; they are left to AdamW.
 #
 # ## Measured: each change alone
 #
-# Now the comparison. **Data:** reviews of our world in 600 tokens, and its exact entropy bound. **Models:** 2017 as above, 177 thousand parameters, and each change at equal parameters. **Recipe:** 300 steps of up to 2,048 tokens, the same tokens for all; warm-up over a tenth of the steps, then a linear decay to zero; AdamW, except for Muon. (The paper had Adam without weight decay, and another decay.)
+# Now the comparison. **Data:** reviews of our world, with a vocabulary of 600 tokens, and its exact entropy bound. **Models:** 2017 as above, 177 thousand parameters, and each change at equal parameters. **Recipe:** 300 steps of up to 2,048 tokens, the same tokens for all; warm-up over a tenth of the steps, then a linear decay to zero; AdamW, except for Muon. (The paper had Adam without weight decay, and another decay.)
 #
-# **Tuned:** the learning rate, with seed 0 on the valid split: the same four values for each variant, and up to two more where the best was at an end. Here is what was found. This is the second trap: look along a column, where all have one rate, and then at the stars.
+# **Predict 14.2.**
+
+# %%
+course.predict(
+    "14.2",
+    "Which single change comes closest to the bound, each at its best rate?",
+    ["pre-norm", "RMSNorm", "SwiGLU", "rotary", "grouped queries", "tied embeddings",
+     "no biases", "Muon"],
+)  # fmt: skip
+
+# %% [markdown]
+# **Tuned:** the learning rate, with seed 0 on the valid split: the same four values for each variant, and up to two more where the best was at an end. Here is what was found. This is the first of these traps: look along a column, where all have one rate, and then at the stars.
 
 # %%
 stored = results.read_results("since-2017")
@@ -361,20 +372,26 @@ for record in stored.data.values():
 rates = sorted({lr for tried in tuned.values() for lr in tried})
 best = {name: min(tried, key=tried.get) for name, tried in tuned.items()}
 print(f"{'at rate':<16}", *(f"{lr:>8g} " for lr in rates))
-for name, tried in tuned.items():
+single = [name for name in tuned if name not in ("2017", "all together")]
+for name in ("2017", *single):
+    tried = tuned[name]
     shown = {lr: f"{tried[lr]:.3f}" if lr in tried else "" for lr in rates}
     stars = {lr: "*" if lr == best[name] else " " for lr in rates}
     print(f"{name:<16}", *(f"{shown[lr]:>8}{stars[lr]}" for lr in rates))
 for lr, loss in tuned["2017"].items():
-    ahead = [name for name, tried in tuned.items() if tried.get(lr, loss) < loss]
+    ahead = [name for name in single if tuned[name].get(lr, loss) < loss]
     print(f"ahead of 2017 if all have {lr:g}:", ", ".join(ahead) or "none")
 ends = [name for name, tried in tuned.items() if best[name] in (min(tried), max(tried))]
 print("still best at an end of what was tried:", ", ".join(ends) or "none")
+lowest = min(single, key=lambda name: tuned[name][best[name]])
+closest, before = (tuned[name][best[name]] for name in (lowest, "2017"))
+finding = f"{lowest}: {closest:.3f} nats above the bound, 2017 {before:.3f}."
+course.resolve("14.2", lowest, finding)
 
 # %% [markdown]
 # Whoever picks one rate for all picks some of the winners, too. From here on each variant has its own best rate, marked with a star. Results are those of *other* seeds on the 2,000 reviews of the test split, and each difference from 2017 is **paired** by seed.
 #
-# A third trap: we make nine comparisons, with the one of all changes together. If there were no difference anywhere, a 95 % interval would still miss zero once in twenty times. **Bonferroni's correction** shares the error out: each interval may miss with a probability of 0.05/9 only, so all nine hold *together* with 95 %. The price is width.
+# The last trap: we make nine comparisons, with the one of all changes together. If there were no difference anywhere, a 95 % interval would still miss zero once in twenty times. **Bonferroni's correction** shares the error out: each interval may miss with a probability of 0.05/9 only, so all nine hold *together* with 95 %. The price is width.
 
 # %%
 from tinytx.training.intervals import paired_interval
@@ -384,7 +401,6 @@ for record in stored.data.values():
     if record["measure"] == "test":
         above.setdefault(record["variant"], {})[record["seed"]] = record["above"]
 names = [name for name in above if name != "2017"]
-single = [name for name in names if name != "all together"]
 
 
 def differences(name):
@@ -396,15 +412,7 @@ print(f"if nothing mattered, one or more of {len(names)} independent 95 % interv
 print(f"would miss zero in {1 - 0.95 ** len(names):.0%} of all such studies")
 
 # %% [markdown]
-# **Predict 14.2 and 14.3.**
-
-# %%
-course.predict(
-    "14.2",
-    "Which single change comes closest to the bound?",
-    ["pre-norm", "RMSNorm", "SwiGLU", "rotary", "grouped queries", "tied embeddings",
-     "no biases", "Muon"],
-)  # fmt: skip
+# Each change alone comes first. **Predict 14.3.**
 
 # %%
 course.predict(
@@ -414,33 +422,24 @@ course.predict(
 )
 
 # %%
+together = {
+    name: paired_interval(differences(name), n_comparisons=len(names)) for name in names
+}
+
+
+def compared(name):
+    each, wide = paired_interval(differences(name)), together[name]
+    alone = f"{name:<17}{each.mean:+.3f}  {each.low:+.3f} to {each.high:+.3f}"
+    return f"{alone}   {wide.low:+.3f} to {wide.high:+.3f}"
+
+
 mean_2017 = sum(above["2017"].values()) / len(above["2017"])
 print(f"{'2017':<17}{mean_2017:.3f} nats above the bound; differences from it:")
-print(f"{'':<17}mean    95 % each          95 % together")
-together = {}
-for name in names:
-    each = paired_interval(differences(name))
-    wide = paired_interval(differences(name), n_comparisons=len(names))
-    together[name] = wide
-    print(f"{name:<17}{each.mean:+.3f}  {each.low:+.3f} to {each.high:+.3f}", end="   ")
-    print(f"{wide.low:+.3f} to {wide.high:+.3f}")
+header = f"{'':<17}mean    95 % each          95 % together"
+print(header)
+for name in single:
+    print(compared(name))
 print(stored.source_line())
-lowest = min(single, key=lambda name: together[name].mean)
-course.resolve("14.2", lowest, f"{together[lowest].mean:+.3f} nats from 2017.")
-
-# %% [markdown]
-# The same as a picture: how far each variant is above 2017 (right of zero, worse) or below it (left, better). The lines are the wide intervals, those that hold together. The axis is cut, so the largest difference leaves the picture. Which intervals touch zero?
-
-# %%
-fig, ax = plots.bars(
-    {name: wide.mean for name, wide in together.items()},
-    intervals={name: (wide.low, wide.high) for name, wide in together.items()},
-    references={"2017": 0.0}, numbers="+.3f",
-    xlabel="nats per token, difference from 2017 (below zero is better)",
-)  # fmt: skip
-reach = sorted(max(-wide.low, wide.high) for wide in together.values())[-2]
-ax.set_xlim(-1.4 * reach, 1.4 * reach)  # the farthest bar leaves the picture
-plots.show(fig, name="14_swaps")
 better = [name for name in single if together[name].high < 0]
 worse = [name for name in single if together[name].low > 0]
 unseen = [name for name in single if name not in better + worse]
@@ -452,11 +451,11 @@ finding = f"{len(better)} of {len(single)} wide intervals lie below zero."
 course.resolve("14.3", answer, finding)
 
 # %% [markdown]
-# "No difference that we can see" is a finding: for a model of this size, on this text, in so few steps, the choice hardly matters, or less than the intervals are wide. Then other reasons decide. RMSNorm and no biases are simpler. Grouped queries save cache at the price of what they cost here. And a change that pays in a model of 100 layers, or after a trillion tokens, may be invisible here, as may its harm.
+# "No difference that we can see" is a finding: for a model of this size, on this text, in so few steps, any difference is too small for these intervals. Then other reasons decide. RMSNorm and no biases are simpler. Grouped queries save cache. And a change that pays in a model of 100 layers, or after a trillion tokens, may be invisible here, as may its harm.
 #
 # ## All together
 #
-# Nobody builds a model with one of these changes. Do the gains add up? **Predict 14.4.**
+# Nobody builds a model with one of these changes. Add up the eight single gains of the table; a harm counts as a negative gain. **Predict 14.4.**
 
 # %%
 course.predict(
@@ -466,6 +465,8 @@ course.predict(
 )
 
 # %%
+print(f"all together, at its best rate, {best['all together']:g}")
+print(header, compared("all together"), sep="\n")
 gain = -together["all together"].mean
 added = -sum(together[name].mean for name in single)
 answer = "less than the sum" if gain < added else "more than the sum"
@@ -481,9 +482,23 @@ surplus = paired_interval(
 course.resolve(
     "14.4",
     answer,
-    f"Together {gain:.3f} nats, the single gains add up to {added:.3f}. What lies "
-    f"between: 95 % from {-surplus.high:+.3f} to {-surplus.low:+.3f}.",
+    f"Together {gain:.3f} nats, the single gains add up to {added:.3f}. Their "
+    f"difference: 95 % from {-surplus.high:+.3f} to {-surplus.low:+.3f}.",
 )
+
+# %% [markdown]
+# All nine as a picture: how far each variant is above 2017 (right of zero, worse) or below it (left, better). The lines are the wide intervals, those that hold together. The axis is cut, so the largest difference leaves the picture.
+
+# %%
+fig, ax = plots.bars(
+    {name: wide.mean for name, wide in together.items()},
+    intervals={name: (wide.low, wide.high) for name, wide in together.items()},
+    references={"2017": 0.0}, numbers="+.3f",
+    xlabel="nats per token, difference from 2017 (below zero is better)",
+)  # fmt: skip
+reach = sorted(max(-wide.low, wide.high) for wide in together.values())[-2]
+ax.set_xlim(-1.4 * reach, 1.4 * reach)  # the farthest bar leaves the picture
+plots.show(fig, name="14_swaps")
 
 # %% [markdown]
 # Neither gains nor harm need add up. Tied embeddings alone ruin the model of 2017, at each rate that was tried; in the company of the other seven changes they do no such harm. (We did not look for the cause. Post-norm, one matrix in two roles, and the small first values that the package gives it are suspects.) One change can make room for another, and two can mend the same fault. Whoever adds up the gains of eight papers reckons with a model that does not exist.
@@ -565,7 +580,7 @@ for name, each in {"one network": dense, "4 experts, 2 a token": config}.items()
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# A router learns from the loss like everything else. But nothing tells it to share the work out evenly: an expert that is chosen often learns fast, and is chosen more often. We train a model with four experts, one for each token, and count the **load** of each: the share of the tokens of held-out reviews that it gets.
+# A router learns from the loss like everything else. But nothing tells it to share the work out evenly: an expert that is chosen often can learn faster, and be chosen more often still. We train a model with four experts, one for each token, and count the **load** of each: the share of the tokens of held-out reviews that it gets.
 
 # %%
 mixed = train(old.replace(norm="first", n_experts=4, experts_per_token=1), seed=1)
@@ -664,7 +679,7 @@ for curve in by_tokens:
 # %%
 course.predict(
     "14.6",
-    "How far will the fitted E be from the true bound, about 1.19 nats per token?",
+    "How far will the fitted E be from the true bound, about 1.18 nats per token?",
     ["less than 0.02 nats", "0.02 to 0.1 nats", "more than 0.1 nats"],
 )
 
@@ -709,7 +724,7 @@ finding = f"It is {missed['all']:+.3f} nats from the true {bound.mean():.3f}."
 course.resolve("14.6", answer, finding)
 
 # %% [markdown]
-# The **bootstrap** fits again and again to runs drawn from ours with replacement; its interval says how much the fit owes to the particular runs. It does *not* say whether the form of the law is right, nor which parameters should count. Is zero, the truth, inside? And how far apart are the two ways to count $N$, which fit the same losses?
+# The **bootstrap** fits again and again to runs drawn from ours with replacement; its interval says how much the fit owes to the particular runs. It does *not* say whether the form of the law is right, nor which parameters should count. Zero would be the true bound: is it inside? And how far apart are the two ways to count $N$, which fit the same losses?
 
 # %%
 for name in missed:
@@ -721,7 +736,7 @@ lowest = min(np.mean(each) for each in excess.values())
 print(f"the best of our models is {lowest:.3f} nats above the bound")
 
 # %% [markdown]
-# So read a fitted "entropy of natural text" with care. It is the point at which a chosen formula meets infinity, extrapolated from finite models, and its printed interval takes the formula for granted. What a scaling law is good for is the range in between: how to share a budget between size and text.
+# So read a fitted "entropy of natural text" with care. It is the value of a chosen formula for infinite $N$ and $D$, extrapolated from finite models, and its printed interval takes the formula for granted. What a scaling law is good for is the range in between: how to share a budget between size and text.
 #
 # ## What this does not show
 #
@@ -729,7 +744,7 @@ print(f"the best of our models is {lowest:.3f} nats above the bound")
 # - Each variant had its learning rate tuned, and nothing else: not weight decay, warm-up or initialisation, which were chosen for the package's own models. With the rate from one seed and a grid of factors of two, a small difference can come from the grid.
 # - Equal parameters are not equal time. Tied embeddings at equal parameters do more work for each token; Muon's steps cost more than Adam's.
 # - The intervals cover other seeds of this recipe on these test reviews. A handful of seeds makes them wide, and "no difference that we can see" is not "no difference".
-# - The scaling law holds for one recipe. Its small models are trained far longer, for their size, than large ones ever are.
+# - The scaling law holds for one recipe. Each point is one seed, so a single steep or flat piece of a line can be chance.
 #
 # ## Take-home
 #
@@ -880,7 +895,7 @@ course.check("grouped_query_attention", grouped_query_attention)
 #
 # <details><summary>Answer</summary>
 #
-# If there is no difference, each sign is a coin, so two seeds agree with the stored mean once in four times, and with each other every second time. Two seeds of equal sign are no evidence.
+# If there is no difference, each sign is a coin, so both seeds have the sign of the stored mean once in four times, and the same sign every second time. Two seeds of equal sign are no evidence.
 #
 # </details>
 #
@@ -888,7 +903,7 @@ course.check("grouped_query_attention", grouped_query_attention)
 #
 # <details><summary>Answer</summary>
 #
-# `32 * cache_bytes(llama.replace(n_kv_heads=G), 8192) / 1e9` is 137 GB for G = 32 and 34 GB for G = 8. With G = 4 it is 17 GB. Papers choose G by such tables, and then measure the quality.
+# `32 * cache_bytes(llama.replace(n_kv_heads=G), 8192) / 1e9` is 137 GB for G = 32 and 34 GB for G = 8. With G = 4 it is 17 GB. Whether G = 4 costs quality has to be measured.
 #
 # </details>
 #
@@ -897,7 +912,7 @@ course.check("grouped_query_attention", grouped_query_attention)
 # 1. RMSNorm divides by the root mean square and leaves the mean in. SwiGLU multiplies two projections, one of them through SiLU. In grouped-query attention neighbouring heads of queries share keys and values.
 # 2. The KV cache has $2 L G K T$ numbers a text: with a quarter of the heads it is a quarter of the size.
 # 3. Equal parameters, a rate tuned for each, pairs of seeds, and intervals widened for the number of comparisons. What is left may be "no difference that we can see", which is a finding. Gains need not add up.
-# 4. The block of today has the residual stream of 2017, and hardly another line of it.
+# 4. The block of today has the residual stream, attention and feed-forward network of 2017. Norms, positions, heads and activation have changed.
 # 5. With a known bound the excess loss can be drawn without any fitted constant. A fitted constant depends on the formula, on what counts as a parameter, and on the runs; its interval tells only of the last.
 #
 # *Where this comes from:* RMSNorm: Zhang and Sennrich, [arXiv:1910.07467](https://arxiv.org/abs/1910.07467), section 4; SwiGLU: Shazeer, [arXiv:2002.05202](https://arxiv.org/abs/2002.05202), section 2; rotary positions: Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864), section 3.2; grouped queries: Ainslie et al., [arXiv:2305.13245](https://arxiv.org/abs/2305.13245), section 2.2; tied embeddings: Press and Wolf,

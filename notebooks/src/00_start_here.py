@@ -62,7 +62,7 @@ machine.shortcomings(here)
 # ## Where it will end: a trailer
 #
 # A **language model** reads the beginning of a text and predicts how it continues. The course comes with a small one, which has read reviews of books in simple French. This is a *trailer*:
-# nothing in it is explained yet. Lesson 08 trains such a model, and shows every line.
+# nothing in it is explained yet. Lesson 07 builds such a model line by line, and lesson 08 trains it.
 
 # %%
 shipped = shipped_model()

@@ -207,7 +207,7 @@ print("ids", (1, len(rows[0])), "-> logits", tuple(logits.shape))
 # %% [markdown]
 # ## Is it right? Count, then compare
 #
-# The shapes fit. That is no proof: a forgotten mask has the right shape too. Two tests are much sharper. The first one counts. **Predict 07.1**, then read the list of all parameters. ($V$ is 2,000, $D$ is 96, and the feed-forward network has $4 D$ numbers inside.)
+# The shapes fit. That is no proof: a model without its mask gives the right shapes too. Two tests are much sharper. The first one counts. **Predict 07.1**, then read the list of all parameters. ($V$ is 2,000, $D$ is 96, and the feed-forward network has $4 D$ numbers inside.)
 
 # %%
 course.predict(
@@ -234,7 +234,7 @@ finding = f"{totals[largest]:,} of {n_params:,} parameters are there."
 course.resolve("07.1", largest, finding)
 
 # %% [markdown]
-# The second test is the sharpest that there is: another implementation. A **state dict** maps the name of each parameter to its numbers. `tx.LanguageModel` has the same parameters under the same names, inside its `body`. If it takes all of ours, misses none, and gives the same logits for random ids, then the two are the same function, to the last mask and scale.
+# The second test is sharper still: another implementation. A **state dict** maps the name of each parameter to its numbers. `tx.LanguageModel` has the same parameters under the same names; all but `head` are inside its `body`. If it takes all of ours, misses none, and gives the same logits for random ids, then no mask, scale or norm differs between the two: each would change the logits.
 
 # %%
 config = tx.TransformerConfig(
@@ -296,9 +296,9 @@ for name, kept in {"temperature 0.5": cold, "top-k 2": two, "top-p 0.8": three}.
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# ## A minute of training
+# ## A short training
 #
-# To learn, the model predicts each token of a text from those before it. The targets are the inputs shifted by one, and the loss is the mean of $-\ln p$ of the token that came, in **nats**. Padding fills short rows and does not count. [Lesson 08](08_pretraining.ipynb) takes this loop apart. Here it is a tool, in its plainest form: AdamW, a short warm-up, then a learning rate that falls to zero.
+# To learn, the model predicts each token of a text from those before it. The targets are the inputs shifted by one, and the loss is the mean of $-\ln p$ of the token that came, in **nats**. Padding fills short rows and does not count. [Lesson 08](08_pretraining.ipynb) takes this loop apart. Here it is a tool, in its plainest form: AdamW, a short warm-up, and a learning rate that falls towards zero in the second half.
 
 # %%
 def loss_of(model, rows):
@@ -323,7 +323,7 @@ def learn(model, rows, n_steps, watch=None, lr=6e-3):
 
 
 # %% [markdown]
-# At steps 1, 2, 4, 8 … the model writes a line that begins with *Le roman*, always with the same random numbers. We also measure the loss on 100 reviews that it never trains on. **Predict 07.2** first. This cell takes most of the lesson's running time.
+# At steps 1, 2, 4, 8 … the model writes a line that begins with *Le roman*, always with the same random numbers. We also measure the loss on 100 reviews that it never trains on. **Predict 07.2** first.
 
 # %%
 course.predict(
@@ -355,7 +355,7 @@ finding = f"at step {first}" if below else "nowhere"
 course.resolve("07.2", answer, f"Half of ln V is {half:.2f}. First below: {finding}.")
 
 # %% [markdown]
-# Read the column downwards: noise, then frequent words, then words in a possible order, then sentences. Nothing here was told what a noun is. How good is it? The text comes from a known grammar, so there is an exact answer, the **entropy bound**: no model can expect a lower loss on new text. (For a text of your own nobody knows it, and the line is left out.)
+# Read the column downwards: noise, then frequent words, then sentences, in which an ending may still be wrong. No label says what a noun is. How good is it? The text comes from a known grammar, so there is an exact answer, the **entropy bound**: no model can expect a lower loss on new text. (For a text of your own nobody knows it, and the line is left out.)
 
 # %%
 from tinytx.training.evaluate import exact_nats
@@ -377,11 +377,11 @@ for name, nats in {f"after {steps[-1]} steps": losses[-1], **references}.items()
 assert references.get("entropy bound", 0) < losses[-1] < losses[0]
 
 # %% [markdown]
-# In seconds it comes most of the way, and the last tenths of a nat take much longer. [Lesson 08](08_pretraining.ipynb) goes on from here, with a better recipe and finer measures.
+# It comes most of the way from the uniform guess to the bound. [Lesson 08](08_pretraining.ipynb) goes on from here, with a better recipe and finer measures.
 #
 # ## Look inside
 #
-# The trained weights go into the twin once more, which can record its attention. Choose a layer and a head, then move over the words of the sentence. Each row says which earlier tokens a token attends to. Is there a head that mostly attends to the token before? And what does *beau* attend to?
+# The trained weights go into the twin once more, which can record its attention. Choose a block (the explorer calls it a layer) and a head, then move over the words of the sentence. Each row says which earlier tokens a token attends to. Is there a head that mostly attends to the token before? And what does *beau* attend to?
 
 # %%
 twin = twin_of(model)
@@ -393,7 +393,7 @@ tokens = ["<bos>", *tokenizer.pieces(text)][:24]
 course.widgets.attention(twin, tokens, token_ids=torch.tensor(ids), query=len(ids) - 2)
 
 # %% [markdown]
-# The same as a picture: for each head, how much of its weight goes to the token itself, to the one just before, to the opening token, and elsewhere, on average over the held-out reviews. Do all heads do the same?
+# The same as a picture: for each head, how much of its weight goes to the token itself, to the one just before, to the opening token, and elsewhere, on average over 30 held-out reviews. Do all heads do the same?
 
 # %%
 from tinytx.model.attention import record_attention
@@ -419,10 +419,11 @@ plots.show(fig, name="07_heads")
 for place, share in zip(("itself", "the token before"), shares.T, strict=False):
     most = share.argmax().item()
     where = f"block {1 + most // 4}, head {1 + most % 4}, {share[most]:.2f}"
-    print(f"most weight to {place}: {where}; mean of all heads {share.mean():.2f}")
+    print(f"largest share for {place}: {where}; mean of all heads {share.mean():.2f}")
+print(f"elsewhere: {shares[:, 3].min():.2f} to {shares[:, 3].max():.2f}")
 
 # %% [markdown]
-# The explorer below holds the model that comes with the course: the same parts, 650,000 parameters, trained for some minutes. It computes in the page, without Python. Type any French beginning. Then follow one token from its embedding through each head to the logits, down to the numbers of a single dot product. The true distribution of the language is next to the model's at every step. Where do the two differ most?
+# The explorer below holds the model that comes with the course, a relative of yours that was trained for longer. It has 650,000 parameters, positions of another kind (ALiBi, [lesson 03](03_positions.ipynb)), and one matrix for embedding and output layer. It computes in the page, without Python. Type a French beginning. Then follow one token from its embedding through each head to the logits, down to the numbers of a single dot product. If a review of the language can begin like this, the true distribution of the next token is next to the model's. Where do the two differ most?
 
 # %%
 course.widgets.live_model("Le roman est")
@@ -430,7 +431,7 @@ course.widgets.live_model("Le roman est")
 # %% [markdown]
 # ## Break it: leave one part out
 #
-# What is each part for? We take one away, train a new model for a few steps, and compare the held-out loss with that of the whole model. A part is replaced by a module that passes its input on, or, for the two sublayers, one that adds nothing. **Predict 07.3.**
+# What is each part for? We take one away, train a new model for a few steps, and compare the held-out loss with that of the whole model. A sublayer is replaced by a module that adds nothing, the positions by zeros. **Predict 07.3.**
 
 # %%
 course.predict(
@@ -465,15 +466,16 @@ ablations = {part: without(part) for part in parts}
 for part, nats in ablations.items():
     print(f"left out: {part:<22}{nats:.2f} nats per token")
 worst = max(parts[1:], key=ablations.get)
-lost = ablations[worst] - ablations["no part"]
-course.resolve("07.3", worst, f"Without it the loss is {lost:.2f} nats higher.")
+whole = round(ablations["no part"], 2)
+more = ", ".join(f"{part} {round(ablations[part], 2) - whole:+.2f}" for part in parts[1:])
+course.resolve("07.3", worst, f"Change of the loss in nats without each: {more}.")
 
 # %% [markdown]
-# Without attention the model knows only the last token and its position, so it ends near a bigram model, however long it trains. One seed and 80 steps are a hint, not a measurement; the code is yours to repeat.
+# Without attention the model knows only the last token and its position, so it sees no more context than a bigram model, however long it trains. A model without positions is not blind to order: its causal mask lets each token see only what came before ([lesson 03](03_positions.ipynb)). One seed and 80 steps are a hint, not a measurement: a difference of a hundredth may be chance. The code is yours to repeat.
 #
 # ## A text of your own
 #
-# The cells above work with any text. To try it, we take one that every Python has: the source of its module `argparse`. The same functions read it, build a model for its vocabulary, train it for some steps, and write.
+# The functions above work with any text. To try it, we take one that every Python has: the source of its module `argparse`. The same functions read it, build a model for its vocabulary, train it for some steps, and write.
 
 # %%
 import argparse
@@ -496,8 +498,8 @@ for seed in range(4):
 # ## What this does not show
 #
 # - The model is tiny, and its language simple. What you built is a GPT in every part, and a very small one.
-# - Equal logits prove the forward pass. That training works is shown by its loss alone, here with one seed.
-# - It reads every prefix anew for each token it writes. [Lesson 11](11_translation.ipynb) stores what does not change.
+# - Equal logits prove the forward pass. That training works is shown by its loss and its samples, here with one seed.
+# - The sampling loop reads the whole prefix anew for each token. [Lesson 11](11_translation.ipynb) stores what does not change.
 #
 # ## Take-home: GPT on one page
 #
@@ -509,7 +511,7 @@ from IPython.display import Code
 Code(gpt_file("gpt_one_page").read_text(encoding="utf-8"), language="python")
 
 # %% [markdown]
-# And if you doubt that there is no magic in `torch` either: `gpt_by_hand.py`, next to it, is the same model from lists of numbers. It uses `math` and `random` only, and has its own backward pass. Given equal weights, it finds an equal loss and equal gradients:
+# Is the magic in `torch`, then? `gpt_by_hand.py`, next to it, is the same model from lists of numbers. Its arithmetic needs only `math` and `random`, and it has its own backward pass. Given equal weights, it finds an equal loss and equal gradients:
 
 # %%
 _ = torch.manual_seed(0)
@@ -581,7 +583,7 @@ course.check("tiny_gpt", tiny_gpt)
 # `Level 4/5 · 20 minutes · outcome 3`
 #
 # Write `next_token_probs(logits, temperature, top_k, top_p)`: from logits of shape (V,) the probabilities, shape (V,), with which the next token is drawn. In this order: divide by the temperature (positive); keep the `top_k` largest; of these keep the smallest set of most probable tokens whose
-# probability reaches `top_p`, the one that crosses included; make the rest sum to one. `None` for `top_k` or `top_p` switches that step off. There are no ties. *It trains* filtering in sorted order, and finding the way back.
+# probability reaches `top_p`, the one that crosses included; only then make the rest sum to one. `None` for `top_k` or `top_p` switches that step off. There are no ties. *It trains* filtering in sorted order, and finding the way back.
 #
 # <details><summary>Hint</summary>
 #
@@ -653,7 +655,7 @@ course.check("generate", generate)
 #
 # <details><summary>Answer</summary>
 #
-# Every position now sees the next token, which is its target, so the model learns to copy it. When it writes there is no next token to copy, and the text is noise. A loss below the bound is an alarm, not a success. The test of equal logits finds this at once.
+# Every position now sees the next token, which is its target, so the model learns to copy it. When it writes there is no next token to copy, so the text makes no sense: often it repeats one word. A loss below the bound is an alarm, not a success. The test of equal logits finds this at once.
 #
 # </details>
 #

@@ -155,6 +155,7 @@ course.diagnose(0, "gradient_cut")
 # %%
 for name, fault in museum.FAULTS.items():
     print(f"{name:<28}{fault.meaning}")
+# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # ## Room 1: classifiers
@@ -367,6 +368,7 @@ false_alarms = int(table[table["named"] == ""][tests].sum().sum())
 print(f"{len(faulty)} faults, each found by its named test in all {n_seeds} seeds;")
 print(f"{false_alarms} false alarms among the healthy models;")
 print(f"{len(pairs) - len(alike)} of {len(pairs)} pairs told apart by some test, not:", alike)
+# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # No test finds all faults. A pair is told apart if some test finds one fault in all seeds and the other in none; pairs that no test tells apart belong to different tasks, so they cannot be confused. How large are these findings? Below, each fault with the number of its named test, from the lowest to the highest seed, next to healthy models of the same task.
@@ -382,6 +384,7 @@ for name, fault in museum.FAULTS.items():
     assert low > healthy_high or high < healthy_low, name  # no overlap
     ranges = (f"{a:.2g} to {b:.2g}" for a, b in both)
     print(f"{name:<28}{fault.test:<20}" + "".join(f"{one:>22}" for one in ranges))
+# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # No patient's range overlaps with that of the healthy models.

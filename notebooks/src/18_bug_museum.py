@@ -199,7 +199,7 @@ course.diagnose(5, ...)
 course.diagnose(10, ...)
 
 # %% [markdown]
-# <details><summary>Solution</summary>
+# <details><summary>Diagnoses</summary>
 #
 # - Patient 1: `evaluation_data_in_training`. The held-out loss is below the exact bound. `fresh_text` (2) shows that text drawn anew is harder, by several standard errors.
 # - Patient 5: `padding_read`. `singles` (1): the answer to a row depends on the rows next to it, through the padding. The gap between its curves is no sign: healthy classifiers end about as high.
@@ -262,7 +262,7 @@ course.diagnose(11, ...)
 course.diagnose(13, ...)
 
 # %% [markdown]
-# <details><summary>Solution</summary>
+# <details><summary>Diagnoses</summary>
 #
 # - Patient 2: `mask_transposed`. The map is dark above the diagonal; `attention_ahead` (1) says how much.
 # - Patient 4: `tied_weights_too_large`. The first loss is far above ln V: `first_loss` (1).
@@ -314,7 +314,7 @@ course.diagnose(12, ...)
 course.diagnose(14, ...)
 
 # %% [markdown]
-# <details><summary>Solution</summary>
+# <details><summary>Diagnoses</summary>
 #
 # - Patient 3: `no_zero_grad`. `gradient_growth` (2): each step adds its gradient to all those before.
 # - Patient 7: `wrong_source`. `swap_sources` (1): with the source of another row, its loss hardly rises.

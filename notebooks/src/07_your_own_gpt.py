@@ -266,12 +266,13 @@ print(f"equal logits from {n_params:,} equal parameters")
 # %%
 @torch.no_grad()
 def write(model, tokenizer, start="", temperature=1.0, seed=0, longest=60):
-    torch.manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)  # training goes on undisturbed
     ids = [tokenizer.bos_id, *tokenizer.encode(start)]
     while len(ids) < longest and ids[-1] != tokenizer.eos_id:
         logits = model(torch.tensor([ids[-model.max_len :]]))[0, -1]  # (V,): read
         probs = (logits / temperature).softmax(dim=-1)
-        ids.append(torch.multinomial(probs, num_samples=1).item())  # draw, append
+        drawn = torch.multinomial(probs, num_samples=1, generator=rng)
+        ids.append(drawn.item())  # append
     return tokenizer.decode(ids)
 
 
@@ -408,7 +409,7 @@ for row in held_out[:30]:
     last = rest.diagonal(1, dim1=1, dim2=2).mean(dim=-1)
     opening = rest[:, :, 0].mean(dim=-1)
     elsewhere = 1 - own - last - opening
-    shares += torch.stack([own, last, opening, elsewhere], dim=-1) / 30
+    shares += torch.stack([own, last, opening, elsewhere], dim=-1) / len(held_out[:30])
 fig, ax = plots.heatmap(
     shares, numbers=".2f", low=0, high=1, bar_label="mean share of the weight",
     row_labels=[f"block {1 + i // 4}, head {1 + i % 4}" for i in range(L * 4)],

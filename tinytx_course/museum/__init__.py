@@ -1,7 +1,7 @@
 """The bug museum: models with one line wrong, the tests that find it, and the diagnosis.
 
 ``program.py`` is what all of them run, ``faults.py`` has the lines, ``patients.py`` trains, ``examining.py``
-has the tests, ``evidence.py`` draws, ``diagnosing.py`` judges.
+has the tests, ``evidence.py`` draws, ``diagnosing.py`` judges, ``printed.py`` has the checklist.
 
 >>> from tinytx_course import museum
 >>> museum.patient(3)
@@ -18,7 +18,7 @@ _HOME = {
     "PATIENTS": "faults",
     "TESTS": "examining",
     "as_text": "evidence",
-    "checklist": "checklist",
+    "checklist": "printed",
     "collect": "evidence",
     "diagnose": "diagnosing",
     "draw": "evidence",

@@ -1,5 +1,6 @@
 """Tests find what they are for, a diagnosis is judged by the evidence, and what is spent is counted."""
 
+import pkgutil
 import re
 
 import pytest
@@ -170,6 +171,11 @@ def test_healthy_classifiers_end_about_as_high_as_the_one_that_reads_padding():
         [one["held_out_loss"] for one in STORED[name]] for name in ("padding_read", "healthy classifier")
     )
     assert max(min(read), min(healthy)) < min(max(read), max(healthy))  # the ranges overlap
+
+
+def test_no_module_hides_a_name_of_the_museum():
+    modules = {module.name for module in pkgutil.iter_modules(museum.__path__)}
+    assert not modules & {*museum.__all__}  # once imported, it would take the name's place
 
 
 def test_the_printed_page_is_the_checklist_and_has_every_fault():

@@ -1,6 +1,6 @@
 """The checklist: symptom, test, fault, on one page that can be printed.
 
-``python -m tinytx_course.museum.checklist`` prints the page that ``notebooks/bug_checklist.html`` holds.
+``python -m tinytx_course.museum.printed`` prints the page that ``notebooks/bug_checklist.html`` holds.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from tinytx.training.loop import TrainingStep
 from tinytx.training.recipes import plan
 from tinytx.training.settings import choose_device, choose_precision
 from tinytx.training.tasks import new_model, objective_for, train_tokenizer
-from tinytx.world.lexicon import Lexicon
+from tinytx.world.lexicon import Lexicon, adjective_forms, french_plural
 from tinytx.world.world import World
 
 if TYPE_CHECKING:
@@ -277,12 +277,10 @@ def _names(lexicon: Lexicon) -> dict[str, tuple[str, str, str]]:
             found.setdefault(form, set()).add((kind, polarity, lemma))
 
     for row in lexicon.nouns:
-        role, plural = row["role"], row["french"] + "s" if row["plural"] == "." else row["plural"]
-        add(role.rstrip("+-"), role[len(role.rstrip("+-")) :], row["french"], row["french"], plural)
+        role, forms = row["role"], (row["french"], french_plural(row))
+        add(role.rstrip("+-"), role[len(role.rstrip("+-")) :], row["french"], *forms)
     for row in lexicon.adjectives:
-        one, feminine, many = row["masculine"], row["feminine"], row["masculine_plural"]
-        many = one + "s" if many == "." else many
-        add("adjective", row["polarity"], one, one, feminine, many, feminine + "s", row["before_vowel"])
+        add("adjective", row["polarity"], row["masculine"], *adjective_forms(row).values())
     for row in lexicon.verbs:
         add(row["kind"], row["polarity"], row["french"], row["french"])
         if row["kind"] == "liking":

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from tinytx.world.lexicon import Lexicon
+from tinytx.world.lexicon import Lexicon, adjective_forms, french_plural
 
 # determiner: (genders, number)
 DETERMINERS = {
@@ -64,8 +64,7 @@ class FrenchForms:
         self._breathed |= {row["second"] for row in tables.verbs if row["initial"] == "c"}
         for row in tables.nouns:
             self.nouns.setdefault(row["french"], []).append((row["gender"], "sg"))
-            if row["plural"] != "-":
-                plural = row["french"] + "s" if row["plural"] == "." else row["plural"]
+            if (plural := french_plural(row)) != "-":
                 self.nouns.setdefault(plural, []).append((row["gender"], "pl"))
         for row in tables.adjectives:
             self._add_adjective(row)
@@ -88,19 +87,17 @@ class FrenchForms:
         self._plain |= {row["french"] for row in tables.particles}
 
     def _add_adjective(self, row: dict[str, str]) -> None:
-        masculine, feminine = row["masculine"], row["feminine"]
-        plural = masculine + "s" if row["masculine_plural"] == "." else row["masculine_plural"]
-        forms = (
-            (masculine, "m", "sg"),
-            (feminine, "f", "sg"),
-            (plural, "m", "pl"),
-            (feminine + "s", "f", "pl"),
-        )
-        for form, gender, number in forms:
-            self.adjectives.setdefault(form, []).append((gender, number, row["place"]))
-        if row["before_vowel"] not in (".", masculine):
-            self.special[masculine] = row["before_vowel"]
-            self.adjectives.setdefault(row["before_vowel"], []).append(("m", "sg", "before"))
+        forms = adjective_forms(row)
+        for key, gender, number in (
+            ("ms", "m", "sg"),
+            ("fs", "f", "sg"),
+            ("mp", "m", "pl"),
+            ("fp", "f", "pl"),
+        ):
+            self.adjectives.setdefault(forms[key], []).append((gender, number, row["place"]))
+        if forms["mv"] != forms["ms"]:
+            self.special[forms["ms"]] = forms["mv"]
+            self.adjectives.setdefault(forms["mv"], []).append(("m", "sg", "before"))
 
     def _add_verb(self, row: dict[str, str]) -> None:
         if row["kind"] == "liking":

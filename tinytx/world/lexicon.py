@@ -217,16 +217,32 @@ def _weights_within_role(nouns: list[dict[str, str]], book: Book) -> list[float]
     return [shares[group(row)] / total * next(chances[group(row)]) for row in nouns]
 
 
+def french_plural(row: Mapping[str, str]) -> str:
+    """The plural of a noun of the table; "-" where it has none."""
+    return row["french"] + "s" if row["plural"] == "." else row["plural"]
+
+
+def adjective_forms(row: Mapping[str, str]) -> dict[str, str]:
+    """The forms of an adjective of the table: ms, fs, mp and fp by gender and number, mv before a vowel."""
+    masculine, feminine = row["masculine"], row["feminine"]
+    return {
+        "ms": masculine,
+        "fs": feminine,
+        "mp": masculine + "s" if row["masculine_plural"] == "." else row["masculine_plural"],
+        "fp": feminine + "s",
+        "mv": masculine if row["before_vowel"] == "." else row["before_vowel"],
+    }
+
+
 def _noun_features(row: dict[str, str], number: str) -> dict[str, str]:
     singular = number == "sg"
-    french_plural = row["french"] + "s" if row["plural"] == "." else row["plural"]
     english_plural = row["english"] + "s" if row["english_plural"] == "." else row["english_plural"]
     english = row["english"] if singular else english_plural
     return {
         "gender": row["gender"],
         "number": number,
         "initial": row["initial"],
-        "fr": row["french"] if singular else french_plural,
+        "fr": row["french"] if singular else french_plural(row),
         "en": english,
         "an": first_sound_english(english),
         "countable": "no" if row["english_plural"] == "mass" else "yes",
@@ -234,14 +250,9 @@ def _noun_features(row: dict[str, str], number: str) -> dict[str, str]:
 
 
 def _adjective_features(row: dict[str, str]) -> dict[str, str]:
-    masculine, feminine = row["masculine"], row["feminine"]
     return {
-        "lead": _starts_with_vowel(masculine) if row["place"] == "before" else "-",
+        "lead": _starts_with_vowel(row["masculine"]) if row["place"] == "before" else "-",
         "an": first_sound_english(row["english"]),
         "en": row["english"],
-        "ms": masculine,
-        "fs": feminine,
-        "mp": masculine + "s" if row["masculine_plural"] == "." else row["masculine_plural"],
-        "fp": feminine + "s",
-        "mv": masculine if row["before_vowel"] == "." else row["before_vowel"],
+        **adjective_forms(row),
     }

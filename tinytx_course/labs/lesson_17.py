@@ -23,7 +23,7 @@ from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.inference import eval_mode
 from tinytx.training.recipes import WORLD_MODEL, plan
 from tinytx.world.checker import FrenchForms
-from tinytx.world.lexicon import GENRES, Lexicon
+from tinytx.world.lexicon import GENRES, Lexicon, adjective_forms
 from tinytx.world.reviews import Review
 from tinytx.world.world import World
 
@@ -78,10 +78,9 @@ class WordForms:
         self.forms = FrenchForms(lexicon)
         self.sign: dict[str, int] = {}
         for row in lexicon.adjectives:
-            stem = row["masculine"]
-            plural = stem + "s" if row["masculine_plural"] == "." else row["masculine_plural"]
-            for form in (stem, row["feminine"], plural, row["feminine"] + "s"):
-                self.sign.setdefault(form, {"-": 0, "+": 1}.get(row["polarity"], -1))
+            for key, form in adjective_forms(row).items():
+                if key != "mv":  # the stored results were measured without
+                    self.sign.setdefault(form, {"-": 0, "+": 1}.get(row["polarity"], -1))
         self.gender = self._indicators(world, self._gender)
         self.polarity = self._indicators(world, lambda word: self.sign.get(word, -1))
 

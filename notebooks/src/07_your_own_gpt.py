@@ -507,9 +507,9 @@ for seed in range(4):
 # Here it is once more, all of it: the model, the training loop and the sampling loop in 70 lines of PyTorch, without `tinytx`. It learns positions instead of computing them, and reads characters. Save it and run `python gpt_one_page.py my_text.txt`.
 
 # %%
-from IPython.display import Code
+from IPython.display import Markdown
 
-Code(gpt_file("gpt_one_page").read_text(encoding="utf-8"), language="python")
+Markdown(f"```python\n{gpt_file('gpt_one_page').read_text(encoding='utf-8')}```")
 
 # %% [markdown]
 # Is the magic in `torch`, then? `gpt_by_hand.py`, next to it, is the same model from lists of numbers. Its arithmetic needs only `math` and `random`, and it has its own backward pass. Given equal weights, it finds an equal loss and equal gradients:

@@ -1,4 +1,4 @@
-"""``python -m benchmarks [PART]``: speed next to other packages, measured in turn."""
+"""``python -m benchmarks [PART]``: speed next to other packages; ``race``: how good a model is in time."""
 
 from __future__ import annotations
 
@@ -11,16 +11,34 @@ from tinytx.cli import Answer, Parser, add_device, reporter, run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one part of the benchmark, or all."""
-    return run(build_parser(), argv)
+    """Run one part of the benchmark, or all, or the race."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    return run(race_parser(), words[1:]) if words[:1] == ["race"] else run(build_parser(), words)
+
+
+def race_parser() -> Parser:
+    """The parser of the race."""
+    sub = Parser(prog="python -m benchmarks race", description=(race.__doc__ or "").strip())
+    sub.set_defaults(command=race)
+    sub.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    sub.add_argument(
+        "--racer", default="tinytx", help="tinytx, tinytx-adamw, torch-encoder, or FILE.py:CLASS"
+    )
+    sub.add_argument("--seconds", type=float, default=180.0, help="of training; 180 for a record")
+    sub.add_argument("--seeds", type=int, default=10, help="number of seeds; 10 for a record")
+    sub.add_argument("--submit", metavar="WORDS", help="add a line to records.md: what the change brought")
+    sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the results")
+    sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
+    sub.add_argument("--tiny", action="store_true", help="a few characters: shows only that it runs")
+    return sub
 
 
 def build_parser() -> Parser:
-    """The parser of the one command."""
+    """The parser of the speed comparisons."""
     sub = Parser(prog="python -m benchmarks", description=(bench.__doc__ or "").strip())
     sub.set_defaults(command=bench)
     sub.add_argument("--json", action="store_true", help="print one JSON object on standard output")
-    words = "steps, reviews, generation, or all of these; or what takes longer: quality, speedrun"
+    words = "steps, reviews, generation, or all of these; or what takes longer: quality"
     sub.add_argument("part", nargs="?", default="all", help=words)
     sub.add_argument("--against", type=Path, metavar="DIR", help="compare with another checkout instead")
     sub.add_argument("--rounds", type=int, default=7, help="how often each candidate is timed")
@@ -52,6 +70,26 @@ def bench(args: argparse.Namespace) -> Answer:
         return {"records": measure_against(args.against, settings, args.results)}, None
     parts = PARTS if args.part == "all" else (args.part,)
     return {"records": run_parts(parts, settings, args.results)}, None
+
+
+def race(args: argparse.Namespace) -> Answer:
+    """Train on tinyshakespeare for a fixed time, several seeds, and judge on its last tenth."""
+    from benchmarks import race as referee
+    from benchmarks.settings import BenchSettings
+    from tinytx_course.results import Results, provenance
+
+    if not 0 < args.seconds < float("inf"):
+        raise ValueError(f"seconds must be positive, got {args.seconds:g}")
+    if args.seeds < 1:
+        raise ValueError(f"seeds must be at least 1, got {args.seeds}")
+    settings = BenchSettings(n_rounds=1, tiny=args.tiny, data_dir=args.data_dir, report=reporter(args))
+    store, racer = Results("race", args.results), referee.named_racer(args.racer)
+    records = referee.race(racer, settings, store, seconds=args.seconds, n_seeds=args.seeds)
+    if store.get("counting models") is None:
+        store.put("counting models", referee.counted(settings))
+    if args.submit:
+        settings.report(referee.submit(records, args.submit, provenance()))
+    return {"records": records}, referee.race_table(args.results)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.race import race_table
 from benchmarks.settings import BenchSettings
 from tinytx_course.labs.lesson_13 import speed_line
 from tinytx_course.labs.roofline import COPY_BYTES, DTYPES, product
@@ -23,7 +24,7 @@ Measure = Callable[[BenchSettings, Record], Iterator[tuple[str, Record]]]
 OURS = "tinytx"
 EQUAL, AS_IT_COMES = "equal precision", "as it comes"  # groups of candidates
 PARTS = ("steps", "reviews", "generation")  # what "all" means
-LONGER = ("quality", "speedrun")  # only by name
+LONGER = ("quality",)  # only by name
 WIDTHS = {"cpu": (1024, 2048), "cuda": (4096, 8192)}  # of the matrices that are tried
 
 
@@ -56,7 +57,7 @@ def run_parts(parts: Sequence[str], settings: BenchSettings, folder: Path) -> di
         for key, record in measure(settings, ceiling):
             store.put(key, record)
             records[f"{part}/{key}"] = record
-            if any(name in record for name in ("fastest", "worse_by", "nats")):
+            if any(name in record for name in ("fastest", "worse_by")):
                 settings.report(line_of(key, record))
     return records
 
@@ -136,16 +137,7 @@ def line_of(key: str, record: Record) -> str:
     if "worse_by" in record:
         worse = "{mean:.4f} [{low:.4f}, {high:.4f}]".format_map(record["worse_by"])
         return f"{key}: {record['precision']} loses {worse} nats"
-    return f"{key}: {_quality(record)}"
-
-
-def _quality(record: Record) -> str:
-    if "nats_by_order" in record:
-        each = ", ".join(f"{int(n) - 1}: {nats:.3f}" for n, nats in record["nats_by_order"].items())
-        return f"nats a character by characters of context {each}"
-    above = f", {record['above_floor']:.1%} above the entropy bound" if "floor" in record else ""
-    when = f"after {record['n_steps']:,} steps, {record['seconds']:.0f} s"
-    return f"{record['nats']:.4f} nats a {record['unit']}{above} {when}"
+    raise ValueError(f"a record must hold a comparison, got {sorted(record)}")
 
 
 def bench_table(folder: Path) -> str:
@@ -159,17 +151,9 @@ def bench_table(folder: Path) -> str:
     columns = (
         "| times as fast as | the fastest peer at equal precision | as it comes | ourselves, otherwise |"
     )
-    runs = [
-        f"| {key} | {_quality(record)} |"
-        for key, record in _records(folder, "speedrun").items()
-        if "nats" in record
-    ]
-    tables = []
-    if speeds:
-        tables.append("\n".join([columns, "|---|---|---|---|", *speeds]))
-    if runs:
-        quality = "| how good, how soon (`python -m benchmarks speedrun`) | |"
-        tables.append("\n".join([quality, "|---|---|", *runs]))
+    tables = ["\n".join([columns, "|---|---|---|---|", *speeds])] if speeds else []
+    if raced := race_table(folder):
+        tables.append(raced)
     return "\n\n".join(tables) or "Not measured yet: `make bench` does it."
 
 

@@ -1,0 +1,152 @@
+"""Who takes part in the race: our model, and torch's encoder as nanoGPT is trained on laptops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from benchmarks.peers import TorchEncoder
+from benchmarks.race import Racer
+from tinytx.model.config import TransformerConfig
+from tinytx.model.transformer import LanguageModel
+from tinytx.training.loop import TrainingStep
+from tinytx.training.recipes import MUON
+from tinytx.training.settings import TrainingSettings, choose_precision
+from tinytx.training.tasks import seeded
+
+
+class StreamObjective:
+    """Next-token prediction on one long text, cut into windows of equal length, each epoch elsewhere.
+
+    Parameters
+    ----------
+    ids : LongTensor of shape (N,)
+        The text.
+    seq_len : int
+        T, tokens of a window, at most N / 2.
+    """
+
+    def __init__(self, ids: Tensor, seq_len: int) -> None:
+        self._ids = ids
+        self.seq_len = seq_len
+
+    def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
+        """Windows in shuffled order, each named by the position where it begins; all batches are full."""
+        rng = np.random.default_rng([seed, epoch])
+        begin = int(rng.integers(self.seq_len))
+        starts = np.arange(begin, len(self._ids) - self.seq_len, self.seq_len)
+        n_rows = min(max(1, tokens_per_batch // self.seq_len), len(starts))
+        whole = len(starts) - len(starts) % n_rows
+        return rng.permutation(starts)[:whole].reshape(-1, n_rows).tolist()
+
+    def batch(self, indices: list[int]) -> tuple[Tensor, Tensor]:
+        """Inputs and targets (B, T) of the windows that begin at ``indices``."""
+        rows = self._ids[torch.tensor(indices)[:, None] + torch.arange(self.seq_len + 1)]
+        return rows[:, :-1], rows[:, 1:]
+
+    def n_predictions(self, indices: Sequence[int]) -> int:
+        """All positions of the windows."""
+        return len(indices) * self.seq_len
+
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
+        """Mean nats a token, of our model, or of one that gives logits (B, T, V)."""
+        inputs, targets = self.batch(indices)
+        if isinstance(model, LanguageModel):
+            return model.loss(inputs, targets)
+        return F.cross_entropy(model(inputs).flatten(0, 1).float(), targets.flatten())
+
+
+@dataclass
+class Trained:
+    """A model that is trained as `tinytx` trains, with the learning rate following the clock of the race."""
+
+    name: str
+    config: TransformerConfig
+    settings: TrainingSettings
+    model_class: Callable[[TransformerConfig], nn.Module] = LanguageModel
+
+    @property
+    def seq_len(self) -> int:
+        """The longest window."""
+        return self.config.max_len
+
+    def make(self, ids: Tensor, n_characters: int, seed: int) -> None:
+        """Draw the weights and prepare the optimizer."""
+        config = self.config.replace(vocab_size=n_characters)
+        self._model = seeded(lambda: self.model_class(config), seed).train()
+        self._objective = StreamObjective(ids, self.seq_len)
+        self._step = TrainingStep(self._model, self._objective, self.settings.replace(seed=seed))
+        self._step.start()
+        self._batches = self._all_batches(seed)
+
+    def _all_batches(self, seed: int) -> Iterator[list[int]]:
+        n_tokens = self.settings.tokens_per_batch
+        for epoch in count():
+            yield from self._objective.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=n_tokens)
+
+    def step(self, share: float) -> None:
+        """One batch, with the learning rate of this moment."""
+        tick = min(N_TICKS, 1 + int(share * N_TICKS))
+        self._step.backward(next(self._batches))
+        self._step.update(self.settings.lr_at(tick))
+
+    def score(self, ids: Tensor) -> Tensor:
+        """Logits in evaluation mode."""
+        return self._model.eval()(ids)
+
+    def about(self) -> dict[str, Any]:
+        """Sizes and settings."""
+        precision = choose_precision(self.settings.precision, torch.device("cpu"))
+        settings = {"config": self.config.to_dict(), "settings": self.settings.to_dict()}
+        return {**settings, "precision": precision}
+
+
+SIZES: dict[str, Any] = {"vocab_size": 1, "d_model": 128, "n_heads": 4, "n_layers": 4, "d_ff": 512}
+N_TICKS = 10_000  # of the clock: settings count time in steps
+WARMUP: dict[str, Any] = {"n_steps": N_TICKS, "warmup_steps": N_TICKS // 10}
+
+
+def ours(optimizer: str, lr: float) -> Trained:
+    """Our model. A wide batch makes the optimizer a small part of a step; GELU takes longer than ReLU."""
+    config = TransformerConfig(max_len=128, positions="rotary", activation="relu", bias=False, **SIZES)
+    settings = TrainingSettings(lr=lr, tokens_per_batch=4096, **WARMUP, **{**MUON, "optimizer": optimizer})
+    return Trained(f"tinytx, {optimizer}", config, settings)
+
+
+def published() -> Trained:
+    """The recipe that nanoGPT's README gives for a laptop, with torch's encoder, for the time of the race.
+
+    github.com/karpathy/nanoGPT, README, "I only have a macbook": its command, and the rates of the script.
+    """
+    config = TransformerConfig(
+        max_len=64,
+        positions="learned",
+        activation="gelu-tanh",
+        tie_embeddings=True,
+        scale_embeddings=False,
+        **SIZES,
+    )
+    settings = TrainingSettings(
+        lr=1e-3,
+        final_lr_fraction=0.1,
+        betas=(0.9, 0.99),
+        tokens_per_batch=12 * 64,
+        precision="fp32",
+        **(WARMUP | {"warmup_steps": N_TICKS // 20}),
+    )
+    return Trained("torch.nn.TransformerEncoder", config, settings, TorchEncoder)
+
+
+RACERS: dict[str, Callable[[], Racer]] = {
+    "tinytx": partial(ours, "muon", 1e-2),
+    "tinytx-adamw": partial(ours, "adamw", 4e-3),
+    "torch-encoder": published,
+}

@@ -73,19 +73,15 @@ def _observe_all(
 
 def observe_call(function: Any, parameters: Sequence[str], call: Call, seconds: float) -> Observation:
     """Call a function once on copies of the arguments, positionally where that is possible."""
-    try:
-        by_name = _by_name(inspect.signature(function), parameters) or set()
-    except (TypeError, ValueError):
-        by_name = set()
     device = _device()
     given, before = copied(call.arguments, device), copied(call.arguments, device)
     named = dict(zip(parameters, given, strict=True))
     sources = {name: named[name].requires_grad_() for name in call.gradients}
-    keywords = {name: named.pop(name) for name in by_name}
+    positional, keywords = _handed_over(function, named)
     printed = _Printed()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         with torch.enable_grad() if sources else contextlib.nullcontext():
-            value, error = call_within(seconds, function, *named.values(), **keywords)
+            value, error = call_within(seconds, function, *positional, **keywords)
         failure = None
         gradients: dict[str, Any] | None = {}
         if error is None:
@@ -105,6 +101,16 @@ def observe_call(function: Any, parameters: Sequence[str], call: Call, seconds: 
     return Observation(
         None if failure is not None else value, failure, printed.getvalue(), changed, gradients or {}
     )
+
+
+def _handed_over(function: Any, named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments as a function takes them: by position, and by name where that is the only way."""
+    try:
+        by_name = _by_name(inspect.signature(function), list(named)) or set()
+    except (TypeError, ValueError):
+        by_name = set()
+    positional = [value for name, value in named.items() if name not in by_name]
+    return positional, {name: named[name] for name in by_name}
 
 
 def _device() -> torch.device:
@@ -169,11 +175,12 @@ def is_of_the_package(function: Any) -> bool:
 
 def _ready_made(exercise: Exercise, function: Any, call: Call, seconds: float) -> Failure | None:
     """Say so if a function returns what a ready-made answer has made, as it is."""
-    given = copied(call.arguments, _device())
+    named = dict(zip(exercise.parameters, copied(call.arguments, _device()), strict=True))
+    positional, keywords = _handed_over(function, named)
 
     def run() -> str:
         answers = (exercise.solve, *exercise.answers)
-        return passed_on(lambda: function(*given), exercise.name, answers)
+        return passed_on(lambda: function(*positional, **keywords), exercise.name, answers)
 
     with contextlib.redirect_stdout(_Printed()), contextlib.redirect_stderr(_Printed()):
         whose, error = call_within(seconds, run)

@@ -21,6 +21,10 @@ def keywords(q, k, v, mask=None):
     return F.scaled_dot_product_attention(query=q, key=k, value=v, attn_mask=mask)
 
 
+def by_name_only(*, q, k, v, mask):
+    return tx.attention(q, k, v, mask)
+
+
 @pytest.mark.parametrize(
     ("name", "function"),
     [
@@ -28,6 +32,7 @@ def keywords(q, k, v, mask=None):
         ("attention", partial(tx.attention)),
         ("attention", lambda q, k, v, mask: tx.attention(q, k, v, mask)),
         ("attention", keywords),
+        ("attention", by_name_only),
         ("attention", lambda *arguments: EXERCISES["attention"].solve(*arguments)),
         ("alibi_bias", lambda n_heads, seq_len: tx.alibi_bias(n_heads, seq_len)),
         ("layer_norm", lambda x, gamma, beta, eps: F.layer_norm(x, x.shape[-1:], gamma, beta, eps)),

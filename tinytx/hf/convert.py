@@ -19,13 +19,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from torch import Tensor
 
+from tinytx.hf.families import (
+    BERT,
+    DECODER_FIELDS,
+    FAMILIES,
+    GPT2,
+    GPT2_NAMES,
+    LLAMA,
+    LLAMA_NAMES,
+    NO_IDS,
+    NOT_PARAMETERS,
+    ROBERTA_NAMES,
+    Family,
+    Model,
+)
 from tinytx.hf.folders import load_published, save_published
 from tinytx.hf.tokenizer import PretrainedTokenizer
 from tinytx.hf.weights import (
@@ -52,246 +65,18 @@ from tinytx.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
-Model = LanguageModel | MaskedLanguageModel | Translator
+__all__ = [
+    "BERT",
+    "FAMILIES",
+    "GPT2",
+    "LLAMA",
+    "config_from_transformers",
+    "from_transformers",
+    "save_transformers",
+    "to_transformers",
+]
+
 Weights = dict[str, Tensor]
-
-# The settings that make one of our models a GPT-2, a Llama, or a BERT; sizes are free.
-GPT2: dict[str, Any] = {
-    "causal": True,
-    "norm": "first",
-    "activation": "gelu-tanh",
-    "positions": "learned",
-    "bias": True,
-    "tie_embeddings": True,
-    "scale_embeddings": False,
-    "head_bias": False,
-}
-LLAMA: dict[str, Any] = {
-    "causal": True,
-    "norm": "first",
-    "norm_kind": "rms",
-    "activation": "swiglu",
-    "positions": "rotary",
-    "bias": False,
-    "scale_embeddings": False,
-}
-BERT: dict[str, Any] = {
-    "causal": False,
-    "norm": "last",
-    "positions": "learned",
-    "bias": True,
-    "tie_embeddings": True,
-    "scale_embeddings": False,
-    "embed_norm": True,
-}
-_TRANSLATOR = {"bias": True, "tie_embeddings": True}
-_LEARNED = {**_TRANSLATOR, "positions": "learned", "position_offset": 2, "embed_norm": True}
-_SINUSOIDAL = {**_TRANSLATOR, "positions": "sinusoidal", "embed_norm": False}
-
-# Our settings and theirs, in this order.
-_FREE = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "activation", "dropout")
-
-
-def _fields(theirs: str, **more: str) -> dict[str, str]:
-    return {**dict(zip(_FREE, theirs.split(), strict=True)), **more}
-
-
-_GPT2_FIELDS = _fields(
-    "vocab_size n_embd n_head n_layer n_inner n_positions activation_function resid_pdrop",
-    norm_eps="layer_norm_epsilon",
-    tie_embeddings="tie_word_embeddings",
-)
-_LLAMA_FIELDS = _fields(
-    "vocab_size hidden_size num_attention_heads num_hidden_layers intermediate_size max_position_embeddings "
-    "hidden_act attention_dropout",
-    n_kv_heads="num_key_value_heads",
-    norm_eps="rms_norm_eps",
-    tie_embeddings="tie_word_embeddings",
-)
-_BERT_FIELDS = _fields(
-    "vocab_size hidden_size num_attention_heads num_hidden_layers intermediate_size max_position_embeddings "
-    "hidden_act hidden_dropout_prob",
-    norm_eps="layer_norm_eps",
-    n_segments="type_vocab_size",
-)
-_BART_FIELDS = _fields(
-    "vocab_size d_model encoder_attention_heads encoder_layers encoder_ffn_dim max_position_embeddings "
-    "activation_function dropout",
-    scale_embeddings="scale_embedding",
-)
-_DECODER_FIELDS = {
-    "n_heads": "decoder_attention_heads",
-    "n_layers": "decoder_layers",
-    "d_ff": "decoder_ffn_dim",
-}
-
-
-def _inside(ours: str, theirs: str, modules: Mapping[str, str]) -> dict[str, str]:
-    return {f"{ours}.{our}": f"{theirs}.{their}" for our, their in modules.items()}
-
-
-# Our modules, or single weights, and theirs; a * is the number of a block.
-_GPT2_NAMES = {
-    "body.token_embed": "transformer.wte",
-    "body.pos_embed.table": "transformer.wpe.weight",
-    "body.final_norm": "transformer.ln_f",
-    "head": "lm_head",
-    **_inside(
-        "body.blocks.*",
-        "transformer.h.*",
-        {
-            "attn_norm": "ln_1",
-            **{f"attn.{part}_proj": f"attn.{part}" for part in "qkv"},
-            "attn.out_proj": "attn.c_proj",
-            "ff_norm": "ln_2",
-            "ff.up_proj": "mlp.c_fc",
-            "ff.down_proj": "mlp.c_proj",
-        },
-    ),
-}
-_LLAMA_NAMES = {
-    "body.token_embed": "model.embed_tokens",
-    "body.final_norm": "model.norm",
-    "head": "lm_head",
-    **_inside(
-        "body.blocks.*",
-        "model.layers.*",
-        {
-            "attn_norm": "input_layernorm",
-            **{f"attn.{part}_proj": f"self_attn.{part}_proj" for part in "qkv"},
-            "attn.out_proj": "self_attn.o_proj",
-            "ff_norm": "post_attention_layernorm",
-            **{f"ff.{part}_proj": f"mlp.{part}_proj" for part in ("gate", "up", "down")},
-        },
-    ),
-}
-_BERT_BLOCK = {
-    "attn.q_proj": "attention.self.query",
-    "attn.k_proj": "attention.self.key",
-    "attn.v_proj": "attention.self.value",
-    "attn.out_proj": "attention.output.dense",
-    "attn_norm": "attention.output.LayerNorm",
-    "ff.up_proj": "intermediate.dense",
-    "ff.down_proj": "output.dense",
-    "ff_norm": "output.LayerNorm",
-}
-_BERT_EMBEDDINGS = {
-    "token_embed": "word_embeddings",
-    "pos_embed.table": "position_embeddings.weight",
-    "segment_embed": "token_type_embeddings",
-    "embed_norm": "LayerNorm",
-}
-_BERT_NAMES = {
-    **_inside("body", "bert.embeddings", _BERT_EMBEDDINGS),
-    **_inside("body.blocks.*", "bert.encoder.layer.*", _BERT_BLOCK),
-    "head.dense.*": "cls.predictions.transform.dense",
-    "head.norm": "cls.predictions.transform.LayerNorm",
-    "head.output.bias": "cls.predictions.bias",
-    "next_head.pooler": "bert.pooler.dense",
-    "next_head.output": "cls.seq_relationship",
-}
-_ROBERTA_NAMES = {
-    **_inside("body", "roberta.embeddings", _BERT_EMBEDDINGS),
-    **_inside("body.blocks.*", "roberta.encoder.layer.*", _BERT_BLOCK),
-    "head.dense.*": "lm_head.dense",
-    "head.norm": "lm_head.layer_norm",
-    "head.output.bias": "lm_head.bias",
-}
-_BART_HALF = {
-    "pos_embed.table": "embed_positions.weight",
-    "embed_norm": "layernorm_embedding",
-    "final_norm": "layer_norm",
-    "blocks.*.attn_norm": "layers.*.self_attn_layer_norm",
-    "blocks.*.ff.up_proj": "layers.*.fc1",
-    "blocks.*.ff.down_proj": "layers.*.fc2",
-    "blocks.*.ff_norm": "layers.*.final_layer_norm",
-    **{
-        f"blocks.*.{ours}.{part}_proj": f"layers.*.{theirs}.{part}_proj"
-        for ours, theirs in (("attn", "self_attn"), ("cross_attn", "encoder_attn"))
-        for part in ("q", "k", "v", "out")
-    },
-    "blocks.*.cross_norm": "layers.*.encoder_attn_layer_norm",
-}
-_BART_NAMES = {
-    **_inside("encoder", "model.encoder", _BART_HALF),
-    **_inside("decoder", "model.decoder", _BART_HALF),
-    "encoder.token_embed": "model.shared",
-    "head.bias": "final_logits_bias",
-}
-_NOT_PARAMETERS = (
-    "model.encoder.embed_positions.weight",
-    "model.decoder.embed_positions.weight",
-    "final_logits_bias",
-)
-# Ids in the configuration of a translator, whether or not the vocabulary has them, unless others are given.
-_NO_IDS = {"pad_token_id": 0, "decoder_start_token_id": 0} | dict.fromkeys(
-    ("bos_token_id", "eos_token_id", "forced_eos_token_id")
-)
-
-
-@dataclass(frozen=True)
-class Family:
-    """One architecture of `transformers`, and our model that computes the same.
-
-    Attributes
-    ----------
-    ours : type
-    classes : tuple of str
-        Their classes; the first one is written.
-    settings : mapping from str to object
-        Of our model, the same in the whole family.
-    fields, names : mapping from str to str
-        Our settings that are free, and our weights, to theirs.
-    expected : mapping from str to object
-        Settings of theirs that have no counterpart but this value.
-    """
-
-    ours: type[Model]
-    classes: tuple[str, ...]
-    settings: Mapping[str, Any]
-    fields: Mapping[str, str]
-    names: Mapping[str, str]
-    expected: Mapping[str, Any] = field(default_factory=dict)
-
-
-def _encoder(kind: str, names: Mapping[str, str], **expected: Any) -> Family:
-    classes = (f"{kind}ForMaskedLM", "BertForPreTraining")[: 1 + (kind == "Bert")]
-    expected = {"is_decoder": False, "tie_word_embeddings": True, **expected}
-    return Family(MaskedLanguageModel, classes, BERT, _BERT_FIELDS, names, expected)
-
-
-def _translator(kind: str, norm: str, settings: Mapping[str, Any]) -> Family:
-    expected = {"tie_word_embeddings": True, "share_encoder_decoder_embeddings": True}
-    return Family(Translator, (kind,), {**settings, "norm": norm}, _BART_FIELDS, _BART_NAMES, expected)
-
-
-# By `model_type` of a `config.json`.
-FAMILIES: Mapping[str, Family] = {
-    "gpt2": Family(
-        LanguageModel,
-        ("GPT2LMHeadModel",),
-        GPT2,
-        _GPT2_FIELDS,
-        _GPT2_NAMES,
-        {"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False},
-    ),
-    "llama": Family(
-        LanguageModel,
-        ("LlamaForCausalLM",),
-        LLAMA,
-        _LLAMA_FIELDS,
-        _LLAMA_NAMES,
-        {"attention_bias": False, "mlp_bias": False, "hidden_act": "silu"},
-    ),
-    "bert": _encoder("Bert", _BERT_NAMES),
-    "roberta": _encoder("Roberta", _ROBERTA_NAMES, hidden_act="gelu"),  # the head knows no other
-    "camembert": _encoder("Camembert", _ROBERTA_NAMES, hidden_act="gelu"),
-    "xlm-roberta": _encoder("XLMRoberta", _ROBERTA_NAMES, hidden_act="gelu"),
-    "bart": _translator("BartForConditionalGeneration", "last", _LEARNED),
-    "mbart": _translator("MBartForConditionalGeneration", "first", _LEARNED),
-    "marian": _translator("MarianMTModel", "last", _SINUSOIDAL),
-    "pegasus": _translator("PegasusForConditionalGeneration", "first", _SINUSOIDAL),
-}
 
 
 def config_from_transformers(given: PretrainedConfig) -> TransformerConfig:
@@ -303,8 +88,8 @@ def config_from_transformers(given: PretrainedConfig) -> TransformerConfig:
     settings = {ours: getattr(given, theirs) for ours, theirs in family.fields.items()}
     if family.ours is Translator:
         expect(given, decoder_vocab_size=given.vocab_size)
-        expect(given, **{theirs: settings[ours] for ours, theirs in _DECODER_FIELDS.items()})
-    if family.names is _ROBERTA_NAMES:
+        expect(given, **{theirs: settings[ours] for ours, theirs in DECODER_FIELDS.items()})
+    if family.names is ROBERTA_NAMES:
         settings["position_offset"] = given.pad_token_id + 1
         settings["max_len"] -= settings["position_offset"]
     settings["d_ff"] = settings["d_ff"] or 4 * settings["d_model"]
@@ -312,7 +97,7 @@ def config_from_transformers(given: PretrainedConfig) -> TransformerConfig:
         known, got = ", ".join(ACTIVATIONS), settings["activation"]
         raise ValueError(f"the activation must be one of {known}, got {got!r}")
     settings["activation"] = ACTIVATIONS[settings["activation"]]
-    if family.names is _LLAMA_NAMES:
+    if family.names is LLAMA_NAMES:
         expect(given, head_dim=settings["d_model"] // settings["n_heads"])
         grouped = settings["n_kv_heads"] != settings["n_heads"]
         settings["n_kv_heads"] = settings["n_kv_heads"] if grouped else None
@@ -468,7 +253,7 @@ def _build(
     theirs = model_class(model_class.config_class(**{**sizes, **settings}))
     theirs.to(next(iter(weights.values())).dtype)
     state = {their_name(family.names, name): tensor for name, tensor in weights.items()}
-    fill_theirs(theirs, _join_qkv(state) if family.names is _GPT2_NAMES else state, _NOT_PARAMETERS)
+    fill_theirs(theirs, _join_qkv(state) if family.names is GPT2_NAMES else state, NOT_PARAMETERS)
     return theirs
 
 
@@ -550,10 +335,10 @@ def _to_translator(model: Translator, weights: Weights, settings: Mapping[str, A
     if not config.embed_norm:
         weights = permute(weights, torch.argsort(interleaved(config.d_model)))
     own = {
-        **{theirs: getattr(config, ours) for ours, theirs in _DECODER_FIELDS.items()},
+        **{theirs: getattr(config, ours) for ours, theirs in DECODER_FIELDS.items()},
         "attention_dropout": config.dropout,
         "activation_dropout": config.dropout,
-        **_NO_IDS,
+        **NO_IDS,
     }
     theirs = _build(family.classes[0], family, config, weights, {**own, **settings})
     if bias is not None:

@@ -15,8 +15,6 @@ from experiments.harness import Settings
 from tinytx.cli import Answer, Parser, numbers, reporter, run, words
 from tinytx_course.results import Results, read_results
 
-FOLDED = ("cls-books", "docstrings-packages")  # corpora of the transfer experiment on folds
-
 
 @dataclass(frozen=True)
 class Experiment:
@@ -29,7 +27,8 @@ class Experiment:
     n_seeds: int = 1
     has_corpus: bool = False
     corpus: str = "world"
-    has_cells: bool = False  # of variants with numbers of labels
+    has_labels: bool = False  # measured with several numbers of labels
+    has_variants: bool = False
     results: str = "{name}"
 
 
@@ -44,7 +43,7 @@ EXPERIMENTS = {
         "transfer",
         n_seeds=5,
         has_corpus=True,
-        has_cells=True,
+        has_labels=True,
     ),
     "pretraining": Experiment(
         "does pretraining pay on real text? accuracy by tokens read",
@@ -53,7 +52,8 @@ EXPERIMENTS = {
         n_seeds=3,
         has_corpus=True,
         corpus="imdb",
-        has_cells=True,
+        has_labels=True,
+        has_variants=True,
     ),
     "translation": Experiment(
         "greedy and beam search", "translation", "translation", has_corpus=True, results="{name}-{corpus}"
@@ -89,7 +89,6 @@ EXPERIMENTS = {
     ),
     "completions": Experiment("a model of real French continues prompts", "completions", "completions"),
 }
-ON_FOLDS = Experiment("", "transfer", "transfer_on_folds", has_corpus=True, results="{name}-{corpus}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -113,18 +112,16 @@ def build_parser() -> Parser:
         sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
         if one.has_corpus:
             sub.add_argument("--corpus", default=one.corpus, help="name of a corpus")
-        if one.has_cells:
+        if one.has_labels:
             sub.add_argument("--labels", type=numbers, help="numbers of labels, such as 50,200")
-            sub.add_argument("--variants", type=words, help="on folds: such as majority,scratch")
+        if one.has_variants:
+            sub.add_argument("--variants", type=words, help="such as tfidf-words,causal/tuned/3000000")
     return parser
 
 
 def experiment(args: argparse.Namespace) -> Answer:
     """Measure what is missing and print the table; with ``--json``, the table of what is stored."""
-    is_folded = args.name == "transfer" and args.corpus in FOLDED
-    one = ON_FOLDS if is_folded else EXPERIMENTS[args.name]
-    if args.variants and args.name == "transfer" and not is_folded:
-        raise ValueError(f"--variants needs --corpus {' or '.join(FOLDED)}, got {args.corpus}")
+    one = EXPERIMENTS[args.name]
     name = one.results.format(name=args.name, corpus=Path(args.corpus).stem)
     module = importlib.import_module(f"experiments.{one.module}")
     if args.json:

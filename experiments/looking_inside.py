@@ -21,6 +21,7 @@ from tinytx.training.fit import fit
 from tinytx.training.recipes import plan
 from tinytx.world.world import World
 from tinytx_course.labs.lesson_17 import (
+    AWAITED,
     UNSEEN_PERIOD,
     WordForms,
     as_large,
@@ -55,7 +56,11 @@ def looking_inside(settings: Settings) -> pd.DataFrame:
     budget = str(settings.budget)
     origins: dict[str, Record] = {
         "repeats": {"config": repeats_config().to_dict(), "n_steps": REPEAT_STEPS[budget]},
-        "world": {"recipe": plan("world", "causal", budget).to_dict(), "sizes": list(SIZES[budget])},
+        "world": {
+            "recipe": plan("world", "causal", budget).to_dict(),
+            "sizes": list(SIZES[budget]),
+            "variables": ["polarity", "genre", *AWAITED],
+        },
     }
     measures: dict[str, Callable[..., Record]] = {
         "repeats": _repeats,

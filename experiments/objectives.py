@@ -1,12 +1,18 @@
-"""Causal against masked pretraining, with and without next-sentence prediction, measured on the world."""
+"""Causal, masked and hybrid pretraining, and next-sentence prediction, measured on the world.
+
+All variants have one body, and read the same tokens in as many steps; "masked, equal compute" alone makes
+more steps, as its steps cost less. The learning rate of each objective is the best of three for another seed.
+"""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -25,7 +31,7 @@ from tinytx.training.fit import FitResult, fit
 from tinytx.training.generate import generate_ids, unwritten_ids
 from tinytx.training.masking import Masking, PairsOfSentences, draw_pairs, make_passages
 from tinytx.training.objectives import PackedSequences, pair_rows
-from tinytx.training.recipes import Recipe, plan, plan_finetuning
+from tinytx.training.recipes import HYBRID_CAUSAL_SHARE, Recipe, plan, plan_finetuning, resize
 from tinytx.training.tasks import fingerprint
 from tinytx.world.tokens import TokenWorld
 from tinytx.world.world import World
@@ -35,10 +41,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MEAN_LEN = 40  # tokens of a review of the world, about; read for the closed form of operations
-BACKBONE = {"tie_embeddings": True, "n_segments": 2}  # of all variants
-TRAINING = ("n_steps", "lr", "optimizer", "decay", "final_lr_fraction")  # all but the first alike, too
+# Of all variants. ALiBi, which recipes of the world have, cannot tell left from right in a model that reads
+# both ways; rotary positions can.
+BACKBONE = {"tie_embeddings": True, "n_segments": 2, "positions": "rotary"}
+TRAINING = ("n_steps", "lr", "optimizer", "decay", "final_lr_fraction")  # all but the first two alike, too
+RATES, TUNING_SHARE, TUNING_SEED = (0.006, 0.012, 0.024), 0.4, 100  # rates tried, in that share of the steps
 LABEL_COUNTS = (50, 200)
-N_BLANKS, N_PREFIXES = 200, 100  # test texts in which one token is filled, and whose first half is continued
+N_BLANKS, N_PREFIXES = 80, 100  # test texts in which one token is filled, and whose first half is continued
+N_TUNING_BLANKS = 600
 _BLANK_SEED, _PAIR_SEED = 41, 42
 
 
@@ -51,29 +61,29 @@ class Variant:
     name : str
     objective : str
         Of `fit`.
-    equal : str or None
-        What it shares with the causal model besides data, tokenizer and backbone: "compute" (floating-point
-        operations of training, by closed form) or "tokens" (steps). None for the causal model itself.
+    equal : {"tokens", "compute"}
+        What it shares with the causal model besides data, tokenizer and backbone: tokens read (steps), or
+        floating-point operations of training, by closed form.
     """
 
     name: str
     objective: str
-    equal: str | None
+    equal: str = "tokens"
 
 
 VARIANTS = (
-    Variant("causal", "causal", None),
-    Variant("masked", "masked", "compute"),
-    Variant("masked+nsp", "masked+nsp", "compute"),
-    Variant("masked, same tokens", "masked", "tokens"),
-    Variant("masked+nsp, same tokens", "masked+nsp", "tokens"),
+    Variant("causal", "causal"),
+    Variant("masked", "masked"),
+    Variant("hybrid", "hybrid"),
+    Variant("masked+nsp", "masked+nsp"),
+    Variant("masked, equal compute", "masked", "compute"),
 )
 
 
 def training_flops(config: TransformerConfig, masking: Masking | None, seq_len: int = MEAN_LEN) -> float:
     """Floating-point operations of the forward pass per token, by closed form; training takes thrice as many.
 
-    Only masked positions of a masked model reach its output layer.
+    Only masked positions reach the output layer of a masked model, or of a hybrid one in its masked batches.
     """
     body = cost_table(config, None, batch_size=1, seq_len=seq_len).flops_forward
     output = cost_table(config, "lm", batch_size=1, seq_len=seq_len).flops_forward - body
@@ -82,7 +92,8 @@ def training_flops(config: TransformerConfig, masking: Masking | None, seq_len: 
     if masking.transform:
         output += 2 * seq_len * config.d_model**2
     pooler = 2 * config.d_model**2 + 4 * config.d_model if masking.next_sentence else 0
-    return (body + masking.p * output + pooler) / seq_len
+    predicted = masking.causal_share + (1 - masking.causal_share) * masking.p
+    return (body + predicted * output + pooler) / seq_len
 
 
 def objectives(
@@ -98,7 +109,7 @@ def objectives(
     Parameters
     ----------
     settings : Settings
-        The masked recipe of its budget is that of all variants, but for mask and number of steps.
+        The masked recipe of its budget is that of all variants, but for mask, learning rate and steps.
     corpus : Corpus, optional
         Texts of the world, by default those of `load_corpus`.
     label_counts : sequence of int
@@ -145,14 +156,16 @@ class _Runs:
         self._texts = fingerprint(data)
         self._test = data.valid if data.test is None else data.test
         self._last: tuple[int, str, FitResult] | None = None
+        self.rate = cache(self._rate)
         self._label_bound = cache(lambda: best_label_accuracy(self._test.texts, self._test.labels or ()))
 
     def measures(self, variant: Variant) -> list[str]:
         """Names of what is measured on a variant."""
-        fills = ["fill", "fill, left side"] if variant.objective == "causal" else ["fill"]
-        following = ["next sentence"] if variant.objective == "masked+nsp" else []
+        fills = ["fill", "fill, left side"] if variant.objective in ("causal", "hybrid") else ["fill"]
+        if variant.objective == "masked+nsp":
+            return ["pretraining", *fills, "next sentence"]
         labelled = [f"{way} {n}" for n in self.label_counts for way in ("probe", "finetune")]
-        return ["pretraining", *fills, "complete", *following, *labelled]
+        return ["pretraining", *fills, "complete", *labelled]
 
     def origin(self, seed: int, variant: Variant, measure: str) -> Record:
         """All that a record follows from."""
@@ -165,15 +178,46 @@ class _Runs:
             settings = {"finetuning": dataclasses.asdict(plan_finetuning("world", self.settings.budget))}
         return {"texts": self._texts, "recipe": self._recipe(seed, variant).to_dict(), "settings": settings}
 
-    def _recipe(self, seed: int, variant: Variant) -> Recipe:
+    def _rate(self, objective: str) -> float:
+        """The learning rate of an objective: the best of `RATES` in shorter runs of one other seed."""
+        excess = {}
+        for lr in RATES:
+            recipe = self._recipe(TUNING_SEED, Variant("tuning", objective), lr)
+            origin = {"texts": self._texts, "recipe": recipe.to_dict(), "n_blanks": N_TUNING_BLANKS}
+            key = f"{self.settings.budget}/tuning/{objective}/{lr}"
+            record = self.settings.cached(key, origin, partial(self._tuned, objective, recipe))
+            excess[lr] = record["excess"]
+        return min(excess, key=lambda lr: excess[lr])
+
+    def _tuned(self, objective: str, recipe: Recipe) -> Record:
+        """The excess of `fill_measures` on valid texts, given each side that the objective trains for."""
+        result = self._fitted(objective, recipe, None)
+        model, texts = cast(LanguageModel | MaskedLanguageModel, result.model), self.data.valid.texts
+        sides: dict[str, tuple[Sides, ...]] = {"causal": ("left",), "hybrid": ("left", "both")}
+        hybrid = objective == "hybrid"
+        found = [
+            fill_measures(model, result.tokenizer, texts, N_TUNING_BLANKS, one, hybrid=hybrid)["excess"]
+            for one in sides.get(objective, ("both",))
+        ]
+        measured = {"excess_by_side": found, "excess": float(np.mean(found))}
+        return {"contestant": objective, "measure": "tuning", "seed": TUNING_SEED, **measured}
+
+    def _recipe(self, seed: int, variant: Variant, lr: float | None = None) -> Recipe:
+        """The recipe of a variant, or with a rate to be tried that of a shorter run."""
         base = plan("world", "masked", self.settings.budget, seed=seed)
-        config, masking = base.config.replace(**BACKBONE, causal=variant.objective == "causal"), None
+        objective, masking = variant.objective, None
+        config = base.config.replace(**BACKBONE, causal=objective in ("causal", "hybrid"))
+        if objective == "hybrid":
+            masking = Masking(causal_share=HYBRID_CAUSAL_SHARE, transform=False)
+        elif objective != "causal":
+            masking = Masking(next_sentence=objective == "masked+nsp", transform=False)
         n_steps = base.settings.n_steps
-        if variant.objective != "causal":
-            masking = Masking(next_sentence=variant.objective == "masked+nsp", transform=False)
-        if variant.equal == "compute":
+        if lr is not None:
+            n_steps = max(10, round(TUNING_SHARE * n_steps))
+        elif variant.equal == "compute":
             n_steps = round(n_steps * training_flops(config, None) / training_flops(config, masking))
-        settings = base.settings.replace(n_steps=n_steps)
+        rate = self.rate(objective.removesuffix("+nsp")) if lr is None else lr
+        settings = resize(base.settings, n_steps).replace(lr=rate)
         return dataclasses.replace(base, config=config, settings=settings, masking=masking)
 
     def _trained(self, seed: int, variant: Variant) -> FitResult:
@@ -181,22 +225,25 @@ class _Runs:
             recipe, budget = self._recipe(seed, variant), self.settings.budget
             digest = digest_of({"texts": self._texts, "recipe": recipe.to_dict()})
             name = variant.name.replace(", ", "-").replace(" ", "-")
-            result = fit(
-                self.data,
-                objective=variant.objective,
-                budget=budget,
-                seed=seed,
-                out=self.settings.work_dir / f"objectives-{name}-{budget}-seed{seed}-{digest}",
-                resume=True,
-                device=self.settings.device,
-                model_changes=BACKBONE,
-                training_changes={name: getattr(recipe.settings, name) for name in TRAINING},
-                masking_changes=None if recipe.masking is None else {"transform": False},
-                progress=False,
-                report=self.settings.report,
-            )
-            self._last = seed, variant.name, result
+            folder = self.settings.work_dir / f"objectives-{name}-{budget}-seed{seed}-{digest}"
+            self._last = seed, variant.name, self._fitted(variant.objective, recipe, folder)
         return self._last[2]
+
+    def _fitted(self, objective: str, recipe: Recipe, folder: Path | None) -> FitResult:
+        return fit(
+            self.data,
+            objective=objective,
+            budget=self.settings.budget,
+            seed=recipe.settings.seed,
+            out=folder,
+            resume=folder is not None,
+            device=self.settings.device,
+            model_changes=BACKBONE,
+            training_changes={name: getattr(recipe.settings, name) for name in TRAINING},
+            masking_changes=None if recipe.masking is None else {"transform": False},
+            progress=False,
+            report=self.settings.report,
+        )
 
     def measured(self, seed: int, variant: Variant, measure: str) -> Record:
         """One record."""
@@ -207,14 +254,16 @@ class _Runs:
             found = _pretraining(result)
         elif measure.startswith("fill"):
             sides: Sides = "left" if measure.endswith("left side") else "both"
-            found = fill_measures(model, tokenizer, texts, self.n_blanks, sides)
+            hybrid = variant.objective == "hybrid"
+            found = fill_measures(model, tokenizer, texts, self.n_blanks, sides, hybrid=hybrid)
         elif measure == "complete":
             found = completion_measures(model, tokenizer, texts, self.n_prefixes, seed=seed)
         elif measure == "next sentence":
             assert isinstance(model, MaskedLanguageModel)
             found = next_sentence_measures(model, tokenizer, self.data.train.texts, texts)
         else:
-            found = self._labelled(result, seed, *measure.split(" "))
+            start = both_ways(result) if variant.objective == "hybrid" else result
+            found = self._labelled(start, seed, *measure.split(" "))
         return {"seed": seed, "contestant": variant.name, "measure": measure, **found}
 
     def _labelled(self, result: FitResult, seed: int, way: str, n_labels: str) -> Record:
@@ -245,6 +294,13 @@ def _pretraining(result: FitResult) -> Record:
     }
 
 
+def both_ways(result: FitResult) -> FitResult:
+    """The result of hybrid pretraining with a body that attends to both sides, as a classifier reads."""
+    model = copy.deepcopy(result.model)
+    model.body.config = model.body.config.replace(causal=False)
+    return dataclasses.replace(result, model=model)
+
+
 def _exact_token(
     through: TokenWorld, ids: Sequence[int], position: int, sides: Sides, eos_id: int
 ) -> np.ndarray:
@@ -262,8 +318,10 @@ def fill_measures(
     texts: Sequence[str],
     n_blanks: int,
     sides: Sides = "both",
+    *,
+    hybrid: bool = False,
 ) -> dict[str, Any]:
-    """Predict one masked token in each of some texts of the world.
+    """Predict one masked token in each of some texts of the world, as in `fill_probs`.
 
     Returns
     -------
@@ -279,7 +337,7 @@ def fill_measures(
     for ids in tokenizer.encode_batch(texts[:n_blanks]):
         position = int(rng.integers(len(ids)))
         truth = _exact_token(through, ids, position, sides, tokenizer.eos_id)
-        predicted = fill_probs(model, tokenizer, ids, position, sides=sides)
+        predicted = fill_probs(model, tokenizer, ids, position, sides=sides, hybrid=hybrid)
         for values, probs in ((found, predicted), (exact, truth)):
             values["nats"].append(-float(np.log(probs[ids[position]])))
             values["accuracy"].append(float(probs.argmax() == ids[position]))

@@ -12,14 +12,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from experiments import transfer_linear as linear
+from experiments import linear
 from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
-from experiments.pretraining_data import Texts, grouped_folds, last_words, texts_of
+from experiments.pretraining_data import Fold, Texts, grouped_folds, last_words, texts_of
 from experiments.pretraining_models import Bodies
-from experiments.pretraining_recipes import LONGER, RECIPES, Condition, Recipe, condition, first_conditions
-from experiments.transfer_data import Fold
-from experiments.transfer_encoders import columns_of, fine_tuned
-from experiments.transfer_variants import Tuning
+from experiments.pretraining_readers import columns_of, fine_tuned
+from experiments.pretraining_recipes import (
+    LONGER,
+    RECIPES,
+    Condition,
+    Recipe,
+    Tuning,
+    condition,
+    first_conditions,
+)
 from tinytx.model.transformer import Transformer
 from tinytx.text.corpora import Corpus, Split, label_subset, load_corpus
 
@@ -161,8 +167,8 @@ class _Cells:
         begin = time.process_time()
         train = label_subset(fold.train, n_labels, fold.seed)
         if wanted.way == "bag":
-            kind = {"tfidf-words": "logistic", "tfidf-letters": "letters"}[wanted.name]
-            answers, chosen = linear.bag_of_words(train, fold.test, kind, fold.seed)
+            letters = wanted.name == "tfidf-letters"
+            answers, chosen = linear.bag_of_words(train, fold.test, fold.seed, letters=letters)
             correct = _n_equal(answers, fold.test)
         else:
             body = self.bodies.body(wanted, fold.seed)

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.transfer_data import Fold
 from tinytx.text.corpora import Corpus, Split, label_subset
 from tinytx_course.labs.lesson_15 import same_text
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One part of the texts is held out for testing, the others may be learned from.
+
+    It is fold `number` of drawing `repeat`; `seed` is that of the subset of labels, of new weights and of the
+    order of learning.
+    """
+
+    repeat: int
+    number: int
+    seed: int
+    train: Split
+    test: Split
 
 
 @dataclass(frozen=True)
@@ -106,3 +121,8 @@ def last_words(split: Split, n_words: int) -> Split:
     """The end of each text, in lower case, where a review has its verdict: what a short model can read."""
     texts = tuple(" ".join(text.lower().split()[-n_words:]) for text in split.texts)
     return Split(texts, split.labels, split.groups)
+
+
+def lowered(texts: Sequence[str]) -> list[str]:
+    """Texts in lower case, so a word has one embedding."""
+    return [text.lower() for text in texts]

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from experiments.cooccurrences import embed_by_counts
 from experiments.harness import Record, digest_of
-from experiments.pretraining_data import Texts
+from experiments.pretraining_data import Texts, lowered
 from experiments.pretraining_recipes import Condition, Recipe
-from experiments.transfer_encoders import embed_by_counts, lowered
 from tinytx.model.transformer import Transformer
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.checkpoint import load, step_folders, step_of

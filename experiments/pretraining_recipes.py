@@ -6,8 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.transfer_variants import Tuning
 from tinytx.model.config import TransformerConfig
+from tinytx.model.transformer import Pooling
 from tinytx.training.masking import Masking
 from tinytx.training.recipes import FF_FACTOR, HYBRID_CAUSAL_SHARE
 from tinytx.training.settings import TrainingSettings
@@ -16,6 +16,35 @@ OBJECTIVES = ("causal", "masked", "hybrid")
 COUNTS = ("counts-causal", "counts-both")  # embeddings from counts, new layers that read one way or both
 BAGS = ("tfidf-words", "tfidf-letters")
 LONGER = 5  # times the updates, for the control that only trains longer
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How an encoder and a new head are fine-tuned.
+
+    Attributes
+    ----------
+    n_updates, n_epochs : int
+        Steps and epochs at least.
+    texts_per_batch : int
+        About.
+    keep_embeddings : bool
+        Whether embeddings are frozen.
+    n_curve, n_scored : int
+        Points of the curve at most, and tested texts of each. The accuracy that is reported counts all texts,
+        once, at the end.
+    """
+
+    n_updates: int
+    n_epochs: int
+    texts_per_batch: int
+    lr: float
+    dropout: float
+    optimizer: str = "adamw"
+    pooling: Pooling = "mean"
+    keep_embeddings: bool = False
+    n_curve: int = 10
+    n_scored: int = 100
 
 
 @dataclass(frozen=True)

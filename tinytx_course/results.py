@@ -187,7 +187,7 @@ def read_results(name: str, folder: str | Path | None = None) -> Results:
     program, _, argument = name.partition("-")
     if program == "bench":
         command = f"python -m benchmarks {argument}"
-    elif argument and program in ("transfer", "translation"):
+    elif argument and program == "translation":
         command = f"python -m experiments {program} --corpus {argument}"
     else:
         command = f"python -m experiments {name}"

@@ -105,7 +105,6 @@ def test_lessons_read_the_checkout_first_and_then_what_was_installed(tmp_path, m
     monkeypatch.setattr(results, "FOLDERS", folders)
     for name, command in {
         "transfer": "experiments transfer`",
-        "transfer-cls-books": "experiments transfer --corpus cls-books`",
         "translation-multi30k-en-fr": "experiments translation --corpus multi30k-en-fr`",
         "broken-translation": "experiments broken-translation`",
         "bench-steps": "benchmarks steps`",

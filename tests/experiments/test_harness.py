@@ -68,12 +68,11 @@ def test_json_prints_what_is_stored_and_measures_nothing(tmp_path, capsys, stop_
     ("arguments", "words"),
     [
         (["objectives", "--json"], "objectives.json"),
-        (["transfer", "--json", "--corpus", "cls-books"], "transfer-cls-books.json"),
         (["translation", "--json", "--corpus", "multi30k-en-fr"], "translation-multi30k-en-fr.json"),
         (["ladder", "--seeds", "0"], "got 0"),
         (["objectives", "--budget", "9"], "got 9.0"),
-        (["transfer", "--variants", "scratch"], "got world"),
-        (["transfer", "--corpus", "cls-books", "--budget", "30", "--data-dir", "."], "cls-books"),
+        (["transfer", "--variants", "scratch"], "--variants"),
+        (["pretraining", "--variants", "guess", "--budget", "30"], "got 30.0"),
         (["everything"], "everything"),
     ],
 )

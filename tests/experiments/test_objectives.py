@@ -5,9 +5,11 @@ import pytest
 import torch
 
 from experiments.objectives import (
+    RATES,
     VARIANTS,
     _follows,
     best_label_accuracy,
+    both_ways,
     completion_measures,
     fill_measures,
     objectives,
@@ -18,6 +20,7 @@ from tinytx.model.config import TransformerConfig
 from tinytx.model.costs import cost_table
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.text.corpora import Corpus, Split
+from tinytx.training.fit import fit
 from tinytx.training.masking import Masking, draw_pairs, make_passages
 from tinytx.training.tasks import train_tokenizer
 from tinytx.world.world import World
@@ -56,16 +59,23 @@ def test_every_variant_is_measured_once_with_equal_compute_or_equal_tokens(setti
     left = stop_after(99)
     found = objectives(settings(), corpus, **sizes)
     records = settings().store.data
-    assert len(records) == 9 + 99 - left[0] == 5 * 5 + 1 + 2
+    n_measures = {"causal": 6, "hybrid": 6, "masked": 5, "masked, equal compute": 5, "masked+nsp": 3}
+    assert len(records) == 9 + 99 - left[0] == 3 * len(RATES) + sum(n_measures.values())
     stop_after(0)
     assert objectives(settings(), corpus, **sizes).equals(found)
 
     pretraining = {one["contestant"]: one for one in records.values() if one["measure"] == "pretraining"}
-    assert set(pretraining) == {one.name for one in VARIANTS}
-    causal, masked = pretraining["causal"], pretraining["masked"]
+    assert set(pretraining) == {one.name for one in VARIANTS} == n_measures.keys()
+    causal, masked = pretraining["causal"], pretraining["masked, equal compute"]
     assert len({record["n_body"] for record in pretraining.values()}) == 1
     assert causal["n_params"] == masked["n_params"] < pretraining["masked+nsp"]["n_params"]
-    assert pretraining["masked, same tokens"]["n_steps"] == causal["n_steps"] < masked["n_steps"]
+    for name in ("masked", "hybrid", "masked+nsp"):
+        assert pretraining[name]["n_steps"] == causal["n_steps"] < masked["n_steps"]
+    for objective in ("causal", "masked", "hybrid"):
+        tried = {one["excess"]: one["origin"]["recipe"]["settings"]["lr"] for one in records.values()
+                 if one["measure"] == "tuning" and one["contestant"] == objective}  # fmt: skip
+        assert set(tried.values()) == set(RATES)
+        assert pretraining[objective]["origin"]["recipe"]["settings"]["lr"] == tried[min(tried)]
     compute = [record["n_steps"] * record["flops_per_id"] for record in (causal, masked)]
     assert abs(compute[1] / compute[0] - 1) < 1 / masked["n_steps"]
 
@@ -88,6 +98,25 @@ def test_the_table_has_the_optimum_and_differences_from_the_causal_model():
     masked, possible = rows.loc[("probe 8 labels", "masked")], rows.loc[("complete: possible", "causal")]
     assert masked["minus causal"] == pytest.approx(0.15) and masked["exact"] == 0.9
     assert possible["exact"] == 1 and np.isnan(rows.loc[("complete: good words", "causal"), "exact"])
+
+
+def test_a_hybrid_classifier_reads_both_ways_and_leaves_the_model_as_it_was(corpus):
+    result = fit(corpus, objective="hybrid", budget="smoke", progress=False, report=lambda line: None)
+    both, ids = both_ways(result), torch.tensor([[result.tokenizer.cls_id, 9, 8, 7]])
+    later = torch.tensor([[result.tokenizer.cls_id, 9, 8, 11]])
+    moved = [
+        not torch.equal(one.model.body(ids)[0, :3], one.model.body(later)[0, :3]) for one in (both, result)
+    ]
+    assert moved == [True, False]
+
+
+def test_a_hybrid_model_pays_for_the_output_layer_of_its_causal_batches():
+    config = TransformerConfig(vocab_size=41, d_model=14, n_heads=7, n_layers=3, d_ff=5)
+    share = Masking(p=0.2, causal_share=0.25, transform=False)
+    masked, hybrid, causal = (
+        training_flops(config, masking) for masking in (Masking(p=0.2, transform=False), share, None)
+    )
+    assert hybrid == pytest.approx(0.25 * causal + 0.75 * masked)
 
 
 @pytest.mark.parametrize("transform", [False, True])
@@ -123,7 +152,7 @@ def test_answers_do_not_depend_on_the_other_pairs_of_a_batch(tokenizer, corpus):
 def test_the_exact_distribution_given_a_side_has_no_excess(tokenizer, corpus, monkeypatch, sides):
     through = World().through(tokenizer)
 
-    def exact_probs(model, tokenizer, ids, position, sides):
+    def exact_probs(model, tokenizer, ids, position, sides, hybrid):
         if sides == "both":
             return through.fill_token(ids, position)
         probs = through.next_token(ids[:position])

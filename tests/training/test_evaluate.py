@@ -133,6 +133,24 @@ def test_the_left_side_alone_gives_the_next_token_probabilities(causal, tokenize
     assert not np.allclose(fill_probs(causal, tokenizer, ids, 3), found)
 
 
+def test_a_hybrid_model_fills_in_one_pass_that_reads_both_ways(causal, config, tokenizer):
+    ids, position = tokenizer.encode(TEXT), 4
+    found = fill_probs(causal, tokenizer, ids, position, hybrid=True)
+    other = [*ids[:position], 9, *ids[position + 1 :]]
+    np.testing.assert_array_equal(fill_probs(causal, tokenizer, other, position, hybrid=True), found)
+    both = LanguageModel(config.replace(causal=False)).eval()
+    both.load_state_dict(causal.state_dict())
+    row = [tokenizer.cls_id, *ids]
+    row[position + 1] = tokenizer.mask_id
+    with torch.no_grad():
+        logits = both(torch.tensor([row]))[0, position].double()
+    logits[SPECIAL] = -torch.inf
+    np.testing.assert_allclose(found, logits.softmax(0).numpy(), rtol=1e-5)
+    assert causal.config.causal, "the model is causal again"
+    left = fill_probs(causal, tokenizer, ids, position, sides="left", hybrid=True)
+    np.testing.assert_array_equal(left, fill_probs(causal, tokenizer, ids, position, sides="left"))
+
+
 def test_the_pseudo_likelihood_masks_each_token_once(masked, tokenizer, corpus):
     texts = corpus.valid.texts[:6]
     score = evaluate_masked_model(masked, tokenizer, texts)

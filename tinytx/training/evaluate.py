@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.model.transformer import Classifier, LanguageModel
+from tinytx.model.transformer import Classifier, LanguageModel, bidirectional
 from tinytx.text.batching import chunks
 from tinytx.text.corpora import Corpus, load_corpus
 from tinytx.text.pairs import PairCorpus
@@ -184,11 +184,12 @@ def fill_probs(
     position: int,
     *,
     sides: Sides = "both",
+    hybrid: bool = False,
 ) -> np.ndarray:
     """Distribution of the token at one position of a text, given the others: (V,), float64.
 
     It sums to 1 over the tokens of texts; special ids have 0. For both sides a causal model scores the text
-    once with each token, by Bayes' rule: V passes.
+    once with each token, by Bayes' rule: V passes. A hybrid one needs a single pass.
 
     Parameters
     ----------
@@ -200,18 +201,27 @@ def fill_probs(
     position : int
     sides : {"both", "left"}
         "left": given only the tokens before it, for a causal model.
+    hybrid : bool
+        Whether a causal model has also learned to fill, see `HybridObjective`: for both sides it reads the
+        text both ways with the token masked, and predicts it at the position before.
     """
     check_vocabulary(model, tokenizer)
     _check_fill(model, len(ids), position, sides)
+    in_one_pass = hybrid and isinstance(model, LanguageModel) and sides == "both"
     with eval_mode(model) as device:
-        if isinstance(model, MaskedLanguageModel):
+        if in_one_pass:
+            row = [tokenizer.cls_id, *ids[:position], tokenizer.mask_id, *ids[position + 1 :]]
+            with bidirectional(model.body):
+                hidden = model.body(torch.tensor([row], device=device))[0, position]  # (D,)
+            log_probs = model.head(hidden).double().log_softmax(dim=-1).cpu()
+        elif isinstance(model, MaskedLanguageModel):
             row = torch.tensor([[tokenizer.cls_id, *ids, tokenizer.sep_id]], device=device)
             at = torch.tensor([position + 1], device=device)
             log_probs = _masked_log_probs(model, tokenizer, row, at)[0].cpu()
         else:
             prefix = torch.tensor([[tokenizer.bos_id, *ids[:position]]], device=device)
             log_probs = model.head(model.body(prefix)[0, -1]).double().log_softmax(dim=-1).cpu()
-    if isinstance(model, LanguageModel) and sides == "both":
+    if isinstance(model, LanguageModel) and sides == "both" and not in_one_pass:
         rest = [*ids[position + 1 :], tokenizer.eos_id]
         rows = [[tokenizer.bos_id, *ids[:position], token, *rest[:-1]] for token in range(len(log_probs))]
 

@@ -237,13 +237,13 @@ def figures_of(measures: Iterable[str]) -> dict[str, tuple[str, str]]:
 def objective_rows(records: Mapping[str, Mapping[str, Any]], budget: str) -> list[ObjectiveRow]:
     """Rows of ``results/objectives.json`` for a budget, over the seeds for which every cell is measured.
 
-    The keys of the records are "BUDGET/seed S/CONTESTANT/MEASURE".
+    The keys of the records are "BUDGET/seed S/CONTESTANT/MEASURE"; those of "tuning" chose learning rates.
     """
     cells: dict[str, dict[tuple[str, str], Mapping[str, Any]]] = {}
     for key, record in sorted(records.items()):
-        of_budget, seed, contestant, measure = key.split("/")
-        if of_budget == budget:
-            cells.setdefault(seed, {})[measure, contestant] = record
+        of_budget, of_seed, contestant, measure = key.split("/")
+        if of_budget == budget and of_seed != "tuning":
+            cells.setdefault(of_seed, {})[measure, contestant] = record
     every = set().union(*cells.values())
     seeds = [of_seed for of_seed in cells.values() if set(of_seed) == every]
     rows = []
@@ -254,8 +254,5 @@ def objective_rows(records: Mapping[str, Mapping[str, Any]], budget: str) -> lis
                 values = tuple(record[field] for record in found)
                 interval = paired_interval(values) if len(values) > 1 else None
                 exact = found[0].get("exact", {}).get(field, OPTIMUM.get(name))
-                # Older records hold the value for both sides here too, which no reader of the left reaches.
-                if measure == "fill, left side" and found[0].get("exact_given") != "left":
-                    exact = None
                 rows.append(ObjectiveRow(name, contestant, values, interval, exact))
     return rows

@@ -28,6 +28,7 @@ from tinytx.world.reviews import Review
 from tinytx.world.world import World
 
 EXPECTED = 0.5  # a form is awaited where its kind has at least this probability
+AWAITED = {"gender": ("masculine", "feminine"), "number": ("singular", "plural")}
 PERIODS, UNSEEN_PERIOD = (5, 11), 12  # of repeated rows: in training, and in the test
 
 
@@ -69,6 +70,8 @@ class WordForms:
     ----------
     gender : ndarray
         Adjectives and participles that are masculine only, and feminine only.
+    number : ndarray
+        Adjectives, participles and verbs of the third person: singular only, and plural only.
     polarity : ndarray
         Adjectives of blame, and of praise.
     """
@@ -78,10 +81,10 @@ class WordForms:
         self.forms = FrenchForms(lexicon)
         self.sign: dict[str, int] = {}
         for row in lexicon.adjectives:
-            for key, form in adjective_forms(row).items():
-                if key != "mv":  # the stored results were measured without
-                    self.sign.setdefault(form, {"-": 0, "+": 1}.get(row["polarity"], -1))
-        self.gender = self._indicators(world, self._gender)
+            for form in adjective_forms(row).values():
+                self.sign.setdefault(form, {"-": 0, "+": 1}.get(row["polarity"], -1))
+        self.gender = self._indicators(world, lambda word: self._only("mf", self._agreeing(word, 0)))
+        self.number = self._indicators(world, lambda word: self._only(["sg", "pl"], self._numbers(word)))
         self.polarity = self._indicators(world, lambda word: self.sign.get(word, -1))
 
     def shape(self, word: str) -> tuple[tuple[str, str, str], ...]:
@@ -89,10 +92,19 @@ class WordForms:
         nouns = ((gender, number, "") for gender, number in self.forms.nouns.get(word, ()))
         return tuple(sorted(self.forms.adjectives.get(word, nouns)))
 
-    def _gender(self, word: str) -> int:
+    def _agreeing(self, word: str, feature: int) -> set[str]:
+        """Genders (feature 0) or numbers (1) of an adjective or participle."""
         shapes = [*self.forms.adjectives.get(word, ()), *self.forms.participles.get(word, ())]
-        genders = {shape[0] for shape in shapes}
-        return "mf".index(genders.pop()) if len(genders) == 1 else -1
+        return {shape[feature] for shape in shapes}
+
+    def _numbers(self, word: str) -> set[str]:
+        third = {verb[1:] for verb in self.forms.verbs.get(word, ()) if verb.startswith("3")}
+        return third | self._agreeing(word, 1)
+
+    @staticmethod
+    def _only(names: Sequence[str], found: set[str]) -> int:
+        """The place of the one name that is found, or -1."""
+        return names.index(*found) if len(found) == 1 else -1
 
     @staticmethod
     def _indicators(world: World, group_of) -> np.ndarray:
@@ -101,28 +113,30 @@ class WordForms:
 
 
 def exact_variables(world: World, forms: WordForms, reviews: Sequence[Review]) -> dict[str, Exact]:
-    """Polarity and genre after each word of some reviews, and the gender where an agreeing form is awaited.
+    """Polarity and genre after each word of some reviews; gender and number where a form must agree.
 
-    The gender is that of the next word, given that it is an adjective or participle that shows its gender,
-    at positions where such a word follows and has a probability of `EXPECTED` or more.
+    The gender is that of the next word, given that it is a form that shows its gender, at positions where
+    such a form follows and has a probability of `EXPECTED` or more; the number likewise. See `WordForms`.
     """
     genres = np.array([[book.genre == genre for genre in GENRES] for book in world.books], dtype=float)
-    parts: dict[str, list[tuple[np.ndarray, int, int, int]]] = {"polarity": [], "genre": [], "gender": []}
+    classes = {"polarity": ("blame", "praise"), "genre": GENRES, **AWAITED}
+    parts: dict[str, list[tuple[np.ndarray, int, int, int]]] = {name: [] for name in classes}
     row = -1
     for number, review in enumerate(reviews):
         states = world.automaton.prefixes(review.words)[1:]  # after each word
         hidden = np.stack([state.hidden for state in states])  # (W, 2, sentences, books)
         polarity, genre = hidden.sum(axis=(2, 3)), hidden.sum(axis=(1, 2)) @ genres
-        mass = world.automaton.next_words(states) @ forms.gender  # (W, 2)
+        following = world.automaton.next_words(states)  # (W, V + 1)
+        mass = {name: following @ getattr(forms, name) for name in AWAITED}  # (W, 2) each
         for place in range(len(states)):
             row += 1
             parts["polarity"].append((polarity[place], review.label, number, row))
             parts["genre"].append((genre[place], GENRES.index(review.genre), number, row))
-            following = world.automaton.word_ids[review.words[place + 1]] if place + 1 < len(states) else -1
-            if mass[place].sum() >= EXPECTED and forms.gender[following].any():
-                gender = int(forms.gender[following].argmax())
-                parts["gender"].append((mass[place] / mass[place].sum(), gender, number, row))
-    classes = {"polarity": ("blame", "praise"), "genre": GENRES, "gender": ("masculine", "feminine")}
+            word = world.automaton.word_ids[review.words[place + 1]] if place + 1 < len(states) else -1
+            for name in AWAITED:
+                awaited, shown = mass[name][place], getattr(forms, name)[word]
+                if awaited.sum() >= EXPECTED and shown.any():
+                    parts[name].append((awaited / awaited.sum(), int(shown.argmax()), number, row))
     return {
         name: Exact(classes[name], *map(np.array, zip(*rows, strict=True))) for name, rows in parts.items()
     }

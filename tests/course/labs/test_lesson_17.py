@@ -84,6 +84,30 @@ def test_the_gender_awaited_is_certain_and_that_of_the_next_word(world, forms, r
     assert genders == [{"mf"[gender]} for gender in exact.drawn]
 
 
+def test_the_number_awaited_is_certain_and_that_of_the_next_word(world, forms, reviews):
+    exact = lab.exact_variables(world, forms, reviews)["number"]
+    words = [word for review in reviews for word in review.words]
+    assert (exact.posterior[np.arange(len(exact.drawn)), exact.drawn] > 1 - 1e-9).all()
+    assert set(exact.drawn.tolist()) == {0, 1}
+    numbers = {0: {"3sg", "sg"}, 1: {"3pl", "pl"}}
+    for row, drawn in zip(exact.row, exact.drawn.tolist(), strict=True):
+        word, french = words[row + 1], forms.forms
+        shapes = [*french.adjectives.get(word, ()), *french.participles.get(word, ())]
+        shown = {shape[1] for shape in shapes} | (french.verbs.get(word, set()) - {"1sg"})
+        assert shown and shown <= numbers[drawn], word
+
+
+@pytest.mark.parametrize(
+    ("word", "gender", "number"),
+    [("belle", 1, 0), ("beaux", 0, 1), ("ennuyeux", 0, None), ("sont", None, 1), ("aime", None, None),
+     ("absurdes", None, 1), ("lues", 1, 1), (".", None, None)],
+)  # fmt: skip
+def test_a_form_counts_where_it_shows_its_gender_or_number_alone(world, forms, word, gender, number):
+    for group, expected in ((forms.gender, gender), (forms.number, number)):
+        row = group[world.vocabulary.index(word)]
+        assert row.tolist() == [float(expected == place) for place in range(2)]
+
+
 def test_hidden_states_after_words_are_those_of_each_review_alone(reader, tokenizer, reviews):
     together = lab.hidden_after_words(reader, tokenizer, reviews)
     alone = [lab.hidden_after_words(reader, tokenizer, [review]) for review in reviews]

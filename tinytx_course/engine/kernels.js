@@ -146,40 +146,41 @@ export class Kernels {
   }
 
   // Norm of each row: (x - mean) / sqrt(variance + eps) · weight + bias. `stats` (N, 2) gets mean and 1 / sqrt(...).
+  // With `seqLen`, a fault, mean and variance are those of each feature over the T positions: stats (B D, 2).
 
-  layerNorm(out, stats, x, weight, bias, eps) {
-    const m = this.numbers, n = x.nColumns;
-    for (let i = 0; i < x.nRows; i++) {
-      const from = x.start + i * n, to = out.start + i * n;
+  layerNorm(out, stats, x, weight, bias, eps, seqLen = 0) {
+    const m = this.numbers;
+    for (let group = 0; group < stats.nRows; group++) {
+      const { first, count, step, feature, next } = normGroup(x, group, seqLen);
       let mean = 0, variance = 0;
-      for (let j = 0; j < n; j++) mean += m[from + j] / n;
-      for (let j = 0; j < n; j++) variance += (m[from + j] - mean) ** 2 / n;
+      for (let i = 0, at = x.start + first; i < count; i++, at += step) mean += m[at] / count;
+      for (let i = 0, at = x.start + first; i < count; i++, at += step) variance += (m[at] - mean) ** 2 / count;
       const scale = 1 / Math.sqrt(variance + eps);
-      m[stats.start + 2 * i] = mean;
-      m[stats.start + 2 * i + 1] = scale;
-      for (let j = 0; j < n; j++) {
-        m[to + j] = (m[from + j] - mean) * scale * m[weight.start + j] + (bias ? m[bias.start + j] : 0);
+      m[stats.start + 2 * group] = mean;
+      m[stats.start + 2 * group + 1] = scale;
+      for (let i = 0, at = first, j = feature; i < count; i++, at += step, j += next) {
+        m[out.start + at] = (m[x.start + at] - mean) * scale * m[weight.start + j] + (bias ? m[bias.start + j] : 0);
       }
     }
   }
 
   // With x̂ = (x - mean) · scale and g = dOut · weight: dX = scale (g - mean(g) - x̂ mean(g x̂)).
-  layerNormBackward(dX, dWeight, dBias, dOut, stats, x, weight) {
-    const m = this.numbers, n = x.nColumns;
-    for (let i = 0; i < x.nRows; i++) {
-      const from = x.start + i * n, error = dOut.start + i * n;
-      const mean = m[stats.start + 2 * i], scale = m[stats.start + 2 * i + 1];
+  layerNormBackward(dX, dWeight, dBias, dOut, stats, x, weight, seqLen = 0) {
+    const m = this.numbers;
+    for (let group = 0; group < stats.nRows; group++) {
+      const { first, count, step, feature, next } = normGroup(x, group, seqLen);
+      const mean = m[stats.start + 2 * group], scale = m[stats.start + 2 * group + 1];
       let sum = 0, along = 0;
-      for (let j = 0; j < n; j++) {
-        const normed = (m[from + j] - mean) * scale, g = m[error + j] * m[weight.start + j];
-        sum += g / n;
-        along += (g * normed) / n;
-        m[dWeight.start + j] += m[error + j] * normed;
-        if (dBias) m[dBias.start + j] += m[error + j];
+      for (let i = 0, at = first, j = feature; i < count; i++, at += step, j += next) {
+        const normed = (m[x.start + at] - mean) * scale, error = m[dOut.start + at], g = error * m[weight.start + j];
+        sum += g / count;
+        along += (g * normed) / count;
+        m[dWeight.start + j] += error * normed;
+        if (dBias) m[dBias.start + j] += error;
       }
-      for (let j = 0; j < n; j++) {
-        const normed = (m[from + j] - mean) * scale, g = m[error + j] * m[weight.start + j];
-        m[dX.start + i * n + j] = scale * (g - sum - along * normed);
+      for (let i = 0, at = first, j = feature; i < count; i++, at += step, j += next) {
+        const normed = (m[x.start + at] - mean) * scale, g = m[dOut.start + at] * m[weight.start + j];
+        m[dX.start + at] = scale * (g - sum - along * normed);
       }
     }
   }
@@ -271,6 +272,13 @@ export class Kernels {
       m[weight.start + i] -= lr * (decay * m[weight.start + i] + first / short1 / (Math.sqrt(second) / short2 + eps));
     }
   }
+}
+
+// What a norm takes one mean over: the features of a position, one after the other, or the positions of a feature.
+function normGroup({ nColumns: n }, group, seqLen) {
+  if (!seqLen) return { first: group * n, count: n, step: 1, feature: 0, next: 1 };
+  const feature = group % n;
+  return { first: (group - feature) * seqLen + feature, count: seqLen, step: n, feature, next: 0 };
 }
 
 // Φ(x) by the series erf(z) = 2/√π exp(-z²) Σ_n 2ⁿ z²ⁿ⁺¹ / (1·3·5···(2n + 1)), to the last digits of float64.

@@ -42,23 +42,25 @@ class Linear {
 
 // (x - mean) / sqrt(variance + eps) · w + b, over the width of the residual stream
 class LayerNorm {
-  constructor(make, name, config) {
+  constructor(make, name, config, switches) {
     this.weight = make(`${name}.weight`, config.d_model);
     this.bias = config.bias ? make(`${name}.bias`, config.d_model) : null;
     this.eps = config.norm_eps;
+    this.switches = switches;
   }
 
-  forward(x) { // (N, D)
-    const y = x.kernels.empty(...x.shape);
-    this.stats = x.kernels.empty(x.nRows, 2); // mean and 1 / sqrt(variance + eps)
-    x.kernels.layerNorm(y, this.stats, x, this.weight, this.bias, this.eps);
+  forward(x, [batchSize, seqLen, width]) { // (N, D)
+    const y = x.kernels.empty(...x.shape), rightAxis = this.switches.feature_norm;
+    this.seqLen = rightAxis ? 0 : seqLen;
+    this.stats = x.kernels.empty(rightAxis ? x.nRows : batchSize * width, 2); // mean and 1 / sqrt(variance + eps)
+    x.kernels.layerNorm(y, this.stats, x, this.weight, this.bias, this.eps, this.seqLen);
     this.x = x;
     return y;
   }
 
   backward(dy) { // (N, D)
     const dx = dy.kernels.empty(...dy.shape), { weight, bias } = this;
-    dy.kernels.layerNormBackward(dx, weight.grad, bias?.grad, dy, this.stats, this.x, weight);
+    dy.kernels.layerNormBackward(dx, weight.grad, bias?.grad, dy, this.stats, this.x, weight, this.seqLen);
     return dx;
   }
 }
@@ -87,28 +89,30 @@ class FeedForward {
   }
 }
 
-// concat(head_1, ..., head_H) W_O with head_h = softmax(q kᵀ / sqrt(K) + bias) v
+// concat(head_1, ..., head_H) W_O with head_h = softmax(q kᵀ / sqrt(K) + bias) v. What has no parameters of its own may
+// change between two steps: heads, mask, scale and ALiBi.
 class MultiHeadAttention {
-  constructor(make, name, config, scale) {
-    const { d_model: width, n_heads: nHeads, bias } = config;
+  constructor(make, name, config, switches) {
+    const { d_model: width, bias } = config;
     [this.qProj, this.kProj, this.vProj, this.outProj] = ["q_proj", "k_proj", "v_proj", "out_proj"].map(
       (part) => new Linear(make, `${name}.${part}`, width, width, bias),
     );
-    this.factor = scale ? Math.sqrt(nHeads / width) : 1; // 1 / sqrt(K)
-    this.slopes = config.positions === "alibi" ? alibiSlopes(nHeads) : new Array(nHeads).fill(0);
-    this.nHeads = nHeads;
-    this.causal = config.causal;
+    Object.assign(this, { config, switches });
   }
 
+  get nHeads() { return this.config.n_heads; }
+  get factor() { return this.switches.scale ? Math.sqrt(this.nHeads / this.config.d_model) : 1; } // 1 / sqrt(K)
+
   forward(x, sizes, note) { // (N, D)
-    const { kernels } = x, [batchSize, seqLen, width] = sizes;
+    const { kernels } = x, [batchSize, seqLen, width] = sizes, { causal, positions } = this.config;
+    const slopes = positions === "alibi" ? alibiSlopes(this.nHeads) : new Array(this.nHeads).fill(0);
     this.sizes = sizes;
     [this.q, this.k, this.v] = [this.qProj, this.kProj, this.vProj].map((proj) => proj.forward(x)); // (N, D)
     this.weights = kernels.empty(batchSize, this.nHeads, seqLen, seqLen); // (B, H, T, T)
     const context = kernels.empty(x.nRows, width); // (N, D)
     this.eachHead((rows, w, h) => { // q, k, v and context of one head: (T, K)
       kernels.timesTransposed(w, rows(this.q), rows(this.k)); // (T, T)
-      kernels.scoreRows(w, this.factor, this.slopes[h], this.causal);
+      kernels.scoreRows(w, this.factor, slopes[h], causal);
     });
     note("attn_scores", this.weights);
     kernels.softmax(this.weights);
@@ -173,28 +177,28 @@ function sinusoidalPositions(seqLen, width) {
 // Self-attention, then feed-forward, each added to the residual stream: x + f(norm(x)), or post-norm norm(x + f(x))
 class Block {
   constructor(make, name, config, switches) {
-    this.attnNorm = new LayerNorm(make, `${name}.attn_norm`, config);
-    this.attn = new MultiHeadAttention(make, `${name}.attn`, config, switches.scale);
-    this.ffNorm = new LayerNorm(make, `${name}.ff_norm`, config);
+    this.attnNorm = new LayerNorm(make, `${name}.attn_norm`, config, switches);
+    this.attn = new MultiHeadAttention(make, `${name}.attn`, config, switches);
+    this.ffNorm = new LayerNorm(make, `${name}.ff_norm`, config, switches);
     this.ff = new FeedForward(make, `${name}.ff`, config);
-    Object.assign(this, { normFirst: config.norm === "first", residual: switches.residual });
+    Object.assign(this, { normFirst: config.norm === "first", switches });
   }
 
   forward(x, sizes, note) { // (N, D)
-    x = this.sublayer("attn", this.attnNorm, x, (normed) => this.attn.forward(normed, sizes, note), note);
-    x = this.sublayer("ff", this.ffNorm, x, (normed) => this.ff.forward(normed, note), note);
+    x = this.sublayer("attn", this.attnNorm, x, sizes, (normed) => this.attn.forward(normed, sizes, note), note);
+    x = this.sublayer("ff", this.ffNorm, x, sizes, (normed) => this.ff.forward(normed, note), note);
     note("out", x);
     return x;
   }
 
-  sublayer(name, norm, x, f, note) {
-    const normed = this.normFirst ? norm.forward(x) : x;
+  sublayer(name, norm, x, sizes, f, note) {
+    const normed = this.normFirst ? norm.forward(x, sizes) : x;
     if (this.normFirst) note(`${name}_norm`, normed);
     const out = f(normed);
     note(`${name}_out`, out);
-    if (this.residual) x.kernels.add(out, x);
+    if (this.switches.residual) x.kernels.add(out, x);
     if (this.normFirst) return out;
-    const last = norm.forward(out);
+    const last = norm.forward(out, sizes);
     note(`${name}_norm`, last);
     return last;
   }
@@ -206,7 +210,7 @@ class Block {
   sublayerBackward(norm, f, dOut) { // the gradient of a sum goes to both of its terms
     const dSum = this.normFirst ? dOut : norm.backward(dOut);
     const dX = this.normFirst ? norm.backward(f.backward(dSum)) : f.backward(dSum);
-    if (this.residual) dX.kernels.add(dX, dSum);
+    if (this.switches.residual) dX.kernels.add(dX, dSum);
     return dX;
   }
 }
@@ -222,7 +226,7 @@ class Transformer {
       { length: config.n_layers },
       (_, i) => new Block(make, `body.blocks.${i}`, config, switches),
     );
-    this.finalNorm = config.norm === "first" ? new LayerNorm(make, "body.final_norm", config) : null;
+    this.finalNorm = config.norm === "first" ? new LayerNorm(make, "body.final_norm", config, switches) : null;
     this.factor = config.scale_embeddings ? Math.sqrt(config.d_model) : 1;
   }
 
@@ -240,7 +244,7 @@ class Transformer {
     this.blocks.forEach((block, i) => {
       x = block.forward(x, sizes, (name, ...rest) => note(`blocks.${i}.${name}`, ...rest));
     });
-    if (this.finalNorm) note("final_norm", (x = this.finalNorm.forward(x)));
+    if (this.finalNorm) note("final_norm", (x = this.finalNorm.forward(x, sizes)));
     [this.tokenIds, this.sizes] = [tokenIds, sizes];
     return x;
   }
@@ -256,11 +260,12 @@ class Transformer {
 // A transformer, `body`, and an output layer, `head`, that scores the vocabulary at every position.
 //
 // config    fields of tinytx.TransformerConfig
-// switches  { scale, residual }: false takes away the division by sqrt(K), or the residual stream
+// switches  { scale, residual, feature_norm }: false takes away the division by sqrt(K), or the residual stream, or
+//           lets norms take mean and variance over the positions, not over the features
 export class LanguageModel {
   constructor(config, kernels = new Kernels(), switches = {}) {
     this.config = checked(config);
-    this.switches = { scale: true, residual: true, ...switches };
+    this.switches = { scale: true, residual: true, feature_norm: true, ...switches };
     this.kernels = kernels;
     this.parameters = new Map(); // from the names of tinytx's state dict to tensors with a `grad`
     const make = (name, ...shape) => {
@@ -289,17 +294,25 @@ export class LanguageModel {
     return logits;
   }
 
-  // Mean cross-entropy in nats a target; `targets` are the tokens to predict, ignoreId where there is none.
-  loss(tokenIds, targets, batchSize, seqLen, ignoreId = IGNORE_ID) {
-    const logits = this.forward(tokenIds, batchSize, seqLen);
-    const loss = this.kernels.crossEntropy(logits, targets, ignoreId);
-    this.dLogits = logits; // written over by the gradient
+  // Mean cross-entropy in nats a target; `targets` are the tokens to predict, IGNORE_ID where there is none. `twice` is
+  // a fault: softmax comes before a cross-entropy that applies it again.
+  loss(tokenIds, targets, batchSize, seqLen, { twice = false } = {}) {
+    const { kernels } = this, logits = this.forward(tokenIds, batchSize, seqLen);
+    let shares = null;
+    if (twice) {
+      kernels.softmax(logits);
+      shares = kernels.empty(logits.nRows, logits.nColumns);
+      shares.data.set(logits.data);
+    }
+    const loss = kernels.crossEntropy(logits, targets, IGNORE_ID); // written over by the gradient
+    if (shares) kernels.softmaxBackward(logits, shares, 1);
+    this.dLogits = logits;
     return loss;
   }
 
-  // Gradients of the latest loss, in the `grad` of each parameter.
-  backward() {
-    for (const { grad } of this.parameters.values()) grad.data.fill(0);
+  // Gradients of the latest loss, in the `grad` of each parameter; a fault adds them to what is there.
+  backward({ zeroGrad = true } = {}) {
+    if (zeroGrad) for (const { grad } of this.parameters.values()) grad.data.fill(0);
     this.body.backward(this.head.backward(this.dLogits));
   }
 

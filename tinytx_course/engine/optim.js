@@ -29,10 +29,10 @@ export class TrainingStep {
     }
   }
 
-  // Learn from a batch; gives its loss, the length of its gradient and the rate.
-  learn(tokenIds, targets, batchSize, seqLen) {
-    const loss = this.model.loss(tokenIds, targets, batchSize, seqLen);
-    this.model.backward();
+  // Learn from a batch; gives its loss, the length of its gradient and the rate. Faults are those of the museum.
+  learn(tokenIds, targets, batchSize, seqLen, faults = {}) {
+    const loss = this.model.loss(tokenIds, targets, batchSize, seqLen, { twice: faults.softmax_twice });
+    this.model.backward({ zeroGrad: !faults.no_zero_grad });
     this.step += 1;
     const lr = lrAt(this.settings, this.step);
     return { loss, norm: this.update(lr), lr };

@@ -2,7 +2,7 @@
 // entropy of the language.
 
 import { generator, initialise } from "./init.js";
-import { LanguageModel } from "./model.js";
+import { IGNORE_ID, LanguageModel } from "./model.js";
 import { TrainingStep } from "./optim.js";
 import { causalBatch, encodeWords, reviewBatches } from "./reviews.js";
 
@@ -14,19 +14,40 @@ export const RECIPE = {
   tokensPerBatch: 1024,
 };
 export const N_STEPS = { minute: 1400, fiveMinutes: 7000 };
+// Fields of a configuration that change no parameter, so a run can change them while it learns.
+const LIVE = { causal: [true, false], n_heads: null, positions: ["alibi", "sinusoidal", "none"] };
 const WARMUP_SHARE = 0.1, N_HELD_OUT = 100, HELD_OUT_SEED = 2 ** 31 - 1, TOGETHER = 20;
 
 export class Run {
-  // changes: { config, settings, switches, tokensPerBatch } that take the place of the recipe's
+  // changes: { config, settings, switches, faults, tokensPerBatch } that take the place of the recipe's; faults are
+  // named as in the museum: targets_not_shifted, softmax_twice, no_zero_grad
   constructor(world, kernels, seed = 0, changes = {}) {
     const config = { ...RECIPE.config, vocab_size: world.words.length + 1, ...changes.config };
     const settings = { ...RECIPE.settings, ...changes.settings };
     settings.warmup_steps ??= Math.round(WARMUP_SHARE * settings.n_steps);
     this.world = world;
+    this.faults = { ...changes.faults };
     this.model = initialise(new LanguageModel(config, kernels, changes.switches), seed);
     this.training = new TrainingStep(this.model, settings);
-    this.batches = reviewBatches(world, generator(seed + 1), changes.tokensPerBatch ?? RECIPE.tokensPerBatch);
+    this.random = generator(seed + 1);
+    this.readBatchesOf(changes.tokensPerBatch ?? RECIPE.tokensPerBatch);
     this.tokens = 0; // that were read
+  }
+
+  readBatchesOf(tokensPerBatch) { this.batches = reviewBatches(this.world, this.random, tokensPerBatch); }
+
+  // Other settings, switches, faults or batches from the next step on; of the configuration only what is LIVE.
+  change({ config = {}, settings = {}, switches = {}, faults = {}, tokensPerBatch } = {}) {
+    const now = this.model.config, { d_model: width } = now;
+    for (const [name, value] of Object.entries(config)) {
+      const isLive = name in LIVE && (LIVE[name]?.includes(value) ?? width % value === 0) && now.positions !== "learned";
+      if (value !== now[name] && !isLive) throw new Error(`${name} must stay as it is while a model learns, got ${value}`);
+    }
+    Object.assign(now, config);
+    Object.assign(this.model.switches, switches);
+    Object.assign(this.training.settings, settings);
+    Object.assign(this.faults, faults);
+    if (tokensPerBatch) this.readBatchesOf(tokensPerBatch);
   }
 
   get step() { return this.training.step; }
@@ -35,18 +56,26 @@ export class Run {
   // One step of training: { step, tokens, loss, norm, lr }.
   advance() {
     const { tokenIds, targets, batchSize, seqLen } = this.batches.next().value;
-    const told = this.training.learn(tokenIds, targets, batchSize, seqLen);
+    const told = this.training.learn(tokenIds, this.asTargets(tokenIds, targets), batchSize, seqLen, this.faults);
     this.tokens += tokenIds.length;
     return { step: this.step, tokens: this.tokens, ...told };
   }
 
+  // What is to be predicted; with a fault, the inputs themselves.
+  asTargets(tokenIds, targets) {
+    if (!this.faults.targets_not_shifted) return targets;
+    return targets.map((target, i) => (target === IGNORE_ID ? target : tokenIds[i]));
+  }
+
   // Nats a word on reviews that are never trained on, and the same of the best possible model: -log P of the same words.
+  // A faulty program judges itself with its fault.
   evaluate() {
     this.heldOut ??= heldOut(this.world);
     const { batches, bound, nWords } = this.heldOut;
     let nats = 0;
     for (const { tokenIds, targets, batchSize, seqLen, n } of batches) {
-      nats += n * this.model.loss(tokenIds, targets, batchSize, seqLen);
+      const expected = this.asTargets(tokenIds, targets), twice = this.faults.softmax_twice;
+      nats += n * this.model.loss(tokenIds, expected, batchSize, seqLen, { twice });
     }
     return { step: this.step, loss: nats / nWords, bound: bound / nWords, above: nats / bound - 1 };
   }
@@ -56,6 +85,14 @@ export class Run {
     const ids = [0, ...encodeWords(this.world, words)], record = {};
     this.model.forward(ids, 1, ids.length, record);
     return record;
+  }
+
+  // What a page shows of this moment: the held-out loss, a review that the model writes, which of its words the grammar
+  // allows, and what the model attends to in some words, (H, T, T) for each block.
+  moment(words, seed) {
+    const text = this.sample(generator(seed)), record = this.look(words);
+    const attention = Array.from({ length: this.model.config.n_layers }, (_, i) => record[`blocks.${i}.attn_weights`].data);
+    return { ...this.evaluate(), tokens: this.tokens, text, allowed: this.world.allowed(text), attention };
   }
 
   // Go on with another model of the same words, such as one that was saved; its schedule begins anew.

@@ -15,8 +15,12 @@ export function readTensors(bytes) {
   } catch {
     broken("a header that is not JSON");
   }
+  if (Object.getPrototypeOf(header ?? 0) !== Object.prototype) broken("a header that is not an object");
   const { [METADATA]: metadata = {}, ...entries } = header, tensors = new Map();
-  for (const [name, { dtype, shape, data_offsets: [from, to] }] of Object.entries(entries)) {
+  for (const [name, entry] of Object.entries(entries)) {
+    const { dtype, shape, data_offsets: offsets } = entry ?? {}, isList = Array.isArray(shape) && Array.isArray(offsets);
+    if (!isList || ![...shape, ...offsets].every((n) => Number.isInteger(n) && n >= 0)) broken(`no shape and place of ${name}`);
+    const [from, to] = offsets;
     const kind = ARRAYS[dtype] ?? broken(`numbers of the type ${dtype}`), count = shape.reduce((a, b) => a * b, 1);
     if (8 + length + to > bytes.length) broken(`an end before that of ${name}`);
     if (to - from !== count * kind.BYTES_PER_ELEMENT) broken(`${to - from} bytes for ${name} of the shape ${shape}`);

@@ -1,13 +1,13 @@
 // The run in a thread of its own, so that the page answers while the model learns. A page from disk cannot load a
 // worker by its address: it is made of the text of this bundle.
 
-import { generator } from "./init.js";
 import { Run } from "./run.js";
 import { readState, writeState } from "./state.js";
 import { fastKernels } from "./wasm.js";
 import { World } from "./world.js";
 
 const AT_ONCE = 30; // milliseconds of training between two looks at what the page asks
+const GROWTH = 1.3, FIRST_MOMENT = 5, MOST_APART = 50; // of the steps that are shown
 
 // In the page: a worker from the text of a script that defines ENGINE.
 export function workerFrom(script) {
@@ -17,18 +17,38 @@ export function workerFrom(script) {
   return worker;
 }
 
+// The same where the browser starts no worker: it learns in the thread of the page, some milliseconds at a time.
+export function withoutWorker() {
+  const page = { postMessage: (data) => setTimeout(() => inside.onmessage({ data })), terminate() { page.onmessage = null; } };
+  const inside = { postMessage: (data) => setTimeout(() => page.onmessage?.({ data })) };
+  serve(inside);
+  return page;
+}
+
+// The steps at which a run is judged and shown: close at first, later not too far apart.
+export function isMoment(step) {
+  let at = FIRST_MOMENT;
+  while (at < step) at = Math.min(Math.ceil(at * GROWTH), at + MOST_APART);
+  return at === step;
+}
+
 // In the worker. Each message is { ask, ... } and is answered by { told, ... }; what fails is told as "error".
-//   start   { tables, wasm, seed, changes }   a new run from the bytes of the world's tables and of kernels.wasm
-//   train   { steps }   go on for so many steps, without it to the end; "step" after each of them, "done" at the end
+//   start   { tables, wasm, seed, changes, words }   a new run from the bytes of the world's tables and of kernels.wasm
+//   train   { steps }   go on for so many steps, without it to the end; "step" after each of them, "shown" at moments
+//           and at the end, "done" last
 //   pause
-//   judge, sample { beginning, seed, temperature }, look { words }, save, open { bytes }
+//   change  { changes }   what can be changed while it learns: see Run.change
+//   show    a moment: see Run.moment
+//   save, open { bytes }
 export function serve(scope) {
-  let run, goal = 0, going = false;
+  let run, about, goal = 0, going = false;
   const tell = (told, more = {}) => scope.postMessage({ told, ...more });
+  const show = () => tell("shown", run.moment(about.words, about.seed + run.step));
 
   function learn() {
     for (const until = performance.now() + AT_ONCE; run.step < goal && performance.now() < until;) {
       tell("step", run.advance());
+      if (isMoment(run.step) || run.finished) show();
     }
     going = run.step < goal;
     if (going) setTimeout(learn);
@@ -36,8 +56,9 @@ export function serve(scope) {
   }
 
   const answers = {
-    async start({ tables, wasm, seed, changes }) {
+    async start({ tables, wasm, seed, changes, words }) {
       goal = 0;
+      about = { seed, words };
       run = new Run(new World(tables), await fastKernels(wasm), seed, changes);
       tell("started", { config: run.model.config, settings: run.training.settings, fast: !!run.model.kernels.wasm });
     },
@@ -46,16 +67,17 @@ export function serve(scope) {
       if (!going) learn();
     },
     pause() { goal = run.step; },
-    judge() { tell("judged", run.evaluate()); },
-    sample({ beginning, seed, temperature }) {
-      tell("sampled", { step: run.step, words: run.sample(generator(seed), beginning, temperature) });
+    change({ changes }) {
+      run.change(changes);
+      tell("changed", { step: run.step });
     },
-    look({ words }) { tell("seen", { step: run.step, record: run.look(words) }); },
+    show,
     save() { tell("saved", { bytes: writeState(run.model, { words: run.world.words, step: run.step }) }); },
     open({ bytes }) {
-      run.open(readState(bytes, run.model.kernels).model);
+      const { model, description } = readState(bytes, run.model.kernels);
+      run.open(model);
       goal = 0;
-      tell("opened", { config: run.model.config });
+      tell("opened", { config: model.config, switches: model.switches, trained: description.step ?? null });
     },
   };
 

@@ -19,6 +19,7 @@ export class World {
     const { metadata, tensors } = readTensors(bytes), plan = JSON.parse(metadata.tinytx);
     Object.assign(this, plan);
     for (const [name, { data }] of tensors) this[name] = data;
+    this.closers = this.closing(); // words that end sentences
     this.ids = new Map(this.words.map((word, i) => [word, i]));
     this.nCounts = this.stop.length; // of finished sentences, 0 to the most
     this.size = LABELS * this.nCounts * this.n_books;
@@ -28,6 +29,14 @@ export class World {
   arcs(state, visit) {
     const block = this.state[2 * state], lowest = this.state[2 * state + 1];
     for (let a = this.block[block]; a < this.block[block + 1]; a++) visit(this.arc[3 * a], this.arc[3 * a + 1], lowest + this.arc[3 * a + 2]);
+  }
+
+  closing() {
+    const words = new Set();
+    for (let state = 0; state < this.state.length / 2; state++) {
+      this.arcs(state, (word, _, target) => { if (this.ends.includes(target)) words.add(this.words[word]); });
+    }
+    return words;
   }
 
   // P(arc | its state, book).
@@ -98,6 +107,20 @@ export class World {
     let state = this.start(), n = 0;
     while (n < words.length && this.left((state = this.advance(state, words[n]))) > 0) n++;
     return n;
+  }
+
+  // For each word whether it can follow. What cannot, and the rest of its sentence, is not allowed; the next sentence
+  // is read as the first of a review.
+  allowed(words) {
+    let state = this.start(), lost = false;
+    return words.map((word, i) => {
+      if (!lost) lost = !(this.left((state = this.advance(state, word))) > 0);
+      else if (this.closers.has(words[i - 1])) {
+        state = this.advance(this.start(), word);
+        lost = !(this.left(state) > 0);
+      }
+      return !lost;
+    });
   }
 
   // P(next word), shape (V + 1,); the last entry is the end of the review.

@@ -77,6 +77,24 @@ def test_the_grammar_names_the_first_impossible_word(page, world):
     assert got == possible and got[0] == 5
 
 
+def test_the_grammar_goes_on_with_the_next_sentence(page, world):
+    first, second = (list(review.words) for review in world.reviews(2, seed=4))
+    wrong = [first, [*first[:4], "nosuchword", *first[4:]], [*first, *second], [*first[:2], *first[:2]], []]
+    got = page("return given.map((words) => world.allowed(words));", wrong)
+
+    def possible(words):
+        return world.automaton.read(words).total > 0
+
+    for words, verdicts in zip(wrong, got, strict=True):
+        start, lost = 0, False
+        for i, verdict in enumerate(verdicts):
+            if lost and words[i - 1] in ".!":
+                start, lost = i, False
+            lost = lost or not possible(words[start : i + 1])
+            assert verdict is not lost
+    assert all(got[0]) and not all(got[1]) and any(got[1][5:])
+
+
 def test_text_is_split_and_written_as_python_does(page, world):
     reviews = world.reviews(50, seed=11)
     texts = [*(review.text for review in reviews), "L’été 2, ça-va ? x² chef-d'œuvre !  _", ""]

@@ -1,4 +1,4 @@
-"""Solutions for repeated_texts, gain_interval and split_c_attn."""
+"""Solutions for repeated_texts, tfidf, gain_interval and split_c_attn."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import re
 import statistics
 import string
+from collections import Counter
 
 import numpy as np
 import torch
@@ -190,6 +191,227 @@ def repeated_counted(train, test):
 def repeated_kept(train, test):
     seen = [words_of(text) for text in train]
     return [i for i, text in enumerate(test) if words_of(text) not in seen]
+
+
+@right("tfidf")
+def tfidf_loops(train, texts):
+    bags = [text.lower().split() for text in train]
+    vocabulary = sorted({word for bag in bags for word in bag})
+    idf = [math.log(len(bags) / sum(word in bag for bag in bags)) for word in vocabulary]
+    rows = []
+    for text in texts:
+        bag = text.lower().split()
+        row = [bag.count(word) * weight for word, weight in zip(vocabulary, idf, strict=True)]
+        length = math.sqrt(sum(x * x for x in row))
+        rows.append([x / length if length else 0.0 for x in row])
+    return torch.tensor(rows)
+
+
+@right("tfidf")
+def tfidf_tensors_base_two(train, texts):
+    vocabulary = sorted(set(" ".join(train).lower().split()))
+
+    def counts(parts):
+        bags = [Counter(text.lower().split()) for text in parts]
+        return torch.tensor([[bag[word] for word in vocabulary] for bag in bags], dtype=torch.float64)
+
+    own = counts(train)
+    idf = torch.log2(len(train) / (own > 0).sum(dim=0))
+    return torch.nn.functional.normalize(counts(texts) * idf, dim=1)
+
+
+@right("tfidf")
+def tfidf_share_of_the_text(train, texts):
+    vocabulary = sorted({word for text in train for word in text.lower().split()})
+    place = {word: i for i, word in enumerate(vocabulary)}
+    df = Counter(word for text in train for word in set(text.lower().split()))
+    found = torch.zeros(len(texts), len(vocabulary))
+    for n, text in enumerate(texts):
+        words = text.lower().split()
+        for word in words:
+            if word in place:
+                found[n, place[word]] += math.log10(len(train) / df[word]) / len(words)
+    lengths = found.norm(dim=1, keepdim=True)
+    return torch.where(lengths > 0, found / lengths, found)
+
+
+@right("tfidf")
+def tfidf_sklearn_counts(train, texts):
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    vectorizer = CountVectorizer(token_pattern=r"\S+").fit(train)
+    own, asked = (torch.from_numpy(vectorizer.transform(part).toarray()) for part in (train, texts))
+    weights = asked * (len(train) / (own > 0).sum(0)).log()
+    return weights / weights.norm(dim=1, keepdim=True).clamp(min=1e-12)
+
+
+def tfidf_of(train, texts, *, idf=None, tf=None, scale=None, held=None, split=None):
+    """TF-IDF with one part replaced."""
+    split = split or (lambda text: text.lower().split())
+    vocabulary = held or sorted({word for text in train for word in split(text)})
+
+    def counts(parts):
+        return torch.tensor([[float(split(text).count(word)) for word in vocabulary] for text in parts])
+
+    own, asked = counts(train), counts(texts)
+    df, n = (own > 0).sum(0), len(train)
+    weights = (tf or (lambda count: count))(asked) * (idf(df, n, own, asked) if idf else (n / df).log())
+    return (scale or (lambda row: torch.nn.functional.normalize(row, dim=1)))(weights)
+
+
+@wrong("tfidf", "not-scaled")
+def tfidf_unscaled(train, texts):
+    return tfidf_of(train, texts, scale=lambda row: row)
+
+
+@wrong("tfidf", "not-scaled")
+def tfidf_unscaled_base_two(train, texts):
+    return tfidf_of(train, texts, idf=lambda df, n, own, asked: torch.log2(n / df), scale=lambda row: row)
+
+
+@wrong("tfidf", "not-scaled")
+def tfidf_unscaled_base_ten(train, texts):
+    return tfidf_of(train, texts, idf=lambda df, n, own, asked: torch.log10(n / df), scale=lambda row: row)
+
+
+@wrong("tfidf", "no-idf")
+def tfidf_counts_only(train, texts):
+    return tfidf_of(train, texts, idf=lambda df, n, own, asked: torch.ones_like(df))
+
+
+@wrong("tfidf", "counts")
+def tfidf_bare_counts(train, texts):
+    return tfidf_of(train, texts, idf=lambda df, n, own, asked: 1, scale=lambda row: row)
+
+
+@wrong("tfidf", "count-logged")
+def tfidf_sublinear(train, texts):
+    return tfidf_of(train, texts, tf=lambda count: torch.where(count > 0, 1 + count.log(), 0))
+
+
+@wrong("tfidf", "nothing-over-nothing")
+def tfidf_nan(train, texts):
+    return tfidf_of(train, texts, scale=lambda row: row / row.norm(dim=1, keepdim=True))
+
+
+@wrong("tfidf", "case-kept")
+def tfidf_cased(train, texts):
+    return tfidf_of(train, texts, split=str.split)
+
+
+@wrong("tfidf", "idf-of-texts")
+def tfidf_of_tested(train, texts):
+    def idf(df, n, own, asked):
+        return (len(texts) / (asked > 0).sum(0).clamp(min=1)).log()
+
+    return tfidf_of(train, texts, idf=idf)
+
+
+@wrong("tfidf", "idf-of-both")
+def tfidf_of_all(train, texts):
+    def idf(df, n, own, asked):
+        return (len([*train, *texts]) / (df + (asked > 0).sum(0))).log()
+
+    return tfidf_of(train, texts, idf=idf)
+
+
+@wrong("tfidf", "smoothed")
+def tfidf_sklearn(train, texts):
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(token_pattern=r"\S+").fit(train)
+    return torch.from_numpy(vectorizer.transform(texts).toarray())
+
+
+@wrong("tfidf", "one-added-to-the-log")
+def tfidf_sklearn_unsmoothed(train, texts):
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(token_pattern=r"\S+", smooth_idf=False).fit(train)
+    return torch.from_numpy(vectorizer.transform(texts).toarray())
+
+
+@wrong("tfidf", "one-added-to-df")
+def tfidf_careful(train, texts):
+    return tfidf_of(train, texts, idf=lambda df, n, own, asked: (n / (1 + df)).log())
+
+
+@wrong("tfidf", "idf-inverted")
+def tfidf_upside_down(train, texts):
+    return tfidf_of(train, texts, idf=lambda df, n, own, asked: (df / n).log())
+
+
+@wrong("tfidf", "idf-without-log")
+def tfidf_no_log(train, texts):
+    return tfidf_of(train, texts, idf=lambda df, n, own, asked: n / df)
+
+
+@wrong("tfidf", "every-occurrence")
+def tfidf_collection_frequency(train, texts):
+    return tfidf_of(train, texts, idf=lambda df, n, own, asked: (n / own.sum(0)).log())
+
+
+@wrong("tfidf", "words-for-texts")
+def tfidf_n_words(train, texts):
+    return tfidf_of(train, texts, idf=lambda df, n, own, asked: (own.sum() / df).log())
+
+
+@wrong("tfidf", "present-or-not")
+def tfidf_binary(train, texts):
+    return tfidf_of(train, texts, tf=lambda count: (count > 0).float())
+
+
+@wrong("tfidf", "count-logged")
+def tfidf_logged(train, texts):
+    return tfidf_of(train, texts, tf=torch.log1p)
+
+
+@wrong("tfidf", "sum-of-one")
+def tfidf_shares(train, texts):
+    return tfidf_of(train, texts, scale=lambda row: torch.nn.functional.normalize(row, p=1, dim=1))
+
+
+@wrong("tfidf", "no-root")
+def tfidf_squares(train, texts):
+    return tfidf_of(train, texts, scale=lambda row: row / (row * row).sum(1, keepdim=True).clamp(min=1e-9))
+
+
+@wrong("tfidf", "columns-scaled")
+def tfidf_columns(train, texts):
+    return tfidf_of(train, texts, scale=lambda row: torch.nn.functional.normalize(row, dim=0))
+
+
+@wrong("tfidf", "words-of-texts")
+def tfidf_tested_words(train, texts):
+    vocabulary = sorted({word for text in texts for word in text.lower().split()})
+
+    def idf(df, n, own, asked):
+        return (n / df.clamp(min=1)).log()
+
+    return tfidf_of(train, texts, held=vocabulary, idf=idf)
+
+
+@wrong("tfidf", "words-of-both")
+def tfidf_all_words(train, texts):
+    vocabulary = sorted({word for text in [*train, *texts] for word in text.lower().split()})
+    return tfidf_of(train, texts, held=vocabulary, idf=lambda df, n, own, asked: (n / df.clamp(min=1)).log())
+
+
+@wrong("tfidf", "not-sorted")
+def tfidf_as_they_come(train, texts):
+    return tfidf_of(train, texts, held=list(dict.fromkeys(" ".join(train).lower().split())))
+
+
+@wrong("tfidf", "texts-in-columns")
+def tfidf_transposed(train, texts):
+    return tfidf_of(train, texts).T
+
+
+@wrong("tfidf", "wrong-type")
+def tfidf_dictionaries(train, texts):
+    weights = tfidf_of(train, texts).tolist()
+    vocabulary = sorted(set(" ".join(train).lower().split()))
+    return [dict(zip(vocabulary, row, strict=True)) for row in weights]
 
 
 @right("gain_interval")

@@ -1,4 +1,4 @@
-"""Exercises on real text and real models: repeated texts, gains over folds, weights cut from one matrix."""
+"""Exercises on real text and real models: repeated texts, TF-IDF, gains over folds, one matrix cut."""
 
 from __future__ import annotations
 
@@ -95,6 +95,107 @@ REPEATED_TEXTS = Exercise(
         "repeated_texts",
         with_slips=_repeated,
         together=("case-kept", "words-joined", "counted-from-one", "places-of-train", "repeats-within-test"),
+    ),
+)
+
+
+def _counts(texts: Sequence[str], vocabulary: Sequence[str], cased: bool) -> Tensor:
+    """How often each text holds each word, shape (N, V)."""
+    rows = [(text if cased else text.lower()).split() for text in texts]
+    return torch.tensor([[float(row.count(word)) for word in vocabulary] for row in rows])
+
+
+def _inverse_frequency(own: Tensor, asked: Tensor, slips: frozenset[str]) -> Tensor:
+    """The weight of each word by its rarity in the training texts, with slips."""
+    source = asked if "idf-of-texts" in slips else torch.cat((own, asked)) if "idf-of-both" in slips else own
+    n_texts, held = float(len(source)), (source > 0).sum(0).double()
+    held = source.sum(0).double() if "every-occurrence" in slips else held
+    n_texts = float(source.sum()) if "words-for-texts" in slips else n_texts
+    share = n_texts / held.clamp(min=1)
+    if "smoothed" in slips:
+        return ((1 + n_texts) / (1 + held)).log() + 1
+    if "one-added-to-the-log" in slips:
+        return share.log() + 1
+    if "one-added-to-df" in slips:
+        return (n_texts / (1 + held)).log()
+    if "idf-inverted" in slips:
+        return -share.log()
+    if "idf-without-log" in slips:
+        return share
+    return torch.ones_like(share) if "no-idf" in slips else share.log()
+
+
+def _scaled(weights: Tensor, slips: frozenset[str]) -> Tensor:
+    """Rows of length 1, with slips."""
+    if "not-scaled" in slips:
+        return weights
+    if "columns-scaled" in slips:
+        length = weights.square().sum(0, keepdim=True).sqrt()
+    elif "sum-of-one" in slips:
+        length = weights.abs().sum(1, keepdim=True)
+    elif "no-root" in slips:
+        length = weights.square().sum(1, keepdim=True)
+    else:
+        length = weights.square().sum(1, keepdim=True).sqrt()
+    return weights / length if "nothing-over-nothing" in slips else weights / length.where(length > 0, 1.0)
+
+
+def _tfidf(train: Sequence[str], texts: Sequence[str], *, slips: frozenset[str] = frozenset()) -> Tensor:
+    """Rows of TF-IDF, with slips."""
+    cased = "case-kept" in slips
+    held = [*texts, *train] if "words-of-both" in slips else texts if "words-of-texts" in slips else train
+    words = [word for text in held for word in (text if cased else text.lower()).split()]
+    vocabulary = list(dict.fromkeys(words)) if "not-sorted" in slips else sorted(set(words))
+    own, asked = _counts(train, vocabulary, cased), _counts(texts, vocabulary, cased)
+    weight = _inverse_frequency(own, asked, slips)
+    asked = asked.clamp(max=1) if "present-or-not" in slips else asked
+    asked = torch.log1p(asked) if "count-logged" in slips else asked
+    asked = torch.where(asked > 0, 1 + asked.log(), 0) if "count-logged-plus-one" in slips else asked
+    return _scaled(asked.double() * weight, slips)
+
+
+def _slipping(*slips: str, base: float = math.e) -> Any:
+    def slipped(train: Sequence[str], texts: Sequence[str]) -> Tensor:
+        return _tfidf(train, texts, slips=frozenset(slips)) / math.log(base)
+
+    return slipped
+
+
+def _tfidf_calls(seed: int) -> Iterator[Call]:
+    fixed = (
+        (["bon livre", "mauvais livre"], ["bon", "mauvais livre"]),
+        (["un Bon livre", "un livre", "une fin"], ["un bon bon livre", "Une fin", "rien"]),
+        (["a b b", "b c", "c c a b"], ["c c c a", "b b", "a d c"]),
+        (["le chat", "le chien", "la fin du film", "Le film"], ["le le chat du film", "la fin", "LE chien"]),
+    )
+    for train, texts in fixed:
+        yield Call((train, texts))
+    drawn = random.Random(seed)
+    for n_train, n_texts in ((5, 3), (7, 2)):
+        both = [
+            " ".join(drawn.choice(_WORDS[:7]) for _ in range(drawn.randint(2, 6)))
+            for _ in range(n_train + n_texts)
+        ]
+        yield Call((both[:n_train], both[n_train:]))
+
+
+_OTHER_IDF = ("idf-inverted", "idf-without-log", "smoothed", "one-added-to-the-log", "one-added-to-df")
+TFIDF = Exercise(
+    name="tfidf",
+    read=floats,
+    solve=_tfidf,
+    calls=_tfidf_calls,
+    mistakes=mistakes(
+        "tfidf",
+        {
+            "not-scaled": tuple(_slipping("not-scaled", base=base) for base in (math.e, 2, 10)),
+            "counts": _slipping("not-scaled", "no-idf"),
+            "count-logged": (_slipping("count-logged"), _slipping("count-logged-plus-one")),
+            "texts-in-columns": lambda train, texts: _tfidf(train, texts).T,
+        },
+        with_slips=_tfidf,
+        together=("no-idf", "case-kept", "not-sorted", "nothing-over-nothing", "present-or-not"),
+        exclusive=(["no-idf", *_OTHER_IDF], ["words-of-both", "words-of-texts"]),
     ),
 )
 
@@ -198,4 +299,4 @@ SPLIT_C_ATTN = Exercise(
         },
     ),
 )
-EXERCISES = (REPEATED_TEXTS, GAIN_INTERVAL, SPLIT_C_ATTN)
+EXERCISES = (REPEATED_TEXTS, TFIDF, GAIN_INTERVAL, SPLIT_C_ATTN)

@@ -84,6 +84,12 @@ EXPERIMENTS = {
     "scaling": Experiment(
         "sizes and amounts of text against the entropy bound, and the usual scaling law", "scaling", "scaling"
     ),
+    "lora": Experiment(
+        "frozen, LoRA and full fine-tuning of one pretrained model, over numbers of labels",
+        "lora",
+        "lora",
+        n_seeds=6,
+    ),
     "playground": Experiment(
         "how near the bound the page that trains comes", "playground", "playground", n_seeds=3
     ),

@@ -1,0 +1,182 @@
+"""Frozen, LoRA or full? One pretrained body fine-tuned in three ways, over numbers of labels, with controls.
+
+Each way searches the same learning rates on the same held-out reviews with the same tuning seeds, which no
+reported run uses. Passes over the labels are fixed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from experiments.harness import Record, Records, Settings, mean_table
+from tinytx.model.transformer import Classifier, LanguageModel
+from tinytx.text.corpora import Corpus, Split, label_subset, load_corpus
+from tinytx.training.evaluate import count_correct, evaluate_language_model
+from tinytx.training.tasks import class_objective, fingerprint, weights_fingerprint
+from tinytx.world.world import World
+from tinytx_course.engine.shipped import Shipped, shipped_model
+from tinytx_course.labs.lesson_16 import ALPHA, RANK, Way, adapted, fine_tune, optimizer_bytes, random_body
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STARTS: tuple[tuple[str, Way], ...] = (
+    ("pretrained", "frozen"),
+    ("pretrained", "lora"),
+    ("pretrained", "full"),
+    ("random", "frozen"),
+    ("random", "lora"),
+)
+TUNING_SEEDS = (100, 101)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one budget measures: passes by number of labels, rates to search, and reviews to score."""
+
+    passes: dict[int, int]
+    rates: tuple[float, ...]
+    n_valid: int
+    n_test: int | None  # None: all
+    n_forgetting: int
+
+
+PLANS = {
+    "smoke": Plan({4: 1, 6: 1}, (1e-3, 1e-2), 20, 20, 5),
+    "laptop": Plan({20: 30, 80: 15, 320: 6}, (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1), 300, None, 200),
+}
+
+
+def lora(settings: Settings) -> pd.DataFrame:
+    """Fine-tune the shipped model in each way, with each number of labels and each seed; see `table`.
+
+    A seed draws the labels, their order, the new weights and, for the controls, the random body.
+    """
+    if settings.budget not in PLANS:
+        raise ValueError(f"budget must be {' or '.join(PLANS)}, got {settings.budget}")
+    budget = str(settings.budget)
+    trial = _Trial(PLANS[budget], load_corpus("world"), shipped_model())
+    passes = [list(pair) for pair in trial.plan.passes.items()]
+    origin = {
+        "plan": {**asdict(trial.plan), "passes": passes, "rates": list(trial.plan.rates)},
+        "weights": weights_fingerprint(trial.shipped.model.body),
+        "texts": fingerprint(trial.corpus),
+        "lora": {"rank": RANK, "alpha": ALPHA},
+    }
+    cells = [(n_labels, *start) for n_labels in trial.plan.passes for start in STARTS]
+    records = {f"{budget}/bound": settings.cached(f"{budget}/bound", origin, trial.bound)}
+    for n_labels, body, way in tqdm(cells, desc="lora", disable=None):
+        name = f"{budget}/labels {n_labels}/{body} {way}"
+        tuned = settings.cached(f"{name}/rates", origin, partial(trial.search, n_labels, body, way))
+        records[f"{name}/rates"] = tuned
+        lr = best_rate(tuned)
+        for seed in range(settings.n_seeds):
+            measure = partial(trial.measured, n_labels, body, way, lr, seed)
+            key = f"{name}/seed {seed}"
+            records[key] = settings.cached(key, {**origin, "lr": lr}, measure)
+    return table(records)
+
+
+def best_rate(tuned: Record) -> float:
+    """The rate with the highest mean accuracy on held-out reviews; of equal ones the lowest."""
+    means = np.mean(tuned["accuracies"], axis=1)
+    return float(tuned["rates"][int(means.argmax())])
+
+
+@dataclass(frozen=True)
+class _Trial:
+    plan: Plan
+    corpus: Corpus
+    shipped: Shipped
+
+    def bound(self) -> Record:
+        """The share of test reviews that an exact reader gets right; a tie counts half."""
+        split, world = self._tested(), World()
+        posterior = np.array([world.label_posterior(text.split(" ")) for text in split.texts])
+        right = np.where(abs(posterior - 0.5) < 1e-6, 0.5, (posterior > 0.5) == np.array(split.labels))
+        return {"measure": "bound", "accuracy": float(right.mean()), "n": len(split)}
+
+    def search(self, n_labels: int, body: str, way: Way) -> Record:
+        """Accuracy of each rate, a row, with each tuning seed, on held-out reviews of the valid split."""
+        valid = label_subset(self.corpus.valid, self.plan.n_valid, seed=0)
+        accuracies = [
+            [self._accuracy(self._tuned(n_labels, body, way, lr, seed)[0], valid) for seed in TUNING_SEEDS]
+            for lr in self.plan.rates
+        ]
+        start = {"n_labels": n_labels, "start": f"{body} {way}"}
+        return {"measure": "rates", **start, "rates": list(self.plan.rates), "accuracies": accuracies}
+
+    def measured(self, n_labels: int, body: str, way: Way, lr: float, seed: int) -> Record:
+        """Accuracy on the test split, what was trained, and what the body forgot of its language."""
+        model, n_bytes = self._tuned(n_labels, body, way, lr, seed)
+        record: Record = {
+            **{"measure": "accuracy", "n_labels": n_labels, "start": f"{body} {way}", "seed": seed, "lr": lr},
+            "accuracy": self._accuracy(model, self._tested()),
+            "n_trained": sum(p.numel() for p in model.parameters() if p.requires_grad),
+            "optimizer_bytes": n_bytes,
+        }
+        if body == "pretrained":
+            record["forgotten"] = self._forgotten(model)
+        return record
+
+    def _tuned(self, n_labels: int, body: str, way: Way, lr: float, seed: int) -> tuple[Classifier, int]:
+        start = self.shipped.model.body
+        if body == "random":
+            start = random_body(start.config, seed)
+        model = adapted(start, way, seed=seed)
+        learned = label_subset(self.corpus.train, n_labels, seed)
+        n_epochs = self.plan.passes[n_labels]
+        done = fine_tune(model, self.shipped.tokenizer, learned, lr=lr, n_epochs=n_epochs, seed=seed)
+        return model, optimizer_bytes(model, done)
+
+    def _accuracy(self, model: Classifier, split: Split) -> float:
+        scored, _ = class_objective(self.shipped.tokenizer, split, model.config)
+        return count_correct(model, scored) / len(split)
+
+    def _tested(self) -> Split:
+        split, n = self.corpus.splits["test"], self.plan.n_test
+        return split if n is None else label_subset(split, n, seed=0)
+
+    def _forgotten(self, model: Classifier) -> float:
+        """Rise of the next-token loss with the old head, in nats a token."""
+        texts = self.corpus.valid.texts[: self.plan.n_forgetting]
+        again = LanguageModel(self.shipped.model.config).eval()
+        again.body, again.head = model.body, self.shipped.model.head
+        losses = [
+            evaluate_language_model(one, self.shipped.tokenizer, texts).nats_per_token
+            for one in (again, self.shipped.model)
+        ]
+        return losses[0] - losses[1]
+
+
+def table(records: Records) -> pd.DataFrame:
+    """Mean accuracy of each way by number of labels, and paired differences over seeds.
+
+    Returns
+    -------
+    DataFrame
+        Columns of `mean_table` with the baselines full, frozen and LoRA on a random body, then ``rate`` (the
+        chosen one), ``trained`` parameters, ``optimizer_bytes`` and ``forgotten`` (mean, nats a token).
+    """
+    import pandas as pd
+
+    rows = [
+        {"budget": key.split("/")[0], **one} for key, one in records.items() if one["measure"] == "accuracy"
+    ]
+    data = pd.DataFrame(rows)
+    by = ["budget", "n_labels", "start"]
+    means = mean_table(
+        data,
+        "accuracy",
+        by=by[:2],
+        variant="start",
+        baselines=("pretrained full", "pretrained frozen", "random lora"),
+    )
+    groups = data.groupby(by, sort=False)
+    more = groups[["lr", "n_trained", "optimizer_bytes", "forgotten"]].mean().reset_index()
+    return means.merge(more.rename(columns={"lr": "rate", "n_trained": "trained"}), on=by)

@@ -1,7 +1,7 @@
 """Causal, masked and hybrid pretraining, and next-sentence prediction, measured on the world.
 
-All variants have one body, and read the same tokens in as many steps; "masked, equal compute" alone makes
-more steps, as its steps cost less. The learning rate of each objective is the best of three for another seed.
+All have one body, and read the same tokens in as many steps. The learning rate of each objective is the best
+of three for one other seed, in shorter runs.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -41,43 +40,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MEAN_LEN = 40  # tokens of a review of the world, about; read for the closed form of operations
-# Of all variants. ALiBi, which recipes of the world have, cannot tell left from right in a model that reads
+# Of all objectives. ALiBi, which recipes of the world have, cannot tell left from right in a model that reads
 # both ways; rotary positions can.
 BACKBONE = {"tie_embeddings": True, "n_segments": 2, "positions": "rotary"}
-TRAINING = ("n_steps", "lr", "optimizer", "decay", "final_lr_fraction")  # all but the first two alike, too
+TRAINING = ("n_steps", "lr", "optimizer", "decay", "final_lr_fraction")  # all but the rate alike, too
 RATES, TUNING_SHARE, TUNING_SEED = (0.006, 0.012, 0.024), 0.4, 100  # rates tried, in that share of the steps
-LABEL_COUNTS = (50, 200)
-N_BLANKS, N_PREFIXES = 80, 100  # test texts in which one token is filled, and whose first half is continued
+LABEL_COUNTS = (100,)
+N_BLANKS, N_PREFIXES = 60, 100  # test texts in which one token is filled, and whose first half is continued
 N_TUNING_BLANKS = 600
+OBJECTIVES = ("causal", "masked", "hybrid", "masked+nsp")
 _BLANK_SEED, _PAIR_SEED = 41, 42
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One way to pretrain.
-
-    Attributes
-    ----------
-    name : str
-    objective : str
-        Of `fit`.
-    equal : {"tokens", "compute"}
-        What it shares with the causal model besides data, tokenizer and backbone: tokens read (steps), or
-        floating-point operations of training, by closed form.
-    """
-
-    name: str
-    objective: str
-    equal: str = "tokens"
-
-
-VARIANTS = (
-    Variant("causal", "causal"),
-    Variant("masked", "masked"),
-    Variant("hybrid", "hybrid"),
-    Variant("masked+nsp", "masked+nsp"),
-    Variant("masked, equal compute", "masked", "compute"),
-)
 
 
 def training_flops(config: TransformerConfig, masking: Masking | None, seq_len: int = MEAN_LEN) -> float:
@@ -104,12 +76,12 @@ def objectives(
     n_blanks: int = N_BLANKS,
     n_prefixes: int = N_PREFIXES,
 ) -> pd.DataFrame:
-    """Pretrain every variant with every seed on the world, and evaluate what it learned.
+    """Pretrain with every objective and seed on the world, and evaluate what was learned.
 
     Parameters
     ----------
     settings : Settings
-        The masked recipe of its budget is that of all variants, but for mask, learning rate and steps.
+        The masked recipe of its budget is that of all objectives, but for mask and learning rate.
     corpus : Corpus, optional
         Texts of the world, by default those of `load_corpus`.
     label_counts : sequence of int
@@ -132,21 +104,20 @@ def objectives(
     data = load_corpus("world") if corpus is None else corpus
     runs = _Runs(settings, data, tuple(label_counts), n_blanks, n_prefixes)
     cells = [
-        (seed, variant, measure)
+        (seed, objective, measure)
         for seed in range(settings.n_seeds)
-        for variant in VARIANTS
-        for measure in runs.measures(variant)
+        for objective in OBJECTIVES
+        for measure in runs.measures(objective)
     ]
     records = {}
     for cell in tqdm(cells, desc="objectives", disable=None):
-        seed, variant, measure = cell
-        key = f"{settings.budget}/seed {seed}/{variant.name}/{measure}"
+        key = f"{settings.budget}/seed {'/'.join(map(str, cell))}"
         records[key] = settings.cached(key, runs.origin(*cell), partial(runs.measured, *cell))
     return table(records)
 
 
 class _Runs:
-    """The models of all variants, trained when first needed, and what is measured on them."""
+    """The models of all objectives, trained when first needed, and what is measured on them."""
 
     def __init__(
         self, settings: Settings, data: Corpus, label_counts: tuple[int, ...], n_blanks: int, n_prefixes: int
@@ -159,15 +130,15 @@ class _Runs:
         self.rate = cache(self._rate)
         self._label_bound = cache(lambda: best_label_accuracy(self._test.texts, self._test.labels or ()))
 
-    def measures(self, variant: Variant) -> list[str]:
-        """Names of what is measured on a variant."""
-        fills = ["fill", "fill, left side"] if variant.objective in ("causal", "hybrid") else ["fill"]
-        if variant.objective == "masked+nsp":
+    def measures(self, objective: str) -> list[str]:
+        """Names of what is measured on a model."""
+        fills = ["fill", "fill, left side"] if objective in ("causal", "hybrid") else ["fill"]
+        if objective == "masked+nsp":
             return ["pretraining", *fills, "next sentence"]
         labelled = [f"{way} {n}" for n in self.label_counts for way in ("probe", "finetune")]
         return ["pretraining", *fills, "complete", *labelled]
 
-    def origin(self, seed: int, variant: Variant, measure: str) -> Record:
+    def origin(self, seed: int, objective: str, measure: str) -> Record:
         """All that a record follows from."""
         settings: Record = {}
         if measure.startswith("fill"):
@@ -176,13 +147,13 @@ class _Runs:
             settings = {"n_prefixes": self.n_prefixes}
         elif measure.startswith(("probe", "finetune")):
             settings = {"finetuning": dataclasses.asdict(plan_finetuning("world", self.settings.budget))}
-        return {"texts": self._texts, "recipe": self._recipe(seed, variant).to_dict(), "settings": settings}
+        return {"texts": self._texts, "recipe": self._recipe(seed, objective).to_dict(), "settings": settings}
 
     def _rate(self, objective: str) -> float:
         """The learning rate of an objective: the best of `RATES` in shorter runs of one other seed."""
         excess = {}
         for lr in RATES:
-            recipe = self._recipe(TUNING_SEED, Variant("tuning", objective), lr)
+            recipe = self._recipe(TUNING_SEED, objective, lr)
             origin = {"texts": self._texts, "recipe": recipe.to_dict(), "n_blanks": N_TUNING_BLANKS}
             key = f"{self.settings.budget}/tuning/{objective}/{lr}"
             record = self.settings.cached(key, origin, partial(self._tuned, objective, recipe))
@@ -202,10 +173,9 @@ class _Runs:
         measured = {"excess_by_side": found, "excess": float(np.mean(found))}
         return {"contestant": objective, "measure": "tuning", "seed": TUNING_SEED, **measured}
 
-    def _recipe(self, seed: int, variant: Variant, lr: float | None = None) -> Recipe:
-        """The recipe of a variant, or with a rate to be tried that of a shorter run."""
-        base = plan("world", "masked", self.settings.budget, seed=seed)
-        objective, masking = variant.objective, None
+    def _recipe(self, seed: int, objective: str, lr: float | None = None) -> Recipe:
+        """The recipe for an objective, or with a rate to be tried that of a shorter run."""
+        base, masking = plan("world", "masked", self.settings.budget, seed=seed), None
         config = base.config.replace(**BACKBONE, causal=objective in ("causal", "hybrid"))
         if objective == "hybrid":
             masking = Masking(causal_share=HYBRID_CAUSAL_SHARE, transform=False)
@@ -214,19 +184,16 @@ class _Runs:
         n_steps = base.settings.n_steps
         if lr is not None:
             n_steps = max(10, round(TUNING_SHARE * n_steps))
-        elif variant.equal == "compute":
-            n_steps = round(n_steps * training_flops(config, None) / training_flops(config, masking))
         rate = self.rate(objective.removesuffix("+nsp")) if lr is None else lr
         settings = resize(base.settings, n_steps).replace(lr=rate)
         return dataclasses.replace(base, config=config, settings=settings, masking=masking)
 
-    def _trained(self, seed: int, variant: Variant) -> FitResult:
-        if self._last is None or self._last[:2] != (seed, variant.name):
-            recipe, budget = self._recipe(seed, variant), self.settings.budget
+    def _trained(self, seed: int, objective: str) -> FitResult:
+        if self._last is None or self._last[:2] != (seed, objective):
+            recipe, budget = self._recipe(seed, objective), self.settings.budget
             digest = digest_of({"texts": self._texts, "recipe": recipe.to_dict()})
-            name = variant.name.replace(", ", "-").replace(" ", "-")
-            folder = self.settings.work_dir / f"objectives-{name}-{budget}-seed{seed}-{digest}"
-            self._last = seed, variant.name, self._fitted(variant.objective, recipe, folder)
+            folder = self.settings.work_dir / f"objectives-{objective}-{budget}-seed{seed}-{digest}"
+            self._last = seed, objective, self._fitted(objective, recipe, folder)
         return self._last[2]
 
     def _fitted(self, objective: str, recipe: Recipe, folder: Path | None) -> FitResult:
@@ -245,16 +212,16 @@ class _Runs:
             report=self.settings.report,
         )
 
-    def measured(self, seed: int, variant: Variant, measure: str) -> Record:
+    def measured(self, seed: int, objective: str, measure: str) -> Record:
         """One record."""
-        result = self._trained(seed, variant)
+        result = self._trained(seed, objective)
         model, tokenizer, texts = result.model, result.tokenizer, self._test.texts
         assert isinstance(model, LanguageModel | MaskedLanguageModel)
         if measure == "pretraining":
             found = _pretraining(result)
         elif measure.startswith("fill"):
             sides: Sides = "left" if measure.endswith("left side") else "both"
-            hybrid = variant.objective == "hybrid"
+            hybrid = objective == "hybrid"
             found = fill_measures(model, tokenizer, texts, self.n_blanks, sides, hybrid=hybrid)
         elif measure == "complete":
             found = completion_measures(model, tokenizer, texts, self.n_prefixes, seed=seed)
@@ -262,9 +229,9 @@ class _Runs:
             assert isinstance(model, MaskedLanguageModel)
             found = next_sentence_measures(model, tokenizer, self.data.train.texts, texts)
         else:
-            start = both_ways(result) if variant.objective == "hybrid" else result
+            start = both_ways(result) if objective == "hybrid" else result
             found = self._labelled(start, seed, *measure.split(" "))
-        return {"seed": seed, "contestant": variant.name, "measure": measure, **found}
+        return {"seed": seed, "contestant": objective, "measure": measure, **found}
 
     def _labelled(self, result: FitResult, seed: int, way: str, n_labels: str) -> Record:
         tuned = fit(
@@ -474,7 +441,7 @@ def best_label_accuracy(texts: Sequence[str], labels: Sequence[int]) -> float:
 
 
 def table(records: Records) -> pd.DataFrame:
-    """Each measure of each variant: mean over seeds, paired difference from the causal model, the optimum.
+    """Each measure of each objective: mean over seeds, paired difference from the causal model, the optimum.
 
     Returns
     -------

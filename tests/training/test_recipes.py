@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 from tinytx.model.counting import count_parameters
 from tinytx.model.transformer import LanguageModel
@@ -31,6 +32,15 @@ def test_every_recipe_can_be_built_and_survives_json(objective, budget):
         assert Recipe.from_dict(json.loads(json.dumps(recipe.to_dict()))) == recipe
     if budget == "smoke":
         assert count_parameters(LanguageModel(recipe.config)) < 100_000
+
+
+@pytest.mark.parametrize("objective", [one for one in OBJECTIVES if one not in ("causal", "translation")])
+def test_a_model_of_the_world_that_reads_both_ways_can_tell_left_from_right(objective):
+    torch.manual_seed(0)
+    body = LanguageModel(plan("world", objective, "smoke").config.replace(causal=False)).eval().body
+    with torch.no_grad():
+        read = [body(torch.tensor([ids]))[0, 2] for ids in ([7, 8, 9, 10, 11], [11, 10, 9, 8, 7])]
+    assert not torch.allclose(*read, atol=1e-3)
 
 
 def test_each_budget_spends_more_than_the_one_before():

@@ -27,6 +27,8 @@ HYBRID_CAUSAL_SHARE = 0.5
 MUON: Mapping[str, Any] = {"optimizer": "muon", "decay": "linear", "final_lr_fraction": 0.0}
 # What brings a model of the world nearer to the entropy bound: see results/world-minute.json.
 WORLD_MODEL: Mapping[str, Any] = {"positions": "alibi", "activation": "relu", "bias": False}
+# By ALiBi a model that reads both ways cannot tell left from right, see `alibi_bias`.
+WORLD_MODEL_BOTH_WAYS: Mapping[str, Any] = {**WORLD_MODEL, "positions": "rotary"}
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,7 @@ def plan(kind: str, objective: str = "causal", budget: str | float | None = None
     row, masked, paired = table[kind, budget], objective.startswith("masked"), objective == "masked+nsp"
     masks = masked or objective == "hybrid"
     causal_share = HYBRID_CAUSAL_SHARE if objective == "hybrid" else 0.0
+    of_world = WORLD_MODEL_BOTH_WAYS if masks else WORLD_MODEL
     config = TransformerConfig(
         vocab_size=row.vocab_size,
         d_model=row.d_model,
@@ -172,7 +175,7 @@ def plan(kind: str, objective: str = "causal", budget: str | float | None = None
         causal=not masked,
         tie_embeddings=objective != "causal",
         n_segments=2 if paired else 0,
-        **(WORLD_MODEL if kind == "world" and objective != "translation" else {}),
+        **(of_world if kind == "world" and objective != "translation" else {}),
     )
     settings = TrainingSettings(
         n_steps=1,

@@ -24,6 +24,7 @@ from tests.solutions import (  # noqa: F401  (each enters its solutions)
     outside,
     pooling,
     positions,
+    published,
     sampling,
     subwords,
     training,

@@ -28,6 +28,7 @@ from tinytx_course.exercises import (
     outside,
     pooling,
     positions,
+    published,
     sampling,
     subwords,
     training,
@@ -56,6 +57,7 @@ _MODULES = (
     faster,
     modern,
     outside,
+    published,
     inside,
 )
 _BY_LESSON = sorted(

@@ -205,7 +205,7 @@ def ids(value: Any) -> Reading | Failure:
 _END = 0x110000  # of a text: no character has this code
 
 
-def _as_codes(rows: Sequence[Sequence[str]]) -> Tensor:
+def as_codes(rows: Sequence[Sequence[str]]) -> Tensor:
     """Texts as the codes of their characters: equal exactly where the texts are."""
     codes = [code for row in rows for text in row for code in (*map(ord, text), _END)]
     return torch.tensor(codes, dtype=torch.int64, device="cpu")
@@ -219,7 +219,7 @@ def tokens(value: Any) -> Reading | Failure:
         words = f"A list of tokens (str) is due, got a list that holds {kind_of(others[0])}."
         return Failure("wrong-type", words)
     note = "" if isinstance(value, list) else "A list is due; yours is a tuple."
-    return Reading((_as_codes([value]),), note=note, cells=(tuple(value),))
+    return Reading((as_codes([value]),), note=note, cells=(tuple(value),))
 
 
 def trained(value: Any) -> Reading | Failure:
@@ -228,7 +228,7 @@ def trained(value: Any) -> Reading | Failure:
     if not isinstance(value, Opaque) or not value.state:
         return Failure("wrong-type", f"The model itself is due, got {kind_of(value)}: `return model`.")
     rows = tuple((name,) for name in value.trained) or (("(none)",),)
-    return Reading((_as_codes(rows),), cells=rows)
+    return Reading((as_codes(rows),), cells=rows)
 
 
 def token_pairs(value: Any) -> Reading | Failure:
@@ -241,7 +241,7 @@ def token_pairs(value: Any) -> Reading | Failure:
             return Failure("wrong-type", f"{due}, got a list that holds {kind_of(item)}.")
         if len(item) != 2 or not all(isinstance(token, str) for token in item):
             return Failure("wrong-type", f"{due}, got one that is {item!r:.60}.")
-    return Reading((_as_codes(value),), cells=tuple(map(tuple, value)))
+    return Reading((as_codes(value),), cells=tuple(map(tuple, value)))
 
 
 def pair(first: Reader, second: Reader, names: str) -> Reader:

@@ -1,4 +1,4 @@
-"""Exercises on real text and real models: repeated texts, TF-IDF, gains over folds, one matrix cut."""
+"""Exercises on real text: repeated texts, TF-IDF, gains over folds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tinytx_course.exercises.comparing import floats, ids, number, pair
-from tinytx_course.exercises.exercise import Exercise, generator, mistakes, normal
+from tinytx_course.exercises.exercise import Exercise, mistakes
 from tinytx_course.exercises.observation import Call
 
 _WITHOUT_ACCENTS = str.maketrans("àâéèêëîïôûùç", "aaeeeeiiouuc")
@@ -251,52 +251,4 @@ GAIN_INTERVAL = Exercise(
         together=("reversed", "high-first"),
     ),
 )
-
-
-def _thirds(weight: Tensor) -> tuple[Tensor, ...]:
-    return weight.chunk(3, dim=1)  # each (D, D), in by out
-
-
-def _split(weight: Tensor) -> Tensor:
-    return torch.stack([part.T for part in _thirds(weight)])
-
-
-def _split_calls(seed: int) -> Iterator[Call]:
-    rng = generator(seed, 12)
-    for width in (1, 2, 3, 5):
-        yield Call((normal(rng, width, 3 * width),))
-
-
-SPLIT_C_ATTN = Exercise(
-    name="split_c_attn",
-    read=floats,
-    solve=_split,
-    calls=_split_calls,
-    mistakes=mistakes(
-        "split_c_attn",
-        {
-            "not-transposed": lambda weight: torch.stack(_thirds(weight)),
-            "cut-by-rows": (
-                lambda weight: weight.reshape(3, len(weight), len(weight)),
-                lambda weight: weight.reshape(3, len(weight), len(weight)).transpose(1, 2),
-            ),
-            "every-third-column": (
-                lambda weight: torch.stack([weight[:, i::3].T for i in range(3)]),
-                lambda weight: torch.stack([weight[:, i::3] for i in range(3)]),
-            ),
-            "keys-first": lambda weight: _split(weight)[[1, 0, 2]],
-            "values-first": lambda weight: _split(weight).flip(0),
-            "heads-taken-for-maps": lambda weight: weight.T.reshape(len(weight), 3, len(weight)).transpose(
-                0, 1
-            ),
-            "axis-of-maps-last": lambda weight: torch.stack([part.T for part in _thirds(weight)], dim=-1),
-            "axis-of-maps-in-the-middle": lambda weight: weight.reshape(len(weight), 3, -1),
-            "not-cut": lambda weight: weight.T,
-            "queries-only": lambda weight: _thirds(weight)[0].T,
-            "scaled": lambda weight: torch.cat(
-                (_split(weight)[:1] / math.sqrt(len(weight)), _split(weight)[1:])
-            ),
-        },
-    ),
-)
-EXERCISES = (REPEATED_TEXTS, TFIDF, GAIN_INTERVAL, SPLIT_C_ATTN)
+EXERCISES = (REPEATED_TEXTS, TFIDF, GAIN_INTERVAL)

@@ -1,0 +1,98 @@
+"""Teacher's notes: they follow their notebook section by section, and the wrong ideas in them exist."""
+
+import re
+from functools import cache
+
+import pytest
+
+from tests.solutions import SOLUTIONS
+from tinytx_course.lessons import project_root, written_lessons
+from tinytx_course.museum import FAULTS
+from tinytx_course.quizzes.quiz import quiz
+
+NOTEBOOKS = project_root() / "notebooks"
+WRITTEN = {lesson.name: lesson for lesson in written_lessons(project_root())}
+NOTES = sorted(path.stem for path in (NOTEBOOKS / "teaching").glob("*.md"))
+WITHOUT_NOTES = "00 01 03 04 05 06 07 09 10 11 12 13 14 15 16 17".split()  # still to be written
+BY_THEMSELVES = {"Set-up", "Questions", "Exercises", "Summary"}  # sections that need no notes
+ABOUT_ALL = ["The question that wakes the room", "Wrong ideas", "Where people get stuck", "When late"]
+each_note = pytest.mark.parametrize("name", NOTES)
+
+
+@cache
+def sections(name, level):
+    """Text by heading of this level, in the order of the notes."""
+    text = (NOTEBOOKS / "teaching" / f"{name}.md").read_text(encoding="utf-8")
+    parts = re.split(rf"^{'#' * level} (.+)\n", text, flags=re.M)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def of_teaching(name):
+    text = sections(name, 2)["Teaching"]
+    parts = re.split(r"^### (.+)\n", text, flags=re.M)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def points(text):
+    return re.findall(r"^- (.+)", text, flags=re.M)
+
+
+def headings(name):
+    source = (NOTEBOOKS / "src" / f"{name}.py").read_text(encoding="utf-8")
+    return re.findall(r"^# ## (.+)", source, flags=re.M)
+
+
+def names_of_wrong_ideas(name):
+    known = {f"{one.exercise}/{one.slug}" for one in SOLUTIONS if one.slug}
+    slug = WRITTEN[name].slug
+    known |= {f"quiz/{question.key}" for question in quiz(slug).questions}
+    return known | {f"museum/{fault}" for fault in FAULTS}
+
+
+def test_every_lesson_has_its_notes():
+    missing = {name[:2] for name in WRITTEN.keys() - NOTES}
+    assert missing == {name[:2] for name in WRITTEN} & set(WITHOUT_NOTES)
+    assert set(NOTES) <= WRITTEN.keys()
+
+
+@each_note
+def test_the_sections_are_those_of_the_notebook_in_its_order(name):
+    wanted = [heading for heading in headings(name) if heading not in BY_THEMSELVES]
+    assert [*sections(name, 2)] == [*wanted, "Teaching"]
+
+
+@each_note
+def test_each_section_has_a_drawing_and_two_talking_points(name):
+    for heading, text in sections(name, 2).items():
+        if heading != "Teaching":
+            assert len(re.findall(r"^\*\*Board:\*\* .", text, flags=re.M)) == 1, heading
+            assert len(points(text)) == 2, heading
+
+
+@each_note
+def test_the_head_names_the_lesson_its_aim_and_what_to_run(name):
+    (title,) = sections(name, 1)
+    source = (NOTEBOOKS / "src" / f"{name}.py").read_text(encoding="utf-8")
+    assert f"\n# # {title}\n" in source
+    head = sections(name, 1)[title].split("\n## ")[0]
+    assert [point.split(":**")[0] for point in points(head)] == ["**Aim", "**Run before"]
+
+
+@each_note
+def test_three_wrong_ideas_are_answered_and_each_is_one_that_the_course_meets(name):
+    assert [*of_teaching(name)] == ABOUT_ALL
+    ideas = points(of_teaching(name)["Wrong ideas"])
+    assert len(ideas) == 3 and all(" Answer: " in idea for idea in ideas)
+    named = [re.match(r"`([a-z0-9_]+/[a-z0-9_+-]+)`: ", idea) for idea in ideas]
+    assert {found.group(1) for found in named} <= names_of_wrong_ideas(name)
+
+
+@each_note
+def test_a_shortened_lesson_names_sections_of_the_notebook_or_of_its_exercises(name):
+    cuts = points(of_teaching(name)["When late"])
+    assert [cut.split(":**")[0] for cut in cuts] == ["**45 minutes", "**90 minutes"]
+    source = (NOTEBOOKS / "src" / f"{name}.py").read_text(encoding="utf-8")
+    known = re.findall(r"^# (?:##+ (?:Exercise: )?)(.+)", source, flags=re.M)
+    for cut in cuts:
+        for part in re.findall(r"\*([^*]+)\*", cut.split(":**")[1]):
+            assert any(heading.startswith(part) or part in heading for heading in known), part

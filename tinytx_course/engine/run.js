@@ -92,7 +92,8 @@ export class Run {
   moment(words, seed) {
     const text = this.sample(generator(seed)), record = this.look(words);
     const attention = Array.from({ length: this.model.config.n_layers }, (_, i) => record[`blocks.${i}.attn_weights`].data);
-    return { ...this.evaluate(), tokens: this.tokens, text, allowed: this.world.allowed(text), attention };
+    const { n_heads: heads } = this.model.config;
+    return { ...this.evaluate(), tokens: this.tokens, text, allowed: this.world.allowed(text), attention, heads };
   }
 
   // Go on with another model of the same words, such as one that was saved; its schedule begins anew.

@@ -60,7 +60,8 @@ export function serve(scope) {
       goal = 0;
       about = { seed, words };
       run = new Run(new World(tables), await fastKernels(wasm), seed, changes);
-      tell("started", { config: run.model.config, settings: run.training.settings, fast: !!run.model.kernels.wasm });
+      const { config, kernels, parameters } = run.model, nParams = [...parameters.values()].reduce((sum, { size }) => sum + size, 0);
+      tell("started", { config, settings: run.training.settings, nParams, fast: !!kernels.wasm });
     },
     train({ steps = Infinity }) {
       goal = Math.min(run.training.settings.n_steps, run.step + steps);

@@ -40,6 +40,7 @@ from tinytx_course.widgets.mask import mask
 from tinytx_course.widgets.next_word import next_word
 from tinytx_course.widgets.one_query import one_query
 from tinytx_course.widgets.parsons import parsons
+from tinytx_course.widgets.playground import playground
 from tinytx_course.widgets.positions import positions
 from tinytx_course.widgets.roofline import roofline
 from tinytx_course.widgets.sampling import sampling
@@ -59,6 +60,7 @@ __all__ = [
     "next_word",
     "one_query",
     "parsons",
+    "playground",
     "positions",
     "roofline",
     "sampling",

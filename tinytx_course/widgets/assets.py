@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 
 from tinytx.world.world import World
+from tinytx_course.engine import training_parts
 from tinytx_course.engine.bundle import bundle
 from tinytx_course.engine.shipped import FOLDER, WEIGHTS
 from tinytx_course.engine.tables import world_tables
@@ -21,6 +22,8 @@ from tinytx_course.engine.tables import world_tables
 _SHARED = ("_numbers.js", "_elements.js", "_paint.js", "_plot.js", "_store.js", "_frame.js")
 # Explorers that compute with the engine of the page, and the modules that they need.
 _ENGINE = {"live_model": ("safetensors", "model", "shipped", "tokenizer", "tokens", "world")}
+_TRAINS = "playground"  # the explorer that trains, in a worker that is made of the same engine
+_PARTS = {_TRAINS: ("_training.js",)}  # modules of one explorer, put in front of it
 _EXPORT = re.compile(r"^export (default )?", re.M)
 _KIND = re.compile(r'data-tx-kind="([a-z_]+)"')
 
@@ -40,10 +43,29 @@ def style_sheet(kinds: Iterable[str]) -> str:
     return "\n".join([_read("explorers.css"), *own])
 
 
+def shared_script(name: str) -> str:
+    """Return a shared module as part of a script that is no module, as the site's own are."""
+    return _EXPORT.sub("", _read(name))
+
+
 def engine_script(kinds: Iterable[str]) -> str:
     """Return what these explorers compute with: the engine, the shipped model and the world; "" for none."""
-    needed = tuple(dict.fromkeys(name for kind in sorted(kinds) for name in _ENGINE.get(kind, ())))
-    return _engine(needed) if needed else ""
+    return "".join(engine_files(kinds).values())
+
+
+def engine_files(kinds: Iterable[str]) -> dict[str, str]:
+    """Return the same as scripts that pages can share, by the name of a file."""
+    all_kinds = sorted(set(kinds))
+    needed = tuple(dict.fromkeys(name for kind in all_kinds for name in _ENGINE.get(kind, ())))
+    live = {"engine.js": _engine(needed)} if needed else {}
+    return {**live, "training.js": _training()} if _TRAINS in all_kinds else live
+
+
+@cache
+def _training() -> str:
+    parts = training_parts(World())
+    files = "".join(f'  {name}: "{parts[name]}",\n' for name in ("wasm", "tables"))
+    return f"const TRAINING = {{\n{files}  make: () => {{\n{parts['script']}return ENGINE;\n}} }};\n"
 
 
 @cache
@@ -55,16 +77,24 @@ def _engine(modules: tuple[str, ...]) -> str:
 
 def module_source(kind: str) -> str:
     """Return an explorer as one module, the shared part first."""
-    return _read(*_SHARED) + engine_script([kind]) + _read(f"{kind}.js")
+    return _read(*_SHARED) + engine_script([kind]) + _own(kind)
 
 
-def page_script(kinds: Iterable[str]) -> str:
-    """Return one module script that brings all explorers of these kinds in a page to life."""
+def _own(kind: str) -> str:
+    return _read(*_PARTS.get(kind, ()), f"{kind}.js")
+
+
+def page_script(kinds: Iterable[str], *, engine: bool = True) -> str:
+    """Return one module script that brings all explorers of these kinds in a page to life.
+
+    Without the engine, the page has to read `engine_script` before.
+    """
     own, shared = sorted(set(kinds)), _EXPORT.sub("", _read(*_SHARED, "_host.js"))
     wrapped = "\n".join(
-        f"EXPLORERS.{kind} = (() => {{\n{_as_function_body(_read(f'{kind}.js'))}}})();" for kind in own
+        f"EXPLORERS.{kind} = (() => {{\n{_as_function_body(_own(kind))}}})();" for kind in own
     )
-    return f"{shared}\n{engine_script(own)}const EXPLORERS = {{}};\n{wrapped}\nhost(EXPLORERS);"
+    computing = engine_script(own) if engine else ""
+    return f"{shared}\n{computing}const EXPLORERS = {{}};\n{wrapped}\nhost(EXPLORERS);"
 
 
 def _as_function_body(source: str) -> str:

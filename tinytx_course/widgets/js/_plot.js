@@ -11,8 +11,8 @@ export function spread(heights, low, high, apart = PLOT.apart) {
 }
 
 // A chart; a pressed pointer calls go(x). Its update takes the ranges x and y as [low, high], ticks as [value, text]
-// pairs, lines as { points, tone, name }, of which a name is written at the end, dots as { at: [x, y], tone, name }, and
-// the place `at` of a marker.
+// pairs, lines as { points, tone, name }, of which a name is written at the end, dots as { at: [x, y], tone, name }, the
+// place `at` of a marker, and a band { from, to, name } of heights.
 export function plot(ui, { xLabel, yLabel, height = 200, right = 90, go }) {
   const svg = h("svg", { role: "img", class: "tx-plot", style: `height:${height}px` });
   const bottom = height - PLOT.below;
@@ -25,7 +25,7 @@ export function plot(ui, { xLabel, yLabel, height = 200, right = 90, go }) {
   svg.addEventListener("pointermove", (event) => { if (event.buttons & 1) follow(event); });
   svg.addEventListener("pointerup", () => ui.done());
   const word = (x, y, text, more = {}) => h("text", { x, y, ...more }, text);
-  const update = ({ x, y, xTicks, yTicks, lines, dots = [], at, label }) => {
+  const update = ({ x, y, xTicks, yTicks, lines, dots = [], at, band = null, label }) => {
     wide = svg.clientWidth || 300;
     shown = x;
     const end = wide - right, middle = (PLOT.top + bottom) / 2;
@@ -33,7 +33,9 @@ export function plot(ui, { xLabel, yLabel, height = 200, right = 90, go }) {
     const Y = (value) => bottom - ((clamp(value, ...y) - y[0]) / (y[1] - y[0])) * (bottom - PLOT.top);
     const named = lines.filter(({ name, points }) => name && points.length), last = named.map(({ points }) => Y(points[points.length - 1][1]));
     const places = spread(last, PLOT.top + 6, bottom);
+    const wash = band && h("rect", { class: "tx-band", x: PLOT.left, width: Math.max(0, end - PLOT.left), y: Y(band.to), height: Math.max(0, Y(band.from) - Y(band.to)) });
     svg.replaceChildren(
+      ...(band ? [wash, word(PLOT.left + 6, Y(band.from) - 6, band.name)] : []),
       ...yTicks.map(([value, text]) => [h("line", { class: "tx-rule", x1: PLOT.left, x2: end, y1: Y(value), y2: Y(value) }), word(PLOT.left - 6, Y(value) + 4, text, { "text-anchor": "end" })]).flat(),
       ...xTicks.map(([value, text]) => word(X(value), bottom + 16, text, { "text-anchor": "middle" })),
       word((PLOT.left + end) / 2, height - 5, xLabel, { "text-anchor": "middle" }),

@@ -1,0 +1,315 @@
+// The playground: a transformer that learns in the page, its loss against the entropy bound, what it writes, and what it
+// attends to; a second run next to it. `get` maps the name of a trait to its value. What is not drawing is in _training.js.
+
+const RATES = [0.0003, 0.001, 0.003, 0.006, 0.012, 0.025, 0.05, 0.1, 0.3, 1];
+const LENGTHS = [[1400, "about a minute"], [7000, "about five"]];
+const NAMES = { first: "A", second: "B" }, REPAINT = 150; // milliseconds between two pictures of a run that learns
+const LOSSES = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 3, 5, 7, 10, 20, 50, 100], STEPS = [0, 10, 30, 100, 300, 1000, 3000, 10000];
+const MAX_BYTES = 2e8, CELL = 20; // pixels of a weight
+
+// Steps on a scale that is even at first and of equal factors later.
+const EVEN = 20;
+const placeOf = (step) => Math.log1p(step / EVEN);
+const nats = (x) => `${number(x, 3)} nats`;
+export const distance = (above) => (above === null ? "no number any more" : `${(100 * Math.abs(above)).toFixed(1)}% ${above < 0 ? "below" : "above"} the bound`);
+
+function describeRun(name, run, get) {
+  const odd = unusual(run.settings), marks = run.marks.length ? ` While it learned: ${run.marks.join(", ")}.` : "";
+  const learned = run.step ? `step ${grouped(run.step)} of ${grouped(run.settings.n_steps)}, ${grouped(run.tokens)} words read, loss of its last batch ${run.loss === null ? "no number" : nats(run.loss)}` : "untrained";
+  const held = run.above === null ? "The held-out loss is no number any more." : `Held-out reviews after step ${grouped(run.shown)}: ${nats(run.held_out)} a word, ${distance(run.above)} of ${number(run.bound, 3)}.`;
+  const cheats = run.above !== null && run.above < 0 ? ` ${belowBound(run.settings, run.bound)}` : "";
+  const verdict = run.text.length ? `It writes: “${written(run.text)}”. The grammar allows ${run.n_allowed} of ${counted(run.text.length, "word")}.` : "It writes nothing.";
+  const [block, head] = openHead(get, run.tops.length, run.tops[0].length), [key, weight] = run.tops[block][head], words = ["(start)", ...get("words")];
+  return `Run ${name}${odd ? ` (${odd})` : ""}: ${learned}.${marks} ${held}${cheats} ${verdict} Block ${block}, head ${head}: “${words.at(-1)}” attends most to “${words[key]}”, ${percent(weight)}.`;
+}
+const openHead = (get, layers, heads) => [Math.min(get("block"), layers - 1), Math.min(get("head"), heads - 1)];
+
+// The outcome of a prediction, once the second run has reached the step of the first.
+export function resolved(get) {
+  const { goal } = get("second"), guess = get("guess");
+  if (!goal || !("ended" in goal) || guess < 0) return "";
+  const outcome = outcomeOf(goal.above, goal.ended), numbers = `after step ${grouped(goal.step)} run A was ${distance(goal.above)}, run B ${distance(goal.ended)}.`;
+  return outcome === guess ? `✓ As you predicted, ${OUTCOMES[outcome]}: ${numbers}` : `✗ You predicted that ${OUTCOMES[guess]}; ${OUTCOMES[outcome]}: ${numbers}`;
+}
+
+export function describe(get) {
+  const runs = [["A", get("first")], ["B", get("second")]].filter(([, run]) => run.above !== undefined);
+  if (get("first").above === undefined) return get("notice");
+  return [get("notice"), ...runs.map(([name, run]) => describeRun(name, run, get)), resolved(get)].filter(Boolean).join(" ");
+}
+
+// As people write it: no space after an elision, none before a sign.
+const gap = (words, i) => (i && !/^[.,!]$/.test(words[i]) && !words[i - 1].endsWith("'") ? " " : "");
+const written = (words) => words.map((word, i) => gap(words, i) + word).join("");
+
+// Loss against steps, both on scales of equal factors.
+function chart(ui, runs) {
+  const look = (x) => {
+    const far = ({ step }) => Math.abs(placeOf(step) - x), nearest = runs.first.history.moments.toSorted((a, b) => far(a) - far(b))[0];
+    if (nearest) ui.set("moment", nearest.step);
+  };
+  const draw = plot(ui, { xLabel: "step", yLabel: "loss, nats a word", height: 300, right: 86, go: look });
+  const update = () => {
+    const shown = Object.entries(runs).filter(([, run]) => run), bound = shown.map(([, { history }]) => history.at(-1)?.bound).find(Boolean);
+    const all = shown.flatMap(([, { history }]) => [...history.losses, ...history.moments].map(({ loss }) => loss)).filter((loss) => loss > 0 && Number.isFinite(loss));
+    const y = [Math.min(1.25, 0.8 * Math.min(...all, 2)), Math.max(8, 1.05 * Math.min(100, Math.max(...all, 2)))].map((value) => Math.log(Math.max(value, 0.015)));
+    const most = Math.max(100, ...shown.map(([, { history }]) => 1.1 * history.step)), x = [0, placeOf(most)], height = (loss) => clamp(Math.log(Math.max(loss, 1e-9)), ...y);
+    const lines = shown.flatMap(([key, { history }], i) => [
+      { tone: i ? "tx-faint tx-second" : "tx-faint", points: history.losses.map(({ step, loss }) => [placeOf(step), height(loss)]) },
+      { tone: i ? "tx-second" : "tx-first", name: `${NAMES[key]} held out`, points: history.moments.filter(({ loss }) => Number.isFinite(loss)).map(({ step, loss }) => [placeOf(step), height(loss)]) },
+    ]);
+    const at = ui.get("moment") < 0 ? shown[0][1].history.at(-1)?.step ?? 0 : ui.get("moment");
+    if (bound) lines.push({ tone: "tx-bound", name: `bound ${number(bound, 2)}`, points: [[0, Math.log(bound)], [x[1], Math.log(bound)]] });
+    draw({ x, y, at: placeOf(at), lines, xTicks: STEPS.filter((step) => step <= most).map((step) => [placeOf(step), grouped(step)]),
+      yTicks: LOSSES.filter((loss) => Math.log(loss) > y[0] && Math.log(loss) < y[1]).map((loss) => [Math.log(loss), loss]),
+      dots: shown.flatMap(([key, { history }]) => history.marks.map(({ step, text, loss }) => ({ at: [placeOf(step), height(loss)], tone: key === "first" ? "tx-first" : "tx-second", name: text }))),
+      band: bound ? { from: y[0], to: Math.log(bound), name: "below the bound: only by cheating" } : null,
+      label: `Loss against steps. ${shown.map(([key, { history }]) => { const moment = history.at(-1); return moment ? `Run ${NAMES[key]}: ${number(moment.loss)} after step ${moment.step}` : ""; }).join("; ")}${bound ? `; entropy bound ${number(bound, 3)}` : ""}` });
+  };
+  update.box = draw.box;
+  return update;
+}
+
+// One run: how far it is, what it writes with the verdict of the grammar, and what it attends to.
+function panel(ui, key, runs) {
+  const name = h("p", { class: "tx-title" }), reached = h("p", { class: "tx-reached" }), warning = h("p", { class: "tx-problem", "aria-hidden": "true" });
+  const text = h("p", { class: "tx-text", lang: "fr" }), verdict = h("p", { class: "tx-note" }), earlier = h("ul", { class: "tx-earlier" }), before = h("p", { class: "tx-title" }, "Before"), map = attention(ui);
+  const box = h("section", { class: "tx-run" }, name, reached, warning, h("div", { class: "tx-sides" }, h("div", {}, h("p", { class: "tx-title" }, "It writes"), text, verdict, before, earlier), map.box));
+  const paint = () => {
+    const run = runs[key];
+    box.hidden = !run;
+    if (!run) return;
+    const { history, settings } = run, moment = history.at(ui.get("moment")), odd = unusual(settings);
+    name.textContent = `Run ${NAMES[key]} · ${odd || "nothing switched off"}`;
+    if (!moment) { reached.replaceChildren("A new model is being made …"); return; }
+    const above = Number.isFinite(moment.above) ? moment.above : null;
+    reached.replaceChildren(h("b", {}, distance(above)), ` step ${grouped(history.step)} of ${grouped(settings.n_steps)} · ${grouped(history.tokens)} words read${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}`);
+    warning.textContent = above < 0 ? belowBound(settings, moment.bound) : "";
+    warning.hidden = above === null || above >= 0;
+    const n = moment.allowed.filter(Boolean).length;
+    if (text.moment !== moment) {
+      text.replaceChildren(...(moment.text.length ? [] : ["(nothing)"]), ...moment.text.flatMap((word, i) => [gap(moment.text, i), moment.allowed[i] ? word : h("s", {}, word)]));
+      text.moment = moment;
+      const past = history.moments.slice(0, history.moments.indexOf(moment)), some = [...new Set([2, 1, 0].map((i) => past[Math.floor((i * past.length) / 3)]))].filter((each) => each?.text.length);
+      before.hidden = !some.length;
+      earlier.replaceChildren(...some.map((each) => h("li", {}, h("span", {}, `step ${grouped(each.step)}`), h("span", { lang: "fr" }, written(each.text)))));
+    }
+    verdict.textContent = moment.text.length ? `The grammar allows ${n} of ${counted(moment.text.length, "word")}${n < moment.text.length ? "; the others are marked" : ""}.` : "It ends the review before the first word.";
+    map.paint(moment, moment.heads, ui.get("words"));
+  };
+  return { box, paint };
+}
+
+// The attention weights of all heads, small, and those of one.
+function attention(ui) {
+  const large = h("canvas", { role: "img" }), title = h("p", { class: "tx-title" }), labels = h("div", { class: "tx-labels", "aria-hidden": "true" });
+  const heads = h("div", { role: "radiogroup", "aria-label": "Block and head" }), box = h("div", { class: "tx-attends" }, title, h("div", { class: "tx-map" }, labels, large), h("p", { class: "tx-note" }, "A row for each word; the darker, the more weight."), heads);
+  let buttons = [], canvases = [], stop = () => {}, sizes = "", drawn = "";
+  const fit = (layers, n) => {
+    if (sizes === `${layers}x${n}`) return;
+    sizes = `${layers}x${n}`;
+    const choose = (i) => { ui.set("block", Math.floor(i / n)); ui.save("head", i % n); };
+    canvases = Array.from({ length: layers * n }, () => h("canvas", { "aria-hidden": "true" }));
+    buttons = canvases.map((canvas, i) => h("button", { type: "button", role: "radio", class: "tx-thumb", "aria-label": `block ${Math.floor(i / n)}, head ${i % n}`, onclick: () => choose(i) }, canvas));
+    const group = h("div", { class: "tx-thumbs", style: `--heads:${n}` }, buttons);
+    heads.replaceChildren(group);
+    stop = roving(group, buttons, { columns: n, go: choose });
+  };
+  const paint = (moment, n, words) => {
+    const layers = moment.attention.length, size = words.length + 1, [block, head] = openHead(ui.get, layers, n), theme = ui.theme;
+    const now = [moment.step, moment.loss, block, head, n, theme].join();
+    if (now === drawn) return;
+    drawn = now;
+    fit(layers, n);
+    stop(block * n + head);
+    const share = (b, k) => (i, j) => moment.attention[b][(k * size + i) * size + j];
+    buttons.forEach((button, i) => button.setAttribute("aria-checked", i === block * n + head));
+    canvases.forEach((canvas, i) => paintPixels(canvas, { rows: size, cols: size, share: share(Math.floor(i / n), i % n), theme }));
+    paintCells(large, { rows: size, cols: size, size: CELL, share: share(block, head), theme });
+    const [key, weight] = topKeys(moment, n, size)[block][head], names = ["(start)", ...words];
+    title.textContent = `What each word attends to: block ${block}, head ${head}`;
+    labels.replaceChildren(...names.map((word) => h("span", { lang: "fr" }, word)));
+    large.setAttribute("aria-label", `Attention weights of block ${block}, head ${head}, a row for each word: “${names.at(-1)}” attends most to “${names[key]}”, ${percent(weight)}`);
+  };
+  return { box, paint };
+}
+
+function switches(ui) {
+  const toggle = (key, label) => ui.toggle(key, { label }), choice = (key, label, options) => ui.choice(key, { label, options });
+  const rate = ui.slider("lr", { label: "learning rate", min: 0, max: RATES.length - 1, format: String, to: (i) => RATES[i], from: (lr) => RATES.findIndex((each) => each >= lr) });
+  rate.classList.add("tx-lr");
+  const first = h("div", { class: "tx-row tx-switches" }, toggle("causal", "mask"), toggle("scale", "scale 1/√K"), toggle("residual", "residual stream"),
+    choice("positions", "positions", [["alibi", "ALiBi"], ["sinusoidal", "sinusoidal"], ["none", "none"]]), rate);
+  const open = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("more", !ui.get("more")) });
+  const faults = h("fieldset", { class: "tx-choice" }, h("legend", {}, "faults of the bug museum"), Object.entries(SETTINGS).filter(([, { isFault }]) => isFault).map(([key, { says }]) => toggle(key, says(true))));
+  const rest = h("div", { class: "tx-more" }, h("div", { class: "tx-row" }, choice("n_heads", "heads", [1, 2, 4, 8, 16].map((n) => [n, n])), choice("tokens_per_batch", "tokens a batch", [128, 256, 512, 1024, 2048].map((n) => [n, grouped(n)]))),
+    h("div", { class: "tx-row" }, faults),
+    h("div", { class: "tx-row" }, h("span", {}, "With these a run begins anew:"), choice("norm", "norm", [["first", "pre-norm"], ["last", "post-norm"]]), choice("n_layers", "blocks", [1, 2, 3, 4].map((n) => [n, n])),
+      ui.slider("warmup_steps", { label: "warm-up steps", min: 0, max: 700, step: 10 }), ui.slider("seed", { label: "seed", min: 0, max: 20 })));
+  const paint = () => {
+    rest.hidden = !ui.get("more");
+    open.textContent = ui.get("more") ? "Fewer switches" : "More switches and faults";
+    open.setAttribute("aria-expanded", ui.get("more"));
+  };
+  return { box: h("section", {}, h("p", { class: "tx-title" }, "Switch something while it learns"), first, open, rest), paint };
+}
+
+// A second run: a copy with one switch changed. A prediction is asked for before it starts.
+function comparison(ui, runs, begin) {
+  const id = uid(), keys = Object.keys(SETTINGS), select = h("select", { id, class: "tx-select", onchange: () => ui.save("change", keys[select.selectedIndex]) }, keys.map(() => h("option")));
+  const guess = ui.choice("guess", { label: "By the step where run A is now,", options: OUTCOMES.map((text, i) => [i, text]) });
+  const button = h("button", { type: "button", class: "tx-button tx-next tx-second-run", onclick: begin }), note = h("p", { class: "tx-note" }), outcome = h("p", { class: "tx-outcome", "aria-hidden": "true" });
+  guess.classList.add("tx-guess");
+  const paint = () => {
+    const now = settingsOf(ui.get), shown = runs.first.history.at(-1)?.step ?? 0, said = ui.get("guess") >= 0;
+    keys.forEach((key, i) => { const text = SETTINGS[key].says(otherValue(key, now[key])); if (select.options[i].textContent !== text) select.options[i].textContent = text; });
+    select.selectedIndex = keys.indexOf(ui.get("change"));
+    button.textContent = runs.second ? "Start run B again" : "Start run B";
+    button.disabled = !(said && shown > 0);
+    note.textContent = shown === 0 ? "Let run A learn first." : said ? "" : "Predict first: then run B starts.";
+    outcome.textContent = resolved(ui.get) || (runs.second?.goal ? `Run B learns up to step ${grouped(runs.second.goal.step)}, where run A waits.` : "");
+    outcome.hidden = !outcome.textContent;
+  };
+  const box = h("section", { class: "tx-compare" }, h("p", { class: "tx-title" }, "Two runs: predict, then run"), h("p", { class: "tx-note" }, "Run B starts anew with the settings of run A, but for one."),
+    h("div", { class: "tx-row" }, h("div", { class: "tx-control" }, h("label", { for: id }, "run B has"), select)), h("div", { class: "tx-row" }, guess), h("div", { class: "tx-row" }, button, note), outcome);
+  return { box, paint };
+}
+
+// What the runs do, and what the page does with what they tell.
+function conductor(ui) {
+  const runs = { first: null, second: null };
+  let playing = false, timer = 0, following = false;
+  const each = (act) => Object.entries(runs).forEach(([key, run]) => { if (run) act(run, key); });
+  const later = () => { timer ||= setTimeout(() => { timer = 0; ui.redraw(); }, REPAINT); };
+  const publish = (key) => {
+    const run = runs[key], found = facts(run.history, run.settings, ui.get("moment"), ui.get("words").length + 1);
+    ui.save(key, run.goal ? { ...found, goal: { ...run.goal } } : found);
+  };
+  const say = (text) => ui.save("notice", text);
+  const heard = {
+    started({ nParams, fast }, run) { Object.assign(run, { nParams, fast }); later(); },
+    step(step, run) { run.history.note(step); later(); },
+    shown(moment, run, key) {
+      run.history.show(moment);
+      if (run.goal?.step === moment.step && !("ended" in run.goal)) run.goal.ended = Number.isFinite(moment.above) ? moment.above : null;
+      publish(key);
+    },
+    done({ step }, run, key) {
+      run.busy = false;
+      if (playing && (run.goal?.step === step || step >= run.settings.n_steps) && !Object.values(runs).some((other) => other?.busy)) playing = false;
+      publish(key);
+    },
+    changed() {},
+    saved({ bytes }, run) {
+      const link = h("a", { href: URL.createObjectURL(new Blob([bytes])), download: `tinytx-step-${run.history.step}.safetensors` });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+      say(`Saved after step ${grouped(run.history.step)}; tx.load opens the file.`);
+    },
+    opened({ config, switches, trained }, run) {
+      run.history = new History();
+      following = true; // the controls show what was opened, and start nothing
+      for (const key of ["causal", "positions", "norm", "n_heads", "n_layers"]) ui.set(key, config[key]);
+      for (const key of ["scale", "residual"]) ui.set(key, switches[key]);
+      ui.set("norm_on_wrong_axis", !switches.feature_norm);
+      following = false;
+      run.settings = settingsOf(ui.get);
+      run.ask("show");
+      say(`Opened a model${trained === null ? "" : ` that had learned for ${counted(trained, "step")}`}; it goes on from there, with a schedule that begins anew.`);
+    },
+    error({ ask, message }, run) {
+      run.busy = false;
+      const what = { open: "The file was not opened", change: "The switch was not changed", start: "The run did not start" }[ask] ?? "The run has ended";
+      say(`${what}: ${message}.`);
+    },
+  };
+  const make = (key) => new Trainer((message, run) => { if (!ui.signal.aborted && runs[key] === run) heard[message.told](message, run, key); });
+  const restart = (key, settings = settingsOf(ui.get)) => {
+    runs[key] ??= make(key);
+    runs[key].goal = null;
+    runs[key].busy = false;
+    runs[key].start(settings, ui.get("words"));
+  };
+  const drop = () => { runs.second?.end(); runs.second = null; ui.save("second", {}); };
+  const train = (run, steps) => { run.busy = true; run.ask("train", steps ? { steps } : {}); };
+  const pause = () => { playing = false; each((run) => run.ask("pause")); ui.redraw(); };
+  ui.signal.addEventListener("abort", () => { clearTimeout(timer); each((run) => run.end()); });
+  for (const key of [...Object.keys(SETTINGS), "n_steps"]) {
+    ui.model.on(`change:${key}`, () => {
+      if (following || !runs.first) return;
+      const { history, settings } = runs.first, value = ui.get(key), isLive = SETTINGS[key]?.live ?? key === "n_steps";
+      if (!isLive || history.step === 0) { playing = false; restart("first"); return; }
+      settings[key] = value;
+      runs.first.ask("change", { changes: liveChange(key, settings) });
+      if (SETTINGS[key]) history.marks.push({ step: history.step, loss: history.losses.at(-1)?.loss ?? 1, text: SETTINGS[key].says(value) });
+      runs.first.ask("show");
+    });
+  }
+  return {
+    runs, restart, pause,
+    get playing() { return playing; },
+    play() { playing = true; say(""); ui.set("moment", -1); each((run) => train(run)); ui.redraw(); },
+    step() { ui.set("moment", -1); each((run) => train(run, 1)); },
+    reset() { playing = false; drop(); ui.set("guess", -1); ui.set("moment", -1); say(""); restart("first"); },
+    second() {
+      pause();
+      drop();
+      const settings = settingsOf(ui.get), key = ui.get("change"), { step, above } = runs.first.history.at(-1);
+      restart("second", { ...settings, [key]: otherValue(key, settings[key]) });
+      runs.second.goal = { step, above: Number.isFinite(above) ? above : null };
+      ui.set("moment", -1);
+      playing = true;
+      train(runs.second, step);
+    },
+    save() { runs.first.ask("save"); },
+    async open(file) {
+      pause();
+      try {
+        if (file.size > MAX_BYTES) throw new Error(`a saved state must have at most ${grouped(MAX_BYTES)} bytes, got ${grouped(file.size)}`);
+        runs.first.ask("open", { bytes: new Uint8Array(await file.arrayBuffer()) });
+      } catch (problem) {
+        say(`The file was not opened: ${problem.message}.`);
+      }
+    },
+  };
+}
+
+function transport(ui, conduct) {
+  const button = (text, act, more = "") => h("button", { type: "button", class: `tx-button ${more}`, onclick: act }, text), { runs } = conduct;
+  const play = button("", () => (conduct.playing ? conduct.pause() : conduct.play()), "tx-next tx-play"), step = button("Step", () => conduct.step(), "tx-one-step");
+  const file = h("input", { type: "file", accept: ".safetensors", hidden: true, "aria-label": "a saved state", onchange: () => { if (file.files[0]) conduct.open(file.files[0]); file.value = ""; } });
+  const back = h("input", { id: uid(), type: "range", min: 0, step: 1, oninput: () => { const { moments } = runs.first.history; ui.set("moment", +back.value === moments.length - 1 ? -1 : moments[+back.value].step); }, onchange: () => ui.done() }), value = h("span", { class: "tx-value", "aria-hidden": "true" });
+  const box = h("div", { class: "tx-row tx-transport" }, play, step, button("Reset", () => conduct.reset(), "tx-reset"), ui.choice("n_steps", { label: "schedule", options: LENGTHS.map(([n, text]) => [n, `${grouped(n)} steps, ${text}`]) }));
+  const below = h("div", { class: "tx-row tx-transport" }, h("div", { class: "tx-control" }, h("label", { for: back.id }, "look back"), back, value), button("Save", () => conduct.save(), "tx-save"), button("Load", () => file.click(), "tx-load"), file);
+  const paint = () => {
+    const { history, settings } = runs.first, { moments } = history, at = moments.indexOf(history.at(ui.get("moment")));
+    const ended = history.step >= settings.n_steps && !(runs.second && runs.second.history.step < settings.n_steps);
+    play.textContent = conduct.playing ? "❚❚ Pause" : ended ? "The schedule has ended" : "▶ Play";
+    play.disabled = !conduct.playing && ended;
+    step.disabled = conduct.playing || ended;
+    back.max = Math.max(0, moments.length - 1);
+    back.value = Math.max(0, at);
+    const text = `step ${grouped(moments[at]?.step ?? 0)}`;
+    value.textContent = text;
+    back.setAttribute("aria-valuetext", text);
+  };
+  return { box, below, paint };
+}
+
+function build(ui) {
+  const conduct = conductor(ui), { runs } = conduct;
+  conduct.restart("first");
+  const controls = transport(ui, conduct), curve = chart(ui, runs), panels = ["first", "second"].map((key) => panel(ui, key, runs)), switched = switches(ui), compare = comparison(ui, runs, () => conduct.second());
+  const invite = h("p", { class: "tx-invite" }), notice = h("p", { class: "tx-problem", "aria-hidden": "true" });
+  const paint = () => {
+    const { nParams, fast, threaded } = runs.first, slow = [threaded ? "" : "This browser starts no worker: the page learns in its own thread.", fast === false ? "It has no fast kernels either: expect to wait about ten times as long." : ""].filter(Boolean).join(" ");
+    invite.textContent = `Press Play. A transformer${nParams ? ` of ${grouped(nParams)} numbers` : ""}, new and untrained, learns the language of the course in this page: French reviews of books. Watch its loss fall towards the dashed line, the lowest loss that a reader of the words so far can be expected to reach. ${slow}`;
+    notice.textContent = ui.get("notice");
+    notice.hidden = !notice.textContent;
+    [controls, ...panels, switched, compare].forEach((part) => part.paint());
+    curve();
+  };
+  ui.show(paint, invite, controls.box, notice, curve.box, controls.below, h("div", { class: "tx-runs" }, panels.map(({ box }) => box)), switched.box, compare.box);
+}
+
+export default explorer("playground", { build, describe });

@@ -1,0 +1,143 @@
+"""The explorer in which a transformer learns: in the page, next to the exact entropy bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import traitlets
+
+from tinytx.world.world import World
+from tinytx_course.widgets.base import Explorer, between
+
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "positions": ("alibi", "sinusoidal", "learned", "none"),
+    "norm": ("first", "last"),
+    "tokens_per_batch": (128, 256, 512, 1024, 2048),
+}
+_LIMITS = {
+    "seed": (0, 99),
+    "n_steps": (1, 100_000),
+    "lr": (1e-5, 10.0),
+    "warmup_steps": (0, 100_000),
+    "n_heads": (1, 64),
+    "n_layers": (1, 8),
+    "block": (0, 7),
+    "head": (0, 63),
+    "moment": (-1, 100_000),
+    "guess": (-1, 3),
+}
+
+
+class PlaygroundExplorer(Explorer):
+    """See `playground`.
+
+    The switches are traits, which take effect in the next step or, where parameters change, in a new run.
+    `first` and `second` hold what the runs have reached: step, tokens, loss, and at their latest moment the
+    held-out loss, the share above the bound and the text that was drawn. `moment` is the step that is looked
+    back at, -1 for the latest; `guess` the prediction for the second run, which differs by `change`.
+    """
+
+    kind = "playground"
+    title = traitlets.Unicode("A transformer learns").tag(sync=True)
+
+    words = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    d_model = traitlets.Int(64).tag(sync=True)
+    seed = traitlets.Int(0).tag(sync=True)
+    n_steps = traitlets.Int(1400).tag(sync=True)
+    causal = traitlets.Bool(True).tag(sync=True)
+    scale = traitlets.Bool(True).tag(sync=True)
+    residual = traitlets.Bool(True).tag(sync=True)
+    positions = traitlets.Unicode("alibi").tag(sync=True)
+    norm = traitlets.Unicode("first").tag(sync=True)
+    n_heads = traitlets.Int(4).tag(sync=True)
+    n_layers = traitlets.Int(2).tag(sync=True)
+    lr = traitlets.Float(0.012).tag(sync=True)
+    warmup_steps = traitlets.Int(140).tag(sync=True)
+    tokens_per_batch = traitlets.Int(1024).tag(sync=True)
+    targets_not_shifted = traitlets.Bool(False).tag(sync=True)
+    softmax_twice = traitlets.Bool(False).tag(sync=True)
+    no_zero_grad = traitlets.Bool(False).tag(sync=True)
+    norm_on_wrong_axis = traitlets.Bool(False).tag(sync=True)
+    block = traitlets.Int(0).tag(sync=True)
+    head = traitlets.Int(0).tag(sync=True)
+    moment = traitlets.Int(-1).tag(sync=True)
+    more = traitlets.Bool(False).tag(sync=True)
+    change = traitlets.Unicode("causal").tag(sync=True)
+    guess = traitlets.Int(-1).tag(sync=True)
+    notice = traitlets.Unicode().tag(sync=True)
+    first = traitlets.Dict().tag(sync=True)
+    second = traitlets.Dict().tag(sync=True)
+
+    @traitlets.validate(*_LIMITS)
+    def _check_number(self, proposal: Any) -> float:
+        return between(proposal, *_LIMITS[proposal.trait.name])
+
+    @traitlets.validate(*_CHOICES)
+    def _check_choice(self, proposal: Any) -> Any:
+        name, choices = proposal.trait.name, _CHOICES[proposal.trait.name]
+        if proposal.value not in choices:
+            listed = ", ".join(map(str, choices))
+            raise ValueError(f"{name} must be one of {listed}, got {proposal.value}")
+        return proposal.value
+
+    def summary(self) -> str:
+        """Return what is shown, and what the runs have reached."""
+        shown = (
+            "A small transformer, new and untrained, learns the language of the course in the page. Its loss "
+            "on held-out reviews is drawn against the exact entropy bound, next to a review that it writes "
+            "and to its attention weights."
+        )
+        runs = (("A", self.first), ("B", self.second))
+        return " ".join([shown, *(_reached(name, run) for name, run in runs if "above" in run)])
+
+
+def _reached(name: str, run: dict[str, Any]) -> str:
+    if run["above"] is None:
+        return f"Run {name} after step {run['shown']}: the loss is no number any more."
+    where = "above" if run["above"] >= 0 else "below"
+    return f"Run {name} after step {run['shown']}: {100 * abs(run['above']):.1f}% {where} the bound."
+
+
+def playground(
+    *, n_steps: int = 1400, d_model: int = 64, n_layers: int = 2, seed: int = 0
+) -> PlaygroundExplorer:
+    """Let a transformer learn in the page: play, pause, step, switch things off while it learns, compare two runs.
+
+    The page computes everything itself, in a worker: fresh reviews of the generated language, the forward
+    and the backward pass, the optimizer, the exact bound, and which of the words that it writes the grammar
+    allows. It needs no kernel.
+
+    Parameters
+    ----------
+    n_steps : int
+        Of the schedule, from 1 to 100,000. 1,400 steps take about a minute on one core.
+    d_model : int
+        Width of the residual stream, a multiple of 4 from 8 to 256; the feed-forward width is four times this.
+    n_layers : int
+        Blocks, from 1 to 8.
+    seed : int
+        Of first weights and reviews, from 0 to 99: equal seeds give equal numbers.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of these limits.
+
+    Examples
+    --------
+    >>> playground().causal
+    True
+    """
+    if d_model % 4 or not 8 <= d_model <= 256:
+        raise ValueError(f"d_model must be a multiple of 4 from 8 to 256, got {d_model}")
+    return PlaygroundExplorer(
+        words=list(World().reviews(1, seed=_SEED)[0].words[:_N_WORDS]),
+        n_steps=n_steps,
+        warmup_steps=round(0.1 * n_steps),
+        d_model=d_model,
+        n_layers=n_layers,
+        seed=seed,
+    )
+
+
+_SEED, _N_WORDS = 29, 10  # of the review whose attention weights are shown

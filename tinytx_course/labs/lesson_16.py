@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import os
+from pathlib import Path
 from typing import Literal
 
 import torch
@@ -11,6 +13,7 @@ from torch import nn
 from tinytx.model.config import TransformerConfig
 from tinytx.model.transformer import Classifier, Transformer
 from tinytx.text.corpora import Split
+from tinytx.text.download import data_folder
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.loop import train
 from tinytx.training.lora import add_lora
@@ -18,13 +21,42 @@ from tinytx.training.optim import make_optimizer
 from tinytx.training.recipes import plan_finetuning, resize
 from tinytx.training.settings import TrainingSettings
 from tinytx.training.tasks import class_objective, epoch_ends, seeded
-from tinytx_course.labs.lesson_06 import PUBLISHED
-
-__all__ = ["PUBLISHED", "Way", "WAYS", "adapted", "fine_tune", "optimizer_bytes", "random_body"]
 
 Way = Literal["frozen", "lora", "full"]
 WAYS: tuple[Way, ...] = ("frozen", "lora", "full")
 RANK, ALPHA = 4, 8.0
+
+
+def published_source(name: str) -> str | None:
+    """Where the weights of a published model can be read, or None; nothing is downloaded unless allowed.
+
+    Looked for in this order: the folder ``models/NAME`` of the data (see `tinytx.text.download.data_folder`),
+    the cache of Hugging Face, and, only where the environment says ``HF_HUB_OFFLINE=0``, the network.
+
+    Parameters
+    ----------
+    name : str
+        Such as "gpt2" or "Helsinki-NLP/opus-mt-en-fr".
+
+    Returns
+    -------
+    str or None
+        A folder, or the name itself where the network is allowed.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    folder = data_folder() / "models" / name
+    if (folder / "config.json").is_file():
+        return str(folder)
+    try:
+        cached = Path(snapshot_download(name, local_files_only=True))
+    except LocalEntryNotFoundError:
+        cached = None
+    weights = [] if cached is None else [*cached.glob("*.safetensors"), *cached.glob("*.bin")]
+    if weights:
+        return str(cached)
+    return name if os.environ.get("HF_HUB_OFFLINE") == "0" else None
 
 
 def random_body(config: TransformerConfig, seed: int) -> Transformer:

@@ -107,6 +107,8 @@ DIAGRAMS: dict[str, Callable[..., tuple[tuple[Panel, ...], dict[str, object]]]] 
     "paths-of-information": attending.paths_of_information,
     "where-tests-look": models.where_tests_look,
     "old-and-new-block": models.old_and_new_block,
+    "low-rank-update": models.low_rank_update,
+    "dose-and-response": reading.dose_and_response,
     "probe-ablate-patch": inside.probe_ablate_patch,
 }
 

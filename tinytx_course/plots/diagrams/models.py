@@ -175,6 +175,31 @@ def swap_the_head() -> Drawn:
     return (panel,), {}
 
 
+def low_rank_update() -> Drawn:
+    """Draw a frozen matrix and, parallel to it, two small ones through which the update passes."""
+    panel, middle = Panel(400, 380), 200.0
+    panel.text(middle, 14, "x, width D_{in}")
+    panel.dot(middle, 44, kind="stream")
+    panel.line((middle, 26), (middle, 44), kind="stream", width=3)
+    frozen = panel.box(24, 82, 140, 186, "W, frozen", dashed=True, under="(D_out, D_in)")
+    panel.arrow((middle, 44), (frozen.top[0], 44), frozen.top, kind="stream", width=3)
+    a = panel.box(248, 82, 128, 40, "A", kind="q", under=None)
+    panel.arrow((middle, 44), (a.top[0], 44), a.top, kind="stream", width=3)
+    panel.text(312, 172, "R numbers", size="small", kind="soft")
+    b = panel.box(248, 222, 128, 46, "B", kind="q", under=None)
+    panel.arrow(a.bottom, (312, 160), width=1.8)
+    panel.arrow((312, 184), b.top, width=1.8)
+    panel.text(238, 102, "random", size="small", anchor="end", kind="q")
+    panel.text(238, 245, "zeros", size="small", anchor="end", kind="q")
+    plus = panel.plus(middle, 322)
+    panel.arrow(frozen.bottom, (frozen.bottom[0], 322), plus.left, kind="stream", width=3)
+    panel.arrow(b.bottom, (b.bottom[0], 322), plus.right, kind="stream", width=3)
+    panel.text(302, 296, "× alpha / R", size="small", anchor="end")
+    panel.arrow(plus.bottom, (middle, 356), kind="stream", width=3)
+    panel.text(middle, 368, "W x + (alpha / R) B A x", size="small")
+    return (panel,), {}
+
+
 def where_tests_look() -> Drawn:
     """Draw a training program from top to bottom, and at each part the tests that look there."""
     parts = {

@@ -302,7 +302,7 @@ for name, model in both.items():
 #
 # $$X \leftarrow a X + \bigl(b\, X X^\top + c\, (X X^\top)^2\bigr) X, \qquad a = 3.4445,\; b = -4.7750,\; c = 2.0315 .$$
 #
-# It leaves $U$ and $V$ as they are, and moves each singular value but zero towards 1, roughly.
+# It leaves $U$ and $V$ as they are, and moves each singular value but zero towards 1, roughly. The cell asserts both on one gradient. Then it draws the singular values of this gradient, of Adam's first update (the sign of each number, as it has seen no other gradient) and of Muon's, each divided by its largest. In which of the three do most of the 64 directions have a similar length?
 
 # %%
 from tinytx.training.optim import orthogonalised
@@ -326,10 +326,6 @@ u, _, vt = torch.linalg.svd(gradient, full_matrices=False)
 along = u.T @ update @ vt.T  # diagonal: the same singular vectors
 torch.testing.assert_close(along, along.diagonal().diag(), rtol=0.0, atol=1e-6)
 
-# %% [markdown]
-# Look at the singular values of one gradient, of Adam's first update (the sign of each number, as it has seen no other gradient) and of Muon's, each divided by its largest. In which of the three do most of the 64 directions have a similar length?
-
-# %%
 lines, matrices = [], {"gradient": gradient, "Adam": gradient.sign(), "Muon": update}
 for name, matrix in matrices.items():
     values = torch.linalg.svdvals(matrix)
@@ -391,7 +387,7 @@ course.resolve("14.2", lowest, finding)
 # %% [markdown]
 # Whoever picks one rate for all picks some of the winners, too. From here on each variant has its own best rate, marked with a star. Results are those of *other* seeds on the 2,000 reviews of the test split, and each difference from 2017 is **paired** by seed.
 #
-# The last trap: we make nine comparisons, with the one of all changes together. If there were no difference anywhere, a 95 % interval would still miss zero once in twenty times. **Bonferroni's correction** shares the error out: each interval may miss with a probability of 0.05/9 only, so all nine hold *together* with 95 %. The price is width.
+# The last trap: we make nine comparisons, with the one of all changes together. If there were no difference anywhere, a 95 % interval would still miss zero once in twenty times. **Bonferroni's correction** shares the error out: each interval may miss with a probability of 0.05/9 only, so all nine hold *together* with 95 %. The price is width. Each change alone comes first. **Predict 14.3.**
 
 # %%
 from tinytx.training.intervals import paired_interval
@@ -410,11 +406,6 @@ def differences(name):
 print("seeds:", *sorted(above["2017"]))
 print(f"if nothing mattered, one or more of {len(names)} independent 95 % intervals")
 print(f"would miss zero in {1 - 0.95 ** len(names):.0%} of all such studies")
-
-# %% [markdown]
-# Each change alone comes first. **Predict 14.3.**
-
-# %%
 course.predict(
     "14.3",
     "For how many of the eight single changes can we see a gain that is not chance?",
@@ -479,17 +470,6 @@ surplus = paired_interval(
         differences("all together"), *map(differences, single), strict=True
     )
 )  # fmt: skip
-course.resolve(
-    "14.4",
-    answer,
-    f"Together {gain:.3f} nats, the single gains add up to {added:.3f}. Their "
-    f"difference: 95 % from {-surplus.high:+.3f} to {-surplus.low:+.3f}.",
-)
-
-# %% [markdown]
-# All nine as a picture: how far each variant is above 2017 (right of zero, worse) or below it (left, better). The lines are the wide intervals, those that hold together. The axis is cut, so the largest difference leaves the picture.
-
-# %%
 fig, ax = plots.bars(
     {name: wide.mean for name, wide in together.items()},
     intervals={name: (wide.low, wide.high) for name, wide in together.items()},
@@ -499,8 +479,16 @@ fig, ax = plots.bars(
 reach = sorted(max(-wide.low, wide.high) for wide in together.values())[-2]
 ax.set_xlim(-1.4 * reach, 1.4 * reach)  # the farthest bar leaves the picture
 plots.show(fig, name="14_swaps")
+course.resolve(
+    "14.4",
+    answer,
+    f"Together {gain:.3f} nats, the single gains add up to {added:.3f}. Their "
+    f"difference: 95 % from {-surplus.high:+.3f} to {-surplus.low:+.3f}.",
+)
 
 # %% [markdown]
+# The picture has all nine: how far each variant is above 2017 (right of zero, worse) or below it (left, better). The lines are the wide intervals, those that hold together. The axis is cut, so the largest difference leaves the picture.
+#
 # Neither gains nor harm need add up. Tied embeddings alone ruin the model of 2017, at each rate that was tried; in the company of the other seven changes they do no such harm. (We did not look for the cause. Post-norm, one matrix in two roles, and the small first values that the package gives it are suspects.) One change can make room for another, and two can mend the same fault. Whoever adds up the gains of eight papers reckons with a model that does not exist.
 #
 # ## In front of you: one change
@@ -580,7 +568,7 @@ for name, each in {"one network": dense, "4 experts, 2 a token": config}.items()
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# A router learns from the loss like everything else. But nothing tells it to share the work out evenly: an expert that is chosen often can learn faster, and be chosen more often still. We train a model with four experts, one for each token, and count the **load** of each: the share of the tokens of held-out reviews that it gets.
+# A router learns from the loss like everything else. But nothing tells it to share the work out evenly: an expert that is chosen often can learn faster, and be chosen more often still. We train a model with four experts, one for each token, and count the **load** of each: the share of the tokens of held-out reviews that it gets. Below the picture are the commonest tokens of each expert of the first layer. Which tokens do you expect together?
 
 # %%
 mixed = train(old.replace(norm="first", n_experts=4, experts_per_token=1), seed=1)
@@ -605,11 +593,6 @@ fig, ax = plots.share_bars(
     xlabel="per cent of the tokens", title="Load of the experts",
 )  # fmt: skip
 plots.show(fig, name="14_experts")
-
-# %% [markdown]
-# Which tokens go to which expert of the first layer? Here are the commonest of each.
-
-# %%
 token_ids = torch.tensor([i for ids in reviews for i in ids])
 for e in range(4):
     own = token_ids[experts["layer 1"] == e].bincount(minlength=600)
@@ -628,7 +611,7 @@ for e in range(4):
 #
 # $E$ is the entropy of the language, which no model can beat. For real text nobody knows it, so it is *fitted*, together with the other four. Here we know it. We can subtract it and look at what is left, with no fitted constant at all.
 #
-# The stored runs are finished models: each has its learning rate tuned for its width, and lets it fall to zero at its own last step. On logarithmic axes a law $B / D^b$ would be a straight line. Look for where the lines bend, and what limits them there.
+# The stored runs are finished models: each has its learning rate tuned for its width, and lets it fall to zero at its own last step. On logarithmic axes a law $B / D^b$ would be a straight line. Look for where the lines bend, and what limits them there. Below are the slopes of the left panel, with their sign reversed: by how much the logarithm of the excess falls when the logarithm of $D$ grows by one, between neighbouring points. A power law has the same slope everywhere.
 
 # %%
 import numpy as np
@@ -642,6 +625,14 @@ for run in runs:
 counts, amounts = (sorted({size[i] for size in excess}) for i in (0, 1))
 print(f"{len(runs)} runs, {len(counts)} sizes, {len(amounts)} amounts of text")
 print(scaling.source_line())
+tried = {}  # width: learning rate: loss
+for record in scaling.data.values():
+    if record["measure"] == "valid":
+        tried.setdefault(record["width"], {})[record["lr"]] = record["loss"]
+taken = {width: min(losses, key=losses.get) for width, losses in tried.items()}
+at_end = [width for width, lr in taken.items() if lr == max(tried[width])]
+print("best at the highest rate that was tried: widths", *at_end)
+assert max(at_end) < max(taken)  # the largest has its best rate inside
 
 
 def line(name, axis, fixed):
@@ -664,11 +655,6 @@ for panel, (xlabel, lines) in zip(axes, named.items(), strict=True):
     panel.set_xticks(lines[0].x, [f"{x / 1000:,.0f}" for x in lines[0].x])
     panel.set_xticks([], minor=True)
 plots.show(fig, name="14_scaling")
-
-# %% [markdown]
-# How steep are the lines? Between two neighbouring points, the exponent is the slope: by how much the logarithm of the excess falls when the logarithm of $D$ grows by one. A power law has the same slope everywhere.
-
-# %%
 for curve in by_tokens:
     exponents = -np.diff(np.log(curve.y)) / np.diff(np.log(curve.x))
     print(f"{curve.label:<20}left to right:", *(f"{each:5.2f}" for each in exponents))
@@ -716,7 +702,11 @@ for name, key in {"all": "n_params", "without embeddings": "n_non_embedding"}.it
     laws = bootstrap(n_params, n_tokens, loss, n_draws=10 if smoke else 60)
     intervals[name] = [end - bound.mean() for end in range_of([law.E for law in laws])]
     print(f"N counts {name}: E = {E:.3f}, a = {a:.2f}, b = {b:.2f}", end="; ")
-    print(f"off by {missed[name]:+.3f} nats")
+    low, high = intervals[name]
+    print(f"off by {missed[name]:+.3f} nats, 95 % {low:+.3f} to {high:+.3f}", end="; ")
+    print(f"the truth is {'inside' if low <= 0 <= high else 'outside'}")
+lowest = min(np.mean(each) for each in excess.values())
+print(f"the best of our models is {lowest:.3f} nats above the bound")
 off = abs(missed["all"])
 answer = "less than 0.02 nats" if off < 0.02 else "0.02 to 0.1 nats"
 answer = answer if off <= 0.1 else "more than 0.1 nats"
@@ -724,18 +714,8 @@ finding = f"It is {missed['all']:+.3f} nats from the true {bound.mean():.3f}."
 course.resolve("14.6", answer, finding)
 
 # %% [markdown]
-# The **bootstrap** fits again and again to runs drawn from ours with replacement; its interval says how much the fit owes to the particular runs. It does *not* say whether the form of the law is right, nor which parameters should count. Zero would be the true bound: is it inside? And how far apart are the two ways to count $N$, which fit the same losses?
-
-# %%
-for name in missed:
-    low, high = intervals[name]
-    place = "inside" if low <= 0 <= high else "outside"
-    print(f"N counts {name}: {missed[name]:+.3f}, 95 %", end=" ")
-    print(f"{low:+.3f} to {high:+.3f}; the truth is {place}")
-lowest = min(np.mean(each) for each in excess.values())
-print(f"the best of our models is {lowest:.3f} nats above the bound")
-
-# %% [markdown]
+# The interval is that of a **bootstrap**, which fits again and again to runs drawn from ours with replacement: it says how much the fit owes to the particular runs. It does *not* say whether the form of the law is right, nor which parameters should count. Zero would be the true bound: is it inside? And how far apart are the two ways to count $N$, which fit the same losses?
+#
 # So read a fitted "entropy of natural text" with care. It is the value of a chosen formula for infinite $N$ and $D$, extrapolated from finite models, and its printed interval takes the formula for granted. What a scaling law is good for is the range in between: how to share a budget between size and text.
 #
 # ## What this does not show
@@ -744,7 +724,7 @@ print(f"the best of our models is {lowest:.3f} nats above the bound")
 # - Each variant had its learning rate tuned, and nothing else: not weight decay, warm-up or initialisation, which were chosen for the package's own models. With the rate from one seed and a grid of factors of two, a small difference can come from the grid.
 # - Equal parameters are not equal time. Tied embeddings at equal parameters do more work for each token; Muon's steps cost more than Adam's.
 # - The intervals cover other seeds of this recipe on these test reviews. A handful of seeds makes them wide, and "no difference that we can see" is not "no difference".
-# - The scaling law holds for one recipe. Each point is one seed, so a single steep or flat piece of a line can be chance.
+# - The scaling law holds for one recipe. Each point is one seed, so a single steep or flat piece of a line can be chance. The smallest models took the highest learning rate that was tried (the widths are printed above the figure): with a higher one they may come a little closer, and the lines along the size would be a little flatter.
 #
 # ## Take-home
 #
@@ -919,4 +899,4 @@ course.check("grouped_query_attention", grouped_query_attention)
 # [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); pre-norm: Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745); Muon: Jordan et al., *Muon: an optimizer for hidden layers in neural networks*, 2024, and, for its length, Liu et al., [arXiv:2502.16982](https://arxiv.org/abs/2502.16982); a comparison of many changes that found few to transfer: Narang et al., [arXiv:2102.11972](https://arxiv.org/abs/2102.11972);
 # scaling laws: Kaplan et al., [arXiv:2001.08361](https://arxiv.org/abs/2001.08361), and Hoffmann et al., [arXiv:2203.15556](https://arxiv.org/abs/2203.15556), section 3.3.
 #
-# *What comes next:* [lesson 15](15_real_text_and_real_models.ipynb) leaves the world whose bound is known.
+# *What comes next:* [lesson 15](15_real_text.ipynb) leaves the world whose bound is known.

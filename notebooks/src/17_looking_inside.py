@@ -25,7 +25,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# One model of the world is trained here, for half the steps of lesson 08, and then opened. Everything below asks about *this* model; the last part repeats the measurements on fully trained ones, from the folder `results/`. With the budget `smoke` everything runs, but nothing is learned.
+# One model of the world is trained here, for two fifths of the steps of lesson 08, and then opened. Everything below asks about *this* model; the last part repeats the measurements on fully trained ones, from the folder `results/`. With the budget `smoke` everything runs, but nothing is learned.
 
 # %%
 from contextlib import contextmanager
@@ -43,7 +43,7 @@ from tinytx_course.labs import lesson_17 as lab
 from tinytx_course.labs import one_word
 
 smoke = default_budget() == "smoke"
-N_FIT, N_ASKED, N_PAIRS, N_TEXTS = (40, 20, 60, 20) if smoke else (250, 150, 250, 100)
+N_FIT, N_ASKED, N_PAIRS, N_TEXTS = (40, 20, 60, 20) if smoke else (200, 150, 200, 80)
 
 # %% [markdown]
 # Two questions from earlier lessons first.
@@ -59,7 +59,7 @@ course.recall("17")
 # %%
 from tinytx.training.fit import fit
 
-shorter = {"n_steps": plan("world").settings.n_steps // 2}
+shorter = {"n_steps": plan("world").settings.n_steps * 2 // 5}
 trained = fit("world", training_changes=shorter, progress=False, **lab.as_large())
 model, tokenizer = trained.model.cpu(), trained.tokenizer
 n_layers, n_heads = model.config.n_layers, model.config.n_heads
@@ -110,7 +110,7 @@ print(f"{genres[genre[:, -1].argmax()]} {genre[:, -1].max():.3f};", end=" ")
 print(f"the truth: {shown.genre}, {'praise' if shown.label else 'blame'}")
 
 # %% [markdown]
-# A third variable is more local: the **gender awaited**. After *La fin est très* a feminine form must follow, after *Le début est très* a masculine one, and the word *très* says nothing about it. We take positions where the exact next-word distribution puts at least half its probability on adjectives and participles that show their gender. Here are all three for many fresh reviews, split into those that fit a probe, which are counted below, and those that score it.
+# Two more variables are local: the **gender awaited** and the **number awaited**. After *La fin est très* a feminine form must follow, after *Le début est très* a masculine one, and the word *très* says nothing about it. We take positions where the exact next-word distribution puts at least half its probability on adjectives and participles that show their gender. For the number, verbs of the third person count as well: after *Le roman que j'ai lu* a singular must follow, *est*, and after *Les romans que j'ai lus* a plural, *sont*. Here are all four for many fresh reviews, split into those that fit a probe, which are counted below, and those that score it.
 
 # %%
 forms = lab.WordForms(world)
@@ -123,7 +123,7 @@ for name, exact in train.items():
     print(f"entropy of the exact posterior {entropy.mean():.3f} nats")
 
 # %% [markdown]
-# The entropy is what even a perfect reader does not know. For the gender it is zero: the words decide it.
+# The entropy is what even a perfect reader does not know. For gender and number it is zero: the words decide them. And often the last word alone decides the number, as *est* and *sont* do. A probe of the number has an easy task there, so its score will mean little without its controls.
 #
 # ## A probe, and its score
 #
@@ -211,7 +211,7 @@ course.resolve("17.1", best, f"Above the exact posterior by {last[best].mean:.3f
 # %%
 rows = [(name, kind) for name in variables for kind in ("trained", "shuffled", "random")]
 table = np.array([[level.mean() for level in excess[row]] for row in rows])
-fig, ax = plots.figure(width=7.5, height=4.6)
+fig, ax = plots.figure(width=7.5, height=5.8)
 plots.heatmap(
     table, row_labels=[f"{name}, {kind}" for name, kind in rows],
     col_labels=["embedding", *(f"block {n}" for n in range(n_layers))], low=0, numbers=".3f",
@@ -528,7 +528,7 @@ for name, one in {"trained on the world": model, "random weights": random_model}
 # %% [markdown]
 # ## More seeds, and when it is learned
 #
-# One model is an anecdote. `python -m experiments looking-inside` trained several, for all the steps of lesson 08, and repeated everything. Heads have other numbers in each, so only roles can be averaged. During the training it also probed the last level ten times. In which order will the three variables be learned?
+# One model is an anecdote. `python -m experiments looking-inside` trained several, for all the steps of lesson 08, and repeated everything. Heads have other numbers in each, so only roles can be averaged. During the training it also probed the last level ten times. In which order will the variables be learned?
 
 # %%
 from tinytx_course.results import read_results

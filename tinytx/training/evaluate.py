@@ -210,9 +210,9 @@ def fill_probs(
     in_one_pass = hybrid and isinstance(model, LanguageModel) and sides == "both"
     with eval_mode(model) as device:
         if in_one_pass:
-            row = [tokenizer.cls_id, *ids[:position], tokenizer.mask_id, *ids[position + 1 :]]
+            masked = [tokenizer.cls_id, *ids[:position], tokenizer.mask_id, *ids[position + 1 :]]
             with bidirectional(model.body):
-                hidden = model.body(torch.tensor([row], device=device))[0, position]  # (D,)
+                hidden = model.body(torch.tensor([masked], device=device))[0, position]  # (D,)
             log_probs = model.head(hidden).double().log_softmax(dim=-1).cpu()
         elif isinstance(model, MaskedLanguageModel):
             row = torch.tensor([[tokenizer.cls_id, *ids, tokenizer.sep_id]], device=device)

@@ -104,7 +104,7 @@ class WordForms:
     @staticmethod
     def _only(names: Sequence[str], found: set[str]) -> int:
         """The place of the one name that is found, or -1."""
-        return names.index(*found) if len(found) == 1 else -1
+        return names.index(next(iter(found))) if len(found) == 1 else -1
 
     @staticmethod
     def _indicators(world: World, group_of) -> np.ndarray:

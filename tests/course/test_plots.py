@@ -306,7 +306,8 @@ def test_the_alt_text_arrives_in_the_page(monkeypatch):
     import IPython.display
     from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-    from tinytx_course.site.pages import notebook_to_html
+    from tinytx_course.lessons import LESSONS
+    from tinytx_course.site.cells import notebook_to_html
 
     shown = []
     monkeypatch.setattr(
@@ -316,9 +317,9 @@ def test_the_alt_text_arrives_in_the_page(monkeypatch):
     ((data, metadata),) = shown
     json.dumps(data)
     output = new_output("display_data", data=data, metadata=metadata)
-    page = notebook_to_html(new_notebook(cells=[new_code_cell("show()", outputs=[output])]))
+    page = notebook_to_html(new_notebook(cells=[new_code_cell("show()", outputs=[output])]), LESSONS[2])
     (tag,) = re.findall(r"<img\b[^>]*>", page)
-    assert """alt='Two rows, "three" columns &amp; a &lt; b'""" in tag
+    assert 'alt="Two rows, &quot;three&quot; columns &amp; a &lt; b"' in tag
     assert data["text/plain"] == '[figure: Two rows, "three" columns & a < b]'
 
 

@@ -156,7 +156,7 @@ def test_in_a_live_kernel_it_is_a_widget_and_published_it_comes_alive_by_script(
     import nbformat
 
     from tinytx_course.building.notebooks import execute, kernel_environment, normalise
-    from tinytx_course.site.pages import notebook_to_html
+    from tinytx_course.site.cells import notebook_to_html
     from tinytx_course.widgets.assets import explorers_in
 
     cell = nbformat.v4.new_code_cell("import tinytx_course as course\ncourse.quiz('masks')")
@@ -165,7 +165,7 @@ def test_in_a_live_kernel_it_is_a_widget_and_published_it_comes_alive_by_script(
     assert "application/vnd.jupyter.widget-view+json" in notebook.cells[0].outputs[0].data
     (output,) = normalise(notebook, root).cells[0].outputs
     assert set(output.data) == {"text/plain", "text/html"}
-    shown = notebook_to_html(notebook)
+    shown = notebook_to_html(notebook, LESSONS[2])
     assert shown.count("<details>") == sum(len(q.choices) for q in quiz("masks").questions)
     assert explorers_in(shown) == {"questions"}
 

@@ -1,16 +1,25 @@
 """Formulas without a script, and pages that a screen reader and a phone can use."""
 
+import inspect
+import json
 import re
 import xml.etree.ElementTree as ET
 
 import nbformat
 import pytest
 
+import tinytx as tx
 import tinytx_course as course
-from tinytx_course.building.notebooks import Run
+from tinytx_course.building.notebooks import Run, build_notebook
 from tinytx_course.lessons import LESSONS
+from tinytx_course.site import figures
+from tinytx_course.site.cells import code_style, markdown_to_html, notebook_to_html
+from tinytx_course.site.finding import contents, search_index
 from tinytx_course.site.formulas import to_mathml
-from tinytx_course.site.pages import index_page, markdown_to_html, page, style_sheet
+from tinytx_course.site.front import PARTS
+from tinytx_course.site.linking import Linker, citations
+from tinytx_course.site.pages import index_page, page, style_sheet, write_site
+from tinytx_course.site.reference import docstring_to_html, names, reference_body
 
 FORMULAS = [
     r"\operatorname{softmax}\left(\frac{QK^\top}{\sqrt{d}}\right)V",
@@ -57,51 +66,162 @@ def contrast(one, other):
 
 
 def test_text_and_code_differ_enough_from_their_ground_in_light_and_dark():
-    sheet = style_sheet()
-    for theme, code in zip(
-        re.findall(r":root \{(.*?)\}", sheet, re.S),
-        sheet.rsplit("@media (prefers-color-scheme: dark)", 1),
-        strict=True,
-    ):
-        colors = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", theme))
+    pairs = dict(re.findall(r"--([\w-]+): (light-dark\([^)]+\))", style_sheet()))
+    code = re.findall(r"color: (light-dark\([^)]+\))", code_style())
+    for theme in (0, 1):
+        colors = {name: re.findall(r"#[0-9a-f]{6}", pair)[theme] for name, pair in pairs.items()}
         for ground in ("ground", "raised"):
             for ink in ("ink", "soft", "accent", "warn"):
                 assert contrast(colors[ink], colors[ground]) >= 4.5, (ink, ground)
-        inks = re.findall(r"\.highlight \.(?!w )[\w-]+ \{ color: (#[0-9a-fA-F]{6})", code)
-        assert len(set(inks)) > 5 and min(contrast(ink, colors["code"]) for ink in inks) >= 4.5
+        for light, dark in figures.INKS.items():
+            if light != "#e6e6e6":  # the grid is to be faint
+                assert contrast((light, dark)[theme], colors["raised"]) >= (3 if theme else 1.5)
+        inks = {re.findall(r"#[0-9a-fA-F]{6}", pair)[theme] for pair in code}
+        assert len(inks) > 5 and min(contrast(ink, colors["code"]) for ink in inks) >= 4.5
 
 
-def lesson_page(*outputs, seconds=None):
+def lesson_page(*outputs, seconds=None, text=None):
     cells = [nbformat.v4.new_code_cell("1 + 1", outputs=list(outputs))]
+    cells += [nbformat.v4.new_markdown_cell(text)] if text else []
     run = Run(lesson=LESSONS[2], notebook=nbformat.v4.new_notebook(cells=cells), seconds=seconds)
-    return page(run, LESSONS[1], LESSONS[3])
+    return page(run, LESSONS[1:4])
 
 
-def test_a_page_has_a_script_where_there_is_an_explorer_and_then_once():
-    plain = lesson_page()
-    assert "<script" not in plain
-    assert "<pre>" not in plain and '<pre tabindex="0">' in plain  # keys alone can scroll code
+def test_the_script_and_style_of_an_explorer_come_once_and_only_where_there_is_one():
     html = course.widgets.mask(["it's", '"so"']).to_html()  # both kinds of quotation marks
     output = nbformat.v4.new_output("display_data", data={"text/html": html, "text/plain": "a mask"})
+    assert "paintCells" not in lesson_page()
     shown = lesson_page(output, output)
-    assert shown.count("<script") == 1 and shown.count('data-tx-kind="mask"') == 2
+    assert shown.count('data-tx-kind="mask"') == 2
     assert shown.count("function paintCells") == 1 and shown.count(".tx-mask-grid {") == 1
 
 
-def test_a_page_links_its_neighbours_and_says_how_long_it_ran_if_it_did():
-    shown = lesson_page(seconds=80.0)
+def test_a_page_asks_for_the_font_of_formulas_only_where_there_is_one():
+    link = '<link rel="stylesheet" href="math.css">'
+    assert link in lesson_page(text="$x$") and link not in lesson_page(text="x")
+
+
+def test_the_font_has_every_character_of_the_formulas_of_the_lessons(root):
+    from fontTools.ttLib import TTFont
+
+    has = TTFont(root / "tinytx_course" / "site" / "fonts" / "math.woff").getBestCmap()
+    used = set()
+    for path in (root / "notebooks" / "src").glob("*.py"):
+        notebook = build_notebook(next(one for one in LESSONS if one.name == path.stem), root)
+        text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+        for formula in re.findall(r"<math.*?</math>", markdown_to_html(text), re.S):
+            used |= set("".join(ET.fromstring(formula).itertext()))
+    assert len(used) > 80 and {letter for letter in used if ord(letter) not in has} <= {"\n"}
+    assert {0x1D465, 0x1D451} <= has.keys()  # a letter alone is drawn in italics: x, d
+
+
+def test_a_page_links_its_neighbours_and_all_lessons():
+    shown = lesson_page()
     assert re.findall(r'rel="(prev|next)" href="([^"]+)"', shown) == [
         ("prev", f"{LESSONS[1].name}.html"), ("next", f"{LESSONS[3].name}.html"),
     ]  # fmt: skip
-    assert "ran in 1 min 20 s" in shown and "ran in" not in lesson_page()
+    menu = shown.split("All lessons")[1].split("</nav>")[0]
+    assert all(f"{lesson.number:02d} {lesson.title}" in menu for lesson in LESSONS)
+    assert re.findall(r'href="(\d\d_\w+)\.html"', menu) == [lesson.name for lesson in LESSONS[1:4]]
 
 
-def test_the_index_shows_every_lesson_and_links_none_that_has_no_page(tmp_path):
-    assert index_page([], tmp_path).count('<li><div class="card waiting">') == len(LESSONS)
-    (tmp_path / f"{LESSONS[3].name}.html").write_text("from an earlier run")
+def test_what_a_stream_printed_in_pieces_is_one_output_and_a_bare_progress_bar_none():
+    v4 = nbformat.v4
+    printed = [v4.new_output("stream", name="stdout", text=f"row {i}\n") for i in range(3)]
+    bar = v4.new_output(
+        "display_data",
+        data={"text/plain": "0%| | 0/9 [00:00<?, ?it/s]", "application/vnd.jupyter.widget-view+json": {}},
+    )
+    shown = lesson_page(printed[0], printed[1], bar, printed[2])
+    assert "row 0\nrow 1\nrow 2" in shown and "it/s]" not in shown
+
+
+def test_figures_are_numbered_with_caption_and_alt_and_follow_the_theme(tmp_path, monkeypatch):
+    (name, texts) = next(iter(figures.captions().items()))
+    monkeypatch.setenv("TINYTX_FIGURES", str(tmp_path))
+    fig, _ = course.plots.heatmap([[0.2, 0.8], [0.5, 0.5]], xlabel="key")
+    course.plots.save_figure(fig, name, texts["alt"])
+    picture = nbformat.v4.new_output(
+        "display_data", data={"image/png": "AAAA"}, metadata={"image/png": dict(texts)}
+    )
+    words = nbformat.v4.new_output(
+        "display_data", data={"text/html": f'<p class="caption">{texts["caption"]}</p>'}
+    )
+    diagram = nbformat.v4.new_output(
+        "display_data", data={"text/html": course.plots.diagram("block").to_html()}
+    )
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell("1", outputs=[picture, words, diagram, picture])]
+    )
+    drawn, photo = (
+        notebook_to_html(notebook, LESSONS[2], drawings=tmp_path),
+        notebook_to_html(notebook, LESSONS[2]),
+    )
+    for shown in (drawn, photo):
+        assert re.findall(r'href="#(figure-\d)">(Figure [\d.]+)<', shown) == [
+            (f"figure-{n}", f"Figure 2.{n}") for n in (1, 2, 3)
+        ]
+        assert shown.count(texts["caption"]) == 2 and 'class="txd-still"' not in shown
+    assert photo.count("<img") == 2 and drawn.count("<img") == 0
+    assert "var(--ink-222222)" in drawn and 'aria-label="' in drawn
+    assert ">key</text>" in drawn, "letters of a drawing are text"
+
+
+def test_contents_and_search_know_headings_bold_words_figures_terms_and_functions(tmp_path):
+    assert contents('<h2 id="a">Of <math><mi>x</mi></math></h2>') == (
+        '<li><a href="#a">Of <math><mi>x</mi></math></a></li>'
+    )
+    text = "# 02 · Title\n\n## The leak test\n\nA **saturated** softmax. See lesson 03.\n\n### A part"
+    cells = [nbformat.v4.new_markdown_cell(text)]
+    runs = [Run(lesson=LESSONS[n], notebook=nbformat.v4.new_notebook(cells=cells)) for n in (2, 3)]
+    write_site(runs, tmp_path)
+    call = (tmp_path / "search-index.js").read_text(encoding="utf-8")
+    assert call == search_index(tmp_path)
+    entries = {entry[1]: entry for entry in json.loads(call.removeprefix("tinytxSearch(").rstrip(");\n"))}
+    title, _, kind, more = entries[f"{LESSONS[2].name}.html#The-leak-test"]
+    assert (title, kind, more) == ("The leak test", "02 Attention and masks", "saturated")
+    assert entries["glossary.html#causal-mask"][0] == "causal mask"
+    assert entries["reference.html#tx.attention"][2] == "reference"
+    written = (tmp_path / f"{LESSONS[2].name}.html").read_text(encoding="utf-8")
+    assert f'<a href="{LESSONS[3].name}.html">lesson 03</a>' in written
+
+
+def test_papers_and_functions_are_links_and_a_paper_says_who_wrote_it():
+    papers = citations(
+        ["*Where this comes from:* rotary: Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864)."]
+    )
+    linked = Linker(papers=papers, names=["tx.rotate"]).link(
+        "<p>(arXiv:2104.09864) <code>tx.rotate</code></p>"
+    )
+    assert 'href="https://arxiv.org/abs/2104.09864" title="Su et al."' in linked
+    assert '<code><a class="api" href="reference.html#tx.rotate">tx.rotate</a></code>' in linked
+
+
+def test_the_reference_has_every_public_name_with_its_docstring():
+    body = reference_body()
+    assert {f"tx.{name}" for name in tx.__all__} | {f"course.{name}" for name in course.__all__} == names()
+    assert set(re.findall(r'<h3 id="([^"]+)">', body)) == names()
+    assert inspect.getdoc(tx.attention).partition("\n")[0].split("`")[0] in body
+    html = docstring_to_html(
+        "Add.\n\nRaises\n------\nValueError\n    If `a` < 0.\n\nExamples\n--------\n>>> 1\n1"
+    )
+    assert "<dt><code>ValueError</code></dt><dd>If <code>a</code> &lt; 0.</dd>" in html
+    assert "<pre>&gt;&gt;&gt; 1\n1</pre>" in html
+
+
+def test_the_first_page_shows_every_lesson_and_links_none_that_has_no_page(tmp_path):
+    assert index_page([], tmp_path).count('<div class="card waiting">') == len(LESSONS)
+    (tmp_path / f"{LESSONS[3].name}.html").write_text("<p><em>It takes:</em> 70 minutes to read</p>")
     shown = index_page([], tmp_path)
     assert re.findall(r'<a class="card" href="([^"]+)"', shown) == [f"{LESSONS[3].name}.html"]
+    assert "<small><span>70 min</span> <span>✎ " in shown
     assert '<meta name="viewport"' in shown and '<html lang="en">' in shown
+    assert 'data-tx-kind="live_model"' in shown
+
+
+def test_a_lesson_belongs_to_one_part_of_the_course():
+    numbers = [n for _, _, first, last in PARTS for n in range(first, last + 1)]
+    assert numbers == [lesson.number for lesson in LESSONS]
 
 
 def test_the_style_of_tables_spares_those_of_explorers():

@@ -137,16 +137,18 @@ def run_course(
         The checkout; by default the one this package is imported from.
     """
     root = root or project_root()
-    lessons, site = pick_lessons(wanted, root), root / "site"
+    lessons, site, drawings = pick_lessons(wanted, root), root / "site", root / "build" / "figures"
     began = time.perf_counter()
 
     def show(run: Run) -> None:
-        path = write_page(run, site, lessons)
+        path = write_page(run, site, lessons, drawings)
         if run.lesson == lessons[0] and len(lessons) > 1:
             _print(f"open {path} while the others run")
 
-    runs = _run_all(lessons, root, budget=budget, at_once=min(2, usable_cores()), on_run=show)
-    index = write_index(runs, site)
+    runs = _run_all(
+        lessons, root, figures=drawings, budget=budget, at_once=min(2, usable_cores()), on_run=show
+    )
+    index = write_index(runs, site, drawings)
     n_ok = sum(run.failure is None for run in runs)
     total = format_duration(time.perf_counter() - began)
     _print(f"{n_ok} of {len(runs)} notebooks ran to their end in {total}; open {index}")

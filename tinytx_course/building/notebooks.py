@@ -196,21 +196,27 @@ def normalise(notebook: NotebookNode, root: Path) -> NotebookNode:
         cell.metadata.pop("execution", None)
         if cell.cell_type != "code":
             continue
-        outputs: list[NotebookNode] = []
+        cell.outputs = joined_streams(cell.outputs)
         for output in cell.outputs:
             output.pop("transient", None)
-            if _WIDGET in output.get("data", {}):
-                del output.data[_WIDGET]
-                if "text/html" not in output.data:
-                    continue  # a bare progress bar or slider: nothing to read without a kernel
+            output.get("data", {}).pop(_WIDGET, None)
             _remove_paths(output, root)
-            last = outputs[-1] if outputs else NotebookNode(output_type="nothing")
-            if output.output_type == "stream" == last.output_type and output.name == last.name:
-                last.text += output.text
-            else:
-                outputs.append(output)
-        cell.outputs = outputs
     return notebook
+
+
+def joined_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Return outputs as a page can show them: what a stream printed in pieces is joined.
+
+    A bare progress bar or slider is left out: there is nothing to read without a kernel.
+    """
+    joined: list[NotebookNode] = []
+    for output in outputs:
+        last = joined[-1] if joined else NotebookNode(output_type="nothing")
+        if output.output_type == "stream" == last.output_type and output.name == last.name:
+            last.text += output.text
+        elif _WIDGET not in output.get("data", {}) or "text/html" in output.data:
+            joined.append(output)
+    return joined
 
 
 def _remove_paths(output: NotebookNode, root: Path) -> None:

@@ -168,12 +168,13 @@ def write_pages(folder: Path, *, zipped: bool = False, root: Path | None = None)
     runs = [Run(lesson=lesson, notebook=nbformat.read(path, 4)) for lesson, path in paths if path.is_file()]
     if not runs:
         raise ValueError(f"pages are made from executed notebooks, got none in {root / 'notebooks'}")
+    drawings = root / "figures"
     if not zipped:
         with new_folder(folder) as target:
-            write_site(runs, target)
+            write_site(runs, target, drawings)
         return folder.absolute() / "index.html"
     folder.absolute().parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.absolute().parent) as aside:
-        write_site(runs, Path(aside) / folder.name)
+        write_site(runs, Path(aside) / folder.name, drawings)
         archive = shutil.make_archive(f"{aside}/pages", "zip", aside, folder.name)
         return Path(archive).replace(folder.absolute().with_name(f"{folder.name}.zip"))

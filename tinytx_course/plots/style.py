@@ -50,6 +50,7 @@ _STYLE = {
     "axes.labelcolor": "#222222",
     "savefig.dpi": 120,
     "svg.hashsalt": "tinytx",
+    "svg.fonttype": "none",  # letters stay letters: small, and in the colours of a page
     "axes.prop_cycle": cycler(color=COLORS),
 }
 

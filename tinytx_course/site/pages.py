@@ -1,97 +1,72 @@
 """The course as web pages with everything inlined: they make no request to any host.
 
-Only explorers need a script, which is inlined too; where no script runs, each shows a sentence of text.
+Without scripts every page can be read: menus unfold, explorers show a sentence of text, questions unfold
+their answers. Three files lie next to the pages, as they are large and serve several: ``math.css`` (the font
+of formulas), ``engine.js`` (the model that ships) and ``search-index.js``, which is read when asked for.
 """
 
 from __future__ import annotations
 
 import base64
 import copy
-import datetime
 import html
+import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from nbconvert import HTMLExporter
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
-from pygments.formatters import HtmlFormatter
-from traitlets.config import Config
 
 from tinytx_course.building.notebooks import Run
-from tinytx_course.lessons import LESSONS, Lesson, format_duration
-from tinytx_course.machine import this_machine
-from tinytx_course.site.formulas import to_mathml
-from tinytx_course.site.linking import TermLinker
+from tinytx_course.lessons import LESSONS, Lesson
+from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
+from tinytx_course.site import figures, finding, front
+from tinytx_course.site.cells import code_style, notebook_to_html
+from tinytx_course.site.reference import reference_body
 from tinytx_course.terms import names_table, terms_table
 from tinytx_course.widgets import assets
+from tinytx_course.widgets.playground import playground
 
-_HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)<a class="anchor-link"', re.S)
-_TAG = re.compile(r"<[^>]+>")
-# No line begins with the sign after a formula.
-_FORMULA_AND_SIGN = re.compile(r'<math [^>]*display="inline"(?:(?!</math>).)*</math>[.,;:!?)]+', re.S)
-# Marks for tools, which say nothing to a reader.
-_MARKS = re.compile(r"^# NBVAL_CHECK_OUTPUT$|  # fmt: skip$", re.M)
-# Pictures first: a figure's text/plain only repeats its alt text.
-_PRIORITY = [
-    "image/svg+xml",
-    "image/png",
-    "text/html",
-    "text/markdown",
-    "image/jpeg",
-    "text/latex",
-    "text/plain",
-]
+_ALWAYS = ("page", "bar", "reading", "present", "print")
+_SCRIPTS = ("menus", "contents", "scrolling", "search", "code", "cards", "figures", "present")
+_PRESENT = '<button type="button" class="present-open" aria-keyshortcuts="p">Present</button>'
+_STYLES = re.compile(r'(<figure class="txd"[^>]*>)<style>.*?</style>', re.S)
 
 
-class _Renderer(IPythonRenderer):
-    """Markdown to HTML with MathML formulas."""
-
-    def block_math(self, body: str) -> str:
-        return to_mathml(body, block=True)
-
-    def inline_math(self, body: str) -> str:
-        return to_mathml(body)
-
-    def latex_environment(self, name: str, body: str) -> str:
-        return to_mathml(rf"\begin{{{name}}}{body}\end{{{name}}}", block=True)
-
-
-def markdown_to_html(source: str) -> str:
-    """Return a text cell as HTML."""
-    body = MarkdownWithMath(renderer=_Renderer(escape=False)).render(source)
-    return _FORMULA_AND_SIGN.sub(r'<span class="together">\g<0></span>', body)
-
-
-def notebook_to_html(notebook: NotebookNode) -> str:
-    """Return the cells and outputs of a notebook as HTML, without a page around them."""
-    exporter = HTMLExporter(
-        template_name="basic", config=Config({"NbConvertBase": {"display_data_priority": _PRIORITY}})
-    )
-    linker = TermLinker()
-    exporter.register_filter("markdown2html", lambda source: linker.link(markdown_to_html(source)))
-    shown = copy.deepcopy(notebook)
-    for cell in shown.cells:
-        if cell.cell_type == "code":
-            cell.source = _MARKS.sub("", cell.source).rstrip()
-    body, _ = exporter.from_notebook_node(shown)
-    return body
-
-
+@cache
 def _resource(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def style_sheet() -> str:
-    """Return the style of all pages, with colours for code in light and dark."""
-    light = HtmlFormatter(style="xcode").get_style_defs(".highlight")
-    dark = HtmlFormatter(style="github-dark").get_style_defs(".highlight")
-    # The page decides the background of code.
-    light, dark = (re.sub(r"\.highlight \{[^}]*\}", "", sheet) for sheet in (light, dark))
-    return f"{_resource('style.css')}\n{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
+@cache
+def _math_style() -> str:
+    """Return the font of formulas as a sheet that holds it: not every browser reads fonts from the disk."""
+    font = base64.b64encode(files(__package__).joinpath("fonts", "math.woff").read_bytes()).decode()
+    source = f'url("data:font/woff;base64,{font}") format("woff")'
+    return f'@font-face {{ font-family: "tinytx math"; src: {source}; }}\n'
+
+
+def _write_shared(folder: Path, page: str) -> None:
+    """Write next to a page the files that it reads."""
+    if "<math" in page:
+        (folder / "math.css").write_text(_math_style(), encoding="utf-8")
+    for name, script in assets.engine_files(assets.explorers_in(page)).items():
+        (folder / name).write_text(script, encoding="utf-8")
+
+
+def style_sheet(body: str = "", own: Iterable[str] = ()) -> str:
+    """Return the style of a page: what all have, what this body needs, and the sheets named."""
+    sheet = "\n".join(_resource(f"css/{name}.css") for name in (*_ALWAYS, *own))
+    if 'class="highlight' in body:
+        sheet += code_style()
+    if 'class="txd' in body:
+        sheet += diagram_style()
+    if kinds := assets.explorers_in(body):
+        sheet += assets.style_sheet(kinds)
+    return sheet + figures.style_sheet()
 
 
 def _icon() -> str:
@@ -106,124 +81,236 @@ def _icon() -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
 
 
-def fill_page(template: str, *, title: str, style: str = "", **values: str) -> str:
-    """Return a whole page: what its template holds, in the shell of all pages; `style` adds to theirs."""
-    body = Template(_resource(template)).substitute(values).rstrip()
-    shell = Template(_resource("shell.html"))
-    return shell.substitute(title=title, icon=_icon(), style=style_sheet() + style, body=body)
+def _first_script() -> str:
+    return assets.shared_script("_store.js") + _resource("js/look.js")
+
+
+def _last_script(names: Iterable[str]) -> str:
+    """Return scripts of the site, each in a function of its own."""
+    parts = "\n".join(f"(() => {{\n{_resource(f'js/{name}.js')}}})();" for name in names)
+    return f"<script>\n(() => {{\n{assets.shared_script('_elements.js')}\n{parts}\n}})();\n</script>"
+
+
+def fill_page(
+    template: str,
+    *,
+    title: str,
+    about: str = "",
+    sheets: Iterable[str] = (),
+    scripts: Iterable[str] = _SCRIPTS,
+    **values: str,
+) -> str:
+    """Return a whole page: what its template holds, in the shell of all pages.
+
+    Parameters
+    ----------
+    template : str
+        Its file; `values` are filled in.
+    title : str
+    about : str
+        Attributes of the body.
+    sheets, scripts : iterable of str
+        Files of css/ besides those of all pages, and of js/.
+    """
+    body = _STYLES.sub(r"\1", Template(_resource(template)).substitute(values).rstrip())
+    script = _last_script(scripts)
+    if kinds := assets.explorers_in(body):
+        script += "".join(f'\n<script src="{name}"></script>' for name in assets.engine_files(kinds))
+        script += f'\n<script type="module">\n{assets.page_script(kinds, engine=False)}\n</script>'
+    return Template(_resource("shell.html")).substitute(
+        title=title,
+        icon=_icon(),
+        link='<link rel="stylesheet" href="math.css">' if "<math" in body else "",
+        style=style_sheet(body, sheets),
+        first=_first_script(),
+        about=about,
+        body=body,
+        script=script,
+    )
+
+
+def _name(lesson: Lesson) -> str:
+    return f"{lesson.number:02d} {html.escape(lesson.title)}"
+
+
+def bar(where: str, shown: Sequence[Lesson], lesson: Lesson | None = None, *, present: bool = False) -> str:
+    """Return the bar of a page; `shown` are the lessons that have a page."""
+    items = [
+        f'<li><a href="{one.name}.html"{" aria-current=page" if one == lesson else ""}>{_name(one)}</a></li>'
+        if one in shown
+        else f"<li><span>{_name(one)} · in preparation</span></li>"
+        for one in LESSONS
+    ]
+    before, after = neighbours(lesson, shown)
+    steps = [
+        f'<a rel="{rel}" href="{one.name}.html" aria-label="{sign} {_name(one)}">{sign}</a>'
+        for one, rel, sign in ((before, "prev", "‹"), (after, "next", "›"))
+        if one
+    ]
+    return Template(_resource("bar.html")).substitute(
+        lessons="".join(items),
+        where=where,
+        around=f'<span class="steps">{"".join(steps)}</span>' if steps else "",
+        doors=front.doors(),
+        present=_PRESENT if present else "",
+    )
+
+
+def neighbours(lesson: Lesson | None, shown: Sequence[Lesson]) -> tuple[Lesson | None, Lesson | None]:
+    """Return the lessons before and after this one among those that have a page."""
+    if lesson is None:
+        return None, None
+    before = [one for one in shown if one.number < lesson.number]
+    after = [one for one in shown if one.number > lesson.number]
+    return (before[-1] if before else None), (after[0] if after else None)
 
 
 def _neighbour(lesson: Lesson | None, word: str, kind: str) -> str:
     if lesson is None:
         return f'<span class="{kind}"></span>'
-    title = f"{lesson.number:02d} {html.escape(lesson.title)}"
-    return f'<a class="{kind}" rel="{kind}" href="{lesson.name}.html"><small>{word}</small>{title}</a>'
+    return f'<a class="{kind}" href="{lesson.name}.html"><small>{word}</small>{_name(lesson)}</a>'
 
 
-def page(run: Run, previous: Lesson | None, following: Lesson | None) -> str:
-    """Return one lesson as a whole page, with links to its neighbours."""
-    body = re.sub(r'href="([\w./-]+)\.ipynb(#[^"]*)?"', r'href="\1.html\2"', notebook_to_html(run.notebook))
-    # Keys alone can then scroll a long line or a wide figure, and no screen reader announces a column without
-    # a name.
-    body = re.sub(r'<(pre|div class="output_png[^"]*")>', r'<\1 tabindex="0">', body)
+def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = None) -> str:
+    """Return one lesson as a whole page.
+
+    Parameters
+    ----------
+    run : Run
+    shown : sequence of Lesson
+        Those that have a page: they are linked.
+    drawings : Path, optional
+        The folder of the figures as SVG.
+    """
+    lesson = run.lesson
+    body = notebook_to_html(run.notebook, lesson, shown, drawings)
+    body = re.sub(r'href="([\w./-]+)\.ipynb(#[^"]*)?"', r'href="\1.html\2"', body)
+    # No screen reader announces a column without a name.
     body = body.replace("<th></th>", "<td></td>")
-    chapters = "".join(
-        f'<li><a href="#{anchor}">{_TAG.sub("", title)}</a></li>' for anchor, title in _HEADING.findall(body)
-    )
-    kinds = assets.explorers_in(body)
-    lesson_title = f"{run.lesson.number:02d} {html.escape(run.lesson.title)}"
+    body = body.replace('class="anchor-link"', 'class="anchor-link" tabindex="-1" aria-hidden="true"')
     failed = '<p class="failed">A cell of this notebook failed; what follows it did not run.</p>'
+    before, after = neighbours(lesson, shown)
     return fill_page(
         "page.html",
-        style=assets.style_sheet(kinds) if kinds else "",
-        script=f'<script type="module">\n{assets.page_script(kinds)}\n</script>' if kinds else "",
-        title=f"{lesson_title} · tinytx",
-        lesson=lesson_title,
-        contents=chapters,
+        title=f"{_name(lesson)} · tinytx",
+        about=f' data-lesson="{lesson.name}"',
+        bar=bar(_name(lesson), shown, lesson, present=True),
+        contents=finding.contents(body),
         failed=failed if run.failure else "",
         body=body,
-        previous=_neighbour(previous, "before", "prev"),
-        following=_neighbour(following, "next", "next"),
-        took=_took(run),
-    )
-
-
-def _took(run: Run) -> str:
-    return "" if run.seconds is None else f"ran in {format_duration(run.seconds)}"
-
-
-def _card(lesson: Lesson, run: Run | None, folder: Path) -> str:
-    """Return a lesson of the first page, linked if it has a page."""
-    title, question = html.escape(lesson.title), html.escape(lesson.question)
-    if run is not None:
-        kind, note = ("card failed", "a cell failed") if run.failure else ("card", _took(run))
-    elif (folder / f"{lesson.name}.html").is_file():
-        kind, note = "card", "from an earlier run"
-    else:
-        kind, note = "card waiting", "in preparation"
-    tag, link = ("div", "") if kind == "card waiting" else ("a", f' href="{lesson.name}.html"')
-    return (
-        f'<li><{tag} class="{kind}"{link}><span class="number">{lesson.number:02d}</span><h2>{title}</h2>'
-        f"<p>{question}</p><small>{note}</small></{tag}></li>"
-    )
-
-
-def index_page(runs: Sequence[Run], folder: Path) -> str:
-    """Return the first page: a card for each lesson and, if they were run just now, on what machine.
-
-    Pages of earlier runs in `folder` are linked too.
-    """
-    by_name = {run.lesson.name: run for run in runs}
-    facts = [datetime.date.today().strftime("%d %B %Y")]
-    seconds = [run.seconds for run in runs if run.seconds is not None]
-    if seconds:
-        machine = this_machine()
-        memory = max(run.peak_bytes for run in runs) / 2**30
-        facts[:0] = [
-            f"{len(runs)} notebooks, together {format_duration(sum(seconds))}",
-            f"at most {memory:.1f} GiB of memory each",
-            f"{machine.gpu or machine.cpu}, {machine.cores} cores",
-            f"Python {machine.python}, PyTorch {machine.torch}",
-        ]
-    return fill_page(
-        "index.html",
-        title="tinytx · a course on transformers",
-        cards="\n".join(_card(lesson, by_name.get(lesson.name), folder) for lesson in LESSONS),
-        facts="".join(f"<li>{html.escape(fact)}</li>" for fact in facts),
+        notebook=f'<a href="notebooks/{lesson.name}.ipynb" download>Download this notebook</a> '
+        "to run it and to do its exercises in JupyterLab.",
+        previous=_neighbour(before, "before", "prev"),
+        following=_neighbour(after, "next", "next"),
     )
 
 
 def glossary_page(folder: Path) -> str:
     """Return the page of the glossary; lessons that have a page in `folder` are linked."""
-    pages = {lesson.number: f"{lesson.name}.html" for lesson in LESSONS}
-    links = {number: name for number, name in pages.items() if (folder / name).is_file()}
+    shown = lessons_in(folder)
     return fill_page(
-        "glossary.html", title="Glossary · tinytx", terms=terms_table(links), names=names_table()
+        "glossary.html",
+        title="Glossary · tinytx",
+        bar=bar("Glossary", shown),
+        terms=terms_table({lesson.number: f"{lesson.name}.html" for lesson in shown}),
+        names=names_table(),
     )
 
 
-def write_page(run: Run, folder: Path, coming: Iterable[Lesson] = ()) -> Path:
-    """Write the page of one lesson; its neighbours are the lessons that have a page, or are `coming`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    others = {run.lesson, *coming}
-    shown = [lesson for lesson in LESSONS if lesson in others or (folder / f"{lesson.name}.html").is_file()]
-    i = shown.index(run.lesson)
-    before, after = shown[i - 1] if i else None, shown[i + 1] if i + 1 < len(shown) else None
+def playground_page(folder: Path) -> str:
+    """Return the page in which a transformer learns; lessons that have a page in `folder` are linked."""
+    shown = lessons_in(folder)
+    behind = [one for one in shown if one.slug in ("pretraining", "bug_museum")]
+    links = [f'<a href="{one.name}.html">{_name(one)}</a>' for one in behind]
+    return fill_page(
+        "playground.html",
+        title="Playground · tinytx",
+        sheets=["playground"],
+        scripts=["menus", "scrolling", "search"],
+        bar=bar("Playground", shown),
+        body=playground().to_html(),
+        more=f"<p>The lessons behind it: {', '.join(links)}.</p>" if links else "",
+    )
+
+
+def reference_page(folder: Path) -> str:
+    """Return the page of the reference."""
+    body = reference_body()
+    return fill_page(
+        "reference.html",
+        title="Reference · tinytx",
+        sheets=["reference"],
+        bar=bar("Reference", lessons_in(folder)),
+        contents=finding.contents(body),
+        body=body,
+    )
+
+
+def index_page(runs: Sequence[Run], folder: Path, drawings: Path | None = None) -> str:
+    """Return the first page: what the course is, and its lessons as a map.
+
+    Pages of earlier runs in `folder` are linked too.
+    """
+    shown = lessons_in(folder, [run.lesson for run in runs])
+    return fill_page(
+        "index.html",
+        title="tinytx · a course on transformers",
+        sheets=["front"],
+        scripts=["menus", "scrolling", "search", "front"],
+        bar=bar("", shown),
+        begin=front.first_lesson(shown),
+        hero=front.hero(),
+        map=front.course_map(shown, {run.lesson for run in runs if run.failure}, folder, drawings),
+        doors=front.readers(shown),
+        facts=front.facts(runs),
+    )
+
+
+def lessons_in(folder: Path, others: Iterable[Lesson] = ()) -> list[Lesson]:
+    """Return the lessons that have a page in `folder`, and the others, in order."""
+    known = set(others)
+    return [lesson for lesson in LESSONS if lesson in known or (folder / f"{lesson.name}.html").is_file()]
+
+
+def _for_learners(notebook: NotebookNode) -> NotebookNode:
+    """Return the notebook as a learner begins with it: without outputs."""
+    empty = copy.deepcopy(notebook)
+    for cell in empty.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return empty
+
+
+def write_page(run: Run, folder: Path, coming: Iterable[Lesson] = (), drawings: Path | None = None) -> Path:
+    """Write the page of one lesson, and its notebook; it links lessons with a page and those `coming`."""
+    (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     path = folder / f"{run.lesson.name}.html"
-    path.write_text(page(run, before, after), encoding="utf-8")
+    shown = lessons_in(folder, {run.lesson, *coming})
+    text = page(run, shown, drawings)
+    path.write_text(text, encoding="utf-8")
+    _write_shared(folder, text)
+    small = json.dumps(_for_learners(run.notebook), ensure_ascii=False, separators=(",", ":"))
+    (folder / "notebooks" / f"{run.lesson.name}.ipynb").write_text(small, encoding="utf-8")
     return path
 
 
-def write_index(runs: Sequence[Run], folder: Path) -> Path:
-    """Write the glossary and the index, which link the pages in `folder`; return the index."""
+def write_index(runs: Sequence[Run], folder: Path, drawings: Path | None = None) -> Path:
+    """Write what links the pages in `folder`: glossary, reference, playground, search; return the index."""
     (folder / "glossary.html").write_text(glossary_page(folder), encoding="utf-8")
+    (folder / "reference.html").write_text(reference_page(folder), encoding="utf-8")
+    playing = playground_page(folder)
+    (folder / "playground.html").write_text(playing, encoding="utf-8")
+    _write_shared(folder, playing)
+    (folder / "search-index.js").write_text(finding.search_index(folder), encoding="utf-8")
     index = folder / "index.html"
-    index.write_text(index_page(runs, folder), encoding="utf-8")
+    text = index_page(runs, folder, drawings)
+    index.write_text(text, encoding="utf-8")
+    _write_shared(folder, text)
     return index
 
 
-def write_site(runs: Sequence[Run], folder: Path) -> Path:
-    """Write a page a lesson, the glossary and the index; pages of other lessons stay. Return the index."""
+def write_site(runs: Sequence[Run], folder: Path, drawings: Path | None = None) -> Path:
+    """Write a page a lesson, and what links them; pages of other lessons stay. Return the first page."""
     for run in runs:
-        write_page(run, folder, [run.lesson for run in runs])
-    return write_index(runs, folder)
+        write_page(run, folder, [run.lesson for run in runs], drawings)
+    return write_index(runs, folder, drawings)

@@ -9,9 +9,15 @@ function shelf() {
     const there = globalThis.localStorage;
     there.setItem(STORED, "");
     there.removeItem(STORED);
-    return { lasts: true, read: (key) => there.getItem(STORED + key), write: (key, text) => there.setItem(STORED + key, text) };
+    return {
+      lasts: true, read: (key) => there.getItem(STORED + key), write: (key, text) => there.setItem(STORED + key, text),
+      keys: () => Object.keys(there).filter((key) => key.startsWith(STORED)).map((key) => key.slice(STORED.length)),
+    };
   } catch {
-    return { lasts: false, read: (key) => ownShelf.get(key) ?? null, write: (key, text) => ownShelf.set(key, text) };
+    return {
+      lasts: false, read: (key) => ownShelf.get(key) ?? null, write: (key, text) => ownShelf.set(key, text),
+      keys: () => [...ownShelf.keys()],
+    };
   }
 }
 
@@ -25,6 +31,9 @@ export function recalled(key) {
     return null;
   }
 }
+
+// All values whose keys begin so.
+export const stored = (beginning) => shelf().keys().filter((key) => key.startsWith(beginning)).map(recalled);
 
 // Store a value, and call the listeners of this page.
 export function remember(key, value) {

@@ -19,18 +19,18 @@ const place = (key) => `answer:${key}`;
 
 function build(ui) {
   const levels = ui.get("levels"), several = ui.get("questions").length > 1;
-  const stored = !ui.get("live") && ui.get("remembered");
-  if (stored) {
+  const keeps = !ui.get("live") && ui.get("remembered");
+  if (keeps) {
     const before = ui.get("questions").map(({ key, choices }) => [key, recalled(place(key)), choices]);
     const same = before.filter(([, answer, choices]) => answer && choices[answer.choice]?.text === answer.text);
     ui.set("answers", Object.fromEntries(same.map(([key, answer]) => [key, answer])));
   }
   const save = ({ key, choices }, answer) => {
     ui.save("answers", { ...ui.get("answers"), [key]: answer });
-    if (stored && (levels.length || answer.checked)) remember(place(key), { ...answer, text: choices[answer.choice].text });
+    if (keeps && (levels.length || answer.checked)) remember(place(key), { ...answer, text: choices[answer.choice].text, right: choices[answer.choice].right });
   };
   const parts = ui.get("questions").map((question, i) => asked(ui, question, several ? `${i + 1}. ` : "", levels, save));
-  const lost = stored && !storageLasts() && h("p", { class: "tx-note" },
+  const lost = keeps && !storageLasts() && h("p", { class: "tx-note" },
     "This browser stores nothing for pages from disk: your answers last until you close the page.");
   ui.show(() => {}, h("p", { class: "tx-title" }, ui.get("title")), parts, lost || null);
 }

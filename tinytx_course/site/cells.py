@@ -1,0 +1,161 @@
+"""The cells of a notebook as HTML: text with formulas and links, code, outputs, numbered figures."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from nbconvert import HTMLExporter
+from nbconvert.filters.highlight import Highlight2HTML
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbformat import NotebookNode
+from pygments.styles import get_style_by_name
+from pygments.token import STANDARD_TYPES
+from traitlets.config import Config
+
+from tinytx_course.building.notebooks import joined_streams
+from tinytx_course.lessons import Lesson
+from tinytx_course.site.figures import Figures
+from tinytx_course.site.formulas import to_mathml
+from tinytx_course.site.french import mark_french
+from tinytx_course.site.linking import Linker, citations
+from tinytx_course.site.reference import names
+
+# No line begins with the sign after a formula, and none ends between a bracket and one.
+_FORMULA = re.compile(r'\(?<math [^>]*display="inline"(?:(?!</math>).)*</math>[.,;:!?)’\']*', re.S)
+# Marks for tools, which say nothing to a reader.
+_MARKS = re.compile(r"^# NBVAL_CHECK_OUTPUT$|  # fmt: skip$", re.M)
+# Pictures first: a figure's text/plain only repeats its alt text.
+_PRIORITY = [
+    "image/svg+xml",
+    "image/png",
+    "text/html",
+    "text/markdown",
+    "image/jpeg",
+    "text/latex",
+    "text/plain",
+]
+# The code of a plot is folded, and what is a region of its own has a name.
+_TEMPLATE = """
+{%- extends 'basic/index.html.j2' -%}
+{% block input_group -%}
+{% if cell.metadata.folded %}<details class="plotting"><summary>The code that draws this</summary>
+{{ super() }}</details>{% else %}{{ super() }}{% endif %}
+{%- endblock input_group %}
+"""
+FOLDED_LINES = 10  # a plot with at least as many is folded
+_PLOTTING = re.compile(r"\b(plots|fig|axes?|figure)\b")
+_SAYS = re.compile(r"\bprint\(|\bcourse\.(?!plots)|^(def|class) ", re.M)
+
+
+_SPAN = re.compile(r'<span class="(\w+)">([^<]*)</span>')
+
+
+class _Renderer(IPythonRenderer):
+    """Markdown to HTML with MathML formulas."""
+
+    def block_math(self, body: str) -> str:
+        return to_mathml(body, block=True)
+
+    def inline_math(self, body: str) -> str:
+        return to_mathml(body)
+
+    def latex_environment(self, name: str, body: str) -> str:
+        return to_mathml(rf"\begin{{{name}}}{body}\end{{{name}}}", block=True)
+
+
+@cache
+def code_style() -> str:
+    """Return the colours of code, in light and dark; what is black in light is plain in both."""
+    light, dark = (
+        {STANDARD_TYPES.get(token): style["color"] for token, style in get_style_by_name(name)}
+        for name in ("xcode", "github-dark")
+    )
+    return "\n".join(
+        f".highlight .{name} {{ color: light-dark(#{color}, #{dark[name] or 'e6edf3'}); }}"
+        for name, color in light.items()
+        if name and color and color != "000000"
+    )
+
+
+def markdown_to_html(source: str) -> str:
+    """Return a text cell as HTML."""
+    body = MarkdownWithMath(renderer=_Renderer(escape=False)).render(source)
+
+    def together(match: re.Match[str]) -> str:
+        alone = match[0].startswith("<") and match[0].endswith(">")
+        return match[0] if alone else f'<span class="together">{match[0]}</span>'
+
+    return mark_french(_FORMULA.sub(together, body))
+
+
+def only_plots(source: str) -> bool:
+    """Return whether a cell is long and does nothing but draw.
+
+    Examples
+    --------
+    >>> only_plots("x = 1\\ny = 2"), only_plots("\\n".join(["plots.bars({})"] * 12))
+    (False, True)
+    """
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:  # a cell with a magic command
+        return False
+    if _SAYS.search(source) or len(source.splitlines()) < FOLDED_LINES:
+        return False
+    lines = {True: 0, False: 0}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
+            words = ast.get_source_segment(source, node) or ""
+            lines[bool(_PLOTTING.search(words))] += words.count("\n") + 1
+    return lines[True] >= 0.6 * sum(lines.values())
+
+
+@cache
+def _coloured() -> frozenset[str]:
+    """Return the classes of code that have a colour."""
+    return frozenset(re.findall(r"\.highlight \.(\w+)", code_style()))
+
+
+def _few_spans(code: str) -> str:
+    """Return highlighted code without the marks of what has no colour: half of its size."""
+    return _SPAN.sub(lambda match: match[0] if match[1] in _coloured() else match[2], code)
+
+
+def notebook_to_html(
+    notebook: NotebookNode, lesson: Lesson, shown: Iterable[Lesson] = (), drawings: Path | None = None
+) -> str:
+    """Return the cells and outputs of a notebook as HTML, without a page around them.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+        With outputs; it is not changed.
+    lesson : Lesson
+        Figures have its number.
+    shown : iterable of Lesson
+        Those that have a page: where the text names one, it is a link.
+    drawings : Path, optional
+        The folder with the drawings ``NAME.svg``; without one, pictures of the notebook are shown.
+    """
+    content = copy.deepcopy(notebook)
+    numbered = Figures(lesson.number, drawings)
+    for cell in content.cells:
+        if cell.cell_type == "code":
+            cell.source = _MARKS.sub("", cell.source).rstrip()
+            cell.outputs = numbered.renew(joined_streams(cell.outputs))
+            cell.metadata.folded = only_plots(cell.source)
+    exporter = HTMLExporter(
+        raw_template=_TEMPLATE, config=Config({"NbConvertBase": {"display_data_priority": _PRIORITY}})
+    )
+    papers = citations(cell.source for cell in content.cells if cell.cell_type == "markdown")
+    linker = Linker([one for one in shown if one != lesson], papers, names())
+    highlight = Highlight2HTML(parent=exporter)
+    exporter.register_filter("highlight_code", lambda *given, **named: _few_spans(highlight(*given, **named)))
+    exporter.register_filter("markdown2html", lambda source: linker.link(markdown_to_html(source)))
+    body, _ = exporter.from_notebook_node(content)
+    return body

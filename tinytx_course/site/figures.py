@@ -1,0 +1,136 @@
+"""Figures of a page: numbered, with their captions, drawn as SVG that follows the theme."""
+
+from __future__ import annotations
+
+import html
+import re
+from functools import cache
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from tinytx_course.plots.style import captions
+
+#: A drawing that is larger stays a picture of pixels.
+LARGEST_SVG = 40_000
+#: What a figure is drawn in: its colour on white, and on a dark ground. Colours of cells stay as they are.
+INKS = {
+    "#222222": "#e4e6ea",
+    "#000000": "#e4e6ea",
+    "#444444": "#c3c9d1",
+    "#555555": "#b0b8c3",
+    "#e6e6e6": "#39414d",
+    "#0072b2": "#56a9e8",
+    "#d55e00": "#ff9250",
+    "#009e73": "#3ccf9f",
+    "#cc79a7": "#e79cc6",
+    "#e69f00": "#f2b640",
+    "#56b4e9": "#a3dcff",
+}
+_INK = re.compile(rf"(?<=[:\"] )({'|'.join(INKS)})\b|(?<=[:\"])({'|'.join(INKS)})\b")
+_CAPTION = re.compile(r'^<p class="caption">(.*)</p>$', re.S)
+_TXD = re.compile(r'(<figure class="txd")(.*?<figcaption>)', re.S)
+# The same picture again, for code hosts that throw SVG away; a page has no use for it.
+_STILL = re.compile(r'<img class="txd-still"[^>]*>')
+# The background of the figure, and of each of its axes.
+_GROUND = re.compile(
+    r'((?:<g id="figure_1">|<g id="axes_\d+">)\s*<g id="patch_\d+">\s*<path[^>]*style="fill: )#ffffff'
+)
+_PATH = re.compile(r'(?<= d=")[^"]*')
+_NUMBER = re.compile(r"-?\d+\.\d{2,}")
+
+
+@cache
+def _names() -> dict[str, str]:
+    """Return the name of each figure of the lessons by its alt text."""
+    return {texts["alt"]: name for name, texts in captions().items()}
+
+
+def drawing(svg: str, alt: str) -> str:
+    """Return an SVG file of matplotlib as part of a page: smaller, on no ground, in colours of the theme."""
+    body = svg[svg.index("<svg") :]
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', body)
+    assert size, "matplotlib writes a viewBox"
+    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.S)
+    body = _GROUND.sub(r"\1none", body)
+    body = re.sub(r' id="(?:figure|axes|patch|text|line2d|[xy]tick|matplotlib|legend)[^"]*"', "", body)
+    body = _PATH.sub(lambda path: _NUMBER.sub(lambda match: f"{float(match[0]):.1f}", path[0]), body)
+    body = _INK.sub(lambda match: f"var(--ink-{match[0][1:]})", body)
+    body = re.sub(r">\s+<", "><", re.sub(r"\s*\n\s*", " ", body))
+    first = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
+        f'aria-label="{html.escape(alt)}" viewBox="0 0 {size[1]} {size[2]}" '
+        f'style="max-width: {1.2 * float(size[1]):.0f}px">'
+    )
+    return first + body[body.index(">") + 1 :].strip()
+
+
+def style_sheet() -> str:
+    """Return the inks of figures in light and dark."""
+    inks = " ".join(f"--ink-{light[1:]}: light-dark({light}, {dark});" for light, dark in INKS.items())
+    return f".figure {{ {inks} }}\n"
+
+
+class Figures:
+    """Numbers the figures of one lesson, and turns outputs that hold them into HTML.
+
+    Parameters
+    ----------
+    lesson : int
+    folder : Path, optional
+        Where their drawings are, ``NAME.svg``; without one, the pictures of the notebook are shown.
+    """
+
+    def __init__(self, lesson: int, folder: Path | None = None) -> None:
+        self._lesson, self._folder = lesson, folder
+        self._n = 0
+
+    def renew(self, outputs: list[NotebookNode]) -> list[NotebookNode]:
+        """Return outputs in which a figure is one piece of HTML with its caption."""
+        renewed: list[NotebookNode] = []
+        for output in outputs:
+            data = output.get("data", {})
+            caption = _CAPTION.match(data.get("text/html", ""))
+            if caption and renewed and renewed[-1].get("drawn"):
+                continue  # it is in the figure
+            if "image/png" in data:
+                shown = self._figure(data["image/png"], output.metadata.get("image/png", {}))
+                renewed.append(
+                    NotebookNode(
+                        output_type="display_data", metadata={}, data={"text/html": shown}, drawn=True
+                    )
+                )
+                continue
+            if 'class="txd"' in data.get("text/html", ""):
+                data["text/html"] = _TXD.sub(self._numbered, _STILL.sub("", data["text/html"]))
+            renewed.append(output)
+        return renewed
+
+    def _number(self) -> str:
+        self._n += 1
+        return f"figure-{self._n}"
+
+    def _label(self, anchor: str) -> str:
+        return f'<a class="number" href="#{anchor}">Figure {self._lesson}.{self._n}</a> '
+
+    def _numbered(self, match: re.Match[str]) -> str:
+        anchor = self._number()
+        return f'{match[1]} id="{anchor}"{match[2]}{self._label(anchor)}'
+
+    def _figure(self, png: str, texts: dict[str, str]) -> str:
+        anchor, alt = self._number(), texts.get("alt", "")
+        svg = self._svg(alt)
+        name = "drawn" if svg else "photo"
+        picture = svg or f'<img src="data:image/png;base64,{png.strip()}" alt="{html.escape(alt)}">'
+        caption = html.escape(texts.get("caption", ""), quote=False)
+        return (
+            f'<figure class="figure" id="{anchor}"><div class="picture {name}">{picture}</div>'
+            f"<figcaption>{self._label(anchor)}{caption}</figcaption></figure>"
+        )
+
+    def _svg(self, alt: str) -> str:
+        file = self._folder and self._folder / f"{_names().get(alt, '')}.svg"
+        if not file or not file.is_file():
+            return ""
+        svg = drawing(file.read_text(encoding="utf-8"), alt)
+        return svg if len(svg) <= LARGEST_SVG else ""

@@ -1,0 +1,90 @@
+"""What finds its way: the contents of a page, and the search index of all pages."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+
+from tinytx_course.lessons import LESSONS
+from tinytx_course.terms import terms
+
+_HEADING = re.compile(r'<h([1-4]) id="([^"]+)">(.*?)(?:<a class="anchor-link"|</h\1>)', re.S)
+_BOLD = re.compile(r"<strong>((?:<a [^>]*>)?[^<]{3,40})")
+_CAPTION = re.compile(
+    r'id="(figure-\d+)".*?<figcaption><a class="number"[^>]*>([^<]+)</a>\s*(.*?)</figcaption>', re.S
+)
+_SPACE = re.compile(r"<mspace[^>]*>")
+_TAG = re.compile(r"<[^>]+>")
+
+
+def _words(markup: str) -> str:
+    """Return HTML as one line of text."""
+    return html.unescape(" ".join(_TAG.sub("", _SPACE.sub(" ", markup)).split()))
+
+
+def headings(body: str) -> list[tuple[int, str, str]]:
+    """Return (level, anchor, markup) of the headings of a page, in order."""
+    return [(int(level), anchor, markup.strip()) for level, anchor, markup in _HEADING.findall(body)]
+
+
+def contents(body: str) -> str:
+    """Return the chapters of a page as list items, each with a list of its parts.
+
+    Examples
+    --------
+    >>> contents('<h2 id="a">A</h2><h3 id="b">B</h3>')
+    '<li><a href="#a">A</a><ol><li><a href="#b">B</a></li></ol></li>'
+    """
+    chapters: list[tuple[str, list[str]]] = []
+    for level, anchor, markup in headings(body):
+        kept = markup if "<math" in markup else html.escape(_words(markup))
+        link = f'<a href="#{anchor}">{kept}</a>'
+        if level == 2:
+            chapters.append((link, []))
+        elif level == 3 and chapters:
+            chapters[-1][1].append(f"<li>{link}</li>")
+    lists = ((link, f"<ol>{''.join(parts)}</ol>" if parts else "") for link, parts in chapters)
+    return "".join(f"<li>{link}{parts}</li>" for link, parts in lists)
+
+
+def search_index(folder: Path) -> str:
+    """Return a script that calls ``tinytxSearch`` with [title, address, kind, more] of all there is to find.
+
+    These are the headings and figures of the lessons that have a page in the folder, the terms, and the names
+    of the reference.
+    """
+    entries: list[list[str]] = []
+    for lesson in LESSONS:
+        file = folder / f"{lesson.name}.html"
+        if file.is_file():
+            entries += _of_lesson(f"{lesson.number:02d} {lesson.title}", file)
+    for term in terms().values():
+        also = f" Also: {term.others}." if term.others else ""
+        entries.append([term.name, f"glossary.html#{term.anchor}", "glossary", term.sentence + also])
+    reference = folder / "reference.html"
+    if reference.is_file():
+        body = reference.read_text(encoding="utf-8")
+        first = dict(re.findall(r'<h3 id="([^"]+)">.*?<p class="first">(.*?)</p>', body, re.S))
+        entries += [
+            [name, f"reference.html#{name}", "reference", _words(line)] for name, line in first.items()
+        ]
+    return f"tinytxSearch({json.dumps(entries, ensure_ascii=False, separators=(',', ':'))});\n"
+
+
+def _of_lesson(title: str, file: Path) -> list[list[str]]:
+    """Return the entries of one page; bold words, which a section explains, belong to its heading."""
+    page = file.read_text(encoding="utf-8")
+    body = page[page.index("<main") :]
+    found = []
+    marks = [(match.start(), match) for match in _HEADING.finditer(body)]
+    ends = [start for start, _ in marks[1:]] + [len(body)]
+    for (start, match), end in zip(marks, ends, strict=True):
+        bold = dict.fromkeys(_words(words).lower() for words in _BOLD.findall(body[start:end]))
+        name = title if match[1] == "1" else _words(match[3])
+        kind = "lesson" if match[1] == "1" else title
+        found.append([name, f"{file.name}#{match[2]}", kind, ", ".join(list(bold)[:12])])
+    for anchor, number, caption in _CAPTION.findall(body):
+        found.append([_words(caption), f"{file.name}#{anchor}", f"{number}, {title}", ""])
+    return found

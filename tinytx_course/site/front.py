@@ -1,0 +1,157 @@
+"""The first page: the live model, the lessons as a map, doors for those who come."""
+
+from __future__ import annotations
+
+import datetime
+import html
+import re
+from collections.abc import Collection, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from tinytx_course.building.notebooks import Run
+from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.lessons import LESSONS, Lesson, format_duration
+from tinytx_course.machine import this_machine
+from tinytx_course.plots.diagrams.diagram import DIAGRAMS, diagram
+from tinytx_course.quizzes.quiz import QUIZZES, quiz
+from tinytx_course.site.figures import drawing
+
+#: The parts of the course: name, what it is about, the numbers of the first and the last lesson.
+PARTS = (
+    ("Read", "How text becomes numbers.", 0, 1),
+    ("Attend", "Which token may attend to which, in what order, and with how many heads.", 2, 4),
+    ("Build", "From one block to a GPT of your own.", 5, 7),
+    ("Learn", "What training on text teaches, and what it is good for.", 8, 11),
+    ("Look further", "Speed, real models, what they hold inside, and what goes wrong.", 12, 18),
+)
+
+_MINUTES = re.compile(r"<em>It takes:</em> (\d+) minutes")
+_EXPLORER = re.compile(r'data-tx-kind="(?!questions|outcome|parsons)([a-z_]+)"')
+_PLAYGROUND = "playground.html"
+
+
+def doors() -> str:
+    """Return the link to the playground as a list item, where there is one."""
+    there = files(__package__).joinpath(_PLAYGROUND).is_file()
+    return f'<li><a href="{_PLAYGROUND}">Playground</a></li>' if there else ""
+
+
+def hero() -> str:
+    """Return the explorer of the model that ships, which writes in the page."""
+    from tinytx_course.widgets.live_model import live_model
+
+    return live_model("Ce roman est").to_html()
+
+
+def _thumbnail(lesson: int, drawings: Path | None) -> str:
+    """Return a panel of the lesson's diagram, else its smallest figure, or nothing."""
+    for name in DIAGRAMS:
+        drawn = diagram(name)
+        if drawn.lesson == lesson:
+            panel = max(drawn.panels, key=lambda panel: panel.width / panel.height)
+            fit = "slice" if panel.height > 0.6 * panel.width else "meet"
+            svg = panel.svg(f'preserveAspectRatio="xMidYMin {fit}"')
+            return f'<span class="txd thumbnail" aria-hidden="true">{svg}</span>'
+    files = drawings.glob(f"{lesson:02d}_*.svg") if drawings else ()
+    if smallest := min(files, key=lambda file: file.stat().st_size, default=None):
+        svg = drawing(smallest.read_text(encoding="utf-8"), "")
+        return f'<span class="figure thumbnail" aria-hidden="true">{svg}</span>'
+    return '<span class="thumbnail"></span>'
+
+
+def course_map(
+    shown: Sequence[Lesson], failed: Collection[Lesson], folder: Path, drawings: Path | None = None
+) -> str:
+    """Return the lessons in the parts of the course; linked are those that are shown."""
+    sections = []
+    for name, words, first, last in PARTS:
+        cards = "".join(
+            _card(lesson, lesson in shown, lesson in failed, folder, drawings)
+            for lesson in LESSONS[first : last + 1]
+        )
+        sections.append(
+            f'<section class="part"><h2>{html.escape(name)}</h2><p>{html.escape(words)}</p>'
+            f'<ol class="cards">{cards}</ol></section>'
+        )
+    return "\n".join(sections)
+
+
+def _card(lesson: Lesson, shown: bool, failed: bool, folder: Path, drawings: Path | None) -> str:
+    title, question = html.escape(lesson.title), html.escape(lesson.question)
+    inside = (
+        f'{_thumbnail(lesson.number, drawings)}<span class="number">{lesson.number:02d}</span>'
+        f"<h3>{title}</h3><p>{question}</p>"
+    )
+    if not shown:
+        return f'<li><div class="card waiting">{inside}<small>in preparation</small></div></li>'
+    marks = "a cell failed" if failed else " ".join(_marks(lesson, folder / f"{lesson.name}.html"))
+    asked = len(quiz(lesson.slug).questions) if lesson.slug in QUIZZES else 0
+    return (
+        f'<li><a class="card{" failed" if failed else ""}" href="{lesson.name}.html" '
+        f'data-lesson="{lesson.name}" data-quiz="{lesson.slug}" data-questions="{asked}">{inside}'
+        f'<small>{marks}</small><span class="progress" hidden></span></a></li>'
+    )
+
+
+def _marks(lesson: Lesson, file: Path) -> list[str]:
+    """Return the minutes of a lesson, and what there is to try and to do."""
+    page = file.read_text(encoding="utf-8") if file.is_file() else ""
+    minutes = _MINUTES.search(page)
+    n_explorers = len(_EXPLORER.findall(page))
+    n_exercises = sum(exercise.lesson == lesson.number for exercise in EXERCISES.values())
+    several = {True: "s", False: ""}
+    found = [
+        *([f"{minutes[1]} min"] if minutes else []),
+        *([f"◆ {n_explorers} explorer{several[n_explorers > 1]}"] if n_explorers else []),
+        *([f"✎ {n_exercises} exercise{several[n_exercises > 1]}"] if n_exercises else []),
+    ]
+    return [f"<span>{mark}</span>" for mark in found]
+
+
+def first_lesson(shown: Sequence[Lesson]) -> str:
+    """Return the link to the first lesson that has a page."""
+    if not shown:
+        return ""
+    return f'<a class="begin" href="{shown[0].name}.html">Begin with lesson {shown[0].number:02d}</a>'
+
+
+def readers(shown: Sequence[Lesson]) -> str:
+    """Return the doors of the first page: for learners, teachers and engineers, and the playground."""
+    first = f"{shown[0].name}.html" if shown else "glossary.html"
+    by_slug = {lesson.slug: f"{lesson.name}.html" for lesson in shown}
+    build = by_slug.get("your_own_gpt", first)
+    found = [
+        ("I want to learn", f"Begin with lesson 00. You need Python and school mathematics. {len(EXERCISES)} "
+         "exercises name your mistake.", first, "Start here"),
+        ("I teach", "Every lesson has questions, predictions and exercises that are graded by a command; the "
+         "key P shows a page on a projector.", by_slug.get("attention_and_masks", first) + "?present",
+         "See a lesson in front of a class"),
+        ("I build", "Lesson 07 writes a GPT line by line; the reference lists the package, which imports "
+         "nothing but torch, numpy and a few small libraries.", build, "Build it"),
+    ]  # fmt: skip
+    if doors():
+        found.append(
+            ("I want to play", "Train a transformer in this browser, and break it.", _PLAYGROUND, "Open it")
+        )
+    return "".join(
+        f'<li><h3>{title}</h3><p>{words}</p><a href="{address}">{link}</a></li>'
+        for title, words, address, link in found
+    )
+
+
+def facts(runs: Sequence[Run]) -> str:
+    """Return when the pages were made and, if the lessons were run just now, on what machine."""
+    found = [datetime.date.today().strftime("%d %B %Y")]
+    seconds = [run.seconds for run in runs if run.seconds is not None]
+    if seconds:
+        machine = this_machine()
+        memory = max(run.peak_bytes for run in runs) / 2**30
+        found[:0] = [
+            f"{len(runs)} notebooks, together {format_duration(sum(seconds))}",
+            f"at most {memory:.1f} GiB of memory each",
+            f"{machine.gpu or machine.cpu}, {machine.cores} cores",
+            f"Python {machine.python}, PyTorch {machine.torch}",
+        ]
+    found += ["Code: Apache-2.0", "Text and figures: CC BY 4.0", "These pages ask no host for anything"]
+    return "".join(f"<li>{html.escape(fact)}</li>" for fact in found)

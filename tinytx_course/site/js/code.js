@@ -1,0 +1,26 @@
+// A button on each piece of code that copies it.
+
+for (const pre of document.querySelectorAll(".input_area pre, .rendered_html > pre, .rendered_html details > pre, .rendered_html .highlight pre")) {
+  const button = h("button", { type: "button", class: "copy" }, "Copy");
+  button.addEventListener("click", async () => {
+    const text = pre.textContent.replace(/\n$/, "");
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {  // a page from disk may not be allowed to
+      const box = h("textarea", {}, text);
+      document.body.append(box);
+      box.select();
+      document.execCommand("copy");
+      box.remove();
+    }
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  });
+  const box = pre.closest(".input_area") ?? pre.closest(".highlight") ?? h("div");
+  if (!box.isConnected) {
+    pre.replaceWith(box);
+    box.append(pre);
+  }
+  box.classList.add("has-copy");
+  box.append(button);
+}

@@ -1,0 +1,42 @@
+// The contents: where the reader is, and what was read, which the browser remembers for the first page.
+
+const contents = document.querySelector(".contents");
+
+if (contents) {
+  const links = [...contents.querySelectorAll("a")];
+  const headings = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))));
+  const chapters = links.filter((link) => !link.parentElement.parentElement.closest("li"));
+  const here = contents.querySelector(".here"), wide = matchMedia("(min-width: 68rem)");
+  const lesson = document.body.dataset.lesson, place = `read:${lesson}`;
+  let at = -1, furthest = recalled(place)?.seen ?? 0;
+
+  const unfold = () => { contents.open = wide.matches; };
+  wide.addEventListener("change", unfold);
+  unfold();
+  contents.addEventListener("click", (event) => {
+    if (event.target.closest("a") && !wide.matches) contents.open = false;
+  });
+
+  const say = () => {
+    const line = innerHeight * 0.3, end = scrollY + innerHeight > document.documentElement.scrollHeight - 40;
+    const now = end ? headings.length - 1 : headings.findLastIndex((heading) => heading.getBoundingClientRect().top < line);
+    if (now === at) return;
+    at = now;
+    links.forEach((link, i) => {
+      if (i === now) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    });
+    const chapter = now < 0 ? null : links[now].closest(".contents > nav > ol > li").querySelector("a");
+    chapters.forEach((link) => link.parentElement.classList.toggle("now", link === chapter));
+    here.textContent = now < 0 ? "" : links[now].textContent;
+    links[now]?.scrollIntoView?.({ block: "nearest", behavior: "instant" });
+    if (!lesson || now < 0) return;
+    const seen = end ? chapters.length : chapters.indexOf(chapter);
+    furthest = Math.max(furthest, seen);
+    remember(place, { seen: furthest, of: chapters.length, anchor: links[now].hash, title: links[now].textContent });
+    remember("last", lesson);
+  };
+  let asked = 0;
+  addEventListener("scroll", () => { asked ||= requestAnimationFrame(() => { asked = 0; say(); }); }, { passive: true });
+  say();
+}

@@ -1,0 +1,27 @@
+// The first page: what this reader has read and answered, and where to go on. Nothing of it leaves the browser.
+
+const bar = (words, share) => {
+  const box = h("i", { "aria-hidden": "true" });
+  box.style.setProperty("--share", share);
+  return [box, words];
+};
+
+for (const card of document.querySelectorAll(".card[data-lesson]")) {
+  const { lesson, quiz, questions } = card.dataset, read = recalled(`read:${lesson}`), box = card.querySelector(".progress");
+  const right = stored(`answer:${quiz}/`).filter((answer) => answer?.right).length;
+  const words = [
+    read && (read.seen >= read.of ? "✓ read" : `${read.seen} of ${read.of} sections`),
+    right && `${right} of ${questions} questions`,
+  ].filter(Boolean);
+  if (!words.length) continue;
+  box.append(...bar(words.join(" · "), read ? read.seen / read.of : 0));
+  box.hidden = false;
+}
+
+const last = recalled("last"), read = last && recalled(`read:${last}`), link = document.querySelector(".go-on");
+const card = last && document.querySelector(`.card[data-lesson="${last}"]`);
+if (card && read) {
+  link.href = `${last}.html${read.anchor}`;
+  link.textContent = `Go on: ${card.querySelector("h3").textContent}, ${read.title}`;
+  link.hidden = false;
+}

@@ -1,0 +1,36 @@
+// Light, dark or as the system says, and the size of type: set before anything is drawn.
+
+document.documentElement.classList.add("scripted");
+const SIZES = [90, 100, 112, 125, 150];
+const look = { theme: "system", size: 100, ...recalled("look") };
+
+function applyLook() {
+  const root = document.documentElement;
+  root.dataset.theme = look.theme;
+  root.style.setProperty("--type", look.size / 100);
+  // Explorers and diagrams follow this attribute in JupyterLab.
+  if (look.theme === "system") delete document.body.dataset.jpThemeLight;
+  else document.body.dataset.jpThemeLight = look.theme === "light";
+}
+applyLook();
+
+function changeLook(change) {
+  Object.assign(look, change);
+  remember("look", look);
+  applyLook();
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  const box = document.querySelector(".look");
+  if (!box) return;
+  const themes = [...box.querySelectorAll("input")], said = box.querySelector("output");
+  const step = (by) => SIZES[Math.min(SIZES.length - 1, Math.max(0, SIZES.indexOf(look.size) + by))];
+  const say = () => {
+    themes.forEach((input) => { input.checked = input.value === look.theme; });
+    said.textContent = `${look.size} %`;
+  };
+  themes.forEach((input) => input.addEventListener("change", () => changeLook({ theme: input.value })));
+  box.querySelectorAll("[data-step]").forEach((button) =>
+    button.addEventListener("click", () => { changeLook({ size: step(+button.dataset.step) }); say(); }));
+  say();
+});

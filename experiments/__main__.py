@@ -81,6 +81,9 @@ EXPERIMENTS = {
         n_seeds=4,
     ),
     "museum": Experiment("which test finds which fault of the bug museum", "museum", "museum", n_seeds=5),
+    "inventory": Experiment(
+        "items of the concept inventory, and which misconceptions they tell apart", "inventory", "inventory"
+    ),
     "scaling": Experiment(
         "sizes and amounts of text against the entropy bound, and the usual scaling law", "scaling", "scaling"
     ),

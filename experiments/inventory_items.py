@@ -22,6 +22,7 @@ Cell = float | str | bool
 FORMS = ("A", "B")
 LETTERS = "ABCD"
 N_DRAWS = 2_000  # inputs that are tried for a form
+N_WISHES = 100  # inputs after which the wish for a key that is not the most typical option is given up
 
 
 @dataclass(frozen=True)
@@ -183,8 +184,13 @@ class Form:
         return str(found[0]) if found else "other"
 
 
-def make_forms(item: Item, right: Function, wrong: Mapping[str, Function]) -> dict[str, Form]:
+def make_forms(
+    item: Item, right: Function, wrong: Mapping[str, Function], *, typical: bool | None = None
+) -> dict[str, Form]:
     """Both forms of an item: of random inputs, the first for which all options differ.
+
+    Wrong answers are slips of the right one, so the key would often be the option that resembles the others
+    most. Inputs for which it does, or does not, are preferred as `typical` says.
 
     Parameters
     ----------
@@ -192,6 +198,8 @@ def make_forms(item: Item, right: Function, wrong: Mapping[str, Function]) -> di
     right : callable
     wrong : mapping
         From each of its misconceptions to an implementation.
+    typical : bool, optional
+        Whether the key is to be the most typical option, where the inputs allow that; None: either will do.
 
     Raises
     ------
@@ -200,21 +208,45 @@ def make_forms(item: Item, right: Function, wrong: Mapping[str, Function]) -> di
     """
     forms: dict[str, Form] = {}
     for name in FORMS:
+        found: Form | None = None
         for seed in range(N_DRAWS):
             question = item.ask(random.Random(f"{item.key} {name} {seed}"))
             form = _form(question, right, [wrong[slug] for slug in item.slugs])
-            if form is not None and not (forms and not _parallel(forms["A"], form)):
-                forms[name] = form
+            if form is not None and (not forms or _parallel(forms["A"], form)):
+                wished = typical in (None, _is_typical(form.options))
+                found = form if wished or found is None else found
+                if wished:
+                    break
+            if found is not None and seed >= N_WISHES:
                 break
-        else:
-            raise ValueError(f"{item.key} must have inputs that tell its options apart, got none in {N_DRAWS}")
+        if found is None:
+            raise ValueError(
+                f"{item.key} must have inputs that tell its options apart, got none in {seed + 1}"
+            )
+        forms[name] = found
     return forms
+
+
+def _is_typical(options: Sequence[Shown]) -> bool:
+    """Whether the first option alone resembles the others most: by its numbers, else by equal cells."""
+    flat = [[cell for row in option.cells for cell in row] for option in options]
+    numbers = all(isinstance(cell, float) for cells in flat for cell in cells) and len({*map(len, flat)}) == 1
+
+    def likeness(mine: Sequence[Cell], other: Sequence[Cell]) -> float:
+        if numbers:
+            return -sum(abs(float(a) - float(b)) for a, b in zip(mine, other, strict=True))
+        return sum(a == b for a, b in zip(mine, other, strict=False)) / max(len(mine), len(other))
+
+    sums = [sum(likeness(cells, other) for other in flat if other is not cells) for cells in flat]
+    return sums[0] > max(sums[1:]) + 1e-9
 
 
 def _form(question: Question, right: Function, wrong: Sequence[Function]) -> Form | None:
     try:
         options = tuple(question.answer(function) for function in (right, *wrong))
     except (ValueError, IndexError):  # inputs that are no question, such as a draw without a masked word
+        return None
+    if any(cell != cell for option in options for row in option.cells for cell in row):  # NaN
         return None
     shown = [str(option.plain()) for option in options]
     steps = lines_run(lambda: question.answer(right))

@@ -71,7 +71,7 @@ def cross_mask(rng: random.Random) -> Question:
 # ---- attention and its scale
 
 
-@item("attention", "attention_row", "without-exp", "divided-by-largest", "log-softmax")
+@item("attention", "attention_row", "without-exp", "argmax", "power-of-two")
 def weights(rng: random.Random) -> Question:
     query, keys = whole(rng, 0, 2, 4), whole(rng, 0, 2, 3, 4)
     if (keys @ query).min() < 1 or len(set((keys @ query).tolist())) < 3:
@@ -88,7 +88,7 @@ def refuse(function: Function) -> Shown:
     raise ValueError("no question")
 
 
-@item("attention", "attention", "softmax-over-queries", "keys-for-values", "returns-weights")
+@item("attention", "attention", "softmax-over-queries", "argmax", "no-softmax")
 def outputs(rng: random.Random) -> Question:
     q, k, v = whole(rng, 0, 2, 2, 1), whole(rng, 0, 2, 2, 1), whole(rng, 1, 9, 2, 1)
     allowed = torch.ones(2, 2, dtype=torch.bool)
@@ -120,9 +120,7 @@ def which_root(rng: random.Random) -> Question:
     query, keys = whole(rng, 0, 2, 4), whole(rng, 0, 2, 3, 4)
     if len(set((keys @ query).tolist())) < 3:
         return Question("", refuse)
-    prompt = (
-        "Attention as in the transformer: a query of width 4 meets three keys. Which weights does it give them?"
-    )
+    prompt = "Attention as in the transformer: which weights does a query of width 4 give to its three keys?"
     given = table([query.tolist(), *keys.tolist()], digits=0, rows=["query", "key 1", "key 2", "key 3"])
     return Question(prompt, lambda function: table(call(function, query, keys)), (given,))
 
@@ -155,12 +153,20 @@ def linear_biases(rng: random.Random) -> Question:
     return Question(prompt, answer)
 
 
-@item("positions", "rotate", "turned-backwards", "minus-forgotten", "first-overwritten")
-def turned_query(rng: random.Random) -> Question:
-    x, t = whole(rng, 1, 4, 1, 2), rng.randint(1, 3)
+@item("positions", "rotate", "positions-ignored", "only-cosines", "sinusoids-added")
+def turned_pair(rng: random.Random) -> Question:
+    x, places = whole(rng, 1, 4, 2).expand(2, 2), torch.tensor(rng.sample(range(1, 7), 2))
     a, b = (int(number) for number in x[0])
-    prompt = f"Rotary positions, width 2: the query is ({a}, {b}) and its position {t}. What does it become?"
-    return Question(prompt, lambda function: table(torch.as_tensor(call(function, x, torch.tensor([t])))[0]))
+    prompt = (
+        f"Rotary positions, width 2: query and key are both ({a}, {b}), the query at position {places[0]}, "
+        f"the key at position {places[1]}. What is their dot product after the rotation?"
+    )
+
+    def answer(function: Function) -> Shown:
+        query, key = torch.as_tensor(call(function, x, places))
+        return table(query @ key)
+
+    return Question(prompt, answer)
 
 
 # ---- heads
@@ -198,8 +204,8 @@ def merged_heads(rng: random.Random) -> Question:
 
 @item("norm and residual", "layer_norm", "over-tokens", "not-centred", "no-root")
 def layer_norm(rng: random.Random) -> Question:
-    x = torch.tensor([[[float(n) for n in rng.sample(range(1, 10), 2)] for _ in range(2)]])
-    gamma, beta = torch.ones(2), torch.zeros(2)
+    x = torch.tensor([[[float(n) for n in rng.sample(range(1, 10), 3)] for _ in range(2)]])
+    gamma, beta = torch.ones(3), torch.zeros(3)
     prompt = "Layer norm, before its learned scale and shift: what does this table become?"
     given = table(x[0], digits=0, rows=["token 1", "token 2"])
 
@@ -209,13 +215,16 @@ def layer_norm(rng: random.Random) -> Question:
     return Question(prompt, answer, (given,))
 
 
-@item("norm and residual", "block", "orders-exchanged", "residual-missing", "orders-exchanged+residual-missing")
+@item(
+    "norm and residual", "block", "always-post-norm", "residual-missing", "always-post-norm+residual-missing"
+)
 def pre_norm(rng: random.Random) -> Question:
     x = float(rng.randint(3, 8))
     times, plus, minus = rng.randint(2, 4), rng.randint(2, 5), rng.randint(1, 2)
     prompt = (
         f"A toy block reads the number {x:.0f}. Its attention multiplies by {times}, its feed-forward part "
-        f"adds {plus}, and in place of a norm {minus} is subtracted. It is a pre-norm block. What does it return?"
+        f"adds {plus}, and in place of a norm {minus} is subtracted. It is a pre-norm block. "
+        "What does it return?"
     )
 
     def answer(function: Function) -> Shown:
@@ -239,8 +248,8 @@ def language_model_size(rng: random.Random) -> Question:
     sizes = (10 * rng.randint(5, 9), 10, rng.randint(2, 4), 10 * rng.randint(2, 3))
     names = ("tokens in the vocabulary", "width", "layers", "width of the feed-forward part")
     prompt = (
-        "How many parameters does this language model have? Biases everywhere, sinusoidal positions, two norms a "
-        "layer, no final norm, and an output layer of its own, not tied to the embedding."
+        "How many parameters does this language model have? Biases everywhere, sinusoidal positions, two "
+        "norms a layer, no final norm, and an output layer of its own, not tied to the embedding."
     )
     given = table([[n] for n in sizes], digits=0, rows=names)
     return Question(prompt, lambda function: table(call(function, *sizes), digits=0), (given,))

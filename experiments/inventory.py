@@ -1,0 +1,256 @@
+"""The concept inventory: every item in two forms, and what each wrong solution answers to it.
+
+The options are not invented. Each is what an implementation of the asked function returns: the key that of
+the right one, the others those of three known mistakes. Then every wrong solution in `tests/solutions`, and
+every implementation with which a checker names a mistake, is run on each item of its function. The table says
+which misconceptions the inventory tells apart; nothing in it is about people.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tqdm.auto import tqdm
+
+from experiments import inventory_machine, inventory_training  # noqa: F401  (enter their items)
+from experiments.harness import Record, Records, Settings, digest_of
+from experiments.inventory_items import FORMS, ITEMS, LETTERS, Form, Function, Item, make_forms
+from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.museum.faults import FAULTS, PROGRAM
+from tinytx_course.museum.patients import RECIPES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MUSEUM = "museum:"
+HEALTHY = "nothing is wrong with the program"
+Misconception = tuple[str, str]  # function and slug
+Pair = tuple[Misconception, Misconception, list[int]]  # and the numbers of the items that separate them
+
+
+def inventory(settings: Settings) -> pd.DataFrame:
+    """Make all items, and put them to every wrong solution.
+
+    Returns
+    -------
+    DataFrame
+        See `table`.
+    """
+    if settings.budget not in ("smoke", "laptop"):
+        raise ValueError(f"budget must be smoke or laptop, got {settings.budget}")
+    keys = {form: _letters(form) for form in FORMS}
+    records = {}
+    for number, item in enumerate(tqdm(ITEMS.values(), desc="items", disable=None)):
+        key = f"{settings.budget}/{item.key}"
+        letters = {form: keys[form][number] for form in FORMS}
+        origin = {"sources": sources_digest(item), "number": number + 1, "letters": letters}
+        measure = partial(measured, item, number + 1, letters, settings.budget == "smoke")
+        records[key] = settings.cached(key, origin, measure)
+    found = separation(records)
+    settings.store.put(f"{settings.budget}-separation", found)
+    return table({**records, f"{settings.budget}-separation": found})
+
+
+def sources_digest(item: Item) -> str:
+    """A short name for all that an item follows from: its functions and the solutions, or the museum."""
+    if item.function.startswith(MUSEUM):
+        parts = {"ask": inspect.getsource(item.ask), "program": PROGRAM.read_text(encoding="utf-8")}
+        return digest_of({**parts, "recipe": RECIPES["language model"]})
+    root = Path(__file__).resolve().parents[1]
+    paths = sorted([*root.glob("experiments/inventory*.py"), *root.glob("tests/solutions/*.py")])
+    return digest_of({path.name: path.read_text(encoding="utf-8") for path in paths})
+
+
+def _letters(form: str) -> list[str]:
+    """The letter of the key for each item of a form: every letter equally often, in a fixed random order."""
+    letters = [LETTERS[number % len(LETTERS)] for number in range(len(ITEMS))]
+    random.Random(f"letters of form {form}").shuffle(letters)
+    return letters
+
+
+# ---- who answers
+
+
+def answerers(item: Item, smoke: bool = False) -> tuple[Function, dict[str, list[tuple[str, Function]]]]:
+    """The right implementation, and by slug the names and functions of all wrong ones.
+
+    Raises
+    ------
+    ValueError
+        In a copy of the project without tests, which have the solutions.
+    """
+    wrong: dict[str, list[tuple[str, Function]]] = defaultdict(list)
+    if item.function.startswith(MUSEUM):
+        for slug in item.slugs:
+            wrong[slug].append((slug, _program(slug, smoke)))
+        return _program(item.function, smoke), wrong
+    try:
+        from tests.solutions import SOLUTIONS
+    except ModuleNotFoundError as missing:
+        raise ValueError("the inventory is made from tests/solutions, got a copy without them") from missing
+    exercise = EXERCISES[item.function]
+    for mistake in exercise.mistakes:
+        double = "+" in mistake.slug and mistake.slug not in item.slugs  # of these there are hundreds
+        for number, function in enumerate(() if double else mistake.wrongs):
+            wrong[mistake.slug].append((f"{mistake.slug} {number + 1}", function))
+    for solution in SOLUTIONS:
+        if solution.exercise == exercise.name and solution.slug not in (None, "time-limit"):
+            wrong[str(solution.slug)].append((solution.name, solution.function))
+    right = inventory_training.real_masking if exercise.name == "mask_tokens" else exercise.solve
+    return right, wrong
+
+
+def _program(name: str, smoke: bool) -> Function:
+    fault = name.removeprefix(MUSEUM)
+    return partial(inventory_training.trained, fault=None if fault == "healthy" else fault, smoke=smoke)
+
+
+def measured(item: Item, number: int, letters: Mapping[str, str], smoke: bool) -> Record:
+    """One item in both forms, with what every wrong implementation answers."""
+    right, wrong = answerers(item, smoke)
+    first = {slug: wrong[slug][0][1] for slug in item.slugs}
+    quick = not item.function.startswith(MUSEUM)  # a curve takes seconds to train
+    forms = make_forms(item, right, first, typical=number % len(LETTERS) == 0 if quick else None)
+    orders = {name: _order(item, name, letters[name]) for name in forms}
+    everyone = [(slug, *one) for slug, several in sorted(wrong.items()) for one in several]
+    chosen = {
+        name: {who: form.chosen_by(function) for _, who, function in everyone} for name, form in forms.items()
+    }
+    return {
+        "number": number,
+        "concept": item.concept,
+        "function": item.function,
+        "words": {slug: words_of(item, slug) for slug in item.slugs},
+        "forms": {name: _stored(item, form, orders[name]) for name, form in forms.items()},
+        "answers": [
+            [slug, who, *(_letter(chosen[name][who], orders[name]) for name in forms)]
+            for slug, who, _ in everyone
+            if any(chosen[name][who] is not None for name in forms)
+        ],
+    }
+
+
+def _order(item: Item, form: str, letter: str) -> list[int]:
+    """Which option is at which letter; 0 is the key."""
+    others = list(range(1, len(LETTERS)))
+    random.Random(f"order of {item.key} {form}").shuffle(others)
+    others.insert(LETTERS.index(letter), 0)
+    return others
+
+
+def _letter(chosen: str | None, order: Sequence[int]) -> str | None:
+    return LETTERS[order.index(int(chosen))] if chosen is not None and chosen.isdecimal() else chosen
+
+
+def _stored(item: Item, form: Form, order: Sequence[int]) -> Record:
+    slugs = (None, *item.slugs)
+    return {
+        "prompt": form.question.prompt,
+        "given": [shown.plain() for shown in form.question.given],
+        "options": [{**form.options[n].plain(), "reveals": slugs[n]} for n in order],
+        "key": LETTERS[order.index(0)],
+        "steps": form.steps,
+    }
+
+
+def words_of(item: Item, slug: str) -> str:
+    """What a misconception is, in the words of its checker or of the museum."""
+    if slug.startswith(MUSEUM):
+        name = slug.removeprefix(MUSEUM)
+        return f"The curve of a program where {FAULTS[name].meaning if name in FAULTS else HEALTHY}."
+    known = {mistake.slug: mistake.words for mistake in EXERCISES[item.function].mistakes}
+    return known[slug]
+
+
+# ---- what is told apart
+
+
+def choices(records: Iterable[Record], form: str) -> dict[Misconception, dict[int, set[str]]]:
+    """By misconception and number of the item: the letters that its implementations choose in a form."""
+    place = 2 + FORMS.index(form)
+    found: dict[Misconception, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for record in records:
+        for answer in record["answers"]:
+            if answer[place] is not None:
+                found[record["function"], answer[0]][record["number"]].add(answer[place])
+    return found
+
+
+def separated_pairs(records: Sequence[Record], form: str) -> Iterator[Pair]:
+    """Every pair of misconceptions that some item offers, with the numbers of the items that separate it.
+
+    A pair is separated by an item if its two answers are known, and are different letters. Where an item does
+    not call the function of a misconception, its answer is the key: whoever has one misconception only is
+    right there. An answer that is not offered is unknown, and separates nothing.
+    """
+    keys = {record["number"]: record["forms"][form]["key"] for record in records}
+    asked = defaultdict(set)
+    for record in records:
+        asked[record["function"]].add(record["number"])
+    answers = {
+        one: {n: by_item.get(n, {"other"}) if n in asked[one[0]] else {keys[n]} for n in keys}
+        for one, by_item in choices(records, form).items()
+        if any("other" not in letters and keys[n] not in letters for n, letters in by_item.items())
+    }
+    for one, other in combinations(sorted(answers), 2):
+        both = {n: (answers[one][n], answers[other][n]) for n in keys}
+        yield one, other, [n for n, (a, b) in both.items() if not a & b and "other" not in a | b]
+
+
+def separation(records: Records) -> Record:
+    """Shares of pairs that are separated, in each form: of all pairs, and of those within one function."""
+    items = [record for record in records.values() if "forms" in record]
+    found: Record = {"pairs_separated": 1.0, "in_form": {}}
+    for form in FORMS:
+        pairs = list(separated_pairs(items, form))
+        within = [pair for pair in pairs if pair[0][0] == pair[1][0]]
+        shares = {
+            name: round(sum(bool(numbers) for *_, numbers in some) / max(1, len(some)), 4)
+            for name, some in (("all", pairs), ("within one function", within))
+        }
+        found["in_form"][form] = {
+            "misconceptions": len({one for pair in pairs for one in pair[:2]}),
+            "pairs": len(pairs),
+            "pairs within one function": len(within),
+            "separated": shares,
+            "not separated": [
+                ["/".join(one), "/".join(other)] for one, other, numbers in pairs if not numbers
+            ],
+        }
+        found["pairs_separated"] = min(found["pairs_separated"], shares["all"])
+    return found
+
+
+def table(records: Records) -> pd.DataFrame:
+    """One row an item: its key in both forms, wrong solutions that answer it, pairs that it alone separates.
+
+    The last row has the number of all pairs and the share of them that is separated.
+    """
+    import pandas as pd
+
+    budget = "laptop" if "laptop-separation" in records else "smoke"
+    items = [record for key, record in records.items() if key.startswith(f"{budget}/")]
+    numbers = [pair[2] for pair in separated_pairs(items, "A")]
+    rows = [
+        {
+            "item": f"{record['number']} {record['concept']}",
+            "function": record["function"],
+            "keys": "".join(record["forms"][form]["key"] for form in FORMS),
+            "answered": sum(answer[2] not in (None, "other") for answer in record["answers"]),
+            "wrongly": sum(
+                answer[2] not in (None, "other", record["forms"]["A"]["key"]) for answer in record["answers"]
+            ),
+            "pairs": sum(record["number"] in one for one in numbers),
+        }
+        for record in items
+    ]  # fmt: skip
+    share = separation(records)["pairs_separated"]
+    last = {"item": "all", "function": f"{len(numbers)} pairs", "pairs_separated": share}
+    return pd.DataFrame([*rows, last]).astype(object).where(lambda data: data.notna(), "")

@@ -51,7 +51,7 @@ _TABLE = (
     ("the_price_of_attention", "The price of attention", "Attention, recurrence or convolution?", 45),
     ("faster_and_larger", "Faster and larger", "Where does the time go?", 60),
     ("since_2017", "Since 2017", "What changed?", 60),
-    ("real_text_and_real_models", "Real text and real models", "Does it hold outside?", 90),
+    ("real_text", "Real text", "Does it pay outside?", 60),
     ("real_models", "Real models", "Is it the same machine?", 45),
     ("looking_inside", "Looking inside", "What did it learn, and how do we know?", 45),
     ("bug_museum", "Bug museum", "What went wrong here?", 45),

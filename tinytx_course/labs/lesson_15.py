@@ -1,36 +1,18 @@
-"""Lesson 15, real text and real models: a baseline for short texts, and the stored results of transfer."""
+"""Lesson 15, real text: repeated texts, and the stored accuracies of pretraining by tokens read."""
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
-import numpy as np
-
-from tinytx.text.corpora import Split
 from tinytx.text.tokenizer import plain
 from tinytx.training.intervals import PairedInterval, paired_interval
-from tinytx_course.labs.docstrings import docstrings_corpus, gathered, installed, packages_corpus
-from tinytx_course.labs.lesson_06 import PUBLISHED
-
-__all__ = [
-    "PUBLISHED",
-    "bag_of_words",
-    "display_name",
-    "docstrings_corpus",
-    "gathered",
-    "installed",
-    "kind_of",
-    "packages_corpus",
-    "same_text",
-    "transfer_rows",
-]
 
 LOST_APOSTROPHE = re.compile(r"(?<=\w)\?(?=\w)")
+Records = Mapping[str, Mapping[str, Any]]
 
 
 def same_text(text: str) -> str:
@@ -44,100 +26,89 @@ def same_text(text: str) -> str:
     return " ".join(re.findall(r"\w+", LOST_APOSTROPHE.sub("'", plain(text)).lower()))
 
 
-def bag_of_words(train: Split, texts: Sequence[str], seed: int) -> np.ndarray:
-    """Baseline: logistic regression on TF-IDF of words and pairs of words; the predicted labels (N,).
-
-    Its regularisation is chosen by cross-validation on the training texts; `seed` draws the folds.
-    """
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GridSearchCV, StratifiedKFold
-
-    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
-    features = vectorizer.fit_transform(train.texts)
-    folds = StratifiedKFold(min(5, *Counter(train.labels).values()), shuffle=True, random_state=seed)
-    strengths = {"C": (10.0, 1.0, 100.0)}
-    search = GridSearchCV(LogisticRegression(max_iter=500), strengths, scoring="neg_log_loss", cv=folds)
-    return search.fit(features, train.labels).predict(vectorizer.transform(texts))
-
-
-AGAINST = ("scratch", "tfidf-logistic", "tfidf-letters")
-
-
 @dataclass(frozen=True)
-class TransferRow:
-    """One way of learning with one number of labels, over all folds; a seed is a fold of a repetition.
+class Measured:
+    """Accuracies in percent of all conditions with one number of labels, on the same folds.
 
-    `gains` has, against each condition of `AGAINST` that was measured too, the confidence interval of the
-    paired differences of accuracy, or None for a single fold. The folds of a repetition test different texts
-    but learn from overlapping ones, so the interval is a little too narrow.
+    Attributes
+    ----------
+    accuracies : dict of str to list of float
+        Of each condition, a number a fold, in one order for all.
+    tokens : dict of str to int
+        What each condition read in pretraining; 0 for none.
+    test_share : float
+        Of a fold, for intervals: tested groups by those that may be learned from.
     """
 
-    condition: str
-    n_labels: int
-    seeds: tuple[int, ...]
-    accuracies: tuple[float, ...]
-    gains: dict[str, PairedInterval | None]
+    accuracies: dict[str, list[float]]
+    tokens: dict[str, int]
+    test_share: float
+
+    def doses(self, start: str, way: str) -> list[str]:
+        """Conditions that differ in the dose of pretraining alone, from the smallest on."""
+        found = [name for name in self.accuracies if name.startswith(f"{start}/{way}/")]
+        return sorted(found, key=self.tokens.__getitem__)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.accuracies
+
+    def interval(self, name: str) -> PairedInterval:
+        """Mean accuracy of a condition with its interval over the folds."""
+        return paired_interval(self.accuracies[name], test_share=self.test_share)
+
+    def gain(self, name: str, other: str) -> PairedInterval:
+        """Points by which a condition is above another one, paired by fold."""
+        pairs = zip(self.accuracies[name], self.accuracies[other], strict=True)
+        return paired_interval([a - b for a, b in pairs], test_share=self.test_share)
 
 
-def transfer_rows(records: Mapping[str, Mapping[str, Any]]) -> list[TransferRow]:
-    """Rows of ``results/transfer-*.json`` for which every fold is measured.
+def measured(records: Records, corpus: str = "imdb", budget: str = "study") -> dict[int, Measured]:
+    """Stored accuracies by number of labels, of each condition for which a draw of all folds is complete.
 
-    Only records of the commonest budget and of the commonest set of texts and folds are compared, over as
-    many repetitions of the folds as all rows have.
+    All conditions of one number of labels are compared on the folds that all of them have.
+
+    Parameters
+    ----------
+    records : mapping
+        The data of ``results/pretraining.json``.
 
     Examples
     --------
-    >>> cell = {"condition": "scratch", "n_labels": 50, "origin": {"texts": "a", "n_folds": 2}}
-    >>> records = {
-    ...     f"mine/study/scratch/labels 50/repeat 0/fold {k}": {**cell, "repeat": 0, "fold": k, "seed": k,
-    ...     "accuracy": 0.5 + k / 10} for k in (0, 1)}
-    >>> transfer_rows(records)[0].accuracies
-    (0.5, 0.6)
+    >>> cell = {"corpus": "films", "condition": "tfidf-words", "n_labels": 50, "dose": 0, "draw": 0}
+    >>> cells = {
+    ...     f"films/study/{k}": {**cell, "fold": k, "accuracy": 0.5 + k / 10, "origin": {"n_folds": 2}}
+    ...     for k in (0, 1)}
+    >>> measured(cells, "films")[50].accuracies
+    {'tfidf-words': [50.0, 60.0]}
     """
-    if not records:
-        return []
-
-    def compared(key: str) -> tuple[Any, ...]:
-        origin = records[key]["origin"]
-        return key.split("/")[1], origin["texts"], origin["n_folds"]
-
-    ((common, _),) = Counter(map(compared, records)).most_common(1)
-    n_folds = common[-1]
-    cells: dict[tuple[str, int], dict[int, float]] = defaultdict(dict)
+    cells: dict[int, dict[str, dict[tuple[int, int], float]]] = {}
+    tokens: dict[str, int] = {}
+    n_folds = 0
     for key, record in records.items():
-        if compared(key) == common:
-            cells[record["condition"], record["n_labels"]][record["seed"]] = record["accuracy"]
-    # Fold k of repetition r has the seed r * n_folds + k.
-    repeats = {name: next(i for i in count() if i not in cell) // n_folds for name, cell in cells.items()}
-    seeds = range(n_folds * min((n for n in repeats.values() if n), default=0))
-    values = {name: [cell[seed] for seed in seeds] for name, cell in cells.items() if repeats[name]}
-    rows = []
-    for (name, n_labels), mine in values.items():
-        gains: dict[str, PairedInterval | None] = {}
-        for other in AGAINST:
-            if other != name and (other, n_labels) in values:
-                differences = [a - b for a, b in zip(mine, values[other, n_labels], strict=True)]
-                gains[other] = paired_interval(differences) if len(differences) > 1 else None
-        rows.append(TransferRow(name, n_labels, tuple(seeds), tuple(mine), gains))
-    return rows
+        if key.startswith(f"{corpus}/{budget}/") and "condition" in record:
+            name, n_folds = record["condition"], record["origin"]["n_folds"]
+            of = cells.setdefault(record["n_labels"], {}).setdefault(name, {})
+            of[record["draw"], record["fold"]] = 100 * record["accuracy"]
+            start = name.partition("/")[0]
+            read = records.get(f"{corpus}/{budget}/pretraining {start}/{record['dose']}")
+            tokens[name] = read["n_tokens"] if read else 0
+    found = {}
+    for n_labels, by_name in sorted(cells.items()):
+        draws = {name: _complete_draws(of, n_folds) for name, of in by_name.items()}
+        places = list(itertools.product(range(min(filter(None, draws.values()), default=0)), range(n_folds)))
+        accuracies = {name: [of[at] for at in places] for name, of in by_name.items() if draws[name]}
+        if accuracies:
+            found[n_labels] = Measured(accuracies, tokens, 1 / (n_folds - 1))
+    return found
 
 
-_BAGS = {
-    "majority": "the commoner class",
-    "tfidf-logistic": "bag of words",
-    "tfidf-bayes": "naive Bayes",
-    "tfidf-letters": "bag of words and letters",
-    "tfidf+linear-stars": "bag of words + predicted stars",
-}
-_BODIES = {"scratch": "from scratch", "scratch-causal": "from scratch, causal", "stars": "star ratings first"}
-_WAYS = {
-    "brief": "tuned briefly",
-    "probe": "frozen",
-    "tfidf": "+ bag",
-    "letters": "+ bag and letters",
-    "tfidf+stars": "+ bag + predicted stars",
-}
+def _complete_draws(cells: Mapping[tuple[int, int], float], n_folds: int) -> int:
+    """How many draws of labels, from the first, are measured on all folds."""
+    return next(draw for draw in itertools.count() if any((draw, k) not in cells for k in range(n_folds)))
+
+
+_BAGS = {"tfidf-words": "TF-IDF, words", "tfidf-letters": "TF-IDF, words and letters"}
+_WAYS = {"tuned": "fine-tuned", "longer": "fine-tuned, five times as long", "probe": "frozen"}
 
 
 def display_name(condition: str) -> str:
@@ -145,32 +116,40 @@ def display_name(condition: str) -> str:
 
     Examples
     --------
-    >>> [display_name(name) for name in ("masked:near/probe", "counts:readers+stars", "tfidf-logistic")]
-    ['masked, near, frozen', 'counts, readers, then stars', 'bag of words']
+    >>> for name in ("causal/tuned/3000000", "scratch/probe", "scratch/tuned", "tfidf-words"):
+    ...     print(display_name(name))
+    pretrained on 3 million, fine-tuned
+    random weights, frozen
+    from scratch
+    TF-IDF, words
     """
     if condition in _BAGS:
         return _BAGS[condition]
-    body, _, way = condition.partition("/")
-    pretrained, _, stars = body.partition("+")
-    name = _BODIES.get(body) or pretrained.replace(":", ", ") + (", then stars" if stars else "")
-    if not way:
-        return name
-    way = _WAYS.get(way, way)
-    return f"{name} {way}" if way.startswith("+") else f"{name}, {way}"
+    start, way, *dose = condition.split("/")
+    if dose:
+        kind = "pretrained" if start == "causal" else f"{start} pretraining"
+        return f"{kind} on {millions(int(dose[0]))}, {_WAYS[way]}"
+    body = {"scratch": "random weights", "counts-causal": "counts", "counts-both": "counts, both ways"}[start]
+    return "from scratch" if condition == "scratch/tuned" else f"{body}, {_WAYS[way]}"
 
 
-def kind_of(condition: str) -> str:
-    """What a condition learned from before it saw labels: "words", "nothing", "text" or "neighbour".
-
-    "words" are those of a bag of words; a "neighbour" is another task with labels, the stars of readers.
+def millions(n: float) -> str:
+    """A number of tokens in millions.
 
     Examples
     --------
-    >>> [kind_of(name) for name in ("majority", "scratch", "masked:near/probe", "tfidf+linear-stars")]
-    ['words', 'nothing', 'text', 'neighbour']
+    >>> millions(300_000), millions(3_002_624)
+    ('0.3 million', '3 million')
     """
-    if "stars" in condition:
-        return "neighbour"
-    if condition in _BAGS:
-        return "words"
-    return "nothing" if condition.partition("/")[0] in _BODIES else "text"
+    return f"{n / 1e6:.1f}".removesuffix(".0") + " million"
+
+
+def written(interval: PairedInterval, form: str = "+.1f") -> str:
+    """A mean with its interval, as a table or a sentence holds it.
+
+    Examples
+    --------
+    >>> written(PairedInterval(2.04, -0.5, 4.6, 6)), written(PairedInterval(77.6, 74.9, 80.4, 6), ".1f")
+    ('+2.0 [-0.5, +4.6]', '77.6 [74.9, 80.4]')
+    """
+    return f"{interval.mean:{form}} [{interval.low:{form}}, {interval.high:{form}}]"

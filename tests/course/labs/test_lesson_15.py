@@ -1,9 +1,9 @@
-"""Lesson 15: repeated texts, the bag of words, stored results of transfer."""
+"""Lesson 15: repeated texts, and which stored cells of pretraining are compared."""
 
 import pytest
 
-from tinytx.text.corpora import Split
-from tinytx_course.labs.lesson_15 import bag_of_words, display_name, kind_of, same_text, transfer_rows
+from tinytx.training.intervals import paired_interval
+from tinytx_course.labs.lesson_15 import display_name, measured, same_text
 from tinytx_course.results import read_results
 
 
@@ -12,44 +12,52 @@ def test_texts_are_the_same_whatever_case_spaces_and_punctuation():
     assert same_text("l?amour") == same_text("l\u2019amour")
 
 
-def test_a_bag_of_words_finds_the_word_that_decides():
-    texts = tuple(f"le {noun} est {word}" for noun in ("chat", "livre", "vin") for word in ("bon", "laid"))
-    train = Split(texts * 2, (1, 0) * 6)
-    found = bag_of_words(train, ["ce film est bon", "ce film est laid", "bon"], seed=0)
-    assert found.tolist() == [1, 0, 1]
-
-
-def cells(condition, accuracies, *, budget="study", texts="a", n_folds=2):
-    """Records of repetitions of two folds each."""
+def cells(condition, accuracies, *, n_folds=2, dose=0, corpus="films", budget="study", n_labels=50):
+    """Records of draws of two folds each."""
     found = {}
     for number, accuracy in enumerate(accuracies):
-        repeat, fold = divmod(number, n_folds)
-        found[f"mine/{budget}/{condition}/labels 50/repeat {repeat}/fold {fold}"] = {
+        draw, fold = divmod(number, n_folds)
+        found[f"{corpus}/{budget}/{condition}/labels {n_labels}/fold {fold}/draw {draw}"] = {
             "condition": condition,
-            "n_labels": 50,
-            "origin": {"texts": texts, "n_folds": n_folds},
-            "repeat": repeat,
+            "n_labels": n_labels,
+            "dose": dose,
+            "draw": draw,
             "fold": fold,
-            "seed": number,
             "accuracy": accuracy,
+            "origin": {"n_folds": n_folds},
         }
     return found
 
 
-def test_rows_are_over_the_repetitions_that_all_have():
-    records = cells("scratch", [0.5, 0.6, 0.7, 0.8]) | cells("masked:near", [0.6, 0.8, 0.9])
-    records |= cells("counts", [0.9]) | cells("stars", [0.1, 0.1], budget="smoke")
-    records |= cells("tfidf-bayes", [0.2, 0.2], texts="b")
-    scratch, masked = transfer_rows(records)
-    assert scratch.accuracies == (0.5, 0.6) and scratch.seeds == (0, 1) and scratch.gains == {}
-    assert masked.accuracies == (0.6, 0.8)
-    assert masked.gains["scratch"].mean == pytest.approx(0.15) and masked.gains["scratch"].n == 2
-    assert transfer_rows({}) == []
+def test_conditions_are_compared_on_the_folds_that_all_have():
+    records = cells("tfidf-words", [0.5, 0.6, 0.7, 0.8, 0.9]) | cells("scratch/tuned", [0.6, 0.8, 0.9])
+    records |= cells("scratch/probe", [0.9]) | cells("tfidf-words", [0.1, 0.1], corpus="books")
+    records |= cells("tfidf-letters", [0.2, 0.2], budget="smoke")
+    found = measured(records, "films")[50]
+    assert found.accuracies == {"tfidf-words": [50, 60], "scratch/tuned": [60, 80]}
+    assert "scratch/probe" not in found and "scratch/tuned" in found
+    expected = paired_interval([10, 20], test_share=1)
+    assert found.gain("scratch/tuned", "tfidf-words") == expected
+    assert found.interval("tfidf-words").mean == 55
+    assert measured({}) == measured(cells("scratch/probe", [0.9]), "films") == {}
 
 
-def test_every_stored_condition_has_a_row_a_name_and_a_kind():
-    rows = transfer_rows(read_results("transfer-cls-books").data)
-    assert len(rows) > 50 and all(len(row.seeds) == len(rows[0].seeds) for row in rows)
-    assert {kind_of(row.condition) for row in rows} == {"words", "nothing", "text", "neighbour"}
-    names = {row.condition: display_name(row.condition) for row in rows}
-    assert len(set(names.values())) == len(names)
+def test_doses_come_in_their_order_with_the_tokens_that_were_read():
+    records = {}
+    for dose in (30_000_000, 1_000_000, 3_000_000):
+        records |= cells(f"causal/tuned/{dose}", [0.5, 0.6], dose=dose)
+        records[f"films/study/pretraining causal/{dose}"] = {"objective": "causal", "n_tokens": dose + 7}
+    found = measured(records, "films")[50]
+    tokens = [found.tokens[name] for name in found.doses("causal", "tuned")]
+    assert tokens == [1_000_007, 3_000_007, 30_000_007] and found.doses("causal", "probe") == []
+
+
+def test_every_stored_condition_has_a_name_of_its_own():
+    for one in measured(read_results("pretraining").data).values():
+        assert len({display_name(name) for name in one.accuracies}) == len(one.accuracies)
+        assert {len(values) for values in one.accuracies.values()} != {0}
+
+
+@pytest.mark.parametrize("name", ["masked/probe/3000000", "counts-both/tuned", "scratch/longer"])
+def test_names_of_later_conditions_are_distinct(name):
+    assert display_name(name) not in {display_name("causal/probe/3000000"), display_name("scratch/tuned")}

@@ -1,4 +1,4 @@
-"""Diagrams of what enters a model, and of where its parameters are; their numbers are computed."""
+"""Diagrams of what enters a model or an experiment, and of where parameters are; numbers are computed."""
 
 from __future__ import annotations
 
@@ -140,3 +140,37 @@ def parameters(config: TransformerConfig) -> Drawn:
     )
     sizes = {name: getattr(config, name) for name in ("d_model", "d_ff", "n_layers", "vocab_size")}
     return (panel,), {**sizes, "total": table.total, "shares": shares}
+
+
+def dose_and_response() -> Drawn:
+    """Draw one body that is pretrained and stopped after each dose, and folds that divide no film."""
+    body, folds = Panel(300, 356), Panel(320, 356)
+    body.text(150, 14, "Read, without labels", size="title", bold=True)
+    texts = body.box(40, 40, 220, 46, "unlabelled reviews", "of other films", kind="none", size="small")
+    trained = body.box(40, 122, 220, 36, "next-token prediction", kind="stream", size="small")
+    body.arrow(texts.bottom, trained.top)
+    doses = ("0", "0.3", "1", "3", "10", "30")
+    body.line((32, 214), (268, 214), kind="stream", width=2.6)
+    body.arrow(trained.bottom, (150, 210), kind="stream", width=2.6)
+    for i, dose in enumerate(doses):
+        x = 32 + 47.2 * i
+        body.dot(x, 214, kind="stream", radius=7, filled=bool(i))
+        body.text(x, 240, dose, size="small")
+    body.text(150, 264, "million tokens: the dose", size="small")
+    body.text(150, 318, "One body, stopped six times;", size="small", kind="soft")
+    body.text(150, 338, "0 is new weights.", size="small", kind="soft")
+
+    folds.text(160, 14, "Learn and be tested", size="title", bold=True)
+    folds.text(160, 52, "labelled reviews, six folds of whole films", size="small")
+    boxes = [folds.box(10 + 51 * i, 68, 45, 40, "test" if i == 5 else "", kind="head" if i == 5 else "plain",
+                       size="small") for i in range(6)]  # fmt: skip
+    labels = folds.box(60, 152, 150, 36, "200 labels", kind="weights", size="small")
+    folds.arrow(boxes[2].bottom, (labels.top[0], labels.y), kind="weights")
+    ways = folds.box(60, 224, 150, 46, "bag, frozen body,", "or fine-tuning", kind="stream", size="small")
+    folds.arrow(labels.bottom, ways.top, kind="weights")
+    score = folds.box(238, 224, 76, 46, "accuracy", kind="none", size="small")
+    folds.arrow(ways.right, score.left)
+    folds.arrow(boxes[5].bottom, (boxes[5].bottom[0], score.y))
+    folds.text(160, 318, "The same labels and the same tests for all;", size="small", kind="soft")
+    folds.text(160, 338, "each fold is tested once.", size="small", kind="soft")
+    return (body, folds), {"doses": ", ".join(doses)}

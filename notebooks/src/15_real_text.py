@@ -1,0 +1,829 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 15 · Real text
+#
+# **Does it pay outside?**
+#
+# After this lesson you can
+#
+# 1. find texts that are in train and in test although no comparison of strings shows it, and groups that a split must not divide;
+# 2. compute TF-IDF by hand, and say what a bag of words knows of a text and what it does not;
+# 3. read a curve of dose and response with its controls: where pretraining passes the bag of words, and which control rules out which explanation;
+# 4. choose between a bag of words, a frozen probe and fine-tuning by measured numbers, and say which published figures must not be compared.
+#
+# *You need:* lessons 08 and 09. *It takes:* an hour to read; a minute to run on two cores. Nothing is downloaded.
+
+# %% [markdown]
+# ## Set-up
+#
+# `scikit-learn` makes the bags of words. (It comes with `make course`.) With the budget `smoke` everything runs, and little is learned.
+
+# %%
+import contextlib
+import math
+import re
+import tempfile
+import textwrap
+import unicodedata
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from IPython.display import Markdown
+
+import tinytx as tx
+import tinytx_course as course
+from tinytx.text.corpora import Split, label_subset
+from tinytx.training.fit import fit
+from tinytx.training.intervals import paired_interval, wilson_interval
+from tinytx.training.recipes import default_budget
+from tinytx_course import plots
+from tinytx_course.results import read_results
+
+smoke = default_budget() == "smoke"
+folder = Path(tempfile.mkdtemp())  # for the files that this lesson writes
+
+# %% [markdown]
+# Two questions from earlier lessons first.
+
+# %%
+course.recall("15")
+
+# %% [markdown]
+# ## Why: the number from home
+#
+# All lessons so far used a language that we made ourselves. There we know every truth, and pretraining pays. Here is the stored result of lesson 09: the gain with fifty labels, in points of accuracy, with its interval over seeds.
+
+# %%
+home = [record for record in read_results("transfer").data.values() if record["n_labels"] == 50]
+ends = {"pretrained": {}, "scratch": {}, "frozen": {}}
+for record in home:
+    run = record["origin"]["budget"], record["seed"]
+    ends[record["start"]][run] = 100 * record["accuracy"]
+gains = [ends["pretrained"][run] - ends["scratch"][run] for run in ends["scratch"]]
+at_home = paired_interval(gains)
+print(f"in our own language, 50 labels: pretraining brings {at_home.mean:+.1f} points", end=" ")
+print(f"[{at_home.low:+.1f}, {at_home.high:+.1f}], {len(gains)} seeds")
+
+# %% [markdown]
+# The tempting next step is "it will bring as much for real reviews". Write down two guesses of your own before you go on. How many points does pretraining bring for English film reviews, with 200 labels and a small model? And how far above or below that model is a simple bag of words, on the same reviews?
+#
+# The answer comes in the second half of this page. First we need to know what is different outside, and how a measurement there can deceive us.
+#
+# ## Real text on this machine
+#
+# The package brings a small corpus of real prose: passages from novels by six French authors who died more than a century ago. Names of people and places are replaced by X. The label of a passage is its **author**, and its **group** is the novel that it comes from.
+
+# %%
+novels = tx.load_corpus("novels")
+for name, split in novels.splits.items():
+    n_words = sum(len(text.split()) for text in split.texts)
+    print(f"{name:<6}{len(split):>6,} passages{n_words:>8,} words, {len(set(split.groups))} novels")
+print("authors:", ", ".join(novels.label_names))
+for i in (0, 500):
+    author = novels.label_names[novels.train.labels[i]]
+    passage = textwrap.shorten(novels.train.texts[i], 220)
+    print(textwrap.fill(f"{author}: {passage}", 88, subsequent_indent="  "))
+
+# %% [markdown]
+# ### Rare words
+#
+# How is this text different from our reviews? Take equally many words of both. Sort the different words by how often they occur, and draw frequency against rank, both on logarithmic axes, as in lesson 01. For a real language George Zipf found roughly a straight line: the tenth word a tenth as often as the first. Our world has a vocabulary of about a thousand words. What will its curve do that the other does not?
+
+# %%
+def words_of(texts):
+    return [word for text in texts for word in re.findall(r"[^\W\d_]+", text.lower())]
+
+
+world = tx.load_corpus("world")
+read = {"world": words_of(world.train.texts), "novels": words_of(novels.train.texts)}
+n_read = min(map(len, read.values()))
+read = {name: words[:n_read] for name, words in read.items()}
+lines = []
+for name, words in read.items():
+    print(f"{name:<11}{n_read:,} words, {len(set(words)):>7,} different")
+    frequency = np.array([count for _, count in Counter(words).most_common()]) / n_read
+    ranks = np.unique(np.geomspace(1, len(frequency), 80).astype(int))
+    lines.append(plots.Curve(name, ranks, 1e6 * frequency[ranks - 1]))
+lines.append(plots.Curve("Zipf: first / rank", ranks, 1e6 * frequency[0] / ranks, dashed=True))
+fig, ax = plots.curves(
+    lines, xlabel="rank of the word", ylabel="times in a million words",
+    x_log=True, y_log=True, title="Real text has a long tail",
+)  # fmt: skip
+plots.show(fig, "15_zipf")
+
+# %% [markdown]
+# Our world simply ends; the novels go on. A model meets a frequent word thousands of times and a rare one once. Many words of tomorrow's text it has never met at all. How many? Read the first $n$ words, then ask how large a part of the *held-out* text consists of words that were not among them.
+
+# %%
+held_out = {"world": words_of(world.test.texts), "novels": words_of(novels.valid.texts)}
+print("words read" + "".join(f"{name:>13}" for name in read))
+for n in (1_000, 10_000, n_read):
+    shares = []
+    for name, words in read.items():
+        known = set(words[:n])
+        shares.append(np.mean([word not in known for word in held_out[name]]))
+    print(f"{n:>10,}" + "".join(f"{share:>13.2%}" for share in shares))
+
+# %% [markdown]
+# In the last row the world holds next to no surprise, and the novels still bring new words. This is one reason why real models read subwords instead of words (lesson 01).
+#
+# ## Real text is dirty
+#
+# Sooner or later you bring a file of your own. Here is one: a label, a tab and a review on each line, as a colleague might send it. Four lines are broken, each in another way. Find them before the program does.
+
+# %%
+good = [f"{i % 2}\t{('Raté', 'Réussi')[i % 2]}, tome {i}." for i in range(16)]
+rows = [row.encode() for row in good]
+rows[2] = b"Superbe, et vite lu."
+rows[5] = "1\tUne histoire émouvante.".encode("latin-1")
+rows[9] = "positif\tTrès bien écrit.".encode()
+rows[12] = b"0\t "
+(folder / "dirty.tsv").write_bytes(b"\n".join(rows))
+for number, row in enumerate(rows, 1):
+    print(f"{number:>2}  {row.decode('utf-8', 'replace')}")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# Two bad ways to deal with it are common. One is to stop at the first broken line with a message about line 1 of something deep inside a library. The other, worse, is to drop what does not fit without a word: then no one notices when half the file is gone. What would you want the message to say?
+
+# %%
+with contextlib.chdir(folder):
+    try:
+        tx.load_corpus("dirty.tsv")
+    except ValueError as problem:
+        print(textwrap.fill(str(problem), 88))
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# The message names the first bad line and what is wrong there. Then it counts the bad rows, and names every other kind of mistake with the line of its first row. If you decide to leave such rows out, you ask for it, `skip_bad_rows=True`, and the warning adds how many rows are left.
+
+
+# %%
+def with_warnings(load):
+    with contextlib.chdir(folder), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = load()
+    for warning in caught:
+        print(textwrap.fill(str(warning.message), 88))
+    return result
+
+
+corpus = with_warnings(lambda: tx.load_corpus("dirty.tsv", skip_bad_rows=True))
+print({name: len(split) for name, split in corpus.splits.items()})
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# ### The same letter, three ways
+#
+# Line 6 was written in another *encoding*. Bytes do not say which letters they mean. Read UTF-8 as Latin-1, and each accent becomes two strange signs; both look like text, so no program complains. And even within one encoding *é* can be one sign, or an *e* followed by an accent that is drawn above it. What will the second comparison say?
+
+# %%
+print("été read wrongly:", "été".encode().decode("latin-1"))
+one_sign, two_signs = (unicodedata.normalize(form, "été") for form in ("NFC", "NFD"))
+print(one_sign, two_signs, "equal:", one_sign == two_signs)
+print("lengths", len(one_sign), len(two_signs))
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# To a tokenizer these are different texts, made of tokens that it has hardly ever seen. Bring texts into one form, once, when they are read.
+#
+# ## Leaks
+#
+# The most expensive dirt is a text that is in train *and* in test: a **leak**. A model that learns it by heart knows the answer, without having understood anything. Here is a folder of the reader's own, with a file for each part. How many of the four test reviews are leaked?
+
+# %%
+own = folder / "own"
+own.mkdir()
+learned = ["L'histoire est belle !", "Quel ennui.", "Un livre à relire.", "Rien à sauver."]
+learned += [f"Tome {i} : {word}." for i in range(1, 6) for word in ("je recommande", "décevant")]
+asked = ["Un livre à relire.", "l’histoire est belle", "RIEN, à sauver...", "Une belle fin."]
+for name, texts in (("train", learned), ("test", asked)):
+    rows = [f"{1 - i % 2}\t{text}" for i, text in enumerate(texts)]
+    (own / f"{name}.tsv").write_text("\n".join(rows), encoding="utf-8")
+corpus = with_warnings(lambda: tx.load_corpus("own"))
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# One is found, word for word.
+#
+# ### Repeats that no comparison of strings finds
+#
+# But look at the test reviews again. The second and the third are in train as well, only with another apostrophe, other capitals, other signs. For a person they are the same text. What survives all this are the *words*: runs of letters and digits, in lower case. The package has a function for it, and one of the exercises below asks you for yours.
+
+# %%
+from tinytx_course.labs.lesson_15 import same_text
+
+seen = {same_text(text) for text in learned}
+for text in asked:
+    mark = "leaked" if same_text(text) in seen else "new"
+    print(f"{mark:<7} {text:<22} {same_text(text)!r}")
+# NBVAL_CHECK_OUTPUT
+
+# %% [markdown]
+# ### The leak that no comparison of texts finds
+#
+# Our novels have no repeated passages. Let us cut all of them into train and test in two ways: at random, and by novel, as the package does. A softer test for copies is the share of test passages with eight words in a row that also occur in train. It is next to nothing in both.
+
+
+# %%
+def runs_of_eight(text):
+    words = words_of([text])
+    return {tuple(words[i : i + 8]) for i in range(len(words) - 7)}
+
+
+n_train = len(novels.train)
+pooled = [getattr(novels.train, field) + getattr(novels.valid, field)
+          for field in ("texts", "labels", "groups")]  # fmt: skip
+passages = Split(*pooled)
+order = np.random.default_rng(0).permutation(len(passages)).tolist()
+cuts = {
+    "at random": (passages.take(order[:n_train]), passages.take(order[n_train:])),
+    "by novel": (novels.train, novels.valid),
+}
+for name, (train, test) in cuts.items():
+    in_train = set().union(*map(runs_of_eight, train.texts))
+    shared = np.mean([not runs_of_eight(text).isdisjoint(in_train) for text in test.texts])
+    print(f"{name:<11}{len(train):,} and {len(test)} passages, {shared:.1%} share eight words")
+
+# %% [markdown]
+# Now a simple model shall name the author of each test passage. It counts words and gives rare ones more weight; we open it in the next section. Both cuts have equally many passages to learn from, of the same six authors. **Predict 15.1.**
+
+# %%
+course.predict(
+    "15.1",
+    "How much lower is the accuracy when whole novels are held out?",
+    ["less than 5 points", "5 to 25 points", "more than 25 points"],
+)
+
+# %%
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+
+def bag_of_words(train):
+    reader = make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(C=100.0))
+    return reader.fit(train.texts, train.labels)
+
+
+bags = {name: bag_of_words(train) for name, (train, _) in cuts.items()}
+accuracy = {name: 100 * bags[name].score(cuts[name][1].texts, cuts[name][1].labels) for name in cuts}
+n_test = len(novels.valid)
+ends = {name: wilson_interval(round(value * n_test / 100), n_test) for name, value in accuracy.items()}
+fig, ax = plots.bars(
+    accuracy, intervals={name: (100 * ends[name].low, 100 * ends[name].high) for name in cuts},
+    xlabel="passages with the right author, percent", references={"a guess": 100 / 6},
+    numbers=".0f", title="The same passages, cut in two ways",
+)  # fmt: skip
+plots.show(fig, "15_cuts")
+
+# %%
+lost = accuracy["at random"] - accuracy["by novel"]
+assert ends["at random"].low > ends["by novel"].high
+answer = "less than 5 points" if lost < 5 else "5 to 25 points"
+course.resolve(
+    "15.1",
+    "more than 25 points" if lost > 25 else answer,
+    f"{accuracy['at random']:.0f} percent at random, {accuracy['by novel']:.0f} by novel: "
+    f"{lost:.0f} points of the first figure are no knowledge of authors.",
+)
+
+# %% [markdown]
+# Which words does each model go by? For two authors, here are the words with the largest weights. Ask of each word whether it belongs to an author or to a plot.
+
+# %%
+for name, reader in bags.items():
+    words = reader[0].get_feature_names_out()
+    for label in (1, 5):
+        heaviest = words[np.argsort(-reader[1].coef_[label])[:8]]
+        print(f"{name:<11}{novels.label_names[label]:<9}", *heaviest)
+
+# %% [markdown]
+# A model that has read one chapter of a novel recognises the next one by its things and its places. With new novels these clues are gone. No text is repeated, no check of texts can complain; and yet the first figure would never be seen on a new book. **A split must not divide a group**: passages of a novel, reviews of a film, images of a patient, functions of a file.
+#
+# ## TF-IDF: what a bag of words weighs
+#
+# The bag of words is the **baseline** of this lesson, so let us open it. It forgets the order of words and counts them. Frequent words such as *the* say little. Hence each count is multiplied by the **inverse document frequency**, $\log(D / \mathrm{df})$: of $D$ training texts, $\mathrm{df}$ hold the word. A word of all texts gets weight 0. Then each row is divided by its length. By hand, for three short reviews:
+
+# %%
+train = ["a moving film", "a dull film", "a moving and honest story"]
+bags_of = [text.split() for text in train]
+vocabulary = sorted({word for bag in bags_of for word in bag})
+idf, rows = {}, []
+for word in vocabulary:
+    df = sum(word in bag for bag in bags_of)
+    idf[word] = math.log(len(train) / df)
+for bag in bags_of:
+    weights = [bag.count(word) * idf[word] for word in vocabulary]
+    length = math.sqrt(sum(weight**2 for weight in weights))
+    rows.append([weight / length for weight in weights])
+pd.DataFrame(rows, columns=vocabulary, index=train).round(2)
+
+# %% [markdown]
+# *Dull* weighs most in its review: no other text has it. The word *a* weighs nothing. The base of the logarithm makes no difference, since it multiplies a whole row, which is then scaled.
+#
+# Vectorised, the same is three lines. The class of scikit-learn that we used above adds 1 to the logarithm, so a word of all texts does not vanish; with `sublinear_tf` it also takes $1 + \log$ of the count. On top of these columns comes a logistic regression: one weight for each word and class.
+
+# %%
+counts = np.array([[bag.count(word) for word in vocabulary] for bag in bags_of])  # (N, V)
+log_share = np.log(len(train) / (counts > 0).sum(axis=0))  # (V,)
+weighted = counts * log_share
+scaled = weighted / np.linalg.norm(weighted, axis=1, keepdims=True)  # (N, V)
+np.testing.assert_allclose(scaled, rows)
+plus_one = counts * (log_share + 1)
+plus_one /= np.linalg.norm(plus_one, axis=1, keepdims=True)
+library = TfidfVectorizer(smooth_idf=False, token_pattern=r"\w+").fit_transform(train)
+np.testing.assert_allclose(library.toarray(), plus_one)
+print("the loop, three lines of numpy, and scikit-learn (with 1 added to the log) agree")
+
+# %% [markdown]
+# What can such a model not know? *Not good, but moving* and *not moving, but good* are the same bag to it. A word that was in none of the labelled texts has no weight at all, however plain its meaning. That is the opening for pretraining: a model that has read a million unlabelled reviews has met *tedious* before.
+#
+# ## The experiment: dose and response
+#
+# Does pretraining pay on real text? A doctor would ask about the dose. How much text must a model read before its 200 labels are worth more than in the hands of a bag of words? And does more help more? One architecture is pretrained, and stopped after each **dose** of tokens. Everything else stays the same.
+
+# %%
+plots.diagram("dose-and-response")
+
+# %% [markdown]
+# The data are 25,000 labelled film reviews and 50,000 unlabelled ones of *other* films (Maas et al. 2011). The files cannot be shipped; `python -m experiments pretraining` measures, and this page reads what it stored. Folds are divided by film: no film is in two folds, and no unlabelled review is of a tested film or repeats a labelled text. The next cell prints the recipe from the store.
+
+# %%
+from tinytx_course.labs.lesson_15 import display_name, measured, millions, written
+
+stored = read_results("pretraining")
+search = stored.get("imdb/study/search")["origin"]
+recipe, tried = search["recipe"], search["search"]
+by_labels = measured(stored.data)
+N = 200
+films = by_labels[N]
+body = tx.TransformerConfig(
+    vocab_size=recipe["vocab_size"], d_model=recipe["d_model"], n_heads=recipe["n_heads"],
+    n_layers=recipe["n_layers"], d_ff=4 * recipe["d_model"], positions="rotary",
+)  # fmt: skip
+n_params = tx.parameter_table(body, head="classifier").total
+print(f"{recipe['n_layers']} layers of width {recipe['d_model']}: {n_params:,} parameters")
+print(f"{recipe['n_folds']} folds by film, {recipe['n_test']:,} test reviews in each,", end=" ")
+print(f"{len(films.accuracies['tfidf-words']) // recipe['n_folds']} draw of {N} labels")
+for way, inside in tried.items():
+    values = inside.get("C") or inside["lr"]
+    print(f"{way:<14}{len(values)} values of {'C' if 'C' in inside else 'lr'}, chosen by {inside['by']}")
+
+# %% [markdown]
+# Nothing is chosen on the test reviews. Each way of learning may choose its regularisation or its learning rate *inside* its 200 labels, the pretrained model as well as its controls. What is compared was named before anything was measured:
+#
+# - **TF-IDF** of words and pairs of words, and a stronger one with runs of letters too;
+# - **from scratch**: the same transformer with new weights, fine-tuned with the same search;
+# - **random weights, frozen**: a linear model reads the hidden states of a transformer that has learned nothing;
+# - **pretrained, frozen** and **pretrained, fine-tuned**, after each dose of plain next-token prediction. The embeddings begin at random and are trained.
+#
+# Both linear models read the states in the same way, so their difference is what pretraining put there. **Predict 15.2.**
+
+# %%
+course.predict(
+    "15.2",
+    "At which dose does the fine-tuned model pass TF-IDF of words, by its mean?",
+    ["at 1 million tokens or before", "at 3 or 10 million",
+     "at 30 million, or at no dose that was measured"],
+)  # fmt: skip
+
+# %%
+tuned, frozen = films.doses("causal", "tuned"), films.doses("causal", "probe")
+lines = []
+for name, doses in (("fine-tuned", tuned), ("frozen", frozen)):
+    of = [films.interval(condition) for condition in doses]
+    mean, low, high = ([getattr(x, end) for x in of] for end in ("mean", "low", "high"))
+    tokens = [films.tokens[condition] / 1e6 for condition in doses]
+    lines.append(plots.Curve(f"pretrained, {name}", tokens, mean, low=low, high=high))
+reach = [min(line.x[0] for line in lines), max(line.x[-1] for line in lines)]
+for condition in ("tfidf-letters", "tfidf-words", "scratch/tuned", "scratch/probe"):
+    if condition in films:
+        level = [films.interval(condition).mean] * 2
+        lines.append(plots.Curve(display_name(condition), reach, level, dashed=True))
+published = stored.get("imdb/published")["origin"]["lines"]
+fig, ax = plots.figure(width=10.5, height=6.0)
+plots.curves(
+    lines, xlabel="million tokens read in pretraining", ylabel="accuracy in percent",
+    references={f"published, all labels: {line['accuracy']:.0f}": line["accuracy"] for line in published},
+    x_log=True, title=f"Film reviews, {N} labels", ax=ax,
+)  # fmt: skip
+for line, color in zip(lines[:2], plots.COLORS, strict=False):
+    ax.plot(line.x, line.y, "o", color=color)
+ax.set_xticks(lines[1].x, [f"{x:.1f}".removesuffix(".0") for x in lines[1].x])
+ax.minorticks_off()
+plots.show(fig, "15_dose")
+
+# %%
+BAG, BEST = "tfidf-words", tuned[-1]
+ahead = [name for name in tuned if films.gain(name, BAG).mean > 0]
+dose = films.tokens[ahead[0]] if ahead else math.inf
+answers = ["at 1 million tokens or before", "at 3 or 10 million"]
+answers.append("at 30 million, or at no dose that was measured")
+where = f"first at {millions(dose)} tokens" if ahead else "at no dose"
+course.resolve(
+    "15.2",
+    answers[(dose > 2e6) + (dose > 2e7)],
+    f"By its mean the fine-tuned model is above TF-IDF of words {where}, of "
+    f"{len(tuned)} from {millions(films.tokens[tuned[0]])} to {millions(films.tokens[BEST])}. "
+    f"At the last one the difference is {written(films.gain(BEST, BAG))} points.",
+)
+
+# %% [markdown]
+# How to read the picture. The two curves with bands are the pretrained models. Dashed lines are controls, which read nothing before their labels. The grey lines at the top are published accuracies with **all 25,000 labels**, on a test split that we did not use; they show how far the task can be taken. Bands are 95 % intervals over folds, corrected because the folds learn from overlapping sets of reviews (Nadeau and Bengio).
+#
+# The next cell turns the curve into sentences: is more text worth more, and is the curve still rising at its end?
+
+
+# %%
+def verdict(gain):
+    return "above 0" if gain.low > 0 else "below 0" if gain.high < 0 else "includes 0"
+
+
+for way, doses in (("fine-tuned", tuned), ("frozen", frozen)):
+    if len(doses) > 1:
+        total, last = (films.gain(doses[-1], doses[i]) for i in (0, -2))
+        ends = [millions(films.tokens[doses[i]]) for i in (0, -2, -1)]
+        print(f"{way}, from {ends[0]} to {ends[2]} tokens: {written(total)}, {verdict(total)}")
+        print(f"{way}, from {ends[1]} to {ends[2]} tokens: {written(last)}, {verdict(last)}")
+losses = {one["n_tokens"]: one["held_out_nats"] for one in stored.data.values() if "objective" in one}
+print("held-out loss by dose:", "; ".join(f"{millions(n)} {x:.2f} nats" for n, x in sorted(losses.items())))
+print(textwrap.fill(stored.source_line(), 88))
+
+# %% [markdown]
+# ### The table
+#
+# Here is what the points of the picture cost. *Search* is how many values were tried inside the 200 labels. The last column compares with TF-IDF of words on the same folds. A transformer has as many parameters after every dose; a bag has one weight for each word and pair in its labelled reviews.
+
+
+# %%
+def row_of(name):
+    way = name.split("/")[1] if "/" in name else name
+    learner = "AdamW" if way == "tuned" else "logistic regression"
+    values = tried[way].get("C") or tried[way]["lr"]
+    return {
+        "": display_name(name),
+        "tokens read": millions(films.tokens[name]) if films.tokens[name] else "none",
+        "labels": N,
+        "parameters": f"{n_params:,}" if "/" in name else "one a word",
+        "recipe": f"{learner}, search of {len(values)}",
+        "accuracy": written(films.interval(name), ".1f"),
+        "minus TF-IDF of words": "" if name == BAG else written(films.gain(name, BAG)),
+    }
+
+
+chosen = [BAG, "tfidf-letters", "scratch/tuned", "scratch/probe", *frozen[-1:], *tuned[-3:]]
+pd.DataFrame([row_of(name) for name in chosen if name in films]).set_index("")
+
+# %% [markdown]
+# ### What each control rules out
+#
+# A high accuracy of a pretrained model may have other reasons than pretraining. Each control removes one of them.
+#
+# - *Any transformer does it:* then new weights, fine-tuned in the same way, would be as good.
+# - *Any 128 numbers a text do it:* then the states of a random transformer would be as good to a linear model.
+# - *Words alone do it:* then TF-IDF would be as good.
+# - *Word endings and stems do it:* then TF-IDF with letters would be as good.
+
+# %%
+pairs = {
+    "fine-tuned − from scratch": (tuned[-1], "scratch/tuned"),
+    "frozen − random, frozen": (frozen[-1], "scratch/probe"),
+    "fine-tuned − TF-IDF, words": (tuned[-1], BAG),
+    "fine-tuned − TF-IDF, words and letters": (tuned[-1], "tfidf-letters"),
+    "frozen − TF-IDF, words": (frozen[-1], BAG),
+}
+gains = {name: films.gain(*pair) for name, pair in pairs.items() if pair[1] in films}
+fig, ax = plots.bars(
+    {name: gain.mean for name, gain in gains.items()},
+    intervals={name: (gain.low, gain.high) for name, gain in gains.items()},
+    xlabel="points of accuracy (95 % interval)", references={"no difference": 0}, numbers="+.1f",
+    title=f"The last dose against its controls, {N} labels",
+)  # fmt: skip
+plots.show(fig, "15_controls")
+for name, gain in gains.items():
+    print(f"{name:<40}{written(gain):>22}  {verdict(gain)}")
+
+# %% [markdown]
+# Read the intervals, not the bars. "Includes 0" does not say that two ways are equal; it says that six folds cannot tell them apart. And a model that beats its own kind from scratch may still lose to counting words: these are two questions. Fine-tuning and the frozen states may also give different answers, so both are measured.
+#
+# ## One ablation here, in a minute
+#
+# Let us do the same on this machine, with the novels, in small. A transformer reads the training novels without their labels. How much is that? Less than the *smallest* dose above, read more than once. So expect little. The point is the design, which is the same: pretrained against new weights, fine-tuned and frozen, and the bag of words against both.
+
+# %%
+fast = {"optimizer": "muon", "lr": 1e-2, "decay": "linear", "final_lr_fraction": 0.0}
+steps = {} if smoke else {"n_steps": 100, "tokens_per_batch": 2_048}
+pretrained = fit(
+    novels, vocab_size=600 if smoke else 2_000, model_changes={"max_len": 128},
+    training_changes=fast | steps, progress=False,
+)  # fmt: skip
+tokenizer = pretrained.tokenizer
+n_distinct = sum(len(ids) for ids in tokenizer.encode_batch(novels.train.texts))
+settings = pretrained.recipe.settings
+passes = settings.n_steps * settings.tokens_per_batch / n_distinct
+assert n_distinct < 300_000
+print(f"{n_distinct:,} distinct tokens, up to {passes:.1f} passes")
+pretrained
+
+# %% [markdown]
+# For the frozen probe we need the mean hidden state of each passage, once for the pretrained body and once for a random one of the same shape. A logistic regression then learns from 60 labelled passages, ten of each author, and is tested on the six novels that nobody read. The same 60 passages go to the bag of words. Eight draws of labels give eight pairs. **Predict 15.3.**
+
+
+# %%
+@torch.no_grad()
+def states_of(body, texts):
+    body.eval()
+    means = []
+    for start in range(0, len(texts), 32):
+        rows = [[tokenizer.bos_id, *ids[:127]] for ids in tokenizer.encode_batch(texts[start : start + 32])]
+        token_ids = tx.text.batching.pad_batch(rows, tokenizer.pad_id)
+        real = (token_ids != tokenizer.pad_id)[:, :, None]  # (B, T, 1)
+        means.append((body(token_ids) * real).sum(dim=1) / real.sum(dim=1))  # (B, D)
+    return torch.cat(means).numpy()
+
+
+_ = torch.manual_seed(0)
+bodies = {
+    "pretrained, frozen": pretrained.model.cpu().body,
+    "random, frozen": tx.LanguageModel(pretrained.model.config).body,
+}
+some = label_subset(novels.train, 300, seed=0)  # labels are drawn from these
+states = {name: (states_of(body, some.texts), states_of(body, novels.valid.texts))
+          for name, body in bodies.items()}  # fmt: skip
+course.predict(
+    "15.3",
+    "Which names the most authors with 60 labels, by its mean over eight draws?",
+    ["the frozen pretrained body", "the frozen random body", "the bag of words"],
+)
+
+# %%
+right = np.array(novels.valid.labels)
+place = {text: i for i, text in enumerate(some.texts)}
+live = {name: [] for name in (*states, "bag of words")}
+for draw in range(8):
+    few = label_subset(some, 60, seed=draw)
+    live["bag of words"].append(100 * bag_of_words(few).score(novels.valid.texts, right))
+    for name, (own, tested) in states.items():
+        own = own[[place[text] for text in few.texts]]
+        centre, spread = own.mean(axis=0), own.std(axis=0) + 1e-6
+        probe = LogisticRegression(C=0.1, max_iter=500).fit((own - centre) / spread, few.labels)
+        live[name].append(100 * probe.score((tested - centre) / spread, right))
+print("\n".join(f"{name:<20}{np.mean(values):5.1f} percent" for name, values in live.items()))
+
+# %%
+best = max(live, key=lambda name: np.mean(live[name]))
+shown = {"pretrained, frozen": "the frozen pretrained body", "random, frozen": "the frozen random body"}
+pretraining = paired_interval(np.subtract(live["pretrained, frozen"], live["random, frozen"]).tolist())
+reading = paired_interval(np.subtract(live["pretrained, frozen"], live["bag of words"]).tolist())
+course.resolve(
+    "15.3",
+    shown.get(best, "the bag of words"),
+    f"Pretrained minus random: {written(pretraining)} points, {verdict(pretraining)}; "
+    f"pretrained minus bag: {written(reading)}, {verdict(reading)}.",
+)
+
+# %% [markdown]
+# These intervals are about the luck of drawing labels. All draws share one pretraining and six test novels, so another six novels could move everything together.
+#
+# And fine-tuned? Three seeds, each with the same labels and the same recipe for both; the rate is tuned for neither.
+
+# %%
+def fine_tuned(seed, fresh):
+    run = fit(
+        novels, objective="classification", start=pretrained, fresh=fresh, seed=seed, n_labels=60,
+        n_epochs=None if smoke else 5, training_changes={} if smoke else {"tokens_per_batch": 768, "lr": 2e-3},
+        n_scored=20, progress=False, report=lambda line: None,
+    )  # fmt: skip
+    return 100 * run.evaluation.score.accuracy
+
+
+seeds = range(2 if smoke else 3)
+ends = {fresh: [fine_tuned(seed, fresh) for seed in seeds] for fresh in (False, True)}
+gain = paired_interval(np.subtract(ends[False], ends[True]).tolist())
+for fresh, name in ((False, "pretrained, fine-tuned"), (True, "from scratch")):
+    print(f"{name:<24}{np.mean(ends[fresh]):5.1f} percent", [round(x, 1) for x in ends[fresh]])
+print(f"difference {written(gain)} points, {verdict(gain)}; a guess is right in {100 / 6:.1f}")
+
+# %% [markdown]
+# Compare the live result with the left end of the curve above. Where an interval includes 0, the honest sentence is "no difference that we can see, at this dose", and the curve says what would have to change: not the recipe first, but the amount of text.
+#
+# ## A practical rule
+#
+# When do you take a bag of words, when a frozen probe, when fine-tuning? The next cell reads the rule out of the stored table: for each number of labels and each dose it compares both transformers with the stronger bag. Only a difference with an interval above 0 counts.
+
+# %%
+def rule(one, dose):
+    rivals = {way: f"causal/{way}/{dose}" for way in ("tuned", "probe")}
+    gains = {way: one.gain(name, "tfidf-letters") for way, name in rivals.items() if name in one}
+    clear = [way for way, gain in gains.items() if gain.low > 0]
+    if clear:
+        best = max(clear, key=lambda way: gains[way].mean)
+        return {"tuned": "fine-tune", "probe": "probe"}[best], gains
+    behind = all(gain.high < 0 for gain in gains.values())
+    return "take the bag" if behind else "open: take the bag, it is cheaper", gains
+
+
+for n_labels, one in by_labels.items():
+    doses = {name.split("/")[2] for way in ("tuned", "probe") for name in one.doses("causal", way)}
+    for dose in sorted(map(int, doses)):
+        choice, against = rule(one, dose)
+        points = ", ".join(f"{way} {gain.mean:+.1f}" for way, gain in against.items())
+        print(f"{n_labels:>4} labels, {millions(dose):>11} tokens: {choice} ({points})")
+
+# %% [markdown]
+# The cost belongs to the rule. A bag of words takes seconds and no unlabelled text. A probe needs a pretrained body and one pass over your texts. Fine-tuning needs that body, minutes for each set of labels, and a choice of learning rate. So start with the bag, always; it is also the bar that the other two have to pass. Take a transformer when text of the *same kind* is plentiful, or when somebody else has already read for you: published models have read hundreds of times our largest dose, and lesson 16 opens them.
+#
+# ### Figures that must not be compared
+#
+# Here are ten accuracies as their authors published them. The task: French book reviews, 1,600 labels, 2,000 test reviews, one transformer from scratch and one from a checkpoint of twelve hours on a GPU. Each figure is one seed, at the best of its epochs, chosen on the test reviews. We did not repeat these runs. Why may the difference not be compared with ours, although both are "pretrained minus scratch"? Name three reasons before you read on.
+
+# %%
+elsewhere = {
+    "from scratch": [75.3, 78.5, 76.4, 75.1, 76.7],
+    "pretrained": [80.7, 80.0, 81.0, 79.4, 80.9],
+}
+for name, values in elsewhere.items():
+    low, high = wilson_interval(round(20 * np.mean(values)), 2_000)
+    print(f"French books: {name:<13}{min(values)} to {max(values)};", end=" ")
+    print(f"2,000 test reviews alone make ±{50 * (high - low):.1f}")
+there = np.mean(elsewhere["pretrained"]) - np.mean(elsewhere["from scratch"])
+here = films.gain(BEST, "scratch/tuned") if "scratch/tuned" in films else None
+print(f"there: {there:+.1f} points; here: {written(here) if here else 'not measured yet'}")
+
+# %% [markdown]
+# One: other texts in another language, and eight times as many labels. Two: choosing the epoch on the test reviews flatters both columns, by an amount nobody knows. Three: five runs with one seed each give no interval for a *paired* difference. What those figures do say is that the pretrained column is above the other in every run. What they leave out is a bag of words: without that row nobody can say whether a transformer was worth it.
+#
+# ## "Bonjour les"
+#
+# A classic last test is to let a model complete *Bonjour les*. Here is one that read real French: novels, sentences that people wrote for translation, readers' reviews. `python -m experiments completions` trained it and stored its completions. Will it greet anybody? Will the sentences be French? Will they mean anything?
+
+# %%
+french = read_results("completions")
+completed = min(french.data.values(), key=lambda record: record["bits_per_character"])
+best_count = min(completed["counts"].values())
+print(textwrap.fill(f"{completed['model']}; learned from {completed['train']}", 88))
+print(f"{completed['nats_per_token']:.3f} nats per token on novels by other authors,", end=" ")
+print(f"the best count {best_count:.3f}")
+lines = ["| | |", "|---|---|"]
+for one in completed["completions"]:
+    rest = one["text"].removeprefix(one["prompt"]).replace("|", "\\|").replace("*", "\\*")
+    lines.append(f"| {one['way']} | **{one['prompt']}**{rest}{'' if one['finished'] else ' …'} |")
+Markdown("\n".join(lines))
+
+# %% [markdown]
+# *Greedy* takes the most probable token each time; the draws take one of the likelier ones by chance (lesson 08). Look at agreement (article, noun, verb) within three or four words, then at the sense over a whole line. Both are judged by the same loss.
+#
+# ## What this does not show
+#
+# - One architecture of about a million parameters, one objective, one kind of text. A larger model may read more out of the same dose.
+# - One pretraining for each dose, on one path: the doses share their beginning. Another seed of pretraining would move the whole curve.
+# - The transformer reads the last 160 words of a review, the bag of words all of it. That helps the bag where a review is longer.
+# - Six folds and one draw of labels make wide intervals; what includes 0 today may not with more draws. Doses and numbers of labels that are missing in the picture have not been measured.
+# - Nothing here was searched as hard as it could be. "Does not pass the bag" is a sentence about this search, not about transformers: the published lines, with all labels and more reading, are far above.
+#
+# ## Take-home
+#
+# A fair experiment on one screen. The question here is small enough to run: does the *inverse document frequency* pay, or would counts do? Folds hold out whole novels, both ways get the same labels, and the answer is a paired difference with an interval.
+
+# %%
+groups = np.array(passages.groups)
+by_author = {label: sorted({g for g, y in zip(passages.groups, passages.labels) if y == label})
+             for label in range(6)}  # fmt: skip
+ways = {"with idf": True, "without": False}
+results = {name: [] for name in ways}
+for fold in range(6):
+    drawn = np.random.default_rng(fold)
+    held = [drawn.choice(novels_of) for novels_of in by_author.values()]  # a novel of each author
+    train = passages.take(np.flatnonzero(~np.isin(groups, held)).tolist())
+    test = passages.take(np.flatnonzero(np.isin(groups, held)).tolist())
+    few = label_subset(train, 120, seed=fold)  # the same labels for both ways
+    for name, use_idf in ways.items():
+        vectorizer = TfidfVectorizer(use_idf=use_idf, sublinear_tf=True)
+        model = make_pipeline(vectorizer, LogisticRegression(C=100.0)).fit(few.texts, few.labels)
+        results[name].append(100 * model.score(test.texts, test.labels))
+gain = paired_interval(np.subtract(*results.values()).tolist(), test_share=len(test) / len(train))
+for name, values in results.items():
+    print(f"{name:<10}{np.mean(values):5.1f} percent")
+print(f"idf brings {written(gain)} points: {verdict(gain)}")
+
+# %% [markdown]
+# ## Questions
+#
+# Before the code, a few questions. Pick an answer, and read what it gets back. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
+
+# %%
+course.quiz("real_text")
+
+# %% [markdown]
+# ## Exercises
+#
+# Two small tools that you will need outside. Below each cell to fill in is its check, which says where your answer differs and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
+#
+# ### Exercise: find the leak
+#
+# `Level 2/5 · 10 minutes · outcome 1`
+#
+# Write `repeated_texts(train, test)` for two lists of texts. It returns a list: the positions in `test`, counted from 0 and in order, of the texts that are in `train` too. Two texts are the same if they have the same words in the same order; words are runs of letters and digits, and case does not count. *It trains* looking for what a
+# comparison of strings does not see.
+#
+# <details><summary>Hint</summary>
+#
+# Turn each text into its list of words first: bring it to lower case, replace every character for which `str.isalnum` is false by a space, and `split()`. Lists can be compared; tuples can be put in a set.
+#
+# </details>
+
+
+# %%
+def repeated_texts(train, test):
+    ### BEGIN SOLUTION
+    def words(text):
+        return "".join(sign if sign.isalnum() else " " for sign in text.lower()).split()
+
+    seen = [words(text) for text in train]
+    return [i for i, text in enumerate(test) if words(text) in seen]
+    ### END SOLUTION
+
+
+# %%
+course.check("repeated_texts", repeated_texts)
+
+# %% [markdown]
+# ### Exercise: TF-IDF
+#
+# `Level 3/5 · 15 minutes · outcome 2`
+#
+# Write `tfidf(train, texts)` for two lists of N training texts and M texts. It returns a tensor of shape (M, V): a row for each of `texts`, a column for each different word of `train`, sorted. Words are what `text.lower().split()` gives. An entry is count times $\log(N / \mathrm{df})$, where $\mathrm{df}$ training texts hold the word; then each row is divided by its length. A row of zeros stays zero. *It trains* fitting on train alone.
+#
+# <details><summary>Hint</summary>
+#
+# First the vocabulary and the logarithms, from `train` only. Then the counts of `texts`, shape (M, V), times the logarithms. `torch.nn.functional.normalize(rows, dim=1)` divides rows by their length and leaves zeros alone.
+#
+# </details>
+
+
+# %%
+def tfidf(train, texts):
+    ### BEGIN SOLUTION
+    own, asked = ([text.lower().split() for text in part] for part in (train, texts))
+    vocabulary = sorted({word for bag in own for word in bag})
+    df = torch.tensor([sum(word in bag for bag in own) for word in vocabulary])  # (V,)
+    counts = torch.tensor([[bag.count(word) for word in vocabulary] for bag in asked])  # (M, V)
+    return torch.nn.functional.normalize(counts * torch.log(len(train) / df), dim=1)
+    ### END SOLUTION
+
+
+# %%
+course.check("tfidf", tfidf)
+
+# %% [markdown]
+# ### Try it yourself
+#
+# In your own copy (`make lab`), say what you expect, then run.
+#
+# **1.** Give `load_corpus` a file of your own: a `.txt` with a document a line, or a `.csv` with `text_column=` and `label_column=`. How does its share of new words compare with that of the novels, at equal numbers of words read?
+#
+# <details><summary>What to look for</summary>
+#
+# A small file has a high share of new words whatever its language, since little of its vocabulary was seen. Compare at equal numbers of words read, as the table does.
+#
+# </details>
+#
+# **2.** A friend measures 82.1 with a bag of words on a random split of film reviews, and 81.0 for a published transformer, and concludes that pretraining is useless. What would you ask?
+#
+# <details><summary>Answer</summary>
+#
+# Was the split by film? Were repeats taken out before it? Are both figures about the same test texts, with as many labels, and chosen without the test set? With how many seeds? And useless for whom: with 25,000 labels, or with 50?
+#
+# </details>
+#
+# **3.** A frozen pretrained body reaches 64 percent, and a colleague writes: "pretraining has taught it sentiment". Which row of the table do you ask for?
+#
+# <details><summary>Answer</summary>
+#
+# The frozen *random* body. Random hidden states still say which words a text holds, and a linear model can read that. Only the difference between the two rows was learned in pretraining.
+#
+# </details>
+#
+# ## Summary
+#
+# 1. Real text has a long tail of rare words, broken rows, and repeats. Count and name bad rows; look for repeats on *words*, not on strings.
+# 2. A split must not divide a group. The same bag of words named far more authors when passages of one novel were in train and in test.
+# 3. TF-IDF is counts times $\log(D / \mathrm{df})$, scaled: no order, no meaning of unseen words, a few seconds. It is the bar for everything else.
+# 4. Ask for the dose: how many tokens were read, with how many labels, against which controls. A random body, frozen, and new weights, fine-tuned, show what pretraining adds; the bag shows whether a transformer is worth it at all.
+# 5. Compare on the same folds, with intervals for differences. Figures from other splits, label counts, choices and seeds cannot be compared.
+#
+# *Where this comes from:* Zipf, *Human Behavior and the Principle of Least Effort*, 1949. Inverse document frequency: Spärck Jones, *Journal of Documentation* 28, 1972. Film reviews: Maas et al., *Learning Word Vectors for Sentiment Analysis*, ACL 2011. Strong linear baselines: Wang and Manning, *Baselines and Bigrams*, ACL 2012. Pretraining on the same reviews: Dai and Le, [arXiv:1511.01432](https://arxiv.org/abs/1511.01432); Howard and Ruder (ULMFiT), [arXiv:1801.06146](https://arxiv.org/abs/1801.06146). Intervals over folds that overlap: Nadeau and Bengio, *Machine Learning* 52, 2003. Overlap of test and training text: Brown et al., [arXiv:2005.14165](https://arxiv.org/abs/2005.14165), section 4. French book reviews: Prettenhofer and Stein, ACL 2010.
+#
+# *What comes next:* lesson 16 opens models that others have pretrained.

@@ -43,6 +43,7 @@ from IPython.display import Markdown
 
 import tinytx as tx
 import tinytx_course as course
+from tinytx.text.batching import pad_batch
 from tinytx.text.corpora import Split, label_subset
 from tinytx.training.fit import fit
 from tinytx.training.intervals import paired_interval, wilson_interval
@@ -65,14 +66,15 @@ course.recall("15")
 # All lessons so far used a language that we made ourselves. There we know every truth, and pretraining pays. Here is the stored result of lesson 09: the gain with fifty labels, in points of accuracy, with its interval over seeds.
 
 # %%
-home = [record for record in read_results("transfer").data.values() if record["n_labels"] == 50]
+records = read_results("transfer").data.values()
+home = [record for record in records if record["n_labels"] == 50]
 ends = {"pretrained": {}, "scratch": {}, "frozen": {}}
 for record in home:
     run = record["origin"]["budget"], record["seed"]
     ends[record["start"]][run] = 100 * record["accuracy"]
 gains = [ends["pretrained"][run] - ends["scratch"][run] for run in ends["scratch"]]
 at_home = paired_interval(gains)
-print(f"in our own language, 50 labels: pretraining brings {at_home.mean:+.1f} points", end=" ")
+print(f"our own language, 50 labels: {at_home.mean:+.1f} points", end=" ")
 print(f"[{at_home.low:+.1f}, {at_home.high:+.1f}], {len(gains)} seeds")
 
 # %% [markdown]
@@ -88,7 +90,8 @@ print(f"[{at_home.low:+.1f}, {at_home.high:+.1f}], {len(gains)} seeds")
 novels = tx.load_corpus("novels")
 for name, split in novels.splits.items():
     n_words = sum(len(text.split()) for text in split.texts)
-    print(f"{name:<6}{len(split):>6,} passages{n_words:>8,} words, {len(set(split.groups))} novels")
+    n_novels = len(set(split.groups))
+    print(f"{name:<6}{len(split):>6,} passages{n_words:>8,} words, {n_novels} novels")
 print("authors:", ", ".join(novels.label_names))
 for i in (0, 500):
     author = novels.label_names[novels.train.labels[i]]
@@ -107,36 +110,29 @@ def words_of(texts):
 
 world = tx.load_corpus("world")
 read = {"world": words_of(world.train.texts), "novels": words_of(novels.train.texts)}
+held_out = {"world": words_of(world.test.texts), "novels": words_of(novels.valid.texts)}
 n_read = min(map(len, read.values()))
 read = {name: words[:n_read] for name, words in read.items()}
 lines = []
+new = {}
 for name, words in read.items():
-    print(f"{name:<11}{n_read:,} words, {len(set(words)):>7,} different")
+    new[name] = np.mean(~np.isin(held_out[name], list(set(words))))
+    print(f"{name:<8}{n_read:,} words, {len(set(words)):>6,} different;", end=" ")
+    print(f"{new[name]:.1%} of the held-out words are new")
     frequency = np.array([count for _, count in Counter(words).most_common()]) / n_read
     ranks = np.unique(np.geomspace(1, len(frequency), 80).astype(int))
     lines.append(plots.Curve(name, ranks, 1e6 * frequency[ranks - 1]))
-lines.append(plots.Curve("Zipf: first / rank", ranks, 1e6 * frequency[0] / ranks, dashed=True))
+zipf = 1e6 * frequency[0] / ranks
+lines.append(plots.Curve("Zipf: first / rank", ranks, zipf, dashed=True))
 fig, ax = plots.curves(
     lines, xlabel="rank of the word", ylabel="times in a million words",
     x_log=True, y_log=True, title="Real text has a long tail",
 )  # fmt: skip
 plots.show(fig, "15_zipf")
+assert new["world"] < 0.01 < 0.05 < new["novels"]
 
 # %% [markdown]
-# Our world simply ends; the novels go on. A model meets a frequent word thousands of times and a rare one once. Many words of tomorrow's text it has never met at all. How many? Read the first $n$ words, then ask how large a part of the *held-out* text consists of words that were not among them.
-
-# %%
-held_out = {"world": words_of(world.test.texts), "novels": words_of(novels.valid.texts)}
-print("words read" + "".join(f"{name:>13}" for name in read))
-for n in (1_000, 10_000, n_read):
-    shares = []
-    for name, words in read.items():
-        known = set(words[:n])
-        shares.append(np.mean([word not in known for word in held_out[name]]))
-    print(f"{n:>10,}" + "".join(f"{share:>13.2%}" for share in shares))
-
-# %% [markdown]
-# In the last row the world holds next to no surprise, and the novels still bring new words. This is one reason why real models read subwords instead of words (lesson 01).
+# Our world simply ends; the novels go on. A model meets a frequent word thousands of times and a rare one once. The printed lines say how much of the *held-out* text consists of words that it has never met at all: next to nothing in our world, and still a good share in novels that it has not read. This is one reason why real models read subwords instead of words (lesson 01).
 #
 # ## Real text is dirty
 #
@@ -205,9 +201,12 @@ print("lengths", len(one_sign), len(two_signs))
 # %%
 own = folder / "own"
 own.mkdir()
-learned = ["L'histoire est belle !", "Quel ennui.", "Un livre à relire.", "Rien à sauver."]
-learned += [f"Tome {i} : {word}." for i in range(1, 6) for word in ("je recommande", "décevant")]
-asked = ["Un livre à relire.", "l’histoire est belle", "RIEN, à sauver...", "Une belle fin."]
+learned = ["L'histoire est belle !", "Quel ennui.", "Un livre à relire."]
+learned += ["Rien à sauver."]
+ends = "je recommande", "décevant"
+learned += [f"Tome {i} : {end}." for i in range(1, 6) for end in ends]
+asked = ["Un livre à relire.", "l’histoire est belle", "RIEN, à sauver..."]
+asked += ["Une belle fin."]
 for name, texts in (("train", learned), ("test", asked)):
     rows = [f"{1 - i % 2}\t{text}" for i, text in enumerate(texts)]
     (own / f"{name}.tsv").write_text("\n".join(rows), encoding="utf-8")
@@ -253,8 +252,10 @@ cuts = {
 }
 for name, (train, test) in cuts.items():
     in_train = set().union(*map(runs_of_eight, train.texts))
-    shared = np.mean([not runs_of_eight(text).isdisjoint(in_train) for text in test.texts])
-    print(f"{name:<11}{len(train):,} and {len(test)} passages, {shared:.1%} share eight words")
+    n_shared = sum(bool(runs_of_eight(text) & in_train) for text in test.texts)
+    print(f"{name:<11}{len(train):,} and {len(test)} passages,", end=" ")
+    print(f"{n_shared / len(test):.1%} share eight words")
+    assert n_shared < 0.05 * len(test)
 
 # %% [markdown]
 # Now a simple model shall name the author of each test passage. It counts words and gives rare ones more weight; we open it in the next section. Both cuts have equally many passages to learn from, of the same six authors. **Predict 15.1.**
@@ -273,16 +274,19 @@ from sklearn.pipeline import make_pipeline
 
 
 def bag_of_words(train):
-    reader = make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(C=100.0))
+    vectorizer = TfidfVectorizer(sublinear_tf=True)
+    reader = make_pipeline(vectorizer, LogisticRegression(C=100.0))
     return reader.fit(train.texts, train.labels)
 
 
 bags = {name: bag_of_words(train) for name, (train, _) in cuts.items()}
-accuracy = {name: 100 * bags[name].score(cuts[name][1].texts, cuts[name][1].labels) for name in cuts}
-n_test = len(novels.valid)
-ends = {name: wilson_interval(round(value * n_test / 100), n_test) for name, value in accuracy.items()}
+accuracy, ends = {}, {}
+for name, (_, test) in cuts.items():
+    share = bags[name].score(test.texts, test.labels)
+    low, high = wilson_interval(round(share * len(test)), len(test))
+    accuracy[name], ends[name] = 100 * share, (100 * low, 100 * high)
 fig, ax = plots.bars(
-    accuracy, intervals={name: (100 * ends[name].low, 100 * ends[name].high) for name in cuts},
+    accuracy, intervals=ends,
     xlabel="passages with the right author, percent", references={"a guess": 100 / 6},
     numbers=".0f", title="The same passages, cut in two ways",
 )  # fmt: skip
@@ -290,13 +294,14 @@ plots.show(fig, "15_cuts")
 
 # %%
 lost = accuracy["at random"] - accuracy["by novel"]
-assert ends["at random"].low > ends["by novel"].high
+assert ends["at random"][0] > ends["by novel"][1]
 answer = "less than 5 points" if lost < 5 else "5 to 25 points"
 course.resolve(
     "15.1",
     "more than 25 points" if lost > 25 else answer,
-    f"{accuracy['at random']:.0f} percent at random, {accuracy['by novel']:.0f} by novel: "
-    f"{lost:.0f} points of the first figure are no knowledge of authors.",
+    f"{accuracy['at random']:.0f} percent at random, "
+    f"{accuracy['by novel']:.0f} by novel: {lost:.0f} points "
+    "of the first figure are no knowledge of authors.",
 )
 
 # %% [markdown]
@@ -336,7 +341,8 @@ pd.DataFrame(rows, columns=vocabulary, index=train).round(2)
 # Vectorised, the same is three lines. The class of scikit-learn that we used above adds 1 to the logarithm, so a word of all texts does not vanish; with `sublinear_tf` it also takes $1 + \log$ of the count. On top of these columns comes a logistic regression: one weight for each word and class.
 
 # %%
-counts = np.array([[bag.count(word) for word in vocabulary] for bag in bags_of])  # (N, V)
+counts = [[bag.count(word) for word in vocabulary] for bag in bags_of]
+counts = np.array(counts)  # (N, V)
 log_share = np.log(len(train) / (counts > 0).sum(axis=0))  # (V,)
 weighted = counts * log_share
 scaled = weighted / np.linalg.norm(weighted, axis=1, keepdims=True)  # (N, V)
@@ -345,7 +351,7 @@ plus_one = counts * (log_share + 1)
 plus_one /= np.linalg.norm(plus_one, axis=1, keepdims=True)
 library = TfidfVectorizer(smooth_idf=False, token_pattern=r"\w+").fit_transform(train)
 np.testing.assert_allclose(library.toarray(), plus_one)
-print("the loop, three lines of numpy, and scikit-learn (with 1 added to the log) agree")
+print("the loop, numpy, and scikit-learn (with 1 added to the log) agree")
 
 # %% [markdown]
 # What can such a model not know? *Not good, but moving* and *not moving, but good* are the same bag to it. A word that was in none of the labelled texts has no weight at all, however plain its meaning. That is the opening for pretraining: a model that has read a million unlabelled reviews has met *tedious* before.
@@ -370,16 +376,17 @@ by_labels = measured(stored.data)
 N = 200
 films = by_labels[N]
 body = tx.TransformerConfig(
-    vocab_size=recipe["vocab_size"], d_model=recipe["d_model"], n_heads=recipe["n_heads"],
-    n_layers=recipe["n_layers"], d_ff=4 * recipe["d_model"], positions="rotary",
+    **{name: recipe[name] for name in ("vocab_size", "d_model", "n_heads", "n_layers")},
+    d_ff=4 * recipe["d_model"], positions="rotary",
 )  # fmt: skip
 n_params = tx.parameter_table(body, head="classifier").total
-print(f"{recipe['n_layers']} layers of width {recipe['d_model']}: {n_params:,} parameters")
-print(f"{recipe['n_folds']} folds by film, {recipe['n_test']:,} test reviews in each,", end=" ")
-print(f"{len(films.accuracies['tfidf-words']) // recipe['n_folds']} draw of {N} labels")
+n_folds, n_cells = recipe["n_folds"], len(films.accuracies["tfidf-words"])
+print(f"{body.n_layers} layers of width {body.d_model}: {n_params:,} parameters")
+print(f"{n_folds} folds by film, {recipe['n_test']:,} test reviews in each;", end=" ")
+print(f"draws of {N} labels in each fold: {n_cells // n_folds}")
 for way, inside in tried.items():
-    values = inside.get("C") or inside["lr"]
-    print(f"{way:<14}{len(values)} values of {'C' if 'C' in inside else 'lr'}, chosen by {inside['by']}")
+    what = "C" if "C" in inside else "lr"
+    print(f"{way:<14}{len(inside[what])} values of {what}, chosen by {inside['by']}")
 
 # %% [markdown]
 # Nothing is chosen on the test reviews. Each way of learning may choose its regularisation or its learning rate *inside* its 200 labels, the pretrained model as well as its controls. What is compared was named before anything was measured:
@@ -413,10 +420,13 @@ for condition in ("tfidf-letters", "tfidf-words", "scratch/tuned", "scratch/prob
         level = [films.interval(condition).mean] * 2
         lines.append(plots.Curve(display_name(condition), reach, level, dashed=True))
 published = stored.get("imdb/published")["origin"]["lines"]
+names = r"[A-Z]\w+ (?:et al\.|and [A-Z]\w+)"
+authors = [re.findall(names, line["source"])[-1] for line in published]
+accuracies = [line["accuracy"] for line in published]
 fig, ax = plots.figure(width=10.5, height=6.0)
 plots.curves(
     lines, xlabel="million tokens read in pretraining", ylabel="accuracy in percent",
-    references={f"published, all labels: {line['accuracy']:.0f}": line["accuracy"] for line in published},
+    references=dict(zip(authors, accuracies, strict=True)),
     x_log=True, title=f"Film reviews, {N} labels", ax=ax,
 )  # fmt: skip
 for line, color in zip(lines[:2], plots.COLORS, strict=False):
@@ -436,12 +446,12 @@ course.resolve(
     "15.2",
     answers[(dose > 2e6) + (dose > 2e7)],
     f"By its mean the fine-tuned model is above TF-IDF of words {where}, of "
-    f"{len(tuned)} from {millions(films.tokens[tuned[0]])} to {millions(films.tokens[BEST])}. "
+    f"{len(tuned)} measured doses, the last of {millions(films.tokens[BEST])}. "
     f"At the last one the difference is {written(films.gain(BEST, BAG))} points.",
 )
 
 # %% [markdown]
-# How to read the picture. The two curves with bands are the pretrained models. Dashed lines are controls, which read nothing before their labels. The grey lines at the top are published accuracies with **all 25,000 labels**, on a test split that we did not use; they show how far the task can be taken. Bands are 95 % intervals over folds, corrected because the folds learn from overlapping sets of reviews (Nadeau and Bengio).
+# How to read the picture. The two curves with bands are the pretrained models. Coloured dashed lines are controls, which read nothing before their labels. The grey lines at the top are published accuracies with **all 25,000 labels**, on a test split that we did not use; they show how far the task can be taken. Bands are 95 % intervals over folds, corrected because the folds learn from overlapping sets of reviews (Nadeau and Bengio).
 #
 # The next cell turns the curve into sentences: is more text worth more, and is the curve still rising at its end?
 
@@ -452,13 +462,17 @@ def verdict(gain):
 
 
 for way, doses in (("fine-tuned", tuned), ("frozen", frozen)):
-    if len(doses) > 1:
-        total, last = (films.gain(doses[-1], doses[i]) for i in (0, -2))
-        ends = [millions(films.tokens[doses[i]]) for i in (0, -2, -1)]
-        print(f"{way}, from {ends[0]} to {ends[2]} tokens: {written(total)}, {verdict(total)}")
-        print(f"{way}, from {ends[1]} to {ends[2]} tokens: {written(last)}, {verdict(last)}")
-losses = {one["n_tokens"]: one["held_out_nats"] for one in stored.data.values() if "objective" in one}
-print("held-out loss by dose:", "; ".join(f"{millions(n)} {x:.2f} nats" for n, x in sorted(losses.items())))
+    for before in dict.fromkeys((doses[0], *doses[-2:-1])):
+        more = films.gain(doses[-1], before)
+        first, last = (millions(films.tokens[name]) for name in (before, doses[-1]))
+        print(f"{way}, {first} to {last} tokens: {written(more)}, {verdict(more)}")
+bodies = [record for record in stored.data.values() if "objective" in record]
+for one in sorted(bodies, key=lambda record: record["n_tokens"]):
+    passes, nats = one["passes"], one["held_out_nats"]
+    print(f"{millions(one['n_tokens']):>12} tokens, {passes:.2f} passes:", end=" ")
+    print(f"{nats:.2f} nats a token on held-out reviews")
+for line in published:
+    print(f"published: {line['accuracy']} percent, {line['source']}")
 print(textwrap.fill(stored.source_line(), 88))
 
 # %% [markdown]
@@ -483,7 +497,8 @@ def row_of(name):
     }
 
 
-chosen = [BAG, "tfidf-letters", "scratch/tuned", "scratch/probe", *frozen[-1:], *tuned[-3:]]
+controls = [BAG, "tfidf-letters", "scratch/tuned", "scratch/probe"]
+chosen = [*controls, *frozen[-1:], *tuned[-3:]]
 pd.DataFrame([row_of(name) for name in chosen if name in films]).set_index("")
 
 # %% [markdown]
@@ -508,15 +523,17 @@ gains = {name: films.gain(*pair) for name, pair in pairs.items() if pair[1] in f
 fig, ax = plots.bars(
     {name: gain.mean for name, gain in gains.items()},
     intervals={name: (gain.low, gain.high) for name, gain in gains.items()},
-    xlabel="points of accuracy (95 % interval)", references={"no difference": 0}, numbers="+.1f",
-    title=f"The last dose against its controls, {N} labels",
+    xlabel="points of accuracy (95 % interval)", references={"no difference": 0},
+    numbers="+.1f", title=f"The last dose, {N} labels",
 )  # fmt: skip
 plots.show(fig, "15_controls")
+answers = {"above 0": "yes", "below 0": "no, it is behind", "includes 0": "open"}
+print(f"does it pay, at {millions(films.tokens[BEST])} tokens and {N} labels?")
 for name, gain in gains.items():
-    print(f"{name:<40}{written(gain):>22}  {verdict(gain)}")
+    print(f"{name:<40}{written(gain):>22}  {answers[verdict(gain)]}")
 
 # %% [markdown]
-# Read the intervals, not the bars. "Includes 0" does not say that two ways are equal; it says that six folds cannot tell them apart. And a model that beats its own kind from scratch may still lose to counting words: these are two questions. Fine-tuning and the frozen states may also give different answers, so both are measured.
+# Read the intervals, not the bars. "Open" does not say that two ways are equal; it says that their interval includes 0, so these folds cannot tell them apart. And a model that beats its own kind from scratch may still lose to counting words: these are two questions. Fine-tuning and the frozen states may also give different answers, so both are measured.
 #
 # ## One ablation here, in a minute
 #
@@ -547,8 +564,9 @@ def states_of(body, texts):
     body.eval()
     means = []
     for start in range(0, len(texts), 32):
-        rows = [[tokenizer.bos_id, *ids[:127]] for ids in tokenizer.encode_batch(texts[start : start + 32])]
-        token_ids = tx.text.batching.pad_batch(rows, tokenizer.pad_id)
+        ids = tokenizer.encode_batch(texts[start : start + 32])
+        rows = [[tokenizer.bos_id, *row[:127]] for row in ids]
+        token_ids = pad_batch(rows, tokenizer.pad_id)
         real = (token_ids != tokenizer.pad_id)[:, :, None]  # (B, T, 1)
         means.append((body(token_ids) * real).sum(dim=1) / real.sum(dim=1))  # (B, D)
     return torch.cat(means).numpy()
@@ -574,24 +592,34 @@ place = {text: i for i, text in enumerate(some.texts)}
 live = {name: [] for name in (*states, "bag of words")}
 for draw in range(8):
     few = label_subset(some, 60, seed=draw)
-    live["bag of words"].append(100 * bag_of_words(few).score(novels.valid.texts, right))
+    bag = bag_of_words(few)
+    live["bag of words"].append(100 * bag.score(novels.valid.texts, right))
     for name, (own, tested) in states.items():
         own = own[[place[text] for text in few.texts]]
         centre, spread = own.mean(axis=0), own.std(axis=0) + 1e-6
-        probe = LogisticRegression(C=0.1, max_iter=500).fit((own - centre) / spread, few.labels)
+        probe = LogisticRegression(C=0.1, max_iter=500)
+        probe.fit((own - centre) / spread, few.labels)
         live[name].append(100 * probe.score((tested - centre) / spread, right))
-print("\n".join(f"{name:<20}{np.mean(values):5.1f} percent" for name, values in live.items()))
+for name, values in live.items():
+    print(f"{name:<20}{np.mean(values):5.1f} percent")
 
 # %%
 best = max(live, key=lambda name: np.mean(live[name]))
-shown = {"pretrained, frozen": "the frozen pretrained body", "random, frozen": "the frozen random body"}
-pretraining = paired_interval(np.subtract(live["pretrained, frozen"], live["random, frozen"]).tolist())
-reading = paired_interval(np.subtract(live["pretrained, frozen"], live["bag of words"]).tolist())
+shown = {
+    "pretrained, frozen": "the frozen pretrained body",
+    "random, frozen": "the frozen random body",
+    "bag of words": "the bag of words",
+}
+minus = {}
+for other in ("random, frozen", "bag of words"):
+    differences = np.subtract(live["pretrained, frozen"], live[other])
+    gain = paired_interval(differences.tolist())
+    minus[other] = f"{written(gain)} points, {verdict(gain)}"
 course.resolve(
     "15.3",
-    shown.get(best, "the bag of words"),
-    f"Pretrained minus random: {written(pretraining)} points, {verdict(pretraining)}; "
-    f"pretrained minus bag: {written(reading)}, {verdict(reading)}.",
+    shown[best],
+    f"Pretrained minus random: {minus['random, frozen']}; "
+    f"pretrained minus bag: {minus['bag of words']}.",
 )
 
 # %% [markdown]
@@ -600,10 +628,13 @@ course.resolve(
 # And fine-tuned? Three seeds, each with the same labels and the same recipe for both; the rate is tuned for neither.
 
 # %%
+short = {} if smoke else {"tokens_per_batch": 768, "lr": 2e-3}
+
+
 def fine_tuned(seed, fresh):
     run = fit(
-        novels, objective="classification", start=pretrained, fresh=fresh, seed=seed, n_labels=60,
-        n_epochs=None if smoke else 5, training_changes={} if smoke else {"tokens_per_batch": 768, "lr": 2e-3},
+        novels, objective="classification", start=pretrained, fresh=fresh, seed=seed,
+        n_labels=60, n_epochs=None if smoke else 5, training_changes=short,
         n_scored=20, progress=False, report=lambda line: None,
     )  # fmt: skip
     return 100 * run.evaluation.score.accuracy
@@ -613,8 +644,9 @@ seeds = range(2 if smoke else 3)
 ends = {fresh: [fine_tuned(seed, fresh) for seed in seeds] for fresh in (False, True)}
 gain = paired_interval(np.subtract(ends[False], ends[True]).tolist())
 for fresh, name in ((False, "pretrained, fine-tuned"), (True, "from scratch")):
-    print(f"{name:<24}{np.mean(ends[fresh]):5.1f} percent", [round(x, 1) for x in ends[fresh]])
-print(f"difference {written(gain)} points, {verdict(gain)}; a guess is right in {100 / 6:.1f}")
+    each = ", ".join(f"{value:.1f}" for value in ends[fresh])
+    print(f"{name:<24}{np.mean(ends[fresh]):5.1f} percent ({each})")
+print(f"difference {written(gain)} points, {verdict(gain)}")
 
 # %% [markdown]
 # Compare the live result with the left end of the curve above. Where an interval includes 0, the honest sentence is "no difference that we can see, at this dose", and the curve says what would have to change: not the recipe first, but the amount of text.
@@ -626,7 +658,8 @@ print(f"difference {written(gain)} points, {verdict(gain)}; a guess is right in 
 # %%
 def rule(one, dose):
     rivals = {way: f"causal/{way}/{dose}" for way in ("tuned", "probe")}
-    gains = {way: one.gain(name, "tfidf-letters") for way, name in rivals.items() if name in one}
+    there = {way: name for way, name in rivals.items() if name in one}
+    gains = {way: one.gain(name, "tfidf-letters") for way, name in there.items()}
     clear = [way for way, gain in gains.items() if gain.low > 0]
     if clear:
         best = max(clear, key=lambda way: gains[way].mean)
@@ -636,10 +669,12 @@ def rule(one, dose):
 
 
 for n_labels, one in by_labels.items():
-    doses = {name.split("/")[2] for way in ("tuned", "probe") for name in one.doses("causal", way)}
+    conditions = one.doses("causal", "tuned") + one.doses("causal", "probe")
+    doses = {name.split("/")[2] for name in conditions}
     for dose in sorted(map(int, doses)):
         choice, against = rule(one, dose)
         points = ", ".join(f"{way} {gain.mean:+.1f}" for way, gain in against.items())
+        points = points.replace("tuned", "fine-tuned").replace("probe", "frozen")
         print(f"{n_labels:>4} labels, {millions(dose):>11} tokens: {choice} ({points})")
 
 # %% [markdown]
@@ -658,12 +693,13 @@ for name, values in elsewhere.items():
     low, high = wilson_interval(round(20 * np.mean(values)), 2_000)
     print(f"French books: {name:<13}{min(values)} to {max(values)};", end=" ")
     print(f"2,000 test reviews alone make ±{50 * (high - low):.1f}")
+assert min(elsewhere["pretrained"]) > max(elsewhere["from scratch"])
 there = np.mean(elsewhere["pretrained"]) - np.mean(elsewhere["from scratch"])
 here = films.gain(BEST, "scratch/tuned") if "scratch/tuned" in films else None
-print(f"there: {there:+.1f} points; here: {written(here) if here else 'not measured yet'}")
+print(f"there {there:+.1f} points; here", written(here) if here else "not measured yet")
 
 # %% [markdown]
-# One: other texts in another language, and eight times as many labels. Two: choosing the epoch on the test reviews flatters both columns, by an amount nobody knows. Three: five runs with one seed each give no interval for a *paired* difference. What those figures do say is that the pretrained column is above the other in every run. What they leave out is a bag of words: without that row nobody can say whether a transformer was worth it.
+# One: other texts in another language, and eight times as many labels. Two: choosing the epoch on the test reviews flatters both columns, by an amount nobody knows. Three: five runs with one seed each give no interval for a *paired* difference. What those figures do say: every pretrained run is above every run from scratch. What they leave out is a bag of words: without that row nobody can say whether a transformer was worth it.
 #
 # ## "Bonjour les"
 #
@@ -674,12 +710,13 @@ french = read_results("completions")
 completed = min(french.data.values(), key=lambda record: record["bits_per_character"])
 best_count = min(completed["counts"].values())
 print(textwrap.fill(f"{completed['model']}; learned from {completed['train']}", 88))
-print(f"{completed['nats_per_token']:.3f} nats per token on novels by other authors,", end=" ")
-print(f"the best count {best_count:.3f}")
+nats = completed["nats_per_token"]
+print(f"{nats:.3f} nats a token on novels by others, the best count {best_count:.3f}")
 lines = ["| | |", "|---|---|"]
-for one in completed["completions"]:
-    rest = one["text"].removeprefix(one["prompt"]).replace("|", "\\|").replace("*", "\\*")
-    lines.append(f"| {one['way']} | **{one['prompt']}**{rest}{'' if one['finished'] else ' …'} |")
+for one in completed["completions"][:4]:
+    rest = one["text"].removeprefix(one["prompt"]).replace("*", "\\*")
+    end = "" if one["finished"] else " …"
+    lines.append(f"| {one['way']} | **{one['prompt']}**{rest}{end} |")
 Markdown("\n".join(lines))
 
 # %% [markdown]
@@ -699,21 +736,23 @@ Markdown("\n".join(lines))
 
 # %%
 groups = np.array(passages.groups)
-by_author = {label: sorted({g for g, y in zip(passages.groups, passages.labels) if y == label})
-             for label in range(6)}  # fmt: skip
+authors = np.array(passages.labels)
+by_author = [np.unique(groups[authors == label]) for label in range(6)]
 ways = {"with idf": True, "without": False}
 results = {name: [] for name in ways}
 for fold in range(6):
     drawn = np.random.default_rng(fold)
-    held = [drawn.choice(novels_of) for novels_of in by_author.values()]  # a novel of each author
+    held = [drawn.choice(theirs) for theirs in by_author]  # a novel of each author
     train = passages.take(np.flatnonzero(~np.isin(groups, held)).tolist())
     test = passages.take(np.flatnonzero(np.isin(groups, held)).tolist())
     few = label_subset(train, 120, seed=fold)  # the same labels for both ways
     for name, use_idf in ways.items():
         vectorizer = TfidfVectorizer(use_idf=use_idf, sublinear_tf=True)
-        model = make_pipeline(vectorizer, LogisticRegression(C=100.0)).fit(few.texts, few.labels)
+        model = make_pipeline(vectorizer, LogisticRegression(C=100.0))
+        model.fit(few.texts, few.labels)
         results[name].append(100 * model.score(test.texts, test.labels))
-gain = paired_interval(np.subtract(*results.values()).tolist(), test_share=len(test) / len(train))
+differences = np.subtract(*results.values()).tolist()
+gain = paired_interval(differences, test_share=len(test) / len(train))
 for name, values in results.items():
     print(f"{name:<10}{np.mean(values):5.1f} percent")
 print(f"idf brings {written(gain)} points: {verdict(gain)}")
@@ -779,7 +818,8 @@ def tfidf(train, texts):
     own, asked = ([text.lower().split() for text in part] for part in (train, texts))
     vocabulary = sorted({word for bag in own for word in bag})
     df = torch.tensor([sum(word in bag for bag in own) for word in vocabulary])  # (V,)
-    counts = torch.tensor([[bag.count(word) for word in vocabulary] for bag in asked])  # (M, V)
+    counts = [[bag.count(word) for word in vocabulary] for bag in asked]
+    counts = torch.tensor(counts)  # (M, V)
     return torch.nn.functional.normalize(counts * torch.log(len(train) / df), dim=1)
     ### END SOLUTION
 

@@ -157,7 +157,7 @@ def dose_and_response() -> Drawn:
         body.dot(x, 214, kind="stream", radius=7, filled=bool(i))
         body.text(x, 240, dose, size="small")
     body.text(150, 264, "million tokens: the dose", size="small")
-    body.text(150, 318, "One body, stopped six times;", size="small", kind="soft")
+    body.text(150, 318, "One body, saved after each dose;", size="small", kind="soft")
     body.text(150, 338, "0 is new weights.", size="small", kind="soft")
 
     folds.text(160, 14, "Learn and be tested", size="title", bold=True)

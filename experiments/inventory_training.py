@@ -368,8 +368,8 @@ def trained(seed: int, fault: str | None, smoke: bool = False) -> Shown:
 def _curve(rng: random.Random, what: str) -> Question:
     seed = rng.randrange(1_000)
     prompt = (
-        f"A language model is trained as in lesson 18, but {what}. Which is its loss on held-out text? The "
-        "dashed line is the entropy bound."
+        f"A small language model is trained for 220 steps, but {what}. Which is its loss on held-out text? "
+        "The dashed line is the entropy of the language, the lowest loss to be expected."
     )
     return Question(prompt, lambda function: function(seed))
 
@@ -381,7 +381,7 @@ def curve_of_a_leak(rng: random.Random) -> Question:
     return _curve(rng, "each word attends to itself and to all that follows")
 
 
-@item("loss and shift", "museum:tied_weights_too_large", "museum:healthy", "museum:gradient_cut",
-      "museum:mask_transposed")  # fmt: skip
-def curve_of_a_start(rng: random.Random) -> Question:
-    return _curve(rng, "the shared weights of embedding and output layer start with standard deviation 1")
+@item("loss and shift", "museum:gradient_cut", "museum:healthy", "museum:weight_decay_on_everything",
+      "museum:norm_on_wrong_axis")  # fmt: skip
+def curve_without_gradient(rng: random.Random) -> Question:
+    return _curve(rng, "no gradient reaches the layers below the output layer")

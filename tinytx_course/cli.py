@@ -1,4 +1,4 @@
-"""The command ``tinytx-course``: run, lab, check, release, site, publish."""
+"""The command ``tinytx-course``: run, lab, check, inventory, survey, release, site, publish."""
 
 from __future__ import annotations
 
@@ -43,6 +43,12 @@ def build_parser() -> Parser:
     sub.add_argument("--lesson", help="grade as copies of this lesson; by default the one that most name")
     sub.add_argument("--seconds", type=float, default=20.0, help="time for each exercise")
     sub.add_argument("--memory", type=int, default=2048, help="memory for each exercise, in MiB")
+
+    sub = add_command(commands, "inventory", inventory)
+    sub.add_argument("folder", type=Path, help="made where it does not exist")
+    sub = add_command(commands, "survey", survey)
+    sub.add_argument("answers", type=Path, help="a CSV file: learner, form, time, and a column an item")
+    sub.add_argument("--report", type=Path, help="NAME.html, a page to read and print")
 
     sub = add_command(commands, "release", release)
     sub.add_argument("folder", type=Path, help="new or empty folder")
@@ -117,6 +123,26 @@ def _lesson_number(word: str) -> int:
         known = ", ".join(f"{number:02d}" for number in with_exercises)
         raise ValueError(f"--lesson must be the number of a lesson with exercises, {known}, got {word!r}")
     return int(word)
+
+
+def inventory(args: argparse.Namespace) -> Answer:
+    """Write the concept inventory, two forms with answer sheet and key, to be printed."""
+    from tinytx_course.inventory import write_forms
+
+    paths = write_forms(args.folder)
+    return {"files": [str(path) for path in paths]}, f"open {paths[0]}"
+
+
+def survey(args: argparse.Namespace) -> Answer:
+    """Analyse answers to the concept inventory, before and after: normalised gain, items, misconceptions."""
+    from tinytx_course.inventory.report import write_report
+    from tinytx_course.inventory.survey import analyse
+
+    found = analyse(args.answers)
+    text = str(found)
+    if args.report is not None:
+        text += f"\nopen {write_report(found, args.report)}"
+    return found.to_dict(), text
 
 
 def release(args: argparse.Namespace) -> Answer:

@@ -22,8 +22,10 @@ from tinytx_course.inventory.items import (
     top_of,
 )
 from tinytx_course.inventory.power import Assumptions, power_table
+from tinytx_course.quizzes.card import marked
 
 MINUTES = 60
+LONGEST = 24  # characters of an answer that the key repeats
 NOT_TRIED = (
     "This inventory has not been tried on people yet. How hard its items are, and how well they measure what "
     "somebody understands, is unknown. Its options are the outputs of running programs, right and wrong."
@@ -86,11 +88,9 @@ def _paragraphs(*texts: str) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table of plain texts that may be scrolled sideways."""
+    """A table of plain texts, code between backticks, that may be scrolled sideways."""
     first = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows
-    )
+    body = "".join(f"<tr>{''.join(f'<td>{marked(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     return f'<div class="wide" tabindex="0"><table><tr>{first}</tr>{body}</table></div>'
 
 
@@ -139,7 +139,7 @@ def _keys(items: Sequence[Stored]) -> str:
         )
     )
     for item in items:
-        parts.append(f'<section class="item"><h2>{item["number"]} · {html.escape(item["concept"])}</h2>')
+        parts.append(f'<section class="item key"><h2>{item["number"]} · {html.escape(item["concept"])}</h2>')
         where = {
             form: {
                 option["reveals"]: letter for letter, option in zip(LETTERS, asked["options"], strict=True)
@@ -155,8 +155,8 @@ def _keys(items: Sequence[Stored]) -> str:
 
 
 def _at(item: Stored, form: str, letter: str) -> str:
-    option = item["forms"][form]["options"][LETTERS.index(letter)]
-    return letter if option["kind"] == "curve" else f"{letter}  {in_words(option)}"
+    words = in_words(item["forms"][form]["options"][LETTERS.index(letter)])
+    return f"{letter}: {words}" if len(words) <= LONGEST else letter
 
 
 # ---- the page for who runs it

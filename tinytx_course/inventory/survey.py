@@ -1,0 +1,323 @@
+"""What a group learned: answers before and after, read from a table, as a normalised gain with its interval.
+
+Rows are as wide as the form (``learner, form, time, 1, 2, ...``, one a sitting) or long (``learner, form,
+time, item, answer``). What cannot be used is named in one line each, and the rest is analysed.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinytx.training.intervals import PairedInterval, paired_interval
+from tinytx_course.inventory.items import FORMS, LETTERS, Stored, read_items
+
+TIMES = ("pre", "post")
+N_RESAMPLES, SEED = 10_000, 0  # of the bootstrap
+_SITTING = ("learner", "form", "time")
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """One learner's answers to one form.
+
+    Attributes
+    ----------
+    learner, form, time : str
+    answers : dict
+        Letters by number of the item; what was left out is not there.
+    """
+
+    learner: str
+    form: str
+    time: str
+    answers: dict[int, str]
+
+    def share(self, items: Sequence[Stored]) -> float:
+        """The share of right answers; one that was left out is not right."""
+        right = [self.answers.get(item["number"]) == item["forms"][self.form]["key"] for item in items]
+        return sum(right) / len(right)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain:
+    """What a group gained, of learners with both sittings.
+
+    Attributes
+    ----------
+    before, after : float
+        Mean shares of right answers.
+    gain : float or None
+        (after - before) / (1 - before); None where all was right before.
+    low, high : float or None
+        Ends of its 95 % interval; None with fewer than two learners.
+    difference : PairedInterval or None
+        Of after - before, by Student's t.
+    n : int
+    """
+
+    before: float
+    after: float
+    gain: float | None
+    low: float | None
+    high: float | None
+    difference: PairedInterval | None
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survey:
+    """The analysis of a file of answers.
+
+    Attributes
+    ----------
+    sittings : tuple of Sitting
+    gain : Gain or None
+        None where nobody has both sittings.
+    items : list of dict
+        For each item its share of right answers, before and after.
+    misconceptions : list of dict
+        How often each was chosen of how often it was offered, before and after.
+    problems : list of str
+        What could not be used, or was read as left out.
+    """
+
+    sittings: tuple[Sitting, ...]
+    gain: Gain | None
+    items: list[dict[str, Any]]
+    misconceptions: list[dict[str, Any]]
+    problems: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for ``--json``."""
+        gain = self.gain and {
+            **{name: getattr(self.gain, name) for name in ("n", "before", "after", "gain", "low", "high")},
+            "difference": self.gain.difference and vars(self.gain.difference),
+        }
+        rows = {"items": self.items, "misconceptions": self.misconceptions, "problems": self.problems}
+        return {"sittings": len(self.sittings), "gain": gain, **rows}
+
+    def __str__(self) -> str:
+        lines = [*self.problems, ""] if self.problems else []
+        lines.append(f"{len(self.sittings)} sittings of {len({s.learner for s in self.sittings})} learners")
+        return "\n".join([*lines, in_a_sentence(self.gain)])
+
+
+def in_a_sentence(gain: Gain | None) -> str:
+    """The result for a group."""
+    if gain is None:
+        return "no learner has both sittings: no gain"
+    shares = f"{gain.n} with both: {gain.before:.1%} right before, {gain.after:.1%} after"
+    if gain.gain is None:
+        return f"{shares}; all was right before, so nothing was left to gain"
+    if gain.low is None:
+        return f"{shares}; normalised gain {gain.gain:.2f}, without an interval (two learners are needed)"
+    return f"{shares}; normalised gain {gain.gain:.2f}, 95 % interval {gain.low:.2f} to {gain.high:.2f}"
+
+
+def analyse(path: Path, items: Sequence[Stored] | None = None) -> Survey:
+    """Read a file of answers and analyse it.
+
+    Parameters
+    ----------
+    path : Path
+        Separated by commas or semicolons, in UTF-8.
+    items : sequence, optional
+        By default those of ``results/inventory.json``.
+
+    Raises
+    ------
+    ValueError
+        If columns are missing, or no sitting can be used.
+    """
+    items = read_items() if items is None else items
+    problems: list[str] = []
+    sittings = read_sittings(path, items, problems)
+    if not sittings:
+        reasons = f": {problems[0]}" if problems else ""
+        raise ValueError(f"{path} must hold at least one sitting that can be used, got none{reasons}")
+    return Survey(
+        sittings=tuple(sittings),
+        gain=group_gain(_paired_shares(sittings, items, problems)),
+        items=_by_item(sittings, items),
+        misconceptions=_by_misconception(sittings, items),
+        problems=problems,
+    )
+
+
+# ---- reading
+
+
+def read_sittings(path: Path, items: Sequence[Stored], problems: list[str]) -> list[Sitting]:
+    """The sittings of a file that can be used; one line in `problems` for each thing that cannot."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be a table in UTF-8, got other bytes") from error
+    head = text.partition("\n")[0]
+    rows = list(csv.reader(text.splitlines(), delimiter=";" if head.count(";") > head.count(",") else ","))
+    names = [name.strip().lower() for name in rows[0]] if rows else []
+    if missing := [name for name in _SITTING if name not in names]:
+        raise ValueError(f"{path} must have the columns learner, form and time, got no {', '.join(missing)}")
+    table = [
+        (number, dict(zip(names, (cell.strip() for cell in row), strict=False)))
+        for number, row in enumerate(rows[1:], 2)
+        if any(cell.strip() for cell in row)
+    ]
+    known = {str(item["number"]): item["number"] for item in items}
+    if "item" in names and "answer" in names:
+        cells = [(n, row, {row.get("item", ""): row.get("answer", "")}) for n, row in table]
+    else:
+        cells = [(n, row, {k: v for k, v in row.items() if k not in _SITTING}) for n, row in table]
+    unknown = sorted({name for *_, given in cells for name in given if name not in known})
+    problems += [f"unknown item {name!r}: left out" for name in unknown]
+    return _joined(cells, known, problems)
+
+
+def _joined(
+    cells: Iterable[tuple[int, Mapping[str, str], Mapping[str, str]]],
+    known: Mapping[str, int],
+    problems: list[str],
+) -> list[Sitting]:
+    """One sitting for each learner and time; left out with two forms, or with two answers to an item."""
+    forms: dict[tuple[str, str], set[str]] = defaultdict(set)
+    answers: dict[tuple[str, str], dict[int, str]] = defaultdict(dict)
+    twice = set()
+    for number, row, given in cells:
+        learner, form, time = row.get("learner", ""), row.get("form", "").upper(), row.get("time", "").lower()
+        if not learner or form not in FORMS or time not in TIMES:
+            problems.append(f"row {number}: {_what_is_wrong(learner, form, time)}: left out")
+            continue
+        forms[learner, time].add(form)
+        for name, answer in given.items():
+            if name not in known or not answer:
+                continue
+            if answer.upper() not in LETTERS or len(answer) != 1:
+                problems.append(f"row {number}, item {name}: {answer!r} is no answer: read as empty")
+            elif known[name] in answers[learner, time]:
+                twice.add((learner, time))
+            else:
+                answers[learner, time][known[name]] = answer.upper()
+    found = []
+    for who, taken in forms.items():
+        name = f"{who[0]}, {who[1]}"
+        empty = [str(n) for n in known.values() if n not in answers[who]]
+        if len(taken) > 1 or who in twice:
+            what = "two forms mixed" if len(taken) > 1 else "answers given twice"
+            problems.append(f"{name}: {what} in one sitting: left out")
+            continue
+        if empty:
+            shown = ", ".join(empty[:8]) + (f" and {len(empty) - 8} more" if len(empty) > 8 else "")
+            problems.append(f"{name}: no answer to {shown}: counted as not right")
+        found.append(Sitting(who[0], taken.pop(), who[1], answers[who]))
+    return found
+
+
+def _what_is_wrong(learner: str, form: str, time: str) -> str:
+    if not learner:
+        return "no learner"
+    return (
+        f"form must be A or B, got {form!r}"
+        if form not in FORMS
+        else f"time must be pre or post, got {time!r}"
+    )
+
+
+# ---- analysing
+
+
+def _paired_shares(sittings: Sequence[Sitting], items: Sequence[Stored], problems: list[str]) -> np.ndarray:
+    """Shares before and after, a row a learner with both."""
+    by_time = {time: {s.learner: s for s in sittings if s.time == time} for time in TIMES}
+    pre, post = (by_time[time] for time in TIMES)
+    for learner in sorted(pre.keys() ^ post.keys()):
+        problems.append(f"{learner}: only {'pre' if learner in pre else 'post'}: not in the gain")
+    both = sorted(pre.keys() & post.keys())
+    for learner in both:
+        if pre[learner].form == post[learner].form:
+            problems.append(
+                f"{learner}: form {pre[learner].form} both times: counted, but questions were known"
+            )
+    pairs = [(pre[who].share(items), post[who].share(items)) for who in both]
+    return np.array(pairs).reshape(-1, 2)
+
+
+def group_gain(shares: np.ndarray) -> Gain | None:
+    r"""Normalised gain of a group, with a bootstrap interval over learners.
+
+    .. math:: g = \frac{\bar p_\text{post} - \bar p_\text{pre}}{1 - \bar p_\text{pre}}
+
+    Learners are drawn with replacement 10,000 times, with a fixed seed; the interval holds the middle 95 %.
+
+    Parameters
+    ----------
+    shares : array of shape (n, 2)
+        Before and after, a row a learner.
+
+    References
+    ----------
+    R. R. Hake, "Interactive-engagement versus traditional methods", American Journal of Physics 66 (1998),
+    64-74. B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap" (1993), section 13.3.
+
+    Examples
+    --------
+    >>> group_gain(np.array([[0.2, 0.6]])).gain
+    0.5
+    """
+    n = len(shares)
+    if not n:
+        return None
+    before, after = (float(mean) for mean in shares.mean(axis=0))
+    low = high = difference = None
+    if n > 1:
+        drawn = np.random.default_rng(SEED).integers(n, size=(N_RESAMPLES, n))
+        means = shares[drawn].mean(axis=1)
+        possible = means[means[:, 0] < 1]
+        if len(possible) == N_RESAMPLES:
+            gains = (possible[:, 1] - possible[:, 0]) / (1 - possible[:, 0])
+            low, high = (float(end) for end in np.quantile(gains, (0.025, 0.975)))
+        difference = paired_interval(shares[:, 1] - shares[:, 0])
+    gain = None if math.isclose(before, 1) else round((after - before) / (1 - before), 12)
+    return Gain(before=before, after=after, gain=gain, low=low, high=high, difference=difference, n=n)
+
+
+def _by_item(sittings: Sequence[Sitting], items: Sequence[Stored]) -> list[dict[str, Any]]:
+    rows = []
+    for item in items:
+        row = {"item": item["number"], "concept": item["concept"], "function": item["function"]}
+        for time in TIMES:
+            own = [s for s in sittings if s.time == time]
+            right = sum(s.answers.get(item["number"]) == item["forms"][s.form]["key"] for s in own)
+            row |= {time: right / len(own) if own else None}
+        rows.append(row)
+    return rows
+
+
+def _by_misconception(sittings: Sequence[Sitting], items: Sequence[Stored]) -> list[dict[str, Any]]:
+    """Those chosen at least once, the most often chosen first."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for item in items:
+        for slug, words in item["words"].items():
+            start = {"function": item["function"], "misconception": slug, "words": words, "items": []}
+            row = rows.setdefault((item["function"], slug), {**start, **dict.fromkeys(TIMES, 0)})
+            row["items"].append(item["number"])
+    for sitting in sittings:
+        for item in items:
+            letter = sitting.answers.get(item["number"])
+            if letter is None:
+                continue
+            slug = item["forms"][sitting.form]["options"][LETTERS.index(letter)]["reveals"]
+            if slug is not None:
+                rows[item["function"], slug][sitting.time] += 1
+    n = {time: sum(s.time == time for s in sittings) for time in TIMES}
+    for row in rows.values():
+        row["offered"] = {time: len(row["items"]) * n[time] for time in TIMES}
+    chosen = [row for row in rows.values() if row["pre"] + row["post"]]
+    return sorted(chosen, key=lambda row: -(row["pre"] + row["post"]))

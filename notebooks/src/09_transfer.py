@@ -843,7 +843,7 @@ course.widgets.how_sure(shown, sure_of, world=world)
 # %% [markdown]
 # ## What this does not show
 #
-# - Our reviews are far simpler than real ones, and the pretraining text is exactly like the labelled text. When they differ, as old novels differ from book reviews, pretraining can gain nothing or harm. Lesson 15 is about that.
+# - Our reviews are far simpler than real ones, and the pretraining text is exactly like the labelled text. When they differ, or when little text is read, pretraining can gain nothing. Lesson 15 is about real text.
 # - Only the seeds of fine-tuning vary; the body was pretrained once. Another pretraining would move all of its results together. Another recipe of pretraining moves them too: the stored runs and those of this page differ.
 # - We compare equal *labels*, not equal *time*: scratch spent nothing on pretraining. With one task this may matter; with ten, the body is paid for once.
 # - "Both curves will meet in the end" is often written under such a figure. It is a guess unless the figure shows it: follow the label-efficiency curve as far as it reaches, and claim nothing beyond.

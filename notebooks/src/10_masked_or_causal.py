@@ -29,8 +29,10 @@
 # trained models.
 
 # %%
+import copy
 import math
 import random
+from contextlib import nullcontext
 
 import numpy as np
 import torch
@@ -463,7 +465,7 @@ print(f"{loss.item():.3f} nats; gradient", *(f"{g:.2f}" for g in logits.grad[0].
 #
 # ## Use it: train both, like for like
 #
-# Now two models that differ only in the attention mask and in the question. The texts, the tokenizer, the backbone, its first weights, optimizer, learning rate, number of steps, and the reviews of each batch are alike. So the causal model reads `[bos] x` and predicts `x [eos]`, the masked one reads `[cls] x [sep]` with tokens hidden and predicts these.
+# Now two models that differ only in the attention mask and in the question. The texts, the tokenizer, the backbone, its first weights, its rotary positions (by ALiBi a model that attends to both sides cannot tell left from right: lesson 03), optimizer, learning rate, number of steps, and the reviews of each batch are alike. So the causal model reads `[bos] x` and predicts `x [eos]`, the masked one reads `[cls] x [sep]` with tokens hidden and predicts these.
 
 # %%
 from tinytx.text.batching import pad_batch
@@ -476,12 +478,13 @@ config = recipe.config.replace(vocab_size=tokenizer.vocab_size)
 torch.manual_seed(0)
 causal = tx.LanguageModel(config.replace(causal=True))
 masked = tx.MaskedLanguageModel(config, transform=False)
+hybrid = copy.deepcopy(causal)  # for later
 masked.body.load_state_dict(causal.body.state_dict())  # the same first weights
 print(config)
 assert tx.count_parameters(causal) == tx.count_parameters(masked)
 
 # %% [markdown]
-# The two questions as tensors. The masked side calls `mask_tokens`: yours if it passed its check, else the package's, which does the same. Each is shown for one short review of five tokens. With $p = 0.15$ no token is drawn in 44 % of readings, as $0.85^5 = 0.44$; the cell reads again until one is.
+# The two questions as tensors. The masked side calls `mask_tokens`: yours if it passed its check, else the package's, which does the same. Each is shown for one short review of five tokens. With $p = 0.15$ no token is drawn in 44 % of readings, as $0.85^5 = 0.44$; the cell reads again until one is. The third value says whether a batch is read both ways; the training loop asks for it.
 
 # %%
 SPECIAL = [getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos", "cls", "sep")]
@@ -493,27 +496,29 @@ if not verdict.passed:
 def next_token_batch(rows, generator):
     ids = pad_batch([[tokenizer.bos_id, *row, tokenizer.eos_id] for row in rows], tokenizer.pad_id)
     labels = ids[:, 1:].masked_fill(ids[:, 1:] == tokenizer.pad_id, -100)
-    return ids[:, :-1], labels  # (B, T), (B, T)
+    return ids[:, :-1], labels, False  # (B, T), (B, T)
 
 
 def masked_batch(rows, generator):
     ids = pad_batch([[tokenizer.cls_id, *row, tokenizer.sep_id] for row in rows], tokenizer.pad_id)
     choices = {"mask_id": tokenizer.mask_id, "special_ids": SPECIAL, "p": 0.15}
-    return hiding(ids, **choices, vocab_size=tokenizer.vocab_size, generator=generator)
+    choices["vocab_size"] = tokenizer.vocab_size
+    return *hiding(ids, **choices, generator=generator), True
 
 
 dice = torch.Generator().manual_seed(7)
 for make_batch in (next_token_batch, masked_batch):
-    inputs, labels = make_batch([tokenizer.encode("Le style est lent .")], dice)
+    inputs, labels, _ = make_batch([tokenizer.encode("Le style est lent .")], dice)
     while (labels == -100).all():  # nothing was drawn
-        inputs, labels = make_batch([tokenizer.encode("Le style est lent .")], dice)
+        inputs, labels, _ = make_batch([tokenizer.encode("Le style est lent .")], dice)
     print(f"{make_batch.__name__:<17}reads {inputs.tolist()}, labels {labels.tolist()}")
 
 # %% [markdown]
-# One training loop for both, as in lesson 08. Reviews are sorted by length, so a batch is a run of neighbours with little padding. Two things save time. The output layer is computed only where there is a label: the loss is the same. And **autocast** computes matrix products in bfloat16 where the processor has instructions for it, as `tx.fit` does. The optimizer, its learning rate and its schedule are those of the package's recipe for masked models, for both. Ten times on the way, `blank_nats` measures the model; the next cell defines it.
+# One training loop for both, as in lesson 08. Reviews are sorted by length, so a batch is a run of neighbours with little padding. Two things save time. The output layer is computed only where there is a label: the loss is the same. And **autocast** computes matrix products in bfloat16 where the processor has instructions for it, as `tx.fit` does. The optimizer, its learning rate and its schedule are those of the package's recipe for masked models, for both. `reading` drops the causal mask for batches that are read both ways. (The masked model has none, so there it changes nothing.) Ten times on the way, `blank_nats` measures the model; the next cell defines it.
 
 
 # %%
+from tinytx.model.transformer import bidirectional
 from tinytx.training.optim import make_optimizer
 from tinytx.training.recipes import resize
 from tinytx.training.settings import choose_precision
@@ -523,16 +528,21 @@ in_bf16 = choose_precision(settings.precision, torch.device("cpu")) == "bf16"
 train_rows = sorted(tokenizer.encode_batch(corpus.train.texts), key=len)
 
 
-def train(model, make_batch):
-    nats = {0: blank_nats(model).mean()}
+def reading(model, both_ways):
+    return bidirectional(model.body) if both_ways else nullcontext()
+
+
+def train(model, make_batch, both_sides):
+    nats = {0: blank_nats(model, both_sides).mean()}
     optimizer, dice = make_optimizer(model, settings), random.Random(0)
     generator = torch.Generator().manual_seed(0)
     for step in range(1, settings.n_steps + 1):
         start = dice.randrange(len(train_rows))
         rows = train_rows[start : start + settings.tokens_per_batch // len(train_rows[start])]
-        inputs, labels = make_batch(rows, generator)
+        inputs, labels, both_ways = make_batch(rows, generator)
         asked = labels != -100  # (B, T), N of them
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=in_bf16):
+        bf16 = torch.autocast("cpu", dtype=torch.bfloat16, enabled=in_bf16)
+        with bf16, reading(model, both_ways):
             hidden = model.body(inputs, inputs != tokenizer.pad_id)  # (B, T, D)
             loss = F.cross_entropy(model.head(hidden[asked]), labels[asked])  # (N, V), (N,)
         loss.backward()
@@ -542,7 +552,7 @@ def train(model, make_batch):
         optimizer.step()
         optimizer.zero_grad()
         if step % (settings.n_steps // 10) == 0:
-            nats[step] = blank_nats(model).mean()
+            nats[step] = blank_nats(model, both_sides).mean()
     return nats
 
 
@@ -558,16 +568,17 @@ exact_both = np.array([-np.log(through.fill_token(ids, t)[ids[t]]) for ids, t in
 
 
 @torch.no_grad()
-def blank_nats(model):
-    """Nats of the hidden token of each blank, given what the model may use."""
-    first = tokenizer.cls_id if model is masked else tokenizer.bos_id
+def blank_nats(model, both_sides):
+    """Nats of the hidden token of each blank, given its left side or both sides."""
+    first = tokenizer.cls_id if both_sides else tokenizer.bos_id
     rows, at = torch.arange(len(blanks)), torch.tensor([t for _, t in blanks])
     ids = pad_batch([[first, *row, tokenizer.sep_id] for row in blank_rows], tokenizer.pad_id)
     truth = ids[rows, at + 1]
-    if model is masked:  # it predicts at the blank itself, the causal model one position earlier
+    if both_sides:
         ids[rows, at + 1] = tokenizer.mask_id
-        at = at + 1
-    hidden = model.body(ids, ids != tokenizer.pad_id)[rows, at]  # (N, D), at the blanks alone
+    at = at + (model is masked)  # it predicts at the blank itself, others one position earlier
+    with reading(model, both_sides):
+        hidden = model.body(ids, ids != tokenizer.pad_id)[rows, at]  # (N, D), at the blanks alone
     return F.cross_entropy(model.head(hidden), truth, reduction="none").double().numpy()
 
 
@@ -587,8 +598,8 @@ for name, model, make_batch, exact in (
     ("causal", causal, next_token_batch, exact_left),
     ("masked", masked, masked_batch, exact_both),
 ):
-    history[name] = train(model, make_batch)
-    final[name] = blank_nats(model)
+    history[name] = train(model, make_batch, exact is exact_both)
+    final[name] = blank_nats(model, exact is exact_both)
     excess[name] = mean_per_word((final[name] - exact)[:, None])
     print(name, f"{excess[name].mean:.3f} ± {excess[name].standard_error:.3f} nats above")
 fig, ax = plots.curves(
@@ -713,9 +724,80 @@ for n_sweeps in (0, 1, 4):
 # It is awkward in three ways. The length must be known before the text. Each token costs a reading of everything. And the answers at different positions need not fit one common distribution, so more sweeps need not make it better. These samples have simpler troubles as well: a short training, and twelve masks in a row, which training hardly ever showed. A causal model can end by itself, with `<eos>`; here
 # the limit of 12 tokens may cut it off.
 #
-# ## With care: several seeds, equal compute
+# ## Both in one model
 #
-# One run is an anecdote. `python -m experiments objectives` trains such models with several seeds and more steps. Since a masked model needs the output layer at few positions only, it may make more steps for the same number of floating-point operations: *equal compute*. The cell reads the stored records, and prints what the recipes of the two models share and where they differ, the causal model first. These records come from an earlier recipe than the models above.
+# Must we choose? GPT-BERT (2024) does not: *one* model learns to predict the next token in some batches, and masked tokens in the others. We call it **hybrid**. Two observations make it simple. The causal mask is only an argument of attention, so the same weights can read one way or both ways. And a masked token can be predicted at the position *before* it, where a causal model predicts its next token. Then both questions have one form, and share one output layer. The cell prints one batch of each, and asserts that only the mask decides what the first position can notice.
+
+# %%
+turns = random.Random(1)
+
+
+def hybrid_batch(rows, generator):
+    if turns.random() < 0.5:
+        return next_token_batch(rows, generator)
+    inputs, labels, _ = masked_batch(rows, generator)
+    return inputs[:, :-1], labels[:, 1:], True  # predicted one position earlier
+
+
+dice, shown = torch.Generator().manual_seed(4), {}
+while len(shown) < 2:  # one of each kind, with something to predict
+    inputs, labels, both_ways = hybrid_batch([tokenizer.encode("Le style est lent .")], dice)
+    if (labels != -100).any():
+        shown[both_ways] = f"reads {inputs.tolist()}, labels {labels.tolist()}"
+print("one way  ", shown[False], "\nboth ways", shown[True])
+ids = torch.tensor([tokenizer.encode("Le style est lent .")])  # (1, T)
+other = ids.clone()
+other[0, -1] = tokenizer.mask_id  # does the first position notice another last token?
+for both_ways in (False, True):
+    with torch.no_grad(), reading(hybrid, both_ways):
+        first, second = (hybrid.body(one)[0, 0] for one in (ids, other))
+    assert torch.equal(first, second) != both_ways
+
+# %% [markdown]
+# It is trained like the other two: the same first weights, learning rate, steps and reviews, so it reads no more text. But only half of its batches are masked, and only half are causal. What does that cost at the blank? **Predict 10.5.**
+
+# %%
+course.predict(
+    "10.5",
+    "Given both sides, which model fills the blanks better after the same number of steps?",
+    ["the masked model", "the hybrid model", "no difference that 150 blanks show"],
+)
+
+# %%
+history["hybrid"] = train(hybrid, hybrid_batch, both_sides=True)
+final["hybrid"], given_left = blank_nats(hybrid, True), blank_nats(hybrid, False)
+bars = {
+    "left side, causal": final["causal"] - exact_left,
+    "left side, hybrid": given_left - exact_left,
+    "both sides, masked": final["masked"] - exact_both,
+    "both sides, hybrid": final["hybrid"] - exact_both,
+}
+spans = {name: mean_per_word(nats[:, None]) for name, nats in bars.items()}
+fig, ax = plots.bars(
+    {name: one.mean for name, one in spans.items()}, numbers=".2f",
+    intervals={name: (one.mean - 1.96 * one.standard_error, one.mean + 1.96 * one.standard_error)
+               for name, one in spans.items()},
+    xlabel="nats above the exact value", title="One blank, three models",
+)  # fmt: skip
+plots.show(fig, "10_three_models")
+ahead = {}
+for side, (specialist, ours) in {
+    "left side": (final["causal"], given_left), "both sides": (final["masked"], final["hybrid"]),
+}.items():  # fmt: skip
+    gain = mean_per_word((specialist - ours)[:, None])
+    low, high = (gain.mean + sign * 1.96 * gain.standard_error for sign in (-1, 1))
+    ahead[side] = "hybrid" if low > 0 else "masked" if high < 0 else None
+    print(f"{side:<10} specialist minus hybrid: {gain.mean:+.2f} nats [{low:+.2f}, {high:+.2f}]")
+winner = ahead["both sides"]
+answer = f"the {winner} model" if winner else "no difference that 150 blanks show"
+course.resolve("10.5", answer, f"{settings.n_steps} steps of each, one run of each.")
+
+# %% [markdown]
+# The hybrid model is measured twice: from the left, as a causal model, and from both sides, as a masked one. A single model now writes *and* fills in one reading. Its price or its gain in either role is the printed difference, for one run of each and this short training. Charpentier and Samuel ([arXiv:2410.24159](https://arxiv.org/abs/2410.24159)) report that hybrid pretraining outperforms both specialists, on English text and with far more training.
+#
+# ## With care: several seeds
+#
+# One run is an anecdote. `python -m experiments objectives` trains such models with several seeds and more steps. Since a masked model needs the output layer at few positions only, it may make more steps for the same number of floating-point operations: *equal compute*. The cell reads the stored records, and prints what the recipes of the two models share and where they differ, the causal model first. These records come from an earlier recipe than the models above, and hold no hybrid model.
 #
 # First the blank, in nats: the lower the better. *fill* is a token given both sides (the causal model scores the review with every token of the vocabulary), and *excess* its divergence from the exact distribution. Each cell is a mean over seeds with its 95 % interval. The last column is the exact value for the same side, where it is stored.
 
@@ -783,7 +865,7 @@ assert left.low > by_name["fill: nats", "masked"].interval.high
 # **What it shows.** At equal compute and with so short a training, the causal model is ahead in nats at the blank, if it may score the review once per candidate. In accuracy the intervals overlap. From the left alone it is far behind. One likely reason for its lead is that it predicts at *every* position, the masked one at about fifteen in a hundred; these records do not test that. The model with
 # next-sentence prediction answers its own question worse than counting words does.
 #
-# **What it does not show.** That masking is the worse idea. This is one small language, one size, one share of hidden tokens, one short training; BERT read its text some forty times over (arXiv 1810.04805, appendix A.2). The order may turn with more training, and on other text. Lesson 15 makes the comparison on real reviews.
+# **What it does not show.** That masking is the worse idea. This is one small language, one size, one share of hidden tokens, one short training; BERT read its text some forty times over (arXiv 1810.04805, appendix A.2). The order may turn with more training, and on other text. Lesson 15 asks what pretraining brings on real reviews.
 #
 # ## What was published
 #
@@ -922,12 +1004,13 @@ course.check("masked_loss", masked_loss)
 # 2. Given both sides, first words and articles lose most of their uncertainty in our language; nouns and adjectives keep most of theirs.
 # 3. Surprises from the left add up to $-\log P$, by the chain rule. From both sides, shared information is never paid for: a pseudo-log-likelihood is no log-probability.
 # 4. BERT chooses 15 % of the positions, treats them 80/10/10, and takes the loss there alone: the other labels are -100.
-# 5. Compare each model with the exact value of *its* side, and both on one blank. A masked model learns from fewer positions of a text; BERT's published comparison favours it where a text must be understood in detail, and shows next to nothing for the polarity of a sentence.
+# 5. Compare each model with the exact value of *its* side, and both on one blank. A masked model learns from fewer positions of a text; BERT's published comparison favours it where a text must be understood in detail, and shows next to nothing for the polarity of a sentence. One model can learn both: predict a masked token at the position before it.
 #
 # *Where this comes from:* Devlin et al., *BERT*, [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), sections 3.1 and 5.1, table 5, appendix A.1.
 # Liu et al., *RoBERTa*, [arXiv:1907.11692](https://arxiv.org/abs/1907.11692), sections 4.1 and 4.2.
 # Salazar et al., *Masked Language Model Scoring*, [arXiv:1910.14659](https://arxiv.org/abs/1910.14659), section 2 (pseudo-log-likelihood).
 # Wang and Cho, *BERT has a Mouth, and It Must Speak*, [arXiv:1902.04094](https://arxiv.org/abs/1902.04094), section 3.
+# Charpentier and Samuel, *GPT or BERT: why not both?*, [arXiv:2410.24159](https://arxiv.org/abs/2410.24159), section 2 (the hybrid).
 # Martin et al., *CamemBERT*, [arXiv:1911.03894](https://arxiv.org/abs/1911.03894). Kamal Eddine et al., *BARThez*, [arXiv:2010.12321](https://arxiv.org/abs/2010.12321).
 # Wang et al., *GLUE*, [arXiv:1804.07461](https://arxiv.org/abs/1804.07461) (MRPC, SST-2, MNLI, QNLI).
 #

@@ -254,5 +254,8 @@ def objective_rows(records: Mapping[str, Mapping[str, Any]], budget: str) -> lis
                 values = tuple(record[field] for record in found)
                 interval = paired_interval(values) if len(values) > 1 else None
                 exact = found[0].get("exact", {}).get(field, OPTIMUM.get(name))
+                # Older records hold the value for both sides here too, which no reader of the left reaches.
+                if measure == "fill, left side" and found[0].get("exact_given") != "left":
+                    exact = None
                 rows.append(ObjectiveRow(name, contestant, values, interval, exact))
     return rows

@@ -175,3 +175,14 @@ def test_runs_that_chose_a_learning_rate_are_no_seed():
     records = {f"b/seed {seed}/causal/fill": {"nats": 1.4, "accuracy": 0.6, "excess": 0.1} for seed in (0, 1)}
     chosen = {"b/tuning/causal/0.1": {"measure": "tuning", "excess": 0.2}}
     assert objective_rows(records | chosen, "b") == objective_rows(records, "b") != []
+
+
+def test_the_exact_value_of_both_sides_is_not_given_for_the_left_one():
+    records = {
+        f"b/seed {seed}/causal/fill, left side": {"nats": 1.4, "accuracy": 0.6, "exact": {"nats": 0.4}}
+        for seed in (0, 1)
+    }
+    row = objective_rows(records, "b")[0]
+    assert (row.measure, row.exact) == ("fill, left: nats", None)
+    records = {key: {**record, "exact_given": "left"} for key, record in records.items()}
+    assert objective_rows(records, "b")[0].exact == 0.4

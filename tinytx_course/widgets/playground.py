@@ -101,7 +101,7 @@ def _reached(name: str, run: dict[str, Any]) -> str:
 def playground(
     *, n_steps: int = 1400, d_model: int = 64, n_layers: int = 2, seed: int = 0
 ) -> PlaygroundExplorer:
-    """Let a transformer learn in the page: play, pause, step, switch things off while it learns, compare two runs.
+    """Let a transformer learn in the page, switch things off while it does, and compare two runs.
 
     The page computes everything itself, in a worker: fresh reviews of the generated language, the forward
     and the backward pass, the optimizer, the exact bound, and which of the words that it writes the grammar
@@ -112,7 +112,7 @@ def playground(
     n_steps : int
         Of the schedule, from 1 to 100,000. 1,400 steps take about a minute on one core.
     d_model : int
-        Width of the residual stream, a multiple of 4 from 8 to 256; the feed-forward width is four times this.
+        Width of the residual stream, a multiple of 4 from 8 to 256; that of feed-forward is four times this.
     n_layers : int
         Blocks, from 1 to 8.
     seed : int

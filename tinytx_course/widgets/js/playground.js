@@ -103,7 +103,7 @@ function panel(ui, key, runs) {
 // The attention weights of all heads, small, and those of one.
 function attention(ui) {
   const large = h("canvas", { role: "img" }), title = h("p", { class: "tx-title" }), labels = h("div", { class: "tx-labels", "aria-hidden": "true" });
-  const heads = h("div", { role: "radiogroup", "aria-label": "Block and head" }), box = h("div", { class: "tx-attends" }, title, h("div", { class: "tx-map" }, labels, large), h("p", { class: "tx-note" }, "A row for each word; the darker, the more weight."), heads);
+  const heads = h("div", { role: "radiogroup", "aria-label": "Block and head" }), box = h("div", { class: "tx-attends" }, title, h("div", { class: "tx-map" }, labels, large), h("p", { class: "tx-note" }, "A row for each word; the stronger the colour, the more weight."), heads);
   let buttons = [], canvases = [], stop = () => {}, sizes = "", drawn = "";
   const fit = (layers, n) => {
     if (sizes === `${layers}x${n}`) return;

@@ -1,0 +1,151 @@
+"""The playground: its settings are the recipe of the engine; words and outcomes follow from its numbers."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tinytx_course as course
+from tests.course.widgets.conftest import changed
+from tinytx_course.engine.node import run_in_node
+from tinytx_course.museum.faults import FAULTS
+from tinytx_course.widgets.assets import engine_files, page_script, style_sheet
+
+DEFAULT = course.widgets.playground
+SETTINGS = "js.settingsOf(get)"
+
+
+def reached(explorer, **more):
+    """The numbers of a run with the settings of an explorer."""
+    settings = {
+        name: value for name, value in explorer.state().items() if name not in ("first", "second", "words")
+    }
+    tops = [[[3, 0.25], [0, 0.5]]]
+    numbers = {"step": 30, "tokens": 30_000, "loss": 2.5, "shown": 24, "held_out": 2.4, "bound": 1.6}
+    text = {"text": ["L'", "affaire", "est", "belles", "."], "n_allowed": 3, "tops": tops, "marks": []}
+    return {**numbers, "above": 0.5, "settings": settings, **text, **more}
+
+
+def test_what_is_usual_is_the_recipe_of_the_engine(node):
+    ((usual, named, odd),) = node(
+        "playground", f"[js.changesOf({SETTINGS}), js.SETTINGS, js.unusual({SETTINGS})]", DEFAULT()
+    )
+    ((_, (recipe, model)),) = run_in_node(
+        "return [RECIPE, new LanguageModel({ ...RECIPE.config, vocab_size: 9 }).config];", ({}, {})
+    )
+    config = usual["config"]
+    assert config.items() <= model.items() and config["d_ff"] == recipe["config"]["d_ff"]
+    assert {name: usual["settings"][name] for name in ("lr", "n_steps")} == {
+        name: recipe["settings"][name] for name in ("lr", "n_steps")
+    }
+    assert usual["settings"]["warmup_steps"] == round(0.1 * recipe["settings"]["n_steps"])
+    assert usual["tokensPerBatch"] == recipe["tokensPerBatch"] and all(usual["switches"].values())
+    assert not any(usual["faults"].values()) and odd == ""
+    state = DEFAULT().state()
+    assert all(state[name] == its["usual"] for name, its in named.items())
+    assert {name for name, its in named.items() if its.get("isFault")} <= set(FAULTS)
+
+
+def test_each_switch_changes_what_the_worker_is_told_and_is_said(node):
+    expression = f"""Object.keys(js.SETTINGS).map((key) => {{
+      const s = {SETTINGS}, before = JSON.stringify(js.changesOf(s));
+      const other = {{ ...s, [key]: js.otherValue(key, s[key]) }}, twice = js.otherValue(key, other[key]);
+      return [key, before !== JSON.stringify(js.changesOf(other)), js.unusual(other), twice === s[key],
+        js.SETTINGS[key].live ? js.liveChange(key, other) : null]; }})"""
+    (rows,) = node("playground", expression, DEFAULT())
+    for key, changed_, said, back, live in rows:
+        assert (changed_ and back) or key == "seed"
+        assert said, key
+        if live is not None:
+            assert len(str(live)) > 10
+    assert {row[0]: row[2] for row in rows}["causal"] == "mask off"
+
+
+def test_outcomes_by_hand(node):
+    pairs = [(0.5, -0.1), (0.5, 0.3), (0.5, 0.51), (0.5, 0.7), (0.5, None), (-0.2, -0.3)]
+    (outcomes,) = node(
+        "playground", f"{[list(p) for p in pairs]}.map((p) => js.outcomeOf(...p))".replace("None", "null")
+    )
+    assert outcomes == [0, 1, 2, 3, 3, 0]
+
+
+def test_the_history_thins_losses_out_and_remembers_moments(node):
+    losses = np.random.default_rng(0).normal(2, 0.1, size=3000).tolist()
+    expression = f"""(() => {{ const history = new js.History(), losses = {losses};
+      losses.forEach((loss, i) => history.note({{ step: i + 1, tokens: 9 * i, loss }}));
+      history.note({{ step: 3001, tokens: 1, loss: NaN }});
+      for (const step of [0, 5, 50, 50]) history.show({{ step, loss: step }});
+      const at = [-1, 0, 7, 50, 99].map((step) => history.at(step).step);
+      return [history.losses, history.moments.length, at]; }})()"""
+    ((found, n_moments, at),) = node("playground", expression)
+    assert sum(one["n"] for one in found) == 3000 and len(found) < 400
+    mean = sum(one["n"] * one["loss"] for one in found) / 3000
+    assert math.isclose(mean, np.mean(losses), rel_tol=1e-9)
+    assert n_moments == 3 and at == [50, 0, 5, 50, 50]
+
+
+def test_every_state_is_said_in_numbers(describe):
+    cheating = changed(DEFAULT(), causal=False, targets_not_shifted=True)
+    lost = changed(DEFAULT(), lr=1.0)
+    states = [
+        changed(DEFAULT(), first=reached(DEFAULT()), notice="Saved."),
+        changed(cheating, head=1, first=reached(cheating, above=-0.25, held_out=1.2)),
+        changed(
+            lost,
+            first=reached(lost, above=None, loss=None, held_out=None, text=[], marks=["mask off at step 9"]),
+        ),
+        DEFAULT(),
+    ]
+    plain, below, broken, empty = describe(*states)
+    assert plain.startswith(
+        "Saved. Run A: step 30 of 1,400, 30,000 words read, loss of its last batch 2.500 nats."
+    )
+    assert "after step 24: 2.400 nats a word, 50.0% above the bound of 1.600." in plain
+    assert "It writes: “L'affaire est belles.”. The grammar allows 3 of 5 words." in plain
+    assert "Block 0, head 0: “loué” attends most to “des”, 25%" in plain and "cheating" not in plain
+    assert "25.0% below the bound of 1.600. Below the bound: it is cheating." in below
+    assert "its targets are its inputs" in below and "without the mask" in below and "head 1" in below
+    assert "no number any more" in broken and "It writes nothing." in broken
+    assert "While it learned: mask off at step 9." in broken and empty == ""
+
+
+def test_a_prediction_is_resolved_by_the_numbers_of_both_runs(describe):
+    explorer, goal = DEFAULT(), {"step": 24, "above": 0.5, "ended": -0.25}
+    both = {"first": reached(explorer), "second": reached(explorer, goal=goal)}
+    right, wrong = describe(
+        changed(DEFAULT(), guess=0, **both),
+        changed(DEFAULT(), guess=3, **both),
+    )
+    numbers = "after step 24 run A was 50.0% above the bound, run B 25.0% below the bound."
+    assert f"✓ As you predicted, it falls below the bound: {numbers}" in right
+    assert (
+        f"✗ You predicted that it ends farther from the bound than run A; it falls below the bound: {numbers}"
+        in wrong
+    )
+    waiting = {**both, "second": reached(explorer, goal={"step": 24, "above": 0.5})}
+    assert "predicted" not in describe(changed(DEFAULT(), guess=0, **waiting))[0]
+
+
+def test_the_summary_says_what_the_page_reached():
+    explorer = changed(DEFAULT(), first=reached(DEFAULT()), second=reached(DEFAULT(), above=-0.031))
+    assert "Run A after step 24: 50.0% above the bound." in explorer.summary()
+    assert "Run B after step 24: 3.1% below the bound." in explorer.summary()
+    assert "no number" in changed(DEFAULT(), first=reached(DEFAULT(), above=None)).summary()
+
+
+def test_the_page_is_small():
+    assert len(page_script(["playground"])) + len(style_sheet(["playground"])) < 500_000
+    assert set(engine_files(["playground"])) == {"training.js"}
+    assert len(DEFAULT().to_html()) < 3_000
+
+
+def test_what_does_not_fit_is_refused():
+    for d_model in (7, 10, 260):
+        with pytest.raises(ValueError, match=f"multiple of 4 from 8 to 256, got {d_model}"):
+            DEFAULT(d_model=d_model)
+    beyond = {"seed": 100, "n_layers": 9, "lr": 11.0, "guess": 4, "n_steps": 0}
+    for name, value in beyond.items():
+        with pytest.raises(ValueError, match=rf"{name} must lie in .* got {value}"):
+            changed(DEFAULT(), **{name: value})
+    with pytest.raises(ValueError, match="positions must be one of alibi, .* got rotary"):
+        changed(DEFAULT(), positions="rotary")

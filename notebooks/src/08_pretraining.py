@@ -721,6 +721,14 @@ print(f"{len(outside)} of 200 reviews at temperatures 1 and 1.5 are outside the 
 # %% [markdown]
 # One slip among thirty tokens is enough. A small divergence at each token adds up.
 #
+# ## Play: a model learns in the page
+#
+# The explorer below trains a smaller model in the page, without Python. Its tokens are words, it reads each review once, and Muon takes the place of AdamW for the matrices of its blocks. Press Play, and watch the held-out loss come down towards the entropy bound while noise turns into French. Then say what the loss will do if the mask is switched off, and try it. What does such a model write?
+
+# %%
+course.widgets.playground()
+
+# %% [markdown]
 # ## What this does not show
 #
 # - Our language has about a thousand words and few hidden facts per review, and is written by rules. Real text has no known entropy bound: the loss of a real model can only be compared with other models.

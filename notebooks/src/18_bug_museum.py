@@ -389,6 +389,14 @@ for name, fault in museum.FAULTS.items():
 # %% [markdown]
 # No patient's range overlaps with that of the healthy models.
 #
+# ## Play: break a model while it learns
+#
+# The explorer below trains a language model in the page. Press Play and pause after a few hundred steps. Then give run B one fault of the museum, predict where it will be at the same step, and start it. Which faults end *below* the entropy bound? Their curves look like good news to whoever does not draw the bound.
+
+# %%
+course.widgets.playground()
+
+# %% [markdown]
 # ## What this does not show
 #
 # - One line was wrong at a time. Two faults can hide each other: a leak can make up for a bad learning rate.

@@ -254,14 +254,15 @@ def _form(question: Question, right: Function, wrong: Sequence[Function]) -> For
 
 
 def _parallel(first: Form, second: Form) -> bool:
-    """Whether two forms take equally many steps and tables of equal sizes, and no answer is the same."""
+    """Whether two forms have equally many steps and words, tables of equal sizes, and different answers."""
     sizes = [
         [[len(row) for row in shown.cells] for shown in (*form.question.given, *form.options)]
         for form in (first, second)
     ]
     keys = [form.options[0].plain() for form in (first, second)]
-    curves = first.options[0].kind == "curve"  # as long as their training
-    return first.steps == second.steps and (curves or sizes[0] == sizes[1]) and keys[0] != keys[1]
+    lengths = [len(form.question.prompt.split()) for form in (first, second)]
+    same_length = lengths[0] == lengths[1] and first.steps == second.steps
+    return same_length and sizes[0] == sizes[1] and keys[0] != keys[1]
 
 
 def lines_run(call: Callable[[], object]) -> int:

@@ -90,7 +90,7 @@ def _mask(shown: Stored, _: float) -> str:
 
 
 def _short(label: str) -> str:
-    return html.escape("·" if label.startswith("‹pad") else label)
+    return html.escape(label.strip("‹›"))
 
 
 def _curve(shown: Stored, top: float) -> str:

@@ -9,6 +9,7 @@ from tinytx.training.files import write_file
 from tinytx_course.inventory.forms import NOT_TRIED, paper, table
 from tinytx_course.inventory.survey import TIMES, Survey, in_a_sentence
 
+N_SHOWN = 20  # misconceptions, those chosen most
 _ROW, _LEFT, _WIDE = 20, 190, 420  # of the figure, in px
 
 
@@ -39,7 +40,7 @@ def report_html(survey: Survey) -> str:
         f'<div class="wide" tabindex="0">{figure(survey)}</div>',
         "<h2>Misconceptions</h2><p>The wrong answers chosen most, of the times they were offered. They are "
         "the outputs of programs with this mistake; learners may have had other reasons.</p>",
-        _misconceptions(survey),
+        f'<div class="long">{_misconceptions(survey)}</div>',
     ]
     if survey.problems:
         lines = "".join(f"<li>{html.escape(line)}</li>" for line in survey.problems)
@@ -100,6 +101,6 @@ def _misconceptions(survey: Survey) -> str:
             *(f"{row[time]} of {row['offered'][time]}" for time in TIMES),
             row["words"],
         ]
-        for row in survey.misconceptions
+        for row in survey.misconceptions[:N_SHOWN]
     ]
     return table(["question", "mistake", "before", "after", "what it is"], rows)

@@ -1,0 +1,100 @@
+"""The printed pages: complete, self-contained, and honest on their first page."""
+
+import csv
+import html.parser
+import re
+
+import pytest
+
+from tinytx_course.cli import main
+from tinytx_course.inventory import write_forms
+from tinytx_course.inventory.forms import CONSENT, NOT_TRIED
+from tinytx_course.inventory.items import FORMS, LETTERS, read_items
+
+ITEMS = read_items()
+VOID = {"meta", "br", "link"}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inventory")
+    return {path.name: path.read_text(encoding="utf-8") for path in write_forms(folder)}
+
+
+class Outline(html.parser.HTMLParser):
+    """Checks that tags are closed in order, and collects the text."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text = [], ""
+
+    def handle_starttag(self, tag, attributes):
+        self.open += [tag] if tag not in VOID else []
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def text_of(page):
+    outline = Outline()
+    outline.feed(page)
+    assert outline.open == []
+    return outline.text
+
+
+@pytest.mark.parametrize("name", ["index.html", "form-a.html", "form-b.html"])
+def test_the_first_thing_said_is_that_it_has_not_been_tried_on_people(pages, name):
+    text = text_of(pages[name])
+    body = text[text.rindex("}") :]
+    assert body.index(NOT_TRIED) < body.index(CONSENT)
+    assert "?" not in body[: body.index(NOT_TRIED)]
+
+
+def test_no_page_loads_anything(pages):
+    for name, page in pages.items():
+        addresses = re.findall(r'(?:href|src)="([^"]*)"|url\(', page)
+        assert set(addresses) <= set(pages), name
+        assert "<script" not in page
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_asks_every_question_once_with_four_options(pages, form):
+    page = pages[f"form-{form.lower()}.html"]
+    text = text_of(page)
+    for item in ITEMS:
+        assert text.count(item["forms"][form]["prompt"]) == 1
+    assert page.count('<span class="letter">') == len(LETTERS) * len(ITEMS)
+    assert page.count('<section class="item">') == len(ITEMS)
+
+
+def test_the_answer_sheet_has_a_line_a_question(pages):
+    assert pages["answer-sheet.html"].count('<span class="letter">D</span>') == len(ITEMS)
+
+
+def test_the_key_says_what_each_answer_reveals_in_both_forms(pages):
+    text = text_of(pages["key.html"])
+    for item in ITEMS:
+        for slug, words in item["words"].items():
+            assert f"{slug}: {words}".replace("`", "") in text
+
+
+def test_the_table_for_answers_has_a_column_an_item(pages):
+    (head,) = csv.reader(pages["answers.csv"].splitlines())
+    assert head == ["learner", "form", "time", *(str(item["number"]) for item in ITEMS)]
+
+
+def test_the_command_writes_them_and_says_where_to_begin(tmp_path, capsys):
+    assert main(["inventory", str(tmp_path / "new" / "folder")]) == 0
+    assert capsys.readouterr().out == f"open {tmp_path / 'new' / 'folder' / 'index.html'}\n"
+
+
+def test_a_file_in_the_place_of_the_folder_is_one_line(tmp_path, capsys):
+    (tmp_path / "taken").write_text("x")
+    assert main(["inventory", str(tmp_path / "taken")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -158,7 +158,7 @@ def test_figures_are_numbered_with_caption_and_alt_and_follow_the_theme(tmp_path
         notebook_to_html(notebook, LESSONS[2]),
     )
     for shown in (drawn, photo):
-        assert re.findall(r'href="#(figure-\d)">(Figure [\d.]+)<', shown) == [
+        assert re.findall(r'href="#(figure-\d)" tabindex="-1">(Figure [\d.]+)<', shown) == [
             (f"figure-{n}", f"Figure 2.{n}") for n in (1, 2, 3)
         ]
         assert shown.count(texts["caption"]) == 2 and 'class="txd-still"' not in shown
@@ -193,7 +193,7 @@ def test_papers_and_functions_are_links_and_a_paper_says_who_wrote_it():
     linked = Linker(papers=papers, names=["tx.rotate"]).link(
         "<p>(arXiv:2104.09864) <code>tx.rotate</code></p>"
     )
-    assert 'href="https://arxiv.org/abs/2104.09864" title="Su et al."' in linked
+    assert '<a href="https://arxiv.org/abs/2104.09864" class="paper" title="Su et al.">' in linked
     assert '<code><a class="api" href="reference.html#tx.rotate">tx.rotate</a></code>' in linked
 
 

@@ -111,7 +111,7 @@ class Figures:
         return f"figure-{self._n}"
 
     def _label(self, anchor: str) -> str:
-        return f'<a class="number" href="#{anchor}">Figure {self._lesson}.{self._n}</a> '
+        return f'<a class="number" href="#{anchor}" tabindex="-1">Figure {self._lesson}.{self._n}</a> '
 
     def _numbered(self, match: re.Match[str]) -> str:
         anchor = self._number()

@@ -12,8 +12,8 @@ from tinytx_course.lessons import Lesson
 from tinytx_course.terms import Term, terms
 
 _LEAVE = {"a", "code", "pre", "math", "script", "style", "summary", "svg", "h1", "h2", "h3", "h4", "h5", "h6"}
-_SECTIONS = {"h1", "h2"}
 _PAPER = r"arXiv:(\d{4}\.\d{4,5})"
+_PAPER_LINK = re.compile(r'<a href="https://arxiv\.org/abs/(\d{4}\.\d{4,5})">')
 # A paper named before its number, as in "Vaswani et al., *Attention Is All You Need*, [arXiv:1706.03762]".
 _CITED = re.compile(rf"([^;.:()]*)[(\[]+{_PAPER}")
 _SIGNS = re.compile(r"[*`\[\]]")
@@ -48,10 +48,10 @@ def citations(markdown: Iterable[str]) -> dict[str, str]:
 
 
 class Linker(HTMLParser):
-    """Link HTML that comes in parts, as the cells of one page do: `link` remembers its section.
+    """Link HTML that comes in parts, as the cells of one page do.
 
-    A term is linked the first time in each section; nothing is linked in code, formulas, headings, links and
-    summaries, but a function whose name is all there is in its code.
+    A term is linked once a page, as each link is a stop for who walks by keys; nothing is linked in code,
+    formulas, headings, links and summaries, but a function whose name is all there is in its code.
 
     Parameters
     ----------
@@ -87,9 +87,10 @@ class Linker(HTMLParser):
     def handle_starttag(self, tag: str, attrs: object) -> None:
         if tag in _LEAVE:
             self._inside.append(tag)
-        if tag in _SECTIONS:
-            self._seen = set()
-        self._out.append(self.get_starttag_text() or "")
+        start = self.get_starttag_text() or ""
+        if paper := _PAPER_LINK.match(start):
+            start = f'{paper[0][:-1]} class="paper"{self._citation(paper[1])}>'
+        self._out.append(start)
 
     def handle_startendtag(self, tag: str, attrs: object) -> None:
         self._out.append(self.get_starttag_text() or "")
@@ -114,14 +115,17 @@ class Linker(HTMLParser):
     def handle_comment(self, data: str) -> None:
         self._out.append(f"<!--{data}-->")
 
+    def _citation(self, number: str) -> str:
+        said = self._papers.get(number, "")
+        return f' title="{html.escape(said)}"' if said else ""
+
     def _linked(self, match: re.Match[str]) -> str:
         if number := match["lesson"]:
             page = self._pages.get(int(number))
             return f'<a href="{page}">{match[0]}</a>' if page else match[0]
         if number := match[match.re.groups]:
-            said = self._papers.get(number, "")
-            title = f' title="{html.escape(said)}"' if said else ""
-            return f'<a class="paper" href="https://arxiv.org/abs/{number}"{title}>{match[0]}</a>'
+            address = f"https://arxiv.org/abs/{number}"
+            return f'<a href="{address}" class="paper"{self._citation(number)}>{match[0]}</a>'
         term = _forms()[1][match["term"].lower()]
         if term.name in self._seen:
             return match[0]

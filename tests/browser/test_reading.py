@@ -1,0 +1,237 @@
+"""Reading the site as a person does, from the disk: by keys, in themes, on a phone, in front of a class."""
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tests.browser.test_site import outside, violations
+from tinytx_course.building.notebooks import Run
+from tinytx_course.lessons import LESSONS
+from tinytx_course.site.pages import write_site
+
+ROOT = Path(__file__).resolve().parents[2]
+LESSON, NEXT = LESSONS[2], LESSONS[8]
+WIDTHS = (1280, 768, 390)
+PAGES = (f"{LESSON.name}.html", "index.html", "glossary.html", "reference.html", "playground.html")
+GROUND = "getComputedStyle(document.body).backgroundColor"
+# Elements that hide a part of their own text, but for what says so: a scroll bar, or an ellipsis.
+CLIPPED = """(() => [...document.querySelectorAll('body *')].filter(e => {
+  const style = getComputedStyle(e);
+  return e.checkVisibility({ opacityProperty: true }) && !e.closest('svg, math, .skip')
+    && [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())
+    && ['hidden', 'clip'].includes(style.overflowX) && style.textOverflow !== 'ellipsis'
+    && (e.scrollWidth > e.clientWidth + 2 || e.scrollHeight > e.clientHeight + 4);
+}).map(e => e.outerHTML.slice(0, 120)))()"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Two published lessons and all that links them, as `tinytx-course site` writes them."""
+    folder = tmp_path_factory.mktemp("site")
+    runs = [
+        Run(lesson=one, notebook=nbformat.read(ROOT / "notebooks" / f"{one.name}.ipynb", 4))
+        for one in (LESSON, NEXT)
+    ]
+    write_site(runs, folder, ROOT / "figures")
+    return folder
+
+
+@pytest.fixture
+def lesson(page, site):
+    """The page of a lesson, opened with nothing remembered."""
+    page.open((site / f"{LESSON.name}.html").as_uri())
+    page.evaluate("localStorage.clear()")
+    page.open((site / f"{LESSON.name}.html").as_uri())
+    page.settle()
+    yield page
+    page.evaluate("localStorage.clear()")
+    assert outside(page) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_page_has_a_violation_or_clipped_text_at_any_width_in_both_themes(page, site, name, width):
+    assert violations(page, (site / name).as_uri(), (width,)) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(CLIPPED) == []
+
+
+def test_a_page_is_small_and_so_is_the_site(site):
+    for path in site.glob("*.html"):
+        alive = "engine.js" in path.read_text(encoding="utf-8") or path.stem == "playground"
+        assert path.stat().st_size < (3_000_000 if alive else 1_500_000), path.name
+
+
+def test_search_finds_a_term_a_heading_and_a_function_by_keys_alone(lesson):
+    lesson.press("/")
+    lesson.settle()
+    for letters, found in (
+        ("causal mas", "causal mask"),
+        ("leak test", "The leak test"),
+        ("sinusoidal_p", "tx.sin"),
+    ):
+        lesson.evaluate("document.querySelector('.search input').value = ''")
+        lesson.call("Input.insertText", text=letters)
+        lesson.wait("document.querySelector('.found b')")
+        assert any(
+            found in one
+            for one in lesson.evaluate("[...document.querySelectorAll('.found b')].map(b => b.textContent)")
+        )
+    lesson.evaluate("document.querySelector('.search input').value = ''")
+    lesson.call("Input.insertText", text="leak test")
+    lesson.press("ArrowDown")
+    lesson.press("Enter")
+    lesson.settle()
+    assert "eak" in lesson.evaluate("decodeURIComponent(location.hash + location.pathname)")
+    assert lesson.evaluate("document.querySelector('dialog[open]')") is None
+
+
+def test_the_theme_and_the_size_are_switched_and_remembered(lesson, site):
+    light = lesson.evaluate(GROUND)
+    ink = "getComputedStyle(document.querySelector('.figure svg text, .figure svg use')).fill"
+    before, size = lesson.evaluate(ink), lesson.evaluate("getComputedStyle(document.body).fontSize")
+    lesson.evaluate("document.querySelector('.look summary').click()")
+    lesson.evaluate("document.querySelector('.look input[value=dark]').click()")
+    lesson.evaluate("document.querySelector('.look [data-step=\"1\"]').click()")
+    lesson.settle()
+    dark = lesson.evaluate(GROUND)
+    assert dark != light and lesson.evaluate(ink) != before
+    assert lesson.evaluate("getComputedStyle(document.querySelector('.tx')).colorScheme") == "dark"
+    lesson.open((site / "glossary.html").as_uri())
+    lesson.settle()
+    assert lesson.evaluate(GROUND) == dark
+    assert float(lesson.evaluate("getComputedStyle(document.body).fontSize")[:-2]) > float(size[:-2])
+
+
+def test_tab_walks_through_menu_search_contents_and_the_lesson_and_escape_closes_a_menu(lesson):
+    lesson.evaluate("document.body.focus()")
+    names = []
+    for _ in range(32):
+        lesson.press("Tab")
+        names.append(lesson.evaluate("document.activeElement.textContent.trim().slice(0, 30)"))
+    for name in ("Skip to the lesson", "Lessons", "Search", "Aa", "Set-up"):
+        assert name in names, name
+    assert names.index("Skip to the lesson") == 0
+    lesson.focus(".lessons summary")
+    lesson.press("Enter")
+    assert lesson.evaluate("document.querySelector('.lessons').open") is True
+    lesson.call("Input.dispatchKeyEvent", type="keyDown", key="Escape", windowsVirtualKeyCode=27)
+    assert lesson.evaluate("document.querySelector('.lessons').open") is False
+    assert lesson.evaluate("document.activeElement.textContent") == "Lessons"
+
+
+def test_only_what_scrolls_is_a_stop_for_tab(lesson):
+    odd = """[...document.querySelectorAll('pre, .picture, table')].filter(e => e.checkVisibility() &&
+      (e.tabIndex === 0) !== (e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX === 'auto'))"""
+    for width in (1280, 390):
+        lesson.size(width, 900)
+        lesson.settle()
+        assert lesson.evaluate(f"{odd}.length") == 0
+    assert lesson.evaluate("document.querySelectorAll('pre[tabindex]').length") > 3
+
+
+def test_the_contents_follow_the_reader_and_the_first_page_knows_how_far(lesson, site):
+    anchors = lesson.evaluate("[...document.querySelectorAll('#lesson h2')].map(h => h.id)")
+    lesson.evaluate(f"document.getElementById({json.dumps(anchors[4])}).scrollIntoView()")
+    lesson.settle()
+    current = "decodeURIComponent(document.querySelector('.contents [aria-current]').hash)"
+    assert lesson.evaluate(current) == f"#{anchors[4]}"
+    lesson.open((site / "index.html").as_uri())
+    lesson.settle()
+    assert f"4 of {len(anchors)} sections" in lesson.evaluate(
+        f"document.querySelector('[data-lesson=\"{LESSON.name}\"] .progress').textContent"
+    )
+    assert "Go on: Attention and masks" in lesson.evaluate("document.querySelector('.go-on').textContent")
+    lesson.requests.clear()
+
+
+def test_a_term_and_a_paper_show_a_card_on_focus_and_escape_closes_it(lesson):
+    for kind in ("a.term", "a.paper"):
+        said = lesson.evaluate(f"document.querySelector('{kind}[title]').title")
+        lesson.focus(f"{kind}[title]")
+        card = "document.querySelector('.hover-card')"
+        assert lesson.evaluate(f"[{card}.hidden, {card}.textContent]") == [False, said]
+        lesson.call("Input.dispatchKeyEvent", type="keyDown", key="Escape", windowsVirtualKeyCode=27)
+        assert lesson.evaluate(f"{card}.hidden") is True
+
+
+def test_a_figure_is_enlarged_and_returns_to_its_place(lesson):
+    lesson.size(390, 800)
+    width = "document.querySelector('#figure-1 svg, dialog[open] svg').getBoundingClientRect().width"
+    before = lesson.evaluate(width)
+    lesson.evaluate("document.querySelector('#figure-1 .enlarge').click()")
+    lesson.settle()
+    assert lesson.evaluate(width) > before
+    lesson.evaluate("document.querySelector('dialog[open] .close').click()")
+    lesson.settle()
+    assert lesson.evaluate("!!document.querySelector('#figure-1 .picture svg')")
+
+
+def test_a_copy_button_copies_the_code(lesson):
+    lesson.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    lesson.evaluate("document.querySelector('.input_area .copy').click()")
+    lesson.wait("document.querySelector('.input_area .copy').textContent === 'Copied'")
+    code = lesson.evaluate("document.querySelector('.input_area pre').textContent")
+    assert lesson.evaluate("navigator.clipboard.readText()").strip() == code.strip()
+
+
+def test_present_mode_shows_one_section_stops_at_predictions_and_veils_figures(lesson):
+    seen = "filter(e => e.checkVisibility())"
+    shown = f"[...document.querySelectorAll('#lesson :is(h1, h2, h3)')].{seen}.map(h => h.id)"
+    lesson.press("p")
+    lesson.settle()
+    assert len(lesson.evaluate(shown)) == 1
+    assert not lesson.evaluate("document.querySelector('.bar').checkVisibility()")
+    veiled, stopped, steps = 0, 0, 0
+    cards = f"[...document.querySelectorAll('.tx')].{seen}.map(e => e.getAttribute('aria-label'))"
+    while steps < 40 and not (veiled and stopped):
+        lesson.press("ArrowRight")
+        steps += 1
+        assert len(lesson.evaluate(shown)) == 1
+        labels = lesson.evaluate(cards)
+        if "Predict 02.1" in labels and not stopped:
+            assert "Result of 02.1" not in labels
+            stopped = steps
+        if lesson.evaluate("!!document.querySelector('.veiled .picture')") and not veiled:
+            blur = "getComputedStyle(document.querySelector('.veiled .picture')).filter"
+            assert "blur" in lesson.evaluate(blur)
+            veiled = steps
+    assert veiled and stopped
+    first = lesson.evaluate(shown)
+    for key, count in (("ArrowLeft", steps), ("ArrowRight", steps)):
+        for _ in range(count):
+            lesson.press(key)
+    assert lesson.evaluate(shown) == first, "back and forth leads to the same place"
+    lesson.press("p")
+    assert lesson.evaluate("document.querySelector('.bar').checkVisibility()")
+    assert lesson.evaluate("document.querySelectorAll('.off, .veiled').length") == 0
+
+
+def test_the_address_opens_it_in_front_of_a_class(page, site):
+    page.open((site / f"{LESSON.name}.html").as_uri() + "?present")
+    page.settle()
+    assert page.evaluate("document.documentElement.classList.contains('present')")
+    size = page.evaluate("parseFloat(getComputedStyle(document.querySelector('#lesson p')).fontSize)")
+    assert size >= 24
+
+
+def test_without_scripts_a_page_can_be_read(page, site):
+    page.call("Emulation.setScriptExecutionDisabled", value=True)
+    page.open((site / f"{LESSON.name}.html").as_uri())
+    assert page.evaluate("document.querySelector('.search-open').checkVisibility()") is False
+    assert page.evaluate("document.querySelectorAll('#lesson h2').length") > 10
+    assert page.evaluate("document.querySelector('.tx-still').checkVisibility()")
+    page.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def test_printed_code_is_wrapped_and_what_is_folded_is_there(lesson):
+    lesson.size(700, 900)
+    lesson.call("Emulation.setEmulatedMedia", media="print")
+    assert (
+        lesson.evaluate("getComputedStyle(document.querySelector('.input_area pre')).whiteSpace")
+        == "pre-wrap"
+    )
+    assert not lesson.evaluate("document.querySelector('.bar').checkVisibility()")
+    lesson.call("Emulation.setEmulatedMedia", media="screen")

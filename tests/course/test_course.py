@@ -50,7 +50,7 @@ def test_a_failing_notebook_is_reported_and_the_next_one_runs(checkout, capsys):
     before = files_in(checkout)
     report = course.run_course(budget="smoke", root=checkout)
     assert [run.failure is None for run in report.runs] == [True, False, True] and not report.ok
-    for words in ("cell 1", "raise ValueError('on purpose')", "ValueError: on purpose"):
+    for words in ("cell 2", "raise ValueError('on purpose')", "ValueError: on purpose"):
         assert words in report.runs[1].failure
     assert report.runs[1].failure in capsys.readouterr().err
     values = json.loads(json.dumps(report.to_dict()))

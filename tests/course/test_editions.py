@@ -43,12 +43,13 @@ def causal_mask(seq_len):
 
 @pytest.fixture
 def built(tmp_path):
-    """Build an edition of a source given as text."""
+    """Build an edition of a source given as text; without the cell that installs the course elsewhere."""
     (tmp_path / "notebooks" / "src").mkdir(parents=True)
 
     def build(source=SOURCE, **options):
         (tmp_path / "notebooks" / "src" / f"{LESSON.name}.py").write_text(source, encoding="utf-8")
-        return build_notebook(LESSON, tmp_path, **options).cells
+        title, _, *others = build_notebook(LESSON, tmp_path, **options).cells
+        return [title, *others]
 
     return build
 

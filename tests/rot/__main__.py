@@ -1,8 +1,8 @@
 """Try the course with the newest versions of what it needs, the lowest it allows, and those of past months.
 
-Each set is resolved by uv into an environment of its own; pins are ignored. There a sample of the tests runs, and every
-notebook at the smallest budget. torch stays at the version of this environment: another is a download of
-gigabytes, and belongs to the weekly workflow.
+Each set is resolved by uv into an environment of its own; pins are ignored. There a sample of the tests runs,
+and every notebook at the smallest budget. torch stays at the version of this environment: another one is a
+download of gigabytes, and belongs to the weekly workflow.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ import tempfile
 import tomllib
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from tinytx_course.results import Results
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = ("course", "parity", "test")
+EXTRAS = ("lessons", "course", "parity", "test")
 N_MONTHS = 6
 #: Where other people's packages are met most: conversion, reading, pages, figures, the command.
 SAMPLE = ("tests/hf", "tests/text", "tests/course/test_site.py", "tests/course/test_plots.py")
@@ -88,10 +91,11 @@ class Trial:
     def _versions(self) -> dict[str, str]:
         """What was installed of the packages that pyproject.toml names."""
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        lines = [*project["dependencies"], *(x for name in EXTRAS for x in project["optional-dependencies"][name])]
-        named = {re.match(r"[\w.-]+", line)[0].lower() for line in lines}  # type: ignore[index]
-        listed = self._run("uv", "pip", "list", "--quiet", "--format", "json", "--python", self.python, what="listing")
-        return {x["name"]: x["version"].split("+")[0] for x in json.loads(listed) if x["name"].lower() in named}
+        extras = [project["optional-dependencies"][name] for name in EXTRAS]
+        named = {Requirement(line).name.lower() for line in chain(project["dependencies"], *extras)}
+        command = ("uv", "pip", "list", "--quiet", "--format", "json", "--python", self.python)
+        listed = {x["name"].lower(): x["version"] for x in json.loads(self._run(*command, what="listing"))}
+        return {name: listed[name].split("+")[0] for name in sorted(named & listed.keys())}
 
     def _sample(self) -> str:
         out = self._run(self.python, "-m", "pytest", "-q", "-x", "-m", MARKS, *SAMPLE, what="tests")
@@ -99,19 +103,23 @@ class Trial:
 
     def _notebooks(self) -> int:
         """How many ran from top to bottom."""
-        out = self._run(
-            self.python, "-m", "tinytx_course.cli", "run", "--budget", "smoke", "--json", what="notebooks"
-        )
-        return len(json.loads(out)["lessons"])
+        command = (self.python, "-m", "tinytx_course.cli", "run", "--budget", "smoke", "--json")
+        out = self._run(*command, what="notebooks", may_fail=True)
+        runs = json.loads(out)["notebooks"]
+        for run in runs:
+            if not run["ok"]:
+                raise Failed(f"{run['name']}: {_first_error(run['failure'])}")
+        return len(runs)
 
-    def _run(self, *words: str | Path, what: str) -> str:
+    def _run(self, *words: str | Path, what: str, may_fail: bool = False) -> str:
         environment = {**os.environ, "PYTHONPATH": str(self.checkout), "OMP_NUM_THREADS": "1"}
         if links := os.environ.get("PIP_FIND_LINKS"):
             environment.setdefault("UV_FIND_LINKS", links)
         done = subprocess.run(
             list(map(str, words)), cwd=self.checkout, env=environment, capture_output=True, text=True
         )
-        if done.returncode:
+        if done.returncode and not (may_fail and done.stdout.strip()):
+            print(f"{self.one.name}, {what}:\n{(done.stdout + done.stderr)[-6000:]}", file=sys.stderr)
             raise Failed(f"{what}: {_first_error(done.stdout + done.stderr)}")
         return done.stdout
 
@@ -123,7 +131,9 @@ class Failed(Exception):
 def _first_error(text: str) -> str:
     """The line that names the cause, as pytest, pip and tracebacks write it."""
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    errors = [line for line in lines if re.match(r"(E  |FAILED|ERROR|error|×|\w*(Error|Exception)\b)", line)]
+    errors = [
+        line for line in lines if re.match(r"(E  |FAILED|ERROR|error|Fatal|×|\w*(Error|Exception)\b)", line)
+    ]
     return (errors or lines[-1:] or ["no output"])[0][:300]
 
 
@@ -143,7 +153,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="rot-") as folder:
             record = Trial(one, Path(folder)).record()
         n_failed += record["first_failure"] is not None
-        print(f"{one.name:<12}{record['first_failure'] or 'all passed'}; {record.get('tests', '')}", flush=True)
+        outcome = record["first_failure"] or f"{record['tests']}; {record['notebooks']} notebooks ran"
+        print(f"{one.name:<12}{outcome}", flush=True)
         if args.results:
             Results("rot", args.results).put(one.name, record)
     return 1 if n_failed else 0

@@ -18,6 +18,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
 from tinytx_course.building.editions import cell_of_edition, make_edition
+from tinytx_course.building.elsewhere import archive_of, first_cell
 from tinytx_course.building.minutes import last_seconds, write_times
 from tinytx_course.lessons import Lesson
 from tinytx_course.machine import PeakMemory, usable_cores
@@ -61,8 +62,9 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
     """Turn ``notebooks/src/NN_slug.py`` into a notebook without outputs.
 
     Cell ids are hashes of the learner's cells: building twice gives equal notebooks, an inserted cell changes
-    no other id, and both editions share them. The title says how long the lesson takes. Where there are no
-    sources, as in what ``tinytx-course release`` wrote, the notebook itself is taken.
+    no other id, and both editions share them. The title says how long the lesson takes, and the cell after it
+    installs the course where it is missing. Where there are no sources, as in what ``tinytx-course release``
+    wrote, the notebook itself is taken.
 
     Raises
     ------
@@ -83,6 +85,7 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
         _name_cells(notebook)
         write_times(notebook.cells, last_seconds(lesson, root))
         make_edition(notebook, solved=solved)
+        notebook.cells.insert(1, first_cell(archive_of(root)))
     except (ValueError, SyntaxError) as problem:
         raise ValueError(f"notebooks/src/{place.name}: {problem}") from None
     nbformat.validate(notebook)

@@ -21,7 +21,7 @@ from typing import Any
 from tinytx_course.lessons import lesson_table, project_root
 
 # Extras that learners need, as opposed to the authors of the course.
-_LEARNER_EXTRAS = ("course", "parity")
+_LEARNER_EXTRAS = ("lessons", "course", "parity")
 # Ours, the installer itself, and what only one kind of machine has.
 _NOT_PINNED = re.compile(r"tinytx|pip|setuptools|wheel|triton|nvidia-.*|cuda-.*")
 
@@ -30,7 +30,7 @@ def environment_text(pyproject: dict) -> str:
     """Return environment.yml: Python from conda-forge, everything else through pip as in pyproject.toml."""
     project = pyproject["project"]
     extras = (project["optional-dependencies"][name] for name in _LEARNER_EXTRAS)
-    needed = [*project["dependencies"], *chain(*extras)]
+    needed = [x for x in (*project["dependencies"], *chain(*extras)) if not x.startswith("tinytx[")]
     lines = [
         "# Written by `make environment` from pyproject.toml: change it there.",
         "name: tinytx",

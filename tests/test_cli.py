@@ -317,7 +317,7 @@ def test_output_that_cannot_be_written_is_one_line_at_most(checkpoint, translato
         (f"{generate} | true; exit ${{PIPESTATUS[0]}}", 0, ""),
         (f"yes the cat | head -900 | {translate} | head -1 >/dev/null; exit ${{PIPESTATUS[2]}}", 0, ""),
         (f"{generate} > /dev/full", 2, "No space left on device"),
-        (f"PYTHONIOENCODING=ascii {generate}", 2, "ascii"),
+        (f"PYTHONIOENCODING=ascii {generate}", 2, "got ascii, which cannot: set PYTHONIOENCODING=utf-8"),
         (f"{translate} <&-", 2, "standard input must be open"),
         (f"echo the cat | {translate} >&-", 2, "standard output must be open"),
     ):

@@ -113,6 +113,9 @@ def emit(line: str) -> None:
 
 def _message_of(error: Exception) -> str | None:
     """An error in one line; None for a RuntimeError that is a mistake of ours."""
+    if isinstance(error, UnicodeEncodeError):
+        letter = error.object[error.start]
+        return f"output must hold {letter!r}, got {error.encoding}, which cannot: set PYTHONIOENCODING=utf-8"
     message = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, MemoryError | RecursionError | OverflowError):
         return f"{type(error).__name__}: {message}"

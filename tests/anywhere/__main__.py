@@ -38,16 +38,19 @@ class Places:
         command = (self.python(), "-m", "tinytx.cli")
         for words in (TRAIN, (*TRAIN, "--resume"), WRITE):
             run(*command, *words, cwd=here, env=bare(here, **environment))
-        return "trained, resumed, wrote"
+        return "trained, resumed and wrote"
 
     def awkward_folder(self) -> str:
         """a folder of over 200 characters with spaces, accents and an apostrophe"""
         return self._trains_and_writes("plain")
 
     def plain_locale(self) -> str:
-        """`LANG=C`, `PYTHONUTF8=0`"""
+        """`LANG=C`, `PYTHONUTF8=0`, output as UTF-8 (torch itself cannot lie under a name with accents then)"""
+        plain = self.folder / "venv"
+        plain.symlink_to(self.python().parents[1])
+        self._python = plain / "bin" / "python"
         return self._trains_and_writes(
-            "locale", LANG="C", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0"
+            "locale", LANG="C", LC_ALL="C", PYTHONUTF8="0", PYTHONIOENCODING="utf-8"
         )
 
     def no_home_no_git(self) -> str:
@@ -64,7 +67,7 @@ class Places:
         for words in (TRAIN, WRITE):
             command = (*walls, venv, self.python(), "-m", "tinytx.cli", *words)
             run(*command, cwd=here, env=bare(here, PATH="/usr/bin:/bin"))
-        return "trained, wrote"
+        return "trained and wrote"
 
     def colab(self) -> str:
         """Colab, simulated: no checkout, the first cell installs the wheel, `google.colab` importable"""

@@ -69,7 +69,7 @@ def bare(home: Path, **more: str) -> dict[str, str]:
 
 
 class Colab:
-    """Notebooks as in Colab: no checkout, no course, `google.colab` importable; the first cell installs it."""
+    """Notebooks as in Colab: no checkout, `google.colab` importable; the first cell installs the course."""
 
     def __init__(self, folder: Path, wheel: Path) -> None:
         self.folder = folder

@@ -31,6 +31,7 @@ N_MONTHS = 6
 #: Where other people's packages are met most: conversion, reading, pages, figures, the command.
 SAMPLE = ("tests/hf", "tests/text", "tests/course/test_site.py", "tests/course/test_plots.py")
 SAMPLE += ("tests/course/widgets/test_base.py", "tests/training/test_checkpoint.py", "tests/test_cli.py")
+UV = (sys.executable, "-m", "uv")
 MARKS = "not slow and not notebook and not browser and not proof"
 
 
@@ -82,9 +83,9 @@ class Trial:
         subprocess.run(("tar", "-x", "-C", self.checkout), input=archive.stdout, check=True)
         pinned = self.folder / "torch.txt"
         pinned.write_text(f"torch=={version('torch')}\n", encoding="utf-8")
-        self._run("uv", "venv", "--quiet", "--python", sys.executable, self.folder / "venv", what="venv")
+        self._run(*UV, "venv", "--quiet", "--python", sys.executable, self.folder / "venv", what="venv")
         extras = [word for name in EXTRAS for word in ("--extra", name)]
-        into = ("uv", "pip", "install", "--quiet", "--python", self.python)
+        into = (*UV, "pip", "install", "--quiet", "--python", self.python)
         wanted = ("-r", self.checkout / "pyproject.toml", *extras, "--override", pinned)
         self._run(*into, *wanted, *self.one.how, what="installing")
 
@@ -93,7 +94,7 @@ class Trial:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         extras = [project["optional-dependencies"][name] for name in EXTRAS]
         named = {Requirement(line).name.lower() for line in chain(project["dependencies"], *extras)}
-        command = ("uv", "pip", "list", "--quiet", "--format", "json", "--python", self.python)
+        command = (*UV, "pip", "list", "--quiet", "--format", "json", "--python", self.python)
         listed = {x["name"].lower(): x["version"] for x in json.loads(self._run(*command, what="listing"))}
         return {name: listed[name].split("+")[0] for name in sorted(named & listed.keys())}
 

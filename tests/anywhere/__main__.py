@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.anywhere.page import write_page
 from tests.anywhere.places import AWKWARD, ROOT, Colab, bare, build_wheel, new_environment, run
 from tinytx_course.lessons import Lesson, pick_lessons
 from tinytx_course.results import Results
@@ -45,7 +46,7 @@ class Places:
         return self._trains_and_writes("plain")
 
     def plain_locale(self) -> str:
-        """`LANG=C`, `PYTHONUTF8=0`, output as UTF-8 (torch itself cannot lie under a name with accents then)"""
+        """`LANG=C`, `PYTHONUTF8=0`, output as UTF-8; torch lies in a plain folder then"""
         plain = self.folder / "venv"
         plain.symlink_to(self.python().parents[1])
         self._python = plain / "bin" / "python"
@@ -132,6 +133,7 @@ def main() -> int:
     if args.results:
         for name, record in found:
             Results("anywhere", args.results).put(name, record)
+        print(f"wrote {write_page(ROOT)}")
     return 0 if all(record["ok"] for _, record in found) else 1
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from tests.anywhere.page import write_page
 from tinytx_course.results import Results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -158,6 +159,8 @@ def main() -> int:
         print(f"{one.name:<12}{outcome}", flush=True)
         if args.results:
             Results("rot", args.results).put(one.name, record)
+    if args.results:
+        write_page(ROOT)
     return 1 if n_failed else 0
 
 

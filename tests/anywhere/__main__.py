@@ -86,10 +86,10 @@ class Places:
             {"UV_FIND_LINKS": environment["PIP_FIND_LINKS"]} if "PIP_FIND_LINKS" in environment else {}
         )
         uv = (sys.executable, "-m", "uv")
-        run(*uv, "venv", "--quiet", folder, env=environment)
+        run(*uv, "venv", "--quiet", folder / "venv", env=environment)
         pins = ("-c", ROOT / "constraints.txt")
-        run(*uv, "pip", "install", "--quiet", "--python", folder, *pins, self.wheel, env=environment)
-        return run(folder / "bin" / "tinytx", "--version", env=bare(folder)).strip()
+        run(*uv, "pip", "install", "--quiet", "--python", folder / "venv", *pins, self.wheel, env=environment)
+        return run(folder / "venv" / "bin" / "tinytx", "--version", env=bare(folder)).strip()
 
 
 def tried(folder: Path, lessons: list[Lesson], only: list[str]) -> list[tuple[str, dict]]:

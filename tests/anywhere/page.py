@@ -6,35 +6,15 @@ from pathlib import Path
 
 from tinytx_course.results import Results
 
-HEAD = """\
-# What has been tried where
-
-Written by `make anywhere` from `results/anywhere.json` and `results/rot.json`. What is not in a table has not been tried.
-
-"""
-#: What nobody could try on the machines at hand, in plain words.
-NOT_TRIED = """\
-## Not tried
-
-- **Colab, Kaggle and Binder themselves.** Colab was simulated: its frame for widgets and its own versions were not. In Colab the course
-  allows widgets of others (`google.colab.output.enable_custom_widget_manager`), as explorers need it.
-- **Windows and macOS.** `.github/workflows/systems.yml` runs the tests there each week once the repository has an address; until a
-  run is linked here, nothing is known. From reading: runs are killed without a signal on Windows, so a resumed run repeats up to one interval;
-  copies are graded behind the guard within Python only, which stops accidents and no attacks; the GPU of a Mac (MPS) is used only
-  where `--device mps` asks for it.
-- **conda.** `environment.yml` is written from `pyproject.toml` and was not installed.
-- **Python 3.12 and 3.13 with another torch**, and Python 3.14, which `pyproject.toml` does not allow yet. The same workflow tries 3.12 and 3.13.
-- **A GPU.** No machine with one was at hand; tests marked `gpu` are skipped without it.
-- **Published weights and downloads from their own addresses.** The tests convert models of the same layouts with random weights, and fetch from
-  a server of their own.
-"""
+HERE = Path(__file__).parent
 
 
 def write_page(root: Path) -> Path:
     """Write the page from what is stored; return where."""
-    text = HEAD + _table("anywhere", root, "the wheel", _place) + _table("rot", root, "versions", _versions)
+    head, not_tried = ((HERE / name).read_text(encoding="utf-8") for name in ("head.md", "not_tried.md"))
+    tables = _table("anywhere", root, "the wheel", _place) + _table("rot", root, "versions", _versions)
     target = root / "TRIED.md"
-    target.write_text(text + NOT_TRIED, encoding="utf-8")
+    target.write_text(head + tables + not_tried, encoding="utf-8")
     return target
 
 

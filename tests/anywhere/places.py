@@ -64,8 +64,8 @@ def new_environment(folder: Path, *packages: str) -> Path:
 
 def bare(home: Path, **more: str) -> dict[str, str]:
     """An environment with next to nothing in it: no checkout, no git, the user's folder where it is told."""
-    pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-    return {"HOME": str(home), "OMP_NUM_THREADS": "1", "TINYTX_BUDGET": "smoke", **pip, **more}
+    network = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))}
+    return {"HOME": str(home), "OMP_NUM_THREADS": "1", "TINYTX_BUDGET": "smoke", **network, **more}
 
 
 class Colab:

@@ -12,6 +12,7 @@ import sys
 import pytest
 import torch
 
+import tinytx
 from tests.training.interrupted import folder_bytes
 from tinytx.cli import build_parser, main
 from tinytx.model.config import TransformerConfig
@@ -115,6 +116,12 @@ def test_every_command_explains_itself_and_takes_json(capsys, name):
     with pytest.raises(SystemExit) as stop:
         build_parser().parse_args([*name.split(), "--help"])
     assert stop.value.code == 0 and "--json" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["tinytx", "tinytx_course"])
+def test_both_commands_say_their_version(name):
+    done = subprocess.run([sys.executable, "-m", f"{name}.cli", "--version"], capture_output=True, text=True)
+    assert done.stdout == f"{name.replace('_', '-')} {tinytx.__version__}\n" and done.returncode == 0
 
 
 def test_count_gives_the_numbers_of_the_lab(call, capsys):

@@ -18,6 +18,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tinytx import __version__
+
 Answer = tuple[dict[str, Any], str | None]  # what --json prints, and what a person reads
 Command = Callable[[argparse.Namespace], Answer]
 
@@ -161,6 +163,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def build_parser() -> Parser:
     """The parser of all commands; ``args.command`` of what it reads is the function to call."""
     parser = Parser(prog="tinytx", description="A small transformer to learn from.")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands: Any = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_training(commands)
     _add_readers(commands)

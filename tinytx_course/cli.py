@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tinytx import __version__
 from tinytx.cli import Answer, Parser, add_command
 from tinytx.cli import run as run_command
 
@@ -30,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def build_parser() -> Parser:
     """Return the parser of all commands; ``args.command`` of what it reads is the function to call."""
     parser = Parser(prog="tinytx-course", description="A course on transformers in Jupyter notebooks.")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands: Any = parser.add_subparsers(required=True, metavar="COMMAND")
     sub = add_command(commands, "run", run)
     sub.add_argument("lesson", nargs="*", help="numbers or names of lessons; all when left out")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import sys
 from typing import Any, ClassVar
 
 import anywidget
@@ -12,6 +13,11 @@ import numpy as np
 import traitlets
 
 from tinytx_course.widgets.assets import module_source, style_sheet
+
+if "google.colab" in sys.modules:  # Colab shows widgets of others only where a notebook allows them
+    from google.colab import output
+
+    output.enable_custom_widget_manager()
 
 _LARGE = 32_000  # bytes
 _WIDGET = "application/vnd.jupyter.widget-view+json"

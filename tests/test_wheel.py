@@ -21,7 +21,7 @@ def wheel(root, tmp_path_factory):
     (folder / "source").mkdir()
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "LICENSE-TEXT"):
         shutil.copyfile(root / name, folder / "source" / name)
-    for name in ("tinytx", "tinytx_course", "results"):
+    for name in ("tinytx", "tinytx_course", "results", "notebooks"):
         shutil.copytree(root / name, folder / "source" / name)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, folder / "source"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -60,6 +60,8 @@ def test_the_wheel_holds_all_data_of_the_packages_and_what_lessons_read_from_res
     results = {name.removeprefix(place): size for name, size in members.items() if name.startswith(place)}
     assert results == {path.name: path.stat().st_size for path in (root / "results").glob("*.json")}
     assert sum(results.values()) <= LIMIT
+    for name in ("LICENSE", "notebooks/gpt_one_page.py", "notebooks/gpt_by_hand.py"):  # lessons 01 and 07
+        assert members[f"tinytx_course/data/{name}"] == (root / name).stat().st_size
 
 
 def test_without_extras_it_trains_resumes_finetunes_evaluates_and_generates(installed):

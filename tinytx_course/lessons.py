@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tinytx_course.results import read_results
+
 
 @dataclass(frozen=True, kw_only=True)
 class Lesson:
@@ -80,6 +82,27 @@ def project_root() -> Path:
     return root
 
 
+def course_file(name: str) -> Path:
+    """Return the path of a file of the course, in the checkout, or where setup.py put it in a wheel.
+
+    Parameters
+    ----------
+    name : str
+        From the root of the checkout, such as ``notebooks/gpt_one_page.py``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If it is in neither place.
+    """
+    for root in (Path(__file__).resolve().parents[1], Path(__file__).resolve().parent / "data"):
+        if (root / name).is_file():
+            return root / name
+    raise FileNotFoundError(
+        f"the course must hold {name}, got neither a checkout nor an installation with it"
+    )
+
+
 def written_lessons(root: Path | None = None) -> tuple[Lesson, ...]:
     """Return the lessons that have a source in ``notebooks/src``, in order.
 
@@ -127,15 +150,31 @@ def format_duration(seconds: float) -> str:
 
 
 def lesson_table(folder: str = "", root: Path | None = None) -> str:
-    """Return the lessons as a Markdown table, linked where they are written; links begin with `folder`."""
-    from tinytx_course.building.minutes import written_times
-    from tinytx_course.building.notebooks import build_notebook
+    """Return the lessons as a Markdown table, linked where they are written; links begin with `folder`.
 
-    root = root or project_root()
-    written = written_lessons(root)
+    Where the course is installed without its notebooks, as in Colab, nothing is linked, and the table says
+    only how long they ran.
+    """
+    try:
+        root = root or project_root()
+        written = written_lessons(root)
+    except ValueError:
+        written = ()
     rows = ["| | lesson | the question | it takes, on two cores |", "|---|---|---|---|"]
     for lesson in LESSONS:
         title = f"[{lesson.title}]({folder}{lesson.name}.ipynb)" if lesson in written else lesson.title
-        time = written_times(build_notebook(lesson, root).cells) if lesson in written else "in preparation"
+        time = _time(lesson, root, is_written=lesson in written)
         rows.append(f"| {lesson.number:02d} | {title} | {lesson.question} | {time} |")
     return "\n".join(rows)
+
+
+def _time(lesson: Lesson, root: Path | None, *, is_written: bool) -> str:
+    if root is None:
+        record = read_results("lessons").get(lesson.name)
+        return f"{format_duration(record['seconds'])} to run" if record else "in preparation"
+    if not is_written:
+        return "in preparation"
+    from tinytx_course.building.minutes import written_times
+    from tinytx_course.building.notebooks import build_notebook
+
+    return written_times(build_notebook(lesson, root).cells)

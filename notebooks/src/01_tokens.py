@@ -414,7 +414,7 @@ for word in ("lentement", "ennuyeuse", "merveille"):
 # the file is missing or too small, the cell says so and takes the licence. (`byte_fallback` is explained in the appendix.)
 
 # %%
-own_file = lessons.project_root() / "LICENSE"  # ← a file of your own
+own_file = lessons.course_file("LICENSE")  # ← a file of your own
 settings = {"vocab_size": 600, "model_type": "bpe", "byte_fallback": True}
 
 
@@ -428,7 +428,7 @@ try:
     own_lines, own = train_on(own_file)
 except ValueError as problem:
     print(f"That did not work: {problem}. The licence takes its turn.")
-    own_file = lessons.project_root() / "LICENSE"
+    own_file = lessons.course_file("LICENSE")
     own_lines, own = train_on(own_file)
 longest = sorted((own.piece(i) for i in range(first + 256, own.vocab_size)), key=len)[-5:]
 print(f"{own_file.name}: its longest tokens are", *longest)

@@ -106,7 +106,7 @@ class Rounds:
     @staticmethod
     def _tell(kind: str, words: list[str], said: str) -> None:
         if kind in BAD:
-            tqdm.write(f"{kind}: {[word[:80] for word in words]}\n{said[-900:]}", file=sys.stderr)
+            tqdm.write(f"{kind}: {[word[:80] for word in words]}\n{said[-900:]!r}", file=sys.stderr)
 
 
 def main() -> int:

@@ -45,6 +45,8 @@ def run_child(
     folder.mkdir()
     given, out, err = folder / ".in", folder / ".out", folder / ".err"
     given.write_bytes(stdin)
+    sys.stdout.flush()
+    sys.stderr.flush()
     if not (child := os.fork()):
         _become(main, words, folder, (given, out, err))
     _, status = os.waitpid(child, 0)
@@ -57,6 +59,10 @@ def _become(main: Callable[[Sequence[str]], int], words: Sequence[str], folder: 
     try:
         for number, path in enumerate(files):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY, 0o600), number)
+        for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):  # pytest has put others there
+            stream = open(number, "w" if number else "r", encoding="utf-8", closefd=False)
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
         os.chdir(folder)
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))

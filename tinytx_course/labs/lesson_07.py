@@ -6,12 +6,12 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
-from tinytx_course.lessons import project_root
+from tinytx_course.lessons import course_file
 
 
 def gpt_file(name: str) -> Path:
     """Return the path of ``notebooks/NAME.py``, such as that of ``gpt_one_page``."""
-    return project_root() / "notebooks" / f"{name}.py"
+    return course_file(f"notebooks/{name}.py")
 
 
 def gpt_module(name: str) -> ModuleType:

@@ -99,7 +99,7 @@ def course_file(name: str) -> Path:
         if (root / name).is_file():
             return root / name
     raise FileNotFoundError(
-        f"the course must hold {name}, got neither a checkout nor an installation with it"
+        f"the course must hold {name}, got no such file here"
     )
 
 

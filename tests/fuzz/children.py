@@ -60,7 +60,7 @@ def _become(main: Callable[[Sequence[str]], int], words: Sequence[str], folder: 
         for number, path in enumerate(files):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY, 0o600), number)
         for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):  # pytest has put others there
-            stream = open(number, "w" if number else "r", encoding="utf-8", closefd=False)
+            stream = os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False)
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
         os.chdir(folder)

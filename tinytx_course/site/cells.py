@@ -17,8 +17,8 @@ from pygments.styles import get_style_by_name
 from pygments.token import STANDARD_TYPES
 from traitlets.config import Config
 
-from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.building.elsewhere import TAG
+from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.lessons import Lesson
 from tinytx_course.site.figures import Figures
 from tinytx_course.site.formulas import to_mathml

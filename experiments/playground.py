@@ -1,7 +1,8 @@
 """What the page that trains reaches in a minute and in five on one core: how near the entropy bound.
 
 The engine runs in node, as it does in a page. Its vocabulary is the words of the world. Seconds are those of
-the processor, so other work on the machine changes little; judging the model is left out. Rate and width were
+the processor, so other work on the machine changes little; judging the model is left out. `playground_page`
+measures the page itself in Chromium, judging and drawing included. Rate and width were
 compared on the reviews that `Run.evaluate` draws: on others the recipe may be a little worse.
 
 What did not help in a minute, seed 0, in per cent above the bound (tried once, not stored): batches of 512
@@ -11,7 +12,7 @@ tokens with 8 heads 6.1; width 96 with 8 heads, batches of 512 tokens and a rate
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, mean_table
+from experiments.playground_page import VARIANT, can_measure, measured_page
 from tinytx.world.world import World
 from tinytx_course.engine.node import run_in_node
 from tinytx_course.engine.tables import world_tables
@@ -32,6 +34,8 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "AdamW, rate 5e-3": {"settings": {"optimizer": "adamw", "lr": 5e-3}},
     "width 128, 8 heads": {"config": {"d_model": 128, "n_heads": 8, "d_ff": 512}},
 }
+PAGE: Mapping[str, int] = {"n_steps": 1400}  # what is measured in Chromium: arguments of the explorer
+_AROUND = 5  # seconds before and after a time: samples in between count
 _TRAIN = """
 const clock = () => { const { user, system } = process.cpuUsage(); return (user + system) / 1e6; };
 const begin = clock(), world = new World(tensors.get("world").data);
@@ -68,7 +72,7 @@ return { first: world.written(first), first_sample: firstSample, tokens, curve, 
 
 
 def playground(settings: Settings) -> pd.DataFrame:
-    """Train in node for a minute with each variant, and for five with the recipe.
+    """Train in node for a minute with each variant, for five with the recipe, and for a minute in a page.
 
     Returns
     -------
@@ -90,7 +94,17 @@ def playground(settings: Settings) -> pd.DataFrame:
             {"seconds": seconds, "changes": dict(VARIANTS[variant])},
         )
         records[key] = settings.cached(key, facts, partial(_measured, facts, variant, seed, tables))
+    if can_measure():
+        key = f"{minute} s/seed 0/{VARIANT}"
+        records[key] = settings.cached(key, PAGE, partial(_measured_page, minute))
+    else:
+        settings.report("the page is left out: it needs Chromium, and tests/browser to drive it")
     return table(records)
+
+
+def _measured_page(seconds: int) -> Record:
+    found = measured_page(seconds, **PAGE)
+    return {"variant": VARIANT, "seed": 0, "seconds": seconds, **found}
 
 
 def _measured(facts: Mapping[str, Any], variant: str, seed: int, tables: np.ndarray) -> Record:
@@ -108,7 +122,9 @@ def table(records: Records) -> pd.DataFrame:
         One row a length of training and variant: ``n`` seeds, ``mean``, ``low`` and ``high`` in per cent
         above the entropy bound at the end; the same ``at 20 s``; ``possible``, the share of the words drawn
         at the end that come before the first one which the grammar does not allow, in per cent; ``tokens`` a
-        second; seconds to the ``first sample``.
+        second; seconds to the ``first sample``. For the page also ``allowed at 20 s``, the share of words
+        that the grammar allows in its samples of 15 to 25 s, in per cent, and its ``longest block`` in ms, 0
+        if none lasts 50 ms.
     """
     import pandas as pd
 
@@ -121,12 +137,22 @@ def table(records: Records) -> pd.DataFrame:
                 **{name: one[name] for name in ("seconds", "variant", "seed")},
                 "above": 100 * end["above"],
                 "at 20 s": 100 * early[0] if early else float("nan"),
-                "possible": 100 * end["possible"],
+                "possible": 100 * end.get("possible", float("nan")),
                 "tokens": one["tokens"] / end["seconds"],
                 "first sample": one["first_sample"],
+                "allowed at 20 s": _allowed(one["curve"], 20),
+                "longest block": max([0, *one["long_tasks"]]) if "long_tasks" in one else float("nan"),
             }
         )
     data, by = pd.DataFrame(rows), ["seconds", "variant"]
     means = mean_table(data, "above", by=("seconds",), variant="variant")
-    others = data.groupby(by, sort=False)[["at 20 s", "possible", "tokens", "first sample"]].mean()
+    names = ["at 20 s", "possible", "tokens", "first sample", "allowed at 20 s", "longest block"]
+    others = data.groupby(by, sort=False)[names].mean()
     return means.merge(others.reset_index(), on=by)
+
+
+def _allowed(curve: Sequence[Mapping[str, Any]], seconds: float) -> float:
+    """Mean share of allowed words, in per cent, in the samples around a time; NaN where there is none."""
+    shares = [one.get("allowed") for one in curve if abs(one["seconds"] - seconds) <= _AROUND]
+    known = [share for share in shares if share is not None]
+    return 100 * float(np.mean(known)) if known else float("nan")

@@ -149,6 +149,12 @@ CASES: dict[str, Case] = {
         mouse=(".tx-lines", [(0.02, 0.03), (0.02, 0.5), (0.02, 0.9)], "order"),
         sweep=(".tx-lines", True, 6),
     ),
+    "playground": Case(
+        code="course.widgets.playground(n_steps=9, d_model=8)",
+        keys=(".tx-thumbs [tabindex='0']", "ArrowRight", "ArrowLeft", "head"),
+        mouse=(".tx-thumb:nth-child(3)", [(0.5, 0.5)], "head"),
+        sweep=(".tx-lr input", True, 1),
+    ),
     "positions": Case(
         code="course.widgets.positions()",
         keys=(".tx-look input", "ArrowRight", "ArrowLeft", "position"),

@@ -119,7 +119,7 @@ def test_two_of_a_kind_in_one_page_are_independent(case, page, tmp_path):
     explorer = case.make()
     path = write_page(explorer, tmp_path / "two.html", 2 * explorer.to_html())
     page.open(path.as_uri())
-    page.wait("document.querySelectorAll('.tx-say').length === 2")
+    page.wait("[...document.querySelectorAll('.tx-say')].filter(e => e.textContent).length === 2")
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(ids) == len(set(ids))
     second = "[...document.querySelectorAll('.tx-say')][1].textContent"

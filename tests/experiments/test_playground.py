@@ -11,9 +11,20 @@ def test_runs_are_measured_once_and_judged_against_the_bound(settings, stop_afte
     narrow = {"config": {"d_model": 16, "d_ff": 32, "n_layers": 1}}
     monkeypatch.setattr(playground, "VARIANTS", {"recipe": narrow})
     monkeypatch.setattr(playground, "MOMENTS", (0.5, 2, 99))
-    found = playground.playground(settings("playground"))
+    monkeypatch.setattr(playground, "PAGE", {"n_steps": 12, "d_model": 8})
+    everything = playground.playground(settings("playground"))
+    found = everything[everything["variant"] == "recipe"]
     assert found["seconds"].tolist() == [1, 5] and found["n"].tolist() == [1, 1]
-    records = settings("playground").store.data
+    records = dict(settings("playground").store.data)
+    page = records.pop(f"1 s/seed 0/{playground.VARIANT}", None)
+    assert (page is not None) == playground.can_measure()
+    if page:
+        first, *_, last = page["curve"]
+        assert first["step"] == 5 and last["bound"] < last["loss"] < first["loss"]
+        assert page["first_sample"] > 0 and all(
+            0 <= one["allowed"] <= 1 for one in page["curve"] if one["text"]
+        )
+        assert everything["longest block"].iloc[-1] == max([0, *page["long_tasks"]])
     for one in records.values():
         assert [point["seconds"] for point in one["curve"]] == sorted(
             point["seconds"] for point in one["curve"]
@@ -23,4 +34,4 @@ def test_runs_are_measured_once_and_judged_against_the_bound(settings, stop_afte
     assert [len(one["curve"]) for one in records.values()] == [2, 3]
     assert found["possible"].between(0, 100).all() and (found["first sample"] > 0).all()
     stop_after(0)
-    assert playground.playground(settings("playground")).equals(found)
+    assert playground.playground(settings("playground")).equals(everything)

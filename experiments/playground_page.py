@@ -1,0 +1,127 @@
+"""The page that trains, measured in headless Chromium as a reader has it: from a file, in a worker.
+
+Seconds are those of the processor, summed over all processes of the browser: on one free core no more would
+pass, and other work on the machine changes little. Long tasks are those that the browser reports, of at least
+50 ms of the wall clock, in the thread of the page from Play on: other work on the machine makes them longer.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from experiments.harness import Record
+
+VARIANT = "page in Chromium"
+_POLL, _PATIENCE = 0.2, 1800.0  # seconds between two looks, and at most
+_LISTEN = """
+Object.assign(globalThis, { heard: [], longTasks: [] });
+globalThis.Worker = class extends Worker {
+  constructor(...given) {
+    super(...given);
+    this.addEventListener("message", ({ data: { attention, ...data } }) => {
+      if (data.told === "shown") heard.push(data);
+    });
+  }
+};
+new PerformanceObserver((list) => longTasks.push(...list.getEntries().map(({ duration }) => duration)))
+  .observe({ entryTypes: ["longtask"] });
+"""
+
+
+def measured_page(seconds: float, n_steps: int, **sizes: Any) -> Record:
+    """Press Play and read what the page shows, until its schedule ends or these seconds have passed.
+
+    Parameters
+    ----------
+    seconds : float
+    n_steps : int
+        Of the schedule.
+    **sizes
+        Further arguments of `playground`.
+
+    Returns
+    -------
+    dict
+        As the records of `experiments.playground`, with seconds of the wall clock, the share of the words of
+        each sample that the grammar allows, and the long tasks of the page in milliseconds.
+    """
+    from tests.browser.cases import write_page
+    from tests.browser.chromium import chromium, find_chromium
+    from tinytx_course.widgets.playground import playground
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        chromium(str(find_chromium())) as browser,
+        browser.page() as page,
+    ):
+        page.call("Page.addScriptToEvaluateOnNewDocument", source=_LISTEN)
+        path = write_page(playground(n_steps=n_steps, **sizes), Path(folder) / "page.html")
+        clock = _clock()
+        page.open(path.as_uri())
+        (first, *_) = _moments(page, clock, lambda moments: bool(moments))
+        page.evaluate("longTasks.length = heard.length = 0; document.querySelector('.tx-play').click()")
+        clock = _clock()
+        curve = _moments(
+            page,
+            clock,
+            lambda moments: moments and (moments[-1]["step"] >= n_steps or moments[-1]["seconds"] > seconds),
+        )
+        tasks = page.evaluate("longTasks")
+    return {
+        "first": first["text"],
+        "first_sample": first["seconds"],
+        "first_sample_wall": first["wall"],
+        "tokens": curve[-1]["tokens"],
+        "n_steps": n_steps,
+        "curve": curve,
+        "long_tasks": [round(milliseconds, 1) for milliseconds in tasks],
+    }
+
+
+def can_measure() -> bool:
+    """Whether there is a Chromium, and what the tests drive it with."""
+    if find_spec("tests") is None or find_spec("tests.browser") is None:
+        return False
+    from tests.browser.chromium import find_chromium
+
+    return find_chromium() is not None
+
+
+def _clock() -> Callable[[], tuple[float, float]]:
+    """Seconds of the processor, of all processes started here, and of the wall clock, from now on."""
+    import psutil
+
+    def now() -> tuple[float, float]:
+        times = [process.cpu_times() for process in psutil.Process().children(recursive=True)]
+        return sum(one.user + one.system for one in times), time.monotonic()
+
+    begin = now()
+
+    def since() -> tuple[float, float]:
+        spent, wall = now()
+        return spent - begin[0], wall - begin[1]
+
+    return since
+
+
+def _moments(page: Any, clock: Callable[[], tuple[float, float]], done: Callable[[list], Any]) -> list[dict]:
+    """What the page has shown, each moment with the seconds when it was seen."""
+    moments: list[dict] = []
+    while not done(moments):
+        time.sleep(_POLL)
+        seen = page.evaluate("heard")
+        spent, wall = clock()
+        if wall > _PATIENCE:
+            raise RuntimeError(f"the page must end within {_PATIENCE:.0f} s, got {len(moments)} moments")
+        for one in seen[len(moments) :]:
+            allowed = sum(one["allowed"]) / len(one["allowed"]) if one["allowed"] else None
+            kept = {name: one[name] for name in ("step", "tokens", "loss", "bound", "above")}
+            moments.append(
+                {"seconds": spent, "wall": wall, **kept, "allowed": allowed, "text": " ".join(one["text"])}
+            )
+    return moments

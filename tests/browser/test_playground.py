@@ -1,0 +1,269 @@
+"""The page that trains, from the disk, by keys, with small models: it counts steps, and waits on no clock."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import tinytx as tx
+import tinytx_course as course
+from tests.browser.cases import write_page
+from tests.browser.test_site import AXE, violations
+
+SUMMARY = "document.querySelector('.tx-say').textContent"
+NOTICE = "document.querySelector('.tx-problem').textContent"
+READY = f"{SUMMARY}.startsWith('Run A')"
+SECONDS = 120  # at most
+
+
+def small(**state):
+    """A playground with a model that learns fast."""
+    n_steps = state.pop("n_steps", 12)
+    explorer = course.widgets.playground(n_steps=n_steps, d_model=state.pop("d_model", 8), n_layers=1)
+    for name, value in {"tokens_per_batch": 256, **state}.items():
+        setattr(explorer, name, value)
+    return explorer
+
+
+@pytest.fixture
+def opened(page, tmp_path):
+    """Return ``open(explorer)``: a page of the disk that holds it, ready; nothing may be loaded."""
+
+    def open_page(explorer):
+        page.open(write_page(explorer, tmp_path / "page.html").as_uri())
+        page.wait(READY, SECONDS)
+
+    yield open_page
+    assert page.outside() == []
+
+
+def press(page, selector, key="Enter"):
+    page.focus(selector)
+    page.press(key)
+
+
+def said(page, text):
+    """Wait until the summary holds a text; return it."""
+    page.wait(f"{SUMMARY}.includes({json.dumps(text)})", SECONDS)
+    page.settle()
+    return page.evaluate(SUMMARY)
+
+
+def test_keys_play_pause_step_and_reset_and_the_same_seed_gives_the_same_numbers(opened, page):
+    opened(small())
+    assert page.evaluate("document.querySelector('.tx-play').textContent") == "▶ Play"
+    untrained = page.evaluate(SUMMARY)
+    for step in (1, 2):
+        press(page, ".tx-one-step")
+        said(page, f"step {step} of 12")
+    press(page, ".tx-play")
+    ended = said(page, "step 12 of 12")
+    assert page.evaluate("document.querySelector('.tx-play').disabled") is True
+    press(page, ".tx-reset")
+    assert said(page, "untrained") == untrained
+    press(page, ".tx-play")
+    assert said(page, "step 12 of 12") == ended
+    assert "Held-out reviews after step 12" in ended
+
+
+def test_a_pause_holds_and_play_goes_on(opened, page):
+    opened(small(n_steps=7000))
+    press(page, ".tx-play")
+    said(page, "after step 7:")
+    press(page, ".tx-play")
+    page.wait("document.querySelector('.tx-play').textContent === '▶ Play'", SECONDS)
+    page.settle()
+    paused = page.evaluate(SUMMARY)
+    page.settle()
+    assert page.evaluate(SUMMARY) == paused
+    press(page, ".tx-play")
+    page.wait(f"{SUMMARY} !== {json.dumps(paused)}", SECONDS)
+
+
+def test_one_can_look_back(opened, page):
+    opened(small())
+    start = page.evaluate(SUMMARY)
+    press(page, ".tx-play")
+    ended = said(page, "step 12 of 12")
+    text = "document.querySelector('.tx-text').textContent"
+    last = page.evaluate(text)
+    page.focus(".tx-transport input[type='range']")
+    for _ in range(4):
+        page.press("ArrowLeft")
+    page.settle()
+    first = page.evaluate(text)
+    assert first != last and first in start
+    for _ in range(4):
+        page.press("ArrowRight")
+    page.settle()
+    assert page.evaluate(text) == last and page.evaluate(SUMMARY) == ended
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [({"causal": False}, "without the mask"), ({"targets_not_shifted": True}, "its targets are its inputs")],
+)
+def test_a_model_that_cheats_falls_below_the_bound_and_the_page_says_so(opened, page, state, why):
+    opened(small(n_steps=300, d_model=32, **state))
+    assert "cheating" not in page.evaluate(SUMMARY)
+    press(page, ".tx-play")
+    summary = said(page, "step 300 of 300")
+    assert "Below the bound: it is cheating." in summary and why in summary
+    warning = page.evaluate("document.querySelector('.tx-run .tx-problem').textContent")
+    assert warning.startswith("Below the bound: it is cheating.") and warning in summary
+
+
+def test_switches_act_while_it_learns_and_are_marked(opened, page):
+    opened(small(n_steps=7000, more=True))
+    press(page, ".tx-play")
+    said(page, "after step 5:")
+    labels = [
+        "mask",
+        "scale 1/√K",
+        "residual stream",
+        "gradients never set to zero",
+        "norm over the positions",
+    ]
+    find = "[...document.querySelectorAll('.tx-toggle')].find((e) => e.textContent === {})"
+    for label in labels:
+        page.evaluate(f"{find.format(json.dumps(label))}.querySelector('input').click()")
+    press(page, ".tx-play")
+    summary = said(page, "norm over the positions at step")
+    for text in ("mask off at step", "scale off at step", "residual stream off at step"):
+        assert text in summary
+    blocks = "[...document.querySelectorAll('.tx-choice')].find((e) => e.textContent.startsWith('blocks'))"
+    page.evaluate(f"{blocks}.querySelectorAll('input')[1].click()")
+    assert "2 blocks" not in summary  # the usual number is not mentioned
+    said(page, "untrained")
+    assert page.errors == []
+
+
+def test_a_second_run_starts_after_a_prediction_and_resolves_it(opened, page):
+    opened(small(n_steps=200, d_model=32, change="targets_not_shifted"))
+    start = "document.querySelector('.tx-second-run')"
+    assert page.evaluate(f"{start}.disabled") is True
+    press(page, ".tx-play")
+    said(page, "step 200 of 200")
+    assert page.evaluate(f"{start}.disabled") is True
+    page.focus(".tx-guess input")
+    page.press(" ")
+    page.wait(f"!{start}.disabled", SECONDS)
+    press(page, ".tx-second-run")
+    summary = said(page, "As you predicted")
+    assert "Run B (targets not shifted): step 200 of 200" in summary
+    assert "✓ As you predicted, it falls below the bound: after step 200 run A was " in summary
+    assert page.evaluate("document.querySelector('.tx-outcome').textContent") in summary
+    page.evaluate(AXE.read_text(encoding="utf-8") + "\n;1")
+    assert page.evaluate("axe.run(document).then((found) => found.violations.map((one) => one.help))") == []
+    for width in (390, 1280):
+        page.size(width, 844)
+        page.settle()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def load(page, path):
+    """Choose a file, as a person does in the dialog of the browser."""
+    found = page.call("Runtime.evaluate", expression="document.querySelector('.tx input[type=file]')")
+    page.call("DOM.setFileInputFiles", files=[str(path)], objectId=found["result"]["objectId"])
+
+
+def bad_files(whole, folder):
+    """Files that are no state for this page, by name, with a word of what is said."""
+    torn, empty, text = folder / "torn", folder / "empty", folder / "text"
+    torn.write_bytes(whole.read_bytes()[:-40])
+    empty.write_bytes(b"")
+    text.write_text("a review of a book", encoding="utf-8")
+    save_file({"x": torch.zeros(2)}, folder / "foreign")
+    sizes = {"vocab_size": 11, "d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8}
+    other = tx.save(tx.LanguageModel(tx.TransformerConfig(**sizes)), folder / "other.safetensors")
+    return {
+        torn: "end before",
+        empty: "0 bytes",
+        text: "header",
+        folder / "foreign": "does not describe",
+        other: "11",
+    }
+
+
+def test_a_state_is_saved_opened_by_tinytx_and_loaded_again_and_bad_files_are_named(opened, page, tmp_path):
+    opened(small(causal=False))
+    press(page, ".tx-play")
+    ended = said(page, "step 12 of 12")
+    page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    file = tmp_path / "tinytx-step-12.safetensors"
+    press(page, ".tx-save")
+    page.wait(f"{NOTICE}.startsWith('Saved after step 12')", SECONDS)
+    for _ in range(200):
+        page.settle()
+        if file.is_file():
+            break
+    model = tx.load(file)
+    assert model.config.d_model == 8 and model.config.causal is False
+    press(page, ".tx-reset")
+    said(page, "untrained")
+    for path, word in bad_files(file, tmp_path).items():
+        page.evaluate("document.querySelector('.tx-problem').textContent = ''")
+        load(page, path)
+        page.wait(f"{NOTICE}.includes({json.dumps(word)})", SECONDS)
+        message = page.evaluate(NOTICE)
+        assert message.startswith("The file was not opened: ") and message.count("\n") == 0
+    load(page, file)
+    again = said(page, "Opened a model that had learned for 12 steps")
+    held = ended[ended.index("reviews after step 12: ") + 23 : ended.index(" nats a word")]
+    assert f"after step 0: {held} nats a word" in again
+    press(page, ".tx-one-step")
+    said(page, "step 1 of 12")
+
+
+def test_a_model_of_the_library_is_opened(opened, page, tmp_path):
+    sizes = {
+        "vocab_size": len(tx.World().vocabulary) + 1,
+        "d_model": 12,
+        "n_heads": 3,
+        "n_layers": 2,
+        "d_ff": 7,
+    }
+    torch.manual_seed(0)
+    ours = tx.LanguageModel(tx.TransformerConfig(**sizes, positions="alibi", bias=False, norm="last"))
+    file = tx.save(ours, tmp_path / "ours.safetensors")
+    opened(small())
+    load(page, file)
+    summary = said(page, "Opened a model")
+    assert "post-norm" in summary and "3 heads" in summary
+    press(page, ".tx-one-step")
+    said(page, "step 1 of 12")
+
+
+@pytest.mark.parametrize("without", ["Worker", "WebAssembly", "Worker WebAssembly"])
+def test_without_a_worker_or_fast_kernels_it_learns_the_same_and_says_so(opened, page, without):
+    explorer = small()
+    opened(explorer)
+    press(page, ".tx-play")
+    usual = said(page, "step 12 of 12")
+    # a worker has a world of its own: there WebAssembly is taken away by its script
+    gone = {
+        "Worker": "delete globalThis.Worker;",
+        "WebAssembly": """delete globalThis.WebAssembly; globalThis.Blob = class extends Blob {
+          constructor(parts, more) { super(["delete globalThis.WebAssembly;", ...parts], more); } };""",
+    }
+    source = "".join(gone[name] for name in without.split())
+    script = page.call("Page.addScriptToEvaluateOnNewDocument", source=source)["identifier"]
+    opened(explorer)
+    invite = page.evaluate("document.querySelector('.tx-invite').textContent")
+    assert ("no worker" in invite) is ("Worker" in without.split())
+    assert ("no fast kernels" in invite) is ("WebAssembly" in without)
+    press(page, ".tx-play")
+    found = said(page, "step 12 of 12")
+    held = "nats a word, "
+    assert found[: found.index("loss of")] == usual[: usual.index("loss of")]
+    assert found[found.index(held) :][:24] == usual[usual.index(held) :][:24]
+    page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_axe_finds_nothing(page, tmp_path, more):
+    address = write_page(small(more=more), tmp_path / "page.html").as_uri()
+    page.open(address)
+    page.wait(READY, SECONDS)
+    assert violations(page, address) == []

@@ -10,6 +10,7 @@ import tinytx as tx
 import tinytx_course as course
 from tests.browser.cases import write_page
 from tests.browser.test_site import AXE, violations
+from tinytx_course.site.pages import write_index
 
 SUMMARY = "document.querySelector('.tx-say').textContent"
 NOTICE = "document.querySelector('.tx-problem').textContent"
@@ -267,3 +268,17 @@ def test_axe_finds_nothing(page, tmp_path, more):
     page.open(address)
     page.wait(READY, SECONDS)
     assert violations(page, address) == []
+
+
+def test_the_page_of_the_site_is_small_reached_from_the_first_one_and_clean(page, tmp_path):
+    index = write_index([], tmp_path)
+    assert 'href="playground.html"' in index.read_text(encoding="utf-8")
+    files = [tmp_path / "playground.html", tmp_path / "training.js"]
+    assert sum(file.stat().st_size for file in files) < 3_000_000
+    assert violations(page, files[0].as_uri(), widths=(390, 1280)) == []
+    page.wait(READY, SECONDS)
+    assert page.outside() == [files[1].as_uri()]
+    for width in (390, 1280):
+        page.size(width, 844)
+        page.settle()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,205 @@
+"""The concept inventory is made of programs that run: stored items, who answers what, what is told apart."""
+
+import sys
+
+import pytest
+import torch
+
+from experiments.inventory import (
+    ITEMS,
+    MUSEUM,
+    _letters,
+    answerers,
+    inventory,
+    measured,
+    separated_pairs,
+    separation,
+    table,
+)
+from experiments.inventory_items import FORMS, LETTERS, Question, Shown, lines_run, make_forms, mask, written
+from experiments.inventory_items import Item as Asked
+from experiments.inventory_items import table as as_table
+from tests.solutions import SOLUTIONS
+from tinytx_course.results import read_results
+
+STORED = read_results("inventory").data
+RECORDS = {key: record for key, record in STORED.items() if key.startswith("laptop/")}
+QUICK = [item for item in ITEMS.values() if not item.function.startswith(MUSEUM)]
+each_item = pytest.mark.parametrize("item", QUICK, ids=lambda item: item.key)
+
+
+@each_item
+def test_stored_items_are_those_that_the_code_makes_today(item):
+    number = list(ITEMS).index(item.key)
+    letters = {form: _letters(form)[number] for form in FORMS}
+    stored = dict(RECORDS[f"laptop/{item.key}"])
+    del stored["origin"]
+    made = measured(item, number + 1, letters, smoke=True)
+    assert made == stored, "made otherwise than today: run `python -m experiments inventory --budget laptop`"
+
+
+def test_every_stored_item_is_in_the_code():
+    assert RECORDS.keys() == {f"laptop/{key}" for key in ITEMS}
+
+
+def answers_of_offered(form):
+    """For each implementation of an offered mistake: the letter that it answers, and that of its option."""
+    for item in QUICK:
+        record = RECORDS[f"laptop/{item.key}"]
+        options = record["forms"][form]["options"]
+        letter = {option["reveals"]: x for x, option in zip(LETTERS, options, strict=True)}
+        for answer in record["answers"]:
+            if answer[0] in item.slugs:
+                yield answer[2 + FORMS.index(form)], letter[answer[0]]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_implementations_of_an_offered_mistake_answer_its_option(form):
+    """Those of people and of checkers. A few make the mistake in another way; their answer is no option."""
+    answered = list(answers_of_offered(form))
+    assert all(given in (due, "other") for given, due in answered)
+    assert sum(given == due for given, due in answered) >= 0.95 * len(answered) >= 100
+
+
+@each_item
+def test_every_solution_of_the_function_has_been_run(item):
+    _, wrong = answerers(item)
+    run = {who for several in wrong.values() for who, _ in several}
+    own = {s.name for s in SOLUTIONS if s.exercise == item.function and s.slug not in (None, "time-limit")}
+    assert own and own <= run
+
+
+@each_item
+def test_right_solutions_answer_the_key(item):
+    if item.function == "mask_tokens":
+        pytest.skip("right solutions draw other words")
+    right, wrong = answerers(item)
+    forms = make_forms(item, right, {slug: wrong[slug][0][1] for slug in item.slugs})
+    own = [s for s in SOLUTIONS if s.exercise == item.function and s.slug is None]
+    solutions = [s for s in own if "half" not in s.name]  # in half precision, numbers are rounded early
+    for form in forms.values():
+        assert {form.chosen_by(solution.function) for solution in solutions} == {"0"}
+
+
+# ---- what is told apart
+
+
+def test_at_least_95_percent_of_the_pairs_are_separated_in_each_form():
+    found = separation(RECORDS)
+    assert found == STORED["laptop-separation"]
+    assert found["pairs_separated"] >= 0.95
+    for form in found["in_form"].values():
+        assert form["pairs"] == form["misconceptions"] * (form["misconceptions"] - 1) // 2
+        n_missed = len(form["not separated"])
+        assert form["separated"]["all"] == pytest.approx(1 - n_missed / form["pairs"], abs=1e-4)
+
+
+def record(number, function, key, **answers):
+    return {
+        "number": number,
+        "function": function,
+        "forms": {form: {"key": key} for form in FORMS},
+        "answers": [[slug, f"{slug} 1", letter, letter] for slug, letter in answers.items()],
+    }
+
+
+def pairs(*records):
+    return {(one[1], other[1]): numbers for one, other, numbers in separated_pairs(records, "A")}
+
+
+def test_two_answers_are_told_apart_and_one_answer_is_not():
+    found = pairs(record(1, "f", "A", one="B", two="C", three="B"))
+    assert found == {("one", "three"): [], ("one", "two"): [1], ("three", "two"): [1]}
+
+
+def test_an_answer_that_is_not_offered_separates_nothing():
+    found = pairs(record(1, "f", "A", one="B", two="other"), record(2, "f", "B", one="other", two="C"))
+    assert found == {("one", "two"): []}
+
+
+def test_whoever_is_not_asked_is_right():
+    found = pairs(record(1, "f", "A", one="B"), record(2, "g", "D", two="C"))
+    assert found == {("one", "two"): [1, 2]}
+
+
+def test_a_mistake_that_shows_in_no_option_is_not_counted():
+    assert pairs(record(1, "f", "A", one="B", two="A", three=None, four="other")) == {}
+
+
+def test_programs_of_one_name_that_answer_differently_separate_only_from_both():
+    split = record(1, "f", "A", one="B", two="C")
+    split["answers"].append(["one", "another", "C", "C"])
+    assert pairs(split) == {("one", "two"): []}
+
+
+def test_the_table_has_a_row_an_item_and_the_share_at_the_end():
+    rows = table(STORED)
+    assert len(rows) == len(RECORDS) + 1
+    assert rows.iloc[-1]["pairs_separated"] == STORED["laptop-separation"]["pairs_separated"]
+    assert (rows["wrongly"].iloc[:-1] >= 3).all()
+
+
+# ---- making forms
+
+
+def doubling(rng):
+    n = rng.randint(1, 9)
+    return Question(f"Twice {n}?", lambda function: as_table(function(n), digits=0))
+
+
+def test_inputs_on_which_options_coincide_are_passed_over():
+    def ask(rng):
+        n = rng.choice((0, 2))
+        return Question(f"Twice {n}?", lambda function: as_table(function(n), digits=0))
+
+    wrong = {"squared": lambda n: n**2, "tripled": lambda n: 3 * n, "same": lambda n: n}
+    with pytest.raises(ValueError, match="none in 2000"):
+        make_forms(Asked("x", "c", "f", tuple(wrong), ask), lambda n: 2 * n, wrong)
+
+
+def test_both_forms_have_other_answers_and_equal_steps():
+    wrong = {"squared": lambda n: n**2, "tripled": lambda n: 3 * n, "same": lambda n: n}
+    forms = make_forms(Asked("x", "c", "f", tuple(wrong), doubling), lambda n: 2 * n, wrong)
+    assert forms["A"].options[0].cells != forms["B"].options[0].cells
+    assert forms["A"].steps == forms["B"].steps
+    assert forms["A"].chosen_by(lambda n: n + n) == "0" and forms["A"].chosen_by(lambda n: 3.0 * n) == "2"
+    assert forms["A"].chosen_by(lambda n: -1) == "other" and forms["A"].chosen_by(lambda n: n / 0) is None
+
+
+def test_longer_work_takes_more_lines():
+    counts = [lines_run(lambda n=n: [as_table(1.0) for _ in range(n)]) for n in (1, 2, 3)]
+    assert counts[1] - counts[0] == counts[2] - counts[1] > 0
+    assert lines_run(lambda: sorted([3, 1, 2])) == 0 and sys.gettrace() is None
+
+
+def test_rounding_errors_are_no_other_answer_and_a_scores_table_is_no_mask():
+    assert Shown([[0.1 + 0.2]]).agrees_with(Shown([[0.3]]))
+    assert not Shown([["a", "b"]]).agrees_with(Shown([["a"], ["b"]]))
+    with pytest.raises(ValueError, match="True and False"):
+        mask(torch.tensor([[0.0, -torch.inf]]))
+    assert [written(x, 2) for x in (-0.001, -1.5, 1234.0, "a")] == ["0.00", "−1.50", "1,234.00", "a"]
+
+
+# ---- the command
+
+
+def test_a_copy_without_solutions_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tests.solutions", None)
+    with pytest.raises(ValueError, match="copy without them"):
+        answerers(QUICK[0])
+
+
+def test_a_longer_budget_is_refused(settings):
+    with pytest.raises(ValueError, match="smoke or laptop, got study"):
+        inventory(settings("inventory", budget="study"))
+
+
+@pytest.mark.slow
+def test_the_smallest_budget_makes_all_items_and_measures_nothing_twice(settings, stop_after):
+    chosen = settings("inventory")
+    found = inventory(chosen)
+    assert len(found) == len(ITEMS) + 1
+    curves = chosen.store.data["smoke/curve-of-a-leak"]["forms"]["A"]["options"]
+    assert len({str(curve["cells"]) for curve in curves}) == len(LETTERS)
+    stop_after(1)  # the separation is computed again
+    assert inventory(chosen).equals(found)

@@ -126,8 +126,8 @@ def _sheet(n_items: int) -> str:
         "<h1>Answer sheet</h1>"
         + _paragraphs("Fill one circle a question. Write your code, not your name.")
         + "<p>"
-        'Code <span class="blank"></span> &emsp; Form &ensp; A &ensp; B &emsp; '
-        f'Before &ensp; after</p><ul class="sheet">{rows}</ul>'
+        'Code <span class="blank"></span> &emsp; Form &ensp; ○ A &ensp; ○ B &emsp; '
+        f'○ before &ensp; ○ after</p><ul class="sheet">{rows}</ul>'
     )
 
 

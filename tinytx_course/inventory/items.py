@@ -82,7 +82,8 @@ def _mask(shown: Stored, _: float) -> str:
         for t, name in enumerate(rows)
     ]
     parts += [
-        f'<text x="{left + _CELL * (s + 0.5):.0f}" y="13" text-anchor="middle">{_short(name)}</text>'
+        f'<text class="small" x="{left + _CELL * (s + 0.5):.0f}" y="13" text-anchor="middle">'
+        f"{_short(name)}</text>"
         for s, name in enumerate(columns)
     ]
     width, height = left + _CELL * len(shown["cells"][0]) + 1, top + _CELL * len(shown["cells"]) + 1

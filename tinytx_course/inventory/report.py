@@ -39,7 +39,8 @@ def report_html(survey: Survey) -> str:
         "after (●).</p>",
         f'<div class="wide" tabindex="0">{figure(survey)}</div>',
         "<h2>Misconceptions</h2><p>The wrong answers chosen most, of the times they were offered. They are "
-        "the outputs of programs with this mistake; learners may have had other reasons.</p>",
+        "the outputs of programs with this mistake; learners may have had other reasons. "
+        "<code>--json</code> has all.</p>",
         f'<div class="long">{_misconceptions(survey)}</div>',
     ]
     if survey.problems:

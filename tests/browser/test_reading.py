@@ -123,8 +123,8 @@ def test_tab_walks_through_menu_search_contents_and_the_lesson_and_escape_closes
 
 
 def test_only_what_scrolls_is_a_stop_for_tab(lesson):
-    odd = """[...document.querySelectorAll('pre, .picture, table')].filter(e => e.checkVisibility() &&
-      (e.tabIndex === 0) !== (e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX === 'auto'))"""
+    odd = """[...document.querySelectorAll('pre, .picture, table')].filter(e => e.checkVisibility()
+      && e.tabIndex !== -(e.scrollWidth <= e.clientWidth + 1 || getComputedStyle(e).overflowX !== 'auto'))"""
     for width in (1280, 390):
         lesson.size(width, 900)
         lesson.settle()
@@ -189,7 +189,7 @@ def test_present_mode_shows_one_section_stops_at_predictions_and_veils_figures(l
     while steps < 40 and not (veiled and stopped):
         lesson.press("ArrowRight")
         steps += 1
-        assert len(lesson.evaluate(shown)) == 1
+        assert len(lesson.evaluate(shown)) <= 1
         labels = lesson.evaluate(cards)
         if "Predict 02.1" in labels and not stopped:
             assert "Result of 02.1" not in labels

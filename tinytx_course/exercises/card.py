@@ -85,9 +85,16 @@ def as_text(parts: Iterable[Part]) -> str:
     return "\n".join(part if isinstance(part, str) else _side_by_side(part) for part in parts)
 
 
-def as_html(heading: str, parts: Iterable[Part], *, quiet: bool = False) -> str:
-    """Return a card: readable without colour, in light and dark; no script, inline style only."""
-    line = "1px dashed" if quiet else "2px solid"
+#: The edge of a card, to be told from white and from black; the sign in its heading says the same.
+EDGES = {"passed": "#2c8a57", "not yet": "#c2571a"}
+
+
+def as_html(heading: str, parts: Iterable[Part], state: str = "not attempted yet") -> str:
+    """Return a card: readable without colour, in light and dark; no script, inline style only.
+
+    `state` is that of a verdict: what passed has a green edge, a mistake an orange one, the rest is dashed.
+    """
+    edge = EDGES.get(state)
     inner = [f"<div style='font-weight:bold;margin-bottom:0.4em'>{html.escape(heading)}</div>"]
     for part in parts:
         if isinstance(part, str):
@@ -96,5 +103,6 @@ def as_html(heading: str, parts: Iterable[Part], *, quiet: bool = False) -> str:
         else:
             grids = "".join(grid.to_html() for grid in part)
             inner.append(f"<div style='display:flex;flex-wrap:wrap'>{grids}</div>")
-    style = f"border:{line} currentColor;border-radius:6px;padding:0.6em 0.9em;margin:0.4em 0"
+    border = f"1px solid {edge};border-left:8px solid {edge}" if edge else "1px dashed currentColor"
+    style = f"border:{border};border-radius:6px;padding:0.6em 0.9em;margin:0.4em 0"
     return f"<div style='{style}'>{''.join(inner)}</div>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import difflib
 import random
 import threading
@@ -111,8 +112,19 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
         _record(verdict)
         if verdict.passed:
             store_answer(name, function)
+            verdict = dataclasses.replace(verdict, parts=(*verdict.parts, _whats_next(exercise)))
         verdict.show()
     return verdict
+
+
+def _whats_next(exercise: Exercise) -> str:
+    """Return how many exercises of the lesson are done, and which is the next one."""
+    of_lesson = [one.name for one in EXERCISES.values() if one.lesson == exercise.lesson]
+    todo = [name for name in of_lesson if not record().entry("exercises", name).get("passed")]
+    lesson = f"lesson {exercise.lesson:02d}"
+    if not todo:
+        return f"All {len(of_lesson)} exercises of {lesson} are done."
+    return f"{len(of_lesson) - len(todo)} of {len(of_lesson)} in {lesson}. Next: `{todo[0]}`."
 
 
 def find_exercise(name: str) -> Exercise:

@@ -72,7 +72,7 @@ class Verdict:
         return f"{self._heading}\n{self.message}".rstrip()
 
     def _repr_html_(self) -> str:
-        return as_html(self._heading, self.parts, quiet=not self.attempted)
+        return as_html(self._heading, self.parts, self.state)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/html": self._repr_html_(), "text/plain": str(self)}

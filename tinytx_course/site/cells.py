@@ -52,6 +52,12 @@ _PLOTTING = re.compile(r"\b(plots|fig|axes?|figure)\b")
 _SAYS = re.compile(r"\bprint\(|\bcourse\.(?!plots)|^(def|class) ", re.M)
 
 
+_NOT_ATTEMPTED = ": not attempted yet"
+_INVITATION = (
+    '<p class="todo">✎ Write it in your own copy of this notebook, and run this cell there: '
+    "it says what is right, and names the mistake.</p>"
+)
+_LEVEL = re.compile(r"<p><code>(Level \d/5) · (\d+ minutes) · (outcome \d+)</code></p>")
 _SPAN = re.compile(r'<span class="(\w+)">([^<]*)</span>')
 
 
@@ -90,6 +96,7 @@ def markdown_to_html(source: str) -> str:
         alone = match[0].startswith("<") and match[0].endswith(">")
         return match[0] if alone else f'<span class="together">{match[0]}</span>'
 
+    body = _LEVEL.sub(r'<p class="level"><span>\1</span><span>\2</span><span>\3</span></p>', body)
     return mark_french(_FORMULA.sub(together, body))
 
 
@@ -121,6 +128,13 @@ def _coloured() -> frozenset[str]:
     return frozenset(re.findall(r"\.highlight \.(\w+)", code_style()))
 
 
+def _as_a_reader_sees(output: NotebookNode) -> NotebookNode:
+    """Return the answer of a check that nobody has attempted as an invitation to do so."""
+    if _NOT_ATTEMPTED in output.get("data", {}).get("text/plain", ""):
+        output.data = {"text/html": _INVITATION}
+    return output
+
+
 def _few_spans(code: str) -> str:
     """Return highlighted code without the marks of what has no colour: half of its size."""
     return _SPAN.sub(lambda match: match[0] if match[1] in _coloured() else match[2], code)
@@ -147,7 +161,7 @@ def notebook_to_html(
     for cell in content.cells:
         if cell.cell_type == "code":
             cell.source = _MARKS.sub("", cell.source).rstrip()
-            cell.outputs = numbered.renew(joined_streams(cell.outputs))
+            cell.outputs = numbered.renew(map(_as_a_reader_sees, joined_streams(cell.outputs)))
             cell.metadata.folded = only_plots(cell.source)
     exporter = HTMLExporter(
         raw_template=_TEMPLATE, config=Config({"NbConvertBase": {"display_data_priority": _PRIORITY}})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -85,7 +86,7 @@ class Figures:
         self._lesson, self._folder = lesson, folder
         self._n = 0
 
-    def renew(self, outputs: list[NotebookNode]) -> list[NotebookNode]:
+    def renew(self, outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
         """Return outputs in which a figure is one piece of HTML with its caption."""
         renewed: list[NotebookNode] = []
         for output in outputs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 from tinytx_course.lessons import LESSONS
 from tinytx_course.terms import terms
 
-_HEADING = re.compile(r'<h([1-4]) id="([^"]+)">(.*?)(?:<a class="anchor-link"|</h\1>)', re.S)
+_HEADING = re.compile(
+    r'<h([1-4])(?: data-number="\d+")? id="([^"]+)">(.*?)(?:<a class="anchor-link"|</h\1>)', re.S
+)
 _BOLD = re.compile(r"<strong>((?:<a [^>]*>)?[^<]{3,40})")
 _CAPTION = re.compile(
     r'id="(figure-\d+)".*?<figcaption><a class="number"[^>]*>([^<]+)</a>\s*(.*?)</figcaption>', re.S
@@ -27,6 +30,12 @@ def _words(markup: str) -> str:
 def headings(body: str) -> list[tuple[int, str, str]]:
     """Return (level, anchor, markup) of the headings of a page, in order."""
     return [(int(level), anchor, markup.strip()) for level, anchor, markup in _HEADING.findall(body)]
+
+
+def numbered(body: str) -> str:
+    """Return a page whose chapters have their numbers, as in the contents."""
+    number = itertools.count(1)
+    return re.sub(r"<h2 id=", lambda _: f'<h2 data-number="{next(number)}" id=', body)
 
 
 def contents(body: str) -> str:

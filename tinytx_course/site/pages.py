@@ -197,7 +197,7 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
         bar=bar(_name(lesson), shown, lesson, present=True),
         contents=finding.contents(body),
         failed=failed if run.failure else "",
-        body=body,
+        body=finding.numbered(body),
         notebook=f'<a href="notebooks/{lesson.name}.ipynb" download>Download this notebook</a> '
         "to run it and to do its exercises in JupyterLab.",
         previous=_neighbour(before, "before", "prev"),

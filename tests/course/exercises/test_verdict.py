@@ -1,6 +1,7 @@
 """What a verdict says and how it is shown."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -103,3 +104,15 @@ def test_in_a_notebook_a_card_is_shown_once_whichever_way_it_is_written():
     assert all("causal_mask: passed" in outputs[0]["data"]["text/html"] for outputs in shown)
     text = stopped[0]["data"]["text/plain"]
     assert "still running" in text and "in your line" in text
+
+
+def test_the_edge_of_a_card_says_what_its_sign_says_and_a_passed_one_what_comes_next(monkeypatch):
+    monkeypatch.setenv("TINYTX_PROGRESS", "none")
+    passed = course.check("causal_mask", lower_triangle, display=False)
+    failed = course.check("causal_mask", lambda n: ~tx.causal_mask(n), display=False)
+    edges = [re.search(r"border-left:8px solid (#\w+)", one._repr_html_())[1] for one in (passed, failed)]
+    assert len(set(edges)) == 2
+    assert as_html("h", ()).count("dashed") == 1 and "border-left" not in as_html("h", ())
+    shown = course.check("causal_mask", lower_triangle)
+    of_lesson = [one.name for one in EXERCISES.values() if one.lesson == EXERCISES["causal_mask"].lesson]
+    assert f"of {len(of_lesson)} in lesson 02. Next: `" in shown.message or "are done" in shown.message

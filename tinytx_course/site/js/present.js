@@ -8,8 +8,10 @@ if (main) {
   const inner = (block) => block.parentElement.closest(BLOCKS);
   const blocks = [...main.querySelectorAll(BLOCKS)].filter((block) => !inner(block));
   const slides = [];
-  for (const block of blocks) {
-    if (!slides.length || /^H[123]$/.test(block.tagName)) slides.push([]);
+  const explorer = (block) => block.querySelector(".tx-explorer:not([data-tx-kind=questions], [data-tx-kind=outcome])");
+  for (const block of blocks) {  // an explorer has the screen for itself
+    const alone = explorer(block) || (slides.length && explorer(slides.at(-1)[0]));
+    if (!slides.length || alone || /^H[123]$/.test(block.tagName)) slides.push([]);
     slides.at(-1).push(block);
   }
   let slide = 0, step = 0, count;

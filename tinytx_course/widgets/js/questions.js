@@ -32,7 +32,29 @@ function build(ui) {
   const parts = ui.get("questions").map((question, i) => asked(ui, question, several ? `${i + 1}. ` : "", levels, save));
   const lost = keeps && !storageLasts() && h("p", { class: "tx-note" },
     "This browser stores nothing for pages from disk: your answers last until you close the page.");
-  ui.show(() => {}, h("p", { class: "tx-title" }, ui.get("title")), parts, lost || null);
+  ui.show(() => {}, h("p", { class: "tx-title" }, ui.get("title")), several && !levels.length ? score(ui, keeps) : null, parts, lost || null);
+}
+
+// A disc a question, with its mark; and once all are checked, a button to begin again.
+function score(ui, keeps) {
+  const questions = ui.get("questions"), discs = questions.map((_, i) => h("i", {}, i + 1)), count = h("span", {});
+  const clear = () => {
+    ui.save("answers", {});
+    if (keeps) questions.forEach(({ key }) => remember(place(key), null));
+  };
+  const again = h("button", { type: "button", class: "tx-button", onclick: clear }, "Start over");
+  ui.painters.push(() => {
+    const answers = ui.get("answers");
+    const verdicts = questions.map(({ key, choices }) => (answers[key]?.checked ? (choices[answers[key].choice].right ? "right" : "wrong") : ""));
+    discs.forEach((disc, i) => {
+      disc.dataset.verdict = verdicts[i];
+      disc.textContent = { right: "✓", wrong: "✗" }[verdicts[i]] ?? i + 1;
+    });
+    const right = verdicts.filter((verdict) => verdict === "right").length;
+    count.textContent = verdicts.some(Boolean) ? `${right} of ${questions.length}` : "";
+    again.hidden = !verdicts.every(Boolean);
+  });
+  return h("div", { class: "tx-score" }, discs, count, again);
 }
 
 // One question: its choices, then how sure (a prediction), or the button that checks and what it says.

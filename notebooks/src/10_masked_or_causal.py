@@ -726,7 +726,7 @@ for n_sweeps in (0, 1, 4):
 #
 # ## Both in one model
 #
-# Must we choose? GPT-BERT (2024) does not: *one* model learns to predict the next token in some batches, and masked tokens in the others. We call it **hybrid**. Two observations make it simple. The causal mask is only an argument of attention, so the same weights can read one way or both ways. And a masked token can be predicted at the position *before* it, where a causal model predicts its next token. Then both questions have one form, and share one output layer. The cell prints one batch of each, and asserts that only the mask decides what the first position can notice.
+# Must we choose? GPT-BERT (2024) does not: *one* model learns to predict the next token in some batches, and masked tokens in the others. We call it a **hybrid model**. Two observations make it simple. The causal mask is only an argument of attention, so the same weights can read one way or both ways. And a masked token can be predicted at the position *before* it, where a causal model predicts its next token. Then both questions have one form, and share one output layer. The cell prints one batch of each, and asserts that only the mask decides what the first position can notice.
 
 # %%
 turns = random.Random(1)

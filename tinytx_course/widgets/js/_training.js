@@ -27,7 +27,7 @@ export const settingsOf = (get) => Object.fromEntries(["d_model", "n_steps", ...
 export function otherValue(key, value) {
   const { usual, other } = SETTINGS[key];
   if (key === "seed") return value + 1;
-  return typeof value === "boolean" ? !value : value === usual ? other : usual;
+  return typeof value === "boolean" ? !value : value === other ? usual : other;
 }
 
 // What is not as usual, in words.

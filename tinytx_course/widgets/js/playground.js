@@ -73,14 +73,17 @@ function chart(ui, runs) {
 // One run: how far it is, what it writes with the verdict of the grammar, and what it attends to.
 function panel(ui, key, runs) {
   const name = h("p", { class: "tx-title" }), reached = h("p", { class: "tx-reached" }), warning = h("p", { class: "tx-problem", "aria-hidden": "true" });
-  const text = h("p", { class: "tx-text", lang: "fr" }), verdict = h("p", { class: "tx-note" }), earlier = h("ul", { class: "tx-earlier" }), before = h("p", { class: "tx-title" }, "Before"), map = attention(ui);
-  const box = h("section", { class: "tx-run" }, name, reached, warning, h("div", { class: "tx-sides" }, h("div", {}, h("p", { class: "tx-title" }, "It writes"), text, verdict, before, earlier), map.box));
+  const text = h("p", { class: "tx-text", lang: "fr" }), verdict = h("p", { class: "tx-note" }), earlier = h("ul", { class: "tx-earlier" }), sides = h("div", { class: "tx-sides" }), before = h("p", { class: "tx-title" }, "Before"), map = attention(ui);
+  const box = h("section", { class: "tx-run" }, name, reached, warning, sides);
+  sides.append(h("div", {}, h("p", { class: "tx-title" }, "It writes"), text, verdict, before, earlier), map.box);
   const paint = () => {
     const run = runs[key];
     box.hidden = !run;
     if (!run) return;
     const { history, settings } = run, moment = history.at(ui.get("moment")), odd = unusual(settings);
     name.textContent = `Run ${NAMES[key]} · ${odd || "nothing switched off"}`;
+    sides.hidden = !moment;
+    warning.hidden = true;
     if (!moment) { reached.replaceChildren("A new model is being made …"); return; }
     const above = Number.isFinite(moment.above) ? moment.above : null;
     reached.replaceChildren(h("b", {}, distance(above)), ` step ${grouped(history.step)} of ${grouped(settings.n_steps)} · ${grouped(history.tokens)} words read${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}`);
@@ -208,6 +211,7 @@ function conductor(ui) {
     },
     opened({ config, switches, trained }, run) {
       run.history = new History();
+      ui.set("first", {});
       following = true; // the controls show what was opened, and start nothing
       for (const key of ["causal", "positions", "norm", "n_heads", "n_layers"]) ui.set(key, config[key]);
       for (const key of ["scale", "residual"]) ui.set(key, switches[key]);
@@ -219,6 +223,7 @@ function conductor(ui) {
     },
     error({ ask, message }, run) {
       run.busy = false;
+      if (!Object.values(runs).some((other) => other?.busy)) playing = false;
       const what = { open: "The file was not opened", change: "The switch was not changed", start: "The run did not start" }[ask] ?? "The run has ended";
       say(`${what}: ${message}.`);
     },
@@ -230,6 +235,13 @@ function conductor(ui) {
     runs[key].busy = false;
     runs[key].start(settings, ui.get("words"));
   };
+  // A usual warm-up is a tenth of the schedule.
+  const fitWarmup = () => {
+    if (!LENGTHS.some(([n]) => ui.get("warmup_steps") === n / 10)) return;
+    following = true;
+    ui.set("warmup_steps", Math.round(ui.get("n_steps") / 10));
+    following = false;
+  };
   const drop = () => { runs.second?.end(); runs.second = null; ui.save("second", {}); };
   const train = (run, steps) => { run.busy = true; run.ask("train", steps ? { steps } : {}); };
   const pause = () => { playing = false; each((run) => run.ask("pause")); ui.redraw(); };
@@ -238,7 +250,12 @@ function conductor(ui) {
     ui.model.on(`change:${key}`, () => {
       if (following || !runs.first) return;
       const { history, settings } = runs.first, value = ui.get(key), isLive = SETTINGS[key]?.live ?? key === "n_steps";
-      if (!isLive || history.step === 0) { playing = false; restart("first"); return; }
+      if (!isLive || history.step === 0) {
+        playing = false;
+        if (key === "n_steps") fitWarmup();
+        restart("first");
+        return;
+      }
       settings[key] = value;
       runs.first.ask("change", { changes: liveChange(key, settings) });
       if (SETTINGS[key]) history.marks.push({ step: history.step, loss: history.losses.at(-1)?.loss ?? 1, text: SETTINGS[key].says(value) });
@@ -250,7 +267,7 @@ function conductor(ui) {
     get playing() { return playing; },
     play() { playing = true; say(""); ui.set("moment", -1); each((run) => train(run)); ui.redraw(); },
     step() { ui.set("moment", -1); each((run) => train(run, 1)); },
-    reset() { playing = false; drop(); ui.set("guess", -1); ui.set("moment", -1); say(""); restart("first"); },
+    reset() { playing = false; drop(); ui.set("guess", -1); ui.set("moment", -1); say(""); fitWarmup(); restart("first"); },
     second() {
       pause();
       drop();
@@ -264,6 +281,7 @@ function conductor(ui) {
     save() { runs.first.ask("save"); },
     async open(file) {
       pause();
+      drop();
       try {
         if (file.size > MAX_BYTES) throw new Error(`a saved state must have at most ${grouped(MAX_BYTES)} bytes, got ${grouped(file.size)}`);
         runs.first.ask("open", { bytes: new Uint8Array(await file.arrayBuffer()) });
@@ -302,7 +320,7 @@ function build(ui) {
   const controls = transport(ui, conduct), curve = chart(ui, runs), panels = ["first", "second"].map((key) => panel(ui, key, runs)), switched = switches(ui), compare = comparison(ui, runs, () => conduct.second());
   const invite = h("p", { class: "tx-invite" }), notice = h("p", { class: "tx-problem", "aria-hidden": "true" });
   const paint = () => {
-    const { nParams, fast, threaded } = runs.first, slow = [threaded ? "" : "This browser starts no worker: the page learns in its own thread.", fast === false ? "It has no fast kernels either: expect to wait about ten times as long." : ""].filter(Boolean).join(" ");
+    const { nParams, fast, threaded } = runs.first, slow = [threaded ? "" : "This browser starts no worker: the page learns in its own thread.", fast === false ? "It has no fast kernels: expect to wait much longer." : ""].filter(Boolean).join(" ");
     invite.textContent = `Press Play. A transformer${nParams ? ` of ${grouped(nParams)} numbers` : ""}, new and untrained, learns the language of the course in this page: French reviews of books. Watch its loss fall towards the dashed line, the lowest loss that a reader of the words so far can be expected to reach. ${slow}`;
     notice.textContent = ui.get("notice");
     notice.hidden = !notice.textContent;

@@ -35,7 +35,7 @@ lab: $(STAMP)  ## open your own copy of the notebooks in JupyterLab
 	$(BIN)/tinytx-course lab
 
 # For authors
-.PHONY: test proofs check bench check-the-checkers test-browser torture fuzz rot anywhere bench-widgets publish engine environment constraints licences
+.PHONY: test proofs check bench check-the-checkers test-browser torture chaos fuzz rot anywhere bench-widgets publish engine environment constraints licences
 
 test: $(STAMP)  ## run all tests, notebooks included, offline
 	$(BIN)/python -m pytest -q -m "not browser and not proof" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
@@ -66,6 +66,10 @@ torture: $(STAMP)  ## kill training a hundred times, compare every byte, write t
 bench-widgets: $(STAMP)  ## for authors: measure how fast the explorers answer, write the table in results/
 	$(BIN)/python -m tests.browser.install
 	$(BIN)/python -m tests.browser.bench
+
+chaos: $(STAMP)  ## for authors: let every kind of system call fail in turn, write the table in results/
+	$(BIN)/python -m tests.browser.install
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.torture.chaos --results results
 
 fuzz: $(STAMP)  ## for authors: try 5,000 generated command lines and 2,000 damaged files, write the table in results/
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --results results

@@ -1,4 +1,4 @@
-"""See to it that there is a browser: ``python -m tests.browser.install``, part of ``make test-browser``."""
+"""See to it that there are a browser and strace: ``python -m tests.browser.install``, part of ``make proofs``."""
 
 import os
 import shutil
@@ -9,17 +9,17 @@ from tests.browser.chromium import find_chromium
 
 
 def main() -> int:
-    """Install Chromium from Debian's packages where that can be done; otherwise say what to install."""
-    if find_chromium():
+    """Install both from Debian's packages where that can be done; otherwise say what to install."""
+    if find_chromium() and (shutil.which("strace") or sys.platform != "linux"):
         return 0
     if shutil.which("apt-get") and os.geteuid() == 0:
         subprocess.run(["apt-get", "update", "--quiet"], check=True)
-        command = ["apt-get", "install", "--yes", "--no-install-recommends", "chromium", "fonts-dejavu-core"]
-        subprocess.run(command, check=True)
+        packages = ("chromium", "fonts-dejavu-core", "strace")
+        subprocess.run(["apt-get", "install", "--yes", "--no-install-recommends", *packages], check=True)
         return 0 if find_chromium() else 1
     print(
-        "The browser tests need Chromium or Chrome: `sudo apt-get install chromium` on Debian, the package "
-        "of that name elsewhere, or set TINYTX_CHROMIUM to the path of one you have.",
+        "The proofs need Chromium or Chrome, and on Linux strace: `sudo apt-get install chromium strace` on "
+        "Debian, the packages of these names elsewhere, or set TINYTX_CHROMIUM to the path of a browser.",
         file=sys.stderr,
     )
     return 1

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -10,14 +11,14 @@ import pytest
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
-def torture(root, folder, *options):
-    """The rows of its table, by manner of death."""
-    command = [sys.executable, "-m", "tests.torture", "--results", folder, *map(str, options)]
+def torture(root, folder, *options, module="tests.torture"):
+    """The rows of its table, by manner of death or fault."""
+    command = [sys.executable, "-m", module, "--results", folder, *map(str, options)]
     # One thread: a process that has computed with several cannot be forked.
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return json.loads((folder / "torture.json").read_text())["records"]
+    return json.loads((folder / f"{module.split('.')[-1]}.json").read_text())["records"]
 
 
 def test_a_run_killed_before_a_file_operation_ends_in_the_same_bytes(root, tmp_path):
@@ -34,3 +35,13 @@ def test_runs_killed_in_every_manner_end_in_the_same_bytes(root, tmp_path):
     assert all(row["runs"] >= 1 for row in rows.values())
     lost = [row["most_steps_lost"] for row in rows.values() if row["most_steps_lost"] is not None]
     assert max(lost) <= 10
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace, which lets system calls fail")
+def test_no_fault_of_the_system_loses_anything(root, tmp_path):
+    rows = torture(root, tmp_path, "--every", 12, "--n", 2, module="tests.torture.chaos")
+    calls = {kind.split(":")[0] for kind in rows if ":" in kind}
+    assert calls == {"write", "fsync", "rename", "mkdir", "unlink"}
+    assert {"short write", "memory limit", "clock backwards", "two writers"} <= rows.keys()
+    assert all(row["injected"] >= 1 and row["lost"] == 0 for row in rows.values())

@@ -1,0 +1,280 @@
+"""Faults that a system can have, one a run: nothing lost, no half file taken for a whole one, one clear line.
+
+``python -m tests.torture.chaos`` lets one system call of a training run fail (by strace, so that it is the
+kernel's answer that the program gets), limits sizes of files and memory, sends signals, turns the clock back
+and starts two writers in one folder. After each fault the run is resumed without one, and its bytes are
+compared with those of a run that never met a fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import tests.torture.children  # noqa: F401  (imports what a training run needs, so that no child has to)
+from tests.torture.jobs import Job, make_jobs
+from tests.training.interrupted import folder_bytes
+from tinytx.cli import main as tinytx
+from tinytx_course.results import Results
+
+#: What fails, and how: each number of the call in turn.
+CALLS = {
+    "write": ("ENOSPC", "EIO", "EDQUOT"),
+    "fsync": ("EIO", "ENOSPC"),
+    "rename": ("EIO", "EACCES", "ENOSPC"),
+    "mkdir": ("ENOSPC", "EACCES"),
+    "unlink": ("EIO", "EACCES"),
+}
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+WAIT = 120.0  # seconds after which a run counts as hanging
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run with one fault.
+
+    Attributes
+    ----------
+    happened : bool
+        False where the run ended before its fault was due.
+    status : int
+        Of the process.
+    said : str
+        What it printed.
+    """
+
+    happened: bool
+    status: int
+    said: str
+
+
+class Chaos:
+    """A job, its bytes when nothing happens, and runs to which something does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.out, self.log = folder, folder / "run", folder / "log"
+        job = make_jobs(folder)[0]
+        steps = job.arguments.index("--steps") + 1
+        self.job = Job(job.name, (*job.arguments[:steps], "12", *job.arguments[steps + 1 :]))
+        self.run()
+        self.whole = folder_bytes(self.out)
+
+    def run(
+        self, prepare: Callable[[], None] = lambda: None, meanwhile: Callable[[int], bool] | None = None
+    ) -> Trial:
+        """Train in a child; `prepare` is called in it, `meanwhile` with its number before it begins."""
+        here, there = os.pipe()
+        context = multiprocessing.get_context("fork")
+        child = context.Process(target=_child, args=(self.job.command(self.out), self.log, prepare, here))
+        self.log.write_bytes(b"")
+        child.start()
+        happened = meanwhile is None or meanwhile(child.pid or 0)
+        os.write(there, b"go")
+        child.join(WAIT)
+        if child.is_alive():
+            child.kill()
+            child.join()
+            raise Lost(f"hangs: {self.log.read_text()[-500:]}")
+        for end in (here, there):
+            os.close(end)
+        return Trial(happened, child.exitcode or 0, self.log.read_text(errors="replace"))
+
+    def resumed(self, what: str, trial: Trial) -> None:
+        """Check what the run said, resume it without a fault, compare every byte.
+
+        Raises
+        ------
+        Lost
+            If it does not come to the same bytes, or did not end in one clear line.
+        """
+        errors = [line for line in trial.said.splitlines() if line.startswith("tinytx: error: ")]
+        if (
+            "Traceback" in trial.said
+            or trial.status not in (0, 2, 130)
+            and trial.status > 0
+            or len(errors) > 1
+        ):
+            raise Lost(f"{what}: ended with {trial.status}, said {trial.said[-700:]!r}")
+        again = self.run()
+        if again.status:
+            raise Lost(f"{what}: is not resumed, {again.said[-700:]!r}")
+        found = folder_bytes(self.out)
+        other = sorted(name for name in {*found, *self.whole} if found.get(name) != self.whole.get(name))
+        shutil.rmtree(self.out)
+        if other:
+            raise Lost(f"{what}: other bytes in {', '.join(other)}")
+
+    def failing_call(self, call: str, error: str, number: int) -> Trial:
+        """The ``number``-th such system call gives an error."""
+        traced = self.folder / "strace"
+        spec = f"{call}:error={error}:when={number}"
+        command = ["strace", "-f", "-qq", "-o", traced, "-e", f"trace={call}", "-e", f"inject={spec}", "-p"]
+        watch: list[subprocess.Popen] = []
+
+        def attach(pid: int) -> bool:
+            watch.append(subprocess.Popen([*map(str, command), str(pid)], stderr=subprocess.DEVNULL))
+            while not _traced(pid):
+                time.sleep(0.002)
+            return True
+
+        traced.write_bytes(b"")
+        trial = self.run(meanwhile=attach)
+        watch[0].wait()
+        happened = "(INJECTED)" in traced.read_text(errors="replace")
+        return Trial(happened, trial.status, trial.said)
+
+    def failing_calls(self, every: int) -> Iterator[tuple[str, str, Trial]]:
+        """Each ``every``-th call of each kind with each of its errors, until a run has no more calls."""
+        for call, errors in CALLS.items():
+            for error in errors:
+                number = 1
+                while (trial := self.failing_call(call, error, number)).happened:
+                    yield f"{call}: {error}", f"{call} {number} gives {error}", trial
+                    number += every
+                shutil.rmtree(self.out, ignore_errors=True)
+
+    def limits(self, n: int, rng: random.Random) -> Iterator[tuple[str, str, Trial]]:
+        """Files that may not grow beyond a size: a short write, then an error; and too little memory."""
+        largest = max(map(len, self.whole.values()))
+        for size in (rng.randrange(1, largest) for _ in range(n)):
+            prepare = partial(_limit_files, size)
+            yield "short write", f"files of at most {size} bytes", self.run(prepare)
+        for megabytes in (rng.randrange(1, 60) for _ in range(n)):
+            yield "memory limit", f"{megabytes} MB more", self.run(partial(_limit_memory, megabytes * 2**20))
+
+    def signals(self, n: int, rng: random.Random) -> Iterator[tuple[str, str, Trial]]:
+        """A signal after some steps of the child's own processor time."""
+        for i in range(n):
+            number, seconds = SIGNALS[i % len(SIGNALS)], rng.uniform(0.02, 0.8)
+            prepare = partial(_signal_after, number, seconds)
+            yield f"{number.name}", f"{number.name} after {seconds:.2f} s", self.run(prepare)
+
+    def clock(self) -> Iterator[tuple[str, str, Trial]]:
+        """A clock that runs backwards."""
+        yield "clock backwards", "the clock runs backwards", self.run(_turn_the_clock_back)
+
+    def two_writers(self) -> Iterator[tuple[str, str, Trial]]:
+        """A second writer in the folder of the first."""
+        other = self.folder / "other.log"
+        context = multiprocessing.get_context("fork")
+        ready = os.pipe()
+        second = context.Process(
+            target=_child, args=(self.job.command(self.out), other, lambda: None, ready[0])
+        )
+
+        def begin(pid: int) -> bool:
+            second.start()
+            os.write(ready[1], b"go")
+            return True
+
+        trial = self.run(meanwhile=begin)
+        second.join()
+        said = trial.said + other.read_text()
+        if sorted((trial.status, second.exitcode)) not in ([0, 0], [0, 2]):
+            raise Lost(f"two writers ended with {trial.status} and {second.exitcode}: {said[-700:]}")
+        yield "two writers", "two writers", trial
+
+
+class Lost(Exception):
+    """Something was lost, or not said clearly."""
+
+
+def _child(arguments: list[str], log: Path, prepare: Callable[[], None], wait: int) -> None:
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    os.read(wait, 2)
+    prepare()
+    sys.exit(tinytx(arguments))
+
+
+def _traced(pid: int) -> bool:
+    with suppress(FileNotFoundError):
+        return "TracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
+    return True
+
+
+def _limit_files(size: int) -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # as Python does by itself: the call gives EFBIG
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def _limit_memory(more: int) -> None:
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + more, used + more))
+
+
+def _signal_after(number: signal.Signals, seconds: float) -> None:
+    signal.signal(signal.SIGVTALRM, lambda *_: os.kill(os.getpid(), number))
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+
+
+def _turn_the_clock_back() -> None:
+    now, begin = time.time, time.time()
+    time.time = lambda: begin - 3600 - (now() - begin)
+
+
+def chaos(folder: Path, every: int, n: int, seed: int) -> dict[str, dict]:
+    """Inject all faults; rows by kind: how many were injected, survived, ended the run in one line, lost."""
+    todo, rng = Chaos(folder), random.Random(seed)
+    rows: dict[str, dict] = {}
+    rounds = (
+        todo.failing_calls(every),
+        todo.limits(n, rng),
+        todo.signals(n, rng),
+        todo.clock(),
+        todo.two_writers(),
+    )
+    for one in rounds:
+        for kind, what, trial in one:
+            row = rows.setdefault(kind, {"injected": 0, "went_on": 0, "stopped": 0, "lost": 0})
+            row["injected"] += 1
+            row["went_on" if trial.status == 0 else "stopped"] += 1
+            try:
+                todo.resumed(what, trial)
+            except Lost as problem:
+                row["lost"] += 1
+                print(f"lost: {problem}", file=sys.stderr, flush=True)
+                shutil.rmtree(todo.out, ignore_errors=True)
+    return rows
+
+
+def main() -> int:
+    """Read the options, inject, print the table, store it."""
+    parser = argparse.ArgumentParser(prog="python -m tests.torture.chaos", description=__doc__)
+    parser.add_argument("--every", type=int, default=1, help="of the system calls of a kind")
+    parser.add_argument("--n", type=int, default=40, help="limits and signals of each kind")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--results", type=Path, help="folder to store the table in, such as results")
+    args = parser.parse_args()
+    if not shutil.which("strace"):
+        print("chaos: strace must be installed, as it lets system calls fail, got none", file=sys.stderr)
+        return 2
+    folder = Path(tempfile.mkdtemp(prefix="chaos-"))
+    rows = chaos(folder, args.every, args.n, args.seed)
+    for kind, row in rows.items():
+        print(f"{kind:<20}{', '.join(f'{n} {name}' for name, n in row.items())}")
+        if args.results:
+            Results("chaos", args.results).put(kind, {"seed": args.seed, "every": args.every, **row})
+    n_lost = sum(row["lost"] for row in rows.values())
+    if not n_lost:
+        shutil.rmtree(folder)
+    return 1 if n_lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""See to it that there are a browser and strace: ``python -m tests.browser.install``, part of ``make proofs``."""
+"""See to it that a browser and strace are there: ``python -m tests.browser.install``, of ``make proofs``."""
 
 import os
 import shutil

@@ -23,7 +23,7 @@ _SHARED = ("_numbers.js", "_elements.js", "_paint.js", "_plot.js", "_store.js", 
 # Explorers that compute with the engine of the page, and the modules that they need.
 _ENGINE = {"live_model": ("safetensors", "model", "shipped", "tokenizer", "tokens", "world")}
 _TRAINS = "playground"  # the explorer that trains, in a worker that is made of the same engine
-_PARTS = {_TRAINS: ("_training.js",)}  # modules of one explorer, put in front of it
+_PARTS = {_TRAINS: ("_training.js", "_conductor.js")}  # modules of one explorer, put in front of it
 _EXPORT = re.compile(r"^export (default )?", re.M)
 _KIND = re.compile(r'data-tx-kind="([a-z_]+)"')
 

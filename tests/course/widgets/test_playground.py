@@ -110,20 +110,18 @@ def test_every_state_is_said_in_numbers(describe):
 
 
 def test_a_prediction_is_resolved_by_the_numbers_of_both_runs(describe):
-    explorer, goal = DEFAULT(), {"step": 24, "above": 0.5, "ended": -0.25}
-    both = {"first": reached(explorer), "second": reached(explorer, goal=goal)}
-    right, wrong = describe(
-        changed(DEFAULT(), guess=0, **both),
-        changed(DEFAULT(), guess=3, **both),
+    def compared(**more):
+        goal = {"step": 24, "above": 0.5, **more}
+        return changed(DEFAULT(), first=reached(DEFAULT()), second=reached(DEFAULT(), goal=goal))
+
+    right, wrong, waiting = describe(
+        compared(guess=0, ended=-0.25), compared(guess=3, ended=-0.25), compared(guess=0)
     )
     numbers = "after step 24 run A was 50.0% above the bound, run B 25.0% below the bound."
     assert f"✓ As you predicted, it falls below the bound: {numbers}" in right
-    assert (
-        f"✗ You predicted that it ends farther from the bound than run A; it falls below the bound: {numbers}"
-        in wrong
-    )
-    waiting = {**both, "second": reached(explorer, goal={"step": 24, "above": 0.5})}
-    assert "predicted" not in describe(changed(DEFAULT(), guess=0, **waiting))[0]
+    predicted = "✗ You predicted that it ends farther from the bound than run A"
+    assert f"{predicted}; it falls below the bound: {numbers}" in wrong
+    assert "predicted" not in waiting
 
 
 def test_the_summary_says_what_the_page_reached():

@@ -102,11 +102,14 @@ export class History {
   }
 }
 
+// As JSON can hold it: no number is null.
+export const finite = (x) => (Number.isFinite(x) ? x : null);
+
 // What is shown of a moment, as the state of the explorer holds it.
 export function facts(history, settings, step, size) {
   const moment = history.at(step);
   if (!moment) return {};
-  const finite = (x) => (Number.isFinite(x) ? x : null), n = moment.allowed.filter(Boolean).length;
+  const n = moment.allowed.filter(Boolean).length;
   return {
     step: history.step, tokens: history.tokens, loss: finite(history.loss), settings, marks: history.marks.map(({ step: at, text }) => `${text} at step ${at}`),
     shown: moment.step, held_out: finite(moment.loss), bound: moment.bound, above: finite(moment.above), text: moment.text, n_allowed: n, tops: topKeys(moment, moment.heads, size),

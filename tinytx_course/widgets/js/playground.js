@@ -1,11 +1,10 @@
 // The playground: a transformer that learns in the page, its loss against the entropy bound, what it writes, and what it
-// attends to; a second run next to it. `get` maps the name of a trait to its value. What is not drawing is in _training.js.
+// attends to; a second run next to it. `get` maps the name of a trait to its value. What is not drawing is in _training.js and _conductor.js.
 
 const RATES = [0.0003, 0.001, 0.003, 0.006, 0.012, 0.025, 0.05, 0.1, 0.3, 1];
-const LENGTHS = [[1400, "about a minute"], [7000, "about five"]];
-const NAMES = { first: "A", second: "B" }, REPAINT = 150; // milliseconds between two pictures of a run that learns
+const NAMES = { first: "A", second: "B" };
 const LOSSES = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 3, 5, 7, 10, 20, 50, 100], STEPS = [0, 10, 30, 100, 300, 1000, 3000, 10000];
-const MAX_BYTES = 2e8, CELL = 20; // pixels of a weight
+const CELL = 20; // pixels of a weight
 
 // Steps on a scale that is even at first and of equal factors later.
 const EVEN = 20;
@@ -26,9 +25,9 @@ const openHead = (get, layers, heads) => [Math.min(get("block"), layers - 1), Ma
 
 // The outcome of a prediction, once the second run has reached the step of the first.
 export function resolved(get) {
-  const { goal } = get("second"), guess = get("guess");
-  if (!goal || !("ended" in goal) || guess < 0) return "";
-  const outcome = outcomeOf(goal.above, goal.ended), numbers = `after step ${grouped(goal.step)} run A was ${distance(goal.above)}, run B ${distance(goal.ended)}.`;
+  const { goal } = get("second");
+  if (!goal || !("ended" in goal)) return "";
+  const { guess } = goal, outcome = outcomeOf(goal.above, goal.ended), numbers = `after step ${grouped(goal.step)} run A was ${distance(goal.above)}, run B ${distance(goal.ended)}.`;
   return outcome === guess ? `✓ As you predicted, ${OUTCOMES[outcome]}: ${numbers}` : `✗ You predicted that ${OUTCOMES[guess]}; ${OUTCOMES[outcome]}: ${numbers}`;
 }
 
@@ -178,120 +177,6 @@ function comparison(ui, runs, begin) {
   return { box, paint };
 }
 
-// What the runs do, and what the page does with what they tell.
-function conductor(ui) {
-  const runs = { first: null, second: null };
-  let playing = false, timer = 0, following = false;
-  const each = (act) => Object.entries(runs).forEach(([key, run]) => { if (run) act(run, key); });
-  const later = () => { timer ||= setTimeout(() => { timer = 0; ui.redraw(); }, REPAINT); };
-  const publish = (key) => {
-    const run = runs[key], found = facts(run.history, run.settings, ui.get("moment"), ui.get("words").length + 1);
-    ui.save(key, run.goal ? { ...found, goal: { ...run.goal } } : found);
-  };
-  const say = (text) => ui.save("notice", text);
-  const heard = {
-    started({ nParams, fast }, run) { Object.assign(run, { nParams, fast }); later(); },
-    step(step, run) { run.history.note(step); later(); },
-    shown(moment, run, key) {
-      run.history.show(moment);
-      if (run.goal?.step === moment.step && !("ended" in run.goal)) run.goal.ended = Number.isFinite(moment.above) ? moment.above : null;
-      publish(key);
-    },
-    done({ step }, run, key) {
-      run.busy = false;
-      if (playing && (run.goal?.step === step || step >= run.settings.n_steps) && !Object.values(runs).some((other) => other?.busy)) playing = false;
-      publish(key);
-    },
-    changed() {},
-    saved({ bytes }, run) {
-      const link = h("a", { href: URL.createObjectURL(new Blob([bytes])), download: `tinytx-step-${run.history.step}.safetensors` });
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-      say(`Saved after step ${grouped(run.history.step)}; tx.load opens the file.`);
-    },
-    opened({ config, switches, trained }, run) {
-      run.history = new History();
-      ui.set("first", {});
-      following = true; // the controls show what was opened, and start nothing
-      for (const key of ["causal", "positions", "norm", "n_heads", "n_layers"]) ui.set(key, config[key]);
-      for (const key of ["scale", "residual"]) ui.set(key, switches[key]);
-      ui.set("norm_on_wrong_axis", !switches.feature_norm);
-      following = false;
-      run.settings = settingsOf(ui.get);
-      run.ask("show");
-      say(`Opened a model${trained === null ? "" : ` that had learned for ${counted(trained, "step")}`}; it goes on from there, with a schedule that begins anew.`);
-    },
-    error({ ask, message }, run) {
-      run.busy = false;
-      if (!Object.values(runs).some((other) => other?.busy)) playing = false;
-      const what = { open: "The file was not opened", change: "The switch was not changed", start: "The run did not start" }[ask] ?? "The run has ended";
-      say(`${what}: ${message}.`);
-    },
-  };
-  const make = (key) => new Trainer((message, run) => { if (!ui.signal.aborted && runs[key] === run) heard[message.told](message, run, key); });
-  const restart = (key, settings = settingsOf(ui.get)) => {
-    runs[key] ??= make(key);
-    runs[key].goal = null;
-    runs[key].busy = false;
-    runs[key].start(settings, ui.get("words"));
-  };
-  // A usual warm-up is a tenth of the schedule.
-  const fitWarmup = () => {
-    if (!LENGTHS.some(([n]) => ui.get("warmup_steps") === n / 10)) return;
-    following = true;
-    ui.set("warmup_steps", Math.round(ui.get("n_steps") / 10));
-    following = false;
-  };
-  const drop = () => { runs.second?.end(); runs.second = null; ui.save("second", {}); };
-  const train = (run, steps) => { run.busy = true; run.ask("train", steps ? { steps } : {}); };
-  const pause = () => { playing = false; each((run) => run.ask("pause")); ui.redraw(); };
-  ui.signal.addEventListener("abort", () => { clearTimeout(timer); each((run) => run.end()); });
-  for (const key of [...Object.keys(SETTINGS), "n_steps"]) {
-    ui.model.on(`change:${key}`, () => {
-      if (following || !runs.first) return;
-      const { history, settings } = runs.first, value = ui.get(key), isLive = SETTINGS[key]?.live ?? key === "n_steps";
-      if (!isLive || history.step === 0) {
-        playing = false;
-        if (key === "n_steps") fitWarmup();
-        restart("first");
-        return;
-      }
-      settings[key] = value;
-      runs.first.ask("change", { changes: liveChange(key, settings) });
-      if (SETTINGS[key]) history.marks.push({ step: history.step, loss: history.losses.at(-1)?.loss ?? 1, text: SETTINGS[key].says(value) });
-      runs.first.ask("show");
-    });
-  }
-  return {
-    runs, restart, pause,
-    get playing() { return playing; },
-    play() { playing = true; say(""); ui.set("moment", -1); each((run) => train(run)); ui.redraw(); },
-    step() { ui.set("moment", -1); each((run) => train(run, 1)); },
-    reset() { playing = false; drop(); ui.set("guess", -1); ui.set("moment", -1); say(""); fitWarmup(); restart("first"); },
-    second() {
-      pause();
-      drop();
-      const settings = settingsOf(ui.get), key = ui.get("change"), { step, above } = runs.first.history.at(-1);
-      restart("second", { ...settings, [key]: otherValue(key, settings[key]) });
-      runs.second.goal = { step, above: Number.isFinite(above) ? above : null };
-      ui.set("moment", -1);
-      playing = true;
-      train(runs.second, step);
-    },
-    save() { runs.first.ask("save"); },
-    async open(file) {
-      pause();
-      drop();
-      try {
-        if (file.size > MAX_BYTES) throw new Error(`a saved state must have at most ${grouped(MAX_BYTES)} bytes, got ${grouped(file.size)}`);
-        runs.first.ask("open", { bytes: new Uint8Array(await file.arrayBuffer()) });
-      } catch (problem) {
-        say(`The file was not opened: ${problem.message}.`);
-      }
-    },
-  };
-}
-
 function transport(ui, conduct) {
   const button = (text, act, more = "") => h("button", { type: "button", class: `tx-button ${more}`, onclick: act }, text), { runs } = conduct;
   const play = button("", () => (conduct.playing ? conduct.pause() : conduct.play()), "tx-next tx-play"), step = button("Step", () => conduct.step(), "tx-one-step");
@@ -315,8 +200,7 @@ function transport(ui, conduct) {
 }
 
 function build(ui) {
-  const conduct = conductor(ui), { runs } = conduct;
-  conduct.restart("first");
+  const conduct = new Conductor(ui), { runs } = conduct;
   const controls = transport(ui, conduct), curve = chart(ui, runs), panels = ["first", "second"].map((key) => panel(ui, key, runs)), switched = switches(ui), compare = comparison(ui, runs, () => conduct.second());
   const invite = h("p", { class: "tx-invite" }), notice = h("p", { class: "tx-problem", "aria-hidden": "true" });
   const paint = () => {

@@ -1,0 +1,181 @@
+// Conducts the runs of the playground: asks them what the reader wants, and turns what they tell into the state of the
+// explorer.
+
+const REPAINT = 150, MAX_BYTES = 2e8; // milliseconds between two pictures of a run that learns; of a file
+export const LENGTHS = [[1400, "about a minute"], [7000, "about five"]];
+
+export class Conductor {
+  constructor(ui) {
+    Object.assign(this, { ui, runs: { first: null, second: null }, playing: false, following: false, timer: 0 });
+    ui.signal.addEventListener("abort", () => { clearTimeout(this.timer); this.each((run) => run.end()); });
+    for (const key of [...Object.keys(SETTINGS), "n_steps"]) ui.model.on(`change:${key}`, () => this.switched(key));
+    ui.model.on("change:moment", () => this.each((run, key) => this.publish(key)));
+    this.restart("first");
+  }
+
+  each(act) { Object.entries(this.runs).forEach(([key, run]) => { if (run) act(run, key); }); }
+  get busy() { return Object.values(this.runs).some((run) => run?.busy); }
+  say(text) { this.ui.save("notice", text); }
+  later() { this.timer ||= setTimeout(() => { this.timer = 0; this.ui.redraw(); }, REPAINT); }
+
+  // Set controls without doing what they stand for.
+  follow(values) {
+    this.following = true;
+    for (const [key, value] of Object.entries(values)) this.ui.set(key, value);
+    this.following = false;
+  }
+
+  publish(key) {
+    const { history, settings, goal } = this.runs[key], found = facts(history, settings, this.ui.get("moment"), this.ui.get("words").length + 1);
+    this.ui.save(key, goal ? { ...found, goal: { ...goal } } : found);
+  }
+
+  // What the reader does.
+
+  restart(key, settings = settingsOf(this.ui.get)) {
+    const hear = (message, run) => { if (!this.ui.signal.aborted && this.runs[key] === run) this[`on_${message.told}`](message, run, key); };
+    this.runs[key] ??= new Trainer(hear);
+    Object.assign(this.runs[key], { goal: null, busy: false });
+    this.runs[key].start(settings, this.ui.get("words"));
+  }
+
+  train(run, steps) {
+    run.busy = true;
+    run.ask("train", steps ? { steps } : {});
+  }
+
+  play() {
+    this.playing = true;
+    this.say("");
+    this.ui.set("moment", -1);
+    this.each((run) => this.train(run));
+    this.ui.redraw();
+  }
+
+  pause() {
+    this.playing = false;
+    this.each((run) => run.ask("pause"));
+    this.ui.redraw();
+  }
+
+  step() {
+    this.ui.set("moment", -1);
+    this.each((run) => this.train(run, 1));
+  }
+
+  reset() {
+    this.playing = false;
+    this.drop();
+    this.ui.set("guess", -1);
+    this.ui.set("moment", -1);
+    this.say("");
+    this.fitWarmup();
+    this.restart("first");
+  }
+
+  // A switch was changed: from the next step on, or in a new run.
+  switched(key) {
+    if (this.following) return;
+    const { first } = this.runs, { history, settings } = first, value = this.ui.get(key);
+    if (!(SETTINGS[key]?.live ?? key === "n_steps") || history.step === 0) {
+      this.playing = false;
+      if (key === "n_steps") this.fitWarmup();
+      this.restart("first");
+      return;
+    }
+    settings[key] = value;
+    first.ask("change", { changes: liveChange(key, settings) });
+    first.ask("show");
+    if (SETTINGS[key]) history.marks.push({ step: history.step, loss: history.losses.at(-1)?.loss ?? 1, text: SETTINGS[key].says(value) });
+  }
+
+  // A usual warm-up is a tenth of the schedule.
+  fitWarmup() {
+    const isUsual = LENGTHS.some(([n]) => this.ui.get("warmup_steps") === n / 10);
+    if (isUsual) this.follow({ warmup_steps: Math.round(this.ui.get("n_steps") / 10) });
+  }
+
+  // The second run: the settings of the first but for one, up to the step where the first was judged last.
+  second() {
+    const { ui, runs } = this;
+    this.pause();
+    this.drop();
+    const settings = settingsOf(ui.get), key = ui.get("change"), { step, above } = runs.first.history.at(-1);
+    this.restart("second", { ...settings, [key]: otherValue(key, settings[key]) });
+    runs.second.goal = { step, above: finite(above), guess: ui.get("guess") };
+    ui.set("guess", -1);
+    ui.set("moment", -1);
+    this.playing = true;
+    this.train(runs.second, step);
+  }
+
+  drop() {
+    this.runs.second?.end();
+    this.runs.second = null;
+    this.ui.save("second", {});
+  }
+
+  save() { this.runs.first.ask("save"); }
+
+  async open(file) {
+    this.pause();
+    this.drop();
+    try {
+      if (file.size > MAX_BYTES) throw new Error(`a saved state must have at most ${grouped(MAX_BYTES)} bytes, got ${grouped(file.size)}`);
+      this.runs.first.ask("open", { bytes: new Uint8Array(await file.arrayBuffer()) });
+    } catch (problem) {
+      this.say(`The file was not opened: ${problem.message}.`);
+    }
+  }
+
+  // What a run tells: see worker.js.
+
+  on_started({ nParams, fast }, run) {
+    Object.assign(run, { nParams, fast });
+    this.later();
+  }
+
+  on_step(step, run) {
+    run.history.note(step);
+    this.later();
+  }
+
+  on_shown(moment, run, key) {
+    run.history.show(moment);
+    if (run.goal?.step === moment.step && !("ended" in run.goal)) run.goal.ended = finite(moment.above);
+    this.publish(key);
+  }
+
+  on_done({ step }, run, key) {
+    run.busy = false;
+    if (!this.busy && (run.goal?.step === step || step >= run.settings.n_steps)) this.playing = false;
+    this.publish(key);
+  }
+
+  on_changed() {}
+
+  on_saved({ bytes }, { history, settings }) {
+    const link = h("a", { href: URL.createObjectURL(new Blob([bytes])), download: `tinytx-step-${history.step}.safetensors` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    const isPlain = settings.scale && settings.residual && !settings.norm_on_wrong_axis;
+    this.say(`Saved after step ${grouped(history.step)}; ${isPlain ? "tx.load opens the file" : "this page opens the file, tx.load does not: it knows no model with such a part switched off"}.`);
+  }
+
+  on_opened({ config, switches, trained }, run) {
+    const { causal, positions, norm, n_heads, n_layers } = config, { scale, residual, feature_norm: rightAxis } = switches;
+    run.history = new History();
+    this.ui.set("first", {});
+    this.follow({ causal, positions, norm, n_heads, n_layers, scale, residual, norm_on_wrong_axis: !rightAxis });
+    run.settings = settingsOf(this.ui.get);
+    run.ask("show");
+    this.say(`Opened a model${trained === null ? "" : ` that had learned for ${counted(trained, "step")}`}; it goes on from there, with a schedule that begins anew.`);
+  }
+
+  on_error({ ask, message }, run) {
+    run.busy = false;
+    this.playing &&= this.busy;
+    const what = { open: "The file was not opened", change: "The switch was not changed", start: "The run did not start" }[ask] ?? "The run has ended";
+    this.say(`${what}: ${message}.`);
+  }
+}

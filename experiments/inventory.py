@@ -61,8 +61,9 @@ def inventory(settings: Settings) -> pd.DataFrame:
 def sources_digest(item: Item) -> str:
     """A short name for all that an item follows from: its functions and the solutions, or the museum."""
     if item.function.startswith(MUSEUM):
-        parts = {"ask": inspect.getsource(item.ask), "program": PROGRAM.read_text(encoding="utf-8")}
-        return digest_of({**parts, "recipe": RECIPES["language model"]})
+        parts = (item.ask, inventory_training.museum_question, inventory_training.trained)
+        sources = [inspect.getsource(part) for part in parts] + [PROGRAM.read_text(encoding="utf-8")]
+        return digest_of({"sources": sources, "recipe": RECIPES["language model"]})
     root = Path(__file__).resolve().parents[1]
     paths = sorted([*root.glob("experiments/inventory*.py"), *root.glob("tests/solutions/*.py")])
     return digest_of({path.name: path.read_text(encoding="utf-8") for path in paths})
@@ -229,7 +230,7 @@ def separation(records: Records) -> Record:
 
 
 def table(records: Records) -> pd.DataFrame:
-    """One row an item: its key in both forms, wrong solutions that answer it, pairs that it alone separates.
+    """One row an item: keys and steps of both forms, wrong solutions that answer form A, pairs separated.
 
     The last row has the number of all pairs and the share of them that is separated.
     """
@@ -243,6 +244,7 @@ def table(records: Records) -> pd.DataFrame:
             "item": f"{record['number']} {record['concept']}",
             "function": record["function"],
             "keys": "".join(record["forms"][form]["key"] for form in FORMS),
+            "steps": "/".join(str(record["forms"][form]["steps"]) for form in FORMS),
             "answered": sum(answer[2] not in (None, "other") for answer in record["answers"]),
             "wrongly": sum(
                 answer[2] not in (None, "other", record["forms"]["A"]["key"]) for answer in record["answers"]
@@ -250,7 +252,7 @@ def table(records: Records) -> pd.DataFrame:
             "pairs": sum(record["number"] in one for one in numbers),
         }
         for record in items
-    ]  # fmt: skip
+    ]
     share = separation(records)["pairs_separated"]
     last = {"item": "all", "function": f"{len(numbers)} pairs", "pairs_separated": share}
-    return pd.DataFrame([*rows, last]).astype(object).where(lambda data: data.notna(), "")
+    return pd.DataFrame([*rows, last], dtype=object).fillna("")

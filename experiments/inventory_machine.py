@@ -27,7 +27,7 @@ def whole(rng: random.Random, low: int, high: int, *shape: int) -> torch.Tensor:
 
 
 def call(function: Function, *arguments: object) -> object:
-    """What an implementation returns; it gets copies, so that it cannot change the inputs."""
+    """What an implementation returns; it gets copies and cannot change the inputs."""
     return function(*copied(arguments))
 
 
@@ -63,7 +63,8 @@ def cross_mask(rng: random.Random) -> Question:
     prompt = (
         f"A translator reads the source {' '.join(source)} and writes the target {' '.join(target)}. "
         "Which mask does its cross-attention use? A row is a target position, a column a source position; "
-        "a filled cell may be attended to."
+        "a filled cell may be attended to. "
+        "What is computed at padded target positions is ignored later."
     )
     return Question(prompt, answer)
 
@@ -141,14 +142,14 @@ def sinusoids(rng: random.Random) -> Question:
 
 @item("positions", "alibi_bias", "sign-forgotten", "slopes-from-zero", "sign-forgotten+slopes-from-zero")
 def linear_biases(rng: random.Random) -> Question:
-    n_heads, t, h = 8, rng.randint(1, 3), rng.randint(0, 2)
+    t, h = rng.randint(2, 4), rng.randint(0, 2)
 
     def answer(function: Function) -> Shown:
-        return table(torch.as_tensor(call(function, n_heads, 5))[h, t], digits=3)
+        return table(torch.as_tensor(call(function, 8, 5))[h, t, : t + 1], digits=3)
 
     prompt = (
-        f"ALiBi with eight heads: what is added to the scores of query {t}, for the keys 0 to 4, in head {h} "
-        "(counted from 0)?"
+        f"ALiBi with eight heads: what is added to the scores of query {t} with keys 0 to {t}, in head {h}? "
+        "Heads are counted from 0."
     )
     return Question(prompt, answer)
 
@@ -158,8 +159,8 @@ def turned_pair(rng: random.Random) -> Question:
     x, places = whole(rng, 1, 4, 2).expand(2, 2), torch.tensor(rng.sample(range(1, 7), 2))
     a, b = (int(number) for number in x[0])
     prompt = (
-        f"Rotary positions, width 2: query and key are both ({a}, {b}), the query at position {places[0]}, "
-        f"the key at position {places[1]}. What is their dot product after the rotation?"
+        f"Rotary positions, width 2, one radian a position: query and key are both ({a}, {b}), the query at "
+        f"position {places[0]}, the key at position {places[1]}. What is their dot product, rotated?"
     )
 
     def answer(function: Function) -> Shown:

@@ -73,7 +73,7 @@ def padded_loss(rng: random.Random) -> Question:
     read[1, 1:] = 1 - probs[1, 1:]
     prompt = (
         "Two texts, the second padded. The table has the probability that the model gives to each target. "
-        "What is the mean loss, in nats?"
+        "What is the mean loss a token, in nats?"
     )
     cells = [[f"{p:.2f}" for p in row] for row in read.tolist()]
     cells[1][1:] = [f"{PAD} {p}" for p in cells[1][1:]]
@@ -219,18 +219,19 @@ def masked_labels(rng: random.Random) -> Question:
         return inputs[0].tolist(), labels[0].tolist()
 
     read, labels = masked(real_masking)
-    kept = [t for t in range(5) if labels[t] == read[t]]
+    unchanged = [t for t in range(5) if labels[t] == read[t]]
     random_ids = [t for t in range(5) if labels[t] != IGNORED and read[t] not in (0, t + 1)]
 
     def answer(function: Function) -> Shown:
         inputs, given = masked(function)
-        if inputs != read or (len(kept), len(random_ids)) != (1, 1) or IGNORED not in labels:
+        if inputs != read or (len(unchanged), len(random_ids)) != (1, 1) or IGNORED not in labels:
             raise ValueError("other words were drawn")
         return words([names[label] if label != IGNORED else "–" for label in given])
 
+    read_words = " ".join(names[i] for i in read)
     prompt = (
         f"BERT's masking has drawn some words of “{' '.join(spoken)}”, among them one that it left as it "
-        f"was: “{names[read[kept[0]]] if kept else ''}”. It reads “{' '.join(names[i] for i in read)}”. "
+        f"was: “{names[read[unchanged[0]]] if unchanged else ''}”. The model reads “{read_words}”. "
         "Which labels is it trained on (– is no label)?"
     )
     return Question(prompt, answer)
@@ -365,7 +366,8 @@ def trained(seed: int, fault: str | None, smoke: bool = False) -> Shown:
     return Shown(patient.history.held_out, kind="curve", bound=round(patient.bound, 3))
 
 
-def _curve(rng: random.Random, what: str) -> Question:
+def museum_question(rng: random.Random, what: str) -> Question:
+    """Which curve belongs to a language model with one line wrong?"""
     seed = rng.randrange(1_000)
     prompt = (
         f"A small language model is trained for 220 steps, but {what}. Which is its loss on held-out text? "
@@ -378,10 +380,10 @@ def _curve(rng: random.Random, what: str) -> Question:
     "leakage", "museum:mask_transposed", "museum:healthy", "museum:gradient_cut", "museum:targets_not_shifted"
 )
 def curve_of_a_leak(rng: random.Random) -> Question:
-    return _curve(rng, "each word attends to itself and to all that follows")
+    return museum_question(rng, "each word attends to itself and to all that follows")
 
 
 @item("loss and shift", "museum:gradient_cut", "museum:healthy", "museum:weight_decay_on_everything",
       "museum:norm_on_wrong_axis")  # fmt: skip
 def curve_without_gradient(rng: random.Random) -> Question:
-    return _curve(rng, "no gradient reaches the layers below the output layer")
+    return museum_question(rng, "no gradient reaches the layers below the output layer")

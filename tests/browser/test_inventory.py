@@ -41,7 +41,7 @@ def test_it_prints_on_a4_in_black_on_white(page, folder, name):
 
 def test_a_question_is_not_torn_apart_between_sheets(page, folder):
     page.open((folder / "form-a.html").as_uri())
-    kept = page.evaluate(
+    whole = page.evaluate(
         "[...document.querySelectorAll('.item')].every(one => getComputedStyle(one).breakInside === 'avoid')"
     )
-    assert kept
+    assert whole

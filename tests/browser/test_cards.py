@@ -68,7 +68,7 @@ def test_a_quiz_marks_in_words_and_signs_and_may_be_tried_again(page, written):
     opened(page, written)
     question = course.quiz("masks").questions[0]
     quiz = "document.querySelectorAll('.tx')[2]"
-    button = f"{quiz}.querySelector('.tx-button')"
+    button = f"{quiz}.querySelector('.tx-row .tx-button')"
     assert page.evaluate(f"{button}.disabled") is True
     for place, choice in enumerate(question.choices):
         page.evaluate(f"{quiz}.querySelectorAll('input')[{place}].click()")
@@ -81,6 +81,20 @@ def test_a_quiz_marks_in_words_and_signs_and_may_be_tried_again(page, written):
         assert marks.strip() == ("✓" if choice.right else "✗")
         assert page.evaluate(f"{button}.textContent") == "Try again"
     assert page.evaluate(SAYS)[2].startswith("1 of 5 checked")
+    page.evaluate("localStorage.clear()")
+    opened(page, written)
+    score = f"{quiz}.querySelector('.tx-score').textContent"
+    for number, asked in enumerate(course.quiz("masks").questions):
+        right = [choice.right for choice in asked.choices].index(True)
+        box = f"{quiz}.querySelectorAll('.tx-question')[{number}]"
+        page.evaluate(f"{box}.querySelectorAll('input')[{right}].click()")
+        page.evaluate(f"{box}.nextElementSibling.querySelector('.tx-button').click()")
+    page.settle()
+    assert page.evaluate(score).startswith("✓✓✓✓✓5 of 5")
+    page.evaluate(f"{quiz}.querySelector('.tx-score .tx-button').click()")
+    page.settle()
+    assert page.evaluate(score).startswith("12345")
+    assert opened(page, written)[2].startswith("0 of 5 checked")
     page.evaluate("localStorage.clear()")
 
 

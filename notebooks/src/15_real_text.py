@@ -871,4 +871,4 @@ course.check("tfidf", tfidf)
 #
 # *Where this comes from:* Zipf, *Human Behavior and the Principle of Least Effort*, 1949. Inverse document frequency: Spärck Jones, *Journal of Documentation* 28, 1972. Film reviews: Maas et al., *Learning Word Vectors for Sentiment Analysis*, ACL 2011. Strong linear baselines: Wang and Manning, *Baselines and Bigrams*, ACL 2012. Pretraining on the same reviews: Dai and Le, [arXiv:1511.01432](https://arxiv.org/abs/1511.01432); Howard and Ruder (ULMFiT), [arXiv:1801.06146](https://arxiv.org/abs/1801.06146). Intervals over folds that overlap: Nadeau and Bengio, *Machine Learning* 52, 2003. Overlap of test and training text: Brown et al., [arXiv:2005.14165](https://arxiv.org/abs/2005.14165), section 4. French book reviews: Prettenhofer and Stein, ACL 2010.
 #
-# *What comes next:* lesson 16 opens models that others have pretrained.
+# *What comes next:* [lesson 16](16_real_models.ipynb) opens models that others have pretrained.

@@ -17,7 +17,7 @@
 # 2. compute, in bits, how uncertain a hidden word is given its left side and given both sides;
 # 3. say why surprises from the left add up to the probability of a text, and why those from both sides do not;
 # 4. write the masked loss, hide tokens as BERT does, and train a model with both;
-# 5. compare a causal and a masked model like for like, each with its own exact value, and read BERT's own comparison.
+# 5. compare a causal, a masked and a hybrid model like for like, each with its own exact value, and read BERT's own comparison.
 #
 # *You need:* [lesson 02](02_attention_and_masks.ipynb) for the causal mask, [lesson 08](08_pretraining.ipynb) for surprise, nats and the entropy bound.
 # *It takes:* three quarters of an hour to read; about a minute to run on two processor cores.
@@ -25,7 +25,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# The first half is exact: it is computed from the grammar of our small language, not learned. Then two small models are trained, a causal and a masked one. Logarithms to the base 2 give **bits**: one bit is the answer to one fair yes-or-no question. The budget `smoke` trains too briefly for the sentences about
+# The first half is exact: it is computed from the grammar of our small language, not learned. Then three small models are trained: a causal one, a masked one, and one that learns both questions. Logarithms to the base 2 give **bits**: one bit is the answer to one fair yes-or-no question. The budget `smoke` trains too briefly for the sentences about
 # trained models.
 
 # %%

@@ -145,10 +145,10 @@ def linear_biases(rng: random.Random) -> Question:
     t, h = rng.randint(2, 4), rng.randint(0, 2)
 
     def answer(function: Function) -> Shown:
-        return table(torch.as_tensor(call(function, 8, 5))[h, t, : t + 1], digits=3)
+        return table(torch.as_tensor(call(function, 4, 5))[h, t, : t + 1], digits=3)
 
     prompt = (
-        f"ALiBi with eight heads: what is added to the scores of query {t} with keys 0 to {t}, in head {h}? "
+        f"ALiBi with four heads: what is added to the scores of query {t} with keys 0 to {t}, in head {h}? "
         "Heads are counted from 0."
     )
     return Question(prompt, answer)

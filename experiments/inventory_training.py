@@ -101,10 +101,10 @@ def padding_mask(rng: random.Random) -> Question:
 
 @item("transfer", "mean_pool", "padding-counted", "not-divided", "maximum")
 def mean_pool(rng: random.Random) -> Question:
-    hidden = whole(rng, 1, 9, 1, 4, 2)
-    real = torch.tensor([[True, True, True, False]])
+    hidden = whole(rng, 1, 9, 1, 5, 2)
+    real = torch.tensor([[True, True, True, False, False]])
     prompt = "A classifier reads the mean of the hidden states. What does it read of this padded text?"
-    rows = ["token 1", "token 2", "token 3", PAD]
+    rows = ["token 1", "token 2", "token 3", PAD, PAD]
     given = table(hidden[0], digits=0, rows=rows)
     return Question(
         prompt, lambda function: table(torch.as_tensor(call(function, hidden, real))[0]), (given,)
@@ -113,12 +113,12 @@ def mean_pool(rng: random.Random) -> Question:
 
 @item("transfer", "last_token", "last-place", "first-token", "one-too-early")
 def last_token(rng: random.Random) -> Question:
-    hidden = whole(rng, 1, 9, 1, 4, 3)
-    real = torch.tensor([[True, True, True, False]])
+    hidden = whole(rng, 1, 9, 1, 5, 3)
+    real = torch.tensor([[True, True, True, False, False]])
     prompt = (
         "A classifier on a causal model reads one hidden state of this padded text. Which one should it be?"
     )
-    given = table(hidden[0], digits=0, rows=["token 1", "token 2", "token 3", PAD])
+    given = table(hidden[0], digits=0, rows=["token 1", "token 2", "token 3", PAD, PAD])
 
     def answer(function: Function) -> Shown:
         return table(torch.as_tensor(call(function, hidden, real))[0], digits=0)

@@ -291,25 +291,13 @@ from tinytx_course.engine import shipped_model
 shipped = shipped_model()
 print("ours:", *shipped.tokenizer.pieces("Le roman est magnifique ."))
 PROMPTS = {"gpt2": "Hello, I'm a", MARIAN: "The book is good.",
-           "bert-base-uncased": "Paris is the [MASK] of France.",
-           "camembert-base": "Le camembert est <mask> :)"}  # fmt: skip
+           "bert-base-uncased": "Paris is the ___ of France.",
+           "camembert-base": "Le camembert est ___."}  # fmt: skip
 for name, source in found.items():
     theirs, words = from_transformers(source), published_tokenizer(source)
-    print(f"\n{name}: {tx.count_parameters(theirs):,} parameters", end="; ")
+    print(f"{name}: {tx.count_parameters(theirs):,} parameters;", end=" ")
     print(*words.pieces("Le roman est magnifique ."))
-    if isinstance(theirs, tx.LanguageModel):
-        text = tx.generate(theirs, words, PROMPTS[name], max_new_tokens=12, top_k=1)
-        print(f"   {text}")
-    elif isinstance(theirs, tx.MaskedLanguageModel):
-        ids = torch.tensor([words._inner(PROMPTS[name])["input_ids"]])
-        with torch.no_grad():
-            best = theirs(ids)[ids == words.mask_id].topk(3).indices[0].tolist()
-        best = ", ".join(words.decode([one]).strip() for one in best)
-        print(f"   {PROMPTS[name]} -> {best}")
-    else:
-        from tinytx.training.translate import translate
-
-        print(f"   {PROMPTS[name]} -> {translate(theirs, words, [PROMPTS[name]])[0]}")
+    print("  ", PROMPTS[name], "->", lab.answer(theirs, words, PROMPTS[name]))
 if not found:
     print("no published weights here: nothing else to show")
 

@@ -5,22 +5,27 @@ from __future__ import annotations
 import copy
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import nn
 
+from tinytx.hf.tokenizer import PretrainedTokenizer
 from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import Classifier, Transformer
+from tinytx.model.encoder_decoder import Translator
+from tinytx.model.masked_lm import MaskedLanguageModel
+from tinytx.model.transformer import Classifier, LanguageModel, Transformer
 from tinytx.text.corpora import Split
 from tinytx.text.download import data_folder
 from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.generate import generate
 from tinytx.training.loop import train
 from tinytx.training.lora import add_lora
 from tinytx.training.optim import make_optimizer
 from tinytx.training.recipes import plan_finetuning, resize
 from tinytx.training.settings import TrainingSettings
 from tinytx.training.tasks import class_objective, epoch_ends, seeded
+from tinytx.training.translate import translate
 
 Way = Literal["frozen", "lora", "full"]
 WAYS: tuple[Way, ...] = ("frozen", "lora", "full")
@@ -57,6 +62,20 @@ def published_source(name: str) -> str | None:
     if weights:
         return str(cached)
     return name if os.environ.get("HF_HUB_OFFLINE") == "0" else None
+
+
+def answer(model: LanguageModel | MaskedLanguageModel | Translator, tokenizer: Tokenizer, prompt: str) -> str:
+    """What a model was trained for: to continue a prompt, to fill its blank, ___, or to translate it."""
+    if isinstance(model, LanguageModel):
+        return str(generate(model, tokenizer, prompt, max_new_tokens=12, top_k=1))
+    if isinstance(model, Translator):
+        return str(translate(model, tokenizer, [prompt])[0])
+    before, after = (tokenizer.encode(part.strip()) for part in prompt.split("___"))
+    begin, *_, end = cast(PretrainedTokenizer, tokenizer).frame
+    ids = torch.tensor([[begin, *before, tokenizer.mask_id, *after, end]])
+    with torch.no_grad():
+        best = model(ids)[0, 1 + len(before)].topk(3).indices.tolist()  # (V,) at the mask
+    return ", ".join(tokenizer.decode([one]).strip() for one in best)
 
 
 def random_body(config: TransformerConfig, seed: int) -> Transformer:

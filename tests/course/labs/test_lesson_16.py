@@ -4,8 +4,11 @@ import pytest
 import torch
 import transformers
 
+import tinytx as tx
+from tests.hf.test_folders import make_camembert, make_gpt2, make_marian
 from tinytx.hf.convert import from_transformers
-from tinytx_course.labs.lesson_16 import published_source
+from tinytx.hf.tokenizer import published_tokenizer
+from tinytx_course.labs.lesson_16 import answer, published_source
 
 
 def write_model(folder):
@@ -50,3 +53,28 @@ def test_a_cached_model_is_found_only_with_its_weights(nowhere):
     assert published_source("gpt2") == str(snapshot)
     (snapshot / "model.safetensors").unlink()
     assert published_source("gpt2") is None
+
+
+def test_a_blank_is_filled_as_in_transformers(tmp_path):
+    folder = make_camembert(tmp_path)
+    theirs = transformers.CamembertForMaskedLM.from_pretrained(folder).eval()
+    inner = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    ids = inner("le petit<mask> mange", return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        best = theirs(ids).logits[ids == inner.mask_token_id][0].topk(3).indices.tolist()
+    due = [inner.decode([one], skip_special_tokens=True).strip() for one in best]
+    found = answer(from_transformers(folder), published_tokenizer(folder), "le petit ___ mange")
+    assert found == ", ".join(due)
+
+
+def test_a_prompt_is_continued_or_translated(tmp_path):
+    for make in (make_gpt2, make_marian):
+        folder = tmp_path / make.__name__
+        folder.mkdir()
+        make(folder)
+        model, tokenizer = from_transformers(folder), published_tokenizer(folder)
+        found = answer(model, tokenizer, "le petit chat")
+        if make is make_gpt2:
+            assert found.startswith("le petit chat") and len(found) > len("le petit chat")
+        else:
+            assert found == str(tx.translate(model, tokenizer, ["le petit chat"])[0])

@@ -88,6 +88,7 @@ def test_a_quiz_marks_in_words_and_signs_and_may_be_tried_again(page, written):
         right = [choice.right for choice in asked.choices].index(True)
         box = f"{quiz}.querySelectorAll('.tx-question')[{number}]"
         page.evaluate(f"{box}.querySelectorAll('input')[{right}].click()")
+        page.settle()
         page.evaluate(f"{box}.nextElementSibling.querySelector('.tx-button').click()")
     page.settle()
     assert page.evaluate(score).startswith("✓✓✓✓✓5 of 5")

@@ -343,8 +343,8 @@ source = found.get("gpt2", str(folder / "world-gpt2"))
 again = from_transformers(source)
 reader = published_tokenizer(source) if "gpt2" in found else tokenizer
 sentence = " ".join(corpus.test.texts[0].split(" ")[:14])
-pieces = [piece.replace("▁", "·") for piece in reader.pieces(sentence)]
-shown = reader.encode(sentence)
+pieces = [piece.replace("▁", "·") for piece in reader.pieces(sentence)[:40]]
+shown = reader.encode(sentence)[:40]
 course.widgets.attention(again, pieces, token_ids=shown, layer=0, query=len(pieces) - 1)
 
 # %% [markdown]

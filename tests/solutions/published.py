@@ -264,6 +264,11 @@ def start_two_slips(layer, rank):
     return started(layer, rank, a=torch.zeros, frozen=False)
 
 
+@wrong("lora_start", "b-random+everything-frozen")
+def start_random_and_frozen_late(layer, rank):
+    return started(layer, rank, b=torch.randn).requires_grad_(False)
+
+
 @wrong("lora_start", "wrong-type")
 def start_pair(layer, rank):
     layer = started(layer, rank)

@@ -223,7 +223,7 @@ LORA_START = Exercise(
             [*_SHAPES, "plain-tensors"],
             [*_FROZEN],
         ),
-        together=("nothing-frozen", "transposed", "both-zero"),
+        together=("nothing-frozen", "everything-frozen", "transposed", "both-zero"),
     ),
 )
 EXERCISES = (SPLIT_C_ATTN, LORA_START, LORA_FORWARD)

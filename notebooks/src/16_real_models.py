@@ -118,7 +118,7 @@ course.resolve(
 # %% [markdown]
 # ## Where the names and the axes differ
 #
-# If the numbers are the same, weights can move. Which of our tensors is which of theirs? Do not believe names: look for equal *contents*. Here is a tiny GPT-2 with random weights, and ours, converted from it. Its sizes have no common factors where that is possible, so that two axes cannot be mistaken for each other. One block, tensor by tensor:
+# If the numbers are the same, weights can move. Which of our tensors is which of theirs? Do not believe names: look for equal *contents*. Here is a tiny GPT-2 with random weights, and ours, converted from it. Its sizes differ, so two axes cannot be mistaken for each other. One block, tensor by tensor:
 
 # %%
 from tinytx.hf.convert import from_transformers
@@ -360,7 +360,7 @@ except ValueError as problem:
 # %% [markdown]
 # ## Adapting a model that is too large
 #
-# Lesson 09 knew two ways to teach a pretrained body a task. *Frozen*: a new head on fixed vectors. *Full*: everything is trained. Full fine-tuning of a large model is dear. For each trained parameter AdamW stores two running means next to the gradient, so in float32 a parameter takes 16 bytes instead of 4. And every task needs a copy of the whole model.
+# Lesson 09 knew two ways to teach a pretrained body a task. *Frozen*: a new head on fixed vectors. *Full*: everything is trained. Full fine-tuning of a large model is expensive. For each trained parameter AdamW stores two running means next to the gradient, so in float32 a parameter takes 16 bytes instead of 4. And every task needs a copy of the whole model.
 #
 # **LoRA** (low-rank adaptation, Hu et al. 2021) is a third way. A weight matrix $W$ stays frozen. Next to it two small matrices are trained, $A$ with $R$ rows and $B$ with $R$ columns:
 #

@@ -25,7 +25,7 @@ class LoRALinear(nn.Module):
     rank : int
         R, at least 1.
     alpha : float
-        The update is scaled by ``alpha / R``, so that another rank needs no other learning rate.
+        The update is scaled by ``alpha / R``, which makes the learning rate depend less on the rank.
 
     Attributes
     ----------

@@ -206,6 +206,7 @@ function build(ui) {
   const paint = () => {
     const { nParams, fast, threaded } = runs.first, slow = [threaded ? "" : "This browser starts no worker: the page learns in its own thread.", fast === false ? "It has no fast kernels: expect to wait much longer." : ""].filter(Boolean).join(" ");
     invite.textContent = `Press Play. A transformer${nParams ? ` of ${grouped(nParams)} numbers` : ""}, new and untrained, learns the language of the course in this page: French reviews of books. Watch its loss fall towards the dashed line, the lowest loss that a reader of the words so far can be expected to reach. ${slow}`;
+    ui.root.setAttribute("aria-busy", conduct.busy); // screen readers wait until it pauses
     notice.textContent = ui.get("notice");
     notice.hidden = !notice.textContent;
     [controls, ...panels, switched, compare].forEach((part) => part.paint());

@@ -1,5 +1,6 @@
 """Formulas without a script, and pages that a screen reader and a phone can use."""
 
+import html
 import inspect
 import json
 import re
@@ -47,10 +48,10 @@ def test_a_formula_that_cannot_be_drawn_is_refused(latex):
 
 
 def test_formulas_are_found_in_prose_and_dollars_in_code_are_left_alone():
-    html = markdown_to_html("Inline $x^2$, block\n\n$$\\frac{1}{2}$$\n\nand `cost = $5` in code.")
-    assert html.count("<math") == 2
-    assert 'display="block"' in html
-    assert "<code>cost = $5</code>" in html
+    shown = markdown_to_html("Inline $x^2$, block\n\n$$\\frac{1}{2}$$\n\nand `cost = $5` in code.")
+    assert shown.count("<math") == 2
+    assert 'display="block"' in shown
+    assert "<code>cost = $5</code>" in shown
 
 
 def contrast(one, other):
@@ -88,8 +89,8 @@ def lesson_page(*outputs, seconds=None, text=None):
 
 
 def test_the_script_and_style_of_an_explorer_come_once_and_only_where_there_is_one():
-    html = course.widgets.mask(["it's", '"so"']).to_html()  # both kinds of quotation marks
-    output = nbformat.v4.new_output("display_data", data={"text/html": html, "text/plain": "a mask"})
+    mask = course.widgets.mask(["it's", '"so"']).to_html()  # both kinds of quotation marks
+    output = nbformat.v4.new_output("display_data", data={"text/html": mask, "text/plain": "a mask"})
     assert "paintCells" not in lesson_page()
     shown = lesson_page(output, output)
     assert shown.count('data-tx-kind="mask"') == 2
@@ -134,6 +135,14 @@ def test_what_a_stream_printed_in_pieces_is_one_output_and_a_bare_progress_bar_n
     )
     shown = lesson_page(printed[0], printed[1], bar, printed[2])
     assert "row 0\nrow 1\nrow 2" in shown and "it/s]" not in shown
+
+
+def test_only_code_that_has_a_colour_is_marked():
+    cell = nbformat.v4.new_code_cell("def f(x):\n    return x + 1")
+    shown = notebook_to_html(nbformat.v4.new_notebook(cells=[cell]), LESSONS[2])
+    code = re.search(r"<pre>(.*?)</pre>", shown, re.S)[1]
+    assert html.unescape(re.sub(r"<[^>]+>", "", code)).strip() == cell.source
+    assert re.findall(r'class="(\w+)"', code) == ["k", "k", "mi"]
 
 
 def test_figures_are_numbered_with_caption_and_alt_and_follow_the_theme(tmp_path, monkeypatch):
@@ -202,11 +211,11 @@ def test_the_reference_has_every_public_name_with_its_docstring():
     assert {f"tx.{name}" for name in tx.__all__} | {f"course.{name}" for name in course.__all__} == names()
     assert set(re.findall(r'<h3 id="([^"]+)">', body)) == names()
     assert inspect.getdoc(tx.attention).partition("\n")[0].split("`")[0] in body
-    html = docstring_to_html(
+    shown = docstring_to_html(
         "Add.\n\nRaises\n------\nValueError\n    If `a` < 0.\n\nExamples\n--------\n>>> 1\n1"
     )
-    assert "<dt><code>ValueError</code></dt><dd>If <code>a</code> &lt; 0.</dd>" in html
-    assert "<pre>&gt;&gt;&gt; 1\n1</pre>" in html
+    assert "<dt><code>ValueError</code></dt><dd>If <code>a</code> &lt; 0.</dd>" in shown
+    assert "<pre>&gt;&gt;&gt; 1\n1</pre>" in shown
 
 
 def test_the_first_page_shows_every_lesson_and_links_none_that_has_no_page(tmp_path):

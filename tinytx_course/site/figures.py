@@ -37,7 +37,7 @@ _STILL = re.compile(r'<img class="txd-still"[^>]*>')
 _GROUND = re.compile(
     r'((?:<g id="figure_1">|<g id="axes_\d+">)\s*<g id="patch_\d+">\s*<path[^>]*style="fill: )#ffffff'
 )
-_PATH = re.compile(r'(?<= d=")[^"]*')
+_PATH = re.compile(r'(?<= [dxy]=")[^"]*')
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
 
 
@@ -52,7 +52,7 @@ def drawing(svg: str, alt: str) -> str:
     body = svg[svg.index("<svg") :]
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', body)
     assert size, "matplotlib writes a viewBox"
-    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.S)
+    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", body, flags=re.S)
     body = _GROUND.sub(r"\1none", body)
     body = re.sub(r' id="(?:figure|axes|patch|text|line2d|[xy]tick|matplotlib|legend)[^"]*"', "", body)
     body = _PATH.sub(lambda path: _NUMBER.sub(lambda match: f"{float(match[0]):.1f}", path[0]), body)
@@ -61,7 +61,7 @@ def drawing(svg: str, alt: str) -> str:
     first = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
         f'aria-label="{html.escape(alt)}" viewBox="0 0 {size[1]} {size[2]}" '
-        f'style="max-width: {1.2 * float(size[1]):.0f}px">'
+        f'style="stroke-linejoin: round; max-width: {1.2 * float(size[1]):.0f}px">'
     )
     return first + body[body.index(">") + 1 :].strip()
 

@@ -110,7 +110,7 @@ def playground(
     Parameters
     ----------
     n_steps : int
-        Of the schedule, from 1 to 100,000. 1,400 steps take about a minute on one core.
+        Of the schedule, from 1 to 100,000. 1,400 steps take a minute or two on one core.
     d_model : int
         Width of the residual stream, a multiple of 4 from 8 to 256; that of feed-forward is four times this.
     n_layers : int

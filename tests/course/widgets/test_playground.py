@@ -98,7 +98,7 @@ def test_every_state_is_said_in_numbers(describe):
     ]
     plain, below, broken, empty = describe(*states)
     assert plain.startswith(
-        "Saved. Run A: step 30 of 1,400, 30,000 words read, loss of its last batch 2.500 nats."
+        "Saved. Run A: step 30 of 1,400, 30,000 tokens read, loss of its last batch 2.500 nats."
     )
     assert "after step 24: 2.400 nats a word, 50.0% above the bound of 1.600." in plain
     assert "It writes: “L'affaire est belles.”. The grammar allows 3 of 5 words." in plain

@@ -2,7 +2,7 @@
 // explorer.
 
 const REPAINT = 150, MAX_BYTES = 2e8; // milliseconds between two pictures of a run that learns; of a file
-export const LENGTHS = [[1400, "about a minute"], [7000, "about five"]];
+export const LENGTHS = [[1400, "a minute or two"], [7000, "five minutes or more"]];
 
 export class Conductor {
   constructor(ui) {

@@ -14,7 +14,7 @@ export const distance = (above) => (above === null ? "no number any more" : `${(
 
 function describeRun(name, run, get) {
   const odd = unusual(run.settings), marks = run.marks.length ? ` While it learned: ${run.marks.join(", ")}.` : "";
-  const learned = run.step ? `step ${grouped(run.step)} of ${grouped(run.settings.n_steps)}, ${grouped(run.tokens)} words read, loss of its last batch ${run.loss === null ? "no number" : nats(run.loss)}` : "untrained";
+  const learned = run.step ? `step ${grouped(run.step)} of ${grouped(run.settings.n_steps)}, ${grouped(run.tokens)} tokens read, loss of its last batch ${run.loss === null ? "no number" : nats(run.loss)}` : "untrained";
   const held = run.above === null ? "The held-out loss is no number any more." : `Held-out reviews after step ${grouped(run.shown)}: ${nats(run.held_out)} a word, ${distance(run.above)} of ${number(run.bound, 3)}.`;
   const cheats = run.above !== null && run.above < 0 ? ` ${belowBound(run.settings, run.bound)}` : "";
   const verdict = run.text.length ? `It writes: “${written(run.text)}”. The grammar allows ${run.n_allowed} of ${counted(run.text.length, "word")}.` : "It writes nothing.";
@@ -58,7 +58,7 @@ function chart(ui, runs) {
       { tone: i ? "tx-second" : "tx-first", name: `${NAMES[key]} held out`, points: history.moments.filter(({ loss }) => Number.isFinite(loss)).map(({ step, loss }) => [placeOf(step), height(loss)]) },
     ]);
     const at = ui.get("moment") < 0 ? shown[0][1].history.at(-1)?.step ?? 0 : ui.get("moment");
-    if (bound) lines.push({ tone: "tx-bound", name: `bound ${number(bound, 2)}`, points: [[0, Math.log(bound)], [x[1], Math.log(bound)]] });
+    if (bound) lines.push({ tone: "tx-bound", name: `bound ${number(bound, 2)}`, points: [[1e-6, Math.log(bound)], [x[1], Math.log(bound)]] });
     draw({ x, y, at: placeOf(at), lines, xTicks: STEPS.filter((step) => step <= most).map((step) => [placeOf(step), grouped(step)]),
       yTicks: LOSSES.filter((loss) => Math.log(loss) > y[0] && Math.log(loss) < y[1]).map((loss) => [Math.log(loss), loss]),
       dots: shown.flatMap(([key, { history }]) => history.marks.map(({ step, text, loss }) => ({ at: [placeOf(step), height(loss)], tone: key === "first" ? "tx-first" : "tx-second", name: text }))),
@@ -85,7 +85,7 @@ function panel(ui, key, runs) {
     warning.hidden = true;
     if (!moment) { reached.replaceChildren("A new model is being made …"); return; }
     const above = Number.isFinite(moment.above) ? moment.above : null;
-    reached.replaceChildren(h("b", {}, distance(above)), ` step ${grouped(history.step)} of ${grouped(settings.n_steps)} · ${grouped(history.tokens)} words read${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}`);
+    reached.replaceChildren(h("b", {}, distance(above)), ` step ${grouped(history.step)} of ${grouped(settings.n_steps)} · ${grouped(history.tokens)} tokens read${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}`);
     warning.textContent = above < 0 ? belowBound(settings, moment.bound) : "";
     warning.hidden = above === null || above >= 0;
     const n = moment.allowed.filter(Boolean).length;

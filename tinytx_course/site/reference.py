@@ -68,11 +68,11 @@ def _methods(thing: type) -> list[Any]:
 
 
 def _method(name: str, method: Any) -> str:
-    label = f"{name}.{method.__name__}"
+    label, doc = f"{name}.{method.__name__}", inspect.getdoc(method) or ""
     return (
         f'<details class="method"><summary><code>{html.escape(label.partition(".")[2])}</code> '
-        f"{_prose(inspect.getdoc(method).partition(chr(10))[0])}</summary>\n"
-        f"{_signature(label, method)}\n{docstring_to_html(inspect.getdoc(method))}</details>"
+        f"{_prose(doc.partition(chr(10))[0])}</summary>\n"
+        f"{_signature(label, method)}\n{docstring_to_html(doc)}</details>"
     )
 
 

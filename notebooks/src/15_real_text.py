@@ -531,6 +531,7 @@ fig, ax = plots.bars(
     xlabel="points of accuracy (95 % interval)", references={"no difference": 0},
     numbers="+.1f", title=f"The last dose, {N} labels",
 )  # fmt: skip
+ax.margins(x=0.15)  # room for the numbers
 plots.show(fig, "15_controls")
 answers = {"above 0": "yes", "below 0": "no, it is behind", "includes 0": "open"}
 print(f"does it pay, at {millions(films.tokens[BEST])} tokens and {N} labels?")

@@ -119,12 +119,16 @@ def test_pages_of_the_published_notebooks_are_written_as_a_folder_or_a_zip(tmp_p
     for lesson in written_lessons(small_checkout):
         notebook = build_notebook(lesson, small_checkout)
         nbformat.write(notebook, small_checkout / "notebooks" / f"{lesson.name}.ipynb")
-    names = {"index.html", "glossary.html", *(f"{name}.html" for name in LESSONS)}
+    names = {f"{name}.html" for name in ("index", "glossary", "reference", "playground", *LESSONS)}
+    names |= {f"notebooks/{name}.ipynb" for name in LESSONS}
+    shared = {"math.css", "engine.js", "training.js", "search-index.js"}  # next to the pages that need them
     assert write_pages(tmp_path / "pages", root=small_checkout) == tmp_path / "pages" / "index.html"
-    assert {path.name for path in (tmp_path / "pages").iterdir()} == names
+    files = (path for path in (tmp_path / "pages").rglob("*") if path.is_file())
+    written = {path.relative_to(tmp_path / "pages").as_posix() for path in files}
+    assert names <= written <= names | shared
     archive = write_pages(tmp_path / "zipped", zipped=True, root=small_checkout)
     members = {name for name in zipfile.ZipFile(archive).namelist() if not name.endswith("/")}
-    assert archive == tmp_path / "zipped.zip" and members == {f"zipped/{name}" for name in names}
+    assert archive == tmp_path / "zipped.zip" and members == {f"zipped/{name}" for name in written}
     assert {path.name for path in tmp_path.iterdir()} == {"small", "pages", "zipped.zip"}
 
 

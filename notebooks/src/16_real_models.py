@@ -566,7 +566,7 @@ means = ", ".join(f"{start} {mean:.3f}" for start, mean in few_means.items())
 course.resolve("16.5", max(few_means, key=few_means.get), f"Means: {means}.")
 
 # %% [markdown]
-# Lines are means over the seeds, bands their 95 % intervals. The dashed controls show what labels alone can do without pretraining. Are the differences real? The seeds share labels and order, so they are compared in pairs:
+# Lines are means over the seeds, bands their 95 % intervals. The dashed controls show what two of the ways do on a body of random weights. Are the differences real? The seeds share labels and order, so they are compared in pairs:
 
 # %%
 frozen, adapted, full = ways

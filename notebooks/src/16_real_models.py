@@ -424,7 +424,7 @@ print("trained:", [name for name, p in layer.named_parameters() if p.requires_gr
 # %% [markdown]
 # ### Why one zero and one random?
 #
-# $B = 0$ makes the first output exact, whatever $A$ is. So why not set both to zero? The gradient of $B$ is multiplied by $A$, and that of $A$ by $B$. Four starts, on a small problem: a frozen random layer, and targets from the same layer plus an update of rank 2. **Predict 16.3.**
+# $B = 0$ makes the first output exact, whatever $A$ is. Would the other way round do as well, or both at random, or both at zero? Think of the gradients first. Then four starts, on a small problem: a frozen random layer, and targets from the same layer plus an update of rank 2. **Predict 16.3.**
 
 # %%
 starts = ("A random, B zero", "A zero, B random", "both random", "both zero")
@@ -461,7 +461,7 @@ assert stuck == ["both zero"] and max(final[start] for start in starts[:3]) < 0.
 course.resolve("16.3", stuck[0], "Each gradient is multiplied by the other matrix.")
 
 # %% [markdown]
-# Three starts learn. *Both random* changes the model before it has seen a label; the first two do not. That *A* is the random one is a convention of the paper.
+# The gradient of $B$ is a product with $A$, and that of $A$ a product with $B$: from two zeros nothing ever moves. Three starts learn. *Both random* changes the model before it has seen a label; the first two do not. That *A* is the random one is a convention of the paper.
 #
 # ### How many parameters?
 #

@@ -87,10 +87,10 @@ def _of_lesson(title: str, file: Path) -> list[list[str]]:
     page = file.read_text(encoding="utf-8")
     body = page[page.index("<main") :]
     found = []
-    marks = [(match.start(), match) for match in _HEADING.finditer(body)]
-    ends = [start for start, _ in marks[1:]] + [len(body)]
-    for (start, match), end in zip(marks, ends, strict=True):
-        bold = dict.fromkeys(_words(words).lower() for words in _BOLD.findall(body[start:end]))
+    marks = list(_HEADING.finditer(body))
+    for match, following in itertools.zip_longest(marks, marks[1:]):
+        end = following.start() if following else len(body)
+        bold = dict.fromkeys(_words(words).lower() for words in _BOLD.findall(body[match.start() : end]))
         name = title if match[1] == "1" else _words(match[3])
         kind = "lesson" if match[1] == "1" else title
         found.append([name, f"{file.name}#{match[2]}", kind, ", ".join(list(bold)[:12])])

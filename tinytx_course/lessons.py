@@ -98,9 +98,7 @@ def course_file(name: str) -> Path:
     for root in (Path(__file__).resolve().parents[1], Path(__file__).resolve().parent / "data"):
         if (root / name).is_file():
             return root / name
-    raise FileNotFoundError(
-        f"the course must hold {name}, got no such file here"
-    )
+    raise FileNotFoundError(f"the course must hold {name}, got no such file here")
 
 
 def written_lessons(root: Path | None = None) -> tuple[Lesson, ...]:

@@ -176,9 +176,9 @@ course.predict("16.2", "`c_attn` is cut by `reshape`. What happens?", outcomes)
 token_ids = torch.randint(13, (2, 7))
 
 
-def copied(cut=None, transpose_out=False, exchange_norms=False):
-    model = from_transformers(tiny)
-    for block, given in zip(model.body.blocks, tiny.transformer.h, strict=True):
+def copied(theirs, cut=None, transpose_out=False, exchange_norms=False):
+    model = from_transformers(theirs)
+    for block, given in zip(model.body.blocks, theirs.transformer.h, strict=True):
         attn, out = block.attn, block.attn.out_proj.weight
         if cut is not None:
             thirds = cut(given.attn.c_attn.weight.data)
@@ -200,7 +200,7 @@ ways = {
 }
 with torch.no_grad():
     due = tiny(token_ids).logits
-    logits = {name: copied(**way)(token_ids) for name, way in ways.items()}
+    logits = {name: copied(tiny, **way)(token_ids) for name, way in ways.items()}
 moved = {name: (got - due).abs().max() for name, got in logits.items()}
 for name, difference in moved.items():
     print(f"{name:<24}{'equal to 1e-5' if difference < 1e-5 else outcomes[1]}")
@@ -213,9 +213,9 @@ course.resolve("16.2", outcomes[1], "Three wrong models were loaded, and each ru
 
 # %%
 fresh = transformers.GPT2LMHeadModel(config).eval()
-for name, tiny in {"as initialised": fresh, "all random": randomise(tiny)}.items():
+for name, theirs in {"as initialised": fresh, "all random": randomise(tiny)}.items():
     with torch.no_grad():
-        wrong = (copied(exchange_norms=True)(token_ids) - tiny(token_ids).logits).abs()
+        wrong = (copied(theirs, exchange_norms=True)(token_ids) - theirs(token_ids).logits).abs()
     print(f"{name:<16}norms exchanged: {'seen' if wrong.max() > 1e-3 else 'not seen'}")
 # NBVAL_CHECK_OUTPUT
 

@@ -16,6 +16,7 @@ from pygments.styles import get_style_by_name
 from pygments.token import STANDARD_TYPES
 from traitlets.config import Config
 
+from tinytx_course.building.elsewhere import TAG
 from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.lessons import Lesson
 from tinytx_course.site.figures import Figures
@@ -157,6 +158,7 @@ def notebook_to_html(
         The folder with the drawings ``NAME.svg``; without one, pictures of the notebook are shown.
     """
     content = copy.deepcopy(notebook)
+    content.cells = [cell for cell in content.cells if TAG not in cell.metadata.get("tags", [])]
     numbered = Figures(lesson.number, drawings)
     for cell in content.cells:
         if cell.cell_type == "code":

@@ -4,7 +4,9 @@ const contents = document.querySelector(".contents");
 
 if (contents) {
   const links = [...contents.querySelectorAll("a")];
-  const headings = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))));
+  // An id may itself hold %22: a browser looks for the fragment as it is written, then decoded.
+  const named = (hash) => document.getElementById(hash) ?? document.getElementById(decodeURIComponent(hash));
+  const headings = links.map((link) => named(link.hash.slice(1)));
   const chapters = links.filter((link) => !link.parentElement.parentElement.closest("li"));
   const here = contents.querySelector(".here"), wide = matchMedia("(min-width: 68rem)");
   const lesson = document.body.dataset.lesson, place = `read:${lesson}`;

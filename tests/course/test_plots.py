@@ -1,5 +1,6 @@
 """Figures: everything lies where the numbers say, masked is not zero, equal figures are equal bytes."""
 
+import html
 import io
 import json
 import math
@@ -319,7 +320,7 @@ def test_the_alt_text_arrives_in_the_page(monkeypatch):
     output = new_output("display_data", data=data, metadata=metadata)
     page = notebook_to_html(new_notebook(cells=[new_code_cell("show()", outputs=[output])]), LESSONS[2])
     (tag,) = re.findall(r"<img\b[^>]*>", page)
-    assert 'alt="Two rows, &quot;three&quot; columns &amp; a &lt; b"' in tag
+    assert 'Two rows, "three" columns & a < b' in html.unescape(tag)
     assert data["text/plain"] == '[figure: Two rows, "three" columns & a < b]'
 
 

@@ -121,6 +121,8 @@ def _message_of(error: Exception) -> str | None:
     message = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, MemoryError | RecursionError | OverflowError):
         return f"{type(error).__name__}: {message}"
+    if "create a primitive" in message:  # oneDNN, of products for which there is no room
+        message = f"too little memory: {message}"
     of_user = any(word in message for word in ("memory", "allocate", "gloo"))
     return None if isinstance(error, RuntimeError) and not of_user else message
 

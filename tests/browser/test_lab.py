@@ -31,6 +31,9 @@ def said(page):
 def test_state_goes_both_ways_and_shortcuts_of_lab_do_nothing(kind, page, labserver):
     value_of, case = opened(kind, page, labserver), CASES[kind]
     selector, key, _, trait = case.keys
+    page.wait(f"document.querySelector({json.dumps(selector)})")  # a model may have to be made first
+    says = "[...document.querySelectorAll('.tx-say')].map((e) => e.textContent)"
+    page.wait(f"{says}.every((text, _, [one]) => text && text === one)")
     start, value, n_cells = said(page), value_of(trait), labserver.n_cells(page)
     page.focus(selector)
     page.press(key)

@@ -101,7 +101,8 @@ def answerers(item: Item, smoke: bool = False) -> tuple[Function, dict[str, list
         double = "+" in mistake.slug and mistake.slug not in item.slugs  # of these there are hundreds
         for number, function in enumerate(() if double else mistake.wrongs):
             wrong[mistake.slug].append((f"{mistake.slug} {number + 1}", function))
-    for solution in SOLUTIONS:
+    # Each once: pytest may import their modules a second time, to look for examples in them.
+    for solution in {(one.exercise, one.slug, one.name): one for one in SOLUTIONS}.values():
         if solution.exercise == exercise.name and solution.slug not in (None, "time-limit"):
             wrong[str(solution.slug)].append((solution.name, solution.function))
     right = inventory_training.real_masking if exercise.name == "mask_tokens" else exercise.solve

@@ -55,6 +55,11 @@ class Settings:
             raise ValueError(f"n_seeds must be at least 1, got {self.n_seeds}")
         object.__setattr__(self, "budget", parse_budget(self.budget))
 
+    def check_budget(self, *names: str) -> None:
+        """Raise ValueError unless the budget is one of these, where an experiment knows no other."""
+        if self.budget not in names:
+            raise ValueError(f"budget must be {' or '.join(names)}, got {self.budget}")
+
     def cached(self, key: str, origin: Mapping[str, Any], measure: Callable[[], Record]) -> Record:
         """The stored record of a key; it is measured where there is none, or one of another origin.
 

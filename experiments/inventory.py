@@ -43,8 +43,7 @@ def inventory(settings: Settings) -> pd.DataFrame:
     DataFrame
         See `table`.
     """
-    if settings.budget not in ("smoke", "laptop"):
-        raise ValueError(f"budget must be smoke or laptop, got {settings.budget}")
+    settings.check_budget("smoke", "laptop")
     keys = {form: _letters(form) for form in FORMS}
     records = {}
     for number, item in enumerate(tqdm(ITEMS.values(), desc="items", disable=None)):

@@ -51,8 +51,7 @@ KINDS = ("polarity", "gender")  # of pairs
 
 def looking_inside(settings: Settings) -> pd.DataFrame:
     """Train on the world and on repeated rows, and look inside the models; see `table`."""
-    if settings.budget not in SIZES:
-        raise ValueError(f"budget must be smoke or laptop, got {settings.budget}")
+    settings.check_budget(*SIZES)
     budget = str(settings.budget)
     origins: dict[str, Record] = {
         "repeats": {"config": repeats_config().to_dict(), "n_steps": REPEAT_STEPS[budget]},

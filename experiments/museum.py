@@ -33,8 +33,7 @@ def museum(settings: Settings) -> pd.DataFrame:
     DataFrame
         See `tinytx_course.museum.diagnosing.separation`.
     """
-    if settings.budget not in ("smoke", "laptop"):
-        raise ValueError(f"budget must be smoke or laptop, got {settings.budget}")
+    settings.check_budget("smoke", "laptop")
     who: list[tuple[str | None, str]] = [(None, task) for task in RECIPES]
     who += [(name, fault.task) for name, fault in FAULTS.items()]
     records = {}

@@ -79,8 +79,7 @@ def playground(settings: Settings) -> pd.DataFrame:
     DataFrame
         See `table`.
     """
-    if settings.budget not in ("smoke", "laptop"):
-        raise ValueError(f"budget must be smoke or laptop, got {settings.budget}")
+    settings.check_budget("smoke", "laptop")
     minute = 1 if settings.budget == "smoke" else 60
     cells = [(minute, "recipe", seed) for seed in range(settings.n_seeds)]
     cells += [(minute, variant, 0) for variant in VARIANTS if variant != "recipe"] + [

@@ -1,14 +1,14 @@
 """The wheel works alone: installed into a fresh environment without extras, it trains and generates."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
-import venv
 import zipfile
 
 import pytest
+
+from tests.anywhere.places import new_environment
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(1800)]
 LIMIT = 3 * 2**20  # bytes of results in the wheel
@@ -31,15 +31,10 @@ def wheel(root, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def installed(root, wheel, tmp_path_factory):
+def installed(wheel, tmp_path_factory):
     """A function that runs Python in a fresh environment with the wheel and its core dependencies."""
     folder = tmp_path_factory.mktemp("fresh")
-    venv.create(folder / "venv", with_pip=True)
-    python = folder / "venv" / "bin" / "python"
-    command = [python, "-m", "pip", "install", "--quiet", "-c", root / "constraints.txt", wheel]
-    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # no checkout
-    done = subprocess.run(command, capture_output=True, text=True, env=alone)
-    assert done.returncode == 0, done.stderr
+    python = new_environment(folder / "venv", str(wheel))
 
     def run(*arguments):
         environment = {"HOME": str(folder), "OMP_NUM_THREADS": "1"}

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinytx_course.results import read_results
+from tinytx_course.results import ROOTS, read_results
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ def course_file(name: str) -> Path:
     FileNotFoundError
         If it is in neither place.
     """
-    for root in (Path(__file__).resolve().parents[1], Path(__file__).resolve().parent / "data"):
+    for root in ROOTS:
         if (root / name).is_file():
             return root / name
     raise FileNotFoundError(f"the course must hold {name}, got no such file here")

@@ -8,11 +8,10 @@ import json
 import subprocess
 from pathlib import Path, PurePath, PureWindowsPath
 
-#: Where lessons look for results: in the checkout, then in what a wheel brings (setup.py puts it there).
-FOLDERS = (
-    Path(__file__).resolve().parents[1] / "results",
-    Path(__file__).resolve().parent / "data" / "results",
-)
+#: Where files of the course lie: the checkout, then what a wheel brings (setup.py puts it there).
+ROOTS = (Path(__file__).resolve().parents[1], Path(__file__).resolve().parent / "data")
+#: Where lessons look for results.
+FOLDERS = tuple(root / "results" for root in ROOTS)
 
 LOCK_SECONDS = 60.0  # a write takes far less
 

@@ -366,8 +366,7 @@ course.status()
 #
 # ## Questions
 #
-# A few questions to check what you remember. Pick an answer and read the reply: every wrong answer is explained. In your own copy there are buttons to press; on a page without a
-# kernel each answer opens on a click.
+# A few questions to check what you remember. Pick an answer and read the reply: every wrong answer is explained.
 
 # %%
 course.quiz("start_here")

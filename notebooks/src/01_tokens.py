@@ -675,7 +675,7 @@ assert apply_bpe("belles", train_bpe(toy[0], 6)) == list(cut("belles"))
 # %% [markdown]
 # ## Questions
 #
-# Pick an answer and read the reply: every wrong answer is explained. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
+# Pick an answer and read the reply: every wrong answer is explained.
 
 # %%
 course.quiz("tokens")

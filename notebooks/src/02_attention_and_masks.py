@@ -868,8 +868,7 @@ assert not honest(lambda x: attend(x, x), x)
 # %% [markdown]
 # ## Questions
 #
-# Before you write code, some questions without any. Pick an answer, and read what it gets back: the wrong ones are not foolish, and several are common mistakes. In your own copy there are buttons to press;
-# on a page without a kernel each answer opens on a click.
+# Before you write code, some questions without any. Pick an answer, and read what it gets back: the wrong ones are not foolish, and several are common mistakes.
 
 # %%
 course.quiz("attention_and_masks")

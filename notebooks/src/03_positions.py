@@ -908,7 +908,7 @@ torch.testing.assert_close(alibi(8, 7), tx.alibi_bias(8, 7))
 # %% [markdown]
 # ## Questions
 #
-# Five minutes without code. Pick an answer, and read what it gets back: common mistakes are among the choices. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
+# Five minutes without code. Pick an answer, and read what it gets back: common mistakes are among the choices.
 
 # %%
 course.quiz("positions")

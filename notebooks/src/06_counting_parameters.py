@@ -671,7 +671,7 @@ print("language model, classifier and GPT-2: exact")
 # %% [markdown]
 # ## Questions
 #
-# First without a pencil: a few questions on where the numbers come from. Pick an answer and read the reply; common mistakes are among the choices. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
+# First without a pencil: a few questions on where the numbers come from. Pick an answer and read the reply; common mistakes are among the choices.
 
 # %%
 course.quiz("counting_parameters")

@@ -932,7 +932,7 @@ torch.testing.assert_close(own, masked.loss(torch.tensor([reads]), torch.tensor(
 # %% [markdown]
 # ## Questions
 #
-# Pick an answer, and read what it gets back: common mistakes are among the choices. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
+# Pick an answer, and read what it gets back: common mistakes are among the choices.
 
 # %%
 course.quiz("masked_or_causal")

@@ -766,7 +766,7 @@ print(f"idf brings {written(gain)} points: {verdict(gain)}")
 # %% [markdown]
 # ## Questions
 #
-# Before the code, a few questions. Pick an answer, and read what it gets back. In your own copy there are buttons to press; on a page without a kernel each answer opens on a click.
+# Before the code, a few questions. Pick an answer, and read what it gets back.
 
 # %%
 course.quiz("real_text")

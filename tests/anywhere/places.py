@@ -13,7 +13,7 @@ from pathlib import Path
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from tinytx_course.building.elsewhere import TAG, first_cell
+from tinytx_course.building.elsewhere import first_cell, is_first_cell
 from tinytx_course.building.notebooks import build_notebook
 from tinytx_course.lessons import Lesson
 
@@ -41,12 +41,17 @@ def run(*words: str | Path, **options: object) -> str:
     return done.stdout
 
 
+def copy_commit(folder: Path) -> Path:
+    """Write what the last commit holds into a new folder; return it."""
+    folder.mkdir(parents=True)
+    archive = subprocess.run(("git", "archive", "HEAD"), cwd=ROOT, capture_output=True, check=True)
+    subprocess.run(("tar", "-x", "-C", folder), input=archive.stdout, check=True)
+    return folder
+
+
 def build_wheel(folder: Path) -> Path:
     """Build the wheel of the last commit."""
-    source = folder / "source"
-    source.mkdir(parents=True)
-    archive = subprocess.run(("git", "archive", "HEAD"), cwd=ROOT, capture_output=True, check=True)
-    subprocess.run(("tar", "-x", "-C", source), input=archive.stdout, check=True)
+    source = copy_commit(folder / "source")
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, source)
     (wheel,) = folder.glob("*.whl")
     return wheel
@@ -58,7 +63,8 @@ def new_environment(folder: Path, *packages: str) -> Path:
     python = folder / "bin" / "python"
     if packages:
         pins = ("-c", ROOT / "constraints.txt")
-        run(python, "-m", "pip", "install", "--quiet", *pins, *packages, env=bare(folder))
+        alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # no checkout
+        run(python, "-m", "pip", "install", "--quiet", *pins, *packages, env=alone)
     return python
 
 
@@ -91,7 +97,7 @@ class Colab:
     def execute(self, lesson: Lesson) -> NotebookNode:
         """A notebook with the address of the wheel in its first cell, executed in an empty folder."""
         notebook = build_notebook(lesson, ROOT)
-        (number,) = (i for i, cell in enumerate(notebook.cells) if TAG in cell.metadata.get("tags", []))
+        (number,) = (i for i, cell in enumerate(notebook.cells) if is_first_cell(cell))
         notebook.cells[number] = first_cell(self._address)
         content = self.folder / "content"
         shutil.rmtree(content, ignore_errors=True)

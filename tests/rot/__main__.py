@@ -24,6 +24,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from tests.anywhere.page import write_page
+from tests.anywhere.places import copy_commit
 from tinytx_course.results import Results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,9 +80,7 @@ class Trial:
         return {**found, "first_failure": None}
 
     def _install(self) -> None:
-        self.checkout.mkdir()
-        archive = subprocess.run(("git", "archive", "HEAD"), cwd=ROOT, capture_output=True, check=True)
-        subprocess.run(("tar", "-x", "-C", self.checkout), input=archive.stdout, check=True)
+        copy_commit(self.checkout)
         pinned = self.folder / "torch.txt"
         pinned.write_text(f"torch=={version('torch')}\n", encoding="utf-8")
         self._run(*UV, "venv", "--quiet", "--python", sys.executable, self.folder / "venv", what="venv")

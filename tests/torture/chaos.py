@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import tests.torture.children  # noqa: F401  (imports what a training run needs, so that no child has to)
+from tests.torture.children import write_into  # it imports what training needs, so that no child has to
 from tests.torture.jobs import Job, make_jobs
 from tests.training.interrupted import folder_bytes
 from tinytx.cli import main as tinytx
@@ -194,9 +194,7 @@ class Lost(Exception):
 
 
 def _child(arguments: list[str], log: Path, prepare: Callable[[], None], wait: int) -> None:
-    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
+    write_into(log)
     os.read(wait, 2)
     prepare()
     sys.exit(tinytx(arguments))

@@ -66,10 +66,15 @@ def kill(process: BaseProcess) -> None:
     process.join()
 
 
-def _train(arguments: list[str], log: Path, reached: c_int64 | None, kill_at: int | None) -> None:
+def write_into(log: Path) -> None:
+    """Let this process append all that it prints to a file."""
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(out, 1)
     os.dup2(out, 2)
+
+
+def _train(arguments: list[str], log: Path, reached: c_int64 | None, kill_at: int | None) -> None:
+    write_into(log)
     if reached is None:
         os.chdir(ROOT)
         os.execv(sys.executable, [sys.executable, "-m", "tinytx.cli", *arguments])

@@ -11,8 +11,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-#: How the cell is found again: pages leave it out.
-TAG = "tx-elsewhere"
+_TAG = "tx-elsewhere"
 
 _LOOK = """\
 # Does nothing where the course is installed; elsewhere, as in Colab, {what}.
@@ -53,4 +52,9 @@ def first_cell(address: str) -> NotebookNode:
     """
     what = "it installs this version" if address else "it says what is missing"
     source = _LOOK.format(what=what) + (_INSTALL.format(address=address) if address else _REFUSE)
-    return new_code_cell(source, id=TAG, metadata={"tags": [TAG], "jupyter": {"source_hidden": True}})
+    return new_code_cell(source, id=_TAG, metadata={"tags": [_TAG], "jupyter": {"source_hidden": True}})
+
+
+def is_first_cell(cell: NotebookNode) -> bool:
+    """Whether a cell is this one, which is no part of the lesson: pages leave it out, and nobody reads it."""
+    return _TAG in cell.metadata.get("tags", [])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinytx_course.building.editions import cell_of_edition
-from tinytx_course.building.elsewhere import TAG
+from tinytx_course.building.elsewhere import is_first_cell
 from tinytx_course.lessons import Lesson, format_duration
 from tinytx_course.results import Results
 
@@ -109,7 +109,7 @@ def times_of(cells: Sequence[NotebookNode], seconds: float) -> Times:
     Times
         Reading and running rounded up to multiples of five.
     """
-    cells = [cell for cell in cells if TAG not in cell.metadata.get("tags", [])]  # nobody reads that one
+    cells = [cell for cell in cells if not is_first_cell(cell)]
     texts = [_LINE.sub("", cell.source) for cell in cells if cell.cell_type == "markdown"]
     words = sum(map(count_words, texts))
     lines = sum(count_code_lines(cell.source) for cell in cells if cell.cell_type == "code")

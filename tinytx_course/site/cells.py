@@ -16,7 +16,7 @@ from pygments.styles import get_style_by_name
 from pygments.token import STANDARD_TYPES
 from traitlets.config import Config
 
-from tinytx_course.building.elsewhere import TAG
+from tinytx_course.building.elsewhere import is_first_cell
 from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.lessons import Lesson
 from tinytx_course.site.figures import Figures
@@ -158,7 +158,7 @@ def notebook_to_html(
         The folder with the drawings ``NAME.svg``; without one, pictures of the notebook are shown.
     """
     content = copy.deepcopy(notebook)
-    content.cells = [cell for cell in content.cells if TAG not in cell.metadata.get("tags", [])]
+    content.cells = [cell for cell in content.cells if not is_first_cell(cell)]
     numbered = Figures(lesson.number, drawings)
     for cell in content.cells:
         if cell.cell_type == "code":

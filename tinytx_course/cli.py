@@ -1,4 +1,4 @@
-"""The command ``tinytx-course``: run, lab, check, inventory, survey, release, site, publish."""
+"""The command ``tinytx-course``: run, lab, check, inventory, survey, release, site, kit, publish."""
 
 from __future__ import annotations
 
@@ -58,6 +58,12 @@ def build_parser() -> Parser:
     sub = add_command(commands, "site", site)
     sub.add_argument("folder", type=Path, help="new or empty folder")
     sub.add_argument("--zip", action="store_true", help="write FOLDER.zip instead")
+    sub = add_command(commands, "kit", kit)
+    sub.add_argument("folder", type=Path, help="new or empty folder")
+    sub.add_argument("--start", default="09:00", help="when sessions begin, 09:00 by default")
+    sub.add_argument("--schedule", help="write only this one: afternoon, two-days, six-weeks or semester")
+    words = "a CSV file of minutes that you measured: lesson,section,minutes"
+    sub.add_argument("--minutes", type=Path, help=words)
     sub = add_command(commands, "publish", publish)
     sub.add_argument("lesson", nargs="*", help="numbers or names of lessons; all when left out")
     return parser
@@ -161,6 +167,14 @@ def site(args: argparse.Namespace) -> Answer:
 
     path = write_pages(args.folder, zipped=args.zip)
     return {"path": str(path)}, f"the pages are in {path}" if args.zip else f"open {path}"
+
+
+def kit(args: argparse.Namespace) -> Answer:
+    """Write what a teacher needs for a class, as pages that need no server and no network."""
+    from tinytx_course.kit import write_kit
+
+    path = write_kit(args.folder, start=args.start, minutes=args.minutes, schedule=args.schedule)
+    return {"path": str(path)}, f"open {path}"
 
 
 def publish(args: argparse.Namespace) -> Answer:

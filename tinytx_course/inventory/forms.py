@@ -70,10 +70,10 @@ def write_forms(folder: Path) -> list[Path]:
     return [folder / name for name in pages]
 
 
-def paper(title: str, body: str) -> str:
-    """A page that loads nothing, on the screen and on A4."""
+def paper(title: str, body: str, style: str = "") -> str:
+    """A page that loads nothing, on the screen and on A4; `style` is added to its style."""
     template = files(__package__).joinpath("paper.html").read_text(encoding="utf-8")
-    return Template(template).substitute(title=html.escape(f"{title} · tinytx"), body=body)
+    return Template(template).substitute(title=html.escape(f"{title} · tinytx"), body=body, style=style)
 
 
 def empty_answers(n_items: int) -> str:

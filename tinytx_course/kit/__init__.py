@@ -1,0 +1,39 @@
+"""The classroom kit: what a teacher needs to hold the course, in one folder that works without a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tinytx_course.building.release import new_folder, write_pages
+from tinytx_course.inventory import write_forms
+from tinytx_course.kit.pages import write_front
+
+START = "09:00"
+
+
+def write_kit(
+    folder: Path, *, start: str = START, minutes: Path | None = None, schedule: str | None = None
+) -> Path:
+    """Write the kit from the published notebooks; nothing is executed. Return its first page.
+
+    Parameters
+    ----------
+    folder : Path
+        New, or empty; nothing is left in it when something fails.
+    start : str
+        When sessions begin, such as ``09:15``.
+    minutes : Path, optional
+        A CSV file of a teacher's own measured minutes.
+    schedule : str, optional
+        The only schedule to write; all by default.
+
+    Raises
+    ------
+    ValueError
+        If the folder is not empty, or one of the other values is none that is known.
+    """
+    with new_folder(folder) as target:
+        write_forms(target / "inventory")
+        write_pages(target / "site")
+        write_front(target)
+    return folder.absolute() / "index.html"

@@ -1,0 +1,41 @@
+"""The shell of the pages of the kit, and its front page."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from tinytx.training.files import write_file
+from tinytx_course.inventory.forms import paper
+
+#: Doors of the front page: first page, name, what is behind it. One whose page was not written is left out.
+DOORS = (
+    ("schedules/index.html", "Schedules", "What to teach when: an afternoon, two days, six weeks, a semester."),
+    ("notes/index.html", "Teacher's notes", "What to draw, say and ask in each section, and what to leave out."),
+    ("slides/index.html", "Slides", "To project, a deck a lesson, with votes and speaker notes."),
+    ("votes/index.html", "Vote cards", "Two questions a lesson to vote on, discuss, and vote on again."),
+    ("handouts/index.html", "Handouts", "A page a lesson, to print."),
+    ("inventory/index.html", "Concept inventory", "Questions before and after the course, on paper."),
+    ("self-study.html", "Syllabus for self-study", "What to do in which week, and when to go on."),
+    ("site/index.html", "The lessons", "All notebooks as pages with their results, explorers alive."),
+)
+
+
+def write_page(path: Path, title: str, body: str, *, up: str = "../index.html") -> Path:
+    """Write one page of the kit, which loads nothing; `up` is the page one level above it."""
+    style = files(__package__).joinpath("kit.css").read_text(encoding="utf-8")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    back = f'<nav><a href="{up}">‹ back</a></nav>' if up else ""
+    write_file(path, paper(title, back + body, style).encode())
+    return path
+
+
+def write_front(folder: Path) -> Path:
+    """Write the first page, with a door to every part of the kit that `folder` holds."""
+    doors = "".join(
+        f'<li><a href="{page}">{name}</a> {about}</li>'
+        for page, name, about in DOORS
+        if (folder / page).is_file()
+    )
+    body = f'<h1>Teach transformers</h1><ul class="doors">{doors}</ul>'
+    return write_page(folder / "index.html", "Classroom kit", body, up="")

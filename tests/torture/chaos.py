@@ -67,10 +67,13 @@ class Chaos:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.out, self.log = folder, folder / "run", folder / "log"
+        self.arrived = folder / "arrived"
         job = make_jobs(folder)[0]
         steps = job.arguments.index("--steps") + 1
         self.job = Job(job.name, (*job.arguments[:steps], "12", *job.arguments[steps + 1 :]))
+        before = _seconds_of_children()
         self.run()
+        self.seconds = _seconds_of_children() - before
         self.whole = folder_bytes(self.out)
 
     def run(
@@ -157,11 +160,17 @@ class Chaos:
             yield "memory limit", f"{megabytes} MB more", self.run(partial(_limit_memory, megabytes * 2**20))
 
     def signals(self, n: int, rng: random.Random) -> Iterator[tuple[str, str, Trial]]:
-        """A signal after some steps of the child's own processor time."""
-        for i in range(n):
-            number, seconds = SIGNALS[i % len(SIGNALS)], rng.uniform(0.02, 0.8)
-            prepare = partial(_signal_after, number, seconds)
-            yield f"{number.name}", f"{number.name} after {seconds:.2f} s", self.run(prepare)
+        """A signal at a moment of the child's own processor time; n that arrived before the run had ended."""
+        arrived = 0
+        while arrived < n:
+            number, seconds = SIGNALS[arrived % len(SIGNALS)], rng.uniform(0.001, self.seconds)
+            self.arrived.unlink(missing_ok=True)
+            trial = self.run(partial(_signal_after, number, seconds, self.arrived))
+            if not self.arrived.exists():  # the run had ended: nothing was tried
+                shutil.rmtree(self.out)
+                continue
+            arrived += 1
+            yield f"{number.name}", f"{number.name} after {seconds:.2f} s", trial
 
     def clock(self) -> Iterator[tuple[str, str, Trial]]:
         """A clock that runs backwards."""
@@ -216,8 +225,17 @@ def _limit_memory(more: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (used + more, used + more))
 
 
-def _signal_after(number: signal.Signals, seconds: float) -> None:
-    signal.signal(signal.SIGVTALRM, lambda *_: os.kill(os.getpid(), number))
+def _seconds_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _signal_after(number: signal.Signals, seconds: float, arrived: Path) -> None:
+    def send(*_: object) -> None:
+        arrived.touch()
+        os.kill(os.getpid(), number)
+
+    signal.signal(signal.SIGVTALRM, send)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
 
 
@@ -255,7 +273,7 @@ def main() -> int:
     """Read the options, inject, print the table, store it."""
     parser = argparse.ArgumentParser(prog="python -m tests.torture.chaos", description=__doc__)
     parser.add_argument("--every", type=int, default=1, help="of the system calls of a kind")
-    parser.add_argument("--n", type=int, default=40, help="limits and signals of each kind")
+    parser.add_argument("--n", type=int, default=40, help="limits of each kind, and signals")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--results", type=Path, help="folder to store the table in, such as results")
     args = parser.parse_args()

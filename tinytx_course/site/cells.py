@@ -123,6 +123,11 @@ def only_plots(source: str) -> bool:
     return lines[True] >= 0.6 * sum(lines.values())
 
 
+def without_marks(source: str) -> str:
+    """Return a code cell without marks for tools."""
+    return _MARKS.sub("", source).rstrip()
+
+
 @cache
 def _coloured() -> frozenset[str]:
     """Return the classes of code that have a colour."""
@@ -162,7 +167,7 @@ def notebook_to_html(
     numbered = Figures(lesson.number, drawings)
     for cell in content.cells:
         if cell.cell_type == "code":
-            cell.source = _MARKS.sub("", cell.source).rstrip()
+            cell.source = without_marks(cell.source)
             cell.outputs = numbered.renew(map(_as_a_reader_sees, joined_streams(cell.outputs)))
             cell.metadata.folded = only_plots(cell.source)
     exporter = HTMLExporter(

@@ -37,12 +37,13 @@ _STYLES = re.compile(r'(<figure class="txd"[^>]*>)<style>.*?</style>', re.S)
 
 
 @cache
-def _resource(name: str) -> str:
+def resource(name: str) -> str:
+    """Return a file of the site."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 @cache
-def _math_style() -> str:
+def math_style() -> str:
     """Return the font of formulas as a sheet that holds it: not every browser reads fonts from the disk."""
     font = base64.b64encode(files(__package__).joinpath("fonts", "math.woff").read_bytes()).decode()
     source = f'url("data:font/woff;base64,{font}") format("woff")'
@@ -52,14 +53,14 @@ def _math_style() -> str:
 def _write_shared(folder: Path, page: str) -> None:
     """Write next to a page the files that it reads."""
     if "<math" in page:
-        (folder / "math.css").write_text(_math_style(), encoding="utf-8")
+        (folder / "math.css").write_text(math_style(), encoding="utf-8")
     for name, script in assets.engine_files(assets.explorers_in(page)).items():
         (folder / name).write_text(script, encoding="utf-8")
 
 
 def style_sheet(body: str = "", own: Iterable[str] = ()) -> str:
     """Return the style of a page: what all have, what this body needs, and the sheets named."""
-    sheet = "\n".join(_resource(f"css/{name}.css") for name in (*_ALWAYS, *own))
+    sheet = "\n".join(resource(f"css/{name}.css") for name in (*_ALWAYS, *own))
     if 'class="highlight' in body:
         sheet += code_style()
     if 'class="txd' in body:
@@ -81,13 +82,14 @@ def _icon() -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
 
 
-def _first_script() -> str:
-    return assets.shared_script("_store.js") + _resource("js/look.js")
+def first_script() -> str:
+    """Return what is run before anything is drawn: light, dark or as the system says."""
+    return assets.shared_script("_store.js") + resource("js/look.js")
 
 
 def _last_script(names: Iterable[str]) -> str:
     """Return scripts of the site, each in a function of its own."""
-    parts = "\n".join(f"(() => {{\n{_resource(f'js/{name}.js')}}})();" for name in names)
+    parts = "\n".join(f"(() => {{\n{resource(f'js/{name}.js')}}})();" for name in names)
     return f"<script>\n(() => {{\n{assets.shared_script('_elements.js')}\n{parts}\n}})();\n</script>"
 
 
@@ -112,17 +114,17 @@ def fill_page(
     sheets, scripts : iterable of str
         Files of css/ besides those of all pages, and of js/.
     """
-    body = _STYLES.sub(r"\1", Template(_resource(template)).substitute(values).rstrip())
+    body = _STYLES.sub(r"\1", Template(resource(template)).substitute(values).rstrip())
     script = _last_script(scripts)
     if kinds := assets.explorers_in(body):
         script += "".join(f'\n<script src="{name}"></script>' for name in assets.engine_files(kinds))
         script += f'\n<script type="module">\n{assets.page_script(kinds, engine=False)}\n</script>'
-    return Template(_resource("shell.html")).substitute(
+    return Template(resource("shell.html")).substitute(
         title=title,
         icon=_icon(),
         link='<link rel="stylesheet" href="math.css">' if "<math" in body else "",
         style=style_sheet(body, sheets),
-        first=_first_script(),
+        first=first_script(),
         about=about,
         body=body,
         script=script,
@@ -147,7 +149,7 @@ def bar(where: str, shown: Sequence[Lesson], lesson: Lesson | None = None, *, pr
         for one, rel, sign in ((before, "prev", "‹"), (after, "next", "›"))
         if one
     ]
-    return Template(_resource("bar.html")).substitute(
+    return Template(resource("bar.html")).substitute(
         lessons="".join(items),
         where=where,
         around=f'<span class="steps">{"".join(steps)}</span>' if steps else "",

@@ -7,7 +7,7 @@ import io
 import math
 import re
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,6 +94,23 @@ def count_code_lines(source: str) -> int:
     return len(lines)
 
 
+def reading_minutes(texts: Iterable[str], codes: Iterable[str]) -> float:
+    """Return how long text cells and code cells take to read, without the line *It takes:*."""
+    words = sum(count_words(_LINE.sub("", text)) for text in texts)
+    return words / WORDS_A_MINUTE + sum(map(count_code_lines, codes)) / CODE_LINES_A_MINUTE
+
+
+def exercise_minutes(text: str) -> int:
+    """Return the sum of the minutes that the exercises in a text state.
+
+    Examples
+    --------
+    >>> exercise_minutes("### Exercise: f\\n\\n`Level 1/5 · 5 minutes · outcome 3`")
+    5
+    """
+    return sum(map(int, _EXERCISE.findall(text)))
+
+
 def times_of(cells: Sequence[NotebookNode], seconds: float) -> Times:
     """Return how long a notebook takes, with the stubs of its exercises.
 
@@ -110,12 +127,11 @@ def times_of(cells: Sequence[NotebookNode], seconds: float) -> Times:
         Reading and running rounded up to multiples of five.
     """
     cells = [cell for cell in cells if not is_first_cell(cell)]
-    texts = [_LINE.sub("", cell.source) for cell in cells if cell.cell_type == "markdown"]
-    words = sum(map(count_words, texts))
-    lines = sum(count_code_lines(cell.source) for cell in cells if cell.cell_type == "code")
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    codes = [cell.source for cell in cells if cell.cell_type == "code"]
     return Times(
-        reading=rounded_up(words / WORDS_A_MINUTE + lines / CODE_LINES_A_MINUTE),
-        exercises=sum(int(minutes) for text in texts for minutes in _EXERCISE.findall(text)),
+        reading=rounded_up(reading_minutes(texts, codes)),
+        exercises=sum(map(exercise_minutes, texts)),
         seconds=rounded_up(seconds),
     )
 

@@ -6,7 +6,10 @@ from pathlib import Path
 
 from tinytx_course.building.release import new_folder, write_pages
 from tinytx_course.inventory import write_forms
+from tinytx_course.kit.outline import read_outlines
 from tinytx_course.kit.pages import write_front
+from tinytx_course.kit.schedules import pick_schedules, read_start, write_schedules
+from tinytx_course.lessons import project_root
 
 START = "09:00"
 
@@ -32,7 +35,12 @@ def write_kit(
     ValueError
         If the folder is not empty, or one of the other values is none that is known.
     """
+    root = project_root()
+    names = pick_schedules(schedule)
+    read_start(start)
+    outlines = read_outlines(root, minutes)
     with new_folder(folder) as target:
+        write_schedules(target / "schedules", outlines, start, names)
         write_forms(target / "inventory")
         write_pages(target / "site")
         write_front(target)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import html
+import re
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from tinytx.training.files import write_file
 from tinytx_course.inventory.forms import paper
+from tinytx_course.kit.outline import Part
+from tinytx_course.site.cells import markdown_to_html
 
 #: Doors of the front page: first page, name, what is behind it. One whose page was not written is left out.
 DOORS = (
-    ("schedules/index.html", "Schedules", "What to teach when: an afternoon, two days, six weeks, a semester."),
-    ("notes/index.html", "Teacher's notes", "What to draw, say and ask in each section, and what to leave out."),
+    ("schedules/index.html", "Schedules", "An afternoon, two days, six weeks or a semester, by the minute."),
+    ("notes/index.html", "Teacher's notes", "What to draw, say and ask in each section, what to leave out."),
     ("slides/index.html", "Slides", "To project, a deck a lesson, with votes and speaker notes."),
     ("votes/index.html", "Vote cards", "Two questions a lesson to vote on, discuss, and vote on again."),
     ("handouts/index.html", "Handouts", "A page a lesson, to print."),
@@ -39,3 +44,26 @@ def write_front(folder: Path) -> Path:
     )
     body = f'<h1>Teach transformers</h1><ul class="doors">{doors}</ul>'
     return write_page(folder / "index.html", "Classroom kit", body, up="")
+
+
+def link(page: str, words: str) -> str:
+    """A link on plain words."""
+    return f'<a href="{html.escape(page)}">{html.escape(words)}</a>'
+
+
+def linked(part: Part, site: str) -> str:
+    """The heading of a part, linked to its place on the pages in `site`, a relative address."""
+    page = f"{site}{part.lesson.name}.html#{part.anchor}"
+    return f'<a href="{page}">{line_to_html(part.title)}</a>'
+
+
+def line_to_html(source: str) -> str:
+    """Return Markdown of one paragraph without the paragraph."""
+    return re.sub(r"^<p>(.*)</p>$", r"\1", markdown_to_html(source).strip(), flags=re.S)
+
+
+def rows(head: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    """A table of cells that are HTML already."""
+    first = "".join(f'<th scope="col">{name}</th>' for name in head)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
+    return f"<table><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,0 +1,217 @@
+"""What can be taught: the sections and exercises of the published notebooks, with minutes and addresses."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from tinytx_course.building.elsewhere import is_first_cell
+from tinytx_course.building.minutes import exercise_minutes, last_seconds, reading_minutes
+from tinytx_course.lessons import Lesson, pick_lessons, written_lessons
+from tinytx_course.quizzes.quiz import quiz
+from tinytx_course.site.cells import markdown_to_html
+from tinytx_course.site.finding import headings
+
+EXERCISE = "Exercise: "
+COLUMNS = ["lesson", "section", "minutes"]
+LONGEST = 600  # minutes of one section: more is a slip of the pen
+_HEADING = re.compile(r"^(?=##{1,2} )", re.M)
+_PREDICTION = re.compile(r"Predict (\S+)\. (.+)((?:\n  [A-Z]\. .+)+)")
+_PARSONS = re.compile(r'course\.parsons\("(\w+)"')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A section of a lesson, or an exercise.
+
+    Attributes
+    ----------
+    lesson : Lesson
+    title : str
+        Its heading in the notebook, as ``Padding`` or ``Exercise: the padding mask``.
+    minutes : int
+        At least 1: an estimate, unless `measured` in class.
+    cells : sequence of NotebookNode
+        With their outputs.
+    """
+
+    lesson: Lesson
+    title: str
+    minutes: int
+    measured: bool = False
+    cells: Sequence[NotebookNode] = field(repr=False)
+
+    @property
+    def is_exercise(self) -> bool:
+        """Whether learners work by themselves."""
+        return self.title.startswith(EXERCISE)
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """Its name in the course."""
+        return self.lesson.number, self.title
+
+    @property
+    def anchor(self) -> str:
+        """The heading on the page of the lesson."""
+        return headings(markdown_to_html(f"## {self.title}"))[0][1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """A question that a lesson asks before a cell, and its options."""
+
+    number: str
+    question: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outline:
+    """One lesson by its parts, in the order of the notebook; `seconds` it takes to run on two cores."""
+
+    lesson: Lesson
+    parts: tuple[Part, ...]
+    seconds: float
+
+    def find(self, title: str) -> Part:
+        """Return the part with this heading, or the only one that begins with it.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or several.
+        """
+        found = [part for part in self.parts if part.title == title]
+        found = found or [part for part in self.parts if part.title.startswith(title)]
+        if len(found) != 1 or not title:
+            known = ", ".join(repr(part.title) for part in self.parts)
+            name = self.lesson.name
+            raise ValueError(f"a section of lesson {name} must be one of {known}, got {title!r}")
+        return found[0]
+
+    @property
+    def predictions(self) -> list[Prediction]:
+        """The questions of `course.predict`, as the notebook shows them."""
+        said = (text for part in self.parts for text in _printed(part.cells))
+        return [
+            Prediction(
+                number=found[1], question=found[2], options=tuple(re.findall(r"\n  [A-Z]\. (.+)", found[3]))
+            )
+            for text in said
+            if (found := _PREDICTION.match(text))
+        ]
+
+    @property
+    def puzzles(self) -> list[str]:
+        """The names of its Parsons problems, which work in a page."""
+        cells = (cell for part in self.parts for cell in part.cells if cell.cell_type == "code")
+        return [name for cell in cells for name in _PARSONS.findall(cell.source)]
+
+
+def _printed(cells: Iterable[NotebookNode]) -> Iterable[str]:
+    for cell in cells:
+        for output in cell.get("outputs", []):
+            yield output.get("data", {}).get("text/plain", "")
+
+
+def read_outlines(root: Path, measured: Path | None = None) -> dict[int, Outline]:
+    """Return the lessons by their numbers, from the published notebooks.
+
+    Parameters
+    ----------
+    root : Path
+        The checkout.
+    measured : Path, optional
+        A CSV file with the columns lesson, section, minutes.
+
+    Raises
+    ------
+    ValueError
+        If a row of the file names no section or no number of minutes.
+    """
+    outlines = {}
+    for lesson in written_lessons(root):
+        path = root / "notebooks" / f"{lesson.name}.ipynb"
+        if path.is_file():
+            outlines[lesson.number] = outline_of(lesson, nbformat.read(path, 4).cells, root)
+    return outlines if measured is None else _with_measured(outlines, measured, root)
+
+
+def outline_of(lesson: Lesson, cells: Iterable[NotebookNode], root: Path) -> Outline:
+    """Return the parts of a notebook; what comes before its first section is left out."""
+    parts: dict[str, list[NotebookNode]] = {}
+    section: list[NotebookNode] = []  # the one that is open
+    here = section  # or an exercise in it
+    for cell in cells:
+        if is_first_cell(cell):
+            continue
+        for text in _HEADING.split(cell.source) if cell.cell_type == "markdown" else [None]:
+            if text is None:
+                here.append(cell)
+                continue
+            sharps, _, title = text.partition("\n")[0].partition(" ")
+            if sharps == "##":
+                here = section = parts.setdefault(title.strip(), [])
+            elif sharps == "###":
+                here = parts.setdefault(title.strip(), []) if title.startswith(EXERCISE) else section
+            here.append(NotebookNode(cell_type="markdown", source=text))
+    return Outline(
+        lesson=lesson,
+        parts=tuple(
+            Part(lesson=lesson, title=title, minutes=_minutes(lesson, title, inside), cells=inside)
+            for title, inside in parts.items()
+        ),
+        seconds=last_seconds(lesson, root),
+    )
+
+
+def _minutes(lesson: Lesson, title: str, cells: Sequence[NotebookNode]) -> int:
+    """Exercises state their minutes; text and code are read, the questions of a quiz and its answers, too."""
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    if title.startswith(EXERCISE):
+        return sum(map(exercise_minutes, texts))
+    codes = [cell.source for cell in cells if cell.cell_type == "code"]
+    if any("course.quiz(" in code for code in codes):
+        for question in quiz(lesson.slug).questions:
+            texts += [question.prompt, *(f"{choice.text} {choice.why}" for choice in question.choices)]
+    return max(1, round(reading_minutes(texts, codes)))
+
+
+def _with_measured(outlines: dict[int, Outline], file: Path, root: Path) -> dict[int, Outline]:
+    for number, row in enumerate(_rows(file), 2):
+        try:
+            (lesson,) = pick_lessons([(row["lesson"] or "").strip() or "?"], root)
+            outline = outlines[lesson.number]
+            part = outline.find((row["section"] or "").strip())
+            minutes = _whole_minutes((row["minutes"] or "").strip())
+        except ValueError as problem:
+            raise ValueError(f"{file}, line {number}: {problem}") from None
+        new = replace(part, minutes=minutes, measured=True)
+        parts = tuple(new if one is part else one for one in outline.parts)
+        outlines[lesson.number] = replace(outline, parts=parts)
+    return outlines
+
+
+def _rows(file: Path) -> list[dict[str, str]]:
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        reader = csv.DictReader(lines)
+        if reader.fieldnames != COLUMNS:
+            raise ValueError(f"{file} must begin with the line {','.join(COLUMNS)}, got {reader.fieldnames}")
+        return list(reader)
+
+
+def _whole_minutes(text: str) -> int:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = -1.0
+    if not 0 <= minutes <= LONGEST:  # nor nan
+        raise ValueError(f"minutes must be a number from 0 to {LONGEST}, got {text!r}")
+    return round(minutes)

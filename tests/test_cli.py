@@ -254,6 +254,7 @@ def test_bad_arguments_are_refused_and_leave_nothing(refused, checkpoint, prose,
     for arguments, message in (
         ((), "required: COMMAND"),
         (("pretrain",), "required: --corpus, --out"),
+        (("count", "--preset=--"), "--preset must have a value"),
         (("count", "--preset", "gpt-9"), "preset must be one of seed-lab"),
         ((*begin, "--steps", 0), "n_steps must be at least 1"),
         ((*begin, "--device", "abacus"), "device must be auto, cpu or cuda"),

@@ -33,6 +33,13 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise ValueError(f"{message} (see {self.prog} --help)")
 
+    def read(self, argv: Sequence[str]) -> argparse.Namespace:
+        """Read arguments; ``--option=--``, from which argparse makes an empty list, is refused."""
+        for word in argv:
+            if word.startswith("--") and word.partition("=")[2] == "--":
+                self.error(f"{word[:-3]} must have a value, got --")
+        return self.parse_args(argv)
+
 
 def add_command(commands: Any, name: str, function: Command) -> Parser:
     """Add a command whose help is the docstring of its function."""
@@ -72,7 +79,7 @@ def run(parser: Parser, argv: Sequence[str] | None = None) -> int:
     """
     args = argparse.Namespace()
     try:
-        args = parser.parse_args(argv)
+        args = parser.read(sys.argv[1:] if argv is None else argv)
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             answer, text = args.command(args)

@@ -1,0 +1,257 @@
+"""What of a lesson goes on slides: chosen by rules from its published notebook, its notes and its votes.
+
+Prose stays out of the slides and goes to the speaker notes. A heading opens a stack of slides; its figures,
+explorers, formulas, short code and predictions follow in their order, then its votes and talking points.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from tinytx_course.building.elsewhere import is_first_cell
+from tinytx_course.building.notebooks import joined_streams
+from tinytx_course.kit.code_slides import code_slides
+from tinytx_course.kit.teaching import Section, Teaching, read_teaching
+from tinytx_course.kit.votes import LETTERS, Question, questions
+from tinytx_course.lessons import Lesson
+from tinytx_course.quizzes.card import marked
+from tinytx_course.site.cells import markdown_to_html
+from tinytx_course.site.figures import Figures
+
+WORDS = 44  # of talking points on a slide, at most
+_CAPTION = 24  # words of a caption on a slide, at most
+_NO_SLIDES = {"Set-up", "Questions", "Exercises", "Summary"}  # sections for the notebook alone
+_NOT_ALIVE = {"outcome", "parsons"}  # cards that are part of a vote, or an exercise
+_HEADING = re.compile(r"^(#{2,3}) (.+)\n?", re.M)
+_FORMULA = re.compile(r"\$\$.+?\$\$", re.S)
+_EXERCISE = re.compile(r"^### Exercise: (.+)\n+`(Level \d/5) · (\d+ minutes)", re.M)
+_CARD = re.compile(r"data-tx-kind=\"(\w+)\" data-tx-explorer='([^']*)'")
+_FIGCAPTION = re.compile(r'<figcaption>(?:<a class="number"[^>]*>(.*?)</a>)?(.*?)</figcaption>', re.S)
+_SENTENCE = re.compile(r"(?<=[.?!]) ")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slide:
+    """One slide: its kind is a class of the style sheet; body and notes are HTML."""
+
+    kind: str
+    title: str = ""
+    body: str = ""
+    notes: str = ""
+
+
+@dataclass(kw_only=True)
+class Stack:
+    """The slides of one section; `headings` are its own and those within it."""
+
+    headings: list[str]
+    slides: list[Slide] = field(default_factory=list)
+
+
+def make_deck(lesson: Lesson, root: Path) -> list[Stack]:
+    """Return the slides of a lesson, a stack a section; nothing is executed.
+
+    Raises
+    ------
+    ValueError
+        If its notes or its votes lack a part.
+    """
+    notebook = nbformat.read(root / "notebooks" / f"{lesson.name}.ipynb", 4)
+    teaching, votes = read_teaching(lesson, root), questions(lesson)
+    stacks = _sections(notebook, lesson, root / "figures")
+    taught = [stack for stack in stacks if stack.headings[0] not in _NO_SLIDES]
+    for number, stack in enumerate(taught, 1):
+        asked = [vote for vote in votes if vote.section in stack.headings]
+        _frame(stack, teaching.sections[stack.headings[0]], f"{number} of {len(taught)}", asked)
+    return [_beginning(teaching), *taught, _ending(notebook, teaching)]
+
+
+def _frame(stack: Stack, notes: Section, place: str, votes: Iterable[Question]) -> None:
+    """Put the opening slide of a section before what it shows, its votes and talking points after it."""
+    heading = stack.headings[0]
+    said = "\n".join(f"- {point}" for point in notes.points)
+    opening = Slide(
+        kind="opener",
+        title=_inline(heading),
+        body=f"<p>{place}</p>",
+        notes=markdown_to_html(f"**Board:** {notes.board}\n\n{said}"),
+    )
+    voted = [slide for vote in votes for one in (vote, vote.twin) if one for slide in _vote(one)]
+    talking = [
+        Slide(kind="points", title=_inline(heading), body=body)
+        for body in _portions(map(_inline, notes.points))
+    ]
+    stack.slides = [opening, *stack.slides, *voted, *talking]
+
+
+def _inline(text: str) -> str:
+    """Return a paragraph of Markdown as HTML without its element."""
+    return re.sub(r"^<p>(.*)</p>$", r"\1", markdown_to_html(text).strip(), flags=re.S)
+
+
+def words_in(body: str) -> int:
+    """Return how many words a piece of HTML shows; a formula is one.
+
+    Examples
+    --------
+    >>> words_in("<p>True means <em>may attend</em>.</p>")
+    4
+    """
+    plain = re.sub(r"<[^>]+>", "", re.sub(r"(?s)<math.*?</math>", "x", body))
+    return len(re.findall(r"\S*\w\S*", plain))
+
+
+def _portions(items: Iterable[str]) -> list[str]:
+    """Return lists of at most 44 words, one a slide; items after the first come with a key."""
+    portions: list[list[str]] = [[]]
+    for item in items:
+        if portions[-1] and sum(map(words_in, portions[-1])) + words_in(item) > WORDS:
+            portions.append([])
+        later = ' class="fragment"' if portions[-1] else ""
+        portions[-1].append(f"<li{later}>{item}</li>")
+    return [f"<ul>{''.join(portion)}</ul>" for portion in portions]
+
+
+def _beginning(teaching: Teaching) -> Stack:
+    """Return the title, and the question that wakes the room."""
+    lesson, about = teaching.lesson, teaching.about_all
+    head = f"**Aim:** {teaching.aim}\n\n**Run before:** {teaching.run_before}\n\n"
+    title = Slide(
+        kind="first",
+        title=f"{lesson.number:02d} · {lesson.title}",
+        body=f"<p>{html.escape(lesson.question)}</p>",
+        notes=markdown_to_html(f"{head}**When late**\n\n{about['When late']}"),
+    )
+    waking = f"<p>{_inline(about['The question that wakes the room'])}</p>"
+    return Stack(headings=[lesson.title], slides=[title, Slide(kind="waking", body=waking)])
+
+
+def _ending(notebook: NotebookNode, teaching: Teaching) -> Stack:
+    """Return the list of exercises; wrong ideas and where people get stuck are in its notes."""
+    texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    found = [exercise for text in texts for exercise in _EXERCISE.findall(text)]
+    cells = ("".join(f"<td>{_inline(word)}</td>" for word in exercise) for exercise in found)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    about = (
+        f"**{name}**\n\n{teaching.about_all[name]}" for name in ("Wrong ideas", "Where people get stuck")
+    )
+    slide = Slide(
+        kind="exercises",
+        title="Exercises" if found else "Your turn",
+        body=f"<table>{body}</table>" if found else "<p>The questions at the end of the notebook.</p>",
+        notes=markdown_to_html("\n\n".join(about)),
+    )
+    return Stack(headings=[slide.title], slides=[slide])
+
+
+def _sections(notebook: NotebookNode, lesson: Lesson, drawings: Path) -> list[Stack]:
+    """Return the stack of each heading of the notebook, with what its cells show."""
+    figures, outcomes = Figures(lesson.number, drawings), _outcomes(notebook)
+    stacks: list[Stack] = []
+    title = prose = ""
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and not is_first_cell(cell):
+            outputs = figures.renew(joined_streams(cell.outputs))  # all are numbered, shown or not
+            for slide in _of_code(cell.source, outputs, outcomes) if stacks else ():
+                stacks[-1].slides.append(
+                    replace(slide, title=slide.title or title, notes=prose + slide.notes)
+                )
+                prose = ""
+            continue
+        first, *rest = _HEADING.split(cell.source) if cell.cell_type == "markdown" else [""]
+        for level, heading, text in [("", "", first), *zip(rest[::3], rest[1::3], rest[2::3], strict=True)]:
+            title = _inline(heading) or title
+            if level == "##":
+                stacks.append(Stack(headings=[]))
+            if stacks:
+                stacks[-1].headings += [heading] if heading else []
+                prose = markdown_to_html(_FORMULA.sub("", text))
+                if formulas := "".join(map(markdown_to_html, _FORMULA.findall(text))):
+                    body = f'<div class="fit">{formulas}</div>'
+                    stacks[-1].slides.append(Slide(kind="formula", title=title, body=body, notes=prose))
+                    prose = ""
+    return stacks
+
+
+def _of_code(
+    source: str, outputs: Iterable[NotebookNode], outcomes: dict[str, dict[str, Any]]
+) -> Iterator[Slide]:
+    """Give the slides of a code cell: its code if it is short, predictions, explorers, figures."""
+    shown = list(outputs)
+    printed = "".join(output.text for output in shown if output.output_type == "stream")
+    for body in code_slides(source, printed):
+        yield Slide(kind="code", body=body)
+    for output in shown:
+        body = output.get("data", {}).get("text/html", "")
+        if '<figure class="figure"' in body or '<figure class="txd"' in body:
+            yield _figure(body)
+        elif card := _CARD.search(body):
+            if card[1] == "questions":
+                yield from _prediction(json.loads(html.unescape(card[2]))["state"], outcomes)
+            elif card[1] not in _NOT_ALIVE:
+                yield Slide(kind="explorer", body=f'<div class="fit">{body}</div>')
+
+
+def _figure(body: str) -> Slide:
+    """Return a figure with the first sentence of its caption; all of it is in the notes."""
+    caption = _FIGCAPTION.search(body)
+    number, words = (caption[1] or "", caption[2].strip()) if caption else ("", "")
+    brief = _SENTENCE.split(words)[0]
+    brief = brief if words_in(brief) <= _CAPTION else ""
+    body = _FIGCAPTION.sub(lambda _: f"<figcaption>{number} {brief}</figcaption>", body)
+    return Slide(kind="figure", body=body, notes=f"<p>{words}</p>")
+
+
+def _outcomes(notebook: NotebookNode) -> dict[str, dict[str, Any]]:
+    """Return the answer and the finding of each prediction, by its number."""
+    shown = (output for cell in notebook.cells for output in cell.get("outputs", ()))
+    cards = (_CARD.search(output.get("data", {}).get("text/html", "")) for output in shown)
+    states = (json.loads(html.unescape(card[2]))["state"] for card in cards if card and card[1] == "outcome")
+    return {state["number"]: state for state in states}
+
+
+def _prediction(state: dict[str, Any], outcomes: dict[str, dict[str, Any]]) -> Iterator[Slide]:
+    """Give the vote on a prediction: the answer and what was measured come with a key."""
+    for question in state["questions"]:
+        outcome = outcomes.get(question["key"])
+        if outcome is None:
+            continue  # a quiz, which belongs to the notebook
+        texts = [choice["text"] for choice in question["choices"]]
+        body = _ballot(question["prompt"], texts, texts.index(outcome["answer"]), outcome["finding"])
+        yield Slide(kind="vote", title=f"Predict {question['key']}", body=body)
+
+
+def _ballot(prompt: str, options: Iterable[str], right: int, finding: str = "") -> str:
+    """Return a question with lettered options; the right one is marked with the next key."""
+    step = 'data-fragment-index="0"'
+    rows = "".join(
+        f'<li class="fragment custom right" {step}>{marked(text)}</li>'
+        if i == right
+        else f"<li>{marked(text)}</li>"
+        for i, text in enumerate(options)
+    )
+    after = f'<p class="fragment finding" {step}>{marked(finding)}</p>' if finding else ""
+    return f'<p class="prompt">{marked(prompt)}</p><ol type="A">{rows}</ol>{after}'
+
+
+def _vote(vote: Question) -> Iterator[Slide]:
+    """Give a question of the vote cards, and what each answer reveals."""
+    again = vote.key.endswith("-twin")
+    right = LETTERS.index(vote.answer)
+    options = [option.text for option in vote.options]
+    title = "Discuss, then vote again" if again else "Vote"
+    yield Slide(kind="vote", title=title, body=_ballot(vote.prompt, options, right))
+    mark = ' class="right visible"'
+    rows = "".join(
+        f"<li{mark if i == right else ''}>{marked(one.reveals)}</li>" for i, one in enumerate(vote.options)
+    )
+    yield Slide(kind="vote reveals", title="What each answer reveals", body=f'<ol type="A">{rows}</ol>')

@@ -1,0 +1,88 @@
+"""Slides of the lessons: one self-contained HTML file a lesson on reveal.js, which loads nothing.
+
+``?print-pdf`` lays all slides out on pages to print. The keys: ``S`` the speaker notes, ``D`` light or dark,
+``Esc`` an overview, ``?`` all others.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from tinytx.training.files import write_file
+from tinytx_course.kit.deck import Slide, Stack, make_deck
+from tinytx_course.kit.pages import write_page
+from tinytx_course.lessons import Lesson, project_root, written_lessons
+from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
+from tinytx_course.site import figures, pages
+from tinytx_course.site.cells import code_style, markdown_to_html
+from tinytx_course.widgets import assets
+
+
+@cache
+def _file(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def write_slides(folder: Path, lessons: Iterable[Lesson] | None = None) -> list[Path]:
+    """Write ``slides/NN_slug.html`` of each lesson and a page that links them; nothing is executed.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the kit.
+    lessons : iterable of Lesson, optional
+        All by default.
+    """
+    root = project_root()
+    chosen = written_lessons(root) if lessons is None else list(lessons)
+    paths = [folder / "slides" / f"{lesson.name}.html" for lesson in chosen]
+    rows = ""
+    for lesson, path in zip(chosen, paths, strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stacks = make_deck(lesson, root)
+        write_file(path, _page(lesson, stacks).encode())
+        n_slides = sum(len(stack.slides) for stack in stacks)
+        title = f"{lesson.number:02d} {html.escape(lesson.title)}"
+        rows += f'<li><a href="{path.name}">{title}</a> {n_slides} slides</li>'
+    body = f'<h1>Slides</h1>{markdown_to_html(_file("slides.md"))}<ul class="doors">{rows}</ul>'
+    return [write_page(folder / "slides" / "index.html", "Slides", body), *paths]
+
+
+def _page(lesson: Lesson, stacks: Iterable[Stack]) -> str:
+    slides = "\n".join(f"<section>{''.join(map(_section, stack.slides))}</section>" for stack in stacks)
+    kinds = assets.explorers_in(slides)
+    style = [
+        pages.math_style(),
+        pages.resource("css/page.css"),
+        _file("reveal/reveal.css"),
+        code_style(),
+        diagram_style(),
+        figures.style_sheet(),
+        assets.style_sheet(kinds),
+        _file("slides.css"),
+    ]
+    return Template(_file("slides.html")).substitute(
+        title=f"{lesson.number:02d} {html.escape(lesson.title)} · slides",
+        style="\n".join(style),
+        first=pages.first_script(),
+        slides=slides,
+        reveal=_file("reveal/reveal.js"),
+        script=_file("slides.js"),
+        explorers=f'<script type="module">\n{_explorers(kinds)}\n</script>' if kinds else "",
+    )
+
+
+def _explorers(kinds: Iterable[str]) -> str:
+    """Return the script of explorers without the element that reveal.js takes for a slide."""
+    return assets.page_script(kinds).replace('h("section"', 'h("div"')
+
+
+def _section(slide: Slide) -> str:
+    heading = f"<h2>{slide.title}</h2>" if slide.title else ""
+    notes = f'<aside class="notes">{slide.notes}</aside>' if slide.notes else ""
+    return f'<section class="{slide.kind}">{heading}<div class="body">{slide.body}</div>{notes}</section>'

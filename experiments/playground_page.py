@@ -3,6 +3,7 @@
 Seconds are those of the processor, summed over all processes of the browser: on one free core no more would
 pass, and other work on the machine changes little. Long tasks are those that the browser reports, of at least
 50 ms of the wall clock, in the thread of the page from Play on: other work on the machine makes them longer.
+The longest task is measured in time of the processor, which other work does not lengthen.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def measured_page(seconds: float, n_steps: int, **sizes: Any) -> Record:
     -------
     dict
         As the records of `experiments.playground`, with seconds of the wall clock, the share of the words of
-        each sample that the grammar allows, and the long tasks of the page in milliseconds.
+        each sample that the grammar allows, and in milliseconds the long tasks of the page (wall clock) and
+        its longest one (processor), while it opens and while it learns.
     """
     from tests.browser.cases import write_page
     from tests.browser.chromium import chromium, find_chromium
@@ -62,8 +64,11 @@ def measured_page(seconds: float, n_steps: int, **sizes: Any) -> Record:
         page.call("Page.addScriptToEvaluateOnNewDocument", source=_LISTEN)
         path = write_page(playground(n_steps=n_steps, **sizes), Path(folder) / "page.html")
         clock = _clock()
+        page.start_tracing()
         page.open(path.as_uri())
         (first, *_) = _moments(page, clock, lambda moments: bool(moments))
+        opening = page.longest_task()
+        page.start_tracing()
         page.evaluate("longTasks.length = heard.length = 0; document.querySelector('.tx-play').click()")
         clock = _clock()
         curve = _moments(
@@ -71,7 +76,7 @@ def measured_page(seconds: float, n_steps: int, **sizes: Any) -> Record:
             clock,
             lambda moments: moments and (moments[-1]["step"] >= n_steps or moments[-1]["seconds"] > seconds),
         )
-        tasks = page.evaluate("longTasks")
+        tasks, learning = page.evaluate("longTasks"), page.longest_task()
     return {
         "first": first["text"],
         "first_sample": first["seconds"],
@@ -80,6 +85,7 @@ def measured_page(seconds: float, n_steps: int, **sizes: Any) -> Record:
         "n_steps": n_steps,
         "curve": curve,
         "long_tasks": [round(milliseconds, 1) for milliseconds in tasks],
+        "longest_task": {"opening": round(opening, 1), "learning": round(learning, 1)},
     }
 
 

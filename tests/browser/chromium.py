@@ -53,6 +53,8 @@ class Page:
         self._next = 0
         self.errors: list[str] = []
         self.requests: list[str] = []
+        self._trace: list[dict] = []
+        self._tracing = False
         for domain in ("Page", "Runtime", "Log", "Network", "DOM"):
             self.call(f"{domain}.enable")
         # A window without a screen has no focus, and JupyterLab asks which of its parts has it.
@@ -82,10 +84,29 @@ class Page:
             self.errors.append(f"{what['entry']['text']} {what['entry'].get('url', '')}")
         elif kind == "Network.requestWillBeSent":
             self.requests.append(what["request"]["url"])
+        elif kind == "Tracing.dataCollected":
+            self._trace += what["value"]
+        elif kind == "Tracing.tracingComplete":
+            self._tracing = False
 
     def outside(self) -> list[str]:
         """Return the requests that asked for more than what the page itself holds."""
         return [url for url in self.requests[1:] if not url.startswith(("data:", "blob:"))]
+
+    def start_tracing(self) -> None:
+        """Note the tasks of all threads from now on."""
+        self._trace, self._tracing = [], True
+        self.call("Tracing.start", traceConfig={"includedCategories": ["toplevel"]})
+
+    def longest_task(self) -> float:
+        """End the tracing; return the longest task of a page's main thread, in ms of the processor."""
+        self.call("Tracing.end")
+        while self._tracing:
+            self.evaluate("1")
+        named = (one for one in self._trace if one["name"] == "thread_name")
+        main = {(one["pid"], one["tid"]) for one in named if one["args"]["name"] == "CrRendererMain"}
+        tasks = (one for one in self._trace if (one["pid"], one["tid"]) in main)
+        return max(one.get("tdur", 0) for one in tasks) / 1000
 
     def size(self, width: int, height: int, *, dark: bool = False) -> None:
         """Set the window's size in pixels, and the theme."""

@@ -25,6 +25,7 @@ def test_runs_are_measured_once_and_judged_against_the_bound(settings, stop_afte
             0 <= one["allowed"] <= 1 for one in page["curve"] if one["text"]
         )
         assert everything["longest block"].iloc[-1] == max([0, *page["long_tasks"]])
+        assert everything["longest task"].iloc[-1] == max(page["longest_task"].values()) > 0
     for one in records.values():
         assert [point["seconds"] for point in one["curve"]] == sorted(
             point["seconds"] for point in one["curve"]

@@ -171,6 +171,6 @@ export class Trainer {
 let engineHere = null, filesHere = null;
 const ENGINE_HERE = () => (engineHere ??= TRAINING.make());
 function trainingFiles() {
-  const bytes = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const bytes = (base64) => Uint8Array.fromBase64?.(base64) ?? Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
   return (filesHere ??= { wasm: bytes(TRAINING.wasm), tables: bytes(TRAINING.tables) });
 }

@@ -90,6 +90,12 @@ CASES: dict[str, Case] = {
         mouse=(".tx-steps input[type='range']", [(0.1, 0.5), (0.5, 0.5)], "step"),
         sweep=(".tx-steps input[type='range']", True, 1),
     ),
+    "by_hand": Case(
+        code="course.widgets.by_hand('causal')",
+        keys=(".tx-hand [tabindex='0']", " ", " ", "cells"),
+        mouse=(".tx-hand button:last-child", [(0.5, 0.5)], "cells"),
+        sweep=(".tx-hand button", False, 5),
+    ),
     "count": Case(
         code="course.widgets.count()",
         keys=(".tx-size-T input", "ArrowRight", "ArrowLeft", "seq_len"),

@@ -61,8 +61,8 @@ def contents(body: str) -> str:
 def search_index(folder: Path) -> str:
     """Return a script that calls ``tinytxSearch`` with [title, address, kind, more] of all there is to find.
 
-    These are the headings and figures of the lessons that have a page in the folder, the terms, and the names
-    of the reference.
+    These are the headings and figures of the lessons that have a page in the folder, the terms, the exercises
+    that need no Python, and the names of the reference.
     """
     entries: list[list[str]] = []
     for lesson in LESSONS:
@@ -72,6 +72,12 @@ def search_index(folder: Path) -> str:
     for term in terms().values():
         also = f" Also: {term.others}." if term.others else ""
         entries.append([term.name, f"glossary.html#{term.anchor}", "glossary", term.sentence + also])
+    exercises = folder / "exercises.html"
+    if exercises.is_file():
+        names = headings(exercises.read_text(encoding="utf-8"))
+        entries += [
+            [_words(name), f"exercises.html#{at}", "exercise", ""] for level, at, name in names if level == 3
+        ]
     reference = folder / "reference.html"
     if reference.is_file():
         body = reference.read_text(encoding="utf-8")

@@ -6,7 +6,6 @@ import datetime
 import html
 import re
 from collections.abc import Collection, Sequence
-from importlib.resources import files
 from pathlib import Path
 
 from tinytx_course.building.notebooks import Run
@@ -32,9 +31,11 @@ _PLAYGROUND = "playground.html"
 
 
 def doors() -> str:
-    """Return the link to the playground as a list item, where there is one."""
-    there = files(__package__).joinpath(_PLAYGROUND).is_file()
-    return f'<li><a href="{_PLAYGROUND}">Playground</a></li>' if there else ""
+    """Return the links to what there is to do as list items."""
+    return (
+        '<li><a href="exercises.html">Exercises without Python</a></li>'
+        f'<li><a href="{_PLAYGROUND}">Playground</a></li>'
+    )
 
 
 def hero() -> str:
@@ -129,11 +130,10 @@ def readers(shown: Sequence[Lesson]) -> str:
          "See a lesson in front of a class"),
         ("I build", "Lesson 07 writes a GPT line by line; the reference lists the package, which imports "
          "nothing but torch, numpy and a few small libraries.", build, "Build it"),
+        ("I want to play", "Train a transformer in this browser, and break it.", _PLAYGROUND, "Open it"),
+        ("I have no Python here", "Fill masks, order lines, predict numbers: checked in the page.",
+         "exercises.html", "Try one"),
     ]  # fmt: skip
-    if doors():
-        found.append(
-            ("I want to play", "Train a transformer in this browser, and break it.", _PLAYGROUND, "Open it")
-        )
     return "".join(
         f'<li><h3>{title}</h3><p>{words}</p><a href="{address}">{link}</a></li>'
         for title, words, address, link in found

@@ -26,6 +26,7 @@ from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
 from tinytx_course.site import figures, finding, front
 from tinytx_course.site.cells import code_style, notebook_to_html
 from tinytx_course.site.reference import reference_body
+from tinytx_course.site.tasks import tasks_body
 from tinytx_course.terms import names_table, terms_table
 from tinytx_course.widgets import assets
 from tinytx_course.widgets.playground import playground
@@ -248,6 +249,21 @@ def reference_page(folder: Path) -> str:
     )
 
 
+def exercises_page(folder: Path) -> str:
+    """Return the page of the exercises that need no Python."""
+    shown = lessons_in(folder)
+    body = tasks_body(shown)
+    return fill_page(
+        "exercises.html",
+        title="Exercises without Python · tinytx",
+        sheets=["exercises"],
+        scripts=["menus", "contents", "scrolling", "search", "tasks"],
+        bar=bar("Exercises without Python", shown),
+        contents=finding.contents(body),
+        body=body,
+    )
+
+
 def index_page(runs: Sequence[Run], folder: Path, drawings: Path | None = None) -> str:
     """Return the first page: what the course is, and its lessons as a map.
 
@@ -297,9 +313,10 @@ def write_page(run: Run, folder: Path, coming: Iterable[Lesson] = (), drawings: 
 
 
 def write_index(runs: Sequence[Run], folder: Path, drawings: Path | None = None) -> Path:
-    """Write what links the pages in `folder`: glossary, reference, playground, search; return the index."""
+    """Write the pages that are no lesson, such as the glossary and the search; return the index."""
     (folder / "glossary.html").write_text(glossary_page(folder), encoding="utf-8")
     (folder / "reference.html").write_text(reference_page(folder), encoding="utf-8")
+    (folder / "exercises.html").write_text(exercises_page(folder), encoding="utf-8")
     playing = playground_page(folder)
     (folder / "playground.html").write_text(playing, encoding="utf-8")
     _write_shared(folder, playing)

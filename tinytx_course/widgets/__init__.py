@@ -31,6 +31,7 @@ from __future__ import annotations
 from tinytx_course.widgets.alignment import alignment
 from tinytx_course.widgets.attention import attention
 from tinytx_course.widgets.beam_tree import beam_tree
+from tinytx_course.widgets.by_hand import by_hand
 from tinytx_course.widgets.count import count
 from tinytx_course.widgets.depth import depth
 from tinytx_course.widgets.fill_blank import fill_blank
@@ -51,6 +52,7 @@ __all__ = [
     "alignment",
     "attention",
     "beam_tree",
+    "by_hand",
     "count",
     "depth",
     "fill_blank",

@@ -139,7 +139,7 @@ function build(ui) {
   const ids = blocks.map((_, id) => id);
   const button = (words, onclick) => h("button", { type: "button", class: "tx-button", onclick }, words);
   const buttons = h("div", { class: "tx-row tx-buttons" },
-    button("Check", () => ui.save("report", "check")),
+    button("Check", () => { ui.save("report", "check"); if (verdictOf(ui.get).mistake === "") remember(`task:${ui.get("title")}`, true); }),
     button("Start again", () => all({
       order: ui.get("start"), indents: ids.map(() => 0), picked: blocks.map(({ wrong }) => (wrong ? -1 : 0)), held: -1 }, "")),
     button("Show the solution", () => all({

@@ -1,0 +1,65 @@
+"""The page of exercises that need no Python: by keys, mistakes named, what is solved remembered."""
+
+import pytest
+
+from tests.browser.test_site import violations
+from tinytx_course.site.pages import write_index
+
+SOLVED = "document.querySelector('.tasks-done').textContent"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    write_index([], folder)
+    return (folder / "exercises.html").as_uri()
+
+
+def said(page, name):
+    page.settle()
+    return page.evaluate(f"document.querySelector('#{name} ~ .tx-explorer .tx-say').textContent")
+
+
+def check(page, name):
+    page.focus(f"#{name} ~ .tx-explorer .tx-button")
+    page.press("Enter")
+    return said(page, name)
+
+
+def fill(page, rows):
+    """Walk through the mask by keys, from its first cell, and flip where a row says so."""
+    for row in rows:
+        for i, cell in enumerate(row):
+            if cell == "1":
+                page.press(" ")
+            page.press("ArrowRight" if i < len(row) - 1 else "ArrowDown")
+        for _ in row[1:]:
+            page.press("ArrowLeft")
+
+
+def test_a_mask_is_filled_by_keys_a_mistake_is_named_and_what_is_solved_is_remembered(page, address):
+    page.open(address)
+    page.wait(f"{SOLVED}.startsWith('0 of ')")
+    page.focus("#causal ~ .tx-explorer .tx-cell")
+    fill(page, ["10000"] * 5)
+    assert check(page, "causal").startswith("Not yet: Only the first column is True")
+    page.evaluate("document.querySelector('#causal ~ .tx-explorer .tx-cell').tabIndex = 0")
+    page.focus("#causal ~ .tx-explorer .tx-cell")
+    fill(page, ["00000", "01000", "01100", "01110", "01111"])
+    assert check(page, "causal") == "Right."
+    page.focus("#padded ~ .tx-explorer input")
+    for typed, answer in (("45", "Not yet: Every text is padded to the longest of all"), ("36", "Right.")):
+        page.evaluate("document.activeElement.select()")
+        page.call("Input.insertText", text=typed)
+        page.press("Enter")
+        assert said(page, "padded").startswith(answer)
+    page.open(address)
+    page.wait(f"{SOLVED}.startsWith('2 of ')")
+    assert page.evaluate("document.querySelector('[data-task] .done').checkVisibility()")
+    page.evaluate("localStorage.clear()")
+    assert page.outside() == []
+
+
+def test_axe_finds_nothing_and_nothing_is_cut_on_a_phone(page, address):
+    assert violations(page, address, (1280, 390)) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

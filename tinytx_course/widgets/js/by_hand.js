@@ -1,0 +1,79 @@
+// A task that needs no Python: a mask to fill, or a number to predict. A known mistake is named, as its checker in Python does.
+
+const isMask = (get) => get("rows").length > 0;
+const sides = (get) => [get("rows"), get("columns")];
+
+// A number as people write it: 1,234 or 1 234 or 6,91; NaN where it is none.
+export function numberOf(typed) {
+  const text = typed.replace(/[\s_\u202f]/g, "").replace("−", "-");
+  const plain = /^-?\d{1,3}(,\d{3})+(\.\d+)?$/.test(text) ? text.replaceAll(",", "") : text.replace(",", ".");
+  return plain === "" ? NaN : Number(plain);
+}
+
+// What is said of the present answer: { mistake, text }, of which "" is none and null one without a name.
+export function verdictOf(get) {
+  const given = isMask(get) ? get("cells") : numberOf(get("typed"));
+  if (Number.isNaN(given)) return { mistake: null, text: "This is no number: write one such as 1234 or 0.25." };
+  const same = ([value]) => (isMask(get) ? value === given : Math.abs(value - given) <= get("within"));
+  const known = get("answers").find(same), [[right]] = get("answers");
+  if (known) return { mistake: known[1], text: known[1] ? `Not yet: ${known[2]}` : "Right." };
+  if (!isMask(get)) return { mistake: null, text: `Not yet: the number is too ${given < right ? "small" : "large"}.` };
+  const [rows, columns] = sides(get), wrong = [...given].flatMap((cell, i) => (cell === right[i] ? [] : [i]));
+  const at = `row ${1 + Math.floor(wrong[0] / columns.length)}, “${rows[Math.floor(wrong[0] / columns.length)]}”, column ${1 + (wrong[0] % columns.length)}, “${columns[wrong[0] % columns.length]}”`;
+  return { mistake: null, text: `Not yet: ${counted(wrong.length, "cell")} of ${given.length} ${wrong.length === 1 ? "is" : "are"} wrong. The first is in ${at}.` };
+}
+
+export function describe(get) {
+  if (get("report") === "solution") return isMask(get) ? "This is the solution." : `The solution: ${grouped(+get("answers")[0][0])}.`;
+  if (get("report") === "check") return verdictOf(get).text;
+  if (!isMask(get)) return get("typed") ? `Your answer: ${get("typed")}.` : "Write a number, then check it.";
+  return `${get("cells").replaceAll("0", "").length} of ${counted(get("cells").length, "cell")} open.`;
+}
+
+function change(ui, key, value) {
+  ui.set("report", "");
+  ui.save(key, value);
+}
+
+// A mask whose cells are buttons: one stop for Tab, the arrow keys move, the space bar opens and blocks.
+function mask(ui) {
+  const [rows, columns] = sides(ui.get);
+  const flip = (i) => { const cells = [...ui.get("cells")]; cells[i] = cells[i] === "1" ? "0" : "1"; change(ui, "cells", cells.join("")); };
+  const cells = rows.flatMap((_, i) => columns.map((_, j) => h("button", { type: "button", class: "tx-cell", onclick: () => flip(i * columns.length + j) })));
+  const across = columns.map((word) => h("span", { class: "tx-key", "aria-hidden": "true" }, word));
+  const grid = h("div", { class: "tx-hand", role: "group", "aria-label": "Mask", style: `--columns:${columns.length}` }, h("span"), across,
+    rows.map((word, i) => [h("span", { class: "tx-query", "aria-hidden": "true" }, word), cells.slice(i * columns.length, (i + 1) * columns.length)]));
+  roving(grid, cells, { columns: columns.length })(0);
+  const paint = () => cells.forEach((cell, i) => {
+    const row = Math.floor(i / columns.length), open = ui.get("cells")[i] === "1";
+    cell.setAttribute("aria-pressed", open);
+    cell.setAttribute("aria-label", `row ${row + 1}, ${rows[row]}, column ${(i % columns.length) + 1}, ${columns[i % columns.length]}: open`);
+  });
+  return { box: h("div", { class: "tx-scroll" }, grid), paint };
+}
+
+function entry(ui) {
+  const id = uid(), input = h("input", { id, type: "text", inputmode: "decimal", autocomplete: "off", class: "tx-typed",
+    oninput: () => change(ui, "typed", input.value), onkeydown: (event) => { if (event.key === "Enter") check(ui); } });
+  const paint = () => { if (input.value !== ui.get("typed")) input.value = ui.get("typed"); };
+  return { box: h("div", { class: "tx-row" }, h("label", { for: id }, "Your answer"), input), paint };
+}
+
+function check(ui) {
+  ui.save("report", "check");
+  if (verdictOf(ui.get).mistake === "") remember(`task:${ui.get("title")}`, true);
+}
+
+function build(ui) {
+  const answer = isMask(ui.get) ? mask(ui) : entry(ui), [[right]] = ui.get("answers");
+  const button = (words, onclick) => h("button", { type: "button", class: "tx-button", onclick }, words);
+  const solve = () => { ui.set(isMask(ui.get) ? "cells" : "typed", right); ui.save("report", "solution"); };
+  const buttons = h("div", { class: "tx-row" }, button("Check", () => check(ui)), button("Show the solution", solve));
+  const paint = () => {
+    answer.paint();
+    ui.root.classList.toggle("tx-solved", ui.get("report") === "check" && verdictOf(ui.get).mistake === "");
+  };
+  ui.show(paint, h("p", { class: "tx-task" }, marked(ui.get("task"))), answer.box, buttons);
+}
+
+export default explorer("by_hand", { build, describe });

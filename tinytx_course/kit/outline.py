@@ -23,7 +23,17 @@ COLUMNS = ["lesson", "section", "minutes"]
 LONGEST = 600  # minutes of one section: more is a slip of the pen
 _HEADING = re.compile(r"^(?=##{1,2} )", re.M)
 _PREDICTION = re.compile(r"Predict (\S+)\. (.+)((?:\n  [A-Z]\. .+)+)")
+_OPTION = re.compile(r"^  [A-Z]\. (.+)$", re.M)
 _PARSONS = re.compile(r'course\.parsons\("(\w+)"')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """A question that a lesson asks before a cell, and its options."""
+
+    number: str
+    question: str
+    options: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,14 +72,16 @@ class Part:
         """The heading on the page of the lesson."""
         return headings(markdown_to_html(f"## {self.title}"))[0][1]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Prediction:
-    """A question that a lesson asks before a cell, and its options."""
-
-    number: str
-    question: str
-    options: tuple[str, ...]
+    @property
+    def predictions(self) -> list[Prediction]:
+        """The questions of `course.predict` in it, as the notebook shows them."""
+        outputs = (output for cell in self.cells for output in cell.get("outputs", []))
+        said = (_PREDICTION.match(output.get("data", {}).get("text/plain", "")) for output in outputs)
+        return [
+            Prediction(number=one[1], question=one[2], options=tuple(_OPTION.findall(one[3])))
+            for one in said
+            if one
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,28 +109,10 @@ class Outline:
         return found[0]
 
     @property
-    def predictions(self) -> list[Prediction]:
-        """The questions of `course.predict`, as the notebook shows them."""
-        said = (text for part in self.parts for text in _printed(part.cells))
-        return [
-            Prediction(
-                number=found[1], question=found[2], options=tuple(re.findall(r"\n  [A-Z]\. (.+)", found[3]))
-            )
-            for text in said
-            if (found := _PREDICTION.match(text))
-        ]
-
-    @property
     def puzzles(self) -> list[str]:
         """The names of its Parsons problems, which work in a page."""
         cells = (cell for part in self.parts for cell in part.cells if cell.cell_type == "code")
         return [name for cell in cells for name in _PARSONS.findall(cell.source)]
-
-
-def _printed(cells: Iterable[NotebookNode]) -> Iterable[str]:
-    for cell in cells:
-        for output in cell.get("outputs", []):
-            yield output.get("data", {}).get("text/plain", "")
 
 
 def read_outlines(root: Path, measured: Path | None = None) -> dict[int, Outline]:

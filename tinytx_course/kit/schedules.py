@@ -1,4 +1,4 @@
-"""Schedules: which sections and exercises when, with clock times; what is taught is data, ``schedules.toml``."""
+"""Schedules: which sections and exercises when, with clock times; the choice is data, ``schedules.toml``."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def page_script(kinds: Iterable[str], *, engine: bool = True) -> str:
 
     Without the engine, the page has to read `engine_script` before.
     """
-    own, shared = sorted(set(kinds)), _EXPORT.sub("", _read(*_SHARED, "_host.js"))
+    own, shared = sorted(set(kinds)), _EXPORT.sub("", _read(*_SHARED, "_address.js", "_host.js"))
     wrapped = "\n".join(
         f"EXPLORERS.{kind} = (() => {{\n{_as_function_body(_own(kind))}}})();" for kind in own
     )

@@ -59,7 +59,7 @@ def test_an_explorer_and_its_module_fit_together(kind):
     source = FOLDER.joinpath(f"{kind}.js").read_text(encoding="utf-8")
     assert not re.search(r"\bimport\b *[({\"'*\w]", source)
     *lines, last = source.rstrip().splitlines()
-    assert last == f'export default explorer("{kind}", {{ build, describe }});'
+    assert re.fullmatch(rf'export default explorer\("{kind}", {{ build, describe(, keep)? }}\);', last)
     for line in lines:  # of the forms that `page_script` unwraps
         assert "export" not in line or line.startswith(("export function ", "export const ")), line
     assert not re.search(r"</(script|style)", source + style_sheet([kind]), re.I)
@@ -74,8 +74,28 @@ def test_a_page_with_all_explorers_holds_shared_code_once_asks_for_nothing_and_i
     parts = re.split(r"^@scope (.*) \{\n", style, flags=re.M)
     assert parts[1::2] == [f'(.tx[data-kind="{kind}"])' for kind in KINDS]
     assert all(part.count("{") + 1 == part.count("}") for part in parts[2::2])
-    assert len(script) + len(style) - len(engine_script(KINDS)) < 300_000
+    assert len(script) + len(style) - len(engine_script(KINDS)) < 350_000
     assert len(course.widgets.positions(512, 256).to_html()) < 1_000  # the page computes the table
+
+
+def test_the_address_of_a_page_is_read_and_written_and_what_is_not_allowed_is_left_out(node):
+    address = json.dumps(FOLDER.joinpath("_address.js").read_text(encoding="utf-8").replace("export ", ""))
+    functions = f"new Function({address} + '; return {{ valueOf, valueText, addressParts }};')()"
+    parts = "[...a.addressParts('#mask?causal=0&drawn=1,3;shapes;mask2?x=')].map(([k, v]) => [k, [...v]])"
+    values = {
+        "a.valueOf('0', true, null)": False, "a.valueOf('2', true, null)": None,
+        "a.valueOf('7', 1, [0, 7])": 7, "a.valueOf('8', 1, [0, 7])": None,
+        "a.valueOf('1.5', 1, [0, 7])": None, "a.valueOf('1.5', 1, [0, 7, 'real'])": 1.5,
+        "a.valueOf('', 1, [0, 7])": None, "a.valueOf('x', 1, [0, 7])": None,
+        "a.valueOf('after', 'before', ['before', 'after'])": "after",
+        "a.valueOf('never', 'before', ['before', 'after'])": None,
+        "a.valueOf('1,3', [], [0, 7])": [1, 3], "a.valueOf('1,9', [5], [0, 7])": None, "a.valueOf('', [5], [0, 7])": [],
+        "a.valueOf('un%2C%20deux,trois', [], (word) => word !== '')": ["un, deux", "trois"],
+        "a.valueText(['un, deux', 'é'])": "un%2C%20deux,%C3%A9", "a.valueText(true)": "1",
+        parts: [["mask", [["causal", "0"], ["drawn", "1,3"]]], ["mask2", [["x", ""]]]],
+    }  # fmt: skip
+    ((*found,),) = node("mask", f"((a) => [{', '.join(values)}])({functions})")
+    assert found == list(values.values())
 
 
 def test_numbers_become_words_by_hand(node):

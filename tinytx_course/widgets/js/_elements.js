@@ -20,6 +20,19 @@ export function h(tag, attributes = {}, ...children) {
 // Text with what is between backticks as code.
 export const marked = (text) => text.split("`").map((part, i) => (i % 2 ? h("code", {}, part) : part));
 
+// Where an event is in an element, as shares of its width and height, at any zoom.
+export function placeIn(element, event) {
+  const box = element.getBoundingClientRect();
+  return [clamp((event.clientX - box.left) / box.width, 0, 1), clamp((event.clientY - box.top) / box.height, 0, 1)];
+}
+
+// Call go(across, down) for a pointer that is pressed over an element and moves, then done().
+export function dragged(element, go, done) {
+  element.addEventListener("pointerdown", (event) => { element.setPointerCapture(event.pointerId); go(...placeIn(element, event)); });
+  element.addEventListener("pointermove", (event) => { if (event.buttons & 1) go(...placeIn(element, event)); });
+  element.addEventListener("pointerup", done);
+}
+
 let made = 0;
 export const uid = () => `tx-${++made}-${Math.random().toString(36).slice(2, 8)}`;
 

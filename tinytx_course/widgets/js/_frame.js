@@ -1,8 +1,12 @@
 // The frame of an explorer: state, redrawing, summary, controls. Shared by all, imports nothing.
 
+const CARDS = new Set(["questions", "outcome", "parsons"]); // ask, and need neither a head nor a screen
+
 // Turn build(ui) and describe(get) into what anywidget and our own host call; the style of a kind is limited to it.
-export function explorer(kind, { build, describe }) {
+// keep(get) names the traits that belong into the address of a page, and the values allowed: see _address.js.
+export function explorer(kind, { build, describe, keep = () => ({}) }) {
   return {
+    keep,
     render({ model, el }) {
       const leaving = new AbortController();
       build(frame(kind, model, el, describe, leaving.signal));
@@ -16,8 +20,9 @@ function frame(kind, model, el, describe, signal) {
   const tip = h("div", { class: "tx-tip", "aria-hidden": "true", hidden: true });
   const root = h("div", { class: "tx", "data-kind": kind, role: "group", "aria-label": model.get("title") });
   el.append(root);
+  const head = CARDS.has(kind) ? null : headOf(root, model.get("title"), signal);
   const painters = [];
-  let asked = 0, spoken;
+  let asked = 0, spoken, moving = 0;
   const get = (key) => floats(model.get(key));
   const draw = () => {
     asked = 0;
@@ -43,9 +48,23 @@ function frame(kind, model, el, describe, signal) {
     },
     // What parts may take up, in pixels.
     get width() { return (root.clientWidth || 640) - 30; },
+    // Call frame(share) with shares from 0 to 1 for so many milliseconds; only frame(1) where motion is not wanted.
+    // A second call ends the first.
+    animate(ms, frame) {
+      cancelAnimationFrame(moving);
+      if (motionless()) return frame(1);
+      const begun = performance.now();
+      const go = (now) => {
+        const share = clamp((now - begun) / ms, 0, 1);
+        if (signal.aborted) return;
+        frame(share);
+        if (share < 1) moving = requestAnimationFrame(go);
+      };
+      moving = requestAnimationFrame(go);
+    },
     // Show parts, then call paint now and once a frame after any change of state, theme or width.
     show(paint, ...parts) {
-      root.append(...parts.flat(Infinity).filter((part) => part != null), status, tip);
+      root.append(...[head, ...parts].flat(Infinity).filter((part) => part != null), status, tip);
       painters.push(paint);
       draw();
     },
@@ -54,14 +73,15 @@ function frame(kind, model, el, describe, signal) {
       tip.hidden = text == null;
       if (tip.hidden) return;
       tip.textContent = text;
-      const box = root.getBoundingClientRect(), left = event.clientX - box.left;
-      tip.style.left = `${clamp(left + 14, 0, Math.max(0, box.width - tip.offsetWidth - 2))}px`;
-      tip.style.top = `${event.clientY - box.top + 18}px`;
+      const box = root.getBoundingClientRect(), zoom = box.width / root.offsetWidth, left = (event.clientX - box.left) / zoom;
+      tip.style.left = `${clamp(left + 14, 0, Math.max(0, root.offsetWidth - tip.offsetWidth - 2))}px`;
+      tip.style.top = `${(event.clientY - box.top) / zoom + root.scrollTop + 18}px`;
     },
     slider: (key, options) => slider(ui, key, options),
     toggle: (key, options) => toggle(ui, key, options),
     choice: (key, options) => choice(ui, key, options),
     picks: (key, options) => picks(ui, key, options),
+    player: (options) => player(ui, options),
     painters,
   };
   model.on("change", redraw);
@@ -73,6 +93,51 @@ function frame(kind, model, el, describe, signal) {
   sizes.observe(root);
   signal.addEventListener("abort", () => { model.off("change", redraw); themes.disconnect(); sizes.disconnect(); clearTimeout(spoken); });
   return ui;
+}
+
+export const motionless = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+// The name, and a button for the whole screen, where the style makes everything as large as fits.
+function headOf(root, title, signal) {
+  const button = h("button", { type: "button", class: "tx-button tx-screen", "aria-pressed": "false" }, "⤢ Full screen");
+  const isFull = () => document.fullscreenElement === root || root.classList.contains("tx-full");
+  const say = () => {
+    button.setAttribute("aria-pressed", isFull());
+    button.textContent = isFull() ? "⤡ Leave full screen" : "⤢ Full screen";
+  };
+  const fill = (on) => { root.classList.toggle("tx-full", on); say(); }; // a frame or a phone may not grant a screen
+  button.addEventListener("click", async () => {
+    if (document.fullscreenElement === root) return document.exitFullscreen();
+    if (isFull()) return fill(false);
+    try { await root.requestFullscreen(); } catch { fill(true); }
+  });
+  root.addEventListener("keydown", (event) => { if (event.key === "Escape" && root.classList.contains("tx-full")) fill(false); });
+  document.addEventListener("fullscreenchange", say, { signal });
+  return h("div", { class: "tx-head" }, h("p", { class: "tx-called", "aria-hidden": "true" }, title), button);
+}
+
+// A button that calls step() every so many milliseconds until it is pressed again or step returns false.
+function player(ui, { label, every = 120, step }) {
+  const button = h("button", { type: "button", class: "tx-button tx-play", "aria-pressed": "false" });
+  let timer = null;
+  const stop = () => {
+    if (timer !== null) ui.done();
+    clearInterval(timer);
+    timer = null;
+    say();
+  };
+  const say = () => {
+    button.setAttribute("aria-pressed", timer !== null);
+    button.textContent = `${timer === null ? "▶ " : "❚❚ "}${label}`;
+  };
+  button.addEventListener("click", () => {
+    if (timer !== null) return stop();
+    timer = setInterval(() => { if (step() === false) stop(); }, every);
+    say();
+  });
+  ui.signal.addEventListener("abort", () => clearInterval(timer));
+  say();
+  return button;
 }
 
 // Controls are native inputs, so that keys, names and values come with them.

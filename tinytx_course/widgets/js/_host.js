@@ -25,17 +25,21 @@ export function unpacked({ float32, uint16 }) {
 
 // Bring every explorer below `place` to life; one that fails keeps its text.
 export function host(explorers, place = document) {
+  const counts = {};
   for (const box of place.querySelectorAll("[data-tx-explorer]")) {
     const { state, buffers } = JSON.parse(box.dataset.txExplorer);
     for (const [key, packed] of Object.entries(buffers)) state[key] = unpacked(packed);
-    const el = h("div", { class: "tx-here" });
+    const el = h("div", { class: "tx-here" }), kind = box.dataset.txKind, model = pageModel(state);
+    counts[kind] = (counts[kind] ?? 0) + 1;
     try {
       box.append(el);
-      explorers[box.dataset.txKind].render({ model: pageModel(state), el });
+      keepInAddress(box, `${kind}${counts[kind] > 1 ? counts[kind] : ""}`, model, explorers[kind].keep);
+      explorers[kind].render({ model, el });
       box.classList.add("tx-live");
     } catch (problem) {
       el.remove();
       console.error(problem);
     }
   }
+  followAddress();
 }

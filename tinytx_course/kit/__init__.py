@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tinytx_course.building.release import new_folder, write_pages
 from tinytx_course.inventory import write_forms
-from tinytx_course.kit.outline import read_outlines
+from tinytx_course.kit.handouts import write_handouts
+from tinytx_course.kit.notes import write_notes
+from tinytx_course.kit.outline import Outline, read_outlines
 from tinytx_course.kit.pages import write_front
 from tinytx_course.kit.schedules import pick_schedules, read_start, write_schedules
+from tinytx_course.kit.self_study import write_self_study
+from tinytx_course.kit.slides import write_slides
+from tinytx_course.kit.vote_pages import write_votes
 from tinytx_course.lessons import project_root
 
 START = "09:00"
@@ -40,8 +46,20 @@ def write_kit(
     read_start(start)
     outlines = read_outlines(root, minutes)
     with new_folder(folder) as target:
-        write_schedules(target / "schedules", outlines, start, names)
-        write_forms(target / "inventory")
-        write_pages(target / "site")
+        write_parts(target, outlines, root, start=start, schedules=names)
+        write_slides(target)
+        write_pages(target / "site", root=root)
+        write_notes(target, outlines, root)
         write_front(target)
     return folder.absolute() / "index.html"
+
+
+def write_parts(
+    folder: Path, outlines: Mapping[int, Outline], root: Path, *, start: str, schedules: Sequence[str]
+) -> None:
+    """Write what is on paper or short: schedules, handouts, votes, the inventory, the syllabus."""
+    write_schedules(folder / "schedules", outlines, start, schedules)
+    write_handouts(folder / "handouts", outlines, root)
+    write_votes(folder / "votes")
+    write_forms(folder / "inventory")
+    write_self_study(folder, outlines)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tinytx_course.kit.outline import Outline, Part
 from tinytx_course.kit.pages import line_to_html, link, linked, rows, write_page
 from tinytx_course.kit.teaching import Section, Teaching, read_teaching
+from tinytx_course.kit.votes import Question, questions
+from tinytx_course.quizzes.card import marked
 from tinytx_course.site.cells import markdown_to_html
 
 _SITE = "../site/"
@@ -45,6 +47,7 @@ def write_notes(folder: Path, outlines: Mapping[int, Outline], root: Path) -> No
 
 def _body(title: str, outline: Outline, teaching: Teaching, kit: Path) -> str:
     name = outline.lesson.name
+    votes = questions(outline.lesson)
     material = [
         link(f"../{page.format(name)}", words)
         for page, words in _MATERIAL
@@ -57,13 +60,20 @@ def _body(title: str, outline: Outline, teaching: Teaching, kit: Path) -> str:
         f"<p>Here for this lesson: {' · '.join(material)}</p>" if material else "",
         f"<h2>{_FIRST}</h2>{markdown_to_html(teaching.about_all[_FIRST])}",
         "<h2>Section by section</h2>",
-        *(_part(part, teaching.sections.get(part.title)) for part in outline.parts),
+        *(
+            _part(
+                part,
+                teaching.sections.get(part.title),
+                [vote for vote in votes if vote.section == part.title],
+            )
+            for part in outline.parts
+        ),
         *(f"<h2>{name}</h2>{markdown_to_html(teaching.about_all[name])}" for name in _REST),
     ]
     return "".join(parts)
 
 
-def _part(part: Part, notes: Section | None) -> str:
+def _part(part: Part, notes: Section | None, votes: Sequence[Question]) -> str:
     own = " (measured)" if part.measured else ""
     head = f'<h3>{linked(part, _SITE)} <span class="soft">{part.minutes} min{own}</span></h3>'
     if notes is None:
@@ -74,4 +84,7 @@ def _part(part: Part, notes: Section | None) -> str:
         f"{html.escape(' / '.join(one.options))}</p>"
         for one in part.predictions
     )
+    for vote in votes:
+        page = link(f"../votes/{part.lesson.name}.html", "Vote cards")
+        asked += f"<p><strong>{page} after it:</strong> {marked(vote.prompt)}</p>"
     return f"{head}<p><strong>Board:</strong> {line_to_html(notes.board)}</p><ul>{points}</ul>{asked}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -113,6 +113,21 @@ class Outline:
         """The names of its Parsons problems, which work in a page."""
         cells = (cell for part in self.parts for cell in part.cells if cell.cell_type == "code")
         return [name for cell in cells for name in _PARSONS.findall(cell.source)]
+
+
+def parts_named(line: str, outlines: Mapping[int, Outline]) -> list[Part]:
+    """Return the part that a line as ``02 Padding`` names, or for ``02 *`` all parts of the lesson.
+
+    Raises
+    ------
+    ValueError
+        If there is no such lesson or part.
+    """
+    number, _, title = line.partition(" ")
+    if not number.isdecimal() or int(number) not in outlines:
+        raise ValueError(f"a line must begin with the number of a published lesson, got {line!r}")
+    outline = outlines[int(number)]
+    return list(outline.parts) if title == "*" else [outline.find(title)]
 
 
 def read_outlines(root: Path, measured: Path | None = None) -> dict[int, Outline]:

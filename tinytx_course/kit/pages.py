@@ -42,7 +42,8 @@ def write_front(folder: Path) -> Path:
         for page, name, about in DOORS
         if (folder / page).is_file()
     )
-    body = f'<h1>Teach transformers</h1><ul class="doors">{doors}</ul>'
+    how = markdown_to_html(files(__package__).joinpath("front.md").read_text(encoding="utf-8"))
+    body = f'<h1>Teach transformers</h1><ul class="doors">{doors}</ul>{how}'
     return write_page(folder / "index.html", "Classroom kit", body, up="")
 
 

@@ -7,7 +7,7 @@ import html
 import io
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from tinytx.training.files import write_file
-from tinytx_course.kit.outline import COLUMNS, Outline, Part
+from tinytx_course.kit.outline import COLUMNS, Outline, Part, parts_named
 from tinytx_course.kit.pages import line_to_html, link, linked, rows, write_page
 from tinytx_course.lessons import format_duration
 
 DAY = 24 * 60
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 _FREE = re.compile(r"(\d+) min (.+)")
-_OF_LESSON = re.compile(r"(\d\d) (.+)")
 ESTIMATES = (
     "Minutes are estimates: text at 130 words a minute, code at 8 lines a minute, exercises as they state. "
     "Nobody has measured them in a class. Write your own into minutes.csv and build the kit again:"
@@ -146,17 +145,12 @@ def read_schedule(name: str, outlines: Mapping[int, Outline]) -> Schedule:
 def _step(line: str, outlines: Mapping[int, Outline]) -> Step:
     if found := _FREE.fullmatch(line):
         return Step(minutes=int(found[1]), words=found[2])
-    found = _OF_LESSON.fullmatch(line)
-    if not found or int(found[1]) not in outlines:
-        raise ValueError(f"a step must be 'NN heading' of a published lesson, or 'N min words', got {line!r}")
-    part = outlines[int(found[1])].find(found[2])
+    (part,) = parts_named(line, outlines)
     return Step(minutes=part.minutes, part=part)
 
 
-def _home(line: str, outlines: Mapping[int, Outline], used: set[tuple[int, str]]) -> Iterable[Step]:
-    if not line.endswith(" *"):
-        return [_step(line, outlines)]
-    rest = (part for part in outlines[int(line[:2])].parts if part.key not in used)
+def _home(line: str, outlines: Mapping[int, Outline], used: set[tuple[int, str]]) -> list[Step]:
+    rest = [part for part in parts_named(line, outlines) if part.key not in used or not line.endswith(" *")]
     return [Step(minutes=part.minutes, part=part) for part in rest]
 
 

@@ -15,9 +15,10 @@ from pygments.lexers import PythonLexer
 
 from tinytx_course.site.cells import without_marks
 
-LINES, COLUMNS = 15, 68  # on a slide, at most; a longer line is wrapped
+LINES, COLUMNS = 16, 68  # on a slide, at most; a longer line is wrapped
+_WHOLE = 10  # lines of a cell that is shown as a whole
 _STEP = 3  # lines that come with a key, at least
-_NOT_SHOWN = re.compile(r"\b(course|plots)\.|^[%!]", re.M)  # cards and figures, commands
+_NOT_SHOWN = re.compile(r"\b(course|plots|museum|inspect)\.|^[%!]", re.M)  # cards and figures, commands
 _TABLE = re.compile(r"print\(f|\.plot\(")  # prints a table: its numbers are in the notebook
 
 
@@ -35,20 +36,22 @@ def code_slides(source: str, printed: str = "") -> list[str]:
         return []
     whole = "".join(text for node, text in pieces if not isinstance(node, ast.Import | ast.ImportFrom))
     whole = whole.strip("\n")
-    if _fits(whole) and not _TABLE.search(whole):
-        room = _height(whole) + 1 + _height(printed) <= LINES
+    if 0 < _height(whole) <= _WHOLE and not _NOT_SHOWN.search(whole) and not _TABLE.search(whole):
         below = f'<pre class="printed fragment">{html.escape(printed.rstrip())}</pre>'
-        return [_code(whole) + (below if printed.strip() and room else "")]
-    functions = [text for node, text in pieces if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    return [_code(text) for text in _together(part.strip("\n") for part in functions) if _fits(text)]
+        (code,) = _in_steps(whole)
+        return [code + (below if 0 < _height(printed) < LINES - _height(whole) else "")]
+    functions = (text for node, text in pieces if isinstance(node, ast.FunctionDef | ast.ClassDef))
+    shown = (
+        text for text in _together(part.strip("\n") for part in functions) if not _NOT_SHOWN.search(text)
+    )
+    return [slide for text in shown if _height(text) <= 2 * LINES for slide in _in_steps(text)]
 
 
 def _together(parts: Iterable[str]) -> list[str]:
     """Join neighbours that fit on one slide."""
     joined: list[str] = []
     for part in parts:
-        both = f"{joined[-1]}\n\n{part}" if joined else ""
-        if both and _fits(both):
+        if joined and _height(both := f"{joined[-1]}\n\n{part}") <= LINES:
             joined[-1] = both
         else:
             joined.append(part)
@@ -67,31 +70,33 @@ def _height(text: str) -> int:
     return sum(max(1, math.ceil(len(line) / COLUMNS)) for line in text.rstrip().splitlines())
 
 
-def _fits(text: str) -> bool:
-    return 0 < _height(text) <= LINES and not _NOT_SHOWN.search(text)
+def _in_steps(source: str) -> list[str]:
+    """Return code as one slide, or two where it is long, in steps that begin with a statement."""
+    starts = {node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)}
+    lines = source.splitlines()
+    coloured = highlight(source, PythonLexer(), HtmlFormatter(nowrap=True)).splitlines()
+    slides: list[list[list[int]]] = [[[]]]  # numbers of lines
+    for number in range(len(lines)):
+        if number + 1 in starts and len(slides[-1][-1]) >= _STEP:
+            half = _height("\n".join(lines[:number])) >= _height(source) / 2 - 1
+            if half and len(slides) == 1 and _height(source) > LINES:
+                slides.append([[]])
+            else:
+                slides[-1].append([])
+        slides[-1][-1].append(number)
+    return [_code([[coloured[number] for number in step] for step in slide]) for slide in slides]
 
 
-def _code(source: str) -> str:
-    """Return code as HTML that comes in steps, the first of which is there from the beginning."""
-    (first, *others) = ast.parse(source).body
-    inner = (
-        first.body if not others and isinstance(first, ast.FunctionDef | ast.ClassDef) else [first, *others]
+def _code(steps: list[list[str]]) -> str:
+    kinds = ["shown", *["fragment custom"] * (len(steps) - 1)]
+    body = "".join(
+        f'<span class="{kind}">{_spans(step)}</span>' for kind, step in zip(kinds, steps, strict=True)
     )
-    lines = highlight(source, PythonLexer(), HtmlFormatter(nowrap=True)).splitlines()
-    ends = [0]
-    for node in inner:
-        if (node.end_lineno or 0) - ends[-1] >= _STEP:
-            ends.append(node.end_lineno or 0)
-    ends[-1 if len(ends) > 1 else 1 :] = [len(lines)]
-    steps = (
-        f'<span class="{"fragment custom" if a else "shown"}">{_spans(lines[a:b])}</span>'
-        for a, b in pairwise(ends)
-    )
-    return f'<div class="highlight"><pre>{"".join(steps)}</pre></div>'
+    return f'<div class="highlight"><pre>{body}</pre></div>'
 
 
 def _spans(lines: list[str]) -> str:
-    """Return each line as an element of its own; what is wrapped is indented further than its beginning."""
+    """Return each line as an element; what is wrapped is indented further than its beginning."""
     indents = [len(line) - len(line.lstrip(" ")) for line in lines]
     return "".join(
         f'<span class="line" style="padding-left: {indent + 4}ch">{line.lstrip(" ") or " "}</span>'

@@ -2,19 +2,23 @@
 
 const deck = document.querySelector(".reveal");
 
-// As large as there is room for: `zoom`, not a transform, so explorers lay themselves out anew in what is left.
+// As large as there is room for: `zoom`, not a transform, so explorers lay themselves out anew in what is left. An
+// explorer that would become too small to be read is scrolled.
 const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 async function fit(slide) {
-  for (const box of slide?.querySelectorAll(".fit:not(.fitted), .txd-panels:not(.fitted)") ?? []) {
+  for (const box of slide?.querySelectorAll(".fit:not([data-fit]), .txd-panels:not([data-fit])") ?? []) {
     const room = box.parentElement, wide = room.clientWidth, tall = room.clientHeight;
     if (!wide) continue;
-    box.classList.add("fitted");
-    for (let zoom = 2.2; zoom >= 0.5; zoom -= 0.1) {
+    box.dataset.fit = "begun";
+    const least = box.matches(".explorer *") ? 1.3 : 0.5;
+    for (let zoom = 2.2; zoom >= least; zoom -= 0.1) {
       box.style.zoom = zoom;
       box.style.width = `${wide / zoom}px`;
       await frame();
-      if (box.scrollHeight * zoom <= tall && box.scrollWidth * zoom <= wide + 1) break;
+      const most = Math.max(...[box, ...box.querySelectorAll("math")].map((one) => one.scrollWidth));
+      if (box.scrollHeight * zoom <= tall && most * zoom <= wide + 1) break;
     }
+    box.dataset.fit = "done";
   }
 }
 

@@ -1,0 +1,136 @@
+"""Slides in a browser: whole, large enough for the last row, steered by keys, printed; nothing is loaded."""
+
+import base64
+import re
+import zlib
+
+import pytest
+
+from tinytx_course.kit.slides import write_slides
+from tinytx_course.lessons import LESSONS
+
+DECKS = ("02_attention_and_masks", "08_pretraining", "18_bug_museum")
+TYPE = 28  # px on a screen of 1280 by 720
+IN_EXPLORERS, IN_FIGURES = 15, 11  # px: what is inside a picture is drawn for the page of the lesson
+
+# Show each slide with all its steps; return what leaves it, what is cut off, and the smallest letters.
+WALK = """(async () => {
+  const wrong = [], smallest = { text: 99, explorer: 99, figure: 99 };
+  const isCut = (one) => one.matches("pre, li, p, h2, td, figcaption, .line, math") && one.clientWidth
+    && one.scrollWidth > one.clientWidth + 1;
+  const leaves = ({ left, top, right, bottom }) => left < -1 || top < -1 || right > innerWidth + 1
+    || bottom > innerHeight + 1;
+  const hasText = (one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+  for (const slide of document.querySelectorAll(".slides section:not(.stack)")) {
+    const { h, v } = Reveal.getIndices(slide);
+    Reveal.slide(h, v ?? 0, 99);
+    const boxes = [...slide.querySelectorAll(".fit, .txd-panels")];
+    for (let tries = 0; tries < 300 && boxes.some((box) => box.dataset.fit !== "done"); tries += 1)
+      await new Promise((done) => requestAnimationFrame(done));
+    for (const one of slide.querySelectorAll("h2, .body, .body *")) {
+      const box = one.getBoundingClientRect(), explorer = one.closest(".tx"), svg = one.closest("svg");
+      if (!box.width || one.closest("defs, .tx-still, .tx-say, [hidden]")) continue;
+      if (!explorer && !one.matches(".explorer *") && (leaves(box) || (!svg && isCut(one))))
+        wrong.push([slide.className, slide.innerText.slice(0, 40), one.outerHTML.slice(0, 80)]);
+      if (!hasText(one) || one.closest("math *, sup, sub")) continue;
+      const scale = svg ? Math.abs(one.getScreenCTM?.()?.a ?? 1) : one.currentCSSZoom ?? 1;
+      const kind = explorer ? "explorer" : svg ? "figure" : "text";
+      smallest[kind] = Math.min(smallest[kind], scale * parseFloat(getComputedStyle(one).fontSize));
+    }
+  }
+  return { wrong, smallest };
+})()"""
+
+
+@pytest.fixture(scope="module")
+def decks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kit")
+    write_slides(folder, [lesson for lesson in LESSONS if lesson.name in DECKS])
+    return folder / "slides"
+
+
+def opened(page, decks, name, query="", *, dark=False):
+    page.size(1280, 720, dark=dark)
+    page.open((decks / f"{name}.html").as_uri() + query)
+    page.wait("window.Reveal?.isReady()")
+
+
+def go_to(page, selector):
+    page.evaluate(
+        f"(s => {{ const {{h, v}} = Reveal.getIndices(s); Reveal.slide(h, v ?? 0); }})"
+        f"(document.querySelector({selector!r}))"
+    )
+
+
+@pytest.mark.parametrize("name", DECKS)
+def test_nothing_leaves_a_slide_and_the_last_row_can_read_it(page, decks, name):
+    opened(page, decks, name)
+    found = page.evaluate(WALK)
+    assert found["wrong"] == []
+    assert found["smallest"]["text"] >= TYPE
+    assert found["smallest"]["explorer"] >= IN_EXPLORERS and found["smallest"]["figure"] >= IN_FIGURES
+    assert page.outside() == []
+
+
+def test_keys_go_through_all_slides_show_the_answer_and_open_the_notes(page, decks):
+    opened(page, decks, DECKS[0])
+    page.press("ArrowRight")
+    page.press("ArrowRight")
+    assert page.evaluate("Reveal.getCurrentSlide().className").startswith("opener")
+    page.press("s")
+    page.wait("speaker?.document.querySelector('main')?.textContent.includes('Board:')")
+    go_to(page, "section.vote")
+    shown = "document.querySelectorAll('section.vote.present :is(.right, .finding).visible').length"
+    assert page.evaluate(shown) == 0
+    page.press("ArrowRight")
+    assert page.evaluate(shown) == 2
+    assert page.evaluate("speaker.document.querySelector('h1').textContent") == "Predict 02.1"
+    page.evaluate("speaker.close()")
+
+
+def test_an_explorer_is_alive_has_the_keys_for_itself_and_escape_gives_them_back(page, decks):
+    opened(page, decks, DECKS[0])
+    go_to(page, "section.explorer")
+    page.wait("document.querySelector('section.explorer.present .tx')")
+    said, at = (
+        "document.querySelector('section.explorer.present .tx-say').textContent",
+        "Reveal.getCurrentSlide()",
+    )
+    before, page_number = page.evaluate(said), page.evaluate("Reveal.getSlidePastCount()")
+    page.focus("section.explorer.present .tx [role=radio][tabindex='0']")
+    page.press("ArrowRight")
+    page.wait(f"{said} !== {before!r}")
+    assert page.evaluate("Reveal.getSlidePastCount()") == page_number
+    page.evaluate(
+        "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}))"
+    )
+    page.press("ArrowRight")
+    assert page.evaluate(f"!{at}.matches('.explorer')")
+
+
+def test_light_or_dark_as_the_system_says_until_a_key_changes_it(page, decks):
+    grounds = set()
+    for dark in (False, True):
+        opened(page, decks, DECKS[2], dark=dark)
+        grounds.add(before := page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        page.press("d")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+        page.press("d")
+    assert len(grounds) == 2
+
+
+def test_it_prints_a_page_a_slide_and_none_is_blank(page, decks):
+    opened(page, decks, DECKS[2], "?print-pdf")
+    page.wait("document.querySelectorAll('.pdf-page').length > 20")
+    page.wait("![...document.querySelectorAll('.fit, .txd-panels')].some(e => e.dataset.fit !== 'done')", 60)
+    done = page.call("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
+    paper = base64.b64decode(done["data"])
+    n_slides = page.evaluate("document.querySelectorAll('.pdf-page').length")
+    assert len(re.findall(rb"/Type /Page\b", paper)) == n_slides
+    written = 0
+    for stream in re.findall(rb"stream\r?\n(.*?)endstream", paper, re.S):
+        try:
+            written += b"Tj" in (text := zlib.decompress(stream)) or b"TJ" in text
+        except zlib.error:  # a picture or a font
+            continue
+    assert written >= n_slides

@@ -1,0 +1,128 @@
+"""Slides: nothing of a lesson is lost, nothing is too long, and a deck is one file that loads nothing."""
+
+import json
+import re
+from html import unescape
+
+import nbformat
+import pytest
+
+from tinytx_course.kit.code_slides import COLUMNS, LINES, code_slides
+from tinytx_course.kit.deck import WORDS, make_deck, words_in
+from tinytx_course.kit.slides import write_slides
+from tinytx_course.kit.teaching import read_teaching
+from tinytx_course.kit.votes import questions
+from tinytx_course.lessons import LESSONS, project_root
+
+MEGABYTES = 3
+ROOT = project_root()
+each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
+FUNCTION = "def f(x):\n" + "".join(f"    x = x + {i}\n" for i in range(20)) + "    return x"
+
+
+def plain(body):
+    return unescape(re.sub(r"<[^>]+>", "", body))
+
+
+@pytest.fixture(scope="module")
+def decks():
+    return {lesson: make_deck(lesson, ROOT) for lesson in LESSONS}
+
+
+def slides_of(deck, kind):
+    return [slide for stack in deck for slide in stack.slides if slide.kind == kind]
+
+
+@each_lesson
+def test_a_section_opens_with_its_board_and_ends_with_its_talking_points(decks, lesson):
+    taught = decks[lesson][1:-1]
+    notes = read_teaching(lesson, ROOT).sections
+    assert [stack.headings[0] for stack in taught] == list(notes)
+    for stack in taught:
+        assert stack.slides[0].kind == "opener" and "<strong>Board:</strong>" in stack.slides[0].notes
+        assert stack.slides[-1].kind == "points"
+        shown = [slide for slide in stack.slides if slide.kind == "points"]
+        assert sum(slide.body.count("<li") for slide in shown) == len(notes[stack.headings[0]].points)
+
+
+@each_lesson
+def test_no_slide_is_a_wall_of_words(decks, lesson):
+    for kind in ("first", "waking", "opener", "points"):
+        assert all(
+            words_in(slide.title + " " + slide.body) <= WORDS + 12 for slide in slides_of(decks[lesson], kind)
+        )
+    captions = [
+        re.search(r"<figcaption>(.*?)</figcaption>", one.body) for one in slides_of(decks[lesson], "figure")
+    ]
+    assert all(words_in(caption[1]) <= 26 for caption in captions)
+
+
+@each_lesson
+def test_figures_and_explorers_of_the_sections_are_there_and_predictions_are_votes(decks, lesson):
+    notebook = nbformat.read(ROOT / "notebooks" / f"{lesson.name}.ipynb", 4)
+    shown = [out for cell in notebook.cells for out in cell.get("outputs", ())]
+    pages = "".join(out.get("data", {}).get("text/html", "") for out in shown)
+    asked = re.findall(r'"key":"(\d\d\.\d+)"', unescape(pages))
+    votes = slides_of(decks[lesson], "vote")
+    assert [one.title for one in votes if one.title.startswith("Predict")] == [
+        f"Predict {key}" for key in asked
+    ]
+    assert all(one.body.count('class="fragment custom right"') == 1 for one in votes)
+    n_figures = sum("image/png" in out.get("data", {}) for out in shown) + pages.count('<figure class="txd"')
+    assert len(slides_of(decks[lesson], "figure")) == n_figures
+
+
+@each_lesson
+def test_every_vote_comes_once_with_its_twin_and_what_each_answer_reveals(decks, lesson):
+    wanted = [one for vote in questions(lesson) for one in (vote, vote.twin)]
+    prompts = [slide for slide in slides_of(decks[lesson], "vote") if "ote" in slide.title]
+    assert len(prompts) == len(wanted) == len(slides_of(decks[lesson], "vote reveals"))
+    for vote in wanted:
+        (slide,) = (one for one in prompts if vote.prompt.replace("`", "") in plain(one.body))
+        right = re.search(r"<li class=\"fragment custom right\"[^>]*>(.*?)</li>", slide.body)
+        assert plain(right[1]) == vote.right.text.replace("`", "")
+
+
+@pytest.mark.proof
+def test_decks_are_single_files_that_load_nothing_and_are_not_large(tmp_path):
+    index, *paths = write_slides(tmp_path)
+    linked = re.findall(r'href="([^"]+\.html)"', index.read_text(encoding="utf-8"))
+    assert {path.name for path in paths} < {*linked} and len(paths) == len(LESSONS)
+    for path in paths:
+        page = path.read_text(encoding="utf-8")
+        assert len(page.encode()) < MEGABYTES * 1e6, path.name
+        assert not re.search(r'<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)="(?!data:)', page), path.name
+        assert not re.search(r"url\([\"']?(?:https?:|//)", page), path.name
+        slides = page[page.index('<div class="slides">') : page.index("* reveal.js")]
+        assert slides.count("<section") == slides.count("</section>") > 20, "reveal.js takes each for a slide"
+
+
+def test_code_is_whole_short_and_in_steps_of_statements():
+    first, second = code_slides(FUNCTION)
+    assert plain(first) + plain(second) == re.sub(r"^ +", "", FUNCTION, flags=re.M).replace("\n", "")
+    for slide in (first, second):
+        assert slide.count('class="line"') <= LINES and slide.count('class="shown"') == 1
+    long = "def g(x):\n" + "    y = 1\n" * (3 * LINES)
+    assert code_slides(long) == code_slides("%timeit f(1)") == code_slides("plots.bars({})") == []
+    (both,) = code_slides("def f(x):\n    return x\n\n\nprint(f'{1}')\ndef g(x):\n    return x\n")
+    assert both.count("return") == 2 and "print" not in both
+    (shown,) = code_slides("import torch\nprint(1 + 1)", "2\n")
+    assert "import" not in shown and '<pre class="printed fragment">2</pre>' in shown
+    assert code_slides(f"x = '{'a' * COLUMNS * LINES}'") == []
+
+
+def test_outcomes_of_votes_are_those_of_the_published_notebook(decks):
+    lesson = LESSONS[2]
+    notebook = nbformat.read(ROOT / "notebooks" / f"{lesson.name}.ipynb", 4)
+    cards = [
+        out.get("data", {}).get("text/html", "") for cell in notebook.cells for out in cell.get("outputs", ())
+    ]
+    found = [
+        json.loads(unescape(re.search(r"explorer='([^']*)'", card)[1])) for card in cards if "outcome" in card
+    ]
+    findings = {one["state"]["number"]: one["state"]["finding"] for one in found}
+    votes = {
+        one.title[8:]: plain(one.body) for one in slides_of(decks[lesson], "vote") if "Predict" in one.title
+    }
+    assert votes.keys() == findings.keys()
+    assert all(findings[number].replace("`", "") in text for number, text in votes.items())

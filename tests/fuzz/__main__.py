@@ -121,6 +121,8 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
     rounds, n_bad = Rounds(folder, args.seed), 0
     for name, n in (("command lines", args.commands), ("damaged files", args.files)):
+        if not n:
+            continue
         found = rounds.commands(n) if name == "command lines" else rounds.files(n)
         n_bad += sum(found[kind] for kind in BAD)
         row = {"n": n, "seed": args.seed, **{kind: found[kind] for kind in ("done", "refused", *BAD)}}

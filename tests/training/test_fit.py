@@ -282,6 +282,12 @@ def test_few_labels_are_drawn_by_the_seed(pretrained, corpus):
     assert fingerprints[0] == fingerprints[1] != fingerprints[2]
 
 
+def test_the_smallest_budget_learns_from_few_labels_of_a_large_corpus(pretrained, corpus, monkeypatch):
+    monkeypatch.setattr("tinytx.training.tasks.SMOKE_LABELS", 7)
+    assert tuned(pretrained, corpus, n_epochs=1).data["n_labels"] == 7
+    assert tuned(pretrained, corpus, n_epochs=1, n_labels=11).data["n_labels"] == 11
+
+
 def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
     plain, few = Corpus("plain", Split(("le chat",)), Split(("la",))), Split(("le", "la") * 9)
     huge = Corpus("huge", Split(("le", "la"), (0, 10**9)), Split(("le",), (0,)))

@@ -103,6 +103,7 @@ def canonical(text: str) -> str:
 
 MODEL_TYPES = ("unigram", "bpe")
 UNKNOWN_SURFACE = "\u2047"
+_SPELT = re.compile(f"(?<=<)(?=(?:{'|'.join(piece[1:-1] for piece in SPECIAL_PIECES)})>)")
 FIXED_SETTINGS: dict[str, Any] = {  # of sentencepiece
     "normalization_rule_name": "identity",
     "remove_extra_whitespaces": False,
@@ -226,10 +227,13 @@ class Tokenizer:
             raise ValueError(f"max_chars must be at least 1, got {max_chars}")
         inner = [escape(text) for text in texts if text]
         letters = _check_room(inner, vocab_size, byte_fallback)
+        inner = inner[:: -(-sum(map(len, inner)) // max_chars)]
+        if model_type == "bpe":
+            inner = _with_letters(inner, letters)
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(inner[:: -(-sum(map(len, inner)) // max_chars)]),
+                sentence_iterator=iter(inner),
                 model_writer=model,
                 vocab_size=vocab_size,
                 model_type=model_type,
@@ -344,6 +348,15 @@ class Tokenizer:
             return cls.from_bytes(source.read_bytes())
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from error
+
+
+def _with_letters(inner: list[str], letters: set[str]) -> list[str]:
+    """Escaped texts in which each of these letters occurs outside a special piece that is spelt out.
+
+    Where one does not, BPE of sentencepiece before 0.2.3 ends the process.
+    """
+    parts = [part for text in inner for part in _SPELT.split(text)]
+    return parts + sorted(letters.difference(*parts))
 
 
 def _check_room(inner: list[str], vocab_size: int, byte_fallback: bool) -> set[str]:

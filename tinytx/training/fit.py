@@ -140,7 +140,8 @@ def fit(
     frozen : bool
         Classification: train the head alone (a linear probe), at `PROBE_RATE` times the learning rate.
     n_labels : int, optional
-        Classification: learn from so many texts only, equally many of each class, drawn by ``seed``.
+        Classification: learn from so many texts only, equally many of each class, drawn by ``seed``. By
+        default all; at the budget "smoke" 1,000 at most.
     n_epochs : int, optional
         Classification: passes over the texts; by default the budget's.
     pooling : {"mean", "last", "first"}

@@ -53,6 +53,7 @@ from tinytx.training.settings import Layout, TrainingSettings
 ModelT = TypeVar("ModelT", bound=nn.Module)
 
 PROBE_RATE = 10.0
+SMOKE_LABELS = 1000  # at most, as the smallest budget is to take seconds whatever the corpus
 # For models that others pretrained at length: Devlin et al., arXiv 1810.04805, appendix A.3.
 PUBLISHED_RATE, PUBLISHED_EPOCHS = 3e-5, 4
 
@@ -206,8 +207,10 @@ class Classification(Pretraining):
         return self._tokenizer
 
     def objective(self, tokenizer: Tokenizer, recipe: Recipe) -> ClassificationObjective:
-        split, seed = self.corpus.train, recipe.settings.seed
-        learned = split if self.n_labels is None else label_subset(split, self.n_labels, seed)
+        split, seed, n_labels = self.corpus.train, recipe.settings.seed, self.n_labels
+        if n_labels is None and recipe.budget == "smoke":
+            n_labels = min(SMOKE_LABELS, len(split))
+        learned = split if n_labels is None else label_subset(split, n_labels, seed)
         learning, n_cut = class_objective(tokenizer, learned, recipe.config)
         self.data = {"fresh": self.fresh, "n_labels": len(learned), "n_cut_in_training": n_cut}
         return learning

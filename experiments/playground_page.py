@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.harness import Record
+from tinytx_course.machine import find_chromium
 
 VARIANT = "page in Chromium"
 _POLL, _PATIENCE = 0.2, 1800.0  # seconds between two looks, and at most
@@ -53,7 +54,7 @@ def measured_page(seconds: float, n_steps: int, **sizes: Any) -> Record:
         its longest one (processor), while it opens and while it learns.
     """
     from tests.browser.cases import write_page
-    from tests.browser.chromium import chromium, find_chromium
+    from tests.browser.chromium import chromium
     from tinytx_course.widgets.playground import playground
 
     with (
@@ -93,8 +94,6 @@ def can_measure() -> bool:
     """Whether there is a Chromium, and what the tests drive it with."""
     if find_spec("tests") is None or find_spec("tests.browser") is None:
         return False
-    from tests.browser.chromium import find_chromium
-
     return find_chromium() is not None
 
 

@@ -57,7 +57,11 @@ def build_parser() -> Parser:
     sub.add_argument("--solved", action="store_true", help="with the solutions in place of the stubs")
     sub = add_command(commands, "site", site)
     sub.add_argument("folder", type=Path, help="new or empty folder")
-    sub.add_argument("--zip", action="store_true", help="write FOLDER.zip instead")
+    form = sub.add_mutually_exclusive_group()
+    form.add_argument("--zip", action="store_true", help="write FOLDER.zip instead")
+    form.add_argument(
+        "--pdf", action="store_true", help="write FOLDER.pdf instead, a booklet; needs Chromium"
+    )
     sub = add_command(commands, "kit", kit)
     sub.add_argument("folder", type=Path, help="new or empty folder")
     sub.add_argument("--start", default="09:00", help="when sessions begin, 09:00 by default")
@@ -165,7 +169,7 @@ def site(args: argparse.Namespace) -> Answer:
     """Write the published notebooks as pages that need no server and no network."""
     from tinytx_course.building.release import write_pages
 
-    path = write_pages(args.folder, zipped=args.zip)
+    path = write_pages(args.folder, zipped=args.zip, printed=args.pdf)
     return {"path": str(path)}, f"the pages are in {path}" if args.zip else f"open {path}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shutil
 import sys
 import threading
 from dataclasses import asdict, dataclass
@@ -145,3 +146,12 @@ class PeakMemory:
         if self._thread is not None:
             self._thread.join()
         return self.peak
+
+
+#: Names of a browser that prints and, in tests, is driven.
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def find_chromium() -> str | None:
+    """Return the path of a Chromium or Chrome, or None; TINYTX_CHROMIUM names one of your own."""
+    return os.environ.get("TINYTX_CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)

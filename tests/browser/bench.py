@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from tests.browser.cases import CASES
-from tests.browser.chromium import Chromium, Page, chromium, find_chromium
+from tests.browser.chromium import Chromium, Page, chromium
 from tests.browser.lab import ROOT, Lab, lab
+from tinytx_course.machine import find_chromium
 from tinytx_course.results import Results
 
 N_MOVES = 30

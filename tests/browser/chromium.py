@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -15,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",  # Chromium refuses to start for root otherwise, as in containers
@@ -35,12 +33,6 @@ _FLAGS = (
 )
 _KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 _KEYS |= {"Backspace": 8, "Tab": 9, "Enter": 13}
-
-
-def find_chromium() -> str | None:
-    """Return the path of a Chromium or Chrome, or None; TINYTX_CHROMIUM names one of your own."""
-    own = os.environ.get("TINYTX_CHROMIUM")
-    return own or next(filter(None, map(shutil.which, _NAMES)), None)
 
 
 class Page:

@@ -3,8 +3,9 @@
 import pytest
 
 from tests.browser.cases import CASES
-from tests.browser.chromium import chromium, find_chromium
+from tests.browser.chromium import chromium
 from tests.browser.lab import lab
+from tinytx_course.machine import find_chromium
 
 
 def pytest_collection_modifyitems(items):

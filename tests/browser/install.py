@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from tests.browser.chromium import find_chromium
+from tinytx_course.machine import find_chromium
 
 
 def main() -> int:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.browser.test_site import violations
 from tinytx_course.site.pages import write_index
 
 SOLVED = "document.querySelector('.tasks-done').textContent"
@@ -58,8 +57,3 @@ def test_a_mask_is_filled_by_keys_a_mistake_is_named_and_what_is_solved_is_remem
     assert page.evaluate("document.querySelector('[data-task] .done').checkVisibility()")
     page.evaluate("localStorage.clear()")
     assert page.outside() == []
-
-
-def test_axe_finds_nothing_and_nothing_is_cut_on_a_phone(page, address):
-    assert violations(page, address, (1280, 390)) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390

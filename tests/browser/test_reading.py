@@ -1,6 +1,7 @@
 """Reading the site as a person does, from the disk: by keys, in themes, on a phone, in front of a class."""
 
 import json
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -15,7 +16,14 @@ from tinytx_course.site.pages import write_site
 ROOT = Path(__file__).resolve().parents[2]
 LESSON, NEXT = LESSONS[2], LESSONS[8]
 WIDTHS = (1280, 768, 390)
-PAGES = (f"{LESSON.name}.html", "index.html", "glossary.html", "reference.html", "playground.html")
+PAGES = (
+    f"{LESSON.name}.html",
+    "index.html",
+    "glossary.html",
+    "reference.html",
+    "exercises.html",
+    "playground.html",
+)
 GROUND = "getComputedStyle(document.body).backgroundColor"
 # Elements that hide a part of their own text, but for what says so: a scroll bar, or an ellipsis.
 CLIPPED = """(() => [...document.querySelectorAll('body *')].filter(e => {
@@ -59,12 +67,18 @@ def test_no_page_has_a_violation_or_clipped_text_at_any_width_in_both_themes(pag
     assert page.evaluate(CLIPPED) == []
 
 
-def test_the_site_of_all_published_lessons_is_small_and_so_is_each_page(tmp_path):
-    folder = write_pages(tmp_path / "site").parent
+def test_the_site_of_all_published_lessons_fits_a_stick_and_so_does_each_page(page, tmp_path):
+    archive = write_pages(tmp_path / "site", zipped=True)
+    assert archive.stat().st_size <= 15_000_000
+    shutil.unpack_archive(archive, tmp_path / "stick")
+    folder = tmp_path / "stick" / "site"
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) <= 12_000_000
     large = {path.name for path in folder.glob("*.html") if path.stat().st_size > 1_500_000}
     assert large == set()
     assert (folder / "engine.js").stat().st_size + (folder / "index.html").stat().st_size < 3_000_000
+    page.open((folder / "index.html").as_uri())
+    page.wait("document.querySelector('[data-kind=live_model] .tx-say')?.textContent")
+    assert outside(page) == []
 
 
 def test_search_finds_a_term_a_heading_and_a_function_by_keys_alone(lesson):

@@ -8,12 +8,13 @@ import xml.etree.ElementTree as ET
 
 import nbformat
 import pytest
+import segno
 
 import tinytx as tx
 import tinytx_course as course
 from tinytx_course.building.notebooks import Run, build_notebook
 from tinytx_course.lessons import LESSONS
-from tinytx_course.site import figures
+from tinytx_course.site import figures, pages
 from tinytx_course.site.cells import code_style, markdown_to_html, notebook_to_html
 from tinytx_course.site.finding import contents, search_index
 from tinytx_course.site.formulas import to_mathml
@@ -124,6 +125,15 @@ def test_a_page_links_its_neighbours_and_all_lessons():
     menu = shown.split("All lessons")[1].split("</nav>")[0]
     assert all(f"{lesson.number:02d} {lesson.title}" in menu for lesson in LESSONS)
     assert re.findall(r'href="(\d\d_\w+)\.html"', menu) == [lesson.name for lesson in LESSONS[1:4]]
+
+
+def test_the_address_is_a_code_to_be_photographed_once_there_is_one(monkeypatch):
+    assert 'class="qr"' not in lesson_page()
+    monkeypatch.setattr(pages, "source_of", lambda root: "https://example.org/course?a=1&b=2")
+    shown = lesson_page()
+    code = shown[shown.index('<aside class="qr"') : shown.index("</aside>")]
+    size = segno.make("https://example.org/course?a=1&b=2", micro=False).symbol_size(border=4)
+    assert f'viewBox="0 0 {size[0]} {size[1]}"' in code and "a=1&amp;b=2</p>" in code
 
 
 def test_what_a_stream_printed_in_pieces_is_one_output_and_a_bare_progress_bar_none():

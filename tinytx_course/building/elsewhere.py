@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
@@ -36,10 +37,18 @@ def archive_of(root: Path) -> str:
     >>> archive_of(Path("nowhere"))
     ''
     """
+    source = source_of(root)
+    return f"{source}/archive/refs/tags/v{_project(root)['version']}.tar.gz" if source else ""
+
+
+def source_of(root: Path) -> str:
+    """Address of the repository, empty as long as it has none."""
+    return _project(root).get("urls", {}).get("Source", "")
+
+
+def _project(root: Path) -> dict[str, Any]:
     file = root / "pyproject.toml"
-    project = tomllib.loads(file.read_text(encoding="utf-8"))["project"] if file.is_file() else {}
-    source = project.get("urls", {}).get("Source", "")
-    return f"{source}/archive/refs/tags/v{project['version']}.tar.gz" if source else ""
+    return tomllib.loads(file.read_text(encoding="utf-8"))["project"] if file.is_file() else {}
 
 
 def first_cell(address: str) -> NotebookNode:

@@ -16,6 +16,7 @@ from nbformat import NotebookNode
 
 from tinytx_course.building.notebooks import Run, build_notebook
 from tinytx_course.lessons import Lesson, lesson_table, project_root, written_lessons
+from tinytx_course.site.booklet import write_booklet
 from tinytx_course.site.pages import write_site
 
 _FILES = (
@@ -148,8 +149,10 @@ def _with_outputs(lesson: Lesson, root: Path, solved: bool) -> NotebookNode:
     return notebook
 
 
-def write_pages(folder: Path, *, zipped: bool = False, root: Path | None = None) -> Path:
-    """Write the published notebooks as pages; return the path of the first page, or of the zip file.
+def write_pages(
+    folder: Path, *, zipped: bool = False, printed: bool = False, root: Path | None = None
+) -> Path:
+    """Write the published notebooks as pages; return the path of the first page, of the zip file or the PDF.
 
     Parameters
     ----------
@@ -157,6 +160,8 @@ def write_pages(folder: Path, *, zipped: bool = False, root: Path | None = None)
         New, or empty; nothing is left in it when something fails.
     zipped : bool
         Write ``FOLDER.zip``, which holds the folder, instead of the folder.
+    printed : bool
+        Write ``FOLDER.pdf``, a booklet of all lessons, instead.
 
     Raises
     ------
@@ -169,11 +174,13 @@ def write_pages(folder: Path, *, zipped: bool = False, root: Path | None = None)
     if not runs:
         raise ValueError(f"pages are made from executed notebooks, got none in {root / 'notebooks'}")
     drawings = root / "figures"
-    if not zipped:
+    if not zipped and not printed:
         with new_folder(folder) as target:
             write_site(runs, target, drawings)
         return folder.absolute() / "index.html"
     folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+    if printed:
+        return write_booklet(runs, folder.absolute().with_name(f"{folder.name}.pdf"), drawings)
     with tempfile.TemporaryDirectory(dir=folder.absolute().parent) as aside:
         write_site(runs, Path(aside) / folder.name, drawings)
         archive = shutil.make_archive(f"{aside}/pages", "zip", aside, folder.name)

@@ -20,8 +20,9 @@ from string import Template
 
 from nbformat import NotebookNode
 
+from tinytx_course.building.elsewhere import source_of
 from tinytx_course.building.notebooks import Run
-from tinytx_course.lessons import LESSONS, Lesson
+from tinytx_course.lessons import LESSONS, Lesson, project_root
 from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
 from tinytx_course.site import figures, finding, front
 from tinytx_course.site.cells import code_style, notebook_to_html
@@ -51,7 +52,7 @@ def math_style() -> str:
     return f'@font-face {{ font-family: "tinytx math"; src: {source}; }}\n'
 
 
-def _write_shared(folder: Path, page: str) -> None:
+def write_shared(folder: Path, page: str) -> None:
     """Write next to a page the files that it reads."""
     if "<math" in page:
         (folder / "math.css").write_text(math_style(), encoding="utf-8")
@@ -174,6 +175,18 @@ def _neighbour(lesson: Lesson | None, word: str, kind: str) -> str:
     return f'<a class="{kind}" href="{lesson.name}.html"><small>{word}</small>{_name(lesson)}</a>'
 
 
+def _qr_code(address: str) -> str:
+    """Return an address as a code for phones, on the first screen in front of a class; "" without one."""
+    if not address:
+        return ""
+    import segno
+
+    drawn = segno.make(address, micro=False).svg_inline(light="white", omitsize=True, lineclass=None)
+    return (
+        f'<aside class="qr" aria-label="Address of the course">{drawn}<p>{html.escape(address)}</p></aside>'
+    )
+
+
 def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = None) -> str:
     """Return one lesson as a whole page.
 
@@ -198,6 +211,7 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
         title=f"{_name(lesson)} · tinytx",
         about=f' data-lesson="{lesson.name}"',
         bar=bar(_name(lesson), shown, lesson, present=True),
+        address=_qr_code(source_of(project_root())),
         contents=finding.contents(body),
         failed=failed if run.failure else "",
         body=finding.numbered(body),
@@ -306,7 +320,7 @@ def write_page(run: Run, folder: Path, coming: Iterable[Lesson] = (), drawings: 
     shown = lessons_in(folder, {run.lesson, *coming})
     text = page(run, shown, drawings)
     path.write_text(text, encoding="utf-8")
-    _write_shared(folder, text)
+    write_shared(folder, text)
     small = json.dumps(_for_learners(run.notebook), ensure_ascii=False, separators=(",", ":"))
     (folder / "notebooks" / f"{run.lesson.name}.ipynb").write_text(small, encoding="utf-8")
     return path
@@ -319,12 +333,12 @@ def write_index(runs: Sequence[Run], folder: Path, drawings: Path | None = None)
     (folder / "exercises.html").write_text(exercises_page(folder), encoding="utf-8")
     playing = playground_page(folder)
     (folder / "playground.html").write_text(playing, encoding="utf-8")
-    _write_shared(folder, playing)
+    write_shared(folder, playing)
     (folder / "search-index.js").write_text(finding.search_index(folder), encoding="utf-8")
     index = folder / "index.html"
     text = index_page(runs, folder, drawings)
     index.write_text(text, encoding="utf-8")
-    _write_shared(folder, text)
+    write_shared(folder, text)
     return index
 
 

@@ -116,7 +116,7 @@ class ByHandExplorer(Explorer):
     task = traitlets.Unicode().tag(sync=True)
     rows = traitlets.List(traitlets.Unicode()).tag(sync=True)
     columns = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    answers = traitlets.List().tag(sync=True)
+    answers = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
     within = traitlets.Float().tag(sync=True)
     cells = traitlets.Unicode().tag(sync=True)
     typed = traitlets.Unicode().tag(sync=True)

@@ -29,6 +29,7 @@ if (main) {
       block.classList.toggle("off", i >= end);
       block.classList.toggle("veiled", !!picture(block) && i + 0.5 === end);
     });
+    root.classList.toggle("first", slide === 0);
     count.textContent = `${slide + 1} / ${slides.length}${step < ends.length - 1 ? " · →" : ""}`;
     if (step) slides[slide][Math.min(Math.ceil(end), slides[slide].length) - 1].scrollIntoView({ block: "nearest", behavior: "instant" });
     else scrollTo({ top: 0, behavior: "instant" });
@@ -55,7 +56,7 @@ if (main) {
     show();
   };
   const end = () => {
-    root.classList.remove("present");
+    root.classList.remove("present", "first");
     count.remove();
     blocks.forEach((block) => block.classList.remove("off", "veiled"));
     slides[slide][0].scrollIntoView({ behavior: "instant" });

@@ -1,0 +1,133 @@
+"""The course as one PDF to print: all lessons without scripts, then hints, solutions, answers, glossary."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tinytx_course.building.notebooks import Run
+from tinytx_course.lessons import Lesson
+from tinytx_course.machine import CHROMIUM, find_chromium
+from tinytx_course.site.cells import notebook_to_html
+from tinytx_course.site.pages import fill_page, write_shared
+from tinytx_course.terms import terms_table
+
+_SECONDS = 900  # for printing
+_FOLDED = re.compile(
+    r"<details><summary>((?:(?!</summary>).)*)</summary>((?:(?!</?details).)*)</details>", re.S
+)
+_TOGETHER = re.compile(rf"(?:{_FOLDED.pattern.replace('((?:', '(?:(?:')}\s*)+", re.S)
+_CHOICE = re.compile(r"[A-H]\. ")
+_ALIVE = re.compile(r" data-tx-(?:kind=\"\w+\"|explorer='[^']*')")
+_ANCHOR = re.compile(r'(<(?:h[1-6]|figure)\b[^>]*? id=")')
+_LESSON_LINK = re.compile(r'href="(\d\d)_\w+\.(?:html|ipynb)(?:#([^"]+))?"')
+_ELSEWHERE = re.compile(r'<a [^>]*?href="(?!https?:|#)[^"]*"[^>]*>(.*?)</a>', re.S)
+
+
+def without_answers(body: str, number: int) -> tuple[str, str]:
+    """Return a lesson without what it folds, and what it folds: hints, solutions, answers, numbered.
+
+    Examples
+    --------
+    >>> text, answers = without_answers("<p>1 + 1?</p><details><summary>Answer</summary>2</details>", 3)
+    >>> text
+    '<p>1 + 1?</p><p class="see">Answer: <a href="#answer-3-1">3.1 at the end</a></p>'
+    >>> answers
+    '<div id="answer-3-1"><h3>3.1</h3><p><b>Answer</b></p>2</div>'
+    """
+    found: list[str] = []
+
+    def moved(match: re.Match[str]) -> str:
+        parts = _FOLDED.findall(match[0])
+        label, anchor = f"{number}.{len(found) + 1}", f"answer-{number}-{len(found) + 1}"
+        inside = "".join(f"<p><b>{name}</b></p>{content}" for name, content in parts)
+        found.append(f'<div id="{anchor}"><h3>{label}</h3>{inside}</div>')
+        choices = [name for name, _ in parts if _CHOICE.match(name)]
+        what = "Answer" if choices else ", ".join(name for name, _ in parts)
+        shown = "".join(f'<p class="choice">{name}</p>' for name in choices)
+        return f'{shown}<p class="see">{what}: <a href="#{anchor}">{label} at the end</a></p>'
+
+    return _TOGETHER.sub(moved, body), "".join(found)
+
+
+def _within(body: str, number: int, lessons: Sequence[Lesson]) -> str:
+    """Return a lesson whose anchors have its number, and whose links lead to places in the booklet."""
+    there = {f"{lesson.number:02d}" for lesson in lessons}
+
+    def lesson_link(link: re.Match[str]) -> str:
+        return f'href="#{link[1]}{"-" + link[2] if link[2] else ""}"' if link[1] in there else link[0]
+
+    body = _ALIVE.sub("", body).replace("<th></th>", "<td></td>")
+    body = _ANCHOR.sub(rf"\g<1>{number:02d}-", body)
+    body = re.sub(r'(?<= )href="#(?!answer-)', f'href="#{number:02d}-', body)
+    body = _LESSON_LINK.sub(lesson_link, body)
+    return _ELSEWHERE.sub(r"\1", body.replace('href="glossary.html#', 'href="#'))
+
+
+def booklet_page(runs: Sequence[Run], drawings: Path | None = None) -> str:
+    """Return all lessons as one page.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+    drawings : Path, optional
+        The folder of the figures as SVG.
+    """
+    lessons, answers, contents = [], [], []
+    shown = [run.lesson for run in runs]
+    for run in runs:
+        number = run.lesson.number
+        body = notebook_to_html(run.notebook, run.lesson, shown, drawings)
+        text, folded = without_answers(body, number)
+        lessons.append(f'<section id="{number:02d}">{_within(text, number, shown)}</section>')
+        title = f"{number:02d} {run.lesson.title}"
+        contents.append(f'<li><a href="#{number:02d}">{title}</a></li>')
+        answers.append(f"<h2>{title}</h2>{_within(folded, number, shown)}" if folded else "")
+    return fill_page(
+        "booklet.html",
+        title="tinytx · a course on transformers",
+        sheets=["booklet"],
+        scripts=[],
+        contents="".join(contents),
+        lessons="\n".join(lessons),
+        answers="\n".join(answers),
+        terms=terms_table({}),
+    )
+
+
+def write_booklet(runs: Sequence[Run], path: Path, drawings: Path | None = None) -> Path:
+    """Print the lessons as one PDF.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no Chromium, or it did not print.
+    """
+    program = find_chromium()
+    if program is None:
+        raise RuntimeError(
+            f"a PDF is printed by Chromium, got none of {', '.join(CHROMIUM)}: install one, "
+            "name yours in TINYTX_CHROMIUM, or print pages of the site from your browser"
+        )
+    with tempfile.TemporaryDirectory(dir=path.parent) as aside:
+        page, printed = Path(aside) / "booklet.html", Path(aside) / "booklet.pdf"
+        text = booklet_page(runs, drawings)
+        page.write_text(text, encoding="utf-8")
+        write_shared(page.parent, text)
+        command = [
+            *(program, "--headless=new", "--disable-gpu", "--disable-dev-shm-usage"),
+            *(f"--user-data-dir={aside}/profile", "--no-pdf-header-footer"),
+            *("--generate-pdf-document-outline", f"--print-to-pdf={printed}"),
+        ]
+        if getattr(os, "geteuid", lambda: 1)() == 0:
+            command.append("--no-sandbox")  # Chromium refuses to start for root otherwise, as in containers
+        done = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=_SECONDS)
+        if not printed.is_file():
+            raise RuntimeError(
+                f"{program} must print the booklet, got status {done.returncode}: {done.stderr[-300:]}"
+            )
+        return printed.replace(path)

@@ -19,7 +19,7 @@ class MaskExplorer(Explorer):
 
     The mask of a state: a cell is open where the causal mask and the window allow it or its key belongs to
     the prefix, and its key is no padding; a cell in `drawn` (query · T + key) is turned over. Blocked scores
-    become -inf before softmax, or blocked weights 0 after it (`where`).
+    become -inf before softmax or, by mistake, a score of 0, or weights become 0 after softmax (`where`).
     """
 
     kind = "mask"
@@ -31,7 +31,7 @@ class MaskExplorer(Explorer):
     prefix = traitlets.Int(0).tag(sync=True)
     padding = traitlets.Int(0).tag(sync=True)
     drawn = traitlets.List(traitlets.Int()).tag(sync=True)
-    where = traitlets.Enum(["before", "after"], "before").tag(sync=True)
+    where = traitlets.Enum(["before", "score", "after"], "before").tag(sync=True)
     layers = traitlets.Int(1).tag(sync=True)
     moved = traitlets.Int(0).tag(sync=True)
     inputs = traitlets.Bytes().tag(sync=True)  # (T, D)

@@ -22,7 +22,7 @@ def random_mask(seed):
         padding=int(random.integers(0, 3)) % n,
         moved=int(random.integers(0, n)),
     )
-    drawn, where = random.integers(0, n * n, 3).tolist(), ["before", "after"][seed % 2]
+    drawn, where = random.integers(0, n * n, 3).tolist(), ["before", "after", "score"][seed % 3]
     return changed(explorer, drawn=drawn, where=where, layers=int(random.integers(1, 5)))
 
 
@@ -35,7 +35,8 @@ def numbers_of(explorer, mask):
     def weights(x):
         if explorer.where == "before":
             return tx.attention_weights(x @ q_map, x @ k_map, mask)
-        return ((x @ q_map) @ (x @ k_map).T / push.numel() ** 0.5).softmax(-1) * mask
+        scores = (x @ q_map) @ (x @ k_map).T / push.numel() ** 0.5
+        return scores.softmax(-1) * mask if explorer.where == "after" else (scores * mask).softmax(-1)
 
     x = start.view(len(mask), -1)
     pushed = x.clone()
@@ -79,10 +80,33 @@ def test_zeroing_after_softmax_leaks_and_the_page_says_where(node, describe):
     texts = describe(causal, unmasked, leaking)
     assert "36 of 64 cells open" in texts[0] and texts[0].endswith("moves outputs 5–7; no leak.")
     assert "rows sum to 1.00. " in texts[1]
-    assert texts[1].endswith("moves outputs 0–7; the mask lets 0–4 see ahead; no leak.")
+    assert texts[1].endswith("moves outputs 0–7; 0–4 see ahead, as your mask allows; no leak.")
     assert "LEAK: the mask hides it from 0–4." in texts[2]
     ((_, weights, moves, _),) = node("mask", NUMBERS, leaking)
     assert np.reshape(weights, (8, 8)).sum(axis=1)[:-1].max() < 0.999 and min(moves) > 0
+
+
+def test_presets_are_the_masks_of_the_package_and_mistakes_show_as_the_verdict_they_deserve(node):
+    explorer = course.widgets.mask(list("abcdefg"), moved=3)
+    shown = "(p) => { const own = p(7), at = (k) => (k in own ? own[k] : get(k)), a = js.allowedCells(at);"
+    shown += " return [a, js.verdictsOf(at, a)]; }"
+    ((presets, mistakes),) = node(
+        "mask", f"[js.PRESETS, js.MISTAKES].map((all) => Object.values(all).map({shown}))", explorer
+    )
+    causal, place = tx.causal_mask(7), torch.arange(7)
+    masks = [
+        causal, torch.ones(7, 7).bool(), causal | (place < 3), causal & (place[:, None] - place < 3),
+        causal & (place < 5), causal.T, causal | (place == place[:, None] + 1), causal.logical_xor(torch.eye(7)),
+        causal, causal,
+    ]  # fmt: skip
+    for (cells, _), mask in zip(presets + mistakes, masks, strict=True):
+        close(cells, mask)
+    verdicts = [verdicts for _, verdicts in presets + mistakes]
+    still, moves, ahead, leak = (["still"], ["moves"], ["ahead"], ["leak"])
+    right = 3 * still + 4 * moves
+    assert verdicts[0] == verdicts[4] == right and verdicts[1] == 3 * ahead + 4 * moves
+    assert verdicts[5] == 3 * ahead + moves + 3 * still and verdicts[6] == 2 * still + ahead + 4 * moves
+    assert verdicts[8] == verdicts[9] == 3 * leak + 4 * moves
 
 
 def test_a_window_reaches_further_with_each_layer(node):

@@ -14,41 +14,44 @@ export function allowedCells(get) {
   return out;
 }
 
+// Blocked cells: −∞ "before" softmax, a "score" of 0, or 0 "after" softmax; the first is right.
 export function maskedWeights(get, x, allowed) {
-  const n = get("tokens").length, d = x.length / n, maps = get("maps"), size = d * d;
+  const n = get("tokens").length, d = x.length / n, maps = get("maps"), size = d * d, where = get("where");
   const q = matmul(x, maps.subarray(0, size), n, d, d), k = matmul(x, maps.subarray(size, 2 * size), n, d, d);
-  const out = new Float64Array(n * n), before = get("where") === "before";
+  const out = new Float64Array(n * n);
   for (let i = 0; i < n; i++) {
-    const scores = new Float64Array(n);
+    const scores = new Float64Array(n), open = allowed.subarray(i * n, (i + 1) * n);
     for (let j = 0; j < n; j++) {
       for (let c = 0; c < d; c++) scores[j] += q[i * d + c] * k[j * d + c];
-      scores[j] /= Math.sqrt(d);
+      scores[j] *= where === "score" && !open[j] ? 0 : 1 / Math.sqrt(d);
     }
-    const open = allowed.subarray(i * n, (i + 1) * n);
-    softmax(scores, before ? open : null).forEach((w, j) => { out[i * n + j] = open[j] ? w : 0; });
+    softmax(scores, where === "before" ? open : null).forEach((w, j) => { out[i * n + j] = where === "after" && !open[j] ? 0 : w; });
   }
   return out;
 }
 
-// By how much each output moves when one input is pushed aside.
-export function outputMoves(get, allowed) {
+// By how much each output of each layer moves when one input is pushed aside; the input itself comes first.
+export function movesByLayer(get, allowed) {
   const n = get("tokens").length, push = get("push"), d = push.length, v = get("maps").subarray(2 * d * d);
-  const run = (x) => {
-    for (let layer = 0; layer < get("layers"); layer++) {
-      const context = matmul(maskedWeights(get, x, allowed), matmul(x, v, n, d, d), n, n, d);
-      x = x.map((a, c) => a + context[c]);
-    }
-    return x;
+  const layer = (x) => {
+    const context = matmul(maskedWeights(get, x, allowed), matmul(x, v, n, d, d), n, n, d);
+    return x.map((a, c) => a + context[c]);
   };
-  const start = Float64Array.from(get("inputs")), pushed = start.slice();
-  push.forEach((a, c) => { pushed[get("moved") * d + c] += a; });
-  const one = run(start), other = run(pushed);
-  return Array.from({ length: n }, (_, i) => {
+  let one = Float64Array.from(get("inputs")), other = one.slice();
+  push.forEach((a, c) => { other[get("moved") * d + c] += a; });
+  const apart = () => Array.from({ length: n }, (_, i) => {
     let most = 0;
     for (let c = i * d; c < (i + 1) * d; c++) most = Math.max(most, Math.abs(one[c] - other[c]));
     return most;
   });
+  const all = [apart()];
+  for (let l = 0; l < get("layers"); l++) {
+    [one, other] = [layer(one), layer(other)];
+    all.push(apart());
+  }
+  return all;
 }
+export const outputMoves = (get, allowed) => movesByLayer(get, allowed).pop();
 
 // Which outputs the mask lets the moved input reach, in as many layers.
 export function reachable(get, allowed) {
@@ -61,89 +64,169 @@ export function reachable(get, allowed) {
 }
 
 const rowSums = (weights, n) => Array.from({ length: n }, (_, i) => weights.subarray(i * n, (i + 1) * n).reduce((a, b) => a + b, 0));
-const verdictOf = (much, reach) => (much <= 1e-9 ? "still" : reach ? "moves" : "LEAK");
+const STILL = 1e-9;
+const verdictOf = (much, reach, ahead) => (much <= STILL ? "still" : !reach ? "leak" : ahead ? "ahead" : "moves");
+const VERDICTS = { still: "still", moves: "allowed", ahead: "sees ahead", leak: "⚠ LEAK" };
+const WHERE = { before: "−∞ before softmax", score: "a score of 0", after: "0 after softmax" };
+
+// The verdict on each output: still, moves as it should, sees ahead with leave of the mask, or leaks.
+export function verdictsOf(get, allowed) {
+  const reach = reachable(get, allowed);
+  return outputMoves(get, allowed).map((much, i) => verdictOf(much, reach[i], i < get("moved")));
+}
+
+// What people ask for, and what they write by mistake, as the state of an explorer.
+const cellsWhere = (n, turned) => Array.from({ length: n * n }, (_, at) => at).filter((at) => turned(Math.floor(at / n), at % n));
+const OPEN = { causal: true, window: 0, prefix: 0, padding: 0, drawn: [], where: "before" };
+export const PRESETS = {
+  causal: () => OPEN,
+  "both ways (BERT)": () => ({ ...OPEN, causal: false }),
+  prefix: (n) => ({ ...OPEN, prefix: Math.min(3, n - 1) }),
+  window: (n) => ({ ...OPEN, window: Math.min(3, n - 1) }),
+  padding: (n) => ({ ...OPEN, padding: Math.min(2, n - 1) }),
+};
+export const MISTAKES = {
+  transposed: (n) => ({ ...OPEN, causal: false, drawn: cellsWhere(n, (i, j) => j < i) }),
+  "one too long": (n) => ({ ...OPEN, drawn: cellsWhere(n, (i, j) => j === i + 1) }),
+  "one too short": (n) => ({ ...OPEN, drawn: cellsWhere(n, (i, j) => j === i) }),
+  "score times 0": () => ({ ...OPEN, where: "score" }),
+  "zeroed after softmax": () => ({ ...OPEN, where: "after" }),
+};
+
+export const keep = (get) => {
+  const n = get("tokens").length;
+  return {
+    causal: [0, 1], window: [0, n], prefix: [0, n], padding: [0, n], where: Object.keys(WHERE), layers: [1, 6],
+    moved: [0, n - 1], drawn: [0, n * n - 1],
+  };
+};
 
 export function describe(get) {
   const tokens = get("tokens"), n = tokens.length, moved = get("moved"), drawn = get("drawn").length;
   const allowed = allowedCells(get), sums = rowSums(maskedWeights(get, Float64Array.from(get("inputs")), allowed), n);
   const [low, high] = [Math.min(...sums), Math.max(...sums)].map((sum) => sum.toFixed(2));
-  const moves = outputMoves(get, allowed), reach = reachable(get, allowed);
-  const rules = [get("causal") && "causal", ...["window", "prefix", "padding"].map((key) => get(key) && `${key} ${get(key)}`), drawn && `${drawn} cells drawn`];
-  const verdicts = moves.map((much, i) => verdictOf(much, reach[i])), places = [...tokens.keys()];
-  const ahead = places.filter((i) => i < moved && verdicts[i] === "moves"), leaks = places.filter((i) => verdicts[i] === "LEAK");
+  const rules = [get("causal") && "causal", ...["window", "prefix", "padding"].map((key) => get(key) && `${key} ${get(key)}`), drawn && `${counted(drawn, "cell")} drawn`];
+  const verdicts = verdictsOf(get, allowed), places = [...tokens.keys()];
+  const with_ = (verdict) => listed(places.filter((i) => verdicts[i] === verdict));
   return `Mask (${rules.filter(Boolean).join(", ") || "none"}): ${allowed.reduce((a, b) => a + b, 0)} of ${n * n} cells open. `
-    + `Blocked by ${get("where") === "before" ? "−∞ before softmax" : "0 after softmax"}: rows sum to ${low === high ? low : `${low} up to ${high}`}. `
-    + `Moving input ${named(tokens, moved)} moves outputs ${listed(places.filter((i) => verdicts[i] !== "still"))}`
-    + (ahead.length ? `; the mask lets ${listed(ahead)} see ahead` : "")
-    + (leaks.length ? `; LEAK: the mask hides it from ${listed(leaks)}.` : "; no leak.");
+    + `Blocked by ${WHERE[get("where")]}: rows sum to ${low === high ? low : `${low} up to ${high}`}. `
+    + `Moving input ${named(tokens, moved)} moves outputs ${listed(places.filter((i) => verdicts[i] !== "still")) || "nowhere"}`
+    + (with_("ahead") && `; ${with_("ahead")} see ahead, as your mask allows`)
+    + (with_("leak") ? `; LEAK: the mask hides it from ${with_("leak")}.` : "; no leak.");
 }
 
 function build(ui) {
   const tokens = ui.get("tokens"), n = tokens.length;
-  const labels = (kind) => tokens.map((token) => h("span", { class: kind, title: token }, h("span", {}, token)));
-  const size = () => clamp(Math.floor((Math.min(ui.width, 420) - 106) / n), 16, 32);
+  // Three pictures in a row where there is room for them: their rows are the same tokens.
+  const size = () => clamp(Math.floor(ui.width >= 800 ? Math.min((ui.width - 515) / (2 * n), 352 / n) : (Math.min(ui.width, 460) - 106) / n), 16, 44);
   const counter = (key, label, zero) => ui.slider(key, { label, min: 0, max: n, format: (x) => (x ? String(x) : zero) });
   const erase = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("drawn", []) }, "Erase what I drew");
-
-  const cells = Array.from({ length: n * n }, () => h("button", { type: "button", class: "tx-cell" }));
-  const grid = h("div", { class: "tx-mask-grid", role: "group", "aria-label": "Mask, a row for each query: arrow keys move, Space opens or blocks a cell" },
-    h("span"), labels("tx-key"), tokens.map((token, i) => [labels("tx-query")[i], cells.slice(i * n, (i + 1) * n)]));
-  const focusOn = roving(grid, cells, { columns: n });
-  focusOn(0);
-  drawing(ui, grid, cells);
-
-  const canvas = h("canvas", { role: "img", class: "tx-weights" });
-  const sums = h("div", { class: "tx-sums", "aria-hidden": "true" });
-  const weightGrid = h("div", { class: "tx-weight-grid" }, h("div", { class: "tx-keys", "aria-hidden": "true" }, labels("tx-key")), h("span", { class: "tx-sum-head", "aria-hidden": "true" }, "row sum"), canvas, sums);
-  let weights = [];
-  canvas.addEventListener("pointermove", (event) => {
-    const side = size(), i = clamp(Math.floor(event.offsetY / side), 0, n - 1), j = clamp(Math.floor(event.offsetX / side), 0, n - 1);
-    ui.tip(`${named(tokens, i)} looks at ${named(tokens, j)}: ${allowedCells(ui.get)[i * n + j] ? weights[i * n + j].toFixed(3) : "blocked"}`, event);
-  });
-  canvas.addEventListener("pointerleave", () => ui.tip(null));
-
-  const leak = leakTest(ui, tokens);
+  const grid = maskGrid(ui, tokens), weights = weightTable(ui, tokens, size), leak = leakTest(ui, tokens, size);
   const paint = () => {
-    const allowed = allowedCells(ui.get), side = size(), drawn = new Set(ui.get("drawn"));
-    ui.root.style.setProperty("--cell", `${side}px`);
+    const allowed = allowedCells(ui.get), verdicts = verdictsOf(ui.get, allowed);
+    ui.root.style.setProperty("--cell", `${size()}px`);
     ui.root.style.setProperty("--tokens", n);
+    erase.disabled = !ui.get("drawn").length;
+    grid(allowed, verdicts);
+    weights(allowed);
+    leak(allowed, verdicts);
+  };
+  const legend = ["moves", "ahead", "leak"].map((verdict) => h("span", {}, h("i", { class: `tx-box tx-${verdict}` }), { moves: "allowed", ahead: "sees ahead, with your leave", leak: "leak: moves although it is hidden" }[verdict]));
+  ui.show(paint,
+    h("p", { class: "tx-invite" }, "Click or drag over cells to open and block them. The input of that column is moved, and every output says whether it noticed."),
+    h("div", { class: "tx-row tx-presets" }, presets(ui, "Masks", PRESETS), presets(ui, "Usual mistakes", MISTAKES)),
+    h("div", { class: "tx-row tx-counters" }, ui.toggle("causal", { label: "causal" }), counter("window", "window", "off"), counter("prefix", "prefix", "off"), counter("padding", "padding", "none"), ui.slider("layers", { label: "layers", min: 1, max: 6 })),
+    h("div", { class: "tx-row" }, ui.choice("where", { label: "Blocked cells become", options: Object.entries(WHERE) }), erase),
+    h("div", { class: "tx-panels" },
+      h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "Who may attend to whom"), h("div", { class: "tx-scroll" }, grid.box)),
+      h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "Weights after softmax"), h("div", { class: "tx-scroll" }, weights.box)),
+      h("div", { class: "tx-panel tx-leak-panel" }, h("p", { class: "tx-title" }, "Leak test: move one input"), leak.box)),
+    h("div", { class: "tx-row tx-legend", "aria-hidden": "true" }, h("span", {}, h("i", { class: "tx-box" }), "blocked"), legend, scaleBar(shade, "0", "1", "weight")));
+}
+
+// Buttons that set the whole mask at once; the one that holds is pressed.
+function presets(ui, label, all) {
+  const n = ui.get("tokens").length;
+  const buttons = Object.entries(all).map(([name, state]) => {
+    const wanted = Object.entries(state(n));
+    const button = h("button", { type: "button", class: "tx-token", onclick: () => {
+      wanted.slice(1).forEach(([key, value]) => ui.set(key, value));
+      ui.save(...wanted[0]);
+    } }, name);
+    ui.painters.push(() => button.setAttribute("aria-pressed", wanted.every(([key, value]) => String(ui.get(key)) === String(value))));
+    return button;
+  });
+  return h("div", { class: "tx-radios", role: "group", "aria-label": label }, h("span", { class: "tx-soft", "aria-hidden": "true" }, label), buttons);
+}
+
+const labels = (tokens, kind) => tokens.map((token) => h("span", { class: kind, title: token }, h("span", {}, token)));
+
+// The mask itself, in the colours of the verdicts; the column of the moved input is framed.
+function maskGrid(ui, tokens) {
+  const n = tokens.length, cells = Array.from({ length: n * n }, () => h("button", { type: "button", class: "tx-cell" }));
+  const keys = labels(tokens, "tx-key"), queries = labels(tokens, "tx-query");
+  const grid = h("div", { class: "tx-mask-grid", role: "group", "aria-label": "Mask, a row for each query: arrow keys move, Space opens or blocks a cell" },
+    h("span", { class: "tx-corner", "aria-hidden": "true" }, "query ↓\nkey →"), keys, tokens.map((_, i) => [queries[i], cells.slice(i * n, (i + 1) * n)]));
+  const follow = (at) => ui.save("moved", at % n);
+  const focusOn = roving(grid, cells, { columns: n, go: follow });
+  focusOn(0);
+  drawing(ui, grid, cells, follow);
+  const update = (allowed, verdicts) => {
+    const drawn = new Set(ui.get("drawn")), moved = ui.get("moved");
+    keys.forEach((key, j) => { key.dataset.now = j === moved; });
     cells.forEach((cell, at) => {
-      const open = !!allowed[at], i = Math.floor(at / n), j = at % n;
-      const name = `${named(tokens, i)} at ${named(tokens, j)}: ${open ? "open" : "blocked"}${drawn.has(at) ? ", drawn by you" : ""}`;
+      const open = !!allowed[at], i = Math.floor(at / n), j = at % n, leaks = j === moved && verdicts[i] === "leak";
+      const name = `${named(tokens, i)} at ${named(tokens, j)}: ${open ? (j > i ? "open, sees ahead" : "open") : "blocked"}${drawn.has(at) ? ", drawn by you" : ""}${leaks && !open ? ", leaks" : ""}`;
+      cell.dataset.now = j === moved;
       if (cell.getAttribute("aria-label") === name) return;
       cell.setAttribute("aria-label", name);
       cell.setAttribute("aria-pressed", open);
+      cell.dataset.ahead = open && j > i;
+      cell.dataset.leaks = leaks && !open;
       cell.dataset.drawn = drawn.has(at);
     });
-    erase.disabled = !drawn.size;
-    weights = maskedWeights(ui.get, Float64Array.from(ui.get("inputs")), allowed);
-    paintCells(canvas, { rows: n, cols: n, size: side, share: (i, j) => weights[i * n + j], blocked: (i, j) => !allowed[i * n + j], theme: ui.theme, numbers: side >= 24 });
-    const totals = rowSums(weights, n);
-    canvas.setAttribute("aria-label", `Attention weights of the first layer. Sums of rows: ${totals.map((sum) => sum.toFixed(2)).join(", ")}.`);
-    sums.replaceChildren(...totals.map((sum) => h("span", { class: Math.abs(sum - 1) > 0.005 ? "tx-sum tx-off" : "tx-sum" },
-      h("i", { style: `width:${44 * sum}px` }), sum.toFixed(2))));
-    leak(allowed);
   };
-
-  ui.show(paint,
-    h("div", { class: "tx-row" }, ui.toggle("causal", { label: "causal" }), counter("window", "window", "off"), counter("prefix", "prefix", "off"), counter("padding", "padding", "none"), erase),
-    h("div", { class: "tx-row" },
-      ui.choice("where", { label: "Blocked cells become", options: [["before", "−∞ before softmax"], ["after", "0 after softmax"]] }),
-      ui.slider("layers", { label: "layers", min: 1, max: 6 })),
-    h("div", { class: "tx-panels" },
-      h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "Who may attend to whom"), h("div", { class: "tx-scroll" }, grid),
-        h("p", { class: "tx-note" }, "Rows are queries, columns keys. Click or drag to open and block cells.")),
-      h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "Weights after softmax"), h("div", { class: "tx-scroll" }, weightGrid), scaleBar(shade, "0", "1", "weight"),
-        h("p", { class: "tx-note" }, "Striped: blocked. Plain: open, however small its weight.")),
-      h("div", { class: "tx-panel tx-leak-panel" }, h("p", { class: "tx-title" }, "Leak test: move one input"), leak.box)));
+  update.box = grid;
+  return update;
 }
 
-// Press and drag over cells: all become what the first one became.
-function drawing(ui, grid, cells) {
+// The weights of the first layer, which flow to their new values, and what each row sums to.
+function weightTable(ui, tokens, size) {
+  const n = tokens.length, canvas = h("canvas", { role: "img", class: "tx-weights" }), sums = h("div", { class: "tx-sums", "aria-hidden": "true" });
+  let weights = [], shown = null, aim = "";
+  canvas.addEventListener("pointermove", (event) => {
+    const [across, down] = placeIn(canvas, event), [i, j] = [down, across].map((share) => Math.min(n - 1, Math.floor(share * n)));
+    const open = allowedCells(ui.get)[i * n + j];
+    ui.tip(`${named(tokens, i)} looks at ${named(tokens, j)}: ${open ? "" : "blocked, "}${weights[i * n + j].toFixed(3)}`, event);
+  });
+  canvas.addEventListener("pointerleave", () => ui.tip(null));
+  const update = (allowed) => {
+    weights = maskedWeights(ui.get, Float64Array.from(ui.get("inputs")), allowed);
+    const side = size(), theme = ui.theme, from = shown, key = [...weights].join();
+    const put = (share) => {
+      shown = from ? weights.map((w, at) => from[at] + share * (w - from[at])) : weights;
+      const off = (i, j) => !allowed[i * n + j] && weights[i * n + j] === 0;
+      paintCells(canvas, { rows: n, cols: n, size: side, share: (i, j) => shown[i * n + j], blocked: off, theme, numbers: side >= 24 });
+    };
+    if (from && key !== aim) ui.animate(180, put);
+    else put(1);
+    aim = key;
+    const totals = rowSums(weights, n);
+    canvas.setAttribute("aria-label", `Attention weights of the first layer. Sums of rows: ${totals.map((sum) => sum.toFixed(2)).join(", ")}.`);
+    sums.replaceChildren(...totals.map((sum) => h("span", { class: Math.abs(sum - 1) > 0.005 ? "tx-sum tx-off" : "tx-sum" }, h("i", { style: `width:${30 * sum}px` }), sum.toFixed(2))));
+  };
+  update.box = h("div", { class: "tx-weight-grid" }, h("div", { class: "tx-keys", "aria-hidden": "true" }, labels(tokens, "tx-key")), h("span", { class: "tx-sum-head", "aria-hidden": "true" }, "row sum"), canvas, sums);
+  return update;
+}
+
+// Press and drag over cells: all become what the first one became, and the leak test follows.
+function drawing(ui, grid, cells, follow) {
   let value = null;
   const turn = (cell) => {
     const at = cells.indexOf(cell), open = allowedCells(ui.get)[at];
-    if (at < 0 || open === value) return;
+    if (at < 0) return;
+    ui.set("moved", at % ui.get("tokens").length);
+    if (open === value) return;
     const drawn = new Set(ui.get("drawn"));
     if (!drawn.delete(at)) drawn.add(at);
     ui.set("drawn", [...drawn].sort((a, b) => a - b));
@@ -161,38 +244,55 @@ function drawing(ui, grid, cells) {
   window.addEventListener("pointercancel", finish, { signal: ui.signal });
   // The keyboard's click: the pointer's own has been dealt with.
   grid.addEventListener("click", (event) => {
-    if (event.detail !== 0 || cells.indexOf(event.target) < 0) return;
-    value = 1 - allowedCells(ui.get)[cells.indexOf(event.target)];
+    const at = cells.indexOf(event.target);
+    if (event.detail !== 0 || at < 0) return;
+    value = 1 - allowedCells(ui.get)[at];
     turn(event.target);
     finish();
   });
 }
 
-// Inputs on the left, outputs on the right, a thread to every output that moves.
-function leakTest(ui, tokens) {
-  const step = 30, n = tokens.length;
+// Inputs on the left, outputs on the right, a column of dots for each layer between; news spreads along the threads.
+function leakTest(ui, tokens, size) {
+  const n = tokens.length;
   const inputs = tokens.map((token, i) => h("button", { type: "button", class: "tx-token", role: "radio", "aria-label": `input ${named(tokens, i)}`, onclick: () => ui.save("moved", i) }, token));
   const left = h("div", { class: "tx-inputs", role: "radiogroup", "aria-label": "Input that is moved" }, inputs);
   const stop = roving(left, inputs, { go: (i) => ui.save("moved", i) });
-  const outputs = tokens.map(() => h("li"));
-  const threads = h("svg", { viewBox: `0 0 100 ${n * step}`, height: n * step, preserveAspectRatio: "none", "aria-hidden": "true" });
-  const update = (allowed) => {
-    const moved = ui.get("moved"), moves = outputMoves(ui.get, allowed), reach = reachable(ui.get, allowed), most = Math.max(...moves);
+  const outputs = tokens.map((token) => h("li", {}, h("span", { class: "tx-name" }, token), h("span", { class: "tx-much" }, h("i")), h("span")));
+  const threads = h("svg", { "aria-hidden": "true" });
+  let known = "";
+  const draw = (allowed, moved, wide, side) => {
+    const all = movesByLayer(ui.get, allowed), layers = all.length - 1, X = (l) => (l && l < layers ? (l / layers) * wide : l && wide), parts = [];
+    for (let l = 0; l < layers; l++) {
+      for (let i = 0; i < n; i++) {
+        if (all[l + 1][i] <= STILL) continue;
+        const from = [...tokens.keys()].filter((j) => all[l][j] > STILL && (allowed[i * n + j] || i === j)), leaks = !from.length;
+        for (const j of leaks ? [moved] : from) {
+          const a = (j + 0.5) * side, b = (i + 0.5) * side, mid = (X(l) + X(l + 1)) / 2, verdict = leaks ? "leak" : i < j ? "ahead" : "moves";
+          parts.push(h("path", { class: `tx-thread tx-thread-${verdict}`, pathLength: leaks ? null : 1, fill: "none",
+            style: `animation-delay:${l * 160}ms`, d: `M${X(l)} ${a}C${mid} ${a} ${mid} ${b} ${X(l + 1)} ${b}` }));
+        }
+      }
+      if (l) all[l].forEach((much, i) => parts.push(h("path", { class: much > STILL ? "tx-dot tx-lit" : "tx-dot", d: `M${X(l)} ${(i + 0.5) * side}h0.001` })));
+    }
+    threads.replaceChildren(...parts);
+  };
+  const update = (allowed, verdicts) => {
+    const moved = ui.get("moved"), moves = outputMoves(ui.get, allowed), most = Math.max(...moves), wide = threads.clientWidth || 100, side = size(), key = [wide, side, moved, ui.get("layers"), ui.get("where"), ...allowed].join();
     stop(moved);
     inputs.forEach((input, i) => input.setAttribute("aria-checked", i === moved));
     outputs.forEach((output, i) => {
-      const verdict = verdictOf(moves[i], reach[i]), words = { still: "still", moves: i < moved ? "sees ahead" : "moves", LEAK: "⚠ LEAK" }[verdict];
+      const [, much, words] = output.children, verdict = verdicts[i];
       output.className = `tx-${verdict}`;
-      output.replaceChildren(h("span", { class: "tx-name" }, tokens[i]),
-        h("span", { class: "tx-much" }, h("i", { style: `width:${verdict === "still" ? 0 : Math.max(2, 40 * moves[i] / most)}px` })), h("span", {}, words));
+      much.firstChild.style.width = `${verdict === "still" ? 0 : Math.max(2, 34 * moves[i] / most)}px`;
+      words.textContent = VERDICTS[verdict];
     });
-    threads.replaceChildren(...moves.flatMap((much, i) => (much <= 1e-9 ? [] : [h("path", {
-      class: `tx-thread-${verdictOf(much, reach[i])}`, "vector-effect": "non-scaling-stroke", fill: "none",
-      d: `M0 ${(moved + 0.5) * step} C50 ${(moved + 0.5) * step} 50 ${(i + 0.5) * step} 100 ${(i + 0.5) * step}`,
-    })])));
+    if (key !== known) draw(allowed, moved, wide, side);
+    known = key;
   };
-  update.box = h("div", { class: "tx-leak", style: `--step:${step}px` }, left, threads, h("ol", { class: "tx-outputs", "aria-label": "Outputs" }, outputs));
+  update.box = h("div", { class: "tx-leak" }, h("span"), h("span", { class: "tx-small", "aria-hidden": "true" }), h("span"), left, threads, h("ol", { class: "tx-outputs", "aria-label": "Outputs" }, outputs));
+  ui.painters.push(() => { update.box.children[1].textContent = ui.get("layers") === 1 ? "one layer" : `${ui.get("layers")} layers →`; });
   return update;
 }
 
-export default explorer("mask", { build, describe });
+export default explorer("mask", { build, describe, keep });

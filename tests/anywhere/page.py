@@ -41,6 +41,6 @@ def _versions(record: dict) -> str:
     )
     failure = record["first_failure"]
     outcome = (
-        f"**failed:** {failure}" if failure else f"{record['tests']}; {record['notebooks']} notebooks ran"
+        f"**failed:** {failure}" if failure else f"{record['tests']}; notebooks {record['notebooks']} ran"
     )
     return f"| {record['set']} ({some}) | {record['python']} | {outcome} |"

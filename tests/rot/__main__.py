@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain
@@ -62,8 +63,8 @@ def version_sets(today: datetime.date) -> list[VersionSet]:
 class Trial:
     """One set in an environment of its own, tried on a copy of the last commit."""
 
-    def __init__(self, one: VersionSet, folder: Path) -> None:
-        self.one, self.folder = one, folder
+    def __init__(self, one: VersionSet, folder: Path, notebooks: Sequence[str] = ()) -> None:
+        self.one, self.folder, self.wanted = one, folder, notebooks
         self.python = folder / "venv" / "bin" / "python"
         self.checkout = folder / "checkout"
 
@@ -102,15 +103,15 @@ class Trial:
         out = self._run(self.python, "-m", "pytest", "-q", "-x", "-m", MARKS, *SAMPLE, what="tests")
         return out.strip().splitlines()[-1].strip("= ")
 
-    def _notebooks(self) -> int:
-        """How many ran from top to bottom."""
-        command = (self.python, "-m", "tinytx_course.cli", "run", "--budget", "smoke", "--json")
+    def _notebooks(self) -> str:
+        """Which ran from top to bottom."""
+        command = (self.python, "-m", "tinytx_course.cli", "run", *self.wanted, "--budget", "smoke", "--json")
         out = self._run(*command, what="notebooks", may_fail=True)
         runs = json.loads(out)["notebooks"]
         for run in runs:
             if not run["ok"]:
                 raise Failed(f"{run['name']}: {_first_error(run['failure'])}")
-        return len(runs)
+        return ", ".join(run["name"].partition("_")[0] for run in runs)
 
     def _run(self, *words: str | Path, what: str, may_fail: bool = False) -> str:
         environment = {**os.environ, "PYTHONPATH": str(self.checkout), "OMP_NUM_THREADS": "1"}
@@ -142,6 +143,7 @@ def main() -> int:
     """Read the options, try the sets, print a line each, store them."""
     parser = argparse.ArgumentParser(prog="python -m tests.rot", description=__doc__)
     parser.add_argument("--only", action="append", help="the name of a set; all by default")
+    parser.add_argument("--notebooks", nargs="*", default=[], help="numbers of lessons; all by default")
     parser.add_argument("--results", type=Path, help="folder to store the table in, such as results")
     args = parser.parse_args()
     sets = version_sets(datetime.datetime.now(datetime.UTC).date())
@@ -152,9 +154,9 @@ def main() -> int:
         if args.only and one.name not in args.only:
             continue
         with tempfile.TemporaryDirectory(prefix="rot-") as folder:
-            record = Trial(one, Path(folder)).record()
+            record = Trial(one, Path(folder), args.notebooks).record()
         n_failed += record["first_failure"] is not None
-        outcome = record["first_failure"] or f"{record['tests']}; {record['notebooks']} notebooks ran"
+        outcome = record["first_failure"] or f"{record['tests']}; notebooks {record['notebooks']} ran"
         print(f"{one.name:<12}{outcome}", flush=True)
         if args.results:
             Results("rot", args.results).put(one.name, record)

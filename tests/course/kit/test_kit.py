@@ -1,0 +1,125 @@
+"""The kit as a whole: its pages find each other and load nothing; what cannot be done is said in one line."""
+
+import re
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from tinytx_course.cli import main
+from tinytx_course.kit import write_kit, write_parts
+from tinytx_course.kit.notes import write_notes
+from tinytx_course.kit.outline import read_outlines
+from tinytx_course.kit.pages import write_front
+from tinytx_course.kit.self_study import syllabus
+from tinytx_course.lessons import LESSONS, project_root
+
+ROOT = project_root()
+NOT_WRITTEN = ("site/", "slides/")  # by the fast tests
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory):
+    """All but the site and the slides."""
+    folder = tmp_path_factory.mktemp("kit")
+    outlines = read_outlines(ROOT)
+    write_parts(folder, outlines, ROOT, start="09:15", schedules=["afternoon", "semester"])
+    write_notes(folder, outlines, ROOT)
+    write_front(folder)
+    return folder
+
+
+def dead_links(folder, left_out=()):
+    """(page, link) of each link to a file that is not there, or a place that is not in it."""
+    texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.html")}
+    ids = {path: set(map(unescape, re.findall(r'\bid="([^"]+)"', text))) for path, text in texts.items()}
+    dead = []
+    for path, text in texts.items():
+        for link in re.findall(r'<a [^>]*?href="([^"]+)"', text):
+            address, _, place = unescape(link).partition("#")
+            if re.match(r"[a-z]+:", address):
+                continue
+            target = (path.parent / unquote(address)).resolve() if address else path
+            if target.relative_to(folder.resolve()).as_posix().startswith(tuple(left_out) or "\0"):
+                continue
+            if not target.is_file() or (place and target in ids and unquote(place) not in ids[target]):
+                dead.append((path.name, link))
+    return dead
+
+
+def test_every_link_leads_somewhere(kit):
+    assert dead_links(kit.resolve(), NOT_WRITTEN) == []
+
+
+def test_every_part_has_a_door_and_the_front_page_says_how_to_begin(kit):
+    front = (kit / "index.html").read_text(encoding="utf-8")
+    for part in ("schedules", "notes", "handouts", "votes", "inventory"):
+        assert f'href="{part}/index.html"' in front
+    assert 'href="self-study.html"' in front and 'href="slides/index.html"' not in front  # not written here
+
+
+def test_no_page_of_ours_loads_anything(kit):
+    for path in kit.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r'(?:src|srcset)="(?!data:)|<link|@import|url\((?!["\']?(?:data:|#))', text), (
+            path.name
+        )
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
+def test_a_handout_has_the_predictions_in_front_and_the_take_home_on_its_back(kit, lesson):
+    outline = read_outlines(ROOT)[lesson.number] if lesson.number == 2 else None
+    text = unescape((kit / "handouts" / f"{lesson.name}.html").read_text(encoding="utf-8"))
+    _, front, back = text.split('<section class="sheet-of-paper">')
+    assert f"{lesson.number:02d}.1" in front and "○ 50 %" in front
+    assert "Take-home" in back and "<pre>" in back
+    assert "<pre>" not in front
+    if outline:
+        assert all(one.question in front for part in outline.parts for one in part.predictions)
+        assert "def masked_attention(q, k, v, mask):" in back
+
+
+def test_notes_have_board_minutes_votes_and_answers_to_wrong_ideas(kit):
+    text = (kit / "notes" / f"{LESSONS[2].name}.html").read_text(encoding="utf-8")
+    assert re.search(r"#Padding\">Padding</a> <span[^>]*>\d+ min", text)
+    assert text.count("<strong>Board:</strong>") >= 10 and text.count(" Answer: ") == 3
+    assert text.count("Vote before the cell:") == 4 and text.count("Vote cards</a> after it") == 2
+
+
+def test_the_syllabus_takes_every_lesson_once_and_in_order():
+    assert [number for week in syllabus()["weeks"] for number in week["lessons"]] == list(range(len(LESSONS)))
+
+
+@pytest.mark.parametrize(
+    ("options", "got"),
+    [
+        (["--start", "25:00"], "'25:00'"),
+        (["--schedule", "weekend"], "'weekend'"),
+        (["--minutes", "{folder}/mine.csv"], "'Nowhere'"),
+        (["--minutes", "{folder}/none.csv"], "none.csv"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, options, got):
+    (tmp_path / "mine.csv").write_text("lesson,section,minutes\n02,Nowhere,5\n", encoding="utf-8")
+    target = tmp_path / "kit"
+    assert main(["kit", str(target), *(option.format(folder=tmp_path) for option in options)]) == 2
+    said = capsys.readouterr().err.strip()
+    assert got in said and "\n" not in said
+    assert not target.exists()
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("mine")
+    assert main(["kit", str(tmp_path)]) == 2
+    assert "new or empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.proof
+def test_in_the_whole_kit_every_link_leads_somewhere(tmp_path):
+    front = write_kit(tmp_path / "kit", schedule="afternoon")
+    folder = Path(front).parent.resolve()
+    assert dead_links(folder) == []
+    text = front.read_text(encoding="utf-8")
+    assert all(f'href="{part}/index.html"' in text for part in ("site", "slides"))

@@ -1,0 +1,136 @@
+"""What can be taught: the parts of each notebook, their minutes, their place on the page."""
+
+import re
+
+import nbformat
+import pytest
+
+from tinytx_course.building.minutes import times_of
+from tinytx_course.kit.outline import outline_of, parts_named, read_outlines
+from tinytx_course.lessons import LESSONS, project_root
+from tinytx_course.site.cells import notebook_to_html
+from tinytx_course.site.finding import headings
+
+ROOT = project_root()
+LESSON = LESSONS[2]
+each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
+EXERCISE = "### Exercise: the mask\n\n`Level 2/5 · 7 minutes · outcome 1`\n\n" + "word " * 500
+
+
+@pytest.fixture(scope="module")
+def outlines():
+    return read_outlines(ROOT)
+
+
+def notebook(lesson):
+    return nbformat.read(ROOT / "notebooks" / f"{lesson.name}.ipynb", 4)
+
+
+def texts(lesson):
+    return "\n".join(cell.source for cell in notebook(lesson).cells if cell.cell_type == "markdown")
+
+
+@each_lesson
+def test_sections_and_exercises_are_those_of_the_notebook_in_its_order(outlines, lesson):
+    wanted = re.findall(r"^(?:## |### (?=Exercise: ))(.+)", texts(lesson), flags=re.M)
+    assert [part.title for part in outlines[lesson.number].parts] == wanted
+
+
+@each_lesson
+def test_minutes_add_up_to_those_of_the_lesson(outlines, lesson):
+    parts, times = outlines[lesson.number].parts, times_of(notebook(lesson).cells, 0)
+    assert sum(part.minutes for part in parts if part.is_exercise) == times.exercises
+    reading = sum(part.minutes for part in parts if not part.is_exercise)
+    # Each part is rounded, the lesson to the next five; the title counts only there, the quiz only here.
+    assert abs(reading - times.reading) <= 5 + len(parts) / 2
+
+
+@each_lesson
+def test_every_part_has_its_anchor_on_the_page_of_the_lesson(outlines, lesson):
+    content = notebook(lesson)
+    content.cells = [cell for cell in content.cells if cell.cell_type == "markdown"]
+    anchors = {anchor for _, anchor, _ in headings(notebook_to_html(content, lesson))}
+    assert {part.anchor for part in outlines[lesson.number].parts} <= anchors
+
+
+@each_lesson
+def test_every_prediction_of_a_lesson_is_found_with_its_options(outlines, lesson):
+    codes = "\n".join(cell.source for cell in notebook(lesson).cells if cell.cell_type == "code")
+    asked = [one for part in outlines[lesson.number].parts for one in part.predictions]
+    assert [one.number for one in asked] == re.findall(r'course\.predict\(\s*"([\d.]+)"', codes)
+    assert asked and all(one.question and len(one.options) >= 2 for one in asked)
+
+
+def test_words_and_lines_are_counted_by_section_and_exercises_state_their_minutes():
+    v4 = nbformat.v4
+    printed = v4.new_output(
+        "execute_result", data={"text/plain": "Predict 02.1. Which?\n  A. this\n  B. that one\nChoose."}
+    )
+    cells = [
+        v4.new_markdown_cell("# Title\n\n" + "word " * 400),
+        v4.new_markdown_cell("## First\n\n" + "word " * 259),
+        v4.new_code_cell("\n".join(["x = 1"] * 8), outputs=[printed]),
+        v4.new_markdown_cell(EXERCISE),
+        v4.new_code_cell("\n".join(["y = 1"] * 80)),
+        v4.new_markdown_cell("### More of the first\n\n" + "word " * 126 + "\n\n## Second\n\nword"),
+    ]
+    first, exercise, second = outline_of(LESSON, cells, ROOT).parts
+    assert (first.title, first.minutes) == ("First", 4)  # 390 words and 8 lines
+    assert (exercise.title, exercise.minutes, exercise.is_exercise) == ("Exercise: the mask", 7, True)
+    assert (second.title, second.minutes) == ("Second", 1)
+    assert [(one.number, one.question, one.options) for one in first.predictions] == [
+        ("02.1", "Which?", ("this", "that one"))
+    ]
+
+
+def write(path, *rows):
+    path.write_text("lesson,section,minutes\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def test_measured_minutes_take_the_place_of_estimates_and_nothing_else_changes(outlines, tmp_path):
+    rows = ["02,Padding,21", "2,Exercise: find,40.4", 'attention_and_masks,"All at once",0']
+    measured = read_outlines(ROOT, write(tmp_path / "mine.csv", *rows))
+    changed = {
+        new.title: new.minutes
+        for number, outline in outlines.items()
+        for old, new in zip(outline.parts, measured[number].parts, strict=True)
+        if new.measured or new.minutes != old.minutes
+    }
+    full = outlines[2].find("All at once").title
+    assert changed == {"Padding": 21, "Exercise: find the leak": 40, full: 0}
+
+
+@pytest.mark.parametrize(
+    ("row", "got"),
+    [
+        ("99,Padding,5", "'99'"),
+        (",Padding,5", "'?'"),
+        ("02,Nowhere,5", "'Nowhere'"),
+        ("02,Break it,5", "'Break it'"),  # two sections begin so
+        ("02,,5", "''"),
+        ("02,Padding,-1", "'-1'"),
+        ("02,Padding,nan", "'nan'"),
+        ("02,Padding,1e9", "'1e9'"),
+        ("02,Padding,ten", "'ten'"),
+        ("02,Padding", "''"),
+    ],
+)
+def test_a_wrong_row_is_named_in_one_line(tmp_path, row, got):
+    file = write(tmp_path / "mine.csv", "02,Padding,5", row)
+    with pytest.raises(ValueError, match=rf"mine\.csv, line 3: .*got {re.escape(got)}$") as caught:
+        read_outlines(ROOT, file)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_with_other_columns_is_refused(tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text("section,minutes\nPadding,5\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"lesson,section,minutes.*got .*section"):
+        read_outlines(ROOT, file)
+
+
+@pytest.mark.parametrize("line", ["77 Padding", "Padding", "02 Nowhere"])
+def test_a_line_of_a_schedule_names_a_part_or_is_refused(outlines, line):
+    with pytest.raises(ValueError, match="got"):
+        parts_named(line, outlines)

@@ -1,0 +1,112 @@
+"""Schedules: they name what the notebooks hold, fit into their time, and end when they say."""
+
+import csv
+import re
+
+import pytest
+
+from tinytx_course.kit.outline import read_outlines
+from tinytx_course.kit.schedules import (
+    clock,
+    minutes_table,
+    pick_schedules,
+    read_schedule,
+    read_start,
+    write_schedules,
+)
+from tinytx_course.lessons import project_root
+
+ROOT = project_root()
+NAMES = pick_schedules(None)
+SPARE = 0.1  # of each session, at least, for votes that go on and questions
+each_schedule = pytest.mark.parametrize("name", NAMES)
+
+
+@pytest.fixture(scope="module")
+def outlines():
+    return read_outlines(ROOT)
+
+
+def rows_of(page):
+    """(clock, minutes, rest of the row) of each row, by session."""
+    return [
+        re.findall(r"<tr><td>(\d\d:\d\d)</td><td>(\d+)[^<]*</td><td>(.*?)</td></tr>", session)
+        for session in page.split('<section class="session">')[1:]
+    ]
+
+
+@each_schedule
+def test_every_session_fits_with_time_to_spare(outlines, name):
+    for session in read_schedule(name, outlines).sessions:
+        assert session.spare >= SPARE * session.minutes, session.title
+
+
+@each_schedule
+def test_nothing_is_taught_twice_and_sections_come_in_the_order_of_their_notebook(outlines, name):
+    steps = [step for session in read_schedule(name, outlines).sessions for step in session.steps]
+    taught = [step.part for step in steps if step.part]
+    assert len({part.key for part in taught}) == len(taught)
+    for number, outline in outlines.items():
+        sections = [part for part in taught if part.lesson.number == number and not part.is_exercise]
+        assert sections == [part for part in outline.parts if part in sections]
+
+
+@each_schedule
+def test_each_session_has_an_exercise_and_a_vote_or_names_none_of_a_lesson_it_does_not_teach(outlines, name):
+    for session in read_schedule(name, outlines).sessions:
+        lessons = {step.part.lesson.number for step in session.steps if step.part}
+        voted = [int(n) for step in session.steps for n in re.findall(r"of lesson (\d\d)", step.words)]
+        assert voted and set(voted) <= lessons, session.title
+
+
+@pytest.mark.parametrize(("start", "end"), [("09:15", "12:15"), ("13:00", "16:00"), ("22:30", "01:30")])
+def test_an_afternoon_runs_by_the_clock_and_ends_three_hours_after_its_start(outlines, tmp_path, start, end):
+    write_schedules(tmp_path, outlines, start, ["afternoon"])
+    page = (tmp_path / "afternoon.html").read_text(encoding="utf-8")
+    (session,) = rows_of(page)
+    now = read_start(start)
+    for shown, minutes, _ in session:
+        assert shown == clock(now)
+        now += int(minutes)
+    assert clock(now) == end and f"Ends at {end}" in page
+    assert any("Break" in words for _, _, words in session)
+    assert {path.name for path in tmp_path.glob("*.html")} == {"index.html", "afternoon.html"}
+
+
+def test_the_table_of_minutes_can_be_read_again_and_longer_ones_are_said_to_be_too_long(outlines, tmp_path):
+    file = tmp_path / "minutes.csv"
+    file.write_text(minutes_table(outlines), encoding="utf-8")
+    same = read_outlines(ROOT, file)
+    assert minutes_table(same) == file.read_text(encoding="utf-8")
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.reader(lines))
+    slow = [[*row[:2], str(3 * int(row[2]))] for row in rows[1:] if row[0] == "02"]
+    file.write_text("lesson,section,minutes\n", encoding="utf-8")
+    with file.open("a", encoding="utf-8", newline="") as lines:
+        csv.writer(lines).writerows(slow)
+    measured = read_outlines(ROOT, file)
+    (session,) = read_schedule("afternoon", measured).sessions
+    assert session.spare < 0
+    write_schedules(tmp_path, measured, "09:00", ["afternoon"])
+    page = (tmp_path / "afternoon.html").read_text(encoding="utf-8")
+    assert f"{-session.spare} minutes too long" in page and " measured" in page
+
+
+@each_schedule
+def test_at_home_is_what_the_schedule_leaves_of_a_lesson(outlines, name):
+    schedule = read_schedule(name, outlines)
+    in_class = {step.part.key for one in schedule.sessions for step in one.steps if step.part}
+    at_home = [step.part.key for one in schedule.sessions for step in one.home]
+    assert len(set(at_home)) == len(at_home)
+    assert not in_class & set(at_home)
+
+
+@pytest.mark.parametrize("start", ["", "24:00", "9", "9:60", "9.15", "nine", "-1:00", "٠٩:٠٠"])
+def test_a_start_that_is_no_time_is_refused(start):
+    with pytest.raises(ValueError, match="00:00 to 23:59"):
+        read_start(start)
+
+
+def test_an_unknown_schedule_is_named_with_those_there_are():
+    with pytest.raises(ValueError, match=f"{', '.join(NAMES)}, got 'weekend'"):
+        pick_schedules("weekend")

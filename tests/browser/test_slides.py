@@ -11,7 +11,7 @@ from tinytx_course.lessons import LESSONS
 
 DECKS = ("02_attention_and_masks", "08_pretraining", "18_bug_museum")
 TYPE = 28  # px on a screen of 1280 by 720
-IN_EXPLORERS, IN_FIGURES = 15, 11  # px: what is inside a picture is drawn for the page of the lesson
+IN_EXPLORERS, IN_FIGURES = 13, 11  # px: what is inside a picture is drawn for the page of the lesson
 
 # Show each slide with all its steps; return what leaves it, what is cut off, and the smallest letters.
 WALK = """(async () => {

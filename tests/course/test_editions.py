@@ -62,11 +62,15 @@ def test_the_learners_edition_has_stubs_and_folds_the_solution_after_the_check(b
     assert ast.parse(cells[1].source)
 
 
-def test_the_solved_edition_has_the_lines_without_markers_and_nothing_folded(built):
+def test_the_solved_edition_has_the_lines_and_nothing_folded_and_is_marked_for_nbgrader(built):
     cells = built(solved=True)
     assert [cell.cell_type for cell in cells] == ["markdown", "code", "code", "markdown", "code"]
-    assert "SOLUTION" not in "".join(cell.source for cell in cells)
-    assert cells[1].source in FOLDED
+    assert cell_of_edition(cells[1].source, solved=True) in FOLDED
+    marked = [cell.metadata.get("nbgrader", {}) for cell in cells]
+    assert [one.get("grade_id") for one in marked] == [None, "causal_mask", "causal_mask-check", None, None]
+    assert [one.get("solution") for one in marked[1:3]] == [True, False]
+    assert ast.parse(cells[2].source).body[-1].lineno == 3  # the assertion that hidden tests hold
+    assert not any("nbgrader" in cell.metadata for cell in built())
 
 
 def test_both_editions_share_cell_ids_and_another_solution_changes_none(built):

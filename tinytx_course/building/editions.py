@@ -1,6 +1,7 @@
 """Two editions from one source: the learner's, with stubs and folded solutions, and the solved one.
 
-Solutions lie between the markers of nbgrader, so that a school that uses it can take the sources as they are.
+Solutions lie between the markers of nbgrader. The solved edition keeps them and says in its metadata which
+cells are graded: it is what nbgrader calls the instructor version of an assignment.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def make_edition(notebook: NotebookNode, *, solved: bool) -> None:
     """Turn the cells of a source into those of an edition, in place.
 
     In the learner's edition a folded Solution, made from the lines between the markers, follows the cell that
-    calls the check.
+    calls the check. In the solved one the cells are marked for nbgrader, and a check that fails raises.
 
     Raises
     ------
@@ -100,7 +101,7 @@ def make_edition(notebook: NotebookNode, *, solved: bool) -> None:
     from tinytx_course.exercises.checking import EXERCISES
 
     cells: list[NotebookNode] = []
-    solution: str | None = None  # one whose check has not come yet
+    pending: tuple[NotebookNode, str] | None = None  # a cell and its solution, whose check has not come yet
     for cell in notebook.cells:
         cells.append(cell)
         if cell.cell_type != "code":
@@ -110,20 +111,38 @@ def make_edition(notebook: NotebookNode, *, solved: bool) -> None:
             raise ValueError(
                 f"a check must name an exercise, one of {', '.join(EXERCISES)}, got {', '.join(unknown)}"
             )
-        if solution is not None:
+        if pending is not None:
             if not names:
                 raise ValueError(f"the code cell after a solution must call its check, got {cell.source!r}")
-            if not solved:
-                cells.append(new_markdown_cell(_folded(solution), id=f"{cell.id}-solution"))
-            solution = None
+            if solved:
+                _for_nbgrader(pending[0], cell, names[0])
+            else:
+                cells.append(new_markdown_cell(_folded(pending[1]), id=f"{cell.id}-solution"))
+            pending = None
         if has_solution(cell.source):
-            solution = cell_of_edition(cell.source, solved=True)
-            cell.source = cell_of_edition(cell.source, solved=solved)
-    if solution is not None:
+            pending = cell, cell_of_edition(cell.source, solved=True)
+            cell.source = cell.source if solved else cell_of_edition(cell.source, solved=False)
+    if pending is not None:
         raise ValueError(
-            f"the code cell after a solution must call its check, got no cell after {solution!r}"
+            f"the code cell after a solution must call its check, got no cell after {pending[1]!r}"
         )
     notebook.cells = cells
+
+
+def _for_nbgrader(written: NotebookNode, check: NotebookNode, name: str) -> None:
+    """Mark the cell of a solution and that of its check: a point an exercise, lost where the check raises."""
+    for cell, grade in ((written, False), (check, True)):
+        cell.metadata["nbgrader"] = {
+            "grade_id": f"{name}-check" if grade else name,
+            "grade": grade,
+            "solution": not grade,
+            "locked": grade,
+            "task": False,
+            "schema_version": 3,
+        } | ({"points": 1} if grade else {})
+    named = "" if check.source.startswith("verdict = ") else "verdict = "
+    test = "### BEGIN HIDDEN TESTS\nassert verdict.passed\n### END HIDDEN TESTS"
+    check.source = f"{named}{check.source}\n{test}"
 
 
 def _folded(solution: str) -> str:

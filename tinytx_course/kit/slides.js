@@ -10,14 +10,17 @@ async function fit(slide) {
     const room = box.parentElement, wide = room.clientWidth, tall = room.clientHeight;
     if (!wide) continue;
     box.dataset.fit = "begun";
-    const least = box.matches(".explorer *") ? 1.3 : 0.5;
-    for (let zoom = 2.2; zoom >= least; zoom -= 0.1) {
+    const sized = async (zoom) => {
       box.style.zoom = zoom;
       box.style.width = `${wide / zoom}px`;
       await frame();
       const most = Math.max(...[box, ...box.querySelectorAll("math")].map((one) => one.scrollWidth));
-      if (box.scrollHeight * zoom <= tall && most * zoom <= wide + 1) break;
-    }
+      return box.scrollHeight * zoom <= tall && most * zoom <= wide + 1;
+    };
+    const explorer = box.matches(".explorer *"), least = explorer ? 11 : 5;
+    let tenths = 22;
+    while (tenths >= least && !(await sized(tenths / 10))) tenths -= 1;
+    if (tenths < least && explorer) await sized(1.3);
     box.dataset.fit = "done";
   }
 }

@@ -147,6 +147,18 @@ def test_what_a_stream_printed_in_pieces_is_one_output_and_a_bare_progress_bar_n
     assert "row 0\nrow 1\nrow 2" in shown and "it/s]" not in shown
 
 
+def test_french_that_a_cell_prints_has_its_language():
+    v4 = nbformat.v4
+    printed = v4.new_output(
+        "stream", name="stdout", text="1  J'ai aimé ce roman <b>.\n2  I love this novel.\n"
+    )
+    table = "<table><tr><td>Le roman est beau .</td><td>0.3</td><td>beautiful</td></tr></table>"
+    shown = lesson_page(printed, v4.new_output("display_data", data={"text/html": table}))
+    marked = re.findall(r'<span lang="fr">(.*?)</span>', shown)
+    assert [html.unescape(text) for text in marked] == ["J'ai aimé ce roman", "Le roman est beau"]
+    assert "&lt;b&gt;." in shown
+
+
 def test_only_code_that_has_a_colour_is_marked():
     cell = nbformat.v4.new_code_cell("def f(x):\n    return x + 1")
     shown = notebook_to_html(nbformat.v4.new_notebook(cells=[cell]), LESSONS[2])

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from nbconvert import HTMLExporter
+from nbconvert.filters import ansi2html
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 from pygments.styles import get_style_by_name
@@ -21,7 +22,7 @@ from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.lessons import Lesson
 from tinytx_course.site.figures import Figures
 from tinytx_course.site.formulas import to_mathml
-from tinytx_course.site.french import mark_french
+from tinytx_course.site.french import mark_french, mark_sentences
 from tinytx_course.site.linking import Linker, citations
 from tinytx_course.site.reference import names
 
@@ -39,15 +40,18 @@ _PRIORITY = [
     "text/latex",
     "text/plain",
 ]
-# The code of a plot is folded, and what is a region of its own has a name.
+# The code of a plot is folded, and a call that only shows a card is left out.
 _TEMPLATE = """
 {%- extends 'basic/index.html.j2' -%}
 {% block input_group -%}
-{% if cell.metadata.folded %}<details class="plotting"><summary>The code that draws this</summary>
-{{ super() }}</details>{% else %}{{ super() }}{% endif %}
+{% if cell.metadata.only_plots %}<details class="plotting"><summary>The code that draws this</summary>
+{{ super() }}</details>{% elif not cell.metadata.only_shows %}{{ super() }}{% endif %}
 {%- endblock input_group %}
 """
-FOLDED_LINES = 10  # a plot with at least as many is folded
+FOLDED_LINES = 5  # a plot with at least as many is folded
+_CARDS = re.compile(
+    r"(course\.(check|glossary|parsons|predict|quiz|recall|widgets\.\w+)|(course\.)?plots\.diagram)\("
+)
 _PLOTTING = re.compile(r"\b(plots|fig|axes?|figure)\b")
 _SAYS = re.compile(r"\bprint\(|\bcourse\.(?!plots)|^(def|class) ", re.M)
 
@@ -59,6 +63,7 @@ _INVITATION = (
 )
 _LEVEL = re.compile(r"<p><code>(Level \d/5) · (\d+ minutes) · (outcome \d+)</code></p>")
 _HIGHLIGHTED = re.compile(r'<div class="highlight.*?</div>', re.S)
+_TABLE_CELL = re.compile(r"(<td[^>]*>)([^<]+)")
 _SPAN = re.compile(r'<span class="(\w+)">([^<]*)</span>')
 
 
@@ -123,6 +128,23 @@ def only_plots(source: str) -> bool:
     return lines[True] >= 0.6 * sum(lines.values())
 
 
+def only_shows(source: str) -> bool:
+    """Return whether a cell only calls for a card that is below it on the page, with nothing computed.
+
+    Examples
+    --------
+    >>> only_shows('course.quiz("tokens")'), only_shows("course.widgets.mask(model(ids))")
+    (True, False)
+    """
+    try:
+        statements = ast.parse(source).body
+    except SyntaxError:
+        return False
+    shown = [one for one in statements if not isinstance(one, ast.Import | ast.ImportFrom)]
+    calls = [node for one in shown for node in ast.walk(one) if isinstance(node, ast.Call)]
+    return 0 < len(calls) == len(shown) and all(_CARDS.match(ast.unparse(one)) for one in shown)
+
+
 def without_marks(source: str) -> str:
     """Return a code cell without marks for tools."""
     return _MARKS.sub("", source).rstrip()
@@ -135,9 +157,12 @@ def _coloured() -> frozenset[str]:
 
 
 def _as_a_reader_sees(output: NotebookNode) -> NotebookNode:
-    """Return the answer of a check that nobody has attempted as an invitation to do so."""
+    """Return a check that nobody has attempted as an invitation; French in a table has its language."""
     if _NOT_ATTEMPTED in output.get("data", {}).get("text/plain", ""):
         output.data = {"text/html": _INVITATION}
+    elif "<td" in output.get("data", {}).get("text/html", ""):
+        cells = _TABLE_CELL.sub(lambda cell: cell[1] + mark_sentences(cell[2]), output.data["text/html"])
+        output.data = {**output.data, "text/html": cells}
     return output
 
 
@@ -169,7 +194,8 @@ def notebook_to_html(
         if cell.cell_type == "code":
             cell.source = without_marks(cell.source)
             cell.outputs = numbered.renew(map(_as_a_reader_sees, joined_streams(cell.outputs)))
-            cell.metadata.folded = only_plots(cell.source)
+            cell.metadata.only_plots = only_plots(cell.source)
+            cell.metadata.only_shows = bool(cell.outputs) and only_shows(cell.source)
     exporter = HTMLExporter(
         raw_template=_TEMPLATE,
         exclude_input_prompt=True,
@@ -178,6 +204,7 @@ def notebook_to_html(
     )
     papers = citations(cell.source for cell in content.cells if cell.cell_type == "markdown")
     linker = Linker([one for one in shown if one != lesson], papers, names())
+    exporter.register_filter("ansi2html", lambda text: mark_sentences(ansi2html(text)))
     exporter.register_filter("markdown2html", lambda source: linker.link(markdown_to_html(source)))
     body, _ = exporter.from_notebook_node(content)
     return _HIGHLIGHTED.sub(_few_spans, body)

@@ -9,16 +9,18 @@ from tinytx.world.world import World
 
 _EMPHASISED = re.compile(r"<(em|strong)>([^<]{1,80})</\1>")
 _WORD = re.compile(r"[^\W\d_]+")
+_BETWEEN = re.compile(r"(?:[ ,.!?'’▁]|&#39;)*")  # words of one sentence
+_FEWEST = 3  # French words in a row
 
 
 @cache
-def _french() -> frozenset[str]:
-    """Return the words of the course's language that its English twin does not have."""
+def _words() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words of the course's language, and those that its English twin does not have."""
     pairs = World().pairs(3000, seed=0)
     english, french = (
         {word for pair in pairs for word in _WORD.findall(pair[side].lower())} for side in (0, 1)
     )
-    return frozenset(french - english)
+    return frozenset(french), frozenset(french - english)
 
 
 def mark_french(page: str) -> str:
@@ -32,8 +34,31 @@ def mark_french(page: str) -> str:
 
     def marked(match: re.Match[str]) -> str:
         words = _WORD.findall(match[2].lower())
-        if not words or not all(word in _french() for word in words):
+        if not words or not _words()[1].issuperset(words):
             return match[0]
         return f'<{match[1]} lang="fr">{match[2]}</{match[1]}>'
 
     return _EMPHASISED.sub(marked, page)
+
+
+def mark_sentences(text: str) -> str:
+    """Return what a cell has printed, as HTML, in which several French words in a row have their language.
+
+    Examples
+    --------
+    >>> mark_sentences("0.31  Le roman est beau . It praises.")
+    '0.31  <span lang="fr">Le roman est beau</span> . It praises.'
+    """
+    parts, out, at = re.split(f"({_WORD.pattern})", text), [], 0  # words are at odd places
+    known, french = _words()
+    while at < len(parts):
+        end = at + 1
+        if at % 2 and parts[at].lower() in known:
+            while end + 1 < len(parts) and _BETWEEN.fullmatch(parts[end]) and parts[end + 1].lower() in known:
+                end += 2
+        run = "".join(parts[at:end])
+        words = [word.lower() for word in parts[at:end:2]]
+        is_french = len(words) >= _FEWEST and len(french.intersection(words)) > 1
+        out.append(f'<span lang="fr">{run}</span>' if is_french else run)
+        at = end
+    return "".join(out)

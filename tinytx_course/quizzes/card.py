@@ -15,6 +15,7 @@ import traitlets
 from tinytx_course.widgets.base import Explorer
 
 _CODE = re.compile(r"`([^`]+)`")
+_MARKS = re.compile(r"`([^`]+)`|\*([^*\s][^*]*)\*")
 Answer = dict[str, Any]
 
 
@@ -86,8 +87,12 @@ def lettered(question: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def marked(text: str) -> str:
-    """Return text as HTML, with what is between backticks as code."""
-    return _CODE.sub(r"<code>\1</code>", html.escape(text))
+    """Return text as HTML: what is between backticks as code, what is between asterisks emphasised."""
+
+    def tagged(match: re.Match[str]) -> str:
+        return f"<code>{match[1]}</code>" if match[1] else f"<em>{match[2]}</em>"
+
+    return _MARKS.sub(tagged, html.escape(text))
 
 
 def plain(text: str) -> str:

@@ -783,13 +783,14 @@ plots.show(fig, name="02_learnt_and_known_maps")
 # They differ most in the first two rows: there is no target at positions 0 and 1, so what the heads do there is free (and position 0 has no choice). In the other rows most of the weight is
 # where we expected it, as the fits above say. In all three seeds the two heads divided the work as we wrote down beforehand.
 #
-# Those maps were means over 500 rows. Here is the same model on a single row of letters. Point at a position, or move with the arrow keys, and read how its weight is spread: by the colour of the letters, by the numbers, and by the entropy,
-# which counts in bits how undecided the head is. Find two equal letters in the row, and check that the heads tell them apart.
+# Those maps were means over 500 rows. Here is the same model on a single row of letters. Choose a letter, or move with the arrow keys, and read how its weight is spread: by the lines, by the numbers, and by the entropy,
+# which counts in bits how undecided the head is. *Untrained* shows the same layers with new random weights. Find two equal letters in the row, and check that the heads tell them apart.
 
 # %%
 course.widgets.attention(
-    model, ["ABCDE"[letter] for letter in letters[0]], token_ids=letters[:1], query=7
-)
+    model, ["ABCDE"[letter] for letter in letters[0]], token_ids=letters[:1], query=7,
+    untrained=True,
+)  # fmt: skip
 
 # %% [markdown]
 # You will meet this explorer again, with more layers and more heads. Two questions that it raises can be answered in numbers. Which head is less undecided? And how much weight did the two *dice* models put on the next position, where the answer was?

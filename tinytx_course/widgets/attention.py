@@ -37,6 +37,7 @@ class AttentionExplorer(Explorer):
     layer = traitlets.Int(0).tag(sync=True)
     head = traitlets.Int(0).tag(sync=True)
     query = traitlets.Int(0).tag(sync=True)
+    by_habit = traitlets.Bool(False).tag(sync=True)
 
     @traitlets.validate("part", "layer", "head", "query")
     def _check_number(self, proposal: Any) -> int:
@@ -63,6 +64,7 @@ def attention(
     token_ids: Any = None,
     key_ids: Any = None,
     mask: Any = None,
+    untrained: Any = None,
     layer: int = 0,
     head: int = 0,
     query: int = 0,
@@ -83,6 +85,8 @@ def attention(
         What a model reads: its tokens (of a translator, the target), and the source of a translator.
     mask : Tensor or array of bool, broadcastable to (T, S), optional
         True = may attend. Of a causal model it is known; otherwise nothing is masked by default.
+    untrained : True, or like `source`, optional
+        The same without training, behind a switch; True makes a language model with new random weights.
     layer, head, query : int
         What is open at first.
 
@@ -100,6 +104,9 @@ def attention(
     ([[1, 1, 2, 2]], [['11', '11']])
     """
     parts = _parts(source, tokens, key_tokens, token_ids, key_ids, mask)
+    if untrained is not None:
+        again = _fresh(source) if untrained is True else untrained
+        parts = _compared(parts, _parts(again, tokens, key_tokens, token_ids, key_ids, mask))
     return AttentionExplorer(
         names=[part.name for part in parts],
         query_tokens=[part.queries for part in parts],
@@ -113,6 +120,12 @@ def attention(
     )
 
 
+def _fresh(model: Any) -> Any:
+    """Return a model of the same class and sizes with new random weights; other random numbers stay."""
+    with torch.random.fork_rng():
+        return type(model)(model.config)
+
+
 class _Part(NamedTuple):
     """Attention of one kind: weights (L, H, T, S) float32, and which cells a mask leaves open (T, S)."""
 
@@ -121,6 +134,16 @@ class _Part(NamedTuple):
     keys: list[str]
     weights: np.ndarray
     allowed: np.ndarray
+
+
+def _compared(trained: list[_Part], untrained: list[_Part]) -> list[_Part]:
+    """Return the parts of two models of the same sizes, under names that tell them apart."""
+    sizes, others = ([part.weights.shape for part in parts] for parts in (trained, untrained))
+    if sizes != others:
+        raise ValueError(f"untrained must have the sizes of source, {sizes}, got {others}")
+    if len(trained) == 1:
+        return [trained[0]._replace(name="trained"), untrained[0]._replace(name="untrained")]
+    return trained + [part._replace(name=f"untrained: {part.name}") for part in untrained]
 
 
 def _parts(

@@ -5,6 +5,7 @@ import json
 import re
 
 import numpy as np
+import pytest
 import torch
 
 import tinytx as tx
@@ -108,6 +109,36 @@ def test_rows_and_entropies_of_the_page_are_those_of_torch(node):
         own = weights[-1, -1]
         close(head, own.float())
         close(entropies, -torch.special.xlogy(own, own).sum(dim=-1) / np.log(2), atol=1e-5, rtol=1e-5)
+
+
+def test_what_a_head_does_is_the_mean_weight_on_its_favourite_and_sorting_brings_the_like_together(node):
+    eye, rest = torch.eye(5), torch.full((5, 5), 0.2)
+    before, first = torch.eye(5)[[0, 0, 1, 2, 3]], torch.eye(5)[[0] * 5]
+    heads = [rest, 0.7 * before + 0.3 * rest, 0.5 * first + 0.5 * rest, eye, 0.9 * before + 0.1 * rest]
+    same = course.widgets.attention(torch.stack(heads), list("abcde"))
+    other = course.widgets.attention(torch.stack(heads), list("abcde"), list("vwxyz"))
+    page = "(() => { const p = js.openPart(get); return [js.habitsOf(p), js.orderOf(p, true)]; })()"
+    (habits, order), (crossed, _) = node("attention", page, same, other)
+    assert [name for name, _ in habits] == ["spread", "before", "first", "itself", "before"]
+    close([share for _, share in habits], torch.tensor([0.2, 0.76, 0.6, 1.0, 0.92]), atol=1e-6, rtol=1e-6)
+    assert order == [4, 1, 3, 2, 0]
+    assert [name for name, _ in crossed] == ["spread", "sharp", "sharp", "sharp", "sharp"]
+
+
+def test_trained_and_untrained_are_two_parts_of_one_view(describe):
+    models = [tx.LanguageModel(tx.PRESETS["tiny"]) for _ in range(2)]
+    explorer = course.widgets.attention(models[0], WORDS, token_ids=range(5), untrained=models[1])
+    for part, (name, model) in enumerate(zip(("trained", "untrained"), models, strict=True)):
+        explorer.part = part
+        assert explorer.names[part] == name and describe(explorer)[0].startswith(f"{name.title()}, layer 0")
+        alone = course.widgets.attention(model, WORDS, token_ids=range(5))
+        torch.testing.assert_close(shown(explorer, part)[0], shown(alone)[0])
+    before = torch.random.get_rng_state()
+    fresh = course.widgets.attention(models[0], WORDS, token_ids=range(5), untrained=True)
+    assert torch.equal(torch.random.get_rng_state(), before)  # the numbers of a lesson stay what they are
+    assert not torch.equal(shown(fresh, 0)[0], shown(fresh, 1)[0])
+    with pytest.raises(ValueError, match=r"sizes of source, .* got \[\(1, 2, 5, 5\)\]"):
+        course.widgets.attention(torch.eye(5), WORDS, untrained=torch.eye(5).repeat(2, 1, 1))
 
 
 def test_a_page_rounds_large_weights_to_less_than_can_be_seen_and_small_ones_not_at_all():

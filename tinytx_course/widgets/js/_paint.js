@@ -75,15 +75,15 @@ export function paintCells(canvas, { rows, cols, size, share, blocked = () => fa
   }
 }
 
-// The same at one pixel a cell, for thumbnails.
-export function paintPixels(canvas, { rows, cols, share, blocked = () => false, theme, color = shade }) {
+// The same at one pixel a cell, for thumbnails; quiet: what is blocked is plain grey.
+export function paintPixels(canvas, { rows, cols, share, blocked = () => false, theme, color = shade, quiet = false }) {
   canvas.width = cols;
   canvas.height = rows;
   const pen = canvas.getContext("2d"), image = pen.createImageData(cols, rows), [ground, stripe] = BLOCKED[theme];
   const table = Array.from({ length: 256 }, (_, i) => color(i / 255, theme));
   for (let i = 0, at = 0; i < rows; i++) {
     for (let j = 0; j < cols; j++, at += 4) {
-      const off = blocked(i, j), pixel = off ? ((i + j) % 3 ? ground : stripe) : table[Math.round(255 * clamp(share(i, j), 0, 1))];
+      const off = blocked(i, j), pixel = off ? (quiet || (i + j) % 3 ? ground : stripe) : table[Math.round(255 * clamp(share(i, j), 0, 1))];
       image.data.set(pixel, at);
       image.data[at + 3] = 255;
     }

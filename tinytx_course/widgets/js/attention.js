@@ -17,6 +17,31 @@ export function openPart(get) {
 
 export const rowEntropies = (part) => Array.from({ length: part.rows }, (_, i) => entropy(part.row(part.layer, part.at, i)));
 
+// What a head does, on average over its queries from the third on: the mean weight on the token before, on the first, on
+// the query itself and on the next, where both sides are the same tokens; else whether it has a favourite.
+export function habitsOf(part) {
+  const same = part.rows === part.cols && part.queries.every((word, i) => word === part.keys[i]);
+  const targets = { before: (i) => i - 1, first: () => 0, itself: (i) => i, next: (i) => i + 1 };
+  return Array.from({ length: part.layers * part.heads }, (_, at) => {
+    const rows = Array.from({ length: part.rows }, (_, i) => part.row(Math.floor(at / part.heads), at % part.heads, i)).slice(part.rows > 2 ? 2 : 0);
+    const mean = (f) => rows.reduce((sum, row, n) => sum + (f(row, n + (part.rows > 2 ? 2 : 0)) ?? 0), 0) / rows.length;
+    const found = Object.entries(same ? targets : {}).map(([name, of]) => [name, mean((row, i) => row[of(i)])]).sort((a, b) => b[1] - a[1])[0];
+    return found && found[1] >= 0.4 ? found : [mean((row) => Math.max(...row)) >= 0.5 ? "sharp" : "spread", mean((row) => Math.max(...row))];
+  });
+}
+
+// Slots of the small maps: by layer and head, or the heads that do the same next to each other.
+export function orderOf(part, byHabit) {
+  const habits = habitsOf(part), all = habits.map((_, at) => at);
+  const rank = ["before", "itself", "first", "next", "sharp", "spread"];
+  return byHabit ? all.sort((a, b) => rank.indexOf(habits[a][0]) - rank.indexOf(habits[b][0]) || habits[b][1] - habits[a][1]) : all;
+}
+
+export const keep = (get) => {
+  const most = (axis) => Math.max(...get("sizes").map((size) => size[axis])) - 1;
+  return { part: [0, get("names").length - 1], layer: [0, most(0)], head: [0, most(1)], query: [0, most(2)], by_habit: [0, 1] };
+};
+
 export function describe(get) {
   const part = openPart(get), { layer, at, query, queries, keys, name } = part, row = part.row(layer, at, query);
   const places = [...keys.keys()], open = places.filter((j) => !part.blocked(query, j)).length;
@@ -29,144 +54,142 @@ export function describe(get) {
 
 function build(ui) {
   const body = h("div"), parts = ui.get("names");
-  const which = parts.length > 1 ? h("div", { class: "tx-row" }, ui.choice("part", { label: "Attention", options: parts.map((name, i) => [i, name]) })) : null;
-  let shown, paintPart;
+  const which = parts.length > 1 ? ui.choice("part", { label: parts.includes("untrained") ? "Weights" : "Attention", options: parts.map((name, i) => [i, name]) }) : null;
+  const sort = ui.get("sizes").some(([layers, heads]) => layers * heads > 2) ? ui.toggle("by_habit", { label: "sort heads by what they do" }) : null;
+  let shape, view;
   const paint = () => {
-    if (shown !== ui.get("part")) {
-      shown = ui.get("part");
-      const made = partView(ui);
-      paintPart = made.paint;
-      body.replaceChildren(...made.elements);
+    const part = openPart(ui.get), now = JSON.stringify([part.layers, part.heads, part.queries, part.keys]);
+    if (shape !== now) { // another part of the same shape is drawn into the same view, so that one sees what changed
+      shape = now;
+      view = partView(ui, part);
+      body.replaceChildren(view.box);
     }
-    paintPart();
+    view.paint(part);
   };
-  ui.show(paint, which, body);
+  ui.show(paint,
+    h("p", { class: "tx-invite" }, "Choose a head, then a word: the lines go to what it attends to, the thicker the more."),
+    which || sort ? h("div", { class: "tx-row" }, which, sort) : null, body);
 }
 
-function partView(ui) {
-  const thumbs = thumbnails(ui), matrix = opened(ui), words = sentence(ui);
-  // What the pointer is over shows for as long as it stays; a click keeps it.
-  let hovered = null;
-  const look = (query) => { hovered = query; ui.redraw(); };
-  matrix.listen(look);
-  words.listen(look);
-  const paint = () => {
-    const part = openPart(ui.get), query = hovered ?? part.query;
-    thumbs.paint(part);
-    matrix.paint(part, query);
-    words.paint(part, query);
-  };
-  return { paint, elements: [h("div", { class: "tx-panels" }, thumbs.box, matrix.box), words.box] };
-}
-
-// All heads small: layers down, heads across.
-function thumbnails(ui) {
-  const { layers, heads, rows, cols } = openPart(ui.get), all = layers * heads;
-  const canvases = Array.from({ length: all }, () => h("canvas", { "aria-hidden": "true" }));
-  const choose = (i) => { ui.set("layer", Math.floor(i / heads)); ui.save("head", i % heads); };
-  const buttons = canvases.map((canvas, i) => h("button", {
-    type: "button", role: "radio", class: "tx-thumb", onclick: () => choose(i),
-    "aria-label": `layer ${Math.floor(i / heads)}, head ${i % heads}`,
-  }, canvas));
-  const grid = h("div", { class: "tx-thumbs", role: "radiogroup", "aria-label": "Layer and head", style: `--heads:${heads}` },
-    h("span"), Array.from({ length: heads }, (_, a) => h("span", { class: "tx-small", "aria-hidden": "true" }, a)),
-    Array.from({ length: layers }, (_, l) => [h("span", { class: "tx-small", "aria-hidden": "true" }, l), buttons.slice(l * heads, (l + 1) * heads)]));
-  const stop = roving(grid, buttons, { columns: heads, go: choose });
-  let painted;
-  const paint = (part) => {
-    const side = clamp(Math.floor((Math.min(ui.width, 460) - 40) / heads) - 4, 18, 64), open = part.layer * heads + part.at;
-    grid.style.setProperty("--thumb", `${side}px`);
-    stop(open);
-    buttons.forEach((button, i) => button.setAttribute("aria-checked", i === open));
-    grid.classList.toggle("tx-fine", rows > side);
-    if (painted === ui.theme) return;
-    painted = ui.theme;
-    canvases.forEach((canvas, i) => {
-      const weights = part.head(Math.floor(i / heads), i % heads);
-      paintPixels(canvas, { rows, cols, share: (r, c) => weights[r * cols + c], blocked: part.blocked, theme: painted });
-    });
-  };
-  const title = h("p", { class: "tx-title" }, `${counted(layers, "layer")} down, ${counted(heads, "head")} across`);
-  return { paint, box: h("div", { class: "tx-panel" }, title, h("div", { class: "tx-scroll" }, grid)) };
-}
-
-// The open head: a row for each query, with its entropy beside it.
-function opened(ui) {
-  const { rows, cols, queries, keys } = openPart(ui.get);
-  const title = h("p", { class: "tx-title" });
-  const canvas = h("canvas", { role: "img", class: "tx-matrix" }), bars = h("canvas", { role: "img", class: "tx-entropy" });
-  const mark = h("div", { class: "tx-mark", "aria-hidden": "true" });
-  const down = h("div", { class: "tx-down", "aria-hidden": "true" }, queries.map((token) => h("span", {}, token)));
-  const across = h("div", { class: "tx-across", "aria-hidden": "true" }, keys.map((token) => h("span", {}, h("span", {}, token))));
-  const grid = h("div", { class: "tx-open" }, h("span"), across, h("span", { class: "tx-small tx-bits", "aria-hidden": "true" }, "entropy"), down, h("div", { class: "tx-stage" }, canvas, mark), bars);
-  let size = 8, painted = "";
-  const place = (event) => [clamp(Math.floor(event.offsetY / size), 0, rows - 1), clamp(Math.floor(event.offsetX / size), 0, cols - 1)];
-  const listen = (look) => {
-    canvas.addEventListener("pointermove", (event) => {
-      const [i, j] = place(event), part = openPart(ui.get);
-      look(i);
-      ui.tip(`${named(queries, i)} looks at ${named(keys, j)}: ${part.blocked(i, j) ? "blocked by the mask" : part.row(part.layer, part.at, i)[j].toFixed(3)}`, event);
-    });
-    canvas.addEventListener("pointerleave", () => { look(null); ui.tip(null); });
-    canvas.addEventListener("click", (event) => ui.save("query", place(event)[0]));
-  };
-  const paint = (part, query) => {
-    size = clamp(Math.floor(Math.min((ui.width - (ui.width < 420 ? 125 : 150)) / cols, 520 / Math.max(rows, cols))), 3, 28);
-    const now = `${part.layer}/${part.at}/${size}/${ui.theme}`;
-    mark.style.cssText = `top:${query * size}px;width:${cols * size}px;height:${size}px`;
-    [...down.children].forEach((label, i) => { label.className = i === query ? "tx-at" : ""; });
-    if (painted === now) return;
-    painted = now;
-    title.textContent = `Layer ${part.layer}, head ${part.at}: queries down, keys across`;
-    grid.classList.toggle("tx-tiny", size < 12);
+function partView(ui, part) {
+  const thumbs = part.layers * part.heads > 1 ? thumbnails(ui, part) : null, matrix = opened(ui, part), words = wordLines(ui, part);
+  const title = h("p", { class: "tx-title" }), grid = h("div", { class: "tx-open" }, matrix.elements, words.elements);
+  let shown = null, aim = "";
+  const paint = (now) => {
+    const { rows, cols, layer, at, query } = now, wide = ui.width >= 700, left = thumbs ? thumbs.paint(now, wide) + 24 : 0;
+    const size = clamp(Math.floor(Math.min((wide ? ui.width - left - 350 : ui.width - 74) / cols, 400 / Math.max(rows, cols))), wide ? 13 : 3, 36);
+    const step = Math.max(size, wide ? 13 : 20), weights = now.head(layer, at), row = now.row(layer, at, query);
     grid.style.setProperty("--cell", `${size}px`);
-    const weights = part.head(part.layer, part.at);
-    paintCells(canvas, { rows, cols, size, share: (i, j) => weights[i * cols + j], blocked: part.blocked, theme: ui.theme, numbers: size >= 26 });
-    canvas.setAttribute("aria-label", `Attention weights of layer ${part.layer}, head ${part.at}: ${rows} queries by ${cols} keys. Choose a query below to hear its row.`);
-    paintBars(bars, rowEntropies(part), size, Math.log2(Math.max(2, cols)), ui.theme);
-    bars.setAttribute("aria-label", `Entropy of each row in bits: ${rowEntropies(part).map((bits) => bits.toFixed(1)).join(", ")}`);
+    grid.style.setProperty("--step", `${step}px`);
+    grid.classList.toggle("tx-tiny", size < 12);
+    title.textContent = `Layer ${layer}, head ${at}: ${named(now.queries, query)} looks at …`;
+    const aims = { weights: Float32Array.from(weights), row: Float32Array.from(row), query }, from = shown ?? aims;
+    const mix = (a, b, share) => (a.length === b.length ? b.map((x, i) => a[i] + share * (x - a[i])) : b);
+    const put = (share) => {
+      shown = { weights: mix(from.weights, aims.weights, share), row: mix(from.row, aims.row, share), query: from.query + share * (query - from.query) };
+      matrix.paint(now, shown, size);
+      words.draw(now, shown, step);
+    };
+    const key = [ui.get("part"), layer, at, query].join();
+    if (aim && key !== aim) ui.animate(180, put);
+    else put(1);
+    aim = key;
+    words.paint(now);
   };
-  return { paint, listen, box: h("div", { class: "tx-panel" }, title, h("div", { class: "tx-scroll" }, grid), scaleBar(shade, "0", "1", "weight")) };
+  return { paint, box: h("div", { class: "tx-view" }, thumbs?.box, h("div", { class: "tx-panel" }, title, grid, scaleBar(shade, "0", "1", "weight"))) };
 }
 
-function paintBars(canvas, values, size, most, theme) {
-  const sharp = window.devicePixelRatio || 1, width = 52, pen = canvas.getContext("2d");
-  canvas.width = width * sharp;
-  canvas.height = Math.round(values.length * size * sharp);
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${values.length * size}px`;
-  pen.scale(sharp, sharp);
-  pen.fillStyle = rgb(shade(0.55, theme));
-  values.forEach((value, i) => pen.fillRect(0, i * size + size * 0.2, Math.max(1, (width * value) / most), Math.max(1, size * 0.6)));
+// All heads small, each with what it does.
+function thumbnails(ui, { layers, heads, rows, cols }) {
+  const all = layers * heads, canvases = Array.from({ length: all }, () => h("canvas", { "aria-hidden": "true" }));
+  const names = canvases.map(() => h("small")), places = canvases.map(() => h("small"));
+  let order = canvases.map((_, i) => i);
+  const choose = (slot) => { ui.set("layer", Math.floor(order[slot] / heads)); ui.save("head", order[slot] % heads); };
+  const buttons = canvases.map((canvas, i) => h("button", { type: "button", role: "radio", class: "tx-thumb", onclick: () => choose(i) }, places[i], canvas, names[i]));
+  const grid = h("div", { class: "tx-thumbs", role: "radiogroup", "aria-label": "Layer and head", style: `--heads:${heads}` }, buttons);
+  const stop = roving(grid, buttons, { columns: heads, go: choose }), title = h("p", { class: "tx-title" }, `${counted(all, "head")}: choose one`);
+  let painted = "";
+  const paint = (part, wide) => {
+    const side = clamp(Math.floor((wide ? (ui.width > 1000 ? 290 : 216) : Math.min(ui.width, 460)) / heads) - 10, 18, 72), open = part.layer * heads + part.at;
+    grid.style.setProperty("--thumb", `${side}px`);
+    order = orderOf(part, ui.get("by_habit"));
+    stop(order.indexOf(open));
+    buttons.forEach((button, slot) => button.setAttribute("aria-checked", order[slot] === open));
+    grid.classList.toggle("tx-fine", rows > side);
+    grid.classList.toggle("tx-bare", side < 40);
+    const now = [ui.theme, ui.get("part"), ...order].join(), habits = habitsOf(part);
+    if (painted !== now) {
+      canvases.forEach((canvas, slot) => {
+        const l = Math.floor(order[slot] / heads), a = order[slot] % heads, weights = part.head(l, a), [habit, share] = habits[order[slot]];
+        paintPixels(canvas, { rows, cols, share: (r, c) => weights[r * cols + c], blocked: part.blocked, theme: ui.theme, quiet: true });
+        places[slot].textContent = `${l}.${a}`;
+        names[slot].textContent = habit;
+        buttons[slot].setAttribute("aria-label", `${l}.${a} ${habit}: layer ${l}, head ${a}, ${percent(share)}`);
+      });
+    }
+    painted = now;
+    return heads * (side + 10);
+  };
+  return { paint, box: h("div", { class: "tx-panel tx-heads" }, title, grid, h("p", { class: "tx-note" }, "layer.head, and where most of its weight goes")) };
 }
 
-// The words themselves: choose a query, see its keys coloured, with bars and numbers.
-function sentence(ui) {
-  const { queries, keys } = openPart(ui.get);
-  const asks = queries.map((token, i) => h("button", { type: "button", class: "tx-token", role: "radio", "aria-label": `query ${named(queries, i)}`, onclick: () => ui.save("query", i) }, token));
-  const group = h("div", { class: "tx-words", role: "radiogroup", "aria-label": "Query" }, asks);
-  const stop = roving(group, asks, { go: (i) => ui.save("query", i) });
-  const answers = keys.map((token) => h("li", { class: "tx-key-word" }, h("span", { class: "tx-word" }, token), h("i"), h("small")));
-  const title = h("p", { class: "tx-title" });
-  const listen = (look) => asks.forEach((ask, i) => {
-    ask.addEventListener("pointerenter", () => look(i));
-    ask.addEventListener("pointerleave", () => look(null));
+// The open head: a row for each query. What the pointer says, the words say without it.
+function opened(ui, { rows, cols, queries, keys }) {
+  const canvas = h("canvas", { role: "img", class: "tx-matrix" }), mark = h("div", { class: "tx-mark", "aria-hidden": "true" });
+  const across = h("div", { class: "tx-across", "aria-hidden": "true" }, keys.map((token) => h("span", {}, h("span", {}, token))));
+  const place = (across_, down) => [Math.min(rows - 1, Math.floor(down * rows)), Math.min(cols - 1, Math.floor(across_ * cols))];
+  dragged(canvas, (...at) => ui.set("query", place(...at)[0]), () => ui.done());
+  canvas.addEventListener("pointermove", (event) => {
+    const [i, j] = place(...placeIn(canvas, event)), part = openPart(ui.get);
+    ui.tip(`${named(queries, i)} looks at ${named(keys, j)}: ${part.blocked(i, j) ? "blocked by the mask" : part.row(part.layer, part.at, i)[j].toFixed(3)}`, event);
   });
-  const paint = (part, query) => {
-    const row = part.row(part.layer, part.at, query), theme = ui.theme;
+  canvas.addEventListener("pointerleave", () => ui.tip(null));
+  const paint = (part, shown, size) => {
+    mark.style.cssText = `top:${shown.query * size}px;width:${cols * size}px;height:${size}px`;
+    paintCells(canvas, { rows, cols, size, share: (i, j) => shown.weights[i * cols + j], blocked: part.blocked, theme: ui.theme, numbers: size >= 24 });
+    canvas.setAttribute("aria-label", `Attention weights of layer ${part.layer}, head ${part.at}: ${rows} queries by ${cols} keys. Choose a query among the words to hear its row.`);
+  };
+  return { paint, elements: [across, h("div", { class: "tx-stage" }, canvas, mark)] };
+}
+
+// The sentence twice: who asks on the left, who is attended to on the right, lines between.
+function wordLines(ui, { queries, keys }) {
+  const asks = queries.map((token, i) => h("button", { type: "button", class: "tx-ask", role: "radio", "aria-label": `query ${named(queries, i)}`, onclick: () => ui.save("query", i) }, token));
+  const group = h("div", { class: "tx-asks", role: "radiogroup", "aria-label": "Query" }, asks), stop = roving(group, asks, { go: (i) => ui.save("query", i) });
+  const answers = keys.map((token) => h("li", {}, h("span", { class: "tx-key-word" }, token), h("i"), h("small")));
+  const others = h("g", { class: "tx-others" }), own = h("g", { class: "tx-own" }), threads = keys.map(() => h("path"));
+  own.append(...threads);
+  const svg = h("svg", { class: "tx-lines", "aria-hidden": "true" }, others, own);
+  let wide = 96;
+  const curve = (i, j, step) => `M0 ${((i + 0.5) * step).toFixed(1)}C${wide / 2} ${((i + 0.5) * step).toFixed(1)} ${wide / 2} ${((j + 0.5) * step).toFixed(1)} ${wide} ${((j + 0.5) * step).toFixed(1)}`;
+  let known = "";
+  const draw = (part, shown, step) => {
+    wide = svg.clientWidth || 96;
+    svg.setAttribute("height", Math.max(queries.length, keys.length) * step);
+    threads.forEach((thread, j) => {
+      thread.setAttribute("d", curve(shown.query, j, step));
+      thread.style.strokeWidth = `${(0.4 + 0.55 * Math.min(step, 20) * shown.row[j]).toFixed(2)}px`;
+      thread.style.opacity = shown.row[j] < 0.005 ? 0 : (0.35 + 0.65 * shown.row[j]).toFixed(3);
+    });
+    const now = [ui.get("part"), part.layer, part.at, step, wide].join();
+    if (now === known) return;
+    known = now;
+    others.replaceChildren(...queries.flatMap((_, i) => keys.map((_, j) => [i, j, part.row(part.layer, part.at, i)[j]]))
+      .filter(([, , w]) => w >= 0.15).map(([i, j, w]) => h("path", { d: curve(i, j, step), style: `opacity:${(0.3 * w).toFixed(2)}` })));
+  };
+  const paint = (part) => {
+    const row = part.row(part.layer, part.at, part.query), theme = ui.theme;
     stop(part.query);
     asks.forEach((ask, i) => ask.setAttribute("aria-checked", i === part.query));
-    title.textContent = `${query === part.query ? "" : "Under the pointer: "}${named(queries, query)} looks at · entropy ${entropy(row).toFixed(2)} bits`;
     answers.forEach((answer, j) => {
-      const [word, bar, number] = answer.children, off = part.blocked(query, j), color = shade(row[j], theme);
+      const [word, bar, number] = answer.children, off = part.blocked(part.query, j), color = shade(row[j], theme);
       answer.classList.toggle("tx-blocked", off);
-      word.style.cssText = off ? "" : `background:${rgb(color)};color:${inkOn(color)}`;
-      bar.style.setProperty("--share", `${off ? 0 : 100 * row[j]}%`);
+      word.style.cssText = off || row[j] < 0.005 ? "" : `background:${rgb(color)};color:${inkOn(color)}`;
+      bar.style.width = `${off ? 0 : 40 * row[j]}px`;
       number.textContent = off ? "blocked" : percent(row[j]);
     });
   };
-  const box = h("div", { class: "tx-sentence" }, h("p", { class: "tx-title" }, "Query: choose a word"), group, title, h("ol", { class: "tx-words", "aria-label": "Keys" }, answers));
-  return { paint, listen, box };
+  return { paint, draw, elements: [group, svg, h("ol", { class: "tx-answers", "aria-label": "Keys" }, answers)] };
 }
 
-export default explorer("attention", { build, describe });
+export default explorer("attention", { build, describe, keep });

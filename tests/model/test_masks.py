@@ -40,3 +40,7 @@ def test_errors_name_rule_and_value():
         causal_mask(0)
     with pytest.raises(TypeError, match="float32"):
         combine_masks(torch.zeros(2, 2))
+    with pytest.raises(TypeError, match="got list and int"):  # a list is unequal to any number: True
+        padding_mask([[1, 2]], 0)
+    with pytest.raises(TypeError, match="got Tensor and NoneType"):
+        padding_mask(torch.tensor([[1, 2]]), None)

@@ -55,6 +55,9 @@ def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor:
     tensor([[ True,  True,  True],
             [ True, False, False]])
     """
+    if not isinstance(token_ids, Tensor) or not isinstance(pad_id, int):
+        got = f"{type(token_ids).__name__} and {type(pad_id).__name__}"
+        raise TypeError(f"token_ids must be a tensor and pad_id an int, got {got}")
     return token_ids != pad_id
 
 

@@ -35,6 +35,8 @@ def read_submission(path: Path) -> Submission:
     """
     if not path.is_file():
         raise FileNotFoundError(f"a notebook to check must be a file, got {path}")
+    if path.is_symlink():  # to somebody else's copy, for instance
+        raise ValueError(f"{path.name} must be a file of its own, got a link")
     if path.stat().st_size > LARGEST_COPY:
         raise ValueError(f"a notebook to check must be smaller than {LARGEST_COPY:,} bytes, got {path}")
     try:

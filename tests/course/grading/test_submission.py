@@ -59,6 +59,12 @@ def test_a_copy_with_more_code_than_anybody_writes_is_refused(tmp_path):
         read_submission(write(tmp_path, {"cells": [cell("x" * 150_000), cell("y" * 150_001)]}))
 
 
+def test_a_link_to_a_copy_is_no_copy(tmp_path):
+    (tmp_path / "mine.ipynb").symlink_to(write(tmp_path, {"cells": [cell("x = 1")]}))
+    with pytest.raises(ValueError, match="mine.ipynb must be a file of its own, got a link"):
+        read_submission(tmp_path / "mine.ipynb")
+
+
 def test_bytes_that_are_no_text_and_files_that_are_not_there(tmp_path):
     (tmp_path / "bad.ipynb").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match="bad.ipynb must be a Jupyter notebook"):

@@ -36,7 +36,10 @@ def build_parser() -> Parser:
     sub = add_command(commands, "run", run)
     sub.add_argument("lesson", nargs="*", help="numbers or names of lessons; all when left out")
     sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
-    add_command(commands, "lab", lab)
+    sub = add_command(commands, "lab", lab)
+    sub.add_argument("--no-browser", action="store_true", help="print the address only")
+    sub.add_argument("--port", type=int, help="by default the first free one from 8888 on")
+    sub.add_argument("--ip", help="address to listen at; by default this machine alone can connect")
 
     sub = add_command(commands, "check", check)
     sub.add_argument("path", type=Path, help="a filled-in notebook, or a folder of copies")
@@ -86,7 +89,9 @@ def lab(args: argparse.Namespace) -> Answer:
     """Open a personal copy of the course in JupyterLab."""
     from tinytx_course.building.course import open_lab
 
-    return {"exit_status": open_lab()}, "JupyterLab is closed"
+    options = [f"--{name}={value}" for name in ("port", "ip") if (value := getattr(args, name)) is not None]
+    options += ["--no-browser"] if args.no_browser else []
+    return {"exit_status": open_lab(options=options)}, "JupyterLab is closed"
 
 
 @contextlib.contextmanager

@@ -68,10 +68,7 @@ class Lab:
 @contextlib.contextmanager
 def lab(folder: Path) -> Iterator[Lab]:
     """Start JupyterLab on a free port and end it afterwards."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    token, home = secrets.token_hex(16), folder / "home"
+    port, token, home = free_port(), secrets.token_hex(16), folder / "home"
     notebooks = folder / "notebooks"
     notebooks.mkdir(parents=True)
     for name, values in _SETTINGS.items():
@@ -94,7 +91,7 @@ def lab(folder: Path) -> Iterator[Lab]:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     running = Lab(f"http://127.0.0.1:{port}", token, notebooks)
     try:
-        _wait(running, process, folder / "log")
+        wait_until_open(running, process, folder / "log")
         yield running
     finally:
         process.terminate()
@@ -104,7 +101,15 @@ def lab(folder: Path) -> Iterator[Lab]:
             process.kill()
 
 
-def _wait(running: Lab, process: subprocess.Popen, log: Path) -> None:
+def free_port() -> int:
+    """Return a port that nobody uses."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def wait_until_open(running: Lab, process: subprocess.Popen, log: Path) -> None:
+    """Wait until JupyterLab answers."""
     end = time.monotonic() + 90
     while True:
         with contextlib.suppress(OSError):

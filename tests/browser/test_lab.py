@@ -1,11 +1,17 @@
 """Explorers in a real JupyterLab: state goes both ways, and Lab's shortcuts do not interfere."""
 
 import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
 
 import nbformat
 import pytest
 
 from tests.browser.cases import CASES
+from tests.browser.lab import Lab, free_port, wait_until_open
 from tests.browser.test_pages import relative
 from tinytx_course.building.notebooks import normalise
 
@@ -82,3 +88,33 @@ def test_a_published_notebook_opened_untrusted_shows_the_text(page, labserver, r
     assert page.evaluate(trusted) is False
     text = page.evaluate("document.querySelector('.jp-OutputArea-output').innerText")
     assert text.strip().startswith(repr(explorer))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="ends a group of processes, which Windows does not have")
+def test_the_lab_of_the_course_opens_with_the_contents_and_asks_for_no_news(page, tmp_path, root):
+    (tmp_path / "notebooks" / "src").mkdir(parents=True)
+    shutil.copy(root / "notebooks" / "src" / "00_start_here.py", tmp_path / "notebooks" / "src")
+    port, log = free_port(), tmp_path / "log"
+    more = ["--no-browser", "--allow-root", f"--port={port}", "--LabApp.expose_app_in_browser=True"]
+    code = f"from tinytx_course.building.course import *; open_lab(Path({str(tmp_path)!r}), {more})"
+    own = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
+    with log.open("wb") as lines:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            **{"stdout": lines, "stderr": lines, "start_new_session": True, "cwd": root},
+            env=os.environ | own | {"JUPYTER_TOKEN": "secret"},
+        )
+    try:
+        running = Lab(f"http://127.0.0.1:{port}", "secret", tmp_path / "work")
+        wait_until_open(running, process, log)
+        page.open(f"{running.address}/lab/tree/00_start_here.ipynb?token=secret")
+        page.wait("window.jupyterapp && window.jupyterapp.shell.currentWidget?.context?.isReady", 90)
+        page.wait("document.querySelector('.jp-TableOfContents')?.checkVisibility()", 90)
+        page.settle()
+        asked = [
+            url for url in page.requests if "/news" in url or "/update" in url or running.address not in url
+        ]
+        assert [url for url in asked if not url.startswith(("data:", "blob:", "about:"))] == []
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(30)

@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
+from urllib.parse import quote
+
+from tinytx_course.lessons import LESSONS
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,19 @@ class Grid:
         return f"<div style='margin:0 1.5em 0.5em 0'>{caption}{table}</div>"
 
 
+_WHERE = re.compile(r"(?<=^Where to read: )lesson (\d\d), section &quot;(.+?)&quot;")
 Part = str | tuple[Grid, ...]  # a paragraph, or grids side by side
 
 
 def _prose(text: str) -> str:
-    """Text with what is in backticks as code."""
-    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", html.escape(text))
+    """Text with what is in backticks as code, and with a link where to read."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", _WHERE.sub(_link, html.escape(text)))
+
+
+def _link(where: re.Match[str]) -> str:
+    """A link to a section of the notebook of a lesson, which lies next to the one that shows the card."""
+    anchor = quote(html.unescape(where[2]).replace(" ", "-"))
+    return f'<a href="{LESSONS[int(where[1])].name}.ipynb#{anchor}">{where[0]}</a>'
 
 
 def _cell(text: str, marked: bool) -> str:

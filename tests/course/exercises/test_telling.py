@@ -92,5 +92,7 @@ def test_a_number_near_one_is_not_shown_as_one():
 def test_backticks_become_code_in_a_card_and_stay_in_text():
     html = as_html("heading", ("use `a < b` here, a lone ` there",))
     assert "use <code>a &lt; b</code> here, a lone ` there" in html
+    html = as_html("heading", ('Where to read: lesson 02, section "The causal mask".',))
+    assert '<a href="02_attention_and_masks.ipynb#The-causal-mask">lesson 02, section' in html
     found = check("causal_mask", lambda n: torch.ones(n, n).tril())
     assert "`.bool()`" in found.message and "<code>.bool()</code>" in found._repr_html_()

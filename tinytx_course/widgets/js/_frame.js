@@ -1,6 +1,6 @@
 // The frame of an explorer: state, redrawing, summary, controls. Shared by all, imports nothing.
 
-const CARDS = new Set(["questions", "outcome", "parsons"]); // ask, and need neither a head nor a screen
+const CARDS = new Set(["questions", "outcome", "parsons", "by_hand"]); // ask, and need neither a head nor a screen
 
 // Turn build(ui) and describe(get) into what anywidget and our own host call; the style of a kind is limited to it.
 // keep(get) names the traits that belong into the address of a page, and the values allowed: see _address.js.

@@ -187,9 +187,9 @@ def copy_for_learner(root: Path) -> list[Path]:
     return new
 
 
-def open_lab(root: Path | None = None) -> int:
-    """Open the learner's copy of the course in JupyterLab and wait until it is closed."""
-    import jupyterlab  # noqa: F401  (its absence is reported before anything is written)
+def open_lab(root: Path | None = None, options: Sequence[str] = ()) -> int:
+    """Open the learner's copy of the course in JupyterLab, with more options, and wait until it is closed."""
+    from tinytx_course.building.lab import lab_arguments  # without Jupyter, before anything is written
 
     root = root or project_root()
     work = root / "work"
@@ -201,6 +201,7 @@ def open_lab(root: Path | None = None) -> int:
     _print(f"your notebooks are in {work}: {len(new)} new, {len(written_lessons(root)) - len(new)} unchanged")
     first = work / "00_start_here.ipynb"
     command = [sys.executable, "-m", "jupyterlab", str(first if first.exists() else work)]
+    command += [*lab_arguments(work), *options]
     environment = kernel_environment(root)
     del environment["TQDM_DISABLE"]  # a person is watching
     environment[PROGRESS] = os.environ.get(PROGRESS) or str(work / "progress.json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tinytx_course.kit.outline import Outline, Prediction
@@ -18,7 +18,6 @@ from tinytx_course.site.figures import drawing, style_sheet
 
 #: The figure to remember of a lesson that has no diagram; it gives answers away, so it is on the back.
 FIGURES = {8: "08_loss_and_bound", 13: "13_roofline"}
-_TAKE_HOME = "Take-home"
 _STILL = re.compile(r'<img class="txd-still"[^>]*>')
 _WIDE = 1.3  # a diagram this much wider than high takes the width of the page
 
@@ -66,14 +65,6 @@ def _question(one: Prediction) -> str:
 
 
 def _back(title: str, outline: Outline, root: Path) -> str:
-    part = next((one for one in outline.parts if one.title.startswith(_TAKE_HOME)), None)
-    cells = part.cells if part else ()
-    texts = [
-        markdown_to_html(cell.source.partition("\n")[2] if cell.source.startswith("## ") else cell.source)
-        if cell.cell_type == "markdown"
-        else f"<pre>{html.escape(cell.source)}</pre>"
-        for cell in cells
-    ]
     figure = ""
     if name := FIGURES.get(outline.lesson.number):
         words, svg = captions()[name], (root / "figures" / f"{name}.svg").read_text(encoding="utf-8")
@@ -82,4 +73,30 @@ def _back(title: str, outline: Outline, root: Path) -> str:
             f"<figcaption>{html.escape(words['caption'])}</figcaption></figure>"
         )
     head = f"<h1>Take-home: {html.escape(title)}</h1>"
-    return f'<section class="sheet-of-paper">{head}{figure}{"".join(texts)}</section>'
+    return f'<section class="sheet-of-paper">{head}{figure}{"".join(_take_home(outline))}</section>'
+
+
+def _take_home(outline: Outline) -> Iterator[str]:
+    """The cells of the section, up to its puzzle, and classes of earlier sections that it speaks of."""
+    (part,) = (one for one in outline.parts if one.title.startswith("Take-home"))
+    cells = list(part.cells)
+    puzzle = next((i for i, cell in enumerate(cells) if "course.parsons(" in cell.source), None)
+    for cell in cells if puzzle is None else cells[: puzzle - (puzzle > 1)]:
+        if cell.cell_type == "markdown":
+            yield markdown_to_html(re.sub(r"^## .+\n", "", cell.source))
+            yield from (_code(_class(outline, name)) for name in re.findall(r"`(\w+)` above", cell.source))
+        elif shown := [
+            one.data for one in cell.outputs if {"text/markdown", "text/html"} & set(one.get("data", {}))
+        ]:
+            yield from (data.get("text/html") or markdown_to_html(data["text/markdown"]) for data in shown)
+        else:
+            yield _code(cell.source)
+
+
+def _class(outline: Outline, name: str) -> str:
+    codes = (cell.source for part in outline.parts for cell in part.cells if cell.cell_type == "code")
+    return next(code for code in codes if f"class {name}(" in code)
+
+
+def _code(source: str) -> str:
+    return f"<pre>{html.escape(source)}</pre>"

@@ -35,7 +35,7 @@ lab: $(STAMP)  ## open your own copy of the notebooks in JupyterLab
 	$(BIN)/tinytx-course lab
 
 # For authors
-.PHONY: test proofs check bench check-the-checkers test-browser torture chaos fuzz rot anywhere bench-widgets publish engine environment constraints licences
+.PHONY: test proofs check bench check-the-checkers test-browser torture chaos fuzz flaky rot anywhere bench-widgets publish engine environment constraints licences
 
 test: $(STAMP)  ## run all tests, notebooks included, offline
 	$(BIN)/python -m pytest -q -m "not browser and not proof" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
@@ -73,6 +73,9 @@ chaos: $(STAMP)  ## for authors: let every kind of system call fail in turn, wri
 
 fuzz: $(STAMP)  ## for authors: try 5,000 generated command lines and 2,000 damaged files, write the table in results/
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --results results
+
+flaky: $(STAMP)  ## for authors: run every notebook 20 times at the smallest budget, write the table in results/
+	$(BIN)/python -m tests.notebooks.flaky --results results
 
 rot: $(STAMP)  ## for authors: try the lowest, the newest and past versions of all packages, write the table in results/
 	$(BIN)/python -m tests.rot --results results

@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 NBVAL = [
     sys.executable, "-m", "pytest", "-c", str(HERE / "nbval.ini"), "-p", "no:cacheprovider",
     "--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=1200",
-    "--nbval-sanitize-with", str(HERE / "sanitize.cfg"),
+    "--nbval-sanitize-with", str(HERE / "sanitize.cfg"), "-p", "tests.notebooks.outputs",
 ]  # fmt: skip
 IN_NAMESPACE = ["unshare", "-rn", sys.executable, str(HERE / "loopback.py")]
 
@@ -37,7 +37,10 @@ class Offline:
         self.folder = folder
 
     def nbval(self, notebook):
-        """Run a copy of one notebook; return (cells that passed, cells that failed, all that was printed)."""
+        """Run a copy of one notebook; return (cells that passed, cells that failed, all that was printed).
+
+        The copy in `folder` holds the new outputs then.
+        """
         copy = self.folder / Path(notebook).name
         if copy != Path(notebook):
             shutil.copyfile(notebook, copy)

@@ -9,6 +9,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tinytx_course.building.editions import check_calls
 from tinytx_course.building.notebooks import build_notebook
+from tinytx_course.building.stale import other_cells, stale_cells
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.grading.planning import make_plan
 from tinytx_course.lessons import LESSONS, written_lessons
@@ -55,10 +56,13 @@ def test_no_kernel_and_no_child_of_one_finds_a_way_out_and_failures_are_seen(eac
     cells = [new_code_cell(source.strip(), execution_count=1) for source in sources]
     cells[3].outputs = [new_output("stream", name="stdout", text="now\n")]
     cells[4].outputs = [new_output("stream", name="stdout", text="then\n")]
-    nbformat.write(new_notebook(cells=cells), tmp_path / "probe.ipynb")
+    published = new_notebook(cells=cells)
+    nbformat.write(published, tmp_path / "probe.ipynb")
     n_passed, n_failed, printed = each_offline.nbval(tmp_path / "probe.ipynb")
     assert (n_passed, n_failed) == (4, 2), printed
     assert "seen" in printed and "then" in printed
+    stale = other_cells(published, nbformat.read(tmp_path / "probe.ipynb", 4), ROOT)
+    assert cells[4].id in stale and cells[3].id not in stale
 
 
 def test_there_are_notebooks_to_run():
@@ -70,6 +74,8 @@ def test_notebook_runs_offline_and_gives_its_checked_outputs(path, offline):
     n_code = sum(cell.cell_type == "code" for cell in nbformat.read(path, 4).cells)
     n_passed, n_failed, printed = offline.nbval(path)
     assert (n_passed, n_failed) == (n_code, 0), printed
+    stale = stale_cells(path.stem, nbformat.read(path, 4), nbformat.read(offline.folder / path.name, 4), ROOT)
+    assert not stale, "\n\n".join(("outputs are of other code: run `make publish`", *stale))
 
 
 def solved_with_assertions(lesson):

@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from tinytx_course.building.minutes import last_seconds, rounded_up, write_times
 from tinytx_course.building.notebooks import Run, build_notebook, execute, kernel_environment, normalise
+from tinytx_course.building.stale import other_cells
 from tinytx_course.lessons import (
     Lesson,
     format_duration,
@@ -211,6 +212,8 @@ def open_lab(root: Path | None = None, options: Sequence[str] = ()) -> int:
 def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseReport:
     """Write ``notebooks/NN_slug.ipynb`` with fresh outputs, the figures of the course, and how long each ran.
 
+    A second run at the smallest budget finds which outputs depend on it.
+
     Raises
     ------
     ValueError
@@ -234,11 +237,24 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
         _renew_table(run.notebook, table)
         write_published(run, root)
         _replace_figures(run.lesson, fresh, root / "figures")
+    _store_varying(done, root)
     names = {f"{lesson.name}.ipynb" for lesson in written_lessons(root)}
     for path in (root / "notebooks").glob("*.ipynb"):
         if path.name not in names:
             path.unlink()
     return CourseReport(runs=tuple(runs), index=None)
+
+
+def _store_varying(published: Sequence[Run], root: Path) -> None:
+    """Run the lessons again at the smallest budget, store which cells say something else than before.
+
+    All others must say the same whenever tests run them at that budget, or their published outputs are stale.
+    """
+    again = _run_all([run.lesson for run in published], root, budget="smoke")
+    for run, small in zip(published, again, strict=True):
+        if small.failure is None:
+            cells = other_cells(run.notebook, small.notebook, root)
+            Results("varying", root / "results").put(run.lesson.name, {"cells": cells})
 
 
 def _renew_table(notebook: NotebookNode, table: str) -> None:

@@ -1,0 +1,10 @@
+"""A plugin of pytest: nbval runs a notebook, and what its cells show is written into it."""
+
+import nbformat
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """Keep the outputs of a cell; write the notebook after its last."""
+    item.cell.outputs = item.test_outputs or []
+    if nextitem is None:
+        nbformat.write(item.parent.nb, item.path)

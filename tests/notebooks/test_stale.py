@@ -1,0 +1,48 @@
+"""Texts of other code are found, whatever may vary between two runs of the same code is not."""
+
+from pathlib import Path
+
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from tinytx_course.building.stale import other_cells, stale_cells
+from tinytx_course.results import Results
+
+
+def notebook(text, kind="text/plain"):
+    output = new_output("display_data", data={kind: text})
+    return new_notebook(cells=[new_code_cell("show()", id="shown", outputs=[output])])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("loss 2.31 after 1,000 steps", "loss -0.9 after 20 steps"),
+        ("| 12 | 3.0e-4 |\n|----|--------|", "|  3 | 1 |\n|--|---|"),
+        ("<object at 0x7f30827ef6c0>", "<object at 0x55d0c32b1b80>"),
+        ("<img src='data:image/png;base64,iVBORw0KGgo='>", "<img src='data:image/png;base64,AAAA'>"),
+        ("written to build/x.json", "written to /somewhere/build/x.json"),
+    ],
+)
+def test_numbers_their_room_addresses_and_pictures_may_vary(before, after):
+    found = other_cells(notebook(before, "text/html"), notebook(after, "text/html"), Path("/somewhere"))
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("rule: A boolean tensor of shape (T, T)", "rule: a boolean tensor of shape (T, T)"),
+        ("AMD EPYC, 1 threads, PyTorch 2.13.0", "AMD EPYC, 1 thread, PyTorch 2.13.0"),
+        ("pretrained minus scratch excludes zero", "pretrained minus scratch does not exclude zero"),
+        ("one line", "one line\nand another"),
+    ],
+)
+def test_one_word_of_other_code_is_found_where_the_budget_changes_nothing(tmp_path, before, after):
+    published, executed, store = notebook(before), notebook(after), Results("varying", tmp_path / "results")
+    assert stale_cells("lesson", published, executed, tmp_path) == []  # never published by this version
+    store.put("lesson", {"cells": []})
+    assert stale_cells("lesson", published, executed, tmp_path) == ["show()"]
+    assert stale_cells("lesson", published, new_notebook(), tmp_path) == ["show()"]
+    store.put("lesson", {"cells": ["shown"]})
+    assert stale_cells("lesson", published, executed, tmp_path) == []

@@ -1,0 +1,68 @@
+"""Published outputs that no longer belong to the code: their texts against those of a new run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from tinytx_course.building.notebooks import normalise
+from tinytx_course.results import Results
+
+#: What differs between two runs of the same code: pictures, addresses and ids, numbers, the room they take.
+_VARIES = (
+    (re.compile(r"data:image/[\w+]+;base64,[\w+/=]+"), "PICTURE"),
+    (re.compile(r"\b(0x)?(?=[a-f]*\d)[0-9a-f]{6,}\b"), "ID"),
+    (re.compile(r"[-+−]?\d+([.,]\d+)*(e[-+]?\d+)?"), "#"),
+    (re.compile(r"([-─═=█▏▎▍▌▋▊▉·.])\1+"), r"\1"),
+    (re.compile(r"\s+"), " "),
+)
+
+
+def texts(notebook: NotebookNode) -> dict[str, list[str]]:
+    """Return what each code cell of a normalised notebook shows as text, by cell id, numbers masked.
+
+    Examples
+    --------
+    >>> from nbformat.v4 import new_code_cell, new_notebook, new_output
+    >>> output = new_output("stream", text="loss  2.31 after 10 steps\\n")
+    >>> texts(new_notebook(cells=[new_code_cell(id="a", outputs=[output])]))
+    {'a': ['loss # after # steps ']}
+    """
+    return {
+        cell.id: [_masked(text) for output in cell.outputs for text in _texts(output)]
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    }
+
+
+def _texts(output: NotebookNode) -> Iterable[str]:
+    data = {"text/stream": output.text} if "text" in output else output.get("data", {})
+    return (text for kind, text in sorted(data.items()) if kind.startswith("text/"))
+
+
+def _masked(text: str) -> str:
+    for pattern, word in _VARIES:
+        text = pattern.sub(word, text)
+    return text
+
+
+def other_cells(published: NotebookNode, executed: NotebookNode, root: Path) -> list[str]:
+    """Return the ids of the published cells whose text differs from that of a run in more than numbers."""
+    new = texts(normalise(executed, root))
+    return [name for name, old in texts(published).items() if new.get(name) != old]
+
+
+def stale_cells(name: str, published: NotebookNode, executed: NotebookNode, root: Path) -> list[str]:
+    """Return the sources of the cells of a lesson whose published text is not what its code gives now.
+
+    Cells whose words depend on the budget are left out. `publish` finds them by a second, small run, and
+    stores them in ``results/varying.json``; of a lesson that is not there nothing is known.
+    """
+    known = Results("varying", root / "results").get(name)
+    if known is None:
+        return []
+    other = set(other_cells(published, executed, root)) - set(known["cells"])
+    return [cell.source for cell in published.cells if cell.id in other]

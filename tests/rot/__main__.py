@@ -32,8 +32,15 @@ ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = ("lessons", "course", "parity", "test")
 N_MONTHS = 6
 #: Where other people's packages are met most: conversion, tokenizers, downloads, pages, figures, checkpoints.
-SAMPLE = ("tests/hf", "tests/text/test_tokenizer.py", "tests/text/test_download.py", "tests/course/test_site.py")
-SAMPLE += ("tests/course/test_plots.py", "tests/course/widgets/test_base.py", "tests/training/test_checkpoint.py")
+SAMPLE = (
+    "tests/hf",
+    "tests/text/test_tokenizer.py",
+    "tests/text/test_download.py",
+    "tests/course/test_site.py",
+    "tests/course/test_plots.py",
+    "tests/course/widgets/test_base.py",
+    "tests/training/test_checkpoint.py",
+)
 UV = (sys.executable, "-m", "uv")
 MARKS = "not slow and not notebook and not browser and not proof"
 

@@ -41,6 +41,27 @@ def test_table_rotation_and_similarity_are_those_of_the_package(
         torch.testing.assert_close(diagonal, torch.full_like(diagonal, alike[distance]))
 
 
+@pytest.mark.parametrize(("hand", "shift"), [(0, 3), (2, 5), (4, 0)])
+def test_a_turned_query_and_key_are_those_of_rotate_and_their_score_does_not_know_the_position(
+    node, describe, hand, shift
+):
+    made = [
+        course.widgets.positions(23, 10, 50, position=place, hand=hand, shift=shift, mode="rotary")
+        for place in (0, 7, 19)
+    ]
+    pages = node("positions", "[js.CONTENT, js.rotaryOf(get), js.scoresOf(get)]", *made)
+    scores = []
+    for place, (content, turned, curve) in zip((0, 7, 19), pages, strict=True):
+        vectors = torch.zeros(2, 10, dtype=torch.float64)
+        vectors[:, 2 * hand : 2 * hand + 2] = torch.tensor([content["q"], content["k"]])
+        q, k = tx.rotate(vectors, torch.tensor([place, place + shift]), base=50)[:, 2 * hand : 2 * hand + 2]
+        close(turned["q"], q)
+        close(turned["k"], k)
+        scores += [float(q @ k), turned["score"], curve[shift]]
+    torch.testing.assert_close(scores, [scores[0]] * 9)
+    assert all(f"product is {scores[0]:.3f} at".replace("-", "−") in text for text in describe(*made))
+
+
 def test_the_example_can_be_checked_on_paper(describe):
     (text,) = describe(course.widgets.positions(4, 4, 100, position=1, hand=1, shift=2))
     assert f"the fastest takes {2 * math.pi:.1f} positions for a turn, the slowest {20 * math.pi:.1f}" in text

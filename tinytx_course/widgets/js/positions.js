@@ -44,6 +44,28 @@ export function similarityOf(get, table = tableOf(get)) {
   });
 }
 
+// Rotary positions: the two numbers of a query and of a key that the chosen hand turns, before any turn.
+export const CONTENT = { q: [0.3, 0.9], k: [0.8, 0.45] };
+const turned = ([a, b], angle) => [a * Math.cos(angle) + b * Math.sin(angle), b * Math.cos(angle) - a * Math.sin(angle)];
+
+// The query at the chosen position and the key k positions later, turned, and their product.
+export function rotaryOf(get, place = chosenOf(get)[0]) {
+  const [, hand, shift] = chosenOf(get), speed = speedsOf(get)[hand];
+  const q = turned(CONTENT.q, place * speed), k = turned(CONTENT.k, (place + shift) * speed);
+  return { q, k, score: q[0] * k[0] + q[1] * k[1] };
+}
+
+// That product at each distance: it depends on nothing else.
+export const scoresOf = (get) => Float64Array.from({ length: get("max_len") }, (_, distance) => {
+  const k = turned(CONTENT.k, distance * speedsOf(get)[chosenOf(get)[1]]);
+  return CONTENT.q[0] * k[0] + CONTENT.q[1] * k[1];
+});
+
+export const keep = () => ({
+  max_len: [2, 512], d_model: (width) => width >= 2 && width <= 256 && width % 2 === 0, base: [2, 1e9],
+  position: [0, 511], hand: [0, 127], shift: [0, 511], mode: ["added", "rotary"],
+});
+
 const exact = (x) => number(x, 3);
 const tipInWords = ([sine, cosine]) => `(${exact(sine)}, ${exact(cosine)})`;
 const turn = (speed) => grouped(((2 * Math.PI) / speed).toFixed(1));
@@ -51,37 +73,31 @@ const turn = (speed) => grouped(((2 * Math.PI) / speed).toFixed(1));
 export function describe(get) {
   const [place, hand, shift] = chosenOf(get), speeds = speedsOf(get), n = speeds.length, [here, there] = tipsOf(get).map(tipInWords);
   const alike = speeds.reduce((sum, speed) => sum + Math.cos(shift * speed), 0) / n;
-  return `${get("max_len")} positions, ${get("d_model")} dimensions, base ${grouped(get("base"))}: ${n} hands; `
-    + `the fastest takes ${turn(speeds[0])} positions for a turn, the slowest ${turn(speeds[n - 1])}. `
-    + `Position ${place}: hand ${hand} (dimensions ${2 * hand} and ${2 * hand + 1}, a turn in ${turn(speeds[hand])} positions) `
-    + `points to (sine, cosine) = ${here}. R(${shift}) turns it by ${(shift * speeds[hand]).toFixed(3)} radians `
+  const sizes = `${get("max_len")} positions, ${get("d_model")} dimensions, base ${grouped(get("base"))}: ${n} hands; `
+    + `the fastest takes ${turn(speeds[0])} positions for a turn, the slowest ${turn(speeds[n - 1])}. `;
+  const which = `hand ${hand} (dimensions ${2 * hand} and ${2 * hand + 1}, a turn in ${turn(speeds[hand])} positions) `;
+  if (get("mode") === "rotary") {
+    const { q, k, score } = rotaryOf(get);
+    return `${sizes}Rotary: ${which}turns the query at position ${place} to ${tipInWords(q)} and the key at position ${place + shift} to ${tipInWords(k)}. `
+      + `Their product is ${exact(score)} at every position: it depends on the distance ${shift} alone.`;
+  }
+  return `${sizes}Position ${place}: ${which}points to (sine, cosine) = ${here}. R(${shift}) turns it by ${(shift * speeds[hand]).toFixed(3)} radians `
     + `to ${there}, its direction at position ${place + shift}. Positions ${shift} apart: similarity `
     + `${exact(alike)}, dot product ${number(alike * n, 2)} of ${n}.`;
 }
 
-// What follows a pressed pointer over an element: shares of its width and height.
-function follow(ui, element, use) {
-  const go = (event) => {
-    const at = element.getBoundingClientRect();
-    use(clamp((event.clientX - at.left) / at.width, 0, 1), clamp((event.clientY - at.top) / at.height, 0, 1));
-  };
-  element.addEventListener("pointerdown", (event) => { element.setPointerCapture(event.pointerId); go(event); });
-  element.addEventListener("pointermove", (event) => { if (event.buttons & 1) go(event); });
-  element.addEventListener("pointerup", () => ui.done());
-}
-
 // The table as a picture, with frames around the chosen row and the two columns of the chosen hand.
 function heatmap(ui, tableNow) {
-  const canvas = h("canvas", { role: "img", class: "tx-pe" }), row = h("i", { class: "tx-pe-row" }), columns = h("i", { class: "tx-pe-columns" });
-  const stage = h("div", { class: "tx-pe-stage" }, canvas, row, columns), at = (x, n) => Math.min(n - 1, Math.floor(x * n));
-  follow(ui, stage, (across, down) => {
+  const canvas = h("canvas", { role: "img", class: "tx-pe" }), row = h("i", { class: "tx-pe-row" }), columns = h("i", { class: "tx-pe-columns" }), hovered = h("i", { class: "tx-pe-columns tx-pe-hover", hidden: true });
+  const stage = h("div", { class: "tx-pe-stage" }, canvas, hovered, row, columns), at = (x, n) => Math.min(n - 1, Math.floor(x * n));
+  dragged(stage, (across, down) => {
     ui.set("position", at(down, ui.get("max_len")));
     ui.set("hand", at(across, ui.get("d_model") / 2));
-  });
+  }, () => ui.done());
   stage.addEventListener("pointermove", (event) => {
-    const box = stage.getBoundingClientRect(), place = at((event.clientY - box.top) / box.height, ui.get("max_len")), j = at((event.clientX - box.left) / box.width, ui.get("d_model"));
+    const [across, down] = placeIn(stage, event), place = at(down, ui.get("max_len")), j = at(across, ui.get("d_model"));
     const angle = place * speedsOf(ui.get)[j >> 1];
-    ui.tip(place < 0 || j < 0 ? null : `position ${place}, dimension ${j}: ${number(j % 2 ? Math.cos(angle) : Math.sin(angle), 2)}`, event);
+    ui.tip(`position ${place}, dimension ${j}: ${number(j % 2 ? Math.cos(angle) : Math.sin(angle), 2)}`, event);
   });
   stage.addEventListener("pointerleave", () => ui.tip(null));
   const ends = ["dimension 0", ""].map((words) => h("span", {}, words)), title = h("p", { class: "tx-title" });
@@ -91,33 +107,45 @@ function heatmap(ui, tableNow) {
     if (key !== drawn) {
       const table = tableNow();
       paintPixels(canvas, { rows: n, cols: width, share: (i, j) => (table[i * width + j] + 1) / 2, theme, color: signedShade });
-      stage.style.height = `${Math.max(250, n)}px`;
+      canvas.classList.toggle("tx-fine", n > 230);
       drawn = key;
     }
     title.textContent = `The table: ${n} positions down, ${width} dimensions across`;
     ends[1].textContent = String(width - 1);
     Object.assign(row.style, { top: `${(100 * place) / n}%`, height: `${100 / n}%` });
     Object.assign(columns.style, { left: `${(200 * hand) / width}%`, width: `${200 / width}%` });
-    canvas.setAttribute("aria-label", `Sinusoidal table of ${n} positions and ${width} dimensions, base ${base}; framed: position ${place}, dimensions ${2 * hand} and ${2 * hand + 1}`);
+    canvas.setAttribute("aria-label", `Sinusoidal table of ${n} positions and ${width} dimensions, base ${base}; framed: position ${Math.round(place)}, dimensions ${2 * hand} and ${2 * hand + 1}`);
   };
-  update.box = [title, stage, h("div", { class: "tx-pe-axis", "aria-hidden": "true" }, ends), scaleBar(signedShade, "−1", "+1", "value")];
+  update.point = (hand) => {
+    hovered.hidden = hand === null;
+    Object.assign(hovered.style, { left: `${(200 * hand) / ui.get("d_model")}%`, width: `${200 / ui.get("d_model")}%` });
+  };
+  update.box = [title, stage, h("div", { class: "tx-pe-axis", "aria-hidden": "true" }, ends[0], scaleBar(signedShade, "−1", "+1", "value"), ends[1])];
   return update;
 }
 
 // The hands of the chosen position, each below its columns where there is room in one line.
-function clocks(ui) {
+function clocks(ui, point) {
   const title = h("p", { class: "tx-title" }), chart = h("svg", { role: "img", class: "tx-clocks" });
   const rims = h("path", { class: "tx-rim" }), hands = h("path", { class: "tx-hand" }), mark = h("circle", { class: "tx-mark" }), now = h("path", { class: "tx-hand tx-one" }), names = h("g");
   chart.append(rims, hands, mark, now, names);
   let grid;
-  chart.addEventListener("click", (event) => {
-    const box = chart.getBoundingClientRect(), i = Math.floor((event.clientX - box.left) / grid.cell) + grid.aRow * Math.floor((event.clientY - box.top) / grid.tall);
-    if (i >= 0 && i < ui.get("d_model") / 2) ui.save("hand", i);
+  const handAt = (event) => {
+    const [across, down] = placeIn(chart, event), column = Math.min(grid.aRow - 1, Math.floor(across * grid.width / grid.cell));
+    const i = column + grid.aRow * Math.floor(down * grid.high / grid.tall);
+    return i < ui.get("d_model") / 2 ? i : null;
+  };
+  chart.addEventListener("click", (event) => { const i = handAt(event); if (i !== null) ui.save("hand", i); });
+  chart.addEventListener("pointermove", (event) => {
+    const i = handAt(event);
+    point(i);
+    ui.tip(i === null ? null : `hand ${i}: dimensions ${2 * i} and ${2 * i + 1}, a turn in ${turn(speedsOf(ui.get)[i])} positions`, event);
   });
+  chart.addEventListener("pointerleave", () => { point(null); ui.tip(null); });
   const update = (place, hand) => {
     const speeds = speedsOf(ui.get), n = speeds.length, width = chart.parentElement?.clientWidth || 300;
-    const cell = Math.max(22, width / n), aRow = Math.floor(width / cell + 1e-9), r = Math.min(cell, 48) / 2 - 2, tall = 2 * r + (cell >= 26 ? 20 : 5);
-    grid = { cell, aRow, tall };
+    const aRow = Math.ceil(n / Math.ceil((n * 26) / width)), cell = Math.min(width / aRow, 60), r = Math.min(cell, 48) / 2 - 2, tall = 2 * r + (cell >= 26 ? 20 : 5);
+    grid = { cell, aRow, tall, width, high: Math.ceil(n / aRow) * tall + 2 };
     const center = (i) => [((i % aRow) + 0.5) * cell, Math.floor(i / aRow) * tall + r + 2];
     const line = (i) => {
       const [x, y] = center(i), angle = place * speeds[i];
@@ -131,8 +159,8 @@ function clocks(ui) {
     now.setAttribute("d", line(hand));
     for (const [name, value] of Object.entries({ cx: x, cy: y, r })) mark.setAttribute(name, value);
     names.replaceChildren(...(cell >= 26 ? every.map((i) => h("text", { x: center(i)[0], y: center(i)[1] + r + 13, "text-anchor": "middle", class: i === hand ? "tx-one" : "" }, i)) : []));
-    title.textContent = `Position ${place} as ${n} clocks: fast hands first, slow ones last`;
-    chart.setAttribute("aria-label", `${n} clocks at position ${place}; hand ${hand}, marked, points to (sine, cosine) = ${tipInWords(tipsOf(ui.get)[0])}`);
+    title.textContent = `Position ${Math.round(place)} as ${n} clocks, the fastest first`;
+    chart.setAttribute("aria-label", `${n} clocks at position ${Math.round(place)}; hand ${hand}, marked, points to (sine, cosine) = ${tipInWords(tipsOf(ui.get)[0])}`);
   };
   update.box = [title, h("div", { class: "tx-clock-box" }, chart)];
   return update;
@@ -140,53 +168,95 @@ function clocks(ui) {
 
 const matrix = (rows) => h("span", { class: "tx-bracket" }, rows.map((row) => h("span", {}, row.map((x) => h("span", {}, exact(x))))));
 
-// The chosen hand at its position and k positions later, and the same in numbers.
+// The chosen hand at its position and k positions later, or the query and the key it turns; both can be dragged.
 function dial(ui) {
   const title = h("p", { class: "tx-title" }), sum = h("div", { class: "tx-equation", role: "img" });
-  const arc = h("path", { class: "tx-arc" }), from = h("line", { class: "tx-from" }), to = h("line", { class: "tx-to" });
-  const word = (text, more) => h("text", { "text-anchor": "middle", ...more }, text), labels = [word("", { class: "tx-from" }), word("", { class: "tx-to" })];
+  const arc = h("path", { class: "tx-arc" }), ghosts = [h("line", { class: "tx-ghost tx-from" }), h("line", { class: "tx-ghost tx-to" })];
+  const lines = ["tx-from", "tx-to"].map((name) => h("line", { class: name })), grips = ["tx-from", "tx-to"].map((name) => h("circle", { r: 8, class: `tx-grip ${name}` }));
+  const labels = ["tx-from", "tx-to"].map((name) => h("text", { "text-anchor": "middle", class: name }));
+  const axes = [106, 121].map((y) => h("text", { x: -130, y, class: "tx-axis" }));
   const chart = h("svg", { viewBox: "-130 -124 260 248", class: "tx-dial", "aria-hidden": "true" },
     h("circle", { r: 90, class: "tx-rim" }), h("line", { x1: -90, x2: 90, class: "tx-rule" }), h("line", { y1: -90, y2: 90, class: "tx-rule" }),
-    h("text", { x: 56, y: -5, class: "tx-axis" }, "sine"), h("text", { x: -6, y: -70, class: "tx-axis", "text-anchor": "end" }, "cosine"), arc, from, to, labels);
+    axes,
+    ghosts, arc, lines, grips, labels);
   const note = h("p", { class: "tx-note" });
+  turning(ui, chart);
   const update = (place, hand, shift) => {
-    const speed = speedsOf(ui.get)[hand], tips = tipsOf(ui.get), angle = shift * speed, r = rotationOf(ui.get);
-    title.textContent = `Hand ${hand}, k = ${shift}: turned by ${shift} · ${speed.toPrecision(3)} = ${angle.toFixed(3)} radians`;
-    [from, to].forEach((line, i) => { line.setAttribute("x2", 86 * tips[i][0]); line.setAttribute("y2", -86 * tips[i][1]); });
-    const close = Math.hypot(tips[0][0] - tips[1][0], tips[0][1] - tips[1][1]) < 0.45;
-    labels.forEach((label, i) => {
-      const [x, y] = tips[i], out = close && i ? 128 : 110;
-      label.textContent = [place, place + shift][i];
-      label.setAttribute("x", out * x);
-      label.setAttribute("y", -out * y + 5);
+    const rotary = ui.get("mode") === "rotary", speed = speedsOf(ui.get)[hand], angle = shift * speed, [here] = chosenOf(ui.get);
+    const { q, k } = rotaryOf(ui.get, place), tips = rotary ? [q, k] : [place, place + shift].map((p) => [Math.sin(p * speed), Math.cos(p * speed)]);
+    title.textContent = rotary ? `Rotary, hand ${hand}: turn q and k by their positions` : `Hand ${hand}, k = ${shift}: turned by ${shift} · ${speed.toPrecision(3)} = ${angle.toFixed(3)} radians`;
+    axes.forEach((axis, i) => { axis.textContent = ["↑ ", "→ "][i] + (rotary ? `dim. ${2 * hand + 1 - i}` : ["cosine", "sine"][i]); });
+    const long = tips.map(([x, y]) => Math.hypot(x, y)), close = Math.hypot(tips[0][0] - tips[1][0], tips[0][1] - tips[1][1]) < 0.45;
+    tips.forEach(([x, y], i) => {
+      for (const [name, value] of Object.entries({ x2: 86 * x, y2: -86 * y })) lines[i].setAttribute(name, value.toFixed(2));
+      for (const [name, value] of Object.entries({ cx: 80 * x, cy: -80 * y })) grips[i].setAttribute(name, value.toFixed(2));
+      const out = (close && i ? 126 : 108) / long[i], bare = CONTENT["qk"[i]];
+      labels[i].textContent = `${rotary ? "qk"[i] : ""}${here + i * shift}`;
+      labels[i].setAttribute("x", (out * x).toFixed(1));
+      labels[i].setAttribute("y", (5 - out * y).toFixed(1));
+      for (const [name, value] of Object.entries(rotary ? { x2: 86 * bare[0], y2: -86 * bare[1] } : { x2: 0, y2: 0 })) ghosts[i].setAttribute(name, value);
     });
-    // More than a whole turn is drawn as a whole turn: the note has their number.
-    const turns = Math.min(angle, 2 * Math.PI - 1e-3), start = Math.atan2(...tips[0]), end = start + turns;
-    arc.setAttribute("d", `M${40 * Math.sin(start)} ${-40 * Math.cos(start)}A40 40 0 ${turns > Math.PI ? 1 : 0} 1 ${40 * Math.sin(end)} ${-40 * Math.cos(end)}`);
-    sum.replaceChildren(h("span", {}, "PE(", h("b", { class: "tx-from" }, place), ")"), matrix([[tips[0][0]], [tips[0][1]]]), h("span", {}, `turned by R(${shift})`), matrix([r.slice(0, 2), r.slice(2)]), h("span", {}, "is PE(", h("b", { class: "tx-to" }, place + shift), ")"), matrix([[tips[1][0]], [tips[1][1]]]));
-    sum.setAttribute("aria-label", `R(${shift}), rows (${exact(r[0])}, ${exact(r[1])}) and (${exact(r[2])}, ${exact(r[3])}), times ${tipInWords(tips[0])} is ${tipInWords(tips[1])}`);
-    note.textContent = `${angle >= 2 * Math.PI ? `${(angle / (2 * Math.PI)).toFixed(1)} turns. ` : ""}The position does not occur in R(${shift}): change it, and the matrix stays the same.`;
+    // From hand to hand; more than a whole turn is drawn as a whole turn: the note has their number.
+    const start = Math.atan2(...tips[0]), full = 2 * Math.PI, between = rotary ? ((Math.atan2(...tips[1]) - start) % full + full) % full : Math.min(angle, full - 1e-3), end = start + between;
+    arc.setAttribute("d", `M${40 * Math.sin(start)} ${-40 * Math.cos(start)}A40 40 0 ${between > Math.PI ? 1 : 0} 1 ${40 * Math.sin(end)} ${-40 * Math.cos(end)}`);
+    (rotary ? rotaryNumbers : addedNumbers)(ui, sum);
+    note.textContent = rotary ? "Press Play: both turn alike, so the score stays. Faint: before the turn. Drag a hand."
+      : `${angle >= full ? `${(angle / full).toFixed(1)} turns. ` : ""}Press Play: R(${shift}) stays the same at every position. Drag a hand.`;
   };
-  update.box = [title, h("div", { class: "tx-turned" }, chart, sum), note];
+  update.box = [title, h("div", { class: "tx-turned" }, h("div", { class: "tx-dial-box" }, chart), sum), note];
   return update;
 }
 
-const LEFT = 34, RIGHT = 392, TOP = 10, BOTTOM = 150;
+// A hand that is dragged takes the position along, or k: whichever was nearer to the pointer.
+function turning(ui, chart) {
+  const angleAt = (event) => { const [across, down] = placeIn(chart, event); return Math.atan2(across * 260 - 130, 124 - down * 248); };
+  const apart = (a, b) => Math.atan2(Math.sin(a - b), Math.cos(a - b));
+  let key = null, last = 0, exactly = 0;
+  chart.addEventListener("pointerdown", (event) => {
+    const [place, , shift] = chosenOf(ui.get), { q, k } = rotaryOf(ui.get), tips = ui.get("mode") === "rotary" ? [q, k] : tipsOf(ui.get);
+    last = angleAt(event);
+    const [one, other] = tips.map((tip) => Math.abs(apart(last, Math.atan2(...tip))));
+    [key, exactly] = other < one ? ["shift", shift] : ["position", place];
+    chart.setPointerCapture(event.pointerId);
+  });
+  chart.addEventListener("pointermove", (event) => {
+    if (!key || !(event.buttons & 1)) return;
+    const now = angleAt(event), [, hand] = chosenOf(ui.get);
+    exactly = clamp(exactly + apart(now, last) / speedsOf(ui.get)[hand], 0, ui.get("max_len") - 1);
+    last = now;
+    ui.set(key, Math.round(exactly));
+  });
+  chart.addEventListener("pointerup", () => { key = null; ui.done(); });
+}
+
+function addedNumbers(ui, sum) {
+  const [place, , shift] = chosenOf(ui.get), tips = tipsOf(ui.get), r = rotationOf(ui.get);
+  sum.replaceChildren(h("span", {}, `R(${shift})`), matrix([r.slice(0, 2), r.slice(2)]), h("span", {}, "· PE(", h("b", { class: "tx-from" }, place), ")"), matrix([[tips[0][0]], [tips[0][1]]]), h("span", {}, "= PE(", h("b", { class: "tx-to" }, place + shift), ")"), matrix([[tips[1][0]], [tips[1][1]]]));
+  sum.setAttribute("aria-label", `R(${shift}), rows (${exact(r[0])}, ${exact(r[1])}) and (${exact(r[2])}, ${exact(r[3])}), times ${tipInWords(tips[0])} is ${tipInWords(tips[1])}`);
+}
+
+function rotaryNumbers(ui, sum) {
+  const [place, , shift] = chosenOf(ui.get), { q, k, score } = rotaryOf(ui.get);
+  sum.replaceChildren(h("span", {}, "R(", h("b", { class: "tx-from" }, place), ") q"), matrix([[q[0]], [q[1]]]), h("span", {}, "R(", h("b", { class: "tx-to" }, place + shift), ") k"), matrix([[k[0]], [k[1]]]), h("span", {}, "score q·k"), h("b", { class: "tx-score" }, exact(score)));
+  sum.setAttribute("aria-label", `The turned query ${tipInWords(q)} times the turned key ${tipInWords(k)} is ${exact(score)}`);
+}
+
+const LEFT = 34, RIGHT = 392, TOP = 8, BOTTOM = 88;
 const Y = (alike) => TOP + ((1 - alike) / 2) * (BOTTOM - TOP);
 
 // Similarity against distance; dragging moves k.
 function curve(ui, tableNow) {
-  const title = h("p", { class: "tx-title" }), line = h("polyline", { fill: "none" }), marker = h("line", { class: "tx-marker", y1: TOP, y2: BOTTOM }), dot = h("circle", { r: 5.5 });
+  const note = h("p", { class: "tx-note" }), title = h("p", { class: "tx-title" }), line = h("polyline", { fill: "none" }), marker = h("line", { class: "tx-marker", y1: TOP, y2: BOTTOM }), dot = h("circle", { r: 5.5 });
   const word = (x, y, text, anchor) => h("text", { x, y, "text-anchor": anchor }, text), end = word(RIGHT, BOTTOM + 16, "", "end");
-  const chart = h("svg", { viewBox: "0 0 400 170", role: "img", class: "tx-alike" },
+  const chart = h("svg", { viewBox: "0 0 400 108", role: "img", class: "tx-alike" },
     [1, 0, -1].map((alike) => [h("line", { class: "tx-rule", x1: LEFT, x2: RIGHT, y1: Y(alike), y2: Y(alike) }), word(LEFT - 8, Y(alike) + 4, number(alike, 0), "end")]),
     word(LEFT, BOTTOM + 16, "0", "middle"), word((LEFT + RIGHT) / 2, BOTTOM + 16, "distance k in positions", "middle"), end, line, marker, dot);
-  follow(ui, chart, (across) => ui.set("shift", Math.round(clamp((across * 400 - LEFT) / (RIGHT - LEFT), 0, 1) * (ui.get("max_len") - 1))));
+  dragged(chart, (across) => ui.set("shift", Math.round(clamp((across * 400 - LEFT) / (RIGHT - LEFT), 0, 1) * (ui.get("max_len") - 1))), () => ui.done());
   let drawn = "", alike;
   const update = (place, hand, shift) => {
-    const last = ui.get("max_len") - 1, key = ["max_len", "d_model", "base"].map(ui.get).join(), X = (d) => LEFT + (d / last) * (RIGHT - LEFT);
+    const last = ui.get("max_len") - 1, rotary = ui.get("mode") === "rotary", key = [...["max_len", "d_model", "base", "mode"].map(ui.get), rotary && hand].join(), X = (d) => LEFT + (d / last) * (RIGHT - LEFT);
     if (key !== drawn) {
-      alike = similarityOf(ui.get, tableNow());
+      alike = rotary ? scoresOf(ui.get) : similarityOf(ui.get, tableNow());
       line.setAttribute("points", Array.from(alike, (a, d) => `${X(d).toFixed(1)},${Y(a).toFixed(1)}`).join(" "));
       end.textContent = last;
       drawn = key;
@@ -194,10 +264,11 @@ function curve(ui, tableNow) {
     for (const name of ["x1", "x2"]) marker.setAttribute(name, X(shift));
     dot.setAttribute("cx", X(shift));
     dot.setAttribute("cy", Y(alike[shift]));
-    title.textContent = `Positions ${shift} apart: similarity ${exact(alike[shift])} (1 = same position)`;
-    chart.setAttribute("aria-label", `Similarity of two positions against their distance from 0 to ${last}; at ${shift} it is ${exact(alike[shift])}, the lowest is ${exact(Math.min(...alike))}`);
+    title.textContent = rotary ? `q and k ${shift} apart: score ${exact(alike[shift])} of hand ${hand}` : `Positions ${shift} apart: similarity ${exact(alike[shift])} (1 = same position)`;
+    note.textContent = rotary ? "The score against the distance, for this one hand. Drag to change k." : "It depends on the distance only. Drag to change k.";
+    chart.setAttribute("aria-label", `${rotary ? "Score of the turned q and k" : "Similarity of two positions"} against their distance from 0 to ${last}; at ${shift} it is ${exact(alike[shift])}, the lowest is ${exact(Math.min(...alike))}`);
   };
-  update.box = [title, chart, h("p", { class: "tx-note" }, "Similarity is the dot product divided by D/2. It depends on the distance only. Drag over the curve to change k.")];
+  update.box = [title, chart, note];
   return update;
 }
 
@@ -218,13 +289,23 @@ function build(ui) {
     known = key;
     return table;
   };
-  const parts = [heatmap(ui, tableNow), clocks(ui), dial(ui), curve(ui, tableNow)], toLast = () => ui.get("max_len") - 1;
-  ui.show(() => parts.forEach((part) => part(...chosenOf(ui.get))),
-    h("p", { class: "tx-invite" }, "Change the position: fast hands spin, slow ones creep. Then change k: the hand turns by one angle, whatever its position."),
-    h("div", { class: "tx-row tx-look" }, bounded(ui, "position", "position", toLast, 0), bounded(ui, "shift", "shift k", toLast, 2), bounded(ui, "hand", "hand", () => ui.get("d_model") / 2 - 1, 1)),
+  const map = heatmap(ui, tableNow), parts = [map, clocks(ui, map.point), dial(ui), curve(ui, tableNow)], toLast = () => ui.get("max_len") - 1;
+  // Hands turn to where they are to be; what is written says at once where that is.
+  let shown = null, aim = null;
+  const paint = () => {
+    const [place, hand, shift] = chosenOf(ui.get), from = shown ?? place;
+    const put = (share) => { shown = from + share * (place - from); parts.forEach((part) => part(shown, ...chosenOf(ui.get).slice(1))); };
+    if (aim !== null && aim !== place && Math.abs(place - from) < 4) ui.animate(110, put);
+    else if (aim !== place || shown === place) { shown = place; parts.forEach((part) => part(place, hand, shift)); }
+    aim = place;
+  };
+  const play = ui.player({ label: "Play", every: 130, step: () => ui.set("position", (chosenOf(ui.get)[0] + 1) % ui.get("max_len")) });
+  ui.show(paint,
+    h("div", { class: "tx-row tx-look" }, play, bounded(ui, "position", "position", toLast, 0), bounded(ui, "shift", "shift k", toLast, 2), bounded(ui, "hand", "hand", () => ui.get("d_model") / 2 - 1, 1)),
     h("div", { class: "tx-row tx-sizes" }, ui.slider("max_len", { label: "max_len", min: 5, max: 18, to: halfSteps, from: halfStepOf }), ui.slider("d_model", { label: "d_model", min: 4, max: 16, to: (x) => 2 * Math.round(halfSteps(x) / 2), from: halfStepOf }),
-      ui.slider("base", { label: "base", min: 0.5, max: 8, step: 0.25, to: (x) => Math.round(10 ** x), from: Math.log10, format: grouped })),
-    h("div", { class: "tx-positions" }, h("div", {}, parts[0].box, h("div", { class: "tx-below" }, parts[1].box)), h("div", {}, parts[2].box), h("div", {}, parts[3].box)));
+      ui.slider("base", { label: "base", min: 0.5, max: 8, step: 0.25, to: (x) => Math.round(10 ** x), from: Math.log10, format: grouped }),
+      ui.choice("mode", { label: "Positions", options: [["added", "added"], ["rotary", "rotary"]] })),
+    h("div", { class: "tx-positions" }, h("div", {}, map.box, parts[1].box), h("div", {}, parts[2].box, parts[3].box)));
 }
 
-export default explorer("positions", { build, describe });
+export default explorer("positions", { build, describe, keep });

@@ -85,6 +85,8 @@ def test_keys_go_through_all_slides_show_the_answer_and_open_the_notes(page, dec
     page.press("ArrowRight")
     assert page.evaluate(shown) == 2
     assert page.evaluate("speaker.document.querySelector('h1').textContent") == "Predict 02.1"
+    page.evaluate("speaker.document.dispatchEvent(new KeyboardEvent('keydown', {keyCode: 34}))")
+    assert page.evaluate(shown) == 0  # the window of the notes steers the slides, too
     page.evaluate("speaker.close()")
 
 

@@ -57,7 +57,8 @@ function showNotes() {
 Reveal.initialize({
   width: 1280, height: 720, margin: 0, center: false, display: "flex", controls: false, hash: true, slideNumber: "c/t",
   navigationMode: "linear", transition: "none", backgroundTransition: "none", pdfSeparateFragments: false, pdfMaxPagesPerSlide: 1,
-  keyboardCondition: (event) => !event.defaultPrevented && !document.activeElement?.closest(".tx"),
+  // In an explorer keys are its own, but for those of a remote control.
+  keyboardCondition: (event) => !event.defaultPrevented && (!document.activeElement?.closest(".tx") || /^Page/.test(event.key)),
 });
 Reveal.addKeyBinding({ keyCode: 83, key: "S", description: "Speaker notes" }, openNotes);
 Reveal.addKeyBinding({ keyCode: 68, key: "D", description: "Light or dark" }, () => {

@@ -186,8 +186,8 @@ for word, weights, context in zip(english, weights_by_hand, contexts_by_hand, st
 # ### Step through it
 #
 # The next picture answers back: click it, or reach it with the Tab key and use the arrows. It holds the numbers above, of *she* first, and takes them through one step at a time, from $q \cdot k$
-# to the context. Choose *sings* and work out its steps before you read them off. One switch leaves the division by $\sqrt{d}$ out. The lower part draws random queries and keys of any
-# width; there the switch changes everything.
+# to the context. Choose *sings* and work out its steps before you read them off. One switch leaves the division by $\sqrt{d}$ out.
+# Drag the numbers of $q$, too. *Why divide?* draws random queries and keys of any width, and compares softmax with the division and without it.
 
 # %%
 course.widgets.one_query(queries, keys, values, tokens=english, key_tokens=french, query=0)

@@ -146,8 +146,8 @@ CASES: dict[str, Case] = {
     "one_query": Case(
         code="course.widgets.one_query()",
         keys=(".tx-steps [tabindex='0']", "ArrowRight", "ArrowLeft", "step"),
-        mouse=(".tx-curves", [(0.4, 0.5), (0.6, 0.5), (0.5, 0.5)], "head_dim"),
-        sweep=(".tx-curves", True, 3),
+        mouse=(".tx-grip", [(0.1, 0.5), (0.4, 0.5), (0.3, 0.5)], "own_q"),
+        sweep=(".tx-grip", True, 1),
     ),
     "parsons": Case(
         code="course.widgets.parsons('attention')",

@@ -36,6 +36,8 @@ class OneQueryExplorer(Explorer):
     step = traitlets.Int(1).tag(sync=True)
     scaled = traitlets.Bool(True).tag(sync=True)
     head_dim = traitlets.Int(128).tag(sync=True)
+    view = traitlets.Enum(["steps", "why"], "steps").tag(sync=True)
+    own_q = traitlets.List(traitlets.Float()).tag(sync=True)  # the reader's own, or none
 
     @traitlets.validate("query", "key", "step", "head_dim")
     def _check_number(self, proposal: Any) -> int:
@@ -46,6 +48,14 @@ class OneQueryExplorer(Explorer):
             "head_dim": (1, _WIDEST),
         }
         return between(proposal, *limits[proposal.trait.name])
+
+    @traitlets.validate("own_q")
+    def _check_own(self, proposal: Any) -> list[float]:
+        width = len(self.k) // 4 // len(self.key_tokens)
+        values = proposal.value
+        if len(values) not in (0, width) or not np.isfinite(values).all():
+            raise ValueError(f"own_q must hold {width} finite numbers or none, got {values}")
+        return list(values)
 
     def summary(self) -> str:
         """Return what is shown, and the query that is followed."""
@@ -68,8 +78,9 @@ def one_query(
 ) -> OneQueryExplorer:
     """Follow one query through attention: q·k, divided by √d, masked, softmaxed, times V.
 
-    Below it are 64 random queries over 8 random keys, all entries of variance 1: undivided, their scores
-    spread like √d, and softmax gives nearly all weight to one key as d grows.
+    The numbers of the query may be changed. A second view has 64 random queries over 8 random keys, all
+    entries of variance 1: undivided, their scores spread like √d, and softmax gives nearly all weight to one
+    key as d grows.
 
     Parameters
     ----------
@@ -116,6 +127,7 @@ def one_query(
         )
     names = _names(tokens, len(q), "tokens")
     key_names = names if key_tokens is None and len(q) == len(k) else _names(key_tokens, len(k), "key_tokens")
+    followed = len(q) // 2 if query is None else query
     return OneQueryExplorer(
         query_tokens=names,
         key_tokens=key_names,
@@ -123,8 +135,8 @@ def one_query(
         k=k.tobytes(),
         v=v.tobytes(),
         allowed=mask_cells(mask, (len(q), len(k))).astype(int).ravel().tolist(),
-        query=len(q) // 2 if query is None else query,
-        key=min(1, len(k) - 1),
+        query=followed,
+        key=int(abs(k @ q[followed]).argmax()),  # the most telling one
     )
 
 

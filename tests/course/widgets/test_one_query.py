@@ -1,6 +1,7 @@
 """The explorer of one query: what its JavaScript computes, compared with torch and the package."""
 
 import numpy as np
+import pytest
 import torch
 
 import tinytx as tx
@@ -47,6 +48,30 @@ def test_each_step_is_said_in_numbers(describe):
     for text, words in zip(texts, expected, strict=True):
         assert words in text
     assert "Largest" not in texts[-1]
+
+
+def test_numbers_of_ones_own_take_the_place_of_the_query_and_the_context_follows(node, describe):
+    q, k, v = torch.randn(2, 3), torch.randn(5, 3), torch.randn(5, 7)
+    own = [0.5, -2.25, 1.0]
+    explorer = course.widgets.one_query(q, k, v, query=1)
+    assert explorer.key == (k @ q[1]).abs().argmax()
+    explorer.own_q = own
+    ((products, _, _, weights, context),) = node("one_query", CHAIN, explorer)
+    close(products, k @ torch.tensor(own))
+    close(weights, tx.attention_weights(torch.tensor([own]), k)[0])
+    close(context, tx.attention(torch.tensor([own]), k, v)[0])
+    assert "asks with your q = (0.50, −2.25, 1.00)" in describe(changed(explorer, step=0))[0]
+    with pytest.raises(ValueError, match=r"3 finite numbers or none, got \[1.0\]"):
+        explorer.own_q = [1.0]
+    explorer.own_q = []
+    close(node("one_query", CHAIN, explorer)[0][0], k @ q[1])
+
+
+def test_the_second_view_says_what_the_division_does_and_the_first_does_not(describe):
+    steps, why = course.widgets.one_query(), changed(course.widgets.one_query(), view="why", head_dim=32)
+    texts = describe(steps, why)
+    assert texts[0].startswith("Step 2") and "Random" not in texts[0]
+    assert texts[1].startswith("Random q and k, d = 32: the largest of 8 weights is on average 0.")
 
 
 def test_without_the_scale_softmax_saturates_as_the_width_grows(node):

@@ -7,7 +7,7 @@ const SPELLED = 6, N_QUERIES = 64, N_KEYS = 8, WIDEST = 512;
 export function chainOf(get) {
   const n = get("key_tokens").length, at = get("query"), open = get("allowed").slice(at * n, (at + 1) * n);
   const width = get("k").length / n, wide = get("v").length / n;
-  const q = get("q").subarray(at * width, (at + 1) * width);
+  const own = get("own_q") ?? [], q = own.length === width ? Float64Array.from(own) : get("q").subarray(at * width, (at + 1) * width);
   const rows = (flat, size) => Array.from({ length: n }, (_, i) => flat.subarray(i * size, (i + 1) * size));
   const k = rows(get("k"), width), v = rows(get("v"), wide);
   const products = k.map((row) => row.reduce((sum, x, c) => sum + x * q[c], 0));
@@ -34,7 +34,7 @@ export function spell(get, c = chainOf(get)) {
   const key = get("key"), name = named(get("key_tokens"), key), score = number(c.scores[key]);
   const terms = c.q.length > SPELLED ? `the sum of ${c.q.length} products` : Array.from(c.q, (x, i) => `${factor(x)}·${factor(c.k[key][i])}`).join(" + ");
   return [
-    () => `Query ${named(get("query_tokens"), get("query"))} asks with q = ${vector(c.q)}; key ${name} is ${vector(c.k[key])}, its value ${vector(c.v[key])}.`,
+    () => `Query ${named(get("query_tokens"), get("query"))} asks with ${get("own_q")?.length ? "your " : ""}q = ${vector(c.q)}; key ${name} is ${vector(c.k[key])}, its value ${vector(c.v[key])}.`,
     () => `Key ${name}: ${terms} = ${number(c.products[key])}.`,
     () => (get("scaled") ? `Key ${name}: ${number(c.products[key])} / √${c.q.length} = ${score}.` : `Key ${name}: not divided, the score stays ${score}.`),
     () => (c.open[key] ? `Key ${name} may be seen: its score stays ${score}.` : `Key ${name} is blocked: its score ${score} becomes −∞.`),
@@ -67,21 +67,29 @@ export function sharpness(rows) {
   return [mean((row) => Math.max(...row)), mean(entropy)];
 }
 
+export const keep = (get) => ({
+  view: ["steps", "why"], query: [0, get("query_tokens").length - 1], key: [0, get("key_tokens").length - 1],
+  step: [0, STEPS.length - 1], scaled: [0, 1], head_dim: [1, WIDEST], own_q: [-99, 99, "real"],
+});
+
 export function describe(get) {
+  if (get("view") === "why") {
+    const [raw, divided] = [false, true].map((scaled) => sharpness(randomWeights(get("head_dim"), scaled)));
+    return `Random q and k, d = ${get("head_dim")}: the largest of ${N_KEYS} weights is on average ${number(raw[0])} undivided `
+      + `and ${number(divided[0])} divided by √d; entropy ${number(raw[1])} and ${number(divided[1])} bits.`;
+  }
   const c = chainOf(get), step = get("step"), tokens = get("key_tokens");
-  let text = `Step ${step + 1} of ${STEPS.length}, ${STEPS[step]}. ${spell(get, c)} `;
+  let text = `Step ${step + 1} of ${STEPS.length}, ${STEPS[step]}. ${spell(get, c)}`;
   if (step >= 4 && c.sum) {
     const most = Math.max(...c.weights), first = c.weights.findIndex((w) => w > most - 1e-9);
-    text += `Largest weight: ${number(most)} on key ${named(tokens, first)}; entropy ${number(entropy(c.weights))} bits. `;
+    text += ` Largest weight: ${number(most)} on key ${named(tokens, first)}; entropy ${number(entropy(c.weights))} bits.`;
   }
-  const [raw, divided] = [false, true].map((scaled) => sharpness(randomWeights(get("head_dim"), scaled)));
-  return `${text}Random q and k, d = ${get("head_dim")}: the largest of ${N_KEYS} weights is on average ${number(raw[0])} undivided `
-    + `and ${number(divided[0])} divided by √d; entropy ${number(raw[1])} and ${number(divided[1])} bits.`;
+  return text;
 }
 
 // A vector as bars, up for more than 0 and down for less; a short one also in numbers.
-function bars(row, scale) {
-  const short = row.length <= SPELLED, cell = short ? 40 : Math.max(2, Math.min(8, 150 / row.length)), high = 15;
+function bars(row, scale, figures = true) {
+  const short = row.length <= SPELLED, cell = short ? 40 : Math.max(2, Math.min(8, 150 / row.length)), high = 13;
   const d = Array.from(row, (x, i) => {
     const y = high - (high - 1) * clamp(x / scale, -1, 1);
     return `M${((i + (short ? 0.25 : 0)) * cell).toFixed(1)} ${high}V${y.toFixed(1)}h${(short ? cell / 2 : Math.max(1, cell - 1)).toFixed(1)}V${high}Z`;
@@ -89,18 +97,18 @@ function bars(row, scale) {
   const width = row.length * cell, own = short ? { "aria-hidden": "true" } : { role: "img", "aria-label": `${row.length} numbers` };
   return h("span", { class: "tx-vec" },
     h("svg", { width, height: 2 * high, ...own }, h("line", { x1: 0, x2: width, y1: high, y2: high }), h("path", { d: d.join("") })),
-    short ? h("span", { class: "tx-vec-numbers" }, Array.from(row, (x) => h("span", {}, number(x)))) : null);
+    short && figures ? h("span", { class: "tx-vec-numbers" }, Array.from(row, (x) => h("span", {}, number(x)))) : null);
 }
 
 // The columns of the table: from which step each is filled, and in which steps it is needed to follow.
 const COLUMNS = [
-  { name: "key", from: 0, need: [0, 1], cell: (c, i, most) => bars(c.k[i], most.k) },
+  { name: "key", from: 0, need: [0, 1], cell: (c, i, most, full) => bars(c.k[i], most, full) },
   { name: "q·k", from: 1, need: [1, 2], cell: (c, i) => number(c.products[i]) },
   { name: "÷ √d", from: 2, need: [2, 3], cell: (c, i) => number(c.scores[i]) },
   { name: "mask", from: 3, need: [3, 4], cell: (c, i) => (c.open[i] ? number(c.scores[i]) : h("span", { class: "tx-no" }, "−∞")) },
   { name: "softmax", from: 4, need: [4, 5], cell: (c, i) => weightCell(c, i) },
-  { name: "value", from: 0, need: [0, 5], cell: (c, i, most) => bars(c.v[i], most.v) },
-  { name: "weight × value", from: 5, need: [5], cell: (c, i, most) => bars(c.v[i].map((x) => c.weights[i] * x), most.v) },
+  { name: "value", from: 0, need: [0, 5], cell: (c, i, most, full) => bars(c.v[i], most, full) },
+  { name: "weight × value", from: 5, need: [5], cell: (c, i, most, full) => bars(c.v[i].map((x) => c.weights[i] * x), most, full) },
 ];
 const ACTIVE = [[0, 5], [1], [2], [3], [4], [6]];
 
@@ -112,7 +120,7 @@ function weightCell(c, i) {
 // Keys down, steps across; below it what comes out.
 function table(ui) {
   const tokens = ui.get("key_tokens"), size = (name) => Math.max(1e-9, ...ui.get(name).map(Math.abs));
-  const most = { k: Math.max(size("k"), size("q")), v: size("v") };
+  const most = Math.max(size("k"), size("q"), size("v")), own = ownNumbers(ui, most), unit = sharing(tokens);
   const keys = tokens.map((token, i) => h("button", { type: "button", class: "tx-token", "aria-label": `key ${named(tokens, i)}`, title: token, onclick: () => ui.save("key", i) }, token));
   const heads = COLUMNS.map(({ name }) => h("th", { scope: "col" }, name));
   const asks = COLUMNS.map(() => h("td")), ends = COLUMNS.map(() => h("td"));
@@ -123,28 +131,105 @@ function table(ui) {
     h("thead", {}, h("tr", {}, h("td"), heads), h("tr", { class: "tx-asks" }, asker, asks)),
     h("tbody", {}, rows), h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "together"), ends)));
   const stop = roving(box, keys, { go: (i) => ui.save("key", i) });
+  let known = "";
   const update = (c) => {
     const step = ui.get("step"), key = ui.get("key");
     const fill = (cell, j, content, from = COLUMNS[j].from) => {
-      cell.replaceChildren(...[step >= from ? content() : []].flat());
+      const soon = step < from, parts = [soon ? h("span", { class: "tx-soon", "aria-hidden": "true" }, "·") : content()].flat();
+      if (parts.length !== 1 || cell.firstChild !== parts[0]) cell.replaceChildren(...parts); // what has the focus keeps it
       cell.className = `${ACTIVE[step].includes(j) ? "tx-now" : ""} ${COLUMNS[j].need.includes(step) ? "" : "tx-far"}`;
     };
     heads.forEach((cell, j) => fill(cell, j, () => (j === 2 && !ui.get("scaled") ? "not divided" : COLUMNS[j].name), 0));
-    cells.forEach((row, i) => row.forEach((cell, j) => fill(cell, j, () => COLUMNS[j].cell(c, i, most))));
-    asks.forEach((cell, j) => fill(cell, j, () => (j === 0 ? bars(c.q, most.k) : "")));
-    ends.forEach((cell, j) => fill(cell, j, () => (j === 4 ? `sum ${number(c.sum ? 1 : 0, 3)}` : j === 6 ? bars(c.context, most.v) : "")));
+    cells.forEach((row, i) => row.forEach((cell, j) => fill(cell, j, () => COLUMNS[j].cell(c, i, most, tokens.length <= 6 || i === key))));
+    asks.forEach((cell, j) => fill(cell, j, () => (j === 0 ? own(c.q) : j === 4 ? unit(c, key) : "")));
+    ends.forEach((cell, j) => fill(cell, j, () => (j === 4 ? `sum ${number(c.sum ? 1 : 0, 3)}` : j === 6 ? bars(c.context, most) : "")));
     asker.replaceChildren("q of ", h("b", {}, ui.get("query_tokens")[ui.get("query")]));
     // Where not all fits, what this step does not need gives way.
     box.classList.remove("tx-tight");
     if (update.box.scrollWidth > update.box.clientWidth) box.classList.add("tx-tight");
     // And where that is not enough, what it is about comes into view.
-    const now = box.querySelector("td.tx-now");
-    if (now) update.box.scrollLeft = now.offsetLeft + now.offsetWidth - update.box.clientWidth;
+    const about = heads[ACTIVE[step][0]];
+    update.box.scrollLeft = about.offsetLeft + about.offsetWidth - update.box.clientWidth;
+    const now = `${step}/${key}/${ui.get("query")}`;
+    if (known && now !== known) fly(ui, c, key, { q: asks[0], k: cells[key][0], score: cells[key][1], from: cells.map((row) => row[6]), to: ends[6] });
+    known = now;
     stop(key);
     keys.forEach((button, i) => { button.setAttribute("aria-pressed", i === key); rows[i].dataset.chosen = i === key; });
   };
   update.box = h("div", { class: "tx-scroll" }, box);
   return update;
+}
+
+// The numbers of the query: drag one, or press the arrow keys on it, and everything follows.
+function ownNumbers(ui, most) {
+  const box = h("span", { class: "tx-own" });
+  let grips = [];
+  const put = (i, value) => {
+    const q = Array.from(chainOf(ui.get).q);
+    q[i] = clamp(Math.round(value * 4) / 4, -99, 99);
+    ui.set("own_q", q);
+  };
+  const grip = (i) => {
+    let from = 0, start = 0;
+    const element = h("span", {
+      class: "tx-grip", role: "slider", tabindex: 0, "aria-label": `number ${i} of q`, "aria-valuemin": -99, "aria-valuemax": 99,
+      onpointerdown: (event) => { element.setPointerCapture(event.pointerId); [from, start] = [event.clientX - event.clientY, chainOf(ui.get).q[i]]; },
+      onpointermove: (event) => { if (event.buttons & 1) put(i, start + (event.clientX - event.clientY - from) / 24); },
+      onpointerup: () => ui.done(),
+      onkeydown: (event) => {
+        const by = { ArrowUp: 0.25, ArrowRight: 0.25, ArrowDown: -0.25, ArrowLeft: -0.25 }[event.key];
+        if (!by || event.ctrlKey || event.metaKey || event.altKey) return;
+        event.preventDefault();
+        put(i, chainOf(ui.get).q[i] + by);
+        ui.done();
+      },
+    });
+    return element;
+  };
+  return (q) => {
+    if (q.length > SPELLED) return bars(q, most);
+    if (grips.length !== q.length) grips = Array.from(q, (_, i) => grip(i));
+    grips.forEach((element, i) => {
+      const text = number(q[i]);
+      if (element.textContent === text) return;
+      element.textContent = text;
+      element.setAttribute("aria-valuenow", q[i]);
+      element.setAttribute("aria-valuetext", text);
+    });
+    if (!grips[0].isConnected) box.replaceChildren(h("span"), h("span", { class: "tx-vec-numbers" }, grips));
+    box.firstChild.replaceWith(bars(q, Math.max(most, ...q.map(Math.abs)), false));
+    return box;
+  };
+}
+
+// One unit of weight, shared by the keys: a segment for each.
+function sharing(tokens) {
+  const parts = tokens.map(() => h("i")), box = h("span", { class: "tx-unit", "aria-hidden": "true" }, parts);
+  return (c, key) => {
+    parts.forEach((part, i) => {
+      part.style.width = `${100 * c.weights[i]}%`;
+      part.dataset.chosen = i === key;
+    });
+    return box;
+  };
+}
+
+// What is multiplied flies to where it is added up: pairs of numbers into a score, shares of values into the context.
+function fly(ui, c, key, { q, k, score, from, to }) {
+  ui.root.querySelectorAll(".tx-fly").forEach((chip) => chip.remove());
+  if (motionless() || ![1, 5].includes(ui.get("step"))) return;
+  const root = ui.root.getBoundingClientRect(), zoom = root.width / ui.root.offsetWidth;
+  const middle = (element) => { const box = element.getBoundingClientRect(); return [(box.left + box.width / 2 - root.left) / zoom, (box.top + box.height / 2 - root.top) / zoom]; };
+  const send = (text, start, end, n) => {
+    const chip = h("span", { class: "tx-fly", "aria-hidden": "true" }, text), at = ([x, y]) => `translate(${x}px, ${y}px) translate(-50%, -50%)`;
+    ui.root.append(chip);
+    chip.animate([{ transform: at(start), opacity: 0 }, { transform: at(start), opacity: 1, offset: 0.35 }, { transform: at(end), opacity: 1, offset: 0.9 }, { transform: at(end), opacity: 0 }],
+      { duration: 900, delay: 130 * n, easing: "ease-in-out", fill: "both" }).finished.then(() => chip.remove(), () => {});
+  };
+  if (ui.get("step") === 5) return c.weights.forEach((w, i) => { if (w > 0.005) send(`${number(w)} × value`, middle(from[i]), middle(to), i); });
+  if (c.q.length > SPELLED) return;
+  const pairs = [...q.querySelectorAll(".tx-grip")].map((number_, i) => [middle(number_), middle(k.querySelectorAll(".tx-vec-numbers > span")[i] ?? k)]);
+  pairs.forEach(([one, other], i) => send(`${factor(c.q[i])}·${factor(c.k[key][i])}`, [other[0], (one[1] + other[1]) / 2], middle(score), i));
 }
 
 const X = (width) => 36 + (Math.log2(width) / 9) * 250, Y = (share) => 12 + (1 - share) * 130;
@@ -197,21 +282,27 @@ function radios(ui, trait, names, label, text = (name) => name) {
 function build(ui) {
   const go = (by) => () => ui.save("step", clamp(ui.get("step") + by, 0, STEPS.length - 1));
   const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back"), next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next step →");
-  const rows = table(ui), lines = curves(ui), words = h("p", { class: "tx-spelled", "aria-hidden": "true" });
+  const rows = table(ui), lines = curves(ui);
+  const reset = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("own_q", []) }, "Reset q");
+  const query = ui.picks("query", { label: "Query", names: ui.get("query_tokens"), reset: { own_q: [] } });
+  const steps = h("div", {},
+    h("div", { class: "tx-row" }, h("span", { class: "tx-word", "aria-hidden": "true" }, "query"), query, ui.toggle("scaled", { label: "divide by √d" }), h("span", { class: "tx-pair" }, h("span", { class: "tx-hint" }, "drag the numbers of q:"), reset)),
+    h("div", { class: "tx-row tx-steps" }, radios(ui, "step", STEPS, "step", (name, i) => `${i + 1}  ${name}`), h("span", { class: "tx-pair" }, back, next)),
+    rows.box);
+  const why = h("section", { class: "tx-why" }, h("p", { class: "tx-title" }, "Random q and k, as wide as you like: does softmax still share?"), lines.box);
   const paint = () => {
-    const c = chainOf(ui.get);
+    const c = chainOf(ui.get), random = ui.get("view") === "why";
+    steps.hidden = random;
+    why.hidden = !random;
+    if (random) return lines();
     back.disabled = ui.get("step") === 0;
     next.disabled = ui.get("step") === STEPS.length - 1;
-    words.textContent = spell(ui.get, c);
+    reset.disabled = !ui.get("own_q")?.length;
     rows(c);
-    lines();
   };
   ui.show(paint,
-    h("p", { class: "tx-invite" }, "Press “Next step”, or the arrow keys on a step. Choose a query, and a key to see its sums written out."),
-    h("div", { class: "tx-row" }, h("span", { class: "tx-word" }, "query"), radios(ui, "query", ui.get("query_tokens"), "query"), ui.toggle("scaled", { label: "divide by √d" })),
-    h("div", { class: "tx-row tx-steps" }, radios(ui, "step", STEPS, "step", (name, i) => `${i + 1}  ${name}`), h("span", { class: "tx-pair" }, back, next)),
-    rows.box, words,
-    h("section", { class: "tx-why" }, h("p", { class: "tx-title" }, "Why divide? Random q and k, as wide as you like"), lines.box));
+    h("div", { class: "tx-row" }, ui.choice("view", { label: "Show", options: [["steps", "one query, step by step"], ["why", "why divide?"]] })),
+    steps, why);
 }
 
-export default explorer("one_query", { build, describe });
+export default explorer("one_query", { build, describe, keep });

@@ -20,6 +20,7 @@ def notebook(text, kind="text/plain"):
         ("loss 2.31 after 1,000 steps", "loss -0.9 after 20 steps"),
         ("| 12 | 3.0e-4 |\n|----|--------|", "|  3 | 1 |\n|--|---|"),
         ("<object at 0x7f30827ef6c0>", "<object at 0x55d0c32b1b80>"),
+        ('{"float32":"AACAPw=="}', '{"float32":"AAAAAAAA"}'),
         ("<img src='data:image/png;base64,iVBORw0KGgo='>", "<img src='data:image/png;base64,AAAA'>"),
         ("written to build/x.json", "written to /somewhere/build/x.json"),
     ],

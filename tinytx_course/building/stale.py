@@ -14,6 +14,7 @@ from tinytx_course.results import Results
 #: What differs between two runs of the same code: pictures, addresses and ids, numbers, the room they take.
 _VARIES = (
     (re.compile(r"data:image/[\w+]+;base64,[\w+/=]+"), "PICTURE"),
+    (re.compile(r'("(?:float|u?int)\d+"): ?"[\w+/=]+"'), r"\1"),  # numbers of explorers
     (re.compile(r"\b(0x)?(?=[a-f]*\d)[0-9a-f]{6,}\b"), "ID"),
     (re.compile(r"[-+−]?\d+([.,]\d+)*(e[-+]?\d+)?"), "#"),
     (re.compile(r"([-─═=█▏▎▍▌▋▊▉·.])\1+"), r"\1"),

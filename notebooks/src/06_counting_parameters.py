@@ -347,7 +347,7 @@ plots.show(fig, "06_embedding_share")
 # %% [markdown]
 # Where they fall, it is one curve moved to the right. (The bend at the far left comes from the biases: compared with vectors of 16 numbers, one bias for each token in the output layer is not small.) At the same width a larger vocabulary leaves a larger share to the embedding; that is one reason to choose its size with care.
 #
-# Now move the controls yourself. The bars are the terms of this lesson, and next to them what a model of that size has to compute and to store, the subject of [lesson 12](12_the_price_of_attention.ipynb). The grey bars show a state that you can pin for comparison. First change the length of the text and the number of heads: which bars move? Then look for a model of which more than half is embedding.
+# Now move the controls yourself. The areas are the terms of this lesson; the other three cards show what a model of that size has to compute and to store, the subject of [lesson 12](12_the_price_of_attention.ipynb). Each card compares with a state that you can pin; dashed lines are models that you know. First change the length of the text and the number of heads: which cards move? Then look for a model of which more than half is embedding, and for the largest one that your own graphics card could train.
 
 # %%
 course.widgets.count(tx.PRESETS["seed-lab"])

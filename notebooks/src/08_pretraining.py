@@ -429,11 +429,10 @@ plots.show(fig, name="08_next_word")
 # %% [markdown]
 # No label ever named an adjective, or the gender of a noun. But a model that gives most of its probability to possible words, and prefers one form of the adjectives, must in some way use such classes. What it uses them *for* is only this: to say what comes next.
 #
-# Here you can walk through the language word by word. Write a beginning or take one, look at both distributions, and press a word to append it. Follow what the model likes best for two sentences; then go back and take the rarest word each time. Where do the two columns part?
+# Here you can walk through the language word by word, with the model that ships with the course: the same recipe, trained for longer. It runs in the page. Write any beginning, look at both distributions, and press a word to append it. Follow what the model likes best for two sentences; then go back and take the rarest word each time. Where do the two sums of surprise part? Then write something that the language never says.
 
 # %%
-beginnings, n_stored = ["Bonjour les", "Bonjour les amis, le roman est"], 20 if smoke else 150
-course.widgets.next_word(model, tokenizer, beginnings, world=world, n_stored=n_stored)
+course.widgets.next_word("Bonjour les amis, le roman est")
 
 # %% [markdown]
 # ### Where is the gap?
@@ -646,10 +645,10 @@ for (name, expected), value in zip(by_hand.items(), (0.5, 2, 0.8), strict=True):
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# The same on our model's distribution, stage by stage: first the temperature, then top-k, then top-p. The true distribution is next to it. Find settings that come nearer to the truth than the plain model, if you can; and find two beginnings for which the same $p$ keeps very different numbers of tokens.
+# The same on the distribution of the model that ships with the course, stage by stage: first the temperature, then top-k, then top-p. The orange lines are the true distribution. Find settings that come nearer to the truth than the plain model, if you can; and find two beginnings for which the same $p$ keeps very different numbers of tokens (try *Le livre* and *Le roman est*). Then let it write at three temperatures.
 
 # %%
-course.widgets.sampling(model, tokenizer, ["Le livre", "Bonjour les", "C'est", "Le roman est"], world=world)
+course.widgets.sampling("Le livre")
 
 # %% [markdown]
 # Does a sample *look* good? Here we need not judge by eye: the grammar computes the exact probability of any review, and says whether it belongs to the language at all. So the model writes a hundred reviews at each of three temperatures. The n-gram model writes some as a baseline. `generate_many` is our loop `write` for many rows at once.

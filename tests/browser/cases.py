@@ -138,10 +138,10 @@ CASES: dict[str, Case] = {
         sweep=(".tx-cell", True, 6),
     ),
     "next_word": Case(
-        code="course.widgets.next_word(beginnings='Bonjour les amis,', n_stored=40)",
-        keys=(".tx-options [tabindex='0']", "ArrowDown", "ArrowUp", "pointed"),
-        mouse=(".tx-option:first-child", [(0.5, 0.5)], "words"),
-        sweep=(".tx-options", False, 5),
+        code="course.widgets.next_word('Bonjour les amis,')",
+        keys=("[aria-label='Token to look behind'] [tabindex='0']", "ArrowLeft", "ArrowRight", "back"),
+        mouse=(".tx-option:first-child", [(0.5, 0.5)], "text"),
+        sweep=(".tx-plot", True, 1),
     ),
     "one_query": Case(
         code="course.widgets.one_query()",
@@ -176,8 +176,8 @@ CASES: dict[str, Case] = {
     "sampling": Case(
         code="course.widgets.sampling()",
         keys=(".tx-dials .tx-control:nth-child(3) input", "ArrowLeft", "ArrowRight", "top_p"),
-        mouse=(".tx-draws button:first-child", [(0.5, 0.5)], "n_draws"),
-        sweep=(".tx-stages tbody", False, 5),
+        mouse=(".tx-cut-k", [(0.5, 0.6), (-20, 0.6)], "top_k"),
+        sweep=(".tx-dials .tx-control:first-child input", True, 1),
     ),
     "shapes": Case(
         code="course.widgets.shapes()",

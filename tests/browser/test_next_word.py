@@ -1,71 +1,66 @@
-"""The explorer of the next word: stored answers in a page, Python's in JupyterLab."""
+"""The explorers of the next word and of sampling, on the live model: any beginning, by keys and by pointer."""
 
 import pytest
 
 import tinytx_course as course
 from tests.browser.cases import write_page
-
-SUMMARY = "document.querySelector('.tx-say').textContent"
-NOTES = "[...document.querySelectorAll('.tx-note')].map(e => e.textContent).join(' ')"
-FOCUSED = "document.activeElement.querySelector('.tx-next-word')?.textContent"
+from tests.browser.test_live_model import FIELD, SUMMARY, type_in
 
 
-def write(page, text):
-    """Put text in the place of the beginning, and press Enter."""
-    page.focus(".tx-field")
-    page.evaluate("document.querySelector('.tx-field').select()")
-    page.call("Input.insertText", text=text)
-    page.press("Enter")
-    page.settle()
-
-
-@pytest.fixture
-def opened(page, tmp_path):
-    """A page with a few stored answers."""
-    page.open(write_page(course.widgets.next_word(n_stored=20), tmp_path / "page.html").as_uri())
+def opened(page, tmp_path, explorer):
+    page.open(write_page(explorer, tmp_path / "page.html").as_uri())
     page.wait("document.querySelector('.tx-say')?.textContent")
 
 
-def test_keys_alone_go_on_and_back(opened, page):
-    page.focus(".tx-options [tabindex='0']")
-    page.press("ArrowDown")
+def test_any_beginning_is_followed_and_nothing_typed_is_deleted(page, tmp_path):
+    opened(page, tmp_path, course.widgets.next_word("Bonjour les"))
+    page.drag(page.place(".tx-may .tx-option:first-child"))
+    page.settle()
+    assert page.evaluate(FIELD) in ("Bonjour les amis", "Bonjour les lecteurs")
+    type_in(page, " , mon  chat dort")
+    typed = page.evaluate(FIELD)
+    assert typed.endswith(" , mon  chat dort")
+    assert "The language" in page.evaluate("document.querySelector('.tx-problem').textContent")
+    assert page.evaluate("document.querySelector('.tx-never').hidden") is True
+    page.focus("[aria-label='Token to look behind'] [tabindex='0']")
+    for _ in range(3):
+        page.press("ArrowLeft")
+    page.settle()
+    assert "What was written: “" in page.evaluate(SUMMARY)
+    page.drag(page.place(".tx-may .tx-option:nth-child(2)"))
+    page.settle()
+    assert page.evaluate(FIELD) == typed and page.outside() == []
+
+
+def test_the_impossible_is_marked_and_never_the_longest_bar(page, tmp_path):
+    opened(page, tmp_path, course.widgets.next_word("Le roman est"))
+    width = "[...document.querySelectorAll('{} i')].filter(e => e.checkVisibility()).map(e => e.offsetWidth)"
+    may, never = (page.evaluate(width.format(kind)) for kind in (".tx-may", ".tx-never"))
+    assert len(never) == 3 and max(never) < min(may)
+    texts = page.evaluate("[...document.querySelectorAll('.tx-never .tx-option')].map(e => e.innerText)")
+    assert all("∅ never" in text for text in texts)
+
+
+@pytest.mark.parametrize(("line", "way", "said"), [("k", (-0.5, 0), "top-k 4"), ("p", (0, 0.25), "top-p 0.5")])
+def test_a_line_that_is_dragged_cuts(page, tmp_path, line, way, said):
+    opened(page, tmp_path, course.widgets.sampling("Le roman est"))
+    x, y = page.place(f".tx-cut-{line}", 0.5, 0.5)
+    wide, tall = page.evaluate(
+        "(b => [b.width, b.height])(document.querySelector('.tx-curve').getBoundingClientRect())"
+    )
+    page.drag((x, y), (x + way[0] * wide, y + way[1] * tall))
+    page.settle()
+    assert said in page.evaluate(SUMMARY)
+    assert page.evaluate("document.querySelectorAll('.tx-stage input')[2].checked") is True
+    assert page.evaluate("document.querySelectorAll('.tx-gone').length") > 5
+
+
+def test_three_texts_are_written_and_said(page, tmp_path):
+    opened(page, tmp_path, course.widgets.sampling("Ce livre est"))
+    page.focus(".tx-write")
+    page.press("Enter")
+    page.wait("document.querySelector('.tx-three small').textContent")
     page.press("Enter")
     page.settle()
-    assert page.evaluate(SUMMARY).startswith("After “Bonjour les lecteurs” 1 word may follow in the world.")
-    assert page.evaluate(FOCUSED) == ","
-    page.press("Backspace")
-    page.settle()
-    assert page.evaluate(SUMMARY).startswith("After “Bonjour les” 2 words may follow in the world.")
-    assert page.evaluate("document.querySelector('.tx-field').value") == "Bonjour les"
-
-
-def test_a_page_without_a_kernel_says_so_and_how_far_it_goes(opened, page):
-    assert "No kernel here: 20 stored beginnings answer." in page.evaluate(NOTES)
-    write(page, "Bonjour les amis")
-    assert page.evaluate(SUMMARY).startswith("After “Bonjour les amis” 1 word")
-    write(page, "Bonjour le monde")
-    assert "The language never says “le” after “Bonjour”." in page.evaluate(SUMMARY)
-    assert page.evaluate("document.querySelector('.tx-problem').innerText").startswith("The language never")
-    write(page, "Le roman est si beau")
-    assert "is not among the stored answers" in page.evaluate(SUMMARY)
-    write(page, "")
-    assert page.evaluate(SUMMARY).startswith("At the beginning 23 words may follow")
-    assert page.evaluate("document.querySelector('.tx-problem').hidden")
-
-
-def test_in_a_notebook_python_answers_for_what_is_not_stored(page, labserver):
-    source = "import tinytx_course as course\nexplorer = course.widgets.next_word(n_stored=3)\nexplorer"
-    labserver.write("asking.ipynb", source)
-    labserver.open(page, "asking.ipynb")
-    page.wait("document.querySelector('.tx-say')?.textContent", 90)
-    page.wait(f"({NOTES}).includes('Python answers')")
-    write(page, "J’ai adoré cette saga. La fin est belle. La")
-    page.wait(f"{SUMMARY}.startsWith('After “J\\'ai adoré cette saga. La fin est belle. La” ')")
-    assert "“saga”" in page.evaluate(SUMMARY)
-    assert labserver.ask(page, "explorer.words")[-1] == "La"
-    write(page, "bonjour")
-    page.wait(f"{SUMMARY}.includes('Did you mean “Bonjour”?')")
-    write(page, "bonjour")
-    page.settle()
-    assert "Asking" not in page.evaluate(NOTES)
-    assert page.evaluate(SUMMARY).startswith(labserver.ask(page, "explorer.problem"))
+    assert "At temperature 0.5: “" in page.evaluate(SUMMARY)
+    assert page.evaluate("document.querySelector('.tx-write').textContent").startswith("✎")

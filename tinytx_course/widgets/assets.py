@@ -20,11 +20,13 @@ from tinytx_course.engine.shipped import FOLDER, WEIGHTS
 from tinytx_course.engine.tables import world_tables
 
 _SHARED = ("_numbers.js", "_elements.js", "_paint.js", "_plot.js", "_store.js", "_frame.js")
-# Explorers that compute with the engine of the page, and the modules that they need.
-_ENGINE = {"live_model": ("safetensors", "model", "shipped", "tokenizer", "tokens", "world")}
+# Explorers that run the shipped model in the page: they share _live.js and _live.css, and need these modules.
+_LIVE = frozenset({"live_model", "next_word", "sampling"})
+_ENGINE = ("safetensors", "model", "shipped", "tokenizer", "tokens", "world")
 _TRAINS = "playground"  # the explorer that trains, in a worker that is made of the same engine
 _PARTS = {_TRAINS: ("_training.js", "_conductor.js")}  # modules of one explorer, put in front of it
 _EXPORT = re.compile(r"^export (default )?", re.M)
+_KEYFRAMES = re.compile(r"^@keyframes .*$", re.M)
 _KIND = re.compile(r'data-tx-kind="([a-z_]+)"')
 
 
@@ -39,8 +41,20 @@ def style_sheet(kinds: Iterable[str]) -> str:
 
     In these files ``:scope`` is the explorer itself.
     """
-    own = (f'@scope (.tx[data-kind="{kind}"]) {{\n{_read(f"{kind}.css")}}}' for kind in sorted(set(kinds)))
-    return "\n".join([_read("explorers.css"), *own])
+    shared, all_kinds = ["explorers.css"], sorted(set(kinds))
+    shared += ["_live.css"] if _LIVE.intersection(all_kinds) else []
+    own = (_limited(kind) for kind in all_kinds)
+    return "\n".join([_read(*shared), *own])
+
+
+def _limited(kind: str) -> str:
+    """Return the style of a kind as `@scope` limits it, for browsers that do not know that yet.
+
+    A nested rule in `:where` limits without adding weight; ``@keyframes`` cannot be nested.
+    """
+    own = _read(f"{kind}.css").replace(":scope", "&.tx")
+    moves = "\n".join(_KEYFRAMES.findall(own))
+    return f'{moves}\n:where(.tx[data-kind="{kind}"]) {{\n{_KEYFRAMES.sub("", own)}}}'
 
 
 def shared_script(name: str) -> str:
@@ -56,8 +70,7 @@ def engine_script(kinds: Iterable[str]) -> str:
 def engine_files(kinds: Iterable[str]) -> dict[str, str]:
     """Return the same as scripts that pages can share, by the name of a file."""
     all_kinds = sorted(set(kinds))
-    needed = tuple(dict.fromkeys(name for kind in all_kinds for name in _ENGINE.get(kind, ())))
-    live = {"engine.js": _engine(needed)} if needed else {}
+    live = {"engine.js": _engine()} if _LIVE.intersection(all_kinds) else {}
     return {**live, "training.js": _training()} if _TRAINS in all_kinds else live
 
 
@@ -69,15 +82,20 @@ def _training() -> str:
 
 
 @cache
-def _engine(modules: tuple[str, ...]) -> str:
+def _engine() -> str:
     data = {"SHIPPED": FOLDER.joinpath(WEIGHTS).read_bytes(), "WORLD": world_tables(World())}
     lines = [f'const {name} = "{base64.b64encode(content).decode()}";' for name, content in data.items()]
-    return "\n".join([bundle(modules), *lines, ""])
+    return "\n".join([bundle(_ENGINE), *lines, ""])
 
 
 def module_source(kind: str) -> str:
     """Return an explorer as one module, the shared part first."""
-    return _read(*_SHARED) + engine_script([kind]) + _own(kind)
+    return _shared([kind]) + engine_script([kind]) + _own(kind)
+
+
+def _shared(kinds: Iterable[str]) -> str:
+    """Return what comes before the explorers of these kinds."""
+    return _read(*_SHARED, *(["_live.js"] if _LIVE.intersection(kinds) else []))
 
 
 def _own(kind: str) -> str:
@@ -89,7 +107,8 @@ def page_script(kinds: Iterable[str], *, engine: bool = True) -> str:
 
     Without the engine, the page has to read `engine_script` before.
     """
-    own, shared = sorted(set(kinds)), _EXPORT.sub("", _read(*_SHARED, "_address.js", "_host.js"))
+    own = sorted(set(kinds))
+    shared = _EXPORT.sub("", _shared(own) + _read("_address.js", "_host.js"))
     wrapped = "\n".join(
         f"EXPLORERS.{kind} = (() => {{\n{_as_function_body(_own(kind))}}})();" for kind in own
     )

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import traitlets
 
 from tinytx.model.config import PRESETS, TransformerConfig
+from tinytx.model.counting import parameter_table
 from tinytx_course.labs.lesson_06 import PUBLISHED
 from tinytx_course.widgets.base import Explorer, between
 
@@ -24,6 +25,19 @@ SIZES = {
 }
 SWITCHES = ("tie_embeddings", "learned", "plain", "causal", "bias", "norm_first", "gelu")
 SETTINGS = (*SIZES, *SWITCHES, "head")
+# Memory of common graphics cards in GB, smallest first, by the data sheets of their makers: nvidia.com, and
+# amd.com for Instinct MI300X.
+CARDS = {
+    "RTX 4060, 8 GB": 8,
+    "RTX 4070, 12 GB": 12,
+    "T4, 16 GB": 16,
+    "RTX 4090, 24 GB": 24,
+    "A100, 40 GB": 40,
+    "H100, 80 GB": 80,
+    "H200, 141 GB": 141,
+    "MI300X, 192 GB": 192,
+}
+_GHOSTS = ("DistilBERT base", "BERT base", "BERT large", "GPT-2 small", "GPT-2 large", "GPT-2 XL", "mBART")
 
 
 class CountExplorer(Explorer):
@@ -55,6 +69,14 @@ class CountExplorer(Explorer):
     gelu = traitlets.Bool(True).tag(sync=True)
     pinned = traitlets.Dict().tag(sync=True)
     presets = traitlets.List(traitlets.Dict()).tag(sync=True)
+    ghosts: traitlets.List = traitlets.List().tag(sync=True)  # names and numbers of parameters
+    cards: traitlets.List = traitlets.List().tag(sync=True)  # names and gigabytes
+    view = traitlets.Int(0).tag(sync=True)
+    part = traitlets.Int(1).tag(sync=True)
+
+    @traitlets.validate("view", "part")
+    def _check_view(self, proposal: Any) -> int:
+        return between(proposal, 0, {"view": 3, "part": 5}[proposal.trait.name])
 
     @traitlets.validate(*SIZES)
     def _check_size(self, proposal: Any) -> int:
@@ -72,7 +94,8 @@ class CountExplorer(Explorer):
     def summary(self) -> str:
         """Return what is shown, and the configuration."""
         return (
-            "Parameters, operations and memory of a transformer as bars, next to a pinned configuration. "
+            "Parameters, operations and memory of a transformer as areas, next to a pinned configuration "
+            "and published models, and the graphics cards that hold it. "
             f"Width {self.d_model}, {self.n_layers} layers, {self.n_heads} heads, vocabulary "
             f"{self.vocab_size:,}, {self.batch_size} × {self.seq_len:,} tokens."
         )
@@ -112,7 +135,15 @@ def count(
     """
     start = _settings_of(PRESETS["seed-lab"] if config is None else config)
     length = min(512, start["max_len"]) if seq_len is None else seq_len
-    explorer = CountExplorer(**start, head=head, seq_len=length, batch_size=batch_size, presets=_presets())
+    explorer = CountExplorer(
+        **start,
+        head=head,
+        seq_len=length,
+        batch_size=batch_size,
+        presets=_presets(),
+        ghosts=_ghosts(),
+        cards=[list(card) for card in CARDS.items()],
+    )
     pinned = {name: getattr(explorer, name) for name in SETTINGS}
     explorer.pinned = pinned | {"seq_len": max(1, length // 4)}
     return explorer
@@ -128,6 +159,12 @@ def _settings_of(config: TransformerConfig) -> dict[str, Any]:
         "norm_first": config.norm == "first",
         "gelu": config.activation == "gelu",
     }
+
+
+def _ghosts() -> list[list[Any]]:
+    """Return known models with their numbers of parameters: a preset's is that of its language model."""
+    ours = [[name, parameter_table(config, "lm").total] for name, config in PRESETS.items()]
+    return ours + [[name, PUBLISHED[name].table().total] for name in _GHOSTS]
 
 
 def _presets() -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,13 +13,44 @@ from tinytx.training.generate import unwritten_ids
 from tinytx.world.world import World
 from tinytx_course.engine.shipped import Shipped, shipped_model
 from tinytx_course.widgets.base import Explorer, between
-from tinytx_course.widgets.continuations import next_logits
 
 _LONGEST = 2_000  # characters of a text
 _N_NAMED = 3
 
 
-class LiveModelExplorer(Explorer):
+class LiveText(Explorer):
+    """An explorer whose page runs the shipped model on a text of the reader.
+
+    Attributes
+    ----------
+    about : str
+        What it shows, in a sentence.
+    """
+
+    about: ClassVar[str]
+    temperature: Any = 1.0
+
+    text = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, text: str, **state: Any) -> None:
+        if len(text) > _LONGEST:
+            raise ValueError(f"text must have at most {_LONGEST:,} characters, got {len(text):,}")
+        super().__init__(text=text, **state)
+
+    def settings(self) -> str:
+        """Return what else is set, in words; nothing by default."""
+        return ""
+
+    def summary(self) -> str:
+        """Return what is shown, and what model and language expect after the text."""
+        parts = []
+        for word, model, truth in next_tokens(self.text, self.temperature)[:_N_NAMED]:
+            exact = "" if truth is None else f", the language {100 * truth:.1f}%"
+            parts.append(f"to “{word}” the model gives {100 * model:.1f}%{exact}")
+        return f"{self.about} After “{self.text}”{self.settings()}: {'; '.join(parts)}."
+
+
+class LiveModelExplorer(LiveText):
     """See `live_model`.
 
     Of the tokens that the model reads, `back` of them follow the one that is looked into, and its key lies
@@ -27,9 +58,12 @@ class LiveModelExplorer(Explorer):
     """
 
     kind = "live_model"
+    about = (
+        "A language model that runs in the page, from tokens over attention to the next token, next to the "
+        "true distribution."
+    )
     title = traitlets.Unicode("The whole model, live").tag(sync=True)
 
-    text = traitlets.Unicode().tag(sync=True)
     temperature = traitlets.Float(1.0).tag(sync=True)
     zoom = traitlets.Int(0).tag(sync=True)
     back = traitlets.Int(0).tag(sync=True)
@@ -39,9 +73,13 @@ class LiveModelExplorer(Explorer):
     n_draws = traitlets.Int(0).tag(sync=True)
     drawn = traitlets.Dict().tag(sync=True)
 
+    def settings(self) -> str:
+        """Return the temperature in words."""
+        return f" at temperature {self.temperature:.1f}"
+
     @traitlets.validate("temperature", "zoom", "back", "distance", "block", "head")
     def _check_number(self, proposal: Any) -> float:
-        config = _shipped().model.config
+        config = shipped_once().model.config
         limits = {
             "temperature": (0.1, 3.0),
             "zoom": (0, 2),
@@ -51,18 +89,6 @@ class LiveModelExplorer(Explorer):
             "head": (0, config.n_heads - 1),
         }
         return between(proposal, *limits[proposal.trait.name])
-
-    def summary(self) -> str:
-        """Return what is shown, and what model and language expect after the text."""
-        parts = []
-        for word, model, truth in next_tokens(self.text, self.temperature)[:_N_NAMED]:
-            exact = "" if truth is None else f", the language {100 * truth:.1f}%"
-            parts.append(f"to “{word}” the model gives {100 * model:.1f}%{exact}")
-        return (
-            "A language model that runs in the page, from tokens over attention to the next token, next to "
-            f"the true distribution. After “{self.text}” at temperature {self.temperature:.1f}: "
-            f"{'; '.join(parts)}."
-        )
 
 
 def next_tokens(text: str, temperature: float = 1.0) -> list[tuple[str, float, float | None]]:
@@ -74,11 +100,12 @@ def next_tokens(text: str, temperature: float = 1.0) -> list[tuple[str, float, f
         Each token that may be written, with its probability by the model at a temperature and by the
         language, None where no review begins like the text. The largest mean of the two comes first.
     """
-    shipped, world = _shipped(), World()
+    shipped, world = shipped_once(), World()
     tokenizer = shipped.tokenizer
     written = tokenizer.encode(" ".join(world.split(text)))
     recent = written[max(0, len(written) - shipped.model.config.max_len + 1) :]
-    logits = next_logits(shipped.model, [tokenizer.bos_id, *recent]) / temperature
+    with torch.no_grad():
+        logits = shipped.model(torch.tensor([[tokenizer.bos_id, *recent]]))[0, -1] / temperature
     logits[list(unwritten_ids(tokenizer))] = -torch.inf
     model = logits.double().softmax(dim=-1).numpy()
     try:
@@ -94,7 +121,8 @@ def next_tokens(text: str, temperature: float = 1.0) -> list[tuple[str, float, f
 
 
 @cache
-def _shipped() -> Shipped:
+def shipped_once() -> Shipped:
+    """Return the shipped model, read once."""
     return shipped_model()
 
 
@@ -119,6 +147,4 @@ def live_model(text: str = "Le roman est") -> LiveModelExplorer:
     >>> live_model("Bonjour les").zoom
     0
     """
-    if len(text) > _LONGEST:
-        raise ValueError(f"text must have at most {_LONGEST:,} characters, got {len(text):,}")
-    return LiveModelExplorer(text=text)
+    return LiveModelExplorer(text)

@@ -38,9 +38,7 @@ REVIEW = Review(("Le", "roman", "est", "beau", "."), 1, "", "roman")
         ("how_sure", ([REVIEW], [[0.5, 0.5, 0.5, -0.1, 1.2]]), {}, r"model\[0\] .* got -0.1 to 1.2"),
         ("how_sure", ([Review(("Le", "monde"), 1, "", "")],), {}, "'monde' in 'Le monde'"),
         ("mask", (["alone"],), {}, "tokens .* 2 to 24 .* 1$"),
-        ("next_word", (), {"n_stored": 0}, r"n_stored .* 1\.\.400, got 0"),
-        ("next_word", (), {"beginnings": []}, "at least one text"),
-        ("next_word", (), {"beginnings": "Bonjour le monde"}, "'Bonjour' .* 'le'"),
+        ("next_word", ("x" * 2001,), {}, "at most 2,000 characters, got 2,001"),
         ("one_query", (Q, V, V), {}, "equally wide, got 3 and 7"),
         ("one_query", (Q, K, Q), {}, "got 5 and 2"),
         ("one_query", (None, K, V), {}, "q must have 2 axes"),
@@ -48,9 +46,7 @@ REVIEW = Review(("Le", "roman", "est", "beau", "."), 1, "", "roman")
         ("one_query", (Q, K, V), {"tokens": ["one"]}, "tokens .* 2 .* got 1"),
         ("one_query", (Q, K, V), {"key_tokens": ["one"]}, "key_tokens .* 5 .* got 1"),
         ("positions", (), {"d_model": 7}, "d_model .* even, got 7"),
-        ("sampling", (), {"beginnings": []}, "at least one text"),
-        ("sampling", (), {"beginnings": ["Bonjour le monde"]}, "'monde'"),
-        ("sampling", (), {"top_k": 0}, r"top_k .* 1\.\.\d+, got 0"),
+        ("sampling", (), {"top_k": 0}, r"top_k .* 1\.\.2000, got 0"),
         ("shapes", (), {"n_heads": 3}, "n_heads must divide d_model, got d_model=8, n_heads=3"),
         ("shapes", (), {"seq_len": 9}, r"T .* 1\.\.8, got 9"),
         ("tokenizer", (["ab"], []), {}, "at least one text"),
@@ -70,10 +66,10 @@ def test_what_does_not_fit_is_refused(kind, arguments, options, values):
         "depth": {"level": (0, 64)},
         "how_sure": {"review": (0, 3), "n_read": (0, 37)},
         "mask": {"window": (0, 8), "padding": (0, 8), "moved": (0, 7), "layers": (1, 6)},
-        "next_word": {"pointed": (0, 9)},
+        "next_word": {"back": (0, 127)},
         "one_query": {"query": (0, 4), "key": (0, 4), "step": (0, 5), "head_dim": (1, 512)},
         "positions": {"max_len": (2, 512), "d_model": (2, 256), "base": (2, 10**9), "hand": (0, 127)},
-        "sampling": {"context": (0, 3), "temperature": (0.1, 5.0), "top_p": (0.01, 1.0), "seed": (0, 9999)},
+        "sampling": {"stage": (0, 4), "temperature": (0.1, 5.0), "top_p": (0.01, 1.0), "seed": (0, 9999)},
         "shapes": {"step": (0, 15), "token": (0, 9), "column": (0, 7)},
     }.items(),
 )
@@ -97,21 +93,6 @@ def test_a_state_that_does_not_fit_is_refused():
         count.pinned = {"seq_len": 3}
     with pytest.raises(ValueError, match=r"n_layers .* 1\.\.128, got 0"):
         count.pinned = count.pinned | {"n_layers": 0}
-    with pytest.raises(ValueError, match="'monde'"):
-        course.widgets.next_word(n_stored=1).words = ["monde"]
-
-
-def test_a_model_without_its_tokenizer_and_one_that_cannot_generate_are_refused(reader):
-    model, tokenizer = reader
-    for explore in (course.widgets.next_word, course.widgets.sampling):
-        with pytest.raises(TypeError, match="tokenizer .* NoneType"):
-            explore(model)
-        with pytest.raises(ValueError, match="causal"):
-            explore(tx.LanguageModel(model.config.replace(causal=False)), tokenizer)
-        with pytest.raises(ValueError, match="vocab"):
-            explore(tx.LanguageModel(model.config.replace(vocab_size=77)), tokenizer)
-    with pytest.raises(ValueError, match="at most 24000 numbers, got 121 beginnings of 200 tokens"):
-        course.widgets.sampling(model, tokenizer, ["a"] * 121)
 
 
 def test_numbers_as_a_mask_and_numbers_without_the_right_axes_are_refused():

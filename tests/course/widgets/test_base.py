@@ -15,6 +15,7 @@ import tinytx_course.progress.predictions
 from tests.course.widgets.conftest import close
 from tinytx_course.widgets.assets import engine_script, module_source, page_script, style_sheet
 from tinytx_course.widgets.base import Explorer
+from tinytx_course.widgets.live_model import LiveText
 
 FOLDER = files("tinytx_course.widgets").joinpath("js")
 KINDS = sorted(p.name[:-3] for p in FOLDER.iterdir() if p.name.endswith(".js") and not p.name.startswith("_"))
@@ -52,7 +53,8 @@ def test_the_page_and_python_share_one_checked_state():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_explorer_and_its_module_fit_together(kind):
-    (explorer,) = [c for c in Explorer.__subclasses__() if getattr(c, "kind", "") == kind]
+    kinds = [*Explorer.__subclasses__(), *LiveText.__subclasses__()]
+    (explorer,) = [c for c in kinds if getattr(c, "kind", "") == kind]
     if explorer.__module__.startswith("tinytx_course.widgets."):  # others are cards that ask
         assert callable(getattr(course.widgets, kind)) and kind in course.widgets.__all__
     assert not [name for name in explorer.class_own_traits() if hasattr(anywidget.AnyWidget, name)]
@@ -71,8 +73,8 @@ def test_a_page_with_all_explorers_holds_shared_code_once_asks_for_nothing_and_i
     assert all(f"EXPLORERS.{kind} = " in script for kind in KINDS)
     assert set(re.findall(r"https?:[^\"']*", script + style)) == {"http://www.w3.org/2000/svg"}
     assert not re.search(r"\bimport *\(|url\(|@import|(src|href)=[\"'](?!data:)", script + style)
-    parts = re.split(r"^@scope (.*) \{\n", style, flags=re.M)
-    assert parts[1::2] == [f'(.tx[data-kind="{kind}"])' for kind in KINDS]
+    parts = re.split(r"^:where\((.*)\) \{\n", style, flags=re.M)
+    assert parts[1::2] == [f'.tx[data-kind="{kind}"]' for kind in KINDS]
     assert all(part.count("{") + 1 == part.count("}") for part in parts[2::2])
     assert len(script) + len(style) - len(engine_script(KINDS)) < 350_000
     assert len(course.widgets.positions(512, 256).to_html()) < 1_000  # the page computes the table

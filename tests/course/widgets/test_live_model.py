@@ -91,7 +91,7 @@ def test_every_state_is_said_in_numbers(describe):
         explorer("Bonjour les"),
         changed(explorer("Bonjour les"), zoom=1, block=1, head=2),
         changed(explorer("Bonjour les"), zoom=2, distance=2),
-        explorer("Bonjour le"),
+        explorer("Bonjour le "),
         explorer("Mon chat"),
         explorer("Ce roman est " * 60),
     )

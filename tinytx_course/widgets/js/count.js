@@ -7,6 +7,8 @@ const NAMES = {
   batch_size: "batch", max_len: "longest length", n_classes: "classes", tie_embeddings: "tied embeddings", learned: "learned positions",
   plain: "weights kept", causal: "causal", bias: "biases", norm_first: "norm first", gelu: "GELU", head: "head",
 };
+// Sizes of the frame that the treemap grows in, and what is still drawn as a ghost, as shares of its area.
+const RUNG = 2, LEAST = 1 / 400, FAR = 6;
 const divisors = (n) => Array.from({ length: Math.min(n, 256) }, (_, i) => i + 1).filter((d) => n % d === 0);
 
 // The state as it stands: the largest number of heads that divides the width counts.
@@ -52,6 +54,47 @@ export function barsOf(s) {
   return bars;
 }
 
+// What each use holds in memory, in bytes: N parameters, their gradients, and the two moments of Adam; A activations and C
+// cache in float32, half of them in bfloat16. With bfloat16 a copy of the weights in float32 is trained (arXiv:1910.02054,
+// section 3.1): 2 + 2 + 4 + 8 bytes.
+const USES = [
+  ["train, float32", "16·N + A", (n, a) => 16n * n + a],
+  ["train, bfloat16 and a float32 copy", "16·N + A/2", (n, a) => 16n * n + half(a)],
+  ["generate, float32", "4·N + C", (n, a, c) => 4n * n + c],
+  ["generate, bfloat16", "2·N + C/2", (n, a, c) => 2n * n + half(c)],
+  ["generate, 4 bits a weight", "N/2 + C/2", (n, a, c) => half(n) + half(c)],
+];
+const half = (n) => (n + 1n) / 2n;
+export function usesOf(bars) {
+  const n = total(bars.parameters), a = total(bars.training) - 16n * n, c = bars.generating["key-value cache"];
+  return USES.map(([name, formula, bytes]) => ({ name, formula, bytes: bytes(n, a, c) }));
+}
+
+// The smallest card that holds so many bytes, or how many of the largest.
+export function cardFor(bytes, cards) {
+  const [name] = cards.find(([, gigabytes]) => bytes <= BigInt(gigabytes) * 10n ** 9n) ?? [], [largest, most] = cards.at(-1);
+  return name ?? `${grouped(bytes / (BigInt(most) * 10n ** 9n) + 1n)} × ${largest}`;
+}
+
+// Rectangles [x, y, width, height] in a unit square, with areas in proportion: the largest takes a slice of the longer
+// side, the others share what is left. `wide` is the true ratio of width to height.
+export function treemap(values, wide) {
+  const order = values.map((_, i) => i).filter((i) => values[i] > 0).sort((i, j) => values[j] - values[i]), out = values.map(() => null);
+  let [x, y, w, hh] = [0, 0, 1, 1], left = values.reduce((sum, v) => sum + v, 0);
+  for (const i of order) {
+    const part = values[i] / left;
+    if (w * wide >= hh) { out[i] = [x, y, w * part, hh]; x += w * part; w *= 1 - part; } else { out[i] = [x, y, w, hh * part]; y += hh * part; hh *= 1 - part; }
+    left -= values[i];
+  }
+  return out;
+}
+
+// The amount that fills the frame: a power of RUNG, so that the picture grows in between.
+export function frameOf(now, others) {
+  const near = Math.min(...others.filter((n) => n > now && n <= FAR * now), Infinity);
+  return RUNG ** Math.ceil(Math.log(Math.max(1, now, near < Infinity ? near : 0) * 1.02) / Math.log(RUNG));
+}
+
 // Three digits and a prefix, and a space for the unit.
 export function inShort(n) {
   const prefixes = ["", "k", "M", "G", "T", "P", "E", "Z"], step = Math.min(Math.floor((String(n).length - 1) / 3), 7), x = Number(n) / 1000 ** step;
@@ -72,57 +115,99 @@ export function describe(get) {
   const sum = (bars, group) => total(bars[group]), cache = now.generating["key-value cache"], pairs = now.compute["attention, pairs"];
   const most = Object.keys(learned).reduce((best, name) => (learned[name] > learned[best] ? name : best)), changed = changes(pinned, state);
   const against = (group) => ratio(sum(now, group), sum(then, group));
-  const text = `${grouped(sum(now, "parameters"))} parameters, the largest part ${most} (${share(learned[most], sum(now, "parameters"))}). `
+  let text = `${grouped(sum(now, "parameters"))} parameters, the largest part ${most} (${share(learned[most], sum(now, "parameters"))}). `
     + `One forward pass of ${state.batch_size} × ${grouped(state.seq_len)} tokens: ${inShort(sum(now, "compute"))} operations, `
     + `${share(pairs, sum(now, "compute"))} of them for pairs of tokens. `
     + `Training holds ${inShort(sum(now, "training"))}B, generation ${inShort(sum(now, "generating"))}B, ${inShort(cache)}B of it cache. `;
+  const uses = usesOf(now), [name, formula] = termsOf(state)[GROUPS[get("view")].key][get("part")] ?? [];
+  text += `Training in float32 fits on ${cardFor(uses[0].bytes, get("cards"))}, generation in bfloat16 on ${cardFor(uses[3].bytes, get("cards"))}. `;
+  if (name) text += `Chosen: ${name}, ${formula} = ${grouped(now[GROUPS[get("view")].key][name])}. `;
   if (!changed) return `${text}This is the pinned state.`;
   return `${text}Against the pinned state (${changed}): parameters ${against("parameters")}, `
     + `compute ${against("compute")} (pairs ${ratio(pairs, then.compute["attention, pairs"])}), `
     + `training memory ${against("training")}, cache ${ratio(cache, then.generating["key-value cache"])}.`;
 }
 
-const GROUPS = {
-  parameters: ["Parameters", grouped, "No T, B or H in any formula: length, batch and heads cost no parameters."],
-  compute: ["Operations of one forward pass", inShort, "T·T: twice the length, four times the pairs."],
-  training: ["Memory in training", (n) => `${inShort(n)}B`, "Activations are kept for the backward pass; plain attention keeps a weight for each head and pair: H·T·T. N: all parameters, 4 bytes each."],
-  generating: ["Memory in generation", (n) => `${inShort(n)}B`, "The cache holds the keys and values of every layer and token, with the context full."],
-};
+const GROUPS = [
+  { key: "parameters", title: "learned", unit: "parameters", say: "No T, B or H in any formula: length, batch and heads cost no parameters." },
+  { key: "compute", title: "computed", unit: "operations", say: "One forward pass. T·T: twice the length, four times the pairs." },
+  { key: "training", title: "kept in training", unit: "B", say: "Activations wait for the backward pass; plain attention keeps a weight for each head and pair: H·T·T." },
+  { key: "generating", title: "kept in generation", unit: "B", say: "The cache holds keys and values of every layer and token, with the context full." },
+];
+const FRAME = 1.9; // width to height
 
-// One group as a table of bars; below each bar that of the pinned state, on the same scale.
-function group(ui, key) {
-  const [title, write, words] = GROUPS[key], note = h("p", { class: "tx-note" }, words), sum = h("b"), factor = h("span", { class: "tx-factor" });
-  const rows = termsOf(settingsOf(ui.get))[key].map(([name]) => {
-    const part = { name, formula: h("small"), now: h("i"), then: h("i", { class: "tx-then" }), amount: h("td"), portion: h("small"), how: h("td", { class: "tx-factor" }) };
-    part.row = h("tr", {}, h("th", { scope: "row" }, name, part.formula), h("td", { class: "tx-track" }, h("span", { "aria-hidden": "true" }, part.now, part.then)), part.amount, part.how);
-    return part;
+// Four totals, one of which the picture shows.
+function tabs(ui) {
+  const all = GROUPS.map(({ title, unit }, i) => {
+    const sum = h("b"), factor = h("small");
+    return { sum, factor, box: h("button", { type: "button", role: "radio", class: "tx-tab", onclick: () => choose(i) }, h("span", {}, title), " ", sum, h("span", {}, unit === "B" ? "B " : ` ${unit} `), factor) };
   });
-  const head = h("thead", {}, h("tr", {}, ["what, formula", "now, pinned below", "now, share", "against pinned"].map((name) => h("th", { scope: "col" }, name))));
-  const update = (state, now, then) => {
-    const terms = Object.fromEntries(termsOf(state)[key]), whole = total(now[key]), before = total(then[key]), scale = Math.max(1, ...[now, then].flatMap((bars) => Object.values(bars[key]).map(Number))) / 100;
-    sum.textContent = write(whole);
-    setFactor(factor, whole, before);
-    if (key === "parameters") {
-      const grows = state.learned && state.seq_len > state.max_len;
-      note.textContent = grows ? "A learned table needs a row for each place: M grows with T beyond its longest length." : words;
-    }
-    for (const part of rows) {
-      const value = now[key][part.name], old = then[key][part.name];
-      part.formula.textContent = terms[part.name];
-      part.now.style.width = `${Number(value) / scale}%`;
-      part.then.style.width = `${Number(old) / scale}%`;
-      part.portion.textContent = whole ? share(value, whole) : "";
-      part.amount.replaceChildren(key === "parameters" ? inShort(value) : write(value), part.portion);
-      setFactor(part.how, value, old);
-    }
+  const choose = (i) => {
+    const parts = Object.values(barsOf(settingsOf(ui.get))[GROUPS[i].key]);
+    ui.set("part", parts.reduce((best, n, j) => (n > parts[best] ? j : best), 0));
+    ui.save("view", i);
   };
-  update.box = h("section", { class: "tx-group" }, h("p", { class: "tx-title tx-sum" }, h("span", {}, `${title} `), sum, factor),
-    h("table", { class: "tx-count" }, h("colgroup", {}, ["what", "bar", "amount", "how"].map((name) => h("col", { class: `tx-col-${name}` }))), head, h("tbody", {}, rows.map((part) => part.row))), note);
-  return update;
+  const box = h("div", { class: "tx-tabs", role: "radiogroup", "aria-label": "What the picture shows" }, all.map((one) => one.box)), stop = roving(box, all.map((one) => one.box), { go: choose });
+  const paint = (now, then) => {
+    stop(ui.get("view"));
+    all.forEach(({ sum, factor, box: button }, i) => {
+      const [whole, before] = [now, then].map((bars) => total(bars[GROUPS[i].key]));
+      sum.textContent = i ? inShort(whole) : grouped(whole);
+      factor.textContent = whole === before ? "= the same as pinned" : `${ratio(whole, before)} pinned`;
+      factor.classList.toggle("tx-changed", whole !== before);
+      button.setAttribute("aria-checked", i === ui.get("view"));
+    });
+  };
+  return { box, paint };
 }
-function setFactor(cell, now, then) {
-  cell.textContent = ratio(now, then);
-  cell.classList.toggle("tx-changed", now !== then);
+
+// One picture of what is counted: its area is the amount. Ghosts are the pinned state and, for parameters, known models.
+function picture(ui) {
+  const tiles = Array.from({ length: 6 }, (_, i) => h("button", { type: "button", class: `tx-tile tx-tile-${i}`, onclick: () => point(i), onfocus: () => point(i), onpointerenter: () => point(i) }, h("b"), h("small")));
+  const point = (i) => { if (i !== ui.get("part")) ui.save("part", i); };
+  const map = h("div", { class: "tx-map", role: "group", "aria-label": "Parts, by their share of the area" }, tiles), stop = roving(map, tiles), ghosts = h("div", { "aria-hidden": "true" });
+  const scale = h("p", { class: "tx-note" }), formula = h("p", { class: "tx-formula", "aria-hidden": "true" });
+  const box = h("div", { class: "tx-frame" }, ghosts, map);
+  const side = (n, frame) => `${(100 * Math.sqrt(n / frame)).toFixed(2)}%`;
+  const paint = (state, now, then) => {
+    const { key, unit, say } = GROUPS[ui.get("view")], bars = Object.entries(now[key]), whole = Number(total(now[key])), pinned = Number(total(then[key]));
+    const known = [["pinned", pinned], ...(key === "parameters" ? ui.get("ghosts") : [])].filter(([, n]) => n !== whole), frame = frameOf(whole, known.map(([, n]) => n));
+    const rects = treemap(bars.map(([, n]) => Number(n)), FRAME);
+    map.style.width = map.style.height = side(whole, frame);
+    stop(Math.min(ui.get("part"), bars.length - 1));
+    tiles.forEach((tile, i) => {
+      const rect = rects[i];
+      tile.hidden = !rect;
+      if (!rect) return;
+      const [name, value] = bars[i], part = share(value, total(now[key]));
+      for (const [edge, x] of [["left", rect[0]], ["top", rect[1]], ["width", rect[2]], ["height", rect[3]]]) tile.style[edge] = `${(100 * x).toFixed(2)}%`;
+      tile.firstChild.textContent = name;
+      tile.lastChild.textContent = `${inShort(value).trim()} · ${part}`;
+      tile.setAttribute("aria-label", `${name}: ${grouped(value)}, ${part}`);
+      tile.setAttribute("aria-pressed", i === ui.get("part"));
+      tile.classList.toggle("tx-tiny", rect[2] * Math.sqrt(whole / frame) < 0.16 || rect[3] * Math.sqrt(whole / frame) < 0.15);
+    });
+    const drawn = known.filter(([, n]) => n <= frame && n >= LEAST * frame).sort(([, a], [, b]) => a - b);
+    ghosts.replaceChildren(...drawn.map(([name, n], i) => h("div", { class: `tx-ghost${name === "pinned" ? " tx-pinned" : ""}`, style: `width:${side(n, frame)};height:${side(n, frame)}` }, drawn[i - 1] && Math.sqrt(n / frame) - Math.sqrt(drawn[i - 1][1] / frame) < 0.07 ? "" : h("span", { class: n < 0.12 * frame ? "tx-outside" : null }, `${name} ${inShort(Math.round(n)).trim()}`))));
+    const next = known.filter(([, n]) => n > frame).sort(([, a], [, b]) => a - b)[0];
+    scale.textContent = `The whole frame is ${inShort(frame)}${unit}.${next ? ` Next larger: ${next[0]}, ${inShort(Math.round(next[1])).trim()}, ${ratio(next[1], whole)}.` : ""} ${say}`;
+    const [name, terms] = termsOf(state)[key][ui.get("part")] ?? [];
+    formula.replaceChildren(...(name ? [h("b", {}, name), ` ${terms} = ${grouped(now[key][name])}`] : []));
+  };
+  return { box: [box, formula, scale], paint };
+}
+
+// Which card holds it: memory by use and precision.
+function fits(ui) {
+  const rows = USES.map(([name, formula]) => ({ bytes: h("td"), card: h("td"), row: h("tr", {}, h("th", { scope: "row" }, name, " ", h("small", {}, formula))) }));
+  rows.forEach(({ row, bytes, card }) => row.append(bytes, card));
+  const paint = (now) => usesOf(now).forEach(({ bytes }, i) => {
+    rows[i].bytes.textContent = `${inShort(bytes)}B`;
+    rows[i].card.textContent = cardFor(bytes, ui.get("cards"));
+  });
+  return { paint, box: h("section", { class: "tx-fits" }, h("p", { class: "tx-title" }, "Which GPU does this fit?"),
+    h("table", {}, h("thead", {}, h("tr", {}, ["use", "memory", "smallest card"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows.map(({ row }) => row))),
+    h("p", { class: "tx-note" }, "N parameters, A activations, C cache. Not counted: the program itself, buffers, gaps.")) };
 }
 
 const twoDigits = (x) => { const step = 10 ** Math.max(0, Math.floor(Math.log10(x)) - 1); return Math.round(x / step) * step; };
@@ -146,38 +231,39 @@ function sliders(ui) {
   return h("div", { class: "tx-sizes" }, Object.values(made));
 }
 
-// Buttons for known configurations; length and batch stay as they are.
+// Known configurations; length and batch stay as they are.
 function presets(ui) {
-  const known = ui.get("presets"), take = (values) => {
+  const known = ui.get("presets"), id = uid(), take = (values) => {
     for (const [name, value] of Object.entries(values)) if (name !== "name") ui.set(name, value);
     ui.done();
   };
-  const buttons = known.map((one) => h("button", { type: "button", class: "tx-token", onclick: () => take(one) }, one.name));
-  const box = h("div", { class: "tx-presets", role: "group", "aria-label": "Presets" }, buttons), stop = roving(box, buttons);
-  stop(0);
+  const list = h("select", { id, onchange: () => { if (list.value) take(known[list.value]); } }, h("option", { value: "" }, "sizes of your own"), known.map(({ name }, i) => h("option", { value: i }, name)));
   const pin = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("pinned", settingsOf(ui.get)) }, "Pin this state");
   const again = h("button", { type: "button", class: "tx-button", onclick: () => take(ui.get("pinned")) }, "Back to pinned");
   ui.painters.push(() => {
-    const now = settingsOf(ui.get);
-    buttons.forEach((button, i) => button.setAttribute("aria-pressed", Object.entries(known[i]).every(([name, value]) => name === "name" || now[name] === value)));
+    const now = settingsOf(ui.get), at = known.findIndex((one) => Object.entries(one).every(([name, value]) => name === "name" || now[name] === value));
+    list.value = at < 0 ? "" : String(at);
     again.disabled = !changes(ui.get("pinned"), now);
   });
-  return h("div", { class: "tx-row" }, h("span", { class: "tx-word" }, "presets"), box, h("span", { class: "tx-presets" }, pin, again));
+  return h("div", { class: "tx-row" }, h("label", { for: id }, "model"), list, pin, again);
 }
 
 function build(ui) {
-  const parts = Object.keys(GROUPS).map((key) => group(ui, key)), changed = h("p", { class: "tx-against" });
+  const totals = tabs(ui), map = picture(ui), cards = fits(ui), changed = h("p", { class: "tx-against" });
   const paint = () => {
     const state = settingsOf(ui.get), pinned = ui.get("pinned"), now = barsOf(state), then = barsOf(pinned), words = changes(pinned, state);
-    changed.replaceChildren(h("i", { class: "tx-key-now" }), " now ", h("i", { class: "tx-then" }), ` pinned${words ? `; since then ${words}` : ", the same"}`);
-    parts.forEach((part) => part(state, now, then));
+    changed.textContent = words ? `Changed since pinned: ${words}` : "This is the pinned state.";
+    totals.paint(now, then);
+    map.paint(state, now, then);
+    cards.paint(now);
   };
-  ui.show(paint,
-    h("p", { class: "tx-invite" }, "Move the length T and see what stays “the same”. Then the heads H; then the vocabulary V, which rules small models."),
-    sliders(ui),
-    h("div", { class: "tx-row" }, ui.choice("head", { label: "head", options: [["lm", "next word"], ["classifier", "classifier"]] }), ui.toggle("tie_embeddings", { label: "tied embeddings" }),
-      ui.toggle("learned", { label: "learned positions" }), ui.toggle("plain", { label: "keep attention weights (plain)" })),
-    presets(ui), changed, h("div", { class: "tx-groups" }, parts.map((part) => part.box)));
+  ui.show(paint, totals.box, h("div", { class: "tx-groups" },
+    h("div", {}, map.box, changed),
+    h("div", {}, presets(ui), sliders(ui),
+      h("div", { class: "tx-row" }, ui.choice("head", { label: "head", options: [["lm", "next word"], ["classifier", "classifier"]] }), ui.toggle("tie_embeddings", { label: "tied" }),
+        ui.toggle("learned", { label: "learned positions" }), ui.toggle("plain", { label: "keep attention weights" })), cards.box)));
 }
 
-export default explorer("count", { build, describe });
+const keep = () => ({ view: [0, 3], seq_len: [1, 2 ** 17], batch_size: [1, 2 ** 12], n_heads: [1, 256], vocab_size: [1, 1e6], d_model: [1, 2 ** 15], n_layers: [1, 128], d_ff: [1, 2 ** 17], head: ["lm", "classifier"], tie_embeddings: [], learned: [], plain: [] });
+
+export default explorer("count", { build, describe, keep });

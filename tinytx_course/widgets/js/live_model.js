@@ -1,56 +1,9 @@
-// The whole model, live: the shipped model and the generated language, both computed here by the engine. `get` maps the
-// name of a trait to its value. ENGINE, SHIPPED and WORLD come with the module: see assets.py.
+// The whole model, live: what the shipped model computes, from a text to the numbers of one dot product. `get` maps the
+// name of a trait to its value. The model comes with _live.js.
 
-const N_ROWS = 8, UNWRITTEN = 7, MARK = "\u2581", REMEMBERED = 12; // tokens below UNWRITTEN are special; texts remembered
+const N_ROWS = 8;
 const FIRST_DRAW = 2017; // where the random numbers begin
-const FULL = [0.1, 0.25, 0.5]; // how much a full bar may be, other than all
 const STAGES = ["embedding", "+ attention", "+ feed-forward"];
-
-let loaded = null;
-export function machine() {
-  const bytes = (base64) => {
-    const letters = atob(base64), out = new Uint8Array(letters.length);
-    for (let i = 0; i < letters.length; i++) out[i] = letters.charCodeAt(i);
-    return out;
-  };
-  return (loaded ??= (() => {
-    const { metadata, tensors } = ENGINE.readTensors(bytes(SHIPPED)), world = new ENGINE.World(bytes(WORLD));
-    const tokenizer = new ENGINE.Tokenizer(tensors.get("tokenizer.model").data), { config } = JSON.parse(metadata.tinytx);
-    const model = new ENGINE.LanguageModel(config).load(ENGINE.dequantised(tensors));
-    return { config, model, tokenizer, world, tokens: new ENGINE.TokenWorld(world, tokenizer) };
-  })());
-}
-
-// All that the model computes from a text, and where the text leaves the language.
-const known = new Map();
-export function readText(text) {
-  if (known.has(text)) return known.get(text);
-  const { config, model, tokenizer, world } = machine(), words = world.split(text.normalize("NFC"));
-  const all = tokenizer.encode(words.join(" ")), skipped = Math.max(0, all.length - config.max_len + 1);
-  const ids = [tokenizer.bosId, ...all.slice(skipped)], record = {};
-  model.forward(ids, 1, ids.length, record);
-  const names = ids.map((id, i) => (i ? tokenizer.piece(id).replace(MARK, "") || "␣" : "(start)"));
-  const read = { text, words, all, skipped, ids, names, record, possible: world.possible(words), truths: new Map(), streams: new Map() };
-  if (known.size >= REMEMBERED) known.delete(known.keys().next().value);
-  known.set(text, read);
-  return read;
-}
-
-// P(next token) after token i of those read: of the model at a temperature, and the true one, or null outside the language.
-export function modelChances(read, i, temperature = 1) {
-  const { vocab_size: size } = machine().config, logits = read.record.logits.data.subarray(i * size, (i + 1) * size);
-  return chancesOf(logits, temperature);
-}
-
-const chancesOf = (logits, temperature) => {
-  const { eosId } = machine().tokenizer;
-  return softmax(Array.from(logits, (x) => x / temperature), Array.from(logits, (_, id) => id >= UNWRITTEN || id === eosId));
-};
-
-export function trueChances(read, i) {
-  if (!read.truths.has(i)) read.truths.set(i, machine().tokens.nextToken(read.all.slice(0, read.skipped + i)));
-  return read.truths.get(i);
-}
 
 // The token that is followed: its place, the head and the key that are chosen, and the numbers of their dot product.
 export function followed(get) {
@@ -89,31 +42,16 @@ function streamOf(read, at) {
   });
 }
 
-const share = (p) => (p === undefined || p === null ? "unknown" : p === 0 ? "never" : p < 0.0005 ? "< 0.1%" : `${(100 * p).toFixed(1)}%`);
-const shownAs = (id) => (id === machine().tokenizer.eosId ? "(the end)" : machine().tokenizer.piece(id).replace(MARK, "") || "␣");
-
 // The tokens with the largest mean of both probabilities.
 export function candidates(read, at, temperature) {
-  const model = modelChances(read, at, temperature), truth = trueChances(read, at), mean = (id) => model[id] + (truth ? truth[id] : 0);
-  const ids = Array.from(model.keys()).sort((a, b) => mean(b) - mean(a) || a - b).slice(0, N_ROWS);
-  return ids.map((id) => ({ id, model: model[id], truth: truth?.[id], logit: read.record.logits.data[at * model.length + id] }));
-}
-
-// What to say where a text leaves the language, or is longer than the model can read.
-export function remarks({ words, possible, skipped }) {
-  const { world, config } = machine(), out = [], word = words[possible], before = possible ? `after “${words[possible - 1]}”` : "at the beginning";
-  if (word !== undefined) {
-    const why = world.ids.has(word) ? `The language never says “${word}” ${before}` : `The language has no word “${word}”`;
-    out.push(`${why}: from there on there is no true distribution, and you see the model alone.`);
-  }
-  if (skipped) out.push(`The model reads at most ${config.max_len} tokens: it sees the last ${config.max_len - 1} of yours.`);
-  return out.join(" ");
+  const model = modelChances(read, at, temperature), truth = trueChances(read, at);
+  return ranked(model, truth).slice(0, N_ROWS).map((id) => ({ id, model: model[id], truth: truth?.[id], logit: read.record.logits.data[at * model.length + id] }));
 }
 
 export function describe(get) {
   const now = followed(get), { read, at, key, block, head } = now, { names } = read, token = named(names, at), drawn = get("drawn");
   const texts = [remarks(read)];
-  if (drawn.token !== undefined) texts.push(`Drawn: “${shownAs(drawn.token)}”, to which the model gave ${share(drawn.model)} and the language ${share(drawn.truth)}.`);
+  if (drawn.token !== undefined) texts.push(`Drawn: “${shownAs(drawn.token)}”, to which the model gave ${chance(drawn.model)} and the language ${chance(drawn.truth)}.`);
   if (get("zoom") === 1) {
     const order = [...now.weights.keys()].sort((a, b) => now.weights[b] - now.weights[a] || a - b).slice(0, 3);
     texts.push(`Block ${block}, head ${head}: ${token} attends to ${order.map((j) => `${named(names, j)} ${percent(now.weights[j])}`).join(", ")}.`);
@@ -124,15 +62,8 @@ export function describe(get) {
     texts.push(`Residual stream of ${token}: ${stream(now).map(({ name, best, chance }) => `${name} would say “${shownAs(best)}” ${percent(chance)}`).join("; ")}.`);
   }
   const best = candidates(read, at, get("temperature")).slice(0, 3);
-  texts.push(`After ${token} at temperature ${number(get("temperature"), 1)}: ${best.map(({ id, model, truth }) => `“${shownAs(id)}” model ${share(model)}, truth ${share(truth)}`).join("; ")}.`);
+  texts.push(`After ${token} at temperature ${number(get("temperature"), 1)}: ${best.map(({ id, model, truth }) => `“${shownAs(id)}” model ${chance(model)}, truth ${chance(truth)}`).join("; ")}.`);
   return texts.filter(Boolean).join(" ");
-}
-
-// Append a token to the text, as people write it; what was typed stays as it is.
-export function appended(text, id) {
-  const { tokenizer, world } = machine(), piece = tokenizer.piece(id), word = piece.replace(MARK, "");
-  const glued = !text || /\s$/.test(text) || text.endsWith("'") || world.glued.includes(word) || !piece.startsWith(MARK);
-  return text + (glued ? "" : " ") + word;
 }
 
 // Draw the next token of the text, always after its last one.
@@ -148,39 +79,6 @@ function take(ui, id, drawn, nDraws) {
   if (id !== machine().tokenizer.eosId) ui.set("text", appended(ui.get("text"), id));
   for (const [key, value] of [["drawn", drawn], ["n_draws", nDraws], ["back", 0]]) ui.set(key, value);
   ui.done();
-}
-
-function writing(ui) {
-  const id = uid(), field = h("textarea", { id, class: "tx-field", rows: 2, autocapitalize: "off", spellcheck: "false" });
-  field.addEventListener("input", () => { ui.set("text", field.value); ui.set("drawn", {}); ui.set("back", 0); });
-  field.addEventListener("change", () => ui.done());
-  field.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); draw(ui); } });
-  const button = h("button", { type: "button", class: "tx-button tx-next tx-draw", onclick: () => draw(ui) }, "Draw the next token");
-  const update = () => { if (field.value !== ui.get("text")) field.value = ui.get("text"); };
-  update.box = h("div", { class: "tx-writing" }, h("label", { for: id, class: "tx-title" }, "Beginning of a review, in French"), field, h("div", { class: "tx-row" }, button,
-    ui.slider("temperature", { label: "temperature", min: 0.1, max: 3, step: 0.1, format: (x) => number(x, 1) })));
-  return update;
-}
-
-// Tokens as one group for Tab; `look` fills a button, go(i) is called when one is chosen.
-function tokenRow(label, go) {
-  const box = h("div", { class: "tx-tokens", role: "radiogroup", "aria-label": label });
-  let buttons = [], stop = () => {};
-  return {
-    box,
-    paint(names, chosen, fill) {
-      if (buttons.length !== names.length) {
-        const held = box.contains(document.activeElement);
-        buttons = names.map((_, i) => h("button", { type: "button", role: "radio", class: "tx-token", onclick: () => go(i) }));
-        const group = h("div", { class: "tx-radios" }, buttons);
-        stop = roving(group, buttons, { go });
-        box.replaceChildren(group);
-        if (held) buttons[chosen].focus();
-      }
-      stop(chosen);
-      buttons.forEach((button, i) => { button.setAttribute("aria-checked", i === chosen); button.replaceChildren(...fill(i)); });
-    },
-  };
 }
 
 // A vector as a strip of colours.
@@ -282,7 +180,7 @@ function nextTokens(ui) {
     title.textContent = `What comes after ${named(read.names, at)}? ${last ? "Press one to go on with it." : `What was written: “${read.names[at + 1]}”.`}`;
     stop(Math.max(0, rows.findIndex(({ box }) => box === document.activeElement)));
     const found = candidates(read, at, ui.get("temperature")), most = Math.max(...found.flatMap(({ model, truth }) => [model, truth ?? 0]));
-    const full = FULL.find((end) => end >= most) ?? 1;
+    const full = fullBar(most);
     scale.textContent = `A full bar is ${percent(full)}. The model's probabilities are those at the temperature above.`;
     found.forEach(({ id, model, truth, logit }, i) => {
       const { box, word, logit: score, bars } = rows[i];
@@ -294,7 +192,7 @@ function nextTokens(ui) {
       [model, truth].forEach((p, j) => {
         bars[j].fill.style.width = p ? `max(1px, ${(100 * p) / full}%)` : "0";
         bars[j].fill.parentNode.className = p === 0 ? "tx-never" : "";
-        bars[j].text.textContent = share(p);
+        bars[j].text.textContent = chance(p);
       });
     });
   };
@@ -303,26 +201,25 @@ function nextTokens(ui) {
 }
 
 function build(ui) {
-  const field = writing(ui), tokens = tokenRow("Token to follow", (i) => ui.save("back", readText(ui.get("text")).ids.length - 1 - i)), next = nextTokens(ui);
+  const again = { drawn: {}, back: 0 }, write = () => draw(ui), button = h("button", { type: "button", class: "tx-button tx-next tx-draw", onclick: write }, "Draw the next token");
+  const field = beginning(ui, { rows: 2, reset: again, enter: write }, h("div", { class: "tx-row" }, button, ui.slider("temperature", { label: "temperature", min: 0.1, max: 3, step: 0.1, format: (x) => number(x, 1) })));
+  const tokens = tokenRow("Token to follow", (i) => ui.save("back", readText(ui.get("text")).ids.length - 1 - i)), next = nextTokens(ui);
   const nParams = [...machine().model.parameters.values()].reduce((sum, { data }) => sum + data.length, 0);
-  const views = [stages(ui), heads(ui), product(ui)], remark = h("p", { class: "tx-problem", "aria-hidden": "true" });
+  const views = [stages(ui), heads(ui), product(ui)];
   const zoom = ui.choice("zoom", { label: "Inside", options: [[0, "1 the residual stream"], [1, "2 one head"], [2, "3 one dot product"]] });
   zoom.classList.add("tx-zoom");
   const paint = () => {
     const now = followed(ui.get), { read, at } = now;
-    field();
-    remark.textContent = remarks(read);
-    remark.hidden = !remark.textContent;
     tokens.paint(read.names, at, (i) => {
       const p = i ? modelChances(read, i - 1)[read.ids[i]] : null, truth = i ? trueChances(read, i - 1)?.[read.ids[i]] : null;
-      return [read.names[i], h("small", {}, i ? `${share(p)} · ${truth === undefined ? "–" : share(truth)}` : "model · truth")];
+      return [read.names[i], h("small", {}, i ? `${chance(p)} · ${truth === undefined ? "–" : chance(truth)}` : "model · truth")];
     });
     views.forEach(({ box }, i) => { box.hidden = i !== ui.get("zoom"); });
     views[ui.get("zoom")].paint(now);
     next.paint(now);
   };
   ui.show(paint, h("p", { class: "tx-invite" }, `A language model of ${grouped(nParams)} numbers runs in this page. Write a beginning, or let it write: Enter draws the next token.`),
-    field.box, remark, h("p", { class: "tx-title" }, "Tokens, and how probable each was: choose one to look inside"), tokens.box,
+    field, h("p", { class: "tx-title" }, "Tokens, and how probable each was: choose one to look inside"), tokens.box,
     h("div", { class: "tx-both" }, next.box, h("div", { class: "tx-inside" }, zoom, views.map(({ box }) => box))));
 }
 

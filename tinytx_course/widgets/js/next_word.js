@@ -1,204 +1,115 @@
-// The explorer of the next word. `get` maps the name of a trait to its value.
-// A row is how many words may follow in the world, then word, model and world, again and again; 100000 is 1.
+// The explorer of the next word: what the shipped model and the language expect, for any beginning. `get` maps the name of a
+// trait to its value. The model comes with _live.js.
 
-const WHOLE = 100000, N_ROWS = 10, PATIENCE = 5000;
-const share = (part) => `${((100 * part) / WHOLE).toFixed(1)}%`;
-const shownAs = (word) => word || "(the end)";
-const same = (a, b) => a.length === b.length && a.every((word, i) => word === b[i]);
+const N_POSSIBLE = 8, N_IMPOSSIBLE = 3, TICKS = [0, 0.01, 0.05, 0.1, 0.25, 0.5, 1];
 
-// Stored nodes by their way from the empty beginning: "3/7" goes on from node 3 with word 7.
-const trees = new WeakMap();
-function tree(stored) {
-  if (!trees.has(stored)) {
-    const ids = new Map(stored.words.map((word, i) => [word, i]));
-    trees.set(stored, { ids, places: new Map(stored.nodes.map(([from, word], place) => [`${from}/${word}`, place])) });
+// What may come after one of the tokens read, and which impossible tokens the model believes in most.
+export function nextOf(get) {
+  const read = readText(get("text")), last = read.ids.length - 1, at = clamp(last - get("back"), 0, last);
+  const model = modelChances(read, at), truth = trueChances(read, at), ids = ranked(model, truth).filter((id) => model[id] > 0);
+  const may = truth ? ids.filter((id) => truth[id] > 0) : ids, never = truth ? ids.filter((id) => truth[id] === 0) : [];
+  return { read, last, at, model, truth, may, never, believed: never.reduce((sum, id) => sum + model[id], 0) };
+}
+
+// Sums of −ln P of the tokens read, in nats: [model, language], the latter as far as the text is possible.
+export function surprises(read) {
+  const sums = [[0], [0]];
+  for (let i = 1; i < read.ids.length; i++) {
+    [modelChances(read, i - 1), trueChances(read, i - 1)].forEach((chances, side) => {
+      const p = chances?.[read.ids[i]];
+      if (p > 0 && sums[side].length === i) sums[side].push(sums[side][i - 1] - Math.log(p));
+    });
   }
-  return trees.get(stored);
+  return sums;
 }
 
-// The node of a beginning as far as it is stored: [node, how many words of it].
-function walk(stored, words) {
-  const { ids, places } = tree(stored);
-  let place = places.get("-1/-1"), length = 0;
-  for (; length < words.length; length++) {
-    const next = places.get(`${place}/${ids.get(words[length]) ?? "?"}`);
-    if (next === undefined) break;
-    place = next;
-  }
-  return [place, length];
-}
-
-// The stored row of a beginning, or null.
-export function storedRow(stored, words) {
-  const [place, length] = walk(stored, words);
-  if (length < words.length) return null;
-  const [, , possible, ...rest] = stored.nodes[place];
-  return [possible, ...rest.map((x, i) => (i % 3 ? x : stored.words[x]))];
-}
-
-// What to say where no kernel answers and nothing is stored: how far it goes, and why no further.
-export function mistake(stored, words) {
-  const [, length] = walk(stored, words), good = words.slice(0, length), row = storedRow(stored, good), next = words[length];
-  const [, , truth] = rowsOf(row).find(([word]) => word === next) ?? [];
-  const outside = truth === 0 || (truth === undefined && rowsOf(row).filter(([, , t]) => t > 0).length === row[0]);
-  const there = length ? `after “${words[length - 1]}”` : "at the beginning";
-  return [good, outside ? `The language never says “${next}” ${there}. Choose one of the words that may follow.`
-    : `“${next}” ${there} is not among the stored answers; a running notebook answers for any beginning.`];
-}
-
-const rowsOf = (row) => Array.from({ length: (row.length - 1) / 3 }, (_, i) => row.slice(1 + 3 * i, 4 + 3 * i));
-
-// Words to text and back, as typography.py does it.
-export const written = (words, glued) => words.reduce((text, word) => text + (!text || text.endsWith("'") || glued.includes(word) ? "" : " ") + word, "");
-export function split(text, unsplit) {
-  const whole = [...unsplit].sort((a, b) => b.length - a.length).map((word) => word.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
-  return text.normalize("NFC").replace(/[’ʼ]/g, "'").match(new RegExp([...whole, "\\p{L}+(?:-\\p{L}+)*'?", "\\S"].join("|"), "gu")) ?? [];
+// A token as a word; dots say where it is only the beginning or the rest of one.
+function asWord(id) {
+  const { tokenizer, tokens } = machine(), begins = tokenizer.piece(id).startsWith(MARK), special = id < UNWRITTEN;
+  return `${begins || special ? "" : "…"}${shownAs(id)}${!begins || special || tokens.whole.has(String(id)) ? "" : "…"}`;
 }
 
 export function describe(get) {
-  const row = get("answer").row, rows = rowsOf(row), words = get("words"), sides = get("has_model") ? [["model", 1], ["world", 2]] : [["world", 2]];
-  let text = get("problem") ? `${get("problem")} ` : "";
-  text += `${words.length ? `After “${written(words, get("glued"))}”` : "At the beginning"} ${row[0]} ${row[0] === 1 ? "word" : "words"} may follow in the world. `;
-  for (const [side, column] of sides) {
-    const best = [...rows].sort((a, b) => b[column] - a[column]).slice(0, 3).filter((one) => one[column] > 0);
-    text += `The ${side} expects ${best.map((one) => `“${shownAs(one[0])}” ${share(one[column])}`).join(", ")}. `;
-  }
-  const [word, guess, true_] = rows[Math.min(get("pointed"), rows.length - 1)];
-  return `${text}Chosen: “${shownAs(word)}”, ${get("has_model") ? `model ${share(guess)}, ` : ""}`
-    + (true_ ? `world ${share(true_)}.` : "which the world never says here.");
+  const { read, at, last, model, truth, may, never, believed } = nextOf(get), [byModel, byTruth] = surprises(read).map((sums) => number(sums.at(-1)));
+  const best = may.slice(0, 3).map((id) => `“${asWord(id)}” model ${chance(model[id])}${truth ? `, language ${chance(truth[id])}` : ""}`).join("; ");
+  const texts = [remarks(read), at ? `After ${named(read.names, at)}` : "At the beginning"];
+  texts[1] += truth ? ` ${counted(may.length, "token")} may follow: ${best}.` : ` the model expects: ${best}.`;
+  if (at < last) texts.push(`What was written: “${read.names[at + 1]}”, model ${chance(model[read.ids[at + 1]])}${truth ? `, language ${chance(truth[read.ids[at + 1]])}` : ""}.`);
+  if (truth) texts.push(`To tokens that cannot follow the model gives ${chance(believed)}, most of it to “${asWord(never[0])}”, ${chance(model[never[0]])}.`);
+  const whole = surprises(read)[1].length === read.ids.length;
+  texts.push(last ? `Surprise of the ${counted(last, "token")} so far: model ${byModel} nats, language ${whole ? `${byTruth} nats` : "unknown"}.` : "");
+  return texts.filter(Boolean).join(" ");
 }
 
-// Asking for a beginning: what is stored comes at once, for the rest Python is asked where there is one.
-function asking(ui) {
-  const line = { text: "", live: false };
-  let waiting = 0;
-  const show = (words, row, problem = "") => {
-    for (const [key, value] of [["words", words], ["answer", { words, row }], ["pointed", 0], ["problem", problem]]) ui.set(key, value);
-    ui.done();
-  };
-  const say = (text) => { line.text = text; ui.redraw(); };
-  const settled = () => { clearTimeout(waiting); say(""); };
-  // Only Python changes pong: whoever hears of it has a kernel.
-  const heard = () => { line.live = true; settled(); };
-  ui.model.on("change:pong", heard);
-  ui.signal.addEventListener("abort", () => { clearTimeout(waiting); ui.model.off("change:pong", heard); });
-  ui.save("ping", (ui.get("ping") + 1) % 1e6);
-  line.ask = (words) => {
-    const stored = ui.get("stored"), row = storedRow(stored, words);
-    if (row) return show(words, row);
-    if (line.live) {
-      clearTimeout(waiting);
-      waiting = setTimeout(() => say("Python does not answer. Is the kernel busy, or gone?"), PATIENCE);
-      ui.save("asked", { n: Date.now(), words });
-      return say("Asking Python …");
-    }
-    const [good, problem] = mistake(stored, words);
-    return show(good, storedRow(stored, good), problem);
-  };
-  line.refuse = (problem) => ui.save("problem", problem);
-  return line;
-}
-
-// What the reader writes: a line of text, Enter to ask.
-function writing(ui, line) {
-  const id = uid(), field = h("input", { id, type: "text", class: "tx-field", autocomplete: "off", autocapitalize: "off", spellcheck: "false" });
-  const send = () => line.ask(split(field.value, ui.get("unsplit")));
-  const back = () => line.ask(ui.get("words").slice(0, -1));
-  field.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); send(); } });
-  const undo = h("button", { type: "button", class: "tx-button", onclick: back }, "← One word back");
-  let shown = null;
-  const update = () => {
-    const words = ui.get("words");
-    undo.disabled = words.length === 0;
-    // What is being written stays until the beginning changes.
-    if (words !== shown) field.value = written(words, ui.get("glued"));
-    shown = words;
-  };
-  update.back = back;
-  update.box = h("div", { class: "tx-row tx-writing" }, h("label", { for: id }, "Beginning"), field,
-    h("button", { type: "button", class: "tx-button tx-next", onclick: send }, "Show"), undo);
-  return update;
-}
-
-// The words that may come next: two bars each, one stop for Tab, arrows within.
-function listing(ui, line, back) {
-  const named = ui.get("has_model") ? ["model", "world"] : ["world"];
-  const rows = Array.from({ length: N_ROWS }, (_, i) => {
-    const word = h("span", { class: "tx-next-word" }), bars = named.map((side) => ({ fill: h("i"), text: h("b"), side }));
-    const go = () => choose(i);
-    const box = h("button", { type: "button", class: "tx-option", onclick: go, onfocus: () => point(i) }, word,
-      " ",
-      h("span", { class: "tx-two" }, bars.map(({ fill, text, side }) => h("span", { class: `tx-one tx-${side}` }, h("em", {}, side), " ", h("u", {}, fill), text, " "))));
-    return { box, word, bars };
+// Rows of tokens on one axis of square roots: a bar for the model, a mark for the language, which has none for the impossible.
+function rows(ui, count, kind, label, take) {
+  const all = Array.from({ length: count }, () => {
+    const word = h("span", { class: "tx-next-word", lang: "fr" }), bar = h("i"), mark = h("s"), texts = [h("b"), h("b")];
+    const box = h("button", { type: "button", class: "tx-option", onclick: () => take(+box.dataset.id) }, word, " ", h("u", { "aria-hidden": "true" }, bar, mark), " ", h("span", {}, h("em", {}, "model "), texts[0]), " ", h("span", {}, h("em", {}, "language "), texts[1]));
+    return { box, word, bar, mark, texts };
   });
-  const current = () => rowsOf(ui.get("answer").row);
-  const point = (i) => { if (i !== ui.get("pointed")) ui.save("pointed", i); };
-  const choose = (i) => {
-    const [word, , truth] = current()[i];
-    if (!truth) return line.refuse(`The language never says “${shownAs(word)}” here, though the model may. Choose another word.`);
-    if (!word) return line.refuse("The review ends here. Go one word back, or write another beginning.");
-    return line.ask([...ui.get("words"), word]);
-  };
-  const box = h("div", { class: "tx-options", role: "group", "aria-label": "words that may come next" }, rows.map((row) => row.box));
-  box.addEventListener("keydown", (event) => {
-    const at = rows.findIndex((row) => row.box === event.target), last = current().length - 1;
-    if (at < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
-    const to = { ArrowDown: at + 1, ArrowRight: at + 1, ArrowUp: at - 1, ArrowLeft: at - 1, Home: 0, End: last }[event.key];
-    if (event.key === "Backspace" && ui.get("words").length) back();
-    else if (to === undefined) return;
-    else rows[clamp(to, 0, last)].box.focus();
-    event.preventDefault();
-  });
-  box.addEventListener("pointermove", (event) => {
-    const at = rows.findIndex((row) => row.box.contains(event.target)), [word, , truth] = current()[at] ?? [];
-    ui.tip(word === undefined || !truth ? null : word ? `${written([...ui.get("words"), word], ui.get("glued"))} …` : "The review ends here.", event);
-  });
-  box.addEventListener("pointerleave", () => ui.tip(null));
-  let before = ui.get("words");
-  const update = () => {
-    const found = current(), at = Math.min(ui.get("pointed"), found.length - 1), moved = !same(before, ui.get("words"));
-    before = ui.get("words");
-    if (moved && box.contains(document.activeElement)) rows[0].box.focus();
-    rows.forEach(({ box: button, word, bars }, i) => {
-      button.hidden = i >= found.length;
-      button.tabIndex = i === at ? 0 : -1;
-      if (button.hidden) return;
-      const [name, guess, truth] = found[i];
-      word.textContent = shownAs(name);
-      const chances = named.map((side) => [side, side === "model" ? guess : truth]);
-      button.dataset.chosen = i === at;
-      bars.forEach(({ fill, text }, j) => {
-        const p = chances[j][1];
-        fill.style.width = p ? `max(1px, ${((100 * p) / WHOLE).toFixed(2)}%)` : "0";
-        fill.parentNode.className = p || named[j] === "model" ? "" : "tx-never";
-        text.textContent = p || named[j] === "model" ? share(p) : "never";
-      });
+  const list = h("div", { class: `tx-options ${kind}`, role: "group", "aria-label": label }, all.map(({ box }) => box)), stop = roving(list, all.map(({ box }) => box));
+  const paint = (ids, { model, truth, read, at, last }, full) => {
+    const held = all.findIndex(({ box }) => box === document.activeElement);
+    stop(clamp(held, 0, Math.max(0, ids.length - 1)));
+    all.forEach(({ box, word, bar, mark, texts }, i) => {
+      const id = ids[i];
+      box.hidden = id === undefined;
+      if (box.hidden) return;
+      box.dataset.id = id;
+      box.dataset.chosen = at < last && read.ids[at + 1] === id;
+      box.setAttribute("aria-disabled", at < last || id === machine().tokenizer.eosId);
+      word.textContent = asWord(id);
+      bar.style.width = `${100 * Math.sqrt(model[id] / full)}%`;
+      mark.hidden = !truth?.[id];
+      mark.style.left = `${100 * Math.sqrt((truth?.[id] ?? 0) / full)}%`;
+      [model[id], truth?.[id]].forEach((p, side) => { texts[side].textContent = side && p === 0 ? "∅ never" : chance(p); });
     });
+    return list;
   };
-  update.box = box;
-  return update;
+  return { list, paint };
+}
+
+// The surprise of the text so far: for each token the sum up to it, by the model and by the language.
+function running(ui) {
+  const draw = plot(ui, { xLabel: "token", yLabel: "surprise so far (nats)", height: 190, right: 96, go: (x) => ui.set("back", clamp(nextOf(ui.get).last - Math.round(x), 0, 127)) });
+  return { box: draw.box, paint: ({ read, last, at }) => {
+    const sums = surprises(read), end = Math.max(1, last), top = Math.max(1, ...sums.flat()), step = 10 ** Math.floor(Math.log10(top)), grid = top / step > 5 ? 2 * step : top / step > 2 ? step : step / 2;
+    const whole = Array.from({ length: Math.floor(top / grid) + 1 }, (_, i) => [i * grid, String(+(i * grid).toFixed(1))]), each = Math.ceil(end / 8);
+    draw({ x: [0, end], y: [0, top * 1.05], at, yTicks: whole, xTicks: Array.from({ length: Math.floor(end / each) + 1 }, (_, i) => [i * each, String(i * each)]),
+      lines: sums.map((points, side) => ({ points: points.map((sum, i) => [i, sum]), tone: ["tx-first", "tx-second"][side], name: `${["model", "language"][side]} ${number(points.at(-1), 1)}` })),
+      label: `Sum of the surprise of ${counted(last, "token")}, model and language` });
+  } };
 }
 
 function build(ui) {
-  const line = asking(ui), text = writing(ui, line), options = listing(ui, line, text.back);
-  const sentence = h("p", { class: "tx-sentence", "aria-hidden": "true" }), problem = h("p", { class: "tx-problem", "aria-hidden": "true" });
-  const rest = h("p", { class: "tx-note" }), source = h("p", { class: "tx-note" }), waiting = h("p", { class: "tx-note", role: "status" });
-  const paint = () => {
-    const row = ui.get("answer").row, rows = rowsOf(row), sum = (column) => WHOLE - rows.reduce((total, one) => total + one[column], 0);
-    text();
-    options();
-    sentence.replaceChildren(h("b", {}, written(ui.get("words"), ui.get("glued"))), " …");
-    problem.textContent = ui.get("problem");
-    problem.hidden = !ui.get("problem");
-    const more = row[0] - rows.filter(([, , truth]) => truth > 0).length;
-    rest.textContent = `All other words: ${ui.get("has_model") ? `model ${share(Math.max(0, sum(1)))}, ` : ""}`
-      + (more > 0 ? `world ${share(Math.max(0, sum(2)))} for ${more} ${more === 1 ? "word" : "words"}.` : "world never.");
-    source.textContent = line.live ? "Python answers: write any beginning in the language."
-      : `No kernel here: ${ui.get("stored").nodes.length} stored beginnings answer. In a running notebook you may write any.`;
-    waiting.textContent = line.text;
+  const go = (id) => {
+    if (ui.get("back") || id === machine().tokenizer.eosId) return; // what was written stays
+    ui.save("text", appended(ui.get("text"), id));
   };
-  ui.show(paint, h("p", { class: "tx-invite" }, "Which word comes next? Press one to go on with it, or write a beginning and press Enter."),
-    text.box, problem, sentence, options.box, rest, source, waiting);
+  const undo = h("button", { type: "button", class: "tx-button", onclick: () => { ui.set("text", ui.get("text").trimEnd().replace(/(\S+|\S)$/u, "").trimEnd()); ui.save("back", 0); } }, "← Take back a word");
+  const field = beginning(ui, { reset: { back: 0 } }), path = tokenRow("Token to look behind", (i) => ui.save("back", readText(ui.get("text")).ids.length - 1 - i));
+  const may = rows(ui, N_POSSIBLE, "tx-may", "tokens that may come next", go), never = rows(ui, N_IMPOSSIBLE, "tx-never", "tokens that cannot come next", go), sums = running(ui);
+  const title = h("p", { class: "tx-title" }), axis = h("div", { class: "tx-ticks" }), rest = h("p", { class: "tx-note" }), belief = h("p", { class: "tx-title tx-belief" });
+  const paint = () => {
+    const now = nextOf(ui.get), { read, at, last, model, truth, believed } = now, shown = now.may.slice(0, N_POSSIBLE), out = now.never.slice(0, N_IMPOSSIBLE);
+    const full = fullBar(Math.max(...shown.flatMap((id) => [model[id], truth?.[id] ?? 0]))), left = now.may.length - shown.length;
+    path.paint(read.names, at, (i) => [read.names[i], h("small", {}, i ? number(-Math.log(modelChances(read, i - 1)[read.ids[i]]), 1) : "nats")]);
+    title.textContent = at < last ? `After ${named(read.names, at)} you wrote “${read.names[at + 1]}”. What else could have come?` : "What comes next? Press a word to go on with it.";
+    axis.replaceChildren(...TICKS.filter((p) => p <= full).map((p) => h("span", { style: `left:${100 * Math.sqrt(p / full)}%` }, percent(p))));
+    may.paint(shown, now, full);
+    never.paint(out, now, full);
+    never.list.hidden = belief.hidden = !truth;
+    belief.textContent = `Impossible here, and yet the model gives it ${chance(believed)}:`;
+    rest.textContent = left > 0 ? `${grouped(left)} more: model ${chance(now.may.slice(N_POSSIBLE).reduce((sum, id) => sum + model[id], 0))}${truth ? `, language ${chance(now.may.slice(N_POSSIBLE).reduce((sum, id) => sum + truth[id], 0))}` : ""}.` : "";
+    undo.disabled = !ui.get("text").trim();
+    sums.paint(now);
+  };
+  ui.show(paint, field, h("div", { class: "tx-row tx-path" }, path.box, undo),
+    h("div", { class: "tx-both" }, h("section", {}, title, h("div", { class: "tx-axis", "aria-hidden": "true" }, axis, h("span", { class: "tx-key" }, h("i"), " model"), h("span", { class: "tx-key" }, h("s"), " language")), may.list, rest),
+      h("section", {}, belief, never.list, h("p", { class: "tx-title" }, "How surprising was the text so far?"), sums.box)));
 }
 
-export default explorer("next_word", { build, describe });
+const keep = () => ({ text: (value) => value.length <= 2000, back: [0, 127] });
+
+export default explorer("next_word", { build, describe, keep });

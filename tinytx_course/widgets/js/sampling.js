@@ -1,20 +1,19 @@
-// The explorer of sampling. `get` maps the name of a trait to its value, buffers as float32.
+// The explorer of sampling: one chart that follows the next token from the logits to the draw, and three texts. `get` maps
+// the name of a trait to its value. The model comes with _live.js.
 
-const N_ROWS = 12, MOST_DRAWS = 10000, CLOSE = 1e-6;
+const N_BARS = 12, MOST_DRAWS = 10000, CLOSE = 1e-6, MOST_WRITTEN = 28, HEAT = [0.5, 1, 2];
 
-// Every stage of the chosen context, from its logits to what is drawn from: see tinytx.training.next_token_probs.
-// Probabilities CLOSE to top-p count as reaching it, whatever the last bits say.
-export function stagesOf(get) {
-  const size = get("tokens").length, all = get("logits"), at = get("context");
-  const logits = Float64Array.from(all.subarray(at * size, (at + 1) * size));
-  const model = softmax(logits), heated = softmax(logits.map((x) => x / get("temperature")));
+// Every stage, from the logits of all tokens to what is drawn from: see tinytx.training.next_token_probs. Probabilities
+// CLOSE to top-p count as reaching it, whatever the last bits say.
+export function stagesOf(logits, { temperature, top_k, top_p }) {
+  const size = logits.length, model = softmax(logits), heated = softmax(logits.map((x) => x / temperature));
   const order = Array.from(logits.keys()).sort((i, j) => (logits[i] === logits[j] ? i - j : logits[j] > logits[i] ? 1 : -1));
   const byTopK = new Array(size).fill(false), byTopP = new Array(size).fill(false), kept = heated.slice();
   let before = 0, sum = 0;
   order.forEach((token, rank) => {
     const possible = logits[token] > -Infinity;
-    byTopK[token] = possible && rank >= get("top_k");
-    byTopP[token] = possible && get("top_p") < 1 && before >= get("top_p") - CLOSE;
+    byTopK[token] = possible && rank >= top_k;
+    byTopP[token] = possible && top_p < 1 && before >= top_p - CLOSE;
     before += heated[token];
     if (byTopK[token] || byTopP[token]) kept[token] = 0;
     sum += kept[token];
@@ -23,29 +22,42 @@ export function stagesOf(get) {
   return { model, heated, byTopK, byTopP, left, order, final: kept.map((p) => p / sum) };
 }
 
-// The true probabilities, or null where they are not known.
-export function truthOf(get) {
-  const pairs = get("truth")[get("context")];
-  if (!pairs) return null;
-  const out = new Float64Array(get("tokens").length);
-  for (let i = 0; i < pairs.length; i += 2) out[pairs[i]] = pairs[i + 1];
-  return out;
+const settings = (get, temperature = get("temperature")) => ({ temperature, top_k: get("top_k"), top_p: get("top_p") });
+const writable = (logits) => Float64Array.from(logits, (x, id) => (isWritten(id) ? x : -Infinity));
+
+// The stages after the text of the reader, what was drawn, and the true distribution or null.
+export function sampled(get) {
+  const read = readText(get("text")), last = read.ids.length - 1, { vocab_size: size } = machine().config;
+  const s = stagesOf(writable(read.record.logits.data.subarray(last * size, (last + 1) * size)), settings(get));
+  return { ...s, read, truth: trueChances(read, last), drawn: drawsOf(s, get("n_draws"), get("seed")) };
+}
+
+// The token that a number from 0 to 1 falls on.
+function fallen({ order, left, final }, luck) {
+  let sum = 0;
+  const ranked = order.filter((token) => left[token]);
+  return ranked.find((token) => (sum += final[token]) > luck) ?? ranked.at(-1);
 }
 
 // The tokens drawn. Draw i of a seed has its own number, whatever the distribution.
-export function drawsOf(get, s = stagesOf(get)) {
-  const ranked = s.order.filter((token) => s.left[token]);
-  let sum = 0;
-  const reached = ranked.map((token) => (sum += s.final[token]));
-  return Array.from({ length: get("n_draws") }, (_, i) => {
-    const luck = uniform(i + 1 + 100003 * get("seed"));
-    let low = 0, high = ranked.length - 1;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (reached[middle] > luck) high = middle;
-      else low = middle + 1;
-    }
-    return ranked[low];
+export const drawsOf = (s, n, seed) => Array.from({ length: n }, (_, i) => fallen(s, uniform(i + 1 + 100003 * seed)));
+
+// One more token for each of the three texts that has not ended.
+export function writeOn(get) {
+  const { config, model, tokenizer } = machine(), start = readText(get("text")).ids;
+  return get("written").map((ids, row) => {
+    if (ids.length >= MOST_WRITTEN || ids.at(-1) === tokenizer.eosId) return ids;
+    const all = [...start, ...ids].slice(-config.max_len), logits = model.forward(all, 1, all.length).data.subarray((all.length - 1) * config.vocab_size);
+    return [...ids, fallen(stagesOf(writable(logits), settings(get, HEAT[row])), uniform(1 + ids.length + 1000 * (row + 1) + 100003 * get("seed")))];
+  });
+}
+
+// What was written, as [word, whether the language allows it] pairs, the end as null.
+export function textsOf(get) {
+  const { tokenizer, world } = machine(), { words } = readText(get("text"));
+  return get("written").map((ids) => {
+    const ended = ids.at(-1) === tokenizer.eosId, own = world.split(tokenizer.decode(ids)), allowed = world.allowed([...words, ...own]).slice(words.length);
+    return { words: own.map((word, i) => [word, allowed[i]]), ended };
   });
 }
 
@@ -53,107 +65,115 @@ const share = (p) => `${(100 * p).toFixed(1)}%`;
 const add = (shares, which) => shares.reduce((sum, p, i) => (which(i) ? sum + p : sum), 0);
 const count = (flags) => flags.reduce((n, flag) => n + (flag ? 1 : 0), 0);
 const tally = (drawn, size) => drawn.reduce((counts, token) => { counts[token]++; return counts; }, new Array(size).fill(0));
-
-function drawsInWords(get, s, drawn) {
-  if (!drawn.length) return "Nothing was drawn yet.";
-  const tokens = get("tokens"), counts = tally(drawn, tokens.length);
-  const most = s.order.slice(0, N_ROWS).filter((token) => counts[token]).slice(0, 3);
-  const often = most.map((token) => `“${tokens[token]}” ${counts[token]}`).join(", ") || "none of those shown";
-  return `${drawn.length} drawn: ${often}; the last was “${tokens[drawn[drawn.length - 1]]}”.`;
-}
+const inText = ({ words }) => machine().world.written(words.map(([word]) => word));
 
 export function describe(get) {
-  const s = stagesOf(get), truth = truthOf(get), tokens = get("tokens"), left = count(s.left), best = s.order[0], are = left === 1 ? "is" : "are";
-  const k = get("top_k") < tokens.length ? get("top_k") : "off", p = get("top_p") < 1 ? get("top_p").toFixed(2) : "off";
-  let text = `After “${get("contexts")[get("context")]}”: temperature ${get("temperature").toFixed(2)}, top-k ${k}, top-p ${p}. `
-    + `Of ${count(Array.from(s.model, (q) => q > 0))} tokens top-k cuts ${count(s.byTopK)} and top-p ${count(s.byTopP)}: ${left} ${are} left, `
+  const s = sampled(get), { truth } = s, left = count(s.left), best = s.order[0], are = left === 1 ? "is" : "are";
+  const k = get("top_k") < s.model.length ? get("top_k") : "off", p = get("top_p") < 1 ? get("top_p").toFixed(2) : "off";
+  let text = `${remarks(s.read)} After “${get("text")}”: temperature ${get("temperature").toFixed(2)}, top-k ${k}, top-p ${p}. `
+    + `Of ${grouped(count(Array.from(s.model, (q) => q > 0)))} tokens top-k cuts ${grouped(count(s.byTopK))} and top-p ${grouped(count(s.byTopP))}: ${grouped(left)} ${are} left, `
     + `which held ${share(add(s.heated, (i) => s.left[i]))} and ${are} scaled to 100%. `
     + `Entropy: ${entropy(s.model).toFixed(2)} bits as the model says, ${entropy(s.final).toFixed(2)} as drawn`;
-  if (truth) text += `, ${entropy(truth).toFixed(2)} in the world`;
-  text += `. Most probable: “${tokens[best]}” ${share(s.final[best])}`;
-  if (truth) text += `, in the world ${share(truth[best])}. The world never says ${share(add(s.final, (i) => truth[i] === 0))} of what is drawn`;
-  return `${text}. ${drawsInWords(get, s, drawsOf(get, s))}`;
+  if (truth) text += `, ${entropy(truth).toFixed(2)} in the language`;
+  text += `. Most probable: “${shownAs(best)}” ${share(s.final[best])}`;
+  if (truth) text += `, in the language ${share(truth[best])}. The language never says ${share(add(s.final, (i) => truth[i] === 0))} of what is drawn`;
+  const counts = tally(s.drawn, s.model.length), often = s.order.filter((token) => counts[token]).sort((a, b) => counts[b] - counts[a]).slice(0, 3);
+  text += s.drawn.length ? `. ${s.drawn.length} drawn: ${often.map((token) => `“${shownAs(token)}” ${counts[token]}`).join(", ")}; the last was “${shownAs(s.drawn.at(-1))}”. ` : ". Nothing was drawn yet. ";
+  const texts = textsOf(get);
+  if (texts.some(({ words, ended }) => words.length || ended)) text += texts.map((one, i) => `At temperature ${HEAT[i]}: “${inText(one)}”, ${counted(count(one.words.map(([, fine]) => !fine)), "word")} not allowed.`).join(" ");
+  return text.trim();
 }
 
-const why = (s, token) => (s.byTopK[token] && s.byTopP[token] ? "both" : s.byTopK[token] ? "top-k" : "top-p");
-
-// One cell: a bar, and what it says; what is cut is hatched and named.
-function cell() {
-  const bar = h("i"), words = h("b");
-  const box = h("td", {}, h("span", { class: "tx-bar", "aria-hidden": "true" }, bar), words);
-  return {
-    box,
-    words: () => words.textContent,
-    fill(p, full, text, cut) {
-      const wide = p > 0 ? `max(${clamp((100 * p) / full, 0, 100).toFixed(2)}%, 1px)` : "0px";
-      if (bar.style.width !== wide) bar.style.width = wide;
-      if (words.textContent !== text) words.textContent = text;
-      box.className = cut;
-    },
-  };
-}
-
-const COLUMNS = [
-  { key: "model", head: "model", say: "softmax of its scores" },
-  { key: "heated", head: "÷ temperature", say: "then softmax" },
-  { key: "cut", head: "top-k, top-p", say: "what is cut is hatched" },
-  { key: "final", head: "to 100%", say: "drawn from this" },
-  { key: "drawn", head: "drawn", say: "" },
-  { key: "truth", head: "world", say: "the true chances" },
+// What the bars of each stage are, and those of the stage before as ghosts.
+const STAGES = [
+  { key: "model", name: "1 model", say: "The softmax of the logits: what the model believes." },
+  { key: "heated", name: "2 ÷ temperature", say: "Logits divided by the temperature, then softmax: above 1 flatter, below 1 steeper." },
+  { key: "heated", name: "3 cut", say: "Top-k and top-p cut what is hatched. Drag the two lines." },
+  { key: "final", name: "4 to 100%", say: "What is left is scaled to 100%: from this a token is drawn." },
+  { key: "drawn", name: "5 drawn", say: "How often each token was drawn, as a share of all draws." },
 ];
 
-function table(ui) {
-  const columns = COLUMNS.filter(({ key }) => key !== "truth" || ui.get("truth").length);
-  const says = columns.map(({ say }) => h("small", {}, say));
-  const rows = Array.from({ length: Math.min(N_ROWS, ui.get("tokens").length) }, () => {
-    const name = h("th", { scope: "row" }), cells = columns.map(cell);
-    return { name, cells, box: h("tr", {}, name, cells.map(({ box }) => box)) };
+// One bar a token; the curve is the sum of the bars from the left, on which top-p cuts.
+function chart(ui) {
+  const columns = Array.from({ length: N_BARS + 1 }, () => {
+    const ghost = h("s"), bar = h("i"), truth = h("u"), value = h("b"), name = h("span", { class: "tx-bar-name", lang: "fr" });
+    return { ghost, bar, truth, value, name, box: h("div", { class: "tx-bar" }, h("div", { class: "tx-track" }, ghost, bar, truth, value), name) };
   });
-  const line = (words) => ({ name: h("th", { scope: "row" }, words), cells: columns.map(() => h("td")) });
-  const feet = [line("all others"), line("tokens left"), line("entropy in bits")];
-  const mark = (boxes) => boxes.forEach((box, j) => { box.dataset.column = columns[j].key; });
-  const heads = columns.map(({ head }, j) => h("th", { scope: "col" }, head, says[j]));
-  [heads, ...rows.map(({ cells }) => cells.map(({ box }) => box)), ...feet.map(({ cells }) => cells)].forEach(mark);
-  const update = (s, truth, drawn) => {
-    const counts = tally(drawn, s.model.length), shown = s.order.slice(0, rows.length).filter((token) => s.model[token] > 0);
-    const shares = { model: s.model, heated: s.heated, cut: s.heated, final: s.final, drawn: counts.map((n) => n / Math.max(1, drawn.length)), truth };
-    const most = Math.max(...columns.map(({ key }) => Math.max(...shown.map((token) => shares[key][token]))));
-    const full = [0.25, 0.5, 1].find((scale) => most <= scale + 1e-9) ?? 1;
-    rows.forEach(({ name, cells, box }, i) => {
-      const token = shown[i];
-      box.hidden = token === undefined;
-      if (box.hidden) return;
-      name.textContent = ui.get("tokens")[token];
-      columns.forEach(({ key }, j) => {
-        const p = shares[key][token], cut = !s.left[token] && (key === "cut" || key === "final");
-        const text = cut ? (key === "cut" ? why(s, token) : "–") : key === "drawn" ? String(counts[token]) : key === "truth" && p === 0 ? "never" : share(p);
-        const out = cut ? "tx-cut" : key === "truth" && p === 0 ? "tx-never" : "";
-        cells[j].fill(key === "final" && cut ? 0 : p, full, text, out);
-      });
-    });
-    const others = s.order.filter((token) => s.model[token] > 0).slice(shown.length), rest = new Set(others), far = (i) => rest.has(i);
-    feet[0].name.textContent = `${others.length} others`;
-    columns.forEach(({ key }, j) => {
-      const kept = others.filter((token) => s.left[token]).length, possible = count(Array.from(s.model, (p) => p > 0)), left = count(s.left);
-      const gone = key === "cut" && others.length > 0 && !kept;
-      feet[0].cells[j].className = gone ? "tx-cut" : "";
-      feet[0].cells[j].textContent = !others.length ? "" : gone ? "all cut" : key === "cut" ? `${others.length - kept} cut` : key === "drawn" ? others.reduce((n, token) => n + counts[token], 0) : share(add(shares[key], far));
-      feet[1].cells[j].textContent = { model: possible, heated: possible, cut: left, final: left, drawn: counts.filter(Boolean).length, truth: truth && count(Array.from(truth, (p) => p > 0)) }[key];
-      feet[2].cells[j].textContent = key === "cut" ? "" : key === "drawn" && !drawn.length ? "" : entropy(shares[key]).toFixed(2);
-      if (key === "drawn") says[j].textContent = drawn.length ? `${drawn.length} ${drawn.length === 1 ? "time" : "times"}` : "nothing yet";
-    });
-    scale.textContent = `A bar over a whole column is ${(100 * full).toFixed(0)}%. “both”: either rule alone would cut it.`;
+  const curve = h("polyline", { fill: "none", "vector-effect": "non-scaling-stroke" }), svg = h("svg", { class: "tx-curve", viewBox: "0 0 100 100", preserveAspectRatio: "none" }, curve);
+  const byK = h("div", { class: "tx-cut-k" }, h("span")), byP = h("div", { class: "tx-cut-p" }, h("span"));
+  const area = h("div", { class: "tx-area", "aria-hidden": "true" }, svg, columns.map(({ box }) => box), byK, byP), slot = 100 / (N_BARS + 1);
+  const cut = (handle, go) => {
+    handle.addEventListener("pointerdown", (event) => { event.preventDefault(); handle.setPointerCapture(event.pointerId); ui.set("stage", 2); });
+    handle.addEventListener("pointermove", (event) => { if (event.buttons & 1) { const [across, down] = placeIn(area.firstChild, event); go(across, 1 - down); } });
+    handle.addEventListener("pointerup", () => ui.done());
   };
-  const scale = h("p", { class: "tx-note" }), body = h("tbody", {}, rows.map(({ box }) => box));
-  body.addEventListener("pointermove", (event) => {
-    const row = rows.find(({ box }) => box.contains(event.target));
-    ui.tip(row ? `${row.name.textContent}: ${columns.map(({ head }, j) => `${head} ${row.cells[j].words()}`).join(", ")}` : null, event);
+  const reset = (key, value) => { ui.set("n_draws", 0); ui.set("written", [[], [], []]); ui.set(key, value); };
+  cut(byK, (across) => { const k = Math.max(1, Math.round(across * (N_BARS + 1))); reset("top_k", k > N_BARS ? machine().config.vocab_size : k); });
+  cut(byP, (_, up) => reset("top_p", clamp(Math.round(100 * up) / 100, 0.05, 1)));
+  const paint = (s) => {
+    const counts = tally(s.drawn, s.model.length), shares = { ...s, drawn: counts.map((n) => n / Math.max(1, s.drawn.length)) }, stage = ui.get("stage"), { key } = STAGES[stage];
+    const shown = s.order.slice(0, N_BARS), rest = new Set(s.order.slice(N_BARS)), of = (p, i) => (i < N_BARS ? p[shown[i]] : add(p, (id) => rest.has(id)));
+    const most = Math.max(...["model", "heated", "final", "drawn"].flatMap((name) => shown.map((id) => shares[name][id]))), full = fullBar(most), height = (p) => `${100 * Math.min(1, p / full)}%`;
+    columns.forEach(({ ghost, bar, truth, value, name, box }, i) => {
+      const p = of(shares[key], i), gone = stage === 2 && (i < N_BARS ? !s.left[shown[i]] : !s.order.slice(N_BARS).some((id) => s.left[id])), cutAway = stage > 2 && i < N_BARS && !s.left[shown[i]];
+      bar.style.height = height(p);
+      ghost.style.height = stage && stage !== 2 ? height(of(shares[STAGES[stage - 1].key], i)) : "0";
+      truth.hidden = !s.truth || of(s.truth, i) === 0;
+      truth.style.bottom = s.truth ? height(of(s.truth, i)) : "0";
+      value.style.bottom = height(Math.max(p, s.truth ? of(s.truth, i) : 0));
+      value.textContent = stage === 4 ? String(i < N_BARS ? counts[shown[i]] : add(counts, (id) => rest.has(id))) : gone ? why(s, shown[i] ?? s.order[N_BARS]) : cutAway ? "–" : share(p);
+      name.textContent = i < N_BARS ? shownAs(shown[i]) : "others";
+      box.classList.toggle("tx-gone", gone || cutAway);
+      box.classList.toggle("tx-over", of(shares[key], i) > full);
+      box.classList.toggle("tx-strange", !!s.truth && i < N_BARS && s.truth[shown[i]] === 0);
+    });
+    let sum = 0;
+    const points = columns.map((_, i) => { sum += of(s.heated, i); return `${((i + 1) * slot).toFixed(2)},${(100 * (1 - sum)).toFixed(2)}`; });
+    curve.setAttribute("points", `0,100 ${points.join(" ")}`);
+    area.classList.toggle("tx-cutting", stage === 2);
+    byK.style.left = `${slot * Math.min(ui.get("top_k"), N_BARS + 1)}%`;
+    byP.style.bottom = `calc(var(--names) + (100% - var(--names)) * ${ui.get("top_p")})`;
+    byK.firstChild.textContent = `⇔ top-k ${ui.get("top_k") < s.model.length ? ui.get("top_k") : "off"}`;
+    byP.firstChild.textContent = `⇕ top-p ${ui.get("top_p") < 1 ? ui.get("top_p").toFixed(2) : "off"}`;
+    scale.textContent = `A full column is ${percent(full)}.${s.truth ? " The orange lines are the language; it never says what is underlined." : ""}`;
+  };
+  const scale = h("p", { class: "tx-note" });
+  const why = (s, token) => (s.byTopK[token] && s.byTopP[token] ? "both" : s.byTopK[token] ? "top-k" : "top-p");
+  // A token falls into its column.
+  const drop = (token, s) => {
+    if (motionless()) return;
+    const at = Math.min(N_BARS, s.order.indexOf(token)), dot = h("em", { class: "tx-drop", onanimationend: () => dot.remove() });
+    columns[at].box.firstChild.append(dot);
+  };
+  return { area, scale, paint, drop };
+}
+
+// Three texts that the model goes on with from the same beginning.
+function threeTexts(ui) {
+  const boxes = HEAT.map((t) => ({ title: h("p", { class: "tx-title" }, `temperature ${t}`), text: h("p", { class: "tx-text", lang: "fr" }), foot: h("small") }));
+  let timer = null;
+  const button = h("button", { type: "button", class: "tx-button tx-write", onclick: () => (timer === null ? begin() : stop()) });
+  const say = () => { button.textContent = timer === null ? "✎ Write on at three temperatures" : "❚❚ Stop writing"; };
+  const stop = () => { clearTimeout(timer); timer = null; ui.done(); say(); };
+  const step = () => {
+    const before = ui.get("written"), after = writeOn(ui.get);
+    if (ui.signal.aborted || after.every((ids, i) => ids === before[i])) return stop();
+    ui.set("written", after);
+    timer = setTimeout(step, 30);
+  };
+  const begin = () => {
+    if (ui.get("written").some((ids) => ids.length)) ui.set("seed", (ui.get("seed") + 1) % 10000);
+    ui.set("written", [[], [], []]);
+    timer = setTimeout(step, 0);
+    say();
+  };
+  say();
+  const paint = () => textsOf(ui.get).forEach(({ words, ended }, i) => {
+    const strange = count(words.map(([, fine]) => !fine)), { world } = machine();
+    boxes[i].text.replaceChildren(h("span", {}, `${ui.get("text")} `), ...words.flatMap(([word, fine], j) => [j && !words[j - 1][0].endsWith("'") && !world.glued.includes(word) ? " " : "", fine ? word : h("mark", {}, word)]), ended ? " ∎" : words.length ? " …" : "");
+    boxes[i].foot.textContent = words.length ? `${counted(words.length, "word")}, ${strange ? `${strange} that the language does not allow` : "all allowed"}` : "";
   });
-  body.addEventListener("pointerleave", () => ui.tip(null));
-  update.box = [h("div", { class: "tx-scroll" }, h("table", { class: "tx-stages" },
-    h("thead", {}, h("tr", {}, h("td"), heads)), body,
-    h("tfoot", {}, feet.map(({ name, cells }) => h("tr", {}, name, cells))))), scale];
-  return update;
+  return { button, paint, box: h("div", { class: "tx-three" }, boxes.map(({ title, text, foot }) => h("div", {}, title, text, foot))) };
 }
 
 // Places of the top-k slider: each number at first, then ever wider steps, at last all tokens.
@@ -164,26 +184,36 @@ export function cutsUpTo(size) {
 }
 
 function build(ui) {
-  const size = ui.get("tokens").length, sizes = cutsUpTo(size);
-  const update = table(ui), heading = h("p", { class: "tx-sentence" }), last = h("span", { class: "tx-last", "aria-hidden": "true" });
-  const more = (n) => () => ui.save("n_draws", Math.min(MOST_DRAWS, ui.get("n_draws") + n));
-  const button = (words, onclick, name = null) => h("button", { type: "button", class: "tx-button", "aria-label": name, onclick }, words);
-  const again = () => { ui.set("n_draws", 0); ui.save("seed", (ui.get("seed") + 1) % 10000); };
-  const paint = () => {
-    const s = stagesOf(ui.get), drawn = drawsOf(ui.get, s), tokens = ui.get("tokens");
-    update(s, truthOf(ui.get), drawn);
-    heading.replaceChildren(h("b", {}, ui.get("contexts")[ui.get("context")]), " …");
-    last.textContent = drawn.length ? `… ${drawn.slice(-5).map((token) => tokens[token]).join("  ")}` : "";
+  const size = machine().config.vocab_size, sizes = cutsUpTo(size), bars = chart(ui), texts = threeTexts(ui), facts = h("p", { class: "tx-note" }), last = h("span", { class: "tx-last", "aria-hidden": "true", lang: "fr" });
+  const fresh = { n_draws: 0, written: [[], [], []] };
+  const more = (n) => () => {
+    ui.set("stage", 4);
+    ui.save("n_draws", Math.min(MOST_DRAWS, ui.get("n_draws") + n));
+    const s = sampled(ui.get);
+    s.drawn.slice(-Math.min(n, 12)).forEach((token) => bars.drop(token, s));
   };
-  ui.show(paint,
-    h("p", { class: "tx-invite" }, "Move the three sliders and watch what is cut. Then draw, and compare with the world."),
-    h("div", { class: "tx-row" }, ui.choice("context", { label: "after", options: ui.get("contexts").map((text, i) => [i, text]) })),
+  const button = (words, onclick) => h("button", { type: "button", class: "tx-button", onclick }, words);
+  const dial = (key, stage, options) => {
+    const control = ui.slider(key, options);
+    control.addEventListener("input", () => { ui.set("n_draws", 0); ui.set("stage", stage); if (stage === 2) ui.set("written", fresh.written); }, { capture: true });
+    return control;
+  };
+  const paint = () => {
+    const s = sampled(ui.get), left = count(s.left);
+    bars.paint(s);
+    texts.paint();
+    facts.textContent = `${STAGES[ui.get("stage")].say} ${grouped(left)} of ${grouped(count(Array.from(s.model, (p) => p > 0)))} tokens are left.`;
+    last.textContent = s.drawn.length ? `${counted(s.drawn.length, "draw")}, the last: ${s.drawn.slice(-4).map(shownAs).join(" · ")}` : "";
+  };
+  ui.show(paint, beginning(ui, { reset: fresh }),
     h("div", { class: "tx-row tx-dials" },
-      ui.slider("temperature", { label: "temperature", min: -1, max: 0.7, step: 0.05, to: (x) => Math.min(5, +(10 ** x).toFixed(2)), from: Math.log10, format: (x) => x.toFixed(2) }),
-      ui.slider("top_k", { label: "top-k", min: 0, max: sizes.length - 1, to: (x) => sizes[x], from: (k) => sizes.findIndex((one) => one >= k), format: (x) => (x < size ? String(x) : "off") }),
-      ui.slider("top_p", { label: "top-p", min: 0.05, max: 1, step: 0.01, format: (x) => (x < 1 ? x.toFixed(2) : "off") })),
-    h("div", { class: "tx-row tx-draws" }, button("Draw 1", more(1)), button("Draw 10", more(10)), button("Draw 100", more(100)), button("Start again", again, "Start again with other luck"), last),
-    heading, update.box);
+      dial("temperature", 1, { label: "temperature", min: -1, max: 0.7, step: 0.05, to: (x) => Math.min(5, +(10 ** x).toFixed(2)), from: Math.log10, format: (x) => x.toFixed(2) }),
+      dial("top_k", 2, { label: "top-k", min: 0, max: sizes.length - 1, to: (x) => sizes[x], from: (k) => sizes.findIndex((one) => one >= k), format: (x) => (x < size ? String(x) : "off") }),
+      dial("top_p", 2, { label: "top-p", min: 0.05, max: 1, step: 0.01, format: (x) => (x < 1 ? x.toFixed(2) : "off") })),
+    h("div", { class: "tx-row tx-stage" }, ui.player({ label: "Play", every: 1200, step: () => { ui.set("stage", (ui.get("stage") + 1) % 4); return ui.get("stage") !== 3; } }), ui.choice("stage", { label: "show", options: STAGES.map(({ name }, i) => [i, name]) }), h("span", { class: "tx-row tx-draws" }, button("Draw 1", more(1)), button("Draw 100", more(100)), last)),
+    bars.area, h("div", { class: "tx-row tx-facts" }, facts, bars.scale), h("div", { class: "tx-row tx-writes" }, texts.button, h("span", { class: "tx-note" }, "from the same beginning with the same cuts; words that the language does not allow are marked")), texts.box);
 }
 
-export default explorer("sampling", { build, describe });
+const keep = () => ({ text: (value) => value.length <= 2000, stage: [0, 4], temperature: [0.1, 5, "real"], top_k: [1, machine().config.vocab_size], top_p: [0.01, 1, "real"], seed: [0, 9999] });
+
+export default explorer("sampling", { build, describe, keep });

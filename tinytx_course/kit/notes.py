@@ -86,5 +86,6 @@ def _part(part: Part, notes: Section | None, votes: Sequence[Question]) -> str:
     )
     for vote in votes:
         page = link(f"../votes/{part.lesson.name}.html", "Vote cards")
-        asked += f"<p><strong>{page} after it:</strong> {marked(vote.prompt)}</p>"
+        answers = link("../votes/answers.html", "answers")
+        asked += f"<p><strong>{page} after it</strong> ({answers}): {marked(vote.prompt)}</p>"
     return f"{head}<p><strong>Board:</strong> {line_to_html(notes.board)}</p><ul>{points}</ul>{asked}"

@@ -17,10 +17,11 @@ from typing import Any
 from tinytx.training.files import write_file
 from tinytx_course.kit.outline import COLUMNS, Outline, Part, parts_named
 from tinytx_course.kit.pages import line_to_html, link, linked, rows, write_page
-from tinytx_course.lessons import format_duration
+from tinytx_course.lessons import LESSONS, format_duration
 
 DAY = 24 * 60
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+_VOTE = re.compile(r"Vote: .*lesson (\d\d)")
 _FREE = re.compile(r"(\d+) min (.+)")
 ESTIMATES = (
     "Minutes are estimates: text at 130 words a minute, code at 8 lines a minute, exercises as they state. "
@@ -237,9 +238,13 @@ def _star(step: Step) -> str:
 
 def _what(step: Step) -> str:
     if step.part is None:
-        return html.escape(step.words)
+        return _VOTE.sub(lambda found: _voted(found[0], int(found[1])), line_to_html(step.words))
     number = step.part.lesson.number
     return f"<b>{number:02d}</b> {linked(step.part, '../site/')}"
+
+
+def _voted(words: str, number: int) -> str:
+    return link(f"../votes/{LESSONS[number].name}.html", words)
 
 
 def _at_home(steps: Sequence[Step]) -> str:

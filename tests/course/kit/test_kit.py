@@ -85,7 +85,7 @@ def test_notes_have_board_minutes_votes_and_answers_to_wrong_ideas(kit):
     text = (kit / "notes" / f"{LESSONS[2].name}.html").read_text(encoding="utf-8")
     assert re.search(r"#Padding\">Padding</a> <span[^>]*>\d+ min", text)
     assert text.count("<strong>Board:</strong>") >= 10 and text.count(" Answer: ") == 3
-    assert text.count("Vote before the cell:") == 4 and text.count("Vote cards</a> after it") == 2
+    assert text.count("Vote before the cell:") == 4 and text.count("Vote cards</a> after it</strong>") == 2
 
 
 def test_the_syllabus_takes_every_lesson_once_and_in_order():

@@ -128,6 +128,6 @@ def _sign(letter: str) -> str:
     return (
         f'<svg viewBox="0 0 100 100" role="img" aria-label="{letter}"><g fill="url(#sign-{letter})" '
         f'stroke="{colour}" stroke-width="3">{shape}</g><circle cx="50" cy="{height}" r="27" fill="#fff"/>'
-        f'<text x="50" y="{height}" dy=".36em" text-anchor="middle" font-family="system-ui, sans-serif" '
-        f'font-weight="700" style="font-size:46px;fill:#000">{letter}</text></svg>'
+        f'<text x="50" y="{height}" dy=".36em" text-anchor="middle" '
+        f'style="font:700 46px system-ui, sans-serif;fill:#000">{letter}</text></svg>'
     )

@@ -17,8 +17,9 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-// Text with what is between backticks as code.
-export const marked = (text) => text.split("`").map((part, i) => (i % 2 ? h("code", {}, part) : part));
+// Text with what is between backticks as code, between asterisks emphasised.
+const TAGS = ["", "code", "em"];
+export const marked = (text) => text.split(/`([^`]+)`|\*([^*\s][^*]*)\*/).map((part = "", i) => (part && i % 3 ? h(TAGS[i % 3], {}, part) : part));
 
 // Where an event is in an element, as shares of its width and height, at any zoom.
 export function placeIn(element, event) {

@@ -1,0 +1,106 @@
+"""What explorers share: room, the whole screen, their state in the address, motion; and what is dragged."""
+
+import math
+
+import nbformat
+import pytest
+
+from tests.browser.cases import CASES, write_page
+from tests.browser.test_pages import relative
+from tests.browser.test_site import written
+from tinytx_course.lessons import LESSONS
+
+FITS = ("mask", "attention", "positions", "one_query")
+SAYS = "[...document.querySelectorAll('.tx-say')].map(e => e.textContent)"
+STILL = {"name": "prefers-reduced-motion", "value": "reduce"}
+
+
+@pytest.fixture
+def several(tmp_path):
+    """The address of a lesson with these explorers, and a second mask."""
+    v4 = nbformat.v4
+    cells = [v4.new_markdown_cell("# A lesson\n\n## A chapter")]
+    for kind in (*FITS, "mask"):
+        bundle, _ = CASES[kind].make()._repr_mimebundle_()
+        output = v4.new_output("execute_result", data=bundle, execution_count=1)
+        cells.append(v4.new_code_cell("1", outputs=[output]))
+    return written(tmp_path, LESSONS[2].name, v4.new_notebook(cells=cells))
+
+
+def opened(page, address):
+    page.call("Page.navigate", url="about:blank")  # or a new end alone would not open it anew
+    page.open(address)
+    page.wait(f"document.querySelectorAll('.tx-say').length === {len(FITS) + 1}")
+    page.settle()
+    return page.evaluate(SAYS)
+
+
+def test_each_explorer_is_wider_than_the_text_and_fits_a_screen_of_720_lines(page, several):
+    page.size(1280, 720)
+    opened(page, several)
+    boxes = page.evaluate("[...document.querySelectorAll('.tx')].map(e => [e.offsetWidth, e.offsetHeight])")
+    bar = page.evaluate("document.querySelector('.bar').offsetHeight")
+    text = page.evaluate("document.querySelector('#lesson h1').offsetWidth")
+    assert all(width > text + 100 and height <= 720 - bar for width, height in boxes), boxes
+    page.evaluate("document.querySelector('.tx-screen').click()")
+    page.wait("document.fullscreenElement?.dataset.kind === 'mask'")
+    page.size(1920, 1080)
+    page.settle()
+    assert page.evaluate("document.querySelector('.tx').scrollHeight <= innerHeight")
+    assert float(page.evaluate("getComputedStyle(document.fullscreenElement).zoom")) > 1.4
+    page.evaluate("document.querySelector('.tx-screen').click()")
+    page.wait("!document.fullscreenElement")
+
+
+def test_the_address_keeps_what_was_changed_in_every_explorer_and_brings_it_back(page, several):
+    first = opened(page, several)
+    assert page.evaluate("location.hash") == ""
+    page.evaluate("document.querySelectorAll('.tx')[4].querySelector('input').click()")
+    page.evaluate("document.querySelectorAll('.tx-steps .tx-token')[5].click()")
+    page.wait("location.hash")
+    assert page.evaluate("location.hash") == "#one_query?step=5;mask2?causal=1"
+    changed = page.evaluate(SAYS)
+    assert [i for i in range(5) if changed[i] != first[i]] == [3, 4]
+    assert opened(page, page.evaluate("location.href")) == changed
+    page.evaluate("location.hash = '#positions?position=7&hand=9999&mode=rotary&d_model=33'")
+    page.settle()
+    now = page.evaluate(SAYS)
+    assert "turns the query at position 7 " in now[2] and "32 dimensions" in now[2]
+    assert now[3:] == first[3:]
+    assert page.evaluate("document.querySelectorAll('.tx')[2].getBoundingClientRect().top < innerHeight / 2")
+
+
+def test_without_motion_nothing_flies_and_the_end_is_there_at_once(page, tmp_path):
+    path = write_page(CASES["one_query"].make(), tmp_path / "page.html")
+    chips = []
+    for features in ([], [STILL]):
+        page.call("Emulation.setEmulatedMedia", features=features)
+        page.open(path.as_uri())
+        page.wait("document.querySelector('.tx-say')?.textContent")
+        page.evaluate("document.querySelectorAll('.tx-steps .tx-token')[5].click()")
+        page.settle()
+        chips.append(page.evaluate("document.querySelectorAll('.tx-fly').length"))
+    assert chips[0] > 1 and chips[1] == 0
+
+
+def test_what_is_dragged_follows_the_pointer_and_the_keys(page, several):
+    opened(page, several)
+    angle = 23 * 10_000 ** (-4 / 32)  # of the hand that is shown, clockwise from above
+    turns = (angle, angle + 0.4, angle + 0.8)
+    places = [(0.5 + 78 * math.sin(a) / 260, 0.5 - 78 * math.cos(a) / 248) for a in turns]
+    page.drag(*relative(page, ".tx-dial", places))
+    page.settle()
+    dragged = int(page.evaluate("document.querySelector('.tx-look .tx-value').textContent"))
+    assert dragged == round(23 + 0.8 / 10_000 ** (-4 / 32))
+    page.focus(".tx-own .tx-grip")
+    page.press("ArrowUp")
+    page.settle()
+    assert "2.25" in page.evaluate("document.querySelector('.tx-own .tx-grip').textContent")
+    page.focus(".tx-mask-grid [tabindex='0']")
+    for moved in (1, 2):
+        page.press("ArrowRight")
+        page.settle()
+        assert f"Moving input {moved} " in page.evaluate(SAYS)[0]
+    page.press(" ")
+    page.settle()
+    assert "1 cell drawn" in page.evaluate(SAYS)[0]

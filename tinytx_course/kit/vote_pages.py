@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -11,7 +12,7 @@ from tinytx.training.files import write_file
 from tinytx_course.inventory.forms import paper, table
 from tinytx_course.kit.pages import link, rows, write_page
 from tinytx_course.kit.votes import LETTERS, Question, questions
-from tinytx_course.lessons import LESSONS
+from tinytx_course.lessons import LESSONS, Lesson
 from tinytx_course.quizzes.card import marked
 
 #: For each letter: colour, shape, height of the letter in it, and marks that repeat every 12 units.
@@ -40,34 +41,36 @@ _PRINT = (
 def write_votes(folder: Path) -> None:
     """Write ``index.html``, a page a lesson to project, ``cards.html`` and ``answers.html`` into a folder."""
     votes = {lesson: questions(lesson) for lesson in LESSONS}
-    show = Template(files(__package__).joinpath("votes/show.html").read_text(encoding="utf-8"))
     for lesson, asked in votes.items():
-        screens = "\n".join(_screen(one) for vote in asked for one in (vote, vote.twin) if one)
+        screens = _patterns() + "\n".join(map(_screen, _with_twins(asked)))
         title = f"Votes: {html.escape(lesson.title)} · tinytx"
-        page = show.substitute(title=title, body=_patterns() + screens)
+        page = Template(_source("show.html")).substitute(title=title, body=screens)
         write_file(folder / f"{lesson.name}.html", page.encode())
-    cards = _page(
-        "Cards", _cards(), files(__package__).joinpath("votes/cards.css").read_text(encoding="utf-8")
-    )
-    write_file(folder / "cards.html", cards.encode())
-    answers = [
-        _answers(one) for asked in votes.values() for vote in asked for one in (vote, vote.twin) if one
-    ]
-    write_file(folder / "answers.html", _page("Answers", "".join(answers), _DENSE).encode())
-    lines = [
-        [
-            link(f"{lesson.name}.html", f"{lesson.number:02d} · {lesson.title}"),
-            *(html.escape(v.section) for v in asked),
-        ]
-        for lesson, asked in votes.items()
-    ]
+    answers = "".join(_answers(one) for asked in votes.values() for one in _with_twins(asked))
+    write_file(folder / "answers.html", _page("Answers", answers, _DENSE).encode())
+    write_file(folder / "cards.html", _page("Cards", _cards(), _source("cards.css")).encode())
+    write_page(folder / "index.html", "Vote cards", _index(votes))
+
+
+def _source(name: str) -> str:
+    return files(__package__).joinpath("votes", name).read_text(encoding="utf-8")
+
+
+def _with_twins(asked: Iterable[Question]) -> list[Question]:
+    return [one for vote in asked for one in (vote, vote.twin) if one is not None]
+
+
+def _index(votes: Mapping[Lesson, Sequence[Question]]) -> str:
+    lines = []
+    for lesson, asked in votes.items():
+        name = link(f"{lesson.name}.html", f"{lesson.number:02d} · {lesson.title}")
+        lines.append([name, *(html.escape(vote.section) for vote in asked)])
     steps = "".join(f"<li>{html.escape(step)}</li>" for step in _HOW)
-    body = (
+    return (
         f"<h1>Vote, discuss, vote again</h1><ol>{steps}</ol><p>{link('cards.html', 'Cards to print')} · "
         f"{link('answers.html', 'All answers, for the teacher')}</p>"
         + rows(["to project", "first vote, in section", "second vote, in section"], lines)
     )
-    write_page(folder / "index.html", "Vote cards", body)
 
 
 def _screen(vote: Question) -> str:

@@ -11,6 +11,7 @@ import pytest
 from tinytx_course.building.course import LARGEST_NOTEBOOK
 from tinytx_course.building.notebooks import Run, build_notebook
 from tinytx_course.lessons import LESSONS
+from tinytx_course.results import Results
 from tinytx_course.site.pages import page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,6 +106,11 @@ def test_every_cell_ran_in_order_without_error_or_warning(path):
     for output in outputs(path):
         assert output.output_type != "error", output
         assert output.get("name") != "stderr", output.text
+
+
+@each_notebook
+def test_it_is_known_which_words_depend_on_the_budget(path):
+    assert Results("varying", ROOT / "results").get(path.stem), "run `make publish`"
 
 
 @each_notebook

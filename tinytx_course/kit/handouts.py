@@ -18,6 +18,7 @@ from tinytx_course.site.figures import drawing, style_sheet
 
 #: The figure to remember of a lesson that has no diagram; it gives answers away, so it is on the back.
 FIGURES = {8: "08_loss_and_bound", 13: "13_roofline"}
+_ABOVE = re.compile(r"`(\w+)` above")
 _STILL = re.compile(r'<img class="txd-still"[^>]*>')
 _WIDE = 1.3  # a diagram this much wider than high takes the width of the page
 
@@ -77,20 +78,21 @@ def _back(title: str, outline: Outline, root: Path) -> str:
 
 
 def _take_home(outline: Outline) -> Iterator[str]:
-    """The cells of the section, up to its puzzle, and classes of earlier sections that it speaks of."""
+    """The cells of the section, up to a puzzle or a program shown whole, and the classes it speaks of."""
     (part,) = (one for one in outline.parts if one.title.startswith("Take-home"))
     cells = list(part.cells)
     puzzle = next((i for i, cell in enumerate(cells) if "course.parsons(" in cell.source), None)
     for cell in cells if puzzle is None else cells[: puzzle - (puzzle > 1)]:
         if cell.cell_type == "markdown":
-            yield markdown_to_html(re.sub(r"^## .+\n", "", cell.source))
-            yield from (_code(_class(outline, name)) for name in re.findall(r"`(\w+)` above", cell.source))
-        elif shown := [
-            one.data for one in cell.outputs if {"text/markdown", "text/html"} & set(one.get("data", {}))
-        ]:
-            yield from (data.get("text/html") or markdown_to_html(data["text/markdown"]) for data in shown)
-        else:
-            yield _code(cell.source)
+            yield markdown_to_html(_ABOVE.sub(r"`\1` below", re.sub(r"^## .+\n", "", cell.source)))
+            yield from (_code(_class(outline, name)) for name in _ABOVE.findall(cell.source))
+            continue
+        shown = [one.get("data", {}) for one in cell.outputs]
+        if programs := [data["text/markdown"] for data in shown if "text/markdown" in data]:
+            yield f'<div class="program">{"".join(map(markdown_to_html, programs))}</div>'
+            return
+        pages = "".join(data["text/html"] for data in shown if "text/html" in data)
+        yield f'<div class="program">{pages}</div>' if pages else _code(cell.source)
 
 
 def _class(outline: Outline, name: str) -> str:

@@ -35,11 +35,11 @@ def write_self_study(folder: Path, outlines: Mapping[int, Outline]) -> None:
         [str(number), *_week([outlines[one] for one in week["lessons"]]), html.escape(week["ready"])]
         for number, week in enumerate(syllabus()["weeks"], 1)
     ]
-    head = ["week", "lessons", "minutes", "exercises", "questions", "predictions", "you can go on when"]
+    head = ["week", "lessons", "to do", "you can go on when"]
     body = [
         "<h1>Learning alone</h1>",
         f"<p>{line_to_html(syllabus()['ready'])}</p>",
-        f'<h2>Weeks</h2><div class="wide" tabindex="0">{rows(head, weeks)}</div>',
+        f'<h2>Weeks</h2><div class="wide weeks" tabindex="0">{rows(head, weeks)}</div>',
         '<p class="soft">Minutes are estimated from words, code and exercises.</p>',
         "<h2>What you may skip</h2>",
         *(_background(one, outlines) for one in syllabus()["backgrounds"]),
@@ -54,10 +54,12 @@ def _week(week: list[Outline]) -> list[str]:
     ]
     exercises = [part.title.removeprefix(EXERCISE) for part in parts if part.is_exercise]
     n_questions = sum(len(quiz(outline.lesson.slug).questions) for outline in week)
-    minutes = sum(part.minutes for part in parts)
-    n_predictions = sum(len(part.predictions) for part in parts)
-    cells = [str(minutes), "; ".join(map(html.escape, exercises)), str(n_questions), str(n_predictions)]
-    return ["<br>".join(lessons), *cells]
+    to_do = [
+        f"{sum(part.minutes for part in parts)} minutes; {sum(len(part.predictions) for part in parts)} "
+        f"predictions, {n_questions} questions, {len(exercises)} exercises",
+        "; ".join(map(html.escape, exercises)),
+    ]
+    return ["<br>".join(lessons), ": ".join(to_do)]
 
 
 def _background(one: Mapping[str, Any], outlines: Mapping[int, Outline]) -> str:

@@ -88,6 +88,8 @@ def test_search_finds_a_term_a_heading_and_a_function_by_keys_alone(lesson):
         ("causal mas", "causal mask"),
         ("leak test", "The leak test"),
         ("sinusoidal_p", "tx.sin"),
+        ("why divide", "Break it: attention without the scale"),
+        ("atention", "attention"),
     ):
         lesson.evaluate("document.querySelector('.search input').value = ''")
         lesson.call("Input.insertText", text=letters)
@@ -192,6 +194,20 @@ def test_a_copy_button_copies_the_code(lesson):
     lesson.wait("document.querySelector('.input_area .copy').textContent === 'Copied'")
     code = lesson.evaluate("document.querySelector('.input_area pre').textContent")
     assert lesson.evaluate("navigator.clipboard.readText()").strip() == code.strip()
+
+
+def test_a_result_waits_for_the_prediction(lesson):
+    result = "document.querySelector('[data-tx-kind=outcome]').closest('.output_area')"
+    assert lesson.evaluate(f"{result}.inert && getComputedStyle({result}).filter") == "blur(10px)"
+    n_waiting = lesson.evaluate("document.querySelectorAll('.waiting').length")
+    lesson.evaluate("document.querySelector('[aria-label^=Predict] input').click()")
+    assert lesson.evaluate(f"{result}.inert") is False
+    assert 0 < lesson.evaluate("document.querySelectorAll('.waiting').length") < n_waiting
+    lesson.evaluate("document.querySelectorAll('.show-result').forEach(button => button.click())")
+    assert lesson.evaluate("document.querySelectorAll('.waiting, .show-result').length") == 0
+    lesson.open(lesson.evaluate("location.href"))
+    lesson.settle()
+    assert lesson.evaluate(f"{result}.inert") is False, "the choice is remembered"
 
 
 def test_present_mode_shows_one_section_stops_at_predictions_and_veils_figures(lesson):

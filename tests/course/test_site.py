@@ -159,6 +159,19 @@ def test_french_that_a_cell_prints_has_its_language():
     assert "&lt;b&gt;." in shown
 
 
+def test_a_call_for_a_card_is_left_out_of_a_page_and_a_plot_is_folded():
+    shown, computed = 'course.quiz("tokens")', "course.widgets.mask(model(ids))"
+    cells = [
+        nbformat.v4.new_code_cell(source, outputs=[nbformat.v4.new_output("stream", text="seen\n")])
+        for source in (shown, computed, "\n".join(["plots.bars({})"] * 6), "print(1)")
+    ]
+    body = notebook_to_html(nbformat.v4.new_notebook(cells=cells), LESSONS[2])
+    assert body.count('class="input_area"') == 3 and body.count('class="plotting"') == 1
+    assert "quiz" not in body and "mask" in body and body.count("seen") == 4
+    empty = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(shown)])
+    assert "quiz" in notebook_to_html(empty, LESSONS[2]), "without an output the call is all there is"
+
+
 def test_only_code_that_has_a_colour_is_marked():
     cell = nbformat.v4.new_code_cell("def f(x):\n    return x + 1")
     shown = notebook_to_html(nbformat.v4.new_notebook(cells=[cell]), LESSONS[2])
@@ -209,8 +222,9 @@ def test_contents_and_search_know_headings_bold_words_figures_terms_and_function
     call = (tmp_path / "search-index.js").read_text(encoding="utf-8")
     assert call == search_index(tmp_path)
     entries = {entry[1]: entry for entry in json.loads(call.removeprefix("tinytxSearch(").rstrip(");\n"))}
-    title, _, kind, more = entries[f"{LESSONS[2].name}.html#The-leak-test"]
+    title, _, kind, more, words = entries[f"{LESSONS[2].name}.html#The-leak-test"]
     assert (title, kind, more) == ("The leak test", "02 Attention and masks", "saturated")
+    assert words.split() == ["saturated", "softmax", "lesson"]
     assert entries["glossary.html#causal-mask"][0] == "causal mask"
     assert entries["reference.html#tx.attention"][2] == "reference"
     written = (tmp_path / f"{LESSONS[2].name}.html").read_text(encoding="utf-8")

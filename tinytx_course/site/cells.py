@@ -58,8 +58,8 @@ _SAYS = re.compile(r"\bprint\(|\bcourse\.(?!plots)|^(def|class) ", re.M)
 
 _NOT_ATTEMPTED = ": not attempted yet"
 _INVITATION = (
-    '<p class="todo">✎ Write it in your own copy of this notebook, and run this cell there: '
-    "it says what is right, and names the mistake.</p>"
+    '<p class="todo">✎ Write it in your own copy: <a href="notebooks/{}.ipynb" download>download this notebook</a>, '
+    "or open all with <code>make lab</code>. The check there says what is right, and names the mistake.</p>"
 )
 _LEVEL = re.compile(r"<p><code>(Level \d/5) · (\d+ minutes) · (outcome \d+)</code></p>")
 _HIGHLIGHTED = re.compile(r'<div class="highlight.*?</div>', re.S)
@@ -156,10 +156,10 @@ def _coloured() -> frozenset[str]:
     return frozenset(re.findall(r"\.highlight \.(\w+)", code_style()))
 
 
-def _as_a_reader_sees(output: NotebookNode) -> NotebookNode:
+def _as_a_reader_sees(output: NotebookNode, lesson: Lesson) -> NotebookNode:
     """Return a check that nobody has attempted as an invitation; French in a table has its language."""
     if _NOT_ATTEMPTED in output.get("data", {}).get("text/plain", ""):
-        output.data = {"text/html": _INVITATION}
+        output.data = {"text/html": _INVITATION.format(lesson.name)}
     elif "<td" in output.get("data", {}).get("text/html", ""):
         cells = _TABLE_CELL.sub(lambda cell: cell[1] + mark_sentences(cell[2]), output.data["text/html"])
         output.data = {**output.data, "text/html": cells}
@@ -193,7 +193,8 @@ def notebook_to_html(
     for cell in content.cells:
         if cell.cell_type == "code":
             cell.source = without_marks(cell.source)
-            cell.outputs = numbered.renew(map(_as_a_reader_sees, joined_streams(cell.outputs)))
+            seen = (_as_a_reader_sees(output, lesson) for output in joined_streams(cell.outputs))
+            cell.outputs = numbered.renew(seen)
             cell.metadata.only_plots = only_plots(cell.source)
             cell.metadata.only_shows = bool(cell.outputs) and only_shows(cell.source)
     exporter = HTMLExporter(

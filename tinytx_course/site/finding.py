@@ -18,6 +18,8 @@ _BOLD = re.compile(r"<strong>((?:<a [^>]*>)?[^<]{3,40})")
 _CAPTION = re.compile(
     r'id="(figure-\d+)".*?<figcaption><a class="number"[^>]*>([^<]+)</a>\s*(.*?)</figcaption>', re.S
 )
+_CODE = re.compile(r"<pre.*?</pre>|<(script|style|svg|math)\b.*?</\1>", re.S)
+_LONG = re.compile(r"[^\W\d_]{4,}")  # words worth a place in the index
 _SPACE = re.compile(r"<mspace[^>]*>")
 _TAG = re.compile(r"<[^>]+>")
 
@@ -59,7 +61,7 @@ def contents(body: str) -> str:
 
 
 def search_index(folder: Path) -> str:
-    """Return a script that calls ``tinytxSearch`` with [title, address, kind, more] of all there is to find.
+    """Return a script that calls ``tinytxSearch`` with [title, address, kind, more, text] of all there is to find.
 
     These are the headings and figures of the lessons that have a page in the folder, the terms, the exercises
     that need no Python, and the names of the reference.
@@ -99,7 +101,9 @@ def _of_lesson(title: str, file: Path) -> list[list[str]]:
         bold = dict.fromkeys(_words(words).lower() for words in _BOLD.findall(body[match.start() : end]))
         name = title if match[1] == "1" else _words(match[3])
         kind = "lesson" if match[1] == "1" else title
-        found.append([name, f"{file.name}#{match[2]}", kind, ", ".join(list(bold)[:12])])
+        below = body[body.index(f"</h{match[1]}>", match.start()) + len("</h1>") : end]
+        text = " ".join(dict.fromkeys(_LONG.findall(_words(_CODE.sub("", below)).lower())))
+        found.append([name, f"{file.name}#{match[2]}", kind, ", ".join(list(bold)[:12]), text])
     for anchor, number, caption in _CAPTION.findall(body):
         found.append([_words(caption), f"{file.name}#{anchor}", f"{number}, {title}", ""])
     return found

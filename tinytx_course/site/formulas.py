@@ -46,6 +46,9 @@ def to_mathml(latex: str, *, block: bool = False) -> str:
         if len(element) != _PARTS.get(kind, len(element)):
             raise ValueError(f"a formula must give each command its arguments, got {latex!r}")
     _space_names(root)
+    for element in root.iter(f"{{{_MATHML}}}mo"):
+        if element.text == "∞":  # no operator: those have spaces around them
+            element.tag = f"{{{_MATHML}}}mi"
     return ET.tostring(root, encoding="unicode")
 
 

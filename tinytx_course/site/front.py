@@ -31,11 +31,10 @@ _PLAYGROUND = "playground.html"
 
 
 def doors() -> str:
-    """Return the links to what there is to do as list items."""
-    return (
-        '<li><a href="exercises.html">Exercises without Python</a></li>'
-        f'<li><a href="{_PLAYGROUND}">Playground</a></li>'
-    )
+    """Return the links to the pages that are no lesson as list items."""
+    pages = {"Playground": _PLAYGROUND, "Exercises": "exercises.html",
+             "Glossary": "glossary.html", "Reference": "reference.html"}  # fmt: skip
+    return "".join(f'<li><a href="{address}">{name}</a></li>' for name, address in pages.items())
 
 
 def hero() -> str:

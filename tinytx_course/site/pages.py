@@ -33,7 +33,7 @@ from tinytx_course.widgets import assets
 from tinytx_course.widgets.playground import playground
 
 _ALWAYS = ("page", "bar", "reading", "present", "print")
-_SCRIPTS = ("menus", "contents", "scrolling", "search", "code", "cards", "figures", "present")
+_SCRIPTS = ("menus", "contents", "scrolling", "search", "code", "cards", "figures", "predictions", "present")
 _PRESENT = '<button type="button" class="present-open" aria-keyshortcuts="p">Present</button>'
 _STYLES = re.compile(r'(<figure class="txd"[^>]*>)<style>.*?</style>', re.S)
 

@@ -51,6 +51,7 @@ if (main) {
     slide = scrollY < 50 ? 0 : Math.max(0, slides.findIndex((each) => each.includes(first)));
     step = 0;
     root.classList.add("present");
+    dispatchEvent(new Event("present"));  // a figure is blurred by its step from now on
     count ??= h("p", { class: "slide-count", role: "status" });
     document.body.append(count);
     show();

@@ -1,6 +1,11 @@
-// What scrolls sideways can be reached by keys, and nothing else stops Tab on its way.
+// What scrolls sideways can be reached by keys, fades where there is more, and nothing else stops Tab on its way.
 
 const MAY_SCROLL = "pre, table, math[display=block], .wide, .txd-scroll, .picture";
+
+// Sentences that a cell printed are wrapped; a table or a tensor, with its runs of spaces, is not.
+for (const pre of document.querySelectorAll(".output pre")) pre.classList.toggle("prose", !/^ |\S {2,}\S/m.test(pre.textContent));
+
+const fade = (element) => element.classList.toggle("more", element.scrollLeft + element.clientWidth < element.scrollWidth - 2);
 
 const stops = new ResizeObserver((changes) => {
   for (const { target } of changes) {
@@ -8,6 +13,11 @@ const stops = new ResizeObserver((changes) => {
     if (scrolls) target.tabIndex = 0;
     else target.removeAttribute("tabindex");
     target.classList.toggle("scrolls", scrolls);
+    if (scrolls) fade(target);
+    else target.classList.remove("more");
   }
 });
-document.querySelectorAll(MAY_SCROLL).forEach((element) => stops.observe(element));
+document.querySelectorAll(MAY_SCROLL).forEach((element) => {
+  stops.observe(element);
+  element.addEventListener("scroll", () => fade(element), { passive: true });
+});

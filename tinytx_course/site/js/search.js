@@ -13,7 +13,8 @@ if (opener) {
 
   // What the file next to the pages calls.
   globalThis.tinytxSearch = (found) => {
-    entries = found.map(([title, address, kind, more]) => ({ title, address, kind, more, words: plain(title), rest: plain(`${more} ${kind}`) }));
+    entries = found.map(([title, address, kind, more, text = ""]) =>
+      ({ title, address, kind, more, words: plain(title), rest: plain(`${more} ${kind}`), text: plain(text) }));
     show();
   };
 
@@ -22,16 +23,24 @@ if (opener) {
     document.head.append(h("script", { src: "search-index.js", onerror: failed }));
   };
 
-  const worth = (entry, asked) => {
-    let sum = 0;
-    for (const word of asked) {
-      const start = new RegExp(`(^|[^a-z0-9])${word.replace(/[^a-z0-9]/g, "\\$&")}`);
-      if (start.test(entry.words)) sum += 6 + 6 * (entry.words === asked.join(" "));
-      else if (entry.words.includes(word)) sum += 3;
-      else if (start.test(entry.rest)) sum += 1;
-      else return 0;
+  // The title counts most, then terms, then the text of a section; a word of five letters may have one wrong.
+  const like = (word) => {
+    const safe = [...word].map((letter) => letter.replace(/[^a-z0-9]/g, "\\$&"));
+    const ways = [safe.join("")];
+    if (word.length >= 5) {
+      safe.forEach((letter, i) => {
+        const [before, after] = [safe.slice(0, i).join(""), safe.slice(i + 1).join("")];
+        ways.push(`${before}.?${after}`, `${before}.${letter}${after}`);
+      });
     }
-    return sum - entry.title.length / 200;
+    return { exact: new RegExp(`(^|[^a-z0-9])${ways[0]}`), near: new RegExp(`(^|[^a-z0-9])(${ways.join("|")})`), word };
+  };
+  const worth = (entry, { exact, near, word }) => {
+    if (exact.test(entry.words)) return 6;
+    if (entry.words.includes(word)) return 3;
+    if (near.test(entry.words)) return 2;
+    if (exact.test(entry.rest)) return 1;
+    return exact.test(entry.text) ? 0.5 : near.test(entry.rest) || near.test(entry.text) ? 0.2 : 0;
   };
 
   const show = () => {
@@ -41,9 +50,16 @@ if (opener) {
       list.replaceChildren();
       return;
     }
-    const found = entries.map((entry) => [worth(entry, asked), entry]).filter(([sum]) => sum > 0).sort(([a], [b]) => b - a);
-    count.textContent = found.length ? `${found.length} found` : "Nothing found: try a shorter word.";
-    list.replaceChildren(...found.slice(0, 20).map(([, { title, address, kind, more }]) =>
+    const words = asked.map(like), whole = asked.join(" ");
+    const found = entries.map((entry) => {
+      const each = words.map((word) => worth(entry, word));
+      const sum = each.reduce((a, b) => a + b, 6 * (entry.words === whole));
+      return { entry, n: each.filter(Boolean).length, sum: sum - entry.title.length / 200 };
+    }).filter(({ n }) => n).sort((a, b) => b.n - a.n || b.sum - a.sum);
+    const all = found.filter(({ n }) => n === words.length);
+    const some = found.length && !all.length ? "No place has all these words; these have some." : "Nothing found: try another word.";
+    count.textContent = all.length ? `${all.length} found` : some;
+    list.replaceChildren(...(all.length ? all : found).slice(0, 20).map(({ entry: { title, address, kind, more } }) =>
       h("li", {}, h("a", { href: address, onclick: () => dialog.close() }, h("b", {}, title), " ", h("small", {}, kind), more ? h("span", {}, more) : null))));
   };
 

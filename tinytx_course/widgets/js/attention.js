@@ -76,9 +76,10 @@ function partView(ui, part) {
   const title = h("p", { class: "tx-title" }), grid = h("div", { class: "tx-open" }, matrix.elements, words.elements);
   let shown = null, aim = "";
   const paint = (now) => {
-    const { rows, cols, layer, at, query } = now, wide = ui.width >= 700, left = thumbs ? thumbs.paint(now, wide) + 24 : 0;
-    const size = clamp(Math.floor(Math.min((wide ? ui.width - left - 350 : ui.width - 74) / cols, 400 / Math.max(rows, cols))), wide ? 13 : 3, 36);
-    const step = Math.max(size, wide ? 13 : 20), weights = now.head(layer, at), row = now.row(layer, at, query);
+    const { rows, cols, layer, at, query } = now, wide = ui.width >= 760, joined = ui.width >= 560; // as in the style
+    const left = thumbs?.paint(now, wide) ?? 0, room = joined ? ui.width - 350 - (wide && left ? left + 24 : 0) : ui.width - 74;
+    const size = clamp(Math.floor(Math.min(room / cols, 400 / Math.max(rows, cols))), joined ? 13 : 3, 36), step = Math.max(size, joined ? 13 : 20);
+    const weights = now.head(layer, at), row = now.row(layer, at, query);
     grid.style.setProperty("--cell", `${size}px`);
     grid.style.setProperty("--step", `${step}px`);
     grid.classList.toggle("tx-tiny", size < 12);

@@ -111,14 +111,17 @@ export function describe(get) {
   return `Mask (${rules.filter(Boolean).join(", ") || "none"}): ${allowed.reduce((a, b) => a + b, 0)} of ${n * n} cells open. `
     + `Blocked by ${WHERE[get("where")]}: rows sum to ${low === high ? low : `${low} up to ${high}`}. `
     + `Moving input ${named(tokens, moved)} moves outputs ${listed(places.filter((i) => verdicts[i] !== "still")) || "nowhere"}`
-    + (with_("ahead") && `; ${with_("ahead")} see ahead, as your mask allows`)
+    + (with_("ahead") && `; ${with_("ahead")} ${/^\d+$/.test(with_("ahead")) ? "sees" : "see"} ahead, as your mask allows`)
     + (with_("leak") ? `; LEAK: the mask hides it from ${with_("leak")}.` : "; no leak.");
 }
 
 function build(ui) {
   const tokens = ui.get("tokens"), n = tokens.length;
-  // Three pictures in a row where there is room for them: their rows are the same tokens.
-  const size = () => clamp(Math.floor(ui.width >= 800 ? Math.min((ui.width - 515) / (2 * n), 352 / n) : (Math.min(ui.width, 460) - 106) / n), 16, 44);
+  // Three pictures in a row where there is room for them, or two: their rows are the same tokens.
+  const size = () => {
+    const wide = ui.width, most = wide >= 800 ? (wide - 515) / 2 : wide >= 560 ? (wide - 200) / 2 : wide - 106;
+    return clamp(Math.floor(Math.min(most, 352) / n), 16, 44);
+  };
   const counter = (key, label, zero) => ui.slider(key, { label, min: 0, max: n, format: (x) => (x ? String(x) : zero) });
   const erase = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("drawn", []) }, "Erase what I drew");
   const grid = maskGrid(ui, tokens), weights = weightTable(ui, tokens, size), leak = leakTest(ui, tokens, size);

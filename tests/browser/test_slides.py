@@ -11,7 +11,7 @@ from tinytx_course.lessons import LESSONS
 
 DECKS = ("02_attention_and_masks", "08_pretraining", "18_bug_museum")
 TYPE = 28  # px on a screen of 1280 by 720
-IN_EXPLORERS, IN_FIGURES = 13, 11  # px: what is inside a picture is drawn for the page of the lesson
+IN_EXPLORERS, IN_FIGURES = 12, 11  # px: what is inside a picture is drawn for the page of the lesson
 
 # Show each slide with all its steps; return what leaves it, what is cut off, and the smallest letters.
 WALK = """(async () => {
@@ -35,7 +35,8 @@ WALK = """(async () => {
       if (!hasText(one) || one.closest("math *, sup, sub")) continue;
       const scale = svg ? Math.abs(one.getScreenCTM?.()?.a ?? 1) : one.currentCSSZoom ?? 1;
       const kind = explorer ? "explorer" : svg ? "figure" : "text";
-      smallest[kind] = Math.min(smallest[kind], scale * parseFloat(getComputedStyle(one).fontSize));
+      const size = scale * parseFloat(getComputedStyle(one).fontSize);
+      if (size) smallest[kind] = Math.min(smallest[kind], size);  // 0: for screen readers alone
     }
   }
   return { wrong, smallest };

@@ -58,8 +58,9 @@ _SAYS = re.compile(r"\bprint\(|\bcourse\.(?!plots)|^(def|class) ", re.M)
 
 _NOT_ATTEMPTED = ": not attempted yet"
 _INVITATION = (
-    '<p class="todo">✎ Write it in your own copy: <a href="notebooks/{}.ipynb" download>download this notebook</a>, '
-    "or open all with <code>make lab</code>. The check there says what is right, and names the mistake.</p>"
+    '<p class="todo">✎ Write it in your own copy: <a href="notebooks/{}.ipynb" download>download this '
+    "notebook</a>, or open all with <code>make lab</code>. The check there says what is right, and names "
+    "the mistake.</p>"
 )
 _LEVEL = re.compile(r"<p><code>(Level \d/5) · (\d+ minutes) · (outcome \d+)</code></p>")
 _HIGHLIGHTED = re.compile(r'<div class="highlight.*?</div>', re.S)

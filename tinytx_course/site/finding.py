@@ -61,7 +61,7 @@ def contents(body: str) -> str:
 
 
 def search_index(folder: Path) -> str:
-    """Return a script that calls ``tinytxSearch`` with [title, address, kind, more, text] of all there is to find.
+    """Return a script that calls ``tinytxSearch`` with [title, address, kind, more, text] of all there is.
 
     These are the headings and figures of the lessons that have a page in the folder, the terms, the exercises
     that need no Python, and the names of the reference.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tinytx_course.kit.outline import Outline, Prediction
 from tinytx_course.kit.pages import link, write_page
-from tinytx_course.kit.scissors import write_scissors
+from tinytx_course.kit.scissors import LESSON, write_scissors
 from tinytx_course.plots.diagrams.diagram import DIAGRAMS, diagram
 from tinytx_course.plots.style import captions
 from tinytx_course.progress.predictions import LEVELS
@@ -33,7 +33,7 @@ def write_handouts(folder: Path, outlines: Mapping[int, Outline], root: Path) ->
         path = write_page(folder / f"{lesson.name}.html", title, body, up="index.html")
         doors.append(f"<li>{link(path.name, title)}</li>")
     path = write_scissors(folder)
-    doors.append(f"<li>{link(path.name, 'Attention with paper and scissors')}, for lesson 02</li>")
+    doors.append(f"<li>{link(path.name, 'Attention with paper and scissors')}, for lesson {LESSON:02d}</li>")
     words = "One sheet a lesson: print on both sides. The back gives answers away: hand it out face up."
     body = f'<h1>Handouts</h1><p>{words}</p><ul class="doors">{"".join(doors)}</ul>'
     write_page(folder / "index.html", "Handouts", body)

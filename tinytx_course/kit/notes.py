@@ -6,6 +6,7 @@ import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tinytx_course.kit import scissors
 from tinytx_course.kit.outline import Outline, Part
 from tinytx_course.kit.pages import line_to_html, link, linked, rows, write_page
 from tinytx_course.kit.teaching import Section, Teaching, read_teaching
@@ -53,6 +54,8 @@ def _body(title: str, outline: Outline, teaching: Teaching, kit: Path) -> str:
         for page, words in _MATERIAL
         if (kit / page.format(name)).is_file()
     ]
+    if outline.lesson.number == scissors.LESSON:
+        material.append(link(f"../handouts/{scissors.PAGE}", "attention with paper and scissors"))
     parts = [
         f"<h1>{html.escape(title)}</h1><p><strong>{html.escape(outline.lesson.question)}</strong></p>",
         f"<p><strong>Aim:</strong> {line_to_html(teaching.aim)}</p>",

@@ -12,6 +12,7 @@ from torch import Tensor
 import tinytx as tx
 from tinytx_course.kit.pages import rows, write_page
 
+LESSON, PAGE = 2, "paper-attention.html"
 #: Words, and the numbers on their cards. Each score, q · k / √4, is a whole number from 0 to 3.
 WORDS = ("Lea", "sings", "she", "smiles")
 QUERIES = ((0, 2, 2, 0), (2, 0, 2, 0), (1, 1, 2, 2), (1, 2, 2, 2))
@@ -70,7 +71,7 @@ def write_scissors(folder: Path) -> Path:
         "</section>",
     ]
     title = "Attention with paper and scissors"
-    return write_page(folder / "paper-attention.html", title, "".join(body), up="index.html")
+    return write_page(folder / PAGE, title, "".join(body), up="index.html")
 
 
 _KINDS = (("query", QUERIES), ("key", KEYS), ("value", VALUES))

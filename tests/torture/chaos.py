@@ -244,18 +244,18 @@ def _turn_the_clock_back() -> None:
     time.time = lambda: begin - 3600 - (now() - begin)
 
 
-def chaos(folder: Path, every: int, n: int, seed: int) -> dict[str, dict]:
-    """Inject all faults; rows by kind: how many were injected, survived, ended the run in one line, lost."""
+def chaos(folder: Path, every: int, n: int, seed: int, only: str | None = None) -> dict[str, dict]:
+    """Inject faults, all or `only` those; rows by kind: injected, survived, ended in one line, lost."""
     todo, rng = Chaos(folder), random.Random(seed)
     rows: dict[str, dict] = {}
-    rounds = (
-        todo.failing_calls(every),
-        todo.limits(n, rng),
-        todo.signals(n, rng),
-        todo.clock(),
-        todo.two_writers(),
-    )
-    for one in rounds:
+    rounds = {
+        "calls": todo.failing_calls(every),
+        "limits": todo.limits(n, rng),
+        "signals": todo.signals(n, rng),
+        "clock": todo.clock(),
+        "writers": todo.two_writers(),
+    }
+    for one in rounds.values() if only is None else (rounds[only],):
         for kind, what, trial in one:
             row = rows.setdefault(kind, {"injected": 0, "went_on": 0, "stopped": 0, "lost": 0})
             row["injected"] += 1
@@ -275,13 +275,14 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="of the system calls of a kind")
     parser.add_argument("--n", type=int, default=40, help="limits of each kind, and signals")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=("calls", "limits", "signals", "clock", "writers"))
     parser.add_argument("--results", type=Path, help="folder to store the table in, such as results")
     args = parser.parse_args()
     if not shutil.which("strace"):
         print("chaos: strace must be installed, as it lets system calls fail, got none", file=sys.stderr)
         return 2
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
-    rows = chaos(folder, args.every, args.n, args.seed)
+    rows = chaos(folder, args.every, args.n, args.seed, args.only)
     for kind, row in rows.items():
         print(f"{kind:<20}{', '.join(f'{n} {name}' for name, n in row.items())}")
         if args.results:

@@ -101,6 +101,12 @@ def test_at_home_is_what_the_schedule_leaves_of_a_lesson(outlines, name):
     assert not in_class & set(at_home)
 
 
+@pytest.mark.parametrize(("name", "fewest", "most"), [("six-weeks", 40, 90), ("semester", 30, 180)])
+def test_a_week_at_home_takes_as_long_as_the_schedule_says(outlines, name, fewest, most):
+    for session in read_schedule(name, outlines).sessions:
+        assert fewest <= sum(step.minutes for step in session.home) <= most, session.title
+
+
 @pytest.mark.parametrize("start", ["", "24:00", "9", "9:60", "9.15", "nine", "-1:00", "٠٩:٠٠"])
 def test_a_start_that_is_no_time_is_refused(start):
     with pytest.raises(ValueError, match="00:00 to 23:59"):

@@ -126,6 +126,8 @@ def test_it_prints_a_page_a_slide_and_none_is_blank(page, decks):
     opened(page, decks, DECKS[2], "?print-pdf")
     page.wait("document.querySelectorAll('.pdf-page').length > 20")
     page.wait("![...document.querySelectorAll('.fit, .txd-panels')].some(e => e.dataset.fit !== 'done')", 60)
+    heights = "[...document.querySelectorAll('.picture > *')].map(e => e.getBoundingClientRect().height)"
+    assert min(page.evaluate(heights)) > 300
     done = page.call("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
     paper = base64.b64decode(done["data"])
     n_slides = page.evaluate("document.querySelectorAll('.pdf-page').length")

@@ -55,7 +55,7 @@ function showNotes() {
 }
 
 Reveal.initialize({
-  width: 1280, height: 720, margin: 0, center: false, display: "flex", controls: false, hash: true, slideNumber: "c/t",
+  width: 1280, height: 720, margin: 0, center: false, controls: false, hash: true, slideNumber: "c/t",
   navigationMode: "linear", transition: "none", backgroundTransition: "none", pdfSeparateFragments: false, pdfMaxPagesPerSlide: 1,
   // In an explorer keys are its own, but for those of a remote control.
   keyboardCondition: (event) => !event.defaultPrevented && (!document.activeElement?.closest(".tx") || /^Page/.test(event.key)),

@@ -85,4 +85,5 @@ def _explorers(kinds: Iterable[str]) -> str:
 def _section(slide: Slide) -> str:
     heading = f"<h2>{slide.title}</h2>" if slide.title else ""
     notes = f'<aside class="notes">{slide.notes}</aside>' if slide.notes else ""
-    return f'<section class="{slide.kind}">{heading}<div class="body">{slide.body}</div>{notes}</section>'
+    body = f'<div class="slide">{heading}<div class="body">{slide.body}</div></div>'
+    return f'<section class="{slide.kind}">{body}{notes}</section>'

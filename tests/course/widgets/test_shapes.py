@@ -57,8 +57,8 @@ def test_the_summary_follows_one_entry_by_hand(node):
     assert (four.token, four.column) == (1 * 5 + 2, 5)
     texts = node("shapes", "js.describe(get)", *states(four, [4]), *states(two, (4, 2, 5, 13)))
     assert "Shape (B, H, T, K) = (3, 4, 5, 2): 120 numbers, 3 times, no parameters." in texts[0]
-    assert "Entry (b 1, t 2, d 5) stands at [1, 2, 2, 1] and belongs to head 2." in texts[0]
-    assert "stands at [1, 1, 2, 1] and belongs to head 1." in texts[1]
+    assert "Entry (b 1, t 2, d 5) is at [1, 2, 2, 1] and belongs to head 2." in texts[0]
+    assert "is at [1, 1, 2, 1] and belongs to head 1." in texts[1]
     assert "3·(D·D + D) = 216 parameters" in texts[2]
     assert "the row of its token there is [1, 1, 2, :]" in texts[3]
     assert "(B, T, F) = (3, 5, 10)" in texts[4]

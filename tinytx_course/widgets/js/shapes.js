@@ -7,14 +7,14 @@ const ofHeads = (of, copies = 1) => ({ of, copies, in_heads: true });
 const STEPS = [
   makeStep("input", "x", "BTD", "", "One vector of D numbers for each token."),
   makeStep("norm", "h = attn_norm(x)", "BTD", "2·D", "Each token’s vector is brought to one size, on its own.", { of: "h" }),
-  makeStep("projections", "q, k, v = q_proj(h), k_proj(h), v_proj(h)", "BTD", "3·(D·D + D)", "Three maps from D numbers to D. Each number of q is made of all the numbers of its token.", ofHeads("qkv", 3)),
+  makeStep("projections", "q, k, v = q_proj(h), k_proj(h), v_proj(h)", "BTD", "3·(D·D + D)", "Three linear layers from D numbers to D. Each number of q is made of all the numbers of its token.", ofHeads("qkv", 3)),
   makeStep("cut into heads", "q = q.unflatten(-1, (H, K))", "BTHK", "", "A row of D is read as H lots of K. Nothing is computed, no number moves; k and v alike.", ofHeads("q", 3)),
   makeStep("heads forward", "q = q.transpose(1, 2)", "BHTK", "", "Axes T and H change places: each head now has its own table of T rows; k and v alike.", ofHeads("q", 3)),
   makeStep("scores", "scores = q @ k.transpose(-2, -1) / K**0.5", "BHTS", "", "In each head every query t meets every key s. The length enters twice.", ofHeads("s")),
   makeStep("weights", "weights = scores.softmax(-1)", "BHTS", "", "Each row becomes shares that sum to 1.", ofHeads("w")),
   makeStep("context", "context = weights @ v", "BHTK", "", "Each row of weights takes a mean of its head’s values: S is summed away, K comes back.", ofHeads("c")),
   makeStep("heads back", "context = context.transpose(1, 2)", "BTHK", "", "Axes H and T change places again.", ofHeads("c")),
-  makeStep("join heads", "context = context.flatten(2)", "BTD", "", "H lots of K are read as one row of D: every entry stands in the column it came from.", ofHeads("c")),
+  makeStep("join heads", "context = context.flatten(2)", "BTD", "", "H lots of K are read as one row of D: every entry is in the column it came from.", ofHeads("c")),
   makeStep("out projection", "a = out_proj(context)", "BTD", "D·D + D", "Here the heads meet: each number is made of all heads of its token.", { of: "a" }),
   makeStep("add", "x = x + a", "BTD", "", "Added to what came in: the shapes must be the same."),
   makeStep("norm", "h = ff_norm(x)", "BTD", "2·D", "As before attention, with numbers of its own.", { of: "h" }),
@@ -44,7 +44,7 @@ function labelOf(get, axes, at) {
   return [at.b, at.t, last].join(Math.max(B, T, axes === "BTF" ? F : D) <= 10 ? "" : ",");
 }
 
-// Where an entry stands before its row is cut: d from head and place, or the other way round.
+// Where an entry is before its row is cut: d from head and place, or the other way round.
 function placed(get, at) {
   const { K } = sizesOf(get);
   if (at.d === undefined && at.k !== undefined) at.d = at.h * K + at.k;
@@ -70,7 +70,7 @@ function whereabouts(get, now) {
   if (now.axes === "BTF") return `Token (b ${at.b}, t ${at.t}) is row [${at.b}, ${at.t}, :].`;
   if (now.axes === "BHTS") return `${name} is in head ${at.h}: the row of its token there is [${at.b}, ${at.h}, ${at.t}, :].`;
   const place = [...now.axes].map((axis) => at[axis.toLowerCase()]).join(", ");
-  return `${name} stands at [${place}]${now.in_heads ? ` and belongs to head ${at.h}` : ""}.`;
+  return `${name} is at [${place}]${now.in_heads ? ` and belongs to head ${at.h}` : ""}.`;
 }
 
 const letters = (step) => `(${[...step.axes].join(", ")})`;
@@ -89,7 +89,7 @@ function tablesOf(get) {
   const table = (title, cols, at, lots = 1) => ({ title, rows: T, cols, lots, at: (t, c) => placed(get, at(t, c)) });
   if (now.axes === "BTF") return count(B).map((b) => table(`b ${b}`, F, (t, f) => ({ b, t, f })));
   if (now.axes === "BTHK") return count(B).map((b) => table(`b ${b}`, D, (t, d) => ({ b, t, d }), H));
-  if (now.axes === "BTD") return [...now.of].flatMap((name) => count(B).map((b) => table(`${now.of.length > 1 ? `${name}, ` : ""}b ${b}`, D, (t, d) => ({ b, t, d }))));
+  if (now.axes === "BTD") return count(B).flatMap((b) => [...now.of].map((name) => ({ ...table(`${now.of.length > 1 ? `${name}, ` : ""}b ${b}`, D, (t, d) => ({ b, t, d })), name })));
   const cols = now.axes === "BHTS" ? T : K;
   return count(B).flatMap((b) => count(H).map((h) => table(`b ${b}, h ${h}`, cols, now.axes === "BHTS" ? (t, s) => ({ b, h, t, s }) : (t, k) => ({ b, h, t, k }))));
 }
@@ -99,11 +99,11 @@ function tablesOf(get) {
 function laidOut(get, room) {
   const now = nowOf(get), { B, H } = sizesOf(get), left = 30, top = 40, gap = 10, heads = now.axes[1] === "H", narrow = room < 480;
   const tables = tablesOf(get).filter((table) => !narrow || table.at(0, 0).b === entryOf(get).b);
-  const { cols, lots } = tables[0], split = lots > 1 ? 6 : 0, group = heads ? H : narrow ? 1 : B;
+  const { cols, lots } = tables[0], split = lots > 1 ? 12 : 0, group = heads ? H : now.of.length > 1 ? now.of.length : narrow ? 1 : B;
   const fit = (n) => Math.floor((room / n - left - gap - (lots - 1) * split) / cols);
   let n = group;
-  while (n > 1 && fit(n) < 24) n = Math.ceil(n / 2);
-  const size = clamp(fit(n), 22, 36), step = (c) => c * size + Math.floor((c * lots) / cols) * split;
+  while (n > 1 && fit(n) < 20) n = Math.ceil(n / 2);
+  const size = clamp(fit(n), 20, 30), step = (c) => c * size + Math.floor((c * lots) / cols) * split;
   const width = left + step(cols - 1) + size;
   let x = 0, y = 0, most = 0;
   tables.forEach((table, i) => {
@@ -115,36 +115,46 @@ function laidOut(get, room) {
   return { tables, width: most, height: y + top + tables[0].rows * size + 4, narrow: narrow && B > 1 };
 }
 
-function paintTables(canvas, get, { tables, width, height }, theme, { ink, soft, line }) {
+// The boxes of all entries: where they are and what they show. The same entry has the same key wherever it goes.
+function boxesOf(get, { tables }, theme) {
+  const followed = entryOf(get), now = nowOf(get), plain = shade(0, theme), tint = shade(0.3, theme), strong = shade(0.8, theme);
+  return tables.flatMap((table) => Array.from({ length: table.rows * table.cols }, (_, flat) => {
+    const t = Math.floor(flat / table.cols), c = flat % table.cols, at = table.at(t, c), text = labelOf(get, now.axes, at), here = at.b === followed.b;
+    const exact = here && at.t === followed.t && now.axes !== "BHTS" && at.d === followed.d, color = exact ? strong : now.in_heads && here && at.h === followed.h ? tint : plain;
+    return { key: `${table.name ?? now.of}${now.axes === "BHTS" ? at.h : ""}:${at.b},${text}`, x: table.x + table.step(c), y: table.y + t * table.size, size: table.size, color, text, exact };
+  }));
+}
+
+// Draw boxes on their way from `before` to where they belong: a box that was there moves, a new one appears.
+function paintBoxes(canvas, get, layout, boxes, before, moved, { ink, soft, line }) {
   const sharp = window.devicePixelRatio || 1, pen = canvas.getContext("2d"), followed = entryOf(get), now = nowOf(get);
-  canvas.width = Math.round(width * sharp);
-  canvas.height = Math.round(height * sharp);
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
+  Object.assign(canvas, { width: Math.round(layout.width * sharp), height: Math.round(layout.height * sharp) });
+  Object.assign(canvas.style, { width: `${layout.width}px`, height: `${layout.height}px` });
   pen.scale(sharp, sharp);
   pen.textBaseline = "middle";
-  const plain = shade(0, theme), tint = shade(0.3, theme), strong = shade(0.8, theme);
-  const font = (size, bold) => { pen.font = `${bold ? "700 " : ""}${size}px system-ui, sans-serif`; };
-  const write = (text, x, y, color, size, bold = false, align = "center") => { pen.textAlign = align; pen.fillStyle = color; font(size, bold); pen.fillText(text, x, y); };
-  const inHead = (at) => now.in_heads && at.h === followed.h && at.b === followed.b, inToken = (at) => at.b === followed.b && at.t === followed.t;
-  for (const table of tables) {
-    const { x, y, size, step, rows, cols } = table, mine = Array.from({ length: rows }, (_, t) => t).find((t) => inToken(table.at(t, 0)));
-    write(table.title, x, y - 28, ink, 13, mine !== undefined, "left");
+  const write = (text, x, y, color, size, bold = false, align = "center") => { pen.textAlign = align; pen.fillStyle = color; pen.font = `${bold ? "700 " : ""}${size}px system-ui, sans-serif`; pen.fillText(text, x, y); };
+  const dark = (color, by) => rgb(color.map((part) => Math.round(part * by))), way = 1 - (1 - moved) ** 3;
+  const placed = boxes.map((box) => { const from = before.get(box.key) ?? box; return { ...box, x: from.x + (box.x - from.x) * way, y: from.y + (box.y - from.y) * way, alpha: before.has(box.key) ? 1 : moved }; });
+  placed.sort((a, b) => b.y - a.y || a.x - b.x); // whatever is in front comes later
+  for (const { x, y, size, color, text, exact, alpha } of placed) {
+    const deep = size / 6, side = (points, fill) => { pen.fillStyle = fill; pen.beginPath(); points.forEach(([a, b]) => pen.lineTo(a, b)); pen.fill(); };
+    pen.globalAlpha = alpha;
+    side([[x, y], [x + deep, y - deep], [x + size + deep, y - deep], [x + size, y]], dark(color, 0.86));
+    side([[x + size, y], [x + size + deep, y - deep], [x + size + deep, y + size - deep], [x + size, y + size]], dark(color, 0.7));
+    pen.fillStyle = rgb(color);
+    pen.fillRect(x, y, size, size);
     pen.strokeStyle = line;
     pen.lineWidth = 1;
-    for (let t = 0; t < rows; t++) {
-      write(`t ${t}`, x - 6, y + (t + 0.5) * size, t === mine ? ink : soft, 11, t === mine, "right");
-      for (let c = 0; c < cols; c++) {
-        const at = table.at(t, c), exact = inToken(at) && (now.axes === "BHTS" ? false : at.d === followed.d);
-        const color = exact ? strong : inHead(at) ? tint : plain, text = labelOf(get, now.axes, at);
-        pen.fillStyle = rgb(color);
-        pen.fillRect(x + step(c), y + t * size, size, size);
-        pen.strokeRect(x + step(c) + 0.5, y + t * size + 0.5, size - 1, size - 1);
-        write(text, x + step(c) + size / 2 - 0.5, y + (t + 0.5) * size, inkOn(color), Math.min(14, size * 0.48, (1.75 * (size - 3)) / (text.length + (text.includes("→") ? 0.7 : 0))), exact);
-      }
-    }
+    pen.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
+    write(text, x + size / 2 - 0.5, y + size / 2, inkOn(color), Math.min(14, size * 0.48, (1.75 * (size - 3)) / (text.length + (text.includes("→") ? 0.7 : 0))), exact);
+  }
+  pen.globalAlpha = moved; // names and frame arrive with the boxes
+  for (const table of layout.tables) {
+    const { x, y, size, step, rows, cols } = table, mine = Array.from({ length: rows }, (_, t) => t).find((t) => { const at = table.at(t, 0); return at.b === followed.b && at.t === followed.t; });
+    write(table.title, x, y - 30, ink, 13, mine !== undefined, "left");
+    for (let t = 0; t < rows; t++) write(`t ${t}`, x - 6, y + (t + 0.5) * size, t === mine ? ink : soft, 11, t === mine, "right");
     if (now.in_heads && now.axes.startsWith("BT")) bracketHeads(table, get, write, pen, ink, soft, followed);
-    else for (let c = 0; c < cols; c++) write(`${now.axes[now.axes.length - 1].toLowerCase()} ${c}`, x + step(c) + size / 2, y - 10, soft, 11);
+    else for (let c = 0; c < cols; c++) write(`${now.axes[now.axes.length - 1].toLowerCase()} ${c}`, x + step(c) + size / 2, y - 13, soft, 11);
     if (mine === undefined) continue;
     pen.strokeStyle = ink;
     pen.lineWidth = 2.5;
@@ -158,27 +168,38 @@ function bracketHeads({ x, y, size, step, at }, get, write, pen, ink, soft, foll
   for (let head = 0; head < H; head++) {
     const from = x + step(head * K), to = x + step(head * K + K - 1) + size - 1, mine = here && head === followed.h;
     pen.fillStyle = mine ? ink : soft;
-    pen.fillRect(from + 1, y - 5, to - from - 2, mine ? 3 : 1);
-    write(`h ${head}`, (from + to) / 2, y - 13, mine ? ink : soft, 11, mine);
+    pen.fillRect(from + 1, y - 9, to - from - 2, mine ? 3 : 1);
+    write(`h ${head}`, (from + to) / 2, y - 17, mine ? ink : soft, 11, mine);
   }
 }
 
-// All steps with what comes out of them and what they learn; one is open.
-function stepList(ui) {
-  const params = STEPS.map((step) => paramsOf(ui.get, step));
-  const rows = STEPS.map((step, i) => h("button", { type: "button", class: "tx-step", role: "radio", onclick: () => ui.save("step", i) },
-    h("span", { class: "tx-number" }, i + 1), h("span", {}, step.name), h("span", { class: "tx-axes" }, [...step.axes].join(" ")), h("span", { class: "tx-learned" }, params[i] || "–")));
+// A small picture of what a step gives: how many sheets, and how they are cut.
+function glyph(get, { axes, code, of }) {
+  const { H } = sizesOf(get), n = Math.min(H, 4), slabs = { BTHK: n, BHTK: n, BHTS: n }[axes] ?? of.length, wide = { BHTS: 12, BTF: 40 }[axes] ?? (of.length > 1 ? 12 : slabs > 1 ? 30 / slabs : 30);
+  const plus = code.includes("x + "), gap = axes === "BTHK" ? 2 : 0, [right, up] = axes[1] === "H" ? [5, 2.5] : [wide + (of.length > 1 ? 3 : gap), 0];
+  const sheets = Array.from({ length: slabs }, (_, i) => h("rect", { x: 1 + (slabs - 1 - i) * right, y: 4 + (axes[1] === "H" ? i * up : 3), width: wide, height: axes[1] === "H" ? 11 : 13 }));
+  return h("svg", { class: "tx-glyph", viewBox: "0 0 46 24", "aria-hidden": "true" }, plus ? [h("circle", { cx: 15, cy: 12, r: 9 }), h("path", { d: "M9.5 12h11M15 6.5v11" })] : sheets);
+}
+
+// The block, drawn: what comes out of each part and what it learns, with the residual stream around attention and
+// feed-forward; one part is open.
+function drawnBlock(ui) {
+  const params = STEPS.map((step) => paramsOf(ui.get, step)), pictures = STEPS.map(() => h("span"));
+  const rows = STEPS.map((step, i) => h("button", { type: "button", class: "tx-step", role: "radio", style: `grid-row:${i + 1}`, onclick: () => ui.save("step", i) },
+    pictures[i], h("span", {}, step.name), h("span", { class: "tx-axes" }, [...step.axes].join(" ")), h("span", { class: "tx-learned" }, params[i] || "")));
   const total = params.reduce((sum, n) => sum + n, 0);
-  const list = h("div", { role: "radiogroup", "aria-label": "Steps of the block" }, rows), stop = roving(list, rows, { go: (i) => ui.save("step", i) });
+  const list = h("div", { class: "tx-block", role: "radiogroup", "aria-label": "Steps of the block" }, rows), stop = roving(list, rows, { go: (i) => ui.save("step", i) });
+  const around = [["1 / 13", "tx-rail", ""], ["12 / 17", "tx-rail", ""], ["2 / 12", "tx-part", "attention"], ["13 / 16", "tx-part", "feed-forward"]];
+  list.append(...around.map(([row, name, words]) => h("div", { class: name, style: `grid-row:${row}`, "aria-hidden": "true" }, h("span", {}, words))));
   ui.painters.push(() => {
     stop(ui.get("step"));
     rows.forEach((row, i) => {
+      pictures[i].replaceChildren(glyph(ui.get, STEPS[i]));
       row.setAttribute("aria-checked", i === ui.get("step"));
       row.setAttribute("aria-label", `${i + 1}, ${STEPS[i].name}, shape ${shapeOf(ui.get, STEPS[i]).join(" by ")}, ${params[i]} parameters`);
     });
   });
-  return h("div", { class: "tx-list" }, h("div", { class: "tx-step tx-head", "aria-hidden": "true" }, h("span"), h("span", {}, "step"), h("span", {}, "axes"), h("span", { class: "tx-learned" }, "learns")),
-    list, h("div", { class: "tx-step tx-total" }, h("span"), h("span", {}, "the block"), h("span"), h("span", { class: "tx-learned" }, total)));
+  return h("div", { class: "tx-list" }, list, h("p", { class: "tx-total" }, "parameters of the block", h("b", {}, total)));
 }
 
 function build(ui) {
@@ -187,7 +208,8 @@ function build(ui) {
   const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back"), next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next step →");
   const title = h("h2", { class: "tx-now-name" }), code = h("code", { class: "tx-code" }), facts = h("dl", { class: "tx-facts" }), say = h("p", { class: "tx-note" });
   const canvas = h("canvas", { role: "img", class: "tx-tables" }), panel = h("div", { class: "tx-panel tx-stage" });
-  let layout = null;
+  const holder = h("div", { class: "tx-scroll" }, canvas);
+  let layout = null, places = new Map(), shown = null; // where the boxes were, and at which step
   // The entry nearest to the pointer, so that a finger need not be exact.
   const follow = ({ offsetX, offsetY }) => {
     let nearest = Infinity, at;
@@ -212,21 +234,30 @@ function build(ui) {
     title.textContent = `${ui.get("step") + 1}. ${now.name}`;
     code.textContent = now.code;
     facts.replaceChildren(fact("shape", `${letters(now)} = (${shapeOf(ui.get).join(", ")})`), fact("numbers", `${product(shapeOf(ui.get))}${now.copies > 1 ? " in each of q, k, v" : ""}`), fact("parameters", now.formula ? learned(ui.get, now).replace(" parameters", "") : "0"));
-    layout = laidOut(ui.get, Math.max(240, panel.clientWidth - 6));
+    const room = Math.max(240, panel.clientWidth - 6);
+    layout = laidOut(ui.get, room);
     say.textContent = now.say + (layout.narrow ? ` Drawn here: b ${entryOf(ui.get).b} alone.` : "");
-    const frame = getComputedStyle(ui.root);
-    paintTables(canvas, ui.get, layout, ui.theme, { ink: frame.color, line: frame.borderTopColor, soft: getComputedStyle(say).color });
+    holder.style.minHeight = room < 480 ? "" : `${Math.max(...STEPS.map((_, step) => laidOut((key) => (key === "step" ? step : ui.get(key)), room).height)) + 6}px`;
+    const frame = getComputedStyle(ui.root), colors = { ink: frame.color, line: frame.borderTopColor, soft: getComputedStyle(say).color };
+    const boxes = boxesOf(ui.get, layout, ui.theme), from = places, moves = shown !== null && shown !== ui.get("step");
+    places = new Map(boxes.map((box) => [box.key, box]));
+    shown = ui.get("step");
+    const draw = (moved) => paintBoxes(canvas, ui.get, layout, boxes, from, moved, colors);
+    ui.animate(moves ? 500 : 1, moves ? draw : () => {}); // the latter ends a movement
+    if (!moves) draw(1);
     canvas.setAttribute("aria-label", `Entries of ${now.name}, ${shapeOf(ui.get).join(" by ")}. ${whereabouts(ui.get, now)}`);
   };
   const divisors = Array.from({ length: D }, (_, i) => i + 1).filter((n) => D % n === 0);
-  panel.append(h("div", { class: "tx-row" }, back, next), title, code, facts, h("div", { class: "tx-scroll" }, canvas), say);
+  panel.append(h("div", { class: "tx-row" }, back, next, title), code, facts, holder, say);
   ui.show(paint,
-    h("p", { class: "tx-invite" }, "Press “Next step” and watch where the marked entry goes. Click any entry to follow that one. Every entry carries its b, t, d."),
+    h("p", { class: "tx-invite" }, "Press “Next step” or a part of the block, and watch where the marked entry goes. Click any entry to follow that one: each carries its b, t, d."),
     h("div", { class: "tx-row" }, ui.choice("n_heads", { label: "heads H", options: divisors.map((n) => [n, n]) }),
       ui.slider("token", { label: "token", min: 0, max: B * T - 1, format: (i) => `b ${Math.floor(i / T)}, t ${i % T}` }),
       ui.slider("column", { label: "entry d", min: 0, max: D - 1, format: (d) => `${d}, head ${Math.floor(d / sizesOf(ui.get).K)}` })),
-    h("div", { class: "tx-shapes" }, stepList(ui), panel),
+    h("div", { class: "tx-shapes" }, drawnBlock(ui), panel),
     h("p", { class: "tx-note" }, "Solid: the entry you follow. Frame: its token. Tinted: its head, as long as there are heads."));
 }
 
-export default explorer("shapes", { build, describe });
+const keep = (get) => ({ step: [0, STEPS.length - 1], n_heads: (n) => get("sizes").D % n === 0, token: [0, get("sizes").B * get("sizes").T - 1], column: [0, get("sizes").D - 1] });
+
+export default explorer("shapes", { build, describe, keep });

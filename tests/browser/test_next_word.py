@@ -1,4 +1,4 @@
-"""The explorers of the next word and of sampling, on the live model: any beginning, by keys and by pointer."""
+"""The explorers of the next word and of sampling: any beginning, by keys and by pointer."""
 
 import pytest
 
@@ -41,7 +41,9 @@ def test_the_impossible_is_marked_and_never_the_longest_bar(page, tmp_path):
     assert all("∅ never" in text for text in texts)
 
 
-@pytest.mark.parametrize(("line", "way", "said"), [("k", (-0.5, 0), "top-k 4"), ("p", (0, 0.25), "top-p 0.5")])
+@pytest.mark.parametrize(
+    ("line", "way", "said"), [("k", (-0.5, 0), "top-k 4,"), ("p", (0, 0.25), "top-p 0.5")]
+)
 def test_a_line_that_is_dragged_cuts(page, tmp_path, line, way, said):
     opened(page, tmp_path, course.widgets.sampling("Le roman est"))
     x, y = page.place(f".tx-cut-{line}", 0.5, 0.5)

@@ -125,3 +125,32 @@ def test_presets_are_those_of_the_package_and_count_like_the_published(bars):
     xl, _, state = found[-1]
     expected = PUBLISHED["GPT-2 XL"].table().total + state["vocab_size"]  # the bias of our head
     assert sum(xl["parameters"].values()) == expected
+
+
+def test_bytes_by_use_can_be_checked_on_paper(node):
+    explorer = course.widgets.count(seq_len=10, batch_size=1)
+    expression = """(() => { const uses = js.usesOf(js.barsOf(js.settingsOf(get))).map(({ bytes }) => bytes);
+      const most = 8n * 10n ** 9n, amounts = [most, most + 1n, 10n ** 12n];
+      return [uses, amounts.map((bytes) => js.cardFor(bytes, get("cards")))]; })()"""
+    ((uses, cards),) = node("count", expression, explorer)
+    n, config = 1_008_100, tx.PRESETS["seed-lab"]
+    table = cost_table(config, "lm", attention="plain", batch_size=1, seq_len=10)
+    activations, cache = table.activations.total, 4 * 2 * 4 * 10 * 200
+    assert [int(each) for each in uses] == [
+        16 * n + activations, 16 * n + -(-activations // 2), 4 * n + cache, 2 * n + cache // 2,
+        n // 2 + cache // 2,
+    ]  # fmt: skip
+    assert cards == ["RTX 4060, 8 GB", "RTX 4070, 12 GB", "6 × MI300X, 192 GB"]
+
+
+def test_areas_of_the_treemap_are_shares_and_the_frame_holds_them(node):
+    values = [5.0, 0.0, 30.0, 2.0, 13.0]
+    ((rects, frames),) = node(
+        "count", f"[js.treemap({values}, 1.9), [[1000, []], [1000, [5000, 1e9]], [1000, [7000]]]"
+        ".map(([now, others]) => js.frameOf(now, others))]"
+    )  # fmt: skip
+    assert rects[1] is None
+    for value, rect in zip(values, rects, strict=True):
+        assert rect is None or rect[2] * rect[3] == pytest.approx(value / sum(values))
+        assert rect is None or max(rect[0] + rect[2], rect[1] + rect[3]) <= 1 + 1e-9
+    assert frames == [1024, 8192, 1024]  # a model up to six times as large is in view

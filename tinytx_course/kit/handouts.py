@@ -101,4 +101,4 @@ def _class(outline: Outline, name: str) -> str:
 
 
 def _code(source: str) -> str:
-    return f"<pre>{html.escape(source)}</pre>"
+    return f'<pre tabindex="0">{html.escape(source)}</pre>'

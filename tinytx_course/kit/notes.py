@@ -6,9 +6,9 @@ import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tinytx_course.kit import scissors
 from tinytx_course.kit.outline import Outline, Part
 from tinytx_course.kit.pages import line_to_html, link, linked, rows, write_page
+from tinytx_course.kit.scissors import LESSON, PAGE
 from tinytx_course.kit.teaching import Section, Teaching, read_teaching
 from tinytx_course.kit.votes import Question, questions
 from tinytx_course.quizzes.card import marked
@@ -54,8 +54,8 @@ def _body(title: str, outline: Outline, teaching: Teaching, kit: Path) -> str:
         for page, words in _MATERIAL
         if (kit / page.format(name)).is_file()
     ]
-    if outline.lesson.number == scissors.LESSON:
-        material.append(link(f"../handouts/{scissors.PAGE}", "attention with paper and scissors"))
+    if outline.lesson.number == LESSON:
+        material.append(link(f"../handouts/{PAGE}", "attention with paper and scissors"))
     parts = [
         f"<h1>{html.escape(title)}</h1><p><strong>{html.escape(outline.lesson.question)}</strong></p>",
         f"<p><strong>Aim:</strong> {line_to_html(teaching.aim)}</p>",

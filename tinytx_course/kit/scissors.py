@@ -79,7 +79,9 @@ _BLANK = 'The word that asks: <span class="blank"></span>'
 
 
 def _sheet(cells: list[list[str]]) -> str:
-    return rows(["", "score", "eˣ", "weight, %", "weight · value"], [*cells, ["<b>sum</b>", "", "", "", ""]])
+    return rows(
+        ["word", "score", "eˣ", "weight, %", "weight · value"], [*cells, ["<b>sum</b>", "", "", "", ""]]
+    )
 
 
 def _card(kind: str, word: str, numbers: tuple[int, ...]) -> str:

@@ -32,7 +32,10 @@ def kit(tmp_path_factory):
 
 def dead_links(folder, left_out=()):
     """(page, link) of each link to a file that is not there, or a place that is not in it."""
-    texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.html")}
+    texts = {
+        path: re.sub(r"<script.*?</script>", "", path.read_text(encoding="utf-8"), flags=re.S)
+        for path in folder.rglob("*.html")
+    }
     ids = {path: set(map(unescape, re.findall(r'\bid="([^"]+)"', text))) for path, text in texts.items()}
     dead = []
     for path, text in texts.items():
@@ -43,7 +46,9 @@ def dead_links(folder, left_out=()):
             target = (path.parent / unquote(address)).resolve() if address else path
             if target.relative_to(folder.resolve()).as_posix().startswith(tuple(left_out) or "\0"):
                 continue
-            if not target.is_file() or (place and target in ids and unquote(place) not in ids[target]):
+            if not target.is_file() or (
+                place and target in ids and not {place, unquote(place)} & ids[target]
+            ):
                 dead.append((path.name, link))
     return dead
 
@@ -73,9 +78,9 @@ def test_a_handout_has_the_predictions_in_front_and_the_take_home_on_its_back(ki
     text = unescape((kit / "handouts" / f"{lesson.name}.html").read_text(encoding="utf-8"))
     _, front, back = text.split('<section class="sheet-of-paper">')
     assert f"{lesson.number:02d}.1" in front and "○ 50 %" in front
-    assert "Take-home" in back and ("<pre>" in back or "<table" in back)
+    assert "Take-home" in back and ("<pre" in back or "<table" in back)
     assert "course.parsons(" not in back and "course.predict(" not in front
-    assert "<pre>" not in front
+    assert "<pre" not in front
     if outline:
         assert all(one.question in front for part in outline.parts for one in part.predictions)
         assert "def masked_attention(q, k, v, mask):" in back

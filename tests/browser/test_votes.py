@@ -23,23 +23,13 @@ def test_keys_lead_from_a_vote_to_its_answers_and_to_its_twin(page, folder):
     page.size(1280, 720)
     page.open((folder / f"{LESSONS[2].name}.html").as_uri())
     seen = [(page.evaluate(SHOWN), page.evaluate(REVEALED))]
-    for key in (
-        "Enter",
-        "Enter",
-        "Enter",
-        "ArrowRight",
-        "PageDown",
-        "ArrowLeft",
-        "End",
-        "ArrowRight",
-        "Home",
-    ):
+    for key in ("Enter", "Enter", "Enter", "ArrowRight", " ", "ArrowLeft", "ArrowLeft", "ArrowLeft"):
         page.press(key)
         seen.append((page.evaluate(SHOWN), page.evaluate(REVEALED)))
-    first, second, third, last = "1000", "0100", "0010", "0001"
+    first, second, third = "1000", "0100", "0010"
     assert seen == [
-        (first, 0), (first, 4), (first, 0), (first, 4), (second, 0), (third, 0), (second, 0), (last, 0),
-        (last, 0), (first, 0),
+        (first, 0), (first, 4), (first, 0), (first, 4), (second, 0), (third, 0), (second, 0), (first, 0),
+        (first, 0),
     ]  # fmt: skip
 
 
@@ -52,9 +42,8 @@ def test_a_link_opens_its_vote_and_a_button_reacts_once(page, folder):
     assert page.outside() == []
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1024, 768)])
-def test_every_vote_with_its_answers_is_above_the_buttons_on_a_projector(page, folder, width, height):
-    page.size(width, height)
+def test_every_vote_with_its_answers_is_above_the_buttons_on_a_projector(page, folder):
+    page.size(1280, 720)
     for lesson in LESSONS:
         page.open((folder / f"{lesson.name}.html").as_uri())
         room = page.evaluate(

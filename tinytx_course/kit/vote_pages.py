@@ -28,6 +28,7 @@ _HOW = (
     "In between, everybody finds a neighbour with another letter and argues for two minutes.",
     "Then → brings the twin, which asks the same in another dress. Vote again.",
     "Enter shows the answer and what each choice reveals; ← goes back to the first question.",
+    "The votes are meant for 3 to 7 right in 10. They have not been tried on people yet.",
 )
 _DENSE = """.item { margin-top: 0.8rem; padding-top: 0.5rem; } .item td:first-child { white-space: nowrap; }
 .item td:nth-child(2) { width: 38%; } @media print { body { font-size: 8.5pt; line-height: 1.3; } }"""

@@ -103,4 +103,5 @@ def _strip(causal: bool) -> str:
             ]
         )
     head = ["asks", *(f"score {word}" for word in WORDS), *(f"weight {word}" for word in WORDS), "context"]
-    return f"<h3>{'Causal' if causal else 'Without a mask'}</h3>{rows(head, cells)}"
+    wide = f'<div class="wide" tabindex="0">{rows(head, cells)}</div>'
+    return f"<h3>{'Causal' if causal else 'Without a mask'}</h3>{wide}"

@@ -42,7 +42,7 @@ def test_the_impossible_is_marked_and_never_the_longest_bar(page, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "way", "said"), [("k", (-0.5, 0), "top-k 4,"), ("p", (0, 0.25), "top-p 0.5")]
+    ("line", "way", "said"), [("k", (-6 / 13, 0), "top-k 4,"), ("p", (0, 0.25), "top-p 0.5")]
 )
 def test_a_line_that_is_dragged_cuts(page, tmp_path, line, way, said):
     opened(page, tmp_path, course.widgets.sampling("Le roman est"))
@@ -54,7 +54,7 @@ def test_a_line_that_is_dragged_cuts(page, tmp_path, line, way, said):
     page.settle()
     assert said in page.evaluate(SUMMARY)
     assert page.evaluate("document.querySelectorAll('.tx-stage input')[2].checked") is True
-    assert page.evaluate("document.querySelectorAll('.tx-gone').length") > 5
+    assert page.evaluate("document.querySelectorAll('.tx-gone').length") > 0
 
 
 def test_three_texts_are_written_and_said(page, tmp_path):

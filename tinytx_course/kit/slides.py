@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
@@ -55,6 +56,7 @@ def write_slides(folder: Path, lessons: Iterable[Lesson] | None = None) -> list[
 
 def _page(lesson: Lesson, stacks: Iterable[Stack]) -> str:
     slides = "\n".join(f"<section>{''.join(map(_section, stack.slides))}</section>" for stack in stacks)
+    slides = re.sub(r'href="(?=\d\d_)([\w-]+)\.ipynb(#[^"]*)?"', r'href="../site/\1.html\2"', slides)
     kinds = assets.explorers_in(slides)
     style = [
         pages.math_style(),

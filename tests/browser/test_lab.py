@@ -1,5 +1,6 @@
 """Explorers in a real JupyterLab: state goes both ways, and Lab's shortcuts do not interfere."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -116,5 +117,6 @@ def test_the_lab_of_the_course_opens_with_the_contents_and_asks_for_no_news(page
         ]
         assert [url for url in asked if not url.startswith(("data:", "blob:", "about:"))] == []
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # the command and the server, whatever they still do
         process.wait(30)

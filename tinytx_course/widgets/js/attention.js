@@ -77,7 +77,7 @@ function partView(ui, part) {
   let shown = null, aim = "";
   const paint = (now) => {
     const { rows, cols, layer, at, query } = now, wide = ui.width >= 760, joined = ui.width >= 560; // as in the style
-    const left = thumbs?.paint(now, wide) ?? 0, room = joined ? ui.width - 350 - (wide && left ? left + 24 : 0) : ui.width - 74;
+    const left = thumbs?.paint(now, wide) ?? 0, room = joined ? ui.width - 378 - (wide && left ? left + 24 : 0) : ui.width - 74;
     const size = clamp(Math.floor(Math.min(room / cols, 400 / Math.max(rows, cols))), joined ? 13 : 3, 36), step = Math.max(size, joined ? 13 : 20);
     const weights = now.head(layer, at), row = now.row(layer, at, query);
     grid.style.setProperty("--cell", `${size}px`);

@@ -163,7 +163,7 @@ function tabs(ui) {
 
 // One picture of what is counted: its area is the amount. Ghosts are the pinned state and, for parameters, known models.
 function picture(ui) {
-  const tiles = Array.from({ length: 6 }, (_, i) => h("button", { type: "button", class: `tx-tile tx-tile-${i}`, onclick: () => point(i), onfocus: () => point(i), onpointerenter: () => point(i) }, h("b"), h("small")));
+  const tiles = Array.from({ length: 6 }, (_, i) => h("button", { type: "button", class: `tx-tile tx-tile-${i}`, onclick: () => point(i), onfocus: () => point(i), onpointerenter: () => point(i) }, h("b"), " ", h("small")));
   const point = (i) => { if (i !== ui.get("part")) ui.save("part", i); };
   const map = h("div", { class: "tx-map", role: "group", "aria-label": "Parts, by their share of the area" }, tiles), stop = roving(map, tiles), ghosts = h("div", { "aria-hidden": "true" });
   const scale = h("p", { class: "tx-note" }), formula = h("p", { class: "tx-formula", "aria-hidden": "true" });
@@ -183,7 +183,7 @@ function picture(ui) {
       for (const [edge, x] of [["left", rect[0]], ["top", rect[1]], ["width", rect[2]], ["height", rect[3]]]) tile.style[edge] = `${(100 * x).toFixed(2)}%`;
       tile.firstChild.textContent = name;
       tile.lastChild.textContent = `${inShort(value).trim()} · ${part}`;
-      tile.setAttribute("aria-label", `${name}: ${grouped(value)}, ${part}`);
+      tile.setAttribute("aria-label", `${name} ${tile.lastChild.textContent}, exactly ${grouped(value)}`);
       tile.setAttribute("aria-pressed", i === ui.get("part"));
       tile.classList.toggle("tx-tiny", rect[2] * Math.sqrt(whole / frame) < 0.16 || rect[3] * Math.sqrt(whole / frame) < 0.15);
     });

@@ -78,10 +78,13 @@ _KINDS = (("query", QUERIES), ("key", KEYS), ("value", VALUES))
 _BLANK = 'The word that asks: <span class="blank"></span>'
 
 
+def _wide(head: list[str], cells: list[list[str]]) -> str:
+    return f'<div class="wide" tabindex="0">{rows(head, cells)}</div>'
+
+
 def _sheet(cells: list[list[str]]) -> str:
-    return rows(
-        ["word", "score", "eˣ", "weight, %", "weight · value"], [*cells, ["<b>sum</b>", "", "", "", ""]]
-    )
+    head = ["word", "score", "eˣ", "weight, %", "weight · value"]
+    return _wide(head, [*cells, ["<b>sum</b>", "", "", "", ""]])
 
 
 def _card(kind: str, word: str, numbers: tuple[int, ...]) -> str:
@@ -103,5 +106,4 @@ def _strip(causal: bool) -> str:
             ]
         )
     head = ["asks", *(f"score {word}" for word in WORDS), *(f"weight {word}" for word in WORDS), "context"]
-    wide = f'<div class="wide" tabindex="0">{rows(head, cells)}</div>'
-    return f"<h3>{'Causal' if causal else 'Without a mask'}</h3>{wide}"
+    return f"<h3>{'Causal' if causal else 'Without a mask'}</h3>{_wide(head, cells)}"

@@ -8,7 +8,7 @@ const NAMES = {
   plain: "weights kept", causal: "causal", bias: "biases", norm_first: "norm first", gelu: "GELU", head: "head",
 };
 // Sizes of the frame that the treemap grows in, and what is still drawn as a ghost, as shares of its area.
-const RUNG = 2, LEAST = 1 / 400, FAR = 6;
+const RUNG = 2, LEAST = 1 / 400, FAR = 1.8;
 const divisors = (n) => Array.from({ length: Math.min(n, 256) }, (_, i) => i + 1).filter((d) => n % d === 0);
 
 // The state as it stands: the largest number of heads that divides the width counts.
@@ -190,7 +190,7 @@ function picture(ui) {
     const drawn = known.filter(([, n]) => n <= frame && n >= LEAST * frame).sort(([, a], [, b]) => a - b);
     ghosts.replaceChildren(...drawn.map(([name, n], i) => h("div", { class: `tx-ghost${name === "pinned" ? " tx-pinned" : ""}`, style: `width:${side(n, frame)};height:${side(n, frame)}` }, drawn[i - 1] && Math.sqrt(n / frame) - Math.sqrt(drawn[i - 1][1] / frame) < 0.07 ? "" : h("span", { class: n < 0.12 * frame ? "tx-outside" : null }, `${name} ${inShort(Math.round(n)).trim()}`))));
     const next = known.filter(([, n]) => n > frame).sort(([, a], [, b]) => a - b)[0];
-    scale.textContent = `The whole frame is ${inShort(frame)}${unit}.${next ? ` Next larger: ${next[0]}, ${inShort(Math.round(next[1])).trim()}, ${ratio(next[1], whole)}.` : ""} ${say}`;
+    scale.textContent = `The whole frame is ${inShort(frame)}${unit === "B" ? unit : ` ${unit}`}.${next ? ` Next larger: ${next[0]}, ${inShort(Math.round(next[1])).trim()}, ${ratio(next[1], whole)}.` : ""} ${say}`;
     const [name, terms] = termsOf(state)[key][ui.get("part")] ?? [];
     formula.replaceChildren(...(name ? [h("b", {}, name), ` ${terms} = ${grouped(now[key][name])}`] : []));
   };

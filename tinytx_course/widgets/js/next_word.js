@@ -72,7 +72,7 @@ function rows(ui, count, kind, label, take) {
 
 // The surprise of the text so far: for each token the sum up to it, by the model and by the language.
 function running(ui) {
-  const draw = plot(ui, { xLabel: "token", yLabel: "surprise so far (nats)", height: 190, right: 96, go: (x) => ui.set("back", clamp(nextOf(ui.get).last - Math.round(x), 0, 127)) });
+  const draw = plot(ui, { xLabel: "token", yLabel: "surprise so far (nats)", height: 190, right: 106, go: (x) => ui.set("back", clamp(nextOf(ui.get).last - Math.round(x), 0, 127)) });
   return { box: draw.box, paint: ({ read, last, at }) => {
     const sums = surprises(read), end = Math.max(1, last), top = Math.max(1, ...sums.flat()), step = 10 ** Math.floor(Math.log10(top)), grid = top / step > 5 ? 2 * step : top / step > 2 ? step : step / 2;
     const whole = Array.from({ length: Math.floor(top / grid) + 1 }, (_, i) => [i * grid, String(+(i * grid).toFixed(1))]), each = Math.ceil(end / 8);

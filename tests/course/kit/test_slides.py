@@ -97,7 +97,7 @@ def test_decks_are_single_files_that_load_nothing_and_are_not_large(tmp_path):
         assert len(page.encode()) < MEGABYTES * 1e6, path.name
         assert not re.search(r'<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)="(?!data:)', page), path.name
         assert not re.search(r"url\([\"']?(?:https?:|//)", page), path.name
-        slides = page[page.index('<div class="slides">') : page.index("* reveal.js")]
+        slides = page[(start := page.index('<div class="slides">')) : page.index("* reveal.js", start)]
         assert slides.count("<section") == slides.count("</section>") > 20, "reveal.js takes each for a slide"
 
 

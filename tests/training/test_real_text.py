@@ -23,6 +23,6 @@ def test_novels_then_reviews_run_to_the_end(shared_data, tmp_path):
         for fresh in (False, True)
     ]
     for result in results:
-        assert result.data["n_labels"] == 1600 and result.data["n_cut_in_training"] > 0
+        assert result.data["n_labels"] == 1000 and result.data["n_cut_in_training"] > 0
         low, high = result.evaluation.score.interval
         assert 0 < low < result.evaluation.score.accuracy < high < 1

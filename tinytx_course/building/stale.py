@@ -11,12 +11,16 @@ from nbformat import NotebookNode
 from tinytx_course.building.notebooks import normalise
 from tinytx_course.results import Results
 
-#: What differs between two runs of the same code: pictures, addresses and ids, numbers, the room they take.
+#: What differs between two runs of the same code: pictures, addresses and ids, numbers, the room they take,
+#: what a machine has and how fast it is.
 _VARIES = (
     (re.compile(r"data:image/[\w+]+;base64,[\w+/=]+"), "PICTURE"),
     (re.compile(r'("(?:float|u?int)\d+"): ?"[\w+/=]+"'), r"\1"),  # numbers of explorers
     (re.compile(r"\b(0x)?(?=[a-f]*\d)[0-9a-f]{6,}\b"), "ID"),
     (re.compile(r"[-+−]?\d+([.,]\d+)*(e[-+]?\d+)?"), "#"),
+    (re.compile(r'"answer":"[^"]*"'), '"answer"'),  # of a prediction about this machine
+    (re.compile(r"\b(1 thread|(?!1 )\d+ threads)\b"), "THREADS"),
+    (re.compile(r"\bb?f(loat|p)?(16|32)(\s+(fast|works, slowly))?\b"), "PRECISION"),
     (re.compile(r"([-─═=█▏▎▍▌▋▊▉·.])\1+"), r"\1"),
     (re.compile(r"\s+"), " "),
 )
@@ -33,15 +37,18 @@ def texts(notebook: NotebookNode) -> dict[str, list[str]]:
     {'a': ['loss # after # steps ']}
     """
     return {
-        cell.id: [_masked(text) for output in cell.outputs for text in _texts(output)]
+        cell.id: list(map(_masked, _texts(cell.outputs)))
         for cell in notebook.cells
         if cell.cell_type == "code"
     }
 
 
-def _texts(output: NotebookNode) -> Iterable[str]:
-    data = {"text/stream": output.text} if "text" in output else output.get("data", {})
-    return (text for kind, text in sorted(data.items()) if kind.startswith("text/"))
+def _texts(outputs: Iterable[NotebookNode]) -> Iterable[str]:
+    """Return what is printed, in one, as figures may divide it; then the texts of each other output."""
+    printed = "".join(output.text for output in outputs if "text" in output)
+    shown = [sorted(output.get("data", {}).items()) for output in outputs]
+    others = [text for kinds in shown for kind, text in kinds if kind.startswith("text/")]
+    return [printed, *others] if printed else others
 
 
 def _masked(text: str) -> str:

@@ -10,6 +10,7 @@ from tinytx_course.cli import main
 from tinytx_course.inventory import write_forms
 from tinytx_course.inventory.forms import CONSENT, NOT_TRIED
 from tinytx_course.inventory.items import FORMS, LETTERS, read_items
+from tinytx_course.quizzes.card import marked
 
 ITEMS = read_items()
 VOID = {"meta", "br", "link"}
@@ -81,7 +82,7 @@ def test_the_key_says_what_each_answer_reveals_in_both_forms(pages):
     text = text_of(pages["key.html"])
     for item in ITEMS:
         for slug, words in item["words"].items():
-            assert f"{slug}: {words}".replace("`", "") in text
+            assert f"{slug}: {text_of(marked(words))}" in text
 
 
 def test_the_table_for_answers_has_a_column_an_item(pages):

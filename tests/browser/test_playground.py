@@ -77,7 +77,7 @@ def test_a_pause_holds_and_play_goes_on(opened, page):
     press(page, ".tx-play")
     page.wait("document.querySelector('.tx').getAttribute('aria-busy') === 'false'", SECONDS)
     assert page.evaluate("document.querySelector('.tx-play').textContent") == "▶ Play"
-    page.settle()
+    page.wait(f"({SUMMARY}).includes(`step ${{{STEP}}} of`)", SECONDS)
     paused, step = page.evaluate(SUMMARY), page.evaluate(STEP)
     page.settle()
     assert page.evaluate(SUMMARY) == paused and page.evaluate(STEP) == step >= 7

@@ -40,7 +40,8 @@ def dead_links(folder, left_out=()):
     dead = []
     for path, text in texts.items():
         for link in re.findall(r'<a [^>]*?href="([^"]+)"', text):
-            address, _, place = re.sub(r"\?[^#]*", "", unescape(link)).partition("#")
+            address, _, place = unescape(link).partition("#")
+            address = address.partition("?")[0]
             if re.match(r"[a-z]+:", address):
                 continue
             target = (path.parent / unquote(address)).resolve() if address else path

@@ -134,7 +134,7 @@ CASES: dict[str, Case] = {
     "mask": Case(
         code="course.widgets.mask(causal=False)",
         keys=(".tx-inputs [tabindex='0']", "ArrowDown", "ArrowUp", "moved"),
-        mouse=(".tx-mask-grid", [(0.5, 0.4), (0.7, 0.4), (0.9, 0.4)], "drawn"),
+        mouse=(".tx-mask-grid", [(0.54, 0.4), (0.7, 0.4), (0.9, 0.4)], "drawn"),
         sweep=(".tx-cell", True, 6),
     ),
     "next_word": Case(

@@ -11,6 +11,15 @@ LOOK = """(() => [...document.querySelectorAll('.tx canvas')].map(c => c.toDataU
   + document.querySelector('.tx').innerHTML)()"""
 
 
+def still(page):
+    """Wait until nothing moves any more; return how the explorer looks."""
+    before, look = None, page.evaluate(LOOK)
+    while look != before:
+        page.settle()
+        before, look = look, page.evaluate(LOOK)
+    return look
+
+
 def relative(page, selector, points):
     """Return points of an element in pixels of the window."""
     page.place(selector)
@@ -68,14 +77,12 @@ def test_a_key_and_the_mouse_change_picture_and_summary_and_the_other_key_brings
 def test_state_outlives_a_change_of_theme_and_width(opened, case, page):
     page.focus(case.keys[0])
     page.press(case.keys[1])
-    page.settle()
-    summary, look = page.evaluate(SUMMARY), page.evaluate(LOOK)
+    look, summary = still(page), page.evaluate(SUMMARY)
     page.size(500, 900, dark=True)
     page.settle()
     assert page.evaluate(SUMMARY) == summary
     page.size(1200, 1000)
-    page.settle()
-    assert page.evaluate(LOOK) == look
+    assert still(page) == look
 
 
 def test_tab_reaches_every_control_and_leaves(opened, page):

@@ -10,10 +10,12 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+T = TypeVar("T")
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",  # Chromium refuses to start for root otherwise, as in containers
@@ -229,28 +231,37 @@ class Chromium:
 
 
 @contextlib.contextmanager
-def chromium(executable: str) -> Iterator[Chromium]:
-    """Start a browser with a profile of its own, and end it afterwards."""
-    profile = Path(tempfile.mkdtemp(prefix="tinytx-chromium-"))
-    with (profile / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [executable, *_FLAGS, f"--user-data-dir={profile}", "about:blank"], stdout=log, stderr=log
-        )
+def started(command: list[str], profile: Path, ready: Callable[[], T | None], seconds: float) -> Iterator[T]:
+    """Start a browser with this profile; yield what `ready` returns at last; end both afterwards."""
+    log = profile / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
-        yield Chromium(_port_of(process, profile))
+        end = time.monotonic() + seconds
+        while (answer := ready()) is None:
+            if process.poll() is not None or time.monotonic() > end:
+                said = log.read_text(errors="replace")
+                raise RuntimeError(f"the browser did not start: {said[-800:]}")
+            time.sleep(0.05)
+        yield answer
     finally:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(10)
+            process.wait(20)
         process.kill()
         shutil.rmtree(profile, ignore_errors=True)
 
 
-def _port_of(process: subprocess.Popen, profile: Path) -> int:
-    port = profile / "DevToolsActivePort"
-    end = time.monotonic() + 60
-    while not (port.is_file() and port.read_text().strip()):
-        if process.poll() is not None or time.monotonic() > end:
-            raise RuntimeError(f"the browser did not start: {(profile / 'log').read_text()[-800:]}")
-        time.sleep(0.05)
-    return int(port.read_text().splitlines()[0])
+@contextlib.contextmanager
+def chromium(executable: str) -> Iterator[Chromium]:
+    """Start a browser with a profile of its own, and end it afterwards."""
+    profile = Path(tempfile.mkdtemp(prefix="tinytx-chromium-"))
+    written = profile / "DevToolsActivePort"
+
+    def port() -> int | None:
+        lines = written.read_text().splitlines() if written.is_file() else []
+        return int(lines[0]) if lines else None
+
+    command = [executable, *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
+    with started(command, profile, port, seconds=60) as found:
+        yield Chromium(found)

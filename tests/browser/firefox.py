@@ -6,11 +6,12 @@ import base64
 import contextlib
 import json
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.browser.chromium import started
 
 _NAMES = ("firefox", "firefox-esr")
 _READY = "WebDriver BiDi listening on "
@@ -95,31 +96,12 @@ def firefox(executable: str) -> Iterator[Page]:
     lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in _SETTINGS.items()]
     (profile / "user.js").write_text("\n".join(lines), encoding="utf-8")
     log = profile / "log"
-    command = [
-        executable,
-        "--headless",
-        "--no-remote",
-        "--profile",
-        str(profile),
-        "--remote-debugging-port",
-        "0",
-    ]
-    with log.open("wb") as output:
-        process = subprocess.Popen([*command, "about:blank"], stdout=output, stderr=output)
-    try:
-        yield Page(_address(process, log))
-    finally:
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(20)
-        process.kill()
-        shutil.rmtree(profile, ignore_errors=True)
 
+    def address() -> str | None:
+        said = log.read_text(errors="replace")
+        return said.partition(_READY)[2].split()[0] if _READY in said else None
 
-def _address(process: subprocess.Popen, log: Path) -> str:
-    end = time.monotonic() + 90
-    while _READY not in (said := log.read_text(errors="replace")):
-        if process.poll() is not None or time.monotonic() > end:
-            raise RuntimeError(f"the browser did not start: {said[-800:]}")
-        time.sleep(0.1)
-    return said.partition(_READY)[2].split()[0]
+    command = [executable, "--headless", "--no-remote", "--profile", str(profile)]
+    command += ["--remote-debugging-port", "0", "about:blank"]
+    with started(command, profile, address, seconds=90) as found:
+        yield Page(found)

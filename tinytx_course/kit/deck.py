@@ -20,8 +20,9 @@ from nbformat import NotebookNode
 from tinytx_course.building.elsewhere import is_first_cell
 from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.kit.code_slides import code_slides
+from tinytx_course.kit.pages import line_to_html
 from tinytx_course.kit.teaching import Section, Teaching, read_teaching
-from tinytx_course.kit.votes import LETTERS, Question, questions
+from tinytx_course.kit.votes import LETTERS, Question, questions, with_twins
 from tinytx_course.lessons import Lesson
 from tinytx_course.quizzes.card import marked
 from tinytx_course.site.cells import markdown_to_html
@@ -81,21 +82,16 @@ def _frame(stack: Stack, notes: Section, place: str, votes: Iterable[Question]) 
     said = "\n".join(f"- {point}" for point in notes.points)
     opening = Slide(
         kind="opener",
-        title=_inline(heading),
+        title=line_to_html(heading),
         body=f"<p>{place}</p>",
         notes=markdown_to_html(f"**Board:** {notes.board}\n\n{said}"),
     )
-    voted = [slide for vote in votes for one in (vote, vote.twin) if one for slide in _vote(one)]
+    voted = [slide for vote in with_twins(votes) for slide in _vote(vote)]
     talking = [
-        Slide(kind="points", title=_inline(heading), body=body)
-        for body in _portions(map(_inline, notes.points))
+        Slide(kind="points", title=line_to_html(heading), body=body)
+        for body in _portions(map(line_to_html, notes.points))
     ]
     stack.slides = [opening, *stack.slides, *voted, *talking]
-
-
-def _inline(text: str) -> str:
-    """Return a paragraph of Markdown as HTML without its element."""
-    return re.sub(r"^<p>(.*)</p>$", r"\1", markdown_to_html(text).strip(), flags=re.S)
 
 
 def words_in(body: str) -> int:
@@ -131,7 +127,7 @@ def _beginning(teaching: Teaching) -> Stack:
         body=f"<p>{html.escape(lesson.question)}</p>",
         notes=markdown_to_html(f"{head}**When late**\n\n{about['When late']}"),
     )
-    waking = f"<p>{_inline(about['The question that wakes the room'])}</p>"
+    waking = f"<p>{line_to_html(about['The question that wakes the room'])}</p>"
     return Stack(headings=[lesson.title], slides=[title, Slide(kind="waking", body=waking)])
 
 
@@ -139,7 +135,7 @@ def _ending(notebook: NotebookNode, teaching: Teaching) -> Stack:
     """Return the list of exercises; wrong ideas and where people get stuck are in its notes."""
     texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     found = [exercise for text in texts for exercise in _EXERCISE.findall(text)]
-    cells = ("".join(f"<td>{_inline(word)}</td>" for word in exercise) for exercise in found)
+    cells = ("".join(f"<td>{line_to_html(word)}</td>" for word in exercise) for exercise in found)
     body = "".join(f"<tr>{row}</tr>" for row in cells)
     about = (
         f"**{name}**\n\n{teaching.about_all[name]}" for name in ("Wrong ideas", "Where people get stuck")
@@ -169,7 +165,7 @@ def _sections(notebook: NotebookNode, lesson: Lesson, drawings: Path) -> list[St
             continue
         first, *rest = _HEADING.split(cell.source) if cell.cell_type == "markdown" else [""]
         for level, heading, text in [("", "", first), *zip(rest[::3], rest[1::3], rest[2::3], strict=True)]:
-            title = _inline(heading) or title
+            title = line_to_html(heading) or title
             if level == "##":
                 stacks.append(Stack(headings=[]))
             if stacks:
@@ -245,10 +241,9 @@ def _ballot(prompt: str, options: Iterable[str], right: int, finding: str = "") 
 
 def _vote(vote: Question) -> Iterator[Slide]:
     """Give a question of the vote cards, and what each answer reveals."""
-    again = vote.key.endswith("-twin")
     right = LETTERS.index(vote.answer)
     options = [option.text for option in vote.options]
-    title = "Discuss, then vote again" if again else "Vote"
+    title = "Vote" if vote.twin else "Discuss, then vote again"
     yield Slide(kind="vote", title=title, body=_ballot(vote.prompt, options, right))
     mark = ' class="right visible"'
     rows = "".join(

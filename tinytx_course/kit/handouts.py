@@ -79,8 +79,7 @@ def _back(title: str, outline: Outline, root: Path) -> str:
 
 def _take_home(outline: Outline) -> Iterator[str]:
     """The cells of the section, up to a puzzle or a program shown whole, and the classes it speaks of."""
-    (part,) = (one for one in outline.parts if one.title.startswith("Take-home"))
-    cells = list(part.cells)
+    cells = list(outline.find("Take-home").cells)
     puzzle = next((i for i, cell in enumerate(cells) if "course.parsons(" in cell.source), None)
     for cell in cells if puzzle is None else cells[: puzzle - (puzzle > 1)]:
         if cell.cell_type == "markdown":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -11,7 +11,7 @@ from string import Template
 from tinytx.training.files import write_file
 from tinytx_course.inventory.forms import paper, table
 from tinytx_course.kit.pages import link, rows, write_page
-from tinytx_course.kit.votes import LETTERS, Question, questions
+from tinytx_course.kit.votes import LETTERS, Question, questions, with_twins
 from tinytx_course.lessons import LESSONS, Lesson
 from tinytx_course.quizzes.card import marked
 
@@ -43,11 +43,11 @@ def write_votes(folder: Path) -> None:
     """Write ``index.html``, a page a lesson to project, ``cards.html`` and ``answers.html`` into a folder."""
     votes = {lesson: questions(lesson) for lesson in LESSONS}
     for lesson, asked in votes.items():
-        screens = _patterns() + "\n".join(map(_screen, _with_twins(asked)))
+        screens = _patterns() + "\n".join(map(_screen, with_twins(asked)))
         title = f"Votes: {html.escape(lesson.title)} · tinytx"
         page = Template(_source("show.html")).substitute(title=title, body=screens)
         write_file(folder / f"{lesson.name}.html", page.encode())
-    answers = "".join(_answers(one) for asked in votes.values() for one in _with_twins(asked))
+    answers = "".join(_answers(one) for asked in votes.values() for one in with_twins(asked))
     write_file(folder / "answers.html", _page("Answers", answers, _DENSE).encode())
     write_file(folder / "cards.html", _page("Cards", _cards(), _source("cards.css")).encode())
     write_page(folder / "index.html", "Vote cards", _index(votes))
@@ -55,10 +55,6 @@ def write_votes(folder: Path) -> None:
 
 def _source(name: str) -> str:
     return files(__package__).joinpath("votes", name).read_text(encoding="utf-8")
-
-
-def _with_twins(asked: Iterable[Question]) -> list[Question]:
-    return [one for vote in asked for one in (vote, vote.twin) if one is not None]
 
 
 def _index(votes: Mapping[Lesson, Sequence[Question]]) -> str:

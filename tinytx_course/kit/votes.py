@@ -15,7 +15,7 @@ Where the right option cannot be computed, `check` and the third entries are abs
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -104,6 +104,11 @@ def questions(lesson: Lesson) -> tuple[Question, ...]:
         raise ValueError(f"a lesson must have votes/{lesson.name}.toml, got no such file")
     tables = tomllib.loads(source.read_text(encoding="utf-8"))
     return tuple(_question(lesson, key, table) for key, table in tables.items())
+
+
+def with_twins(asked: Iterable[Question]) -> list[Question]:
+    """Return questions, each before its twin."""
+    return [one for vote in asked for one in (vote, vote.twin) if one is not None]
 
 
 def _question(lesson: Lesson, key: str, table: Mapping[str, Any], section: str = "") -> Question:

@@ -61,7 +61,7 @@ def _within(body: str, number: int, lessons: Sequence[Lesson]) -> str:
     def lesson_link(link: re.Match[str]) -> str:
         return f'href="#{link[1]}{"-" + link[2] if link[2] else ""}"' if link[1] in there else link[0]
 
-    body = _ALIVE.sub("", body).replace("<th></th>", "<td></td>")
+    body = _ALIVE.sub("", body)
     body = _ANCHOR.sub(rf"\g<1>{number:02d}-", body)
     body = re.sub(r'(?<= )href="#(?!answer-)', f'href="#{number:02d}-', body)
     body = _LESSON_LINK.sub(lesson_link, body)

@@ -209,4 +209,5 @@ def notebook_to_html(
     exporter.register_filter("ansi2html", lambda text: mark_sentences(ansi2html(text)))
     exporter.register_filter("markdown2html", lambda source: linker.link(markdown_to_html(source)))
     body, _ = exporter.from_notebook_node(content)
+    body = body.replace("<th></th>", "<td></td>")  # no screen reader announces a column without a name
     return _HIGHLIGHTED.sub(_few_spans, body)

@@ -201,8 +201,6 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
     lesson = run.lesson
     body = notebook_to_html(run.notebook, lesson, shown, drawings)
     body = re.sub(r'href="(?!notebooks/)([\w./-]+)\.ipynb(#[^"]*)?"', r'href="\1.html\2"', body)
-    # No screen reader announces a column without a name.
-    body = body.replace("<th></th>", "<td></td>")
     body = body.replace('class="anchor-link"', 'class="anchor-link" tabindex="-1" aria-hidden="true"')
     failed = '<p class="failed">A cell of this notebook failed; what follows it did not run.</p>'
     before, after = neighbours(lesson, shown)

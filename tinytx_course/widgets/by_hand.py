@@ -21,8 +21,6 @@ from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.widgets.base import Explorer
 
-_TASKS = tomllib.loads(files("tinytx_course").joinpath("exercises/by_hand.toml").read_text(encoding="utf-8"))
-
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
@@ -102,7 +100,8 @@ def tasks() -> dict[str, Task]:
     >>> tasks()["untrained"].answers()[0]
     ('6.90776', '', '')
     """
-    return {name: Task(**fields) for name, fields in _TASKS.items()}
+    text = files("tinytx_course").joinpath("exercises/by_hand.toml").read_text(encoding="utf-8")
+    return {name: Task(**fields) for name, fields in tomllib.loads(text).items()}
 
 
 class ByHandExplorer(Explorer):

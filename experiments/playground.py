@@ -34,7 +34,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "AdamW, rate 5e-3": {"settings": {"optimizer": "adamw", "lr": 5e-3}},
     "width 128, 8 heads": {"config": {"d_model": 128, "n_heads": 8, "d_ff": 512}},
 }
-PAGE: Mapping[str, int] = {"n_steps": 1400}  # what is measured in Chromium: arguments of the explorer
+PAGE: Mapping[int, Mapping[str, int]] = {1: {"n_steps": 1400}, 5: {"n_steps": 7000}}  # minutes in Chromium
 _AROUND = 5  # seconds before and after a time: samples in between count
 _TRAIN = """
 const clock = () => { const { user, system } = process.cpuUsage(); return (user + system) / 1e6; };
@@ -72,7 +72,7 @@ return { first: world.written(first), first_sample: firstSample, tokens, curve, 
 
 
 def playground(settings: Settings) -> pd.DataFrame:
-    """Train in node for a minute with each variant, for five with the recipe, and for a minute in a page.
+    """Train for a minute with each variant, for five with the recipe: in node, and the recipe also in a page.
 
     Returns
     -------
@@ -94,15 +94,20 @@ def playground(settings: Settings) -> pd.DataFrame:
         )
         records[key] = settings.cached(key, facts, partial(_measured, facts, variant, seed, tables))
     if can_measure():
-        key = f"{minute} s/seed 0/{VARIANT}"
-        records[key] = settings.cached(key, {**PAGE, "tasks": "processor"}, partial(_measured_page, minute))
+        for n_minutes, sizes in PAGE.items():
+            key = f"{n_minutes * minute} s/seed 0/{VARIANT}"
+            facts, measure = (
+                {**sizes, "tasks": "processor"},
+                partial(_measured_page, n_minutes * minute, sizes),
+            )
+            records[key] = settings.cached(key, facts, measure)
     else:
         settings.report("the page is left out: it needs Chromium, and tests/browser to drive it")
     return table(records)
 
 
-def _measured_page(seconds: int) -> Record:
-    found = measured_page(seconds, **PAGE)
+def _measured_page(seconds: int, sizes: Mapping[str, int]) -> Record:
+    found = measured_page(seconds, **sizes)
     return {"variant": VARIANT, "seed": 0, "seconds": seconds, **found}
 
 

@@ -1,28 +1,38 @@
-"""See to it that a browser and strace are there: ``python -m tests.browser.install``, of ``make proofs``."""
+"""Install two browsers and strace where they are missing: ``python -m tests.browser.install``."""
 
 import os
 import shutil
 import subprocess
 import sys
 
+from tests.browser.firefox import find_firefox
 from tinytx_course.machine import find_chromium
+
+PACKAGES = ("chromium", "firefox-esr", "fonts-dejavu-core", "strace")
 
 
 def main() -> int:
-    """Install both from Debian's packages where that can be done; otherwise say what to install."""
-    if find_chromium() and (shutil.which("strace") or sys.platform != "linux"):
+    """Install them from Debian's packages where that can be done; otherwise say what to install."""
+    if not _missing():
         return 0
     if shutil.which("apt-get") and os.geteuid() == 0:
         subprocess.run(["apt-get", "update", "--quiet"], check=True)
-        packages = ("chromium", "fonts-dejavu-core", "strace")
-        subprocess.run(["apt-get", "install", "--yes", "--no-install-recommends", *packages], check=True)
-        return 0 if find_chromium() else 1
-    print(
-        "The proofs need Chromium or Chrome, and on Linux strace: `sudo apt-get install chromium strace` on "
-        "Debian, the packages of these names elsewhere, or set TINYTX_CHROMIUM to the path of a browser.",
-        file=sys.stderr,
-    )
-    return 1
+        subprocess.run(["apt-get", "install", "--yes", "--no-install-recommends", *PACKAGES], check=True)
+    else:
+        print(
+            f"Missing: {', '.join(_missing())}. On Debian `sudo apt-get install {' '.join(PACKAGES)}`; "
+            "elsewhere the packages of these names. TINYTX_CHROMIUM may name a Chromium or Chrome. Tests of Firefox are "
+            "skipped without it.",
+            file=sys.stderr,
+        )
+    return 1 if {"chromium", "strace"} & set(_missing()) else 0
+
+
+def _missing() -> list[str]:
+    found = {"chromium": find_chromium(), "firefox-esr": find_firefox(), "strace": shutil.which("strace")}
+    return [
+        name for name, path in found.items() if not path and (name != "strace" or sys.platform == "linux")
+    ]
 
 
 if __name__ == "__main__":

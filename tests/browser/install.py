@@ -21,8 +21,8 @@ def main() -> int:
     else:
         print(
             f"Missing: {', '.join(_missing())}. On Debian `sudo apt-get install {' '.join(PACKAGES)}`; "
-            "elsewhere the packages of these names. TINYTX_CHROMIUM may name a Chromium or Chrome. Tests of Firefox are "
-            "skipped without it.",
+            "elsewhere the packages of these names. TINYTX_CHROMIUM may name a Chromium or Chrome. "
+            "Without Firefox its tests are skipped.",
             file=sys.stderr,
         )
     return 1 if {"chromium", "strace"} & set(_missing()) else 0

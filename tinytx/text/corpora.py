@@ -18,6 +18,7 @@ import numpy as np
 
 from tinytx.text.conversion import SPLIT_SEED, join_subwords
 from tinytx.text.download import corpus_folder, data_folder, dataset
+from tinytx.text.streaming import STREAM_FROM, LargeFile
 from tinytx.text.tables import (
     HUB_PREFIX,
     SPLIT_FILES,
@@ -100,7 +101,7 @@ class Splits(Generic[S]):
     test : Split or Pairs, optional
         To report on; it selects nothing.
     licence, source : str
-        As stated where the texts come from; empty for a file of one's own.
+        As stated where the texts come from; of one's own, the size of a file that is read in parts.
     """
 
     name: str
@@ -126,8 +127,8 @@ class Corpus(Splits[Split]):
     label_names : tuple of str
         Meaning of the labels 0, 1, ...; empty where unknown.
     draw : callable, optional
-        Of a generated language: ``draw(i)`` gives as many new training texts as `train` has, others for each
-        i >= 1, so that no pass over the data needs to repeat one.
+        Of a generated language or a large file: ``draw(i)`` gives the training texts of pass i >= 1, in place
+        of `train`; others for each i, until the file has been read to its end.
     """
 
     label_names: tuple[str, ...] = ()
@@ -230,7 +231,8 @@ def load_corpus(
         ``test.csv``; or ``hf:NAME``, a dataset of the library ``datasets``, or a folder that it saved. In a
         ``.txt`` each line is a document. In a ``.tsv`` each line is a label, a tab and a text, unless columns
         are named. A ``.csv`` names its columns in its first line; a ``.jsonl`` holds a JSON object a line.
-        Blank lines are skipped.
+        Blank lines are skipped. A ``.txt`` of `STREAM_FROM` bytes or more is read in parts, one a pass: only
+        the first is split and scored, and only one is in memory.
     data_dir : path, optional
         Folder with one folder a corpus. By default the folder to which ``tinytx data get`` downloads.
     text_column, label_column : str, optional
@@ -261,7 +263,9 @@ def load_corpus(
     """
     name, options = str(name), Options(text_column, label_column, tuple(label_names), skip_bad_rows)
     if name not in {_WORLD.name, _NOVELS.name, *_READERS}:
-        corpus = _load_own(name, options)
+        path = Path(name)
+        is_large = path.suffix.lower() == ".txt" and path.is_file() and path.stat().st_size >= STREAM_FROM
+        corpus = _stream(LargeFile(path)) if is_large and options == Options() else _load_own(name, options)
     elif options != Options():
         raise ValueError(f"options must go with texts of one's own, got the corpus {name}")
     elif name == _WORLD.name:
@@ -340,6 +344,20 @@ def _load_own(name: str, options: Options) -> Corpus:
         source = tables["train"].source
         splits |= split_texts(source, splits["train"], share=share, with_test="test" not in splits)
     return Corpus(title, splits["train"], splits["valid"], splits.get("test"), label_names=names)
+
+
+def _stream(file: LargeFile) -> Corpus:
+    """A file in parts; no text of valid, which is of the first part, is learned from in another one."""
+    splits = split_texts(file.path, Split(file.lines(0)), share=UNLABELLED_SHARE, with_test=False)
+    held_out = set(splits["valid"].texts)
+
+    def draw(i: int) -> tuple[str, ...]:
+        parts = (file.lines(part) for part in range(i, i + file.n_parts))
+        own = (tuple(text for text in part if text not in held_out) for part in parts)
+        return next(texts for texts in own if texts)
+
+    size = f"{file.n_bytes:,} bytes, read in {file.n_parts:,} parts"
+    return replace(Corpus(file.path.name, splits["train"], splits["valid"], source=size), draw=draw)
 
 
 def _warn_of_repeats(corpus: Corpus) -> None:

@@ -240,7 +240,7 @@ def _read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], t
 
 
 def _read_text(path: Path) -> str:
-    """The text of a file, in which a byte that is not UTF-8 is a lone surrogate, for `_fault` to find."""
+    """The text of a file, in which a byte that is not UTF-8 is a lone surrogate, for `line_fault` to find."""
     if not path.is_file():
         raise ValueError(f"corpus file must exist, got {path}")
     content = path.read_bytes()
@@ -254,7 +254,7 @@ def _read_text(path: Path) -> str:
     return content.decode("utf-8-sig", "surrogateescape")
 
 
-def _fault(text: str) -> tuple[str, str] | None:
+def line_fault(text: str) -> tuple[str, str] | None:
     """The rule that a text breaks, and what it has instead."""
     if len(text) > MAX_CHARS:
         return f"must have at most {MAX_CHARS:,} characters", f"{len(text):,}"
@@ -269,7 +269,7 @@ def _usable_lines(path: Path, table: Table) -> Lines:
     """The lines that are not blank; the table refuses those that are no text."""
     lines = []
     for number, line in enumerate(_read_text(path).split("\n"), start=1):
-        if fault := _fault(line):
+        if fault := line_fault(line):
             table.refuse(number, *fault)
         elif line.strip():
             lines.append((number, line.removesuffix("\r")))
@@ -292,11 +292,11 @@ def _read_cells(path: Path, options: Options, table: Table) -> Cells:
     """The rows of a .csv, or of a .tsv, in which a quote is a character like others."""
     text, number = _read_text(path), 1
     form: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
-    if path.suffix.lower() != ".tsv":
-        form = {"delimiter": _delimiter(text, options), "strict": True}
     rows = []
     limit = csv.field_size_limit(len(text) + 1)  # else a cell of more than 131,072 characters is an error
     try:
+        if path.suffix.lower() != ".tsv":
+            form = {"delimiter": _delimiter(text, options), "strict": True}
         reader = csv.reader(io.StringIO(text, newline=""), **form)
         for cells in reader:
             rows.append((number, cells))
@@ -318,8 +318,8 @@ def _read_cells(path: Path, options: Options, table: Table) -> Cells:
 
 def _delimiter(text: str, options: Options) -> str:
     """The character that divides the first line into the needed columns, else into the most columns."""
-    first, needed = text.partition("\n")[0].rstrip("\r"), {options.text_column or TEXT_COLUMN}
-    headers = {sign: next(csv.reader([first], delimiter=sign), []) for sign in DELIMITERS}
+    first, needed = [text.partition("\n")[0].partition("\r")[0]], {options.text_column or TEXT_COLUMN}
+    headers = {sign: next(csv.reader(first, delimiter=sign), []) for sign in DELIMITERS}
     return max(DELIMITERS, key=lambda s: (needed <= {name.strip() for name in headers[s]}, len(headers[s])))
 
 
@@ -338,7 +338,7 @@ def _select(cells_of_rows: Cells, options: Options, table: Table) -> None:
         label = str(int(value)) if isinstance(value, bool) else str(value).strip()
         if not isinstance(text, str) or not text.strip():
             table.refuse(number, f"must have a text in the column {text_column}", repr(text or None)[:40])
-        elif fault := _fault(text):
+        elif fault := line_fault(text):
             table.refuse(number, *fault)
         elif has_labels and (not isinstance(value, str | int | float) or not label):
             table.refuse(number, f"must have a label in the column {label_column}", repr(value or None)[:40])

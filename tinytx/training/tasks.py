@@ -114,7 +114,8 @@ class Pretraining:
 
     def remarks(self, recipe: Recipe) -> list[str]:
         """What should be known about the data."""
-        return []
+        is_streamed = isinstance(self.corpus, Corpus) and self.corpus.source and not self.corpus.licence
+        return [f"{self.corpus.name}: {self.corpus.source}"] if is_streamed else []
 
     def on_step(self, tokenizer: Tokenizer, recipe: Recipe, learning: Any) -> OnStep | None:
         """What is measured during training."""
@@ -380,6 +381,7 @@ def fingerprint(corpus: Corpus | PairCorpus) -> str:
         content = "".join(f"{source}\t{target}\n" for source, target in sides)
     else:
         content = "".join(f"{text}\n" for text in corpus.train.texts) + repr(corpus.train.labels)
+        content += "" if corpus.licence else corpus.source  # the size of a file that is read in parts
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 

@@ -38,7 +38,7 @@ def build_parser() -> Parser:
     sub = Parser(prog="python -m benchmarks", description=(bench.__doc__ or "").strip())
     sub.set_defaults(command=bench)
     sub.add_argument("--json", action="store_true", help="print one JSON object on standard output")
-    words = "steps, reviews, generation, or all of these; or what takes longer: quality"
+    words = "steps, reviews, generation, or all of these; or what takes longer: quality, growth"
     sub.add_argument("part", nargs="?", default="all", help=words)
     sub.add_argument("--against", type=Path, metavar="DIR", help="compare with another checkout instead")
     sub.add_argument("--rounds", type=int, default=7, help="how often each candidate is timed")

@@ -24,7 +24,7 @@ Measure = Callable[[BenchSettings, Record], Iterator[tuple[str, Record]]]
 OURS = "tinytx"
 EQUAL, AS_IT_COMES = "equal precision", "as it comes"  # groups of candidates
 PARTS = ("steps", "reviews", "generation")  # what "all" means
-LONGER = ("quality",)  # only by name
+LONGER = ("quality", "growth")  # only by name
 WIDTHS = {"cpu": (1024, 2048), "cuda": (4096, 8192)}  # of the matrices that are tried
 
 
@@ -57,7 +57,7 @@ def run_parts(parts: Sequence[str], settings: BenchSettings, folder: Path) -> di
         for key, record in measure(settings, ceiling):
             store.put(key, record)
             records[f"{part}/{key}"] = record
-            if any(name in record for name in ("fastest", "worse_by")):
+            if any(name in record for name in ("fastest", "worse_by", "exponent")):
                 settings.report(line_of(key, record))
     return records
 
@@ -137,6 +137,11 @@ def line_of(key: str, record: Record) -> str:
     if "worse_by" in record:
         worse = "{mean:.4f} [{low:.4f}, {high:.4f}]".format_map(record["worse_by"])
         return f"{key}: {record['precision']} loses {worse} nats"
+    if "exponent" in record:
+        names = ("bytes_exponent", "counted_exponent", "counted_bytes_exponent")
+        memory, counted, counted_memory = (record[name] for name in names)
+        time = f"time exponent {record['exponent']['median']:.2f}, counted {counted:.2f}"
+        return f"{key}: {time}; memory {memory:.2f}, counted {counted_memory:.2f}"
     raise ValueError(f"a record must hold a comparison, got {sorted(record)}")
 
 

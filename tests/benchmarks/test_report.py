@@ -50,6 +50,20 @@ def test_quality_is_compared_seed_by_seed(tmp_path):
         assert record["worse_by"]["mean"] == pytest.approx(sum(nats["bf16"]) / 2 - sum(nats["fp32"]) / 2)
 
 
+def test_growth_has_the_exponents_that_its_sizes_and_counts_say(tmp_path, capsys):
+    assert main(["growth", "--tiny", "--rounds", "2", "--results", str(tmp_path)]) == 0
+    records = json.loads((tmp_path / "bench-growth.json").read_text())["records"]
+    del records["ceiling"]
+    assert set(records) == {"length", "batch", "texts"}
+    said = capsys.readouterr().out
+    for name, record in records.items():
+        assert f"{name}: time exponent" in said
+        assert len(record["sizes"]) == len(record["seconds"]) and min(record["seconds"]) > 0
+    assert records["batch"]["counted_exponent"] == pytest.approx(1)  # all work is done for each row
+    assert 1 < records["length"]["counted_exponent"] < 2  # maps for each token, scores for each pair
+    assert records["texts"]["n_parts"] == [1, 1] and min(records["texts"]["peak_bytes"]) > 10**8
+
+
 def test_nothing_measured_is_said(tmp_path):
     assert "make bench" in bench_table(tmp_path)
 

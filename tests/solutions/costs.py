@@ -8,17 +8,20 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.solutions.collection import right, wrong
+from tests.solutions.collection import of
 
 # mypy: ignore-errors
 
 
-@right("attention_flops")
+right, wrong = of("attention_flops")
+
+
+@right
 def flops_formula(seq_len, d_model, n_heads):
     return 8 * seq_len * d_model**2 + 4 * seq_len**2 * d_model
 
 
-@right("attention_flops")
+@right
 def flops_by_product(seq_len, d_model, n_heads):
     def product(rows, inner, columns):
         return 2 * rows * inner * columns
@@ -30,7 +33,7 @@ def flops_by_product(seq_len, d_model, n_heads):
     return projections + scores + sums
 
 
-@right("attention_flops")
+@right
 def flops_in_a_loop(seq_len, d_model, n_heads):
     total = 0
     for _ in ("q", "k", "v", "out"):
@@ -40,7 +43,7 @@ def flops_in_a_loop(seq_len, d_model, n_heads):
     return total
 
 
-@right("attention_flops")
+@right
 def flops_counted(seq_len, d_model, n_heads):
     x, w = torch.ones(seq_len, d_model), torch.ones(d_model, d_model)
     with FlopCounterMode(display=False) as counter:
@@ -51,48 +54,23 @@ def flops_counted(seq_len, d_model, n_heads):
     return counter.get_total_flops()
 
 
-@right("attention_flops")
-def flops_as_float(seq_len, d_model, n_heads):
-    return 4.0 * seq_len * d_model * (2 * d_model + seq_len)
-
-
-@wrong("attention_flops", "one-operation")
-def flops_mult_adds(seq_len, d_model, n_heads):
-    return 4 * seq_len * d_model**2 + 2 * seq_len**2 * d_model
-
-
-@wrong("attention_flops", "output-projection-forgotten")
+@wrong("output-projection-forgotten")
 def flops_qkv(seq_len, d_model, n_heads):
     qkv = 3 * 2 * seq_len * d_model * d_model
     return qkv + 2 * seq_len * seq_len * d_model + 2 * seq_len * seq_len * d_model
 
 
-@wrong("attention_flops", "projections-forgotten")
+@wrong("projections-forgotten")
 def flops_pairs_only(seq_len, d_model, n_heads):
     return n_heads * 2 * (2 * seq_len * seq_len * (d_model // n_heads))
 
 
-@wrong("attention_flops", "pairs-forgotten")
+@wrong("pairs-forgotten")
 def flops_projections_only(seq_len, d_model, n_heads):
     return sum(2 * seq_len * d_model * d_model for _ in range(4))
 
 
-@wrong("attention_flops", "one-projection")
-def flops_one_projection(seq_len, d_model, n_heads):
-    return 2 * seq_len * d_model**2 + 4 * seq_len**2 * d_model
-
-
-@wrong("attention_flops", "one-product-of-pairs")
-def flops_scores_only(seq_len, d_model, n_heads):
-    return 8 * seq_len * d_model**2 + 2 * seq_len**2 * d_model
-
-
-@wrong("attention_flops", "times-heads")
-def flops_pairs_times_heads(seq_len, d_model, n_heads):
-    return 8 * seq_len * d_model**2 + n_heads * 4 * seq_len**2 * d_model
-
-
-@wrong("attention_flops", "times-heads")
+@wrong("times-heads")
 def flops_all_times_heads(seq_len, d_model, n_heads):
     one_head = 4 * 2 * seq_len * d_model * d_model + 2 * 2 * seq_len * seq_len * d_model
     total = 0
@@ -101,62 +79,56 @@ def flops_all_times_heads(seq_len, d_model, n_heads):
     return total
 
 
-@wrong("attention_flops", "one-head")
+@wrong("one-head")
 def flops_of_one_head(seq_len, d_model, n_heads):
     k = d_model // n_heads
     return 8 * seq_len * d_model**2 + 2 * 2 * seq_len**2 * k
 
 
-@wrong("attention_flops", "sizes-exchanged")
+@wrong("sizes-exchanged")
 def flops_exchanged(seq_len, d_model, n_heads):
     n, d = d_model, seq_len
     return 4 * 2 * n * d**2 + 4 * n**2 * d
 
 
-@wrong("attention_flops", "causal-pairs")
+@wrong("causal-pairs")
 def flops_causal(seq_len, d_model, n_heads):
     pairs = sum(range(1, seq_len + 1))
     return 8 * seq_len * d_model**2 + 4 * pairs * d_model
 
 
-@wrong("attention_flops", "training")
+@wrong("training")
 def flops_with_backward(seq_len, d_model, n_heads):
     forward = 8 * seq_len * d_model**2 + 4 * seq_len**2 * d_model
     return forward + 2 * forward
 
 
-@wrong("attention_flops", "order-only")
-def flops_big_o(seq_len, d_model, n_heads):
-    return seq_len**2 * d_model
-
-
-@wrong("attention_flops", "per-token")
-def flops_per_token(seq_len, d_model, n_heads):
-    return 8 * d_model**2 + 4 * seq_len * d_model
-
-
-@wrong("attention_flops", "biases-added")
+@wrong("biases-added")
 def flops_with_biases(seq_len, d_model, n_heads):
     linear = 2 * seq_len * d_model * d_model + seq_len * d_model
     return 4 * linear + 4 * seq_len**2 * d_model
 
 
-@wrong("attention_flops", "one-operation+output-projection-forgotten")
+@wrong("one-operation+output-projection-forgotten")
 def flops_qkv_mult_adds(seq_len, d_model, n_heads):
     return 3 * seq_len * d_model**2 + 2 * seq_len**2 * d_model
 
 
-@wrong("attention_flops", "parameters")
-def flops_parameters(seq_len, d_model, n_heads):
-    return 4 * (d_model**2 + d_model)
+right(lambda seq_len, d_model, n_heads: 4.0 * seq_len * d_model * (2 * d_model + seq_len))
+wrong("one-operation", lambda seq_len, d_model, n_heads: 4 * seq_len * d_model**2 + 2 * seq_len**2 * d_model)
+wrong("one-projection", lambda seq_len, d_model, n_heads: 2 * seq_len * d_model**2 + 4 * seq_len**2 * d_model)
+wrong("one-product-of-pairs", flops_formula, {"4": "2"})
+wrong("times-heads", flops_formula, {"4": "n_heads * 4"})
+wrong("order-only", lambda seq_len, d_model, n_heads: seq_len**2 * d_model)
+wrong("per-token", lambda seq_len, d_model, n_heads: 8 * d_model**2 + 4 * seq_len * d_model)
+wrong("parameters", lambda seq_len, d_model, n_heads: 4 * (d_model**2 + d_model))
+wrong("wrong-type", lambda seq_len, d_model, n_heads: f"{flops_formula(seq_len, d_model, n_heads):,}")
 
 
-@wrong("attention_flops", "wrong-type")
-def flops_text(seq_len, d_model, n_heads):
-    return f"{flops_formula(seq_len, d_model, n_heads):,}"
+right, wrong = of("longest_chain")
 
 
-@right("longest_chain")
+@right
 def chain_depths(waits_for):
     depths = []
     for before in waits_for:
@@ -164,7 +136,7 @@ def chain_depths(waits_for):
     return max(depths, default=0)
 
 
-@right("longest_chain")
+@right
 def chain_memo(waits_for):
     @cache
     def depth(i):
@@ -173,7 +145,7 @@ def chain_memo(waits_for):
     return max([depth(i) for i in range(len(waits_for))] + [0])
 
 
-@right("longest_chain")
+@right
 def chain_levels(waits_for):
     done, n_rounds = set(), 0
     while len(done) < len(waits_for):
@@ -183,7 +155,7 @@ def chain_levels(waits_for):
     return n_rounds
 
 
-@right("longest_chain")
+@right
 def chain_numpy(waits_for):
     depths = np.ones(len(waits_for), dtype=int)
     for i, before in enumerate(waits_for):
@@ -192,7 +164,7 @@ def chain_numpy(waits_for):
     return depths.max() if len(depths) else 0
 
 
-@right("longest_chain")
+@right
 def chain_forwards(waits_for):
     best = {}
     for i, before in enumerate(waits_for):
@@ -203,7 +175,7 @@ def chain_forwards(waits_for):
     return max(best.values()) if best else 0
 
 
-@right("longest_chain")
+@right
 def chain_matrix(waits_for):
     n = len(waits_for)
     links = torch.zeros(n, n)
@@ -216,25 +188,7 @@ def chain_matrix(waits_for):
     return length
 
 
-@wrong("longest_chain", "links-counted")
-def chain_links(waits_for):
-    depths = []
-    for before in waits_for:
-        depths.append(max((depths[i] + 1 for i in before), default=0))
-    return max(depths, default=0)
-
-
-@wrong("longest_chain", "links-counted")
-def chain_off_by_one(waits_for):
-    return chain_depths(waits_for) - 1
-
-
-@wrong("longest_chain", "all-operations")
-def chain_all(waits_for):
-    return len(waits_for)
-
-
-@wrong("longest_chain", "ends-at-the-last")
+@wrong("ends-at-the-last")
 def chain_last(waits_for):
     depths = []
     for before in waits_for:
@@ -242,15 +196,7 @@ def chain_last(waits_for):
     return depths[-1] if depths else 0
 
 
-@wrong("longest_chain", "first-only")
-def chain_first(waits_for):
-    depths = []
-    for before in waits_for:
-        depths.append(1 + depths[before[0]] if before else 1)
-    return max(depths, default=0)
-
-
-@wrong("longest_chain", "last-only")
+@wrong("last-only")
 def chain_overwritten(waits_for):
     depths = [1] * len(waits_for)
     for i, before in enumerate(waits_for):
@@ -259,31 +205,7 @@ def chain_overwritten(waits_for):
     return max(depths, default=0)
 
 
-@wrong("longest_chain", "sums-branches")
-def chain_sum(waits_for):
-    depths = []
-    for before in waits_for:
-        depths.append(1 + sum(depths[i] for i in before))
-    return max(depths, default=0)
-
-
-@wrong("longest_chain", "shortest")
-def chain_min(waits_for):
-    depths = []
-    for before in waits_for:
-        depths.append(1 + min((depths[i] for i in before), default=0))
-    return max(depths, default=0)
-
-
-@wrong("longest_chain", "widest")
-def chain_width(waits_for):
-    depths = []
-    for before in waits_for:
-        depths.append(1 + max((depths[i] for i in before), default=0))
-    return max((depths.count(level) for level in set(depths)), default=0)
-
-
-@wrong("longest_chain", "ancestors")
+@wrong("ancestors")
 def chain_visited(waits_for):
     seen, stack = set(), [len(waits_for) - 1] if waits_for else []
     while stack:
@@ -294,25 +216,7 @@ def chain_visited(waits_for):
     return len(seen)
 
 
-@wrong("longest_chain", "most-waits")
-def chain_most(waits_for):
-    return max((len(before) for before in waits_for), default=0)
-
-
-@wrong("longest_chain", "all-waits")
-def chain_edges(waits_for):
-    return sum(len(before) for before in waits_for)
-
-
-@wrong("longest_chain", "no-operations")
-def chain_without_default(waits_for):
-    depths = []
-    for before in waits_for:
-        depths.append(1 + max((depths[i] for i in before), default=0))
-    return max(depths)
-
-
-@wrong("longest_chain", "one-for-no-operations")
+@wrong("one-for-no-operations")
 def chain_starts_at_one(waits_for):
     longest, depths = 1, []
     for before in waits_for:
@@ -321,17 +225,31 @@ def chain_starts_at_one(waits_for):
     return longest
 
 
-@wrong("longest_chain", "nothing-returned")
-def chain_printed(waits_for):
-    depths = []
-    for before in waits_for:
-        depths.append(1 + max((depths[i] for i in before), default=0))
-    print(max(depths, default=0))
-
-
-@wrong("longest_chain", "time-limit")
-def chain_without_memory(waits_for):
-    def depth(i):
-        return 1 + max([depth(j) for j in waits_for[i]] + [0])
-
-    return max([depth(i) for i in range(len(waits_for))] + [0])
+wrong(
+    "links-counted",
+    chain_depths,
+    {"1 + max((depths[i] for i in before), default=0)": "max((depths[i] + 1 for i in before), default=0)"},
+)
+wrong("links-counted", lambda waits_for: chain_depths(waits_for) - 1)
+wrong("all-operations", lambda waits_for: len(waits_for))
+wrong(
+    "first-only",
+    chain_depths,
+    {"max((depths[i] for i in before), default=0)": "depths[before[0]] if before else 1"},
+)
+wrong(
+    "sums-branches",
+    chain_depths,
+    {"max((depths[i] for i in before), default=0)": "sum(depths[i] for i in before)"},
+)
+wrong(
+    "shortest",
+    chain_depths,
+    {" max((depths[i] for i in before), default=0)": " min((depths[i] for i in before), default=0)"},
+)
+wrong("widest", chain_depths, {"depths,": "(depths.count(level) for level in set(depths)),"})
+wrong("most-waits", lambda waits_for: max((len(before) for before in waits_for), default=0))
+wrong("all-waits", lambda waits_for: sum(len(before) for before in waits_for))
+wrong("no-operations", chain_depths, {"depths, default=0": "depths"})
+wrong("nothing-returned", chain_depths, {"return max(depths, default=0)": "print(max(depths, default=0))"})
+wrong("time-limit", chain_memo, {"@cache": ""})

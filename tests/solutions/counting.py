@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from tests.solutions.collection import right, wrong
+from tests.solutions.collection import of
 
 # mypy: ignore-errors
 
@@ -17,7 +17,10 @@ def _body(vocab_size, d_model, n_layers, d_ff):
     return nn.ModuleList([nn.Embedding(vocab_size, d_model, device="meta"), encoder])
 
 
-@right("count_language_model")
+right, wrong = of("count_language_model")
+
+
+@right
 def lm_formula(vocab_size, d_model, n_layers, d_ff):
     attention = 4 * d_model * d_model + 4 * d_model
     feed_forward = 2 * d_model * d_ff + d_ff + d_model
@@ -26,13 +29,13 @@ def lm_formula(vocab_size, d_model, n_layers, d_ff):
     return vocab_size * d_model + n_layers * (attention + feed_forward + norms) + head
 
 
-@right("count_language_model")
+@right
 def lm_module(vocab_size, d_model, n_layers, d_ff):
     parts = [_body(vocab_size, d_model, n_layers, d_ff), nn.Linear(d_model, vocab_size)]
     return sum(p.numel() for part in parts for p in part.parameters())
 
 
-@right("count_language_model")
+@right
 def lm_loop(vocab_size, d_model, n_layers, d_ff):
     total = vocab_size * d_model
     for _ in range(n_layers):
@@ -42,7 +45,7 @@ def lm_loop(vocab_size, d_model, n_layers, d_ff):
     return total + (d_model + 1) * vocab_size
 
 
-@right("count_language_model")
+@right
 def lm_linear_helper(v, d, n, f):
     def linear(a, b):
         return a * b + b
@@ -51,7 +54,7 @@ def lm_linear_helper(v, d, n, f):
     return v * d + n * (in_and_out + linear(d, f) + linear(f, d) + 2 * (d + d)) + linear(d, v)
 
 
-@right("count_language_model")
+@right
 def lm_as_float(vocab_size, d_model, n_layers, d_ff):
     per_layer = 4 * d_model**2 + 9 * d_model + 2 * d_model * d_ff + d_ff
     return vocab_size * d_model * 2.0 + vocab_size + n_layers * per_layer
@@ -61,96 +64,83 @@ def _lm(v, d, layer, n, head):
     return v * d + n * layer + head
 
 
-@wrong("count_language_model", "all-biases-forgotten")
+@wrong("all-biases-forgotten")
 def lm_no_biases(vocab_size, d_model, n_layers, d_ff):
     layer = 4 * d_model**2 + 2 * d_model * d_ff + 4 * d_model
     return _lm(vocab_size, d_model, layer, n_layers, vocab_size * d_model)
 
 
-@wrong("count_language_model", "norms-forgotten")
-def lm_no_norms(vocab_size, d_model, n_layers, d_ff):
-    layer = 4 * (d_model**2 + d_model) + 2 * d_model * d_ff + d_ff + d_model
-    return _lm(vocab_size, d_model, layer, n_layers, vocab_size * (d_model + 1))
-
-
-@wrong("count_language_model", "norms-counted-once")
+@wrong("norms-counted-once")
 def lm_one_norm(vocab_size, d_model, n_layers, d_ff):
     layer = 4 * (d_model**2 + d_model) + 2 * d_model * d_ff + d_ff + d_model + 2 * d_model
     return _lm(vocab_size, d_model, layer, n_layers, vocab_size * (d_model + 1))
 
 
-@wrong("count_language_model", "output-projection-forgotten")
+@wrong("output-projection-forgotten")
 def lm_qkv_only(vocab_size, d_model, n_layers, d_ff):
     layer = 3 * (d_model**2 + d_model) + 2 * d_model * d_ff + d_ff + d_model + 4 * d_model
     return _lm(vocab_size, d_model, layer, n_layers, vocab_size * (d_model + 1))
 
 
-@wrong("count_language_model", "head-bias-forgotten")
-def lm_head_without_bias(vocab_size, d_model, n_layers, d_ff):
-    return lm_formula(vocab_size, d_model, n_layers, d_ff) - vocab_size
-
-
-@wrong("count_language_model", "embedding-tied")
+@wrong("embedding-tied")
 def lm_tied(vocab_size, d_model, n_layers, d_ff):
     layer = 4 * (d_model**2 + d_model) + 2 * d_model * d_ff + d_ff + d_model + 4 * d_model
     return vocab_size * d_model + n_layers * layer + vocab_size
 
 
-@wrong("count_language_model", "head-forgotten")
+@wrong("head-forgotten")
 def lm_body_only(vocab_size, d_model, n_layers, d_ff):
     return sum(p.numel() for p in _body(vocab_size, d_model, n_layers, d_ff).parameters())
 
 
-@wrong("count_language_model", "one-layer-only")
-def lm_one_layer(vocab_size, d_model, n_layers, d_ff):
-    layer = 4 * (d_model**2 + d_model) + 2 * d_model * d_ff + d_ff + d_model + 4 * d_model
-    return vocab_size * d_model + layer + (d_model + 1) * vocab_size
-
-
-@wrong("count_language_model", "feed-forward-width-4d")
+@wrong("feed-forward-width-4d")
 def lm_four_times(vocab_size, d_model, n_layers, d_ff):
     return lm_formula(vocab_size, d_model, n_layers, 4 * d_model)
 
 
-@wrong("count_language_model", "feed-forward-biases-forgotten")
-def lm_ff_without_bias(vocab_size, d_model, n_layers, d_ff):
-    return lm_formula(vocab_size, d_model, n_layers, d_ff) - n_layers * (d_ff + d_model)
-
-
-@wrong("count_language_model", "final-norm-counted")
+@wrong("final-norm-counted")
 def lm_final_norm(vocab_size, d_model, n_layers, d_ff):
     return lm_formula(vocab_size, d_model, n_layers, d_ff) + 2 * d_model
 
 
-@wrong("count_language_model", "norms-forgotten+all-biases-forgotten")
+@wrong("norms-forgotten+all-biases-forgotten")
 def lm_only_matrices(vocab_size, d_model, n_layers, d_ff):
     return 2 * vocab_size * d_model + n_layers * (4 * d_model**2 + 2 * d_model * d_ff)
 
 
-@wrong("count_language_model", "wrong-type")
+@wrong("wrong-type")
 def lm_text(vocab_size, d_model, n_layers, d_ff):
     return f"{lm_formula(vocab_size, d_model, n_layers, d_ff):,}"
 
 
-@right("count_classifier")
+wrong("norms-forgotten", lm_one_norm, {"d_model + 2 * d_model": "d_model"})
+wrong("head-bias-forgotten", lm_final_norm, {"+ 2 * d_model": "- vocab_size"})
+wrong("one-layer-only", lm_tied, {"n_layers * layer +": "layer + (d_model + 1) *"})
+wrong("feed-forward-biases-forgotten", lm_final_norm, {"+ 2 * d_model": "- n_layers * (d_ff + d_model)"})
+
+
+right, wrong = of("count_classifier")
+
+
+@right
 def classifier_formula(vocab_size, d_model, n_layers, d_ff, n_classes):
     layer = 4 * (d_model + 1) * d_model + (d_model + 1) * d_ff + (d_ff + 1) * d_model + 4 * d_model
     return vocab_size * d_model + n_layers * layer + (d_model + 1) * n_classes
 
 
-@right("count_classifier")
+@right
 def classifier_module(vocab_size, d_model, n_layers, d_ff, n_classes):
     model = nn.Sequential(_body(vocab_size, d_model, n_layers, d_ff), nn.Linear(d_model, n_classes))
     return sum(p.numel() for p in model.parameters())
 
 
-@right("count_classifier")
+@right
 def classifier_from_lm(vocab_size, d_model, n_layers, d_ff, n_classes=2):
     lm = lm_formula(vocab_size, d_model, n_layers, d_ff)
     return lm - vocab_size * (d_model + 1) + n_classes * (d_model + 1)
 
 
-@right("count_classifier")
+@right
 def classifier_shapes(vocab_size, d_model, n_layers, d_ff, n_classes):
     d, f = d_model, d_ff
     shapes = [(3 * d, d), (3 * d,), (d, d), (d,), (f, d), (f,), (d, f), (d,), (d,), (d,), (d,), (d,)]
@@ -163,80 +153,64 @@ def classifier_shapes(vocab_size, d_model, n_layers, d_ff, n_classes):
     return count
 
 
-@wrong("count_classifier", "other-head")
+@wrong("other-head")
 def classifier_lm_head(vocab_size, d_model, n_layers, d_ff, n_classes):
     return lm_formula(vocab_size, d_model, n_layers, d_ff)
 
 
-@wrong("count_classifier", "head-forgotten")
-def classifier_no_head(vocab_size, d_model, n_layers, d_ff, n_classes):
-    return classifier_formula(vocab_size, d_model, n_layers, d_ff, 0)
-
-
-@wrong("count_classifier", "head-bias-forgotten")
+@wrong("head-bias-forgotten")
 def classifier_no_head_bias(vocab_size, d_model, n_layers, d_ff, n_classes):
     return classifier_formula(vocab_size, d_model, n_layers, d_ff, 0) + d_model * n_classes
 
 
-@wrong("count_classifier", "all-biases-forgotten")
+@wrong("all-biases-forgotten")
 def classifier_no_biases(vocab_size, d_model, n_layers, d_ff, n_classes):
     layer = 4 * d_model**2 + 2 * d_model * d_ff + 2 * 2 * d_model
     return vocab_size * d_model + n_layers * layer + d_model * n_classes
 
 
-@wrong("count_classifier", "attention-forgotten")
-def classifier_no_attention(vocab_size, d_model, n_layers, d_ff, n_classes):
-    layer = (d_model + 1) * d_ff + (d_ff + 1) * d_model + 4 * d_model
-    return vocab_size * d_model + n_layers * layer + (d_model + 1) * n_classes
-
-
-@wrong("count_classifier", "norms-counted-once")
-def classifier_one_norm(vocab_size, d_model, n_layers, d_ff, n_classes):
-    layer = 4 * (d_model + 1) * d_model + (d_model + 1) * d_ff + (d_ff + 1) * d_model + 2 * d_model
-    return vocab_size * d_model + n_layers * layer + (d_model + 1) * n_classes
-
-
-@wrong("count_classifier", "all-times-layers")
+@wrong("all-times-layers")
 def classifier_everything_times(vocab_size, d_model, n_layers, d_ff, n_classes):
     layer = 4 * (d_model + 1) * d_model + (d_model + 1) * d_ff + (d_ff + 1) * d_model + 4 * d_model
     return n_layers * (vocab_size * d_model + layer) + (d_model + 1) * n_classes
 
 
-@wrong("count_classifier", "embedding-forgotten")
-def classifier_no_embedding(vocab_size, d_model, n_layers, d_ff, n_classes):
-    return classifier_formula(0, d_model, n_layers, d_ff, n_classes)
-
-
-@wrong("count_classifier", "positions-counted-as-learned")
+@wrong("positions-counted-as-learned")
 def classifier_positions(vocab_size, d_model, n_layers, d_ff, n_classes):
     return classifier_formula(vocab_size + 512, d_model, n_layers, d_ff, n_classes)
 
 
-@wrong(
-    "count_classifier",
-    "attention-as-heads-times-d2+feed-forward-forgotten+norms-forgotten+head-bias-forgotten",
-)
+@wrong("attention-as-heads-times-d2+feed-forward-forgotten+norms-forgotten+head-bias-forgotten")
 def classifier_of_the_lab(vocab_size, d_model, n_layers, d_ff, n_classes, n_heads=2):
     return vocab_size * d_model + n_layers * n_heads * d_model**2 + d_model * n_classes
 
 
-@wrong("count_classifier", "norms-forgotten")
+@wrong("norms-forgotten")
 def classifier_no_norms(vocab_size, d_model, n_layers, d_ff, n_classes):
     return classifier_formula(vocab_size, d_model, n_layers, d_ff, n_classes) - 4 * n_layers * d_model
 
 
-@wrong("count_classifier", "wrong-parameters")
+@wrong("wrong-parameters")
 def classifier_four(vocab_size, d_model, n_layers, d_ff):
     return classifier_formula(vocab_size, d_model, n_layers, d_ff, 2)
 
 
-@right("count_gpt2")
+wrong("head-forgotten", classifier_no_head_bias, {" + d_model * n_classes": ""})
+wrong("attention-forgotten", classifier_formula, {"4 * (d_model + 1) * d_model + ": ""})
+wrong("norms-counted-once", classifier_formula, {" 4 * d_model": " 2 * d_model"})
+wrong("embedding-forgotten", classifier_positions, {"vocab_size + 512": "0"})
+
+
+right, wrong = of("count_gpt2")
+
+
+@right
 def gpt2_formula(vocab_size, max_len, d_model, n_heads, n_layers):
     block = 12 * d_model**2 + 13 * d_model
     return (vocab_size + max_len) * d_model + n_layers * block + 2 * d_model
 
 
-@right("count_gpt2")
+@right
 def gpt2_module(vocab_size, max_len, d_model, n_heads, n_layers):
     layer = nn.TransformerEncoderLayer(d_model, n_heads, 4 * d_model, norm_first=True, device="meta")
     norm = nn.LayerNorm(d_model, device="meta")
@@ -245,14 +219,14 @@ def gpt2_module(vocab_size, max_len, d_model, n_heads, n_layers):
     return sum(p.numel() for part in [stack, *tables] for p in part.parameters())
 
 
-@right("count_gpt2")
+@right
 def gpt2_shapes(v, t, d, h, n):
     block = [(d, 3 * d), (3 * d,), (d, d), (d,), (d, 4 * d), (4 * d,), (4 * d, d), (d,)] + [(d,)] * 4
     shapes = [(v, d), (t, d)] + block * n + [(d,), (d,)]
     return sum(int(np.prod(shape)) for shape in shapes)
 
 
-@right("count_gpt2")
+@right
 def gpt2_head_by_head(vocab_size, max_len, d_model, n_heads, n_layers):
     head_dim = d_model // n_heads
     total = vocab_size * d_model + max_len * d_model
@@ -265,89 +239,57 @@ def gpt2_head_by_head(vocab_size, max_len, d_model, n_heads, n_layers):
     return total + 2 * d_model
 
 
-@right("count_gpt2")
+@right
 def gpt2_as_tensor(vocab_size, max_len, d_model, n_heads, n_layers):
     per_block = torch.tensor([4 * d_model**2 + 4 * d_model, 8 * d_model**2 + 5 * d_model, 4 * d_model])
     return per_block.sum() * n_layers + (vocab_size + max_len + 2) * d_model
 
 
-@wrong("count_gpt2", "positions-forgotten")
+@wrong("positions-forgotten")
 def gpt2_no_positions(vocab_size, max_len, d_model, n_heads, n_layers):
     return gpt2_formula(vocab_size, 0, d_model, n_heads, n_layers)
 
 
-@wrong("count_gpt2", "final-norm-forgotten")
+@wrong("final-norm-forgotten")
 def gpt2_no_final_norm(vocab_size, max_len, d_model, n_heads, n_layers):
     return (vocab_size + max_len) * d_model + n_layers * (12 * d_model**2 + 13 * d_model)
 
 
-@wrong("count_gpt2", "output-layer-not-tied")
-def gpt2_untied(v, t, d, h, n):
-    return v * d + t * d + n * (12 * d * d + 13 * d) + 2 * d + d * v
-
-
-@wrong("count_gpt2", "output-layer-counted")
+@wrong("output-layer-counted")
 def gpt2_lm_head(v, t, d, h, n):
     output = nn.Linear(d, v, device="meta")
     return gpt2_formula(v, t, d, h, n) + sum(p.numel() for p in output.parameters())
 
 
-@wrong("count_gpt2", "output-layer-with-bias")
-def gpt2_output_bias(v, t, d, h, n):
-    return gpt2_formula(v, t, d, h, n) + v
-
-
-@wrong("count_gpt2", "all-biases-forgotten")
-def gpt2_no_biases(v, t, d, h, n):
-    attention = 4 * d * d
-    feed_forward = 2 * d * 4 * d
-    return (v + t) * d + n * (attention + feed_forward + 4 * d) + 2 * d
-
-
-@wrong("count_gpt2", "norms-forgotten")
+@wrong("norms-forgotten")
 def gpt2_no_norms(v, t, d, h, n):
     return (v + t) * d + n * (4 * (d + 1) * d + (d + 1) * 4 * d + (4 * d + 1) * d)
 
 
-@wrong("count_gpt2", "norms-counted-once")
-def gpt2_one_norm(v, t, d, h, n):
-    return gpt2_formula(v, t, d, h, n) - n * 2 * d
-
-
-@wrong("count_gpt2", "norm-shifts-forgotten")
-def gpt2_scales_only(v, t, d, h, n):
-    return (v + t) * d + n * (12 * d * d + 9 * d + 2 * d) + d
-
-
-@wrong("count_gpt2", "attention-biases-forgotten")
+@wrong("attention-biases-forgotten")
 def gpt2_attention_without_bias(v, t, d, h, n):
     return (v + t) * d + n * (4 * d**2 + 8 * d**2 + 5 * d + 4 * d) + 2 * d
 
 
-@wrong("count_gpt2", "feed-forward-biases-alike")
+@wrong("feed-forward-biases-alike")
 def gpt2_equal_biases(v, t, d, h, n):
     attention = 4 * (d * d + d)
     feed_forward = 2 * (d * 4 * d + d)
     return (v + t) * d + n * (attention + feed_forward + 4 * d) + 2 * d
 
 
-@wrong("count_gpt2", "feed-forward-of-width-d")
-def gpt2_narrow(v, t, d, h, n):
-    return (v + t) * d + n * (6 * (d * d + d) + 4 * d) + 2 * d
-
-
-@wrong("count_gpt2", "output-projection-forgotten")
+@wrong("output-projection-forgotten")
 def gpt2_c_attn_only(v, t, d, h, n):
     c_attn = d * 3 * d + 3 * d
     return (v + t) * d + n * (c_attn + 8 * d * d + 5 * d + 4 * d) + 2 * d
 
 
-@wrong("count_gpt2", "heads-for-matrices")
+@wrong("heads-for-matrices")
 def gpt2_heads_as_matrices(v, t, d, h, n):
     return (v + t) * d + n * (h * (d * d + d) + 8 * d * d + 5 * d + 4 * d) + 2 * d
 
 
-@wrong("count_gpt2", "matrices-for-each-head")
+@wrong("matrices-for-each-head")
 def gpt2_all_for_each_head(v, t, d, h, n):
     total = (v + t) * d + 2 * d
     for _ in range(n):
@@ -357,41 +299,19 @@ def gpt2_all_for_each_head(v, t, d, h, n):
     return total
 
 
-@wrong("count_gpt2", "one-layer-only")
-def gpt2_one_block(v, t, d, h, n):
-    return (v + t) * d + 12 * d**2 + 13 * d + 2 * d
-
-
-@wrong("count_gpt2", "all-times-layers")
-def gpt2_everything_times(v, t, d, h, n):
-    return n * ((v + t) * d + 12 * d**2 + 13 * d) + 2 * d
-
-
-@wrong("count_gpt2", "rule-of-thumb")
-def gpt2_thumb(v, t, d, h, n):
-    return 12 * n * d**2 + v * d
-
-
-@wrong("count_gpt2", "final-norm-in-each-block")
-def gpt2_three_norms(v, t, d, h, n):
-    return (v + t) * d + n * (12 * d**2 + 9 * d + 3 * 2 * d)
-
-
-@wrong("count_gpt2", "positions-forgotten+final-norm-forgotten")
-def gpt2_as_the_example(v, t, d, h, n):
-    return v * d + n * (12 * d**2 + 13 * d)
-
-
-@wrong("count_gpt2", "positions-without-width")
-def gpt2_flat_positions(v, t, d, h, n):
-    return v * d + t + n * (12 * d**2 + 13 * d) + 2 * d
-
-
-@wrong("count_gpt2", "fixed-number")
-def gpt2_known(v, t, d, h, n):
-    return 124_439_808
-
-
-@wrong("count_gpt2", "wrong-type")
-def gpt2_millions(v, t, d, h, n):
-    return f"{gpt2_formula(v, t, d, h, n) / 1e6:.0f} M"
+wrong(
+    "output-layer-not-tied", lambda v, t, d, h, n: v * d + t * d + n * (12 * d * d + 13 * d) + 2 * d + d * v
+)
+wrong("output-layer-with-bias", lambda v, t, d, h, n: gpt2_formula(v, t, d, h, n) + v)
+wrong("all-biases-forgotten", gpt2_equal_biases, {"(d * d + d)": "d * d", "(d * 4 * d + d)": "d * 4 * d"})
+wrong("norms-counted-once", lambda v, t, d, h, n: gpt2_formula(v, t, d, h, n) - n * 2 * d)
+wrong("norm-shifts-forgotten", lambda v, t, d, h, n: (v + t) * d + n * (12 * d * d + 9 * d + 2 * d) + d)
+wrong("feed-forward-of-width-d", lambda v, t, d, h, n: (v + t) * d + n * (6 * (d * d + d) + 4 * d) + 2 * d)
+wrong("one-layer-only", lambda v, t, d, h, n: (v + t) * d + 12 * d**2 + 13 * d + 2 * d)
+wrong("all-times-layers", lambda v, t, d, h, n: n * ((v + t) * d + 12 * d**2 + 13 * d) + 2 * d)
+wrong("rule-of-thumb", lambda v, t, d, h, n: 12 * n * d**2 + v * d)
+wrong("final-norm-in-each-block", lambda v, t, d, h, n: (v + t) * d + n * (12 * d**2 + 9 * d + 3 * 2 * d))
+wrong("positions-forgotten+final-norm-forgotten", lambda v, t, d, h, n: v * d + n * (12 * d**2 + 13 * d))
+wrong("positions-without-width", lambda v, t, d, h, n: v * d + t + n * (12 * d**2 + 13 * d) + 2 * d)
+wrong("fixed-number", lambda v, t, d, h, n: 124_439_808)
+wrong("wrong-type", lambda v, t, d, h, n: f"{gpt2_formula(v, t, d, h, n) / 1e6:.0f} M")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import torch
 
-from tests.solutions.collection import right, wrong
+from tests.solutions.collection import of
 
 # mypy: ignore-errors
 
 
-@right("greedy_decode")
+right, wrong = of("greedy_decode")
+
+
+@right
 def greedy_loop(step, bos_id, eos_id, max_len):
     ids = [bos_id]
     while len(ids) < max_len:
@@ -19,7 +22,7 @@ def greedy_loop(step, bos_id, eos_id, max_len):
     return ids
 
 
-@right("greedy_decode")
+@right
 def greedy_for(step, bos_id, eos_id, max_len):
     ids = [bos_id]
     for _ in range(max_len - 1):
@@ -30,7 +33,7 @@ def greedy_for(step, bos_id, eos_id, max_len):
     return ids
 
 
-@right("greedy_decode")
+@right
 def greedy_recursive(step, bos_id, eos_id, max_len):
     def go_on(ids):
         if len(ids) == max_len or (len(ids) > 1 and ids[-1] == eos_id):
@@ -41,7 +44,7 @@ def greedy_recursive(step, bos_id, eos_id, max_len):
     return go_on([bos_id])
 
 
-@right("greedy_decode")
+@right
 def greedy_tensor(step, bos_id, eos_id, max_len=20):
     ids = torch.tensor([bos_id])
     while ids.numel() < max_len and ids[-1] != eos_id:
@@ -49,7 +52,7 @@ def greedy_tensor(step, bos_id, eos_id, max_len=20):
     return ids.tolist()
 
 
-@right("greedy_decode")
+@right
 def greedy_items(step, bos_id, eos_id, max_len):
     ids = [torch.tensor(bos_id)]
     for _ in range(1, max_len):
@@ -59,36 +62,7 @@ def greedy_items(step, bos_id, eos_id, max_len):
     return ids
 
 
-@wrong("greedy_decode", "bos-dropped")
-def greedy_no_bos(step, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    while len(ids) < max_len and ids[-1] != eos_id:
-        ids.append(int(step(ids).argmax()))
-    return ids[1:]
-
-
-@wrong("greedy_decode", "eos-dropped")
-def greedy_no_eos(step, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    while len(ids) < max_len:
-        best = int(step(ids).argmax())
-        if best == eos_id:
-            break
-        ids.append(best)
-    return ids
-
-
-@wrong("greedy_decode", "max-len-new-tokens")
-def greedy_one_more(step, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    for _ in range(max_len):
-        ids.append(int(step(ids).argmax()))
-        if ids[-1] == eos_id:
-            break
-    return ids
-
-
-@wrong("greedy_decode", "goes-on-after-eos")
+@wrong("goes-on-after-eos")
 def greedy_never_stops(step, bos_id, eos_id, max_len):
     ids = [bos_id]
     for _ in range(max_len - 1):
@@ -96,7 +70,7 @@ def greedy_never_stops(step, bos_id, eos_id, max_len):
     return ids
 
 
-@wrong("greedy_decode", "last-id-only")
+@wrong("last-id-only")
 def greedy_last(step, bos_id, eos_id, max_len):
     ids = [bos_id]
     while len(ids) < max_len and ids[-1] != eos_id:
@@ -104,7 +78,7 @@ def greedy_last(step, bos_id, eos_id, max_len):
     return ids
 
 
-@wrong("greedy_decode", "prefix-not-extended")
+@wrong("prefix-not-extended")
 def greedy_same_prefix(step, bos_id, eos_id, max_len):
     prefix, out = [bos_id], [bos_id]
     while len(out) < max_len:
@@ -114,25 +88,7 @@ def greedy_same_prefix(step, bos_id, eos_id, max_len):
     return out
 
 
-@wrong("greedy_decode", "least-probable")
-def greedy_min(step, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    while len(ids) < max_len and ids[-1] != eos_id:
-        ids.append(int((-step(ids)).argmax()))
-    return ids
-
-
-@wrong("greedy_decode", "one-token-short")
-def greedy_short(step, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    for _ in range(max_len - 2):
-        ids.append(int(step(ids).argmax()))
-        if ids[-1] == eos_id:
-            break
-    return ids
-
-
-@wrong("greedy_decode", "eos-always-appended")
+@wrong("eos-always-appended")
 def greedy_closes(step, bos_id, eos_id, max_len):
     ids = [bos_id]
     while len(ids) < max_len:
@@ -143,7 +99,7 @@ def greedy_closes(step, bos_id, eos_id, max_len):
     return ids + [eos_id]
 
 
-@wrong("greedy_decode", "time-limit")
+@wrong("time-limit")
 def greedy_endless(step, bos_id, eos_id, max_len):
     ids = [bos_id]
     while ids[-1] != eos_id:
@@ -152,15 +108,22 @@ def greedy_endless(step, bos_id, eos_id, max_len):
     return ids
 
 
-@wrong("greedy_decode", "changes-between-calls")
-def greedy_samples(step, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    while len(ids) < max_len and ids[-1] != eos_id:
-        ids.append(int(torch.multinomial(step(ids).exp(), 1)))
-    return ids
+wrong("bos-dropped", greedy_last, {"[ids[-1]]": "ids", "return ids": "return ids[1:]"})
+wrong("eos-dropped", greedy_closes, {"ids + [eos_id]": "ids"})
+wrong("max-len-new-tokens", greedy_loop, {"while len(ids) < max_len": "for _ in range(max_len)"})
+wrong("least-probable", greedy_last, {"step([ids[-1]])": "(-step(ids))"})
+wrong("one-token-short", greedy_loop, {"while len(ids) < max_len": "for _ in range(max_len - 2)"})
+wrong(
+    "changes-between-calls",
+    greedy_last,
+    {"step([ids[-1]]).argmax()": "torch.multinomial(step(ids).exp(), 1)"},
+)
 
 
-@right("beam_search")
+right, wrong = of("beam_search")
+
+
+@right
 def beam_plain(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     beams, finished = [([bos_id], 0.0)], []
     while beams and len(beams[0][0]) < max_len:
@@ -174,7 +137,7 @@ def beam_plain(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     return max(finished + beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
 
 
-@right("beam_search")
+@right
 def beam_topk(step, bos_id, eos_id, beam_size, max_len, length_penalty=1.0):
     sequences, scores = [[bos_id]], torch.zeros(1)
     done = []
@@ -199,7 +162,7 @@ def beam_topk(step, bos_id, eos_id, beam_size, max_len, length_penalty=1.0):
     return max(done)[1]
 
 
-@right("beam_search")
+@right
 def beam_one_pass(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     import heapq
 
@@ -224,7 +187,7 @@ def beam_one_pass(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     return list(best_ids)
 
 
-@right("beam_search")
+@right
 def beam_recursive(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     def search(beams):
         if not beams or len(beams[0][1]) == max_len:
@@ -251,36 +214,31 @@ def _search(step, bos_id, eos_id, beam_size, max_len, final, keep_all=True, stop
     return max(finished + beams if keep_all else finished or beams, key=final)[0]
 
 
-@wrong("beam_search", "penalty-ignored")
-def beam_no_penalty(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    return _search(step, bos_id, eos_id, beam_size, max_len, lambda b: b[1])
-
-
-@wrong("beam_search", "penalty-counts-bos")
+@wrong("penalty-counts-bos")
 def beam_counts_bos(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     return _search(step, bos_id, eos_id, beam_size, max_len, lambda b: b[1] / len(b[0]) ** length_penalty)
 
 
-@wrong("beam_search", "penalty-multiplied")
+@wrong("penalty-multiplied")
 def beam_multiplies(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     return _search(
         step, bos_id, eos_id, beam_size, max_len, lambda b: b[1] * (len(b[0]) - 1) ** length_penalty
     )
 
 
-@wrong("beam_search", "unfinished-forgotten")
+@wrong("unfinished-forgotten")
 def beam_finished_only(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     score = lambda b: b[1] / (len(b[0]) - 1) ** length_penalty  # noqa: E731
     return _search(step, bos_id, eos_id, beam_size, max_len, score, keep_all=False)
 
 
-@wrong("beam_search", "stops-when-enough-finished")
+@wrong("stops-when-enough-finished")
 def beam_stops_early(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     score = lambda b: b[1] / (len(b[0]) - 1) ** length_penalty  # noqa: E731
     return _search(step, bos_id, eos_id, beam_size, max_len, score, stop=lambda done: len(done) >= beam_size)
 
 
-@wrong("beam_search", "first-finished-wins")
+@wrong("first-finished-wins")
 def beam_first_finished(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     beams = [([bos_id], 0.0)]
     while len(beams[0][0]) < max_len:
@@ -292,7 +250,7 @@ def beam_first_finished(step, bos_id, eos_id, beam_size, max_len, length_penalty
     return max(beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
 
 
-@wrong("beam_search", "finished-take-a-place")
+@wrong("finished-take-a-place")
 def beam_occupied(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     beams = [([bos_id], 0.0)]
     for _ in range(max_len - 1):
@@ -306,7 +264,7 @@ def beam_occupied(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     return max(beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
 
 
-@wrong("beam_search", "places-refilled")
+@wrong("places-refilled")
 def beam_refilled(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     beams, finished = [([bos_id], 0.0)], []
     for _ in range(max_len - 1):
@@ -323,7 +281,7 @@ def beam_refilled(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     return max(finished + beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
 
 
-@wrong("beam_search", "beams-shrink")
+@wrong("beams-shrink")
 def beam_shrinking(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     beams, finished, width = [([bos_id], 0.0)], [], beam_size
     while width > 0 and len(beams[0][0]) < max_len:
@@ -335,17 +293,17 @@ def beam_shrinking(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     return max(finished + beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
 
 
-@wrong("beam_search", "one-beam")
+@wrong("one-beam")
 def beam_greedy(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     return greedy_loop(step, bos_id, eos_id, max_len)
 
 
-@wrong("beam_search", "bos-dropped")
+@wrong("bos-dropped")
 def beam_no_bos(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     return beam_plain(step, bos_id, eos_id, beam_size, max_len, length_penalty)[1:]
 
 
-@wrong("beam_search", "goes-on-after-eos")
+@wrong("goes-on-after-eos")
 def beam_past_eos(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     beams = [([bos_id], 0.0)]
     for _ in range(max_len - 1):
@@ -354,7 +312,7 @@ def beam_past_eos(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     return max(beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
 
 
-@wrong("beam_search", "finished-forgotten")
+@wrong("finished-forgotten")
 def beam_unfinished_only(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     beams, finished = [([bos_id], 0.0)], []
     while beams and len(beams[0][0]) < max_len:
@@ -365,12 +323,15 @@ def beam_unfinished_only(step, bos_id, eos_id, beam_size, max_len, length_penalt
     return max(beams or finished, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
 
 
-@wrong("beam_search", "max-len-new-tokens")
+@wrong("max-len-new-tokens")
 def beam_one_more(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     return beam_plain(step, bos_id, eos_id, beam_size, max_len + 1, length_penalty)
 
 
-@wrong("beam_search", "wrong-type")
+@wrong("wrong-type")
 def beam_with_score(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     ids = beam_plain(step, bos_id, eos_id, beam_size, max_len, length_penalty)
     return ids, -1.0
+
+
+wrong("penalty-ignored", beam_counts_bos, {" / len(b[0]) ** length_penalty": ""})

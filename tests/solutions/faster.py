@@ -6,12 +6,15 @@ import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from tests.solutions.collection import right, wrong
+from tests.solutions.collection import of
 
 # mypy: ignore-errors
 
 
-@right("padded_cost")
+right, wrong = of("padded_cost")
+
+
+@right
 def cost_by_slices(lengths, batch_size):
     total = 0
     for i in range(0, len(lengths), batch_size):
@@ -20,7 +23,7 @@ def cost_by_slices(lengths, batch_size):
     return total
 
 
-@right("padded_cost")
+@right
 def cost_popping(lengths, batch_size):
     rest, total = list(lengths), 0
     while rest:
@@ -29,7 +32,7 @@ def cost_popping(lengths, batch_size):
     return total
 
 
-@right("padded_cost")
+@right
 def cost_row_by_row(lengths, batch_size):
     total = 0
     for i in range(len(lengths)):
@@ -38,45 +41,26 @@ def cost_row_by_row(lengths, batch_size):
     return total
 
 
-@right("padded_cost")
+@right
 def cost_of_real_tensors(lengths, batch_size):
     rows = [torch.ones(n) for n in lengths]
     starts = range(0, len(rows), batch_size)
     return sum(pad_sequence(rows[i : i + batch_size], batch_first=True).numel() for i in starts)
 
 
-@right("padded_cost")
+@right
 def cost_numpy(lengths, batch_size):
     lengths = np.asarray(lengths, dtype=int)
     cuts = np.split(lengths, range(batch_size, len(lengths), batch_size))
     return sum(cut.size * cut.max() for cut in cuts if cut.size)
 
 
-@wrong("padded_cost", "padding-forgotten")
-def cost_tokens(lengths, batch_size):
-    return sum(lengths)
-
-
-@wrong("padded_cost", "padding-only")
-def cost_of_padding(lengths, batch_size):
-    total = 0
-    for i in range(0, len(lengths), batch_size):
-        batch = lengths[i : i + batch_size]
-        total += sum(max(batch) - n for n in batch)
-    return total
-
-
-@wrong("padded_cost", "longest-of-all")
-def cost_one_rectangle(lengths, batch_size):
-    return len(lengths) * max(lengths) if lengths else 0
-
-
-@wrong("padded_cost", "last-batch-full")
+@wrong("last-batch-full")
 def cost_of_one_row(lengths, batch_size):
     return sum(max(lengths[i : i + batch_size]) for i in range(0, len(lengths), batch_size))
 
 
-@wrong("padded_cost", "full-rows-counted")
+@wrong("full-rows-counted")
 def cost_of_full_batches(lengths, batch_size):
     total = 0
     for i in range(0, len(lengths), batch_size):
@@ -84,7 +68,7 @@ def cost_of_full_batches(lengths, batch_size):
     return total
 
 
-@wrong("padded_cost", "rest-dropped")
+@wrong("rest-dropped")
 def cost_without_rest(lengths, batch_size):
     total = 0
     for number in range(len(lengths) // batch_size):
@@ -92,49 +76,37 @@ def cost_without_rest(lengths, batch_size):
     return total
 
 
-@wrong("padded_cost", "sorted-first")
+@wrong("sorted-first")
 def cost_sorted(lengths, batch_size):
     lengths = sorted(lengths)
     return cost_by_slices(lengths, batch_size)
 
 
-@wrong("padded_cost", "sorted-first")
+@wrong("sorted-first")
 def cost_sorted_down(lengths, batch_size):
     lengths = sorted(lengths, key=lambda n: -n)
     return cost_row_by_row(lengths, batch_size)
 
 
-@wrong("padded_cost", "shortest")
+@wrong("shortest")
 def cost_cut_off(lengths, batch_size):
     batches = [lengths[i : i + batch_size] for i in range(0, len(lengths), batch_size)]
     return sum(len(batch) * min(batch) for batch in batches)
 
 
-@wrong("padded_cost", "first-row")
+@wrong("first-row")
 def cost_first_row(lengths, batch_size):
     return sum(lengths[i // batch_size * batch_size] for i in range(len(lengths)))
 
 
-@wrong("padded_cost", "last-row")
-def cost_last_row(lengths, batch_size):
-    batches = [lengths[i : i + batch_size] for i in range(0, len(lengths), batch_size)]
-    return sum(len(batch) * batch[-1] for batch in batches)
-
-
-@wrong("padded_cost", "pairs")
-def cost_of_attention(lengths, batch_size):
-    batches = [lengths[i : i + batch_size] for i in range(0, len(lengths), batch_size)]
-    return sum(len(batch) * max(batch) * max(batch) for batch in batches)
-
-
-@wrong("padded_cost", "every-other")
+@wrong("every-other")
 def cost_strided(lengths, batch_size):
     n_batches = (len(lengths) + batch_size - 1) // batch_size
     batches = [lengths[i::n_batches] for i in range(n_batches)]
     return sum(len(batch) * max(batch) for batch in batches)
 
 
-@wrong("padded_cost", "empty-refused")
+@wrong("empty-refused")
 def cost_reshaped(lengths, batch_size):
     total, longest, rows = 0, lengths[0], 0
     for n in lengths:
@@ -144,13 +116,23 @@ def cost_reshaped(lengths, batch_size):
     return total + rows * longest
 
 
-@right("accumulate")
+wrong("padding-forgotten", lambda lengths, batch_size: sum(lengths))
+wrong("padding-only", cost_by_slices, {"len(batch) * max(batch)": "sum(max(batch) - n for n in batch)"})
+wrong("longest-of-all", lambda lengths, batch_size: len(lengths) * max(lengths) if lengths else 0)
+wrong("last-row", cost_cut_off, {"min(batch)": "batch[-1]"})
+wrong("pairs", cost_cut_off, {"min": "max(batch) * max"})
+
+
+right, wrong = of("accumulate")
+
+
+@right
 def accumulate_shares(gradients, n_tokens):
     shares = n_tokens / n_tokens.sum()
     return (gradients * shares[:, None]).sum(0)
 
 
-@right("accumulate")
+@right
 def accumulate_loop(gradients, n_tokens):
     total = torch.zeros(gradients.shape[1])
     for gradient, n in zip(gradients, n_tokens, strict=True):
@@ -158,22 +140,12 @@ def accumulate_loop(gradients, n_tokens):
     return total / n_tokens.sum()
 
 
-@right("accumulate")
+@right
 def accumulate_einsum(gradients, n_tokens):
     return torch.einsum("mp,m->p", gradients, n_tokens.to(gradients.dtype)) / n_tokens.sum()
 
 
-@right("accumulate")
-def accumulate_product(gradients, n_tokens):
-    return n_tokens.double() @ gradients.double() / n_tokens.sum()
-
-
-@right("accumulate")
-def accumulate_repeated(gradients, n_tokens):
-    return gradients.repeat_interleave(n_tokens, dim=0).mean(0)
-
-
-@right("accumulate")
+@right
 def accumulate_running(gradients, n_tokens):
     mean, n_seen = torch.zeros_like(gradients[0]), 0
     for gradient, n in zip(gradients, n_tokens.tolist(), strict=True):
@@ -182,12 +154,7 @@ def accumulate_running(gradients, n_tokens):
     return mean
 
 
-@wrong("accumulate", "plain-mean")
-def accumulate_mean(gradients, n_tokens):
-    return gradients.mean(dim=0)
-
-
-@wrong("accumulate", "plain-mean")
+@wrong("plain-mean")
 def accumulate_divided_losses(gradients, n_tokens):
     total = 0
     for gradient in gradients:
@@ -195,7 +162,7 @@ def accumulate_divided_losses(gradients, n_tokens):
     return total
 
 
-@wrong("accumulate", "plain-sum")
+@wrong("plain-sum")
 def accumulate_as_backward(gradients, n_tokens):
     grad = torch.zeros_like(gradients[0])
     for gradient in gradients:
@@ -203,22 +170,7 @@ def accumulate_as_backward(gradients, n_tokens):
     return grad
 
 
-@wrong("accumulate", "not-divided")
-def accumulate_sum_loss(gradients, n_tokens):
-    return (gradients * n_tokens.unsqueeze(1)).sum(dim=0)
-
-
-@wrong("accumulate", "divided-by-parts")
-def accumulate_weighted_mean(gradients, n_tokens):
-    return (gradients * n_tokens[:, None]).mean(0)
-
-
-@wrong("accumulate", "sum-over-tokens")
-def accumulate_no_weights(gradients, n_tokens):
-    return gradients.sum(0) / n_tokens.sum()
-
-
-@wrong("accumulate", "last-part")
+@wrong("last-part")
 def accumulate_zeroed(gradients, n_tokens):
     for gradient in gradients:
         grad = torch.zeros_like(gradient)
@@ -226,46 +178,26 @@ def accumulate_zeroed(gradients, n_tokens):
     return grad
 
 
-@wrong("accumulate", "divided-by-own-tokens")
+@wrong("divided-by-own-tokens")
 def accumulate_inverse(gradients, n_tokens):
     return sum(gradient / n for gradient, n in zip(gradients, n_tokens, strict=True))
 
 
-@wrong("accumulate", "divided-by-own-tokens")
-def accumulate_inverse_mean(gradients, n_tokens):
-    return (gradients / n_tokens[:, None]).mean(0)
-
-
-@wrong("accumulate", "softmax")
-def accumulate_softmax(gradients, n_tokens):
-    return n_tokens.float().softmax(0) @ gradients
-
-
-@wrong("accumulate", "largest-part")
-def accumulate_over_largest(gradients, n_tokens):
-    return (gradients * (n_tokens / n_tokens.max())[:, None]).sum(0)
-
-
-@wrong("accumulate", "not-added")
-def accumulate_rows(gradients, n_tokens):
-    return gradients * n_tokens[:, None] / n_tokens.sum()
-
-
-@wrong("accumulate", "wrong-axis")
-def accumulate_columns(gradients, n_tokens):
-    return torch.einsum("mp,m->m", gradients, n_tokens / n_tokens.sum())
-
-
-@wrong("accumulate", "sign")
-def accumulate_update(gradients, n_tokens):
-    return -(n_tokens / n_tokens.sum()) @ gradients
-
-
-@wrong("accumulate", "divided-twice")
+@wrong("divided-twice")
 def accumulate_mean_of_shares(gradients, n_tokens):
     return (gradients * (n_tokens / n_tokens.sum())[:, None]).mean(dim=0)
 
 
-@wrong("accumulate", "whole-shares")
-def accumulate_integers(gradients, n_tokens):
-    return (gradients * (n_tokens // n_tokens.sum())[:, None]).sum(0)
+right(lambda gradients, n_tokens: n_tokens.double() @ gradients.double() / n_tokens.sum())
+right(lambda gradients, n_tokens: gradients.repeat_interleave(n_tokens, dim=0).mean(0))
+wrong("plain-mean", lambda gradients, n_tokens: gradients.mean(dim=0))
+wrong("not-divided", lambda gradients, n_tokens: (gradients * n_tokens.unsqueeze(1)).sum(dim=0))
+wrong("divided-by-parts", lambda gradients, n_tokens: (gradients * n_tokens[:, None]).mean(0))
+wrong("sum-over-tokens", lambda gradients, n_tokens: gradients.sum(0) / n_tokens.sum())
+wrong("divided-by-own-tokens", lambda gradients, n_tokens: (gradients / n_tokens[:, None]).mean(0))
+wrong("softmax", lambda gradients, n_tokens: n_tokens.float().softmax(0) @ gradients)
+wrong("largest-part", lambda gradients, n_tokens: (gradients * (n_tokens / n_tokens.max())[:, None]).sum(0))
+wrong("not-added", lambda gradients, n_tokens: gradients * n_tokens[:, None] / n_tokens.sum())
+wrong("wrong-axis", lambda gradients, n_tokens: torch.einsum("mp,m->m", gradients, n_tokens / n_tokens.sum()))
+wrong("sign", lambda gradients, n_tokens: -(n_tokens / n_tokens.sum()) @ gradients)
+wrong("whole-shares", lambda gradients, n_tokens: (gradients * (n_tokens // n_tokens.sum())[:, None]).sum(0))

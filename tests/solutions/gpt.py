@@ -9,12 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.solutions.collection import right, wrong
+from tests.solutions.collection import of
 
 # mypy: ignore-errors
 
 
-@right("tiny_gpt")
+right, wrong = of("tiny_gpt")
+
+
+@right
 def gpt_plain(token_ids, token_embed, positions, blocks, final_norm, w_out):
     x = token_embed[token_ids] * token_embed.shape[1] ** 0.5 + positions[: token_ids.shape[1]]
     for block in blocks:
@@ -22,14 +25,14 @@ def gpt_plain(token_ids, token_embed, positions, blocks, final_norm, w_out):
     return final_norm(x) @ w_out
 
 
-@right("tiny_gpt")
+@right
 def gpt_functional(token_ids, token_embed, positions, blocks, final_norm, w_out):
     x = math.sqrt(positions.size(-1)) * F.embedding(token_ids, token_embed)
     x = x + positions.narrow(0, 0, token_ids.size(1)).unsqueeze(0)
     return torch.einsum("btd,dv->btv", final_norm(functools.reduce(lambda h, b: b(h), blocks, x)), w_out)
 
 
-@right("tiny_gpt")
+@right
 def gpt_sequential(token_ids, token_embed, positions, blocks, final_norm, w_out):
     class Step(nn.Module):
         def __init__(self, function):
@@ -46,7 +49,7 @@ def gpt_sequential(token_ids, token_embed, positions, blocks, final_norm, w_out)
     return stack(x).matmul(w_out)
 
 
-@right("tiny_gpt")
+@right
 def gpt_rows(token_ids, token_embed, positions, blocks, final_norm, w_out):
     d_model = token_embed.shape[-1]
     rows = []
@@ -69,43 +72,25 @@ def _embedded(token_ids, token_embed, positions):
     return token_embed[token_ids] * math.sqrt(token_embed.shape[1]) + positions[: token_ids.shape[1]]
 
 
-@wrong("tiny_gpt", "not-scaled")
-def gpt_unscaled(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    x = token_embed[token_ids] + positions[: token_ids.shape[1]]
-    return final_norm(_stacked(x, blocks)) @ w_out
-
-
-@wrong("tiny_gpt", "positions-missing")
-def gpt_no_positions(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    x = token_embed[token_ids] * math.sqrt(token_embed.shape[1])
-    return final_norm(_stacked(x, blocks)) @ w_out
-
-
-@wrong("tiny_gpt", "positions-not-cut")
+@wrong("positions-not-cut")
 def gpt_whole_table(token_ids, token_embed, positions, blocks, final_norm, w_out):
     x = token_embed[token_ids] * math.sqrt(token_embed.shape[1]) + positions
     return final_norm(_stacked(x, blocks)) @ w_out
 
 
-@wrong("tiny_gpt", "positions-of-ids")
-def gpt_positions_by_id(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    x = token_embed[token_ids] * math.sqrt(token_embed.shape[1]) + positions[token_ids]
-    return final_norm(_stacked(x, blocks)) @ w_out
-
-
-@wrong("tiny_gpt", "positions-scaled")
+@wrong("positions-scaled")
 def gpt_scaled_sum(token_ids, token_embed, positions, blocks, final_norm, w_out):
     x = (token_embed[token_ids] + positions[: token_ids.shape[1]]) * token_embed.shape[1] ** 0.5
     return final_norm(_stacked(x, blocks)) @ w_out
 
 
-@wrong("tiny_gpt", "positions-at-the-end")
+@wrong("positions-at-the-end")
 def gpt_late_positions(token_ids, token_embed, positions, blocks, final_norm, w_out):
     x = _stacked(token_embed[token_ids] * math.sqrt(token_embed.shape[1]), blocks)
     return final_norm(x + positions[: token_ids.shape[1]]) @ w_out
 
 
-@wrong("tiny_gpt", "positions-in-every-block")
+@wrong("positions-in-every-block")
 def gpt_positions_each_time(token_ids, token_embed, positions, blocks, final_norm, w_out):
     x = token_embed[token_ids] * math.sqrt(token_embed.shape[1])
     for block in blocks:
@@ -113,34 +98,18 @@ def gpt_positions_each_time(token_ids, token_embed, positions, blocks, final_nor
     return final_norm(x) @ w_out
 
 
-@wrong("tiny_gpt", "scale-by-vocabulary")
+@wrong("scale-by-vocabulary")
 def gpt_root_of_vocabulary(token_ids, token_embed, positions, blocks, final_norm, w_out):
     x = token_embed[token_ids] * math.sqrt(len(token_embed)) + positions[: token_ids.shape[1]]
     return final_norm(_stacked(x, blocks)) @ w_out
 
 
-@wrong("tiny_gpt", "blocks-reversed")
+@wrong("blocks-reversed")
 def gpt_top_first(token_ids, token_embed, positions, blocks, final_norm, w_out):
     return final_norm(_stacked(_embedded(token_ids, token_embed, positions), blocks[::-1])) @ w_out
 
 
-@wrong("tiny_gpt", "last-block-only")
-def gpt_forgets_the_result(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    x = _embedded(token_ids, token_embed, positions)
-    for block in blocks:
-        h = block(x)
-    return final_norm(h) @ w_out
-
-
-@wrong("tiny_gpt", "blocks-missing")
-def gpt_calls_and_drops(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    x = _embedded(token_ids, token_embed, positions)
-    for block in blocks:
-        block(x)
-    return final_norm(x) @ w_out
-
-
-@wrong("tiny_gpt", "residual-around-blocks")
+@wrong("residual-around-blocks")
 def gpt_extra_residual(token_ids, token_embed, positions, blocks, final_norm, w_out):
     x = _embedded(token_ids, token_embed, positions)
     for block in blocks:
@@ -148,12 +117,12 @@ def gpt_extra_residual(token_ids, token_embed, positions, blocks, final_norm, w_
     return final_norm(x) @ w_out
 
 
-@wrong("tiny_gpt", "norm-missing")
+@wrong("norm-missing")
 def gpt_no_final_norm(token_ids, token_embed, positions, blocks, final_norm, w_out):
     return _stacked(_embedded(token_ids, token_embed, positions), blocks) @ w_out
 
 
-@wrong("tiny_gpt", "norm-after-each-block")
+@wrong("norm-after-each-block")
 def gpt_norm_in_the_loop(token_ids, token_embed, positions, blocks, final_norm, w_out):
     x = _embedded(token_ids, token_embed, positions)
     for block in blocks:
@@ -161,27 +130,37 @@ def gpt_norm_in_the_loop(token_ids, token_embed, positions, blocks, final_norm, 
     return x @ w_out
 
 
-@wrong("tiny_gpt", "hidden-states-returned")
+@wrong("hidden-states-returned")
 def gpt_without_head(token_ids, token_embed, positions, blocks, final_norm, w_out):
     return final_norm(_stacked(_embedded(token_ids, token_embed, positions), blocks))
 
 
-@wrong("tiny_gpt", "last-position-only")
+@wrong("last-position-only")
 def gpt_next_only(token_ids, token_embed, positions, blocks, final_norm, w_out):
     return gpt_plain(token_ids, token_embed, positions, blocks, final_norm, w_out)[:, -1]
 
 
-@wrong("tiny_gpt", "probabilities")
+@wrong("probabilities")
 def gpt_softmax(token_ids, token_embed, positions, blocks, final_norm, w_out):
     return torch.softmax(gpt_plain(token_ids, token_embed, positions, blocks, final_norm, w_out), dim=-1)
 
 
-@wrong("tiny_gpt", "not-scaled+norm-missing")
+@wrong("not-scaled+norm-missing")
 def gpt_two_omissions(token_ids, token_embed, positions, blocks, final_norm, w_out):
     return _stacked(token_embed[token_ids] + positions[: token_ids.shape[1]], blocks) @ w_out
 
 
-@right("generate")
+wrong("not-scaled", gpt_root_of_vocabulary, {"* math.sqrt(len(token_embed)) ": ""})
+wrong("positions-missing", gpt_whole_table, {" + positions": ""})
+wrong("positions-of-ids", gpt_whole_table, {"+ positions": "+ positions[token_ids]"})
+wrong("last-block-only", gpt_extra_residual, {"x = x +": "h =", "(x) @": "(h) @"})
+wrong("blocks-missing", gpt_extra_residual, {"x = x + block": "block"})
+
+
+right, wrong = of("generate")
+
+
+@right
 def generate_list(model, token_ids, n_new, max_len, draw):
     ids = list(token_ids)
     for _ in range(n_new):
@@ -190,7 +169,7 @@ def generate_list(model, token_ids, n_new, max_len, draw):
     return ids
 
 
-@right("generate")
+@right
 def generate_tensor(model, token_ids, n_new, max_len, draw):
     ids = torch.tensor(token_ids)[None]  # (1, T)
     with torch.no_grad():
@@ -201,7 +180,7 @@ def generate_tensor(model, token_ids, n_new, max_len, draw):
     return ids[0].tolist()
 
 
-@right("generate")
+@right
 def generate_recursive(model, token_ids, n_new, max_len, draw):
     if n_new == 0:
         return token_ids
@@ -210,7 +189,7 @@ def generate_recursive(model, token_ids, n_new, max_len, draw):
     return generate_recursive(model, [*token_ids, newest], n_new - 1, max_len, draw)
 
 
-@right("generate")
+@right
 def generate_while(model, token_ids, n_new, max_len, draw):
     text = token_ids[:]
     while len(text) < len(token_ids) + n_new:
@@ -220,7 +199,7 @@ def generate_while(model, token_ids, n_new, max_len, draw):
     return text
 
 
-@wrong("generate", "argmax")
+@wrong("argmax")
 def generate_greedy(model, token_ids, n_new, max_len, draw):
     ids = list(token_ids)
     for _ in range(n_new):
@@ -228,17 +207,12 @@ def generate_greedy(model, token_ids, n_new, max_len, draw):
     return ids
 
 
-@wrong("generate", "prompt-dropped")
+@wrong("prompt-dropped")
 def generate_new_only(model, token_ids, n_new, max_len, draw):
     return generate_list(model, token_ids, n_new, max_len, draw)[-n_new:]
 
 
-@wrong("generate", "context-not-cut")
-def generate_reads_all(model, token_ids, n_new, max_len, draw):
-    return generate_list(model, token_ids, n_new, 1_000, draw)
-
-
-@wrong("generate", "beginning-read")
+@wrong("beginning-read")
 def generate_reads_the_beginning(model, token_ids, n_new, max_len, draw):
     ids = list(token_ids)
     for _ in range(n_new):
@@ -246,7 +220,7 @@ def generate_reads_the_beginning(model, token_ids, n_new, max_len, draw):
     return ids
 
 
-@wrong("generate", "beginning-lost")
+@wrong("beginning-lost")
 def generate_sliding(model, token_ids, n_new, max_len, draw):
     ids = list(token_ids)
     for _ in range(n_new):
@@ -255,18 +229,18 @@ def generate_sliding(model, token_ids, n_new, max_len, draw):
     return ids[-max_len:]
 
 
-@wrong("generate", "last-id-only")
+@wrong("last-id-only")
 def generate_bigram(model, token_ids, n_new, max_len, draw):
     return generate_list(model, token_ids, n_new, 1, draw)
 
 
-@wrong("generate", "new-ids-not-read")
+@wrong("new-ids-not-read")
 def generate_same_prompt(model, token_ids, n_new, max_len, draw):
     prompt = torch.tensor([token_ids[-max_len:]])
     return token_ids + [draw(model(prompt)[0, -1].softmax(-1)) for _ in range(n_new)]
 
 
-@wrong("generate", "first-position")
+@wrong("first-position")
 def generate_from_the_first(model, token_ids, n_new, max_len, draw):
     ids = list(token_ids)
     for _ in range(n_new):
@@ -274,7 +248,7 @@ def generate_from_the_first(model, token_ids, n_new, max_len, draw):
     return ids
 
 
-@wrong("generate", "logits-drawn")
+@wrong("logits-drawn")
 def generate_draws_logits(model, token_ids, n_new, max_len, draw):
     ids = list(token_ids)
     for _ in range(n_new):
@@ -282,7 +256,7 @@ def generate_draws_logits(model, token_ids, n_new, max_len, draw):
     return ids
 
 
-@wrong("generate", "log-probabilities-drawn")
+@wrong("log-probabilities-drawn")
 def generate_draws_logs(model, token_ids, n_new, max_len, draw):
     ids = list(token_ids)
     for _ in range(n_new):
@@ -290,20 +264,7 @@ def generate_draws_logs(model, token_ids, n_new, max_len, draw):
     return ids
 
 
-@wrong("generate", "softmax-over-positions")
-def generate_softmax_axis(model, token_ids, n_new, max_len, draw):
-    ids = list(token_ids)
-    for _ in range(n_new):
-        ids.append(draw(model(torch.tensor([ids[-max_len:]]))[0].softmax(dim=0)[-1]))
-    return ids
-
-
-@wrong("generate", "one-too-few")
-def generate_short(model, token_ids, n_new, max_len, draw):
-    return generate_list(model, token_ids, n_new - 1, max_len, draw)
-
-
-@wrong("generate", "one-too-many")
+@wrong("one-too-many")
 def generate_long(model, token_ids, n_new, max_len, draw):
     ids = list(token_ids)
     while len(ids) <= len(token_ids) + n_new:
@@ -311,15 +272,7 @@ def generate_long(model, token_ids, n_new, max_len, draw):
     return ids
 
 
-@wrong("generate", "n-new-is-total")
-def generate_total(model, token_ids, n_new, max_len, draw):
-    ids = list(token_ids)
-    while len(ids) < n_new:
-        ids.append(draw(model(torch.tensor([ids[-max_len:]]))[0, -1].softmax(-1)))
-    return ids
-
-
-@wrong("generate", "stops-at-max-len")
+@wrong("stops-at-max-len")
 def generate_until_full(model, token_ids, n_new, max_len, draw):
     ids = list(token_ids)
     for _ in range(n_new):
@@ -329,16 +282,22 @@ def generate_until_full(model, token_ids, n_new, max_len, draw):
     return ids
 
 
-@wrong("generate", "input-modified")
+@wrong("input-modified")
 def generate_in_place(model, token_ids, n_new, max_len, draw):
     for _ in range(n_new):
         token_ids.append(draw(model(torch.tensor([token_ids[-max_len:]]))[0, -1].softmax(-1)))
     return token_ids
 
 
-@wrong("generate", "error")
+@wrong("error")
 def generate_without_batch(model, token_ids, n_new, max_len, draw):
     ids = list(token_ids)
     for _ in range(n_new):
         ids.append(draw(model(torch.tensor(ids[-max_len:]))[-1].softmax(-1)))
     return ids
+
+
+wrong("context-not-cut", generate_bigram, {"1": "1_000"})
+wrong("softmax-over-positions", generate_from_the_first, {"[0].softmax(-1)": ".softmax(dim=0)[-1]"})
+wrong("one-too-few", generate_bigram, {"n_new, 1": "n_new - 1, max_len"})
+wrong("n-new-is-total", generate_long, {"= len(token_ids) +": ""})

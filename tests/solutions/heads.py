@@ -10,28 +10,21 @@ import torch.nn.functional as F
 from torch import nn
 
 import tinytx as tx
-from tests.solutions.collection import right, wrong
+from tests.solutions.collection import of
 
 # mypy: ignore-errors
 
 
-@right("merge_heads")
+right, wrong = of("merge_heads")
+
+
+@right
 def merge_reshape(context):
     b, h, t, k = context.shape
     return context.transpose(1, 2).reshape(b, t, h * k)
 
 
-@right("merge_heads")
-def merge_cat(context):
-    return torch.cat([context[:, h] for h in range(context.shape[1])], dim=-1)
-
-
-@right("merge_heads")
-def merge_unbind(context):
-    return torch.cat(context.unbind(dim=1), -1)
-
-
-@right("merge_heads")
+@right
 def merge_loop(context):
     b, n_heads, t, k = context.shape
     out = torch.zeros(b, t, n_heads * k)
@@ -40,68 +33,31 @@ def merge_loop(context):
     return out
 
 
-@right("merge_heads")
+@right
 def merge_contiguous(context):
     b, h, t, k = context.size()
     return context.permute(0, 2, 1, 3).contiguous().view(b, t, -1)
 
 
-@right("merge_heads")
+@right
 def merge_numpy(context):
     b, h, t, k = context.shape
     return torch.from_numpy(np.swapaxes(context.numpy(), 1, 2).reshape(b, t, h * k))
 
 
-@wrong("merge_heads", "reshape-without-transpose")
-def merge_view_only(context):
-    b, h, t, k = context.shape
-    return context.reshape(b, t, h * k)
-
-
-@wrong("merge_heads", "reshape-without-transpose")
+@wrong("reshape-without-transpose")
 def merge_flattened_from_numpy(context):
     b, h, t, k = context.shape
     return torch.tensor(context.flatten().tolist()).view(b, t, -1)
 
 
-@wrong("merge_heads", "interleaved")
-def merge_interleaved(context):
-    b, h, t, k = context.shape
-    return torch.einsum("bhtk->btkh", context).reshape(b, t, h * k)
-
-
-@wrong("merge_heads", "interleaved")
-def merge_stacked_last(context):
-    return torch.stack(context.unbind(1), dim=-1).flatten(2)
-
-
-@wrong("merge_heads", "not-merged")
-def merge_half_done(context):
-    return context.permute(0, 2, 1, 3)
-
-
-@wrong("merge_heads", "heads-added")
-def merge_sum(context):
-    return context.sum(dim=1)
-
-
-@wrong("merge_heads", "heads-averaged")
-def merge_mean(context):
-    return torch.stack([context[:, h] for h in range(context.size(1))]).mean(0)
-
-
-@wrong("merge_heads", "heads-as-tokens")
-def merge_along_tokens(context):
-    return torch.cat(list(context.transpose(0, 1)), dim=1)
-
-
-@wrong("merge_heads", "only-first-head")
+@wrong("only-first-head")
 def merge_returns_too_soon(context):
     for head in context.unbind(dim=1):
         return head
 
 
-@wrong("merge_heads", "heads-reversed")
+@wrong("heads-reversed")
 def merge_prepends(context):
     out = context[:, 0]
     for head in range(1, context.shape[1]):
@@ -109,41 +65,33 @@ def merge_prepends(context):
     return out
 
 
-@wrong("merge_heads", "tokens-last")
-def merge_tokens_last(context):
-    b, h, t, k = context.shape
-    return context.transpose(2, 3).reshape(b, h * k, t)
-
-
-@wrong("merge_heads", "batch-and-tokens-exchanged")
+@wrong("batch-and-tokens-exchanged")
 def merge_tokens_first(context):
     b, h, t, k = context.shape
     return context.permute(2, 0, 1, 3).reshape(t, b, h * k)
 
 
-@wrong("merge_heads", "batch-and-tokens-merged")
-def merge_flat(context):
-    b, h, t, k = context.shape
-    return context.transpose(1, 2).reshape(-1, h * k)
-
-
-@wrong("merge_heads", "batch-and-heads-exchanged")
-def merge_over_rows(context):
-    return torch.cat(list(context), dim=-1)
-
-
-@wrong("merge_heads", "error")
-def merge_view_after_transpose(context):
-    b, h, t, k = context.shape
-    return context.transpose(1, 2).view(b, t, h * k)
-
-
-@wrong("merge_heads", "too-many-results")
+@wrong("too-many-results")
 def merge_list(context):
     heads = []
     for head in context.unbind(1):
         heads += [head]
     return heads
+
+
+right(lambda context: torch.cat([context[:, h] for h in range(context.shape[1])], dim=-1))
+right(lambda context: torch.cat(context.unbind(dim=1), -1))
+wrong("reshape-without-transpose", merge_reshape, {"context.transpose(1, 2).reshape": "context.reshape"})
+wrong("interleaved", merge_reshape, {"context.transpose(1, 2)": 'torch.einsum("bhtk->btkh", context)'})
+wrong("interleaved", lambda context: torch.stack(context.unbind(1), dim=-1).flatten(2))
+wrong("not-merged", lambda context: context.permute(0, 2, 1, 3))
+wrong("heads-added", lambda context: context.sum(dim=1))
+wrong("heads-averaged", lambda context: torch.stack([context[:, h] for h in range(context.size(1))]).mean(0))
+wrong("heads-as-tokens", lambda context: torch.cat(list(context.transpose(0, 1)), dim=1))
+wrong("tokens-last", merge_reshape, {"(1, 2).reshape(b, t, h * k)": "(2, 3).reshape(b, h * k, t)"})
+wrong("batch-and-tokens-merged", merge_reshape, {"b, t": "-1"})
+wrong("batch-and-heads-exchanged", lambda context: torch.cat(list(context), dim=-1))
+wrong("error", merge_reshape, {".reshape": ".view"})
 
 
 def _split(x, h):
@@ -154,13 +102,16 @@ def _join(context):
     return context.transpose(1, 2).flatten(2)
 
 
-@right("multi_head_attention")
+right, wrong = of("multi_head_attention")
+
+
+@right
 def mha_package(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
     return _join(tx.attention(q, k, v, mask)) @ w_o
 
 
-@right("multi_head_attention")
+@right
 def mha_by_head(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q, k, v = x @ w_q, x @ w_k, x @ w_v
     width, contexts = x.shape[-1] // n_heads, []
@@ -171,13 +122,7 @@ def mha_by_head(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return torch.cat(contexts, dim=-1) @ w_o
 
 
-@right("multi_head_attention")
-def mha_fused(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    return _join(F.scaled_dot_product_attention(q, k, v, attn_mask=mask)) @ w_o
-
-
-@right("multi_head_attention")
+@right
 def mha_einsum(x, w_q, w_k, w_v, w_o, n_heads, mask):
     d = x.shape[-1]
     q, k, v = (torch.einsum("btd,dhk->bhtk", x, w.reshape(d, n_heads, -1)) for w in (w_q, w_k, w_v))
@@ -186,7 +131,7 @@ def mha_einsum(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return torch.einsum("bhts,bhsk,hkd->btd", weights, v, w_o.reshape(n_heads, -1, d))
 
 
-@right("multi_head_attention")
+@right
 def mha_sum_of_heads(x, w_q, w_k, w_v, w_o, n_heads, mask):
     out, k = torch.zeros_like(x), x.shape[-1] // n_heads
     for i in range(0, x.shape[-1], k):
@@ -197,7 +142,7 @@ def mha_sum_of_heads(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return out
 
 
-@right("multi_head_attention")
+@right
 def mha_torch_module(x, w_q, w_k, w_v, w_o, n_heads, mask):
     module = nn.MultiheadAttention(x.shape[-1], n_heads, bias=False, batch_first=True)
     with torch.no_grad():
@@ -206,7 +151,7 @@ def mha_torch_module(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return module(x, x, x, attn_mask=~mask, need_weights=False)[0]
 
 
-@right("multi_head_attention")
+@right
 def mha_numpy(x, w_q, w_k, w_v, w_o, n_heads, mask):
     x, m = x.numpy(), mask.numpy()
     b, t, d = x.shape
@@ -217,56 +162,44 @@ def mha_numpy(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return torch.from_numpy(out.transpose(0, 2, 1, 3).reshape(b, t, d) @ w_o.numpy())
 
 
-@wrong("multi_head_attention", "scale-by-model-width")
+@wrong("scale-by-model-width")
 def mha_scaled_by_d(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
     scores = q @ k.transpose(-2, -1) / math.sqrt(x.shape[-1])
     return _join(scores.masked_fill(~mask, -1e9).softmax(-1) @ v) @ w_o
 
 
-@wrong("multi_head_attention", "not-scaled")
-def mha_unscaled(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    return _join((q @ k.mT).masked_fill(~mask, -math.inf).softmax(-1) @ v) @ w_o
-
-
-@wrong("multi_head_attention", "scale-without-root")
+@wrong("scale-without-root")
 def mha_without_root(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
     return _join((q @ k.mT / q.size(-1)).masked_fill(~mask, -math.inf).softmax(-1) @ v) @ w_o
 
 
-@wrong("multi_head_attention", "output-projection-missing")
-def mha_without_w_o(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    return _join(tx.attention(q, k, v, mask))
-
-
-@wrong("multi_head_attention", "heads-ignored")
+@wrong("heads-ignored")
 def mha_one_head(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return tx.attention(x @ w_q, x @ w_k, x @ w_v, mask) @ w_o
 
 
-@wrong("multi_head_attention", "heads-ignored")
+@wrong("heads-ignored")
 def mha_one_head_by_hand(x, w_q, w_k, w_v, w_o, n_heads, mask):
     scores = (x @ w_q) @ (x @ w_k).mT / x.shape[-1] ** 0.5
     return scores.masked_fill(~mask, -1e9).softmax(-1) @ (x @ w_v) @ w_o
 
 
-@wrong("multi_head_attention", "view-without-transpose")
+@wrong("view-without-transpose")
 def mha_bad_split(x, w_q, w_k, w_v, w_o, n_heads, mask):
     b, t, d = x.shape
     q, k, v = ((x @ w).view(b, n_heads, t, d // n_heads) for w in (w_q, w_k, w_v))
     return _join(tx.attention(q, k, v, mask)) @ w_o
 
 
-@wrong("multi_head_attention", "merge-without-transpose")
+@wrong("merge-without-transpose")
 def mha_bad_merge(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
     return tx.attention(q, k, v, mask).reshape(x.shape) @ w_o
 
 
-@wrong("multi_head_attention", "attends-among-heads")
+@wrong("attends-among-heads")
 def mha_no_transpose(x, w_q, w_k, w_v, w_o, n_heads, mask):
     b, t, d = x.shape
     q, k, v = ((x @ w).view(b, t, n_heads, -1) for w in (w_q, w_k, w_v))
@@ -274,20 +207,20 @@ def mha_no_transpose(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return (scores.masked_fill(~mask, -1e9).softmax(-1) @ v).reshape(b, t, d) @ w_o
 
 
-@wrong("multi_head_attention", "n-heads-taken-for-width")
+@wrong("n-heads-taken-for-width")
 def mha_width(x, w_q, w_k, w_v, w_o, n_heads, mask):
     b, t, d = x.shape
     q, k, v = ((x @ w).view(b, t, d // n_heads, n_heads).transpose(1, 2) for w in (w_q, w_k, w_v))
     return _join(tx.attention(q, k, v, mask)) @ w_o
 
 
-@wrong("multi_head_attention", "values-not-projected")
+@wrong("values-not-projected")
 def mha_raw_values(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q, k, v = (_split(each, n_heads) for each in (x @ w_q, x @ w_k, x))
     return _join(tx.attention(q, k, v, mask)) @ w_o
 
 
-@wrong("multi_head_attention", "one-projection-for-all")
+@wrong("one-projection-for-all")
 def mha_copy_and_paste(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q = _split(x @ w_q, n_heads)
     k = _split(x @ w_q, n_heads)
@@ -295,30 +228,24 @@ def mha_copy_and_paste(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return _join(tx.attention(q, k, v, mask)) @ w_o
 
 
-@wrong("multi_head_attention", "keys-for-values")
+@wrong("keys-for-values")
 def mha_averages_keys(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q, k = _split(x @ w_q, n_heads), _split(x @ w_k, n_heads)
     return _join(tx.attention(q, k, k, mask)) @ w_o
 
 
-@wrong("multi_head_attention", "weights-transposed")
+@wrong("weights-transposed")
 def mha_as_linear(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q, k, v = (_split(F.linear(x, w), n_heads) for w in (w_q, w_k, w_v))
     return F.linear(_join(tx.attention(q, k, v, mask)), w_o)
 
 
-@wrong("multi_head_attention", "residual-added")
+@wrong("residual-added")
 def mha_with_residual(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return x + mha_package(x, w_q, w_k, w_v, w_o, n_heads, mask)
 
 
-@wrong("multi_head_attention", "mask-ignored")
-def mha_no_mask(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    return _join(tx.attention(q, k, v)) @ w_o
-
-
-@wrong("multi_head_attention", "mask-ignored")
+@wrong("mask-ignored")
 def mha_masked_fill_forgotten(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
     scores = q @ k.mT / q.shape[-1] ** 0.5
@@ -326,53 +253,48 @@ def mha_masked_fill_forgotten(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return _join(scores.softmax(-1) @ v) @ w_o
 
 
-@wrong("multi_head_attention", "mask-reversed")
+@wrong("mask-reversed")
 def mha_torch_sign(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
     return _join((q @ k.mT / q.shape[-1] ** 0.5).masked_fill(mask, -1e9).softmax(-1) @ v) @ w_o
 
 
-@wrong("multi_head_attention", "mask-after-softmax")
+@wrong("mask-after-softmax")
 def mha_late_mask(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
     return _join(((q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) * mask) @ v) @ w_o
 
 
-@wrong("multi_head_attention", "softmax-over-queries")
+@wrong("softmax-over-queries")
 def mha_wrong_axis(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
     weights = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, -1e9).softmax(dim=2)
     return _join(weights @ v) @ w_o
 
 
-@wrong("multi_head_attention", "softmax-over-second-axis")
-def mha_softmax_over_heads(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    weights = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, -1e9).softmax(dim=1)
-    return _join(weights @ v) @ w_o
-
-
-@wrong("multi_head_attention", "error")
-def mha_2d_transpose(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    return _join((q @ k.t()).softmax(-1) @ v) @ w_o
-
-
-@wrong("multi_head_attention", "too-many-results")
+@wrong("too-many-results")
 def mha_with_weights(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
     weights = tx.attention_weights(q, k, mask)
     return _join(weights @ v) @ w_o, weights
 
 
-@wrong("multi_head_attention", "input-modified")
+@wrong("input-modified")
 def mha_in_place(x, w_q, w_k, w_v, w_o, n_heads, mask):
     w_q /= (x.shape[-1] // n_heads) ** 0.5
     q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
     return _join((q @ k.mT).masked_fill(~mask, -math.inf).softmax(-1) @ v) @ w_o
 
 
-@wrong("multi_head_attention", "scale-by-model-width+output-projection-missing")
+@wrong("scale-by-model-width+output-projection-missing")
 def mha_two_things(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
     return _join((q @ k.mT / x.shape[-1] ** 0.5).masked_fill(~mask, -1e9).softmax(-1) @ v)
+
+
+right(mha_package, {"tx.attention(q, k, v, mask)": "F.scaled_dot_product_attention(q, k, v, attn_mask=mask)"})
+wrong("not-scaled", mha_without_root, {"k.mT / q.size(-1)": "k.mT"})
+wrong("output-projection-missing", mha_package, {" @ w_o": ""})
+wrong("mask-ignored", mha_package, {"v, mask": "v"})
+wrong("softmax-over-second-axis", mha_wrong_axis, {"2": "1"})
+wrong("error", mha_package, {"tx.attention(q, k, v, mask)": "(q @ k.t()).softmax(-1) @ v"})

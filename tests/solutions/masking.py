@@ -9,12 +9,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from tests.solutions.collection import right, wrong
+from tests.solutions.collection import of
 
 # mypy: ignore-errors
-
-
-NAME = "mask_tokens"
 
 
 def _allowed(mask_id, special_ids, vocab_size):
@@ -25,7 +22,10 @@ def _special(token_ids, special_ids):
     return torch.isin(token_ids, torch.tensor(special_ids))
 
 
-@right(NAME)
+right, wrong = of("mask_tokens")
+
+
+@right
 def masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator):
     drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~_special(token_ids, special_ids)
     labels = torch.where(drawn, token_ids, -100)
@@ -37,7 +37,7 @@ def masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator
     return inputs, labels
 
 
-@right(NAME)
+@right
 def masking_hugging_face_style(token_ids, mask_id, special_ids, vocab_size, p, generator):
     inputs, labels = token_ids.clone(), token_ids.clone()
     chances = torch.full(labels.shape, p)
@@ -53,7 +53,7 @@ def masking_hugging_face_style(token_ids, mask_id, special_ids, vocab_size, p, g
     return inputs, labels
 
 
-@right(NAME)
+@right
 def masking_loop(token_ids, mask_id, special_ids, vocab_size, p, generator):
     inputs = token_ids.tolist()
     labels = [[-100] * len(row) for row in inputs]
@@ -71,7 +71,7 @@ def masking_loop(token_ids, mask_id, special_ids, vocab_size, p, generator):
     return torch.tensor(inputs), torch.tensor(labels)
 
 
-@right(NAME)
+@right
 def masking_indices(token_ids, mask_id, special_ids, vocab_size, p, generator):
     flat = token_ids.flatten().clone()
     labels = torch.full_like(flat, -100)
@@ -86,7 +86,7 @@ def masking_indices(token_ids, mask_id, special_ids, vocab_size, p, generator):
     return flat.view_as(token_ids), labels.view_as(token_ids)
 
 
-@right(NAME)
+@right
 def masking_rejection(token_ids, mask_id, special_ids, vocab_size, p, generator, ignore=-100):
     r = torch.rand(token_ids.shape, generator=generator)
     r[_special(token_ids, special_ids)] = 1.0
@@ -115,7 +115,7 @@ def _with_shares(token_ids, mask_id, special_ids, vocab_size, p, generator, firs
     return inputs, torch.where(drawn, token_ids, -100)
 
 
-@wrong(NAME, "always-mask-id")
+@wrong("always-mask-id")
 def masking_always(token_ids, mask_id, special_ids, vocab_size, p, generator):
     drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~_special(token_ids, special_ids)
     inputs, labels = token_ids.clone(), token_ids.clone()
@@ -124,22 +124,12 @@ def masking_always(token_ids, mask_id, special_ids, vocab_size, p, generator):
     return inputs, labels
 
 
-@wrong(NAME, "no-random-ids")
-def masking_no_noise(token_ids, mask_id, special_ids, vocab_size, p, generator):
-    return _with_shares(token_ids, mask_id, special_ids, vocab_size, p, generator, 0.8, 0.8)
-
-
-@wrong(NAME, "nothing-stays")
-def masking_nothing_stays(token_ids, mask_id, special_ids, vocab_size, p, generator):
-    return _with_shares(token_ids, mask_id, special_ids, vocab_size, p, generator, 0.8, 1.0)
-
-
-@wrong(NAME, "tenth-of-the-rest")
+@wrong("tenth-of-the-rest")
 def masking_tenth(token_ids, mask_id, special_ids, vocab_size, p, generator):
     return _with_shares(token_ids, mask_id, special_ids, vocab_size, p, generator, 0.8, 0.82)
 
 
-@wrong(NAME, "overlapping-draws")
+@wrong("overlapping-draws")
 def masking_overlap(token_ids, mask_id, special_ids, vocab_size, p, generator):
     drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~_special(token_ids, special_ids)
     inputs = token_ids.clone()
@@ -150,36 +140,25 @@ def masking_overlap(token_ids, mask_id, special_ids, vocab_size, p, generator):
     return inputs, torch.where(drawn, token_ids, -100)
 
 
-@wrong(NAME, "labels-everywhere")
+@wrong("labels-everywhere")
 def masking_all_labels(token_ids, mask_id, special_ids, vocab_size, p, generator):
     inputs, _ = masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator)
     return inputs, token_ids.clone()
 
 
-@wrong(NAME, "labels-are-new-ids")
+@wrong("labels-are-new-ids")
 def masking_new_labels(token_ids, mask_id, special_ids, vocab_size, p, generator):
     inputs, labels = masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator)
     return inputs, torch.where(labels == -100, -100, inputs)
 
 
-@wrong(NAME, "other-ignored-label")
+@wrong("other-ignored-label")
 def masking_zero_labels(token_ids, mask_id, special_ids, vocab_size, p, generator):
     inputs, labels = masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator)
     return inputs, labels.clamp(min=0)
 
 
-@wrong(NAME, "labels-reversed")
-def masking_reversed_labels(token_ids, mask_id, special_ids, vocab_size, p, generator):
-    inputs, labels = masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator)
-    return inputs, torch.where(labels == -100, token_ids, -100)
-
-
-@wrong(NAME, "special-drawn")
-def masking_specials(token_ids, mask_id, special_ids, vocab_size, p, generator):
-    return masking_one_number(token_ids, mask_id, [], vocab_size, p, generator)
-
-
-@wrong(NAME, "random-special-id")
+@wrong("random-special-id")
 def masking_any_id(token_ids, mask_id, special_ids, vocab_size, p, generator):
     drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~_special(token_ids, special_ids)
     fate = torch.rand(token_ids.shape, generator=generator)
@@ -189,19 +168,14 @@ def masking_any_id(token_ids, mask_id, special_ids, vocab_size, p, generator):
     return inputs, torch.where(drawn, token_ids, -100)
 
 
-@wrong(NAME, "input-modified")
+@wrong("input-modified")
 def masking_in_place(token_ids, mask_id, special_ids, vocab_size, p, generator):
     inputs, labels = masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator)
     token_ids.copy_(inputs)
     return token_ids, labels
 
 
-@wrong(NAME, "generator-ignored")
-def masking_global(token_ids, mask_id, special_ids, vocab_size, p, generator):
-    return masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, None)
-
-
-@wrong(NAME, "generator-ignored")
+@wrong("generator-ignored")
 def masking_python_random(token_ids, mask_id, special_ids, vocab_size, p, generator):
     allowed = _allowed(mask_id, special_ids, vocab_size).tolist()
     inputs, labels = token_ids.clone(), torch.full_like(token_ids, -100)
@@ -214,29 +188,24 @@ def masking_python_random(token_ids, mask_id, special_ids, vocab_size, p, genera
     return inputs, labels
 
 
-@wrong(NAME, "same-draw-every-time")
+@wrong("same-draw-every-time")
 def masking_reseeded(token_ids, mask_id, special_ids, vocab_size, p, generator):
     generator.manual_seed(0)
     return masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator)
 
 
-@wrong(NAME, "one-minus-p")
-def masking_greater(token_ids, mask_id, special_ids, vocab_size, p, generator):
-    return masking_one_number(token_ids, mask_id, special_ids, vocab_size, 1 - p, generator)
-
-
-@wrong(NAME, "p-ignored")
+@wrong("p-ignored")
 def masking_fixed(token_ids, mask_id, special_ids, vocab_size, p, generator):
     return masking_one_number(token_ids, mask_id, special_ids, vocab_size, 0.15, generator)
 
 
-@wrong(NAME, "kept-without-label")
+@wrong("kept-without-label")
 def masking_kept(token_ids, mask_id, special_ids, vocab_size, p, generator):
     inputs, _ = masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator)
     return inputs, torch.where(inputs != token_ids, token_ids, -100)
 
 
-@wrong(NAME, "same-places-in-all-rows")
+@wrong("same-places-in-all-rows")
 def masking_columns(token_ids, mask_id, special_ids, vocab_size, p, generator):
     columns = torch.rand(token_ids.shape[1], generator=generator) < p
     drawn = columns & ~_special(token_ids, special_ids)
@@ -248,27 +217,30 @@ def masking_columns(token_ids, mask_id, special_ids, vocab_size, p, generator):
     return inputs, torch.where(drawn, token_ids, -100)
 
 
-LOSS = "masked_loss"
+wrong("no-random-ids", masking_tenth, {"0.82": "0.8"})
+wrong("nothing-stays", masking_tenth, {"0.82": "1.0"})
+wrong("labels-reversed", masking_new_labels, {"-100, inputs": "token_ids, -100"})
+wrong("special-drawn", masking_fixed, {"special_ids, vocab_size, 0.15": "[], vocab_size, p"})
+wrong("generator-ignored", masking_fixed, {"0.15, generator": "p, None"})
+wrong("one-minus-p", masking_fixed, {"0.15": "1 - p"})
 
 
-@right(LOSS)
-def masked_loss_library(logits, labels):
-    return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+right, wrong = of("masked_loss")
 
 
-@right(LOSS)
+@right
 def masked_loss_transposed(logits, labels):
     return F.cross_entropy(logits.transpose(1, 2), labels, ignore_index=-100, reduction="mean")
 
 
-@right(LOSS)
+@right
 def masked_loss_selected(logits, labels):
     chosen = labels != -100
     log_probs = logits[chosen].log_softmax(dim=-1)
     return -log_probs.gather(-1, labels[chosen][:, None]).mean()
 
 
-@right(LOSS)
+@right
 def masked_loss_loops(logits, labels):
     nats = []
     for row, row_labels in zip(logits.tolist(), labels.tolist(), strict=True):
@@ -279,7 +251,7 @@ def masked_loss_loops(logits, labels):
     return sum(nats) / len(nats)
 
 
-@right(LOSS)
+@right
 def masked_loss_numpy(logits, labels):
     z, y = logits.numpy(), labels.numpy()
     rows, columns = np.nonzero(y != -100)
@@ -288,114 +260,102 @@ def masked_loss_numpy(logits, labels):
     return -np.log(p[np.arange(len(rows)), y[rows, columns]]).mean()
 
 
-@right(LOSS)
+@right
 def masked_loss_einsum(logits, labels):
     chosen = (labels != -100).float()
     hot = F.one_hot(labels.clamp(min=0), logits.shape[-1]).float() * chosen[..., None]
     return -torch.einsum("btv,btv->", hot, F.log_softmax(logits, dim=-1)) / chosen.sum()
 
 
-@wrong(LOSS, "all-positions")
-def masked_loss_clamped(logits, labels):
-    return F.cross_entropy(logits.flatten(0, 1), labels.clamp(min=0).flatten())
-
-
-@wrong(LOSS, "all-positions")
+@wrong("all-positions")
 def masked_loss_where(logits, labels):
     targets = torch.where(labels == -100, 0, labels)
     return -logits.log_softmax(-1).gather(2, targets[..., None]).mean()
 
 
-@wrong(LOSS, "divided-by-all")
+@wrong("divided-by-all")
 def masked_loss_mean_of_zeros(logits, labels):
     return F.cross_entropy(logits.transpose(1, 2), labels, reduction="none").mean()
 
 
-@wrong(LOSS, "not-divided")
-def masked_loss_sum(logits, labels):
-    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
-
-
-@wrong(LOSS, "divided-by-rows")
+@wrong("divided-by-rows")
 def masked_loss_per_text(logits, labels):
     return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum") / len(labels)
 
 
-@wrong(LOSS, "mean-of-means")
+@wrong("mean-of-means")
 def masked_loss_row_by_row(logits, labels):
     return sum(F.cross_entropy(row, own) for row, own in zip(logits, labels, strict=True)) / len(logits)
 
 
-@wrong(LOSS, "mean-of-means")
+@wrong("mean-of-means")
 def masked_loss_row_means(logits, labels):
     nats = F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
     return (nats.sum(1) / (labels != -100).sum(1)).mean()
 
 
-@wrong(LOSS, "id-0-left-out")
-def masked_loss_positive_labels(logits, labels):
-    chosen = labels > 0
-    return F.cross_entropy(logits[chosen], labels[chosen])
-
-
-@wrong(LOSS, "shifted")
+@wrong("shifted")
 def masked_loss_next_token(logits, labels):
     logits, labels = logits[:, :-1], labels[:, 1:]
     return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 
-@wrong(LOSS, "softmax-twice")
+@wrong("softmax-twice")
 def masked_loss_of_probabilities(logits, labels):
     return F.cross_entropy(logits.softmax(-1).flatten(0, 1), labels.flatten())
 
 
-@wrong(LOSS, "log-softmax-forgotten")
+@wrong("log-softmax-forgotten")
 def masked_loss_raw(logits, labels):
     chosen = labels != -100
     return F.nll_loss(logits[chosen], labels[chosen])
 
 
-@wrong(LOSS, "log-forgotten")
-def masked_loss_nll_of_probabilities(logits, labels):
-    return F.nll_loss(logits.softmax(dim=-1).flatten(0, 1), labels.flatten())
-
-
-@wrong(LOSS, "softmax-over-positions")
+@wrong("softmax-over-positions")
 def masked_loss_dim_1(logits, labels):
     log_probs, chosen = logits.log_softmax(dim=1), labels != -100
     return -log_probs[chosen].gather(-1, labels[chosen][:, None]).mean()
 
 
-@wrong(LOSS, "view-for-transpose")
+@wrong("view-for-transpose")
 def masked_loss_reshaped(logits, labels):
     B, T, V = logits.shape
     return F.cross_entropy(logits.reshape(B, V, T), labels)
 
 
-@wrong(LOSS, "sign-forgotten")
+@wrong("sign-forgotten")
 def masked_loss_negative(logits, labels):
     chosen = labels != -100
     return logits[chosen].log_softmax(-1)[torch.arange(int(chosen.sum())), labels[chosen]].mean()
 
 
-@wrong(LOSS, "probability-for-log")
+@wrong("probability-for-log")
 def masked_loss_mean_probability(logits, labels):
     chosen = labels != -100
     return logits[chosen].softmax(-1).gather(-1, labels[chosen][:, None]).mean()
 
 
-@wrong(LOSS, "bits")
+@wrong("bits")
 def masked_loss_log2(logits, labels):
     chosen = labels != -100
     return -logits[chosen].softmax(-1).gather(-1, labels[chosen][:, None]).log2().mean()
 
 
-@wrong(LOSS, "perplexity-returned")
+@wrong("perplexity-returned")
 def masked_loss_exp(logits, labels):
     return F.cross_entropy(logits.flatten(0, 1), labels.flatten()).exp()
 
 
-@wrong(LOSS, "divided-by-all+bits")
+@wrong("divided-by-all+bits")
 def masked_loss_two_slips(logits, labels):
     picked = logits.softmax(-1).gather(-1, labels.clamp(min=0)[..., None])[..., 0]
     return -(picked.log2() * (labels != -100)).mean()
+
+
+right(lambda logits, labels: F.cross_entropy(logits.flatten(0, 1), labels.flatten()))
+wrong("all-positions", masked_loss_exp, {"labels.flatten()).exp(": "labels.clamp(min=0).flatten()"})
+wrong("not-divided", masked_loss_per_text, {" / len(labels)": ""})
+wrong("id-0-left-out", masked_loss_raw, {"!= -100": "> 0", "F.nll_loss": "F.cross_entropy"})
+wrong(
+    "log-forgotten", lambda logits, labels: F.nll_loss(logits.softmax(dim=-1).flatten(0, 1), labels.flatten())
+)

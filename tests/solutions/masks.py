@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from tests.solutions.collection import right, wrong
+from tests.solutions.collection import of
 
 # mypy: ignore-errors
 
 
-@right("causal_mask")
+right, wrong = of("causal_mask")
+
+
+@right
 def causal_loop(seq_len):
     mask = torch.zeros(seq_len, seq_len, dtype=torch.bool)
     for t in range(seq_len):
@@ -19,112 +22,50 @@ def causal_loop(seq_len):
     return mask
 
 
-@right("causal_mask")
-def causal_tril(n):
-    return torch.tril(torch.ones(n, n)).bool()
-
-
-@right("causal_mask")
+@right
 def causal_compare(seq_len, device="cpu"):
     i = torch.arange(seq_len, device=device)
     return i.unsqueeze(1) >= i
 
 
-@right("causal_mask")
-def causal_not_triu(seq_len):
-    return ~torch.ones((seq_len, seq_len), dtype=torch.bool).triu(diagonal=1)
-
-
-@right("causal_mask")
+@right
 def causal_numpy_inside(seq_len):
     return torch.from_numpy(np.tri(seq_len, dtype=bool))
 
 
-@right("causal_mask")
-def causal_library(seq_len):
-    return torch.nn.Transformer.generate_square_subsequent_mask(seq_len) == 0
-
-
-@right("causal_mask")
+@right
 def causal_list(seq_len):
     return torch.tensor([[s <= t for s in range(seq_len)] for t in range(seq_len)])
 
 
-@right("causal_mask")
-def causal_cumsum(seq_len):
-    return torch.eye(seq_len).cumsum(dim=0).T.flip(0).flip(1).to(torch.bool)
-
-
-@wrong("causal_mask", "reversed")
-def causal_blocked(seq_len):
-    return torch.triu(torch.ones(seq_len, seq_len), diagonal=1).bool()
-
-
-@wrong("causal_mask", "transposed")
-def causal_upper(seq_len):
-    return torch.triu(torch.ones(seq_len, seq_len)) == 1
-
-
-@wrong("causal_mask", "diagonal-blocked")
-def causal_strict(seq_len):
-    mask = torch.zeros(seq_len, seq_len, dtype=torch.bool)
-    for i in range(seq_len):
-        for j in range(i):
-            mask[i, j] = True
-    return mask
-
-
-@wrong("causal_mask", "one-ahead")
-def causal_diagonal_one(seq_len):
-    return torch.ones(seq_len, seq_len, dtype=torch.bool).tril(1)
-
-
-@wrong("causal_mask", "additive-mask")
-def causal_inf(seq_len):
-    return torch.triu(torch.full((seq_len, seq_len), float("-inf")), diagonal=1)
-
-
-@wrong("causal_mask", "not-boolean")
-def causal_float(seq_len):
-    return torch.tril(torch.ones(seq_len, seq_len))
-
-
-@wrong("causal_mask", "everything-allowed")
-def causal_none(seq_len):
-    return torch.ones((seq_len, seq_len), dtype=torch.bool)
-
-
-@wrong("causal_mask", "only-itself")
-def causal_eye(seq_len):
-    return torch.eye(seq_len, dtype=torch.bool)
-
-
-@wrong("causal_mask", "extra-axes")
-def causal_4d(seq_len):
-    return torch.tril(torch.ones(seq_len, seq_len)).bool().view(1, 1, seq_len, seq_len)
-
-
-@wrong("causal_mask", "numpy-array")
-def causal_numpy(seq_len):
-    return np.tril(np.ones((seq_len, seq_len))).astype(bool)
-
-
-@wrong("causal_mask", "wrong-shape")
-def causal_one_row(seq_len):
-    return torch.ones(seq_len).bool()
-
-
-@wrong("causal_mask", "nothing-returned")
+@wrong("nothing-returned")
 def causal_forgot_return(seq_len):
     torch.tril(torch.ones(seq_len, seq_len)).bool()
 
 
-@right("padding_mask")
-def padding_not_equal(token_ids, pad_id):
-    return token_ids != pad_id
+right(lambda n: torch.tril(torch.ones(n, n)).bool())
+right(lambda seq_len: ~torch.ones((seq_len, seq_len), dtype=torch.bool).triu(diagonal=1))
+right(lambda seq_len: torch.nn.Transformer.generate_square_subsequent_mask(seq_len) == 0)
+right(lambda seq_len: torch.eye(seq_len).cumsum(dim=0).T.flip(0).flip(1).to(torch.bool))
+wrong("reversed", lambda seq_len: torch.triu(torch.ones(seq_len, seq_len), diagonal=1).bool())
+wrong("transposed", lambda seq_len: torch.triu(torch.ones(seq_len, seq_len)) == 1)
+wrong("diagonal-blocked", causal_loop, {"t in": "i in", "s in range(t + 1)": "j in range(i)", "t, s": "i, j"})
+wrong("one-ahead", lambda seq_len: torch.ones(seq_len, seq_len, dtype=torch.bool).tril(1))
+wrong("additive-mask", lambda seq_len: torch.triu(torch.full((seq_len, seq_len), float("-inf")), diagonal=1))
+wrong("not-boolean", lambda seq_len: torch.tril(torch.ones(seq_len, seq_len)))
+wrong("everything-allowed", lambda seq_len: torch.ones((seq_len, seq_len), dtype=torch.bool))
+wrong("only-itself", lambda seq_len: torch.eye(seq_len, dtype=torch.bool))
+wrong(
+    "extra-axes", lambda seq_len: torch.tril(torch.ones(seq_len, seq_len)).bool().view(1, 1, seq_len, seq_len)
+)
+wrong("numpy-array", lambda seq_len: np.tril(np.ones((seq_len, seq_len))).astype(bool))
+wrong("wrong-shape", lambda seq_len: torch.ones(seq_len).bool())
 
 
-@right("padding_mask")
+right, wrong = of("padding_mask")
+
+
+@right
 def padding_loop(token_ids, pad_id):
     mask = torch.empty(token_ids.shape, dtype=torch.bool)
     for b, row in enumerate(token_ids):
@@ -133,54 +74,19 @@ def padding_loop(token_ids, pad_id):
     return mask
 
 
-@right("padding_mask")
-def padding_inverted(token_ids, pad_id=0):
-    return ~token_ids.eq(pad_id)
-
-
-@right("padding_mask")
+@right
 def padding_by_length(token_ids, pad_id):
     lengths = (token_ids != pad_id).sum(dim=1, keepdim=True)
     return torch.arange(token_ids.size(1)).expand_as(token_ids) < lengths
 
 
-@right("padding_mask")
-def padding_where(token_ids, pad_id):
-    return torch.where(token_ids == pad_id, 0, 1).bool()
-
-
-@wrong("padding_mask", "reversed")
-def padding_is_pad(token_ids, pad_id):
-    return token_ids == pad_id
-
-
-@wrong("padding_mask", "pad-id-0-assumed")
-def padding_truth(token_ids, pad_id):
-    return token_ids.bool()
-
-
-@wrong("padding_mask", "greater-than-pad-id")
-def padding_greater(token_ids, pad_id):
-    return token_ids > pad_id
-
-
-@wrong("padding_mask", "not-boolean")
-def padding_float(token_ids, pad_id):
-    return (token_ids != pad_id).float()
-
-
-@wrong("padding_mask", "extra-axes")
-def padding_broadcast(token_ids, pad_id):
-    return (token_ids != pad_id).unsqueeze(1).unsqueeze(2)
-
-
-@wrong("padding_mask", "row-without-padding")
+@wrong("row-without-padding")
 def padding_first_pad(token_ids, pad_id):
     end = (token_ids == pad_id).float().argmax(dim=-1)
     return torch.arange(token_ids.shape[-1])[None] < end[:, None]
 
 
-@wrong("padding_mask", "one-too-many")
+@wrong("one-too-many")
 def padding_length_inclusive(token_ids, pad_id):
     mask = torch.zeros_like(token_ids, dtype=torch.bool)
     for b in range(len(token_ids)):
@@ -189,33 +95,35 @@ def padding_length_inclusive(token_ids, pad_id):
     return mask
 
 
-@wrong("padding_mask", "additive-mask")
+@wrong("additive-mask")
 def padding_additive(token_ids, pad_id):
     return torch.zeros(token_ids.shape).masked_fill(token_ids == pad_id, float("-inf"))
 
 
-@wrong("padding_mask", "square")
+@wrong("square")
 def padding_square(token_ids, pad_id):
     real = token_ids != pad_id
     return real[:, :, None] * real[:, None, :]
 
 
-@wrong("padding_mask", "one-length-for-all")
-def padding_first_row(token_ids, pad_id):
-    return (token_ids[0] != pad_id).repeat(len(token_ids), 1)
+right(lambda token_ids, pad_id: token_ids != pad_id)
+right(lambda token_ids, pad_id=0: ~token_ids.eq(pad_id))
+right(lambda token_ids, pad_id: torch.where(token_ids == pad_id, 0, 1).bool())
+wrong("reversed", lambda token_ids, pad_id: token_ids == pad_id)
+wrong("pad-id-0-assumed", lambda token_ids, pad_id: token_ids.bool())
+wrong("greater-than-pad-id", lambda token_ids, pad_id: token_ids > pad_id)
+wrong("not-boolean", lambda token_ids, pad_id: (token_ids != pad_id).float())
+wrong("extra-axes", lambda token_ids, pad_id: (token_ids != pad_id).unsqueeze(1).unsqueeze(2))
+wrong("one-length-for-all", lambda token_ids, pad_id: (token_ids[0] != pad_id).repeat(len(token_ids), 1))
+wrong(
+    "wrong-type", lambda token_ids, pad_id: [[token != pad_id for token in row] for row in token_ids.tolist()]
+)
 
 
-@wrong("padding_mask", "wrong-type")
-def padding_lists(token_ids, pad_id):
-    return [[token != pad_id for token in row] for row in token_ids.tolist()]
+right, wrong = of("cross_attention_mask")
 
 
-@right("cross_attention_mask")
-def cross_expand(src_ids, tgt_ids, pad_id):
-    return (src_ids != pad_id).unsqueeze(1).expand(-1, tgt_ids.size(1), -1)
-
-
-@right("cross_attention_mask")
+@right
 def cross_loop(src_ids, tgt_ids, pad_id):
     b, s = src_ids.shape
     t = tgt_ids.shape[1]
@@ -227,79 +135,69 @@ def cross_loop(src_ids, tgt_ids, pad_id):
     return mask
 
 
-@right("cross_attention_mask")
-def cross_repeat(src_ids, tgt_ids, pad_id):
-    return (~(src_ids == pad_id))[:, None, :].repeat(1, tgt_ids.shape[1], 1)
-
-
-@right("cross_attention_mask")
+@right
 def cross_einsum(src_ids, tgt_ids, pad_id):
     real = (src_ids != pad_id).float()
     return torch.einsum("bs,bt->bts", real, torch.ones(tgt_ids.shape)) > 0.5
 
 
-@right("cross_attention_mask")
-def cross_stack(src, tgt, pad):
-    return torch.stack([src.ne(pad) for _ in range(tgt.shape[1])], dim=1)
-
-
-@wrong("cross_attention_mask", "target-padding-too")
+@wrong("target-padding-too")
 def cross_both(src_ids, tgt_ids, pad_id):
     return (tgt_ids != pad_id)[:, :, None] & (src_ids != pad_id)[:, None, :]
 
 
-@wrong("cross_attention_mask", "reversed")
+@wrong("reversed")
 def cross_blocked(src_ids, tgt_ids, pad_id):
     return (src_ids == pad_id)[:, None, :].expand(-1, tgt_ids.shape[1], -1)
 
 
-@wrong("cross_attention_mask", "causal-too")
+@wrong("causal-too")
 def cross_causal(src_ids, tgt_ids, pad_id):
     t, s = tgt_ids.shape[1], src_ids.shape[1]
     return torch.tril(torch.ones(t, s)).bool() & (src_ids != pad_id)[:, None, :]
 
 
-@wrong("cross_attention_mask", "transposed")
+@wrong("transposed")
 def cross_transposed(src_ids, tgt_ids, pad_id):
     return (src_ids != pad_id)[:, :, None].repeat(1, 1, tgt_ids.shape[1])
 
 
-@wrong("cross_attention_mask", "extra-axes")
-def cross_unexpanded(src_ids, tgt_ids, pad_id):
-    return (src_ids != pad_id).unsqueeze(1)
-
-
-@wrong("cross_attention_mask", "target-instead-of-source")
+@wrong("target-instead-of-source")
 def cross_target(src_ids, tgt_ids, pad_id):
     return (tgt_ids != pad_id).unsqueeze(2).repeat(1, 1, src_ids.size(1))
 
 
-@wrong("cross_attention_mask", "source-mask-only")
-def cross_source(src_ids, tgt_ids, pad_id):
-    return src_ids != pad_id
-
-
-@wrong("cross_attention_mask", "not-boolean")
+@wrong("not-boolean")
 def cross_int(src_ids, tgt_ids, pad_id):
     return (src_ids != pad_id).long()[:, None, :].expand(-1, tgt_ids.shape[1], -1)
 
 
-@wrong("cross_attention_mask", "everything-allowed")
+@wrong("everything-allowed")
 def cross_all(src_ids, tgt_ids, pad_id):
     return torch.ones(len(src_ids), tgt_ids.shape[1], src_ids.shape[1], dtype=torch.bool)
 
 
-@wrong("cross_attention_mask", "pad-id-0-assumed")
+@wrong("pad-id-0-assumed")
 def cross_zero(src_ids, tgt_ids, pad_id):
     return (src_ids > 0)[:, None].expand(-1, tgt_ids.shape[1], -1)
 
 
-@wrong("cross_attention_mask", "source-against-source")
+@wrong("source-against-source")
 def cross_wrong_length(src_ids, tgt_ids, pad_id):
     return (src_ids != pad_id).unsqueeze(1).repeat(1, src_ids.shape[1], 1)
 
 
-@right("leaks_future")
+right(lambda src_ids, tgt_ids, pad_id: (src_ids != pad_id).unsqueeze(1).expand(-1, tgt_ids.size(1), -1))
+right(lambda src_ids, tgt_ids, pad_id: (~(src_ids == pad_id))[:, None, :].repeat(1, tgt_ids.shape[1], 1))
+right(lambda src, tgt, pad: torch.stack([src.ne(pad) for _ in range(tgt.shape[1])], dim=1))
+wrong("extra-axes", lambda src_ids, tgt_ids, pad_id: (src_ids != pad_id).unsqueeze(1))
+wrong("source-mask-only", lambda src_ids, tgt_ids, pad_id: src_ids != pad_id)
+
+
+right, wrong = of("leaks_future")
+
+
+@right
 def leaks_loop(model, x):
     before = model(x)
     for s in range(1, len(x)):
@@ -310,7 +208,7 @@ def leaks_loop(model, x):
     return False
 
 
-@right("leaks_future")
+@right
 def leaks_table(model, x):
     before = model(x)
     moved = torch.zeros(len(x), len(x), dtype=torch.bool)
@@ -321,14 +219,14 @@ def leaks_table(model, x):
     return bool((moved & torch.ones_like(moved).triu(1)).any())
 
 
-@right("leaks_future")
+@right
 def leaks_jacobian(model, x):
     grid = torch.autograd.functional.jacobian(model, x)  # (T, E, T, D)
     influence = grid.abs().sum(dim=(1, 3))
     return influence.triu(1).sum().item() > 0
 
 
-@right("leaks_future")
+@right
 def leaks_backwards(model, x):
     before, changed = model(x), x.clone()
     for s in reversed(range(len(x))):
@@ -338,7 +236,7 @@ def leaks_backwards(model, x):
     return False
 
 
-@right("leaks_future")
+@right
 def leaks_pairs(model, x):
     def output(t, s):
         y = x.detach().clone()
@@ -349,7 +247,7 @@ def leaks_pairs(model, x):
     return any(output(t, s) != output(t, None) for t in range(len(x)) for s in range(t + 1, len(x)))
 
 
-@right("leaks_future")
+@right
 def leaks_cut_the_future(model, x):
     whole = model(x)
     found = torch.tensor(False)
@@ -359,7 +257,7 @@ def leaks_cut_the_future(model, x):
     return found
 
 
-@wrong("leaks_future", "every-movement-counted")
+@wrong("every-movement-counted")
 def leaks_compares_all(model, x):
     before = model(x)
     for s in range(len(x)):
@@ -370,29 +268,7 @@ def leaks_compares_all(model, x):
     return False
 
 
-@wrong("leaks_future", "own-output-counted")
-def leaks_one_too_many(model, x):
-    before = model(x)
-    for s in range(len(x)):
-        changed = x.clone()
-        changed[s] += 1
-        if (model(changed)[: s + 1] != before[: s + 1]).any():
-            return True
-    return False
-
-
-@wrong("leaks_future", "past-instead-of-future")
-def leaks_looks_after(model, x):
-    before = model(x)
-    for s in range(len(x)):
-        changed = x.clone()
-        changed[s] += 1
-        if not torch.equal(model(changed)[s + 1 :], before[s + 1 :]):
-            return True
-    return False
-
-
-@wrong("leaks_future", "reversed")
+@wrong("reversed")
 def leaks_is_honest(model, x):
     before, honest = model(x), True
     for s in range(len(x)):
@@ -402,7 +278,7 @@ def leaks_is_honest(model, x):
     return honest
 
 
-@wrong("leaks_future", "changes-pile-up")
+@wrong("changes-pile-up")
 def leaks_one_copy(model, x):
     before, changed = model(x), x.clone()
     for s in range(len(x)):
@@ -412,7 +288,7 @@ def leaks_one_copy(model, x):
     return False
 
 
-@wrong("leaks_future", "only-last-input")
+@wrong("only-last-input")
 def leaks_overwritten(model, x):
     before, found = model(x), False
     for s in range(1, len(x)):
@@ -422,7 +298,7 @@ def leaks_overwritten(model, x):
     return found
 
 
-@wrong("leaks_future", "only-first-pair")
+@wrong("only-first-pair")
 def leaks_early_return(model, x):
     before = model(x)
     for s in range(1, len(x)):
@@ -431,40 +307,7 @@ def leaks_early_return(model, x):
         return not torch.equal(model(changed)[:s], before[:s])
 
 
-@wrong("leaks_future", "only-first-output")
-def leaks_first_row(model, x):
-    before = model(x)
-    for s in range(1, len(x)):
-        changed = x.clone()
-        changed[s] += 1
-        if (model(changed)[0] != before[0]).any():
-            return True
-    return False
-
-
-@wrong("leaks_future", "only-neighbours")
-def leaks_next_only(model, x):
-    before = model(x)
-    for s in range(1, len(x)):
-        changed = x.clone()
-        changed[s] += 1
-        if (model(changed)[s - 1] != before[s - 1]).any():
-            return True
-    return False
-
-
-@wrong("leaks_future", "neighbours-missed")
-def leaks_one_too_few(model, x):
-    before = model(x)
-    for s in range(1, len(x)):
-        changed = x.clone()
-        changed[s] += 1
-        if not torch.equal(model(changed)[: s - 1], before[: s - 1]):
-            return True
-    return False
-
-
-@wrong("leaks_future", "all-must-move")
+@wrong("all-must-move")
 def leaks_all(model, x):
     before, moved = model(x), []
     for s in range(len(x)):
@@ -474,29 +317,7 @@ def leaks_all(model, x):
     return all(moved)
 
 
-@wrong("leaks_future", "nearly-equal")
-def leaks_allclose(model, x):
-    before = model(x)
-    for s in range(1, len(x)):
-        changed = x.clone()
-        changed[s] += 1
-        if not torch.allclose(model(changed)[:s], before[:s]):
-            return True
-    return False
-
-
-@wrong("leaks_future", "only-first-number")
-def leaks_one_number(model, x):
-    before = model(x)
-    for s in range(1, len(x)):
-        changed = x.clone()
-        changed[s, 0] += 1
-        if not torch.equal(model(changed)[:s], before[:s]):
-            return True
-    return False
-
-
-@wrong("leaks_future", "input-modified")
+@wrong("input-modified")
 def leaks_in_place(model, x):
     before = model(x).clone()
     for s in reversed(range(1, len(x))):
@@ -506,7 +327,7 @@ def leaks_in_place(model, x):
     return False
 
 
-@wrong("leaks_future", "always-false")
+@wrong("always-false")
 def leaks_same_tensor(model, x):
     for s in range(len(x)):
         changed = x.clone()
@@ -517,18 +338,7 @@ def leaks_same_tensor(model, x):
     return False
 
 
-@wrong("leaks_future", "every-movement-counted")
-def leaks_changes_features(model, x):
-    before = model(x)
-    for s in range(x.shape[1]):
-        changed = x.clone()
-        changed[:, s] += 1
-        if not torch.equal(model(changed), before):
-            return True
-    return False
-
-
-@wrong("leaks_future", "wrong-shape")
+@wrong("wrong-shape")
 def leaks_returns_table(model, x):
     before, columns = model(x), []
     for s in range(len(x)):
@@ -538,7 +348,7 @@ def leaks_returns_table(model, x):
     return torch.stack(columns, 1).triu(1)
 
 
-@wrong("leaks_future", "wrong-type")
+@wrong("wrong-type")
 def leaks_counts(model, x):
     before, n_leaks = model(x), 0
     for s in range(len(x)):
@@ -548,12 +358,28 @@ def leaks_counts(model, x):
     return n_leaks
 
 
-@wrong("leaks_future", "always-true")
-def leaks_at_least_zero(model, x):
-    before = model(x)
-    for s in range(len(x)):
-        changed = x.clone()
-        changed[s] += 1
-        if (model(changed)[:s] - before[:s]).abs().sum() >= 0:
-            return True
-    return False
+wrong(
+    "own-output-counted",
+    leaks_compares_all,
+    {"not torch.equal(model(changed), before)": "(model(changed)[: s + 1] != before[: s + 1]).any()"},
+)
+wrong("past-instead-of-future", leaks_compares_all, {", before": "[s + 1 :], before[s + 1 :]"})
+wrong(
+    "only-first-output",
+    leaks_loop,
+    {"not torch.equal(model(changed)[:s], before[:s])": "(model(changed)[0] != before[0]).any()"},
+)
+wrong(
+    "only-neighbours",
+    leaks_loop,
+    {"not torch.equal(model(changed)[:s], before[:s])": "(model(changed)[s - 1] != before[s - 1]).any()"},
+)
+wrong("neighbours-missed", leaks_loop, {"s], before[:s": " s - 1], before[: s - 1"})
+wrong("nearly-equal", leaks_loop, {"torch.equal": "torch.allclose"})
+wrong("only-first-number", leaks_loop, {"[s]": "[s, 0]"})
+wrong("every-movement-counted", leaks_compares_all, {"len(x)": "x.shape[1]", "[s] += 1": "[:, s] += 1"})
+wrong(
+    "always-true",
+    leaks_compares_all,
+    {"not torch.equal(model(changed), before)": "(model(changed)[:s] - before[:s]).abs().sum() >= 0"},
+)

@@ -9,27 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.solutions.collection import right, wrong
+from tests.solutions.collection import of
 
 # mypy: ignore-errors
 
 
-@right("rms_norm")
-def rms_plain(x, gamma, eps):
-    return x / (x.square().mean(dim=-1, keepdim=True) + eps).sqrt() * gamma
+right, wrong = of("rms_norm")
 
 
-@wrong("rms_norm", "calls-the-answer")
-def rms_torch(x, gamma, eps):
-    return F.rms_norm(x, x.shape[-1:], gamma, eps)
-
-
-@right("rms_norm")
-def rms_rsqrt(x, gamma, eps):
-    return gamma * (x * torch.rsqrt(torch.mean(x**2, -1, keepdim=True) + eps))
-
-
-@right("rms_norm")
+@right
 def rms_loops(x, gamma, eps):
     out = torch.empty_like(x)
     for b in range(x.shape[0]):
@@ -41,278 +29,152 @@ def rms_loops(x, gamma, eps):
     return out
 
 
-@right("rms_norm")
+@right
 def rms_by_norm(x, gamma, eps):
     length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
     return x * gamma / torch.sqrt(length**2 / x.shape[-1] + eps)
 
 
-@right("rms_norm")
+@right
 def rms_numpy(x, gamma, eps):
     a = x.numpy()
     return torch.from_numpy(a / np.sqrt((a * a).mean(-1, keepdims=True) + eps) * gamma.numpy())
 
 
-@wrong("rms_norm", "calls-the-answer")
+@wrong("calls-the-answer")
 def rms_module(x, gamma, eps):
     norm = nn.RMSNorm(x.shape[-1], eps=eps)
     norm.weight = nn.Parameter(gamma)
     return norm(x)
 
 
-@wrong("rms_norm", "centred")
-def rms_layer_norm(x, gamma, eps):
-    return F.layer_norm(x, x.shape[-1:], gamma, None, eps)
-
-
-@wrong("rms_norm", "centred")
+@wrong("centred")
 def rms_mean_taken_out(x, gamma, eps):
     x = x - x.mean(-1, keepdim=True)
     return gamma * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
 
 
-@wrong("rms_norm", "standard-deviation")
+@wrong("standard-deviation")
 def rms_by_var(x, gamma, eps):
     return gamma * x / (x.var(dim=-1, keepdim=True, unbiased=False) + eps).sqrt()
 
 
-@wrong("rms_norm", "unbiased-deviation")
-def rms_by_torch_var(x, gamma, eps):
-    return gamma * x / torch.sqrt(torch.var(x, -1, keepdim=True) + eps)
-
-
-@wrong("rms_norm", "eps-outside-root")
-def rms_eps_late(x, gamma, eps):
-    return gamma * x / (x.square().mean(-1, keepdim=True).sqrt() + eps)
-
-
-@wrong("rms_norm", "no-root")
-def rms_mean_square(x, gamma, eps):
-    return gamma * x / ((x * x).mean(-1, keepdim=True) + eps)
-
-
-@wrong("rms_norm", "square-of-the-mean")
-def rms_order_of_words(x, gamma, eps):
-    return gamma * x / (x.mean(-1, keepdim=True) ** 2 + eps).sqrt()
-
-
-@wrong("rms_norm", "unit-length")
-def rms_sum(x, gamma, eps):
-    return x / torch.sqrt((x**2).sum(-1, keepdim=True) + eps) * gamma
-
-
-@wrong("rms_norm", "divided-by-d-minus-1")
+@wrong("divided-by-d-minus-1")
 def rms_bessel(x, gamma, eps):
     square = (x**2).sum(-1, keepdim=True) / (x.shape[-1] - 1)
     return x * (square + eps).rsqrt() * gamma
 
 
-@wrong("rms_norm", "mean-absolute")
-def rms_abs(x, gamma, eps):
-    return gamma * x / (x.abs().mean(dim=-1, keepdim=True) + eps)
-
-
-@wrong("rms_norm", "largest")
-def rms_max(x, gamma, eps):
-    return gamma * x / (abs(x).max(dim=-1, keepdim=True).values + eps)
-
-
-@wrong("rms_norm", "multiplied")
-def rms_times(x, gamma, eps):
-    return gamma * x * (x.square().mean(-1, keepdim=True) + eps).sqrt()
-
-
-@wrong("rms_norm", "over-tokens")
-def rms_axis_1(x, gamma, eps):
-    return gamma * x / (x.square().mean(1, keepdim=True) + eps).sqrt()
-
-
-@wrong("rms_norm", "over-batch")
-def rms_axis_0(x, gamma, eps):
-    return gamma * x / (x.square().mean(0) + eps).sqrt()
-
-
-@wrong("rms_norm", "over-everything")
-def rms_no_axis(x, gamma, eps):
-    return gamma * x / (x.square().mean() + eps).sqrt()
-
-
-@wrong("rms_norm", "over-tokens-and-features")
-def rms_whole_text(x, gamma, eps):
-    return F.rms_norm(x, x.shape[1:], None, eps) * gamma
-
-
-@wrong("rms_norm", "gamma-missing")
-def rms_no_gamma(x, gamma, eps):
-    return F.rms_norm(x, x.shape[-1:], eps=eps)
-
-
-@wrong("rms_norm", "gamma-plus-one")
+@wrong("gamma-plus-one")
 def rms_gemma(x, gamma, eps):
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * (1 + gamma)
 
 
-@wrong("rms_norm", "gamma-before-the-norm")
-def rms_gamma_first(x, gamma, eps):
-    return F.rms_norm(gamma * x, x.shape[-1:], eps=eps)
-
-
-@wrong("rms_norm", "centred+eps-missing")
+@wrong("centred+eps-missing")
 def rms_standardised(x, gamma, eps):
     return gamma * (x - x.mean(-1, keepdim=True)) / x.std(-1, correction=0, keepdim=True)
 
 
-@wrong("rms_norm", "error")
-def rms_keepdim_forgotten(x, gamma, eps):
-    return gamma * x / (x.square().mean(-1) + eps).sqrt()
-
-
-@wrong("rms_norm", "input-modified")
+@wrong("input-modified")
 def rms_in_place(x, gamma, eps):
     x /= (x.square().mean(-1, keepdim=True) + eps).sqrt()
     return gamma * x
 
 
-@right("swiglu")
-def swiglu_plain(x, w_gate, w_up, w_down):
-    return (F.silu(x @ w_gate) * (x @ w_up)) @ w_down
+right(lambda x, gamma, eps: x / (x.square().mean(dim=-1, keepdim=True) + eps).sqrt() * gamma)
+wrong("calls-the-answer", lambda x, gamma, eps: F.rms_norm(x, x.shape[-1:], gamma, eps))
+right(lambda x, gamma, eps: gamma * (x * torch.rsqrt(torch.mean(x**2, -1, keepdim=True) + eps)))
+wrong("centred", lambda x, gamma, eps: F.layer_norm(x, x.shape[-1:], gamma, None, eps))
+wrong(
+    "unbiased-deviation", lambda x, gamma, eps: gamma * x / torch.sqrt(torch.var(x, -1, keepdim=True) + eps)
+)
+wrong("eps-outside-root", lambda x, gamma, eps: gamma * x / (x.square().mean(-1, keepdim=True).sqrt() + eps))
+wrong("no-root", lambda x, gamma, eps: gamma * x / ((x * x).mean(-1, keepdim=True) + eps))
+wrong("square-of-the-mean", lambda x, gamma, eps: gamma * x / (x.mean(-1, keepdim=True) ** 2 + eps).sqrt())
+wrong("unit-length", lambda x, gamma, eps: x / torch.sqrt((x**2).sum(-1, keepdim=True) + eps) * gamma)
+wrong("mean-absolute", lambda x, gamma, eps: gamma * x / (x.abs().mean(dim=-1, keepdim=True) + eps))
+wrong("largest", lambda x, gamma, eps: gamma * x / (abs(x).max(dim=-1, keepdim=True).values + eps))
+wrong("multiplied", lambda x, gamma, eps: gamma * x * (x.square().mean(-1, keepdim=True) + eps).sqrt())
+wrong("over-tokens", lambda x, gamma, eps: gamma * x / (x.square().mean(1, keepdim=True) + eps).sqrt())
+wrong("over-batch", lambda x, gamma, eps: gamma * x / (x.square().mean(0) + eps).sqrt())
+wrong("over-everything", lambda x, gamma, eps: gamma * x / (x.square().mean() + eps).sqrt())
+wrong("over-tokens-and-features", lambda x, gamma, eps: F.rms_norm(x, x.shape[1:], None, eps) * gamma)
+wrong("gamma-missing", lambda x, gamma, eps: F.rms_norm(x, x.shape[-1:], eps=eps))
+wrong("gamma-before-the-norm", lambda x, gamma, eps: F.rms_norm(gamma * x, x.shape[-1:], eps=eps))
+wrong("error", lambda x, gamma, eps: gamma * x / (x.square().mean(-1) + eps).sqrt())
 
 
-@right("swiglu")
+right, wrong = of("swiglu")
+
+
+@right
 def swiglu_by_hand(x, w_gate, w_up, w_down):
     gate = x @ w_gate
     return (gate * gate.sigmoid() * (x @ w_up)) @ w_down
 
 
-@right("swiglu")
+@right
 def swiglu_exp(x, w_gate, w_up, w_down):
     gate, up = torch.matmul(x, w_gate), torch.matmul(x, w_up)
     return torch.matmul(up * gate / (1 + torch.exp(-gate)), w_down)
 
 
-@right("swiglu")
-def swiglu_linear(x, w_gate, w_up, w_down):
-    return F.linear(F.linear(x, w_up.T) * nn.SiLU()(F.linear(x, w_gate.T)), w_down.T)
-
-
-@right("swiglu")
+@right
 def swiglu_joined(x, w_gate, w_up, w_down):
     gate, up = (x @ torch.cat([w_gate, w_up], dim=1)).chunk(2, dim=-1)
     return F.silu(gate).mul_(up) @ w_down
 
 
-@right("swiglu")
+@right
 def swiglu_einsum(x, w_gate, w_up, w_down):
     up = torch.einsum("btd,df->btf", x, w_up)
     gate = torch.einsum("btd,df->btf", x, w_gate)
     return torch.einsum("btf,btf,fd->btd", up, gate * torch.sigmoid(gate), w_down)
 
 
-@wrong("swiglu", "gate-and-up-exchanged")
-def swiglu_wrong_factor(x, w_gate, w_up, w_down):
-    return (x @ w_gate * F.silu(x @ w_up)) @ w_down
-
-
-@wrong("swiglu", "sigmoid")
-def swiglu_glu(x, w_gate, w_up, w_down):
-    return (torch.sigmoid(x @ w_gate) * (x @ w_up)) @ w_down
-
-
-@wrong("swiglu", "no-activation")
-def swiglu_bilinear(x, w_gate, w_up, w_down):
-    return ((x @ w_gate) * (x @ w_up)) @ w_down
-
-
-@wrong("swiglu", "no-activation")
+@wrong("no-activation")
 def swiglu_not_taken(x, w_gate, w_up, w_down):
     gate = x @ w_gate
     F.silu(gate)
     return (gate * (x @ w_up)) @ w_down
 
 
-@wrong("swiglu", "relu")
-def swiglu_reglu(x, w_gate, w_up, w_down):
-    return (F.relu(x @ w_gate) * (x @ w_up)) @ w_down
-
-
-@wrong("swiglu", "gelu")
-def swiglu_geglu(x, w_gate, w_up, w_down):
-    return (F.gelu(x @ w_gate) * (x @ w_up)) @ w_down
-
-
-@wrong("swiglu", "tanh")
-def swiglu_tanh(x, w_gate, w_up, w_down):
-    return ((x @ w_gate).tanh() * (x @ w_up)) @ w_down
-
-
-@wrong("swiglu", "activation-on-product")
-def swiglu_late(x, w_gate, w_up, w_down):
-    return F.silu((x @ w_gate) * (x @ w_up)) @ w_down
-
-
-@wrong("swiglu", "activation-on-both")
-def swiglu_two(x, w_gate, w_up, w_down):
-    return (F.silu(x @ w_gate) * F.silu(x @ w_up)) @ w_down
-
-
-@wrong("swiglu", "activation-on-input")
+@wrong("activation-on-input")
 def swiglu_early(x, w_gate, w_up, w_down):
     x = F.silu(x)
     return ((x @ w_gate) * (x @ w_up)) @ w_down
 
 
-@wrong("swiglu", "activation-at-the-end")
-def swiglu_last(x, w_gate, w_up, w_down):
-    return F.silu((x @ w_gate * (x @ w_up)) @ w_down)
+right(lambda x, w_gate, w_up, w_down: (F.silu(x @ w_gate) * (x @ w_up)) @ w_down)
+right(
+    lambda x, w_gate, w_up, w_down: F.linear(F.linear(x, w_up.T) * nn.SiLU()(F.linear(x, w_gate.T)), w_down.T)
+)
+wrong("gate-and-up-exchanged", lambda x, w_gate, w_up, w_down: (x @ w_gate * F.silu(x @ w_up)) @ w_down)
+wrong("sigmoid", lambda x, w_gate, w_up, w_down: (torch.sigmoid(x @ w_gate) * (x @ w_up)) @ w_down)
+wrong("no-activation", lambda x, w_gate, w_up, w_down: ((x @ w_gate) * (x @ w_up)) @ w_down)
+wrong("relu", lambda x, w_gate, w_up, w_down: (F.relu(x @ w_gate) * (x @ w_up)) @ w_down)
+wrong("gelu", lambda x, w_gate, w_up, w_down: (F.gelu(x @ w_gate) * (x @ w_up)) @ w_down)
+wrong("tanh", lambda x, w_gate, w_up, w_down: ((x @ w_gate).tanh() * (x @ w_up)) @ w_down)
+wrong("activation-on-product", lambda x, w_gate, w_up, w_down: F.silu((x @ w_gate) * (x @ w_up)) @ w_down)
+wrong("activation-on-both", lambda x, w_gate, w_up, w_down: (F.silu(x @ w_gate) * F.silu(x @ w_up)) @ w_down)
+wrong("activation-at-the-end", lambda x, w_gate, w_up, w_down: F.silu((x @ w_gate * (x @ w_up)) @ w_down))
+wrong("added", lambda x, w_gate, w_up, w_down: (F.silu(x @ w_gate) + x @ w_up) @ w_down)
+wrong("up-missing", lambda x, w_gate, w_up, w_down: F.silu(x @ w_gate) @ w_down)
+wrong("gate-missing", lambda x, w_gate, w_up, w_down: F.silu(x @ w_up) @ w_down)
+wrong("one-matrix-for-both", swiglu_by_hand, {"gate * gate.sigmoid() * (x @ w_up)": "F.silu(gate) * gate"})
+wrong("only-hidden", lambda x, w_gate, w_up, w_down: F.silu(x @ w_gate) * (x @ w_up))
+wrong("residual-added", lambda x, w_gate, w_up, w_down: x + (F.silu(x @ w_gate) * (x @ w_up)) @ w_down)
+wrong("softmax", lambda x, w_gate, w_up, w_down: (F.softmax(x @ w_gate, dim=-1) * (x @ w_up)) @ w_down)
+wrong(
+    "error", lambda x, w_gate, w_up, w_down: F.linear(F.silu(F.linear(x, w_gate)) * F.linear(x, w_up), w_down)
+)
+wrong("error", lambda x, w_gate, w_up, w_down: (F.silu(x @ w_gate) @ (x @ w_up)) @ w_down)
 
 
-@wrong("swiglu", "added")
-def swiglu_sum(x, w_gate, w_up, w_down):
-    return (F.silu(x @ w_gate) + x @ w_up) @ w_down
+right, wrong = of("grouped_query_attention")
 
 
-@wrong("swiglu", "up-missing")
-def swiglu_no_up(x, w_gate, w_up, w_down):
-    return F.silu(x @ w_gate) @ w_down
-
-
-@wrong("swiglu", "gate-missing")
-def swiglu_no_gate(x, w_gate, w_up, w_down):
-    return F.silu(x @ w_up) @ w_down
-
-
-@wrong("swiglu", "one-matrix-for-both")
-def swiglu_gate_twice(x, w_gate, w_up, w_down):
-    gate = x @ w_gate
-    return (F.silu(gate) * gate) @ w_down
-
-
-@wrong("swiglu", "only-hidden")
-def swiglu_no_down(x, w_gate, w_up, w_down):
-    return F.silu(x @ w_gate) * (x @ w_up)
-
-
-@wrong("swiglu", "residual-added")
-def swiglu_residual(x, w_gate, w_up, w_down):
-    return x + (F.silu(x @ w_gate) * (x @ w_up)) @ w_down
-
-
-@wrong("swiglu", "softmax")
-def swiglu_softmax(x, w_gate, w_up, w_down):
-    return (F.softmax(x @ w_gate, dim=-1) * (x @ w_up)) @ w_down
-
-
-@wrong("swiglu", "error")
-def swiglu_as_linear_stores(x, w_gate, w_up, w_down):
-    return F.linear(F.silu(F.linear(x, w_gate)) * F.linear(x, w_up), w_down)
-
-
-@wrong("swiglu", "error")
-def swiglu_matrix_product(x, w_gate, w_up, w_down):
-    return (F.silu(x @ w_gate) @ (x @ w_up)) @ w_down
-
-
-@right("grouped_query_attention")
+@right
 def gqa_repeat_interleave(q, k, v, mask):
     n = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(n, dim=1), v.repeat_interleave(n, dim=1)
@@ -320,12 +182,7 @@ def gqa_repeat_interleave(q, k, v, mask):
     return scores.masked_fill(~mask, -torch.inf).softmax(dim=-1) @ v
 
 
-@right("grouped_query_attention")
-def gqa_torch(q, k, v, mask):
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
-
-
-@right("grouped_query_attention")
+@right
 def gqa_unflatten(q, k, v, mask):
     grouped = q.unflatten(1, (k.shape[1], -1))
     scores = grouped @ k[:, :, None].mT / math.sqrt(q.shape[-1])
@@ -333,7 +190,7 @@ def gqa_unflatten(q, k, v, mask):
     return (scores.softmax(-1) @ v[:, :, None]).flatten(1, 2)
 
 
-@right("grouped_query_attention")
+@right
 def gqa_loop(q, k, v, mask):
     heads, per_group = [], q.shape[1] // k.shape[1]
     for h in range(q.shape[1]):
@@ -344,13 +201,13 @@ def gqa_loop(q, k, v, mask):
     return torch.stack(heads, dim=1)
 
 
-@right("grouped_query_attention")
+@right
 def gqa_index(q, k, v, mask):
     group_of = torch.arange(q.shape[1]) * k.shape[1] // q.shape[1]
     return F.scaled_dot_product_attention(q, k[:, group_of], v[:, group_of], attn_mask=mask)
 
 
-@right("grouped_query_attention")
+@right
 def gqa_expand(q, k, v, mask):
     b, h, _, width = q.shape
     g, s = k.shape[1:3]
@@ -368,122 +225,92 @@ def shared(x, q):
     return x.repeat_interleave(q.shape[1] // x.shape[1], dim=1)
 
 
-@wrong("grouped_query_attention", "interleaved")
-def gqa_repeat(q, k, v, mask):
-    n = q.shape[1] // k.shape[1]
-    return attended(q, k.repeat(1, n, 1, 1), v.repeat(1, n, 1, 1), mask)
-
-
-@wrong("grouped_query_attention", "interleaved")
+@wrong("interleaved")
 def gqa_modulo(q, k, v, mask):
     group_of = torch.arange(q.shape[1]) % k.shape[1]
     return attended(q, k[:, group_of], v[:, group_of], mask)
 
 
-@wrong("grouped_query_attention", "values-interleaved")
+@wrong("values-interleaved")
 def gqa_values_by_cat(q, k, v, mask):
     n = q.shape[1] // k.shape[1]
     return attended(q, k.repeat_interleave(n, 1), torch.cat([v] * n, dim=1), mask)
 
 
-@wrong("grouped_query_attention", "keys-interleaved")
+@wrong("keys-interleaved")
 def gqa_keys_by_tile(q, k, v, mask):
     n = q.shape[1] // k.shape[1]
     return attended(q, k.tile(1, n, 1, 1), v.repeat_interleave(n, 1), mask)
 
 
-@wrong("grouped_query_attention", "only-first")
-def gqa_multi_query(q, k, v, mask):
-    k, v = (x[:, :1].expand(-1, q.shape[1], -1, -1) for x in (k, v))
-    return attended(q, k, v, mask)
-
-
-@wrong("grouped_query_attention", "averaged")
+@wrong("averaged")
 def gqa_mean(q, k, v, mask):
     k, v = (x.mean(1, keepdim=True).expand(-1, q.shape[1], -1, -1) for x in (k, v))
     return attended(q, k, v, mask)
 
 
-@wrong("grouped_query_attention", "groups-reversed")
-def gqa_from_the_end(q, k, v, mask):
-    return attended(q, shared(k.flip(1), q), shared(v.flip(1), q), mask)
-
-
-@wrong("grouped_query_attention", "not-shared")
+@wrong("not-shared")
 def gqa_plain(q, k, v, mask):
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     return scores.masked_fill(~mask, -torch.inf).softmax(-1) @ v
 
 
-@wrong("grouped_query_attention", "queries-averaged")
-def gqa_fewer_queries(q, k, v, mask):
-    return attended(q.unflatten(1, (k.shape[1], -1)).mean(2), k, v, mask)
-
-
-@wrong("grouped_query_attention", "not-scaled")
-def gqa_no_scale(q, k, v, mask):
-    return attended(q, shared(k, q), shared(v, q), mask, scale=1.0)
-
-
-@wrong("grouped_query_attention", "scale-without-root")
+@wrong("scale-without-root")
 def gqa_no_root(q, k, v, mask):
     return attended(q, shared(k, q), shared(v, q), mask, scale=1 / q.shape[-1])
 
 
-@wrong("grouped_query_attention", "scale-by-model-width")
+@wrong("scale-by-model-width")
 def gqa_d_model(q, k, v, mask):
     d_model = q.shape[1] * q.shape[-1]
     return attended(q, shared(k, q), shared(v, q), mask, scale=d_model**-0.5)
 
 
-@wrong("grouped_query_attention", "mask-ignored")
-def gqa_no_mask(q, k, v, mask):
-    return attended(q, shared(k, q), shared(v, q), None)
-
-
-@wrong("grouped_query_attention", "mask-ignored")
+@wrong("mask-ignored")
 def gqa_fill_not_taken(q, k, v, mask):
     scores = q @ shared(k, q).mT / math.sqrt(q.shape[-1])
     scores.masked_fill(~mask, -torch.inf)
     return scores.softmax(-1) @ shared(v, q)
 
 
-@wrong("grouped_query_attention", "mask-reversed")
+@wrong("mask-reversed")
 def gqa_blocked(q, k, v, mask):
     scores = q @ shared(k, q).mT / math.sqrt(q.shape[-1])
     return scores.masked_fill(mask, -torch.inf).softmax(-1) @ shared(v, q)
 
 
-@wrong("grouped_query_attention", "mask-after-softmax")
+@wrong("mask-after-softmax")
 def gqa_late_mask(q, k, v, mask):
     weights = (q @ shared(k, q).mT / math.sqrt(q.shape[-1])).softmax(-1)
     return weights * mask @ shared(v, q)
 
 
-@wrong("grouped_query_attention", "softmax-over-queries")
+@wrong("softmax-over-queries")
 def gqa_wrong_axis(q, k, v, mask):
     scores = q @ shared(k, q).mT / math.sqrt(q.shape[-1])
     return scores.masked_fill(~mask, -torch.inf).softmax(2) @ shared(v, q)
 
 
-@wrong("grouped_query_attention", "keys-for-values")
-def gqa_keys_twice(q, k, v, mask):
-    return attended(q, shared(k, q), shared(k, q), mask)
-
-
-@wrong("grouped_query_attention", "weights-returned")
-def gqa_weights(q, k, v, mask):
-    scores = q @ shared(k, q).mT / math.sqrt(q.shape[-1])
-    return scores.masked_fill(~mask, -torch.inf).softmax(-1)
-
-
-@wrong("grouped_query_attention", "heads-merged")
+@wrong("heads-merged")
 def gqa_merged(q, k, v, mask):
     context = attended(q, shared(k, q), shared(v, q), mask)
     return context.transpose(1, 2).reshape(len(q), q.shape[2], -1)
 
 
-@wrong("grouped_query_attention", "interleaved+not-scaled")
+@wrong("interleaved+not-scaled")
 def gqa_two_slips(q, k, v, mask):
     n = q.shape[1] // k.shape[1]
     return attended(q, k.repeat(1, n, 1, 1), v.repeat(1, n, 1, 1), mask, scale=1.0)
+
+
+right(lambda q, k, v, mask: F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True))
+wrong("interleaved", gqa_two_slips, {"mask, scale=1.0": "mask"})
+wrong("only-first", gqa_mean, {"x.mean(1, keepdim=True).expand": "x[:, :1].expand"})
+wrong("groups-reversed", lambda q, k, v, mask: attended(q, shared(k.flip(1), q), shared(v.flip(1), q), mask))
+wrong(
+    "queries-averaged", lambda q, k, v, mask: attended(q.unflatten(1, (k.shape[1], -1)).mean(2), k, v, mask)
+)
+wrong("not-scaled", lambda q, k, v, mask: attended(q, shared(k, q), shared(v, q), mask, scale=1.0))
+wrong("mask-ignored", lambda q, k, v, mask: attended(q, shared(k, q), shared(v, q), None))
+wrong("keys-for-values", lambda q, k, v, mask: attended(q, shared(k, q), shared(k, q), mask))
+wrong("weights-returned", gqa_wrong_axis, {"(2) @ shared(v, q)": "(-1)"})

@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 import torch
 
-from tests.solutions.collection import right, wrong
+from tests.solutions.collection import of
 
 # mypy: ignore-errors
 
@@ -20,13 +20,16 @@ def words_of(text):
     return re.findall(r"\w+", text.lower())
 
 
-@right("repeated_texts")
+right, wrong = of("repeated_texts")
+
+
+@right
 def repeated_regex(train, test):
     seen = {" ".join(words_of(text)) for text in train}
     return [i for i, text in enumerate(test) if " ".join(words_of(text)) in seen]
 
 
-@right("repeated_texts")
+@right
 def repeated_alnum(train, test):
     def key(text):
         return "".join(sign if sign.isalnum() else " " for sign in text.casefold()).split()
@@ -39,20 +42,20 @@ def repeated_alnum(train, test):
     return found
 
 
-@right("repeated_texts")
+@right
 def repeated_tuples(train, test):
     seen = set(map(tuple, map(words_of, train)))
     places = np.flatnonzero([tuple(words_of(text)) in seen for text in test])
     return places.tolist()
 
 
-@right("repeated_texts")
+@right
 def repeated_substituted(train, test):
     keys = [re.sub(r"\W+", " ", text).strip().lower() for text in train]
     return [i for i, text in enumerate(test) if re.sub(r"\W+", " ", text).strip().lower() in keys]
 
 
-@right("repeated_texts")
+@right
 def repeated_double_loop(train, test):
     found = []
     for i, one in enumerate(test):
@@ -63,30 +66,25 @@ def repeated_double_loop(train, test):
     return found
 
 
-@wrong("repeated_texts", "word-for-word")
-def repeated_equal(train, test):
-    return [i for i, text in enumerate(test) if text in train]
-
-
-@wrong("repeated_texts", "case-only")
+@wrong("case-only")
 def repeated_lower(train, test):
     seen = {text.lower() for text in train}
     return [i for i, text in enumerate(test) if text.lower() in seen]
 
 
-@wrong("repeated_texts", "case-kept")
+@wrong("case-kept")
 def repeated_words_with_case(train, test):
     seen = [re.findall(r"\w+", text) for text in train]
     return [i for i, text in enumerate(test) if re.findall(r"\w+", text) in seen]
 
 
-@wrong("repeated_texts", "spaces-only")
+@wrong("spaces-only")
 def repeated_split(train, test):
     seen = [text.lower().split() for text in train]
     return [i for i, text in enumerate(test) if text.lower().split() in seen]
 
 
-@wrong("repeated_texts", "only-the-ends")
+@wrong("only-the-ends")
 def repeated_stripped(train, test):
     def key(text):
         return text.lower().strip(string.whitespace + string.punctuation)
@@ -95,14 +93,14 @@ def repeated_stripped(train, test):
     return [i for i, text in enumerate(test) if key(text) in seen]
 
 
-@wrong("repeated_texts", "typographic-signs-kept")
+@wrong("typographic-signs-kept")
 def repeated_ascii_signs(train, test):
     table = str.maketrans(string.punctuation, " " * len(string.punctuation))
     seen = [text.lower().translate(table).split() for text in train]
     return [i for i, text in enumerate(test) if text.lower().translate(table).split() in seen]
 
 
-@wrong("repeated_texts", "typographic-signs-kept+words-joined")
+@wrong("typographic-signs-kept+words-joined")
 def repeated_translated(train, test):
     def key(text):
         return text.lower().translate(str.maketrans("", "", string.punctuation)).split()
@@ -111,7 +109,7 @@ def repeated_translated(train, test):
     return [i for i, text in enumerate(test) if key(text) in seen]
 
 
-@wrong("repeated_texts", "words-joined")
+@wrong("words-joined")
 def repeated_glued(train, test):
     def key(text):
         return "".join(c for c in text.lower() if c.isalnum() or c.isspace()).split()
@@ -120,7 +118,7 @@ def repeated_glued(train, test):
     return [i for i, text in enumerate(test) if key(text) in seen]
 
 
-@wrong("repeated_texts", "spaces-removed")
+@wrong("spaces-removed")
 def repeated_letters(train, test):
     def key(text):
         return "".join(filter(str.isalnum, text.lower()))
@@ -129,25 +127,25 @@ def repeated_letters(train, test):
     return [i for i, text in enumerate(test) if key(text) in seen]
 
 
-@wrong("repeated_texts", "accents-cut")
+@wrong("accents-cut")
 def repeated_a_to_z(train, test):
     seen = [re.findall("[a-z0-9]+", text.lower()) for text in train]
     return [i for i, text in enumerate(test) if re.findall("[a-z0-9]+", text.lower()) in seen]
 
 
-@wrong("repeated_texts", "order-lost")
+@wrong("order-lost")
 def repeated_bags(train, test):
     seen = [set(words_of(text)) for text in train]
     return [i for i, text in enumerate(test) if set(words_of(text)) in seen]
 
 
-@wrong("repeated_texts", "places-of-train")
+@wrong("places-of-train")
 def repeated_in_train(train, test):
     keys = [words_of(text) for text in test]
     return [i for i, text in enumerate(train) if words_of(text) in keys]
 
 
-@wrong("repeated_texts", "repeats-within-test")
+@wrong("repeats-within-test")
 def repeated_growing(train, test):
     seen = {tuple(words_of(text)) for text in train}
     found = []
@@ -158,42 +156,38 @@ def repeated_growing(train, test):
     return found
 
 
-@wrong("repeated_texts", "first-copy-only")
-def repeated_popped(train, test):
-    seen = {tuple(words_of(text)) for text in train}
-    found = []
-    for i, text in enumerate(test):
-        if tuple(words_of(text)) in seen:
-            found.append(i)
-            seen.remove(tuple(words_of(text)))
-    return found
-
-
-@wrong("repeated_texts", "marks-for-places")
+@wrong("marks-for-places")
 def repeated_flags(train, test):
     seen = [words_of(text) for text in train]
     return [words_of(text) in seen for text in test]
 
 
-@wrong("repeated_texts", "wrong-type")
+@wrong("wrong-type")
 def repeated_as_texts(train, test):
     seen = [words_of(text) for text in train]
     return [text for text in test if words_of(text) in seen]
 
 
-@wrong("repeated_texts", "wrong-type")
+@wrong("wrong-type")
 def repeated_counted(train, test):
     seen = [words_of(text) for text in train]
     return sum(words_of(text) in seen for text in test)
 
 
-@wrong("repeated_texts", "reversed")
+@wrong("reversed")
 def repeated_kept(train, test):
     seen = [words_of(text) for text in train]
     return [i for i, text in enumerate(test) if words_of(text) not in seen]
 
 
-@right("tfidf")
+wrong("word-for-word", lambda train, test: [i for i, text in enumerate(test) if text in train])
+wrong("first-copy-only", repeated_growing, {"seen.add": "    seen.remove"})
+
+
+right, wrong = of("tfidf")
+
+
+@right
 def tfidf_loops(train, texts):
     bags = [text.lower().split() for text in train]
     vocabulary = sorted({word for bag in bags for word in bag})
@@ -207,7 +201,7 @@ def tfidf_loops(train, texts):
     return torch.tensor(rows)
 
 
-@right("tfidf")
+@right
 def tfidf_tensors_base_two(train, texts):
     vocabulary = sorted(set(" ".join(train).lower().split()))
 
@@ -220,7 +214,7 @@ def tfidf_tensors_base_two(train, texts):
     return torch.nn.functional.normalize(counts(texts) * idf, dim=1)
 
 
-@right("tfidf")
+@right
 def tfidf_share_of_the_text(train, texts):
     vocabulary = sorted({word for text in train for word in text.lower().split()})
     place = {word: i for i, word in enumerate(vocabulary)}
@@ -235,7 +229,7 @@ def tfidf_share_of_the_text(train, texts):
     return torch.where(lengths > 0, found / lengths, found)
 
 
-@right("tfidf")
+@right
 def tfidf_sklearn_counts(train, texts):
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -259,47 +253,22 @@ def tfidf_of(train, texts, *, idf=None, tf=None, scale=None, held=None, split=No
     return (scale or (lambda row: torch.nn.functional.normalize(row, dim=1)))(weights)
 
 
-@wrong("tfidf", "not-scaled")
-def tfidf_unscaled(train, texts):
-    return tfidf_of(train, texts, scale=lambda row: row)
-
-
-@wrong("tfidf", "not-scaled")
-def tfidf_unscaled_base_two(train, texts):
-    return tfidf_of(train, texts, idf=lambda df, n, own, asked: torch.log2(n / df), scale=lambda row: row)
-
-
-@wrong("tfidf", "not-scaled")
-def tfidf_unscaled_base_ten(train, texts):
-    return tfidf_of(train, texts, idf=lambda df, n, own, asked: torch.log10(n / df), scale=lambda row: row)
-
-
-@wrong("tfidf", "no-idf")
-def tfidf_counts_only(train, texts):
-    return tfidf_of(train, texts, idf=lambda df, n, own, asked: torch.ones_like(df))
-
-
-@wrong("tfidf", "counts")
+@wrong("counts")
 def tfidf_bare_counts(train, texts):
     return tfidf_of(train, texts, idf=lambda df, n, own, asked: 1, scale=lambda row: row)
 
 
-@wrong("tfidf", "count-logged")
+@wrong("count-logged")
 def tfidf_sublinear(train, texts):
     return tfidf_of(train, texts, tf=lambda count: torch.where(count > 0, 1 + count.log(), 0))
 
 
-@wrong("tfidf", "nothing-over-nothing")
+@wrong("nothing-over-nothing")
 def tfidf_nan(train, texts):
     return tfidf_of(train, texts, scale=lambda row: row / row.norm(dim=1, keepdim=True))
 
 
-@wrong("tfidf", "case-kept")
-def tfidf_cased(train, texts):
-    return tfidf_of(train, texts, split=str.split)
-
-
-@wrong("tfidf", "idf-of-texts")
+@wrong("idf-of-texts")
 def tfidf_of_tested(train, texts):
     def idf(df, n, own, asked):
         return (len(texts) / (asked > 0).sum(0).clamp(min=1)).log()
@@ -307,7 +276,7 @@ def tfidf_of_tested(train, texts):
     return tfidf_of(train, texts, idf=idf)
 
 
-@wrong("tfidf", "idf-of-both")
+@wrong("idf-of-both")
 def tfidf_of_all(train, texts):
     def idf(df, n, own, asked):
         return (len([*train, *texts]) / (df + (asked > 0).sum(0))).log()
@@ -315,15 +284,7 @@ def tfidf_of_all(train, texts):
     return tfidf_of(train, texts, idf=idf)
 
 
-@wrong("tfidf", "smoothed")
-def tfidf_sklearn(train, texts):
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    vectorizer = TfidfVectorizer(token_pattern=r"\S+").fit(train)
-    return torch.from_numpy(vectorizer.transform(texts).toarray())
-
-
-@wrong("tfidf", "one-added-to-the-log")
+@wrong("one-added-to-the-log")
 def tfidf_sklearn_unsmoothed(train, texts):
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -331,57 +292,22 @@ def tfidf_sklearn_unsmoothed(train, texts):
     return torch.from_numpy(vectorizer.transform(texts).toarray())
 
 
-@wrong("tfidf", "one-added-to-df")
+@wrong("one-added-to-df")
 def tfidf_careful(train, texts):
     return tfidf_of(train, texts, idf=lambda df, n, own, asked: (n / (1 + df)).log())
 
 
-@wrong("tfidf", "idf-inverted")
-def tfidf_upside_down(train, texts):
-    return tfidf_of(train, texts, idf=lambda df, n, own, asked: (df / n).log())
-
-
-@wrong("tfidf", "idf-without-log")
-def tfidf_no_log(train, texts):
-    return tfidf_of(train, texts, idf=lambda df, n, own, asked: n / df)
-
-
-@wrong("tfidf", "every-occurrence")
-def tfidf_collection_frequency(train, texts):
-    return tfidf_of(train, texts, idf=lambda df, n, own, asked: (n / own.sum(0)).log())
-
-
-@wrong("tfidf", "words-for-texts")
-def tfidf_n_words(train, texts):
-    return tfidf_of(train, texts, idf=lambda df, n, own, asked: (own.sum() / df).log())
-
-
-@wrong("tfidf", "present-or-not")
-def tfidf_binary(train, texts):
-    return tfidf_of(train, texts, tf=lambda count: (count > 0).float())
-
-
-@wrong("tfidf", "count-logged")
-def tfidf_logged(train, texts):
-    return tfidf_of(train, texts, tf=torch.log1p)
-
-
-@wrong("tfidf", "sum-of-one")
-def tfidf_shares(train, texts):
-    return tfidf_of(train, texts, scale=lambda row: torch.nn.functional.normalize(row, p=1, dim=1))
-
-
-@wrong("tfidf", "no-root")
+@wrong("no-root")
 def tfidf_squares(train, texts):
     return tfidf_of(train, texts, scale=lambda row: row / (row * row).sum(1, keepdim=True).clamp(min=1e-9))
 
 
-@wrong("tfidf", "columns-scaled")
+@wrong("columns-scaled")
 def tfidf_columns(train, texts):
     return tfidf_of(train, texts, scale=lambda row: torch.nn.functional.normalize(row, dim=0))
 
 
-@wrong("tfidf", "words-of-texts")
+@wrong("words-of-texts")
 def tfidf_tested_words(train, texts):
     vocabulary = sorted({word for text in texts for word in text.lower().split()})
 
@@ -391,30 +317,48 @@ def tfidf_tested_words(train, texts):
     return tfidf_of(train, texts, held=vocabulary, idf=idf)
 
 
-@wrong("tfidf", "words-of-both")
+@wrong("words-of-both")
 def tfidf_all_words(train, texts):
     vocabulary = sorted({word for text in [*train, *texts] for word in text.lower().split()})
     return tfidf_of(train, texts, held=vocabulary, idf=lambda df, n, own, asked: (n / df.clamp(min=1)).log())
 
 
-@wrong("tfidf", "not-sorted")
+@wrong("not-sorted")
 def tfidf_as_they_come(train, texts):
     return tfidf_of(train, texts, held=list(dict.fromkeys(" ".join(train).lower().split())))
 
 
-@wrong("tfidf", "texts-in-columns")
-def tfidf_transposed(train, texts):
-    return tfidf_of(train, texts).T
-
-
-@wrong("tfidf", "wrong-type")
+@wrong("wrong-type")
 def tfidf_dictionaries(train, texts):
     weights = tfidf_of(train, texts).tolist()
     vocabulary = sorted(set(" ".join(train).lower().split()))
     return [dict(zip(vocabulary, row, strict=True)) for row in weights]
 
 
-@right("gain_interval")
+wrong("not-scaled", lambda train, texts: tfidf_of(train, texts, scale=lambda row: row))
+wrong("not-scaled", tfidf_bare_counts, {"1": "torch.log2(n / df)"})
+wrong("not-scaled", tfidf_bare_counts, {"1": "torch.log10(n / df)"})
+wrong(
+    "no-idf", lambda train, texts: tfidf_of(train, texts, idf=lambda df, n, own, asked: torch.ones_like(df))
+)
+wrong("case-kept", lambda train, texts: tfidf_of(train, texts, split=str.split))
+wrong("smoothed", tfidf_sklearn_unsmoothed, {", smooth_idf=False": ""})
+wrong(
+    "idf-inverted", lambda train, texts: tfidf_of(train, texts, idf=lambda df, n, own, asked: (df / n).log())
+)
+wrong("idf-without-log", lambda train, texts: tfidf_of(train, texts, idf=lambda df, n, own, asked: n / df))
+wrong("every-occurrence", tfidf_careful, {"(1 + df)": "own.sum(0)"})
+wrong("words-for-texts", tfidf_careful, {"n / (1 + df)": "own.sum() / df"})
+wrong("present-or-not", lambda train, texts: tfidf_of(train, texts, tf=lambda count: (count > 0).float()))
+wrong("count-logged", lambda train, texts: tfidf_of(train, texts, tf=torch.log1p))
+wrong("sum-of-one", tfidf_columns, {"dim=0": "p=1, dim=1"})
+wrong("texts-in-columns", lambda train, texts: tfidf_of(train, texts).T)
+
+
+right, wrong = of("gain_interval")
+
+
+@right
 def gain_by_hand(ours, theirs, t):
     gains = [a - b for a, b in zip(ours, theirs, strict=True)]
     mean = sum(gains) / len(gains)
@@ -423,21 +367,21 @@ def gain_by_hand(ours, theirs, t):
     return mean - half, mean + half
 
 
-@right("gain_interval")
+@right
 def gain_numpy(ours, theirs, t):
     gains = np.array(ours) - np.array(theirs)
     half = t * gains.std(ddof=1) / np.sqrt(len(gains))
     return gains.mean() - half, gains.mean() + half
 
 
-@right("gain_interval")
+@right
 def gain_torch(ours, theirs, t):
     gains = torch.tensor(ours, dtype=torch.float64) - torch.tensor(theirs, dtype=torch.float64)
     half = t * gains.std() / len(gains) ** 0.5
     return [gains.mean() - half, gains.mean() + half]
 
 
-@right("gain_interval")
+@right
 def gain_covariance(ours, theirs, t):
     n = len(ours)
     shared = statistics.covariance(ours, theirs)
@@ -446,7 +390,7 @@ def gain_covariance(ours, theirs, t):
     return middle - half, middle + half
 
 
-@wrong("gain_interval", "not-paired")
+@wrong("not-paired")
 def gain_welch(ours, theirs, t):
     ours, theirs = np.array(ours), np.array(theirs)
     error = np.sqrt(ours.var(ddof=1) / len(ours) + theirs.var(ddof=1) / len(theirs))
@@ -454,84 +398,66 @@ def gain_welch(ours, theirs, t):
     return middle - t * error, middle + t * error
 
 
-@wrong("gain_interval", "divided-by-n")
-def gain_numpy_default(ours, theirs, t):
-    gains = np.array(ours) - np.array(theirs)
-    half = t * gains.std() / np.sqrt(len(gains))
-    return gains.mean() - half, gains.mean() + half
-
-
-@wrong("gain_interval", "spread-of-folds")
+@wrong("spread-of-folds")
 def gain_no_root(ours, theirs, t):
     gains = [a - b for a, b in zip(ours, theirs, strict=True)]
     mean, s = statistics.mean(gains), statistics.stdev(gains)
     return mean - t * s, mean + t * s
 
 
-@wrong("gain_interval", "divided-by-n-again")
+@wrong("divided-by-n-again")
 def gain_over_n(ours, theirs, t):
     gains = [a - b for a, b in zip(ours, theirs, strict=True)]
     mean, half = statistics.mean(gains), t * statistics.stdev(gains) / len(gains)
     return mean - half, mean + half
 
 
-@wrong("gain_interval", "normal-for-t")
+@wrong("normal-for-t")
 def gain_normal(ours, theirs, t):
     gains = [a - b for a, b in zip(ours, theirs, strict=True)]
     half = 1.96 * statistics.stdev(gains) / math.sqrt(len(gains))
     return statistics.mean(gains) - half, statistics.mean(gains) + half
 
 
-@wrong("gain_interval", "without-t")
+@wrong("without-t")
 def gain_one_error(ours, theirs, t):
     gains = torch.tensor(ours) - torch.tensor(theirs)
     half = gains.std() / math.sqrt(len(gains))
     return gains.mean() - half, gains.mean() + half
 
 
-@wrong("gain_interval", "variance-for-deviation")
-def gain_variance(ours, theirs, t):
-    gains = np.array(ours) - np.array(theirs)
-    half = t * gains.var(ddof=1) / np.sqrt(len(gains))
-    return gains.mean() - half, gains.mean() + half
-
-
-@wrong("gain_interval", "reversed")
+@wrong("reversed")
 def gain_of_theirs(ours, theirs, t):
     low, high = gain_by_hand(ours, theirs, t)
     return -high, -low
 
 
-@wrong("gain_interval", "sorted-first")
-def gain_sorted(ours, theirs, t):
-    return gain_by_hand(sorted(ours), sorted(theirs), t)
-
-
-@wrong("gain_interval", "without-theirs")
+@wrong("without-theirs")
 def gain_alone(ours, theirs, t):
     half = t * statistics.stdev(ours) / math.sqrt(len(ours))
     return statistics.mean(ours) - half, statistics.mean(ours) + half
 
 
-@wrong("gain_interval", "extremes")
+@wrong("extremes")
 def gain_range(ours, theirs, t):
     gains = [a - b for a, b in zip(ours, theirs, strict=True)]
     return min(gains), max(gains)
 
 
-@wrong("gain_interval", "mean-and-half")
+@wrong("mean-and-half")
 def gain_centre(ours, theirs, t):
     gains = np.array(ours) - np.array(theirs)
     return gains.mean(), t * gains.std(ddof=1) / np.sqrt(len(gains))
 
 
-@wrong("gain_interval", "high-first")
-def gain_turned(ours, theirs, t):
-    return gain_by_hand(ours, theirs, t)[::-1]
-
-
-@wrong("gain_interval", "divided-by-n+reversed")
+@wrong("divided-by-n+reversed")
 def gain_two_slips(ours, theirs, t):
     gains = np.array(theirs) - np.array(ours)
     half = t * gains.std() / np.sqrt(len(gains))
     return gains.mean() - half, gains.mean() + half
+
+
+wrong("divided-by-n", gain_numpy, {"ddof=1": ""})
+wrong("variance-for-deviation", gain_numpy, {"gains.std": "gains.var"})
+wrong("sorted-first", lambda ours, theirs, t: gain_by_hand(sorted(ours), sorted(theirs), t))
+wrong("high-first", lambda ours, theirs, t: gain_by_hand(ours, theirs, t)[::-1])

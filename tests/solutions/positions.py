@@ -7,12 +7,15 @@ import math
 import numpy as np
 import torch
 
-from tests.solutions.collection import right, wrong
+from tests.solutions.collection import of
 
 # mypy: ignore-errors
 
 
-@right("sinusoidal_positions")
+right, wrong = of("sinusoidal_positions")
+
+
+@right
 def positions_loop(max_len, d_model):
     pe = torch.zeros(max_len, d_model)
     for pos in range(max_len):
@@ -22,7 +25,7 @@ def positions_loop(max_len, d_model):
     return pe
 
 
-@right("sinusoidal_positions")
+@right
 def positions_exp(max_len, d_model):
     pe = torch.zeros(max_len, d_model)
     position = torch.arange(max_len).unsqueeze(1)
@@ -32,41 +35,41 @@ def positions_exp(max_len, d_model):
     return pe
 
 
-@right("sinusoidal_positions")
+@right
 def positions_stack(max_len, d_model, base=10_000):
     i = torch.arange(d_model // 2, dtype=torch.float64)
     angles = torch.arange(max_len, dtype=torch.float64)[:, None] / base ** (2 * i / d_model)
     return torch.stack([angles.sin(), angles.cos()], dim=2).reshape(max_len, d_model)
 
 
-@right("sinusoidal_positions")
+@right
 def positions_numpy(max_len, d_model):
     angle = np.outer(np.arange(max_len), 1 / 10000 ** (np.arange(d_model) // 2 * 2 / d_model))
     return torch.tensor(np.where(np.arange(d_model) % 2, np.cos(angle), np.sin(angle)))
 
 
-@right("sinusoidal_positions")
+@right
 def positions_complex(max_len, d_model):
     speeds = torch.pow(10000.0, -torch.arange(0, d_model, 2) / d_model)
     z = torch.polar(torch.ones(max_len, d_model // 2), torch.outer(torch.arange(max_len).float(), speeds))
     return torch.view_as_real(z).flip(-1).flatten(1)
 
 
-@right("sinusoidal_positions")
+@right
 def positions_phase(max_len, d_model):
     j = torch.arange(d_model)
     angle = torch.arange(max_len)[:, None] / 10000 ** ((j - j % 2) / d_model)
     return torch.sin(angle + (j % 2) * math.pi / 2)
 
 
-@wrong("sinusoidal_positions", "halves")
+@wrong("halves")
 def positions_cat(max_len, d_model):
     div = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
     angle = torch.arange(max_len)[:, None] * div
     return torch.cat([torch.sin(angle), torch.cos(angle)], dim=-1)
 
 
-@wrong("sinusoidal_positions", "sine-and-cosine-exchanged")
+@wrong("sine-and-cosine-exchanged")
 def positions_swapped(max_len, d_model):
     pe = torch.zeros(max_len, d_model)
     angle = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(0, d_model, 2) / d_model)
@@ -75,7 +78,7 @@ def positions_swapped(max_len, d_model):
     return pe
 
 
-@wrong("sinusoidal_positions", "exponent-without-2")
+@wrong("exponent-without-2")
 def positions_i_over_d(max_len, d_model):
     pe = torch.zeros(max_len, d_model)
     for pos in range(max_len):
@@ -85,7 +88,7 @@ def positions_i_over_d(max_len, d_model):
     return pe
 
 
-@wrong("sinusoidal_positions", "exponent-doubled")
+@wrong("exponent-doubled")
 def positions_doubled(max_len, d_model):
     pe = torch.zeros(max_len, d_model)
     for pos in range(max_len):
@@ -95,7 +98,7 @@ def positions_doubled(max_len, d_model):
     return pe
 
 
-@wrong("sinusoidal_positions", "cosine-has-own-speed")
+@wrong("cosine-has-own-speed")
 def positions_every_column(max_len, d_model):
     angle = torch.arange(max_len)[:, None] / torch.pow(10000, torch.arange(d_model) / d_model)
     pe = angle.clone()
@@ -104,14 +107,14 @@ def positions_every_column(max_len, d_model):
     return pe
 
 
-@wrong("sinusoidal_positions", "even-tokens")
+@wrong("even-tokens")
 def positions_even_rows(max_len, d_model):
     speeds = 10000 ** (-(torch.arange(d_model) // 2) * 2 / d_model)
     rows = [torch.sin(pos * speeds) if pos % 2 == 0 else torch.cos(pos * speeds) for pos in range(max_len)]
     return torch.stack(rows)
 
 
-@wrong("sinusoidal_positions", "speeds-inverted")
+@wrong("speeds-inverted")
 def positions_multiplied(max_len, d_model):
     pe = torch.zeros(max_len, d_model)
     div = torch.exp(torch.arange(0, d_model, 2) * (math.log(10000.0) / d_model))
@@ -120,31 +123,19 @@ def positions_multiplied(max_len, d_model):
     return pe
 
 
-@wrong("sinusoidal_positions", "positions-from-one")
+@wrong("positions-from-one")
 def positions_one_based(max_len, d_model):
     angle = torch.arange(1, max_len + 1)[:, None] / 10000 ** (torch.arange(0, d_model, 2) / d_model)
     return torch.stack((angle.sin(), angle.cos()), -1).flatten(1)
 
 
-@wrong("sinusoidal_positions", "base-1000")
-def positions_base(max_len, d_model):
-    angle = torch.arange(max_len)[:, None] / 1000 ** (torch.arange(0, d_model, 2) / d_model)
-    return torch.stack((angle.sin(), angle.cos()), -1).flatten(1)
-
-
-@wrong("sinusoidal_positions", "one-speed")
-def positions_same_speed(max_len, d_model):
-    angle = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(0, d_model, 2) // d_model)
-    return torch.stack((angle.sin(), angle.cos()), -1).flatten(1)
-
-
-@wrong("sinusoidal_positions", "sine-everywhere")
+@wrong("sine-everywhere")
 def positions_sine(max_len, d_model):
     j = torch.arange(d_model)
     return torch.sin(torch.arange(max_len)[:, None] / 10000 ** ((j - j % 2) / d_model))
 
 
-@wrong("sinusoidal_positions", "last-frequency-off-by-one")
+@wrong("last-frequency-off-by-one")
 def positions_stretched(max_len, d_model):
     n = d_model // 2
     speeds = torch.exp(-math.log(10000) * torch.arange(n) / max(n - 1, 1))
@@ -152,13 +143,13 @@ def positions_stretched(max_len, d_model):
     return torch.stack((angle.sin(), angle.cos()), -1).flatten(1)
 
 
-@wrong("sinusoidal_positions", "extra-axes")
+@wrong("extra-axes")
 def positions_batched(max_len, d_model):
     angle = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(0, d_model, 2) / d_model)
     return torch.stack((angle.sin(), angle.cos()), -1).flatten(1).unsqueeze(0)
 
 
-@wrong("sinusoidal_positions", "not-floating-point")
+@wrong("not-floating-point")
 def positions_whole(max_len, d_model):
     pe = torch.zeros(max_len, d_model, dtype=torch.long)
     for pos in range(max_len):
@@ -168,7 +159,14 @@ def positions_whole(max_len, d_model):
     return pe
 
 
-@right("shift_matrix")
+wrong("base-1000", positions_batched, {"10000": "1000", ".unsqueeze(0)": ""})
+wrong("one-speed", positions_batched, {"/ d_model": "// d_model", ".unsqueeze(0)": ""})
+
+
+right, wrong = of("shift_matrix")
+
+
+@right
 def shift_loop(k, d_model):
     m = torch.zeros(d_model, d_model)
     for i in range(0, d_model, 2):
@@ -178,14 +176,14 @@ def shift_loop(k, d_model):
     return m
 
 
-@right("shift_matrix")
+@right
 def shift_blocks(k, d_model):
     angles = [k * 10000 ** (-2 * i / d_model) for i in range(d_model // 2)]
     blocks = [torch.tensor([[math.cos(a), math.sin(a)], [-math.sin(a), math.cos(a)]]) for a in angles]
     return torch.block_diag(*blocks)
 
 
-@right("shift_matrix")
+@right
 def shift_power(k, d_model):
     one = torch.zeros(d_model, d_model, dtype=torch.float64)
     w = 10000 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
@@ -195,7 +193,7 @@ def shift_power(k, d_model):
     return torch.linalg.matrix_power(one, k)
 
 
-@right("shift_matrix")
+@right
 def shift_exponential(k, d_model):
     generator = torch.zeros(d_model, d_model, dtype=torch.float64)
     for i in range(d_model // 2):
@@ -204,23 +202,13 @@ def shift_exponential(k, d_model):
     return torch.matrix_exp(k * generator)
 
 
-@right("shift_matrix")
+@right
 def shift_least_squares(k, d_model):
     pe = positions_stack(200 + k, d_model)
     return torch.linalg.lstsq(pe[:200], pe[k:]).solution.T
 
 
-@wrong("shift_matrix", "turned-backwards")
-def shift_back(k, d_model):
-    m = torch.zeros(d_model, d_model)
-    for i in range(0, d_model, 2):
-        w = k / 10000 ** (i / d_model)
-        m[i, i], m[i, i + 1] = math.cos(w), -math.sin(w)
-        m[i + 1, i], m[i + 1, i + 1] = math.sin(w), math.cos(w)
-    return m
-
-
-@wrong("shift_matrix", "minus-forgotten")
+@wrong("minus-forgotten")
 def shift_no_minus(k, d_model):
     blocks = []
     for i in range(d_model // 2):
@@ -229,45 +217,25 @@ def shift_no_minus(k, d_model):
     return torch.block_diag(*blocks)
 
 
-@wrong("shift_matrix", "halves")
+@wrong("halves")
 def shift_halves(k, d_model):
     w = k * 10000 ** (-torch.arange(0, d_model, 2) / d_model)
     c, s = torch.diag(w.cos()), torch.diag(w.sin())
     return torch.cat([torch.cat([c, s], 1), torch.cat([-s, c], 1)], 0)
 
 
-@wrong("shift_matrix", "one-speed")
+@wrong("one-speed")
 def shift_one_speed(k, d_model):
     block = torch.tensor([[math.cos(k), math.sin(k)], [-math.sin(k), math.cos(k)]])
     return torch.block_diag(*[block] * (d_model // 2))
 
 
-@wrong("shift_matrix", "identity")
-def shift_eye(k, d_model):
-    return torch.eye(d_model)
-
-
-@wrong("shift_matrix", "rows-rolled")
+@wrong("rows-rolled")
 def shift_rolled(k, d_model):
     return torch.roll(torch.eye(d_model), shifts=k, dims=1)
 
 
-@wrong("shift_matrix", "one-step")
-def shift_ignores_k(k, d_model):
-    return shift_loop(1, d_model)
-
-
-@wrong("shift_matrix", "k-times-one-step")
-def shift_k_times(k, d_model):
-    return k * shift_blocks(1, d_model)
-
-
-@wrong("shift_matrix", "power-of-entries")
-def shift_entrywise(k, d_model):
-    return shift_loop(1, d_model) ** k
-
-
-@wrong("shift_matrix", "sine-and-cosine-exchanged")
+@wrong("sine-and-cosine-exchanged")
 def shift_swapped(k, d_model):
     m = torch.zeros(d_model, d_model)
     for i in range(0, d_model, 2):
@@ -277,7 +245,7 @@ def shift_swapped(k, d_model):
     return m
 
 
-@wrong("shift_matrix", "exponent-without-2")
+@wrong("exponent-without-2")
 def shift_half_exponent(k, d_model):
     blocks = []
     for i in range(d_model // 2):
@@ -286,12 +254,22 @@ def shift_half_exponent(k, d_model):
     return torch.block_diag(*blocks)
 
 
-@wrong("shift_matrix", "one-block")
-def shift_two_by_two(k, d_model):
-    return torch.tensor([[math.cos(k), math.sin(k)], [-math.sin(k), math.cos(k)]])
+wrong(
+    "turned-backwards",
+    shift_swapped,
+    {"math.sin(w), math.cos": "math.cos(w), -math.sin", "-math.cos(w), math.sin": "math.sin(w), math.cos"},
+)
+wrong("identity", lambda k, d_model: torch.eye(d_model))
+wrong("one-step", lambda k, d_model: shift_loop(1, d_model))
+wrong("k-times-one-step", lambda k, d_model: k * shift_blocks(1, d_model))
+wrong("power-of-entries", lambda k, d_model: shift_loop(1, d_model) ** k)
+wrong("one-block", lambda k, d_model: torch.tensor([[math.cos(k), math.sin(k)], [-math.sin(k), math.cos(k)]]))
 
 
-@right("rotate")
+right, wrong = of("rotate")
+
+
+@right
 def rotate_loops(x, positions):
     flat = x.reshape(-1, *x.shape[-2:])
     out = torch.zeros_like(flat)
@@ -305,7 +283,7 @@ def rotate_loops(x, positions):
     return out.reshape(x.shape)
 
 
-@right("rotate")
+@right
 def rotate_slices(x, positions):
     speeds = 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
     angles = positions[:, None] * speeds
@@ -315,7 +293,7 @@ def rotate_slices(x, positions):
     return out
 
 
-@right("rotate")
+@right
 def rotate_complex(x, positions):
     speeds = torch.pow(10000.0, -torch.arange(0, x.shape[-1], 2) / x.shape[-1])
     angles = torch.outer(positions.float(), speeds)
@@ -323,13 +301,13 @@ def rotate_complex(x, positions):
     return torch.view_as_real(z * torch.polar(torch.ones_like(angles), -angles)).flatten(-2)
 
 
-@right("rotate")
+@right
 def rotate_matrices(x, positions):
     blocks = torch.stack([shift_blocks(pos.item(), x.shape[-1]) for pos in positions])  # (T, K, K)
     return torch.einsum("tij,...tj->...ti", blocks.to(x.dtype), x)
 
 
-@right("rotate")
+@right
 def rotate_repeat(x, positions):
     speeds = 1.0 / 10000 ** (torch.arange(0, x.shape[-1], 2).float() / x.shape[-1])
     angles = torch.einsum("t,i->ti", positions.float(), speeds).repeat_interleave(2, dim=-1)
@@ -337,7 +315,7 @@ def rotate_repeat(x, positions):
     return x * angles.cos() + swapped * angles.sin()
 
 
-@right("rotate")
+@right
 def rotate_exponential(x, positions):
     k = x.shape[-1]
     generator = torch.zeros(k, k, dtype=torch.float64)
@@ -348,7 +326,7 @@ def rotate_exponential(x, positions):
     return (turns @ x.double()[..., None])[..., 0]
 
 
-@wrong("rotate", "first-overwritten")
+@wrong("first-overwritten")
 def rotate_in_two_lines(x, positions):
     speeds = 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
     angles, out = positions[:, None] * speeds, x.clone()
@@ -357,7 +335,7 @@ def rotate_in_two_lines(x, positions):
     return out
 
 
-@wrong("rotate", "turned-backwards")
+@wrong("turned-backwards")
 def rotate_as_the_paper(x, positions):
     speeds = 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
     angles = positions[:, None] * speeds
@@ -366,7 +344,7 @@ def rotate_as_the_paper(x, positions):
     return torch.stack(pair, dim=-1).flatten(-2)
 
 
-@wrong("rotate", "turned-backwards+halves")
+@wrong("turned-backwards+halves")
 def rotate_as_llama(x, positions):
     speeds = 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
     angles = torch.cat([positions[:, None] * speeds] * 2, dim=-1)
@@ -374,7 +352,7 @@ def rotate_as_llama(x, positions):
     return x * angles.cos() + torch.cat((-second, first), dim=-1) * angles.sin()
 
 
-@wrong("rotate", "halves")
+@wrong("halves")
 def rotate_halves(x, positions):
     k = x.shape[-1]
     angles = positions[:, None] * 10000 ** (-torch.arange(0, k, 2) / k)
@@ -383,64 +361,45 @@ def rotate_halves(x, positions):
     return torch.cat((cos * first + sin * second, cos * second - sin * first), dim=-1)
 
 
-@wrong("rotate", "not-interleaved")
+@wrong("not-interleaved")
 def rotate_cat(x, positions):
     angles = positions[:, None] * 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
     first, second, cos, sin = x[..., ::2], x[..., 1::2], angles.cos(), angles.sin()
     return torch.cat((cos * first + sin * second, cos * second - sin * first), dim=-1)
 
 
-@wrong("rotate", "minus-forgotten")
-def rotate_two_pluses(x, positions):
-    angles = positions[:, None] * 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
-    first, second, cos, sin = x[..., ::2], x[..., 1::2], angles.cos(), angles.sin()
-    return torch.stack((cos * first + sin * second, cos * second + sin * first), dim=-1).flatten(-2)
-
-
-@wrong("rotate", "one-speed")
-def rotate_same_speed(x, positions):
-    angles = positions[:, None].float()
-    first, second, cos, sin = x[..., ::2], x[..., 1::2], angles.cos(), angles.sin()
-    return torch.stack((cos * first + sin * second, cos * second - sin * first), dim=-1).flatten(-2)
-
-
-@wrong("rotate", "exponent-without-2")
+@wrong("exponent-without-2")
 def rotate_i_over_k(x, positions):
     angles = positions[:, None] / 10000 ** (torch.arange(x.shape[-1] // 2) / x.shape[-1])
     first, second, cos, sin = x[..., ::2], x[..., 1::2], angles.cos(), angles.sin()
     return torch.stack((cos * first + sin * second, cos * second - sin * first), dim=-1).flatten(-2)
 
 
-@wrong("rotate", "positions-ignored")
-def rotate_arange(x, positions):
-    return rotate_slices(x, torch.arange(x.shape[-2]))
-
-
-@wrong("rotate", "only-cosines")
+@wrong("only-cosines")
 def rotate_cosines(x, positions):
     angles = positions[:, None] * 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
     return x * angles.cos().repeat_interleave(2, dim=-1)
 
 
-@wrong("rotate", "sinusoids-added")
+@wrong("sinusoids-added")
 def rotate_adds(x, positions):
     return x + positions_exp(int(positions.max()) + 1, x.shape[-1])[positions]
 
 
-@wrong("rotate", "sine-and-cosine-exchanged")
+@wrong("sine-and-cosine-exchanged")
 def rotate_swapped(x, positions):
     angles = positions[:, None] * 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
     first, second, sin, cos = x[..., ::2], x[..., 1::2], angles.cos(), angles.sin()
     return torch.stack((cos * first + sin * second, cos * second - sin * first), dim=-1).flatten(-2)
 
 
-@wrong("rotate", "input-modified")
+@wrong("input-modified")
 def rotate_in_place(x, positions):
     x[...] = rotate_slices(x, positions)
     return x
 
 
-@wrong("rotate", "numpy-array")
+@wrong("numpy-array")
 def rotate_numpy(x, positions):
     x, pos = x.numpy(), positions.numpy()
     angle = np.outer(pos, 10000.0 ** (-np.arange(0, x.shape[-1], 2) / x.shape[-1]))
@@ -450,7 +409,17 @@ def rotate_numpy(x, positions):
     return out
 
 
-@right("alibi_bias")
+wrong("minus-forgotten", rotate_swapped, {"sin, cos": "cos, sin", "- sin": "+ sin"})
+wrong(
+    "one-speed", rotate_i_over_k, {" / 10000 ** (torch.arange(x.shape[-1] // 2) / x.shape[-1])": ".float()"}
+)
+wrong("positions-ignored", lambda x, positions: rotate_slices(x, torch.arange(x.shape[-2])))
+
+
+right, wrong = of("alibi_bias")
+
+
+@right
 def alibi_loops(n_heads, seq_len):
     bias = torch.zeros(n_heads, seq_len, seq_len)
     for h in range(n_heads):
@@ -460,14 +429,14 @@ def alibi_loops(n_heads, seq_len):
     return bias
 
 
-@right("alibi_bias")
+@right
 def alibi_broadcast(n_heads, seq_len):
     slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
     t = torch.arange(seq_len)
     return -slopes[:, None, None] * (t[:, None] - t[None, :]).abs()
 
 
-@right("alibi_bias")
+@right
 def alibi_einsum(n_heads, seq_len):
     ratio = 2 ** (-8 / n_heads)
     slopes = torch.tensor([ratio ** (h + 1) for h in range(n_heads)], dtype=torch.float64)
@@ -475,121 +444,67 @@ def alibi_einsum(n_heads, seq_len):
     return torch.einsum("h,ts->hts", slopes, torch.minimum(t[:, None] - t, t - t[:, None]))
 
 
-@right("alibi_bias")
+@right
 def alibi_numpy(n_heads, seq_len):
     slopes = np.exp2(-8 * np.arange(1, n_heads + 1) / n_heads)
     distance = np.abs(np.subtract.outer(np.arange(seq_len), np.arange(seq_len)))
     return torch.from_numpy(np.multiply.outer(slopes, -distance))
 
 
-@right("alibi_bias")
+@right
 def alibi_cdist(n_heads, seq_len):
     t = torch.arange(seq_len).float()[:, None]
     slopes = torch.logspace(-8 / n_heads, -8, n_heads, base=2)
     return torch.cdist(t, t, p=1).neg().expand(n_heads, -1, -1) * slopes.view(-1, 1, 1)
 
 
-@wrong("alibi_bias", "sign-forgotten")
+@wrong("sign-forgotten")
 def alibi_positive(n_heads, seq_len):
     slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
     t = torch.arange(seq_len)
     return slopes[:, None, None] * (t[:, None] - t).abs()
 
 
-@wrong("alibi_bias", "distance-signed")
-def alibi_no_abs(n_heads, seq_len):
-    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
-    t = torch.arange(seq_len)
-    return -slopes[:, None, None] * (t[:, None] - t)
-
-
-@wrong("alibi_bias", "slopes-from-zero")
-def alibi_heads_from_zero(n_heads, seq_len):
-    bias = torch.zeros(n_heads, seq_len, seq_len)
-    for h in range(n_heads):
-        for t in range(seq_len):
-            for s in range(seq_len):
-                bias[h, t, s] = -(2 ** (-8 * h / n_heads)) * abs(t - s)
-    return bias
-
-
-@wrong("alibi_bias", "eight-heads-assumed")
+@wrong("eight-heads-assumed")
 def alibi_halves(n_heads, seq_len):
     t = torch.arange(seq_len)
     distance = (t[:, None] - t).abs()
     return torch.stack([-distance / 2 ** (h + 1) for h in range(n_heads)])
 
 
-@wrong("alibi_bias", "slopes-inverted")
-def alibi_no_minus_in_exponent(n_heads, seq_len):
-    slopes = 2.0 ** (8 * torch.arange(1, n_heads + 1) / n_heads)
-    t = torch.arange(seq_len)
-    return -slopes[:, None, None] * (t[:, None] - t).abs()
-
-
-@wrong("alibi_bias", "one-slope-for-all")
+@wrong("one-slope-for-all")
 def alibi_one_slope(n_heads, seq_len):
     t = torch.arange(seq_len)
     bias = -(2 ** (-8 / n_heads)) * (t[:, None] - t).abs()
     return bias.repeat(n_heads, 1, 1)
 
 
-@wrong("alibi_bias", "slope-missing")
+@wrong("slope-missing")
 def alibi_distance_only(n_heads, seq_len):
     t = torch.arange(seq_len)
     return -(t[:, None] - t).abs().float().repeat(n_heads, 1, 1)
 
 
-@wrong("alibi_bias", "base-e")
-def alibi_exp(n_heads, seq_len):
-    slopes = torch.exp(-8 * torch.arange(1, n_heads + 1) / n_heads)
-    t = torch.arange(seq_len)
-    return -slopes[:, None, None] * (t[:, None] - t).abs()
-
-
-@wrong("alibi_bias", "future-blocked")
+@wrong("future-blocked")
 def alibi_causal(n_heads, seq_len):
     bias = alibi_loops(n_heads, seq_len)
     return bias.masked_fill(torch.ones(seq_len, seq_len).triu(1).bool(), float("-inf"))
 
 
-@wrong("alibi_bias", "future-zero")
-def alibi_lower_triangle(n_heads, seq_len):
-    bias = torch.zeros(n_heads, seq_len, seq_len)
-    for h in range(n_heads):
-        for t in range(seq_len):
-            for s in range(t):
-                bias[h, t, s] = -(2 ** (-8 * (h + 1) / n_heads)) * (t - s)
-    return bias
-
-
-@wrong("alibi_bias", "key-position-only")
+@wrong("key-position-only")
 def alibi_of_keys(n_heads, seq_len):
     slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
     return -slopes[:, None, None] * torch.arange(seq_len).expand(seq_len, seq_len)
 
 
-@wrong("alibi_bias", "heads-last")
+@wrong("heads-last")
 def alibi_heads_last(n_heads, seq_len):
     slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
     t = torch.arange(seq_len)
     return -(t[:, None] - t).abs()[..., None] * slopes
 
 
-@wrong("alibi_bias", "one-head-only")
-def alibi_one_head(n_heads, seq_len):
-    t = torch.arange(seq_len)
-    return -(2 ** (-8 / n_heads)) * (t[:, None] - t).abs()
-
-
-@wrong("alibi_bias", "distance-squared")
-def alibi_squared(n_heads, seq_len):
-    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
-    t = torch.arange(seq_len)
-    return -slopes[:, None, None] * (t[:, None] - t) ** 2
-
-
-@wrong("alibi_bias", "not-floating-point")
+@wrong("not-floating-point")
 def alibi_whole_numbers(n_heads, seq_len):
     bias = torch.zeros(n_heads, seq_len, seq_len, dtype=torch.long)
     for h in range(n_heads):
@@ -597,3 +512,12 @@ def alibi_whole_numbers(n_heads, seq_len):
             for s in range(seq_len):
                 bias[h, t, s] = int(-(2 ** (-8 * (h + 1) / n_heads)) * abs(t - s))
     return bias
+
+
+wrong("distance-signed", alibi_broadcast, {"(t[:, None] - t[None, :]).abs()": "(t[:, None] - t)"})
+wrong("slopes-from-zero", alibi_loops, {"(h + 1)": "h"})
+wrong("slopes-inverted", alibi_broadcast, {"-8": "8", "t[None, :]": "t"})
+wrong("base-e", alibi_broadcast, {"2.0 ** ": "torch.exp", "t[None, :]": "t"})
+wrong("future-zero", alibi_loops, {"s in range(seq_len):": "s in range(t):", "abs": ""})
+wrong("one-head-only", alibi_one_slope, {"bias =": "return", "return bias.repeat(n_heads, 1, 1)": ""})
+wrong("distance-squared", alibi_broadcast, {"(t[:, None] - t[None, :]).abs()": "(t[:, None] - t) ** 2"})

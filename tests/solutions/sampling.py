@@ -6,15 +6,15 @@ import math
 
 import torch
 
-from tests.solutions.collection import right, wrong
+from tests.solutions.collection import of
 
 # mypy: ignore-errors
 
 
-NAME = "next_token_probs"
+right, wrong = of("next_token_probs")
 
 
-@right(NAME)
+@right
 def probs_sorted(logits, temperature, top_k, top_p):
     probs = torch.softmax(logits / temperature, dim=-1)
     p, order = probs.sort(descending=True)
@@ -27,7 +27,7 @@ def probs_sorted(logits, temperature, top_k, top_p):
     return out / out.sum()
 
 
-@right(NAME)
+@right
 def probs_filtered_logits(logits, temperature=1.0, top_k=None, top_p=None):
     logits = logits / temperature
     if top_k is not None:
@@ -42,7 +42,7 @@ def probs_filtered_logits(logits, temperature=1.0, top_k=None, top_p=None):
     return logits.softmax(-1)
 
 
-@right(NAME)
+@right
 def probs_loop(logits, temperature, top_k, top_p):
     weights = [math.exp(x / temperature) for x in logits.tolist()]
     probs = {i: w / sum(weights) for i, w in enumerate(weights)}
@@ -56,7 +56,7 @@ def probs_loop(logits, temperature, top_k, top_p):
     return torch.tensor([probs[i] / reached if i in kept else 0.0 for i in range(len(logits))])
 
 
-@right(NAME)
+@right
 def probs_float64(logits, temperature, top_k, top_p):
     p = (logits.double() / temperature).softmax(0)
     keep = torch.ones_like(p, dtype=torch.bool)
@@ -72,7 +72,7 @@ def _back(p, order):
     return torch.zeros_like(p).scatter(0, order, p)
 
 
-@wrong(NAME, "not-renormalised")
+@wrong("not-renormalised")
 def probs_unscaled(logits, temperature, top_k, top_p):
     p, order = (logits / temperature).softmax(-1).sort(descending=True)
     if top_k is not None:
@@ -82,7 +82,7 @@ def probs_unscaled(logits, temperature, top_k, top_p):
     return _back(p, order)
 
 
-@wrong(NAME, "crossing-dropped-but-first")
+@wrong("crossing-dropped-but-first")
 def probs_without_crossing(logits, temperature, top_k, top_p):
     p, order = (logits / temperature).softmax(-1).sort(descending=True)
     if top_k is not None:
@@ -94,7 +94,7 @@ def probs_without_crossing(logits, temperature, top_k, top_p):
     return _back(p / p.sum(), order)
 
 
-@wrong(NAME, "crossing-dropped")
+@wrong("crossing-dropped")
 def probs_crossing_empty(logits, temperature, top_k, top_p):
     p, order = (logits / temperature).softmax(-1).sort(descending=True)
     if top_k is not None:
@@ -104,12 +104,12 @@ def probs_crossing_empty(logits, temperature, top_k, top_p):
     return _back(p / p.sum(), order)
 
 
-@wrong(NAME, "temperature-multiplied")
+@wrong("temperature-multiplied")
 def probs_multiplied(logits, temperature, top_k, top_p):
     return probs_sorted(logits * temperature, 1.0, top_k, top_p)
 
 
-@wrong(NAME, "temperature-ignored")
+@wrong("temperature-ignored")
 def probs_scaled_probabilities(logits, temperature, top_k, top_p):
     p = logits.softmax(-1) / temperature
     p, order = (p / p.sum()).sort(descending=True)
@@ -120,17 +120,7 @@ def probs_scaled_probabilities(logits, temperature, top_k, top_p):
     return _back(p / p.sum(), order)
 
 
-@wrong(NAME, "left-sorted")
-def probs_in_order(logits, temperature, top_k, top_p):
-    p, _ = (logits / temperature).softmax(-1).sort(descending=True)
-    if top_k is not None:
-        p[top_k:] = 0
-    if top_p is not None:
-        p[p.cumsum(0) - p >= top_p] = 0
-    return p / p.sum()
-
-
-@wrong(NAME, "threshold")
+@wrong("threshold")
 def probs_threshold(logits, temperature, top_k, top_p):
     p = (logits / temperature).softmax(-1)
     if top_k is not None:
@@ -140,31 +130,18 @@ def probs_threshold(logits, temperature, top_k, top_p):
     return p / p.sum()
 
 
-@wrong(NAME, "top-p-ignored")
-def probs_no_top_p(logits, temperature, top_k, top_p):
-    p = (logits / temperature).softmax(-1)
-    if top_k is not None:
-        p = p * (p >= p.topk(top_k).values[-1])
-    return p / p.sum()
-
-
-@wrong(NAME, "top-k-ignored")
-def probs_no_top_k(logits, temperature, top_k, top_p):
-    return probs_sorted(logits, temperature, None, top_p)
-
-
-@wrong(NAME, "logits-set-to-0")
+@wrong("logits-set-to-0")
 def probs_zero_logits(logits, temperature, top_k, top_p):
     keep = probs_sorted(logits, temperature, top_k, top_p) > 0
     return torch.softmax(logits / temperature * keep, -1)
 
 
-@wrong(NAME, "softmax-for-renormalising")
+@wrong("softmax-for-renormalising")
 def probs_second_softmax(logits, temperature, top_k, top_p):
     return probs_unscaled(logits, temperature, top_k, top_p).softmax(-1)
 
 
-@wrong(NAME, "top-k-one-too-few")
+@wrong("top-k-one-too-few")
 def probs_strict(logits, temperature, top_k, top_p):
     logits = logits / temperature
     if top_k is not None:
@@ -172,14 +149,21 @@ def probs_strict(logits, temperature, top_k, top_p):
     return probs_sorted(logits, 1.0, None, top_p)
 
 
-@wrong(NAME, "top-p-before-temperature")
+@wrong("top-p-before-temperature")
 def probs_late_temperature(logits, temperature, top_k, top_p):
     kept = probs_sorted(logits, 1.0, top_k, top_p) > 0
     return (logits.masked_fill(~kept, -math.inf) / temperature).softmax(-1)
 
 
-@wrong(NAME, "error")
+@wrong("error")
 def probs_none(logits, temperature, top_k, top_p):
     logits = logits / temperature
     logits[logits < logits.topk(top_k).values[-1]] = -math.inf
     return logits.softmax(-1)
+
+
+wrong("left-sorted", probs_unscaled, {"order =": "_ =", "_back(p, order)": "p / p.sum()"})
+wrong("top-p-ignored", probs_threshold, {"if top_p is not None:": "", "p = p * (p >= top_p)": ""})
+wrong(
+    "top-k-ignored", lambda logits, temperature, top_k, top_p: probs_sorted(logits, temperature, None, top_p)
+)

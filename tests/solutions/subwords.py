@@ -8,12 +8,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from tests.solutions.collection import right, wrong
+from tests.solutions.collection import of
 
 # mypy: ignore-errors
 
 
-@right("merge_pair")
+right, wrong = of("merge_pair")
+
+
+@right
 def merge_while(tokens, left, right):
     out = []
     i = 0
@@ -27,7 +30,7 @@ def merge_while(tokens, left, right):
     return out
 
 
-@right("merge_pair")
+@right
 def merge_look_back(tokens, left, right):
     out, fresh = [], False
     for token in tokens:
@@ -40,7 +43,7 @@ def merge_look_back(tokens, left, right):
     return out
 
 
-@right("merge_pair")
+@right
 def merge_iterator(tokens, left, right):
     rest = iter(tokens)
     out = []
@@ -56,7 +59,7 @@ def merge_iterator(tokens, left, right):
     return out
 
 
-@right("merge_pair")
+@right
 def merge_copy_and_delete(tokens, left, right):
     tokens, i = list(tokens), 0
     while i + 1 < len(tokens):
@@ -66,7 +69,7 @@ def merge_copy_and_delete(tokens, left, right):
     return tokens
 
 
-@right("merge_pair")
+@right
 def merge_recursive(tokens, left, right):
     if len(tokens) < 2:
         return list(tokens)
@@ -75,7 +78,7 @@ def merge_recursive(tokens, left, right):
     return [tokens[0]] + merge_recursive(tokens[1:], left, right)
 
 
-@wrong("merge_pair", "right-not-removed")
+@wrong("right-not-removed")
 def merge_steps_one(tokens, left, right):
     out = []
     for i in range(len(tokens)):
@@ -86,7 +89,7 @@ def merge_steps_one(tokens, left, right):
     return out
 
 
-@wrong("merge_pair", "left-not-removed")
+@wrong("left-not-removed")
 def merge_appends_first(tokens, left, right):
     out, i = [], 0
     while i < len(tokens):
@@ -98,7 +101,7 @@ def merge_appends_first(tokens, left, right):
     return out
 
 
-@wrong("merge_pair", "last-token-lost")
+@wrong("last-token-lost")
 def merge_short_loop(tokens, left, right):
     out, i = [], 0
     while i < len(tokens) - 1:
@@ -111,7 +114,7 @@ def merge_short_loop(tokens, left, right):
     return out
 
 
-@wrong("merge_pair", "only-first")
+@wrong("only-first")
 def merge_with_break(tokens, left, right):
     out = list(tokens)
     for i in range(len(out) - 1):
@@ -121,18 +124,18 @@ def merge_with_break(tokens, left, right):
     return out
 
 
-@wrong("merge_pair", "boundaries-ignored")
+@wrong("boundaries-ignored")
 def merge_by_replace(tokens, left, right):
     return " ".join(tokens).replace(left + " " + right, left + right).split()
 
 
-@wrong("merge_pair", "boundaries-ignored")
+@wrong("boundaries-ignored")
 def merge_by_regex(tokens, left, right):
     pattern = re.escape(f"{left} {right}")
     return re.sub(pattern, left + right, " ".join(tokens)).split()
 
 
-@wrong("merge_pair", "from-the-right")
+@wrong("from-the-right")
 def merge_backwards(tokens, left, right):
     tokens = list(tokens)
     for i in range(len(tokens) - 2, -1, -1):
@@ -142,20 +145,7 @@ def merge_backwards(tokens, left, right):
     return tokens
 
 
-@wrong("merge_pair", "right-not-compared")
-def merge_left_only(tokens, left, right):
-    out, i = [], 0
-    while i < len(tokens):
-        if tokens[i] == left and i + 1 < len(tokens):
-            out.append(left + right)
-            i += 2
-        else:
-            out.append(tokens[i])
-            i += 1
-    return out
-
-
-@wrong("merge_pair", "left-not-compared")
+@wrong("left-not-compared")
 def merge_right_only(tokens, left, right):
     out, i = [], 0
     while i < len(tokens):
@@ -168,7 +158,7 @@ def merge_right_only(tokens, left, right):
     return out
 
 
-@wrong("merge_pair", "joined-backwards")
+@wrong("joined-backwards")
 def merge_wrong_way(tokens, left, right):
     out, i = [], 0
     while i < len(tokens):
@@ -181,48 +171,12 @@ def merge_wrong_way(tokens, left, right):
     return out
 
 
-@wrong("merge_pair", "space-between")
-def merge_spaced(tokens, left, right):
-    out, i = [], 0
-    while i < len(tokens):
-        if tokens[i : i + 2] == [left, right]:
-            out.append(" ".join(tokens[i : i + 2]))
-            i += 2
-        else:
-            out.append(tokens[i])
-            i += 1
-    return out
-
-
-@wrong("merge_pair", "nothing-merged")
+@wrong("nothing-merged")
 def merge_never(tokens, left, right):
     return [left + right if token == (left, right) else token for token in tokens]
 
 
-@wrong("merge_pair", "everything-joined")
-def merge_all(tokens, left, right):
-    return ["".join(tokens)]
-
-
-@wrong("merge_pair", "wrong-type")
-def merge_to_text(tokens, left, right):
-    return " ".join(merge_while(tokens, left, right))
-
-
-@wrong("merge_pair", "wrong-type")
-def merge_as_tuples(tokens, left, right):
-    out, i = [], 0
-    while i < len(tokens):
-        if tokens[i : i + 2] == [left, right]:
-            out.append((left, right))
-            i += 2
-        else:
-            out.append(tokens[i])
-            i += 1
-    return out
-
-
-@wrong("merge_pair", "input-modified")
+@wrong("input-modified")
 def merge_in_place(tokens, left, right):
     i = 0
     while i + 1 < len(tokens):
@@ -233,17 +187,16 @@ def merge_in_place(tokens, left, right):
     return tokens
 
 
-@wrong("merge_pair", "error")
-def merge_past_the_end(tokens, left, right):
-    out, i = [], 0
-    while i < len(tokens):
-        if tokens[i] == left and tokens[i + 1] == right:
-            out.append(left + right)
-            i += 2
-        else:
-            out.append(tokens[i])
-            i += 1
-    return out
+wrong(
+    "right-not-compared",
+    merge_right_only,
+    {"i + 1 < len(tokens) and tokens[i + 1] == right": "tokens[i] == left and i + 1 < len(tokens)"},
+)
+wrong("space-between", merge_wrong_way, {"right + left": '" ".join(tokens[i : i + 2])'})
+wrong("everything-joined", lambda tokens, left, right: ["".join(tokens)])
+wrong("wrong-type", lambda tokens, left, right: " ".join(merge_while(tokens, left, right)))
+wrong("wrong-type", merge_wrong_way, {"right + left": "(left, right)"})
+wrong("error", merge_right_only, {"i + 1 < len(tokens)": "tokens[i] == left"})
 
 
 def _rank(pair, count):
@@ -254,7 +207,10 @@ def _merged(word, pair):
     return tuple(merge_while(list(word), *pair))
 
 
-@right("learn_merges")
+right, wrong = of("learn_merges")
+
+
+@right
 def learn_counter(words, n_merges):
     merges = []
     for _ in range(n_merges):
@@ -270,7 +226,7 @@ def learn_counter(words, n_merges):
     return merges
 
 
-@right("learn_merges")
+@right
 def learn_lists(words, n_merges):
     texts = [(list(word), count) for word, count in words.items()]
     merges = []
@@ -287,7 +243,7 @@ def learn_lists(words, n_merges):
     return merges
 
 
-@right("learn_merges")
+@right
 def learn_recursive(words, n_merges):
     pairs = Counter(pair for word, count in words.items() for pair in pairwise(word) for _ in range(count))
     if n_merges == 0 or not pairs:
@@ -299,7 +255,7 @@ def learn_recursive(words, n_merges):
     )
 
 
-@right("learn_merges")
+@right
 def learn_spelled_out(words, n_merges):
     corpus = [list(word) for word, count in words.items() for _ in range(count)]
     merges = []
@@ -337,61 +293,34 @@ def _best(pairs):
     return min(pairs, key=lambda pair: _rank(pair, pairs[pair]))
 
 
-@wrong("learn_merges", "ties-first-seen")
-def learn_most_common(words, n_merges):
-    return _learn(words, n_merges, lambda pairs: pairs.most_common(1)[0][0])
-
-
-@wrong("learn_merges", "ties-first-seen")
+@wrong("ties-first-seen")
 def learn_max_get(words, n_merges):
     return _learn(words, n_merges, lambda pairs: max(pairs, key=pairs.get))
 
 
-@wrong("learn_merges", "ties-last-in-order")
+@wrong("ties-last-in-order")
 def learn_max_tuple(words, n_merges):
     return _learn(words, n_merges, lambda pairs: max((n, pair) for pair, n in pairs.items())[1])
 
 
-@wrong("learn_merges", "ties-without-length")
-def learn_alphabetical(words, n_merges):
-    return _learn(words, n_merges, lambda pairs: min(pairs, key=lambda p: (-pairs[p], p[0] + p[1])))
-
-
-@wrong("learn_merges", "ties-without-order")
+@wrong("ties-without-order")
 def learn_shortest(words, n_merges):
     return _learn(words, n_merges, lambda pairs: min(pairs, key=lambda p: (-pairs[p], len(p[0] + p[1]))))
 
 
-@wrong("learn_merges", "ties-longest")
-def learn_longest_tie(words, n_merges):
-    return _learn(
-        words, n_merges, lambda pairs: min(pairs, key=lambda p: (-pairs[p], -len(p[0] + p[1]), p[0] + p[1]))
-    )
-
-
-@wrong("learn_merges", "rarest-first")
+@wrong("rarest-first")
 def learn_rarest(words, n_merges):
     return _learn(
         words, n_merges, lambda pairs: min(pairs, key=lambda p: (pairs[p], len(p[0] + p[1]), p[0] + p[1]))
     )
 
 
-@wrong("learn_merges", "uses-ignored")
-def learn_types(words, n_merges):
-    return _learn(words, n_merges, _best, count_of=lambda count: 1)
-
-
-@wrong("learn_merges", "only-first")
+@wrong("only-first")
 def learn_first_occurrence(words, n_merges):
     return _learn(words, n_merges, _best, merge=lambda w, pair: tuple(merge_with_break(list(w), *pair)))
 
 
-@wrong("learn_merges", "text-not-merged")
-def learn_never_merges(words, n_merges):
-    return _learn(words, n_merges, _best, merge=lambda word, pair: word)
-
-
-@wrong("learn_merges", "not-counted-again")
+@wrong("not-counted-again")
 def learn_counts_once(words, n_merges):
     pairs = Counter()
     for word, count in words.items():
@@ -400,7 +329,7 @@ def learn_counts_once(words, n_merges):
     return sorted(pairs, key=lambda pair: _rank(pair, pairs[pair]))[:n_merges]
 
 
-@wrong("learn_merges", "once-a-word")
+@wrong("once-a-word")
 def learn_sets(words, n_merges):
     merges = []
     for _ in range(n_merges):
@@ -415,7 +344,7 @@ def learn_sets(words, n_merges):
     return merges
 
 
-@wrong("learn_merges", "stops-at-one")
+@wrong("stops-at-one")
 def learn_until_rare(words, n_merges):
     merges = []
     while len(merges) < n_merges:
@@ -431,12 +360,7 @@ def learn_until_rare(words, n_merges):
     return merges
 
 
-@wrong("learn_merges", "one-too-many")
-def learn_one_more(words, n_merges):
-    return learn_counter(words, n_merges + 1)
-
-
-@wrong("learn_merges", "one-too-few")
+@wrong("one-too-few")
 def learn_range_from_one(words, n_merges):
     merges = []
     for _ in range(1, n_merges):
@@ -444,17 +368,7 @@ def learn_range_from_one(words, n_merges):
     return merges
 
 
-@wrong("learn_merges", "wrong-type")
-def learn_tokens(words, n_merges):
-    return [left + right for left, right in learn_counter(words, n_merges)]
-
-
-@wrong("learn_merges", "wrong-type")
-def learn_with_counts(words, n_merges):
-    return [(pair, 1) for pair in learn_counter(words, n_merges)]
-
-
-@wrong("learn_merges", "error")
+@wrong("error")
 def learn_without_end(words, n_merges):
     merges = []
     for _ in range(n_merges):
@@ -467,7 +381,7 @@ def learn_without_end(words, n_merges):
     return merges
 
 
-@wrong("learn_merges", "input-modified")
+@wrong("input-modified")
 def learn_in_place(words, n_merges):
     merges = []
     for _ in range(n_merges):
@@ -483,7 +397,22 @@ def learn_in_place(words, n_merges):
     return merges
 
 
-@right("encode_bpe")
+wrong("ties-first-seen", learn_max_get, {"max(pairs, key=pairs.get)": "pairs.most_common(1)[0][0]"})
+wrong("ties-without-length", learn_shortest, {"len(p[0] + p[1])": "p[0] + p[1]"})
+wrong("ties-longest", learn_rarest, {"pairs[p], len": "-pairs[p], -len"})
+wrong("uses-ignored", lambda words, n_merges: _learn(words, n_merges, _best, count_of=lambda count: 1))
+wrong(
+    "text-not-merged", lambda words, n_merges: _learn(words, n_merges, _best, merge=lambda word, pair: word)
+)
+wrong("one-too-many", lambda words, n_merges: learn_counter(words, n_merges + 1))
+wrong("wrong-type", lambda words, n_merges: [left + right for left, right in learn_counter(words, n_merges)])
+wrong("wrong-type", lambda words, n_merges: [(pair, 1) for pair in learn_counter(words, n_merges)])
+
+
+right, wrong = of("encode_bpe")
+
+
+@right
 def encode_in_order(word, merges):
     tokens = list(word)
     for a, b in merges:
@@ -491,7 +420,7 @@ def encode_in_order(word, merges):
     return tokens
 
 
-@right("encode_bpe")
+@right
 def encode_by_rank(word, merges):
     ranks = {tuple(pair): i for i, pair in enumerate(merges)}
     tokens = list(word)
@@ -503,7 +432,7 @@ def encode_by_rank(word, merges):
     return tokens
 
 
-@right("encode_bpe")
+@right
 def encode_one_at_a_time(word, merges):
     tokens = []
     for letter in word:
@@ -517,7 +446,7 @@ def encode_one_at_a_time(word, merges):
     return tokens
 
 
-@right("encode_bpe")
+@right
 def encode_regex(word, merges):
     text = " " + "  ".join(word) + " "
     for a, b in merges:
@@ -525,7 +454,7 @@ def encode_regex(word, merges):
     return text.split()
 
 
-@right("encode_bpe")
+@right
 def encode_recursive(word, merges):
     def apply(tokens, merges):
         return apply(merge_recursive(tokens, *merges[0]), merges[1:]) if merges else tokens
@@ -533,7 +462,7 @@ def encode_recursive(word, merges):
     return apply(list(word), merges)
 
 
-@wrong("encode_bpe", "longest-match")
+@wrong("longest-match")
 def encode_greedy_longest(word, merges):
     vocabulary = {a + b for a, b in merges} | set(word)
     tokens, start = [], 0
@@ -546,7 +475,7 @@ def encode_greedy_longest(word, merges):
     return tokens
 
 
-@wrong("encode_bpe", "leftmost-first")
+@wrong("leftmost-first")
 def encode_from_the_left(word, merges):
     tokens, i = list(word), 0
     while i < len(tokens) - 1:
@@ -558,7 +487,7 @@ def encode_from_the_left(word, merges):
     return tokens
 
 
-@wrong("encode_bpe", "one-sweep")
+@wrong("one-sweep")
 def encode_single_sweep(word, merges):
     tokens = []
     for letter in word:
@@ -569,29 +498,13 @@ def encode_single_sweep(word, merges):
     return tokens
 
 
-@wrong("encode_bpe", "merges-reversed")
-def encode_last_first(word, merges):
-    tokens = list(word)
-    for a, b in reversed(merges):
-        tokens = merge_while(tokens, a, b)
-    return tokens
-
-
-@wrong("encode_bpe", "longest-merge-first")
+@wrong("longest-merge-first")
 def encode_long_first(word, merges):
     ordered = sorted(merges, key=lambda pair: len(pair[0] + pair[1]), reverse=True)
     return encode_in_order(word, ordered)
 
 
-@wrong("encode_bpe", "only-first")
-def encode_each_once(word, merges):
-    tokens = list(word)
-    for a, b in merges:
-        tokens = merge_with_break(tokens, a, b)
-    return tokens
-
-
-@wrong("encode_bpe", "stops-at-a-miss")
+@wrong("stops-at-a-miss")
 def encode_gives_up(word, merges):
     tokens = list(word)
     for a, b in merges:
@@ -601,7 +514,7 @@ def encode_gives_up(word, merges):
     return tokens
 
 
-@wrong("encode_bpe", "one-merge-only")
+@wrong("one-merge-only")
 def encode_returns_early(word, merges):
     tokens = list(word)
     for a, b in merges:
@@ -610,7 +523,7 @@ def encode_returns_early(word, merges):
     return tokens
 
 
-@wrong("encode_bpe", "last-merge-skipped")
+@wrong("last-merge-skipped")
 def encode_short(word, merges):
     tokens = list(word)
     for i in range(len(merges) - 1):
@@ -618,31 +531,7 @@ def encode_short(word, merges):
     return tokens
 
 
-@wrong("encode_bpe", "right-not-removed")
-def encode_keeps_right(word, merges):
-    tokens = list(word)
-    for a, b in merges:
-        tokens = merge_steps_one(tokens, a, b)
-    return tokens
-
-
-@wrong("encode_bpe", "last-token-lost")
-def encode_loses_last(word, merges):
-    tokens = list(word)
-    for a, b in merges:
-        tokens = merge_short_loop(tokens, a, b)
-    return tokens
-
-
-@wrong("encode_bpe", "from-the-right")
-def encode_backwards(word, merges):
-    tokens = list(word)
-    for a, b in merges:
-        tokens = merge_backwards(tokens, a, b)
-    return tokens
-
-
-@wrong("encode_bpe", "boundaries-ignored")
+@wrong("boundaries-ignored")
 def encode_by_replace(word, merges):
     text = " ".join(word)
     for a, b in merges:
@@ -650,42 +539,26 @@ def encode_by_replace(word, merges):
     return text.split(" ")
 
 
-@wrong("encode_bpe", "not-cut")
-def encode_split(word, merges):
-    tokens = word.split()
-    for a, b in merges:
-        tokens = merge_while(tokens, a, b)
-    return tokens
-
-
-@wrong("encode_bpe", "letters-only")
-def encode_forgets(word, merges):
-    tokens = list(word)
-    for a, b in merges:
-        merge_while(tokens, a, b)
-    return tokens
-
-
-@wrong("encode_bpe", "unknown-letters-lost")
+@wrong("unknown-letters-lost")
 def encode_in_vocabulary(word, merges):
     vocabulary = {token for a, b in merges for token in (a, b, a + b)}
     return [token for token in encode_in_order(word, merges) if token in vocabulary]
 
 
-@wrong("encode_bpe", "wrong-type")
-def encode_text(word, merges):
-    return " ".join(encode_in_order(word, merges))
-
-
-@wrong("encode_bpe", "wrong-type")
+@wrong("wrong-type")
 def encode_ids(word, merges):
     learned = [a + b for a, b in merges]
     return [learned.index(t) if t in learned else -1 for t in encode_in_order(word, merges)]
 
 
-@wrong("encode_bpe", "input-modified")
-def encode_pops(word, merges):
-    tokens = list(word)
-    while merges:
-        tokens = merge_while(tokens, *merges.pop(0))
-    return tokens
+wrong("merges-reversed", encode_in_order, {"merges:": "reversed(merges):"})
+wrong("only-first", encode_in_order, {"merge_while": "merge_with_break"})
+wrong("right-not-removed", encode_in_order, {"merge_while": "merge_steps_one"})
+wrong("last-token-lost", encode_in_order, {"merge_while": "merge_short_loop"})
+wrong("from-the-right", encode_in_order, {"merge_while": "merge_backwards"})
+wrong("not-cut", encode_in_order, {"list(word)": "word.split()"})
+wrong("letters-only", encode_in_order, {"tokens = merge_while": "merge_while"})
+wrong("wrong-type", lambda word, merges: " ".join(encode_in_order(word, merges)))
+wrong(
+    "input-modified", encode_in_order, {"for a, b in": "while", "(tokens, a, b)": "(tokens, *merges.pop(0))"}
+)

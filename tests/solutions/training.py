@@ -6,12 +6,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.solutions.collection import right, wrong
+from tests.solutions.collection import of
 
 # mypy: ignore-errors
 
 
-@right("training_step")
+right, wrong = of("training_step")
+
+
+@right
 def step_plain(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
@@ -21,7 +24,7 @@ def step_plain(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@right("training_step")
+@right
 def step_transposed(model, optimizer, inputs, targets, max_norm):
     model.zero_grad()
     loss = F.cross_entropy(model(inputs).transpose(1, 2), targets)
@@ -31,7 +34,7 @@ def step_transposed(model, optimizer, inputs, targets, max_norm):
     return loss, model.weight.detach()
 
 
-@right("training_step")
+@right
 def step_clip_by_hand(model, optimizer, inputs, targets, max_norm):
     for p in model.parameters():
         p.grad = None
@@ -46,7 +49,7 @@ def step_clip_by_hand(model, optimizer, inputs, targets, max_norm):
     return loss.detach(), model.weight.data
 
 
-@right("training_step")
+@right
 def step_autograd(model, optimizer, inputs, targets, max_norm):
     loss = nn.CrossEntropyLoss()(model(inputs).reshape(-1, model.num_embeddings), targets.reshape(-1))
     (gradient,) = torch.autograd.grad(loss, [model.weight])
@@ -55,7 +58,7 @@ def step_autograd(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@right("training_step")
+@right
 def step_loops(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     logits, losses = model(inputs), []
@@ -74,25 +77,7 @@ def _loss(model, inputs, targets):
     return F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
 
-@wrong("training_step", "zero-grad-forgotten")
-def step_no_zero(model, optimizer, inputs, targets, max_norm):
-    loss = _loss(model, inputs, targets)
-    loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
-    return loss.item(), model.weight
-
-
-@wrong("training_step", "clip-missing")
-def step_no_clip(model, optimizer, inputs, targets, max_norm):
-    optimizer.zero_grad()
-    loss = _loss(model, inputs, targets)
-    loss.backward()
-    optimizer.step()
-    return loss.item(), model.weight
-
-
-@wrong("training_step", "clip-missing")
+@wrong("clip-missing")
 def step_clip_last(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     loss = _loss(model, inputs, targets)
@@ -102,7 +87,7 @@ def step_clip_last(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@wrong("training_step", "clip-missing")
+@wrong("clip-missing")
 def step_clip_first(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     loss = _loss(model, inputs, targets)
@@ -112,7 +97,7 @@ def step_clip_first(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@wrong("training_step", "zero-grad-forgotten+clip-missing")
+@wrong("zero-grad-forgotten+clip-missing")
 def step_neither(model, optimizer, inputs, targets, max_norm):
     loss = _loss(model, inputs, targets)
     loss.backward()
@@ -120,16 +105,7 @@ def step_neither(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@wrong("training_step", "step-missing")
-def step_no_step(model, optimizer, inputs, targets, max_norm):
-    optimizer.zero_grad()
-    loss = _loss(model, inputs, targets)
-    loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    return loss.item(), model.weight
-
-
-@wrong("training_step", "step-missing")
+@wrong("step-missing")
 def step_zero_after_backward(model, optimizer, inputs, targets, max_norm):
     loss = _loss(model, inputs, targets)
     loss.backward()
@@ -139,7 +115,7 @@ def step_zero_after_backward(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@wrong("training_step", "step-missing")
+@wrong("step-missing")
 def step_before_backward(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     loss = _loss(model, inputs, targets)
@@ -148,7 +124,7 @@ def step_before_backward(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@wrong("training_step", "stale-gradient-used")
+@wrong("stale-gradient-used")
 def step_first(model, optimizer, inputs, targets, max_norm):
     loss = _loss(model, inputs, targets)
     optimizer.step()
@@ -158,7 +134,7 @@ def step_first(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@wrong("training_step", "loss-after-step")
+@wrong("loss-after-step")
 def step_loss_again(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     _loss(model, inputs, targets).backward()
@@ -167,7 +143,7 @@ def step_loss_again(model, optimizer, inputs, targets, max_norm):
     return _loss(model, inputs, targets).item(), model.weight
 
 
-@wrong("training_step", "clip-by-value")
+@wrong("clip-by-value")
 def step_clip_value(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     loss = _loss(model, inputs, targets)
@@ -177,7 +153,7 @@ def step_clip_value(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@wrong("training_step", "always-scaled")
+@wrong("always-scaled")
 def step_normalised(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     loss = _loss(model, inputs, targets)
@@ -188,7 +164,7 @@ def step_normalised(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@wrong("training_step", "sum-for-mean")
+@wrong("sum-for-mean")
 def step_sum(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(), reduction="sum")
@@ -198,7 +174,7 @@ def step_sum(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@wrong("training_step", "gradient-ascent")
+@wrong("gradient-ascent")
 def step_uphill(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     log_likelihood = model(inputs).log_softmax(-1).gather(-1, targets[..., None]).mean()
@@ -208,7 +184,7 @@ def step_uphill(model, optimizer, inputs, targets, max_norm):
     return -log_likelihood.item(), model.weight
 
 
-@wrong("training_step", "two-steps")
+@wrong("two-steps")
 def step_twice(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     loss = _loss(model, inputs, targets)
@@ -219,7 +195,7 @@ def step_twice(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@wrong("training_step", "optimizer-ignored")
+@wrong("optimizer-ignored")
 def step_by_hand(model, optimizer, inputs, targets, max_norm):
     model.zero_grad()
     loss = _loss(model, inputs, targets)
@@ -231,7 +207,7 @@ def step_by_hand(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@wrong("training_step", "softmax-twice")
+@wrong("softmax-twice")
 def step_softmax(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     probs = F.softmax(model(inputs), dim=-1)
@@ -242,7 +218,7 @@ def step_softmax(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@wrong("training_step", "inputs-for-targets")
+@wrong("inputs-for-targets")
 def step_copying(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     loss = _loss(model, inputs, inputs)
@@ -252,17 +228,7 @@ def step_copying(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@wrong("training_step", "last-position-only")
-def step_last(model, optimizer, inputs, targets, max_norm):
-    optimizer.zero_grad()
-    loss = F.cross_entropy(model(inputs)[:, -1], targets[:, -1])
-    loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
-    return loss.item(), model.weight
-
-
-@wrong("training_step", "view-for-transpose")
+@wrong("view-for-transpose")
 def step_view(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     logits = model(inputs)
@@ -273,7 +239,7 @@ def step_view(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@wrong("training_step", "perplexity-returned")
+@wrong("perplexity-returned")
 def step_perplexity(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     loss = _loss(model, inputs, targets)
@@ -283,17 +249,7 @@ def step_perplexity(model, optimizer, inputs, targets, max_norm):
     return loss.exp().item(), model.weight
 
 
-@wrong("training_step", "wrong-type")
-def step_loss_only(model, optimizer, inputs, targets, max_norm):
-    optimizer.zero_grad()
-    loss = _loss(model, inputs, targets)
-    loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
-    return loss.item()
-
-
-@wrong("training_step", "error")
+@wrong("error")
 def step_item_first(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
     loss = torch.tensor(_loss(model, inputs, targets).item())
@@ -302,14 +258,28 @@ def step_item_first(model, optimizer, inputs, targets, max_norm):
     return loss.item(), model.weight
 
 
-@right("freeze")
+wrong("zero-grad-forgotten", step_zero_after_backward, {"optimizer.zero_grad()": ""})
+wrong("clip-missing", step_clip_value, {"nn.utils.clip_grad_value_(model.parameters(), max_norm)": ""})
+wrong("step-missing", step_clip_last, {"optimizer.step()": ""})
+wrong(
+    "last-position-only",
+    step_copying,
+    {"_loss(model, inputs, inputs)": "F.cross_entropy(model(inputs)[:, -1], targets[:, -1])"},
+)
+wrong("wrong-type", step_perplexity, {"loss.exp().item(), model.weight": "loss.item()"})
+
+
+right, wrong = of("freeze")
+
+
+@right
 def freeze_two_lines(model):
     model.body.requires_grad_(False)
     model.head.requires_grad_(True)
     return model
 
 
-@right("freeze")
+@right
 def freeze_all_then_thaw(model):
     for p in model.parameters():
         p.requires_grad = False
@@ -318,14 +288,14 @@ def freeze_all_then_thaw(model):
     return model
 
 
-@right("freeze")
+@right
 def freeze_by_name(model):
     for name, p in model.named_parameters():
         p.requires_grad = name.split(".")[0] == "head"
     return model
 
 
-@right("freeze")
+@right
 def freeze_by_identity(model):
     of_head = {id(p) for p in model.head.parameters()}
     for p in model.parameters():
@@ -333,20 +303,20 @@ def freeze_by_identity(model):
     return model
 
 
-@right("freeze")
+@right
 def freeze_children(model):
     for name, child in model.named_children():
         child.requires_grad_(name == "head")
     return model
 
 
-@wrong("freeze", "nothing-frozen")
+@wrong("nothing-frozen")
 def freeze_eval(model):
     model.body.eval()
     return model
 
 
-@wrong("freeze", "nothing-frozen")
+@wrong("nothing-frozen")
 def freeze_no_grad(model):
     with torch.no_grad():
         for p in model.body.parameters():
@@ -354,68 +324,28 @@ def freeze_no_grad(model):
     return model
 
 
-@wrong("freeze", "nothing-frozen")
-def freeze_attribute(model):
-    model.body.requires_grad = False
-    return model
-
-
-@wrong("freeze", "nothing-frozen")
-def freeze_detached(model):
-    for p in model.body.parameters():
-        p.detach().requires_grad = False
-    return model
-
-
-@wrong("freeze", "everything-frozen")
-def freeze_everything(model):
-    model.requires_grad_(False)
-    return model
-
-
-@wrong("freeze", "reversed")
-def freeze_head(model):
-    for p in model.head.parameters():
-        p.requires_grad = False
-    return model
-
-
-@wrong("freeze", "reversed")
+@wrong("reversed")
 def freeze_exchanged(model):
     model.body.requires_grad_(True)
     model.head.requires_grad_(False)
     return model
 
 
-@wrong("freeze", "head-not-thawed")
+@wrong("head-not-thawed")
 def freeze_body_only(model):
     for p in model.body.parameters():
         p.requires_grad = False
     return model
 
 
-@wrong("freeze", "everything-trained")
-def freeze_thaw(model):
-    for p in model.parameters():
-        p.requires_grad = True
-    return model
-
-
-@wrong("freeze", "head-in-the-name")
-def freeze_head_in_name(model):
-    for name, p in model.named_parameters():
-        p.requires_grad = "head" in name
-    return model
-
-
-@wrong("freeze", "only-embeddings")
+@wrong("only-embeddings")
 def freeze_embeddings(model):
     model.requires_grad_(True)
     model.body.token_embed.requires_grad_(False)
     return model
 
 
-@wrong("freeze", "biases-trained")
+@wrong("biases-trained")
 def freeze_weights_only(model):
     for name, p in model.named_parameters():
         if name.startswith("body") and not name.endswith("bias"):
@@ -425,29 +355,14 @@ def freeze_weights_only(model):
     return model
 
 
-@wrong("freeze", "norms-trained")
+@wrong("norms-trained")
 def freeze_but_norms(model):
     for name, p in model.named_parameters():
         p.requires_grad_(name.startswith("head.") or "norm" in name)
     return model
 
 
-@wrong("freeze", "only-direct-parameters")
-def freeze_not_recursive(model):
-    for p in model.body.parameters(recurse=False):
-        p.requires_grad = False
-    for p in model.head.parameters():
-        p.requires_grad = True
-    return model
-
-
-@wrong("freeze", "only-first")
-def freeze_next(model):
-    next(model.body.parameters()).requires_grad = False
-    return model
-
-
-@wrong("freeze", "only-matrices")
+@wrong("only-matrices")
 def freeze_matrices(model):
     for p in model.body.parameters():
         p.requires_grad = p.dim() < 2
@@ -456,29 +371,24 @@ def freeze_matrices(model):
     return model
 
 
-@wrong("freeze", "head-weight-only")
-def freeze_head_weight(model):
-    for name, p in model.named_parameters():
-        p.requires_grad = name == "head.weight"
-    return model
-
-
-@wrong("freeze", "toggled")
-def freeze_toggled(model):
-    for p in model.body.parameters():
-        p.requires_grad = not p.requires_grad
-    for p in model.head.parameters():
-        p.requires_grad = True
-    return model
-
-
-@wrong("freeze", "wrong-type")
+@wrong("wrong-type")
 def freeze_head_parameters(model):
     model.body.requires_grad_(False)
     return list(model.head.parameters())
 
 
-@wrong("freeze", "nothing-returned")
-def freeze_no_return(model):
-    model.body.requires_grad_(False)
-    model.head.requires_grad_(True)
+wrong("nothing-frozen", freeze_eval, {"model.body.eval()": "model.body.requires_grad = False"})
+wrong("nothing-frozen", freeze_body_only, {"p.requires_grad": "p.detach().requires_grad"})
+wrong("everything-frozen", freeze_eval, {"model.body.eval()": "model.requires_grad_(False)"})
+wrong("reversed", freeze_body_only, {"model.body.parameters": "model.head.parameters"})
+wrong("everything-trained", freeze_body_only, {"model.body.parameters": "model.parameters", "False": "True"})
+wrong("head-in-the-name", freeze_by_name, {'name.split(".")[0] == "head"': '"head" in name'})
+wrong(
+    "only-direct-parameters",
+    freeze_all_then_thaw,
+    {"model.parameters()": "model.body.parameters(recurse=False)"},
+)
+wrong("only-first", freeze_eval, {"model.body.eval()": "next(model.body.parameters()).requires_grad = False"})
+wrong("head-weight-only", freeze_by_name, {'name.split(".")[0] == "head"': 'name == "head.weight"'})
+wrong("toggled", freeze_matrices, {"p.dim() < 2": "not p.requires_grad"})
+wrong("nothing-returned", freeze_two_lines, {"return model": ""})

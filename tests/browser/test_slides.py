@@ -10,8 +10,8 @@ from tinytx_course.kit.slides import write_slides
 from tinytx_course.lessons import LESSONS
 
 DECKS = ("02_attention_and_masks", "08_pretraining", "18_bug_museum")
-TYPE = 28  # px on a screen of 1280 by 720
-IN_EXPLORERS, IN_FIGURES = 12, 11  # px: what is inside a picture is drawn for the page of the lesson
+TYPE, IN_FIGURES = 28, 18  # px on a screen of 1280 by 720
+IN_EXPLORERS = 12  # px: what is inside an explorer is drawn for the page of the lesson
 
 # Show each slide with all its steps; return what leaves it, what is cut off, and the smallest letters.
 WALK = """(async () => {
@@ -33,7 +33,7 @@ WALK = """(async () => {
       if (!explorer && !one.matches(".explorer *") && (leaves(box) || (!svg && isCut(one))))
         wrong.push([slide.className, slide.innerText.slice(0, 40), one.outerHTML.slice(0, 80)]);
       if (!hasText(one) || one.closest("math *, sup, sub")) continue;
-      const scale = svg ? Math.abs(one.getScreenCTM?.()?.a ?? 1) : one.currentCSSZoom ?? 1;
+      const { a, b } = one.getScreenCTM?.() ?? { a: one.currentCSSZoom ?? 1, b: 0 }, scale = Math.hypot(a, b);
       const kind = explorer ? "explorer" : svg ? "figure" : "text";
       const size = scale * parseFloat(getComputedStyle(one).fontSize);
       if (size) smallest[kind] = Math.min(smallest[kind], size);  // 0: for screen readers alone

@@ -29,7 +29,7 @@ from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.figures import Figures
 
 WORDS = 44  # of talking points on a slide, at most
-_CAPTION = 24  # words of a caption on a slide, at most
+_LARGEST = 10**6  # characters of a drawing: letters of a picture of pixels cannot grow
 _NO_SLIDES = {"Set-up", "Questions", "Exercises", "Summary"}  # sections for the notebook alone
 _NOT_ALIVE = {"outcome", "parsons"}  # cards that are part of a vote, or an exercise
 _HEADING = re.compile(r"^(#{2,3}) (.+)\n?", re.M)
@@ -37,7 +37,7 @@ _FORMULA = re.compile(r"\$\$.+?\$\$", re.S)
 _EXERCISE = re.compile(r"^### Exercise: (.+)\n+`(Level \d/5) · (\d+ minutes)", re.M)
 _CARD = re.compile(r"data-tx-kind=\"(\w+)\" data-tx-explorer='([^']*)'")
 _FIGCAPTION = re.compile(r'<figcaption>(?:<a class="number"[^>]*>(.*?)</a>)?(.*?)</figcaption>', re.S)
-_SENTENCE = re.compile(r"(?<=[.?!]) ")
+_ID = re.compile(r'(?<=["#])[hmp][0-9a-f]{10}(?=[")])')  # of matplotlib: the same for equal hatches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +151,8 @@ def _ending(notebook: NotebookNode, teaching: Teaching) -> Stack:
 
 def _sections(notebook: NotebookNode, lesson: Lesson, drawings: Path) -> list[Stack]:
     """Return the stack of each heading of the notebook, with what its cells show."""
-    figures, outcomes = Figures(lesson.number, drawings), _outcomes(notebook)
+    figures = Figures(lesson.number, drawings, largest=_LARGEST)
+    outcomes = _outcomes(notebook)
     stacks: list[Stack] = []
     title = prose = ""
     for cell in notebook.cells:
@@ -198,13 +199,12 @@ def _of_code(
 
 
 def _figure(body: str) -> Slide:
-    """Return a figure with the first sentence of its caption; all of it is in the notes."""
-    caption = _FIGCAPTION.search(body)
-    number, words = (caption[1] or "", caption[2].strip()) if caption else ("", "")
-    brief = _SENTENCE.split(words)[0]
-    brief = brief if words_in(brief) <= _CAPTION else ""
-    body = _FIGCAPTION.sub(lambda _: f"<figcaption>{number} {brief}</figcaption>", body)
-    return Slide(kind="figure", body=body, notes=f"<p>{words}</p>")
+    """Return a figure without its caption, which is in the notes: the picture has the slide for itself."""
+    number, words = caption.groups("") if (caption := _FIGCAPTION.search(body)) else ("", "")
+    # A hatch is not drawn where the first one with its id is on a slide that is hidden.
+    own = number.replace(" ", "").replace(".", "-")
+    body = _ID.sub(lambda one: f"{own}-{one[0]}", _FIGCAPTION.sub("", body))
+    return Slide(kind="figure", body=body, notes=f"<p><strong>{number}.</strong> {words.strip()}</p>")
 
 
 def _outcomes(notebook: NotebookNode) -> dict[str, dict[str, Any]]:

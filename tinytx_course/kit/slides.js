@@ -2,9 +2,8 @@
 
 const deck = document.querySelector(".reveal");
 
-// As large as there is room for: `zoom`, not a transform, so explorers lay themselves out anew in what is left. An
-// explorer that would become too small to be read is scrolled.
-const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+// As large as there is room for: `zoom`, not a transform, so explorers lay themselves out anew in what is left.
+const LETTERS = 20, frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 async function fit(slide) {
   for (const box of slide?.querySelectorAll(".fit:not([data-fit]), .txd-panels:not([data-fit])") ?? []) {
     const room = box.parentElement, wide = room.clientWidth, tall = room.clientHeight;
@@ -17,11 +16,39 @@ async function fit(slide) {
       const most = Math.max(...[box, ...box.querySelectorAll("math")].map((one) => one.scrollWidth));
       return box.scrollHeight * zoom <= tall && most * zoom <= wide + 1;
     };
-    const explorer = box.matches(".explorer *"), least = explorer ? 11 : 5;
-    let tenths = 22;
-    while (tenths >= least && !(await sized(tenths / 10))) tenths -= 1;
-    if (tenths < least && explorer) await sized(1.3);
+    let zoom = 2.2;
+    while (zoom > 0.5 && !(await sized(zoom))) zoom -= 0.05;
     box.dataset.fit = "done";
+  }
+  slide?.querySelectorAll(".figure svg").forEach(enlarge);
+}
+
+// Letters of a figure that are too small for the last row grow from where they are anchored; a name along an axis makes
+// room for those it would cover, and the picture takes in what would leave it, which makes all a little smaller.
+function enlarge(svg) {
+  const texts = [...svg.querySelectorAll("text")], box = (one) => one.getBoundingClientRect();
+  const size = (one) => (one.firstChild?.nodeType === 3 ? parseFloat(getComputedStyle(one).fontSize) : Infinity);
+  const drawn = texts.map((one) => one.getAttribute("transform") ?? "");
+  for (let round = 0; round < 3; round += 1) {
+    const here = svg.getScreenCTM(), scale = here.a / Reveal.getScale(), { x, y, width, height } = svg.viewBox.baseVal;
+    texts.forEach((text, i) => {
+      const grown = LETTERS / scale / Math.min(...[text, ...text.children].map(size)), own = text.getBBox();
+      const at = text.hasAttribute("x") ? [+text.getAttribute("x"), +text.getAttribute("y")] : [own.x + own.width / 2, own.y + own.height / 2];
+      if (grown > 1) text.setAttribute("transform", `${drawn[i]} translate(${at}) scale(${grown}) translate(${-at[0]} ${-at[1]})`);
+    });
+    texts.filter((one, i) => drawn[i].startsWith("rotate(-90")).forEach((text) => {
+      const { left, right, top, bottom } = box(text);
+      const covered = texts.filter((one) => one !== text).map(box).filter((one) => one.left < right && one.right > left && one.top < bottom && one.bottom > top);
+      if (!covered.length) return;
+      const before = covered[0].left + covered[0].right > left + right;
+      const away = before ? Math.min(...covered.map((one) => one.left)) - right : Math.max(...covered.map((one) => one.right)) - left;
+      text.setAttribute("transform", `translate(${away / here.a}) ${text.getAttribute("transform")}`);
+    });
+    const all = texts.map(box), left = Math.min(x, ...all.map((one) => (one.left - here.e) / here.a));
+    const top = Math.min(y, ...all.map((one) => (one.top - here.f) / here.d));
+    const right = Math.max(x + width, ...all.map((one) => (one.right - here.e) / here.a));
+    const bottom = Math.max(y + height, ...all.map((one) => (one.bottom - here.f) / here.d));
+    svg.setAttribute("viewBox", [left, top, right - left, bottom - top]);
   }
 }
 

@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 
 from tinytx_course.plots.style import captions
 
-#: A drawing that is larger stays a picture of pixels.
+#: Characters of a drawing, at most: pages hold many.
 LARGEST_SVG = 40_000
 #: What a figure is drawn in: its colour on white, and on a dark ground. Colours of cells stay as they are.
 INKS = {
@@ -80,10 +80,12 @@ class Figures:
     lesson : int
     folder : Path, optional
         Where their drawings are, ``NAME.svg``; without one, the pictures of the notebook are shown.
+    largest : int
+        A drawing with more characters stays a picture of pixels.
     """
 
-    def __init__(self, lesson: int, folder: Path | None = None) -> None:
-        self._lesson, self._folder = lesson, folder
+    def __init__(self, lesson: int, folder: Path | None = None, *, largest: int = LARGEST_SVG) -> None:
+        self._lesson, self._folder, self._largest = lesson, folder, largest
         self._n = 0
 
     def renew(self, outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
@@ -134,4 +136,4 @@ class Figures:
         if not file or not file.is_file():
             return ""
         svg = drawing(file.read_text(encoding="utf-8"), alt)
-        return svg if len(svg) <= LARGEST_SVG else ""
+        return svg if len(svg) <= self._largest else ""

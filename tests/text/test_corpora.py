@@ -202,6 +202,13 @@ def test_quoted_cells_may_hold_line_ends_quotes_delimiters_and_long_texts(tmp_pa
     assert {('Il dit "non", puis oui', 0), (long.strip(), 1), ("texte 7", 1)} <= found and len(found) == 10
 
 
+def test_a_carriage_return_alone_ends_a_line_of_a_table_and_its_first_cell_may_be_long(tmp_path):
+    rows = [(f"texte {i}", i % 2) for i in range(8)]
+    for end in ("\r", "\n"):
+        lines = [f"text;label;{'x' * 200_000}", *(f"{text};{label};" for text, label in rows)]
+        assert all_rows(load_corpus(write(tmp_path / "a.csv", end.join(lines)))) == set(rows)
+
+
 def test_a_column_that_is_not_there_is_answered_with_those_that_are(tmp_path):
     path = write(tmp_path / "a.csv", "avis;note\nbon;1\n")
     with pytest.raises(ValueError, match="text_column .*a.csv, which has avis, note; got text"):

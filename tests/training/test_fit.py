@@ -18,6 +18,7 @@ from tinytx.training.fit import fit
 from tinytx.training.masking import Masking
 from tinytx.training.recipes import WARMUP_SHARE, plan
 from tinytx.training.runs import find_run, read_training
+from tinytx.training.settings import Layout
 from tinytx.training.tasks import (
     PROBE_RATE,
     causal_objective,
@@ -309,3 +310,10 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
     ):
         with pytest.raises(ValueError, match=words):
             call()
+
+
+def test_a_layout_that_cannot_be_is_refused_before_anything_is_reported(corpus):
+    lines = []
+    with pytest.raises(ValueError, match="shard needs several processes"):
+        quick(corpus, layout=Layout(shard=True), report=lines.append)
+    assert lines == []

@@ -20,7 +20,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from tinytx.training.optim import make_optimizer
-from tinytx.training.settings import TrainingSettings, choose_device
+from tinytx.training.settings import Layout, TrainingSettings, choose_device
 
 # How long a process waits for one that is alive but does not answer: longer than any evaluation, which the
 # first makes while the others wait. One that has died is noticed at once.
@@ -175,6 +175,12 @@ class Sharded:
                 full = value.full_tensor() if hasattr(value, "full_tensor") else value
                 if dist.get_rank() == 0:
                     self._whole_optimizer.state[parameter][key] = full.cpu()
+
+
+def require_processes(layout: Layout | None) -> None:
+    """Raise ValueError where one process alone would have to share a model with others."""
+    if layout is not None and layout.shard and not (dist.is_available() and dist.is_initialized()):
+        raise ValueError("shard needs several processes, started by torchrun, got one")
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from tinytx.text.pairs import PairCorpus
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.beam import Search
 from tinytx.training.checkpoint import load_tokenizer
-from tinytx.training.distributed import Processes
+from tinytx.training.distributed import Processes, require_processes
 from tinytx.training.loop import History, OnStep, train
 from tinytx.training.recipes import FF_FACTOR, Recipe, parse_budget, resize
 from tinytx.training.runs import check_request, find_run, open_run, read_training
@@ -183,6 +183,7 @@ def fit(
     processes = Processes.current()
     report = report if processes.first else lambda line: None
     where, asked = choose_device(device), parse_budget(budget)
+    require_processes(layout)
     stored = processes.agree(lambda: _stored(out, resume, report))
     task: Pretraining
     if objective == "classification":

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from tqdm.auto import tqdm
 
-from tinytx.training.distributed import Processes, Sharded
+from tinytx.training.distributed import Processes, Sharded, require_processes
 from tinytx.training.memory import retain_memory, trim_memory
 from tinytx.training.objectives import Objective
 from tinytx.training.optim import make_optimizer
@@ -275,8 +275,7 @@ class TrainingStep:
         processes: Processes | None = None,
     ) -> None:
         self.processes, self.layout = processes or Processes(), layout or Layout()
-        if self.layout.shard and not torch.distributed.is_initialized():
-            raise ValueError("shard needs several processes, started by torchrun, got one")
+        require_processes(self.layout)
         self.device = next(model.parameters()).device
         self.model = model.to("cpu") if self.layout.shard else model
         self.objective, self.settings = objective, settings

@@ -7,6 +7,7 @@ import contextlib
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -119,8 +120,10 @@ def _ending_in_order() -> Iterator[None]:
 def check(args: argparse.Namespace) -> Answer:
     """Grade a filled-in notebook, or a folder of copies."""
     from tinytx_course.grading.grade import grade_folder, grade_notebook
-    from tinytx_course.grading.running import Limits
+    from tinytx_course.grading.running import Limits, walls
 
+    if (gap := walls().gap) is not None:
+        warnings.warn(gap, stacklevel=1)
     limits = Limits(seconds=args.seconds, mebibytes=args.memory)
     lesson = None if args.lesson is None else _lesson_number(args.lesson)
     if args.path.is_dir():

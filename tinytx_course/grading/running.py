@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,7 +24,9 @@ from tinytx_course.grading.grades import STATUSES, CopyGrades, Grade
 from tinytx_course.grading.jail import end_with_parent
 from tinytx_course.grading.submission import Submission
 
-_WALLS = ("--user", "--map-root-user", "--net", "--mount", "--ipc", "--pid", "--fork", "--kill-child")
+_NAMESPACES = ("--net", "--mount", "--ipc", "--pid", "--fork", "--kill-child")
+_OWN_NAMESPACES = ("--user", "--map-root-user", *_NAMESPACES)
+_NOBODY = 65534
 _FOLDER_MEBIBYTES = 128
 _START_SECONDS = 120.0  # for starting Python and importing torch on a busy machine
 _LONGEST_ANSWER = 2**24  # bytes
@@ -53,26 +55,88 @@ class Limits:
             raise ValueError(f"memory must lie between 64 and {2**20} MiB, got {self.mebibytes}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Walls:
+    """What divides learners' code from this machine.
+
+    Parameters
+    ----------
+    namespaces : tuple of str
+        Words for the program ``unshare``; empty where only the guard within Python is left.
+    user : int
+        To whom the process belongs; 0 for whoever starts it.
+    """
+
+    namespaces: tuple[str, ...] = ()
+    user: int = 0
+
+    @property
+    def gap(self) -> str | None:
+        """Say what is not enforced, if anything."""
+        root = "learners' code runs as root" if _is_root() and not self.user else ""
+        if self.namespaces:
+            return root or None
+        guard = "this machine has no namespaces: a guard within Python stops accidents, not attacks"
+        return "; ".join(filter(None, (guard, root)))
+
+
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
 @functools.cache
-def walls() -> bool:
-    """Whether this machine allows the namespaces that :mod:`enclose` needs."""
-    if shutil.which("unshare") is None:
-        return False
+def walls() -> Walls:
+    """The best that this machine allows."""
+    found = [Walls(namespaces=_OWN_NAMESPACES)] if shutil.which("unshare") else []
+    if _is_root():  # made by root itself, they may be handed to somebody else
+        found = [*(replace(one, namespaces=_NAMESPACES, user=_NOBODY) for one in found), *found]
+        found.append(Walls(user=_NOBODY))
+    return next(filter(_hold, found), Walls())
+
+
+_TRY = """
+import os
+from importlib.util import find_spec
+open("x", "w").close()
+for name in ("torch", "tinytx_course"):
+    open(find_spec(name).origin).close()
+os._exit(os.access("..", os.W_OK) or ENCLOSED and os.getpid() != 1)
+"""
+
+
+def _hold(walls: Walls) -> bool:
+    """Whether a program can run within walls, and reaches what it needs and nothing else."""
+    enclosed = bool(walls.namespaces)
     with tempfile.TemporaryDirectory(prefix="tinytx-check-") as folder:
-        program = "import os; open('x', 'w').close(); os._exit(os.access('..', os.W_OK) or os.getpid() != 1)"
-        command = _command(folder, [sys.executable, "-I", "-c", program], enclosed=True)
+        words = [sys.executable, "-c", _TRY.replace("ENCLOSED", str(enclosed))]
         try:
-            done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
-        except (OSError, subprocess.TimeoutExpired):
+            done = subprocess.run(**_start(folder, words, walls), capture_output=True, timeout=60)
+        except (OSError, subprocess.SubprocessError):
             return False
-        return done.returncode == 0 and not os.listdir(folder)
+        return done.returncode == 0 and enclosed != bool(os.listdir(folder))
 
 
-def _command(folder: str, program: list[str], *, enclosed: bool) -> list[str]:
-    if not enclosed:
-        return program
-    enclose = str(Path(__file__).with_name("enclose.py"))
-    return ["unshare", *_WALLS, sys.executable, "-I", enclose, folder, str(_FOLDER_MEBIBYTES), *program]
+def _start(folder: str, words: list[str], walls: Walls) -> dict[str, Any]:
+    """What to give to ``subprocess``, so that a program starts in its folder, within walls."""
+    how: dict[str, Any] = {"cwd": folder, "env": _environment(folder), "start_new_session": True}
+    if sys.platform == "linux":
+        how["preexec_fn"] = end_with_parent
+    if walls.namespaces:
+        inner = {"folder": folder, "mebibytes": _FOLDER_MEBIBYTES, "paths": _libraries(), "user": walls.user}
+        enclose = [sys.executable, "-I", str(Path(__file__).with_name("enclose.py")), json.dumps(inner)]
+        words = ["unshare", *walls.namespaces, *enclose, *words]
+    elif walls.user:
+        os.chown(folder, walls.user, walls.user)
+        how |= {"user": walls.user, "group": walls.user, "extra_groups": ()}
+    return {"args": words, **how}
+
+
+def _libraries() -> list[str]:
+    """The folders of Python, of what is installed, and of the packages themselves; outer ones first."""
+    installed = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    ours = [str(_PACKAGE / name) for name in ("tinytx", "tinytx_course")]
+    paths = [sys.prefix, sys.base_prefix, *installed, *ours]
+    return sorted({*map(os.path.abspath, paths), *map(os.path.realpath, paths)}, key=len)
 
 
 def _environment(folder: str) -> dict[str, str]:
@@ -82,6 +146,7 @@ def _environment(folder: str) -> dict[str, str]:
     return {
         **{name: os.environ[name] for name in shared if name in os.environ},
         **dict.fromkeys(places, folder),
+        "USER": "nobody",  # asked for by name where there is no list of users
         "PYTHONPATH": str(_PACKAGE),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
@@ -93,7 +158,7 @@ def _environment(folder: str) -> dict[str, str]:
     }
 
 
-def _run(job: dict[str, Any], enclosed: bool) -> Any:
+def _run(job: dict[str, Any], walls: Walls) -> Any:
     """Run a job in a process of its own; return its answer, or None if it came to none.
 
     Raises
@@ -106,16 +171,9 @@ def _run(job: dict[str, Any], enclosed: bool) -> Any:
         tempfile.TemporaryDirectory(prefix="tinytx-check-", ignore_cleanup_errors=True) as folder,
     ):
         folder = os.path.realpath(folder)
-        program = [sys.executable, "-m", "tinytx_course.grading.worker"]
+        words = [sys.executable, "-m", "tinytx_course.grading.worker"]
         process = subprocess.Popen(
-            _command(folder, program, enclosed=enclosed),
-            stdin=subprocess.PIPE,
-            stdout=answers,
-            stderr=subprocess.DEVNULL,
-            cwd=folder,
-            env=_environment(folder),
-            start_new_session=True,
-            preexec_fn=end_with_parent if sys.platform == "linux" else None,
+            **_start(folder, words, walls), stdin=subprocess.PIPE, stdout=answers, stderr=subprocess.DEVNULL
         )
         try:
             assert process.stdin is not None
@@ -159,7 +217,7 @@ def grade_submission(
     *,
     lesson: int | None = None,
     limits: Limits | None = None,
-    enclosed: bool | None = None,
+    within: Walls | None = None,
 ) -> CopyGrades:
     """Check every exercise of a copy.
 
@@ -173,17 +231,17 @@ def grade_submission(
         one that it names.
     limits : Limits, optional
         For each exercise.
-    enclosed : bool, optional
-        Whether to use namespaces; by default, where the machine allows them.
+    within : Walls, optional
+        By default the best that the machine allows.
     """
     limits = Limits() if limits is None else limits
-    enclosed = walls() if enclosed is None else enclosed
+    within = walls() if within is None else within
     lesson = submission.lesson if lesson is None else lesson
     job = {"seconds": limits.seconds, "mebibytes": limits.mebibytes}
     lessons_own = [key for key, exercise in EXERCISES.items() if exercise.lesson == lesson]
     notebook = {"cells": submission.cells, "exercises": list(EXERCISES), "expected": lessons_own}
     try:
-        plan = _run(job | notebook, enclosed)
+        plan = _run(job | notebook, within)
     except TimeoutError:
         plan = None
     if plan is None:
@@ -196,7 +254,7 @@ def grade_submission(
     if not any(one["attempts"] or one["broken"] for one in found.values()):
         return CopyGrades(name=name, problem='no exercises found: no call of course.check("...", ...)')
     grades = tuple(
-        _grade(key, job | {"broken": one["broken"]}, one["attempts"], enclosed) for key, one in found.items()
+        _grade(key, job | {"broken": one["broken"]}, one["attempts"], within) for key, one in found.items()
     )
     return CopyGrades(name=name, grades=grades, problem=_remark(submission, lesson, others))
 
@@ -211,7 +269,7 @@ def _remark(submission: Submission, lesson: int | None, others: Iterable[str]) -
     return "; ".join(remarks) or None
 
 
-def _grade(exercise: str, job: dict[str, Any], attempts: Sequence[dict], enclosed: bool) -> Grade:
+def _grade(exercise: str, job: dict[str, Any], attempts: Sequence[dict], within: Walls) -> Grade:
     """The best grade of all attempts at an exercise, each in a process of its own."""
     if not attempts and job["broken"]:
         return Grade(exercise=exercise, status="failed", mistake="cell-error", message=job["broken"])
@@ -220,15 +278,15 @@ def _grade(exercise: str, job: dict[str, Any], attempts: Sequence[dict], enclose
         return Grade(exercise=exercise, status="missing", message=words)
     grades: list[Grade] = []
     for attempt in reversed(attempts):  # of equal ones, the last that was written counts
-        grades.append(_grade_attempt(exercise, {**job, **attempt, "exercise": exercise}, enclosed))
+        grades.append(_grade_attempt(exercise, {**job, **attempt, "exercise": exercise}, within))
         if grades[-1].passed:
             break
     return min(grades, key=lambda grade: STATUSES.index(grade.status))
 
 
-def _grade_attempt(exercise: str, job: dict[str, Any], enclosed: bool) -> Grade:
+def _grade_attempt(exercise: str, job: dict[str, Any], within: Walls) -> Grade:
     try:
-        answer = _run(job, enclosed)
+        answer = _run(job, within)
     except TimeoutError:
         words = f"still running after {job['seconds']:.0f} s, and ended"
         return Grade(exercise=exercise, status="failed", mistake="time-limit", message=words)

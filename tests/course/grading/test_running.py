@@ -21,10 +21,11 @@ from tinytx_course.grading.running import Limits, grade_submission
 from tinytx_course.grading.submission import read_submission
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
-needs_walls = pytest.mark.skipif(not running.walls(), reason="this machine allows no namespaces")
+HERE, NONE = running.walls(), running.Walls()
+needs_walls = pytest.mark.skipif(not HERE.namespaces, reason="this machine allows no namespaces")
 LIMITS = Limits(seconds=4, mebibytes=512)
 SETUP = "import os, sys, time, socket, glob, threading, subprocess, ctypes, torch\nimport tinytx as tx"
-FULL_AND_GUARD = [pytest.param(True, marks=needs_walls, id="namespace"), pytest.param(False, id="guard")]
+FULL_AND_GUARD = [pytest.param(HERE, marks=needs_walls, id="namespace"), pytest.param(NONE, id="guard")]
 
 
 def answer(name, parameters, body):
@@ -114,20 +115,20 @@ class Listener:
 
 
 @pytest.mark.parametrize(
-    ("cases", "enclosed"),
+    ("cases", "within"),
     [
         pytest.param(QUICK, None, id="quick"),
-        pytest.param(CASES, True, id="namespace", marks=[pytest.mark.proof, needs_walls]),
-        pytest.param(CASES, False, id="guard", marks=pytest.mark.proof),
+        pytest.param(CASES, HERE, id="namespace", marks=[pytest.mark.proof, needs_walls]),
+        pytest.param(CASES, NONE, id="guard", marks=pytest.mark.proof),
     ],
 )
-def test_each_exercise_gets_what_it_earned_whatever_the_others_do(tmp_path, write_copy, cases, enclosed):
+def test_each_exercise_gets_what_it_earned_whatever_the_others_do(tmp_path, write_copy, cases, within):
     target, listener = tmp_path / "target", Listener()
     cells = [cell for _, _, *parts in cases.values() for cell in parts]
     for word, value in {"{target}": str(target), "{server}": str(listener.server.getsockname())}.items():
         cells = [cell.replace(word, value) for cell in cells]
     copy = read_submission(write_copy(tmp_path / "worst.ipynb", SETUP, "time.sleep(10_000)", *cells))
-    graded = grade_submission(copy, "x", limits=LIMITS, enclosed=enclosed)
+    graded = grade_submission(copy, "x", limits=LIMITS, within=within)
     grades = {grade.exercise: grade for grade in graded.grades}
     listener.close()
     for exercise, (status, words, *_) in cases.items():
@@ -168,7 +169,7 @@ def padding_mask(token_ids, pad_id):
 @needs_walls
 def test_files_and_environments_of_other_processes_are_out_of_reach(tmp_path, write_copy):
     path = write_copy(tmp_path / "x.ipynb", SETUP, REACH, "course.check('padding_mask', padding_mask)")
-    (grade,) = grade_submission(read_submission(path), "x", limits=Limits(seconds=9), enclosed=True).grades
+    (grade,) = grade_submission(read_submission(path), "x", limits=Limits(seconds=9), within=HERE).grades
     assert "opened []" in grade.message
 
 
@@ -276,41 +277,85 @@ def test_limits_hold_and_leave_room_for_what_is_ordinary(tmp_path, code, words):
     assert done.returncode != 0 and words in done.stderr
 
 
-WAYS_OUT = """
+WAYS_OUT = {
+    "write": 'open(OUT + "/x", "w")',
+    "read a classmate's copy": 'open(OUT + "/copy.ipynb")',
+    "list a folder": "os.listdir(OUT)",
+    "read the list of passwords": 'open("/etc/shadow")',
+    "call a server by its path": "socket.socket(socket.AF_UNIX).connect(OUT + '/server')",
+    "call a server by its name": "socket.socket(socket.AF_UNIX).connect('\\0' + OUT)",
+    "call a server far away": 'socket.create_connection(("192.0.2.1", 9), timeout=2)',
+    "write into a named pipe": "os.open(OUT + '/pipe', os.O_WRONLY | os.O_NONBLOCK)",
+    "signal the teacher's process": "os.kill(TEACHER, 0)",
+    "the teacher's files": 'os.listdir(f"/proc/{TEACHER}/root")',
+    "fill the disk": 'open("big", "wb").write(bytes(200 * 2**20))',
+    "settings of the kernel": 'os.open("/proc/sys/vm/swappiness", os.O_WRONLY)',
+    "its log": 'os.open("/dev/kmsg", os.O_WRONLY)',
+    "mount for writing": 'called(libc.mount, b"none", b"/", b"", ctypes.c_ulong(32 | 4096), b"")',
+    "an own namespace": "called(libc.unshare, 0x10000000)",
+    "another root": 'os.chroot(".")',
+    "another user": "os.setuid(12345)",
+}
+PROGRAM_OUT = """
 import ctypes, os, socket, sys
+OUT, TEACHER, ways = sys.argv[1], int(sys.argv[2]), eval(sys.argv[3])
+libc = ctypes.CDLL(None, use_errno=True)
+def called(function, *arguments):
+    if function(*arguments):
+        raise OSError(ctypes.get_errno(), "refused")
 open("inside", "w").write("x")
-libc = ctypes.CDLL(None)
-libc.mount(b"none", b"/", b"", ctypes.c_ulong(32 | 4096), b"")  # try to get the right to write back
-for attempt in (lambda: open(sys.argv[1] + "/x", "w"), lambda: os.kill(int(sys.argv[2]), 0),
-                lambda: socket.create_connection(("192.0.2.1", 9), timeout=2),
-                lambda: open("big", "wb").write(bytes(200 * 2**20)),
-                lambda: os.open("/proc/sys/vm/swappiness", os.O_WRONLY),
-                lambda: os.open("/dev/kmsg", os.O_WRONLY)):
+for name, code in ways.items():
     try:
-        attempt()
-    except OSError as refused:
-        print(refused.strerror)
+        exec(code)
+    except OSError:
+        pass
     else:
-        print("a way out")
+        print("a way out:", name)
+rights = [line.split()[1] for line in open("/proc/self/status") if line.startswith("Cap")]
+print(os.getuid(), {int(right, 16) for right in rights})
 """
+OF_A_USER = running.Walls(namespaces=running._OWN_NAMESPACES)
 
 
 @needs_walls
-def test_walls_of_the_kernel_hold_without_the_guard(tmp_path):
+@pytest.mark.parametrize("within", {HERE: "the best", OF_A_USER: "as an ordinary user"}, ids=str)
+def test_walls_of_the_kernel_hold_without_the_guard(tmp_path, within):
+    if not running._hold(within):
+        pytest.skip("this machine allows no such namespaces")
     out, folder = tmp_path / "out", tmp_path / "folder"
     out.mkdir(), folder.mkdir()
-    words = [sys.executable, "-c", WAYS_OUT, str(out), str(os.getpid())]
-    command = running._command(str(folder), words, enclosed=True)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.stdout.splitlines() == [
-        "Read-only file system",
-        "No such process",
-        "Network is unreachable",
-        "No space left on device",
-        "Read-only file system" if os.geteuid() == 0 else "Permission denied",
-        "No such file or directory",
-    ], done.stderr
-    assert list(out.iterdir()) == [] and list(folder.iterdir()) == []
+    (out / "copy.ipynb").write_text("{}")
+    os.mkfifo(out / "pipe")
+    reader = os.open(out / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with socket.socket(socket.AF_UNIX) as by_path, socket.socket(socket.AF_UNIX) as by_name:
+        by_path.bind(str(out / "server")), by_name.bind(f"\0{out}")
+        by_path.listen(), by_name.listen()
+        words = [sys.executable, "-c", PROGRAM_OUT, str(out), str(os.getpid()), repr(WAYS_OUT)]
+        start = running._start(str(folder), words, within)
+        done = subprocess.run(**start, capture_output=True, text=True, timeout=60)
+    os.close(reader)
+    assert done.stdout == f"{within.user} {{0}}\n", done.stderr
+    assert {path.name for path in out.iterdir()} == {"copy.ipynb", "pipe", "server"}
+    assert list(folder.iterdir()) == []
+
+
+@needs_walls
+@pytest.mark.skipif(not running._is_root(), reason="only root can hand its rights back")
+def test_code_that_root_checks_runs_as_nobody(tmp_path, write_copy):
+    assert HERE.user == running._NOBODY and HERE.gap is None
+    body = "def causal_mask(n):\n    raise ValueError((os.getuid(), os.getgroups()))"
+    path = write_copy(tmp_path / "x.ipynb", SETUP, body, "course.check('causal_mask', causal_mask)")
+    (grade,) = grade_submission(read_submission(path), "x", limits=Limits(seconds=9)).grades
+    assert "(65534, [65534])" in grade.message or "(65534, [])" in grade.message
+
+
+def test_what_is_not_enforced_is_said(monkeypatch):
+    for root in (True, False):
+        monkeypatch.setattr(running, "_is_root", lambda root=root: root)
+        assert "stops accidents, not attacks" in NONE.gap
+        assert ("as root" in NONE.gap) == root == bool(OF_A_USER.gap)
+    monkeypatch.setattr(running.shutil, "which", lambda name: None)
+    assert running.walls.__wrapped__() == NONE
 
 
 def below(process):
@@ -335,20 +380,20 @@ def wait_until(condition, seconds=100):
 
 @pytest.mark.proof
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize("enclosed", FULL_AND_GUARD)
+@pytest.mark.parametrize("within", FULL_AND_GUARD)
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGKILL"])
-def test_whoever_ends_the_command_ends_what_it_started(tmp_path, write_copy, how, enclosed):
+def test_whoever_ends_the_command_ends_what_it_started(tmp_path, write_copy, how, within):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     body = "import time\ndef causal_mask(n):\n    time.sleep(500)"
     copy = write_copy(tmp_path / "x.ipynb", body, "course.check('causal_mask', causal_mask)")
     program = "import sys; from tinytx_course.cli import main; from tinytx_course.grading import running"
-    program += f"; running.walls = lambda: {enclosed}; sys.exit(main(sys.argv[1:]))"
+    program += f"; running.walls = lambda: running.{within}; sys.exit(main(sys.argv[1:]))"
     process = subprocess.Popen(
         [sys.executable, "-c", program, "check", str(copy), "--seconds", "300"],
         env={**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(running._PACKAGE)},
     )
-    n_processes = 2 if enclosed else 1  # unshare, and the worker
+    n_processes = 2 if within.namespaces else 1  # unshare, and the worker
 
     def settled():
         before = below(process.pid)

@@ -200,8 +200,13 @@ def test_a_result_waits_for_the_prediction(lesson):
     result = "document.querySelector('[data-tx-kind=outcome]').closest('.output_area')"
     assert lesson.evaluate(f"{result}.inert && getComputedStyle({result}).filter") == "blur(10px)"
     n_waiting = lesson.evaluate("document.querySelectorAll('.waiting').length")
+    words = f"{result}.closest('.cell').nextElementSibling.querySelector('.text_cell_render > p')"
+    assert lesson.evaluate(f"{words}.inert"), "the sentence below says what came out"
     lesson.evaluate("document.querySelector('[aria-label^=Predict] input').click()")
-    assert lesson.evaluate(f"{result}.inert") is False
+    assert lesson.evaluate(f"{result}.inert") is True, "first the reader says how sure"
+    lesson.settle()
+    lesson.evaluate("document.querySelector('[aria-label^=Predict] .tx-sure input').click()")
+    assert lesson.evaluate(f"{result}.inert || {words}.inert") is False
     assert 0 < lesson.evaluate("document.querySelectorAll('.waiting').length") < n_waiting
     lesson.evaluate("document.querySelectorAll('.show-result').forEach(button => button.click())")
     assert lesson.evaluate("document.querySelectorAll('.waiting, .show-result').length") == 0
@@ -211,7 +216,7 @@ def test_a_result_waits_for_the_prediction(lesson):
 
 
 def test_present_mode_shows_one_section_stops_at_predictions_and_veils_figures(lesson):
-    seen = "filter(e => e.checkVisibility())"
+    seen = "filter(e => e.checkVisibility() && !e.closest('[inert]'))"
     shown = f"[...document.querySelectorAll('#lesson :is(h1, h2, h3)')].{seen}.map(h => h.id)"
     lesson.press("p")
     lesson.settle()
@@ -250,6 +255,35 @@ def test_the_address_opens_it_in_front_of_a_class(page, site):
     assert size >= 24
 
 
+def test_in_front_of_a_class_keys_alone_show_every_line_whole_in_letters_of_24_pixels(page, site):
+    page.size(1280, 720)
+    page.open((site / f"{LESSON.name}.html").as_uri() + "?present")
+    page.settle()
+    assert page.evaluate("document.querySelectorAll('.input pre').length") > 5
+    assert (
+        page.evaluate("[...document.querySelectorAll('.input pre')].filter(e => e.checkVisibility())") == []
+    )
+    page.evaluate(Path(__file__).with_name("screen.js").read_text(encoding="utf-8"))
+    shown = "document.querySelector('.slide-count').textContent"
+    shown += (
+        " + document.querySelector('#lesson').style.clipPath + document.querySelectorAll('.veiled').length"
+    )
+    before, steps = None, 0
+    while before != (now := page.evaluate(shown)):
+        assert page.evaluate("cutOnThisScreen()") == [], now
+        if steps == 1:
+            page.press("c")
+            page.settle()
+            assert page.evaluate(
+                "[...document.querySelectorAll('.input pre')].some(e => e.checkVisibility())"
+            )
+            assert page.evaluate("cutOnThisScreen()") == [], "with its code open"
+        before, steps = now, steps + 1
+        page.press("ArrowRight")
+    assert steps > 40
+    assert page.evaluate("neverSeen()") == []
+
+
 def test_without_scripts_a_page_can_be_read(page, site):
     page.call("Emulation.setScriptExecutionDisabled", value=True)
     page.open((site / f"{LESSON.name}.html").as_uri())
@@ -259,7 +293,7 @@ def test_without_scripts_a_page_can_be_read(page, site):
     page.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
-def test_printed_code_is_wrapped_and_what_is_folded_is_there(lesson):
+def test_printed_code_is_wrapped_and_answers_come_at_the_end(lesson):
     lesson.size(700, 900)
     lesson.call("Emulation.setEmulatedMedia", media="print")
     assert (
@@ -267,4 +301,13 @@ def test_printed_code_is_wrapped_and_what_is_folded_is_there(lesson):
         == "pre-wrap"
     )
     assert not lesson.evaluate("document.querySelector('.bar').checkVisibility()")
+    solution = (
+        "[...document.querySelectorAll('summary, .answers b')].filter(e => e.textContent === 'Solution')"
+    )
+    places = f"{solution}.filter(e => e.checkVisibility()).map(e => !!e.closest('main'))"
+    assert set(lesson.evaluate(places)) == {False}
+    assert not lesson.evaluate("document.querySelector('main .tx-option-row').checkVisibility()")
+    links = "[...document.querySelectorAll('.see a')].map(e => !!document.querySelector(e.hash))"
+    assert len(lesson.evaluate(links)) > 10 and all(lesson.evaluate(links))
     lesson.call("Emulation.setEmulatedMedia", media="screen")
+    assert set(lesson.evaluate(places)) == {True}

@@ -12,46 +12,16 @@ from pathlib import Path
 from tinytx_course.building.notebooks import Run
 from tinytx_course.lessons import Lesson
 from tinytx_course.machine import CHROMIUM, find_chromium
+from tinytx_course.site.answers import without_answers
 from tinytx_course.site.cells import notebook_to_html
 from tinytx_course.site.pages import fill_page, write_shared
 from tinytx_course.terms import terms_table
 
 _SECONDS = 900  # for printing
-_FOLDED = re.compile(
-    r"<details><summary>((?:(?!</summary>).)*)</summary>((?:(?!</?details).)*)</details>", re.S
-)
-_TOGETHER = re.compile(rf"(?:{_FOLDED.pattern.replace('((?:', '(?:(?:')}\s*)+", re.S)
-_CHOICE = re.compile(r"[A-H]\. ")
 _ALIVE = re.compile(r" data-tx-(?:kind=\"\w+\"|explorer='[^']*')")
 _ANCHOR = re.compile(r'(<(?:h[1-6]|figure)\b[^>]*? id=")')
 _LESSON_LINK = re.compile(r'href="(\d\d)_\w+\.(?:html|ipynb)(?:#([^"]+))?"')
 _ELSEWHERE = re.compile(r'<a [^>]*?href="(?!https?:|#)[^"]*"[^>]*>(.*?)</a>', re.S)
-
-
-def without_answers(body: str, number: int) -> tuple[str, str]:
-    """Return a lesson without what it folds, and what it folds: hints, solutions, answers, numbered.
-
-    Examples
-    --------
-    >>> text, answers = without_answers("<p>1 + 1?</p><details><summary>Answer</summary>2</details>", 3)
-    >>> text
-    '<p>1 + 1?</p><p class="see">Answer: <a href="#answer-3-1">3.1 at the end</a></p>'
-    >>> answers
-    '<div id="answer-3-1"><h3>3.1</h3><p><b>Answer</b></p>2</div>'
-    """
-    found: list[str] = []
-
-    def moved(match: re.Match[str]) -> str:
-        parts = _FOLDED.findall(match[0])
-        label, anchor = f"{number}.{len(found) + 1}", f"answer-{number}-{len(found) + 1}"
-        inside = "".join(f"<p><b>{name}</b></p>{content}" for name, content in parts)
-        found.append(f'<div id="{anchor}"><h3>{label}</h3>{inside}</div>')
-        choices = [name for name, _ in parts if _CHOICE.match(name)]
-        what = "Answer" if choices else ", ".join(name for name, _ in parts)
-        shown = "".join(f'<p class="choice">{name}</p>' for name in choices)
-        return f'{shown}<p class="see">{what}: <a href="#{anchor}">{label} at the end</a></p>'
-
-    return _TOGETHER.sub(moved, body), "".join(found)
 
 
 def _within(body: str, number: int, lessons: Sequence[Lesson]) -> str:

@@ -93,7 +93,7 @@ def search_index(folder: Path) -> str:
 def _of_lesson(title: str, file: Path) -> list[list[str]]:
     """Return the entries of one page; bold words, which a section explains, belong to its heading."""
     page = file.read_text(encoding="utf-8")
-    body = page[page.index("<main") :]
+    body = page[page.index("<main") : page.index("</main>")]
     found = []
     marks = list(_HEADING.finditer(body))
     for match, following in itertools.zip_longest(marks, marks[1:]):

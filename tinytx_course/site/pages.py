@@ -25,6 +25,7 @@ from tinytx_course.building.notebooks import Run
 from tinytx_course.lessons import LESSONS, Lesson, project_root
 from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
 from tinytx_course.site import figures, finding, front
+from tinytx_course.site.answers import without_answers
 from tinytx_course.site.cells import code_style, notebook_to_html
 from tinytx_course.site.reference import reference_body
 from tinytx_course.site.tasks import tasks_body
@@ -203,6 +204,7 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
     body = re.sub(r'href="(?!notebooks/)([\w./-]+)\.ipynb(#[^"]*)?"', r'href="\1.html\2"', body)
     body = body.replace('class="anchor-link"', 'class="anchor-link" tabindex="-1" aria-hidden="true"')
     failed = '<p class="failed">A cell of this notebook failed; what follows it did not run.</p>'
+    body, answers = without_answers(body, lesson.number, on_screen=True)
     before, after = neighbours(lesson, shown)
     return fill_page(
         "page.html",
@@ -213,6 +215,7 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
         contents=finding.contents(body),
         failed=failed if run.failure else "",
         body=finding.numbered(body),
+        answers=answers,
         notebook=f'<a href="notebooks/{lesson.name}.ipynb" download>Download this notebook</a> '
         "to run it and to do its exercises in JupyterLab.",
         previous=_neighbour(before, "before", "prev"),
@@ -226,7 +229,7 @@ def glossary_page(folder: Path) -> str:
     return fill_page(
         "glossary.html",
         title="Glossary · tinytx",
-        bar=bar("Glossary", shown),
+        bar=bar("", shown),
         terms=terms_table({lesson.number: f"{lesson.name}.html" for lesson in shown}),
         names=names_table(),
     )
@@ -242,7 +245,7 @@ def playground_page(folder: Path) -> str:
         title="Playground · tinytx",
         sheets=["playground"],
         scripts=["menus", "scrolling", "search"],
-        bar=bar("Playground", shown),
+        bar=bar("", shown),
         body=playground().to_html(),
         more=f"<p>The lessons behind it: {', '.join(links)}.</p>" if links else "",
     )
@@ -255,7 +258,7 @@ def reference_page(folder: Path) -> str:
         "reference.html",
         title="Reference · tinytx",
         sheets=["reference"],
-        bar=bar("Reference", lessons_in(folder)),
+        bar=bar("", lessons_in(folder)),
         contents=finding.contents(body),
         body=body,
     )
@@ -270,7 +273,7 @@ def exercises_page(folder: Path) -> str:
         title="Exercises without Python · tinytx",
         sheets=["exercises"],
         scripts=["menus", "contents", "scrolling", "search", "tasks"],
-        bar=bar("Exercises without Python", shown),
+        bar=bar("", shown),
         contents=finding.contents(body),
         body=body,
     )

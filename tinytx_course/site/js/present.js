@@ -1,67 +1,199 @@
-// In front of a class: ?present or the key P. One section a screen; predictions stop, figures are blurred until →.
+// In front of a class: ?present or the key P. A screenful of one section a key press; predictions stop, figures are blurred
+// until →, code is folded until C. What cannot be cut, a figure or an explorer, is made to fit.
 
 const main = document.querySelector("#lesson");
 
 if (main) {
-  const root = document.documentElement;
+  const root = document.documentElement, MARGIN = 16, COUNT = 34;
+  const CARDS = "[data-tx-kind=questions], [data-tx-kind=outcome], [data-tx-kind=parsons]";
   const BLOCKS = ".text_cell_render > *, .input, .plotting, .output_area";
+  const WHOLE = "figure, tr, math, button, .tx-explorer, .tx-option-row, .tx-lines li";
   const inner = (block) => block.parentElement.closest(BLOCKS);
   const blocks = [...main.querySelectorAll(BLOCKS)].filter((block) => !inner(block));
   const slides = [];
-  const explorer = (block) => block.querySelector(".tx-explorer:not([data-tx-kind=questions], [data-tx-kind=outcome])");
+  const explorer = (block) => block.querySelector(`.tx-explorer:not(${CARDS})`);
   for (const block of blocks) {  // an explorer has the screen for itself
     const alone = explorer(block) || (slides.length && explorer(slides.at(-1)[0]));
     if (!slides.length || alone || /^H[123]$/.test(block.tagName)) slides.push([]);
     slides.at(-1).push(block);
   }
-  let slide = 0, step = 0, count;
+  const codes = blocks.filter((block) => block.matches(".input, .plotting"));
+  let slide = 0, step = 0, steps = [], count;
 
   const isPrediction = (block) => [...block.querySelectorAll("[data-tx-kind=questions]")].some((card) => /^Predict/.test(card.querySelector(".tx")?.getAttribute("aria-label") ?? ""));
   const picture = (block) => block.querySelector(".picture, .txd-scroll");
-  // After how many blocks a screen stops: behind a prediction, and before a figure is clear.
-  const stops = () => slides[slide].flatMap((block, i) =>
-    isPrediction(block) ? [i + 1] : picture(block) ? [i + 0.5] : []);
+
+  // Figures as large as the screen allows, tables and explorers no larger.
+  const fit = (height) => {
+    for (const block of slides[slide]) {
+      block.style.zoom = "";
+      for (const figure of block.querySelectorAll("figure")) {
+        const shown = picture(figure), panels = figure.querySelector(".txd-panels");
+        if (panels) panels.style.zoom = "";
+        const around = figure.offsetHeight - (panels ?? shown.firstElementChild).getBoundingClientRect().height;
+        const room = height - around - 4;
+        shown.style.setProperty("--room", `${room}px`);
+        if (!panels) continue;
+        const most = Math.min(2.2, room / panels.offsetHeight);
+        for (const zoom of [most, 1.5, 1.25, 1].filter((zoom) => zoom <= most)) {  // side by side, and large
+          panels.style.zoom = zoom;
+          if (shown.scrollWidth <= shown.clientWidth && panels.getBoundingClientRect().height <= room) break;
+        }
+      }
+      for (const wide of block.querySelectorAll(".output pre:not(.prose), table")) {
+        if (wide.closest(".tx")) continue;
+        wide.style.zoom = "";
+        if (wide.scrollWidth > wide.clientWidth) wide.style.zoom = wide.clientWidth / wide.scrollWidth;
+      }
+      if (explorer(block)) block.style.zoom = Math.min(1, height / block.offsetHeight);
+    }
+  };
+
+  // A question's button and answer belong to it.
+  const asked = (question) => {
+    const { top, left, width, bottom } = question.getBoundingClientRect(), ends = [bottom];
+    for (let next = question.nextElementSibling; next?.matches(":not(.tx-question, .tx-say)"); next = next.nextElementSibling) ends.push(next.getBoundingClientRect().bottom);
+    return new DOMRect(left, top, width, Math.max(...ends) - top);
+  };
+
+  // Boxes that no screen may cut: lines of text, rows, figures.
+  const boxes = (node, height) => [...node.childNodes].flatMap((child) => {
+    if (child.nodeType === Node.TEXT_NODE) {
+      const range = document.createRange();
+      range.selectNodeContents(child);
+      return [...range.getClientRects()];
+    }
+    if (child.nodeType !== Node.ELEMENT_NODE || child.matches(".copy, .tx-still")) return [];
+    const box = child.getBoundingClientRect();
+    if (child.matches(".tx-question") && box.height <= height) return [box, asked(child)];
+    if (!child.childNodes.length || (child.matches(WHOLE) && box.height <= height)) return [box];
+    return boxes(child.tagName === "DETAILS" && !child.open ? child.querySelector("summary") : child, height);
+  }).filter(({ width, height: tall }) => width && tall);
+
+  // The section as rows, one below the other, each with its block.
+  const rowsOf = (height) => {
+    const above = main.getBoundingClientRect().top, rows = [];
+    const all = slides[slide].flatMap((block, at) => boxes({ childNodes: [block] }, height).map(({ top, bottom }) => ({ top: top - above, bottom: bottom - above, at })));
+    for (const box of all.sort((a, b) => a.top - b.top)) {
+      const last = rows.at(-1);
+      if (last && box.top < last.bottom - 3) Object.assign(last, { bottom: Math.max(last.bottom, box.bottom), at: Math.max(last.at, box.at) });
+      else rows.push(box);
+    }
+    return rows;
+  };
+
+  // Where a screen that begins with a row ends: between blocks where that leaves no large gap, else between two rows.
+  const endOf = (rows, first, height) => {
+    const past = rows.findIndex(({ bottom }, i) => i > first && bottom - rows[first].top > height);
+    if (past < 0) return rows.length - 1;
+    let end = past;
+    while (end > first + 1 && rows[end - 1].at === rows[end].at) end -= 1;
+    while (end > first + 1 && /^H\d$/.test(slides[slide][rows[end - 1].at].tagName)) end -= 1;
+    return rows[end - 1].bottom - rows[first].top > 0.4 * height ? end - 1 : past - 1;
+  };
+
+  // What each key press shows: from which height to which, and the figure that is still blurred.
+  const stepsOf = (height) => {
+    const rows = rowsOf(height), found = [];
+    for (let first = 0, last; first < rows.length; first = last + 1) {
+      last = endOf(rows, first, height);
+      const top = rows[first].top, till = (row, veiled = null) => found.push({ top, bottom: rows[row].bottom, veiled });
+      for (let row = first; row <= last; row += 1) {
+        const block = slides[slide][rows[row].at];
+        if (rows[row + 1]?.at === rows[row].at) continue;
+        if (picture(block)) till(row, block);
+        else if (isPrediction(block) && row < last) till(row);
+      }
+      till(last);
+    }
+    return found;
+  };
+
+  // Lay a section out anew; go on where the reader was, as when code is opened or the window changes.
+  const layOut = () => {
+    if (!root.classList.contains("present")) return;
+    const was = steps[step], nth = was ? step - steps.findIndex(({ top }) => top === was.top) : 0;
+    blocks.forEach((block) => block.classList.toggle("off", !slides[slide].includes(block)));
+    const height = innerHeight - MARGIN - COUNT;
+    fit(height);
+    steps = stepsOf(height);
+    if (was) {
+      const at = Math.max(0, steps.findLastIndex(({ top }) => top <= was.top + 2)), first = steps.findIndex(({ top }) => top === steps[at].top);
+      step = Math.min(at, first + nth);
+    }
+    show();
+  };
 
   const show = () => {
-    const ends = [...stops(), slides[slide].length], end = ends[step] ?? slides[slide].length;
-    blocks.forEach((block) => block.classList.add("off"));
-    slides[slide].forEach((block, i) => {
-      block.classList.toggle("off", i >= end);
-      block.classList.toggle("veiled", !!picture(block) && i + 0.5 === end);
-    });
+    const { top, bottom, veiled } = steps[step], whole = main.offsetHeight, above = main.getBoundingClientRect().top;
+    main.style.clipPath = `inset(${top - MARGIN / 2}px -100vw ${whole - bottom - MARGIN / 2}px)`;
+    for (const block of slides[slide]) {
+      const box = block.getBoundingClientRect();
+      block.inert = box.bottom - above < top || box.top - above > bottom;
+      block.classList.toggle("veiled", block === veiled);
+    }
     root.classList.toggle("first", slide === 0);
-    count.textContent = `${slide + 1} / ${slides.length}${step < ends.length - 1 ? " · →" : ""}`;
-    if (step) slides[slide][Math.min(Math.ceil(end), slides[slide].length) - 1].scrollIntoView({ block: "nearest", behavior: "instant" });
-    else scrollTo({ top: 0, behavior: "instant" });
+    const more = step < steps.length - 1;
+    count.textContent = `${slide + 1} / ${slides.length}${more ? " · →" : ""}`;
+    scrollTo({ top: above + scrollY + top - MARGIN, behavior: "instant" });
   };
 
   const move = (by) => {
-    const last = stops().length;
-    if (by > 0 && step < last) step += 1;
-    else if (by < 0 && step > 0) step -= 1;
+    if (steps[step + by]) step += by;
     else if (slides[slide + by]) {
       slide += by;
-      step = by > 0 ? 0 : stops().length;
+      [steps, step] = [[], 0];
+      layOut();
+      if (by < 0) step = steps.length - 1;
     }
     show();
+  };
+
+  // Code is folded, but for what the key C or its own line opens.
+  const fold = (open = false) => codes.forEach((code) => {
+    const lines = code.textContent.trim().split("\n").length;
+    if (code.matches(".plotting")) code.open = open;
+    else if (!code.firstElementChild.matches("details")) {
+      const box = h("details", { class: "plotting" }, h("summary", {}, `Code, ${lines} line${lines > 1 ? "s" : ""}`));
+      box.append(...code.childNodes);
+      code.append(box);
+    }
+  });
+
+  const openCode = () => {
+    const seen = codes.filter((code) => slides[slide].includes(code) && !code.inert).map((code) => code.closest("details") ?? code.querySelector("details"));
+    const open = seen.some((box) => !box.open);
+    seen.forEach((box) => { box.open = open; });
   };
 
   const begin = () => {
     const first = blocks.find((block) => block.getBoundingClientRect().bottom > 90);
     slide = scrollY < 50 ? 0 : Math.max(0, slides.findIndex((each) => each.includes(first)));
-    step = 0;
+    [steps, step] = [[], 0];
     root.classList.add("present");
     dispatchEvent(new Event("present"));  // a figure is blurred by its step from now on
+    fold();
     count ??= h("p", { class: "slide-count", role: "status" });
     document.body.append(count);
-    show();
+    layOut();
+    sizes.observe(main);
   };
   const end = () => {
+    sizes.disconnect();
     root.classList.remove("present", "first");
     count.remove();
-    blocks.forEach((block) => block.classList.remove("off", "veiled"));
+    main.style.clipPath = "";
+    for (const box of main.querySelectorAll(".input > details")) box.replaceWith(...[...box.childNodes].slice(1));
+    for (const block of blocks) {
+      block.classList.remove("off", "veiled");
+      block.inert = false;
+      block.querySelectorAll("[style*=zoom]").forEach((part) => { part.style.zoom = ""; });
+      block.style.zoom = "";
+    }
     slides[slide][0].scrollIntoView({ behavior: "instant" });
   };
+  const sizes = new ResizeObserver(() => layOut());
+  addEventListener("resize", layOut);
   const toggle = () => (root.classList.contains("present") ? end() : begin());
 
   document.querySelector(".present-open")?.addEventListener("click", (event) => {
@@ -70,14 +202,24 @@ if (main) {
   });
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || document.querySelector("dialog[open]")) return;
-    if (event.target.closest("input, select, textarea, .tx")) return;
+    if (event.target.closest("input, select, textarea, .tx")) {
+      if (event.key === "Escape" && !document.fullscreenElement) event.target.blur();  // the arrow keys turn screens again
+      return;
+    }
     if (event.key === "p" || event.key === "P") return toggle();
     if (!root.classList.contains("present")) return;
+    if (event.key === "c" || event.key === "C") openCode();
     const by = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1 }[event.key];
     if (by) {
       event.preventDefault();
       move(by);
     } else if (event.key === "Escape") end();
+  });
+  main.addEventListener("focusin", ({ target }) => {  // Tab goes on to the next screen
+    if (!root.classList.contains("present")) return;
+    const at = target.getBoundingClientRect().top - main.getBoundingClientRect().top, { top, bottom } = steps[step];
+    if (at < top || at > bottom) step = Math.max(0, steps.findLastIndex((each) => each.top <= at && each.bottom >= at));
+    show();
   });
   if (new URLSearchParams(location.search).has("present")) {
     if (document.readyState === "complete") begin();

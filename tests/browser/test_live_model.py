@@ -61,7 +61,7 @@ def test_a_token_that_is_pressed_is_appended_and_only_at_the_end(opened, page):
     page.focus("[aria-label='Token to follow'] [tabindex='0']")
     page.press("ArrowLeft")
     page.settle()
-    assert "What was written: " in page.evaluate("document.querySelector('section .tx-title').textContent")
+    assert "What was written: " in page.evaluate("document.querySelector('.tx-part .tx-title').textContent")
     page.drag(page.place(".tx-option:nth-child(2)"))
     page.settle()
     assert page.evaluate(FIELD) == written

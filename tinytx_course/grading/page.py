@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.grading.grades import CopyGrades, Grade, commonest_mistakes, printable
 from tinytx_course.lessons import LESSONS
-from tinytx_course.site.pages import fill_page
+from tinytx_course.site.pages import fill_page, table
 
 #: An exercise is worth repeating where a smaller share of the copies passed.
 ENOUGH = 0.5
@@ -81,7 +81,7 @@ def _exercises(names: Sequence[str], graded: Sequence[CopyGrades]) -> str:
         share = f'<meter min="0" max="1" value="{_share(_grades_of(name, graded)):.3f}"></meter>'
         cells = [f"<code>{name}</code>", share, *(str(counts[status]) for status in _SIGNS)]
         rows.append(cells)
-    return _table(["exercise", "share passed", *_SIGNS], rows)
+    return table(["exercise", "share passed", *_SIGNS], rows)
 
 
 def _mistakes(copies: Sequence[CopyGrades]) -> str:
@@ -97,7 +97,7 @@ def _mistakes(copies: Sequence[CopyGrades]) -> str:
         rows.append([str(row["copies"]), f"<code>{exercise.name}</code>", mistake, words, where])
     if not rows:
         return "<p>None.</p>"
-    return _table(["copies", "exercise", "mistake", "what it is", "where to read"], rows)
+    return table(["copies", "exercise", "mistake", "what it is", "where to read"], rows)
 
 
 def _copies(names: Sequence[str], copies: Sequence[CopyGrades]) -> str:
@@ -108,7 +108,7 @@ def _copies(names: Sequence[str], copies: Sequence[CopyGrades]) -> str:
         cells = [_cell(grades.get(name)) for name in names]
         remark = html.escape(printable(copy.problem or ""))
         rows.append([html.escape(printable(copy.name)), score, *cells, remark])
-    return _table(["copy", "passed", *(f"<code>{name}</code>" for name in names), "remark"], rows)
+    return table(["copy", "passed", *(f"<code>{name}</code>" for name in names), "remark"], rows)
 
 
 def _cell(grade: Grade | None) -> str:
@@ -116,10 +116,3 @@ def _cell(grade: Grade | None) -> str:
         return ""
     said = html.escape(printable(grade.mistake or ""))
     return f'<span aria-label="{grade.status}">{_SIGNS[grade.status]}</span> {said}'.rstrip()
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of cells that are HTML already."""
-    first = "".join(f"<th>{cell}</th>" for cell in head)
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"

@@ -23,6 +23,7 @@ from tinytx_course.inventory.items import (
 )
 from tinytx_course.inventory.power import Assumptions, power_table
 from tinytx_course.quizzes.card import marked
+from tinytx_course.site.pages import table
 
 MINUTES = 60
 LONGEST = 24  # characters of an answer that the key repeats
@@ -87,11 +88,10 @@ def _paragraphs(*texts: str) -> str:
     return "".join(f"<p>{html.escape(text)}</p>" for text in texts)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def plain_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A table of plain texts, code between backticks, that may be scrolled sideways."""
-    first = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
-    body = "".join(f"<tr>{''.join(f'<td>{marked(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div class="wide" tabindex="0"><table><tr>{first}</tr>{body}</table></div>'
+    cells = [[marked(str(cell)) for cell in row] for row in rows]
+    return f'<div class="wide" tabindex="0">{table([html.escape(name) for name in head], cells)}</div>'
 
 
 # ---- forms, sheet, key
@@ -150,7 +150,7 @@ def _keys(items: Sequence[Stored]) -> str:
         rows: list[list[str]] = [[*right, "right"]]
         for slug, words in item["words"].items():
             rows.append([*(_at(item, form, where[form][slug]) for form in FORMS), f"{slug}: {words}"])
-        parts.append(table(["form A", "form B", "what it is"], rows) + "</section>")
+        parts.append(plain_table(["form A", "form B", "what it is"], rows) + "</section>")
     return "".join(parts)
 
 
@@ -216,4 +216,4 @@ def _power() -> str:
         "your learners is not known yet. The test compares before with after, without a control group: it "
         "does not show what the lessons did."
     )
-    return _paragraphs(text) + table(head, rows)
+    return _paragraphs(text) + plain_table(head, rows)

@@ -6,7 +6,7 @@ import html
 from pathlib import Path
 
 from tinytx.training.files import write_file
-from tinytx_course.inventory.forms import NOT_TRIED, paper, table
+from tinytx_course.inventory.forms import NOT_TRIED, paper, plain_table
 from tinytx_course.inventory.survey import TIMES, Survey, in_a_sentence
 
 N_SHOWN = 20  # misconceptions, those chosen most
@@ -104,4 +104,4 @@ def _misconceptions(survey: Survey) -> str:
         ]
         for row in survey.misconceptions[:N_SHOWN]
     ]
-    return table(["question", "mistake", "before", "after", "what it is"], rows)
+    return plain_table(["question", "mistake", "before", "after", "what it is"], rows)

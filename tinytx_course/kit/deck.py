@@ -20,19 +20,23 @@ from nbformat import NotebookNode
 from tinytx_course.building.elsewhere import is_first_cell
 from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.kit.code_slides import code_slides
+from tinytx_course.kit.outline import at_headings
 from tinytx_course.kit.pages import line_to_html
 from tinytx_course.kit.teaching import Section, Teaching, read_teaching
-from tinytx_course.kit.votes import LETTERS, Question, questions, with_twins
+from tinytx_course.kit.votes import LETTERS, Question, questions
 from tinytx_course.lessons import Lesson
 from tinytx_course.quizzes.card import marked
 from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.figures import Figures
 
+_HOW = (
+    "A minute alone, then all show a letter. Say no answer. Fewer than 3 in 10 right: explain again.",
+    "First two minutes with a neighbour who chose another letter. The answers to both come after this vote.",
+)
 WORDS = 44  # of talking points on a slide, at most
 _LARGEST = 10**6  # characters of a drawing: letters of a picture of pixels cannot grow
 _NO_SLIDES = {"Set-up", "Questions", "Exercises", "Summary"}  # sections for the notebook alone
 _NOT_ALIVE = {"outcome", "parsons"}  # cards that are part of a vote, or an exercise
-_HEADING = re.compile(r"^(#{2,3}) (.+)\n?", re.M)
 _FORMULA = re.compile(r"\$\$.+?\$\$", re.S)
 _EXERCISE = re.compile(r"^### Exercise: (.+)\n+`(Level \d/5) · (\d+ minutes)", re.M)
 _CARD = re.compile(r"data-tx-kind=\"(\w+)\" data-tx-explorer='([^']*)'")
@@ -86,7 +90,7 @@ def _frame(stack: Stack, notes: Section, place: str, votes: Iterable[Question]) 
         body=f"<p>{place}</p>",
         notes=markdown_to_html(f"**Board:** {notes.board}\n\n{said}"),
     )
-    voted = [slide for vote in with_twins(votes) for slide in _vote(vote)]
+    voted = [slide for vote in votes for slide in _vote(vote)]
     talking = [
         Slide(kind="points", title=line_to_html(heading), body=body)
         for body in _portions(map(line_to_html, notes.points))
@@ -164,8 +168,7 @@ def _sections(notebook: NotebookNode, lesson: Lesson, drawings: Path) -> list[St
                 )
                 prose = ""
             continue
-        first, *rest = _HEADING.split(cell.source) if cell.cell_type == "markdown" else [""]
-        for level, heading, text in [("", "", first), *zip(rest[::3], rest[1::3], rest[2::3], strict=True)]:
+        for level, heading, text in at_headings(cell.source) if cell.cell_type == "markdown" else ():
             title = line_to_html(heading) or title
             if level == "##":
                 stacks.append(Stack(headings=[]))
@@ -226,8 +229,8 @@ def _prediction(state: dict[str, Any], outcomes: dict[str, dict[str, Any]]) -> I
         yield Slide(kind="vote", title=f"Predict {question['key']}", body=body)
 
 
-def _ballot(prompt: str, options: Iterable[str], right: int, finding: str = "") -> str:
-    """Return a question with lettered options; the right one is marked with the next key."""
+def _ballot(prompt: str, options: Iterable[str], right: int | None = None, finding: str = "") -> str:
+    """Return a question with lettered options; if the right one is given, the next key marks it."""
     step = 'data-fragment-index="0"'
     rows = "".join(
         f'<li class="fragment custom right" {step}>{marked(text)}</li>'
@@ -240,13 +243,24 @@ def _ballot(prompt: str, options: Iterable[str], right: int, finding: str = "") 
 
 
 def _vote(vote: Question) -> Iterator[Slide]:
-    """Give a question of the vote cards, and what each answer reveals."""
-    right = LETTERS.index(vote.answer)
-    options = [option.text for option in vote.options]
-    title = "Vote" if vote.twin else "Discuss, then vote again"
-    yield Slide(kind="vote", title=title, body=_ballot(vote.prompt, options, right))
-    mark = ' class="right visible"'
-    rows = "".join(
-        f"<li{mark if i == right else ''}>{marked(one.reveals)}</li>" for i, one in enumerate(vote.options)
+    """Give a question of the vote cards, its twin, and with one more key the answers to both."""
+    asked = [one for one in (vote, vote.twin) if one is not None]
+    for one, title, how in zip(asked, ("Vote", "Discuss, then vote again"), _HOW, strict=False):
+        body = _ballot(one.prompt, [option.text for option in one.options])
+        yield Slide(kind="vote", title=title, body=body, notes=f"<p>{how}</p>{_reveals(one)}")
+    answers = "".join(
+        f'<p class="prompt">{marked(one.prompt)}</p><p class="fragment finding" data-fragment-index="0">'
+        f"<strong>{one.answer} · {marked(one.right.text)}</strong> {marked(one.right.reveals)}</p>"
+        for one in asked
     )
-    yield Slide(kind="vote reveals", title="What each answer reveals", body=f'<ol type="A">{rows}</ol>')
+    body = f'<div class="fit">{answers}</div>'
+    yield Slide(kind="answers", title="The answers", body=body, notes="".join(map(_reveals, asked)))
+
+
+def _reveals(vote: Question) -> str:
+    """Return a line for the teacher on each answer, right or wrong."""
+    rows = (
+        f"<li>{'✓ ' * (letter == vote.answer)}{marked(option.text)} {marked(option.reveals)}</li>"
+        for letter, option in zip(LETTERS, vote.options, strict=True)
+    )
+    return f'<ol type="A">{"".join(rows)}</ol>'

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tinytx_course.kit.outline import Outline, Part
-from tinytx_course.kit.pages import line_to_html, link, linked, rows, write_page
+from tinytx_course.kit.pages import line_to_html, link, linked, write_page
 from tinytx_course.kit.scissors import LESSON, PAGE
 from tinytx_course.kit.teaching import Section, Teaching, read_teaching
 from tinytx_course.kit.votes import Question, questions
 from tinytx_course.quizzes.card import marked
 from tinytx_course.site.cells import markdown_to_html
+from tinytx_course.site.pages import table
 
 _SITE = "../site/"
 #: What the folder holds for one lesson: page of the kit, and how it is called.
@@ -42,7 +43,7 @@ def write_notes(folder: Path, outlines: Mapping[int, Outline], root: Path) -> No
         lines.append([name, html.escape(lesson.question), str(minutes[0]), str(minutes[1])])
     head = ["lesson", "the question", "minutes to read", "of exercises"]
     write_page(
-        folder / "notes" / "index.html", "Teacher's notes", f"<h1>Teacher's notes</h1>{rows(head, lines)}"
+        folder / "notes" / "index.html", "Teacher's notes", f"<h1>Teacher's notes</h1>{table(head, lines)}"
     )
 
 

@@ -21,7 +21,7 @@ from tinytx_course.site.finding import headings
 EXERCISE = "Exercise: "
 COLUMNS = ["lesson", "section", "minutes"]
 LONGEST = 600  # minutes of one section: more is a slip of the pen
-_HEADING = re.compile(r"^(?=##{1,2} )", re.M)
+_HEADING = re.compile(r"^(#{2,3}) (.+)\n?", re.M)
 _PREDICTION = re.compile(r"Predict (\S+)\. (.+)((?:\n  [A-Z]\. .+)+)")
 _OPTION = re.compile(r"^  [A-Z]\. (.+)$", re.M)
 _PARSONS = re.compile(r'course\.parsons\("(\w+)"')
@@ -161,16 +161,17 @@ def outline_of(lesson: Lesson, cells: Iterable[NotebookNode], root: Path) -> Out
     for cell in cells:
         if is_first_cell(cell):
             continue
-        for text in _HEADING.split(cell.source) if cell.cell_type == "markdown" else [None]:
-            if text is None:
-                here.append(cell)
-                continue
-            sharps, _, title = text.partition("\n")[0].partition(" ")
-            if sharps == "##":
-                here = section = parts.setdefault(title.strip(), [])
-            elif sharps == "###":
-                here = parts.setdefault(title.strip(), []) if title.startswith(EXERCISE) else section
-            here.append(NotebookNode(cell_type="markdown", source=text))
+        if cell.cell_type != "markdown":
+            here.append(cell)
+            continue
+        for level, title, text in at_headings(cell.source):
+            if level == "##":
+                here = section = parts.setdefault(title, [])
+            elif level:
+                here = parts.setdefault(title, []) if title.startswith(EXERCISE) else section
+            here.append(
+                NotebookNode(cell_type="markdown", source=f"{level} {title}\n{text}" if level else text)
+            )
     return Outline(
         lesson=lesson,
         parts=tuple(
@@ -179,6 +180,18 @@ def outline_of(lesson: Lesson, cells: Iterable[NotebookNode], root: Path) -> Out
         ),
         seconds=last_seconds(lesson, root),
     )
+
+
+def at_headings(source: str) -> list[tuple[str, str, str]]:
+    """Cut a text cell at its headings: level, title and text of each; what comes first has no title.
+
+    Examples
+    --------
+    >>> at_headings("first\\n## Padding\\ntext")
+    [('', '', 'first\\n'), ('##', 'Padding', 'text')]
+    """
+    first, *rest = _HEADING.split(source)
+    return [("", "", first), *zip(rest[::3], map(str.strip, rest[1::3]), rest[2::3], strict=True)]
 
 
 def _minutes(lesson: Lesson, title: str, cells: Sequence[NotebookNode]) -> int:

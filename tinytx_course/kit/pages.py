@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -61,10 +60,3 @@ def linked(part: Part, site: str) -> str:
 def line_to_html(source: str) -> str:
     """Return Markdown of one paragraph without the paragraph."""
     return re.sub(r"^<p>(.*)</p>$", r"\1", markdown_to_html(source).strip(), flags=re.S)
-
-
-def rows(head: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
-    """A table of cells that are HTML already."""
-    first = "".join(f'<th scope="col">{name}</th>' for name in head)
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
-    return f"<table><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"

@@ -16,8 +16,9 @@ from typing import Any
 
 from tinytx.training.files import write_file
 from tinytx_course.kit.outline import COLUMNS, Outline, Part, parts_named
-from tinytx_course.kit.pages import line_to_html, link, linked, rows, write_page
+from tinytx_course.kit.pages import line_to_html, link, linked, write_page
 from tinytx_course.lessons import LESSONS, format_duration
+from tinytx_course.site.pages import table
 
 DAY = 24 * 60
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
@@ -219,7 +220,7 @@ def _session(session: Session, outlines: Mapping[int, Outline], start: int) -> s
     parts = [
         f'<section class="session"><h2>{html.escape(session.title)}</h2>',
         f"<p>{clock(start)} to {end}, {session.minutes} minutes</p>{over}",
-        rows(["at", "min", "what"], cells),
+        table(["at", "min", "what"], cells),
         f"<p><strong>Ends at {end}.</strong> {_machines(session, outlines)}</p>",
     ]
     if session.home:

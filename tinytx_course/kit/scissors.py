@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 import tinytx as tx
-from tinytx_course.kit.pages import rows, write_page
+from tinytx_course.kit.pages import write_page
+from tinytx_course.site.pages import table
 
 LESSON, PAGE = 2, "paper-attention.html"
 #: Words, and the numbers on their cards. Each score, q · k / √4, is a whole number from 0 to 3.
@@ -56,7 +57,7 @@ def write_scissors(folder: Path) -> Path:
         '<section class="sheet-of-paper"><h1>Attention with paper and scissors</h1>',
         "<ol>" + "".join(f"<li>{html.escape(step)}</li>" for step in _STEPS) + "</ol>",
         f"<p>The sentence: <b>{' '.join(WORDS)}</b>. A good first word to ask is <b>she</b>.</p>",
-        rows(["score", *table[0]], [["eˣ", *table[1]]]),
+        table(["score", *table[0]], [["eˣ", *table[1]]]),
         f"<h2>Without a mask</h2><p>{_BLANK}</p>{_sheet(empty)}",
         f"<h2>Causal: later words turned over</h2><p>{_BLANK}</p>{_sheet(empty)}</section>",
         '<section class="sheet-of-paper"><h2>Cards to cut out</h2><div class="cards">',
@@ -79,7 +80,7 @@ _BLANK = 'The word that asks: <span class="blank"></span>'
 
 
 def _wide(head: list[str], cells: list[list[str]]) -> str:
-    return f'<div class="wide" tabindex="0">{rows(head, cells)}</div>'
+    return f'<div class="wide" tabindex="0">{table(head, cells)}</div>'
 
 
 def _sheet(cells: list[list[str]]) -> str:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tinytx_course.kit.outline import EXERCISE, Outline, Part, parts_named
-from tinytx_course.kit.pages import line_to_html, link, linked, rows, write_page
+from tinytx_course.kit.pages import line_to_html, link, linked, write_page
 from tinytx_course.quizzes.quiz import quiz
+from tinytx_course.site.pages import table
 
 _SITE = "site/"
 
@@ -39,7 +40,7 @@ def write_self_study(folder: Path, outlines: Mapping[int, Outline]) -> None:
     body = [
         "<h1>Learning alone</h1>",
         f"<p>{line_to_html(syllabus()['ready'])}</p>",
-        f'<h2>Weeks</h2><div class="wide weeks" tabindex="0">{rows(head, weeks)}</div>',
+        f'<h2>Weeks</h2><div class="wide weeks" tabindex="0">{table(head, weeks)}</div>',
         '<p class="soft">Minutes are estimated from words, code and exercises.</p>',
         "<h2>What you may skip</h2>",
         *(_background(one, outlines) for one in syllabus()["backgrounds"]),

@@ -9,15 +9,17 @@ async function fit(slide) {
     const room = box.parentElement, wide = room.clientWidth, tall = room.clientHeight;
     if (!wide) continue;
     box.dataset.fit = "begun";
-    const sized = async (zoom) => {
+    const sized = async (zoom, share) => {
       box.style.zoom = zoom;
-      box.style.width = `${wide / zoom}px`;
+      box.style.width = `${(share * wide) / zoom}px`;
       await frame();
       const most = Math.max(...[box, ...box.querySelectorAll("math")].map((one) => one.scrollWidth));
       return box.scrollHeight * zoom <= tall && most * zoom <= wide + 1;
     };
-    let zoom = 2.2;
-    while (zoom > 0.5 && !(await sized(zoom))) zoom -= 0.05;
+    // An explorer may become lower where it is narrower.
+    const [shares, step] = box.matches(".explorer *") ? [[1, 0.8, 0.64], 0.1] : [[1], 0.05];
+    sizes: for (let zoom = box.closest(".answers") ? 1 : 2.2; zoom > 0.5; zoom -= step)
+      for (const share of shares) if (await sized(zoom, share)) break sizes;
     box.dataset.fit = "done";
   }
   slide?.querySelectorAll(".figure svg").forEach(enlarge);

@@ -75,13 +75,8 @@ def _page(lesson: Lesson, stacks: Iterable[Stack]) -> str:
         slides=slides,
         reveal=_file("reveal/reveal.js"),
         script=_file("slides.js"),
-        explorers=f'<script type="module">\n{_explorers(kinds)}\n</script>' if kinds else "",
+        explorers=f'<script type="module">\n{assets.page_script(kinds)}\n</script>' if kinds else "",
     )
-
-
-def _explorers(kinds: Iterable[str]) -> str:
-    """Return the script of explorers without the element that reveal.js takes for a slide."""
-    return assets.page_script(kinds).replace('h("section"', 'h("div"')
 
 
 def _section(slide: Slide) -> str:

@@ -9,11 +9,12 @@ from pathlib import Path
 from string import Template
 
 from tinytx.training.files import write_file
-from tinytx_course.inventory.forms import paper, table
-from tinytx_course.kit.pages import link, rows, write_page
+from tinytx_course.inventory.forms import paper, plain_table
+from tinytx_course.kit.pages import link, write_page
 from tinytx_course.kit.votes import LETTERS, Question, questions, with_twins
 from tinytx_course.lessons import LESSONS, Lesson
 from tinytx_course.quizzes.card import marked
+from tinytx_course.site.pages import table
 
 #: For each letter: colour, shape, height of the letter in it, and marks that repeat every 12 units.
 _SIGNS = {
@@ -66,7 +67,7 @@ def _index(votes: Mapping[Lesson, Sequence[Question]]) -> str:
     return (
         f"<h1>Vote, discuss, vote again</h1><ol>{steps}</ol><p>{link('cards.html', 'Cards to print')} · "
         f"{link('answers.html', 'All answers, for the teacher')}</p>"
-        + rows(["to project", "first vote, in section", "second vote, in section"], lines)
+        + table(["to project", "first vote, in section", "second vote, in section"], lines)
     )
 
 
@@ -94,7 +95,7 @@ def _answers(vote: Question) -> str:
     name = "Twin" if vote.twin is None else "Vote"
     return (
         f'{head}<section class="item"><p><strong>{name}.</strong> {marked(vote.prompt)}</p>'
-        f"{table(['', 'answer', 'what it reveals'], lines)}</section>"
+        f"{plain_table(['', 'answer', 'what it reveals'], lines)}</section>"
     )
 
 

@@ -96,6 +96,13 @@ def _last_script(names: Iterable[str]) -> str:
     return f"<script>\n(() => {{\n{assets.shared_script('_elements.js')}\n{parts}\n}})();\n</script>"
 
 
+def table(head: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    """Return a table of cells that are HTML already."""
+    first = "".join(f'<th scope="col">{name}</th>' for name in head)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
+    return f"<table><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"
+
+
 def fill_page(
     template: str,
     *,

@@ -67,7 +67,7 @@ def test_figures_and_explorers_of_the_sections_are_there_and_predictions_are_vot
     assert [one.title for one in votes if one.title.startswith("Predict")] == [
         f"Predict {key}" for key in asked
     ]
-    assert all(one.body.count('class="fragment custom right"') == 1 for one in votes)
+    assert all(one.body.count('class="fragment custom right"') == 1 for one in votes if "Pred" in one.title)
     n_figures = sum("image/png" in out.get("data", {}) for out in shown) + pages.count('<figure class="txd"')
     figures = slides_of(decks[lesson], "figure")
     assert len(figures) == n_figures
@@ -79,14 +79,23 @@ def test_figures_and_explorers_of_the_sections_are_there_and_predictions_are_vot
 
 
 @each_lesson
-def test_every_vote_comes_once_with_its_twin_and_what_each_answer_reveals(decks, lesson):
-    wanted = [one for vote in questions(lesson) for one in (vote, vote.twin)]
-    prompts = [slide for slide in slides_of(decks[lesson], "vote") if "ote" in slide.title]
-    assert len(prompts) == len(wanted) == len(slides_of(decks[lesson], "vote reveals"))
-    for vote in wanted:
-        (slide,) = (one for one in prompts if bare(vote.prompt) in bare(plain(one.body)))
-        right = re.search(r"<li class=\"fragment custom right\"[^>]*>(.*?)</li>", slide.body)
-        assert bare(plain(right[1])) == bare(vote.right.text)
+def test_a_vote_its_twin_and_only_then_the_answers_to_both_with_one_more_key(decks, lesson):
+    shown = [slide for stack in decks[lesson] for slide in stack.slides]
+    for vote in questions(lesson):
+        wanted = [vote, vote.twin]
+        first = next(i for i, one in enumerate(shown) if bare(vote.prompt) in bare(plain(one.body)))
+        *asked, answers = shown[first : first + 3]
+        for one, slide in zip(wanted, asked, strict=True):
+            assert bare(one.prompt) in bare(plain(slide.body)) and slide.kind == "vote"
+            assert not re.search(r'class="[^"]*(right|fragment)|✓', slide.body)
+        given = re.findall(r'<p class="fragment finding"[^>]*>(.*?)</p>', answers.body)
+        assert [bare(plain(text)) for text in given] == [
+            bare(f"{one.answer} · {one.right.text} {one.right.reveals}") for one in wanted
+        ]
+        before = re.sub(r'<p class="fragment.*?</p>', "", answers.body)
+        assert all(bare(one.right.text) not in bare(plain(before)) for one in wanted)
+        for option in (option for one in wanted for option in one.options):
+            assert bare(option.reveals) in bare(plain(answers.notes))
 
 
 @pytest.mark.proof

@@ -205,7 +205,7 @@ function fits(ui) {
     rows[i].bytes.textContent = `${inShort(bytes)}B`;
     rows[i].card.textContent = cardFor(bytes, ui.get("cards"));
   });
-  return { paint, box: h("section", { class: "tx-fits" }, h("p", { class: "tx-title" }, "Which GPU does this fit?"),
+  return { paint, box: h("div", { class: "tx-part tx-fits" }, h("p", { class: "tx-title" }, "Which GPU does this fit?"),
     h("table", {}, h("thead", {}, h("tr", {}, ["use", "memory", "smallest card"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows.map(({ row }) => row))),
     h("p", { class: "tx-note" }, "N parameters, A activations, C cache. Not counted: the program itself, buffers, gaps.")) };
 }

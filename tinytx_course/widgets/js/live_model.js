@@ -97,7 +97,7 @@ function stages(ui) {
   const { n_layers: layers } = machine().config, strips = Array.from({ length: 1 + 2 * layers }, (_, i) => strip(i ? "residual stream" : "embedding"));
   const names = strips.map(() => h("th", { scope: "row" })), says = strips.map(() => h("td")), title = h("p", { class: "tx-title" });
   const into = (i) => () => { ui.set("block", (i - 1) >> 1); ui.save("zoom", 1); };
-  const box = h("section", {}, title, h("table", {}, h("thead", {}, h("tr", {}, ["after", `the vector, ${machine().config.d_model} numbers`, "would say"].map((text) => h("th", { scope: "col" }, text)))),
+  const box = h("div", { class: "tx-part" }, title, h("table", {}, h("thead", {}, h("tr", {}, ["after", `the vector, ${machine().config.d_model} numbers`, "would say"].map((text) => h("th", { scope: "col" }, text)))),
     h("tbody", {}, strips.map((canvas, i) => h("tr", {}, names[i], h("td", {}, canvas), says[i])))));
   const paint = (now) => {
     title.textContent = `The residual stream of ${named(now.read.names, now.at)}: what each step makes of its vector`;
@@ -135,7 +135,7 @@ function heads(ui) {
     const of = [now.at, now.key, now.key, now.at], vectors = [now.q, now.k, now.vector("v", now.key), mixed], most = [largest(now.q, now.k), largest(now.q, now.k)];
     parts.forEach(({ canvas, of: cell }, i) => { canvas.paint(vectors[i], most[i] ?? largest(vectors[2], mixed), ui.theme); cell.textContent = named(now.read.names, of[i]); });
   };
-  const box = h("section", {}, h("p", { class: "tx-title" }, `Attention: ${counted(layers, "block")} down, ${counted(n, "head")} across; in each picture queries down, keys across`), grid, title, keys.box, numbers,
+  const box = h("div", { class: "tx-part" }, h("p", { class: "tx-title" }, `Attention: ${counted(layers, "block")} down, ${counted(n, "head")} across; in each picture queries down, keys across`), grid, title, keys.box, numbers,
     h("table", {}, h("tbody", {}, parts.map(({ name, canvas, of }) => h("tr", {}, h("th", { scope: "row" }, name), of, h("td", {}, canvas))))));
   return { box, paint };
 }
@@ -161,7 +161,7 @@ function product(ui) {
     ];
     chain.replaceChildren(...steps.map(([name, value]) => h("li", {}, name, h("b", {}, value))));
   };
-  return { box: h("section", {}, title, keys.box, h("div", { class: "tx-scroll", tabindex: 0, role: "group", "aria-label": "the numbers of the dot product" }, h("table", { class: "tx-numbers" }, body)), chain), paint };
+  return { box: h("div", { class: "tx-part" }, title, keys.box, h("div", { class: "tx-scroll", tabindex: 0, role: "group", "aria-label": "the numbers of the dot product" }, h("table", { class: "tx-numbers" }, body)), chain), paint };
 }
 
 // What comes next, by the model and in truth.
@@ -197,7 +197,7 @@ function nextTokens(ui) {
     });
   };
   list.addEventListener("click", (event) => { if (event.target.closest("[aria-disabled='true']")) event.stopPropagation(); }, { capture: true });
-  return { box: h("section", {}, title, list, scale), paint };
+  return { box: h("div", { class: "tx-part" }, title, list, scale), paint };
 }
 
 function build(ui) {

@@ -289,7 +289,7 @@ function build(ui) {
     h("div", { class: "tx-row" }, h("span", { class: "tx-word", "aria-hidden": "true" }, "query"), query, ui.toggle("scaled", { label: "divide by √d" }), h("span", { class: "tx-pair" }, h("span", { class: "tx-hint" }, "drag the numbers of q:"), reset)),
     h("div", { class: "tx-row tx-steps" }, radios(ui, "step", STEPS, "step", (name, i) => `${i + 1}  ${name}`), h("span", { class: "tx-pair" }, back, next)),
     rows.box);
-  const why = h("section", { class: "tx-why" }, h("p", { class: "tx-title" }, "Random q and k, as wide as you like: does softmax still share?"), lines.box);
+  const why = h("div", { class: "tx-part tx-why" }, h("p", { class: "tx-title" }, "Random q and k, as wide as you like: does softmax still share?"), lines.box);
   const paint = () => {
     const c = chainOf(ui.get), random = ui.get("view") === "why";
     steps.hidden = random;

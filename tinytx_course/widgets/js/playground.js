@@ -73,7 +73,7 @@ function chart(ui, runs) {
 function panel(ui, key, runs) {
   const name = h("p", { class: "tx-title" }), reached = h("p", { class: "tx-reached" }), warning = h("p", { class: "tx-problem", "aria-hidden": "true" });
   const text = h("p", { class: "tx-text", lang: "fr" }), verdict = h("p", { class: "tx-note" }), earlier = h("ul", { class: "tx-earlier" }), sides = h("div", { class: "tx-sides" }), before = h("p", { class: "tx-title" }, "Before"), map = attention(ui);
-  const box = h("section", { class: "tx-run" }, name, reached, warning, sides);
+  const box = h("div", { class: "tx-part tx-run" }, name, reached, warning, sides);
   sides.append(h("div", {}, h("p", { class: "tx-title" }, "It writes"), text, verdict, before, earlier), map.box);
   const paint = () => {
     const run = runs[key];
@@ -153,7 +153,7 @@ function switches(ui) {
     open.textContent = ui.get("more") ? "Fewer switches" : "More switches and faults";
     open.setAttribute("aria-expanded", ui.get("more"));
   };
-  return { box: h("section", {}, h("p", { class: "tx-title" }, "Switch something while it learns"), first, open, rest), paint };
+  return { box: h("div", { class: "tx-part" }, h("p", { class: "tx-title" }, "Switch something while it learns"), first, open, rest), paint };
 }
 
 // A second run: a copy with one switch changed. A prediction is asked for before it starts.
@@ -172,7 +172,7 @@ function comparison(ui, runs, begin) {
     outcome.textContent = resolved(ui.get) || (runs.second?.goal ? `Run B learns up to step ${grouped(runs.second.goal.step)}, where run A waits.` : "");
     outcome.hidden = !outcome.textContent;
   };
-  const box = h("section", { class: "tx-compare" }, h("p", { class: "tx-title" }, "Two runs: predict, then run"), h("p", { class: "tx-note" }, "Run B starts anew with the settings of run A, but for one."),
+  const box = h("div", { class: "tx-part tx-compare" }, h("p", { class: "tx-title" }, "Two runs: predict, then run"), h("p", { class: "tx-note" }, "Run B starts anew with the settings of run A, but for one."),
     h("div", { class: "tx-row" }, h("div", { class: "tx-control" }, h("label", { for: id }, "run B has"), select)), h("div", { class: "tx-row" }, guess), h("div", { class: "tx-row" }, button, note), outcome);
   return { box, paint };
 }

@@ -116,7 +116,7 @@ function lane(ui) {
       return h("span", { class: odd ? "tx-unk" : "tx-piece", "data-new": token === newest, style: `--turn:${(id * 137.5) % 360}` }, h("span", {}, token), h("small", {}, odd ? `<unk> ${id}` : id));
     }));
   };
-  update.box = h("section", {}, title, box);
+  update.box = h("div", { class: "tx-part" }, title, box);
   return update;
 }
 

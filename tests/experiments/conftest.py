@@ -7,6 +7,7 @@ import pytest
 
 from experiments.harness import Settings
 from tinytx.text.corpora import Corpus, Split
+from tinytx.world.world import World
 from tinytx_course.results import Results
 
 GOOD, BAD = ("superbe", "magnifique", "passionnant"), ("ennuyeux", "raté", "décevant")
@@ -40,6 +41,25 @@ def reviews():
         Split((*texts[120:], texts[0].upper()), (*labels[120:], labels[0])),
         Split(tuple(review(rng, label) for label in labels[:11]), tuple(labels[:11])),
     )
+
+
+def world_split(n, seed, whole_alphabet=False):
+    """Some reviews; with the whole alphabet, a few more, so that every letter of the world occurs."""
+    world = World()
+    reviews = world.reviews(n, seed=seed)
+    if whole_alphabet:
+        missing = set("".join(world.vocabulary)) - set("".join(word for one in reviews for word in one.words))
+        for one in world.reviews(4000, seed=seed + 1):
+            if missing & set("".join(one.words)):
+                missing -= set("".join(one.words))
+                reviews.append(one)
+    return Split(tuple(" ".join(one.words) for one in reviews), tuple(one.label for one in reviews))
+
+
+@pytest.fixture(scope="session")
+def corpus():
+    """The language of the world with few reviews."""
+    return Corpus("world", world_split(150, 1, whole_alphabet=True), world_split(20, 2), world_split(12, 3))
 
 
 @pytest.fixture(scope="session")

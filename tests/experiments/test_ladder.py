@@ -3,17 +3,11 @@
 import pytest
 
 from experiments.ladder import ladder, table
-from tests.experiments.test_objectives import world_split
-from tinytx.text.corpora import Corpus
 from tinytx_course.labs.ladder import MIXERS
 
 
-@pytest.fixture(scope="module")
-def corpus():
-    return Corpus("world", world_split(150, 1, whole_alphabet=True), world_split(20, 2), world_split(12, 3))
-
-
-def test_every_row_is_measured_once_and_a_killed_run_resumes(settings, corpus, stop_after):
+def test_every_row_is_measured_once_and_a_killed_run_resumes(settings, corpus, stop_after, monkeypatch):
+    monkeypatch.setattr("experiments.ladder.N_ROUNDS", 2)
     sizes = {"n_steps": 4, "learning_rates": (1e-3, 1e-2), "orders": (1, 2)}
     stop_after(9)
     with pytest.raises(ConnectionAbortedError):

@@ -19,30 +19,11 @@ from experiments.objectives import (
 from tinytx.model.config import TransformerConfig
 from tinytx.model.costs import cost_table
 from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.text.corpora import Corpus, Split
 from tinytx.training.fit import fit
 from tinytx.training.masking import Masking, draw_pairs, make_passages
 from tinytx.training.tasks import train_tokenizer
 from tinytx.world.world import World
 from tinytx_course.labs.layers import count_flops
-
-
-def world_split(n, seed, whole_alphabet=False):
-    """Some reviews; with the whole alphabet, a few more, so that every letter of the world occurs."""
-    world = World()
-    reviews = world.reviews(n, seed=seed)
-    if whole_alphabet:
-        missing = set("".join(world.vocabulary)) - set("".join(word for one in reviews for word in one.words))
-        for one in world.reviews(4000, seed=seed + 1):
-            if missing & set("".join(one.words)):
-                missing -= set("".join(one.words))
-                reviews.append(one)
-    return Split(tuple(" ".join(one.words) for one in reviews), tuple(one.label for one in reviews))
-
-
-@pytest.fixture(scope="module")
-def corpus():
-    return Corpus("world", world_split(150, 1, whole_alphabet=True), world_split(20, 2), world_split(12, 3))
 
 
 @pytest.fixture(scope="module")

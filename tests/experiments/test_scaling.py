@@ -4,16 +4,13 @@ import numpy as np
 import pytest
 
 from experiments.scaling import laws, scaling, table
-from tests.experiments.test_objectives import world_split
 from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import count_parameters
 from tinytx.model.transformer import LanguageModel
-from tinytx.text.corpora import Corpus
 from tinytx_course.labs.scaling_law import ScalingLaw
 
 
-def test_every_run_is_measured_once_and_a_killed_one_resumes(settings, stop_after):
-    corpus = Corpus("world", world_split(150, 1, whole_alphabet=True), world_split(20, 2), world_split(12, 3))
+def test_every_run_is_measured_once_and_a_killed_one_resumes(settings, corpus, stop_after):
     sizes = {"widths": (8, 16), "steps": (3, 5), "learning_rates": (1e-3, 1e-2), "tuning_steps": 2}
     stop_after(5)
     with pytest.raises(ConnectionAbortedError):

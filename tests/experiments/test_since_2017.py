@@ -3,10 +3,8 @@
 import pytest
 
 from experiments.since_2017 import MODEL, SWAPS, VARIANTS, best_rate, recipe_of, since_2017, table
-from tests.experiments.test_objectives import world_split
 from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import parameter_table
-from tinytx.text.corpora import Corpus
 
 
 def test_all_variants_have_equally_many_parameters_up_to_half_a_unit_of_the_feed_forward_network():
@@ -38,10 +36,9 @@ def test_rates_beyond_an_end_of_the_grid_are_tried_until_the_best_is_inside_or_t
     assert found == min(tried, key=lambda lr: abs(lr / best - best / lr))
 
 
-def test_every_cell_is_measured_once_and_a_killed_run_resumes(settings, stop_after, monkeypatch):
+def test_every_cell_is_measured_once_and_a_killed_run_resumes(settings, corpus, stop_after, monkeypatch):
     few = {name: VARIANTS[name] for name in ("2017", "rotary", "all together")}
     monkeypatch.setattr("experiments.since_2017.VARIANTS", few)
-    corpus = Corpus("world", world_split(150, 1, whole_alphabet=True), world_split(20, 2), world_split(12, 3))
     sizes = {"n_steps": 2, "learning_rates": (1e-3, 1e-2), "n_beyond": 0}
     stop_after(8)
     with pytest.raises(ConnectionAbortedError):

@@ -3,12 +3,10 @@
 import pytest
 import torch
 
-from experiments.harness import Settings
-from experiments.world_minute import PARTS, missing, table, world_minute
+from experiments.world_minute import PARTS, missing, world_minute
 from tinytx.text.corpora import load_corpus
 from tinytx.training.evaluate import evaluate_language_model, exact_nats
 from tinytx.training.fit import fit
-from tinytx_course.results import Results
 
 
 @pytest.fixture(scope="module")
@@ -55,15 +53,15 @@ def test_a_model_that_confuses_only_forms_loses_by_agreement_alone(trained):
 
 
 @pytest.mark.slow
-def test_the_smallest_budget_is_measured_once_and_says_its_parts(tmp_path):
-    settings = Settings(
-        store=Results("world-minute", tmp_path), budget="smoke", n_seeds=2, report=lambda line: None
-    )
-    found = world_minute(settings)
+def test_the_smallest_budget_is_measured_once_and_says_its_parts(settings, corpus, stop_after, monkeypatch):
+    monkeypatch.setattr("experiments.world_minute.load_corpus", lambda name: corpus)
+    monkeypatch.setattr("experiments.world_minute.PACE_STEPS", 3)
+    chosen = settings("world-minute", n_seeds=2)
+    found = world_minute(chosen)
     assert found["variant"].tolist() == ["recipe"] and found["n"].tolist() == [2]
     assert found["seconds"].item() > 0 and found["mean"].item() > 10
-    torch.testing.assert_close(found[list(PARTS)].sum(axis=1).item(), found["mean"].item(), rtol=0.15, atol=0)
-    again = table(settings.store.data)
-    assert again.equals(found)
+    assert found[list(PARTS)].sum(axis=1).item() == pytest.approx(found["mean"].item(), rel=1e-4)
+    stop_after(0)
+    assert world_minute(chosen).equals(found)
     with pytest.raises(ValueError, match="study"):
-        world_minute(Settings(store=settings.store, budget="study", report=print))
+        world_minute(settings("world-minute", budget="study"))

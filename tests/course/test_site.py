@@ -1,14 +1,18 @@
 """Formulas without a script, and pages that a screen reader and a phone can use."""
 
+import base64
 import html
 import inspect
+import io
 import json
 import re
 import xml.etree.ElementTree as ET
 
 import nbformat
+import numpy as np
 import pytest
 import segno
+from PIL import Image
 
 import tinytx as tx
 import tinytx_course as course
@@ -209,6 +213,28 @@ def test_figures_are_numbered_with_caption_and_alt_and_follow_the_theme(tmp_path
     assert photo.count("<img") == 2 and drawn.count("<img") == 0
     assert "var(--ink-222222)" in drawn and 'aria-label="' in drawn
     assert ">key</text>" in drawn, "letters of a drawing are text"
+
+
+@pytest.mark.parametrize("n_columns", [7, 30])
+def test_cells_of_a_heat_map_have_the_same_colours_in_fewer_letters(n_columns):
+    values = np.arange(11 * n_columns).reshape(11, n_columns) % 5 / 4
+    fig, ax = course.plots.figure()
+    ax.pcolormesh(np.where(values == 1, np.nan, values), vmin=-1, vmax=1, cmap="gray")
+    stream = io.StringIO()
+    with course.plots.style():
+        fig.savefig(stream, format="svg")
+    shown = figures.drawing(stream.getvalue(), "cells")
+    assert len(shown) < len(stream.getvalue()) / 2
+    if n_columns == 7:
+        colours = re.findall(r'<path d="((?:M[^Z]+Z)+)" style="fill: (none|#\w+)', shown)
+        assert {colour: d.count("M") for d, colour in colours}["none"] == 15 and len(colours) == 5
+    else:
+        image = re.search(r'<image [^>]*base64,([^"]+)"', shown)[1]
+        pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(image))))[::-1]
+        assert pixels.shape == (11, n_columns, 4)
+        assert ((pixels[..., 3] == 0) == (values == 1)).all()
+        grey = {value: set(pixels[..., 0][values == value].tolist()) for value in (0, 0.25, 0.5, 0.75)}
+        assert grey == {0: {128}, 0.25: {160}, 0.5: {192}, 0.75: {224}}
 
 
 def test_contents_and_search_know_headings_bold_words_figures_terms_and_functions(tmp_path):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import html
+import io
 import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from nbformat import NotebookNode
+from PIL import Image, ImageColor
 
 from tinytx_course.plots.style import captions
 
 #: Characters of a drawing, at most: pages hold many.
-LARGEST_SVG = 40_000
+LARGEST_SVG = 90_000
 #: What a figure is drawn in: its colour on white, and on a dark ground. Colours of cells stay as they are.
 INKS = {
     "#222222": "#e4e6ea",
@@ -39,6 +42,14 @@ _GROUND = re.compile(
 )
 _PATH = re.compile(r'(?<= [dxy]=")[^"]*')
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
+_MESH = re.compile(r'(<g id="QuadMesh_\d+">)(.*?)(</g>)', re.S)
+# One cell: left, top, right, bottom, colour, and what is left of its style.
+_CELL = re.compile(
+    r'<path d="M ([\d.]+) ([\d.]+)\s+L ([\d.]+) [\d.]+\s+L [\d.]+ ([\d.]+)\s+(?:L [\d.]+ [\d.]+\s+){2}"'
+    r'(?: clip-path="[^"]*")? style="fill: (none|#[0-9a-f]{6})([^"]*)"/>'
+)
+#: A heat map of more cells is a picture of one pixel a cell, with its axes as a drawing.
+MANY_CELLS = 200
 
 
 @cache
@@ -47,13 +58,49 @@ def _names() -> dict[str, str]:
     return {texts["alt"]: name for name, texts in captions().items()}
 
 
+def _mesh(match: re.Match[str]) -> str:
+    """Return the cells of a heat map in fewer letters: one path a colour, or a picture of a pixel a cell."""
+    found = _CELL.findall(match[2])
+    if len(found) != match[2].count("<path"):
+        return match[0]
+    edges = ([float(part) for part in cell[:4]] for cell in found)
+    boxes = [[min(x), min(y), max(x), max(y)] for x, y in ((four[::2], four[1::2]) for four in edges)]
+    cells = [(box, cell[4], cell[5]) for box, cell in zip(boxes, found, strict=True)]
+    columns, rows = (sorted({box[i] for box, *_ in cells}) for i in (0, 1))
+    if (
+        len(cells) > MANY_CELLS
+        and len(cells) == len(columns) * len(rows)
+        and not any(cell[2] for cell in cells)
+    ):
+        drawn, stream = Image.new("RGBA", (len(columns), len(rows))), io.BytesIO()
+        for box, colour, _ in cells:
+            if colour != "none":
+                drawn.putpixel(
+                    (columns.index(box[0]), rows.index(box[1])), ImageColor.getcolor(colour, "RGBA")
+                )
+        drawn.save(stream, format="png", optimize=True)
+        left, top = columns[0], rows[0]
+        width, height = max(box[2] for box, *_ in cells) - left, max(box[3] for box, *_ in cells) - top
+        return (
+            f'{match[1]}<image x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" '
+            'preserveAspectRatio="none" style="image-rendering: pixelated" '
+            f'href="data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"/>{match[3]}'
+        )
+    paths: dict[tuple[str, str], str] = {}
+    for (left, top, right, bottom), *look in cells:
+        one = f"M{left:.1f} {top:.1f}H{right:.1f}V{bottom:.1f}H{left:.1f}Z"
+        paths[look[0], look[1]] = paths.get((look[0], look[1]), "") + one
+    inside = (f'<path d="{d}" style="fill: {colour}{rest}"/>' for (colour, rest), d in paths.items())
+    return match[1] + "".join(inside) + match[3]
+
+
 def drawing(svg: str, alt: str) -> str:
     """Return an SVG file of matplotlib as part of a page: smaller, on no ground, in colours of the theme."""
     body = svg[svg.index("<svg") :]
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', body)
     assert size, "matplotlib writes a viewBox"
     body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", body, flags=re.S)
-    body = _GROUND.sub(r"\1none", body)
+    body = _GROUND.sub(r"\1none", _MESH.sub(_mesh, body))
     body = re.sub(r' id="(?:figure|axes|patch|text|line2d|[xy]tick|matplotlib|legend)[^"]*"', "", body)
     body = _PATH.sub(lambda path: _NUMBER.sub(lambda match: f"{float(match[0]):.1f}", path[0]), body)
     body = _INK.sub(lambda match: f"var(--ink-{match[0][1:]})", body)
@@ -122,7 +169,7 @@ class Figures:
 
     def _figure(self, png: str, texts: dict[str, str]) -> str:
         anchor, alt = self._number(), texts.get("alt", "")
-        svg = self._svg(alt)
+        svg = self._svg(alt, len(png))
         name = "drawn" if svg else "photo"
         picture = svg or f'<img src="data:image/png;base64,{png.strip()}" alt="{html.escape(alt)}">'
         caption = html.escape(texts.get("caption", ""), quote=False)
@@ -131,7 +178,7 @@ class Figures:
             f"<figcaption>{self._label(anchor)}{caption}</figcaption></figure>"
         )
 
-    def _svg(self, alt: str) -> str:
+    def _svg(self, alt: str, pixels: int) -> str:
         file = self._folder and self._folder / f"{_names().get(alt, '')}.svg"
         if not file or not file.is_file():
             return ""

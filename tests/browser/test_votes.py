@@ -34,7 +34,7 @@ def test_keys_lead_from_a_vote_to_its_answers_and_to_its_twin(page, folder):
 
 
 def test_a_link_opens_its_vote_and_a_button_reacts_once(page, folder):
-    page.open((folder / f"{LESSONS[2].name}.html").as_uri() + "#rows-of-the-triangle")
+    page.open((folder / f"{LESSONS[2].name}.html").as_uri() + "#zero-times-score")
     assert page.evaluate(SHOWN) == "0010"
     page.focus("#answers")
     page.press("Enter")

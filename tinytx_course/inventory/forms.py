@@ -192,10 +192,13 @@ def _for_teachers(n_items: int) -> str:
         "<h2>What the items tell apart</h2>",
         _paragraphs(
             f"Form A offers answers of {a['misconceptions']} misconceptions. Of their {a['pairs']:,} pairs, "
-            f"at least {share:.1%} are separated by some question, in each form: the two programs answer it "
-            "differently, or one of them is not asked there and right. Of the pairs within one function it "
-            f"is {within:.0%}: four options cannot hold all. This is measured on programs, not on people."
+            f"{share:.2%} are separated by some question in each form (the aim is 95 %): the two programs "
+            "answer it differently, or one of them is not asked there and right. Of the pairs within one "
+            f"function it is {within:.0%}: four options cannot hold all. This is measured on programs, not "
+            "on people. The key has both forms next to each other."
         ),
+        "<p>In a checkout <code>python -m experiments inventory --json</code> prints what each program "
+        "answers to each question, and the pairs that none separates.</p>",
         "<h2>How many learners</h2>",
         _power(),
     ]

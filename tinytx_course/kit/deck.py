@@ -88,14 +88,15 @@ def _frame(stack: Stack, notes: Section, place: str, votes: Iterable[Question]) 
         kind="opener",
         title=line_to_html(heading),
         body=f"<p>{place}</p>",
-        notes=markdown_to_html(f"**Board:** {notes.board}\n\n{said}"),
+        notes=markdown_to_html(f"**Board:** {notes.board}\n\n**After the votes:**\n\n{said}"),
     )
     voted = [slide for vote in votes for slide in _vote(vote)]
     talking = [
         Slide(kind="points", title=line_to_html(heading), body=body)
         for body in _portions(map(line_to_html, notes.points))
     ]
-    stack.slides = [opening, *stack.slides, *voted, *talking]
+    together = [Slide(kind="waking", body=f"<p>{line_to_html(notes.groups)}</p>")] if notes.groups else []
+    stack.slides = [opening, *stack.slides, *together, *voted, *talking]
 
 
 def words_in(body: str) -> int:
@@ -141,13 +142,16 @@ def _ending(notebook: NotebookNode, teaching: Teaching) -> Stack:
     found = [exercise for text in texts for exercise in _EXERCISE.findall(text)]
     cells = ("".join(f"<td>{line_to_html(word)}</td>" for word in exercise) for exercise in found)
     body = "".join(f"<tr>{row}</tr>" for row in cells)
+    how = "In the notebook: run Set-up, then the cell of the exercise. Without Python: the page of exercises."
     about = (
         f"**{name}**\n\n{teaching.about_all[name]}" for name in ("Wrong ideas", "Where people get stuck")
     )
     slide = Slide(
         kind="exercises",
         title="Exercises" if found else "Your turn",
-        body=f"<table>{body}</table>" if found else "<p>The questions at the end of the notebook.</p>",
+        body=f"<table>{body}</table><p>{how}</p>"
+        if found
+        else "<p>The questions at the end of the notebook.</p>",
         notes=markdown_to_html("\n\n".join(about)),
     )
     return Stack(headings=[slide.title], slides=[slide])

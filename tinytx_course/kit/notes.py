@@ -82,14 +82,18 @@ def _part(part: Part, notes: Section | None, votes: Sequence[Question]) -> str:
     head = f'<h3>{linked(part, _SITE)} <span class="soft">{part.minutes} min{own}</span></h3>'
     if notes is None:
         return head
-    points = "".join(f"<li>{line_to_html(point)}</li>" for point in notes.points)
-    asked = "".join(
-        f"<p><strong>Vote before the cell:</strong> {html.escape(one.question)} "
-        f"{html.escape(' / '.join(one.options))}</p>"
-        for one in part.predictions
-    )
+    said = f"<p><strong>Board:</strong> {line_to_html(notes.board)}</p>"
+    if notes.groups:
+        said += f"<p><strong>Groups:</strong> {line_to_html(notes.groups)}</p>"
+    for one in part.predictions:
+        said += (
+            f"<p><strong>Vote before the cell:</strong> {html.escape(one.question)} "
+            f"{html.escape(' / '.join(one.options))}</p>"
+        )
     for vote in votes:
-        page = link(f"../votes/{part.lesson.name}.html", "Vote cards")
+        page = link(f"../votes/{part.lesson.name}.html#{vote.key}", "Vote cards")
         answers = link("../votes/answers.html", "answers")
-        asked += f"<p><strong>{page} after it</strong> ({answers}): {marked(vote.prompt)}</p>"
-    return f"{head}<p><strong>Board:</strong> {line_to_html(notes.board)}</p><ul>{points}</ul>{asked}"
+        said += (
+            f"<p><strong>{page}, before you say what follows</strong> ({answers}): {marked(vote.prompt)}</p>"
+        )
+    return f"{head}{said}<ul>{''.join(f'<li>{line_to_html(point)}</li>' for point in notes.points)}</ul>"

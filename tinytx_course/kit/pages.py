@@ -6,10 +6,13 @@ import html
 import re
 from importlib.resources import files
 from pathlib import Path
+from string import Template
 
 from tinytx.training.files import write_file
+from tinytx_course.building.elsewhere import source_of
 from tinytx_course.inventory.forms import paper
 from tinytx_course.kit.outline import Part
+from tinytx_course.lessons import project_root
 from tinytx_course.site.cells import markdown_to_html
 
 #: Doors of the front page: first page, name, what is behind it. One whose page was not written is left out.
@@ -41,9 +44,16 @@ def write_front(folder: Path) -> Path:
         for page, name, about in DOORS
         if (folder / page).is_file()
     )
-    how = markdown_to_html(files(__package__).joinpath("front.md").read_text(encoding="utf-8"))
-    body = f'<h1>Teach transformers</h1><ul class="doors">{doors}</ul>{how}'
+    source = source_of(project_root())
+    where = f"It is at <{source}>." if source else "Ask for it where you got this folder."
+    write_page(folder / "install.html", "Install", _text("install", where=where), up="index.html")
+    body = f'<h1>Teach transformers</h1><ul class="doors">{doors}</ul>{_text("front")}'
     return write_page(folder / "index.html", "Classroom kit", body, up="")
+
+
+def _text(name: str, **values: str) -> str:
+    source = files(__package__).joinpath(f"{name}.md").read_text(encoding="utf-8")
+    return markdown_to_html(Template(source).substitute(values))
 
 
 def link(page: str, words: str) -> str:

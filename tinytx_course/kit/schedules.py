@@ -165,7 +165,10 @@ def write_schedules(folder: Path, outlines: Mapping[int, Outline], start: str, n
     doors = []
     for schedule in (read_schedule(name, outlines) for name in names):
         body = f"<h1>{html.escape(schedule.title)}</h1><p>{html.escape(schedule.about)}</p>{_hint()}"
-        body += "".join(_session(session, outlines, first) for session in schedule.sessions) + _plan_b()
+        body += (
+            "".join(_session(one, outlines, first, i) for i, one in enumerate(schedule.sessions, 1))
+            + _plan_b()
+        )
         write_page(folder / f"{schedule.name}.html", schedule.title, body, up="index.html")
         n, hours = len(schedule.sessions), sum(session.minutes for session in schedule.sessions) / 60
         size = f"{n} session{'s' * (n > 1)}, {hours:.3g} hours in class."
@@ -203,13 +206,15 @@ def _plan_b() -> str:
     )
 
 
-def _session(session: Session, outlines: Mapping[int, Outline], start: int) -> str:
+def _session(session: Session, outlines: Mapping[int, Outline], start: int, number: int) -> str:
     cells, now = [], start
     for step in session.steps:
-        cells.append([clock(now), f"{step.minutes}{_star(step)}", _what(step)])
+        cells.append([clock(now), f"{step.minutes}{_star(step)}", str(now - start), _what(step)])
         now += step.minutes
     if session.spare >= 0:
-        cells.append([clock(now), str(session.spare), "<em>Questions, and what took longer</em>"])
+        cells.append(
+            [clock(now), str(session.spare), str(now - start), "<em>Questions, and what took longer</em>"]
+        )
         over = ""
     else:
         over = (
@@ -218,9 +223,9 @@ def _session(session: Session, outlines: Mapping[int, Outline], start: int) -> s
         )
     end = clock(start + session.minutes)
     parts = [
-        f'<section class="session"><h2>{html.escape(session.title)}</h2>',
+        f'<section class="session"><h2 id="session-{number}">{html.escape(session.title)}</h2>',
         f"<p>{clock(start)} to {end}, {session.minutes} minutes</p>{over}",
-        table(["at", "min", "what"], cells),
+        table(["at", "min", "minute", "what"], cells),
         f"<p><strong>Ends at {end}.</strong> {_machines(session, outlines)}</p>",
     ]
     if session.home:
@@ -241,7 +246,12 @@ def _what(step: Step) -> str:
     if step.part is None:
         return _VOTE.sub(lambda found: _voted(found[0], int(found[1])), line_to_html(step.words))
     number = step.part.lesson.number
-    return f"<b>{number:02d}</b> {linked(step.part, '../site/')}"
+    page = (
+        f", or without Python {link('../site/exercises.html', 'in the page')}"
+        if step.part.is_exercise
+        else ""
+    )
+    return f"<b>{number:02d}</b> {linked(step.part, '../site/')}{page}"
 
 
 def _voted(words: str, number: int) -> str:

@@ -30,7 +30,7 @@ _STEPS = (
     "Take that share of each value, and add up, first number and second number: the context of the word that "
     "asks.",
     "Now with a causal mask: turn over the keys and the values of all words that come later, and begin again "
-    "with step 3. Which word has only itself?",
+    "with step 3. Let Lea ask, too: which word has only itself?",
     "Compare with the answer strip. A difference of 1 comes from rounding.",
 )
 

@@ -14,9 +14,10 @@ _ABOUT_ALL = "Teaching"
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """What to draw on the board and the talking points of one section; all is Markdown."""
+    """What to draw on the board, what groups do, and the talking points of one section; all is Markdown."""
 
     board: str
+    groups: str
     points: tuple[str, ...]
 
 
@@ -79,4 +80,5 @@ def _after(mark: str, text: str) -> str:
 
 def _section(text: str) -> Section:
     points = re.findall(r"^- (.+)", text, flags=re.M)
-    return Section(board=_after("**Board:**", text), points=tuple(points))
+    groups = re.search(r"^\*\*Groups:\*\* (.+)", text, flags=re.M)
+    return Section(board=_after("**Board:**", text), groups=groups[1] if groups else "", points=tuple(points))

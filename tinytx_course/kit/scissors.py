@@ -51,13 +51,13 @@ def attend(*, causal: bool) -> tuple[Tensor, Tensor, Tensor]:
 
 def write_scissors(folder: Path) -> Path:
     """Write the sheets: cards, work sheet, answer strip."""
-    table = [[str(x) for x in range(LARGEST + 1)], [f"{math.exp(x):.1f}" for x in range(LARGEST + 1)]]
+    powers = [[str(x) for x in range(LARGEST + 1)], [f"{math.exp(x):.1f}" for x in range(LARGEST + 1)]]
     empty = [[f"<b>{word}</b>", *[""] * 4] for word in WORDS]
     body = [
         '<section class="sheet-of-paper"><h1>Attention with paper and scissors</h1>',
         "<ol>" + "".join(f"<li>{html.escape(step)}</li>" for step in _STEPS) + "</ol>",
         f"<p>The sentence: <b>{' '.join(WORDS)}</b>. A good first word to ask is <b>she</b>.</p>",
-        table(["score", *table[0]], [["eˣ", *table[1]]]),
+        table(["score", *powers[0]], [["eˣ", *powers[1]]]),
         f"<h2>Without a mask</h2><p>{_BLANK}</p>{_sheet(empty)}",
         f"<h2>Causal: later words turned over</h2><p>{_BLANK}</p>{_sheet(empty)}</section>",
         '<section class="sheet-of-paper"><h2>Cards to cut out</h2><div class="cards">',

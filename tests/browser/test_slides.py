@@ -11,7 +11,7 @@ from tinytx_course.lessons import LESSONS
 
 DECKS = ("02_attention_and_masks", "08_pretraining", "18_bug_museum")
 TYPE, IN_FIGURES = 28, 18  # px on a screen of 1280 by 720
-IN_EXPLORERS = 12  # px: what is inside an explorer is drawn for the page of the lesson
+IN_EXPLORERS = 9.5  # px: what is inside an explorer is drawn for the page of the lesson
 
 # Show each slide with all its steps; return what leaves it, what is cut off, and the smallest letters.
 WALK = """(async () => {
@@ -27,6 +27,8 @@ WALK = """(async () => {
     const boxes = [...slide.querySelectorAll(".fit, .txd-panels")];
     for (let tries = 0; tries < 300 && boxes.some((box) => box.dataset.fit !== "done"); tries += 1)
       await new Promise((done) => requestAnimationFrame(done));
+    const body = slide.querySelector(".body");
+    if (body.scrollHeight > body.clientHeight + 1) wrong.push([slide.className, "is scrolled", body.scrollHeight]);
     for (const one of slide.querySelectorAll("h2, .body, .body *")) {
       const box = one.getBoundingClientRect(), explorer = one.closest(".tx"), svg = one.closest("svg");
       if (!box.width || one.closest("defs, .tx-still, .tx-say, [hidden]")) continue;

@@ -88,7 +88,9 @@ def _frame(stack: Stack, notes: Section, place: str, votes: Iterable[Question]) 
         kind="opener",
         title=line_to_html(heading),
         body=f"<p>{place}</p>",
-        notes=markdown_to_html(f"**Board:** {notes.board}\n\n**After the votes:**\n\n{said}"),
+        notes=markdown_to_html(
+            f"**Board:** {notes.board}\n\n{'**After the votes:**' if votes else ''}\n\n{said}"
+        ),
     )
     voted = [slide for vote in votes for slide in _vote(vote)]
     talking = [

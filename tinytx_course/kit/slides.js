@@ -6,7 +6,8 @@ const deck = document.querySelector(".reveal");
 const LETTERS = 20, frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 async function fit(slide) {
   for (const box of slide?.querySelectorAll(".fit:not([data-fit]), .txd-panels:not([data-fit])") ?? []) {
-    const room = box.parentElement, wide = room.clientWidth, tall = room.clientHeight;
+    const room = box.parentElement, explorer = box.matches(".explorer *");
+    const wide = room.clientWidth, tall = room.clientHeight - (explorer ? 20 : 0);  // words may come later
     if (!wide) continue;
     box.dataset.fit = "begun";
     const sized = async (zoom, share) => {
@@ -17,7 +18,7 @@ async function fit(slide) {
       return box.scrollHeight * zoom <= tall && most * zoom <= wide + 1;
     };
     // An explorer may become lower where it is narrower.
-    const [shares, step] = box.matches(".explorer *") ? [[1, 0.8, 0.64], 0.1] : [[1], 0.05];
+    const [shares, step] = explorer ? [[1, 0.8, 0.64], 0.1] : [[1], 0.05];
     sizes: for (let zoom = box.closest(".answers") ? 1 : 2.2; zoom > 0.5; zoom -= step)
       for (const share of shares) if (await sized(zoom, share)) break sizes;
     box.dataset.fit = "done";
@@ -38,7 +39,7 @@ function enlarge(svg) {
       const at = text.hasAttribute("x") ? [+text.getAttribute("x"), +text.getAttribute("y")] : [own.x + own.width / 2, own.y + own.height / 2];
       if (grown > 1) text.setAttribute("transform", `${drawn[i]} translate(${at}) scale(${grown}) translate(${-at[0]} ${-at[1]})`);
     });
-    texts.filter((one, i) => drawn[i].startsWith("rotate(-90")).forEach((text) => {
+    texts.filter((one, i) => drawn[i].includes("rotate(-90")).forEach((text) => {
       const { left, right, top, bottom } = box(text);
       const covered = texts.filter((one) => one !== text).map(box).filter((one) => one.left < right && one.right > left && one.top < bottom && one.bottom > top);
       if (!covered.length) return;

@@ -55,3 +55,30 @@ def test_an_unknown_name_is_answered_with_the_nearest_known_one():
 def test_version_is_that_of_the_project(root):
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert tx.__version__ == project["version"]
+
+
+IN_EIGHT_THREADS = """
+import sys, threading
+module = __import__(sys.argv[1])
+sys.setswitchinterval(1e-5)
+names, gate, failed = sorted(module._HOME), threading.Barrier(8), []
+def ask(names):
+    gate.wait()
+    for name in names:
+        try:
+            getattr(module, name)
+        except Exception as error:
+            failed.append(str(error))
+threads = [threading.Thread(target=ask, args=(names[n:] + names[:n],)) for n in range(0, 16, 2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(failed)
+"""
+
+
+@pytest.mark.parametrize("name", ["tinytx", "tinytx_course"])
+def test_threads_that_ask_for_names_at_once_all_get_them(name):
+    done = subprocess.run([sys.executable, "-c", IN_EIGHT_THREADS, name], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr

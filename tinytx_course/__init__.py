@@ -10,6 +10,7 @@ Names are imported when first used.
 from __future__ import annotations
 
 import importlib
+import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,13 +58,17 @@ __all__ = [
     "use",
 ]
 
+# Of two threads, one in a package and one in a module of it, Python hands one a half-imported module.
+_ONE_AT_A_TIME = threading.RLock()
+
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562) and remember it."""
     if name not in _HOME:
         raise AttributeError(f"module 'tinytx_course' has no attribute {name!r}")
-    module = importlib.import_module(f"tinytx_course.{_HOME[name]}")
-    globals()[name] = module if name == _HOME[name] else getattr(module, name)
+    with _ONE_AT_A_TIME:
+        module = importlib.import_module(f"tinytx_course.{_HOME[name]}")
+        globals()[name] = module if name == _HOME[name] else getattr(module, name)
     return globals()[name]
 
 

@@ -186,6 +186,27 @@ def test_masks_and_biases_of_a_wrong_kind_or_shape_are_refused(path):
             path(*inputs, *arguments)
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_queries_keys_and_values_that_do_not_fit_are_refused(path):
+    q, k, v = make_qkv(mem_len=S)
+    for operands, error, got in [
+        ((q.tolist(), k, v), TypeError, "q .*list"),
+        ((q.long(), k.long(), v.long()), TypeError, "q .*int64"),
+        ((q, k.float(), v), TypeError, "k .*float64, got torch.float32"),
+        ((q, k, v.bfloat16()), TypeError, "v .*float64, got torch.bfloat16"),
+        ((q, k, v.int()), TypeError, "v .*int32"),
+        ((q[0, 0, 0], k, v), ValueError, r"q .*\(11,\)"),
+        ((q[..., :0], k[..., :0], v), ValueError, r"at least 1.*\(2, 3, 5, 0\)"),
+        ((q, k[..., 1:], v), ValueError, r"one width.*\(2, 3, 5, 11\).*\(2, 3, 7, 10\)"),
+        ((q, k, v[..., 1:, :]), ValueError, r"one value for each key.*\(2, 3, 6, 11\)"),
+        ((q, k[:, :2], v), ValueError, r"before the last two.*\(2, 2, 7, 11\)"),
+    ]:
+        with pytest.raises(error, match=got):
+            path(*operands)
+    one = path(q, k[:1, :1], v[:1, 0])  # shorter shapes and axes of 1 broadcast
+    assert_close(one, path(q, k[:1, :1].expand_as(k), v[:1, :1].expand_as(v)))
+
+
 D = H * 2
 
 

@@ -7,9 +7,10 @@ K head width.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from itertools import combinations
 
 import torch
 import torch.nn.functional as F
@@ -44,9 +45,9 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Te
     Raises
     ------
     TypeError
-        If the mask is not boolean, or the bias does not hold real numbers.
+        If q, k or bias does not hold real numbers, q and k differ in dtype, or the mask is not boolean.
     ValueError
-        If mask or bias does not broadcast to the weights.
+        If q and k do not fit, K is 0, or mask or bias does not broadcast to the weights.
 
     Notes
     -----
@@ -67,6 +68,7 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Te
     >>> attention_weights(q, k, mask=torch.tensor([[False, True]]))
     tensor([[0., 1.]])
     """
+    _check_operands(q, k, k)
     attn_scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, S)
     _check(mask, bias, attn_scores.shape)
     if bias is not None:
@@ -98,6 +100,10 @@ def attention(
     Tensor of shape (..., T, K)
         The context of each query; zeros for a query that may attend to no key.
 
+    Notes
+    -----
+    Values have to be finite, also those of masked keys: their weight is 0, but 0 times infinity is NaN.
+
     References
     ----------
     .. [1] Vaswani et al., arXiv 1706.03762, section 3.2.1, equation 1.
@@ -112,6 +118,7 @@ def attention(
     >>> attention(q, k, v, causal_mask(3)).flatten()
     tensor([1., 2., 4.])
     """
+    _check_operands(q, k, v)
     return attention_weights(q, k, mask, bias) @ v
 
 
@@ -139,6 +146,7 @@ def fused_attention(
     device): 1.5 times as fast for 1,024 keys. In bfloat16 on a CPU two plain products take the place of the
     fused kernel, whose backward pass is slow there: 3.5 times as fast for 128 keys, 2.1 times for 512.
     """
+    _check_operands(q, k, v)
     shape = (*q.shape[:-1], k.shape[-2])  # (..., T, S)
     _check(mask, bias, shape)
     short = SHORT_ON_CPU if bias is None else SHORT_WITH_BIAS
@@ -195,6 +203,50 @@ def _attention_by_products(
     if mask is None or (sighted := mask.any(dim=-1, keepdim=True)).all():
         return context
     return context.masked_fill(~sighted, 0.0)
+
+
+def _check_operands(q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Refuse queries, keys and values that do not fit; reads types and shapes, no data."""
+    if isinstance(q, Tensor) and isinstance(k, Tensor) and isinstance(v, Tensor):
+        of_q, of_k, of_v = q.shape, k.shape, v.shape
+        if (
+            q.dtype == k.dtype == v.dtype
+            and q.is_floating_point()
+            and of_q[:-2] == of_k[:-2] == of_v[:-2]
+            and len(of_q) > 1
+            and of_q[-1] == of_k[-1] > 0
+            and of_k[-2] == of_v[-2]
+        ):
+            return  # as nearly always, sooner
+    _explain(q, k, v)
+
+
+def _explain(q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Raise what is wrong with queries, keys and values; nothing where they only broadcast, or autocast."""
+    given = {"q": q, "k": k, "v": v}
+    for name, x in given.items():
+        if not (isinstance(x, Tensor) and x.is_floating_point()):
+            raise TypeError(f"{name} must be a tensor of real numbers, got {getattr(x, 'dtype', type(x))}")
+        if x.dim() < 2:
+            raise ValueError(f"{name} must have at least 2 axes, got shape {tuple(x.shape)}")
+        if x.dtype != q.dtype and not torch.is_autocast_enabled(q.device.type):
+            raise TypeError(f"{name} must have the dtype of q, {q.dtype}, got {x.dtype}")
+    rule = ""
+    if q.shape[-1] != k.shape[-1] or not q.shape[-1]:
+        rule = "q and k must have one width K of at least 1"
+    elif v.shape[-2] != k.shape[-2]:
+        rule = "v must hold one value for each key"
+    elif not all(_agree(x.shape[:-2], y.shape[:-2]) for x, y in combinations(given.values(), 2)):
+        rule = "q, k and v must agree in the axes before the last two"
+    if rule:
+        got = ", ".join(f"{name} of shape {tuple(x.shape)}" for name, x in given.items())
+        raise ValueError(f"{rule}, got {got}")
+
+
+def _agree(left: Sequence[int], right: Sequence[int]) -> bool:
+    """Whether two shapes broadcast."""
+    pairs = zip(reversed(left), reversed(right), strict=False)
+    return left == right or all(a == b or 1 in (a, b) for a, b in pairs)
 
 
 def _check(mask: Tensor | None, bias: Tensor | None, shape: tuple[int, ...]) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
+import tinytx_course.plots as plots
 from tinytx.world.reviews import write_out
-from tinytx_course import plots
 from tinytx_course.museum.patients import Patient, small_world
 
 N_SAMPLES, MAX_WORDS, MAP_WORDS = 3, 24, 12

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
@@ -143,6 +144,14 @@ def edit_description(**changes):
     return lambda folder, config: edit(folder / "model.json", **changes)
 
 
+def edit_weights(change):
+    def edit_file(folder, config):
+        weights = load_file(folder / "model.safetensors")
+        save_file({name: change(weight) for name, weight in weights.items()}, folder / "model.safetensors")
+
+    return edit_file
+
+
 DAMAGE = {
     "weights cut short": (lambda f, c: cut(f / "model.safetensors"), "model.safetensors must be a whole"),
     "weights empty": (write("model.safetensors", b""), "model.safetensors must be a whole"),
@@ -155,6 +164,9 @@ DAMAGE = {
     "unknown kind": (edit_description(kind="diffusion"), "a model: 'diffusion'"),
     "newer version": (edit_description(version=9), "must have version 1, got 9"),
     "no configuration": (edit_description(config={}), "model.json does not describe a model"),
+    "weights without a number": (edit_weights(lambda w: w * torch.nan), "finite real numbers, got"),
+    "complex weights": (edit_weights(lambda w: w.to(torch.complex64)), "real numbers, got .*complex64"),
+    "truth values": (edit_weights(lambda w: w > 0), "real numbers, got .*torch.bool"),
     "ties that are none": (edit_description(tied=[]), "model.json"),
 }
 

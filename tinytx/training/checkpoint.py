@@ -287,7 +287,7 @@ def _check_size(config: TransformerConfig, weights: Mapping[str, Tensor]) -> Non
 
 
 def fill(model: nn.Module, weights: dict[str, Tensor], description: Mapping[str, Any], file: Path) -> None:
-    """Fill a model with weights; every name and shape must fit."""
+    """Fill a model with weights; every name and shape must fit, every number be real and finite."""
     for name, owner in description.get("tied", {}).items():
         if owner in weights:
             weights[name] = weights[owner]
@@ -297,4 +297,7 @@ def fill(model: nn.Module, weights: dict[str, Tensor], description: Mapping[str,
         if wanted.get(name) != given.get(name):
             expected, got = (shapes.get(name, "absent") for shapes in (wanted, given))
             raise ValueError(f"{file} has the weights of another model: {name} must be {expected}, got {got}")
+        if not (weights[name].is_floating_point() and weights[name].isfinite().all()):
+            got = f"{name} of {weights[name].dtype}, not all of them finite"
+            raise ValueError(f"{file} must hold finite real numbers, got {got}")
     model.load_state_dict(weights)

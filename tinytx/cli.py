@@ -65,6 +65,13 @@ def words(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
+def folder_name(word: str) -> Path:
+    """Read the name of a folder; for an empty one, `Path` would give the current folder."""
+    if not word.strip():
+        raise argparse.ArgumentTypeError(f"must name a folder, got {word!r}")
+    return Path(word)
+
+
 def reporter(args: argparse.Namespace) -> Callable[[str], None]:
     """A function that prints a line of progress: with ``--json`` on standard error."""
     stream = sys.stderr if args.json else sys.stdout
@@ -192,7 +199,7 @@ def _add_training(commands: Any) -> None:
         _add_corpus(sub)
         sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
         sub.add_argument("--seed", type=int, default=0, help="equal seeds give equal bytes")
-        sub.add_argument("--out", type=Path, required=True, help="new folder for the run")
+        sub.add_argument("--out", type=folder_name, required=True, help="new folder for the run")
         sub.add_argument("--resume", action="store_true", help="resume the run in --out")
     pretraining.add_argument("--steps", type=int, help="steps, in place of the budget's")
     pretraining.add_argument("--precision", help="auto, fp32 or bf16")

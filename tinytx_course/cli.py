@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tinytx import __version__
-from tinytx.cli import Answer, Parser, add_command
+from tinytx.cli import Answer, Parser, add_command, folder_name
 from tinytx.cli import run as run_command
 
 
@@ -51,23 +51,23 @@ def build_parser() -> Parser:
     sub.add_argument("--memory", type=int, default=2048, help="memory for each exercise, in MiB")
 
     sub = add_command(commands, "inventory", inventory)
-    sub.add_argument("folder", type=Path, help="made where it does not exist")
+    sub.add_argument("folder", type=folder_name, help="made where it does not exist")
     sub = add_command(commands, "survey", survey)
     sub.add_argument("answers", type=Path, help="a CSV file: learner, form, time, and a column an item")
     sub.add_argument("--report", type=Path, help="NAME.html, a page to read and print")
 
     sub = add_command(commands, "release", release)
-    sub.add_argument("folder", type=Path, help="new or empty folder")
+    sub.add_argument("folder", type=folder_name, help="new or empty folder")
     sub.add_argument("--solved", action="store_true", help="with the solutions in place of the stubs")
     sub = add_command(commands, "site", site)
-    sub.add_argument("folder", type=Path, help="new or empty folder")
+    sub.add_argument("folder", type=folder_name, help="new or empty folder")
     form = sub.add_mutually_exclusive_group()
     form.add_argument("--zip", action="store_true", help="write FOLDER.zip instead")
     form.add_argument(
         "--pdf", action="store_true", help="write FOLDER.pdf instead, a booklet; needs Chromium"
     )
     sub = add_command(commands, "kit", kit)
-    sub.add_argument("folder", type=Path, help="new or empty folder")
+    sub.add_argument("folder", type=folder_name, help="new or empty folder")
     sub.add_argument("--start", default="09:00", help="when sessions begin, 09:00 by default")
     sub.add_argument("--schedule", help="write only this one: afternoon, two-days, six-weeks or semester")
     words = "a CSV file of minutes that you measured: lesson,section,minutes"

@@ -291,11 +291,13 @@ def test_the_smallest_budget_learns_from_few_labels_of_a_large_corpus(pretrained
 
 def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
     plain, few = Corpus("plain", Split(("le chat",)), Split(("la",))), Split(("le", "la") * 9)
+    single = Corpus("single", Split(("le", "la"), (0, 0)), Split(("le",), (0,)))
     huge = Corpus("huge", Split(("le", "la"), (0, 10**9)), Split(("le",), (0,)))
     translator = quick(pairs, objective="translation", search=None)
     for call, words in (
         (lambda: tuned(pretrained, corpus, n_labels=121), "n_labels .* got 121"),
         (lambda: tuned(pretrained, plain), "labels"),
+        (lambda: tuned(pretrained, single), "at least 2 classes, got 1 in single"),
         (lambda: tuned(pretrained, huge), "got the label 1000000000 among 2 texts"),
         (lambda: tuned(pretrained, corpus, pooling="max"), "pooling"),
         (lambda: tuned(pretrained, corpus, training_changes={"n_steps": 3}), "n_steps follows from n_epochs"),

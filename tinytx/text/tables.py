@@ -205,7 +205,9 @@ def _read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], t
             f"{HUB_PREFIX}{name} must be read with the library datasets, which is not installed: "
             "pip install datasets"
         ) from error
-    saved = bool(name) and any(Path(name).glob("dataset_*.json"))
+    if not name:
+        raise ValueError(f"{HUB_PREFIX}NAME must name a dataset, got nothing after the colon")
+    saved = any(Path(name).glob("dataset_*.json"))
     title = f"{HUB_PREFIX}{Path(name).name if saved else name}"
     network_log = logging.getLogger("huggingface_hub")
     level = network_log.level

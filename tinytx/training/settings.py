@@ -84,8 +84,9 @@ class TrainingSettings:
             _require(values[name] >= 1, name, "at least 1", values[name])
         for name in ("lr", "clip_norm"):
             _require(values[name] > 0, name, "positive", values[name])
-        for name in ("warmup_steps", "weight_decay", "seed"):
+        for name in ("warmup_steps", "weight_decay"):
             _require(values[name] >= 0, name, "0 or more", values[name])
+        _require(0 <= self.seed < 2**63, "seed", "in 0..2**63 - 1", self.seed)
         if self.decay_steps is not None:
             rule = f"from 1 to the {self.n_steps - self.warmup_steps} steps after the warm-up"
             fits = 1 <= self.decay_steps <= self.n_steps - self.warmup_steps

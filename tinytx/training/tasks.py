@@ -222,6 +222,8 @@ class Classification(Pretraining):
             raise ValueError(
                 f"fine-tuning needs a corpus with labels, got {self.corpus.name}, which has none"
             )
+        if n_classes < 2:
+            raise ValueError(f"labels must be of at least 2 classes, got {n_classes} in {self.corpus.name}")
         if n_classes > n_texts:
             raise ValueError(
                 f"labels must count up from 0, got the label {n_classes - 1} among {n_texts} texts"

@@ -15,6 +15,7 @@ code**: there, grade copies of people you do not trust in a container or a virtu
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,8 +109,7 @@ def grade_folder(
     if not paths:
         raise ValueError(f"a folder to check must hold notebooks (.ipynb), got none in {folder}")
     report = Path(f"{folder.resolve().name or 'copies'}-grades.csv") if report is None else report
-    if report.is_dir() or not report.absolute().parent.is_dir():
-        raise ValueError(f"the file of grades must lie in a folder that exists, got {report}")
+    _check_place(report)
     page = report if report.suffix == ".html" else None
     csv = report if page is None else page.with_suffix(".csv")
     submissions = {path: _read(path) for path in paths}
@@ -130,6 +130,17 @@ def grade_folder(
     if page is not None:
         write_file(page.absolute(), class_page(copies, lesson).encode())
     return Report(copies=tuple(copies), csv=csv, lesson=lesson, page=page)
+
+
+def _check_place(report: Path) -> None:
+    """Refuse a file that cannot be written, before anything is graded."""
+    try:
+        if report.is_dir():
+            raise IsADirectoryError
+        tempfile.TemporaryFile(dir=report.absolute().parent).close()
+    except OSError:
+        words = "the file of grades must lie in a folder that can be written to"
+        raise ValueError(f"{words}, got {report}") from None
 
 
 def _read(path: Path) -> Submission | Exception:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 
@@ -133,6 +134,8 @@ def test_limits_and_the_place_of_the_report_are_checked_before_anything_is_run(t
         assert main(["check", str(path), *wrong]) == 2
     with pytest.raises(ValueError, match="no/x.csv"):
         grade_folder(path.parent, report=tmp_path / "no" / "x.csv")
+    with pytest.raises(ValueError, match="can be written to, got /proc/x.csv"):
+        grade_folder(path.parent, report=Path("/proc/x.csv"))
 
 
 @pytest.mark.proof

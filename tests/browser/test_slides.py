@@ -25,10 +25,11 @@ WALK = """(async () => {
     const { h, v } = Reveal.getIndices(slide);
     Reveal.slide(h, v ?? 0, 99);
     const boxes = [...slide.querySelectorAll(".fit, .txd-panels")];
-    for (let tries = 0; tries < 300 && boxes.some((box) => box.dataset.fit !== "done"); tries += 1)
+    const body = slide.querySelector(".body"), isScrolled = () => body.scrollHeight > body.clientHeight + 1;
+    const isMoving = () => isScrolled() || boxes.some((box) => box.dataset.fit !== "done");
+    for (let tries = 0; tries < 300 && isMoving(); tries += 1)
       await new Promise((done) => requestAnimationFrame(done));
-    const body = slide.querySelector(".body");
-    if (body.scrollHeight > body.clientHeight + 1) wrong.push([slide.className, "is scrolled", body.scrollHeight]);
+    if (isScrolled()) wrong.push([slide.className, "is scrolled", body.scrollHeight]);
     for (const one of slide.querySelectorAll("h2, .body, .body *")) {
       const box = one.getBoundingClientRect(), explorer = one.closest(".tx"), svg = one.closest("svg");
       if (!box.width || one.closest("defs, .tx-still, .tx-say, [hidden]")) continue;

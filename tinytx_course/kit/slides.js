@@ -3,11 +3,11 @@
 const deck = document.querySelector(".reveal");
 
 // As large as there is room for: `zoom`, not a transform, so explorers lay themselves out anew in what is left.
-const LETTERS = 20, frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+const LETTERS = 20, grows = new WeakMap(), frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 async function fit(slide) {
   for (const box of slide?.querySelectorAll(".fit:not([data-fit]), .txd-panels:not([data-fit])") ?? []) {
     const room = box.parentElement, explorer = box.matches(".explorer *");
-    const wide = room.clientWidth, tall = room.clientHeight - (explorer ? 20 : 0);  // words may come later
+    const wide = room.clientWidth, tall = room.clientHeight;
     if (!wide) continue;
     box.dataset.fit = "begun";
     const sized = async (zoom, share) => {
@@ -19,9 +19,14 @@ async function fit(slide) {
     };
     // An explorer may become lower where it is narrower.
     const [shares, step] = explorer ? [[1, 0.8, 0.64], 0.1] : [[1], 0.05];
-    sizes: for (let zoom = box.closest(".answers") ? 1 : 2.2; zoom > 0.5; zoom -= step)
+    sizes: for (let zoom = +box.style.zoom || (box.closest(".answers") ? 1 : 2.2); zoom > 0.5; zoom -= step)
       for (const share of shares) if (await sized(zoom, share)) break sizes;
     box.dataset.fit = "done";
+    if (explorer && !grows.has(box)) grows.set(box, new ResizeObserver(() => {
+      if (box.dataset.fit !== "done" || room.scrollHeight <= room.clientHeight + 1) return;
+      delete box.dataset.fit;
+      fit(slide);
+    })).get(box).observe(box);
   }
   slide?.querySelectorAll(".figure svg").forEach(enlarge);
 }

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from experiments.harness import Settings
-from experiments.looking_inside import N_MOMENTS, looking_inside, table
-from tinytx_course.results import Results
+from experiments.looking_inside import N_MOMENTS, looking_inside
 
 
 @pytest.mark.slow
-def test_the_smallest_budget_is_measured_once_with_all_controls(tmp_path):
-    store = Results("looking-inside", tmp_path)
-    found = looking_inside(Settings(store=store, budget="smoke", report=lambda line: None))
-    assert table(store.data).equals(found)
+def test_the_smallest_budget_is_measured_once_with_all_controls(settings, corpus, stop_after, monkeypatch):
+    monkeypatch.setattr("experiments.looking_inside.load_corpus", lambda name: corpus)
+    chosen = settings("looking-inside")
+    store, found = chosen.store, looking_inside(chosen)
+    stop_after(0)
+    assert looking_inside(chosen).equals(found)
     names = set(found["name"][found["measure"] == "probe of genre"])
     assert names == {"prior", "trained", "shuffled", "random"}
     world = store.data["smoke/seed 0/world"]
@@ -25,4 +25,4 @@ def test_the_smallest_budget_is_measured_once_with_all_controls(tmp_path):
     copies = store.data["smoke/seed 0/repeats"]
     assert copies["nats"].keys() == {"nothing", "the best head", "induction heads", "control", "one layer"}
     with pytest.raises(ValueError, match="study"):
-        looking_inside(Settings(store=store, budget="study"))
+        looking_inside(settings("looking-inside", budget="study"))

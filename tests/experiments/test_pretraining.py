@@ -21,32 +21,13 @@ from tinytx_course.labs.lesson_15 import same_text
 from tinytx_course.results import Results
 
 GOOD, BAD = ("superb", "moving", "brilliant"), ("dull", "awful", "tedious")
-OTHER = (
-    "the",
-    "film",
-    "was",
-    "a",
-    "story",
-    "of",
-    "people",
-    "in",
-    "town",
-    "and",
-    "its",
-    "end",
-    "came",
-    "late",
-)
+OTHER = ("the", "film", "was", "a", "story", "of", "people", "in", "town")
+OTHER += ("and", "its", "end", "came", "late")
 SMOKE = RECIPES["smoke"]
 ALL_KINDS = (
     *("tfidf-words", "tfidf-letters", "scratch/tuned", "scratch/longer", "scratch/probe"),
-    *(
-        "causal/tuned/2000",
-        "causal/probe/5000",
-        "masked/tuned/2000",
-        "hybrid/probe/2000",
-        "counts-both/probe",
-    ),
+    *("causal/tuned/2000", "causal/probe/5000", "masked/tuned/2000", "hybrid/probe/2000"),
+    "counts-both/probe",
 )
 
 

@@ -57,11 +57,7 @@ def sentencepieces():
     """Pieces and scores of a sentencepiece model, and the model."""
     out = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXTS),
-        model_writer=out,
-        vocab_size=60,
-        hard_vocab_limit=False,
-        minloglevel=2,
+        sentence_iterator=iter(TEXTS), model_writer=out, vocab_size=60, hard_vocab_limit=False, minloglevel=2
     )
     model = sentencepiece.SentencePieceProcessor()
     model.LoadFromSerializedProto(out.getvalue())
@@ -142,12 +138,7 @@ def make_marian(folder):
     return finished(theirs, folder)
 
 
-MAKERS = {
-    "gpt2": make_gpt2,
-    "roberta": make_roberta,
-    "camembert": make_camembert,
-    "marian": make_marian,
-}
+MAKERS = {"gpt2": make_gpt2, "roberta": make_roberta, "camembert": make_camembert, "marian": make_marian}
 
 
 @pytest.fixture(scope="module")

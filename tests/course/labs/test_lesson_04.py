@@ -31,9 +31,7 @@ class AnyHead(torch.nn.Module):
 
 
 @given(
-    seed=st.integers(0, 10**6),
-    width=st.sampled_from([1, 2, 7, 40]),
-    size=st.sampled_from([0.3, 3.0, 30.0]),
+    seed=st.integers(0, 10**6), width=st.sampled_from([1, 2, 7, 40]), size=st.sampled_from([0.3, 3.0, 30.0])
 )
 def test_one_head_never_gives_all_four_pairs_whatever_its_weights(seed, width, size):
     torch.manual_seed(seed)

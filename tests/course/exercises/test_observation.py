@@ -91,8 +91,8 @@ def test_an_exception_is_observed_with_its_type():
 
 @pytest.mark.parametrize("name", EXERCISES)
 def test_a_verdict_is_the_same_wherever_the_record_was_made(name):
-    one_each = {one.slug: one for one in SOLUTIONS if one.exercise == name and one.slug != "time-limit"}
-    for solution in one_each.values():
+    own = [one for one in SOLUTIONS if one.exercise == name and one.slug != "time-limit"]
+    for solution in own[::4]:  # what a record holds depends on the exercise, less on the mistake
         record = observe(EXERCISES[name], solution.function, 0, 5.0)
         assert judge(EXERCISES[name], sent(record)) == judge(EXERCISES[name], record)
 

@@ -14,14 +14,7 @@ from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.masks import causal_mask
 from tinytx.model.positions import sinusoidal_positions
-from tinytx.model.transformer import (
-    Block,
-    Classifier,
-    LanguageModel,
-    Transformer,
-    pool,
-    record_hidden_states,
-)
+from tinytx.model.transformer import Block, Classifier, LanguageModel, Transformer, pool, record_hidden_states
 
 TINY = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=3, d_ff=5, max_len=13)
 B, T = 2, 7

@@ -12,15 +12,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tests.training.two_processes import (
-    CASES,
-    RUNS,
-    batches_of,
-    half_way,
-    make,
-    run,
-    texts,
-)
+from tests.training.two_processes import CASES, RUNS, batches_of, half_way, make, run, texts
 from tinytx.cli import main
 from tinytx.training.checkpoint import load
 from tinytx.training.distributed import Processes

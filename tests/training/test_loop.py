@@ -131,10 +131,7 @@ def test_a_loss_that_is_no_number_ends_the_run_at_its_last_checkpoint(
     tmp_path, config, objective, bad_call, words, n_left
 ):
     model = new_language_model(config, seed=1)
-    with (
-        pytest.raises(DivergenceError, match=words),
-        open_run(tmp_path / "run", {}) as checkpoints,
-    ):
+    with pytest.raises(DivergenceError, match=words), open_run(tmp_path / "run", {}) as checkpoints:
         train(model, Poisoned(objective, bad_call), SETTINGS, checkpoints=checkpoints)
     assert len(list(tmp_path.glob("run/step-*/model.json"))) == n_left == len(list(tmp_path.iterdir()))
 

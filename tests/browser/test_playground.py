@@ -154,6 +154,7 @@ def test_a_second_run_starts_after_a_prediction_and_resolves_it(opened, page):
     page.press(" ")
     page.wait(f"!{start}.disabled", SECONDS)
     press(page, ".tx-second-run")
+    page.wait("document.querySelector('.tx-guess:disabled input:checked')", SECONDS)
     summary = said(page, "As you predicted")
     assert "targets not shifted): step 200 of 200" in summary
     assert "✓ As you predicted, it falls below the bound: after step 200 run A was " in summary

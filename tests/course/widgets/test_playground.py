@@ -84,6 +84,20 @@ def test_the_history_thins_losses_out_and_remembers_moments(node):
     assert n_moments == 3 and at == [50, 0, 5, 50, 50]
 
 
+def test_what_was_learned_while_it_cheated_is_said_to_be_lost_only_afterwards(node):
+    expression = """[[0.5, -0.1, -0.2], [0.5, -0.1, 1.6], [0.5, 0.4, 1.6], [0.5, -0.1, NaN]].map((all) => {
+      const moments = all.map((above, i) => ({ step: 100 * i, above }));
+      return js.relearning({ moments }, moments.at(-1)); })"""
+    ((still, after, never, lost),) = node("playground", expression, {})
+    assert after.startswith("Up to step 100 it cheated") and still == never == lost == ""
+
+
+def test_the_time_that_is_left_follows_the_measured_pace(node):
+    calls = [(19, 500, 9e3), (20, 0, 9e3), (50, 500, 5e3), (50, 500, 12_500)]
+    (said,) = node("playground", f"{[list(call) for call in calls]}.map((c) => js.timeLeft(...c))", {})
+    assert said == ["", "", "less than a minute left", "about 2 minutes left"]
+
+
 def test_every_state_is_said_in_numbers(describe):
     cheating = changed(DEFAULT(), causal=False, targets_not_shifted=True)
     lost = changed(DEFAULT(), lr=1.0)

@@ -40,7 +40,7 @@ export class Conductor {
   }
 
   train(run, steps) {
-    run.busy = true;
+    Object.assign(run, { busy: true, since: null });
     run.ask("train", steps ? { steps } : {});
   }
 
@@ -103,7 +103,6 @@ export class Conductor {
     const settings = settingsOf(ui.get), key = ui.get("change"), { step, above } = runs.first.history.at(-1);
     this.restart("second", { ...settings, [key]: otherValue(key, settings[key]) });
     runs.second.goal = { step, above: finite(above), guess: ui.get("guess") };
-    ui.set("guess", -1);
     ui.set("moment", -1);
     this.playing = true;
     this.train(runs.second, step);
@@ -137,12 +136,16 @@ export class Conductor {
 
   on_step(step, run) {
     run.history.note(step);
+    run.since ??= { step: step.step, at: performance.now() };
     this.later();
   }
 
   on_shown(moment, run, key) {
     run.history.show(moment);
-    if (run.goal?.step === moment.step && !("ended" in run.goal)) run.goal.ended = finite(moment.above);
+    if (run.goal?.step === moment.step && !("ended" in run.goal)) {
+      run.goal.ended = finite(moment.above);
+      this.ui.set("guess", -1); // another run needs another prediction
+    }
     this.publish(key);
   }
 
@@ -173,7 +176,7 @@ export class Conductor {
   }
 
   on_error({ ask, message }, run) {
-    run.busy = false;
+    Object.assign(run, { busy: false, goal: null });
     this.playing &&= this.busy;
     const what = { open: "The file was not opened", change: "The switch was not changed", start: "The run did not start" }[ask] ?? "The run has ended";
     this.say(`${what}: ${message}.`);

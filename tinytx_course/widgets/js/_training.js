@@ -102,6 +102,19 @@ export class History {
   }
 }
 
+// What a run learned while it cheated is lost with the switch that let it.
+export function relearning({ moments }, moment) {
+  const last = moments.findLast(({ step, above }) => step < moment.step && above < 0);
+  return last && moment.above >= 0 ? `Up to step ${grouped(last.step)} it cheated: it learned to copy words that it should predict. That is of no use now, so it learns anew from there.` : "";
+}
+
+// How long the other steps will take at the pace of the last ones; nothing is said before 20 of them.
+export function timeLeft(steps, left, ms) {
+  if (steps < 20 || left <= 0) return "";
+  const minutes = (left * ms) / steps / 60_000;
+  return minutes < 1 ? "less than a minute left" : `about ${counted(Math.round(minutes), "minute")} left`;
+}
+
 // As JSON can hold it: no number is null.
 export const finite = (x) => (Number.isFinite(x) ? x : null);
 
@@ -112,7 +125,7 @@ export function facts(history, settings, step, size) {
   const n = moment.allowed.filter(Boolean).length;
   return {
     step: history.step, tokens: history.tokens, loss: finite(history.loss), settings, marks: history.marks.map(({ step: at, text }) => `${text} at step ${at}`),
-    shown: moment.step, held_out: finite(moment.loss), bound: moment.bound, above: finite(moment.above), text: moment.text, n_allowed: n, tops: topKeys(moment, moment.heads, size),
+    shown: moment.step, held_out: finite(moment.loss), bound: moment.bound, above: finite(moment.above), text: moment.text, n_allowed: n, relearns: relearning(history, moment), tops: topKeys(moment, moment.heads, size),
   };
 }
 

@@ -16,7 +16,7 @@ function describeRun(name, run, get) {
   const odd = unusual(run.settings), marks = run.marks.length ? ` While it learned: ${run.marks.join(", ")}.` : "";
   const learned = run.step ? `step ${grouped(run.step)} of ${grouped(run.settings.n_steps)}, ${grouped(run.tokens)} tokens read, loss of its last batch ${run.loss === null ? "no number" : nats(run.loss)}` : "untrained";
   const held = run.above === null ? "The held-out loss is no number any more." : `Held-out reviews after step ${grouped(run.shown)}: ${nats(run.held_out)} a word, ${distance(run.above)} of ${number(run.bound, 3)}.`;
-  const cheats = run.above !== null && run.above < 0 ? ` ${belowBound(run.settings, run.bound)}` : "";
+  const cheats = run.above !== null && run.above < 0 ? ` ${belowBound(run.settings, run.bound)}` : run.relearns ? ` ${run.relearns}` : "";
   const verdict = run.text.length ? `It writes: “${written(run.text)}”. The grammar allows ${run.n_allowed} of ${counted(run.text.length, "word")}.` : "It writes nothing.";
   const [block, head] = openHead(get, run.tops.length, run.tops[0].length), [key, weight] = run.tops[block][head], words = ["(start)", ...get("words")];
   return `Run ${name}${odd ? ` (${odd})` : ""}: ${learned}.${marks} ${held}${cheats} ${verdict} Block ${block}, head ${head}: “${words.at(-1)}” attends most to “${words[key]}”, ${percent(weight)}.`;
@@ -53,15 +53,21 @@ function chart(ui, runs) {
     const all = shown.flatMap(([, { history }]) => [...history.losses, ...history.moments].map(({ loss }) => loss)).filter((loss) => loss > 0 && Number.isFinite(loss));
     const y = [Math.min(1.25, 0.8 * Math.min(...all, 2)), Math.max(8, 1.05 * Math.min(100, Math.max(...all, 2)))].map((value) => Math.log(Math.max(value, 0.015)));
     const most = Math.max(100, ...shown.map(([, { history }]) => 1.1 * history.step)), x = [0, placeOf(most)], height = (loss) => clamp(Math.log(Math.max(loss, 1e-9)), ...y);
+    const heightOf = ({ moments }, { step, loss }) => { // on the line between two moments
+      const last = moments.findLast((moment) => moment.step <= step), next = moments.find((moment) => moment.step >= step);
+      if (!Number.isFinite(last?.loss) || !Number.isFinite(next?.loss)) return height(loss);
+      const way = next === last ? 0 : (placeOf(step) - placeOf(last.step)) / (placeOf(next.step) - placeOf(last.step));
+      return height(last.loss) + way * (height(next.loss) - height(last.loss));
+    };
     const lines = shown.flatMap(([key, { history }], i) => [
-      { tone: i ? "tx-faint tx-second" : "tx-faint", points: history.losses.map(({ step, loss }) => [placeOf(step), height(loss)]) },
+      { tone: i ? "tx-faint tx-second" : "tx-faint", name: `${NAMES[key]} batches`, points: history.losses.map(({ step, loss }) => [placeOf(step), height(loss)]) },
       { tone: i ? "tx-second" : "tx-first", name: `${NAMES[key]} held out`, points: history.moments.filter(({ loss }) => Number.isFinite(loss)).map(({ step, loss }) => [placeOf(step), height(loss)]) },
     ]);
     const at = ui.get("moment") < 0 ? shown[0][1].history.at(-1)?.step ?? 0 : ui.get("moment");
     if (bound) lines.push({ tone: "tx-bound", name: `bound ${number(bound, 2)}`, points: [[1e-6, Math.log(bound)], [x[1], Math.log(bound)]] });
     draw({ x, y, at: placeOf(at), lines, xTicks: STEPS.filter((step) => step <= most).map((step) => [placeOf(step), grouped(step)]),
       yTicks: LOSSES.filter((loss) => Math.log(loss) > y[0] && Math.log(loss) < y[1]).map((loss) => [Math.log(loss), loss]),
-      dots: shown.flatMap(([key, { history }]) => history.marks.map(({ step, text, loss }) => ({ at: [placeOf(step), height(loss)], tone: key === "first" ? "tx-first" : "tx-second", name: text }))),
+      dots: shown.flatMap(([key, { history }]) => history.marks.map((mark) => ({ at: [placeOf(mark.step), heightOf(history, mark)], tone: key === "first" ? "tx-first" : "tx-second", name: mark.text }))),
       band: bound ? { from: y[0], to: Math.log(bound), name: "below the bound: only by cheating" } : null,
       label: `Loss against steps. ${shown.map(([key, { history }]) => { const moment = history.at(-1); return moment ? `Run ${NAMES[key]}: ${number(moment.loss)} after step ${moment.step}` : ""; }).join("; ")}${bound ? `; entropy bound ${number(bound, 3)}` : ""}` });
   };
@@ -84,10 +90,11 @@ function panel(ui, key, runs) {
     sides.hidden = !moment;
     warning.hidden = true;
     if (!moment) { reached.replaceChildren("A new model is being made …"); return; }
-    const above = Number.isFinite(moment.above) ? moment.above : null;
-    reached.replaceChildren(h("b", {}, distance(above)), ` step ${grouped(history.step)} of ${grouped(settings.n_steps)} · ${grouped(history.tokens)} tokens read${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}`);
-    warning.textContent = above < 0 ? belowBound(settings, moment.bound) : "";
-    warning.hidden = above === null || above >= 0;
+    const above = Number.isFinite(moment.above) ? moment.above : null, { busy, since, goal } = run;
+    const left = busy && since ? timeLeft(history.step - since.step, (goal?.step ?? settings.n_steps) - history.step, performance.now() - since.at) : "";
+    reached.replaceChildren(h("b", {}, distance(above)), ` step ${grouped(history.step)} of ${grouped(settings.n_steps)} · ${grouped(history.tokens)} tokens read${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}${left ? ` · ${left}` : ""}`);
+    warning.textContent = above < 0 ? belowBound(settings, moment.bound) : relearning(history, moment);
+    warning.hidden = !warning.textContent;
     const n = moment.allowed.filter(Boolean).length;
     if (text.moment !== moment) {
       text.replaceChildren(...(moment.text.length ? [] : ["(nothing)"]), ...moment.text.flatMap((word, i) => [gap(moment.text, i), moment.allowed[i] ? word : h("s", {}, word)]));
@@ -163,13 +170,14 @@ function comparison(ui, runs, begin) {
   const button = h("button", { type: "button", class: "tx-button tx-next tx-second-run", onclick: begin }), note = h("p", { class: "tx-note" }), outcome = h("p", { class: "tx-outcome", "aria-hidden": "true" });
   guess.classList.add("tx-guess");
   const paint = () => {
-    const now = settingsOf(ui.get), shown = runs.first.history.at(-1)?.step ?? 0, said = ui.get("guess") >= 0;
+    const now = settingsOf(ui.get), shown = runs.first.history.at(-1)?.step ?? 0, said = ui.get("guess") >= 0, goal = runs.second?.goal, waits = goal && !("ended" in goal);
     keys.forEach((key, i) => { const text = SETTINGS[key].says(otherValue(key, now[key])); if (select.options[i].textContent !== text) select.options[i].textContent = text; });
     select.selectedIndex = keys.indexOf(ui.get("change"));
+    guess.disabled = select.disabled = !!waits;
     button.textContent = runs.second ? "Start run B again" : "Start run B";
     button.disabled = !(said && shown > 0);
-    note.textContent = shown === 0 ? "Let run A learn first." : said ? "" : "Predict first: then run B starts.";
-    outcome.textContent = resolved(ui.get) || (runs.second?.goal ? `Run B learns up to step ${grouped(runs.second.goal.step)}, where run A waits.` : "");
+    note.textContent = shown === 0 ? "Let run A learn first." : said ? "" : `Predict first: then ${goal ? "another " : ""}run B starts.`;
+    outcome.textContent = resolved(ui.get) || (waits ? `You predicted: ${OUTCOMES[goal.guess]}. Run B learns up to step ${grouped(goal.step)}, where run A waits.` : "");
     outcome.hidden = !outcome.textContent;
   };
   const box = h("div", { class: "tx-part tx-compare" }, h("p", { class: "tx-title" }, "Two runs: predict, then run"), h("p", { class: "tx-note" }, "Run B starts anew with the settings of run A, but for one."),

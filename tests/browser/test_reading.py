@@ -107,6 +107,31 @@ def test_search_finds_a_term_a_heading_and_a_function_by_keys_alone(lesson):
     assert lesson.evaluate("document.querySelector('dialog[open]')") is None
 
 
+@pytest.mark.parametrize(
+    ("name", "letters", "entry"),
+    [("glossary", "causal mask", "tr:has(#causal-mask)"), ("reference", "attention", "[id='tx.attention']")],
+)
+def test_a_field_narrows_a_long_list_and_without_it_the_list_is_whole(page, site, name, letters, entry):
+    page.open((site / f"{name}.html").as_uri())
+    rows = "[...document.querySelectorAll('#terms ~ * tbody tr, .reference h3')]"
+    shown = f"{rows}.filter(row => row.checkVisibility()).length"
+    whole = page.evaluate(f"{rows}.length")
+    assert page.evaluate(shown) == whole > 40
+    page.focus(".narrow input")
+    page.call("Input.insertText", text=letters)
+    assert 0 < page.evaluate(shown) < whole / 3
+    assert page.evaluate(f'document.querySelector("{entry}").checkVisibility()')
+    assert f"{page.evaluate(shown)} of {whole}" == page.evaluate(
+        "document.querySelector('.narrow [role=status]').textContent"
+    )
+    for link in page.evaluate(
+        "[...document.querySelectorAll('.letters a')].map(a => [a.textContent, a.hash])"
+    ):
+        assert (
+            page.evaluate(f"document.getElementById('{link[1][1:]}').textContent[0].toUpperCase()") == link[0]
+        )
+
+
 def test_the_theme_and_the_size_are_switched_and_remembered(lesson, site):
     light = lesson.evaluate(GROUND)
     ink = "getComputedStyle(document.querySelector('.figure svg text, .figure svg use')).fill"

@@ -26,6 +26,7 @@ from tinytx_course.site.front import PARTS
 from tinytx_course.site.linking import Linker, citations
 from tinytx_course.site.pages import index_page, page, style_sheet, write_site
 from tinytx_course.site.reference import docstring_to_html, names, reference_body
+from tinytx_course.site.typography import typographic
 
 FORMULAS = [
     r"\operatorname{softmax}\left(\frac{QK^\top}{\sqrt{d}}\right)V",
@@ -235,6 +236,27 @@ def test_cells_of_a_heat_map_have_the_same_colours_in_fewer_letters(n_columns):
         assert ((pixels[..., 3] == 0) == (values == 1)).all()
         grey = {value: set(pixels[..., 0][values == value].tolist()) for value in (0, 0.25, 0.5, 0.75)}
         assert grey == {0: {128}, 0.25: {160}, 0.5: {192}, 0.75: {224}}
+
+
+@pytest.mark.parametrize(
+    ("straight", "set_"),
+    [
+        ("<p>\"It's\" a model's</p>", "<p>“It’s” a model’s</p>"),
+        ('<p>"<em>so</em>" and <b>it</b>\'s</p>', "<p>“<em>so</em>” and <b>it</b>’s</p>"),
+        ("<p>the '90s, rock 'n' roll, 'tis</p>", "<p>the ’90s, rock ’n’ roll, ’tis</p>"),
+        ("<p>(\"a 'b' c\")</p>", "<p>(“a ‘b’ c”)</p>"),
+        ('<p>« l\'eau », «\u00a0"non"\u00a0»</p>', "<p>« l’eau », «\u00a0“non”\u00a0»</p>"),
+        ("<p>\"<code>f('x')</code>\"'s</p>", "<p>“<code>f('x')</code>”’s</p>"),
+        ('<p>"<math><mo>\'</mo></math>"</p>', "<p>“<math><mo>'</mo></math>”</p>"),
+        ("<p>(&quot;it&#x27;s&quot;)</p>", "<p>(“it’s”)</p>"),
+        ("<a title=\"it's > 1\" data-x='{\"a\"}'>it's</a>", '<a title="it\'s > 1" data-x=\'{"a"}\'>it’s</a>'),
+        ('<pre>"a"</pre>\n<p>"b"</p>', '<pre>"a"</pre>\n<p>“b”</p>'),
+        ('<table class="dataframe"><tr><td>\'</td></tr></table>',) * 2,
+        ("<script>let a = '<p>\"';</script><!-- \"it's\" -->",) * 2,
+    ],
+)
+def test_marks_are_curly_in_prose_and_straight_in_code_formulas_data_and_attributes(straight, set_):
+    assert typographic(straight) == set_
 
 
 def test_contents_and_search_know_headings_bold_words_figures_terms_and_functions(tmp_path):

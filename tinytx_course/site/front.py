@@ -50,8 +50,7 @@ def _thumbnail(lesson: int, drawings: Path | None) -> str:
         drawn = diagram(name)
         if drawn.lesson == lesson:
             panel = max(drawn.panels, key=lambda panel: panel.width / panel.height)
-            fit = "slice" if panel.height > 0.6 * panel.width else "meet"
-            svg = panel.svg(f'preserveAspectRatio="xMidYMin {fit}"')
+            svg = panel.svg('preserveAspectRatio="xMidYMid meet"')
             return f'<span class="txd thumbnail" aria-hidden="true">{svg}</span>'
     files = drawings.glob(f"{lesson:02d}_*.svg") if drawings else ()
     if smallest := min(files, key=lambda file: file.stat().st_size, default=None):

@@ -29,12 +29,24 @@ from tinytx_course.site.answers import without_answers
 from tinytx_course.site.cells import code_style, notebook_to_html
 from tinytx_course.site.reference import reference_body
 from tinytx_course.site.tasks import tasks_body
-from tinytx_course.terms import names_table, terms_table
+from tinytx_course.site.typography import typographic
+from tinytx_course.terms import names_table, terms, terms_table
 from tinytx_course.widgets import assets
 from tinytx_course.widgets.playground import playground
 
 _ALWAYS = ("page", "bar", "reading", "present", "print")
-_SCRIPTS = ("menus", "contents", "scrolling", "search", "code", "cards", "figures", "predictions", "present")
+_SCRIPTS = (
+    "menus",
+    "contents",
+    "scrolling",
+    "search",
+    "code",
+    "cards",
+    "figures",
+    "predictions",
+    "present",
+    "filter",
+)
 _PRESENT = '<button type="button" class="present-open" aria-keyshortcuts="p">Present</button>'
 _STYLES = re.compile(r'(<figure class="txd"[^>]*>)<style>.*?</style>', re.S)
 
@@ -136,7 +148,7 @@ def fill_page(
         style=style_sheet(body, sheets),
         first=first_script(),
         about=about,
-        body=body,
+        body=typographic(body),
         script=script,
     )
 
@@ -233,10 +245,14 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
 def glossary_page(folder: Path) -> str:
     """Return the page of the glossary; lessons that have a page in `folder` are linked."""
     shown = lessons_in(folder)
+    first: dict[str, str] = {}
+    for term in sorted(terms().values(), key=lambda term: term.name.lower()):
+        first.setdefault(term.name[0].upper(), term.anchor)
     return fill_page(
         "glossary.html",
         title="Glossary · tinytx",
         bar=bar("", shown),
+        letters="".join(f'<a href="#{anchor}">{letter}</a>' for letter, anchor in first.items()),
         terms=terms_table({lesson.number: f"{lesson.name}.html" for lesson in shown}),
         names=names_table(),
     )

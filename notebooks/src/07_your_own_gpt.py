@@ -382,7 +382,7 @@ assert references.get("entropy bound", 0) < losses[-1] < losses[0]
 #
 # ## Look inside
 #
-# The trained weights go into the twin once more, which can record its attention. Choose a block (the explorer calls it a layer) and a head, then move over the words of the sentence. Each row says which earlier tokens a token attends to. Is there a head that mostly attends to the token before? And what does *beau* attend to?
+# The trained weights go into the twin once more, which can record its attention. Choose a block (the explorer calls it a layer) and a head, then move over the words of the sentence. Each row says which earlier tokens a token attends to. Is there a head that mostly attends to the token before? And what does *beau* attend to? *Untrained* shows the same layers with new random weights: which of these patterns come from training?
 
 # %%
 twin = twin_of(model)
@@ -391,7 +391,8 @@ if corpus.name == "world":
     text = "Bonjour les amis , le roman est vraiment beau ."
 ids = [tokenizer.bos_id, *tokenizer.encode(text)][:24]
 tokens = ["<bos>", *tokenizer.pieces(text)][:24]
-course.widgets.attention(twin, tokens, token_ids=torch.tensor(ids), query=len(ids) - 2)
+course.widgets.attention(twin, tokens, token_ids=torch.tensor(ids), query=len(ids) - 2,
+                         untrained=True)
 
 # %% [markdown]
 # The same as a picture: for each head, how much of its weight goes to the token itself, to the one just before, to the opening token, and elsewhere, on average over 30 held-out reviews. Do all heads do the same?

@@ -74,9 +74,12 @@ trained
 shown = tx.World().reviews(3, seed=5)[0]
 token_ids = [tokenizer.bos_id, *tokenizer.encode(" ".join(shown.words))]
 tokens = [tokenizer.piece(token).replace("▁", "") or "▁" for token in token_ids]
-course.widgets.attention(model, tokens, token_ids=token_ids, layer=n_layers - 1)
+course.widgets.attention(model, tokens, token_ids=token_ids, layer=n_layers - 1,
+                         query=len(tokens) - 2, untrained=True)
 
 # %% [markdown]
+# *Untrained* shows the same layers with new random weights: a story that fits them, too, is about attention and not about what was learned.
+#
 # What is wrong with a story? It was chosen after looking, and nothing could have refuted it. So we ask every claim for its **control**: a measurement that would come out the same if the claim were false. There are three kinds of claims, and each needs another experiment. *The information is there* (a **probe**). *The model needs this part* (an **ablation**). *This part carries the difference* (a **patch**).
 
 # %%

@@ -123,7 +123,7 @@ def attention(
 def _fresh(model: Any) -> Any:
     """Return a model of the same class and sizes with new random weights; other random numbers stay."""
     with torch.random.fork_rng():
-        return type(model)(model.config)
+        return type(model)(model.config).eval()
 
 
 class _Part(NamedTuple):

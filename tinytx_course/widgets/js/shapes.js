@@ -94,16 +94,18 @@ function tablesOf(get) {
   return count(B).flatMap((b) => count(H).map((h) => table(`b ${b}, h ${h}`, cols, now.axes === "BHTS" ? (t, s) => ({ b, h, t, s }) : (t, k) => ({ b, h, t, k }))));
 }
 
+const HIGHEST = 300; // of the tables, that the whole fits 720 pixels
+
 // Tables one after the other, as large as lets a batch of heads, or all batches, stand in one line. Where there is
-// little room only the batch of the followed token is drawn.
-function laidOut(get, room) {
-  const now = nowOf(get), { B, H } = sizesOf(get), left = 30, top = 40, gap = 10, heads = now.axes[1] === "H", narrow = room < 480;
+// little room, or all would be taller than a screen allows, only the batch of the followed token is drawn.
+function laidOut(get, room, narrow = room < 480) {
+  const now = nowOf(get), { B, H } = sizesOf(get), left = 30, top = 40, gap = 10, heads = now.axes[1] === "H";
   const tables = tablesOf(get).filter((table) => !narrow || table.at(0, 0).b === entryOf(get).b);
   const { cols, lots } = tables[0], split = lots > 1 ? 12 : 0, group = heads ? H : now.of.length > 1 ? now.of.length : narrow ? 1 : B;
   const fit = (n) => Math.floor((room / n - left - gap - (lots - 1) * split) / cols);
   let n = group;
   while (n > 1 && fit(n) < 20) n = Math.ceil(n / 2);
-  const size = clamp(fit(n), 20, 30), step = (c) => c * size + Math.floor((c * lots) / cols) * split;
+  const size = clamp(fit(n), 20, narrow && n < group ? 20 : 30), step = (c) => c * size + Math.floor((c * lots) / cols) * split;
   const width = left + step(cols - 1) + size;
   let x = 0, y = 0, most = 0;
   tables.forEach((table, i) => {
@@ -112,7 +114,8 @@ function laidOut(get, room) {
     x += width + gap;
     most = Math.max(most, x);
   });
-  return { tables, width: most, height: y + top + tables[0].rows * size + 4, narrow: narrow && B > 1 };
+  const height = y + top + tables[0].rows * size + 4;
+  return height > HIGHEST && !narrow && B > 1 ? laidOut(get, room, true) : { tables, width: most, height, narrow: narrow && B > 1 };
 }
 
 // The boxes of all entries: where they are and what they show. The same entry has the same key wherever it goes.
@@ -233,11 +236,10 @@ function build(ui) {
     next.disabled = ui.get("step") === last;
     title.textContent = `${ui.get("step") + 1}. ${now.name}`;
     code.textContent = now.code;
-    facts.replaceChildren(fact("shape", `${letters(now)} = (${shapeOf(ui.get).join(", ")})`), fact("numbers", `${product(shapeOf(ui.get))}${now.copies > 1 ? " in each of q, k, v" : ""}`), fact("parameters", now.formula ? learned(ui.get, now).replace(" parameters", "") : "0"));
+    facts.replaceChildren(fact("shape", `${letters(now)} = (${shapeOf(ui.get).join(", ")})`), fact("numbers", `${product(shapeOf(ui.get))}${now.copies > 1 ? " in each of q, k, v" : ""}`), now.formula ? fact("parameters", learned(ui.get, now).replace(" parameters", "")) : "");
     const room = Math.max(240, panel.clientWidth - 6);
     layout = laidOut(ui.get, room);
     say.textContent = now.say + (layout.narrow ? ` Drawn here: b ${entryOf(ui.get).b} alone.` : "");
-    holder.style.minHeight = room < 480 ? "" : `${Math.max(...STEPS.map((_, step) => laidOut((key) => (key === "step" ? step : ui.get(key)), room).height)) + 6}px`;
     const frame = getComputedStyle(ui.root), colors = { ink: frame.color, line: frame.borderTopColor, soft: getComputedStyle(say).color };
     const boxes = boxesOf(ui.get, layout, ui.theme), from = places, moves = shown !== null && shown !== ui.get("step");
     places = new Map(boxes.map((box) => [box.key, box]));
@@ -248,9 +250,9 @@ function build(ui) {
     canvas.setAttribute("aria-label", `Entries of ${now.name}, ${shapeOf(ui.get).join(" by ")}. ${whereabouts(ui.get, now)}`);
   };
   const divisors = Array.from({ length: D }, (_, i) => i + 1).filter((n) => D % n === 0);
-  panel.append(h("div", { class: "tx-row" }, back, next, title), code, facts, holder, say);
+  panel.append(h("div", { class: "tx-row" }, back, next, title), code, facts, say, holder);
   ui.show(paint,
-    h("p", { class: "tx-invite" }, "Press “Next step” or a part of the block, and watch where the marked entry goes. Click any entry to follow that one: each carries its b, t, d."),
+    h("p", { class: "tx-invite" }, "Press “Next step” or a part of the block. Click any entry to follow it: each carries its b, t, d."),
     h("div", { class: "tx-row" }, ui.choice("n_heads", { label: "heads H", options: divisors.map((n) => [n, n]) }),
       ui.slider("token", { label: "token", min: 0, max: B * T - 1, format: (i) => `b ${Math.floor(i / T)}, t ${i % T}` }),
       ui.slider("column", { label: "entry d", min: 0, max: D - 1, format: (d) => `${d}, head ${Math.floor(d / sizesOf(ui.get).K)}` })),

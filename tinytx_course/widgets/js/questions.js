@@ -73,7 +73,13 @@ function asked(ui, question, number, levels, save) {
     });
     return [box, group];
   }
-  const check = h("button", { type: "button", class: "tx-button", onclick: () => save(question, { ...now(), checked: !now().checked }) });
+  let isAsked = false; // to check what was not chosen
+  const press = () => {
+    isAsked = now().choice < 0;
+    if (isAsked) ui.redraw();
+    else save(question, { ...now(), checked: !now().checked });
+  };
+  const check = h("button", { type: "button", class: "tx-button", onclick: press });
   const words = h("p", { class: "tx-feedback", role: "status" });
   ui.painters.push(() => {
     const { choice, checked } = now();
@@ -83,9 +89,8 @@ function asked(ui, question, number, levels, save) {
       mark.textContent = shown ? (choices[i].right ? "✓ " : "✗ ") : "";
       row.dataset.verdict = shown ? (choices[i].right ? "right" : "wrong") : "";
     });
-    check.disabled = choice < 0;
     check.textContent = checked ? "Try again" : "Check";
-    const said = checked ? choices[choice].feedback : "";
+    const said = checked ? choices[choice].feedback : isAsked && choice < 0 ? "Choose one first." : "";
     if (words.dataset.said !== said) words.replaceChildren(...marked(words.dataset.said = said));
     words.hidden = !said;
   });

@@ -110,6 +110,12 @@ const inWords = (value) => (typeof value === "boolean" ? (value ? "on" : "off") 
 const changes = (before, after) => Object.keys(NAMES).filter((key) => before[key] !== after[key])
   .map((key) => `${NAMES[key]} ${inWords(before[key])} → ${inWords(after[key])}`).join(", ");
 
+// The pinned state by the one setting in which it differs, as before a reader has pinned anything.
+function pinnedName(get) {
+  const [state, pinned] = [settingsOf(get), get("pinned")], [key, ...more] = Object.keys(NAMES).filter((name) => pinned[name] !== state[name]);
+  return key && !more.length ? `${NAMES[key]} ${inWords(pinned[key])}` : "the pinned state";
+}
+
 export function describe(get) {
   const state = settingsOf(get), pinned = get("pinned"), now = barsOf(state), then = barsOf(pinned), learned = now.parameters;
   const sum = (bars, group) => total(bars[group]), cache = now.generating["key-value cache"], pairs = now.compute["attention, pairs"];
@@ -140,7 +146,7 @@ const FRAME = 1.9; // width to height
 function tabs(ui) {
   const all = GROUPS.map(({ title, unit }, i) => {
     const sum = h("b"), factor = h("small");
-    return { sum, factor, box: h("button", { type: "button", role: "radio", class: "tx-tab", onclick: () => choose(i) }, h("span", {}, title), " ", sum, h("span", {}, unit === "B" ? "B " : ` ${unit} `), factor) };
+    return { sum, factor, box: h("button", { type: "button", role: "radio", class: "tx-tab", onclick: () => choose(i) }, h("span", {}, title), " ", sum, h("span", {}, unit === "B" ? " " : ` ${unit} `), factor) };
   });
   const choose = (i) => {
     const parts = Object.values(barsOf(settingsOf(ui.get))[GROUPS[i].key]);
@@ -149,11 +155,12 @@ function tabs(ui) {
   };
   const box = h("div", { class: "tx-tabs", role: "radiogroup", "aria-label": "What the picture shows" }, all.map((one) => one.box)), stop = roving(box, all.map((one) => one.box), { go: choose });
   const paint = (now, then) => {
+    const name = pinnedName(ui.get);
     stop(ui.get("view"));
     all.forEach(({ sum, factor, box: button }, i) => {
       const [whole, before] = [now, then].map((bars) => total(bars[GROUPS[i].key]));
-      sum.textContent = i ? inShort(whole) : grouped(whole);
-      factor.textContent = whole === before ? "= the same as pinned" : `${ratio(whole, before)} pinned`;
+      sum.textContent = i ? `${inShort(whole)}${GROUPS[i].unit === "B" ? "B" : ""}` : grouped(whole);
+      factor.textContent = whole === before ? `= the same as ${name}` : `${ratio(whole, before)} against ${name}`;
       factor.classList.toggle("tx-changed", whole !== before);
       button.setAttribute("aria-checked", i === ui.get("view"));
     });
@@ -188,9 +195,9 @@ function picture(ui) {
       tile.classList.toggle("tx-tiny", rect[2] * Math.sqrt(whole / frame) < 0.16 || rect[3] * Math.sqrt(whole / frame) < 0.15);
     });
     const drawn = known.filter(([, n]) => n <= frame && n >= LEAST * frame).sort(([, a], [, b]) => a - b);
-    ghosts.replaceChildren(...drawn.map(([name, n], i) => h("div", { class: `tx-ghost${name === "pinned" ? " tx-pinned" : ""}`, style: `width:${side(n, frame)};height:${side(n, frame)}` }, drawn[i - 1] && Math.sqrt(n / frame) - Math.sqrt(drawn[i - 1][1] / frame) < 0.07 ? "" : h("span", { class: n < 0.12 * frame ? "tx-outside" : null }, `${name} ${inShort(Math.round(n)).trim()}`))));
+    ghosts.replaceChildren(...drawn.map(([name, n], i) => h("div", { class: `tx-ghost${name === "pinned" ? " tx-pinned" : ""}`, style: `width:${side(n, frame)};height:${side(n, frame)}` }, drawn[i - 1] && Math.sqrt(n / frame) - Math.sqrt(drawn[i - 1][1] / frame) < 0.07 ? "" : h("span", { class: n < 0.12 * frame ? "tx-outside" : null }, `${name === "pinned" ? pinnedName(ui.get) : name} ${inShort(Math.round(n)).trim()}`))));
     const next = known.filter(([, n]) => n > frame).sort(([, a], [, b]) => a - b)[0];
-    scale.textContent = `The whole frame is ${inShort(frame)}${unit === "B" ? unit : ` ${unit}`}.${next ? ` Next larger: ${next[0]}, ${inShort(Math.round(next[1])).trim()}, ${ratio(next[1], whole)}.` : ""} ${say}`;
+    scale.textContent = `The whole frame is ${inShort(frame)}${unit === "B" ? unit : ` ${unit}`}.${next ? ` Next larger: ${next[0] === "pinned" ? pinnedName(ui.get) : next[0]}, ${inShort(Math.round(next[1])).trim()}, ${ratio(next[1], whole)}.` : ""} ${say}`;
     const [name, terms] = termsOf(state)[key][ui.get("part")] ?? [];
     formula.replaceChildren(...(name ? [h("b", {}, name), ` ${terms} = ${grouped(now[key][name])}`] : []));
   };
@@ -201,10 +208,13 @@ function picture(ui) {
 function fits(ui) {
   const rows = USES.map(([name, formula]) => ({ bytes: h("td"), card: h("td"), row: h("tr", {}, h("th", { scope: "row" }, name, " ", h("small", {}, formula))) }));
   rows.forEach(({ row, bytes, card }) => row.append(bytes, card));
-  const paint = (now) => usesOf(now).forEach(({ bytes }, i) => {
+  const paint = (now) => usesOf(now).reduce((above, { bytes }, i) => { // a card is named once for all rows below one another
+    const { card } = rows[i], name = cardFor(bytes, ui.get("cards"));
     rows[i].bytes.textContent = `${inShort(bytes)}B`;
-    rows[i].card.textContent = cardFor(bytes, ui.get("cards"));
-  });
+    Object.assign(card, { textContent: name, rowSpan: 1, hidden: above?.textContent === name });
+    if (card.hidden) above.rowSpan++;
+    return card.hidden ? above : card;
+  }, null);
   return { paint, box: h("div", { class: "tx-part tx-fits" }, h("p", { class: "tx-title" }, "Which GPU does this fit?"),
     h("table", {}, h("thead", {}, h("tr", {}, ["use", "memory", "smallest card"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows.map(({ row }) => row))),
     h("p", { class: "tx-note" }, "N parameters, A activations, C cache. Not counted: the program itself, buffers, gaps.")) };
@@ -238,7 +248,7 @@ function presets(ui) {
     ui.done();
   };
   const list = h("select", { id, onchange: () => { if (list.value) take(known[list.value]); } }, h("option", { value: "" }, "sizes of your own"), known.map(({ name }, i) => h("option", { value: i }, name)));
-  const pin = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("pinned", settingsOf(ui.get)) }, "Pin this state");
+  const pin = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("pinned", settingsOf(ui.get)) }, "Pin");
   const again = h("button", { type: "button", class: "tx-button", onclick: () => take(ui.get("pinned")) }, "Back to pinned");
   ui.painters.push(() => {
     const now = settingsOf(ui.get), at = known.findIndex((one) => Object.entries(one).every(([name, value]) => name === "name" || now[name] === value));
@@ -252,7 +262,7 @@ function build(ui) {
   const totals = tabs(ui), map = picture(ui), cards = fits(ui), changed = h("p", { class: "tx-against" });
   const paint = () => {
     const state = settingsOf(ui.get), pinned = ui.get("pinned"), now = barsOf(state), then = barsOf(pinned), words = changes(pinned, state);
-    changed.textContent = words ? `Changed since pinned: ${words}` : "This is the pinned state.";
+    changed.textContent = words ? `Compared with the pinned state: ${words}` : "This is the pinned state.";
     totals.paint(now, then);
     map.paint(state, now, then);
     cards.paint(now);

@@ -100,7 +100,7 @@ from importlib.util import find_spec
 open("x", "w").close()
 for name in ("torch", "tinytx_course"):
     open(find_spec(name).origin).close()
-os._exit(os.access("..", os.W_OK) or ENCLOSED and os.getpid() != 1)
+os._exit(ENCLOSED and (os.access("..", os.W_OK) or os.getpid() != 1))
 """
 
 
@@ -118,6 +118,7 @@ def _hold(walls: Walls) -> bool:
 
 def _start(folder: str, words: list[str], walls: Walls) -> dict[str, Any]:
     """What to give to ``subprocess``, so that a program starts in its folder, within walls."""
+    folder = os.path.realpath(folder)  # as the table of mounts has it
     how: dict[str, Any] = {"cwd": folder, "env": _environment(folder), "start_new_session": True}
     if sys.platform == "linux":
         how["preexec_fn"] = end_with_parent
@@ -170,7 +171,6 @@ def _run(job: dict[str, Any], walls: Walls) -> Any:
         tempfile.TemporaryFile() as answers,  # not a pipe: limits on files hold for it
         tempfile.TemporaryDirectory(prefix="tinytx-check-", ignore_cleanup_errors=True) as folder,
     ):
-        folder = os.path.realpath(folder)
         words = [sys.executable, "-m", "tinytx_course.grading.worker"]
         process = subprocess.Popen(
             **_start(folder, words, walls), stdin=subprocess.PIPE, stdout=answers, stderr=subprocess.DEVNULL
@@ -178,7 +178,7 @@ def _run(job: dict[str, Any], walls: Walls) -> Any:
         try:
             assert process.stdin is not None
             with contextlib.suppress(BrokenPipeError), process.stdin:
-                process.stdin.write(json.dumps({**job, "folder": folder}).encode())
+                process.stdin.write(json.dumps({**job, "folder": os.path.realpath(folder)}).encode())
             _wait(process, answers, job["seconds"])
         finally:
             _end(process)

@@ -349,6 +349,15 @@ def test_code_that_root_checks_runs_as_nobody(tmp_path, write_copy):
     assert "(65534, [65534])" in grade.message or "(65534, [])" in grade.message
 
 
+@pytest.mark.skipif(not running._is_root(), reason="only root can hand its rights back")
+def test_without_namespaces_too_root_hands_its_rights_back(tmp_path):
+    words = ["sh", "-c", "id -u && id -G && touch mine && ! touch ../x"]
+    (tmp_path / "folder").mkdir()
+    start = running._start(str(tmp_path / "folder"), words, running.Walls(user=running._NOBODY))
+    done = subprocess.run(**start, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "65534\n65534\n"), done.stderr
+
+
 def test_what_is_not_enforced_is_said(monkeypatch):
     for root in (True, False):
         monkeypatch.setattr(running, "_is_root", lambda root=root: root)

@@ -120,7 +120,7 @@ function weightCell(c, i) {
 // Keys down, steps across; below it what comes out.
 function table(ui) {
   const tokens = ui.get("key_tokens"), size = (name) => Math.max(1e-9, ...ui.get(name).map(Math.abs));
-  const most = Math.max(size("k"), size("q"), size("v")), own = ownNumbers(ui, most), unit = sharing(tokens);
+  const most = Math.max(size("k"), size("q")), mostValue = size("v"), own = ownNumbers(ui, most), unit = sharing(tokens);
   const keys = tokens.map((token, i) => h("button", { type: "button", class: "tx-token", "aria-label": `key ${named(tokens, i)}`, title: token, onclick: () => ui.save("key", i) }, token));
   const heads = COLUMNS.map(({ name }) => h("th", { scope: "col" }, name));
   const asks = COLUMNS.map(() => h("td")), ends = COLUMNS.map(() => h("td"));
@@ -140,9 +140,9 @@ function table(ui) {
       cell.className = `${ACTIVE[step].includes(j) ? "tx-now" : ""} ${COLUMNS[j].need.includes(step) ? "" : "tx-far"}`;
     };
     heads.forEach((cell, j) => fill(cell, j, () => (j === 2 && !ui.get("scaled") ? "not divided" : COLUMNS[j].name), 0));
-    cells.forEach((row, i) => row.forEach((cell, j) => fill(cell, j, () => COLUMNS[j].cell(c, i, most, tokens.length <= 6 || i === key))));
+    cells.forEach((row, i) => row.forEach((cell, j) => fill(cell, j, () => COLUMNS[j].cell(c, i, j ? mostValue : most, tokens.length <= 6 || i === key))));
     asks.forEach((cell, j) => fill(cell, j, () => (j === 0 ? own(c.q) : j === 4 ? unit(c, key) : "")));
-    ends.forEach((cell, j) => fill(cell, j, () => (j === 4 ? `sum ${number(c.sum ? 1 : 0, 3)}` : j === 6 ? bars(c.context, most) : "")));
+    ends.forEach((cell, j) => fill(cell, j, () => (j === 4 ? `sum ${number(c.sum ? 1 : 0, 3)}` : j === 6 ? bars(c.context, mostValue) : "")));
     asker.replaceChildren("q of ", h("b", {}, ui.get("query_tokens")[ui.get("query")]));
     // Where not all fits, what this step does not need gives way.
     box.classList.remove("tx-tight");

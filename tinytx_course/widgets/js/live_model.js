@@ -152,8 +152,9 @@ function product(ui) {
     title.textContent = `Block ${now.block}, head ${now.head}: the query of ${named(names, now.at)} with the key of`;
     keys.paint(names.slice(0, now.at + 1), now.key, (j) => [names[j]]);
     const most = largest(now.q, now.k), mostProduct = largest(now.products);
-    body.replaceChildren(...["q", "k", "q · k"].map((name, i) => h("tr", {}, h("th", { scope: "row" }, name),
-      Array.from([now.q, now.k, now.products][i], (x) => cell(x, i < 2 ? most : mostProduct)))));
+    const across = ui.width < 480 ? 4 : 8, rows = [["q", now.q], ["k", now.k], ["q · k", now.products]];
+    body.replaceChildren(...Array.from({ length: Math.ceil(now.width / across) }, (_, part) => rows.map(([name, vector], i) => h("tr", {}, h("th", { scope: "row" }, name),
+      Array.from(vector.slice(part * across, (part + 1) * across), (x) => cell(x, i < 2 ? most : mostProduct))))).flat());
     const total = now.weights.length, steps = [
       ["the sum of the products", number(now.dot)], [`divided by √${now.width}`, number(now.scaled)],
       [`added for a distance of ${now.at - now.key}`, number(now.bias)], ["the score", number(now.score)],

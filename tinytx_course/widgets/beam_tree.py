@@ -20,6 +20,7 @@ LARGEST_BEAM = 4
 PENALTIES = (0.0, 0.5, 1.0)
 _MOST_SOURCES = 6
 _N_PRUNED = 3
+_FIRST_STEP = 4  # shown first: by then there is a tree
 Node = tuple[int, int, float, str]  # parent in the step before, token id, log-probability, what becomes of it
 
 
@@ -89,7 +90,8 @@ def beam_tree(
         ]
         for row in trees
     ]
-    return BeamTreeExplorer(sources=texts, trees=named, beam_size=beam_size)
+    first = min(_FIRST_STEP, max(len(steps) for row in named for steps in row))
+    return BeamTreeExplorer(sources=texts, trees=named, beam_size=beam_size, step=first)
 
 
 @torch.no_grad()

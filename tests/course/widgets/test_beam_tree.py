@@ -88,6 +88,10 @@ def test_with_a_beam_of_one_greedy_is_the_kept_path(node, explorer):
     assert all(row == [True] + [False] * 3 for row in marks)
 
 
+def test_it_opens_where_there_is_a_tree(explorer):
+    assert explorer.step == 4
+
+
 def test_what_is_said_counts_what_the_step_did(describe, explorer):
     (text,) = describe(changed(explorer, step=1, beam_size=3, source=0))
     fates = [fate for *_, fate in explorer.trees[0][2][0]]

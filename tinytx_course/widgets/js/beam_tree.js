@@ -64,6 +64,10 @@ function picture(ui) {
           h("text", { x: x + 46, y: y + 13, "text-anchor": "middle", class: "tx-number" }, number(p))));
       });
     }
+    // What is still to come, without its tokens.
+    for (let step = n; step < Math.min(tree.length, from + most); step++) {
+      tree[step].forEach((_, slot) => drawn.push(h("rect", { class: "tx-ahead", x: (step - from) * COLUMN, y: 27 + ROW * slot, width: 92, height: 36, rx: 6 })));
+    }
     svg.style.height = `${height}px`;
     svg.replaceChildren(...drawn);
     svg.setAttribute("aria-label", `Tree of hypotheses, steps ${from + 1} to ${n}; the table lists the last step`);
@@ -98,7 +102,7 @@ function build(ui) {
     results.replaceChildren(line(`beam ${ui.get("beam_size")}`, winner(treeOf(ui.get), stepOf(ui.get), penalty), penalty), line("greedy", winner(ui.get("trees")[ui.get("source")][0], Infinity, penalty), penalty));
   };
   ui.show(paint, h("p", { class: "tx-invite" }, "Move through the steps. Where does the beam keep what greedy decoding would drop, and does it pay in the end?"),
-    h("div", { class: "tx-row" }, ui.picks("source", { label: "source", names: ui.get("sources"), reset: { step: 1 } })),
+    h("div", { class: "tx-row" }, ui.picks("source", { label: "source", names: ui.get("sources"), reset: { step: 4 } })),
     h("div", { class: "tx-row tx-steps" }, slider, ui.choice("beam_size", { label: "beam size", options: [1, 2, 3, 4].map((k) => [k, String(k)]) }), ui.choice("length_penalty", { label: "length penalty", options: [0, 0.5, 1].map((a) => [a, String(a)]) })),
     draw.box, h("p", { class: "tx-note" }, "Numbers: log P of the whole hypothesis, in nats. Dashed frame: the path of greedy decoding. Score: log P ÷ (tokens, end mark included) to the power of the length penalty. Of the pruned, the best three."),
     results, h("div", { class: "tx-scrolled" }, rows.box));

@@ -39,9 +39,12 @@ def fill(page, rows):
 def test_a_mask_is_filled_by_keys_a_mistake_is_named_and_what_is_solved_is_remembered(page, address):
     page.open(address)
     page.wait(f"{SOLVED}.startsWith('0 of ')")
+    hidden = "document.querySelector('#causal ~ .tx-explorer .tx-button + .tx-button').hidden"
+    assert page.evaluate(hidden) is True  # the solution, before the first try
     page.focus("#causal ~ .tx-explorer .tx-cell")
     fill(page, ["10000"] * 5)
     assert check(page, "causal").startswith("Not yet: Only the first column is True")
+    assert page.evaluate(hidden) is False
     page.evaluate("document.querySelector('#causal ~ .tx-explorer .tx-cell').tabIndex = 0")
     page.focus("#causal ~ .tx-explorer .tx-cell")
     fill(page, ["00000", "01000", "01100", "01110", "01111"])

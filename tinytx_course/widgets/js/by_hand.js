@@ -68,9 +68,11 @@ function build(ui) {
   const answer = isMask(ui.get) ? mask(ui) : entry(ui), [[right]] = ui.get("answers");
   const button = (words, onclick) => h("button", { type: "button", class: "tx-button", onclick }, words);
   const solve = () => { ui.set(isMask(ui.get) ? "cells" : "typed", right); ui.save("report", "solution"); };
-  const buttons = h("div", { class: "tx-row" }, button("Check", () => check(ui)), button("Show the solution", solve));
+  const solution = button("Show the solution", solve), buttons = h("div", { class: "tx-row" }, button("Check", () => check(ui)), solution);
+  solution.hidden = true;
   const paint = () => {
     answer.paint();
+    if (ui.get("report")) solution.hidden = false; // after the first try
     ui.root.classList.toggle("tx-solved", ui.get("report") === "check" && verdictOf(ui.get).mistake === "");
   };
   ui.show(paint, h("p", { class: "tx-task" }, marked(ui.get("task"))), answer.box, buttons);

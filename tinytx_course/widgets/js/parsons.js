@@ -138,13 +138,16 @@ function build(ui) {
   const all = (values, report) => { Object.entries(values).forEach(([key, value]) => ui.set(key, value)); ui.save("report", report); };
   const ids = blocks.map((_, id) => id);
   const button = (words, onclick) => h("button", { type: "button", class: "tx-button", onclick }, words);
+  const solution = button("Show the solution", () => all({
+    order: ids, indents: blocks.map((block) => block.indent), picked: ids.map(() => 0), held: -1 }, "solution"));
+  solution.hidden = true;
   const buttons = h("div", { class: "tx-row tx-buttons" },
     button("Check", () => { ui.save("report", "check"); if (verdictOf(ui.get).mistake === "") remember(`task:${ui.get("title")}`, true); }),
     button("Start again", () => all({
       order: ui.get("start"), indents: ids.map(() => 0), picked: blocks.map(({ wrong }) => (wrong ? -1 : 0)), held: -1 }, "")),
-    button("Show the solution", () => all({
-      order: ids, indents: blocks.map((block) => block.indent), picked: ids.map(() => 0), held: -1 }, "solution")));
+    solution);
   const paint = () => {
+    if (ui.get("report")) solution.hidden = false; // after the first try
     const verdict = ui.get("report") === "check" ? verdictOf(ui.get) : { line: 0, mistake: null };
     arrange(list, boxes, ui.get("order"), ui.get("held"));
     rowsOf(ui.get).forEach(({ id, number, text, indent: level }) => {

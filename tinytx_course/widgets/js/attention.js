@@ -111,7 +111,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
   const stop = roving(grid, buttons, { columns: heads, go: choose }), title = h("p", { class: "tx-title" }, `${counted(all, "head")}: choose one`);
   let painted = "";
   const paint = (part, wide) => {
-    const side = clamp(Math.floor((wide ? (ui.width > 1000 ? 290 : 216) : Math.min(ui.width, 460)) / heads) - 10, 18, 72), open = part.layer * heads + part.at;
+    const least = heads > 8 ? 18 : 28, side = clamp(Math.floor((wide ? (ui.width > 1000 ? 290 : 216) : Math.min(ui.width, 460)) / heads) - 10, least, 72), open = part.layer * heads + part.at;
     grid.style.setProperty("--thumb", `${side}px`);
     order = orderOf(part, ui.get("by_habit"));
     stop(order.indexOf(open));
@@ -131,7 +131,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
     painted = now;
     return heads * (side + 10);
   };
-  return { paint, box: h("div", { class: "tx-panel tx-heads" }, title, grid, h("p", { class: "tx-note" }, "layer.head, and where most of its weight goes")) };
+  return { paint, box: h("div", { class: "tx-panel tx-heads" }, title, grid, h("p", { class: "tx-note" }, "layer.head", h("span", {}, ", and where most of its weight goes"))) };
 }
 
 // The open head: a row for each query. What the pointer says, the words say without it.

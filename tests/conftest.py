@@ -1,6 +1,7 @@
 """Settings every test shares: threads on purpose, equal seeds, a budget of seconds, GPU tests on GPUs."""
 
 import os
+import sys
 
 # Before torch is imported anywhere. Tests run side by side, on tensors so small that a second thread costs
 # more than it brings; workers inherit what pytest's main process, which reads this file first, sets here.
@@ -16,6 +17,9 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+
+# Imported by nbformat through jsonschema: it takes a second, and notebooks hold no addresses to check.
+sys.modules.setdefault("rfc3987_syntax", None)
 
 # No deadline: a busy machine is no reason for a red test. Derandomised, so that a red test repeats.
 settings.register_profile("tinytx", deadline=None, derandomize=True, max_examples=40)

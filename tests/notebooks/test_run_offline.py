@@ -1,25 +1,19 @@
 """The published notebooks run from top to bottom without a network, and the way this is ensured works."""
 
-import ast
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from tinytx_course.building.editions import check_calls
-from tinytx_course.building.notebooks import build_notebook
 from tinytx_course.building.stale import other_cells, stale_cells
-from tinytx_course.exercises.checking import EXERCISES
-from tinytx_course.grading.planning import make_plan
-from tinytx_course.lessons import LESSONS, written_lessons
+from tinytx_course.lessons import written_lessons
 
 pytest.importorskip("nbval")
 pytestmark = [pytest.mark.notebook, pytest.mark.timeout(3600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-WITH_EXERCISES = [LESSONS[number] for number in sorted({exercise.lesson for exercise in EXERCISES.values()})]
 
 # 192.0.2.1 is set aside for documentation (RFC 5737), .invalid never resolves (RFC 2606): nothing is there.
 NO_WAY_OUT = """
@@ -76,35 +70,3 @@ def test_notebook_runs_offline_and_gives_its_checked_outputs(path, offline):
     assert (n_passed, n_failed) == (n_code, 0), printed
     stale = stale_cells(path.stem, nbformat.read(path, 4), nbformat.read(offline.folder / path.name, 4), ROOT)
     assert not stale, "\n\n".join(("outputs are of other code: run `make publish`", *stale))
-
-
-def solved_with_assertions(lesson):
-    """Return what the exercises of the solved edition need, with an assertion after each check.
-
-    The other cells are those of the learner's edition, which the test above runs, and
-    tests/course/test_sources.py proves that none of them reads what an exercise defines.
-    """
-    code = [cell for cell in build_notebook(lesson, ROOT, solved=True).cells if cell.cell_type == "code"]
-    plan = make_plan([cell.source for cell in code], list(EXERCISES), [])
-    needs = [statement.cell for found in plan.attempts.values() for one in found for statement in one.needs]
-    wanted = {code[number - 1].id for number in needs}
-    cells = []
-    for cell in code:
-        calls = check_calls(ast.parse(cell.source)) if "course.check(" in cell.source else []
-        if calls or cell.id in wanted or "import tinytx_course as course" in cell.source:
-            cells.append(cell)
-        for call in calls:
-            verdict = f"course.check({call.name!r}, {ast.unparse(call.function)}, display=False)"
-            cells.append(new_code_cell(f"assert {verdict}.passed, {verdict}"))
-    return new_notebook(cells=cells)
-
-
-@pytest.mark.proof
-@pytest.mark.parametrize("lesson", WITH_EXERCISES, ids=lambda lesson: lesson.name)
-def test_every_check_of_the_solved_edition_passes_offline(lesson, offline, tmp_path):
-    notebook = solved_with_assertions(lesson)
-    n_exercises = sum(exercise.lesson == lesson.number for exercise in EXERCISES.values())
-    assert sum(cell.source.startswith("assert course.check(") for cell in notebook.cells) == n_exercises
-    nbformat.write(notebook, tmp_path / f"{lesson.name}.ipynb")
-    n_passed, n_failed, printed = offline.nbval(tmp_path / f"{lesson.name}.ipynb")
-    assert (n_passed, n_failed) == (len(notebook.cells), 0), printed

@@ -114,11 +114,14 @@ def _possible(world, words):
 
 def test_what_is_said_can_be_checked_by_hand(describe):
     make = course.widgets.sampling
-    plain, cut, strange = describe(
+    plain, cut, strange, hot, drawn = describe(
         make("Bonjour", temperature=1, top_k=None, top_p=None),
         changed(make("Bonjour", temperature=1, top_k=1, top_p=None), n_draws=3),
         make("Le chat"),
+        *(changed(make("Bonjour", temperature=2, top_k=None, top_p=None), stage=stage) for stage in (0, 3)),
     )
+    assert plain.split("as the model says: ")[1][:20] == hot.split("as the model says: ")[1][:20]
+    assert "Most probable as drawn: “les”" in drawn and "Most probable as the model says: “les”" in hot
     assert plain.startswith(
         "After “Bonjour”: temperature 1.00, top-k off, top-p off. Of 1,994 tokens top-k cuts 0 "
     )

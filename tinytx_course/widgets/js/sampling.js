@@ -75,7 +75,8 @@ export function describe(get) {
     + `which held ${share(add(s.heated, (i) => s.left[i]))} and ${are} scaled to 100%. `
     + `Entropy: ${entropy(s.model).toFixed(2)} bits as the model says, ${entropy(s.final).toFixed(2)} as drawn`;
   if (truth) text += `, ${entropy(truth).toFixed(2)} in the language`;
-  text += `. Most probable: “${shownAs(best)}” ${share(s.final[best])}`;
+  const stage = get("stage"), { key } = STAGES[Math.min(stage, 3)];
+  text += `. Most probable ${["as the model says", "after the division", "after the division", "as drawn", "as drawn"][stage]}: “${shownAs(best)}” ${share(s[key][best])}`;
   if (truth) text += `, in the language ${share(truth[best])}. The language never says ${share(add(s.final, (i) => truth[i] === 0))} of what is drawn`;
   const counts = tally(s.drawn, s.model.length), often = s.order.filter((token) => counts[token]).sort((a, b) => counts[b] - counts[a]).slice(0, 3);
   text += s.drawn.length ? `. ${s.drawn.length} drawn: ${often.map((token) => `“${shownAs(token)}” ${counts[token]}`).join(", ")}; the last was “${shownAs(s.drawn.at(-1))}”. ` : ". Nothing was drawn yet. ";
@@ -184,7 +185,7 @@ export function cutsUpTo(size) {
 }
 
 function build(ui) {
-  const size = machine().config.vocab_size, sizes = cutsUpTo(size), bars = chart(ui), texts = threeTexts(ui), facts = h("p", { class: "tx-note" }), last = h("span", { class: "tx-last", "aria-hidden": "true", lang: "fr" });
+  const size = machine().config.vocab_size, sizes = cutsUpTo(size), bars = chart(ui), texts = threeTexts(ui), title = h("p", { class: "tx-title" }), facts = h("p", { class: "tx-note" }), last = h("span", { class: "tx-last", "aria-hidden": "true", lang: "fr" });
   const fresh = { n_draws: 0, written: [[], [], []] };
   const more = (n) => () => {
     ui.set("stage", 4);
@@ -202,7 +203,9 @@ function build(ui) {
     const s = sampled(ui.get), left = count(s.left);
     bars.paint(s);
     texts.paint();
-    facts.textContent = `${STAGES[ui.get("stage")].say} ${grouped(left)} of ${grouped(count(Array.from(s.model, (p) => p > 0)))} tokens are left.`;
+    const { name, say } = STAGES[ui.get("stage")];
+    title.textContent = `${name}. ${say}`;
+    facts.textContent = `${grouped(left)} of ${grouped(count(Array.from(s.model, (p) => p > 0)))} tokens are left.`;
     last.textContent = s.drawn.length ? `${counted(s.drawn.length, "draw")}, the last: ${s.drawn.slice(-4).map(shownAs).join(" · ")}` : "";
   };
   ui.show(paint, beginning(ui, { reset: fresh }),
@@ -211,7 +214,7 @@ function build(ui) {
       dial("top_k", 2, { label: "top-k", min: 0, max: sizes.length - 1, to: (x) => sizes[x], from: (k) => sizes.findIndex((one) => one >= k), format: (x) => (x < size ? String(x) : "off") }),
       dial("top_p", 2, { label: "top-p", min: 0.05, max: 1, step: 0.01, format: (x) => (x < 1 ? x.toFixed(2) : "off") })),
     h("div", { class: "tx-row tx-stage" }, ui.player({ label: "Play", every: 1200, step: () => { ui.set("stage", (ui.get("stage") + 1) % 4); return ui.get("stage") !== 3; } }), ui.choice("stage", { label: "show", options: STAGES.map(({ name }, i) => [i, name]) }), h("span", { class: "tx-row tx-draws" }, button("Draw 1", more(1)), button("Draw 100", more(100)), last)),
-    bars.area, h("div", { class: "tx-row tx-facts" }, facts, bars.scale), h("div", { class: "tx-row tx-writes" }, texts.button, h("span", { class: "tx-note" }, "from the same beginning with the same cuts; words that the language does not allow are marked")), texts.box);
+    title, bars.area, h("div", { class: "tx-row tx-facts" }, facts, bars.scale), h("div", { class: "tx-row tx-writes" }, texts.button, h("span", { class: "tx-note" }, "from the same beginning with the same cuts; words that the language does not allow are marked")), texts.box);
 }
 
 const keep = () => ({ text: (value) => value.length <= 2000, stage: [0, 4], temperature: [0.1, 5, "real"], top_k: [1, machine().config.vocab_size], top_p: [0.01, 1, "real"], seed: [0, 9999] });

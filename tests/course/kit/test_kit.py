@@ -91,7 +91,9 @@ def test_notes_have_board_minutes_votes_and_answers_to_wrong_ideas(kit):
     text = (kit / "notes" / f"{LESSONS[2].name}.html").read_text(encoding="utf-8")
     assert re.search(r"#Padding\">Padding</a> <span[^>]*>\d+ min", text)
     assert text.count("<strong>Board:</strong>") >= 10 and text.count(" Answer: ") == 3
-    assert text.count("Vote before the cell:") == 4 and text.count("Vote cards</a> after it</strong>") == 2
+    assert text.count("Vote before the cell:") == 4 and text.count("Vote cards</a>, before you say") == 2
+    before, asked = text.split("Which words get the same result both times?")  # the point that tells it comes later
+    assert "same as without a mask" in asked and "same as without a mask" not in before
 
 
 def test_the_syllabus_takes_every_lesson_once_and_in_order():

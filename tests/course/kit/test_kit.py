@@ -92,7 +92,7 @@ def test_notes_have_board_minutes_votes_and_answers_to_wrong_ideas(kit):
     assert re.search(r"#Padding\">Padding</a> <span[^>]*>\d+ min", text)
     assert text.count("<strong>Board:</strong>") >= 10 and text.count(" Answer: ") == 3
     assert text.count("Vote before the cell:") == 4 and text.count("Vote cards</a>, before you say") == 2
-    before, asked = text.split("Which words get the same result both times?")  # the point that tells it comes later
+    before, asked = text.split("Which words get the same result both times?")
     assert "same as without a mask" in asked and "same as without a mask" not in before
 
 

@@ -79,7 +79,7 @@ def axes(tiny: bool = False) -> dict[str, list[Size]]:
     return {name: [_size(**{**base, **one}) for one in of] for name, of in changes.items()}
 
 
-def _size(*, d_model: int, seq_len: int, batch_size: int, **others: int) -> Size:
+def _size(*, d_model: int, seq_len: int, batch_size: int, **others: Any) -> Size:
     config = TransformerConfig(
         d_model=d_model, d_ff=4 * d_model, n_heads=max(1, d_model // 32), max_len=seq_len, **others
     )

@@ -41,6 +41,8 @@ _GROUND = re.compile(
     r'((?:<g id="figure_1">|<g id="axes_\d+">)\s*<g id="patch_\d+">\s*<path[^>]*style="fill: )#ffffff'
 )
 _PATH = re.compile(r'(?<= [dxy]=")[^"]*')
+# A turn by nothing, and a font where the page has its own.
+_SPARE = re.compile(r""" transform="rotate\(-0 [^"]*"|font-family: '[^"]*?'; """)
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
 _MESH = re.compile(r'(<g id="QuadMesh_\d+">)(.*?)(</g>)', re.S)
 # One cell: left, top, right, bottom, colour, and what is left of its style.
@@ -102,6 +104,7 @@ def drawing(svg: str, alt: str) -> str:
     body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", body, flags=re.S)
     body = _GROUND.sub(r"\1none", _MESH.sub(_mesh, body))
     body = re.sub(r' id="(?:figure|axes|patch|text|line2d|[xy]tick|matplotlib|legend)[^"]*"', "", body)
+    body = _SPARE.sub("", body)
     body = _PATH.sub(lambda path: _NUMBER.sub(lambda match: f"{float(match[0]):.1f}", path[0]), body)
     body = _INK.sub(lambda match: f"var(--ink-{match[0][1:]})", body)
     body = re.sub(r">\s+<", "><", re.sub(r"\s*\n\s*", " ", body))

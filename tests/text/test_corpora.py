@@ -213,6 +213,9 @@ def test_a_column_that_is_not_there_is_answered_with_those_that_are(tmp_path):
     path = write(tmp_path / "a.csv", "avis;note\nbon;1\n")
     with pytest.raises(ValueError, match="text_column .*a.csv, which has avis, note; got text"):
         load_corpus(path)
+    broken = write(tmp_path / "b.csv", b"te\xffxt;note\nbon;1\n")
+    with pytest.raises(ValueError, match=r"which has te\\udcffxt, note; got text"):
+        load_corpus(broken)
     with pytest.raises(ValueError, match="label_column .*which has avis, note; got stars"):
         load_corpus(path, text_column="avis", label_column="stars")
     for name in ("world", write(tmp_path / "a.txt", "un\ndeux\ntrois")):

@@ -333,6 +333,7 @@ def _select(cells_of_rows: Cells, options: Options, table: Table) -> None:
     for option, column in (("text_column", text_column), ("label_column", options.label_column)):
         if numbered and column is not None and column not in columns:
             listed = ", ".join(name[:40] for name in columns[:20])
+            listed = listed.encode(errors="backslashreplace").decode()  # may hold bytes that are no text
             raise ValueError(f"{option} must be a column of {table.source}, which has {listed}; got {column}")
     has_labels = label_column in columns
     for number, cells in numbered:

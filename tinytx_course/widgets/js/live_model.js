@@ -182,7 +182,7 @@ function nextTokens(ui) {
     stop(Math.max(0, rows.findIndex(({ box }) => box === document.activeElement)));
     const found = candidates(read, at, ui.get("temperature")), most = Math.max(...found.flatMap(({ model, truth }) => [model, truth ?? 0]));
     const full = fullBar(most);
-    scale.textContent = `A full bar is ${percent(full)}. The model's probabilities are those at the temperature above.`;
+    scale.textContent = `A full bar is ${percent(full)}. Model: at the temperature above. Truth: the probability in the grammar that makes this language.`;
     found.forEach(({ id, model, truth, logit }, i) => {
       const { box, word, logit: score, bars } = rows[i];
       box.dataset.row = [id, model, truth].join("/");

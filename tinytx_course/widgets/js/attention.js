@@ -77,7 +77,8 @@ function partView(ui, part) {
   let shown = null, aim = "";
   const paint = (now) => {
     const { rows, cols, layer, at, query } = now, wide = ui.width >= 760, joined = ui.width >= 560; // as in the style
-    const left = thumbs?.paint(now, wide) ?? 0, room = joined ? ui.width - 378 - (wide && left ? left + 24 : 0) : ui.width - 74;
+    const crowded = wide && ui.width < 13 * cols + 700; // heads in half as many columns, or no room is left for the words
+    const left = thumbs?.paint(now, wide, crowded) ?? 0, room = joined ? ui.width - 378 - (wide && left ? left + 24 : 0) : ui.width - 74;
     const size = clamp(Math.floor(Math.min(room / cols, 400 / Math.max(rows, cols))), joined ? 13 : 3, 36), step = Math.max(size, joined ? 13 : 20);
     const weights = now.head(layer, at), row = now.row(layer, at, query);
     grid.style.setProperty("--cell", `${size}px`);
@@ -110,8 +111,10 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
   const grid = h("div", { class: "tx-thumbs", role: "radiogroup", "aria-label": "Layer and head", style: `--heads:${heads}` }, buttons);
   const stop = roving(grid, buttons, { columns: heads, go: choose }), title = h("p", { class: "tx-title" }, `${counted(all, "head")}: choose one`);
   let painted = "";
-  const paint = (part, wide) => {
+  const paint = (part, wide, crowded) => {
     const least = heads > 8 ? 18 : 28, side = clamp(Math.floor((wide ? (ui.width > 1000 ? 290 : 216) : Math.min(ui.width, 460)) / heads) - 10, least, 72), open = part.layer * heads + part.at;
+    const columns = crowded ? Math.ceil(heads / 2) : heads;
+    grid.style.setProperty("--heads", columns);
     grid.style.setProperty("--thumb", `${side}px`);
     order = orderOf(part, ui.get("by_habit"));
     stop(order.indexOf(open));
@@ -129,7 +132,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
       });
     }
     painted = now;
-    return heads * (side + 10);
+    return columns * (side + 10);
   };
   return { paint, box: h("div", { class: "tx-panel tx-heads" }, title, grid, h("p", { class: "tx-note" }, "layer.head", h("span", {}, ", and where most of its weight goes"))) };
 }

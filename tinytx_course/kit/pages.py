@@ -9,12 +9,11 @@ from pathlib import Path
 from string import Template
 
 from tinytx.training.files import write_file
-from tinytx_course.building.elsewhere import source_of
 from tinytx_course.inventory.forms import paper
 from tinytx_course.kit.outline import Part
-from tinytx_course.lessons import project_root
 from tinytx_course.site.cells import markdown_to_html
 
+COURSE = "course.zip"  # the learner's edition, to install
 #: Doors of the front page: first page, name, what is behind it. One whose page was not written is left out.
 DOORS = (
     ("schedules/index.html", "Schedules", "An afternoon, two days, six weeks or a semester, by the minute."),
@@ -44,8 +43,9 @@ def write_front(folder: Path) -> Path:
         for page, name, about in DOORS
         if (folder / page).is_file()
     )
-    source = source_of(project_root())
-    where = f"It is at <{source}>." if source else "Ask for it where you got this folder."
+    where = "is **not in this folder**: ask for it where you got this folder."
+    if (folder / COURSE).is_file():
+        where = f"lies in this folder: unpack [{COURSE}]({COURSE}), for example next to it."
     write_page(folder / "install.html", "Install", _text("install", where=where), up="index.html")
     body = f'<h1>Teach transformers</h1><ul class="doors">{doors}</ul>{_text("front")}'
     return write_page(folder / "index.html", "Classroom kit", body, up="")

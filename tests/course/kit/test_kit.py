@@ -1,6 +1,7 @@
 """The kit as a whole: its pages find each other and load nothing; what cannot be done is said in one line."""
 
 import re
+import zipfile
 from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
@@ -126,9 +127,14 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys):
 
 
 @pytest.mark.proof
-def test_in_the_whole_kit_every_link_leads_somewhere(tmp_path):
+def test_in_the_whole_kit_every_link_leads_somewhere_and_the_course_can_be_unpacked(tmp_path):
     front = write_kit(tmp_path / "kit", schedule="afternoon")
     folder = Path(front).parent.resolve()
     assert dead_links(folder) == []
     text = front.read_text(encoding="utf-8")
     assert all(f'href="{part}/index.html"' in text for part in ("site", "slides"))
+    assert 'href="course.zip"' in (folder / "install.html").read_text(encoding="utf-8")
+    with zipfile.ZipFile(folder / "course.zip") as course:
+        names = set(course.namelist())
+    assert {f"tinytx-course/notebooks/{lesson.name}.ipynb" for lesson in LESSONS} <= names
+    assert {"tinytx-course/README.md", "tinytx-course/pyproject.toml"} <= names

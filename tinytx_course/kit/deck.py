@@ -83,7 +83,8 @@ def make_deck(lesson: Lesson, root: Path) -> list[Stack]:
 def _frame(stack: Stack, notes: Section, place: str, votes: Iterable[Question]) -> None:
     """Put the opening slide of a section before what it shows, its votes and talking points after it."""
     heading = stack.headings[0]
-    said = "\n".join(f"- {point}" for point in notes.points)
+    groups = f"**Groups:** {notes.groups}\n\n" if notes.groups else ""
+    said = groups + "\n".join(f"- {point}" for point in notes.points)
     opening = Slide(
         kind="opener",
         title=line_to_html(heading),
@@ -98,7 +99,7 @@ def _frame(stack: Stack, notes: Section, place: str, votes: Iterable[Question]) 
         for body in _portions(map(line_to_html, notes.points))
     ]
     together = [Slide(kind="waking", body=f"<p>{line_to_html(notes.groups)}</p>")] if notes.groups else []
-    stack.slides = [opening, *stack.slides, *together, *voted, *talking]
+    stack.slides = [opening, *stack.slides, *voted, *together, *talking]
 
 
 def words_in(body: str) -> int:

@@ -83,8 +83,6 @@ def _part(part: Part, notes: Section | None, votes: Sequence[Question]) -> str:
     if notes is None:
         return head
     said = f"<p><strong>Board:</strong> {line_to_html(notes.board)}</p>"
-    if notes.groups:
-        said += f"<p><strong>Groups:</strong> {line_to_html(notes.groups)}</p>"
     for one in part.predictions:
         said += (
             f"<p><strong>Vote before the cell:</strong> {html.escape(one.question)} "
@@ -96,4 +94,6 @@ def _part(part: Part, notes: Section | None, votes: Sequence[Question]) -> str:
         said += (
             f"<p><strong>{page}, before you say what follows</strong> ({answers}): {marked(vote.prompt)}</p>"
         )
+    if notes.groups:
+        said += f"<p><strong>Groups:</strong> {line_to_html(notes.groups)}</p>"
     return f"{head}{said}<ul>{''.join(f'<li>{line_to_html(point)}</li>' for point in notes.points)}</ul>"

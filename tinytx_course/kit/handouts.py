@@ -34,7 +34,7 @@ def write_handouts(folder: Path, outlines: Mapping[int, Outline], root: Path) ->
         doors.append(f"<li>{link(path.name, title)}</li>")
     path = write_scissors(folder)
     doors.append(f"<li>{link(path.name, 'Attention with paper and scissors')}, for lesson {LESSON:02d}</li>")
-    words = "Two pages a lesson: fronts before, backs at the end, as a back gives answers away. Print them apart."
+    words = "Two pages a lesson, to print apart: fronts before, backs at the end, as they give answers away."
     body = f'<h1>Handouts</h1><p>{words}</p><ul class="doors">{"".join(doors)}</ul>'
     write_page(folder / "index.html", "Handouts", body)
 

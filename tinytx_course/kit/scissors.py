@@ -23,16 +23,16 @@ LARGEST = 3  # of the scores
 _STEPS = (
     "Cut out the twelve cards. Each word has a query (what it asks for), a key (what it offers) and a value "
     "(what it gives).",
-    "Each of you takes one word; three take Lea, she and smiles, two take she and smiles. Your word asks: lay "
-    "its query next to each of the four keys. Multiply number by number and add up. Halve the sum: this is "
-    "division by the root of 4, as there are 4 numbers. Write down the four scores.",
+    "Each of you takes one word; three take Lea, she and smiles, two take she and smiles. Your word asks: "
+    "lay its query next to each of the four keys. Multiply number by number and add up. Halve the sum: this "
+    "is division by the root of 4, as there are 4 numbers. Write down the four scores.",
     "Turn each score into eˣ with the table, and add the four up. The weight of a word is its share of the "
     "sum: softmax. Write it in percent.",
     "Take that share of each value, and add up, first number and second number: the context of the word that "
     "asks. Stop here: step 5 comes after the first vote.",
-    "Now with a causal mask, one word at a time and all together: first smiles, then she, sings and Lea. Turn "
-    "over the keys and the values of all words that come later, and begin again with step 3. What has changed "
-    "for smiles, and what for Lea?",
+    "Now with a causal mask, one word at a time and all together: first smiles, then she, sings and Lea. "
+    "Turn over the keys and the values of all words that come later, and begin again with step 3. What has "
+    "changed for smiles, and what for Lea?",
     "Compare with the answer strip. A difference of 1 comes from rounding.",
 )
 

@@ -41,6 +41,7 @@ _FORMULA = re.compile(r"\$\$.+?\$\$", re.S)
 _EXERCISE = re.compile(r"^### Exercise: (.+)\n+`(Level \d/5) · (\d+ minutes)", re.M)
 _CARD = re.compile(r"data-tx-kind=\"(\w+)\" data-tx-explorer='([^']*)'")
 _FIGCAPTION = re.compile(r'<figcaption>(?:<a class="number"[^>]*>(.*?)</a>)?(.*?)</figcaption>', re.S)
+_NUMBERED = "<p><strong>Figure "  # how the note of a figure begins
 _ID = re.compile(r'(?<=["#])[hmp][0-9a-f]{10}(?=[")])')  # of matplotlib: the same for equal hatches
 
 
@@ -83,6 +84,12 @@ def make_deck(lesson: Lesson, root: Path) -> list[Stack]:
 def _frame(stack: Stack, notes: Section, place: str, votes: Iterable[Question]) -> None:
     """Put the opening slide of a section before what it shows, its votes and talking points after it."""
     heading = stack.headings[0]
+    voted = [slide for vote in votes for slide in _vote(vote)]
+    if voted and stack.slides and stack.slides[-1].kind == "figure":  # what is said of it answers the votes
+        prose, *caption = stack.slides[-1].notes.rpartition(_NUMBERED)
+        stack.slides[-1] = replace(stack.slides[-1], notes="".join(caption))
+        voted[-1] = replace(voted[-1], notes=voted[-1].notes + prose)
+    asks = any(slide.kind == "vote" for slide in [*stack.slides, *voted])
     groups = f"**Groups:** {notes.groups}\n\n" if notes.groups else ""
     said = groups + "\n".join(f"- {point}" for point in notes.points)
     opening = Slide(
@@ -90,10 +97,9 @@ def _frame(stack: Stack, notes: Section, place: str, votes: Iterable[Question]) 
         title=line_to_html(heading),
         body=f"<p>{place}</p>",
         notes=markdown_to_html(
-            f"**Board:** {notes.board}\n\n{'**After the votes:**' if votes else ''}\n\n{said}"
+            f"**Board:** {notes.board}\n\n{'**After the votes:**' if asks else ''}\n\n{said}"
         ),
     )
-    voted = [slide for vote in votes for slide in _vote(vote)]
     talking = [
         Slide(kind="points", title=line_to_html(heading), body=body)
         for body in _portions(map(line_to_html, notes.points))

@@ -92,6 +92,8 @@ def test_a_vote_its_twin_and_only_then_the_answers_to_both_with_one_more_key(dec
         assert [bare(plain(text)) for text in given] == [
             bare(f"{one.answer} · {one.right.text} {one.right.reveals}") for one in wanted
         ]
+        if (figure := shown[first - 1]).kind == "figure":  # what is said of it comes after the votes
+            assert figure.notes.startswith("<p><strong>Figure ")
         before = re.sub(r'<p class="fragment.*?</p>', "", answers.body)
         assert bare(plain(before)) == "".join(bare(one.prompt) for one in wanted)
         for option in (option for one in wanted for option in one.options):

@@ -22,7 +22,7 @@ from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.kit.code_slides import code_slides
 from tinytx_course.kit.outline import at_headings
 from tinytx_course.kit.pages import line_to_html
-from tinytx_course.kit.teaching import Section, Teaching, read_teaching
+from tinytx_course.kit.teaching import Teaching, exercise_steps, read_teaching
 from tinytx_course.kit.votes import LETTERS, Question, questions
 from tinytx_course.lessons import Lesson
 from tinytx_course.quizzes.card import marked
@@ -77,13 +77,14 @@ def make_deck(lesson: Lesson, root: Path) -> list[Stack]:
     taught = [stack for stack in stacks if stack.headings[0] not in _NO_SLIDES]
     for number, stack in enumerate(taught, 1):
         asked = [vote for vote in votes if vote.section in stack.headings]
-        _frame(stack, teaching.sections[stack.headings[0]], f"{number} of {len(taught)}", asked)
+        _frame(stack, teaching, f"{number} of {len(taught)}", asked)
     return [_beginning(teaching), *taught, _ending(notebook, teaching)]
 
 
-def _frame(stack: Stack, notes: Section, place: str, votes: Iterable[Question]) -> None:
-    """Put the opening slide of a section before what it shows, its votes and talking points after it."""
+def _frame(stack: Stack, teaching: Teaching, place: str, votes: Iterable[Question]) -> None:
+    """Put the opening slide of a section before what it shows; votes, talking points, exercise after it."""
     heading = stack.headings[0]
+    notes = teaching.sections[heading]
     voted = [slide for vote in votes for slide in _vote(vote)]
     if voted and stack.slides and stack.slides[-1].kind == "figure":  # what is said of it answers the votes
         prose, *caption = stack.slides[-1].notes.rpartition(_NUMBERED)
@@ -106,6 +107,10 @@ def _frame(stack: Stack, notes: Section, place: str, votes: Iterable[Question]) 
     ]
     together = [Slide(kind="waking", body=f"<p>{line_to_html(notes.groups)}</p>")] if notes.groups else []
     stack.slides = [opening, *stack.slides, *voted, *together, *talking]
+    if notes.exercise:
+        way = markdown_to_html(exercise_steps(teaching.lesson, notes.exercise))
+        title = f"Exercise: {line_to_html(notes.exercise)}"
+        stack.slides.append(Slide(kind="exercises", title=title, body=way))
 
 
 def words_in(body: str) -> int:

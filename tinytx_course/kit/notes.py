@@ -9,7 +9,7 @@ from pathlib import Path
 from tinytx_course.kit.outline import Outline, Part
 from tinytx_course.kit.pages import line_to_html, link, linked, write_page
 from tinytx_course.kit.scissors import LESSON, PAGE
-from tinytx_course.kit.teaching import Section, Teaching, read_teaching
+from tinytx_course.kit.teaching import Section, Teaching, exercise_steps, read_teaching
 from tinytx_course.kit.votes import Question, questions
 from tinytx_course.quizzes.card import marked
 from tinytx_course.site.cells import markdown_to_html
@@ -96,4 +96,8 @@ def _part(part: Part, notes: Section | None, votes: Sequence[Question]) -> str:
         )
     if notes.groups:
         said += f"<p><strong>Groups:</strong> {line_to_html(notes.groups)}</p>"
-    return f"{head}{said}<ul>{''.join(f'<li>{line_to_html(point)}</li>' for point in notes.points)}</ul>"
+    said += f"<ul>{''.join(f'<li>{line_to_html(point)}</li>' for point in notes.points)}</ul>"
+    if notes.exercise:
+        way = markdown_to_html(exercise_steps(part.lesson, notes.exercise))
+        said += f"<p><strong>Now the exercise</strong> <em>{html.escape(notes.exercise)}</em>:</p>{way}"
+    return head + said

@@ -14,10 +14,11 @@ _ABOUT_ALL = "Teaching"
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """What to draw on the board, what groups do, and the talking points of one section; all is Markdown."""
+    """What to draw on the board, what groups do, the exercise, and the talking points of one section."""
 
     board: str
     groups: str
+    exercise: str
     points: tuple[str, ...]
 
 
@@ -40,6 +41,16 @@ class Teaching:
     run_before: str
     sections: Mapping[str, Section]
     about_all: Mapping[str, str]
+
+
+def exercise_steps(lesson: Lesson, title: str) -> str:
+    """Return how everybody gets from an empty screen into an exercise, as Markdown."""
+    return (
+        "1. In the folder of the course, with its environment active: `tinytx-course lab`\n"
+        f"2. Open `{lesson.name}.ipynb` and run its first cells, up to the end of *Set-up*.\n"
+        f"3. Go to *Exercise: {title}*. Fill in the `...`, run the cell, then the check below it.\n\n"
+        f"Without Python: a puzzle of lesson {lesson.number:02d} on the page `site/exercises.html`."
+    )
 
 
 def read_teaching(lesson: Lesson, root: Path) -> Teaching:
@@ -80,5 +91,10 @@ def _after(mark: str, text: str) -> str:
 
 def _section(text: str) -> Section:
     points = re.findall(r"^- (.+)", text, flags=re.M)
-    groups = re.search(r"^\*\*Groups:\*\* (.+)", text, flags=re.M)
-    return Section(board=_after("**Board:**", text), groups=groups[1] if groups else "", points=tuple(points))
+    lines = dict(re.findall(r"^\*\*(\w+):\*\* (.+)", text, flags=re.M))
+    return Section(
+        board=_after("**Board:**", text),
+        groups=lines.get("Groups", ""),
+        exercise=lines.get("Exercise", ""),
+        points=tuple(points),
+    )

@@ -44,7 +44,11 @@ def test_a_section_opens_with_its_board_and_ends_with_its_talking_points(decks, 
     assert [stack.headings[0] for stack in taught] == list(notes)
     for stack in taught:
         assert stack.slides[0].kind == "opener" and "<strong>Board:</strong>" in stack.slides[0].notes
-        assert stack.slides[-1].kind == "points"
+        exercise = notes[stack.headings[0]].exercise
+        assert stack.slides[-1 - bool(exercise)].kind == "points"
+        assert (
+            not exercise or "tinytx-course lab" in stack.slides[-1].body and exercise in stack.slides[-1].body
+        )
         shown = [slide for slide in stack.slides if slide.kind == "points"]
         assert sum(slide.body.count("<li") for slide in shown) == len(notes[stack.headings[0]].points)
 

@@ -7,7 +7,7 @@ globalThis.linesOf = function* (main) {
 globalThis.cutOnThisScreen = () => {
   const main = document.querySelector("#lesson"), box = main.getBoundingClientRect(), wrong = [];
   const [above, , below] = main.style.clipPath.match(/-?[\d.]+/g).map(Number), top = box.top + above, bottom = box.bottom - below;
-  const cut = (b) => b.height && ((b.top < top - 1 && b.bottom > top + 2) || (b.top < bottom - 2 && b.bottom > bottom + 1));
+  const cut = (b) => b.width && b.height && ((b.top < top - 1 && b.bottom > top + 2) || (b.top < bottom - 2 && b.bottom > bottom + 1));
   if (bottom > innerHeight) wrong.push("below the screen");
   for (const node of linesOf(main)) {
     const range = document.createRange(), parent = node.parentElement;

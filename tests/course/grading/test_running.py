@@ -396,7 +396,8 @@ def test_whoever_ends_the_command_ends_what_it_started(tmp_path, write_copy, how
     temporary.mkdir()
     body = "import time\ndef causal_mask(n):\n    time.sleep(500)"
     copy = write_copy(tmp_path / "x.ipynb", body, "course.check('causal_mask', causal_mask)")
-    program = "import sys; from tinytx_course.cli import main; from tinytx_course.grading import running"
+    program = "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # else nohup ignores it
+    program += "from tinytx_course.cli import main; from tinytx_course.grading import running"
     program += f"; running.walls = lambda: running.{within}; sys.exit(main(sys.argv[1:]))"
     process = subprocess.Popen(
         [sys.executable, "-c", program, "check", str(copy), "--seconds", "300"],

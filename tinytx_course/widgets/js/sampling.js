@@ -75,8 +75,7 @@ export function describe(get) {
     + `which held ${share(add(s.heated, (i) => s.left[i]))} and ${are} scaled to 100%. `
     + `Entropy: ${entropy(s.model).toFixed(2)} bits as the model says, ${entropy(s.final).toFixed(2)} as drawn`;
   if (truth) text += `, ${entropy(truth).toFixed(2)} in the language`;
-  const stage = get("stage"), { key } = STAGES[Math.min(stage, 3)];
-  text += `. Most probable ${["as the model says", "after the division", "after the division", "as drawn", "as drawn"][stage]}: “${shownAs(best)}” ${share(s[key][best])}`;
+  text += `. Most probable as drawn: “${shownAs(best)}” ${share(s.final[best])}, as the model says ${share(s.model[best])}`;
   if (truth) text += `, in the language ${share(truth[best])}. The language never says ${share(add(s.final, (i) => truth[i] === 0))} of what is drawn`;
   const counts = tally(s.drawn, s.model.length), often = s.order.filter((token) => counts[token]).sort((a, b) => counts[b] - counts[a]).slice(0, 3);
   text += s.drawn.length ? `. ${s.drawn.length} drawn: ${often.map((token) => `“${shownAs(token)}” ${counts[token]}`).join(", ")}; the last was “${shownAs(s.drawn.at(-1))}”. ` : ". Nothing was drawn yet. ";

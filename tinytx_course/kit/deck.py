@@ -93,6 +93,7 @@ def _frame(stack: Stack, teaching: Teaching, place: str, votes: Iterable[Questio
     asks = any(slide.kind == "vote" for slide in [*stack.slides, *voted])
     groups = f"**Groups:** {notes.groups}\n\n" if notes.groups else ""
     said = groups + "\n".join(f"- {point}" for point in notes.points)
+    said += f"\n\n**Then:** {notes.then}" if notes.then else ""
     opening = Slide(
         kind="opener",
         title=line_to_html(heading),

@@ -36,11 +36,10 @@ def write_notes(folder: Path, outlines: Mapping[int, Outline], root: Path) -> No
         title = f"{lesson.number:02d} · {lesson.title}"
         path = folder / "notes" / f"{lesson.name}.html"
         write_page(path, f"Notes: {title}", _body(title, outline, teaching, folder), up="index.html")
-        minutes = [
-            sum(p.minutes for p in outline.parts if p.is_exercise is is_one) for is_one in (False, True)
-        ]
         name = link(path.name, title)
-        lines.append([name, html.escape(lesson.question), str(minutes[0]), str(minutes[1])])
+        lines.append(
+            [name, html.escape(lesson.question), str(outline.times.reading), str(outline.times.exercises)]
+        )
     head = ["lesson", "the question", "minutes to read", "of exercises"]
     write_page(
         folder / "notes" / "index.html", "Teacher's notes", f"<h1>Teacher's notes</h1>{table(head, lines)}"
@@ -61,6 +60,7 @@ def _body(title: str, outline: Outline, teaching: Teaching, kit: Path) -> str:
         f"<h1>{html.escape(title)}</h1><p><strong>{html.escape(outline.lesson.question)}</strong></p>",
         f"<p><strong>Aim:</strong> {line_to_html(teaching.aim)}</p>",
         f"<p><strong>Run before:</strong> {line_to_html(teaching.run_before)}</p>",
+        f"<p><strong>It takes:</strong> {outline.times} on two cores.</p>",
         f"<p>Here for this lesson: {' · '.join(material)}</p>" if material else "",
         f"<h2>{_FIRST}</h2>{markdown_to_html(teaching.about_all[_FIRST])}",
         "<h2>Section by section</h2>",
@@ -100,4 +100,6 @@ def _part(part: Part, notes: Section | None, votes: Sequence[Question]) -> str:
     if notes.exercise:
         way = markdown_to_html(exercise_steps(part.lesson, notes.exercise))
         said += f"<p><strong>Now the exercise</strong> <em>{html.escape(notes.exercise)}</em>:</p>{way}"
+    if notes.then:
+        said += f"<p><strong>Then:</strong> {line_to_html(notes.then)}</p>"
     return head + said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from tinytx_course.building.elsewhere import is_first_cell
-from tinytx_course.building.minutes import exercise_minutes, last_seconds, reading_minutes
+from tinytx_course.building.minutes import Times, exercise_minutes, last_seconds, reading_minutes, times_of
 from tinytx_course.lessons import Lesson, pick_lessons, written_lessons
 from tinytx_course.quizzes.quiz import quiz
 from tinytx_course.site.cells import markdown_to_html
@@ -86,11 +86,11 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Outline:
-    """One lesson by its parts, in the order of the notebook; `seconds` it takes to run on two cores."""
+    """One lesson by its parts, in the order of the notebook; its `times` are those of its page."""
 
     lesson: Lesson
     parts: tuple[Part, ...]
-    seconds: float
+    times: Times
 
     def find(self, title: str) -> Part:
         """Return the part with this heading, or the only one that begins with it.
@@ -153,7 +153,7 @@ def read_outlines(root: Path, measured: Path | None = None) -> dict[int, Outline
     return outlines if measured is None else _with_measured(outlines, measured, root)
 
 
-def outline_of(lesson: Lesson, cells: Iterable[NotebookNode], root: Path) -> Outline:
+def outline_of(lesson: Lesson, cells: Sequence[NotebookNode], root: Path) -> Outline:
     """Return the parts of a notebook; what comes before its first section is left out."""
     parts: dict[str, list[NotebookNode]] = {}
     section: list[NotebookNode] = []  # the one that is open
@@ -178,7 +178,7 @@ def outline_of(lesson: Lesson, cells: Iterable[NotebookNode], root: Path) -> Out
             Part(lesson=lesson, title=title, minutes=_minutes(lesson, title, inside), cells=inside)
             for title, inside in parts.items()
         ),
-        seconds=last_seconds(lesson, root),
+        times=times_of(cells, last_seconds(lesson, root)),
     )
 
 

@@ -23,10 +23,12 @@ from tinytx_course.site.pages import table
 DAY = 24 * 60
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 _VOTE = re.compile(r"Vote: .*lesson (\d\d)")
+_SET_UP = re.compile(r"lesson (\d\d) .*Set-up")
 _FREE = re.compile(r"(\d+) min (.+)")
 ESTIMATES = (
     "Minutes are estimates: text at 130 words a minute, code at 8 lines a minute, exercises as they state. "
-    "Nobody has measured them in a class. Write your own into minutes.csv and build the kit again:"
+    "Nobody has measured them in a class. Where the course is not installed, add the difference to each time by "
+    "hand. Where it is, write your own into minutes.csv and build the kit again:"
 )
 
 
@@ -131,7 +133,9 @@ def read_schedule(name: str, outlines: Mapping[int, Outline]) -> Schedule:
     """
     data = _data()[name]
     in_class = [[_step(line, outlines) for line in one["steps"]] for one in data["sessions"]]
-    used = {step.part.key for steps in in_class for step in steps if step.part}
+    steps = [step for steps in in_class for step in steps]
+    used = {step.part.key for step in steps if step.part}
+    used |= {(int(number), "Set-up") for step in steps for number in _SET_UP.findall(step.words)}
     sessions = [
         Session(
             title=one["title"],
@@ -273,7 +277,7 @@ def _at_home(steps: Sequence[Step]) -> str:
 def _machines(session: Session, outlines: Mapping[int, Outline]) -> str:
     """What a slow machine, or one without the course, means for this session."""
     numbers = dict.fromkeys(step.part.lesson.number for step in session.steps if step.part)
-    runs = ", ".join(f"{number:02d} {format_duration(outlines[number].seconds)}" for number in numbers)
+    runs = ", ".join(f"{number:02d} {format_duration(outlines[number].times.seconds)}" for number in numbers)
     puzzles = [
         f"{number:02d} {', '.join(outlines[number].puzzles)}"
         for number in numbers

@@ -14,11 +14,12 @@ _ABOUT_ALL = "Teaching"
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """What to draw on the board, what groups do, the exercise, and the talking points of one section."""
+    """What to draw on the board, what groups do, exercise, what then, and the talking points of a section."""
 
     board: str
     groups: str
     exercise: str
+    then: str
     points: tuple[str, ...]
 
 
@@ -96,5 +97,6 @@ def _section(text: str) -> Section:
         board=_after("**Board:**", text),
         groups=lines.get("Groups", ""),
         exercise=lines.get("Exercise", ""),
+        then=lines.get("Then", ""),
         points=tuple(points),
     )

@@ -97,6 +97,15 @@ def test_notes_have_board_minutes_votes_and_answers_to_wrong_ideas(kit):
     assert "same as without a mask" in asked and "same as without a mask" not in before
 
 
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
+def test_notes_and_lesson_state_the_same_minutes(kit, lesson):
+    notebook = (ROOT / "notebooks" / f"{lesson.name}.ipynb").read_text(encoding="utf-8")
+    reading = re.search(r"It takes:\* (\d+ minutes to read[^.]*?), [^,]* to run", notebook)[1]
+    assert reading in (kit / "notes" / f"{lesson.name}.html").read_text(encoding="utf-8")
+    index = (kit / "notes" / "index.html").read_text(encoding="utf-8")
+    assert re.search(rf"{lesson.name}.*?<td>{reading.split()[0]}</td>", index)
+
+
 def test_the_syllabus_takes_every_lesson_once_and_in_order():
     assert [number for week in syllabus()["weeks"] for number in week["lessons"]] == list(range(len(LESSONS)))
 

@@ -101,6 +101,12 @@ def test_at_home_is_what_the_schedule_leaves_of_a_lesson(outlines, name):
     assert not in_class & set(at_home)
 
 
+def test_a_set_up_that_is_run_in_class_is_not_at_home(outlines):
+    week = read_schedule("semester", outlines).sessions[1]
+    at_home = {step.part.title for step in week.home}
+    assert "Set-up" not in at_home and "Take-home" in at_home
+
+
 @pytest.mark.parametrize(("name", "fewest", "most"), [("six-weeks", 40, 90), ("semester", 30, 180)])
 def test_a_week_at_home_takes_as_long_as_the_schedule_says(outlines, name, fewest, most):
     for session in read_schedule(name, outlines).sessions:

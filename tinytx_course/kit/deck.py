@@ -30,7 +30,8 @@ from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.figures import Figures
 
 _HOW = (
-    "A minute alone, then all show a letter. Say no answer. Fewer than 3 in 10 right: explain again.",
+    "A minute alone, then all show a letter. Say no answer. Fewer than 3 in 10 right: explain again. "
+    "More than 7 in 10 right: skip the twin, go on to the answers.",
     "First two minutes with a neighbour who chose another letter. The answers to both come after this vote.",
 )
 WORDS = 44  # of talking points on a slide, at most

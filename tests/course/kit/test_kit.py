@@ -79,7 +79,7 @@ def test_a_handout_has_the_predictions_in_front_and_the_take_home_on_its_back(ki
     outline = read_outlines(ROOT)[lesson.number] if lesson.number == 2 else None
     text = unescape((kit / "handouts" / f"{lesson.name}.html").read_text(encoding="utf-8"))
     _, front, back = text.split('<section class="sheet-of-paper">')
-    assert f"{lesson.number:02d}.1" in front and "○ 50 %" in front
+    assert f"{lesson.number:02d}.1" in front and "○ 50 %" in front and "○ B · " in front
     assert "Take-home" in back and ("<pre" in back or "<table" in back)
     assert "course.parsons(" not in back and "course.predict(" not in front
     assert "<pre" not in front
@@ -92,7 +92,10 @@ def test_notes_have_board_minutes_votes_and_answers_to_wrong_ideas(kit):
     text = (kit / "notes" / f"{LESSONS[2].name}.html").read_text(encoding="utf-8")
     assert re.search(r"#Padding\">Padding</a> <span[^>]*>\d+ min", text)
     assert text.count("<strong>Board:</strong>") >= 10 and text.count(" Answer: ") == 3
-    assert text.count("Vote before the cell:") == 4 and text.count("Vote cards</a>, before you say") == 2
+    assert (
+        text.count(" (handout), vote before the cell:") == 4
+        and text.count("Vote cards</a>, before you say") == 2
+    )
     before, asked = text.split("Which words get the same result both times?")
     assert "same as without a mask" in asked and "same as without a mask" not in before
 

@@ -26,6 +26,11 @@ from tinytx_course.quizzes.card import marked
 from tinytx_course.site.pages import table
 
 MINUTES = 60
+#: What lesson 02 teaches, by the functions that the items run.
+LESSON_02 = {
+    *("causal_mask", "cross_attention_mask", "attention_row", "attention", "padding_mask", "leaks_future"),
+    "museum:mask_transposed",
+}
 LONGEST = 24  # characters of an answer that the key repeats
 NOT_TRIED = (
     "This inventory has not been tried on people yet. How hard its items are, and how well they measure what "
@@ -59,7 +64,7 @@ def write_forms(folder: Path) -> list[Path]:
     """
     items = read_items()
     pages = {
-        "index.html": paper("A concept inventory for transformers", _for_teachers(len(items))),
+        "index.html": paper("A concept inventory for transformers", _for_teachers(items)),
         **{f"form-{form.lower()}.html": paper(f"Form {form}", _form(form, items)) for form in FORMS},
         "answer-sheet.html": paper("Answer sheet", _sheet(len(items))),
         "key.html": paper("Key", _keys(items)),
@@ -162,7 +167,9 @@ def _at(item: Stored, form: str, letter: str) -> str:
 # ---- the page for who runs it
 
 
-def _for_teachers(n_items: int) -> str:
+def _for_teachers(items: Sequence[Stored]) -> str:
+    n_items = len(items)
+    of_02 = ", ".join(str(item["number"]) for item in items if item["function"] in LESSON_02)
     found = separation()["in_form"]
     a, share = found["A"], min(one["separated"]["all"] for one in found.values())
     within = min(one["separated"]["within one function"] for one in found.values())
@@ -178,6 +185,8 @@ def _for_teachers(n_items: int) -> str:
             "group, drawn by lot, takes form A before the lessons and form B after them; the other half the "
             "reverse. So nobody sees a question twice, and a difference between the forms cancels out. Give "
             "no answers between the two sittings, and collect the forms.",
+            "It is for a course of many lessons, not for a single one, which teaches the subject of few "
+            f"items. Lesson 02, for example, teaches that of items {of_02}.",
             "Both forms have the same questions with other inputs: the same functions, the same wrong "
             "programs as options, and equally many steps to the answer.",
         ),

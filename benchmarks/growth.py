@@ -12,7 +12,6 @@ import random
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,8 @@ import torch
 from benchmarks.peers import our_loop
 from benchmarks.report import Record
 from benchmarks.settings import BenchSettings
+from benchmarks.steps import BOS, EOS, PAD, StepCase
 from tinytx.model.config import TransformerConfig
-from tinytx.model.costs import cost_table
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.streaming import LargeFile
 from tinytx.text.tokenizer import Tokenizer
@@ -35,26 +34,12 @@ from tinytx_course.labs.layers import count_saved_bytes
 from tinytx_course.labs.timing import exponent, exponent_of_times, spend, take_turns
 from tinytx_course.machine import PeakMemory
 
-BOS, EOS, PAD = 2, 3, 0
 MIN_SECONDS = 0.05  # a quicker step is repeated, until the clock can see it
 #: Bytes of the files that are streamed, a document of about 100 bytes a line.
 FILE_BYTES = (10**7, 10**8, 10**9)
 
 
-@dataclass(frozen=True)
-class Size:
-    """One point of an axis: a model and the shape of its batches."""
-
-    config: TransformerConfig
-    batch_size: int
-    seq_len: int
-
-    def costs(self) -> Any:
-        """What is counted for one step, in float32."""
-        return cost_table(self.config, batch_size=self.batch_size, seq_len=self.seq_len)
-
-
-def axes(tiny: bool = False) -> dict[str, list[Size]]:
+def axes(tiny: bool = False) -> dict[str, list[StepCase]]:
     """Sizes of each axis, from the smallest on.
 
     Examples
@@ -76,14 +61,14 @@ def axes(tiny: bool = False) -> dict[str, list[Size]]:
             "length": [{"seq_len": 5}, {"seq_len": 11}],
             "batch": [{"batch_size": 1}, {"batch_size": 3}],
         }
-    return {name: [_size(**{**base, **one}) for one in of] for name, of in changes.items()}
+    return {name: [_size(name, **{**base, **one}) for one in of] for name, of in changes.items()}
 
 
-def _size(*, d_model: int, seq_len: int, batch_size: int, **others: Any) -> Size:
+def _size(name: str, *, d_model: int, seq_len: int, batch_size: int, **others: Any) -> StepCase:
     config = TransformerConfig(
         d_model=d_model, d_ff=4 * d_model, n_heads=max(1, d_model // 32), max_len=seq_len, **others
     )
-    return Size(config, batch_size, seq_len)
+    return StepCase(name, config, batch_size, seq_len)
 
 
 def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Record]]:
@@ -93,7 +78,7 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
     yield "texts", _streamed((10**5, 3 * 10**5) if settings.tiny else FILE_BYTES)
 
 
-def _grown(name: str, sizes: Sequence[Size], settings: BenchSettings) -> Record:
+def _grown(name: str, sizes: Sequence[StepCase], settings: BenchSettings) -> Record:
     """Seconds of the processor and bytes saved at each size, with measured and counted exponents."""
     steps = {i: _step(size, settings.device) for i, size in enumerate(sizes)}
     turns = take_turns(
@@ -127,7 +112,7 @@ def _grown(name: str, sizes: Sequence[Size], settings: BenchSettings) -> Record:
     }
 
 
-def _objective(size: Size) -> CausalObjective:
+def _objective(size: StepCase) -> CausalObjective:
     """One batch of random tokens."""
     rng = random.Random(0)
     rows = [
@@ -137,7 +122,7 @@ def _objective(size: Size) -> CausalObjective:
     return CausalObjective(rows, bos_id=BOS, eos_id=EOS, pad_id=PAD, max_len=size.seq_len)
 
 
-def _step(size: Size, device: torch.device) -> Any:
+def _step(size: StepCase, device: torch.device) -> Any:
     """A task: one step of training, in float32."""
     torch.manual_seed(0)
     model = LanguageModel(size.config).to(device)
@@ -145,7 +130,7 @@ def _step(size: Size, device: torch.device) -> Any:
     return our_loop(model, _objective(size), training, [list(range(size.batch_size))], n_updates=1)
 
 
-def _saved_bytes(size: Size, device: torch.device) -> int:
+def _saved_bytes(size: StepCase, device: torch.device) -> int:
     """Bytes that the forward pass saves for the backward pass."""
     model, objective = LanguageModel(size.config).to(device), _objective(size)
     rows = list(range(size.batch_size))
@@ -202,7 +187,7 @@ def _read_once(path: Path) -> dict[str, float]:
 
 def _learn(file: LargeFile) -> None:
     tokenizer = Tokenizer.train(file.lines(0)[:5_000], vocab_size=1_000)
-    config = _size(d_model=64, seq_len=128, batch_size=1, n_layers=2, vocab_size=1_000).config
+    config = _size("texts", d_model=64, seq_len=128, batch_size=1, n_layers=2, vocab_size=1_000).config
     settings = TrainingSettings(n_steps=file.n_parts, precision="fp32")
 
     def of_pass(part: int) -> CausalObjective:

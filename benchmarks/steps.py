@@ -20,7 +20,7 @@ from benchmarks.settings import SEED_LAB, SMALL_GPT, TINY, BenchSettings, review
 from benchmarks.workers import Built, Candidate, build, workers
 from tinytx.hf.convert import GPT2
 from tinytx.model.config import TransformerConfig
-from tinytx.model.costs import cost_table
+from tinytx.model.costs import CostTable, cost_table
 from tinytx.model.counting import count_parameters
 from tinytx.model.transformer import LanguageModel
 from tinytx.training.objectives import CausalObjective
@@ -37,7 +37,7 @@ CEILING = "largest product"
 
 @dataclass(frozen=True)
 class StepCase:
-    """One comparison: a model, and the batches it learns from."""
+    """What is timed: a model, and the batches it learns from."""
 
     name: str
     config: TransformerConfig
@@ -50,6 +50,10 @@ class StepCase:
         c = self.config
         dropped = f", dropout {c.dropout}" if c.dropout else ""
         return f"{self.name}, vocabulary {c.vocab_size:,}, {self.batch_size} x {self.seq_len}{dropped}"
+
+    def costs(self) -> CostTable:
+        """What is counted for one step, in float32."""
+        return cost_table(self.config, batch_size=self.batch_size, seq_len=self.seq_len)
 
 
 def cases(tiny: bool = False) -> list[StepCase]:
@@ -102,7 +106,7 @@ def _compare(case: StepCase, built: Built, width: int, precision: str, settings:
         device=settings.device,
         label=case.key,
     )
-    flops = cost_table(case.config, batch_size=case.batch_size, seq_len=case.seq_len).flops_training
+    flops = case.costs().flops_training
     # The operations of a step as a share of what one large product reaches in the same round.
     rates = turns.ratio(CEILING, OURS).to_dict()
     share = {name: flops / (2 * width**3) * value for name, value in rates.items()}

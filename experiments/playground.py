@@ -96,11 +96,8 @@ def playground(settings: Settings) -> pd.DataFrame:
     if can_measure():
         for n_minutes, sizes in PAGE.items():
             key = f"{n_minutes * minute} s/seed 0/{VARIANT}"
-            facts, measure = (
-                {**sizes, "tasks": "processor"},
-                partial(_measured_page, n_minutes * minute, sizes),
-            )
-            records[key] = settings.cached(key, facts, measure)
+            measure = partial(_measured_page, n_minutes * minute, sizes)
+            records[key] = settings.cached(key, {**sizes, "tasks": "processor"}, measure)
     else:
         settings.report("the page is left out: it needs Chromium, and tests/browser to drive it")
     return table(records)

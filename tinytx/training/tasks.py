@@ -114,8 +114,8 @@ class Pretraining:
 
     def remarks(self, recipe: Recipe) -> list[str]:
         """What should be known about the data."""
-        is_streamed = isinstance(self.corpus, Corpus) and self.corpus.source and not self.corpus.licence
-        return [f"{self.corpus.name}: {self.corpus.source}"] if is_streamed else []
+        parts = _parts(self.corpus)
+        return [f"{self.corpus.name}: {parts}"] if parts else []
 
     def on_step(self, tokenizer: Tokenizer, recipe: Recipe, learning: Any) -> OnStep | None:
         """What is measured during training."""
@@ -383,8 +383,13 @@ def fingerprint(corpus: Corpus | PairCorpus) -> str:
         content = "".join(f"{source}\t{target}\n" for source, target in sides)
     else:
         content = "".join(f"{text}\n" for text in corpus.train.texts) + repr(corpus.train.labels)
-        content += "" if corpus.licence else corpus.source  # the size of a file that is read in parts
+        content += _parts(corpus)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _parts(corpus: Corpus | PairCorpus) -> str:
+    """Size and number of parts of a file of one's own that is read in parts; else nothing."""
+    return "" if corpus.licence else corpus.source
 
 
 def weights_fingerprint(body: nn.Module) -> str:

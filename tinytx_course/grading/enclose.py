@@ -17,15 +17,8 @@ import re
 import signal
 import sys
 
-_READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_PROGRAMS, _REMOUNT, _BIND, _WITH_ALL_BELOW = (
-    1,
-    2,
-    4,
-    8,
-    32,
-    4096,
-    16384,
-)
+_READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_PROGRAMS = 1, 2, 4, 8
+_REMOUNT, _BIND, _WITH_ALL_BELOW = 32, 4096, 16384
 _DEATH_SIGNAL, _DROP_CAPABILITY, _NO_NEW_RIGHTS = 1, 24, 38  # of prctl
 # Programs and libraries of the system, and what these read; Python's own folders come with the settings.
 _SYSTEM = """

@@ -23,7 +23,7 @@ from tinytx_course.kit.code_slides import code_slides
 from tinytx_course.kit.outline import at_headings
 from tinytx_course.kit.pages import line_to_html
 from tinytx_course.kit.teaching import Teaching, exercise_steps, read_teaching
-from tinytx_course.kit.votes import LETTERS, Question, questions
+from tinytx_course.kit.votes import LETTERS, Question, questions, with_twins
 from tinytx_course.lessons import Lesson
 from tinytx_course.quizzes.card import marked
 from tinytx_course.site.cells import markdown_to_html
@@ -264,7 +264,7 @@ def _ballot(prompt: str, options: Iterable[str], right: int | None = None, findi
 
 def _vote(vote: Question) -> Iterator[Slide]:
     """Give a question of the vote cards, its twin, and with one more key the answers to both."""
-    asked = [one for one in (vote, vote.twin) if one is not None]
+    asked = with_twins([vote])
     for one, title, how in zip(asked, ("Vote", "Discuss, then vote again"), _HOW, strict=False):
         body = _ballot(one.prompt, [option.text for option in one.options])
         yield Slide(kind="vote", title=title, body=body, notes=f"<p>{how}</p>{_reveals(one)}")

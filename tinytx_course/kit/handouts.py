@@ -6,7 +6,6 @@ import html
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from string import ascii_uppercase
 
 from tinytx_course.kit.outline import Outline, Prediction
 from tinytx_course.kit.pages import link, write_page
@@ -58,10 +57,7 @@ def _front(title: str, outline: Outline) -> str:
 
 
 def _question(one: Prediction) -> str:
-    options = "".join(
-        f"<li>○ {letter} · {html.escape(option)}</li>"
-        for letter, option in zip(ascii_uppercase, one.options, strict=False)
-    )
+    options = "".join(f"<li>○ {html.escape(option)}</li>" for option in one.lettered)
     sure = " ".join(f"○ {level} %" for level in LEVELS)
     return (
         f'<div class="prediction"><b>{one.number}</b> {html.escape(one.question)}<ul>{options}</ul>'

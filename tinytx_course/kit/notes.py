@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from string import ascii_uppercase
 
 from tinytx_course.kit.outline import Outline, Part
 from tinytx_course.kit.pages import line_to_html, link, linked, write_page
@@ -85,10 +84,9 @@ def _part(part: Part, notes: Section | None, votes: Sequence[Question]) -> str:
         return head
     said = f"<p><strong>Board:</strong> {line_to_html(notes.board)}</p>"
     for one in part.predictions:
-        lettered = (f"{letter} · {text}" for letter, text in zip(ascii_uppercase, one.options, strict=False))
         said += (
             f"<p><strong>Prediction {one.number} (handout), vote before the cell:</strong> "
-            f"{html.escape(one.question)} {html.escape(' / '.join(lettered))}</p>"
+            f"{html.escape(one.question)} {html.escape(' / '.join(one.lettered))}</p>"
         )
     for vote in votes:
         page = link(f"../votes/{part.lesson.name}.html#{vote.key}", "Vote cards")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from string import ascii_uppercase
 
 import nbformat
 from nbformat import NotebookNode
@@ -34,6 +35,11 @@ class Prediction:
     number: str
     question: str
     options: tuple[str, ...]
+
+    @property
+    def lettered(self) -> list[str]:
+        """The options, each with the letter that it has on slides."""
+        return [f"{letter} · {text}" for letter, text in zip(ascii_uppercase, self.options, strict=False)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import base64
 import html
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -60,6 +60,23 @@ def _names() -> dict[str, str]:
     return {texts["alt"]: name for name, texts in captions().items()}
 
 
+def _pixels(cells: Sequence[tuple[list[float], str]], columns: Sequence[float], rows: Sequence[float]) -> str:
+    """Return the cells of a full grid, boxes and colours, as a picture of a pixel a cell."""
+    drawn, stream = Image.new("RGBA", (len(columns), len(rows))), io.BytesIO()
+    for box, colour in cells:
+        if colour != "none":
+            place = columns.index(box[0]), rows.index(box[1])
+            drawn.putpixel(place, ImageColor.getcolor(colour, "RGBA"))
+    drawn.save(stream, format="png", optimize=True)
+    left, top = columns[0], rows[0]
+    width, height = (max(box[i] for box, _ in cells) - edge for i, edge in ((2, left), (3, top)))
+    return (
+        f'<image x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" '
+        'preserveAspectRatio="none" style="image-rendering: pixelated" '
+        f'href="data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"/>'
+    )
+
+
 def _mesh(match: re.Match[str]) -> str:
     """Return the cells of a heat map in fewer letters: one path a colour, or a picture of a pixel a cell."""
     found = _CELL.findall(match[2])
@@ -69,25 +86,9 @@ def _mesh(match: re.Match[str]) -> str:
     boxes = [[min(x), min(y), max(x), max(y)] for x, y in ((four[::2], four[1::2]) for four in edges)]
     cells = [(box, cell[4], cell[5]) for box, cell in zip(boxes, found, strict=True)]
     columns, rows = (sorted({box[i] for box, *_ in cells}) for i in (0, 1))
-    if (
-        len(cells) > MANY_CELLS
-        and len(cells) == len(columns) * len(rows)
-        and not any(cell[2] for cell in cells)
-    ):
-        drawn, stream = Image.new("RGBA", (len(columns), len(rows))), io.BytesIO()
-        for box, colour, _ in cells:
-            if colour != "none":
-                drawn.putpixel(
-                    (columns.index(box[0]), rows.index(box[1])), ImageColor.getcolor(colour, "RGBA")
-                )
-        drawn.save(stream, format="png", optimize=True)
-        left, top = columns[0], rows[0]
-        width, height = max(box[2] for box, *_ in cells) - left, max(box[3] for box, *_ in cells) - top
-        return (
-            f'{match[1]}<image x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" '
-            'preserveAspectRatio="none" style="image-rendering: pixelated" '
-            f'href="data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"/>{match[3]}'
-        )
+    is_full = len(cells) == len(columns) * len(rows) and not any(rest for *_, rest in cells)
+    if len(cells) > MANY_CELLS and is_full:
+        return match[1] + _pixels([(box, colour) for box, colour, _ in cells], columns, rows) + match[3]
     paths: dict[tuple[str, str], str] = {}
     for (left, top, right, bottom), *look in cells:
         one = f"M{left:.1f} {top:.1f}H{right:.1f}V{bottom:.1f}H{left:.1f}Z"
@@ -172,7 +173,7 @@ class Figures:
 
     def _figure(self, png: str, texts: dict[str, str]) -> str:
         anchor, alt = self._number(), texts.get("alt", "")
-        svg = self._svg(alt, len(png))
+        svg = self._svg(alt)
         name = "drawn" if svg else "photo"
         picture = svg or f'<img src="data:image/png;base64,{png.strip()}" alt="{html.escape(alt)}">'
         caption = html.escape(texts.get("caption", ""), quote=False)
@@ -181,7 +182,7 @@ class Figures:
             f"<figcaption>{self._label(anchor)}{caption}</figcaption></figure>"
         )
 
-    def _svg(self, alt: str, pixels: int) -> str:
+    def _svg(self, alt: str) -> str:
         file = self._folder and self._folder / f"{_names().get(alt, '')}.svg"
         if not file or not file.is_file():
             return ""

@@ -105,7 +105,8 @@ def first_script() -> str:
 def _last_script(names: Iterable[str]) -> str:
     """Return scripts of the site, each in a function of its own."""
     parts = "\n".join(f"(() => {{\n{resource(f'js/{name}.js')}}})();" for name in names)
-    return f"<script>\n(() => {{\n{assets.shared_script('_elements.js')}\n{parts}\n}})();\n</script>"
+    shared = f"{assets.shared_script('_elements.js')}\n{resource('js/words.js')}"
+    return f"<script>\n(() => {{\n{shared}{parts}\n}})();\n</script>"
 
 
 def table(head: Sequence[str], cells: Sequence[Sequence[str]]) -> str:

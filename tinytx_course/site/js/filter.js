@@ -3,7 +3,6 @@
 const long = document.querySelector("main.glossary, main.reference");
 
 if (long) {
-  const plain = (text) => text.normalize("NFD").replace(/[\u0300-\u036f]/g, "").toLowerCase();
   const upTo = (heading) => {
     const parts = [heading];
     while (parts.at(-1).nextElementSibling?.matches(":not(h2, h3)")) parts.push(parts.at(-1).nextElementSibling);

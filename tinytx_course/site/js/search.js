@@ -3,7 +3,6 @@
 const opener = document.querySelector(".search-open");
 
 if (opener) {
-  const plain = (text) => text.normalize("NFD").replace(/[\u0300-\u036f]/g, "").replace(/[‘’]/g, "'").toLowerCase();
   let entries = null;
   const input = h("input", { type: "search", "aria-label": "Search the course", placeholder: "A term, a heading, a function", autocomplete: "off" });
   const list = h("ol", { class: "found" }), count = h("p", { role: "status" });

@@ -107,6 +107,19 @@ def test_search_finds_a_term_a_heading_and_a_function_by_keys_alone(lesson):
     assert lesson.evaluate("document.querySelector('dialog[open]')") is None
 
 
+@pytest.mark.parametrize(("letters", "down"), [("", 0), ("leak test", 0), ("leak test", 1)])
+def test_one_escape_closes_the_search_wherever_the_focus_is(lesson, letters, down):
+    lesson.evaluate("document.querySelector('.present-open').click()")
+    lesson.press("/")
+    lesson.call("Input.insertText", text=letters)
+    lesson.settle()
+    for _ in range(down):
+        lesson.press("ArrowDown")
+    lesson.press("Escape")
+    assert lesson.evaluate("document.querySelector('dialog[open]')") is None
+    assert lesson.evaluate("document.documentElement.classList.contains('present')")
+
+
 @pytest.mark.parametrize(
     ("name", "letters", "entry"),
     [("glossary", "causal mask", "tr:has(#causal-mask)"), ("reference", "attention", "[id='tx.attention']")],
@@ -161,7 +174,7 @@ def test_tab_walks_through_menu_search_contents_and_the_lesson_and_escape_closes
     lesson.focus(".lessons summary")
     lesson.press("Enter")
     assert lesson.evaluate("document.querySelector('.lessons').open") is True
-    lesson.call("Input.dispatchKeyEvent", type="keyDown", key="Escape", windowsVirtualKeyCode=27)
+    lesson.press("Escape")
     assert lesson.evaluate("document.querySelector('.lessons').open") is False
     assert lesson.evaluate("document.activeElement.textContent") == "Lessons"
 
@@ -197,7 +210,7 @@ def test_a_term_and_a_paper_show_a_card_on_focus_and_escape_closes_it(lesson):
         lesson.focus(f"{kind}[title]")
         card = "document.querySelector('.hover-card')"
         assert lesson.evaluate(f"[{card}.hidden, {card}.textContent]") == [False, said]
-        lesson.call("Input.dispatchKeyEvent", type="keyDown", key="Escape", windowsVirtualKeyCode=27)
+        lesson.press("Escape")
         assert lesson.evaluate(f"{card}.hidden") is True
 
 

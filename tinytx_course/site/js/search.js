@@ -74,6 +74,10 @@ if (opener) {
     if (event.key === "Enter") list.querySelector("a")?.click();
   });
   dialog.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") { // a field of this type would first take the key to empty itself
+      event.preventDefault();
+      dialog.close();
+    }
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;
     const links = [input, ...list.querySelectorAll("a")], at = links.indexOf(document.activeElement);

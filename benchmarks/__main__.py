@@ -84,6 +84,7 @@ def race(args: argparse.Namespace) -> Answer:
         raise ValueError(f"seeds must be at least 1, got {args.seeds}")
     settings = BenchSettings(n_rounds=1, tiny=args.tiny, data_dir=args.data_dir, report=reporter(args))
     store, racer = Results("race", args.results), referee.named_racer(args.racer)
+    store.check_place()
     records = referee.race(racer, settings, store, seconds=args.seconds, n_seeds=args.seeds)
     if store.get("counting models") is None:
         store.put("counting models", referee.counted(settings))

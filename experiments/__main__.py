@@ -139,8 +139,10 @@ def experiment(args: argparse.Namespace) -> Answer:
             raise ValueError(f"{stored.path} must hold records, got none")
         rows = json.loads(getattr(module, one.table)(stored.data).to_json(orient="records"))
         return {"name": name, "source": stored.source_line(), "rows": rows}, None
+    store = Results(name, args.results)
+    store.check_place()
     settings = Settings(
-        store=Results(name, args.results),
+        store=store,
         budget=args.budget,
         n_seeds=one.n_seeds if args.seeds is None else args.seeds,
         data_dir=args.data_dir,

@@ -6,6 +6,7 @@ import copy
 import datetime
 import json
 import subprocess
+import tempfile
 from pathlib import Path, PurePath, PureWindowsPath
 
 #: Where files of the course lie: the checkout, then what a wheel brings (setup.py puts it there).
@@ -122,6 +123,21 @@ class Results:
     def get(self, key: str) -> dict | None:
         """Return the record under this key, or None."""
         return copy.deepcopy(self._content["records"].get(key))
+
+    def check_place(self) -> None:
+        """Refuse a folder that cannot be written to, before anything is measured.
+
+        Raises
+        ------
+        ValueError
+            If it is a file, or writing is forbidden.
+        """
+        folder = self.path.parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as problem:
+            raise ValueError(f"results must go into a folder that can be written to, got {folder}") from problem
 
     def put(self, key: str, record: dict) -> None:
         """Store a record in the file at once; records that another process has put there since stay.

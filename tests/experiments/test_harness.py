@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.__main__ import main as benchmarks_main
 from experiments.__main__ import main
 from experiments.harness import mean_table
 from tinytx.training.intervals import paired_interval
@@ -62,6 +63,15 @@ def test_json_prints_what_is_stored_and_measures_nothing(tmp_path, capsys, stop_
     assert answer["name"] == "ladder" and "measured 20" in answer["source"]
     assert [row["equal"] for row in answer["rows"]] == ["parameters", "time"]
     assert answer["rows"][0]["above"] == 0.25 and answer["rows"][0]["std"] is None
+
+
+@pytest.mark.parametrize("command", [main, benchmarks_main], ids=["experiments", "benchmarks"])
+def test_results_that_cannot_be_written_are_refused_before_anything_is_measured(tmp_path, capsys, command):
+    (tmp_path / "file").write_text("mine")
+    name = "ladder" if command is main else "race"
+    assert command([name, "--results", str(tmp_path / "file" / "results")]) == 2
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1 and "a folder that can be written to, got " in said.err
 
 
 @pytest.mark.parametrize(

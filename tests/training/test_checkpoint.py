@@ -144,6 +144,10 @@ def edit_description(**changes):
     return lambda folder, config: edit(folder / "model.json", **changes)
 
 
+def tie(folder, config):
+    edit(folder / "model.json", config=config.replace(tie_embeddings=True).to_dict())
+
+
 def edit_weights(change):
     def edit_file(folder, config):
         weights = load_file(folder / "model.safetensors")
@@ -168,6 +172,7 @@ DAMAGE = {
     "complex weights": (edit_weights(lambda w: w.to(torch.complex64)), "real numbers, got .*complex64"),
     "truth values": (edit_weights(lambda w: w > 0), "real numbers, got .*torch.bool"),
     "ties that are none": (edit_description(tied=[]), "model.json"),
+    "tied over untied": (tie, "head.weight must equal body.token_embed.weight"),
 }
 
 

@@ -300,4 +300,10 @@ def fill(model: nn.Module, weights: dict[str, Tensor], description: Mapping[str,
         if not (weights[name].is_floating_point() and weights[name].isfinite().all()):
             got = f"{name} of {weights[name].dtype}, not all of them finite"
             raise ValueError(f"{file} must hold finite real numbers, got {got}")
+    first_name: dict[int, str] = {}
+    for name, tensor in model.state_dict().items():
+        owner = first_name.setdefault(tensor.data_ptr(), name)
+        if not torch.equal(weights[name], weights[owner]):
+            words = f"{name} must equal {owner}, of which it is a second name, got other numbers"
+            raise ValueError(f"{file} has the weights of another model: {words}")
     model.load_state_dict(weights)

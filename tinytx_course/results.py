@@ -137,7 +137,8 @@ class Results:
             folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=folder).close()
         except OSError as problem:
-            raise ValueError(f"results must go into a folder that can be written to, got {folder}") from problem
+            words = f"results must go into a folder that can be written to, got {folder}"
+            raise ValueError(words) from problem
 
     def put(self, key: str, record: dict) -> None:
         """Store a record in the file at once; records that another process has put there since stay.

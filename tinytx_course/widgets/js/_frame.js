@@ -3,6 +3,7 @@
 const CARDS = new Set(["questions", "outcome", "parsons", "by_hand"]); // ask, and need neither a head nor a screen
 
 // Turn build(ui) and describe(get) into what anywidget and our own host call; the style of a kind is limited to it.
+// What describe returns up to a line break is shown and read aloud: the finding; the rest is folded.
 // keep(get) names the traits that belong into the address of a page, and the values allowed: see _address.js.
 export function explorer(kind, { build, describe, keep = () => ({}) }) {
   return {
@@ -16,7 +17,8 @@ export function explorer(kind, { build, describe, keep = () => ({}) }) {
 }
 
 function frame(kind, model, el, describe, signal) {
-  const status = h("p", { class: "tx-say", role: "status" });
+  const status = h("p", { role: "status" }), words = h("p");
+  const say = h("div", { class: "tx-say" }, status), folded = h("details", {}, h("summary", {}, "In words"), words);
   const tip = h("div", { class: "tx-tip", "aria-hidden": "true", hidden: true });
   const root = h("div", { class: "tx", "data-kind": kind, role: "group", "aria-label": model.get("title") });
   el.append(root);
@@ -30,9 +32,15 @@ function frame(kind, model, el, describe, signal) {
     painters.forEach((paint) => paint());
     // While a key is held the summary waits, or a screen reader would be flooded.
     clearTimeout(spoken);
-    const text = describe(get);
-    if (status.textContent) spoken = setTimeout(() => { if (status.textContent !== text) status.textContent = text; }, 150);
-    else status.textContent = text;
+    const [finding, rest] = describe(get).split("\n");
+    const speak = () => {
+      if (status.textContent !== finding) status.textContent = finding;
+      words.textContent = rest ?? "";
+      if (rest) say.append(folded);
+      else folded.remove();
+    };
+    if (status.textContent) spoken = setTimeout(speak, 150);
+    else speak();
   };
   const redraw = () => { asked ||= requestAnimationFrame(draw); };
   const ui = {
@@ -64,7 +72,7 @@ function frame(kind, model, el, describe, signal) {
     },
     // Show parts, then call paint now and once a frame after any change of state, theme or width.
     show(paint, ...parts) {
-      root.append(...[head, ...parts].flat(Infinity).filter((part) => part != null), status, tip);
+      root.append(...[head, ...parts].flat(Infinity).filter((part) => part != null), say, tip);
       painters.push(paint);
       draw();
     },

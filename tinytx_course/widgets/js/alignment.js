@@ -26,8 +26,8 @@ const trueOf = ({ links, source, word }) => links.filter(([, t]) => t === word).
 export function describe(get) {
   const shown = sentenceOf(get), { mass, even, n, of } = massOf(shown), row = rowOf(shown), best = row.map((w, s) => [w, s]).sort((a, b) => b[0] - a[0]).slice(0, 2);
   const head = get("head") < get("n_heads") ? `head ${get("head")}` : "mean of all heads", right = trueOf(shown);
-  return `Layer ${get("layer")}, ${head}: ${percent(mass)} of the weight of ${n} aligned words (of ${of}) lies on the words that they translate; spread evenly it would be ${percent(even)}. `
-    + `“${shown.target[shown.word]}” attends most to ${best.map(([w, s]) => `“${shown.source[s]}” ${percent(w)}`).join(" and ")}; by the grammar it translates ${right.join(" and ") || "no single word"}.`;
+  return `“${shown.target[shown.word]}” attends most to ${best.map(([w, s]) => `“${shown.source[s]}” ${percent(w)}`).join(" and ")}; by the grammar it translates ${right.join(" and ") || "no single word"}.\n`
+    + `Layer ${get("layer")}, ${head}: ${percent(mass)} of the weight of ${n} aligned words (of ${of}) lies on the words that they translate; spread evenly it would be ${percent(even)}.`;
 }
 
 function drawing(ui) {

@@ -49,7 +49,7 @@ export function describe(get) {
   if (!row.some((w) => w > 0)) return `${text}may look at nothing.`;
   const most = places.sort((a, b) => row[b] - row[a] || a - b).slice(0, 3).filter((j, n) => n === 0 || row[j] >= 0.005);
   const looks = most.map((j) => `${named(keys, j)} ${percent(row[j])}`).join(", ");
-  return `${text}looks at ${looks}. Entropy ${entropy(row).toFixed(2)} of at most ${Math.log2(open).toFixed(2)} bits over ${open} open keys.`;
+  return `${text}looks at ${looks}.\nEntropy ${entropy(row).toFixed(2)} of at most ${Math.log2(open).toFixed(2)} bits over ${open} open keys.`;
 }
 
 function build(ui) {

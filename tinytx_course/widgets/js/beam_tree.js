@@ -39,7 +39,7 @@ const worth = (p, length, penalty) => `log P ${number(p)}, score ${number(score(
 export function describe(get) {
   const tree = treeOf(get), n = stepOf(get), nodes = tree[n - 1], of = (fate) => nodes.filter((node) => node[3] === fate).length, penalty = get("length_penalty");
   const best = winner(tree, n, penalty), greedy = winner(get("trees")[get("source")][0], Infinity, penalty);
-  return `Beam size ${get("beam_size")}, step ${n} of ${tree.length}: ${of("kept") + of("cut")} kept, ${of("finished")} finished, best of the others pruned. Best extension: “${written(pathOf(tree, n - 1, 0))}”, ${worth(nodes[0][2], n, penalty)}. `
+  return `Beam size ${get("beam_size")}, step ${n} of ${tree.length}: ${of("kept") + of("cut")} kept, ${of("finished")} finished, best of the others pruned.\nBest extension: “${written(pathOf(tree, n - 1, 0))}”, ${worth(nodes[0][2], n, penalty)}. `
     + `${best ? `Best finished so far: “${written(best[0])}”, ${worth(best[1], best[3] + 1, penalty)}.` : "None is finished yet."} Greedy: “${written(greedy[0])}”, ${worth(greedy[1], greedy[3] + 1, penalty)}.`;
 }
 

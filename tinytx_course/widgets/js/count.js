@@ -121,17 +121,17 @@ export function describe(get) {
   const sum = (bars, group) => total(bars[group]), cache = now.generating["key-value cache"], pairs = now.compute["attention, pairs"];
   const most = Object.keys(learned).reduce((best, name) => (learned[name] > learned[best] ? name : best)), changed = changes(pinned, state);
   const against = (group) => ratio(sum(now, group), sum(then, group));
-  let text = `${grouped(sum(now, "parameters"))} parameters, the largest part ${most} (${share(learned[most], sum(now, "parameters"))}). `
-    + `One forward pass of ${state.batch_size} × ${grouped(state.seq_len)} tokens: ${inShort(sum(now, "compute"))} operations, `
+  const size = `${grouped(sum(now, "parameters"))} parameters, the largest part ${most} (${share(learned[most], sum(now, "parameters"))}).`;
+  let text = `One forward pass of ${state.batch_size} × ${grouped(state.seq_len)} tokens: ${inShort(sum(now, "compute"))} operations, `
     + `${share(pairs, sum(now, "compute"))} of them for pairs of tokens. `
     + `Training holds ${inShort(sum(now, "training"))}B, generation ${inShort(sum(now, "generating"))}B, ${inShort(cache)}B of it cache. `;
   const uses = usesOf(now), [name, formula] = termsOf(state)[GROUPS[get("view")].key][get("part")] ?? [];
   text += `Training in float32 fits on ${cardFor(uses[0].bytes, get("cards"))}, generation in bfloat16 on ${cardFor(uses[3].bytes, get("cards"))}. `;
   if (name) text += `Chosen: ${name}, ${formula} = ${grouped(now[GROUPS[get("view")].key][name])}. `;
-  if (!changed) return `${text}This is the pinned state.`;
-  return `${text}Against the pinned state (${changed}): parameters ${against("parameters")}, `
+  if (!changed) return `${size} This is the pinned state.\n${text}`;
+  return `Against the pinned state (${changed}): parameters ${against("parameters")}, `
     + `compute ${against("compute")} (pairs ${ratio(pairs, then.compute["attention, pairs"])}), `
-    + `training memory ${against("training")}, cache ${ratio(cache, then.generating["key-value cache"])}.`;
+    + `training memory ${against("training")}, cache ${ratio(cache, then.generating["key-value cache"])}.\n${size} ${text}`;
 }
 
 const GROUPS = [

@@ -38,7 +38,7 @@ function verdict({ difference, gradient }) {
 export function describe(get) {
   const series = seriesOf(get), n = get("n_layers"), level = levelOf(get), { size, difference, gradient } = series;
   const name = nameOf([get("norm"), get("residual")]);
-  return `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)} `
+  return `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)}\n`
     + `From input to top the size of the signal is ${sized(size[0])} and becomes ${sized(size[n])}; the share of it that tells tokens apart, ${sized(difference[0])}, becomes ${sized(difference[n])}. `
     + `The gradient, ${sized(gradient[n])} at the top, arrives at the input as ${sized(gradient[0])}. `
     + `Level ${level}: size ${sized(size[level])}, difference ${sized(difference[level])}, gradient ${sized(gradient[level])}.`;

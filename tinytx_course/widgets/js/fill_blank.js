@@ -18,9 +18,9 @@ const nats = (x) => `${number(x, 3)} nats`;
 export function describe(get) {
   const { tokens, at, rows, left, model, possible, impossible } = blankOf(get);
   const best = SIDES.map((side, i) => [side, rows.reduce((a, b) => (b[i + 1] > a[i + 1] ? b : a)), i]);
-  return `Token ${at + 1} of ${tokens.length} is hidden; ${counted(possible, "token")} of the vocabulary ${possible === 1 ? "is" : "are"} possible. Most probable: `
-    + `${best.map(([side, row, i]) => `${side}, “${row[0]}” ${share(row[i + 1])}`).join("; ")}. KL divergence from the exact distribution: model ${nats(model)}, left side only ${nats(left)}. `
-    + `The model gives ${share(impossible)} to impossible tokens.${get("revealed") ? ` The hidden token: “${tokens[at]}”.` : ""}`;
+  return `Token ${at + 1} of ${tokens.length} is hidden; ${counted(possible, "token")} of the vocabulary ${possible === 1 ? "is" : "are"} possible. `
+    + `The model gives ${share(impossible)} to impossible tokens.${get("revealed") ? ` The hidden token: “${tokens[at]}”.` : ""}\nMost probable: `
+    + `${best.map(([side, row, i]) => `${side}, “${row[0]}” ${share(row[i + 1])}`).join("; ")}. KL divergence from the exact distribution: model ${nats(model)}, left side only ${nats(left)}.`;
 }
 
 // The review as buttons, one of them blank.

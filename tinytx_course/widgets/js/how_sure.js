@@ -30,8 +30,8 @@ export function describe(get) {
   if (!n) return `${start}No word is read: the exact probability that the review is favourable is ${number(exact[0], 3)}.`;
   let text = `${start}After ${n} of ${words.length} words, the last “${words[n - 1]}”: exact P(favourable) ${number(exact[n], 3)}`;
   if (model) text += `, model ${number(model[n - 1], 3)}, divergence ${number(divergence(exact[n], model[n - 1]), 3)} nats`;
-  text += `. “${words[n - 1]}” moves the exact log-odds by ${signed(evidenceOf(exact)[n - 1])} nats.`;
-  return n < words.length ? text : `${text} The label: ${NAMES[get("labels")[get("review")]]}.`;
+  text += n < words.length ? "." : `. The label: ${NAMES[get("labels")[get("review")]]}.`;
+  return `${text}\n“${words[n - 1]}” moves the exact log-odds by ${signed(evidenceOf(exact)[n - 1])} nats.`;
 }
 
 // The review; words that are not yet read are only as wide as they are. Pressing one reads up to it.

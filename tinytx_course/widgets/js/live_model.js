@@ -50,7 +50,8 @@ export function candidates(read, at, temperature) {
 
 export function describe(get) {
   const now = followed(get), { read, at, key, block, head } = now, { names } = read, token = named(names, at), drawn = get("drawn");
-  const texts = [remarks(read)];
+  const texts = [remarks(read)], best = candidates(read, at, get("temperature")).slice(0, 3);
+  const next = `After ${token} at temperature ${number(get("temperature"), 1)}: ${best.map(({ id, model, truth }) => `“${shownAs(id)}” model ${chance(model)}, truth ${chance(truth)}`).join("; ")}.`;
   if (drawn.token !== undefined) texts.push(`Drawn: “${shownAs(drawn.token)}”, to which the model gave ${chance(drawn.model)} and the language ${chance(drawn.truth)}.`);
   if (get("zoom") === 1) {
     const order = [...now.weights.keys()].sort((a, b) => now.weights[b] - now.weights[a] || a - b).slice(0, 3);
@@ -59,11 +60,11 @@ export function describe(get) {
     texts.push(`Block ${block}, head ${head}: query of ${token} · key of ${named(names, key)} = ${number(now.dot)}; divided by √${now.width}: ${number(now.scaled)}; `
       + `added for the distance ${at - key}: ${number(now.bias)}; score ${number(now.score)}; weight ${percent(now.weights[key])}.`);
   } else {
-    texts.push(`Residual stream of ${token}: ${stream(now).map(({ name, best, chance }) => `${name} would say “${shownAs(best)}” ${percent(chance)}`).join("; ")}.`);
+    if (drawn.token === undefined) texts.push(next);
+    const layers = stream(now).map(({ name, best, chance }) => `${name} would say “${shownAs(best)}” ${percent(chance)}`).join("; ");
+    texts.push(`\nResidual stream of ${token}: ${layers}.`);
   }
-  const best = candidates(read, at, get("temperature")).slice(0, 3);
-  texts.push(`After ${token} at temperature ${number(get("temperature"), 1)}: ${best.map(({ id, model, truth }) => `“${shownAs(id)}” model ${chance(model)}, truth ${chance(truth)}`).join("; ")}.`);
-  return texts.filter(Boolean).join(" ");
+  ZZZ
 }
 
 // Draw the next token of the text, always after its last one.

@@ -70,6 +70,17 @@ def test_the_address_keeps_what_was_changed_in_every_explorer_and_brings_it_back
     assert page.evaluate("document.querySelectorAll('.tx')[2].getBoundingClientRect().top < innerHeight / 2")
 
 
+def test_the_finding_alone_is_read_aloud_and_the_rest_unfolds_by_keys(page, several):
+    opened(page, several)
+    spoken = page.evaluate("[...document.querySelectorAll('.tx [role=status]')].map(e => e.textContent)")
+    assert spoken[0].startswith("Moving input ") and all(len(each.split()) <= 30 for each in spoken)
+    seen = "document.querySelector('.tx-say').innerText"
+    assert "cells open" not in page.evaluate(seen)
+    page.focus(".tx-say summary")
+    page.press("Enter")
+    assert "cells open" in page.evaluate(seen)
+
+
 def test_without_motion_nothing_flies_and_the_end_is_there_at_once(page, tmp_path):
     path = write_page(CASES["one_query"].make(), tmp_path / "page.html")
     chips = []

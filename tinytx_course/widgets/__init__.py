@@ -15,7 +15,8 @@ its state. Python (``<kind>.py``) checks the state and supplies what needs torch
    values, and `Bytes` for float32) and `summary()`; a function ``dice(...)`` that checks its arguments and
    returns one. Its name here.
 2. ``js/dice.js``, a plain module that imports nothing (``js/_*.js`` are put in front of it): exported
-   formulas, ``describe(get)``, the state in words for screen readers, ``build(ui)``, and last
+   formulas, ``describe(get)``, the finding in a sentence, then after a line break the rest of the state in
+   words, which the page folds, ``build(ui)``, and last
    ``export default explorer("dice", { build, describe })``. `ui.get` reads a trait, `ui.set` changes it
    during a gesture, `ui.save` for good; `ui.show(paint, ...elements)` paints now and after each change.
    Elements come from ``h``, controls from `ui.slider`, `ui.toggle`, `ui.choice`, `ui.picks` and `ui.player`,

@@ -73,10 +73,8 @@ def test_the_share_on_true_pairs_by_hand(node):
 def test_what_is_said_follows_the_chosen_word(describe, model, tokenizer, pairs):
     explorer = course.widgets.alignment(model, tokenizer, pairs, head=4)
     first, second = describe(explorer)[0], describe(changed(explorer, word=1, head=1))[0]
-    assert (
-        first.startswith("Layer 0, mean of all heads: ") and f"“{pairs[0].french[0]}” attends most" in first
-    )
-    assert second.startswith("Layer 0, head 1: ") and f"“{pairs[0].french[1]}” attends most" in second
+    for text, word, where in ((first, 0, "mean of all heads"), (second, 1, "head 1")):
+        assert text.startswith(f"“{pairs[0].french[word]}” attends most") and f"\nLayer 0, {where}: " in text
 
 
 def test_what_does_not_fit_is_refused(model, tokenizer, pairs):

@@ -90,7 +90,7 @@ def test_the_words_by_hand(describe):
     ]
     text, nothing = describe(*explorers)
     assert text == (
-        "Attention, layer 0, head 0: query 1 “b” looks at 0 “a” 50%, 1 “b” 50%. "
+        "Attention, layer 0, head 0: query 1 “b” looks at 0 “a” 50%, 1 “b” 50%.\n"
         "Entropy 1.00 of at most 1.00 bits over 2 open keys."
     )
     assert nothing.endswith("query 2 “a” may look at nothing.")

@@ -90,7 +90,7 @@ def test_what_is_said_names_the_hidden_token_only_when_it_is_shown(describe, fil
     assert "The hidden token" not in before
     assert f"model {blank['model']:.3f} nats, left side only {blank['left']:.3f} nats" in before
     (after,) = describe(changed(hidden, revealed=True))
-    assert after == f"{before} The hidden token: “{token}”."
+    assert after == before.replace("\n", f" The hidden token: “{token}”.\n")
     (beyond,) = describe(changed(hidden, revealed=False, position=max(map(len, hidden.tokens)) - 1))
     assert f"of {len(hidden.tokens[0])} is hidden" in beyond
 

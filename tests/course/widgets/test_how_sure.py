@@ -80,8 +80,7 @@ def test_what_is_said_hides_what_is_not_read(node, explorer, world, reviews, gue
     start, early, end = node("how_sure", "js.describe(get)", *states)
     assert start == "Review 1. No word is read: the exact probability that the review is favourable is 0.500."
     assert f"the last “{words[2]}”: exact P(favourable) {exact[3]:.3f}, model {guesses[0][2]:.3f}" in early
-    assert "label" not in early and end.endswith(
-        f"The label: {'favourable' if reviews[0].label else 'unfavourable'}."
-    )
+    label = "favourable" if reviews[0].label else "unfavourable"
+    assert "label" not in early and f" The label: {label}.\n" in end
     alone = course.widgets.how_sure(reviews, world=world)
     assert "model" not in node("how_sure", "js.describe(get)", alone)[0]

@@ -78,9 +78,9 @@ def test_zeroing_after_softmax_leaks_and_the_page_says_where(node, describe):
     causal, unmasked = course.widgets.mask(moved=5), course.widgets.mask(moved=5, causal=False)
     leaking = changed(course.widgets.mask(moved=5), where="after")
     texts = describe(causal, unmasked, leaking)
-    assert "36 of 64 cells open" in texts[0] and texts[0].endswith("moves outputs 5–7; no leak.")
-    assert "rows sum to 1.00. " in texts[1]
-    assert texts[1].endswith("moves outputs 0–7; 0–4 see ahead, as your mask allows; no leak.")
+    assert "36 of 64 cells open" in texts[0] and "moves outputs 5–7; no leak.\n" in texts[0]
+    assert texts[1].endswith("rows sum to 1.00.")
+    assert "moves outputs 0–7; 0–4 see ahead, as your mask allows; no leak.\n" in texts[1]
     assert "LEAK: the mask hides it from 0–4." in texts[2]
     ((_, weights, moves, _),) = node("mask", NUMBERS, leaking)
     assert np.reshape(weights, (8, 8)).sum(axis=1)[:-1].max() < 0.999 and min(moves) > 0

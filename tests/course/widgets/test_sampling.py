@@ -123,11 +123,10 @@ def test_what_is_said_can_be_checked_by_hand(describe):
     as_the_model_says = [text.split(", as the model says ")[1].split(",")[0] for text in (plain, hot, drawn)]
     assert len(set(as_the_model_says)) == 1 and f"“les” {as_the_model_says[0]}, as the model" in plain
     assert hot == drawn and f"“les” {as_the_model_says[0]}, as the model" not in hot
-    assert plain.startswith(
-        "After “Bonjour”: temperature 1.00, top-k off, top-p off. Of 1,994 tokens top-k cuts 0 "
-    )
+    assert plain.startswith("Of 1,994 tokens top-k cuts 0 ")
+    assert "\nAfter “Bonjour”: temperature 1.00, top-k off, top-p off. " in plain
     assert "in the language 66.7%" in plain and plain.endswith("Nothing was drawn yet.")
-    assert ": 1 is left, which held " in cut and "3 drawn: “les” 3; the last was “les”." in cut
+    assert ": 1 is left, which held " in cut and "; the last of 3 drawn was “les”.\n" in cut
     assert strange.startswith("The language has no word “chat”") and "in the language" not in strange
 
 

@@ -76,9 +76,9 @@ def test_what_is_said_can_be_checked_by_hand(node):
     states.append(le.state() | {"text": "le", "n_merges": 0})
     begun, odd, empty, start = node("tokenizer", "js.describe(get)", *states)
     assert begun == (
+        "Merge 4: “el” + “le” → “elle”, adjacent 3 times in the corpus.\n"
         "2 words. characters: 10 tokens, 5.0 a word; vocabulary 12. BPE, 4 merges: 6 tokens, 3.0 a word; "
         "vocabulary 16. words: 2 tokens, 1.0 a word, 1 unknown; vocabulary 11. "
-        "Merge 4: “el” + “le” → “elle”, adjacent 3 times in the corpus. "
         "Tokens of BPE: ▁ | b | elle | ▁ | s | el"
     )
     assert "The corpus has no “é”: BPE" in odd and empty == "No text, no tokens. Type something."

@@ -126,8 +126,8 @@ export function describe(get) {
     + `${share(pairs, sum(now, "compute"))} of them for pairs of tokens. `
     + `Training holds ${inShort(sum(now, "training"))}B, generation ${inShort(sum(now, "generating"))}B, ${inShort(cache)}B of it cache. `;
   const uses = usesOf(now), [name, formula] = termsOf(state)[GROUPS[get("view")].key][get("part")] ?? [];
-  text += `Training in float32 fits on ${cardFor(uses[0].bytes, get("cards"))}, generation in bfloat16 on ${cardFor(uses[3].bytes, get("cards"))}. `;
-  if (name) text += `Chosen: ${name}, ${formula} = ${grouped(now[GROUPS[get("view")].key][name])}. `;
+  text += `Training in float32 fits on ${cardFor(uses[0].bytes, get("cards"))}, generation in bfloat16 on ${cardFor(uses[3].bytes, get("cards"))}.`;
+  if (name) text += ` Chosen: ${name}, ${formula} = ${grouped(now[GROUPS[get("view")].key][name])}.`;
   if (!changed) return `${size} This is the pinned state.\n${text}`;
   return `Against the pinned state (${changed}): parameters ${against("parameters")}, `
     + `compute ${against("compute")} (pairs ${ratio(pairs, then.compute["attention, pairs"])}), `

@@ -52,6 +52,7 @@ export function describe(get) {
   const now = followed(get), { read, at, key, block, head } = now, { names } = read, token = named(names, at), drawn = get("drawn");
   const texts = [remarks(read)], best = candidates(read, at, get("temperature")).slice(0, 3);
   const next = `After ${token} at temperature ${number(get("temperature"), 1)}: ${best.map(({ id, model, truth }) => `“${shownAs(id)}” model ${chance(model)}, truth ${chance(truth)}`).join("; ")}.`;
+  let rest = next;
   if (drawn.token !== undefined) texts.push(`Drawn: “${shownAs(drawn.token)}”, to which the model gave ${chance(drawn.model)} and the language ${chance(drawn.truth)}.`);
   if (get("zoom") === 1) {
     const order = [...now.weights.keys()].sort((a, b) => now.weights[b] - now.weights[a] || a - b).slice(0, 3);
@@ -60,11 +61,10 @@ export function describe(get) {
     texts.push(`Block ${block}, head ${head}: query of ${token} · key of ${named(names, key)} = ${number(now.dot)}; divided by √${now.width}: ${number(now.scaled)}; `
       + `added for the distance ${at - key}: ${number(now.bias)}; score ${number(now.score)}; weight ${percent(now.weights[key])}.`);
   } else {
-    if (drawn.token === undefined) texts.push(next);
-    const layers = stream(now).map(({ name, best, chance }) => `${name} would say “${shownAs(best)}” ${percent(chance)}`).join("; ");
-    texts.push(`\nResidual stream of ${token}: ${layers}.`);
+    texts.push(next);
+    rest = `Residual stream of ${token}: ${stream(now).map(({ name, best, chance }) => `${name} would say “${shownAs(best)}” ${percent(chance)}`).join("; ")}.`;
   }
-  ZZZ
+  return `${texts.filter(Boolean).join(" ")}\n${rest}`;
 }
 
 // Draw the next token of the text, always after its last one.

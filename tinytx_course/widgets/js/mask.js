@@ -108,11 +108,11 @@ export function describe(get) {
   const rules = [get("causal") && "causal", ...["window", "prefix", "padding"].map((key) => get(key) && `${key} ${get(key)}`), drawn && `${counted(drawn, "cell")} drawn`];
   const verdicts = verdictsOf(get, allowed), places = [...tokens.keys()];
   const with_ = (verdict) => listed(places.filter((i) => verdicts[i] === verdict));
-  return `Mask (${rules.filter(Boolean).join(", ") || "none"}): ${allowed.reduce((a, b) => a + b, 0)} of ${n * n} cells open. `
-    + `Blocked by ${WHERE[get("where")]}: rows sum to ${low === high ? low : `${low} up to ${high}`}. `
-    + `Moving input ${named(tokens, moved)} moves outputs ${listed(places.filter((i) => verdicts[i] !== "still")) || "nowhere"}`
+  return `Moving input ${named(tokens, moved)} moves outputs ${listed(places.filter((i) => verdicts[i] !== "still")) || "nowhere"}`
     + (with_("ahead") && `; ${with_("ahead")} ${/^\d+$/.test(with_("ahead")) ? "sees" : "see"} ahead, as your mask allows`)
-    + (with_("leak") ? `; LEAK: the mask hides it from ${with_("leak")}.` : "; no leak.");
+    + (with_("leak") ? `; LEAK: the mask hides it from ${with_("leak")}.` : "; no leak.")
+    + `\nMask (${rules.filter(Boolean).join(", ") || "none"}): ${allowed.reduce((a, b) => a + b, 0)} of ${n * n} cells open. `
+    + `Blocked by ${WHERE[get("where")]}: rows sum to ${low === high ? low : `${low} up to ${high}`}.`;
 }
 
 function build(ui) {

@@ -34,11 +34,12 @@ export function describe(get) {
   const best = may.slice(0, 3).map((id) => `“${asWord(id)}” model ${chance(model[id])}${truth ? `, language ${chance(truth[id])}` : ""}`).join("; ");
   const texts = [remarks(read), at ? `After ${named(read.names, at)}` : "At the beginning"];
   texts[1] += truth ? ` ${counted(may.length, "token")} may follow: ${best}.` : ` the model expects: ${best}.`;
+  const finding = texts.splice(0, 2).filter(Boolean).join(" ");
   if (at < last) texts.push(`What was written: “${read.names[at + 1]}”, model ${chance(model[read.ids[at + 1]])}${truth ? `, language ${chance(truth[read.ids[at + 1]])}` : ""}.`);
   if (truth) texts.push(`To tokens that cannot follow the model gives ${chance(believed)}, most of it to “${asWord(never[0])}”, ${chance(model[never[0]])}.`);
   const whole = surprises(read)[1].length === read.ids.length;
   texts.push(last ? `Surprise of the ${counted(last, "token")} so far: model ${byModel} nats, language ${whole ? `${byTruth} nats` : "unknown"}.` : "");
-  return texts.filter(Boolean).join(" ");
+  return `${finding}\n${texts.filter(Boolean).join(" ")}`;
 }
 
 // Rows of tokens on one axis of square roots: a bar for the model, a mark for the language, which has none for the impossible.

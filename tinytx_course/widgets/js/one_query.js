@@ -82,7 +82,7 @@ export function describe(get) {
   let text = `Step ${step + 1} of ${STEPS.length}, ${STEPS[step]}. ${spell(get, c)}`;
   if (step >= 4 && c.sum) {
     const most = Math.max(...c.weights), first = c.weights.findIndex((w) => w > most - 1e-9);
-    text += ` Largest weight: ${number(most)} on key ${named(tokens, first)}; entropy ${number(entropy(c.weights))} bits.`;
+    text += `\nLargest weight: ${number(most)} on key ${named(tokens, first)}; entropy ${number(entropy(c.weights))} bits.`;
   }
   return text;
 }

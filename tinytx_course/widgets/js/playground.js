@@ -19,7 +19,8 @@ function describeRun(name, run, get) {
   const cheats = run.above !== null && run.above < 0 ? ` ${belowBound(run.settings, run.bound)}` : run.relearns ? ` ${run.relearns}` : "";
   const verdict = run.text.length ? `It writes: “${written(run.text)}”. The grammar allows ${run.n_allowed} of ${counted(run.text.length, "word")}.` : "It writes nothing.";
   const [block, head] = openHead(get, run.tops.length, run.tops[0].length), [key, weight] = run.tops[block][head], words = ["(start)", ...get("words")];
-  return `Run ${name}${odd ? ` (${odd})` : ""}: ${learned}.${marks} ${held}${cheats} ${verdict} Block ${block}, head ${head}: “${words.at(-1)}” attends most to “${words[key]}”, ${percent(weight)}.`;
+  return [`Run ${name}${odd ? ` (${odd})` : ""}: ${learned}.${marks} ${held}${cheats}`,
+    `Run ${name}. ${verdict} Block ${block}, head ${head}: “${words.at(-1)}” attends most to “${words[key]}”, ${percent(weight)}.`];
 }
 const openHead = (get, layers, heads) => [Math.min(get("block"), layers - 1), Math.min(get("head"), heads - 1)];
 
@@ -34,7 +35,8 @@ export function resolved(get) {
 export function describe(get) {
   const runs = [["A", get("first")], ["B", get("second")]].filter(([, run]) => run.above !== undefined);
   if (get("first").above === undefined) return get("notice");
-  return [get("notice"), ...runs.map(([name, run]) => describeRun(name, run, get)), resolved(get)].filter(Boolean).join(" ");
+  const [reached, did] = [0, 1].map((i) => runs.map(([name, run]) => describeRun(name, run, get)[i]));
+  return `${[get("notice"), ...reached, resolved(get)].filter(Boolean).join(" ")}\n${did.join(" ")}`;
 }
 
 // As people write it: no space after an elision, none before a sign.

@@ -78,12 +78,12 @@ export function describe(get) {
   const which = `hand ${hand} (dimensions ${2 * hand} and ${2 * hand + 1}, a turn in ${turn(speeds[hand])} positions) `;
   if (get("mode") === "rotary") {
     const { q, k, score } = rotaryOf(get);
-    return `${sizes}Rotary: ${which}turns the query at position ${place} to ${tipInWords(q)} and the key at position ${place + shift} to ${tipInWords(k)}. `
-      + `Their product is ${exact(score)} at every position: it depends on the distance ${shift} alone.`;
+    return `Query at position ${place}, key at position ${place + shift}: their product is ${exact(score)} at every position, as it depends on the distance ${shift} alone.\n`
+      + `${sizes}Rotary: ${which}turns the query at position ${place} to ${tipInWords(q)} and the key at position ${place + shift} to ${tipInWords(k)}.`;
   }
-  return `${sizes}Position ${place}: ${which}points to (sine, cosine) = ${here}. R(${shift}) turns it by ${(shift * speeds[hand]).toFixed(3)} radians `
-    + `to ${there}, its direction at position ${place + shift}. Positions ${shift} apart: similarity `
-    + `${exact(alike)}, dot product ${number(alike * n, 2)} of ${n}.`;
+  return `Positions ${place} and ${place + shift}, ${shift} apart: similarity ${exact(alike)}, dot product ${number(alike * n, 2)} of ${n}.\n`
+    + `${sizes}Position ${place}: ${which}points to (sine, cosine) = ${here}. R(${shift}) turns it by ${(shift * speeds[hand]).toFixed(3)} radians `
+    + `to ${there}, its direction at position ${place + shift}.`;
 }
 
 // The table as a picture, with frames around the chosen row and the two columns of the chosen hand.

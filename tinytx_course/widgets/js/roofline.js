@@ -31,7 +31,7 @@ const time = (seconds) => (seconds < 1e-3 ? `${+(1e6 * seconds).toPrecision(3)} 
 
 export function describe(get) {
   const { n, d, intensity, rate, limit, seconds } = best(get), ridge = get("flops") / get("bytes_per_second"), points = pointsOf(get), at = points[get("kernel")];
-  const text = `${grouped(n)} ${n === 1 ? "row" : "rows"} times a matrix ${grouped(d)} × ${grouped(d)}: ${perByte(intensity)}, limited by ${limit}; at best ${scaled(rate)}FLOP/s, ${time(seconds)}. The ridge is at ${perByte(ridge)}.`;
+  const text = `${grouped(n)} ${n === 1 ? "row" : "rows"} times a matrix ${grouped(d)} × ${grouped(d)}: ${perByte(intensity)}, limited by ${limit}; at best ${scaled(rate)}FLOP/s, ${time(seconds)}.\nThe ridge is at ${perByte(ridge)}.`;
   return at ? `${text} Kernel “${at.name}”: ${perByte(at.intensity)}, ${scaled(at.rate)}FLOP/s, ${percent(at.part)} of the roof, limited by ${at.limit}${at.part > 1 ? "; above the roof, so its numbers come from a cache" : ""}.` : text;
 }
 

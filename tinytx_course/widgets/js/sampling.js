@@ -70,15 +70,15 @@ const inText = ({ words }) => machine().world.written(words.map(([word]) => word
 export function describe(get) {
   const s = sampled(get), { truth } = s, left = count(s.left), best = s.order[0], are = left === 1 ? "is" : "are";
   const k = get("top_k") < s.model.length ? get("top_k") : "off", p = get("top_p") < 1 ? get("top_p").toFixed(2) : "off";
-  let text = `${remarks(s.read)} After “${get("text")}”: temperature ${get("temperature").toFixed(2)}, top-k ${k}, top-p ${p}. `
-    + `Of ${grouped(count(Array.from(s.model, (q) => q > 0)))} tokens top-k cuts ${grouped(count(s.byTopK))} and top-p ${grouped(count(s.byTopP))}: ${grouped(left)} ${are} left, `
-    + `which held ${share(add(s.heated, (i) => s.left[i]))} and ${are} scaled to 100%. `
-    + `Entropy: ${entropy(s.model).toFixed(2)} bits as the model says, ${entropy(s.final).toFixed(2)} as drawn`;
+  const lastly = s.drawn.length ? `; the last of ${s.drawn.length} drawn was “${shownAs(s.drawn.at(-1))}”` : "";
+  let text = `${remarks(s.read)} Of ${grouped(count(Array.from(s.model, (q) => q > 0)))} tokens top-k cuts ${grouped(count(s.byTopK))} and top-p ${grouped(count(s.byTopP))}: ${grouped(left)} ${are} left, `
+    + `which held ${share(add(s.heated, (i) => s.left[i]))} and ${are} scaled to 100%${lastly}.\n`
+    + `After “${get("text")}”: temperature ${get("temperature").toFixed(2)}, top-k ${k}, top-p ${p}. Entropy: ${entropy(s.model).toFixed(2)} bits as the model says, ${entropy(s.final).toFixed(2)} as drawn`;
   if (truth) text += `, ${entropy(truth).toFixed(2)} in the language`;
   text += `. Most probable as drawn: “${shownAs(best)}” ${share(s.final[best])}, as the model says ${share(s.model[best])}`;
   if (truth) text += `, in the language ${share(truth[best])}. The language never says ${share(add(s.final, (i) => truth[i] === 0))} of what is drawn`;
   const counts = tally(s.drawn, s.model.length), often = s.order.filter((token) => counts[token]).sort((a, b) => counts[b] - counts[a]).slice(0, 3);
-  text += s.drawn.length ? `. ${s.drawn.length} drawn: ${often.map((token) => `“${shownAs(token)}” ${counts[token]}`).join(", ")}; the last was “${shownAs(s.drawn.at(-1))}”. ` : ". Nothing was drawn yet. ";
+  text += s.drawn.length ? `. ${s.drawn.length} drawn: ${often.map((token) => `“${shownAs(token)}” ${counts[token]}`).join(", ")}. ` : ". Nothing was drawn yet. ";
   const texts = textsOf(get);
   if (texts.some(({ words, ended }) => words.length || ended)) text += texts.map((one, i) => `At temperature ${HEAT[i]}: “${inText(one)}”, ${counted(count(one.words.map(([, fine]) => !fine)), "word")} not allowed.`).join(" ");
   return text.trim();

@@ -99,9 +99,8 @@ export function describe(get) {
   const n = wordsOf(get("text")).length, lanes = n ? lanesOf(get) : [];
   if (!n) return "No text, no tokens. Type something.";
   const odd = unknown(lanes[1][1], get).map(([token]) => `“${token}”`);
-  return `${n} ${n === 1 ? "word" : "words"}. ${lanes.map((lane) => `${lane[0]}: ${summed(lane, get)}. `).join("")}${mergeInWords(get)} `
-    + (odd.length ? `The corpus has no ${[...new Set(odd)].join(", ")}: BPE too has only <unk> for what it never read. ` : "")
-    + `Tokens of BPE: ${lanes[1][1].map(([token]) => token).join(" | ")}`;
+  return mergeInWords(get) + (odd.length ? ` The corpus has no ${[...new Set(odd)].join(", ")}: BPE too has only <unk> for what it never read.` : "")
+    + `\n${n} ${n === 1 ? "word" : "words"}. ${lanes.map((lane) => `${lane[0]}: ${summed(lane, get)}. `).join("")}Tokens of BPE: ${lanes[1][1].map(([token]) => token).join(" | ")}`;
 }
 
 // The tokens of one tokenizer: equal ids, equal colours; the newest merged token is framed.

@@ -1,4 +1,4 @@
-"""Greedy generation and beam search, against `generate` of `transformers` with the same weights.
+"""Reading a prompt, greedy generation and beam search, against `generate` of `transformers`, same weights.
 
 Both generate the same tokens; no sequence ends early. Tried without success, on two cores with bfloat16
 instructions: weights in bfloat16. For one row the conversion costs what reading half the bytes saves
@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +30,8 @@ from tinytx_course.labs.timing import Spent, spend, take_turns
 
 THEIRS = "transformers' generate"
 ANEW = "tinytx, every prefix read anew"
-GROUPS = {THEIRS: EQUAL, ANEW: "no cache"}
+PRODUCTS = "tinytx, products of its matrices alone"  # the limit: no token is generated without them
+GROUPS = {THEIRS: EQUAL, ANEW: "no cache", PRODUCTS: "limit"}
 WARM_UP = 4  # tokens
 COMPARED = 48  # tokens that both must have in common
 SAMPLED = 4  # lengths at which generation without cache is timed where all of them would take minutes
@@ -47,6 +48,7 @@ class _Sizes:
     batch_sizes: tuple[int, ...] = (1, 32)
     prompt: int = 16
     new: int = 256
+    long_prompt: int = 512
     n_sources: tuple[int, ...] = (1, 16)
     source: int = 20
     n_beams: int = 4
@@ -62,11 +64,13 @@ class _Sizes:
             "n_heads": 4,
             "n_layers": self.n_layers,
             "d_ff": 4 * self.d_model,
-            "max_len": max(self.prompt + self.new, self.source + 1, self.translated + 1),
+            "max_len": max(
+                self.prompt + self.new, self.long_prompt + WARM_UP, self.source + 1, self.translated + 1
+            ),
         }
 
 
-TINY = _Sizes((50,), (1, 3), 3, 5, (2,), 4, 2, 5, 16, 2)
+TINY = _Sizes((50,), (1, 3), 3, 5, 7, (2,), 4, 2, 5, 16, 2)
 
 
 def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Record]]:
@@ -79,6 +83,9 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
         for batch_size in sizes.batch_sizes:
             key = f"greedy, {sizes.new} tokens, vocabulary {vocab_size:,}, batch {batch_size}"
             yield key, _greedy(model, sizes, batch_size, settings)
+            if vocab_size == sizes.vocab_sizes[0]:
+                key = f"prompt of {sizes.long_prompt} tokens, vocabulary {vocab_size:,}, batch {batch_size}"
+                yield key, _prompt(model, sizes, batch_size, settings)
     torch.manual_seed(0)
     translator = Translator(TransformerConfig(**sizes.of_model(sizes.vocab_sizes[0]), **_marian()))
     translator.to(device).eval()
@@ -89,17 +96,33 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
 
 def _greedy(model: LanguageModel, sizes: _Sizes, batch_size: int, settings: BenchSettings) -> Record:
     prompts = torch.randint(model.config.vocab_size, (batch_size, sizes.prompt))
-    tasks: dict[str, Task] = {OURS: partial(_continued, model, prompts)}
-    theirs, left_out = _theirs(model)
-    if theirs is not None:
-        tasks[THEIRS] = lambda n: _generated(theirs, prompts.to(settings.device), n)[:, sizes.prompt :]
+    tasks, left_out = _both(model, prompts, settings)
+    tasks[PRODUCTS] = partial(_products_alone, model, batch_size)
     if batch_size > 1:
         tasks[ANEW] = partial(_read_anew, model, prompts)
     else:
         tasks[ANEW] = partial(_continued, model, prompts, cached=False)
-    record = _compared(model, tasks, sizes.new, batch_size, settings)
+    record = _compared(model, tasks, sizes.new, sizes.new * batch_size, settings)
     record["contestants"][ANEW]["lengths_timed"] = SAMPLED if batch_size > 1 else sizes.new
     return {**record, "left_out": left_out}
+
+
+def _prompt(model: LanguageModel, sizes: _Sizes, batch_size: int, settings: BenchSettings) -> Record:
+    """Time until the first token after a long prompt: all of it is read at once."""
+    prompts = torch.randint(model.config.vocab_size, (batch_size, sizes.long_prompt))
+    tasks, left_out = _both(model, prompts, settings)
+    return {**_compared(model, tasks, 1, prompts.numel(), settings), "left_out": left_out}
+
+
+def _both(
+    model: LanguageModel, prompts: Tensor, settings: BenchSettings
+) -> tuple[dict[str, Task], dict[str, str]]:
+    """Continue prompts with ours and with theirs, unless it is missing."""
+    tasks: dict[str, Task] = {OURS: partial(_continued, model, prompts)}
+    theirs, left_out = _theirs(model)
+    if theirs is not None:
+        tasks[THEIRS] = lambda n: _generated(theirs, prompts.to(settings.device), n)[:, prompts.shape[1] :]
+    return tasks, left_out
 
 
 def _beams(model: Translator, sizes: _Sizes, n_sources: int, settings: BenchSettings) -> Record:
@@ -109,14 +132,14 @@ def _beams(model: Translator, sizes: _Sizes, n_sources: int, settings: BenchSett
     theirs, left_out = _theirs(model, decoder_start_token_id=BOS, pad_token_id=0)
     if theirs is not None:
         tasks[THEIRS] = lambda n: _generated(theirs, src_ids, n, num_beams=sizes.n_beams)[:, 1:]
-    record = _compared(model, tasks, sizes.translated, n_sources, settings)
+    record = _compared(model, tasks, sizes.translated, sizes.translated * n_sources, settings)
     return {**record, "left_out": left_out}
 
 
 def _compared(
-    model: nn.Module, tasks: Mapping[str, Task], n: int, n_rows: int, settings: BenchSettings
+    model: nn.Module, tasks: Mapping[str, Task], n: int, n_tokens: int, settings: BenchSettings
 ) -> Record:
-    """Time n tokens a row of each candidate in turn, and compare."""
+    """Time n tokens a row of each candidate in turn, and compare; `n_tokens` are read or written by it."""
     for task in tasks.values():
         task(WARM_UP)
     timed = {name: partial(task, n) for name, task in tasks.items()}
@@ -125,7 +148,7 @@ def _compared(
     )
     about = {"precision": "fp32", "n_params": count_parameters(model)}
     details = {name: about if name == OURS else {**about, "group": GROUPS[name]} for name in tasks}
-    record = compare(turns, details, "tokens", n * n_rows)
+    record = compare(turns, details, "tokens", n_tokens)
     if THEIRS in tasks:
         ours_ids, their_ids = (tasks[name](min(n, COMPARED)).cpu() for name in (OURS, THEIRS))
         record["same_ids"] = (ours_ids == their_ids).double().mean().item()
@@ -135,6 +158,18 @@ def _compared(
 def _continued(model: LanguageModel, prompts: Tensor, n: int, **how: Any) -> Tensor:
     rows = continue_rows(model, prompts.tolist(), eos_id=-1, max_new_tokens=n, top_k=1, **how)
     return torch.tensor(rows)
+
+
+@torch.inference_mode()
+def _products_alone(model: LanguageModel, n_rows: int, n: int) -> Spent:
+    """The time of the products with all matrices of a model, laid out as in generation, n times."""
+    joined = [[model.head]]
+    for block in model.body.blocks:
+        attn, ff = cast(Any, block.attn), cast(Any, block.ff)
+        joined += [[attn.q_proj, attn.k_proj, attn.v_proj], [attn.out_proj], [ff.up_proj], [ff.down_proj]]
+    products = [few_rows(each, n_rows) for each in joined]
+    rows = [torch.randn(n_rows, each[0].in_features, device=model.head.weight.device) for each in joined]
+    return spend(lambda: [_multiply(products, rows) for _ in range(n)], 1, model.head.weight.is_cuda)
 
 
 def _read_anew(model: LanguageModel, prompts: Tensor, n: int) -> Spent:

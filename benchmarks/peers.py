@@ -54,8 +54,8 @@ class TorchEncoder(nn.Module):
         return hidden @ self.token_embed.weight.T
 
 
-class HuggingFaceGPT2(nn.Module):
-    """`transformers.GPT2LMHeadModel`."""
+class HuggingFace(nn.Module):
+    """`GPT2LMHeadModel` or `LlamaForCausalLM` of `transformers`."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -85,9 +85,15 @@ def x_transformers(config: TransformerConfig) -> nn.Module:
     """A `TransformerWrapper` around a `Decoder` of `x-transformers`, with its fused attention."""
     from x_transformers import Decoder, TransformerWrapper
 
+    of_gpt2: dict[str, Any] = {"ff_custom_activation": nn.GELU(approximate="tanh")}
+    of_llama = {
+        **dict.fromkeys(("use_rmsnorm", "rotary_pos_emb", "ff_glu", "ff_swish", "ff_no_bias"), True),
+        **{"rotary_emb_dim": config.head_dim, "attn_kv_heads": config.kv_heads},
+    }
     return TransformerWrapper(
         num_tokens=config.vocab_size,
         max_seq_len=config.max_len,
+        use_abs_pos_emb=not is_llama(config),
         tie_embedding=True,
         tie_embedding_scale=1.0,
         emb_dropout=config.dropout,
@@ -99,20 +105,31 @@ def x_transformers(config: TransformerConfig) -> nn.Module:
             attn_flash=True,
             attn_dropout=config.dropout,
             ff_mult=config.d_ff / config.d_model,
-            ff_custom_activation=nn.GELU(approximate="tanh"),
             ff_dropout=config.dropout,
+            **(of_llama if is_llama(config) else of_gpt2),
         ),
     )
 
 
+def is_llama(config: TransformerConfig) -> bool:
+    """Whether blocks are those of a Llama; else they are those of GPT-2."""
+    return config.norm_kind == "rms"
+
+
 PLAIN = "the same model in a plain loop"  # separates the model from the training code
+TORCH = "torch.nn.TransformerEncoder"
 # Name of a peer -> its constructor, and what differs from ours.
 PEERS: dict[str, tuple[Callable[[TransformerConfig], nn.Module], str]] = {
-    "torch.nn.TransformerEncoder": (TorchEncoder, "none"),
-    "transformers GPT-2": (HuggingFaceGPT2, "nothing dropped inside the feed-forward network"),
-    "x-transformers": (x_transformers, "no biases in attention and norms"),
+    TORCH: (TorchEncoder, "none"),
+    "transformers": (HuggingFace, "as GPT-2, nothing dropped inside the feed-forward network"),
+    "x-transformers": (x_transformers, "as GPT-2, no biases in attention and norms; as Llama, a gate's bias"),
     PLAIN: (LanguageModel, "none"),
 }
+
+
+def peers_of(config: TransformerConfig) -> list[str]:
+    """The peers that have such blocks."""
+    return [name for name in PEERS if name != TORCH or not is_llama(config)]
 
 
 def plain_loop(

@@ -14,9 +14,11 @@ from tinytx.text.tokenizer import Tokenizer
 
 Sizes = dict[str, Any]
 REAL = "cls-books"
-# Sizes of the models that are compared: the preset seed-lab, a small GPT, and one that shows that it runs.
+# Sizes of the models that are compared: the preset seed-lab, a small GPT, a Llama of about its parameters,
+# and one that shows that it runs.
 SEED_LAB: Sizes = {"d_model": 200, "n_heads": 2, "n_layers": 4, "d_ff": 200}
 SMALL_GPT: Sizes = {"d_model": 256, "n_heads": 4, "n_layers": 6, "d_ff": 1024}
+SMALL_LLAMA: Sizes = {"d_model": 256, "n_heads": 4, "n_layers": 6, "d_ff": 688, "n_kv_heads": 2}
 TINY: Sizes = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8}
 
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any
 
 import torch
 
-from benchmarks.peers import PEERS, PLAIN, our_loop, plain_loop
+from benchmarks.peers import PEERS, PLAIN, our_loop, peers_of, plain_loop
 from benchmarks.report import AS_IT_COMES, EQUAL, OURS, Record, compare
-from benchmarks.settings import SEED_LAB, SMALL_GPT, TINY, BenchSettings, reviews, token_stream
+from benchmarks.settings import SEED_LAB, SMALL_GPT, SMALL_LLAMA, TINY, BenchSettings, reviews, token_stream
 from benchmarks.workers import Built, Candidate, build, workers
-from tinytx.hf.convert import GPT2
+from tinytx.hf.convert import GPT2, LLAMA
 from tinytx.model.config import TransformerConfig
 from tinytx.model.costs import CostTable, cost_table
 from tinytx.model.counting import count_parameters
@@ -57,8 +58,9 @@ class StepCase:
 
 
 def cases(tiny: bool = False) -> list[StepCase]:
-    """All comparisons: the seed-lab preset, a small GPT, and several lengths at equal tokens a batch."""
-    rows = [
+    """All comparisons: the seed-lab preset, a small GPT at equal tokens a batch, and a small Llama."""
+    llama = {**LLAMA, "tie_embeddings": True}
+    rows: list[tuple[Any, ...]] = [
         ("seed lab", SEED_LAB, 8_000, 16, 128, 0.0),
         ("seed lab", SEED_LAB, 1_000, 16, 128, 0.0),
         ("small GPT", SMALL_GPT, 8_000, 16, 128, 0.0),
@@ -67,17 +69,23 @@ def cases(tiny: bool = False) -> list[StepCase]:
         ("small GPT", SMALL_GPT, 1_000, 32, 64, 0.0),
         ("small GPT", SMALL_GPT, 1_000, 4, 512, 0.0),
         ("small GPT", SMALL_GPT, 1_000, 2, 1024, 0.0),
+        ("small Llama", SMALL_LLAMA | llama, 8_000, 16, 128, 0.0),
+        ("small Llama", SMALL_LLAMA | llama, 1_000, 16, 128, 0.0),
     ]
     if tiny:
-        rows = [("tiny", TINY, 300, 2, 6, 0.0), ("tiny", TINY, 300, 1, 5, 0.1)]
+        rows = [
+            ("tiny", TINY, 300, 2, 6, 0.0),
+            ("tiny", TINY, 300, 1, 5, 0.1),
+            ("tiny Llama", TINY | llama | {"n_kv_heads": 1}, 300, 2, 6, 0.0),
+        ]
     return [
         StepCase(
             name,
-            TransformerConfig(vocab_size=vocab_size, max_len=seq_len, dropout=p, **sizes, **GPT2),
+            TransformerConfig(vocab_size=vocab_size, max_len=seq_len, dropout=p, **{**GPT2, **of}),
             batch_size,
             seq_len,
         )
-        for name, sizes, vocab_size, batch_size, seq_len, p in rows
+        for name, of, vocab_size, batch_size, seq_len, p in rows
     ]
 
 
@@ -91,8 +99,8 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
             n = N_BATCHES * case.batch_size * case.seq_len + 1
             stream = token_stream(corpus, tokenizer(case.config.vocab_size), n)
             how = (case, stream, precision, device)
-            peers = {name: partial(peer_candidates, name, *how) for name in PEERS}
-            built = build(processes, {OURS: partial(our_candidate, *how), **peers})
+            peers = {name: partial(peer_candidates, name, *how) for name in peers_of(case.config)}
+            built = build(processes[: 1 + len(peers)], {OURS: partial(our_candidate, *how), **peers})
             record = _compare(case, built, ceiling["width"][precision], precision, settings)
             yield case.key, {"kind": "step", "corpus": corpus.name, **record}
 

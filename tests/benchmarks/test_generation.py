@@ -16,11 +16,11 @@ def test_both_generate_the_same_ids_and_ratios_are_those_of_the_stored_times():
     records = dict(generation.measure(BenchSettings(n_rounds=2, tiny=True), {}))
     json.dumps(records)
     compared = {key: record for key, record in records.items() if "contestants" in record}
-    assert len(compared) == 3
+    assert len(compared) == 5
     for key, record in compared.items():
         assert record["same_ids"] == 1.0 and record["left_out"] == {} and key in line_of(key, record)
-        groups = {"equal precision", "no cache"} if key.startswith("greedy") else {"equal precision"}
-        assert set(record["fastest"]) == groups
+        others = {"no cache", "limit"} if key.startswith("greedy") else set()
+        assert set(record["fastest"]) == {"equal precision"} | others
         for ratio in record["fastest"].values():
             theirs = record["contestants"][ratio["name"]]["seconds_by_round"]
             ours = record["contestants"][OURS]["seconds_by_round"]
@@ -35,3 +35,18 @@ def test_generation_without_cache_is_timed_at_lengths_evenly_spread():
     generation._read_anew(model, torch.zeros(3, 1, dtype=torch.long), 7)
     assert len(lengths) == generation.SAMPLED and min(lengths) >= 1 and max(lengths) < 1 + 7
     assert sum(lengths) / len(lengths) == pytest.approx(sum(range(1, 8)) / 7, abs=0.6)
+
+
+def test_the_limit_multiplies_a_row_with_every_matrix_once_for_each_token(monkeypatch):
+    config = TransformerConfig(**generation.TINY.of_model(50), **generation.GPT2)
+    model, rows, seen = LanguageModel(config), 3, []
+    monkeypatch.setattr(
+        generation,
+        "_multiply",
+        lambda products, xs: seen.append([p(x) for p, x in zip(products, xs, strict=True)]),
+    )
+    generation._products_alone(model, rows, 5)
+    d, n = config.d_model, config.n_layers
+    widths = sorted([config.vocab_size, *[3 * d, d, config.d_ff, d] * n])
+    assert len(seen) == 5 and sorted(y.shape[1] for y in seen[0]) == widths
+    assert all(y.shape[0] == rows for y in seen[0])

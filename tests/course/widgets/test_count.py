@@ -90,8 +90,8 @@ def test_the_lab_can_be_checked_on_paper(bars, describe):
     same = course.widgets.count(seq_len=10)
     same.pinned = same.pinned | {"seq_len": 10}
     text, same = describe(explorer, same)
-    assert "\n1,008,100 parameters, the largest part attention (64%)." in text
-    assert "(length 2 → 10): parameters the same, compute × " in text and "(pairs × 25.00)" in text
+    assert "\nChanged: length 2 → 10. 1,008,100 parameters, the largest part attention (64%)." in text
+    assert "pinned state: parameters the same, compute × " in text and "(pairs × 25.00)" in text
     assert same.partition("\n")[0].endswith("This is the pinned state.")
 
 

@@ -56,8 +56,7 @@ def test_the_summary_follows_one_entry_by_hand(node):
     four, two = shapes(3, 5, 8, 4), shapes(3, 5, 8, 2)
     assert (four.token, four.column) == (1 * 5 + 2, 5)
     texts = node("shapes", "js.describe(get)", *states(four, [4]), *states(two, (4, 2, 5, 13)))
-    assert "shape (B, H, T, K) = (3, 4, 5, 2)." in texts[0]
-    assert ": 120 numbers, 3 times, no parameters." in texts[0]
+    assert "Shape (B, H, T, K) = (3, 4, 5, 2): 120 numbers, 3 times, no parameters." in texts[0]
     assert "Entry (b 1, t 2, d 5) is at [1, 2, 2, 1] and belongs to head 2." in texts[0]
     assert "is at [1, 1, 2, 1] and belongs to head 1." in texts[1]
     assert "3·(D·D + D) = 216 parameters" in texts[2]

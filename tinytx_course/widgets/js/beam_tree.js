@@ -1,6 +1,6 @@
 // The beam tree. `get` maps the name of a trait to its value; a node is [parent, token, log-probability, fate].
 
-const COLUMN = 104, ROW = 42, WORDS = { kept: "kept", pruned: "pruned", finished: "finished", cut: "cut at the limit" };
+const COLUMN = 104, ROW = 38, WORDS = { kept: "kept", pruned: "pruned", finished: "finished", cut: "cut at the limit" };
 
 export const treeOf = (get) => get("trees")[get("source")][get("beam_size") - 1];
 export const stepOf = (get) => Math.min(get("step"), treeOf(get).length);
@@ -60,13 +60,13 @@ function picture(ui) {
         const y = places[step][i], name = `tx-${fate}${greedy(step, i) ? " tx-greedy" : ""}`, start = places[step - 1]?.[parent];
         if (start !== undefined) drawn.unshift(h("path", { class: name, fill: "none", d: `M${x - COLUMN + 92},${start} C${x - 4},${start} ${x - 8},${y} ${x},${y}` }));
         drawn.push(h("g", { class: name, onpointermove: (event) => ui.tip(`${written(pathOf(tree, step, i))}: ${WORDS[fate]}, ${worth(p, step + 1, ui.get("length_penalty"))}`, event) },
-          h("rect", { x, y: y - 18, width: 92, height: 36, rx: 6 }), h("text", { x: x + 46, y: y - 3, "text-anchor": "middle" }, token.length > 11 ? `${token.slice(0, 10)}…` : token),
+          h("rect", { x, y: y - 17, width: 92, height: 34, rx: 6 }), h("text", { x: x + 46, y: y - 3, "text-anchor": "middle" }, token.length > 11 ? `${token.slice(0, 10)}…` : token),
           h("text", { x: x + 46, y: y + 13, "text-anchor": "middle", class: "tx-number" }, number(p))));
       });
     }
     // What is still to come, without its tokens.
     for (let step = n; step < Math.min(tree.length, from + most); step++) {
-      tree[step].forEach((_, slot) => drawn.push(h("rect", { class: "tx-ahead", x: (step - from) * COLUMN, y: 27 + ROW * slot, width: 92, height: 36, rx: 6 })));
+      tree[step].forEach((_, slot) => drawn.push(h("rect", { class: "tx-ahead", x: (step - from) * COLUMN, y: 28 + ROW * slot, width: 92, height: 34, rx: 6 })));
     }
     svg.style.height = `${height}px`;
     svg.replaceChildren(...drawn);
@@ -104,8 +104,8 @@ function build(ui) {
   ui.show(paint, h("p", { class: "tx-invite" }, "Move through the steps. Where does the beam keep what greedy decoding would drop, and does it pay in the end?"),
     h("div", { class: "tx-row" }, ui.picks("source", { label: "source", names: ui.get("sources"), reset: { step: 4 } })),
     h("div", { class: "tx-row tx-steps" }, slider, ui.choice("beam_size", { label: "beam size", options: [1, 2, 3, 4].map((k) => [k, String(k)]) }), ui.choice("length_penalty", { label: "length penalty", options: [0, 0.5, 1].map((a) => [a, String(a)]) })),
-    draw.box, h("p", { class: "tx-note" }, "Numbers: log P of the whole hypothesis, in nats. Dashed frame: the path of greedy decoding. Score: log P ÷ (tokens, end mark included) to the power of the length penalty. Of the pruned, the best three."),
-    results, h("div", { class: "tx-scrolled" }, rows.box));
+    draw.box, h("div", { class: "tx-aside" }, h("div", {}, results, h("p", { class: "tx-note" }, "Numbers: log P of the whole hypothesis, in nats. Dashed frame: the path of greedy decoding. Score: log P ÷ (tokens, end mark included) to the power of the length penalty. Of the pruned, the best three.")),
+      h("div", { class: "tx-scrolled" }, rows.box)));
 }
 
 export default explorer("beam_tree", { build, describe });

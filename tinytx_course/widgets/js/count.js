@@ -129,9 +129,9 @@ export function describe(get) {
   text += `Training in float32 fits on ${cardFor(uses[0].bytes, get("cards"))}, generation in bfloat16 on ${cardFor(uses[3].bytes, get("cards"))}.`;
   if (name) text += ` Chosen: ${name}, ${formula} = ${grouped(now[GROUPS[get("view")].key][name])}.`;
   if (!changed) return `${size} This is the pinned state.\n${text}`;
-  return `Against the pinned state (${changed}): parameters ${against("parameters")}, `
+  return `Against the pinned state: parameters ${against("parameters")}, `
     + `compute ${against("compute")} (pairs ${ratio(pairs, then.compute["attention, pairs"])}), `
-    + `training memory ${against("training")}, cache ${ratio(cache, then.generating["key-value cache"])}.\n${size} ${text}`;
+    + `training memory ${against("training")}, cache ${ratio(cache, then.generating["key-value cache"])}.\nChanged: ${changed}. ${size} ${text}`;
 }
 
 const GROUPS = [

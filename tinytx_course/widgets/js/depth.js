@@ -53,7 +53,7 @@ export function decades(rows) {
 }
 
 function panel(ui, title, keys) {
-  const draw = plot(ui, { xLabel: "level (0 = input)", yLabel: "root mean square", height: 230, right: 92, go: (x) => ui.set("level", Math.round(x)) });
+  const draw = plot(ui, { xLabel: "level (0 = input)", yLabel: "root mean square", height: 185, right: 92, go: (x) => ui.set("level", Math.round(x)) });
   const update = (series) => {
     const n = ui.get("n_layers"), level = levelOf(ui.get), rows = keys.map(([key]) => series[key]), [y, ticks] = decades(rows);
     draw({
@@ -102,8 +102,8 @@ function build(ui) {
   ui.show(paint, h("p", { class: "tx-invite" }, "Add layers: what is left at the top, and what comes back to the input? Then add residual connections and norms."),
     h("div", { class: "tx-row tx-setting" }, ui.slider("n_layers", { label: "layers", min: 0, max: depths.length - 1, to: (i) => depths[i], from: (n) => depths.indexOf(n) }), slider,
       ui.toggle("residual", { label: "residual connections" }), ui.choice("norm", { label: "norm", options: NORMS.map((norm, i) => [norm, NORM_NAMES[i]]) })),
-    h("div", { class: "tx-two" }, up.box, down.box), all.box,
-    h("p", { class: "tx-note" }, "Difference: the size of what tells the tokens of a text apart, as a share of the signal. Blocks are untrained, from one random start; float64 cannot hold a difference below about 10⁻¹⁶."));
+    h("div", { class: "tx-two" }, up.box, down.box),
+    h("div", { class: "tx-aside" }, all.box, h("p", { class: "tx-note" }, "Difference: the size of what tells the tokens of a text apart, as a share of the signal. Blocks are untrained, from one random start; float64 cannot hold a difference below about 10⁻¹⁶.")));
 }
 
 export default explorer("depth", { build, describe });

@@ -69,11 +69,11 @@ function build(ui) {
     words(blank);
     bars(blank);
     facts.replaceChildren("KL divergence from exact, both sides: ", h("b", { class: "tx-model" }, `model ${nats(blank.model)}`), " · ", h("b", { class: "tx-left" }, `left only ${nats(blank.left)}`));
-    rest.textContent = `All other tokens: ${others.map((p, i) => `${SHORT[i]} ${share(p)}`).join(", ")}. Impossible: no review of the world has this token here; the model gives ${share(blank.impossible)} to all such tokens.`;
+    rest.textContent = `All other tokens: ${others.map((p, i) => `${SHORT[i]} ${share(p)}`).join(", ")}. Impossible: no review of the world has this token here.`;
   };
   ui.show(paint, h("p", { class: "tx-invite" }, "Press a token to hide it. Which would you fill in, from the left alone and from both sides? Does the model agree?"),
-    h("div", { class: "tx-row" }, ui.picks("review", { label: "review", names: ui.get("tokens").map((_, i) => `review ${i + 1}`), reset: { revealed: false, position: 1 } }), ui.toggle("revealed", { label: "show the hidden token" })),
-    words.box, facts, bars.box, rest);
+    h("div", { class: "tx-row" }, ui.picks("review", { label: "review", names: ui.get("tokens").map((_, i) => `review ${i + 1}`), reset: { revealed: false, position: 1 } }), ui.toggle("revealed", { label: "show the hidden token" }), facts),
+    words.box, bars.box, rest);
 }
 
 export default explorer("fill_blank", { build, describe });

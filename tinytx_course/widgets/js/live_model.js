@@ -179,7 +179,7 @@ function nextTokens(ui) {
   const scale = h("p", { class: "tx-note" }), list = h("div", { class: "tx-options", role: "group", "aria-label": "tokens that may come next" }, rows.map(({ box }) => box)), stop = roving(list, rows.map(({ box }) => box));
   const paint = ({ read, at }) => {
     const last = at === read.ids.length - 1;
-    title.textContent = `What comes after ${named(read.names, at)}? ${last ? "Press one to go on with it." : `What was written: “${read.names[at + 1]}”.`}`;
+    title.textContent = `What comes after ${named(read.names, at)}? ${last ? "Press one to go on." : `What was written: “${read.names[at + 1]}”.`}`;
     stop(Math.max(0, rows.findIndex(({ box }) => box === document.activeElement)));
     const found = candidates(read, at, ui.get("temperature")), most = Math.max(...found.flatMap(({ model, truth }) => [model, truth ?? 0]));
     const full = fullBar(most);
@@ -204,7 +204,7 @@ function nextTokens(ui) {
 
 function build(ui) {
   const again = { drawn: {}, back: 0 }, write = () => draw(ui), button = h("button", { type: "button", class: "tx-button tx-next tx-draw", onclick: write }, "Draw the next token");
-  const field = beginning(ui, { rows: 2, reset: again, enter: write }, h("div", { class: "tx-row" }, button, ui.slider("temperature", { label: "temperature", min: 0.1, max: 3, step: 0.1, format: (x) => number(x, 1) })));
+  const field = beginning(ui, { reset: again, enter: write }, h("div", { class: "tx-row" }, button, ui.slider("temperature", { label: "temperature", min: 0.1, max: 3, step: 0.1, format: (x) => number(x, 1) })));
   const tokens = tokenRow("Token to follow", (i) => ui.save("back", readText(ui.get("text")).ids.length - 1 - i)), next = nextTokens(ui);
   const nParams = [...machine().model.parameters.values()].reduce((sum, { data }) => sum + data.length, 0);
   const views = [stages(ui), heads(ui), product(ui)];

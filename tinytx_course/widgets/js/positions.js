@@ -144,7 +144,7 @@ function clocks(ui, point) {
   chart.addEventListener("pointerleave", () => { point(null); ui.tip(null); });
   const update = (place, hand) => {
     const speeds = speedsOf(ui.get), n = speeds.length, width = chart.parentElement?.clientWidth || 300;
-    const aRow = Math.ceil(n / Math.ceil((n * 26) / width)), cell = Math.min(width / aRow, 60), r = Math.min(cell, 48) / 2 - 2, tall = 2 * r + (cell >= 26 ? 20 : 5);
+    const aRow = Math.ceil(n / Math.ceil((n * (n > 64 ? 15 : 26)) / width)), cell = Math.min(width / aRow, 60), r = Math.min(cell, 48) / 2 - 2, tall = 2 * r + (cell >= 26 ? 20 : 5);
     grid = { cell, aRow, tall, width, high: Math.ceil(n / aRow) * tall + 2 };
     const center = (i) => [((i % aRow) + 0.5) * cell, Math.floor(i / aRow) * tall + r + 2];
     const line = (i) => {

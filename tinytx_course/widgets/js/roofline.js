@@ -78,8 +78,8 @@ function build(ui) {
   };
   const sizes = { min: 0, max: 16, to: (i) => 2 ** i, from: Math.log2, format: (n) => grouped(n) };
   ui.show(paint, h("p", { class: "tx-invite" }, "Change the rows of the batch, or drag in the picture. From which batch size on does compute limit the matrix product?"),
-    h("div", { class: "tx-row tx-sizes" }, ui.slider("batch_size", { label: "rows (batch size)", ...sizes }), ui.slider("width", { label: "width", ...sizes })), facts, draw.box,
-    h("p", { class: "tx-key" }, h("span", { class: "tx-roof" }, "roof, and the product on it"), h("span", { class: "tx-measured" }, "measured kernels")), rows.box);
+    h("div", { class: "tx-row tx-sizes" }, ui.slider("batch_size", { label: "rows (batch size)", ...sizes }), ui.slider("width", { label: "width", ...sizes })), facts, h("div", { class: "tx-aside" },
+    h("div", {}, draw.box, h("p", { class: "tx-key" }, h("span", { class: "tx-roof" }, "roof, and the product on it"), h("span", { class: "tx-measured" }, "measured kernels"))), rows.box));
 }
 
 export default explorer("roofline", { build, describe });

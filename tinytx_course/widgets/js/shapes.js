@@ -79,8 +79,8 @@ const amount = (get, step) => `${product(shapeOf(get, step))} numbers${step.copi
 
 export function describe(get) {
   const now = nowOf(get);
-  return `Step ${get("step") + 1} of ${STEPS.length}, ${now.name}: shape ${letters(now)} = (${shapeOf(get).join(", ")}). `
-    + `${whereabouts(get, now)}\n${now.code}: ${amount(get, now)}, ${learned(get, now)}. ${now.say}`;
+  return `Step ${get("step") + 1} of ${STEPS.length}, ${now.name}. ${whereabouts(get, now)}\n`
+    + `${now.code}. Shape ${letters(now)} = (${shapeOf(get).join(", ")}): ${amount(get, now)}, ${learned(get, now)}. ${now.say}`;
 }
 
 // The tables of the shown tensor: one for each b, and for each h where the heads stand in front of the rows.

@@ -121,7 +121,7 @@ function lane(ui) {
 
 // Tokens a word against merges; a pressed pointer chooses the merges.
 function chart(ui) {
-  const draw = plot(ui, { xLabel: "merges", yLabel: "tokens a word", height: 190, right: 84, go: (x) => ui.set("n_merges", Math.round(x)) });
+  const draw = plot(ui, { xLabel: "merges", yLabel: "tokens a word", height: 160, right: 84, go: (x) => ui.set("n_merges", Math.round(x)) });
   const update = () => {
     const n = wordsOf(ui.get("text")).length, at = ui.get("n_merges"), last = ui.get("merges").length, counts = countsOf(ui.get);
     const points = n ? Array.from(counts, (count, k) => [k, count / n]) : [], top = Math.max(2, Math.ceil(points[0]?.[1] ?? 2));
@@ -165,7 +165,7 @@ function build(ui) {
   ui.show(paint, h("p", { class: "tx-invite" }, "Type a text, or take an example. Then move the slider: characters grow into words. Equal ids have equal colours."),
     text.box, lanes[0].box,
     h("div", { class: "tx-middle" }, h("div", { class: "tx-row tx-merging" }, ui.slider("n_merges", { label: "merges", min: 0, max: last }), h("span", { class: "tx-pair" }, fewer, more)), words, lanes[1].box),
-    lanes[2].box, curve.box);
+    h("div", { class: "tx-aside" }, lanes[2].box, curve.box));
 }
 
 export default explorer("tokenizer", { build, describe });

@@ -12,11 +12,12 @@ from torch import nn
 from experiments.pretraining_recipes import Tuning
 from tinytx.model.config import TransformerConfig
 from tinytx.model.transformer import Classifier, Transformer, pool
+from tinytx.text.batching import PackedSequences
 from tinytx.text.corpora import Split, label_subset
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.evaluate import classifier_inputs, count_correct
 from tinytx.training.loop import train
-from tinytx.training.objectives import ClassificationObjective, PackedSequences
+from tinytx.training.objectives import ClassificationObjective
 from tinytx.training.recipes import resize
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
 from tinytx.training.tasks import epoch_ends, seeded

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -23,6 +24,35 @@ def pad_batch(sequences: Sequence[Sequence[int]], pad_id: int) -> Tensor:
     seq_len = max(map(len, sequences))
     rows = [[*sequence, *[pad_id] * (seq_len - len(sequence))] for sequence in sequences]
     return torch.tensor(rows, dtype=torch.long)  # (B, T)
+
+
+class PackedSequences:
+    """Sequences laid end to end in one tensor, from which padded batches are cut without a Python loop."""
+
+    def __init__(self, sequences: Iterable[Sequence[int]], pad_id: int) -> None:
+        arrays = [np.asarray(ids, dtype=np.int32) for ids in sequences]
+        self.flat, self.pad_id = torch.from_numpy(np.concatenate(arrays)), pad_id
+        self.lengths = [len(array) for array in arrays]
+        self._lengths = torch.tensor(self.lengths)
+        self._starts = self._lengths.cumsum(0) - self._lengths
+
+    def filled(self, flat: Tensor, pad_id: int) -> PackedSequences:
+        """Sequences of the same lengths with other values."""
+        other = copy.copy(self)
+        other.flat, other.pad_id = flat, pad_id
+        return other
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def rows(self, indices: Sequence[int]) -> Tensor:
+        """The sequences at ``indices`` as a LongTensor (B, T), padded on the right to their longest."""
+        chosen = torch.as_tensor(indices)
+        lengths = self._lengths[chosen]
+        offsets = torch.arange(int(lengths.max()))
+        real = offsets < lengths[:, None]  # (B, T)
+        positions = (self._starts[chosen][:, None] + offsets).clamp_(max=len(self.flat) - 1)
+        return torch.where(real, self.flat[positions], self.pad_id).long()
 
 
 def batches_by_length(

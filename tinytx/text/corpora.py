@@ -6,7 +6,6 @@ import functools
 import gzip
 import json
 import os
-import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -14,76 +13,29 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-import numpy as np
-
-from tinytx.text.conversion import SPLIT_SEED, join_subwords
 from tinytx.text.download import corpus_folder, data_folder, dataset
+from tinytx.text.readers import FOLDERS, READERS
+from tinytx.text.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, label_subset, split_texts
 from tinytx.text.streaming import STREAM_FROM, LargeFile
-from tinytx.text.tables import (
-    HUB_PREFIX,
-    SPLIT_FILES,
-    SUFFIXES,
-    CorpusWarning,
-    Options,
-    read_aligned,
-    read_lines,
-    read_own,
-)
+from tinytx.text.tables import HUB_PREFIX, SUFFIXES, CorpusWarning, Options, read_own
 
-UNLABELLED_SHARE, LABELLED_SHARE = 0.05, 0.10  # of the different texts, for valid and for test each
-SHAKESPEARE_TRAIN = 0.9  # of the characters, from the beginning
-LOWEST_STARS = -1  # the lowest label of reader-reviews-fr
+__all__ = [
+    "Corpus",
+    "CorpusInfo",
+    "CorpusWarning",
+    "Split",
+    "Splits",
+    "downloaded_info",
+    "label_subset",
+    "list_corpora",
+    "load_corpus",
+    "split_texts",
+]
+
 WORLD_SIZES = {"train": 30_000, "valid": 2_000, "test": 2_000}
 WORLD_SEED = 20_000  # of train; the next two seeds draw valid and test
 NOVELS_FOLDER = Path(__file__).parent / "novels"
 DRAW_SEED = 1_000_000  # plus i: of the i-th further set of training texts
-
-
-@dataclass(frozen=True)
-class Split:
-    """Texts of one purpose, all with a label or all without.
-
-    Parameters
-    ----------
-    texts : tuple of str
-        At least one.
-    labels : tuple of int, optional
-        From 0 up, one for each text.
-    groups : tuple of str, optional
-        What each text is about or comes from, such as a film or a novel: texts of one group resemble each
-        other, so folds should not divide them.
-
-    Examples
-    --------
-    >>> len(Split(("un beau livre", "un livre raté"), (1, 0)))
-    2
-    """
-
-    texts: tuple[str, ...]
-    labels: tuple[int, ...] | None = None
-    groups: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if not self.texts:
-            raise ValueError("a split must hold at least one text, got none")
-        if self.groups is not None and len(self.groups) != len(self.texts):
-            raise ValueError(
-                f"groups must be as many as texts, got {len(self.groups)} groups, {len(self.texts)} texts"
-            )
-        if self.labels is not None and len(self.labels) != len(self.texts):
-            raise ValueError(
-                f"labels must be as many as texts, got {len(self.labels)} labels, {len(self.texts)} texts"
-            )
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def take(self, rows: Sequence[int]) -> Split:
-        """The texts at some indices."""
-        labels = None if self.labels is None else tuple(self.labels[i] for i in rows)
-        groups = None if self.groups is None else tuple(self.groups[i] for i in rows)
-        return Split(tuple(self.texts[i] for i in rows), labels, groups)
-
 
 S = TypeVar("S")
 
@@ -154,27 +106,6 @@ class CorpusInfo:
     available: bool = True
 
 
-def label_subset(split: Split, n_labels: int, seed: int) -> Split:
-    """Some texts of a split, drawn by `seed`, with classes as balanced as possible.
-
-    Examples
-    --------
-    >>> subset = label_subset(Split(tuple("abcdefgh"), (0, 1) * 4), 4, seed=0)
-    >>> sorted(subset.labels)
-    [0, 0, 1, 1]
-    """
-    labels = split.labels or ()
-    if not 1 <= n_labels <= len(labels):
-        raise ValueError(f"n_labels must be from 1 to {len(labels)}, the number of labels, got {n_labels}")
-    shuffled = np.random.default_rng(seed).permutation(len(labels)).tolist()
-    n_before: dict[int, int] = defaultdict(int)
-    rank = {}  # the first text of each class has rank 0, the second 1, and so on
-    for index in shuffled:
-        rank[index] = n_before[labels[index]]
-        n_before[labels[index]] += 1
-    return split.take(sorted(sorted(shuffled, key=rank.__getitem__)[:n_labels]))
-
-
 _WORLD = CorpusInfo(
     "world", "generated French book reviews with exactly known probabilities; label 1 = positive", True
 )
@@ -201,15 +132,15 @@ def list_corpora(data_dir: str | os.PathLike[str] | None = None) -> tuple[Corpus
     >>> [info.name for info in list_corpora()][:3]
     ['world', 'novels', 'cls-books']
     """
-    return _WORLD, _NOVELS, *(downloaded_info(name, data_dir) for name in _READERS)
+    return _WORLD, _NOVELS, *(downloaded_info(name, data_dir) for name in READERS)
 
 
 def downloaded_info(name: str, data_dir: str | os.PathLike[str] | None) -> CorpusInfo:
     """Description of a corpus that ``tinytx data get`` downloads."""
-    known = dataset(_FOLDERS.get(name, name))
+    known = dataset(FOLDERS.get(name, name))
     source = f"{known.citation} ({known.address.partition('//')[2] or 'github.com/' + known.repository})"
     available = (data_folder(data_dir) / known.name).is_dir()
-    labelled = known.labelled and name not in _FOLDERS
+    labelled = known.labelled and name not in FOLDERS
     return CorpusInfo(name, known.description, labelled, known.licence, source, available)
 
 
@@ -262,7 +193,7 @@ def load_corpus(
         If a held-out text is also in train, a class has no text, or rows were skipped.
     """
     name, options = str(name), Options(text_column, label_column, tuple(label_names), skip_bad_rows)
-    if name not in {_WORLD.name, _NOVELS.name, *_READERS}:
+    if name not in {_WORLD.name, _NOVELS.name, *READERS}:
         path = Path(name)
         is_large = path.suffix.lower() == ".txt" and path.is_file() and path.stat().st_size >= STREAM_FROM
         corpus = _stream(LargeFile(path)) if is_large and options == Options() else _load_own(name, options)
@@ -273,7 +204,7 @@ def load_corpus(
     elif name == _NOVELS.name:
         return _novels()
     else:
-        splits = _READERS[name](corpus_folder(_FOLDERS.get(name, name), data_dir))
+        splits = READERS[name](corpus_folder(FOLDERS.get(name, name), data_dir))
         corpus = _corpus(downloaded_info(name, data_dir), splits)
     _warn_of_repeats(corpus)
     _warn_of_labels(corpus)
@@ -389,162 +320,3 @@ def _warn_of_labels(corpus: Corpus) -> None:
 
 def _warn(message: str) -> None:
     warnings.warn(message, CorpusWarning, stacklevel=4)
-
-
-def _read_cls_books(folder: Path) -> dict[str, Split]:
-    splits = {}
-    for name in ("train", "valid", "test") if (folder / "test.label").exists() else ("train", "valid"):
-        path, label_path = folder / f"{name}.review.txt", folder / f"{name}.label"
-        subwords = folder / f"{name}.review.spm"
-        as_subwords = subwords.exists() and not path.exists()
-        rows = read_aligned(subwords if as_subwords else path, label_path)
-        for number, _, label in rows:
-            if not re.fullmatch("[0-9]+", label.strip()):
-                rule = "the label must be an integer from 0 up"
-                raise ValueError(f"{label_path}, line {number}: {rule}, got {label[:40]!r}")
-        texts = tuple(join_subwords(text) if as_subwords else text for _, text, _ in rows)
-        splits[name] = Split(texts, tuple(int(label) for *_, label in rows))
-    return splits
-
-
-def _read_novels(folder: Path) -> dict[str, Split]:
-    return {
-        split: Split(tuple(line for _, line in read_lines(folder / f"corpus.{split}.txt")))
-        for split in ("train", "valid")
-    }
-
-
-def _read_reader_reviews(folder: Path) -> dict[str, Split]:
-    texts, labels = [], []
-    for site in ("babelio", "critiques_libres"):
-        path = folder / f"{site}_reviews.jsonl"
-        for number, line in read_lines(path):
-            try:
-                row = json.loads(line)
-                text, label = " ".join(row["reader_review"].split()), int(row["label"])
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ValueError(
-                    f"{path}, line {number}: must be a JSON object with reader_review and label, "
-                    f"got {line[:60]!r}"
-                ) from error
-            if text:  # a few readers left stars only
-                texts.append(text)
-                labels.append(label - LOWEST_STARS)
-    return split_texts(folder, Split(tuple(texts), tuple(labels)), share=LABELLED_SHARE)
-
-
-def _read_films(folder: Path) -> dict[str, Split]:
-    splits = split_groups(_film_reviews(folder / "train.jsonl.gz"), share=LABELLED_SHARE)
-    test = folder / "test.jsonl.gz"
-    return splits | ({"test": _film_reviews(test)} if test.exists() else {})
-
-
-def _read_unlabelled_films(folder: Path) -> dict[str, Split]:
-    return split_groups(_film_reviews(folder / "unlabelled.jsonl.gz", labelled=False), share=UNLABELLED_SHARE)
-
-
-def _film_reviews(path: Path, *, labelled: bool = True) -> Split:
-    """Reviews with their films as groups; a text that occurs again is left out."""
-    rows: dict[str, tuple[str, int]] = {}
-    for number, line in read_lines(path):
-        try:
-            row = json.loads(line)
-            text, film, label = row["text"], row["movie"], row["label"] if labelled else 0
-            if not (text and film and isinstance(film, str) and label in (0, 1)):
-                raise ValueError("a text or a film is empty, or the label is neither 0 nor 1")
-            rows.setdefault(text, (film, label))
-        except (ValueError, KeyError, TypeError) as error:
-            wanted = "text, movie and label" if labelled else "text and movie"
-            raise ValueError(
-                f"{path}, line {number}: must be a JSON object with {wanted}, got {line[:60]!r}: {error!r}"
-            ) from error
-    films, labels = zip(*rows.values(), strict=True)
-    return Split(tuple(rows), labels if labelled else None, films)
-
-
-def _read_shakespeare(folder: Path) -> dict[str, Split]:
-    speeches: list[tuple[int, list[str]]] = []  # the character at which each begins, and its lines
-    start, last = 0, 0
-    for number, line in read_lines(folder / "input.txt"):
-        start += number - last - 1  # blank lines between
-        if not speeches or number != last + 1:
-            speeches.append((start, []))
-        speeches[-1][1].append(line.strip())
-        start, last = start + len(line) + 1, number
-    splits: dict[str, list[str]] = {"train": [], "valid": []}
-    for first, lines in speeches:
-        splits["train" if first < SHAKESPEARE_TRAIN * start else "valid"].append(" ".join(lines))
-    return {name: Split(tuple(texts)) for name, texts in splits.items()}
-
-
-_READERS: dict[str, Callable[[Path], dict[str, Split]]] = {
-    "cls-books": _read_cls_books,
-    "eltec-fra": _read_novels,
-    "imdb": _read_films,
-    "imdb-unlabelled": _read_unlabelled_films,
-    "reader-reviews-fr": _read_reader_reviews,
-    "tinyshakespeare": _read_shakespeare,
-}
-_FOLDERS = {"imdb-unlabelled": "imdb"}  # of a corpus in the folder of another one
-
-
-def split_groups(split: Split, *, share: float) -> dict[str, Split]:
-    """Split texts into train and valid, in the same way each time, with each group in one of them.
-
-    Examples
-    --------
-    >>> splits = split_groups(Split(tuple("abcd"), None, ("x", "x", "y", "y")), share=0.1)
-    >>> {name: set(one.groups) for name, one in splits.items()}
-    {'train': {'y'}, 'valid': {'x'}}
-    """
-    names = sorted(set(split.groups or ()))
-    if len(names) < 2:
-        raise ValueError(f"texts must be of at least 2 groups to be split by group, got {len(names)}")
-    order = np.random.default_rng(SPLIT_SEED).permutation(len(names))
-    held_out = {names[i] for i in order[: max(1, round(share * len(names)))]}
-    in_valid = [group in held_out for group in split.groups or ()]
-    return {
-        name: split.take([i for i, valid in enumerate(in_valid) if valid == (name == "valid")])
-        for name in ("train", "valid")
-    }
-
-
-def split_texts(
-    source: Path | str, split: Split, *, share: float, with_test: bool = True
-) -> dict[str, Split]:
-    """Split texts into train, valid and test, in the same way each time, with equal texts in one split.
-
-    Parameters
-    ----------
-    source : Path or str
-        Named in the ValueError that is raised if the texts are too few.
-    split : Split
-        Of each label an equal share is held out; one with fewer than three different texts is train.
-    share : float
-        Of the different texts, for valid and for test each, and at least one.
-    with_test : bool
-        Without, the texts of test are train.
-    """
-    labels = split.labels or (0,) * len(split)
-    first_label: dict[str, int] = {}
-    for text, label in zip(split.texts, labels, strict=True):
-        first_label.setdefault(text, label)
-    by_label: dict[int, list[str]] = defaultdict(list)
-    for text, label in first_label.items():
-        by_label[label].append(text)
-    rng = np.random.default_rng(SPLIT_SEED)
-    name_of: dict[str, str] = {}
-    for _, texts in sorted(by_label.items()):
-        n_held_out = max(1, round(share * len(texts))) if len(texts) >= 3 else 0
-        for rank, i in enumerate(rng.permutation(len(texts))):
-            held_out = "valid" if rank < n_held_out else "test"
-            name_of[texts[i]] = held_out if rank < 2 * n_held_out else "train"
-    rows = {name: [i for i, text in enumerate(split.texts) if name_of[text] == name] for name in SPLIT_FILES}
-    if not all(rows.values()):
-        raise ValueError(
-            f"{source} must hold at least 3 different texts of one label to be split, got {len(name_of)} "
-            f"of {len(set(labels))} labels"
-        )
-    if not with_test:
-        rows = {"train": sorted(rows["train"] + rows["test"]), "valid": rows["valid"]}
-    return {name: split.take(chosen) for name, chosen in rows.items()}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 
 from tinytx.model.output_loss import IGNORE_ID
 from tinytx.model.transformer import bidirectional
-from tinytx.text.batching import batches_by_length, batches_of_pairs, chunks, pad_batch
+from tinytx.text.batching import PackedSequences, batches_by_length, batches_of_pairs, chunks, pad_batch
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.inference import padding_mask_or_none
 from tinytx.training.masking import (
@@ -131,35 +130,6 @@ def causal_batch(
     inputs = pad_batch([[bos_id, *ids] for ids in sequences], pad_id)
     targets = pad_batch([[*ids, eos_id] for ids in sequences], pad_id)
     return inputs, targets
-
-
-class PackedSequences:
-    """Sequences laid end to end in one tensor, from which padded batches are cut without a Python loop."""
-
-    def __init__(self, sequences: Iterable[Sequence[int]], pad_id: int) -> None:
-        arrays = [np.asarray(ids, dtype=np.int32) for ids in sequences]
-        self.flat, self.pad_id = torch.from_numpy(np.concatenate(arrays)), pad_id
-        self.lengths = [len(array) for array in arrays]
-        self._lengths = torch.tensor(self.lengths)
-        self._starts = self._lengths.cumsum(0) - self._lengths
-
-    def filled(self, flat: Tensor, pad_id: int) -> PackedSequences:
-        """Sequences of the same lengths with other values."""
-        other = copy.copy(self)
-        other.flat, other.pad_id = flat, pad_id
-        return other
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def rows(self, indices: Sequence[int]) -> Tensor:
-        """The sequences at ``indices`` as a LongTensor (B, T), padded on the right to their longest."""
-        chosen = torch.as_tensor(indices)
-        lengths = self._lengths[chosen]
-        offsets = torch.arange(int(lengths.max()))
-        real = offsets < lengths[:, None]  # (B, T)
-        positions = (self._starts[chosen][:, None] + offsets).clamp_(max=len(self.flat) - 1)
-        return torch.where(real, self.flat[positions], self.pad_id).long()
 
 
 def _batches(lengths: list[int], tokens_per_batch: int, *, seed: int, epoch: int) -> list[list[int]]:

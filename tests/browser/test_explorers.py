@@ -3,8 +3,10 @@
 import math
 
 import nbformat
+import numpy as np
 import pytest
 
+import tinytx_course as course
 from tests.browser.cases import CASES, write_page
 from tests.browser.test_pages import relative
 from tests.browser.test_site import written
@@ -79,6 +81,38 @@ def test_the_finding_alone_is_read_aloud_and_the_rest_unfolds_by_keys(page, seve
     page.focus(".tx-say summary")
     page.press("Enter")
     assert "cells open" in page.evaluate(seen)
+
+
+def test_in_forced_colours_cells_and_what_is_chosen_keep_their_difference(page, several):
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "forced-colors", "value": "active"}])
+    opened(page, several)
+    page.evaluate("document.querySelector('.tx input').click()")
+    page.settle()
+    look = "[...document.querySelectorAll('{}')].map(e => getComputedStyle(e).background)"
+    for kind, state in ((".tx-mask-grid .tx-cell", "pressed"), (".tx-steps .tx-token", "checked")):
+        on, off = (
+            set(page.evaluate(look.format(f'{kind}[aria-{state}="{is_}"]'))) for is_ in ("true", "false")
+        )
+        assert on and off and not on & off
+
+
+def test_arrow_keys_move_between_heads_as_they_are_seen(page, tmp_path):
+    tokens = list("abcdefghij")
+    weights = np.full((2, 6, 10, 10), 0.1)
+    page.open(write_page(course.widgets.attention(weights, tokens), tmp_path / "page.html").as_uri())
+    page.size(900, 900)
+    page.settle()
+    columns = "getComputedStyle(document.querySelector('.tx-thumbs')).getPropertyValue('--heads')"
+    assert page.evaluate(columns) == "3"
+    place = "(b => [b.left, b.top])(document.activeElement.getBoundingClientRect())"
+    page.focus(".tx-thumbs [tabindex='0']")
+    left, top = page.evaluate(place)
+    page.press("ArrowDown")
+    page.settle()
+    assert page.evaluate(place)[0] == pytest.approx(left, abs=2) and page.evaluate(place)[1] > top
+    page.press("ArrowRight")
+    page.settle()
+    assert page.evaluate(place)[0] > left + 9
 
 
 def test_without_motion_nothing_flies_and_the_end_is_there_at_once(page, tmp_path):

@@ -107,6 +107,8 @@ def test_numbers_become_words_by_hand(node):
         "js.number(-1.5)": "−1.50",
         "js.number(-0.001)": "0.00",
         "js.grouped(1007900)": "1,007,900",
+        """js.curled('"It\\'s" (\\'a\\')')""": "“It’s” (‘a’)",
+        """js.curled('"', false)""": "”",
         "js.grouped('35332.9')": "35,332.9",
         "[[], [3], [0, 1], [0, 2, 3, 4, 6, 7]].map(js.listed)": ["", "3", "0, 1", "0, 2–4, 6, 7"],
         "js.evaluate('3·(D·D + D)', { D: 8 })": "216",

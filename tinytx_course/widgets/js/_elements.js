@@ -19,7 +19,12 @@ export function h(tag, attributes = {}, ...children) {
 
 // Text with what is between backticks as code, between asterisks emphasised.
 const TAGS = ["", "code", "em"];
-export const marked = (text) => text.split(/`([^`]+)`|\*([^*\s][^*]*)\*/).map((part = "", i) => (part && i % 3 ? h(TAGS[i % 3], {}, part) : part));
+export const marked = (text) => text.split(/`([^`]+)`|\*([^*\s][^*]*)\*/).map((part = "", i) => (part && i % 3 ? h(TAGS[i % 3], {}, part) : curled(part, !i)));
+// Plain text with curly quotation marks, as the prose of a page has; whether one at its beginning opens.
+export const curled = (text, first = true) => text.replace(/["']/g, (mark, at) => {
+  const opens = at ? /[\s([{<“‘«—–/-]/.test(text[at - 1]) : first;
+  return mark === '"' ? (opens ? "“" : "”") : opens ? "‘" : "’";
+});
 
 // Where an event is in an element, as shares of its width and height, at any zoom.
 export function placeIn(element, event) {
@@ -37,15 +42,15 @@ export function dragged(element, go, done) {
 let made = 0;
 export const uid = () => `tx-${++made}-${Math.random().toString(36).slice(2, 8)}`;
 
-// One stop for Tab in a group of elements, the arrow keys move within; `columns` makes it a grid.
+// One stop for Tab in a group of elements, the arrow keys move within; `columns`, a number or a function, makes it a grid.
 // go(index) is called when a key chose another element.
-export function roving(box, elements, { columns = 1, go = () => {} } = {}) {
+export function roving(box, elements, { columns: count = 1, go = () => {} } = {}) {
   const move = (to) => {
     elements.forEach((element, i) => { element.tabIndex = i === to ? 0 : -1; });
   };
   box.addEventListener("keydown", (event) => {
     const at = elements.indexOf(event.target);
-    const column = at % columns;
+    const columns = typeof count === "function" ? count() : count, column = at % columns;
     const steps = columns === 1
       ? { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1, Home: -at, End: elements.length - 1 - at }
       : { ArrowDown: columns, ArrowUp: -columns, ArrowRight: column < columns - 1 ? 1 : 0, ArrowLeft: column ? -1 : 0,

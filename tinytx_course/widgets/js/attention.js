@@ -109,7 +109,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
   const choose = (slot) => { ui.set("layer", Math.floor(order[slot] / heads)); ui.save("head", order[slot] % heads); };
   const buttons = canvases.map((canvas, i) => h("button", { type: "button", role: "radio", class: "tx-thumb", onclick: () => choose(i) }, places[i], canvas, names[i]));
   const grid = h("div", { class: "tx-thumbs", role: "radiogroup", "aria-label": "Layer and head", style: `--heads:${heads}` }, buttons);
-  const stop = roving(grid, buttons, { columns: heads, go: choose }), title = h("p", { class: "tx-title" }, `${counted(all, "head")}: choose one`);
+  const stop = roving(grid, buttons, { columns: () => +grid.style.getPropertyValue("--heads") || heads, go: choose }), title = h("p", { class: "tx-title" }, `${counted(all, "head")}: choose one`);
   let painted = "";
   const paint = (part, wide, crowded) => {
     const least = heads > 8 ? 18 : 28, side = clamp(Math.floor((wide ? (ui.width > 1000 ? 290 : 216) : Math.min(ui.width, 460)) / heads) - 10, least, 72), open = part.layer * heads + part.at;

@@ -123,8 +123,10 @@ def readers(shown: Sequence[Lesson]) -> str:
     found = [
         ("I want to learn", f"Begin with lesson 00. You need Python and school mathematics. {len(EXERCISES)} "
          "exercises name your mistake.", first, "Start here"),
-        ("I teach", "Every lesson has questions, predictions and exercises that are graded by a command; the "
-         "key P shows a page on a projector.", by_slug.get("attention_and_masks", first) + "?present",
+        ("I teach", "The command <code>tinytx-course kit DIR --start 09:15</code> writes a folder for class: "
+         "schedules, notes, slides, handouts and votes. The key P shows a lesson screen by screen; here "
+         f"are all of them for a projector: {_in_front(shown)}",
+         by_slug.get("attention_and_masks", first) + "?present",
          "See a lesson in front of a class"),
         ("I build", "Lesson 07 writes a GPT line by line; the reference lists the package, which imports "
          "nothing but torch, numpy and a few small libraries.", build, "Build it"),
@@ -135,6 +137,15 @@ def readers(shown: Sequence[Lesson]) -> str:
     return "".join(
         f'<li><h3>{title}</h3><p>{words}</p><a href="{address}">{link}</a></li>'
         for title, words, address, link in found
+    )
+
+
+def _in_front(shown: Sequence[Lesson]) -> str:
+    """Return links to the lessons as they are shown in front of a class."""
+    return " ".join(
+        f'<a href="{lesson.name}.html?present" aria-label="{lesson.number:02d} {html.escape(lesson.title)}, '
+        f'for a projector">{lesson.number:02d}</a>'
+        for lesson in shown
     )
 
 

@@ -7,10 +7,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tests.anywhere.page import write_page
 from tests.anywhere.places import AWKWARD, ROOT, Colab, bare, build_wheel, new_environment, run
+from tinytx.text.corpora import label_subset, load_corpus
+from tinytx.training.fit import fit
+from tinytx.training.intervals import paired_interval
 from tinytx_course.lessons import Lesson, pick_lessons
 from tinytx_course.results import Results
 
@@ -91,6 +96,24 @@ class Places:
         run(*uv, "pip", "install", "--quiet", "--python", folder / "venv", *pins, self.wheel, env=environment)
         return run(folder / "venv" / "bin" / "tinytx", "--version", env=bare(folder)).strip()
 
+    def two_precisions(self) -> str:
+        """the question of lesson 09, pretrained minus scratch with 50 labels, in float32 and in bfloat16"""
+        corpus = load_corpus("world")
+        fewer = replace(corpus, test=label_subset(corpus.test, 500, seed=0))
+        quiet: dict[str, Any] = {"budget": "laptop", "progress": False, "report": lambda line: None}
+        found = []
+        for precision in ("fp32", "bf16"):
+            how = quiet | {"training_changes": {"precision": precision}}
+            body = fit(corpus, **how)
+
+            def accuracy(seed: int, fresh: bool, body=body, how=how) -> float:
+                more = {"start": body, "fresh": fresh, "seed": seed, "n_labels": 50, "n_scored": 10}
+                return fit(fewer, objective="classification", **more, **how).evaluation.score.accuracy
+
+            gain = paired_interval([accuracy(seed, False) - accuracy(seed, True) for seed in range(5)])
+            found.append(f"{precision} {gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]")
+        return ", ".join(found) + ", 5 seeds"
+
 
 def tried(folder: Path, lessons: list[Lesson], only: list[str]) -> list[tuple[str, dict]]:
     """Try each place; a record names what was done, or the failure."""
@@ -104,6 +127,7 @@ def tried(folder: Path, lessons: list[Lesson], only: list[str]) -> list[tuple[st
             "read_only_installation",
             "uv",
             "colab",
+            "two_precisions",
         )
     }
     for name, attempt in every.items():

@@ -1,12 +1,16 @@
 """Texts of other code are found, whatever may vary between two runs of the same code is not."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tinytx_course.building.stale import other_cells, stale_cells
+from tinytx_course.machine import this_machine
 from tinytx_course.results import Results
+
+MACHINE = replace(this_machine(), cores=2, gpu=None)
 
 
 def notebook(text, kind="text/plain"):
@@ -23,6 +27,10 @@ def notebook(text, kind="text/plain"):
         ('{"float32":"AACAPw=="}', '{"float32":"AAAAAAAA"}'),
         ("<img src='data:image/png;base64,iVBORw0KGgo='>", "<img src='data:image/png;base64,AAAA'>"),
         ("2 threads, bfloat16  fast, in bf16", "1 thread, bfloat16  works, slowly, in float32"),
+        (
+            str(MACHINE),
+            str(replace(MACHINE, system="Windows", cpu="Core i5", cores=1, memory_gib=None, gpu="A5")),
+        ),
         ('{"answer":"slower","choice":""}', '{"answer":"about as fast","choice":""}'),
         ("written to build/x.json", "written to /somewhere/build/x.json"),
     ],

@@ -18,6 +18,7 @@ _VARIES = (
     (re.compile(r'("(?:float|u?int)\d+"): ?"[\w+/=]+"'), r"\1"),  # numbers of explorers
     (re.compile(r"\b(0x)?(?=[a-f]*\d)[0-9a-f]{6,}\b"), "ID"),
     (re.compile(r'"answer":"[^"]*"'), '"answer"'),  # of a prediction about this machine
+    (re.compile(r"^(system|processor|memory|GPU) {2,}.*$", re.M), r"\1"),  # of `this_machine`
     (re.compile(r"\b(1 thread|(?!1 )\d+ threads)\b"), "THREADS"),
     (re.compile(r"\bb?f(loat|p)?(16|32)(\s+(fast|works, slowly))?\b"), "PRECISION"),
     (re.compile(r"[-+−]?\d+([.,]\d+)*(e[-+]?\d+)?"), "#"),

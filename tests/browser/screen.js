@@ -28,3 +28,10 @@ globalThis.neverSeen = () => {
   return [...linesOf(main)].filter((node) => node.parentElement.closest(read) && !node.parentElement.closest(aside) && !seen.has(node))
     .map((node) => node.textContent.slice(0, 60));
 };
+globalThis.headsWithoutTheirQuestion = () => {
+  const main = document.querySelector("#lesson"), box = main.getBoundingClientRect();
+  const [above, , below] = main.style.clipPath.match(/-?[\d.]+/g).map(Number), top = box.top + above, bottom = box.bottom - below;
+  const whole = (part) => part.getBoundingClientRect().top >= top && part.getBoundingClientRect().bottom <= bottom + 1;
+  return [...main.querySelectorAll(".tx:has(.tx-question)")].filter((card) => card.checkVisibility() && whole(card.querySelector(".tx-title"))
+    && !whole(card.querySelector(".tx-question"))).map((card) => card.ariaLabel);
+};

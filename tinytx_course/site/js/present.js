@@ -1,10 +1,10 @@
 // In front of a class: ?present or the key P. A screenful of one section a key press; predictions stop, figures are blurred
-// until →, code is folded until C. What cannot be cut, a figure or an explorer, is made to fit.
+// until →, code is folded until C. What cannot be cut, a figure, a card or an explorer, fills what its text leaves free.
 
 const main = document.querySelector("#lesson");
 
 if (main) {
-  const root = document.documentElement, MARGIN = 16, COUNT = 34;
+  const root = document.documentElement, MARGIN = 24, COUNT = 34, SMALLEST = 0.7;
   const CARDS = "[data-tx-kind=questions], [data-tx-kind=outcome], [data-tx-kind=parsons]";
   const BLOCKS = ".text_cell_render > *, .input, .plotting, .output_area";
   const WHOLE = "figure, tr, math, button, .tx-explorer, .tx-option-row, .tx-lines li";
@@ -12,9 +12,9 @@ if (main) {
   const blocks = [...main.querySelectorAll(BLOCKS)].filter((block) => !inner(block));
   const slides = [];
   const explorer = (block) => block.querySelector(`.tx-explorer:not(${CARDS})`);
-  for (const block of blocks) {  // an explorer has the screen for itself
-    const alone = explorer(block) || (slides.length && explorer(slides.at(-1)[0]));
-    if (!slides.length || alone || /^H[123]$/.test(block.tagName)) slides.push([]);
+  const elastic = (block) => block.querySelector("figure, .tx-explorer");
+  for (const block of blocks) {
+    if (!slides.length || /^H[123]$/.test(block.tagName)) slides.push([]);
     slides.at(-1).push(block);
   }
   const codes = blocks.filter((block) => block.matches(".input, .plotting"));
@@ -23,29 +23,51 @@ if (main) {
   const isPrediction = (block) => [...block.querySelectorAll("[data-tx-kind=questions]")].some((card) => /^Predict/.test(card.querySelector(".tx")?.getAttribute("aria-label") ?? ""));
   const picture = (block) => block.querySelector(".picture, .txd-scroll");
 
-  // Figures as large as the screen allows, tables and explorers no larger.
-  const fit = (height) => {
-    for (const block of slides[slide]) {
-      block.style.zoom = "";
-      for (const figure of block.querySelectorAll("figure")) {
-        const shown = picture(figure), panels = figure.querySelector(".txd-panels");
-        if (panels) panels.style.zoom = "";
-        const around = figure.offsetHeight - (panels ?? shown.firstElementChild).getBoundingClientRect().height;
-        const room = height - around - 4;
-        shown.style.setProperty("--room", `${room}px`);
-        if (!panels) continue;
-        const most = Math.min(2.2, room / panels.offsetHeight);
-        for (const zoom of [most, 1.5, 1.25, 1].filter((zoom) => zoom <= most)) {  // side by side, and large
-          panels.style.zoom = zoom;
-          if (shown.scrollWidth <= shown.clientWidth && panels.getBoundingClientRect().height <= room) break;
-        }
+  const tall = (block) => block.getBoundingClientRect().height;
+  const zoomTo = (block, zoom) => {
+    block.style.zoom = zoom;
+    block.style.setProperty("--zoom", zoom || 1);
+  };
+
+  // A figure, an explorer or a card as large as a height allows; a card that is taller is divided between its questions.
+  const fit = (block, height) => {
+    for (const figure of block.querySelectorAll("figure")) {
+      const shown = picture(figure), panels = figure.querySelector(".txd-panels");
+      if (panels) panels.style.zoom = "";
+      const around = figure.offsetHeight - (panels ?? shown.firstElementChild).getBoundingClientRect().height;
+      const room = height - around - 4;
+      shown.style.setProperty("--room", `${room}px`);
+      if (!panels) continue;
+      const most = Math.min(2.2, room / panels.offsetHeight);
+      for (const zoom of [most, 1.5, 1.25, 1].filter((zoom) => zoom <= most)) {  // side by side, and large
+        panels.style.zoom = zoom;
+        if (shown.scrollWidth <= shown.clientWidth && panels.getBoundingClientRect().height <= room) break;
       }
-      for (const wide of block.querySelectorAll(".output pre:not(.prose), table")) {
-        if (wide.closest(".tx")) continue;
-        wide.style.zoom = "";
-        if (wide.scrollWidth > wide.clientWidth) wide.style.zoom = wide.clientWidth / wide.scrollWidth;
-      }
-      if (explorer(block)) block.style.zoom = Math.min(1, height / block.offsetHeight);
+    }
+    if (!block.querySelector(".tx-explorer")) return;
+    for (let zoom = explorer(block) ? 1.5 : 1; zoom > SMALLEST - 0.01; zoom -= 0.05) {
+      zoomTo(block, zoom);
+      if (tall(block) <= height && block.scrollWidth <= block.clientWidth + 1) return;
+    }
+    zoomTo(block, explorer(block) ? SMALLEST * height / tall(block) : 0.85);
+  };
+
+  const fitAll = (height) => {
+    const own = slides[slide], elastics = own.filter(elastic);
+    for (const wide of own.flatMap((block) => [...block.querySelectorAll(".output pre:not(.prose), table")])) {
+      if (wide.closest(".tx")) continue;
+      wide.style.zoom = "";
+      if (wide.scrollWidth > wide.clientWidth) wide.style.zoom = wide.clientWidth / wide.scrollWidth;
+    }
+    for (const block of elastics) block.querySelector(".tx-explorer") ? zoomTo(block, SMALLEST) : fit(block, 0.6 * height);
+    for (const block of elastics) {  // small as they are, which text shares a screen with each?
+      const rows = rowsOf(height), at = own.indexOf(block), row = rows.findIndex((each) => each.at >= at);
+      let first = 0;
+      for (let last; (last = endOf(rows, first, height)) < row;) first = last + 1;
+      const till = own.findIndex((other, i) => i > at && elastic(other)), end = own.at(till < 0 ? -1 : till - 1);
+      const above = rows[row].top - rows[first].top, below = end.getBoundingClientRect().bottom - block.getBoundingClientRect().bottom;
+      const isShort = !block.querySelector(CARDS) && below < 0.35 * height && above + tall(block) + below <= height;
+      fit(block, height - above - (isShort ? below : 0) - 2);
     }
   };
 
@@ -66,6 +88,10 @@ if (main) {
     if (child.nodeType !== Node.ELEMENT_NODE || child.matches(".copy, .tx-still")) return [];
     const box = child.getBoundingClientRect();
     if (child.matches(".tx-question") && box.height <= height) return [box, asked(child)];
+    if (child.matches(".tx-title")) {  // with the first question
+      const below = asked(child.parentElement.querySelector(".tx-question") ?? child).bottom;
+      if (below - box.top <= height) return [new DOMRect(box.left, box.top, box.width, below - box.top)];
+    }
     if (!child.childNodes.length || (child.matches(WHOLE) && box.height <= height)) return [box];
     return boxes(child.tagName === "DETAILS" && !child.open ? child.querySelector("summary") : child, height);
   }).filter(({ width, height: tall }) => width && tall);
@@ -115,7 +141,7 @@ if (main) {
     const was = steps[step], nth = was ? step - steps.findIndex(({ top }) => top === was.top) : 0;
     blocks.forEach((block) => block.classList.toggle("off", !slides[slide].includes(block)));
     const height = innerHeight - MARGIN - COUNT;
-    fit(height);
+    fitAll(height);
     steps = stepsOf(height);
     if (was) {
       const at = Math.max(0, steps.findLastIndex(({ top }) => top <= was.top + 2)), first = steps.findIndex(({ top }) => top === steps[at].top);
@@ -134,7 +160,8 @@ if (main) {
     }
     root.classList.toggle("first", slide === 0);
     const more = step < steps.length - 1;
-    count.textContent = `${slide + 1} / ${slides.length}${more ? " · →" : ""}`;
+    const tops = [...new Set(steps.map((each) => each.top))], within = tops.length > 1 ? ` · screen ${tops.indexOf(top) + 1} of ${tops.length}` : "";
+    count.textContent = `${slide + 1} / ${slides.length}${within}${more ? " · →" : ""}`;
     scrollTo({ top: above + scrollY + top - MARGIN, behavior: "instant" });
   };
 
@@ -188,7 +215,7 @@ if (main) {
       block.classList.remove("off", "veiled");
       block.inert = false;
       block.querySelectorAll("[style*=zoom]").forEach((part) => { part.style.zoom = ""; });
-      block.style.zoom = "";
+      zoomTo(block, "");
     }
     slides[slide][0].scrollIntoView({ behavior: "instant" });
   };

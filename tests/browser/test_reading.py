@@ -34,6 +34,21 @@ CLIPPED = """(() => [...document.querySelectorAll('body *')].filter(e => {
     && (e.scrollWidth > e.clientWidth + 2 || e.scrollHeight > e.clientHeight + 4);
 }).map(e => e.outerHTML.slice(0, 120)))()"""
 
+# Outputs and text between a prediction and the next heading or prediction that can be read before it is answered.
+OPEN_BELOW = """(() => {
+  const open = [], parts = document.querySelectorAll('#lesson :is(.output_area, .text_cell_render > *)');
+  let asked = '', resolved = '';
+  for (const part of parts) {
+    const card = part.querySelector('.tx[aria-label^=Predict]')?.ariaLabel;
+    if (card) [asked, resolved] = [card, ''];
+    else if (asked && part.querySelector('[data-tx-kind=outcome]')) resolved = asked;
+    else if (/^H\\d$/.test(part.tagName) && resolved) asked = '';
+    if (asked && !card && !/^H/.test(part.tagName) && !(part.inert && part.matches('.waiting')))
+      open.push([asked, part.textContent.trim().slice(0, 40)]);
+  }
+  return open;
+})()"""
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
@@ -240,6 +255,7 @@ def test_a_result_waits_for_the_prediction(lesson):
     n_waiting = lesson.evaluate("document.querySelectorAll('.waiting').length")
     words = f"{result}.closest('.cell').nextElementSibling.querySelector('.text_cell_render > p')"
     assert lesson.evaluate(f"{words}.inert"), "the sentence below says what came out"
+    assert lesson.evaluate(OPEN_BELOW) == []
     lesson.evaluate("document.querySelector('[aria-label^=Predict] input').click()")
     assert lesson.evaluate(f"{result}.inert") is True, "first the reader says how sure"
     lesson.settle()
@@ -251,6 +267,23 @@ def test_a_result_waits_for_the_prediction(lesson):
     lesson.open(lesson.evaluate("location.href"))
     lesson.settle()
     assert lesson.evaluate(f"{result}.inert") is False, "the choice is remembered"
+
+
+def test_what_waits_can_be_reached_by_a_link_and_is_open_on_paper(lesson, site):
+    page = (site / f"{NEXT.name}.html").as_uri()
+    lesson.open(page)
+    lesson.settle()
+    assert lesson.evaluate(OPEN_BELOW) == []
+    anchor = lesson.evaluate("document.querySelector('.waiting figure').id")
+    veiled = f"document.querySelector('#{anchor}').closest('.waiting')"
+    n_waiting = lesson.evaluate("document.querySelectorAll('.waiting').length")
+    lesson.evaluate(f"location.hash = '{anchor}'")
+    lesson.wait(f"!{veiled}")
+    assert 0 < lesson.evaluate("document.querySelectorAll('.waiting').length") < n_waiting
+    lesson.call("Emulation.setEmulatedMedia", media="print")
+    blurs = "[...document.querySelectorAll('.waiting')].map(e => getComputedStyle(e).filter)"
+    assert set(lesson.evaluate(blurs)) == {"none"}
+    lesson.call("Emulation.setEmulatedMedia", media="screen")
 
 
 def test_present_mode_shows_one_section_stops_at_predictions_and_veils_figures(lesson):

@@ -1,4 +1,5 @@
-// What a prediction is about, and the words on it, wait, blurred, until the reader has chosen and said how sure, or asks.
+// What comes after a prediction waits, blurred, as far as the next heading or prediction, until the reader has chosen and said
+// how sure, or asks, or follows a link into it.
 
 const CARD = "[data-tx-kind=questions]", RESULT = "[data-tx-kind=outcome]";
 const cards = [...document.querySelectorAll(`#lesson :is(${CARD}, ${RESULT})`)];
@@ -8,11 +9,10 @@ const after = (one, other) => one.compareDocumentPosition(other) & Node.DOCUMENT
 cards.forEach((card, i) => {
   const result = cards[i + 1];
   if (!card.matches(CARD) || !result?.matches(RESULT)) return;
-  const last = parts.indexOf(result.closest(".output_area")), below = parts[last + 1]?.parentElement;
-  const isHeading = (part) => /^H\d$/.test(part.tagName);
-  let end = last + 1;  // the cell of text below says what came out
-  while (below?.matches(".text_cell_render") && parts[end]?.parentElement === below && !isHeading(parts[end])) end += 1;
-  const hidden = parts.slice(0, end).filter((part) => after(card, part) && !isHeading(part));
+  const isHeading = (part) => /^H\d$/.test(part.tagName), next = cards.slice(i + 2).find((other) => other.matches(CARD));
+  const from = parts.indexOf(result.closest(".output_area"));
+  const end = parts.findIndex((part, at) => at > from && (isHeading(part) || (next && part.contains(next))));
+  const hidden = parts.slice(0, end < 0 ? parts.length : end).filter((part) => after(card, part) && !isHeading(part));
   const show = () => {
     hidden.forEach((output) => { output.inert = false; output.classList.remove("waiting"); });
     button.remove();
@@ -28,4 +28,10 @@ cards.forEach((card, i) => {
   });
   addEventListener("load", () => { if (chosen()) show(); });
   addEventListener("present", show);
+  const reach = () => {  // a link may lead into the middle of it
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (hidden.some((part) => part.contains(target))) show();
+  };
+  addEventListener("hashchange", reach);
+  reach();
 });

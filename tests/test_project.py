@@ -1,8 +1,10 @@
 """The files at the root agree with each other, and the library with its dependencies."""
 
 import ast
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -10,6 +12,7 @@ from itertools import chain
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -89,8 +92,24 @@ def test_the_readme_gives_a_reason_for_every_dependency_and_links_and_targets_ex
 
 def test_no_host_is_named_but_that_of_torchs_own_builds(root):
     files = ["Makefile", "pyproject.toml", "constraints.txt", "environment.yml", ".ci/run"]
+    files += [".binder/requirements.txt", ".devcontainer/Dockerfile"]
     text = "".join((root / name).read_text(encoding="utf-8") for name in files)
     assert set(re.findall(r"https?://([\w.-]+)", text)) == {"download.pytorch.org"}
+
+
+def test_binder_and_the_dev_container_ask_for_what_exists_and_the_warm_up_runs(root, pyproject):
+    wanted = (root / ".binder" / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    assert (root / wanted[1].removeprefix("-c ")).is_file()
+    assert Requirement(wanted[2].replace("-e .", "tinytx")).extras <= set(
+        pyproject["project"]["optional-dependencies"]
+    )
+    version = (root / ".binder" / "runtime.txt").read_text(encoding="utf-8").strip().removeprefix("python-")
+    assert version in SpecifierSet(pyproject["project"]["requires-python"])
+    warm_up = (root / ".binder" / "postBuild").read_text(encoding="utf-8").splitlines()[-1]
+    subprocess.run([sys.executable, *shlex.split(warm_up)[1:]], cwd=root, check=True)
+    container = json.loads((root / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
+    stamp = re.search("^STAMP *:= (.*)$", (root / "Makefile").read_text(encoding="utf-8"), re.M)
+    assert container["postCreateCommand"] == f"make {stamp[1]}"
 
 
 def test_modules_of_the_library_import_nothing_but_its_core_dependencies(pyproject):

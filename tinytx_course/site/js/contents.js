@@ -10,6 +10,8 @@ if (contents) {
   const chapters = links.filter((link) => !link.parentElement.parentElement.closest("li"));
   const here = contents.querySelector(".here"), wide = matchMedia("(min-width: 68rem)");
   const lesson = document.body.dataset.lesson, place = `read:${lesson}`;
+  const nth = h("span", { class: "nth" }), bar = document.querySelector(".bar");
+  here.before(nth);
   let at = -1, furthest = recalled(place)?.seen ?? 0;
 
   const unfold = () => { contents.open = wide.matches; };
@@ -20,6 +22,7 @@ if (contents) {
   });
 
   const say = () => {
+    bar.style.setProperty("--read", Math.min(1, scrollY / Math.max(1, document.documentElement.scrollHeight - innerHeight)));
     const line = innerHeight * 0.3, end = scrollY + innerHeight > document.documentElement.scrollHeight - 40;
     const now = end ? headings.length - 1 : headings.findLastIndex((heading) => heading.getBoundingClientRect().top < line);
     if (now === at) return;
@@ -30,6 +33,7 @@ if (contents) {
     });
     const chapter = now < 0 ? null : links[now].closest(".contents > nav > ol > li").querySelector("a");
     chapters.forEach((link) => link.parentElement.classList.toggle("now", link === chapter));
+    nth.textContent = chapter ? `· ${chapters.indexOf(chapter) + 1} of ${chapters.length} ` : "";
     here.textContent = now < 0 ? "" : links[now].textContent;
     links[now]?.scrollIntoView?.({ block: "nearest", behavior: "instant" });
     if (!lesson || now < 0) return;

@@ -40,20 +40,20 @@ _PRIORITY = [
     "text/latex",
     "text/plain",
 ]
-# The code of a plot is folded, and a call that only shows a card is left out.
+# The code that only draws or settles a prediction is folded, and a call that only shows a card is left out.
 _TEMPLATE = """
 {%- extends 'basic/index.html.j2' -%}
 {% block input_group -%}
-{% if cell.metadata.only_plots %}<details class="plotting"><summary>The code that draws this</summary>
+{% if cell.metadata.only_plots %}<details class="plotting"><summary>The code that {{ cell.metadata.only_plots }} this</summary>
 {{ super() }}</details>{% elif not cell.metadata.only_shows %}{{ super() }}{% endif %}
 {%- endblock input_group %}
 """
-FOLDED_LINES = 5  # a plot with at least as many is folded
+FOLDED_LINES = 5  # a cell that only draws, of at least as many, is folded
 _CARDS = re.compile(
     r"(course\.(check|glossary|parsons|predict|quiz|recall|widgets\.\w+)|(course\.)?plots\.diagram)\("
 )
-_PLOTTING = re.compile(r"\b(plots|fig|axes?|figure)\b")
-_SAYS = re.compile(r"\bprint\(|\bcourse\.(?!plots)|^(def|class) ", re.M)
+_REPORTING = re.compile(r"^(print|assert)\b|\bcourse\.resolve\(|\b(plots|fig|axe?s?|panels?|figure)\b")
+_TEACHES = re.compile(r"\bcourse\.(?!plots|resolve)|^(def|class) |\.backward\(|\btx\.fit\(| [-+*]= ", re.M)
 
 
 _NOT_ATTEMPTED = ": not attempted yet"
@@ -107,26 +107,32 @@ def markdown_to_html(source: str) -> str:
     return mark_french(_FORMULA.sub(together, body))
 
 
-def only_plots(source: str) -> bool:
-    """Return whether a cell is long and does nothing but draw.
+def only_plots(source: str) -> str:
+    """Return what a long cell does if it only reports: "draws", "settles" a prediction, or "".
+
+    Names that are only bound, to literals or by a comparison, count for neither side.
 
     Examples
     --------
-    >>> only_plots("x = 1\\ny = 2"), only_plots("\\n".join(["plots.bars({})"] * 12))
-    (False, True)
+    >>> lines = ["plots.bars({})"] * 12
+    >>> only_plots("x = 1\\ny = 2"), only_plots("\\n".join(lines)), only_plots("\\n".join([*lines, "def f(): 0"]))
+    ('', 'draws', '')
     """
     try:
         tree = ast.parse(source)
     except SyntaxError:  # a cell with a magic command
-        return False
-    if _SAYS.search(source) or len(source.splitlines()) < FOLDED_LINES:
-        return False
+        return ""
+    what = "draws" if "plots." in source else "settles" if "course.resolve(" in source else ""
+    if not what or _TEACHES.search(source) or len(source.splitlines()) < FOLDED_LINES:
+        return ""
     lines = {True: 0, False: 0}
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt) and not hasattr(node, "body"):
-            words = ast.get_source_segment(source, node) or ""
-            lines[bool(_PLOTTING.search(words))] += words.count("\n") + 1
-    return lines[True] >= 0.6 * sum(lines.values())
+            words, inside = ast.get_source_segment(source, node) or "", [type(one) for one in ast.walk(node)]
+            reports = bool(_REPORTING.search(words))
+            if reports or ast.Call in inside or ast.BinOp in inside:
+                lines[reports] += words.count("\n") + 1
+    return what if lines[True] >= 0.75 * sum(lines.values()) else ""
 
 
 def only_shows(source: str) -> bool:

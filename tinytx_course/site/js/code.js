@@ -1,4 +1,4 @@
-// A button on each piece of code that copies it; two lines are as quickly typed.
+// A button on each piece of code that copies it, and on a phone one that wraps it; two lines are as quickly typed.
 
 for (const pre of document.querySelectorAll(".input_area pre, .rendered_html > pre, .rendered_html details > pre, .rendered_html .highlight pre")) {
   if (pre.textContent.trim().split("\n").length < 3) continue;
@@ -17,11 +17,14 @@ for (const pre of document.querySelectorAll(".input_area pre, .rendered_html > p
     button.textContent = "Copied";
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   });
+  pre.closest(".input_area")?.classList.toggle("long", pre.textContent.split("\n").length > 20);  // paper may cut it
   const box = pre.closest(".input_area") ?? pre.closest(".highlight") ?? h("div");
   if (!box.isConnected) {
     pre.replaceWith(box);
     box.append(pre);
   }
   box.classList.add("has-copy");
-  box.append(button);
+  const wrap = h("button", { type: "button", class: "copy wrap", "aria-pressed": "false",
+    onclick: () => wrap.setAttribute("aria-pressed", box.classList.toggle("wrapped")) }, "Wrap");
+  box.append(button, wrap);
 }

@@ -2,8 +2,9 @@
 
 const MAY_SCROLL = "pre, table, math[display=block], .wide, .txd-scroll, .picture";
 
-// Sentences that a cell printed are wrapped; a table or a tensor, with its runs of spaces, is not.
-for (const pre of document.querySelectorAll(".output pre")) pre.classList.toggle("prose", !/^ |\S {2,}\S/m.test(pre.textContent));
+// Sentences that a cell printed are wrapped on a phone, too; a table or a tensor, with its runs of spaces, is not.
+const isTabular = (line) => line.length <= 80 && /^ |\S {2,}\S.* {2}\S/.test(line);
+for (const pre of document.querySelectorAll(".output pre")) pre.classList.toggle("prose", !pre.textContent.split("\n").some(isTabular));
 
 const fade = (element) => element.classList.toggle("more", element.scrollLeft + element.clientWidth < element.scrollWidth - 2);
 

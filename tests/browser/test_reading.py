@@ -82,6 +82,36 @@ def test_no_page_has_a_violation_or_clipped_text_at_any_width_in_both_themes(pag
     assert page.evaluate(CLIPPED) == []
 
 
+@pytest.mark.parametrize("width", [360, 320])
+def test_no_page_scrolls_sideways_on_a_small_phone_and_the_bar_says_where_one_is(page, site, width):
+    page.size(width, 700)
+    for name in (*PAGES, f"{NEXT.name}.html"):
+        page.open((site / name).as_uri())
+        page.settle()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    page.evaluate("document.querySelectorAll('#lesson h2')[6].scrollIntoView()")
+    page.wait("/^· 7 of \\d+/.test(document.querySelector('.nth').textContent)")
+    read = "parseFloat(getComputedStyle(document.querySelector('.bar'), '::after').width)"
+    assert 0 < page.evaluate(read) < width
+
+
+def test_letters_are_large_enough_in_code_and_on_a_phone_in_figures(lesson):
+    lesson.size(1280, 800)
+    assert (
+        lesson.evaluate("parseFloat(getComputedStyle(document.querySelector('.input_area pre')).fontSize)")
+        >= 14.5
+    )
+    lesson.size(390, 800)
+    small = """[...document.querySelectorAll('#lesson figure svg text')].filter(text => text.checkVisibility()
+      && text.textContent.trim()).map(text => { const { a, b } = text.getScreenCTM();
+      return Math.hypot(a, b) * parseFloat(getComputedStyle(text).fontSize); })"""
+    assert min(lesson.evaluate(small)) >= 9.5
+    code = "getComputedStyle(document.querySelector('.has-copy pre')).whiteSpace"
+    assert lesson.evaluate(code) == "pre"
+    lesson.evaluate("document.querySelector('.has-copy .wrap').click()")
+    assert lesson.evaluate(code) == "pre-wrap"
+
+
 def test_the_site_of_all_published_lessons_fits_a_stick_and_so_does_each_page(page, tmp_path):
     archive = write_pages(tmp_path / "site", zipped=True)
     assert archive.stat().st_size <= 15_000_000
@@ -374,6 +404,11 @@ def test_printed_code_is_wrapped_and_answers_come_at_the_end(lesson):
         == "pre-wrap"
     )
     assert not lesson.evaluate("document.querySelector('.bar').checkVisibility()")
+    assert not lesson.evaluate("document.querySelector('.plotting pre').checkVisibility()")
+    note = "getComputedStyle(document.querySelector('.plotting summary'), '::after').content"
+    assert "in the notebook" in lesson.evaluate(note)
+    above = "document.querySelector('.has-copy pre').offsetTop"
+    assert lesson.evaluate(above) < 16, "no strip for the button"
     solution = (
         "[...document.querySelectorAll('summary, .answers b')].filter(e => e.textContent === 'Solution')"
     )

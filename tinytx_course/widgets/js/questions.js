@@ -37,7 +37,7 @@ function build(ui) {
 
 // A disc a question, with its mark; and once all are checked, a button to begin again.
 function score(ui, keeps) {
-  const questions = ui.get("questions"), discs = questions.map((_, i) => h("i", {}, i + 1)), count = h("span", {});
+  const questions = ui.get("questions"), discs = questions.map((_, i) => h("i", {}, i + 1));
   const clear = () => {
     ui.save("answers", {});
     if (keeps) questions.forEach(({ key }) => remember(place(key), null));
@@ -50,11 +50,9 @@ function score(ui, keeps) {
       disc.dataset.verdict = verdicts[i];
       disc.textContent = { right: "✓", wrong: "✗" }[verdicts[i]] ?? i + 1;
     });
-    const right = verdicts.filter((verdict) => verdict === "right").length;
-    count.textContent = verdicts.some(Boolean) ? `${right} of ${questions.length}` : "";
     again.hidden = !verdicts.every(Boolean);
   });
-  return h("div", { class: "tx-score" }, discs, count, again);
+  return h("div", { class: "tx-score" }, discs, again);
 }
 
 // One question: its choices, then how sure (a prediction), or the button that checks and what it says.
@@ -89,12 +87,15 @@ function asked(ui, question, number, levels, save) {
       mark.textContent = shown ? (choices[i].right ? "✓ " : "✗ ") : "";
       row.dataset.verdict = shown ? (choices[i].right ? "right" : "wrong") : "";
     });
-    check.textContent = checked ? "Try again" : "Check";
+    const isRight = checked && choices[choice].right;
+    check.textContent = isRight ? "Ask again" : checked ? "Try again" : "Check";
+    check.classList.toggle("tx-quiet", isRight);
+    words.dataset.verdict = checked ? (isRight ? "right" : "wrong") : "";
     const said = checked ? choices[choice].feedback : isAsked && choice < 0 ? "Choose one first." : "";
     if (words.dataset.said !== said) words.replaceChildren(...marked(words.dataset.said = said));
     words.hidden = !said;
   });
-  return [box, h("div", { class: "tx-row" }, check), words];
+  return [box, words, h("div", { class: "tx-row" }, check)];
 }
 
 // Radio buttons with their labels; the keys of a browser move within the group.

@@ -34,7 +34,7 @@ CLIPPED = """(() => [...document.querySelectorAll('body *')].filter(e => {
     && (e.scrollWidth > e.clientWidth + 2 || e.scrollHeight > e.clientHeight + 4);
 }).map(e => e.outerHTML.slice(0, 120)))()"""
 
-# Outputs and text between a prediction and the next heading or prediction that can be read before it is answered.
+# What can be read between a prediction and the next heading or prediction before it is answered.
 OPEN_BELOW = """(() => {
   const open = [], parts = document.querySelectorAll('#lesson :is(.output_area, .text_cell_render > *)');
   let asked = '', resolved = '';

@@ -44,7 +44,8 @@ _PRIORITY = [
 _TEMPLATE = """
 {%- extends 'basic/index.html.j2' -%}
 {% block input_group -%}
-{% if cell.metadata.only_plots %}<details class="plotting"><summary>The code that {{ cell.metadata.only_plots }} this</summary>
+{% if cell.metadata.only_plots %}<details class="plotting">
+<summary>The code that {{ cell.metadata.only_plots }} this</summary>
 {{ super() }}</details>{% elif not cell.metadata.only_shows %}{{ super() }}{% endif %}
 {%- endblock input_group %}
 """
@@ -115,8 +116,8 @@ def only_plots(source: str) -> str:
     Examples
     --------
     >>> lines = ["plots.bars({})"] * 12
-    >>> only_plots("x = 1\\ny = 2"), only_plots("\\n".join(lines)), only_plots("\\n".join([*lines, "def f(): 0"]))
-    ('', 'draws', '')
+    >>> [only_plots("\\n".join(cell)) for cell in (["x = 1"], lines, [*lines, "def f(): 0"])]
+    ['', 'draws', '']
     """
     try:
         tree = ast.parse(source)

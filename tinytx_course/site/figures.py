@@ -112,7 +112,8 @@ def drawing(svg: str, alt: str) -> str:
     first = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
         f'aria-label="{html.escape(alt)}" viewBox="0 0 {size[1]} {size[2]}" '
-        f'style="stroke-linejoin: round; max-width: {1.2 * float(size[1]):.0f}px; --own: {float(size[1]):.0f}px">'
+        f'style="stroke-linejoin: round; max-width: {1.2 * float(size[1]):.0f}px; '
+        f'--own: {float(size[1]):.0f}px">'
     )
     return first + body[body.index(">") + 1 :].strip()
 

@@ -74,6 +74,9 @@ def test_powers_become_numbers_by_hand(node):
         "js.sized(-300)": "under 10⁻³⁰⁰",
         "js.decades([[-0.4, 0.3]])": [[-1, 1], [-1, 0, 1]],
         "js.decades([[-40, 0], [0, 2.5]])": [[-12, 3], [-12, -9, -6, -3, 0, 3]],
+        "js.inside([0, -1], [-2, 1])": {"points": [[0, 0], [1, -1]]},
+        "js.inside([0, -4, -9], [-2, 1])": {"points": [[0, 0], [0.5, -2]], "last": -2},
+        "js.inside([3, 0], [-2, 1])": {"points": [[0.6666666666666667, 1], [1, 0]], "first": 1},
     }
     assert node("depth", f"[{', '.join(by_hand)}]") == [list(by_hand.values())]
 

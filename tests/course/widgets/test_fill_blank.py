@@ -83,6 +83,12 @@ def test_every_row_is_ordered_by_the_exact_distribution_and_bars_fit_the_axis(no
     assert node("fill_blank", expression) == [[0.05, 0.2, 1]]
 
 
+def test_impossible_words_share_a_row_which_holds_all_that_the_model_gives_them(node):
+    blank = "{ rows: [['a', 1, 0.5, 0.25], ['b', 0, 0.25, 0.5]], impossible: 0.75 }"
+    (rows,) = node("fill_blank", f"js.entriesOf({blank})")
+    assert rows == [["a", 1, 0.5, 0.25], ["impossible words", 0, 0, 0.75]]
+
+
 def test_what_is_said_names_the_hidden_token_only_when_it_is_shown(describe, filler, reader, reviews):
     hidden = course.widgets.fill_blank(filler, reader[1], reviews, position=0)
     (before,) = describe(hidden)

@@ -53,6 +53,9 @@ def test_numbers_with_prefixes_by_hand(node):
     assert node("roofline", "[js.scaled(2.5e9), js.scaled(999), js.scaled(0.25)]") == [
         ["2.5 G", "999 ", "0.25 "]
     ]
+    assert node("roofline", "[1.1, 0.48, 0.004, 0.0009].map(js.partOf)") == [
+        ["110%", "48%", "0.4%", "< 0.1%"]
+    ]
 
 
 def test_what_is_not_positive_is_refused():

@@ -12,10 +12,10 @@ export function spread(heights, low, high, apart = PLOT.apart) {
 
 // A chart; a pressed pointer calls go(x). Its update takes the ranges x and y as [low, high], ticks as [value, text]
 // pairs, lines as { points, tone, name }, of which a name is written at the end, dots as { at: [x, y], tone, name }, the
-// place `at` of a marker, and a band { from, to, name } of heights.
-export function plot(ui, { xLabel, yLabel, height = 200, right = 90, go }) {
+// place `at` of a marker, and a band { from, to, name } of heights. A bare dot is a name alone, which goes where the fewest dots are.
+export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 90, go }) {
   const svg = h("svg", { role: "img", class: "tx-plot", style: `height:${height}px` });
-  const bottom = height - PLOT.below;
+  const bottom = height - PLOT.below, top = above ? 30 : PLOT.top;
   let shown = [0, 1], wide = 300;
   const follow = (event) => {
     const share = (event.clientX - svg.getBoundingClientRect().left - PLOT.left) / (wide - PLOT.left - right);
@@ -25,29 +25,37 @@ export function plot(ui, { xLabel, yLabel, height = 200, right = 90, go }) {
   svg.addEventListener("pointermove", (event) => { if (event.buttons & 1) follow(event); });
   svg.addEventListener("pointerup", () => ui.done());
   const word = (x, y, text, more = {}) => h("text", { x, y, ...more }, text);
-  const update = ({ x, y, xTicks, yTicks, lines, dots = [], at, band = null, label }) => {
+  const update = ({ x, y, xTicks, yTicks, lines, dots = [], at, band = null, label: said }) => {
     wide = svg.clientWidth || 300;
     shown = x;
-    const end = wide - right, middle = (PLOT.top + bottom) / 2;
+    const end = wide - right, middle = (top + bottom) / 2;
     const X = (value) => PLOT.left + ((value - x[0]) / (x[1] - x[0] || 1)) * (end - PLOT.left);
-    const Y = (value) => bottom - ((clamp(value, ...y) - y[0]) / (y[1] - y[0])) * (bottom - PLOT.top);
+    const Y = (value) => bottom - ((clamp(value, ...y) - y[0]) / (y[1] - y[0])) * (bottom - top);
     const named = lines.filter(({ name, points }) => name && points.length), last = named.map(({ points }) => Y(points[points.length - 1][1]));
-    const places = spread(last, PLOT.top + 6, bottom);
+    const places = spread(last, top + 6, bottom);
+    const near = dots.filter(({ bare }) => !bare).map(({ at: [a, b] }) => [X(a), Y(b)]);
+    const label = (x, y, name, tone, bare) => {
+      const size = 7.2 * name.length, ways = [[9, 16], [-9 - size, 16], [9, 36], [-9 - size, 36], [9, -9], [-9 - size, -9]];
+      if (bare) ways.reverse();
+      const bad = ([dx, dy]) => near.filter(([a, b]) => a > x + dx - 6 && a < x + dx + size + 6 && b > y + dy - 16 && b < y + dy + 7).length + 9 * (x + dx < PLOT.left || x + dx + size > wide || y + dy > bottom || y + dy < top);
+      const [dx, dy] = ways.reduce((best, way) => (bad(way) < bad(best) ? way : best));
+      return word(x + dx, y + dy, name, { class: tone });
+    };
     const wash = band && h("rect", { class: "tx-band", x: PLOT.left, width: Math.max(0, end - PLOT.left), y: Y(band.to), height: Math.max(0, Y(band.from) - Y(band.to)) });
     svg.replaceChildren(
       ...(band ? [wash, word(PLOT.left + 6, Y(band.from) - 6, band.name)] : []),
       ...yTicks.map(([value, text]) => [h("line", { class: "tx-rule", x1: PLOT.left, x2: end, y1: Y(value), y2: Y(value) }), word(PLOT.left - 6, Y(value) + 4, text, { "text-anchor": "end" })]).flat(),
       ...xTicks.map(([value, text]) => word(X(value), bottom + 16, text, { "text-anchor": "middle" })),
       word((PLOT.left + end) / 2, height - 5, xLabel, { "text-anchor": "middle" }),
-      word(0, 0, yLabel, { "text-anchor": "middle", transform: `translate(11 ${middle}) rotate(-90)` }),
-      h("line", { class: "tx-marker", x1: X(at), x2: X(at), y1: PLOT.top, y2: bottom }),
+      above ? word(0, 13, yLabel) : word(0, 0, yLabel, { "text-anchor": "middle", transform: `translate(11 ${middle}) rotate(-90)` }),
+      h("line", { class: "tx-marker", x1: X(at), x2: X(at), y1: top, y2: bottom }),
       ...lines.map(({ points, tone }) => h("polyline", { class: tone, fill: "none", points: points.map(([a, b]) => `${X(a).toFixed(1)},${Y(b).toFixed(1)}`).join(" ") })),
       ...lines.flatMap(({ points, tone }) => points.filter(([a]) => a === at && !tone.includes("tx-faint")).map(([a, b]) => h("circle", { class: tone, r: 4.5, cx: X(a), cy: Y(b) }))),
-      ...dots.map(({ at: [a, b], tone }) => h("circle", { class: tone, r: 4.5, cx: X(a), cy: Y(b) })),
-      ...dots.map(({ at: [a, b], tone, name }) => (name ? word(X(a) + (a > (x[0] + x[1]) / 2 ? -9 : 9), Y(b) + 16, name, { class: tone, "text-anchor": a > (x[0] + x[1]) / 2 ? "end" : "start" }) : "")),
+      ...dots.filter(({ bare }) => !bare).map(({ at: [a, b], tone }) => h("circle", { class: tone, r: 4.5, cx: X(a), cy: Y(b) })),
+      ...dots.map(({ at: [a, b], tone, name, bare }) => (name ? label(X(a), Y(b), name, tone, bare) : "")),
       ...named.map(({ name, tone, points }, i) => word(X(points[points.length - 1][0]) + 8, places[i] + 4, name, { class: tone })),
     );
-    svg.setAttribute("aria-label", label);
+    svg.setAttribute("aria-label", said);
   };
   update.box = svg;
   return update;

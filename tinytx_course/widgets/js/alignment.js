@@ -55,9 +55,10 @@ function drawing(ui) {
     svg.style.height = `${tall}px`;
     const line = (s, t, name, width, more = {}) => h("line", { x1: 2, y1: y(s), x2: wide - 2, y2: y(t), class: name, "stroke-width": width, ...more });
     const all = weights.map((weight, i) => [i % source.length, Math.floor(i / source.length), weight]).filter(([, t, weight]) => weight >= LEAST || t === word);
-    all.sort((a, b) => (a[1] === word) - (b[1] === word));
-    svg.replaceChildren(...links.map(([s, t]) => line(s, t, "tx-true", WIDEST + 5)), ...links.map(([s, t]) => line(s, t, "tx-hollow", WIDEST + 2)),
-      ...all.map(([s, t, weight]) => line(s, t, t === word ? "tx-chosen" : "tx-other", (WIDEST * weight).toFixed(2))));
+    const mine = links.filter(([, t]) => t === word);
+    svg.replaceChildren(...all.filter(([, t]) => t !== word).map(([s, t, weight]) => line(s, t, "tx-other", (WIDEST * weight).toFixed(2))),
+      ...mine.map(([s, t]) => line(s, t, "tx-true", WIDEST + 6)), ...mine.map(([s, t]) => line(s, t, "tx-hollow", WIDEST + 2)),
+      ...all.filter(([, t]) => t === word).map(([s, t, weight]) => line(s, t, "tx-chosen", (WIDEST * weight).toFixed(2))));
     svg.setAttribute("aria-label", `Lines from source to target words: ${target[word]} to ${source.map((name, s) => `${name} ${percent(row[s])}`).join(", ")}`);
   };
   right.addEventListener("pointerleave", () => ui.tip(null));
@@ -74,10 +75,10 @@ function build(ui) {
     facts.replaceChildren("Weight on true pairs: ", h("b", {}, percent(mass)), ` · spread evenly: ${percent(even)}`);
   };
   ui.show(paint, h("p", { class: "tx-invite" }, "Choose a target word. Does its attention follow the outline of the true alignment? Which head does best?"),
-    h("div", { class: "tx-row" }, ui.picks("pair", { label: "sentence", names: ui.get("sources").map((_, i) => `sentence ${i + 1}`), reset: { word: 0 } })),
+    h("div", { class: "tx-row" }, ui.picks("pair", { label: "sentence", names: ui.get("sources").map((words) => `${words.slice(0, 3).join(" ").replace(" ,", ",")} …`), reset: { word: 0 } })),
     h("div", { class: "tx-row" }, ui.choice("layer", { label: "layer", options: numbers(ui.get("n_layers")) }), ui.choice("head", { label: "head", options: [...numbers(H), [H, "mean"]] })),
     facts, draw.box,
-    h("p", { class: "tx-note" }, "Width of a line: weight of the step that predicts the target word. Outlined: words that translate each other, by the grammar. Weights below 2% are drawn for the chosen word only."));
+    h("p", { class: "tx-note" }, "Width of a line: weight of the step that predicts the target word. Outlined: what the chosen word translates, by the grammar. Weights below 2% are drawn for it only; those of other words are faint."));
 }
 
 export default explorer("alignment", { build, describe });

@@ -1,6 +1,6 @@
 // The beam tree. `get` maps the name of a trait to its value; a node is [parent, token, log-probability, fate].
 
-const COLUMN = 104, ROW = 38, WORDS = { kept: "kept", pruned: "pruned", finished: "finished", cut: "cut at the limit" };
+const NARROWEST = 74, WIDEST = 104, ROW = 38, WORDS = { kept: "kept", pruned: "pruned", finished: "finished", cut: "cut at the limit" };
 
 export const treeOf = (get) => get("trees")[get("source")][get("beam_size") - 1];
 export const stepOf = (get) => Math.min(get("step"), treeOf(get).length);
@@ -33,7 +33,8 @@ export function onGreedy(get) {
   return (step, node) => `${greedy}\n`.startsWith(`${pathOf(treeOf(get), step, node).join("\n")}\n`);
 }
 
-const written = (tokens) => tokens.filter((token) => token !== "(the end)").join(" ").replaceAll(" -", "");
+const written = (tokens) => tokens.filter((token) => token !== "(the end)").join(" ").replaceAll(" -", "").replaceAll("␣", "");
+const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 const worth = (p, length, penalty) => `log P ${number(p)}, score ${number(score(p, length, penalty))}`;
 
 export function describe(get) {
@@ -47,26 +48,26 @@ export function describe(get) {
 function picture(ui) {
   const svg = h("svg", { role: "img", class: "tx-tree" });
   const update = () => {
-    const tree = treeOf(ui.get), n = stepOf(ui.get), greedy = onGreedy(ui.get), most = Math.max(1, Math.floor((svg.clientWidth || 600) / COLUMN)), from = Math.max(0, n - most);
+    const tree = treeOf(ui.get), n = stepOf(ui.get), greedy = onGreedy(ui.get), wide = svg.clientWidth || 600, column = clamp(wide / tree.length, NARROWEST, WIDEST), box = column - 10, most = Math.max(1, Math.floor(wide / column + 0.01)), from = Math.max(0, n - most);
     const height = ROW * Math.max(...tree.map((nodes) => nodes.length)) + 24, places = [], drawn = [];
     for (let step = from; step < n; step++) {
       const order = tree[step].map((_, i) => i), above = (i) => places[step - 1]?.[tree[step][i][0]] ?? 0;
       order.sort((a, b) => above(a) - above(b) || a - b);
       places[step] = [];
       order.forEach((i, slot) => { places[step][i] = 24 + ROW * (slot + 0.5); });
-      const x = (step - from) * COLUMN;
-      drawn.push(h("text", { x: x + 46, y: 13, "text-anchor": "middle", class: "tx-head" }, `step ${step + 1}`));
+      const x = (step - from) * column;
+      drawn.push(h("text", { x: x + box / 2, y: 13, "text-anchor": "middle", class: "tx-head" }, `${from && step === from ? "‹ " : ""}step ${step + 1}${step + 1 === from + most && n < tree.length ? " ›" : ""}`));
       tree[step].forEach(([parent, token, p, fate], i) => {
         const y = places[step][i], name = `tx-${fate}${greedy(step, i) ? " tx-greedy" : ""}`, start = places[step - 1]?.[parent];
-        if (start !== undefined) drawn.unshift(h("path", { class: name, fill: "none", d: `M${x - COLUMN + 92},${start} C${x - 4},${start} ${x - 8},${y} ${x},${y}` }));
+        if (start !== undefined) drawn.unshift(h("path", { class: name, fill: "none", d: `M${x - 10},${start} C${x - 4},${start} ${x - 8},${y} ${x},${y}` }));
         drawn.push(h("g", { class: name, onpointermove: (event) => ui.tip(`${written(pathOf(tree, step, i))}: ${WORDS[fate]}, ${worth(p, step + 1, ui.get("length_penalty"))}`, event) },
-          h("rect", { x, y: y - 17, width: 92, height: 34, rx: 6 }), h("text", { x: x + 46, y: y - 3, "text-anchor": "middle" }, token.length > 11 ? `${token.slice(0, 10)}…` : token),
-          h("text", { x: x + 46, y: y + 13, "text-anchor": "middle", class: "tx-number" }, number(p))));
+          h("rect", { x, y: y - 17, width: box, height: 34, rx: 6 }), h("text", { x: x + box / 2, y: y - 3, "text-anchor": "middle" }, cut(/^-[.,']$/.test(token) ? token[1] : token, Math.floor(box / 7.6))),
+          h("text", { x: x + box / 2, y: y + 13, "text-anchor": "middle", class: "tx-number" }, number(p))));
       });
     }
     // What is still to come, without its tokens.
     for (let step = n; step < Math.min(tree.length, from + most); step++) {
-      tree[step].forEach((_, slot) => drawn.push(h("rect", { class: "tx-ahead", x: (step - from) * COLUMN, y: 28 + ROW * slot, width: 92, height: 34, rx: 6 })));
+      tree[step].forEach((_, slot) => drawn.push(h("rect", { class: "tx-ahead", x: (step - from) * column, y: 26 + ROW * slot, width: box, height: 34, rx: 6 })));
     }
     svg.style.height = `${height}px`;
     svg.replaceChildren(...drawn);
@@ -104,8 +105,8 @@ function build(ui) {
   ui.show(paint, h("p", { class: "tx-invite" }, "Move through the steps. Where does the beam keep what greedy decoding would drop, and does it pay in the end?"),
     h("div", { class: "tx-row" }, ui.picks("source", { label: "source", names: ui.get("sources"), reset: { step: 4 } })),
     h("div", { class: "tx-row tx-steps" }, slider, ui.choice("beam_size", { label: "beam size", options: [1, 2, 3, 4].map((k) => [k, String(k)]) }), ui.choice("length_penalty", { label: "length penalty", options: [0, 0.5, 1].map((a) => [a, String(a)]) })),
-    draw.box, h("div", { class: "tx-aside" }, h("div", {}, results, h("p", { class: "tx-note" }, "Numbers: log P of the whole hypothesis, in nats. Dashed frame: the path of greedy decoding. Score: log P ÷ (tokens, end mark included) to the power of the length penalty. Of the pruned, the best three.")),
-      h("div", { class: "tx-scrolled" }, rows.box)));
+    draw.box, results, h("p", { class: "tx-note" }, "Numbers: log P of the whole hypothesis, in nats. Dashed frame: the path of greedy decoding. A token with a hyphen, such as -ve, continues the word before it; ␣ is a space alone, its word follows in parts. Score: log P ÷ (tokens, end mark included) to the power of the length penalty. Of the pruned, the best three."),
+    h("details", {}, h("summary", {}, "Table of this step"), rows.box));
 }
 
 export default explorer("beam_tree", { build, describe });

@@ -44,7 +44,7 @@ export function describe(get) {
     + `Level ${level}: size ${sized(size[level])}, difference ${sized(difference[level])}, gradient ${sized(gradient[level])}.`;
 }
 
-// Decades that hold all these powers, from 10⁻¹² to 10¹²; what lies outside runs along the edge.
+// Decades that hold all these powers, from 10⁻¹² to 10¹²; a line ends where it leaves them.
 export function decades(rows) {
   const all = rows.flatMap((row) => [...row]), low = clamp(Math.floor(Math.min(-1, ...all)), FROM, 0), high = clamp(Math.ceil(Math.max(1, ...all)), 0, TO);
   const by = Math.ceil((high - low) / 6), ticks = [];
@@ -52,14 +52,27 @@ export function decades(rows) {
   return [[low, high], ticks];
 }
 
+// The part of a curve inside [low, high] as points, and the edge at which its first or last leaves them.
+export function inside(powers, [low, high]) {
+  const fits = (power) => power >= low && power <= high, all = Array.from(powers), from = all.findIndex(fits), to = all.findLastIndex(fits);
+  const edge = (power) => (power === undefined ? undefined : power < low ? low : high), first = edge(all[from - 1]), last = edge(all[to + 1]);
+  const crossing = (next, step, at) => [next + step * clamp((at - all[next]) / (all[next + step] - all[next]), 0, 1), at];
+  const points = all.slice(from, to + 1).map((power, i) => [from + i, clamp(power, low, high)]);
+  if (first !== undefined) points.unshift(crossing(from, -1, first));
+  if (last !== undefined) points.push(crossing(to, 1, last));
+  return { points, first, last };
+}
+
 function panel(ui, title, keys) {
   const draw = plot(ui, { xLabel: "level (0 = input)", yLabel: "root mean square", height: 185, right: 92, go: (x) => ui.set("level", Math.round(x)) });
   const update = (series) => {
-    const n = ui.get("n_layers"), level = levelOf(ui.get), rows = keys.map(([key]) => series[key]), [y, ticks] = decades(rows);
+    const n = ui.get("n_layers"), level = levelOf(ui.get), rows = keys.map(([key]) => series[key]), [y, ticks] = decades(rows), tones = ["tx-first", "tx-second"];
+    const parts = rows.map((row) => inside(row, y)), beyond = (power) => (power === y[0] ? `↓ below 10${raised(y[0])}` : `↑ above 10${raised(y[1])}`);
     draw({
       x: [0, n], y, at: level, xTicks: [...new Set([0, 1, 2, 3, 4].map((i) => Math.round((i * n) / 4)))].map((l) => [l, l]),
       yTicks: ticks.map((power) => [power, Math.abs(power) < 2 ? 10 ** power : `10${raised(power)}`]),
-      lines: keys.map(([key, name], i) => ({ points: Array.from(series[key], (power, l) => [l, clamp(power, ...y)]), tone: i ? "tx-second" : "tx-first", name })),
+      lines: keys.map(([, name], i) => ({ points: parts[i].points, tone: tones[i], name: parts[i].last === undefined ? name : `${name} ${beyond(parts[i].last)}` })),
+      dots: parts.flatMap(({ first, points }, i) => (first === undefined ? [] : [{ at: points[0], tone: tones[i], name: beyond(first), bare: true }])),
       label: `${title}: ${keys.map(([key, name]) => `${name} ${sized(series[key][0])} at the input, ${sized(series[key][level])} at level ${level}, ${sized(series[key][n])} at the top`).join("; ")}`,
     });
   };

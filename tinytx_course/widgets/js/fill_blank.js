@@ -47,33 +47,37 @@ function text(ui) {
   return update;
 }
 
-// Three bars a token; an impossible one is named so and has no bar for what is zero.
+// What the chart has a row for: the possible tokens, then all impossible ones in one, of which only the model's share is known.
+export const entriesOf = ({ rows, impossible }) => [...rows.filter(([, both]) => both > 0), ["impossible words", 0, 0, impossible]];
+
+// Three bars a token; the words that are most probable among the impossible ones are named in their row.
 function chart(ui) {
   const list = h("div", { class: "tx-bars", role: "list", "aria-label": "tokens" });
   const axis = h("p", { class: "tx-axis", "aria-hidden": "true" });
-  const update = ({ rows, tokens, at }) => {
-    const end = endOf(rows), right = ui.get("revealed") ? tokens[at] : null;
+  const update = ({ rows, tokens, at, impossible }) => {
+    const entries = entriesOf({ rows, impossible }), end = endOf(entries), right = ui.get("revealed") ? tokens[at] : null;
     axis.replaceChildren(...[0, end / 2, end].map((p) => h("span", {}, `${+(100 * p).toFixed(1)}%`)));
-    list.replaceChildren(...rows.map(([token, ...shares]) => h("div", { class: "tx-entry", role: "listitem", "data-possible": String(shares[0] > 0), "data-right": String(token === right) },
-      h("span", { class: "tx-name" }, token, shares[0] > 0 ? null : h("small", {}, "impossible"), token === right ? h("small", {}, "hidden here") : null),
-      h("span", {}, shares.map((p, i) => h("span", { class: `tx-one ${TONES[i]}` }, h("em", {}, SHORT[i]), h("u", {}, h("i", { style: `width:${((100 * p) / end).toFixed(2)}%` })), h("b", {}, share(p))))))));
+    const wrong = rows.filter(([, both]) => both === 0).sort((a, b) => b[3] - a[3]).slice(0, 3).map(([token, , , p]) => `${token} ${share(p)}`);
+    list.replaceChildren(...entries.map(([token, ...shares]) => h("div", { class: "tx-entry", role: "listitem", "data-possible": String(shares[0] > 0), "data-right": String(token === right) },
+      h("span", { class: "tx-name" }, token, shares[0] > 0 ? null : h("small", {}, wrong.length ? `all together; ${wrong.join(", ")}` : "all together"), token === right ? h("small", {}, "hidden here") : null),
+      h("span", {}, shares.map((p, i) => (shares[0] === 0 && i < 2 ? "" : h("span", { class: `tx-one ${TONES[i]}` }, h("em", {}, SHORT[i]), h("u", {}, h("i", { style: `width:${((100 * p) / end).toFixed(2)}%` })), h("b", {}, share(p)))))))));
   };
   update.box = h("div", { class: "tx-chart" }, h("p", { class: "tx-key" }, SIDES.map((side, i) => h("span", { class: TONES[i] }, h("i"), side))), axis, list);
   return update;
 }
 
 function build(ui) {
-  const words = text(ui), bars = chart(ui), facts = h("p", { class: "tx-facts", "aria-hidden": "true" }), rest = h("p", { class: "tx-note" });
+  const words = text(ui), bars = chart(ui), facts = h("p", { class: "tx-facts", "aria-hidden": "true" }), note = h("p", { class: "tx-note" });
   const paint = () => {
-    const blank = blankOf(ui.get), others = [1, 2, 3].map((i) => Math.max(0, 1 - blank.rows.reduce((sum, row) => sum + row[i], 0)));
+    const blank = blankOf(ui.get), rest = blank.possible - entriesOf(blank).length + 1;
     words(blank);
     bars(blank);
     facts.replaceChildren("KL divergence from exact, both sides: ", h("b", { class: "tx-model" }, `model ${nats(blank.model)}`), " · ", h("b", { class: "tx-left" }, `left only ${nats(blank.left)}`));
-    rest.textContent = `All other tokens: ${others.map((p, i) => `${SHORT[i]} ${share(p)}`).join(", ")}. Impossible: no review of the world has this token here.`;
+    note.textContent = `${rest > 0 ? `Not shown: ${counted(rest, "less probable possible token")}. ` : ""}Impossible: no review of the world has this word here.`;
   };
   ui.show(paint, h("p", { class: "tx-invite" }, "Press a token to hide it. Which would you fill in, from the left alone and from both sides? Does the model agree?"),
     h("div", { class: "tx-row" }, ui.picks("review", { label: "review", names: ui.get("tokens").map((_, i) => `review ${i + 1}`), reset: { revealed: false, position: 1 } }), ui.toggle("revealed", { label: "show the hidden token" }), facts),
-    words.box, bars.box, rest);
+    words.box, bars.box, note);
 }
 
 export default explorer("fill_blank", { build, describe });

@@ -22,6 +22,8 @@ export function scaled(x) {
   const [size, prefix] = UNITS.find(([least]) => x >= least);
   return `${+(x / (size || 1)).toPrecision(3)} ${prefix}`;
 }
+// A small share is not zero: < 0.1%.
+export const partOf = (p) => (p < 0.001 ? "< 0.1%" : p < 0.01 ? `${(100 * p).toFixed(1)}%` : percent(p));
 const perByte = (x) => `${+x.toPrecision(3)} FLOP/byte`;
 const best = (get) => {
   const n = get("batch_size"), d = get("width"), intensity = intensityOf(n, d), rate = attainable(get, intensity);
@@ -32,11 +34,11 @@ const time = (seconds) => (seconds < 1e-3 ? `${+(1e6 * seconds).toPrecision(3)} 
 export function describe(get) {
   const { n, d, intensity, rate, limit, seconds } = best(get), ridge = get("flops") / get("bytes_per_second"), points = pointsOf(get), at = points[get("kernel")];
   const text = `${grouped(n)} ${n === 1 ? "row" : "rows"} times a matrix ${grouped(d)} × ${grouped(d)}: ${perByte(intensity)}, limited by ${limit}; at best ${scaled(rate)}FLOP/s, ${time(seconds)}.\nThe ridge is at ${perByte(ridge)}.`;
-  return at ? `${text} Kernel “${at.name}”: ${perByte(at.intensity)}, ${scaled(at.rate)}FLOP/s, ${percent(at.part)} of the roof, limited by ${at.limit}${at.part > 1 ? "; above the roof, so its numbers come from a cache" : ""}.` : text;
+  return at ? `${text} Kernel “${at.name}”: ${perByte(at.intensity)}, ${scaled(at.rate)}FLOP/s, ${partOf(at.part)} of the roof, limited by ${at.limit}${at.part > 1 ? "; above the roof, which is a measurement, too" : ""}.` : text;
 }
 
 function chart(ui) {
-  const draw = plot(ui, { xLabel: "arithmetic intensity (FLOP per byte)", yLabel: "FLOP/s", height: 320, right: 22, go: (x) => ui.set("batch_size", rowsFor(10 ** x, ui.get("width"))) });
+  const draw = plot(ui, { xLabel: "arithmetic intensity (FLOP per byte)", yLabel: "FLOP/s", above: true, height: 330, right: 22, go: (x) => ui.set("batch_size", rowsFor(10 ** x, ui.get("width"))) });
   const update = () => {
     const points = pointsOf(ui.get), product = best(ui.get), flops = ui.get("flops"), ridge = flops / ui.get("bytes_per_second"), log = Math.log10;
     const x = [Math.floor(log(Math.min(0.1, ridge / 10, ...points.map((p) => p.intensity)))), Math.ceil(log(Math.max(1e3, ridge * 10, LARGEST / 8, ...points.map((p) => p.intensity))))];
@@ -58,7 +60,7 @@ function chart(ui) {
 function table(ui) {
   const points = pointsOf(ui.get), choose = (i) => ui.save("kernel", i);
   const buttons = points.map(({ name }, i) => h("button", { type: "button", class: "tx-token", onclick: () => choose(i) }, name)), body = h("tbody");
-  body.append(...points.map((p, i) => h("tr", {}, h("th", { scope: "row" }, buttons[i]), [+p.intensity.toPrecision(3), scaled(p.rate), percent(p.part), p.limit].map((text) => h("td", {}, text)))));
+  body.append(...points.map((p, i) => h("tr", {}, h("th", { scope: "row" }, buttons[i]), [+p.intensity.toPrecision(3), scaled(p.rate), partOf(p.part), p.limit].map((text) => h("td", {}, text)))));
   const move = roving(body, buttons, { go: choose });
   const update = () => {
     if (points.length) move(ui.get("kernel"));
@@ -79,7 +81,8 @@ function build(ui) {
   const sizes = { min: 0, max: 16, to: (i) => 2 ** i, from: Math.log2, format: (n) => grouped(n) };
   ui.show(paint, h("p", { class: "tx-invite" }, "Change the rows of the batch, or drag in the picture. From which batch size on does compute limit the matrix product?"),
     h("div", { class: "tx-row tx-sizes" }, ui.slider("batch_size", { label: "rows (batch size)", ...sizes }), ui.slider("width", { label: "width", ...sizes })), facts, h("div", { class: "tx-aside" },
-    h("div", {}, draw.box, h("p", { class: "tx-key" }, h("span", { class: "tx-roof" }, "roof, and the product on it"), h("span", { class: "tx-measured" }, "measured kernels"))), rows.box));
+    h("div", {}, draw.box, h("p", { class: "tx-key" }, h("span", { class: "tx-roof" }, "roof, and the product on it"), h("span", { class: "tx-measured" }, "measured kernels")),
+      h("p", { class: "tx-note" }, "The roof is itself measured: over 100% means that it was in a slow moment, or that a cache helped the kernel.")), rows.box));
 }
 
 export default explorer("roofline", { build, describe });

@@ -76,7 +76,8 @@ export function describe(get) {
     + `After “${get("text")}”: temperature ${get("temperature").toFixed(2)}, top-k ${k}, top-p ${p}. Entropy: ${entropy(s.model).toFixed(2)} bits as the model says, ${entropy(s.final).toFixed(2)} as drawn`;
   if (truth) text += `, ${entropy(truth).toFixed(2)} in the language`;
   text += `. Most probable as drawn: “${shownAs(best)}” ${share(s.final[best])}, as the model says ${share(s.model[best])}`;
-  if (truth) text += `, in the language ${share(truth[best])}. The language never says ${share(add(s.final, (i) => truth[i] === 0))} of what is drawn`;
+  const strange = truth ? add(s.final, (i) => truth[i] === 0) : 0;
+  if (truth) text += `, in the language ${share(truth[best])}${strange > 0 ? `. The language never says ${share(strange)} of what is drawn` : ""}`;
   const counts = tally(s.drawn, s.model.length), often = s.order.filter((token) => counts[token]).sort((a, b) => counts[b] - counts[a]).slice(0, 3);
   text += s.drawn.length ? `. ${s.drawn.length} drawn: ${often.map((token) => `“${shownAs(token)}” ${counts[token]}`).join(", ")}. ` : ". Nothing was drawn yet. ";
   const texts = textsOf(get);
@@ -100,8 +101,9 @@ function chart(ui) {
     return { ghost, bar, truth, value, name, box: h("div", { class: "tx-bar" }, h("div", { class: "tx-track" }, ghost, bar, truth, value), name) };
   });
   const curve = h("polyline", { fill: "none", "vector-effect": "non-scaling-stroke" }), svg = h("svg", { class: "tx-curve", viewBox: "0 0 100 100", preserveAspectRatio: "none" }, curve);
+  const ticks = [0, 1, 2].map((i) => h("small", { class: "tx-tick", style: `bottom:calc(var(--names) + (100% - var(--names)) * ${i / 2})` }));
   const byK = h("div", { class: "tx-cut-k" }, h("span")), byP = h("div", { class: "tx-cut-p" }, h("span"));
-  const area = h("div", { class: "tx-area", "aria-hidden": "true" }, svg, columns.map(({ box }) => box), byK, byP), slot = 100 / (N_BARS + 1);
+  const area = h("div", { class: "tx-area", "aria-hidden": "true" }, svg, ticks, columns.map(({ box }) => box), byK, byP), slot = 100 / (N_BARS + 1);
   const cut = (handle, go) => {
     handle.addEventListener("pointerdown", (event) => { event.preventDefault(); handle.setPointerCapture(event.pointerId); ui.set("stage", 2); });
     handle.addEventListener("pointermove", (event) => { if (event.buttons & 1) { const [across, down] = placeIn(area.firstChild, event); go(across, 1 - down); } });
@@ -120,7 +122,7 @@ function chart(ui) {
       ghost.style.height = stage && stage !== 2 ? height(of(shares[STAGES[stage - 1].key], i)) : "0";
       truth.hidden = !s.truth || of(s.truth, i) === 0;
       truth.style.bottom = s.truth ? height(of(s.truth, i)) : "0";
-      value.style.bottom = height(Math.max(p, s.truth ? of(s.truth, i) : 0));
+      value.style.bottom = height(stage === 4 ? p : Math.max(p, s.truth ? of(s.truth, i) : 0));
       value.textContent = stage === 4 ? String(i < N_BARS ? counts[shown[i]] : add(counts, (id) => rest.has(id))) : gone ? why(s, shown[i] ?? s.order[N_BARS]) : cutAway ? "–" : share(p);
       name.textContent = i < N_BARS ? shownAs(shown[i]) : "others";
       box.classList.toggle("tx-gone", gone || cutAway);
@@ -135,6 +137,7 @@ function chart(ui) {
     byP.style.bottom = `calc(var(--names) + (100% - var(--names)) * ${ui.get("top_p")})`;
     byK.firstChild.textContent = `⇔ top-k ${ui.get("top_k") < s.model.length ? ui.get("top_k") : "off"}`;
     byP.firstChild.textContent = `⇕ top-p ${ui.get("top_p") < 1 ? ui.get("top_p").toFixed(2) : "off"}`;
+    ticks.forEach((tick, i) => { tick.textContent = percent((full * i) / 2); });
     scale.textContent = `A full column is ${percent(full)}.${s.truth ? " The orange lines are the language; it never says what is underlined." : ""}`;
   };
   const scale = h("p", { class: "tx-note" });
@@ -151,6 +154,7 @@ function chart(ui) {
 // Three texts that the model goes on with from the same beginning.
 function threeTexts(ui) {
   const boxes = HEAT.map((t) => ({ title: h("p", { class: "tx-title" }, `temperature ${t}`), text: h("p", { class: "tx-text", lang: "fr" }), foot: h("small") }));
+  const box = h("div", { class: "tx-three" }, boxes.map(({ title, text, foot }) => h("div", {}, title, text, foot)));
   let timer = null;
   const button = h("button", { type: "button", class: "tx-button tx-write", onclick: () => (timer === null ? begin() : stop()) });
   const say = () => { button.textContent = timer === null ? "✎ Write on at three temperatures" : "❚❚ Stop writing"; };
@@ -169,11 +173,12 @@ function threeTexts(ui) {
   };
   say();
   const paint = () => textsOf(ui.get).forEach(({ words, ended }, i) => {
+    box.hidden = timer === null && ui.get("written").every((ids) => !ids.length);
     const strange = count(words.map(([, fine]) => !fine)), { world } = machine();
     boxes[i].text.replaceChildren(h("span", {}, `${ui.get("text")} `), ...words.flatMap(([word, fine], j) => [j && !words[j - 1][0].endsWith("'") && !world.glued.includes(word) ? " " : "", fine ? word : h("mark", {}, word)]), ended ? " ∎" : words.length ? " …" : "");
     boxes[i].foot.textContent = words.length ? `${counted(words.length, "word")}, ${strange ? `${strange} that the language does not allow` : "all allowed"}` : "";
   });
-  return { button, paint, box: h("div", { class: "tx-three" }, boxes.map(({ title, text, foot }) => h("div", {}, title, text, foot))) };
+  return { button, paint, box };
 }
 
 // Places of the top-k slider: each number at first, then ever wider steps, at last all tokens.

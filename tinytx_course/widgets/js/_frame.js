@@ -136,7 +136,7 @@ function player(ui, { label, every = 120, step }) {
   };
   const say = () => {
     button.setAttribute("aria-pressed", timer !== null);
-    button.textContent = `${timer === null ? "▶ " : "❚❚ "}${label}`;
+    button.textContent = timer === null ? `▶ ${label}` : "❚❚ Pause";
   };
   button.addEventListener("click", () => {
     if (timer !== null) return stop();

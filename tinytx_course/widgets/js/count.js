@@ -189,7 +189,7 @@ function picture(ui) {
       const [name, value] = bars[i], part = share(value, total(now[key]));
       for (const [edge, x] of [["left", rect[0]], ["top", rect[1]], ["width", rect[2]], ["height", rect[3]]]) tile.style[edge] = `${(100 * x).toFixed(2)}%`;
       tile.firstChild.textContent = name;
-      tile.lastChild.textContent = `${inShort(value).trim()} · ${part}`;
+      tile.lastChild.textContent = `${unit === "B" ? `${inShort(value)}B` : inShort(value).trim()} · ${part}`;
       tile.setAttribute("aria-label", `${name} ${tile.lastChild.textContent}, exactly ${grouped(value)}`);
       tile.setAttribute("aria-pressed", i === ui.get("part"));
       tile.classList.toggle("tx-tiny", rect[2] * Math.sqrt(whole / frame) < 0.16 || rect[3] * Math.sqrt(whole / frame) < 0.15);

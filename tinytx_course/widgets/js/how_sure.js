@@ -53,7 +53,7 @@ function text(ui) {
     });
   };
   const scale = [-STRONG, -STRONG / 2, 0, STRONG / 2, STRONG].map((move) => h("i", { class: move > 0 ? "tx-for" : "tx-against", style: `--part:${(55 * Math.abs(move)) / STRONG}%` }));
-  update.box = [box, h("p", { class: "tx-key" }, "evidence of a word, in nats of log-odds: ", h("span", {}, `${number(-STRONG, 1)} `, scale, ` +${number(STRONG, 1)}`))];
+  update.box = [box, h("p", { class: "tx-key" }, "evidence of a word, in nats of log-odds: ", h("span", {}, `unfavourable ${number(-STRONG, 1)} `, scale, ` +${number(STRONG, 1)} favourable`))];
   return update;
 }
 

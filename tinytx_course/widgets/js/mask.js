@@ -144,7 +144,7 @@ function build(ui) {
       h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "Who may attend to whom"), h("div", { class: "tx-scroll" }, grid.box)),
       h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "Weights after softmax"), h("div", { class: "tx-scroll" }, weights.box)),
       h("div", { class: "tx-panel tx-leak-panel" }, h("p", { class: "tx-title" }, "Leak test: move one input"), leak.box)),
-    h("div", { class: "tx-row tx-legend", "aria-hidden": "true" }, h("span", {}, h("i", { class: "tx-box" }), "blocked"), legend, scaleBar(shade, "0", "1", "weight")));
+    h("div", { class: "tx-row tx-legend", "aria-hidden": "true" }, h("span", {}, h("i", { class: "tx-box" }), "blocked (own query: the moved input still asks, though its cell is blocked)"), legend, scaleBar(shade, "0", "1", "weight")));
 }
 
 // Buttons that set the whole mask at once; the one that holds is pressed.
@@ -288,7 +288,7 @@ function leakTest(ui, tokens, size) {
       const [, much, words] = output.children, verdict = verdicts[i];
       output.className = `tx-${verdict}`;
       much.firstChild.style.width = `${verdict === "still" ? 0 : Math.max(2, 34 * moves[i] / most)}px`;
-      words.textContent = VERDICTS[verdict];
+      words.textContent = verdict === "moves" && i === moved && !allowed[i * n + i] ? "own query" : VERDICTS[verdict];
     });
     if (key !== known) draw(allowed, moved, wide, side);
     known = key;

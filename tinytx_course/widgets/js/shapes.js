@@ -149,7 +149,7 @@ function paintBoxes(canvas, get, layout, boxes, before, moved, { ink, soft, line
     pen.strokeStyle = line;
     pen.lineWidth = 1;
     pen.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
-    write(text, x + size / 2 - 0.5, y + size / 2, inkOn(color), Math.min(14, size * 0.48, (1.75 * (size - 3)) / (text.length + (text.includes("→") ? 0.7 : 0))), exact);
+    write(text, x + size / 2 - 0.5, y + size / 2, inkOn(color), Math.min(14, size * 0.48, (1.55 * (size - 3)) / (text.length + (text.includes("→") ? 0.7 : 0))), exact);
   }
   pen.globalAlpha = moved; // names and frame arrive with the boxes
   for (const table of layout.tables) {

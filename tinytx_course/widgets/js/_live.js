@@ -112,6 +112,8 @@ export function tokenRow(label, go) {
       }
       stop(chosen);
       buttons.forEach((button, i) => { button.setAttribute("aria-checked", i === chosen); button.replaceChildren(...fill(i)); });
+      const row = buttons[chosen]; // of a long text three rows are in view, the chosen token among them
+      if (row) box.scrollTop = row.offsetTop - box.offsetTop - box.clientHeight / 2;
     },
   };
 }

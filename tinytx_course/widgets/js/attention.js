@@ -134,7 +134,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
     painted = now;
     return columns * (side + 10);
   };
-  return { paint, box: h("div", { class: "tx-panel tx-heads" }, title, grid, h("p", { class: "tx-note" }, "layer.head", h("span", {}, ", and where most of its weight goes"))) };
+  return { paint, box: h("div", { class: "tx-panel tx-heads" }, title, grid, h("p", { class: "tx-note" }, "layer.head", h("span", {}, ", and where most of its weight goes: to the token before, itself, the first or the next; else a head is sharp (it has a favourite) or spread"))) };
 }
 
 // The open head: a row for each query. What the pointer says, the words say without it.

@@ -107,7 +107,7 @@ function build(ui) {
     sums.paint(now);
   };
   ui.show(paint, field, h("div", { class: "tx-row tx-path" }, path.box, undo),
-    h("div", { class: "tx-both" }, h("div", { class: "tx-part" }, title, h("div", { class: "tx-axis", "aria-hidden": "true" }, axis, h("span", { class: "tx-key" }, h("i"), " model"), h("span", { class: "tx-key" }, h("s"), " language")), may.list, rest),
+    h("div", { class: "tx-both" }, h("div", { class: "tx-part" }, title, h("div", { class: "tx-axis", "aria-hidden": "true" }, h("small", {}, "square-root scale"), axis, h("span", { class: "tx-key" }, h("i"), " model"), h("span", { class: "tx-key" }, h("s"), " language")), may.list, rest),
       h("div", { class: "tx-part" }, belief, never.list, h("p", { class: "tx-title" }, "How surprising was the text so far?"), sums.box)));
 }
 

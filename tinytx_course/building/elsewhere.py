@@ -23,7 +23,7 @@ if importlib.util.find_spec("tinytx_course") is None:
 _INSTALL = """\
     import subprocess, sys
 
-    wanted = "tinytx[lessons] @ {address}"
+    wanted = "tinytx[lessons,parity] @ {address}"
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", wanted], check=True)"""
 _REFUSE = """\
     raise ModuleNotFoundError("this notebook needs the course: README.md says how it is installed")"""

@@ -135,6 +135,7 @@ def test_search_finds_a_term_a_heading_and_a_function_by_keys_alone(lesson):
         ("sinusoidal_p", "tx.sin"),
         ("why divide", "Break it: attention without the scale"),
         ("atention", "attention"),
+        ("dropuot", "dropout"),
     ):
         lesson.evaluate("document.querySelector('.search input').value = ''")
         lesson.call("Input.insertText", text=letters)

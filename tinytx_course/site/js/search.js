@@ -30,6 +30,7 @@ if (opener) {
       safe.forEach((letter, i) => {
         const [before, after] = [safe.slice(0, i).join(""), safe.slice(i + 1).join("")];
         ways.push(`${before}.?${after}`, `${before}.${letter}${after}`);
+        if (i) ways.push(`${safe.slice(0, i - 1).join("")}${letter}${safe[i - 1]}${after}`); // two in the wrong order
       });
     }
     return { exact: new RegExp(`(^|[^a-z0-9])${ways[0]}`), near: new RegExp(`(^|[^a-z0-9])(${ways.join("|")})`), word };

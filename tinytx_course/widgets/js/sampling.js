@@ -134,6 +134,7 @@ function chart(ui) {
     curve.setAttribute("points", `0,100 ${points.join(" ")}`);
     area.classList.toggle("tx-cutting", stage === 2);
     byK.style.left = `${slot * Math.min(ui.get("top_k"), N_BARS + 1)}%`;
+    byK.classList.toggle("tx-late", ui.get("top_k") > N_BARS / 2);
     byP.style.bottom = `calc(var(--names) + (100% - var(--names)) * ${ui.get("top_p")})`;
     byK.firstChild.textContent = `⇔ top-k ${ui.get("top_k") < s.model.length ? ui.get("top_k") : "off"}`;
     byP.firstChild.textContent = `⇕ top-p ${ui.get("top_p") < 1 ? ui.get("top_p").toFixed(2) : "off"}`;

@@ -33,8 +33,9 @@ const time = (seconds) => (seconds < 1e-3 ? `${+(1e6 * seconds).toPrecision(3)} 
 
 export function describe(get) {
   const { n, d, intensity, rate, limit, seconds } = best(get), ridge = get("flops") / get("bytes_per_second"), points = pointsOf(get), at = points[get("kernel")];
-  const text = `${grouped(n)} ${n === 1 ? "row" : "rows"} times a matrix ${grouped(d)} × ${grouped(d)}: ${perByte(intensity)}, limited by ${limit}; at best ${scaled(rate)}FLOP/s, ${time(seconds)}.\nThe ridge is at ${perByte(ridge)}.`;
-  return at ? `${text} Kernel “${at.name}”: ${perByte(at.intensity)}, ${scaled(at.rate)}FLOP/s, ${partOf(at.part)} of the roof, limited by ${at.limit}${at.part > 1 ? "; above the roof, which is a measurement, too" : ""}.` : text;
+  const product = `${grouped(n)} ${n === 1 ? "row" : "rows"} times a matrix ${grouped(d)} × ${grouped(d)}: ${perByte(intensity)}, limited by ${limit}; at best ${scaled(rate)}FLOP/s, ${time(seconds)}.`;
+  const kernel = at ? ` Kernel “${at.name}”: ${perByte(at.intensity)}, ${scaled(at.rate)}FLOP/s, ${partOf(at.part)} of the roof, limited by ${at.limit}${at.part > 1 ? "; above the roof, which is a measurement, too" : ""}.` : "";
+  return `${product}${kernel}\nThe ridge is at ${perByte(ridge)}.`;
 }
 
 function chart(ui) {
@@ -44,10 +45,11 @@ function chart(ui) {
     const x = [Math.floor(log(Math.min(0.1, ridge / 10, ...points.map((p) => p.intensity)))), Math.ceil(log(Math.max(1e3, ridge * 10, LARGEST / 8, ...points.map((p) => p.intensity))))];
     const y = [Math.floor(log(Math.min(attainable(ui.get, 10 ** x[0]) * 10, flops / 1e3, ...points.map((p) => p.rate)))), Math.ceil(log(Math.max(flops * 1.5, ...points.map((p) => p.rate))))];
     const ticks = ([low, high]) => Array.from({ length: high - low + 1 }, (_, i) => low + i);
-    const low = Math.max(x[0], y[0] - log(ui.get("bytes_per_second")));
+    const low = Math.max(x[0], y[0] - log(ui.get("bytes_per_second"))), chosen = points[ui.get("kernel")];
+    const gap = chosen ? [{ points: [chosen.rate, attainable(ui.get, chosen.intensity)].map((rate) => [log(chosen.intensity), log(rate)]), tone: "tx-second" }] : [];
     draw({
       x, y, at: log(product.intensity), xTicks: ticks(x).map((t) => [t, t < -3 ? t : +(10 ** t).toPrecision(1)]), yTicks: ticks(y).map((t) => [t, scaled(10 ** t)]),
-      lines: [{ points: [[low, log(attainable(ui.get, 10 ** low))], [log(ridge), log(flops)], [x[1], log(flops)]], tone: "tx-first" }, { points: [[log(product.intensity), log(product.rate)]], tone: "tx-first" }],
+      lines: [{ points: [[low, log(attainable(ui.get, 10 ** low))], [log(ridge), log(flops)], [x[1], log(flops)]], tone: "tx-first" }, { points: [[log(product.intensity), log(product.rate)]], tone: "tx-first" }, ...gap],
       dots: points.map((p, i) => ({ at: [log(p.intensity), log(p.rate)], tone: i === ui.get("kernel") ? "tx-second tx-big" : "tx-second", name: i === ui.get("kernel") ? p.name : "" })),
       label: `Roofline: memory limits below ${perByte(ridge)}, compute above; the product lies at ${perByte(product.intensity)}; ${points.map((p) => `${p.name} at ${perByte(p.intensity)}, ${scaled(p.rate)}FLOP/s`).join("; ")}`,
     });
@@ -71,16 +73,14 @@ function table(ui) {
 }
 
 function build(ui) {
-  const draw = chart(ui), rows = table(ui), facts = h("p", { class: "tx-facts", "aria-hidden": "true" });
+  const draw = chart(ui), rows = table(ui);
   const paint = () => {
-    const { n, d, intensity, rate, limit } = best(ui.get);
     draw();
     rows();
-    facts.replaceChildren(`(${grouped(n)} × ${grouped(d)}) · (${grouped(d)} × ${grouped(d)}): ${perByte(intensity)}, at best ${scaled(rate)}FLOP/s, `, h("b", {}, `limited by ${limit}`));
   };
   const sizes = { min: 0, max: 16, to: (i) => 2 ** i, from: Math.log2, format: (n) => grouped(n) };
   ui.show(paint, h("p", { class: "tx-invite" }, "Change the rows of the batch, or drag in the picture. From which batch size on does compute limit the matrix product?"),
-    h("div", { class: "tx-row tx-sizes" }, ui.slider("batch_size", { label: "rows (batch size)", ...sizes }), ui.slider("width", { label: "width", ...sizes })), facts, h("div", { class: "tx-aside" },
+    h("div", { class: "tx-row tx-sizes" }, ui.slider("batch_size", { label: "rows (batch size)", ...sizes }), ui.slider("width", { label: "width", ...sizes })), h("div", { class: "tx-aside" },
     h("div", {}, draw.box, h("p", { class: "tx-key" }, h("span", { class: "tx-roof" }, "roof, and the product on it"), h("span", { class: "tx-measured" }, "measured kernels")),
       h("p", { class: "tx-note" }, "The roof is itself measured: over 100% means that it was in a slow moment, or that a cache helped the kernel.")), rows.box));
 }

@@ -27,6 +27,7 @@ _TRAINS = "playground"  # the explorer that trains, in a worker that is made of 
 _PARTS = {_TRAINS: ("_training.js", "_conductor.js")}  # modules of one explorer, put in front of it
 _EXPORT = re.compile(r"^export (default )?", re.M)
 _KEYFRAMES = re.compile(r"^@keyframes .*$", re.M)
+_COMMENT = re.compile(r"^ *//.*\n", re.M)
 _KIND = re.compile(r'data-tx-kind="([a-z_]+)"')
 
 
@@ -105,10 +106,10 @@ def _own(kind: str) -> str:
 def page_script(kinds: Iterable[str], *, engine: bool = True) -> str:
     """Return one module script that brings all explorers of these kinds in a page to life.
 
-    Without the engine, the page has to read `engine_script` before.
+    Without the engine, the page has to read `engine_script` before. Comments stay in the files.
     """
     own = sorted(set(kinds))
-    shared = _EXPORT.sub("", _shared(own) + _read("_address.js", "_host.js"))
+    shared = _EXPORT.sub("", _COMMENT.sub("", _shared(own) + _read("_address.js", "_host.js")))
     wrapped = "\n".join(
         f"EXPLORERS.{kind} = (() => {{\n{_as_function_body(_own(kind))}}})();" for kind in own
     )
@@ -117,7 +118,7 @@ def page_script(kinds: Iterable[str], *, engine: bool = True) -> str:
 
 
 def _as_function_body(source: str) -> str:
-    return _EXPORT.sub(lambda match: "return " if match[1] else "", source)
+    return _EXPORT.sub(lambda match: "return " if match[1] else "", _COMMENT.sub("", source))
 
 
 def explorers_in(page: str) -> set[str]:

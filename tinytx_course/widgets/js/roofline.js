@@ -38,6 +38,8 @@ export function describe(get) {
   return `${product}${kernel}\nThe ridge is at ${perByte(ridge)}.`;
 }
 
+const generates = ({ name }) => name.endsWith("generation");
+
 function chart(ui) {
   const draw = plot(ui, { xLabel: "arithmetic intensity (FLOP per byte)", yLabel: "FLOP/s", above: true, height: 330, right: 22, go: (x) => ui.set("batch_size", rowsFor(10 ** x, ui.get("width"))) });
   const update = () => {
@@ -50,7 +52,7 @@ function chart(ui) {
     draw({
       x, y, at: log(product.intensity), xTicks: ticks(x).map((t) => [t, t < -3 ? t : +(10 ** t).toPrecision(1)]), yTicks: ticks(y).map((t) => [t, scaled(10 ** t)]),
       lines: [{ points: [[low, log(attainable(ui.get, 10 ** low))], [log(ridge), log(flops)], [x[1], log(flops)]], tone: "tx-first" }, { points: [[log(product.intensity), log(product.rate)]], tone: "tx-first" }, ...gap],
-      dots: points.map((p, i) => ({ at: [log(p.intensity), log(p.rate)], tone: i === ui.get("kernel") ? "tx-second tx-big" : "tx-second", name: i === ui.get("kernel") ? p.name : "" })),
+      dots: [...points.filter((p) => p !== chosen), ...(chosen ? [chosen] : [])].map((p) => ({ at: [log(p.intensity), log(p.rate)], tone: `tx-second ${generates(p) ? "tx-up" : ""} ${p === chosen ? "tx-big" : ""}`, name: p === chosen ? p.name : "" })),
       label: `Roofline: memory limits below ${perByte(ridge)}, compute above; the product lies at ${perByte(product.intensity)}; ${points.map((p) => `${p.name} at ${perByte(p.intensity)}, ${scaled(p.rate)}FLOP/s`).join("; ")}`,
     });
   };
@@ -58,30 +60,39 @@ function chart(ui) {
   return update;
 }
 
-// One row a kernel, chosen with a button.
+// One row a kernel, chosen with a button; where all is narrow, from a list above the picture.
 function table(ui) {
   const points = pointsOf(ui.get), choose = (i) => ui.save("kernel", i);
   const buttons = points.map(({ name }, i) => h("button", { type: "button", class: "tx-token", onclick: () => choose(i) }, name)), body = h("tbody");
   body.append(...points.map((p, i) => h("tr", {}, h("th", { scope: "row" }, buttons[i]), [+p.intensity.toPrecision(3), scaled(p.rate), partOf(p.part), p.limit].map((text) => h("td", {}, text)))));
-  const move = roving(body, buttons, { go: choose });
+  const move = roving(body, buttons, { go: choose }), id = uid();
+  const list = h("select", { id, onchange: () => choose(list.selectedIndex) }, points.map(({ name }) => h("option", {}, name)));
+  const fold = h("details", {}, h("summary", {}, "Table of kernels"), h("table", {}, h("thead", {}, h("tr", {}, ["kernel", "FLOP/byte", "FLOP/s", "of the roof", "limited by"].map((name) => h("th", { scope: "col" }, name)))), body));
+  let narrow;
   const update = () => {
     if (points.length) move(ui.get("kernel"));
+    list.selectedIndex = ui.get("kernel");
+    if (narrow !== ui.width < 450) {
+      narrow = ui.width < 450;
+      fold.open = !narrow;
+    }
     buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === ui.get("kernel")));
   };
-  update.box = points.length ? h("table", {}, h("thead", {}, h("tr", {}, ["kernel", "FLOP/byte", "FLOP/s", "of the roof", "limited by"].map((name) => h("th", { scope: "col" }, name)))), body) : null;
+  update.box = points.length ? fold : null;
+  update.list = points.length ? h("div", { class: "tx-row tx-list" }, h("label", { for: id }, "kernel"), list) : null;
   return update;
 }
 
 function build(ui) {
-  const draw = chart(ui), rows = table(ui);
+  const draw = chart(ui), rows = table(ui), points = pointsOf(ui.get);
   const paint = () => {
     draw();
     rows();
   };
   const sizes = { min: 0, max: 16, to: (i) => 2 ** i, from: Math.log2, format: (n) => grouped(n) };
   ui.show(paint, h("p", { class: "tx-invite" }, "Change the rows of the batch, or drag in the picture. From which batch size on does compute limit the matrix product?"),
-    h("div", { class: "tx-row tx-sizes" }, ui.slider("batch_size", { label: "rows (batch size)", ...sizes }), ui.slider("width", { label: "width", ...sizes })), h("div", { class: "tx-aside" },
-    h("div", {}, draw.box, h("p", { class: "tx-key" }, h("span", { class: "tx-roof" }, "roof, and the product on it"), h("span", { class: "tx-measured" }, "measured kernels")),
+    h("div", { class: "tx-row tx-sizes" }, ui.slider("batch_size", { label: "rows (batch size)", ...sizes }), ui.slider("width", { label: "width", ...sizes })), rows.list, h("div", { class: "tx-aside" },
+    h("div", {}, draw.box, h("p", { class: "tx-key" }, h("span", { class: "tx-roof" }, "roof, and the product on it"), [["tx-measured", "training"], ["tx-measured tx-up", "generation"]].filter((_, up) => points.some((p) => generates(p) === !!up)).map(([tone, name]) => h("span", { class: tone }, points.some(generates) ? `measured, ${name}` : "measured kernels"))),
       h("p", { class: "tx-note" }, "The roof is itself measured: over 100% means that it was in a slow moment, or that a cache helped the kernel.")), rows.box));
 }
 

@@ -96,7 +96,7 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
 
 def _greedy(model: LanguageModel, sizes: _Sizes, batch_size: int, settings: BenchSettings) -> Record:
     prompts = torch.randint(model.config.vocab_size, (batch_size, sizes.prompt))
-    tasks, left_out = _both(model, prompts, settings)
+    tasks, left_out = _both(model, partial(_continued, model, prompts), prompts)
     tasks[PRODUCTS] = partial(_products_alone, model, batch_size)
     if batch_size > 1:
         tasks[ANEW] = partial(_read_anew, model, prompts)
@@ -110,28 +110,15 @@ def _greedy(model: LanguageModel, sizes: _Sizes, batch_size: int, settings: Benc
 def _prompt(model: LanguageModel, sizes: _Sizes, batch_size: int, settings: BenchSettings) -> Record:
     """Time until the first token after a long prompt: all of it is read at once."""
     prompts = torch.randint(model.config.vocab_size, (batch_size, sizes.long_prompt))
-    tasks, left_out = _both(model, prompts, settings)
+    tasks, left_out = _both(model, partial(_continued, model, prompts), prompts)
     return {**_compared(model, tasks, 1, prompts.numel(), settings), "left_out": left_out}
 
 
-def _both(
-    model: LanguageModel, prompts: Tensor, settings: BenchSettings
-) -> tuple[dict[str, Task], dict[str, str]]:
-    """Continue prompts with ours and with theirs, unless it is missing."""
-    tasks: dict[str, Task] = {OURS: partial(_continued, model, prompts)}
-    theirs, left_out = _theirs(model)
-    if theirs is not None:
-        tasks[THEIRS] = lambda n: _generated(theirs, prompts.to(settings.device), n)[:, prompts.shape[1] :]
-    return tasks, left_out
-
-
 def _beams(model: Translator, sizes: _Sizes, n_sources: int, settings: BenchSettings) -> Record:
-    shape = (n_sources, sizes.source)
+    shape, special = (n_sources, sizes.source), {"decoder_start_token_id": BOS, "pad_token_id": 0}
     src_ids = torch.randint(BOS + 1, model.config.vocab_size, shape, device=settings.device)
-    tasks: dict[str, Task] = {OURS: partial(_searched, model, src_ids, sizes.n_beams)}
-    theirs, left_out = _theirs(model, decoder_start_token_id=BOS, pad_token_id=0)
-    if theirs is not None:
-        tasks[THEIRS] = lambda n: _generated(theirs, src_ids, n, num_beams=sizes.n_beams)[:, 1:]
+    ours = partial(_searched, model, src_ids, sizes.n_beams)
+    tasks, left_out = _both(model, ours, src_ids, special, num_beams=sizes.n_beams)
     record = _compared(model, tasks, sizes.translated, sizes.translated * n_sources, settings)
     return {**record, "left_out": left_out}
 
@@ -196,20 +183,28 @@ def _searched(model: Translator, src_ids: Tensor, n_beams: int, n: int) -> Tenso
     return torch.tensor([one.token_ids for one in found])
 
 
-def _theirs(model: LanguageModel | Translator, **settings: Any) -> tuple[Any, dict[str, str]]:
-    """The same model in `transformers`, or the reason why it is missing."""
+def _both(
+    model: LanguageModel | Translator,
+    ours: Task,
+    ids: Tensor,
+    settings: Mapping[str, Any] | None = None,
+    **how: Any,
+) -> tuple[dict[str, Task], dict[str, str]]:
+    """Our task, and `generate` of the same model in `transformers`, or the reason why it is missing."""
     try:
-        theirs: Any = to_transformers(model, **settings)
+        theirs: Any = to_transformers(model, **(settings or {}))
     except ImportError as missing:
-        return None, {THEIRS: str(missing)}
-    return theirs.to(next(model.parameters()).device), {}
+        return {OURS: ours}, {THEIRS: str(missing)}
+    device = next(model.parameters()).device
+    return {OURS: ours, THEIRS: partial(_generated, theirs.to(device), ids.to(device), how)}, {}
 
 
 @torch.inference_mode()
-def _generated(theirs: Any, ids: Tensor, n: int, **how: Any) -> Tensor:
-    """Ids by their own `generate`, without an end."""
+def _generated(theirs: Any, ids: Tensor, how: Mapping[str, Any], n: int) -> Tensor:
+    """The new ids by their own `generate`, without an end."""
     fixed = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0, "use_cache": True}
-    return theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=n, **fixed, **how)
+    rows = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=n, **fixed, **how)
+    return rows[:, -n:]
 
 
 def _marian() -> dict[str, Any]:

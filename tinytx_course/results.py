@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import datetime
 import json
 import subprocess
-import tempfile
 from pathlib import Path, PurePath, PureWindowsPath
 
 #: Where files of the course lie: the checkout, then what a wheel brings (setup.py puts it there).
@@ -132,13 +132,13 @@ class Results:
         ValueError
             If it is a file, or writing is forbidden.
         """
+        from tinytx.training.files import is_writable  # brings torch, which readers do not need
+
         folder = self.path.parent
-        try:
+        with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()
-        except OSError as problem:
-            words = f"results must go into a folder that can be written to, got {folder}"
-            raise ValueError(words) from problem
+        if not is_writable(folder):
+            raise ValueError(f"results must go into a folder that can be written to, got {folder}")
 
     def put(self, key: str, record: dict) -> None:
         """Store a record in the file at once; records that another process has put there since stay.

@@ -213,15 +213,16 @@ def _one_file(model: nn.Module) -> bytes:
 
 
 def _description_and_weights(model: nn.Module) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    first_name: dict[int, str] = {}
-    tied, weights = {}, {}  # tied weights are one tensor under two names, of which one is written
-    for name, tensor in model.state_dict().items():
-        owner = first_name.setdefault(tensor.data_ptr(), name)
-        if owner != name:
-            tied[name] = owner
-        else:
-            weights[name] = tensor.detach().cpu().contiguous()
+    state, tied = model.state_dict(), _tied(model)
+    weights = {name: state[name].detach().cpu().contiguous() for name in state if name not in tied}
     return {"format": FORMAT, "version": VERSION, **_describe(model), "tied": tied}, weights
+
+
+def _tied(model: nn.Module) -> dict[str, str]:
+    """Second names of weights, which are not written, with the first names."""
+    first: dict[int, str] = {}
+    owners = {name: first.setdefault(one.data_ptr(), name) for name, one in model.state_dict().items()}
+    return {name: owner for name, owner in owners.items() if owner != name}
 
 
 def _describe(model: nn.Module) -> dict[str, Any]:
@@ -300,9 +301,7 @@ def fill(model: nn.Module, weights: dict[str, Tensor], description: Mapping[str,
         if not (weights[name].is_floating_point() and weights[name].isfinite().all()):
             got = f"{name} of {weights[name].dtype}, not all of them finite"
             raise ValueError(f"{file} must hold finite real numbers, got {got}")
-    first_name: dict[int, str] = {}
-    for name, tensor in model.state_dict().items():
-        owner = first_name.setdefault(tensor.data_ptr(), name)
+    for name, owner in _tied(model).items():
         if not torch.equal(weights[name], weights[owner]):
             words = f"{name} must equal {owner}, of which it is a second name, got other numbers"
             raise ValueError(f"{file} has the weights of another model: {words}")

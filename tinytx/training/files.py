@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,15 @@ def make_folder(path: Path) -> None:
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
         _sync_folder(path.parent)
+
+
+def is_writable(folder: Path) -> bool:
+    """Whether a file can be written into a folder; found by trying, as rights alone do not tell."""
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
 
 
 def _write_through(file: Path, content: bytes) -> None:

@@ -15,14 +15,13 @@ code**: there, grade copies of people you do not trust in a container or a virtu
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from tqdm import tqdm
 
-from tinytx.training.files import write_file
+from tinytx.training.files import is_writable, write_file
 from tinytx_course.grading.grades import CopyGrades, as_csv, commonest_mistakes, mistakes_table, printable
 from tinytx_course.grading.page import class_page
 from tinytx_course.grading.running import Limits, grade_submission
@@ -134,13 +133,9 @@ def grade_folder(
 
 def _check_place(report: Path) -> None:
     """Refuse a file that cannot be written, before anything is graded."""
-    try:
-        if report.is_dir():
-            raise IsADirectoryError
-        tempfile.TemporaryFile(dir=report.absolute().parent).close()
-    except OSError:
+    if report.is_dir() or not is_writable(report.absolute().parent):
         words = "the file of grades must lie in a folder that can be written to"
-        raise ValueError(f"{words}, got {report}") from None
+        raise ValueError(f"{words}, got {report}")
 
 
 def _read(path: Path) -> Submission | Exception:

@@ -99,6 +99,18 @@ def test_what_is_said_counts_what_the_step_did(describe, explorer):
     assert f"log P {explorer.trees[0][2][0][0][2]:.2f}".replace("-", "−") in text
 
 
+def test_the_lead_of_the_beam_at_the_end_is_that_of_the_winners_and_sorts_the_sources(node, explorer):
+    ((order, sums),) = node(
+        "beam_tree",
+        "[js.gains(get), get('trees').map((trees) => [1, 0].map((i) => js.winner(trees[i], Infinity, 1)[1]))]",
+        explorer.state(),
+    )
+    assert [each["end"] for each in order] == sorted((each["end"] for each in order), reverse=True)
+    for each in order:
+        beam, greedy = sums[each["source"]]
+        assert each["end"] == pytest.approx(beam - greedy) and each["most"] >= each["end"] - 1e-9
+
+
 def test_what_does_not_fit_is_refused(model, tokenizer):
     with pytest.raises(ValueError, match="1 to 6 texts"):
         course.widgets.beam_tree(model, tokenizer, [])

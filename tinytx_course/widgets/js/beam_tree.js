@@ -27,6 +27,28 @@ export function winner(tree, n, penalty) {
   return best;
 }
 
+// The best hypothesis after n steps, finished or not.
+export function leader(tree, n, penalty) {
+  const at = Math.min(n, tree.length), done = winner(tree, at, penalty), live = tree[at - 1].findIndex(([, , , fate]) => fate === "kept");
+  if (live < 0) return done;
+  const p = tree[at - 1][live][2], value = score(p, at, penalty);
+  return done && done[2] >= value ? done : [pathOf(tree, at - 1, live), p, value, at - 1];
+}
+
+// By how many nats of log P the beam is ahead of greedy decoding after n steps.
+export function leadOf(get, n = stepOf(get), source = get("source")) {
+  const trees = get("trees")[source], of = (size) => leader(trees[size - 1], n, get("length_penalty"))[1];
+  return of(get("beam_size")) - of(1);
+}
+
+// The sources by what the beam wins in the end, then by its largest lead on the way there; and where that is.
+export function gains(get) {
+  return get("sources").map((_, source) => {
+    const n = get("trees")[source][get("beam_size") - 1].length, way = Array.from({ length: n }, (_, i) => leadOf(get, i + 1, source)), most = Math.max(...way);
+    return { source, end: leadOf(get, Infinity, source), most, step: way.indexOf(most) + 1 };
+  }).sort((a, b) => b.end - a.end || b.most - a.most || a.source - b.source);
+}
+
 // Which nodes of the last columns lie on the path of greedy decoding.
 export function onGreedy(get) {
   const greedy = winner(get("trees")[get("source")][0], Infinity, 1)[0].join("\n");
@@ -35,12 +57,15 @@ export function onGreedy(get) {
 
 const written = (tokens) => tokens.filter((token) => token !== "(the end)").join(" ").replaceAll(" -", "").replaceAll("␣", "");
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+// The word that a hypothesis ends with, as far as it is written.
+const lastWord = (path) => (path.at(-1) === "(the end)" ? path.at(-1) : written(path).split(" ").pop() || path.at(-1));
+const ahead = (lead) => (Math.abs(lead) < 0.005 ? "beam and greedy are level" : `${lead > 0 ? "beam" : "greedy"} is ahead by ${number(Math.abs(lead))} nats`);
 const worth = (p, length, penalty) => `log P ${number(p)}, score ${number(score(p, length, penalty))}`;
 
 export function describe(get) {
   const tree = treeOf(get), n = stepOf(get), nodes = tree[n - 1], of = (fate) => nodes.filter((node) => node[3] === fate).length, penalty = get("length_penalty");
   const best = winner(tree, n, penalty), greedy = winner(get("trees")[get("source")][0], Infinity, penalty);
-  return `Beam size ${get("beam_size")}, step ${n} of ${tree.length}: ${of("kept") + of("cut")} kept, ${of("finished")} finished, best of the others pruned.\nBest extension: “${written(pathOf(tree, n - 1, 0))}”, ${worth(nodes[0][2], n, penalty)}. `
+  return `Beam size ${get("beam_size")}, step ${n} of ${tree.length}: ${of("kept") + of("cut")} kept${nodes.map(([, , p, fate], i) => (fate === "kept" || fate === "cut" ? `${i ? ";" : ","} “${written(pathOf(tree, n - 1, i))}” ${number(p)}` : "")).join("")}; ${of("finished")} finished. ${ahead(leadOf(get)).replace(/^./, (letter) => letter.toUpperCase())}.\n`
     + `${best ? `Best finished so far: “${written(best[0])}”, ${worth(best[1], best[3] + 1, penalty)}.` : "None is finished yet."} Greedy: “${written(greedy[0])}”, ${worth(greedy[1], greedy[3] + 1, penalty)}.`;
 }
 
@@ -57,11 +82,11 @@ function picture(ui) {
       order.forEach((i, slot) => { places[step][i] = 24 + ROW * (slot + 0.5); });
       const x = (step - from) * column;
       drawn.push(h("text", { x: x + box / 2, y: 13, "text-anchor": "middle", class: "tx-head" }, `${from && step === from ? "‹ " : ""}step ${step + 1}${step + 1 === from + most && n < tree.length ? " ›" : ""}`));
-      tree[step].forEach(([parent, token, p, fate], i) => {
+      tree[step].forEach(([parent, , p, fate], i) => {
         const y = places[step][i], name = `tx-${fate}${greedy(step, i) ? " tx-greedy" : ""}`, start = places[step - 1]?.[parent];
         if (start !== undefined) drawn.unshift(h("path", { class: name, fill: "none", d: `M${x - 10},${start} C${x - 4},${start} ${x - 8},${y} ${x},${y}` }));
         drawn.push(h("g", { class: name, onpointermove: (event) => ui.tip(`${written(pathOf(tree, step, i))}: ${WORDS[fate]}, ${worth(p, step + 1, ui.get("length_penalty"))}`, event) },
-          h("rect", { x, y: y - 17, width: box, height: 34, rx: 6 }), h("text", { x: x + box / 2, y: y - 3, "text-anchor": "middle" }, cut(/^-[.,']$/.test(token) ? token[1] : token, Math.floor(box / 7.6))),
+          h("rect", { x, y: y - 17, width: box, height: 34, rx: 6 }), h("text", { x: x + box / 2, y: y - 3, "text-anchor": "middle" }, cut(lastWord(pathOf(tree, step, i)), Math.floor(box / 7.6))),
           h("text", { x: x + box / 2, y: y + 13, "text-anchor": "middle", class: "tx-number" }, number(p))));
       });
     }
@@ -90,22 +115,28 @@ function table(ui) {
 }
 
 function build(ui) {
-  const draw = picture(ui), rows = table(ui), results = h("p", { class: "tx-results", "aria-hidden": "true" });
+  const draw = picture(ui), rows = table(ui), results = h("p", { class: "tx-results", "aria-hidden": "true" }), best = gains(ui.get)[0], fresh = ui.get("source") === 0 && ui.get("step") === 4;
+  if (fresh && best.most >= 0.005) { // begin where the beam wins, or was ahead for longest
+    ui.set("source", best.source);
+    ui.set("step", best.end >= 0.005 ? ui.get("trees")[best.source][ui.get("beam_size") - 1].length : best.step);
+  }
   let ruler;
   ui.painters.push(() => { ruler.max = treeOf(ui.get).length; });
   const slider = ui.slider("step", { label: "step", min: 1, max: 1, format: () => `${stepOf(ui.get)} of ${treeOf(ui.get).length}` });
   ruler = slider.querySelector("input");
-  const line = (name, best, penalty) => h("span", {}, h("b", {}, `${name}: `), best ? `${written(best[0])} (${worth(best[1], best[3] + 1, penalty)})` : "none is finished yet");
+  const line = (name, best, penalty) => h("span", {}, h("b", {}, `${name}: `), `${written(best[0])}${best[0].at(-1) === "(the end)" ? " ∎" : " …"} (${worth(best[1], best[3] + 1, penalty)})`);
   const paint = () => {
     const penalty = ui.get("length_penalty");
     draw();
     rows();
-    results.replaceChildren(line(`beam ${ui.get("beam_size")}`, winner(treeOf(ui.get), stepOf(ui.get), penalty), penalty), line("greedy", winner(ui.get("trees")[ui.get("source")][0], Infinity, penalty), penalty));
+    const n = stepOf(ui.get), all = gains(ui.get), wins = all.filter(({ end }) => end >= 0.005).length, led = all.filter(({ most }) => most >= 0.005).length;
+    results.replaceChildren(line("greedy so far", leader(ui.get("trees")[ui.get("source")][0], n, penalty), penalty), line(`beam ${ui.get("beam_size")} so far`, leader(treeOf(ui.get), n, penalty), penalty),
+      h("span", {}, h("b", {}, `In log P ${ahead(leadOf(ui.get))}.`), ` In the end the beam is ahead in ${wins} of these ${counted(all.length, "sentence")}, on the way in ${led}.`));
   };
   ui.show(paint, h("p", { class: "tx-invite" }, "Move through the steps. Where does the beam keep what greedy decoding would drop, and does it pay in the end?"),
     h("div", { class: "tx-row" }, ui.picks("source", { label: "source", names: ui.get("sources"), reset: { step: 4 } })),
     h("div", { class: "tx-row tx-steps" }, slider, ui.choice("beam_size", { label: "beam size", options: [1, 2, 3, 4].map((k) => [k, String(k)]) }), ui.choice("length_penalty", { label: "length penalty", options: [0, 0.5, 1].map((a) => [a, String(a)]) })),
-    draw.box, results, h("p", { class: "tx-note" }, "Numbers: log P of the whole hypothesis, in nats. Dashed frame: the path of greedy decoding. A token with a hyphen, such as -ve, continues the word before it; ␣ is a space alone, its word follows in parts. Score: log P ÷ (tokens, end mark included) to the power of the length penalty. Of the pruned, the best three."),
+    draw.box, results, h("p", { class: "tx-note" }, "Numbers: log P of the whole hypothesis, in nats. Dashed frame: the path of greedy decoding. A box shows the last word as far as it is written. Score: log P ÷ (tokens, end mark included) to the power of the length penalty. Of the pruned, the best three."),
     h("details", {}, h("summary", {}, "Table of this step"), rows.box));
 }
 

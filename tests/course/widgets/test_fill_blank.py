@@ -98,7 +98,12 @@ def test_what_is_said_names_the_hidden_token_only_when_it_is_shown(describe, fil
     (after,) = describe(changed(hidden, revealed=True))
     assert after == before.replace("\n", f" The hidden token: “{token}”.\n")
     (beyond,) = describe(changed(hidden, revealed=False, position=max(map(len, hidden.tokens)) - 1))
-    assert f"of {len(hidden.tokens[0])} is hidden" in beyond
+    assert f"Token {len(hidden.tokens[0]) - 1} is hidden" in beyond
+
+
+def test_it_begins_where_both_sides_help_most_and_the_model_is_near_them(node):
+    blanks = "[{ left: 2, model: 1.9 }, { left: 1, model: 0.1 }, { left: 3, model: 2.5 }]"
+    assert node("fill_blank", f"js.clearest({blanks})") == [1]
 
 
 def test_a_model_that_is_not_masked_is_refused(reader):

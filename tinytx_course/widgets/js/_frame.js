@@ -182,10 +182,10 @@ function choice(ui, key, { label, options }) {
     inputs.map((input, i) => h("span", {}, input, h("label", { for: input.id }, options[i][1]))));
 }
 
-// One button a name, for the numbers 0, 1, ...; `reset` holds what a new choice sets besides.
+// One button a name, for the numbers 0, 1, ...; `reset` holds what a new choice sets besides, or is a function of the choice.
 function picks(ui, key, { label, names, reset = {} }) {
   const buttons = names.map((name, i) => h("button", { type: "button", class: "tx-token", role: "radio", onclick: () => go(i) }, name));
-  const go = (i) => { Object.entries(reset).forEach(([other, value]) => ui.set(other, value)); ui.save(key, i); };
+  const go = (i) => { Object.entries(reset instanceof Function ? reset(i) : reset).forEach(([other, value]) => ui.set(other, value)); ui.save(key, i); };
   const box = h("div", { class: "tx-radios", role: "radiogroup", "aria-label": label }, buttons), stop = roving(box, buttons, { go });
   ui.painters.push(() => {
     stop(ui.get(key));

@@ -9,6 +9,9 @@ export function blankOf(get) {
   return { tokens, at, ...get("blanks")[get("review")][at] };
 }
 
+// The blank of a review where both sides help most over the left alone and the model is near them.
+export const clearest = (blanks) => blanks.reduce((best, { left, model }, i) => (left - model > blanks[best].left - blanks[best].model ? i : best), 0);
+
 // The end of the axis: the smallest round share that all bars fit in.
 export const endOf = (rows) => ENDS.find((end) => rows.every(([, ...shares]) => shares.every((p) => p <= end)));
 
@@ -18,7 +21,7 @@ const nats = (x) => `${number(x, 3)} nats`;
 export function describe(get) {
   const { tokens, at, rows, left, model, possible, impossible } = blankOf(get);
   const best = SIDES.map((side, i) => [side, rows.reduce((a, b) => (b[i + 1] > a[i + 1] ? b : a)), i]);
-  return `Token ${at + 1} of ${tokens.length} is hidden; ${counted(possible, "token")} of the vocabulary ${possible === 1 ? "is" : "are"} possible. `
+  return `Token ${at} is hidden, of 0 to ${tokens.length - 1}; ${counted(possible, "token")} of the vocabulary ${possible === 1 ? "is" : "are"} possible. `
     + `The model gives ${share(impossible)} to impossible tokens.${get("revealed") ? ` The hidden token: “${tokens[at]}”.` : ""}\nMost probable: `
     + `${best.map(([side, row, i]) => `${side}, “${row[0]}” ${share(row[i + 1])}`).join("; ")}. KL divergence from the exact distribution: model ${nats(model)}, left side only ${nats(left)}.`;
 }
@@ -40,7 +43,7 @@ function text(ui) {
     words.forEach((word, i) => {
       word.textContent = i === at && !ui.get("revealed") ? "____" : tokens[i];
       word.setAttribute("aria-checked", i === at);
-      word.setAttribute("aria-label", i === at && !ui.get("revealed") ? `token ${i + 1}, hidden` : tokens[i]);
+      word.setAttribute("aria-label", i === at && !ui.get("revealed") ? `token ${i}, hidden` : tokens[i]);
     });
   };
   update.box = box;
@@ -57,9 +60,9 @@ function chart(ui) {
   const update = ({ rows, tokens, at, impossible }) => {
     const entries = entriesOf({ rows, impossible }), end = endOf(entries), right = ui.get("revealed") ? tokens[at] : null;
     axis.replaceChildren(...[0, end / 2, end].map((p) => h("span", {}, `${+(100 * p).toFixed(1)}%`)));
-    const wrong = rows.filter(([, both]) => both === 0).sort((a, b) => b[3] - a[3]).slice(0, 3).map(([token, , , p]) => `${token} ${share(p)}`);
+    const wrong = rows.filter(([, both]) => both === 0).sort((a, b) => b[3] - a[3]).slice(0, 1).map(([token, , , p]) => `${token} ${share(p)}`);
     list.replaceChildren(...entries.map(([token, ...shares]) => h("div", { class: "tx-entry", role: "listitem", "data-possible": String(shares[0] > 0), "data-right": String(token === right) },
-      h("span", { class: "tx-name" }, token, shares[0] > 0 ? null : h("small", {}, wrong.length ? `all together; ${wrong.join(", ")}` : "all together"), token === right ? h("small", {}, "hidden here") : null),
+      h("span", { class: "tx-name" }, token, shares[0] > 0 ? null : h("small", {}, wrong.length ? `most: ${wrong}` : "all together"), token === right ? h("small", {}, "hidden here") : null),
       h("span", {}, shares.map((p, i) => (shares[0] === 0 && i < 2 ? "" : h("span", { class: `tx-one ${TONES[i]}` }, h("em", {}, SHORT[i]), h("u", {}, h("i", { style: `width:${((100 * p) / end).toFixed(2)}%` })), h("b", {}, share(p)))))))));
   };
   update.box = h("div", { class: "tx-chart" }, h("p", { class: "tx-key" }, SIDES.map((side, i) => h("span", { class: TONES[i] }, h("i"), side))), axis, list);
@@ -68,15 +71,17 @@ function chart(ui) {
 
 function build(ui) {
   const words = text(ui), bars = chart(ui), facts = h("p", { class: "tx-facts", "aria-hidden": "true" }), note = h("p", { class: "tx-note" });
+  const blanks = ui.get("blanks"), all = blanks.flat(), mean = (key) => all.reduce((sum, blank) => sum + blank[key], 0) / all.length;
+  if (ui.get("review") === 0 && ui.get("position") === 1 && !ui.get("revealed")) ui.set("position", clearest(blanks[0]));
   const paint = () => {
     const blank = blankOf(ui.get), rest = blank.possible - entriesOf(blank).length + 1;
     words(blank);
     bars(blank);
     facts.replaceChildren("KL divergence from exact, both sides: ", h("b", { class: "tx-model" }, `model ${nats(blank.model)}`), " · ", h("b", { class: "tx-left" }, `left only ${nats(blank.left)}`));
-    note.textContent = `${rest > 0 ? `Not shown: ${counted(rest, "less probable possible token")}. ` : ""}Impossible: no review of the world has this word here.`;
+    note.textContent = `${rest > 0 ? `Not shown: ${counted(rest, "less probable possible token")}. ` : ""}Impossible: no review of the world has this word here. Divergence on average over all ${all.length} blanks: model ${nats(mean("model"))}, left only ${nats(mean("left"))}.`;
   };
   ui.show(paint, h("p", { class: "tx-invite" }, "Press a token to hide it. Which would you fill in, from the left alone and from both sides? Does the model agree?"),
-    h("div", { class: "tx-row" }, ui.picks("review", { label: "review", names: ui.get("tokens").map((_, i) => `review ${i + 1}`), reset: { revealed: false, position: 1 } }), ui.toggle("revealed", { label: "show the hidden token" }), facts),
+    h("div", { class: "tx-row" }, ui.picks("review", { label: "review", names: ui.get("tokens").map((_, i) => `review ${i + 1}`), reset: (i) => ({ revealed: false, position: clearest(blanks[i]) }) }), ui.toggle("revealed", { label: "show the hidden token" }), facts),
     words.box, bars.box, note);
 }
 

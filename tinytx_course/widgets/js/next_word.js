@@ -64,6 +64,7 @@ function rows(ui, count, kind, label, take) {
       bar.style.width = `${100 * Math.sqrt(model[id] / full)}%`;
       mark.hidden = !truth?.[id];
       mark.style.left = `${100 * Math.sqrt((truth?.[id] ?? 0) / full)}%`;
+      texts[1].parentElement.hidden = !truth;
       [model[id], truth?.[id]].forEach((p, side) => { texts[side].textContent = side && p === 0 ? "∅ never" : chance(p); });
     });
     return list;
@@ -78,7 +79,7 @@ function running(ui) {
     const sums = surprises(read), end = Math.max(1, last), top = Math.max(1, ...sums.flat()), step = 10 ** Math.floor(Math.log10(top)), grid = top / step > 5 ? 2 * step : top / step > 2 ? step : step / 2;
     const whole = Array.from({ length: Math.floor(top / grid) + 1 }, (_, i) => [i * grid, String(+(i * grid).toFixed(1))]), each = Math.ceil(end / 8);
     draw({ x: [0, end], y: [0, top * 1.05], at, yTicks: whole, xTicks: Array.from({ length: Math.floor(end / each) + 1 }, (_, i) => [i * each, String(i * each)]),
-      lines: sums.map((points, side) => ({ points: points.map((sum, i) => [i, sum]), tone: ["tx-first", "tx-second"][side], name: `${["model", "language"][side]} ${number(points.at(-1), 1)}` })),
+      lines: sums.slice(0, sums[1].length > 1 || !last ? 2 : 1).map((points, side) => ({ points: points.map((sum, i) => [i, sum]), tone: ["tx-first", "tx-second"][side], name: `${["model", "language"][side]} ${number(points.at(-1), 1)}` })),
       label: `Sum of the surprise of ${counted(last, "token")}, model and language` });
   } };
 }
@@ -97,7 +98,11 @@ function build(ui) {
     const full = fullBar(Math.max(...shown.flatMap((id) => [model[id], truth?.[id] ?? 0]))), left = now.may.length - shown.length;
     path.paint(read.names, at, (i) => [read.names[i], h("small", {}, i ? number(-Math.log(modelChances(read, i - 1)[read.ids[i]]), 1) : "nats")]);
     title.textContent = at < last ? `After ${named(read.names, at)} you wrote “${read.names[at + 1]}”. What else could have come?` : "What comes next? Press a word to go on with it.";
-    axis.replaceChildren(...TICKS.filter((p) => p <= full).map((p) => h("span", { style: `left:${100 * Math.sqrt(p / full)}%` }, percent(p))));
+    axis.parentElement.lastChild.hidden = !truth;
+    lists.classList.toggle("tx-alone", !truth);
+    const wide = axis.clientWidth || 300, place = (p) => wide * Math.sqrt(p / full), room = (p) => 8 * percent(p).length + 8;
+    const ticks = TICKS.filter((p) => p <= full).reverse().reduce((kept, p) => (kept.length && place(kept[0]) - place(p) < (room(p) + room(kept[0])) / 2 + (kept.length > 1 ? 0 : room(kept[0]) / 4) ? kept : [p, ...kept]), []);
+    axis.replaceChildren(...ticks.map((p) => h("span", { style: `left:${100 * Math.sqrt(p / full)}%` }, percent(p))));
     may.paint(shown, now, full);
     never.paint(out, now, full);
     never.list.hidden = belief.hidden = !truth;
@@ -106,9 +111,10 @@ function build(ui) {
     undo.disabled = !ui.get("text").trim();
     sums.paint(now);
   };
-  ui.show(paint, field, h("div", { class: "tx-row tx-path" }, path.box, undo),
-    h("div", { class: "tx-both" }, h("div", { class: "tx-part" }, title, h("div", { class: "tx-axis", "aria-hidden": "true" }, h("small", {}, "square-root scale"), axis, h("span", { class: "tx-key" }, h("i"), " model"), h("span", { class: "tx-key" }, h("s"), " language")), may.list, rest),
-      h("div", { class: "tx-part" }, belief, never.list, h("p", { class: "tx-title" }, "How surprising was the text so far?"), sums.box)));
+  const lists = h("div", { class: "tx-both" });
+  lists.append(h("div", { class: "tx-part" }, title, h("div", { class: "tx-axis", "aria-hidden": "true" }, h("small", {}, "square-root scale"), axis, h("span", { class: "tx-key" }, h("i"), " model"), h("span", { class: "tx-key" }, h("s"), " language")), may.list, rest),
+    h("div", { class: "tx-part" }, belief, never.list, h("p", { class: "tx-title" }, "How surprising was the text so far?"), sums.box));
+  ui.show(paint, field, h("div", { class: "tx-row tx-path" }, path.box, undo), lists);
 }
 
 const keep = () => ({ text: (value) => value.length <= 2000, back: [0, 127] });

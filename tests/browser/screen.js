@@ -23,7 +23,7 @@ globalThis.cutOnThisScreen = () => {
 };
 globalThis.neverSeen = () => {
   const main = document.querySelector("#lesson"), read = "p, li, h2, h3, td, pre, figcaption";
-  const aside = ".tx, .tx-still, .on-paper, .qr, .take, .anchor-link, details:not([open]), .enlarge, .copy";
+  const aside = ".tx, .left-out, .tx-still, .on-paper, .qr, .take, .anchor-link, details:not([open]), .enlarge, .copy";
   main.querySelectorAll(".off").forEach((block) => block.classList.remove("off"));
   return [...linesOf(main)].filter((node) => node.parentElement.closest(read) && !node.parentElement.closest(aside) && !seen.has(node))
     .map((node) => node.textContent.slice(0, 60));

@@ -43,7 +43,7 @@ OPEN_BELOW = """(() => {
     if (card) [asked, resolved] = [card, ''];
     else if (asked && part.querySelector('[data-tx-kind=outcome]')) resolved = asked;
     else if (/^H\\d$/.test(part.tagName) && resolved) asked = '';
-    if (asked && !card && !/^H/.test(part.tagName) && !(part.inert && part.matches('.waiting')))
+    if (asked && !card && !/^H/.test(part.tagName) && !part.matches('.veil, .waiting[inert]'))
       open.push([asked, part.textContent.trim().slice(0, 40)]);
   }
   return open;
@@ -172,7 +172,7 @@ def test_one_escape_closes_the_search_wherever_the_focus_is(lesson, letters, dow
 )
 def test_a_field_narrows_a_long_list_and_without_it_the_list_is_whole(page, site, name, letters, entry):
     page.open((site / f"{name}.html").as_uri())
-    rows = "[...document.querySelectorAll('#terms ~ * tbody tr, .reference h3')]"
+    rows = "[...document.querySelectorAll('[aria-label=Terms] tbody tr, .reference h3')]"
     shown = f"{rows}.filter(row => row.checkVisibility()).length"
     whole = page.evaluate(f"{rows}.length")
     assert page.evaluate(shown) == whole > 40
@@ -287,6 +287,13 @@ def test_a_result_waits_for_the_prediction(lesson):
     words = f"{result}.closest('.cell').nextElementSibling.querySelector('.text_cell_render > p')"
     assert lesson.evaluate(f"{words}.inert"), "the sentence below says what came out"
     assert lesson.evaluate(OPEN_BELOW) == []
+    asked = lesson.evaluate(
+        "[...document.querySelectorAll('.tx[aria-label^=Predict]')].map(e => e.ariaLabel)"
+    )
+    said = lesson.evaluate(
+        "[...document.querySelectorAll('.veil')].map(e => !e.closest('[inert]') && e.innerText)"
+    )
+    assert len(asked) > 1 and said == [f"Hidden until you choose in {one} Go there Show" for one in asked]
     lesson.evaluate("document.querySelector('[aria-label^=Predict] input').click()")
     assert lesson.evaluate(f"{result}.inert") is True, "first the reader says how sure"
     lesson.settle()

@@ -255,7 +255,7 @@ def glossary_page(folder: Path) -> str:
         bar=bar("", shown),
         letters="".join(f'<a href="#{anchor}">{letter}</a>' for letter, anchor in first.items()),
         terms=terms_table({lesson.number: f"{lesson.name}.html" for lesson in shown}),
-        names=names_table(),
+        names=names_table().replace("<td>–</td>", "<td></td>"),
     )
 
 

@@ -8,7 +8,7 @@ if (long) {
     while (parts.at(-1).nextElementSibling?.matches(":not(h2, h3)")) parts.push(parts.at(-1).nextElementSibling);
     return parts;
   };
-  const rows = [...long.querySelectorAll("#terms ~ * tbody tr")].map((row) => [row]);
+  const rows = [...long.querySelectorAll("[aria-label=Terms] tbody tr")].map((row) => [row]);
   const entries = (rows.length ? rows : [...long.querySelectorAll("h3")].map(upTo))
     .map((parts) => ({ parts, words: plain(parts.slice(0, 3).map((part) => part.textContent).join(" ")) }));
   const input = h("input", { type: "search", "aria-label": "Narrow the list", placeholder: "Narrow the list", autocomplete: "off" });

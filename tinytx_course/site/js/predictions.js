@@ -4,6 +4,7 @@
 const CARD = "[data-tx-kind=questions]", RESULT = "[data-tx-kind=outcome]";
 const cards = [...document.querySelectorAll(`#lesson :is(${CARD}, ${RESULT})`)];
 const parts = [...document.querySelectorAll("#lesson :is(.output_area, .text_cell_render > *)")];
+const nameOf = (card) => JSON.parse(card.dataset.txExplorer).state.title;
 const after = (one, other) => one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING;
 
 cards.forEach((card, i) => {
@@ -15,16 +16,21 @@ cards.forEach((card, i) => {
   const hidden = parts.slice(0, end < 0 ? parts.length : end).filter((part) => after(card, part) && !isHeading(part));
   const show = () => {
     hidden.forEach((output) => { output.inert = false; output.classList.remove("waiting"); });
-    button.remove();
+    pill.remove();
   };
-  const button = h("button", { type: "button", class: "show-result", onclick: show }, "Show the result without a choice");
+  const there = () => {
+    card.scrollIntoView({ block: "center" });
+    card.querySelector("input")?.focus({ preventScroll: true });
+  };
+  const until = h("span", {}, "Hidden until you choose"), button = (words, does, kind) => h("button", { type: "button", class: kind, onclick: does }, words);
+  const pill = h("p", { class: "veil" }, until, ` in ${nameOf(card)} `, button("Go there", there), " ", button("Show", show, "show-result"));
   const chosen = () => card.querySelector(".tx-question input:checked");
   const sure = () => chosen() && (!card.querySelector(".tx-sure") || card.querySelector(".tx-sure input:checked"));
   hidden.forEach((output) => { output.inert = true; output.classList.add("waiting"); });
-  card.closest(".output_area").after(button);
+  hidden[0].before(pill);
   card.addEventListener("change", () => {
     if (sure()) show();
-    else button.textContent = "Show the result";
+    else until.textContent = "Hidden until you say how sure you are";
   });
   addEventListener("load", () => { if (chosen()) show(); });
   addEventListener("present", show);

@@ -59,6 +59,9 @@ if (opener) {
     const all = found.filter(({ n }) => n === words.length);
     const some = found.length && !all.length ? "No place has all these words; these have some." : "Nothing found: try another word.";
     count.textContent = all.length ? `${all.length} found` : some;
+    const meant = all.length && !all.some(({ sum }) => sum >= 2.9 * words.length) && all[0].entry.title;
+    const ask = () => { input.value = meant; input.focus(); show(); };
+    if (meant && plain(meant) !== whole) count.append(" · Did you mean ", h("button", { type: "button", class: "close", onclick: ask }, `${meant}?`));
     list.replaceChildren(...(all.length ? all : found).slice(0, 20).map(({ entry: { title, address, kind, more } }) =>
       h("li", {}, h("a", { href: address, onclick: () => dialog.close() }, h("b", {}, title), " ", h("small", {}, kind), more ? h("span", {}, more) : null))));
   };

@@ -4,7 +4,7 @@
 const main = document.querySelector("#lesson");
 
 if (main) {
-  const root = document.documentElement, MARGIN = 24, COUNT = 34, SMALLEST = 0.7;
+  const root = document.documentElement, MARGIN = 24, COUNT = 34, SMALLEST = 0.7, LARGE = 1.5;
   const CARDS = "[data-tx-kind=questions], [data-tx-kind=outcome], [data-tx-kind=parsons]";
   const BLOCKS = ".text_cell_render > *, .input, .plotting, .output_area";
   const WHOLE = "figure, tr, math, button, .tx-explorer, .tx-option-row, .tx-lines li";
@@ -17,12 +17,25 @@ if (main) {
     if (!slides.length || /^H[123]$/.test(block.tagName)) slides.push([]);
     slides.at(-1).push(block);
   }
+  const setUp = slides.findIndex((each) => each[0].textContent.startsWith("Set-up") && !each.some(elastic));
+  if (setUp > 0) slides.splice(setUp, 1)[0].forEach((block) => block.classList.add("left-out"));
+  for (const each of slides) {  // an explorer says again what it is for
+    for (const block of each.filter(explorer)) {
+      const text = each.slice(0, each.indexOf(block)).findLast((other) => other.matches("p:not(.about)"));
+      if (!text) continue;
+      const about = h("p", { class: "about", "aria-hidden": "true" }, text.textContent.trim().split(/(?<=[.?!:])\s+(?=[A-Z])/).at(-1));
+      block.before(about);
+      each.splice(each.indexOf(block), 0, about);
+      blocks.push(about);
+    }
+  }
   const codes = blocks.filter((block) => block.matches(".input, .plotting"));
   let slide = 0, step = 0, steps = [], count;
 
   const isPrediction = (block) => [...block.querySelectorAll("[data-tx-kind=questions]")].some((card) => /^Predict/.test(card.querySelector(".tx")?.getAttribute("aria-label") ?? ""));
   const picture = (block) => block.querySelector(".picture, .txd-scroll");
 
+  const aboutOf = ({ previousElementSibling: about }) => (about?.matches(".about") ? tall(about) : 0);
   const tall = (block) => block.getBoundingClientRect().height;
   const zoomTo = (block, zoom) => {
     block.style.zoom = zoom;
@@ -45,11 +58,14 @@ if (main) {
       }
     }
     if (!block.querySelector(".tx-explorer")) return;
-    for (let zoom = explorer(block) ? 1.5 : 1; zoom > SMALLEST - 0.01; zoom -= 0.05) {
+    block.querySelector(".tx").style.maxHeight = "";
+    for (let zoom = explorer(block) ? LARGE : 1; zoom > SMALLEST - 0.01; zoom -= 0.05) {
       zoomTo(block, zoom);
       if (tall(block) <= height && block.scrollWidth <= block.clientWidth + 1) return;
     }
-    zoomTo(block, explorer(block) ? SMALLEST * height / tall(block) : 0.85);
+    if (!explorer(block)) return zoomTo(block, 0.85);
+    zoomTo(block, 1);  // too tall for any screen: it scrolls
+    block.querySelector(".tx").style.maxHeight = `${height - 8}px`;
   };
 
   const fitAll = (height) => {
@@ -59,7 +75,11 @@ if (main) {
       wide.style.zoom = "";
       if (wide.scrollWidth > wide.clientWidth) wide.style.zoom = wide.clientWidth / wide.scrollWidth;
     }
-    for (const block of elastics) block.querySelector(".tx-explorer") ? zoomTo(block, SMALLEST) : fit(block, 0.6 * height);
+    for (const block of elastics) {
+      if (explorer(block)) fit(block, height - 30 - aboutOf(block));  // alone, as text above it would make it small
+      else if (block.querySelector(".tx-explorer")) zoomTo(block, SMALLEST);
+      else fit(block, 0.6 * height);
+    }
     for (const block of elastics) {  // small as they are, which text shares a screen with each?
       const rows = rowsOf(height), at = own.indexOf(block), row = rows.findIndex((each) => each.at >= at);
       let first = 0;
@@ -108,13 +128,21 @@ if (main) {
     return rows;
   };
 
-  // Where a screen that begins with a row ends: between blocks where that leaves no large gap, else between two rows.
+  // Where a screen that begins with a row ends: between blocks where that leaves no large gap, else between two rows. Of two
+  // last screens of text none is nearly empty.
   const endOf = (rows, first, height) => {
     const past = rows.findIndex(({ bottom }, i) => i > first && bottom - rows[first].top > height);
     if (past < 0) return rows.length - 1;
+    const end = rows.at(-1).bottom, left = end - rows[first].top;
+    const isText = !rows.slice(first).some(({ at }) => elastic(slides[slide][at]));
+    const early = lastOf(rows, first, Math.min(height, 0.62 * left)), isThin = end - rows[past].top < 0.3 * height;
+    return isText && isThin && rows[early].at !== rows[early + 1].at ? early : lastOf(rows, first, height);
+  };
+  const lastOf = (rows, first, height) => {
+    const past = rows.findIndex(({ bottom }, i) => i > first && bottom - rows[first].top > height);
     let end = past;
     while (end > first + 1 && rows[end - 1].at === rows[end].at) end -= 1;
-    while (end > first + 1 && /^H\d$/.test(slides[slide][rows[end - 1].at].tagName)) end -= 1;
+    while (end > first + 1 && slides[slide][rows[end - 1].at].matches("h1, h2, h3, h4, .about")) end -= 1;
     return rows[end - 1].bottom - rows[first].top > 0.4 * height ? end - 1 : past - 1;
   };
 

@@ -126,9 +126,9 @@ def readers(shown: Sequence[Lesson]) -> str:
     found = [
         ("I want to learn", f"Begin with lesson 00. You need Python and school mathematics. {len(EXERCISES)} "
          "exercises name your mistake.", first, "Start here"),
-        ("I teach", "The command <code>tinytx-course kit DIR --start 09:15</code> writes a folder for class: "
-         "schedules, notes, slides, handouts and votes. The key P shows a lesson screen by screen; here "
-         f"are all of them for a projector: {_in_front(shown)}",
+        ("I teach", "Each lesson fills a projector screen by screen, with the key P. The command "
+         "<code>tinytx-course kit DIR --start 09:15</code> writes a folder for class: schedules, notes, "
+         "slides, handouts and votes.",
          by_slug.get("attention_and_masks", first) + "?present",
          "See a lesson in front of a class"),
         ("I build", "Lesson 07 writes a GPT line by line; the reference lists the package, which imports "
@@ -138,18 +138,22 @@ def readers(shown: Sequence[Lesson]) -> str:
          "exercises.html", "Try one"),
     ]  # fmt: skip
     return "".join(
-        f'<li><h3>{title}</h3><p>{words}</p><a href="{address}">{link}</a></li>'
+        f'<li><h3>{title}</h3><a href="{address}">{link}</a>'
+        f"{_in_front(shown) if title == 'I teach' else ''}<p>{words}</p></li>"
         for title, words, address, link in found
     )
 
 
 def _in_front(shown: Sequence[Lesson]) -> str:
-    """Return links to the lessons as they are shown in front of a class."""
-    return " ".join(
-        f'<a href="{lesson.name}.html?present" aria-label="{lesson.number:02d} {html.escape(lesson.title)}, '
-        f'for a projector">{lesson.number:02d}</a>'
-        for lesson in shown
+    """Return the lessons, folded, as they are shown in front of a class."""
+    links = "".join(
+        f'<li><a href="{lesson.name}.html?present">{_titled(lesson)}</a></li>' for lesson in shown
     )
+    return f"<details><summary>Choose a lesson to show</summary><ul>{links}</ul></details>"
+
+
+def _titled(lesson: Lesson) -> str:
+    return f"{lesson.number:02d} {html.escape(lesson.title)}"
 
 
 def facts(runs: Sequence[Run]) -> str:

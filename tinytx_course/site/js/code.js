@@ -17,7 +17,7 @@ for (const pre of document.querySelectorAll(".input_area pre, .rendered_html > p
     button.textContent = "Copied";
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   });
-  pre.closest(".input_area")?.classList.toggle("long", pre.textContent.split("\n").length > 20);  // paper may cut it
+  pre.closest(".input_area")?.classList.toggle("long", pre.textContent.split("\n").length > 15);  // paper may cut it
   const box = pre.closest(".input_area") ?? pre.closest(".highlight") ?? h("div");
   if (!box.isConnected) {
     pre.replaceWith(box);

@@ -50,10 +50,8 @@ def _thumbnail(lesson: int, drawings: Path | None) -> str:
         drawn = diagram(name)
         if drawn.lesson == lesson:
             panel = max(drawn.panels, key=lambda panel: panel.width / panel.height)
-            fit = (
-                "xMidYMid meet" if panel.width > panel.height else "xMidYMid slice"
-            )  # of a column its middle
-            svg = panel.svg(f'preserveAspectRatio="{fit}"')
+            fit = "meet" if panel.width > panel.height else "slice"  # of a column its middle
+            svg = panel.svg(f'preserveAspectRatio="xMidYMid {fit}"')
             return f'<span class="txd thumbnail" aria-hidden="true">{svg}</span>'
     files = drawings.glob(f"{lesson:02d}_*.svg") if drawings else ()
     if smallest := min(files, key=lambda file: file.stat().st_size, default=None):

@@ -122,8 +122,13 @@ def test_what_is_said_can_be_checked_by_hand(describe):
     )
     as_the_model_says = [text.split(", as the model says ")[1].split(",")[0] for text in (plain, hot, drawn)]
     assert len(set(as_the_model_says)) == 1 and f"“les” {as_the_model_says[0]}, as the model" in plain
-    assert hot == drawn and f"“les” {as_the_model_says[0]}, as the model" not in hot
-    assert plain.startswith("Of 1,994 tokens top-k cuts 0 ")
+    assert hot.startswith(f"Stage 1, model: “les” leads with {as_the_model_says[0]}. ")
+    assert drawn.startswith("Stage 4, to 100%: “les” stays at ")
+    assert (
+        hot.split(" Of ", 1)[1] == drawn.split(" Of ", 1)[1]
+        and f"“les” {as_the_model_says[0]}, as the model" not in hot
+    )
+    assert plain.startswith("Stage ") and " Of 1,994 tokens top-k cuts 0 " in plain
     assert "\nAfter “Bonjour”: temperature 1.00, top-k off, top-p off. " in plain
     assert "in the language 66.7%" in plain and plain.endswith("Nothing was drawn yet.")
     assert ": 1 is left, which held " in cut and "; the last of 3 drawn was “les”.\n" in cut

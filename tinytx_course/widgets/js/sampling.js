@@ -67,11 +67,20 @@ const count = (flags) => flags.reduce((n, flag) => n + (flag ? 1 : 0), 0);
 const tally = (drawn, size) => drawn.reduce((counts, token) => { counts[token]++; return counts; }, new Array(size).fill(0));
 const inText = ({ words }) => machine().world.written(words.map(([word]) => word));
 
+// The stage that is shown, and how it changes the most probable token.
+function stageInWords(get, s) {
+  const best = s.order[0], stage = get("stage"), name = `“${shownAs(best)}”`, model = share(s.model[best]), heated = share(s.heated[best]);
+  const moved = (from, to) => (from === to ? `stays at ${to}` : `goes from ${from} to ${to}`);
+  return [`1, model: ${name} leads with ${model}.`, `2, ÷ ${get("temperature").toFixed(2)}: ${name} ${moved(model, heated)}.`,
+    `3, cut: ${name} ${s.left[best] ? `stays, ${heated}` : "is cut"}.`, `4, to 100%: ${name} ${moved(heated, share(s.final[best]))}.`,
+    `5, drawn: ${s.drawn.length ? `${name} ${share(s.drawn.filter((id) => id === best).length / s.drawn.length)} of ${counted(s.drawn.length, "draw")}` : "nothing yet"}.`][stage];
+}
+
 export function describe(get) {
   const s = sampled(get), { truth } = s, left = count(s.left), best = s.order[0], are = left === 1 ? "is" : "are";
   const k = get("top_k") < s.model.length ? get("top_k") : "off", p = get("top_p") < 1 ? get("top_p").toFixed(2) : "off";
   const lastly = s.drawn.length ? `; the last of ${s.drawn.length} drawn was “${shownAs(s.drawn.at(-1))}”` : "";
-  let text = `${remarks(s.read)} Of ${grouped(count(Array.from(s.model, (q) => q > 0)))} tokens top-k cuts ${grouped(count(s.byTopK))} and top-p ${grouped(count(s.byTopP))}: ${grouped(left)} ${are} left, `
+  let text = `${remarks(s.read)} Stage ${stageInWords(get, s)} Of ${grouped(count(Array.from(s.model, (q) => q > 0)))} tokens top-k cuts ${grouped(count(s.byTopK))} and top-p ${grouped(count(s.byTopP))}: ${grouped(left)} ${are} left, `
     + `which held ${share(add(s.heated, (i) => s.left[i]))} and ${are} scaled to 100%${lastly}.\n`
     + `After “${get("text")}”: temperature ${get("temperature").toFixed(2)}, top-k ${k}, top-p ${p}. Entropy: ${entropy(s.model).toFixed(2)} bits as the model says, ${entropy(s.final).toFixed(2)} as drawn`;
   if (truth) text += `, ${entropy(truth).toFixed(2)} in the language`;

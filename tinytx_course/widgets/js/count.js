@@ -127,9 +127,11 @@ export function describe(get) {
     + `Training holds ${inShort(sum(now, "training"))}B, generation ${inShort(sum(now, "generating"))}B, ${inShort(cache)}B of it cache. `;
   const uses = usesOf(now), [name, formula] = termsOf(state)[GROUPS[get("view")].key][get("part")] ?? [];
   text += `Training in float32 fits on ${cardFor(uses[0].bytes, get("cards"))}, generation in bfloat16 on ${cardFor(uses[3].bytes, get("cards"))}.`;
+  const { key, title, unit } = GROUPS[get("view")], [part, amount] = Object.entries(now[key]).reduce((best, one) => (one[1] > best[1] ? one : best));
+  const card = get("view") ? `Card “${title}”: ${inShort(sum(now, key))}${unit}, the largest part ${part} (${share(amount, sum(now, key))}). ` : "";
   if (name) text += ` Chosen: ${name}, ${formula} = ${grouped(now[GROUPS[get("view")].key][name])}.`;
-  if (!changed) return `${size} This is the pinned state.\n${text}`;
-  return `Against the pinned state: parameters ${against("parameters")}, `
+  if (!changed) return `${card || `${size} `}This is the pinned state.\n${card && `${size} `}${text}`;
+  return `${card}Against the pinned state: parameters ${against("parameters")}, `
     + `compute ${against("compute")} (pairs ${ratio(pairs, then.compute["attention, pairs"])}), `
     + `training memory ${against("training")}, cache ${ratio(cache, then.generating["key-value cache"])}.\nChanged: ${changed}. ${size} ${text}`;
 }

@@ -284,9 +284,10 @@ function build(ui) {
   const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back"), next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next step →");
   const rows = table(ui), lines = curves(ui);
   const reset = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("own_q", []) }, "Reset q");
+  const own = h("span", { class: "tx-pair" }, h("span", { class: "tx-hint" }, "drag the numbers of q:"), reset);
   const query = ui.picks("query", { label: "Query", names: ui.get("query_tokens"), reset: { own_q: [] } });
   const steps = h("div", {},
-    h("div", { class: "tx-row" }, h("span", { class: "tx-word", "aria-hidden": "true" }, "query"), query, ui.toggle("scaled", { label: "divide by √d" }), h("span", { class: "tx-pair" }, h("span", { class: "tx-hint" }, "drag the numbers of q:"), reset)),
+    h("div", { class: "tx-row" }, h("span", { class: "tx-word", "aria-hidden": "true" }, "query"), query, ui.toggle("scaled", { label: "divide by √d" }), own),
     h("div", { class: "tx-row tx-steps" }, radios(ui, "step", STEPS, "step", (name, i) => `${i + 1}  ${name}`), h("span", { class: "tx-pair" }, back, next)),
     rows.box);
   const why = h("div", { class: "tx-part tx-why" }, h("p", { class: "tx-title" }, "Random q and k, as wide as you like: does softmax still share?"), lines.box);
@@ -299,6 +300,7 @@ function build(ui) {
     next.disabled = ui.get("step") === STEPS.length - 1;
     reset.disabled = !ui.get("own_q")?.length;
     rows(c);
+    own.hidden = !ui.root.querySelector(".tx-own")?.offsetParent; // with the column of q, where it gives way
   };
   ui.show(paint,
     h("div", { class: "tx-row" }, ui.choice("view", { label: "Show", options: [["steps", "one query, step by step"], ["why", "why divide?"]] })),

@@ -110,7 +110,7 @@ function heatmap(ui, tableNow) {
       canvas.classList.toggle("tx-fine", n > 230);
       drawn = key;
     }
-    title.textContent = `The table: ${n} positions down, ${width} dimensions across`;
+    title.textContent = ui.get("mode") === "rotary" ? `Sine and cosine of each turn: ${n} positions × ${width}` : `The table: ${n} positions down, ${width} dimensions across`;
     ends[1].textContent = String(width - 1);
     Object.assign(row.style, { top: `${(100 * place) / n}%`, height: `${100 / n}%` });
     Object.assign(columns.style, { left: `${(200 * hand) / width}%`, width: `${200 / width}%` });
@@ -159,7 +159,7 @@ function clocks(ui, point) {
     now.setAttribute("d", line(hand));
     for (const [name, value] of Object.entries({ cx: x, cy: y, r })) mark.setAttribute(name, value);
     names.replaceChildren(...(cell >= 26 ? every.map((i) => h("text", { x: center(i)[0], y: center(i)[1] + r + 13, "text-anchor": "middle", class: i === hand ? "tx-one" : "" }, i)) : []));
-    title.textContent = `Position ${Math.round(place)} as ${n} clocks, the fastest first`;
+    title.textContent = ui.get("mode") === "rotary" ? `Turns of q and k at position ${Math.round(place)}, the fastest first` : `Position ${Math.round(place)} as ${n} clocks, the fastest first`;
     chart.setAttribute("aria-label", `${n} clocks at position ${Math.round(place)}; hand ${hand}, marked, points to (sine, cosine) = ${tipInWords(tipsOf(ui.get)[0])}`);
   };
   update.box = [title, h("div", { class: "tx-clock-box" }, chart)];
@@ -300,7 +300,7 @@ function build(ui) {
     aim = place;
   };
   const play = ui.player({ label: "Play", every: 130, step: () => ui.set("position", (chosenOf(ui.get)[0] + 1) % ui.get("max_len")) });
-  ui.show(paint,
+  ui.show(paint, h("p", { class: "tx-invite" }, "Press Play, or choose a clock. What stays the same at every position?"),
     h("div", { class: "tx-row tx-look" }, play, bounded(ui, "position", "position", toLast, 0), bounded(ui, "shift", "shift k", toLast, 2), bounded(ui, "hand", "hand", () => ui.get("d_model") / 2 - 1, 1)),
     h("div", { class: "tx-row tx-sizes" }, ui.slider("max_len", { label: "max_len", min: 5, max: 18, to: halfSteps, from: halfStepOf }), ui.slider("d_model", { label: "d_model", min: 4, max: 16, to: (x) => 2 * Math.round(halfSteps(x) / 2), from: halfStepOf }),
       ui.slider("base", { label: "base", min: 0.5, max: 8, step: 0.25, to: (x) => Math.round(10 ** x), from: Math.log10, format: grouped }),

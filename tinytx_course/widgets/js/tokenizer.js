@@ -73,11 +73,15 @@ export function countsOf(get) {
 const perWord = (count, get) => number(count / wordsOf(get("text")).length, 1);
 const unknown = (tokens, get) => tokens.filter(([, id]) => id === get("unk_id"));
 
+// The next merge after n that makes fewer tokens of the text, or 0.
+export const nextInText = (get, n = get("n_merges")) => Math.max(0, countsOf(get).findIndex((count, k, all) => k > n && count < all[k - 1]));
+const actsNow = (get) => { const counts = countsOf(get), n = get("n_merges"); return counts[n] < counts[n - 1]; };
+
 export function mergeInWords(get) {
   const n = get("n_merges");
   if (!n) return "No merge yet: every character is a token, and so is the mark ▁ of a space.";
   const [left, right, count] = get("merges")[n - 1];
-  return `Merge ${n}: “${left}” + “${right}” → “${left + right}”, adjacent ${grouped(count)} ${count === 1 ? "time" : "times"} in the corpus.`;
+  return `Merge ${n}: “${left}” + “${right}” → “${left + right}”, adjacent ${grouped(count)} ${count === 1 ? "time" : "times"} in the corpus${wordsOf(get("text")).length && !actsNow(get) ? "; not in this text" : ""}.`;
 }
 
 // The three tokenizers: name, tokens, size of the vocabulary.
@@ -153,6 +157,8 @@ function build(ui) {
   const text = writing(ui), lanes = [lane(ui), lane(ui), lane(ui)], curve = chart(ui), words = h("p", { class: "tx-merge", "aria-hidden": "true" });
   const last = ui.get("merges").length, go = (by) => () => ui.save("n_merges", clamp(ui.get("n_merges") + by, 0, last));
   const fewer = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Undo one"), more = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next merge →");
+  const here = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("n_merges", nextInText(ui.get)) }, "Next in this text ⇥");
+  if (ui.get("n_merges") && wordsOf(ui.get("text")).length && !actsNow(ui.get)) ui.set("n_merges", nextInText(ui.get) || ui.get("n_merges"));
   const paint = () => {
     const n = ui.get("n_merges"), [left, right] = ui.get("merges")[n - 1] ?? [];
     text();
@@ -160,11 +166,12 @@ function build(ui) {
     words.textContent = mergeInWords(ui.get);
     fewer.disabled = n === 0;
     more.disabled = n === last;
+    here.disabled = !nextInText(ui.get);
     curve();
   };
   ui.show(paint, h("p", { class: "tx-invite" }, "Type a text, or take an example. Then move the slider: characters grow into words. Equal ids have equal colours."),
     text.box, lanes[0].box,
-    h("div", { class: "tx-middle" }, h("div", { class: "tx-row tx-merging" }, ui.slider("n_merges", { label: "merges", min: 0, max: last }), h("span", { class: "tx-pair" }, fewer, more)), words, lanes[1].box),
+    h("div", { class: "tx-middle" }, h("div", { class: "tx-row tx-merging" }, ui.slider("n_merges", { label: "merges", min: 0, max: last }), h("span", { class: "tx-pair" }, fewer, more, here)), words, lanes[1].box),
     h("div", { class: "tx-aside" }, lanes[2].box, curve.box));
 }
 

@@ -1,6 +1,6 @@
 // Charts with axes, whose letters have one size at any width. Shared by all explorers, imports nothing.
 
-const PLOT = { left: 52, top: 10, below: 40, apart: 15 };
+const PLOT = { left: 52, top: 10, below: 40, apart: 16 };
 
 // Names at the ends of lines, moved apart where they would collide: the heights they get, from the top down.
 export function spread(heights, low, high, apart = PLOT.apart) {
@@ -12,7 +12,7 @@ export function spread(heights, low, high, apart = PLOT.apart) {
 
 // A chart; a pressed pointer calls go(x). Its update takes the ranges x and y as [low, high], ticks as [value, text]
 // pairs, lines as { points, tone, name }, of which a name is written at the end, dots as { at: [x, y], tone, name }, the
-// place `at` of a marker, and a band { from, to, name } of heights. A bare dot is a name alone. Names of dots go where the fewest dots
+// place `at` of a marker, two rows of points to shade `between`, and a band { from, to, name } of heights. A bare dot is a name alone. Names of dots go where the fewest dots
 // and lines are; a dot whose tone has tx-up is a triangle.
 export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 90, go }) {
   const svg = h("svg", { role: "img", class: "tx-plot", style: `height:${height}px` });
@@ -26,14 +26,14 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
   svg.addEventListener("pointermove", (event) => { if (event.buttons & 1) follow(event); });
   svg.addEventListener("pointerup", () => ui.done());
   const word = (x, y, text, more = {}) => h("text", { x, y, ...more }, text);
-  const update = ({ x, y, xTicks, yTicks, lines, dots = [], at, band = null, label: said }) => {
+  const update = ({ x, y, xTicks, yTicks, lines, dots = [], at, band = null, between = null, label: said }) => {
     wide = svg.clientWidth || 300;
     shown = x;
     const end = wide - right, middle = (top + bottom) / 2;
     const X = (value) => PLOT.left + ((value - x[0]) / (x[1] - x[0] || 1)) * (end - PLOT.left);
     const Y = (value) => bottom - ((clamp(value, ...y) - y[0]) / (y[1] - y[0])) * (bottom - top);
     const named = lines.filter(({ name, points }) => name && points.length), last = named.map(({ points }) => Y(points[points.length - 1][1]));
-    const places = spread(last, top + 6, bottom);
+    const places = spread(last, top + 6, bottom - 9);
     const near = dots.filter(({ bare }) => !bare).map(({ at: [a, b] }) => [X(a), Y(b)]), drawn = lines.map(({ points }) => points.map(([a, b]) => [X(a), Y(b)]));
     const crosses = (left, size, y) => drawn.some((points) => points.some(([x1, y1], i) => i && [0, 1, 2, 3, 4].some((n) => {
       const [x0, y0] = points[i - 1], at = left + (n * size) / 4, height = y0 + ((y1 - y0) * (at - x0)) / (x1 - x0 || 1);
@@ -53,6 +53,7 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
       ...yTicks.map(([value, text]) => [h("line", { class: "tx-rule", x1: PLOT.left, x2: end, y1: Y(value), y2: Y(value) }), word(PLOT.left - 6, Y(value) + 4, text, { "text-anchor": "end" })]).flat(),
       ...xTicks.map(([value, text]) => word(X(value), bottom + 16, text, { "text-anchor": "middle" })),
       word((PLOT.left + end) / 2, height - 5, xLabel, { "text-anchor": "middle" }),
+      ...(between ? [h("path", { class: "tx-between", d: `M${[...between[0], ...between[1].toReversed()].map(([a, b]) => `${X(a).toFixed(1)} ${Y(b).toFixed(1)}`).join("L")}Z` })] : []),
       above ? word(0, 13, yLabel) : word(0, 0, yLabel, { "text-anchor": "middle", transform: `translate(11 ${middle}) rotate(-90)` }),
       h("line", { class: "tx-marker", x1: X(at), x2: X(at), y1: top, y2: bottom }),
       ...lines.map(({ points, tone }) => h("polyline", { class: tone, fill: "none", points: points.map(([a, b]) => `${X(a).toFixed(1)},${Y(b).toFixed(1)}`).join(" ") })),
@@ -61,7 +62,7 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
       ...dots.map(({ at: [a, b], tone, name, bare }) => (name ? label(X(a), Y(b), name, tone, bare) : "")),
       ...named.map(({ name, tone, points }, i) => word(X(points[points.length - 1][0]) + 8, places[i] + 4, name, { class: tone })),
     );
-    svg.setAttribute("aria-label", said);
+    for (const [name, value] of [["viewBox", `0 0 ${wide} ${height}`], ["preserveAspectRatio", "xMinYMin"], ["aria-label", said]]) svg.setAttribute(name, value); // on narrow paper all shrinks
   };
   update.box = svg;
   return update;

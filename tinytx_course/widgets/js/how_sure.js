@@ -62,7 +62,10 @@ function chart(ui) {
   const update = ({ words, exact, model, n }) => {
     const every = Math.max(1, Math.round(words.length / 6)), ticks = Array.from({ length: Math.floor(words.length / every) + 1 }, (_, i) => i * every);
     const line = (values, from) => Array.from(values.subarray(0, n + 1 - from), (p, i) => [i + from, p]);
+    const miss = model ? Array.from(model.subarray(0, n), (p, i) => [(p - 0.5) * (exact[i + 1] - 0.5) < -0.01 ? Math.abs(p - 0.5) : 0, i]).reduce((a, b) => (b[0] > a[0] ? b : a), [0]) : [0];
     draw({
+      between: model && n ? [line(model, 1), line(exact, 0).slice(1)] : null,
+      dots: miss[0] ? [{ at: [miss[1] + 1, model[miss[1]]], tone: "tx-second", name: "surest in error" }] : [],
       x: [0, words.length], y: [0, 1], at: n, xTicks: ticks.map((t) => [t, t]), yTicks: [0, 0.25, 0.5, 0.75, 1].map((p) => [p, p]),
       lines: [...(model ? [{ points: line(model, 1), tone: "tx-second", name: `model ${n ? number(model[n - 1]) : ""}` }] : []), { points: line(exact, 0), tone: "tx-first", name: `exact ${number(exact[n])}` }],
       label: `Probability that the review is favourable, against words read: exact ${Array.from(exact.subarray(0, n + 1), (p) => number(p)).join(", ")}${model && n ? `; model ${Array.from(model.subarray(0, n), (p) => number(p)).join(", ")}` : ""}`,

@@ -102,7 +102,8 @@ def test_what_is_said_counts_what_the_step_did(describe, explorer):
 def test_the_lead_of_the_beam_at_the_end_is_that_of_the_winners_and_sorts_the_sources(node, explorer):
     ((order, sums),) = node(
         "beam_tree",
-        "[js.gains(get), get('trees').map((trees) => [1, 0].map((i) => js.winner(trees[i], Infinity, 1)[1]))]",
+        "[js.gains(get),"
+        " get('trees').map((trees) => [1, 0].map((i) => js.winner(trees[i], Infinity, 1)[1]))]",
         explorer.state(),
     )
     assert [each["end"] for each in order] == sorted((each["end"] for each in order), reverse=True)

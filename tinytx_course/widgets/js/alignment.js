@@ -75,7 +75,7 @@ function build(ui) {
     facts.replaceChildren("Weight on true pairs: ", h("b", {}, percent(mass)), ` · spread evenly: ${percent(even)}`);
   };
   ui.show(paint, h("p", { class: "tx-invite" }, "Choose a target word. Does its attention follow the outline of the true alignment? Which head does best?"),
-    h("div", { class: "tx-row" }, ui.picks("pair", { label: "sentence", names: ui.get("sources").map((words) => `${words.slice(0, 3).join(" ").replace(" ,", ",")} …`), reset: { word: 0 } })),
+    h("div", { class: "tx-row" }, ui.picks("pair", { label: "sentence", names: ui.get("sources").map((words) => words.filter((word) => word !== "(end mark)").join(" ").replace(/ ([.,])/g, "$1")), reset: { word: 0 } })),
     h("div", { class: "tx-row" }, ui.choice("layer", { label: "layer", options: numbers(ui.get("n_layers")) }), ui.choice("head", { label: "head", options: [...numbers(H), [H, "mean"]] })),
     facts, draw.box,
     h("p", { class: "tx-note" }, "Width of a line: weight of the step that predicts the target word. Outlined: what the chosen word translates, by the grammar. Weights below 2% are drawn for it only; those of other words are faint."));

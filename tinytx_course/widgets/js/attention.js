@@ -171,9 +171,9 @@ function wordLines(ui, { queries, keys }) {
     wide = svg.clientWidth || 96;
     svg.setAttribute("height", Math.max(queries.length, keys.length) * step);
     threads.forEach((thread, j) => {
-      thread.setAttribute("d", curve(shown.query, j, step));
+      thread.setAttribute("d", shown.row[j] < 0.005 ? "" : curve(shown.query, j, step));
       thread.style.strokeWidth = `${(0.4 + 0.55 * Math.min(step, 20) * shown.row[j]).toFixed(2)}px`;
-      thread.style.opacity = shown.row[j] < 0.005 ? 0 : (0.35 + 0.65 * shown.row[j]).toFixed(3);
+      thread.style.opacity = (0.35 + 0.65 * shown.row[j]).toFixed(3);
     });
     const now = [ui.get("part"), part.layer, part.at, step, wide].join();
     if (now === known) return;

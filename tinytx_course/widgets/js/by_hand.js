@@ -10,13 +10,15 @@ export function numberOf(typed) {
   return plain === "" ? NaN : Number(plain);
 }
 
+const sumOf = (get) => (get("sum") ? ` The sum: ${get("sum")}.` : "");
+
 // What is said of the present answer: { mistake, text }, of which "" is none and null one without a name.
 export function verdictOf(get) {
   const given = isMask(get) ? get("cells") : numberOf(get("typed"));
   if (Number.isNaN(given)) return { mistake: null, text: "This is no number: write one such as 1234 or 0.25." };
   const same = ([value]) => (isMask(get) ? value === given : Math.abs(value - given) <= get("within"));
   const known = get("answers").find(same), [[right]] = get("answers");
-  if (known) return { mistake: known[1], text: known[1] ? `Not yet: ${known[2]}` : "Right." };
+  if (known) return { mistake: known[1], text: known[1] ? `Not yet: ${known[2]}` : `Right.${sumOf(get)}` };
   if (!isMask(get)) return { mistake: null, text: `Not yet: the number is too ${given < right ? "small" : "large"}.` };
   const [rows, columns] = sides(get), wrong = [...given].flatMap((cell, i) => (cell === right[i] ? [] : [i]));
   const at = `row ${1 + Math.floor(wrong[0] / columns.length)}, “${rows[Math.floor(wrong[0] / columns.length)]}”, column ${1 + (wrong[0] % columns.length)}, “${columns[wrong[0] % columns.length]}”`;
@@ -24,7 +26,7 @@ export function verdictOf(get) {
 }
 
 export function describe(get) {
-  if (get("report") === "solution") return isMask(get) ? "This is the solution." : `The solution: ${grouped(+get("answers")[0][0])}.`;
+  if (get("report") === "solution") return isMask(get) ? "This is the solution." : `The solution: ${grouped(+get("answers")[0][0])}.${sumOf(get)}`;
   if (get("report") === "check") return verdictOf(get).text;
   if (!isMask(get)) return get("typed") ? `Your answer: ${get("typed")}.` : "Write a number, then check it.";
   return `${get("cells").replaceAll("0", "").length} of ${counted(get("cells").length, "cell")} open.`;

@@ -88,7 +88,7 @@ function panel(ui, key, runs) {
     box.hidden = !run;
     if (!run) return;
     const { history, settings } = run, moment = history.at(ui.get("moment")), odd = unusual(settings);
-    name.textContent = `Run ${NAMES[key]} · ${odd || "nothing switched off"}`;
+    name.textContent = `Run ${NAMES[key]} · ${history.marks.length ? "now: " : ""}${odd || "nothing switched off"}${history.marks.length ? `; ${history.marks.map(({ step, text }) => `${text} at step ${grouped(step)}`).join(", ")}` : ""}`;
     sides.hidden = !moment;
     warning.hidden = true;
     if (!moment) { reached.replaceChildren("A new model is being made …"); return; }

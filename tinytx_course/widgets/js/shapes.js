@@ -149,15 +149,15 @@ function paintBoxes(canvas, get, layout, boxes, before, moved, { ink, soft, line
     pen.strokeStyle = line;
     pen.lineWidth = 1;
     pen.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
-    write(text, x + size / 2 - 0.5, y + size / 2, inkOn(color), Math.min(14, size * 0.48, (1.55 * (size - 3)) / (text.length + (text.includes("→") ? 0.7 : 0))), exact);
+    write(text, x + size / 2 - 0.5, y + size / 2, inkOn(color), Math.min(16, size * 0.56, (1.62 * (size - 3)) / (text.length + (text.includes("→") ? 0.7 : 0))), exact);
   }
   pen.globalAlpha = moved; // names and frame arrive with the boxes
   for (const table of layout.tables) {
     const { x, y, size, step, rows, cols } = table, mine = Array.from({ length: rows }, (_, t) => t).find((t) => { const at = table.at(t, 0); return at.b === followed.b && at.t === followed.t; });
     write(table.title, x, y - 30, ink, 13, mine !== undefined, "left");
-    for (let t = 0; t < rows; t++) write(`t ${t}`, x - 6, y + (t + 0.5) * size, t === mine ? ink : soft, 11, t === mine, "right");
+    for (let t = 0; t < rows; t++) write(`t ${t}`, x - 6, y + (t + 0.5) * size, t === mine ? ink : soft, 13, t === mine, "right");
     if (now.in_heads && now.axes.startsWith("BT")) bracketHeads(table, get, write, pen, ink, soft, followed);
-    else for (let c = 0; c < cols; c++) write(`${now.axes[now.axes.length - 1].toLowerCase()} ${c}`, x + step(c) + size / 2, y - 13, soft, 11);
+    else for (let c = 0; c < cols; c++) write(`${now.axes[now.axes.length - 1].toLowerCase()} ${c}`, x + step(c) + size / 2, y - 13, soft, 13);
     if (mine === undefined) continue;
     pen.strokeStyle = ink;
     pen.lineWidth = 2.5;

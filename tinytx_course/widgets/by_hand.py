@@ -37,6 +37,8 @@ class Task:
         Which number of the result is due.
     within : float
         A number is right up to this distance.
+    sum : str
+        How one computes a number, in Python's signs; shown after a right answer.
     """
 
     part: str
@@ -47,6 +49,7 @@ class Task:
     columns: str = ""
     entry: int = 0
     within: float = 0.0
+    sum: str = ""
 
     @property
     def exercises(self) -> list[Exercise]:
@@ -117,6 +120,7 @@ class ByHandExplorer(Explorer):
     columns = traitlets.List(traitlets.Unicode()).tag(sync=True)
     answers = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
     within = traitlets.Float().tag(sync=True)
+    sum = traitlets.Unicode().tag(sync=True)
     cells = traitlets.Unicode().tag(sync=True)
     typed = traitlets.Unicode().tag(sync=True)
     report = traitlets.Enum(["", "check", "solution"], "").tag(sync=True)
@@ -163,5 +167,6 @@ def by_hand(name: str) -> ByHandExplorer:
         columns=columns,
         answers=[list(answer) for answer in one.answers()],
         within=one.within,
+        sum=one.sum.replace("*", "·").replace("-", "−"),
         cells="0" * (len(rows) * len(columns)),
     )

@@ -1,5 +1,7 @@
 """Tasks without Python: right and wrong answers are those of the checkers, and the page names them."""
 
+import math
+
 import pytest
 import torch
 
@@ -70,3 +72,9 @@ def test_numbers_are_read_as_people_write_them(node):
 def test_an_unknown_task_is_refused_by_name():
     with pytest.raises(ValueError, match="causal, padding.*got 'x'"):
         course.widgets.by_hand("x")
+
+
+@pytest.mark.parametrize("name", [name for name, task in tasks().items() if not task.rows])
+def test_the_sum_that_is_shown_gives_the_right_number(name):
+    answer = float(tasks()[name].answers()[0][0])
+    assert eval(tasks()[name].sum, {"exp": math.exp, "ln": math.log}) == pytest.approx(answer, rel=1e-4)

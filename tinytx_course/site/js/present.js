@@ -143,7 +143,9 @@ if (main) {
     let end = past;
     while (end > first + 1 && rows[end - 1].at === rows[end].at) end -= 1;
     while (end > first + 1 && slides[slide][rows[end - 1].at].matches("h1, h2, h3, h4, .about")) end -= 1;
-    return rows[end - 1].bottom - rows[first].top > 0.4 * height ? end - 1 : past - 1;
+    let near = past - 1;
+    while (near > first && slides[slide][rows[near].at].matches(".about")) near -= 1;
+    return rows[end - 1].bottom - rows[first].top > 0.4 * height ? end - 1 : near;
   };
 
   // What each key press shows: from which height to which, and the figure that is still blurred.

@@ -174,7 +174,7 @@ CASES: dict[str, Case] = {
         sweep=(".tx-plot", True, 2),
     ),
     "sampling": Case(
-        code="course.widgets.sampling()",
+        code="(lambda e: e.set_state({'stage': 2}) or e)(course.widgets.sampling())",  # a cut shows its stage
         keys=(".tx-dials .tx-control:nth-child(3) input", "ArrowLeft", "ArrowRight", "top_p"),
         mouse=(".tx-cut-k", [(0.5, 0.6), (-20, 0.6)], "top_k"),
         sweep=(".tx-dials .tx-control:first-child input", True, 1),

@@ -65,7 +65,7 @@ const worth = (p, length, penalty) => `log P ${number(p)}, score ${number(score(
 export function describe(get) {
   const tree = treeOf(get), n = stepOf(get), nodes = tree[n - 1], of = (fate) => nodes.filter((node) => node[3] === fate).length, penalty = get("length_penalty");
   const best = winner(tree, n, penalty), greedy = winner(get("trees")[get("source")][0], Infinity, penalty);
-  return `Beam size ${get("beam_size")}, step ${n} of ${tree.length}: ${of("kept") + of("cut")} kept${nodes.map(([, , p, fate], i) => (fate === "kept" || fate === "cut" ? `${i ? ";" : ","} “${written(pathOf(tree, n - 1, i))}” ${number(p)}` : "")).join("")}; ${of("finished")} finished. ${ahead(leadOf(get)).replace(/^./, (letter) => letter.toUpperCase())}.\n`
+  return `Beam size ${get("beam_size")}, step ${n} of ${tree.length}: ${of("kept") + of("cut")} kept${nodes.map(([, , p, fate], i) => (fate === "kept" || fate === "cut" ? `${i ? ";" : ","} “${written(pathOf(tree, n - 1, i)).replace(/^.+(?=.{40}$)/, "…")}” ${number(p)}` : "")).join("")}; ${of("finished")} finished. ${ahead(leadOf(get)).replace(/^./, (letter) => letter.toUpperCase())}.\n`
     + `${best ? `Best finished so far: “${written(best[0])}”, ${worth(best[1], best[3] + 1, penalty)}.` : "None is finished yet."} Greedy: “${written(greedy[0])}”, ${worth(greedy[1], greedy[3] + 1, penalty)}.`;
 }
 
@@ -116,9 +116,9 @@ function table(ui) {
 
 function build(ui) {
   const draw = picture(ui), rows = table(ui), results = h("p", { class: "tx-results", "aria-hidden": "true" }), best = gains(ui.get)[0], fresh = ui.get("source") === 0 && ui.get("step") === 4;
-  if (fresh && best.most >= 0.005) { // begin where the beam wins, or was ahead for longest
+  if (fresh && best.most >= 0.005) { // begin where the beam wins, or is ahead most on the way
     ui.set("source", best.source);
-    ui.set("step", best.end >= 0.005 ? ui.get("trees")[best.source][ui.get("beam_size") - 1].length : best.step);
+    ui.set("step", Math.min(best.step, ui.get("trees")[best.source][ui.get("beam_size") - 1].length - 1));
   }
   let ruler;
   ui.painters.push(() => { ruler.max = treeOf(ui.get).length; });

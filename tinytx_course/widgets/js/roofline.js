@@ -75,6 +75,7 @@ function table(ui) {
     if (narrow !== ui.width < 450) {
       narrow = ui.width < 450;
       fold.open = !narrow;
+      if (update.list) update.list.hidden = !narrow;
     }
     buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === ui.get("kernel")));
   };
@@ -86,8 +87,8 @@ function table(ui) {
 function build(ui) {
   const draw = chart(ui), rows = table(ui), points = pointsOf(ui.get);
   const paint = () => {
+    rows(); // first: an open table leaves the picture less room
     draw();
-    rows();
   };
   const sizes = { min: 0, max: 16, to: (i) => 2 ** i, from: Math.log2, format: (n) => grouped(n) };
   ui.show(paint, h("p", { class: "tx-invite" }, "Change the rows of the batch, or drag in the picture. From which batch size on does compute limit the matrix product?"),

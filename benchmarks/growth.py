@@ -1,4 +1,4 @@
-"""How time and memory of training grow with model, length, vocabulary, batch, and the number of texts.
+"""How time and memory of training grow with model, length, vocabulary, batch, texts, and processes.
 
 Each axis changes one size. Its exponent is the slope of time against size on logarithmic axes; next to it is
 that of the counted operations over the same sizes. What a small size pays apart from its products, such as
@@ -8,6 +8,7 @@ calls of Python, makes the measured exponent smaller.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import random
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,8 @@ from tinytx.training.loop import TrainingStep
 from tinytx.training.objectives import CausalObjective, FreshObjective
 from tinytx.training.settings import TrainingSettings
 from tinytx_course.labs.layers import count_saved_bytes
-from tinytx_course.labs.timing import exponent, exponent_of_times, spend, take_turns
+from tinytx_course.labs.scaling import Workload, scaling
+from tinytx_course.labs.timing import Times, exponent, exponent_of_times, spend, take_turns
 from tinytx_course.machine import PeakMemory
 
 MIN_SECONDS = 0.05  # a quicker step is repeated, until the clock can see it
@@ -72,10 +74,11 @@ def _size(name: str, *, d_model: int, seq_len: int, batch_size: int, **others: A
 
 
 def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Record]]:
-    """Time a step at all sizes of an axis in turn, axis by axis; then stream files."""
+    """Time a step at all sizes of an axis in turn, axis by axis; then stream files, then share a batch."""
     for name, sizes in axes(settings.tiny).items():
         yield name, _grown(name, sizes, settings)
     yield "texts", _streamed((10**5, 3 * 10**5) if settings.tiny else FILE_BYTES)
+    yield "processes", _shared(settings)
 
 
 def _grown(name: str, sizes: Sequence[StepCase], settings: BenchSettings) -> Record:
@@ -135,6 +138,27 @@ def _saved_bytes(size: StepCase, device: torch.device) -> int:
     model, objective = LanguageModel(size.config).to(device), _objective(size)
     rows = list(range(size.batch_size))
     return count_saved_bytes(lambda: objective.loss(model, rows), ignore=model.parameters())
+
+
+def _shared(settings: BenchSettings) -> Record:
+    """Seconds of one batch, dealt out to more and more processes of one thread each."""
+    counts = [2**i for i in range(max(2, os.cpu_count() or 1).bit_length())]
+    sizes = {"d_model": 8, "seq_len": 6, "tokens_per_batch": 24} if settings.tiny else {"d_model": 256}
+    work = Workload(**sizes, n_rounds=settings.n_rounds, device=settings.device.type)
+    times: list[Times] = []
+    for n in counts[1:]:  # each start also times one process alone, in turn with n
+        for way in scaling(n, work, report=lambda line: None):
+            if way.n_threads == 1 and (way.n_processes == n or not times):
+                times.append(Times(tuple(work.tokens_per_batch / each for each in way.tokens_per_second)))
+    return {
+        "kind": "growth",
+        "sizes": counts,
+        "threads": 1,
+        "n_rounds": settings.n_rounds,
+        "seconds": [each.median for each in times],
+        "exponent": exponent_of_times(counts, times).to_dict(),
+        "counted_exponent": -1.0,
+    }
 
 
 def _streamed(sizes: Sequence[int]) -> Record:

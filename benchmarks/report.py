@@ -138,10 +138,12 @@ def line_of(key: str, record: Record) -> str:
         worse = "{mean:.4f} [{low:.4f}, {high:.4f}]".format_map(record["worse_by"])
         return f"{key}: {record['precision']} loses {worse} nats"
     if "exponent" in record:
-        names = ("bytes_exponent", "counted_exponent", "counted_bytes_exponent")
-        memory, counted, counted_memory = (record[name] for name in names)
-        time = f"time exponent {record['exponent']['median']:.2f}, counted {counted:.2f}"
-        return f"{key}: {time}; memory {memory:.2f}, counted {counted_memory:.2f}"
+        time, counted = record["exponent"]["median"], record["counted_exponent"]
+        line = f"{key}: time exponent {time:.2f}, counted {counted:.2f}"
+        if "bytes_exponent" in record:
+            memory, counted = record["bytes_exponent"], record["counted_bytes_exponent"]
+            line = f"{line}; memory {memory:.2f}, counted {counted:.2f}"
+        return line
     raise ValueError(f"a record must hold a comparison, got {sorted(record)}")
 
 

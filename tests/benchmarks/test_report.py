@@ -54,13 +54,14 @@ def test_growth_has_the_exponents_that_its_sizes_and_counts_say(tmp_path, capsys
     assert main(["growth", "--tiny", "--rounds", "2", "--results", str(tmp_path)]) == 0
     records = json.loads((tmp_path / "bench-growth.json").read_text())["records"]
     del records["ceiling"]
-    assert set(records) == {"length", "batch", "texts"}
+    assert set(records) == {"length", "batch", "texts", "processes"}
     said = capsys.readouterr().out
     for name, record in records.items():
         assert f"{name}: time exponent" in said
         assert len(record["sizes"]) == len(record["seconds"]) and min(record["seconds"]) > 0
     assert records["batch"]["counted_exponent"] == pytest.approx(1)  # all work is done for each row
     assert 1 < records["length"]["counted_exponent"] < 2  # maps for each token, scores for each pair
+    assert records["processes"]["sizes"][:2] == [1, 2] and records["processes"]["counted_exponent"] == -1
     assert records["texts"]["n_parts"] == [1, 1] and min(records["texts"]["peak_bytes"]) > 10**8
 
 

@@ -18,6 +18,7 @@ from tinytx_course.exercises.telling import where_to_read
 from tinytx_course.lessons import LESSONS, project_root, written_lessons
 from tinytx_course.quizzes.quiz import QUIZZES
 
+WIDTH = 88  # columns of code that a page shows without scrolling
 WRITTEN = written_lessons(project_root())
 HEAD = re.compile(r"^### Exercise: \S.*\n\n`Level ([1-5])/5 · (\d+) minutes · outcome (\d+)`\n\n", re.M)
 HINT = re.compile(r"<details><summary>Hint</summary>\n\n(.+?)\n\n</details>", re.S)
@@ -48,6 +49,12 @@ def exercises_in(lesson):
 
 def checked(cell):
     return [call.name for call in check_calls(ast.parse(learners_cell(cell.source)))]
+
+
+@each_lesson
+def test_code_is_not_wider_than_a_page(lesson):
+    lines = [line for cell in code_of(lesson) for line in cell.source.splitlines()]
+    assert [line for line in lines if len(line) > WIDTH] == []
 
 
 def test_every_exercise_is_checked_once_in_its_own_lesson_and_nowhere_else():

@@ -125,7 +125,7 @@ def grade_folder(
             copies.append(grade_submission(submission, name, lesson=lesson, limits=limits))
         except Exception as problem:  # whatever is in one copy, the others are graded
             copies.append(CopyGrades(name=name, problem=str(problem) or type(problem).__name__))
-    write_file(csv.absolute(), as_csv(copies).encode())
+        write_file(csv.absolute(), as_csv(copies).encode())  # what is graded stays, whatever happens next
     if page is not None:
         write_file(page.absolute(), class_page(copies, lesson).encode())
     return Report(copies=tuple(copies), csv=csv, lesson=lesson, page=page)

@@ -9,7 +9,8 @@ import pytest
 
 from tinytx_course.cli import main
 from tinytx_course.exercises.checking import EXERCISES
-from tinytx_course.grading.grade import Report, grade_folder, grade_notebook
+from tinytx_course.grading import grade
+from tinytx_course.grading.grade import Report, grade_folder, grade_notebook, grade_submission
 from tinytx_course.grading.grades import (
     CopyGrades,
     Grade,
@@ -78,6 +79,22 @@ def test_a_folder_gives_a_row_a_copy_and_the_commonest_mistakes(tmp_path, write_
     rows = list(csv.DictReader((tmp_path / "grades.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["causal_mask"] for row in rows] == ["passed", "transposed", "passed", "", "", "crash"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["class", "grades.csv"]
+
+
+def test_what_is_graded_when_the_teacher_stops_it_is_written(tmp_path, write_copy, monkeypatch):
+    for name in ("anna", "ben"):
+        write_copy(tmp_path / "class" / f"{name}.ipynb", SETUP, *GOOD)
+
+    def until_ben(submission, name, **how):
+        if name == "ben.ipynb":
+            raise KeyboardInterrupt
+        return grade_submission(submission, name, **how)
+
+    monkeypatch.setattr(grade, "grade_submission", until_ben)
+    with pytest.raises(KeyboardInterrupt):
+        grade_folder(tmp_path / "class", report=tmp_path / "grades.csv")
+    (row,) = csv.DictReader((tmp_path / "grades.csv").read_text(encoding="utf-8").splitlines())
+    assert row["causal_mask"] == "passed"
 
 
 def test_the_teacher_may_choose_the_lesson(tmp_path, write_copy, capsys):

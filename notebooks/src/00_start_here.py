@@ -67,8 +67,11 @@ machine.shortcomings(here)
 # %%
 shipped = shipped_model()
 untrained = tx.LanguageModel(shipped.model.config)
-print(f"{tx.count_parameters(shipped.model):,} learned numbers, eight bits each: a file of "
-      f"{shipped.facts['bytes'] / 1e6:.2f} MB")  # fmt: skip
+print(
+    f"{tx.count_parameters(shipped.model):,} learned numbers, eight bits each: a "
+    "file of "
+    f"{shipped.facts['bytes'] / 1e6:.2f} MB"
+)
 
 # %% [markdown]
 # Now two models of the same shape write: one with random numbers, as before training, and the one that comes with the course. Each begins with *Le roman*, "the novel".
@@ -161,7 +164,9 @@ raised = [math.exp(score) for score in scores]
 weights_by_hand = [value / sum(raised) for value in raised]
 for word, weight in zip(words, weights_by_hand, strict=True):
     print(f"{word:<6}{weight:5.2f}")
-assert min(weights_by_hand[1], weights_by_hand[3]) > max(weights_by_hand[0], weights_by_hand[2])
+assert min(weights_by_hand[1], weights_by_hand[3]) > max(
+    weights_by_hand[0], weights_by_hand[2]
+)
 
 # %% [markdown]
 # *beau* now attends mostly to itself and to *roman*, and hardly to the article and the verb. We put the match between *beau* and *roman* into the numbers by hand. When a transformer is
@@ -176,7 +181,9 @@ assert min(weights_by_hand[1], weights_by_hand[3]) > max(weights_by_hand[0], wei
 # where the softmax works along each row. The last row must be what we just computed, and each row must sum to one.
 
 # %%
-scores_all = vectors @ vectors.T / math.sqrt(4)  # (4, 4): one row for each word that attends
+scores_all = (
+    vectors @ vectors.T / math.sqrt(4)
+)  # (4, 4): one row for each word that attends
 weights_all = scores_all.softmax(dim=-1)
 torch.testing.assert_close(weights_all[3], torch.tensor(weights_by_hand))
 weights_all.sum(dim=-1)
@@ -211,16 +218,25 @@ course.predict(
 
 # %%
 fig, ax = plots.heatmap(
-    weights_all, row_labels=words, col_labels=words, numbers=".2f", low=0, high=1,
-    xlabel="attended to", ylabel="attending", bar_label="weight", title="Attention on four words",
-)  # fmt: skip
+    weights_all,
+    row_labels=words,
+    col_labels=words,
+    numbers=".2f",
+    low=0,
+    high=1,
+    xlabel="attended to",
+    ylabel="attending",
+    bar_label="weight",
+    title="Attention on four words",
+)
 plots.show(fig, name="00_attention_on_four_words")
 torch.testing.assert_close(weights_all[1, 1], weights_all[1, 3])  # roman: itself, beau
 selfish = [word for i, word in enumerate(words) if weights_all[i, i] > 0.5]
 course.resolve(
     "00.1",
     {1: "one", 2: "two", 3: "three", 4: "all four"}[len(selfish)],
-    f"{', '.join(selfish)}. A word gives itself between {weights_all.diag().min():.2f} and "
+    f"{', '.join(selfish)}. A word gives itself between "
+    f"{weights_all.diag().min():.2f} and "
     f"{weights_all.diag().max():.2f}.",
 )
 
@@ -243,10 +259,18 @@ course.widgets.one_query(vectors, vectors, vectors, tokens=words, query=3)
 mask = tx.causal_mask(len(words))
 masked_weights = tx.attention_weights(vectors, vectors, mask)
 fig, ax = plots.heatmap(
-    masked_weights, allowed=mask, row_labels=words, col_labels=words,
-    numbers=".2f", low=0, high=1,
-    xlabel="attended to", ylabel="attending", bar_label="weight", title="With a causal mask",
-)  # fmt: skip
+    masked_weights,
+    allowed=mask,
+    row_labels=words,
+    col_labels=words,
+    numbers=".2f",
+    low=0,
+    high=1,
+    xlabel="attended to",
+    ylabel="attending",
+    bar_label="weight",
+    title="With a causal mask",
+)
 plots.show(fig, name="00_causal_attention_on_four_words")
 
 # %% [markdown]
@@ -260,7 +284,8 @@ plots.show(fig, name="00_causal_attention_on_four_words")
 # %%
 course.predict(
     "00.2",
-    "The last word is exchanged. Which of the four results change when the causal mask is used?",
+    "The last word is exchanged. Which of the four results change when the causal mask "
+    "is used?",
     ["none", "only the last one", "only the first three", "all four"],
 )
 
@@ -276,9 +301,12 @@ for name, allowed in {"with the mask": mask, "without it": None}.items():
 masked, free = (changed[name].tolist() for name in ("with the mask", "without it"))
 course.resolve(
     "00.2",
-    {(0, 0): "none", (0, 1): "only the last one", (3, 0): "only the first three", (3, 1): "all four"}[
-        sum(masked[:3]), sum(masked[3:])
-    ],
+    {
+        (0, 0): "none",
+        (0, 1): "only the last one",
+        (3, 0): "only the first three",
+        (3, 1): "all four",
+    }[sum(masked[:3]), sum(masked[3:])],
     f"With the mask {sum(masked)} of 4 results change, without it {sum(free)}.",
 )
 

@@ -71,7 +71,12 @@ print(f"{len(train_words):,} words, {len(set(train_words)):,} different")
 
 # %% tags=["nbval-check-output"]
 follows = defaultdict(Counter)
-for text in ("le roman est beau", "le livre est long", "le conte est long", "le texte est beau"):
+for text in (
+    "le roman est beau",
+    "le livre est long",
+    "le conte est long",
+    "le texte est beau",
+):
     for left, right in itertools.pairwise(text.split(" ")):
         follows[left][right] += 1
 surprises = []
@@ -88,7 +93,9 @@ print(f"loss {loss:.2f} nats a word, perplexity {math.exp(loss):.2f}")
 # reviews, in word ids, both must agree on every word after *est*.
 
 # %%
-vocabulary = {word: i for i, word in enumerate(sorted(set(train_words)), start=7)}  # 0 to 6: special
+vocabulary = {
+    word: i for i, word in enumerate(sorted(set(train_words)), start=7)
+}  # 0 to 6: special
 ids = [[vocabulary[word] for word in text.split(" ")] for text in train[:100]]
 V, BOS, EOS = 7 + len(vocabulary), 2, 3  # size; begin and end of a text
 targets = Counter(i for row in ids for i in (*row, EOS))
@@ -129,7 +136,9 @@ course.predict(
 def word_encoder(n_known):
     frequent = Counter(train_words).most_common(n_known)
     ids = {word: 7 + rank for rank, (word, _) in enumerate(frequent)}
-    return lambda texts: [[ids.get(word, 1) for word in text.split(" ")] for text in texts]  # 1: <unk>
+    return lambda texts: [
+        [ids.get(word, 1) for word in text.split(" ")] for text in texts
+    ]  # 1: <unk>
 
 
 n_characters = sum(map(len, test))
@@ -140,18 +149,24 @@ print("known words   bits per character   minus the bound, standard error")
 for n_known in (1_000, 200, 50):
     encode = word_encoder(n_known)
     model = NGramModel(3, 7 + n_known).fit(encode(train))
-    reviews = torch.tensor([-model.log_prob(row).sum() / math.log(2) for row in encode(test)])
+    reviews = torch.tensor(
+        [-model.log_prob(row).sum() / math.log(2) for row in encode(test)]
+    )
     bits[n_known] = reviews.sum().item() / n_characters
     gap = (reviews - truth) * len(test) / n_characters
     below[n_known] = gap.mean() < -3 * gap.std() / len(test) ** 0.5
-    print(f"{n_known:>11,}{bits[n_known]:>21.3f}{gap.mean():>+18.3f} ± {gap.std() / len(test) ** 0.5:.3f}")
+    print(
+        f"{n_known:>11,}{bits[n_known]:>21.3f}{gap.mean():>+18.3f} ± "
+        f"{gap.std() / len(test) ** 0.5:.3f}"
+    )
 print(f"{'the bound':>11}{bound:>21.3f}")
 best = min(bits, key=bits.get)
 assert below[best]
 course.resolve(
     "01.1",
     f"{best:,} words",
-    f"{bits[best]:.3f} bits per character with {best} words, below the entropy bound of "
+    f"{bits[best]:.3f} bits per character with {best} words, below the entropy "
+    "bound of "
     f"{bound:.3f}: too good to be true.",
 )
 
@@ -176,8 +191,12 @@ assert read[0] == read[1]
 
 # %%
 sentence = "Ce bouquin est génialissime"
-print("unknown words  ", [word for word in sentence.split(" ") if word not in train_words])
-print("unknown letters", [letter for letter in sentence if letter not in "".join(train)])
+print(
+    "unknown words  ", [word for word in sentence.split(" ") if word not in train_words]
+)
+print(
+    "unknown letters", [letter for letter in sentence if letter not in "".join(train)]
+)
 print(f"a review in words      {len(train_words) / len(train):6.1f} tokens")
 print(f"a review in characters {sum(map(len, train)) / len(train):6.1f} tokens")
 
@@ -236,7 +255,9 @@ def learn(words, n_merges):
     learned = []
     for _ in range(n_merges):
         pairs = pair_counts(words)
-        left, right = min(pairs, key=lambda p: (-pairs[p], len(p[0] + p[1]), p[0] + p[1]))
+        left, right = min(
+            pairs, key=lambda p: (-pairs[p], len(p[0] + p[1]), p[0] + p[1])
+        )
         words = {join(tokens, left, right): count for tokens, count in words.items()}
         length = sum(len(tokens) * count for tokens, count in words.items())
         learned.append((left, right, pairs[left, right], length))
@@ -257,7 +278,11 @@ for left, right, count, length in by_hand:
 # **Predict 01.2.** *belles* is in none of our texts. Make the six merges on paper.
 
 # %%
-course.predict("01.2", "How many tokens does `▁belles` have after the six merges?", ["2", "3", "4", "5"])
+course.predict(
+    "01.2",
+    "How many tokens does `▁belles` have after the six merges?",
+    ["2", "3", "4", "5"],
+)
 
 
 # %%
@@ -270,7 +295,9 @@ def cut(word):
 
 for word in ("elle", "belle", "belles", "sel", "lessive"):
     print(f"{word:<8}", " ".join(cut(word)))
-course.resolve("01.2", str(len(cut("belles"))), f"belles is {' + '.join(cut('belles'))}.")
+course.resolve(
+    "01.2", str(len(cut("belles"))), f"belles is {' + '.join(cut('belles'))}."
+)
 
 # %% [markdown]
 # ## The package, and sentencepiece
@@ -287,11 +314,17 @@ some, n_merges = train[:1_500], 300
 learned = subwords.learn_merges(some, n_merges)
 first, n_letters = 7, len(set("".join(some)))  # after 7 special tokens; with the space
 bpe = tx.Tokenizer.train(
-    some, vocab_size=first + n_merges + n_letters, model_type="bpe", split_by_script=False
+    some,
+    vocab_size=first + n_merges + n_letters,
+    model_type="bpe",
+    split_by_script=False,
 )
 assert [bpe.piece(first + i) for i in range(n_merges)] == [m.piece for m in learned]
 assert all(subwords.segment(text, learned) == bpe.pieces(text) for text in test)
-print(f"package and sentencepiece: the same {n_merges} merges, and {len(test)} reviews segmented alike")
+print(
+    f"package and sentencepiece: the same {n_merges} merges, and {len(test)} reviews "
+    "segmented alike"
+)
 
 # %% [markdown]
 # (sentencepiece calls a token a *piece*, which is why the methods are named so.)
@@ -317,13 +350,19 @@ made = [merge.piece for merge in learned]
 whole = {w: made.index("▁" + w) + 1 for w in sentence.split(" ")[:4] if "▁" + w in made}
 parts = [w for w in sentence.split(" ")[:4] if w not in whole]
 uses = Counter(word for text in some for word in text.split(" "))
-print("uses of each word:", *(f"{word} {uses[word]:,}" for word in sentence.split(" ")[:4]), sep="   ")
+print(
+    "uses of each word:",
+    *(f"{word} {uses[word]:,}" for word in sentence.split(" ")[:4]),
+    sep="   ",
+)
 print("the first ten merges:", *made[:10])
 print("the last ten merges: ", *made[-10:])
 course.resolve(
     "01.3",
     min(whole, key=whole.get),
-    "; ".join(f"{w} is whole after {whole[w]} merges" for w in sorted(whole, key=whole.get))
+    "; ".join(
+        f"{w} is whole after {whole[w]} merges" for w in sorted(whole, key=whole.get)
+    )
     + f"; after {n_merges} these are still in parts: {', '.join(parts) or 'none'}.",
 )
 
@@ -342,8 +381,14 @@ pattern = re.compile(r" ?[^\W\d_]+| ?\d+| ?[^\s\w]+|\s+")
 print(pattern.findall("Le roman coûte 1250 € : wow, l'été !"))
 
 unsplit = {tuple(f"▁{text}".replace(" ", "▁")): 1 for text in train[:150]}
-crossing = ["".join(pair) for *pair, _, _ in learn(unsplit, 80) if "▁" in "".join(pair)[1:-1]]
-print(f"without it, {len(crossing)} of 80 merges reach over a space:", *crossing, sep="   ")
+crossing = [
+    "".join(pair) for *pair, _, _ in learn(unsplit, 80) if "▁" in "".join(pair)[1:-1]
+]
+print(
+    f"without it, {len(crossing)} of 80 merges reach over a space:",
+    *crossing,
+    sep="   ",
+)
 assert crossing and not any("▁" in merge.piece[1:] for merge in learned)
 
 # %% [markdown]
@@ -361,7 +406,10 @@ for kind in ("bpe", "unigram"):
     tokenizer = kinds[kind] = tx.Tokenizer.train(train, vocab_size=512, model_type=kind)
     assert [tokenizer.decode(ids) for ids in tokenizer.encode_batch(test)] == list(test)
     n_tokens = sum(map(len, tokenizer.encode_batch(test)))
-    print(f"{kind:<8} {n_tokens / len(test):.1f} tokens a review:", *tokenizer.pieces(sentence))
+    print(
+        f"{kind:<8} {n_tokens / len(test):.1f} tokens a review:",
+        *tokenizer.pieces(sentence),
+    )
 
 # %% [markdown]
 # To segment a word, a unigram model compares *all* ways. The probability of a way is the product of the probabilities of its tokens, so their logarithms, `score`, are added. The most probable way
@@ -373,7 +421,9 @@ def segmentations(word, known):
     if not word:
         return [[]]
     beginnings = [word[:n] for n in range(1, len(word) + 1) if word[:n] in known]
-    return [[b, *rest] for b in beginnings for rest in segmentations(word[len(b) :], known)]
+    return [
+        [b, *rest] for b in beginnings for rest in segmentations(word[len(b) :], known)
+    ]
 
 
 unigram, word = kinds["unigram"], "▁lentement"
@@ -430,7 +480,9 @@ except ValueError as problem:
     print(f"That did not work: {problem}. The licence takes its turn.")
     own_file = lessons.course_file("LICENSE")
     own_lines, own = train_on(own_file)
-longest = sorted((own.piece(i) for i in range(first + 256, own.vocab_size)), key=len)[-5:]
+longest = sorted((own.piece(i) for i in range(first + 256, own.vocab_size)), key=len)[
+    -5:
+]
 print(f"{own_file.name}: its longest tokens are", *longest)
 
 # %% [markdown]
@@ -465,29 +517,40 @@ def compare(tokenizer, longest=9):
     on_valid = {n: model.nats_per_token(ids_valid, n) for n in range(1, longest + 1)}
     order = min(on_valid, key=on_valid.get)
     nats = {n: model.nats_per_token(ids_test, n) for n in (3, order)}
-    reviews = [model.log_prob(row, order).sum() / -math.log(2) for row in ids_test]  # bits
+    reviews = [
+        model.log_prob(row, order).sum() / -math.log(2) for row in ids_test
+    ]  # bits
     return {
-        "back": order - 1, "perplexity": math.exp(nats[order]),
+        "back": order - 1,
+        "perplexity": math.exp(nats[order]),
         "chosen by": bits_per_character(on_valid[order], ids_valid, valid),
         "two": bits_per_character(nats[3], ids_test, test),
         "best": bits_per_character(nats[order], ids_test, test),
-        "reviews": torch.tensor([n / len(text) for n, text in zip(reviews, test, strict=True)]),
-    }  # fmt: skip
+        "reviews": torch.tensor(
+            [n / len(text) for n, text in zip(reviews, test, strict=True)]
+        ),
+    }
 
 
 sizes = {"bpe": (64, 160, 320, 640, 1_280, 2_560), "unigram": (64, 160, 640)}
 results = {}
 print("kind      tokens   looks back   perplexity per token   bits per character")
 for kind, size in [(name, size) for name, several in sizes.items() for size in several]:
-    row = results[kind, size] = compare(tx.Tokenizer.train(train, vocab_size=size, model_type=kind))
-    print(f"{kind:<8}{size:>8,}{row['back']:>13}{row['perplexity']:>23.2f}{row['best']:>21.3f}")
+    row = results[kind, size] = compare(
+        tx.Tokenizer.train(train, vocab_size=size, model_type=kind)
+    )
+    print(
+        f"{kind:<8}{size:>8,}{row['back']:>13}{row['perplexity']:>23.2f}"
+        f"{row['best']:>21.3f}"
+    )
 by_perplexity = min(sizes["bpe"], key=lambda size: results["bpe", size]["perplexity"])
 by_bits = min(sizes["bpe"], key=lambda size: results["bpe", size]["best"])
 which = "smaller" if by_perplexity < by_bits else "larger"
 course.resolve(
     "01.4",
     "the same size" if by_perplexity == by_bits else f"a {which} one by perplexity",
-    f"Of the BPE sizes, {by_perplexity:,} tokens have the lowest perplexity and {by_bits:,} the "
+    f"Of the BPE sizes, {by_perplexity:,} tokens have the lowest perplexity and "
+    f"{by_bits:,} the "
     "fewest bits per character.",
 )
 
@@ -505,14 +568,25 @@ scale = {"xlabel": "tokens in the vocabulary (log scale)", "x_log": True}
 fig, axes = plots.figure(1, 2, width=9.8, height=4.0)
 plots.curves(
     [plots.Curve("", sizes["bpe"], [row["perplexity"] for row in bpe_rows])],
-    **scale, ylabel="perplexity per token", y_range=(0, 10), title="Per token", ax=axes[0],
-)  # fmt: skip
+    **scale,
+    ylabel="perplexity per token",
+    y_range=(0, 10),
+    title="Per token",
+    ax=axes[0],
+)
 names = {"looks back two": "two", "as far as helps": "best"}
 plots.curves(
-    [plots.Curve(name, sizes["bpe"], [row[key] for row in bpe_rows]) for name, key in names.items()],
-    **scale, ylabel="bits per character", y_range=(0, 2), references={"entropy bound": bound},
-    title="Per character", ax=axes[1],
-)  # fmt: skip
+    [
+        plots.Curve(name, sizes["bpe"], [row[key] for row in bpe_rows])
+        for name, key in names.items()
+    ],
+    **scale,
+    ylabel="bits per character",
+    y_range=(0, 2),
+    references={"entropy bound": bound},
+    title="Per character",
+    ax=axes[1],
+)
 for ax in axes:
     for line in ax.get_lines():
         line.set_marker("o" if len(line.get_xdata()) == len(sizes["bpe"]) else "")
@@ -528,7 +602,11 @@ plots.show(fig, name="01_fair_comparison")
 
 # %%
 ranking = sorted(results, key=lambda name: results[name]["chosen by"])
-print("chosen on the 200 reviews:", *ranking[0], "tokens; the others on the 500, compared with it:")
+print(
+    "chosen on the 200 reviews:",
+    *ranking[0],
+    "tokens; the others on the 500, compared with it:",
+)
 open_cases = []
 for kind, size in ranking[1:]:
     gaps = results[kind, size]["reviews"] - results[ranking[0]]["reviews"]
@@ -563,12 +641,21 @@ def tokens_per_word(tokenizer, texts):
     return n_tokens / sum(len(text.split()) for text in texts)
 
 
-table = [[tokens_per_word(t, held) for held in held_out.values()] for t in tokenizers.values()]
+table = [
+    [tokens_per_word(t, held) for held in held_out.values()]
+    for t in tokenizers.values()
+]
 fig, ax = plots.heatmap(
-    table, row_labels=list(tokenizers), col_labels=list(held_out), numbers=".2f", low=1,
-    xlabel="text that is read", ylabel="tokenizer trained on", bar_label="tokens per word",
+    table,
+    row_labels=list(tokenizers),
+    col_labels=list(held_out),
+    numbers=".2f",
+    low=1,
+    xlabel="text that is read",
+    ylabel="tokenizer trained on",
+    bar_label="tokens per word",
     title="Three tokenizers on three texts",
-)  # fmt: skip
+)
 for tick in ax.get_xticklabels():
     tick.set(rotation=0, ha="center")
 plots.show(fig, name="01_other_text")
@@ -581,8 +668,12 @@ assert torch.tensor(table).argmin(dim=0).tolist() == [0, 1, 2]
 
 # %%
 assert not set("éC") & set("".join(english))
-rows = {name: tokenizer.pieces("Cette héroïne.") for name, tokenizer in tokenizers.items()}
-fig, ax = plots.token_rows(rows, ylabel="trained on", title="Two words, three tokenizers")
+rows = {
+    name: tokenizer.pieces("Cette héroïne.") for name, tokenizer in tokenizers.items()
+}
+fig, ax = plots.token_rows(
+    rows, ylabel="trained on", title="Two words, three tokenizers"
+)
 plots.show(fig, name="01_two_words_three_tokenizers")
 assert len(rows["French"]) < min(len(rows["English"]), len(rows["own file"]))
 
@@ -657,8 +748,12 @@ def train_bpe(text, n_merges):
         for word, count in words.items():
             for pair in itertools.pairwise(word):
                 pairs[pair] += count
-        merges.append(min(pairs, key=lambda p: (-pairs[p], len("".join(p)), "".join(p))))
-        words = Counter({tuple(merge_everywhere(word, merges[-1])): n for word, n in words.items()})
+        merges.append(
+            min(pairs, key=lambda p: (-pairs[p], len("".join(p)), "".join(p)))
+        )
+        words = Counter(
+            {tuple(merge_everywhere(word, merges[-1])): n for word, n in words.items()}
+        )
     return merges
 
 
@@ -747,7 +842,9 @@ def learn_merges(words, n_merges):
                 pairs[pair] = pairs.get(pair, 0) + n_uses
         if not pairs:
             break
-        left, right = min(pairs, key=lambda p: (-pairs[p], len(p[0] + p[1]), p[0] + p[1]))
+        left, right = min(
+            pairs, key=lambda p: (-pairs[p], len(p[0] + p[1]), p[0] + p[1])
+        )
         merges.append((left, right))
         merged = {}
         for word, n_uses in words.items():
@@ -830,7 +927,12 @@ with_bytes = tx.Tokenizer.train(train, vocab_size=512 + 256, byte_fallback=True)
 for text in ("l'œuvre a été relue", "bien 🙂", "βιβλίο"):
     for name, tokenizer in {"without": plain, "with bytes": with_bytes}.items():
         back = tokenizer.decode(tokenizer.encode(text))
-        print(f"{name:<11}", back, "(LOST):" if back != text else ":", *tokenizer.pieces(text))
+        print(
+            f"{name:<11}",
+            back,
+            "(LOST):" if back != text else ":",
+            *tokenizer.pieces(text),
+        )
 print(*(f"{c} is {c.encode('utf-8').hex(' ').upper()}" for c in "eéλ🙂"), sep=";   ")
 
 # %% [markdown]

@@ -74,7 +74,9 @@ print("predicts", targets[0].tolist())
 # %%
 def train(model, draw, n_steps, lr=1e-2):
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, lr, n_steps, pct_start=0.1)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, lr, n_steps, pct_start=0.1
+    )
     losses = []
     for _ in range(n_steps):
         inputs, targets = draw()
@@ -100,7 +102,9 @@ for name, causal in {"sees the past": True, "sees everything": False}.items():
     players[name] = tx.LanguageModel(dice.replace(causal=causal))
     losses = train(players[name], dice_game, n_steps=150)
     lines.append(plots.Curve(name, range(1, 151), losses))
-    print(f"{name:<17}loss after training {losses[-1]:.3f}     (ln 6 = {math.log(6):.3f})")
+    print(
+        f"{name:<17}loss after training {losses[-1]:.3f}     (ln 6 = {math.log(6):.3f})"
+    )
 fig, ax = plots.curves(
     lines, xlabel="training step", ylabel="loss (nats per roll)", y_range=(0, 2),
     references={"ln 6": math.log(6)}, title="Two models read dice",
@@ -123,11 +127,17 @@ course.predict(
 rolls = torch.randint(6, (3000, 9))
 share = {}
 for name, player in players.items():
-    guesses = player(rolls[:, :8])[:, -1].argmax(dim=-1)  # (B,) the likeliest ninth roll
+    guesses = player(rolls[:, :8])[:, -1].argmax(
+        dim=-1
+    )  # (B,) the likeliest ninth roll
     share[name] = (guesses == rolls[:, 8]).float().mean().item()
     print(f"{name:<17}{share[name]:.3f} right     (by chance {1 / 6:.3f})")
 right = share["sees everything"]
-options = {1: "nearly always", 0.5: "about half of the time", 1 / 6: "about one time in six"}
+options = {
+    1: "nearly always",
+    0.5: "about half of the time",
+    1 / 6: "about one time in six",
+}
 course.resolve(
     "02.1", options[min(options, key=lambda level: abs(level - right))],
     f"Right in {right:.1%} of the cases; chance is {1 / 6:.1%}.",
@@ -173,8 +183,12 @@ def attention_by_loops(queries, keys, values):
 
 # %% tags=["nbval-check-output"]
 weights_by_hand, contexts_by_hand = attention_by_loops(queries, keys, values)
-for word, weights, context in zip(english, weights_by_hand, contexts_by_hand, strict=True):
-    shares = "   ".join(f"{name} {w:.3f}" for name, w in zip(french, weights, strict=True))
+for word, weights, context in zip(
+    english, weights_by_hand, contexts_by_hand, strict=True
+):
+    shares = "   ".join(
+        f"{name} {w:.3f}" for name, w in zip(french, weights, strict=True)
+    )
     print(f"{word:<6} attends to   {shares}   context {context[0]:.2f}")
 
 # %% [markdown]
@@ -190,7 +204,9 @@ for word, weights, context in zip(english, weights_by_hand, contexts_by_hand, st
 # Drag the numbers of $q$, too. *Why divide?* draws random queries and keys of any width, and compares softmax with the division and without it.
 
 # %%
-course.widgets.one_query(queries, keys, values, tokens=english, key_tokens=french, query=0)
+course.widgets.one_query(
+    queries, keys, values, tokens=english, key_tokens=french, query=0
+)
 
 # %% [markdown]
 # ## All at once: attention of y over x
@@ -212,7 +228,9 @@ plots.diagram("query-key-value")
 # And as code. Random matrices will do for now: the loops from above, given the same queries, keys and values, must return the same contexts.
 
 # %%
-w_q, w_k, w_v = torch.randn(3, 8, 8) / math.sqrt(8)  # learned in a real model, random here
+w_q, w_k, w_v = torch.randn(3, 8, 8) / math.sqrt(
+    8
+)  # learned in a real model, random here
 
 
 def scores_of(y, x):
@@ -224,7 +242,9 @@ def attend(y, x):
 
 
 y, x = torch.randn(2, 8), torch.randn(3, 8)
-_, contexts = attention_by_loops((y @ w_q).tolist(), (x @ w_k).tolist(), (x @ w_v).tolist())
+_, contexts = attention_by_loops(
+    (y @ w_q).tolist(), (x @ w_k).tolist(), (x @ w_v).tolist()
+)
 torch.testing.assert_close(attend(y, x), torch.tensor(contexts))
 
 # %% [markdown]
@@ -237,10 +257,16 @@ torch.testing.assert_close(attend(y, x), torch.tensor(contexts))
 # %% tags=["nbval-check-output"]
 kinds = torch.eye(3)  # le is an article, roman a noun, beau an adjective
 looks_for = torch.tensor([[0.0, 1, 0], [0, 0, 1], [0, 1, 0]])  # noun, adjective, noun
-for name, scores in {"x xᵀ": kinds @ kinds.T, "x W_Q xᵀ": kinds @ looks_for @ kinds.T}.items():
+for name, scores in {
+    "x xᵀ": kinds @ kinds.T,
+    "x W_Q xᵀ": kinds @ looks_for @ kinds.T,
+}.items():
     best = [["le", "roman", "beau"][s] for s in scores.argmax(dim=-1)]
     symmetric = torch.equal(scores, scores.T)
-    print(f"{name:<10} le, roman, beau attend most to {', '.join(best):<18} symmetric: {symmetric}")
+    print(
+        f"{name:<10} le, roman, beau attend most to {', '.join(best):<18} symmetric: "
+        f"{symmetric}"
+    )
 
 # %% [markdown]
 # With a matrix for asking, *le* attends to *roman*, and *roman* need not attend back. (The table of *weights* need not be symmetric even where the scores are:
@@ -255,7 +281,9 @@ x = torch.randn(5, 8)  # five vectors, one a word; also used in the next section
 q, k, v = x @ w_q, x @ w_k, x @ w_v
 torch.testing.assert_close(tx.attention(q, k, v), attend(x, x))
 torch.testing.assert_close(F.scaled_dot_product_attention(q, k, v), attend(x, x))
-print("three ways agree; shape of the weights:", tuple(tx.attention_weights(q, k).shape))
+print(
+    "three ways agree; shape of the weights:", tuple(tx.attention_weights(q, k).shape)
+)
 
 # %% [markdown]
 # ## Break it: attention without the scale
@@ -272,18 +300,28 @@ print("  d    spread of scores    largest weight      sensitivity")
 for d in widths:
     q_wide, k_wide = torch.randn(500, d), torch.randn(500, 32, d)
     raw = torch.einsum("nd,nsd->ns", q_wide, k_wide)  # 500 queries, 32 keys for each
-    rows = {"not divided": raw.softmax(-1), "divided by √d": (raw / math.sqrt(d)).softmax(-1)}
+    rows = {
+        "not divided": raw.softmax(-1),
+        "divided by √d": (raw / math.sqrt(d)).softmax(-1),
+    }
     for name, row in rows.items():
         largest[name].append(row.amax(-1).mean().item())
     give = [(1 - row.square().sum(-1)).mean().item() for row in rows.values()]
     top = [heights[-1] for heights in largest.values()]
     assert abs(raw.std().item() / math.sqrt(d) - 1) < 0.1  # as announced
-    print(f"{d:>4}{raw.std():>13.1f}{top[0]:>16.2f} → {top[1]:.2f}{give[0]:>12.2f} → {give[1]:.2f}")
+    print(
+        f"{d:>4}{raw.std():>13.1f}{top[0]:>16.2f} → {top[1]:.2f}{give[0]:>12.2f} → "
+        f"{give[1]:.2f}"
+    )
 assert give[0] < 0.2 and give[1] > 0.8  # at the largest width
 fig, ax = plots.curves(
     [plots.Curve(name, widths, heights) for name, heights in largest.items()],
-    xlabel="d, the numbers in a query or key", ylabel="largest weight of a row (mean)", x_log=True,
-    y_range=(0, 1), references={"even spread, 1/32": 1 / 32}, title="The largest of 32 weights",
+    xlabel="d, the numbers in a query or key",
+    ylabel="largest weight of a row (mean)",
+    x_log=True,
+    y_range=(0, 1),
+    references={"even spread, 1/32": 1 / 32},
+    title="The largest of 32 weights",
 )
 for line in ax.lines[:2]:
     line.set_marker("o")
@@ -303,8 +341,12 @@ plots.show(fig, name="02_why_divide")
 # words, with scores that can be checked on paper.
 
 # %% tags=["nbval-check-output"]
-scores = torch.tensor([1.0, 2.0, 0.0, 1.0, 3.0])  # of roman with: le, roman, est, très, beau
-blocked = torch.tensor([0.0, 0.0, -math.inf, -math.inf, -math.inf])  # 0 leaves a score as it is
+scores = torch.tensor(
+    [1.0, 2.0, 0.0, 1.0, 3.0]
+)  # of roman with: le, roman, est, très, beau
+blocked = torch.tensor(
+    [0.0, 0.0, -math.inf, -math.inf, -math.inf]
+)  # 0 leaves a score as it is
 for name, row in {"no mask": scores, "left and self": scores + blocked}.items():
     print(f"{name:<14}", [round(w, 3) for w in row.softmax(dim=-1).tolist()])
 
@@ -318,7 +360,9 @@ for name, row in {"no mask": scores, "left and self": scores + blocked}.items():
 mask = tx.causal_mask(5)
 position = torch.arange(5)
 assert torch.equal(mask, position[:, None] >= position[None, :])  # t down, s across
-added = torch.zeros(5, 5).masked_fill(~mask, -math.inf)  # 0 where allowed, -inf where not
+added = torch.zeros(5, 5).masked_fill(
+    ~mask, -math.inf
+)  # 0 where allowed, -inf where not
 assert torch.equal(added, nn.Transformer.generate_square_subsequent_mask(5))
 by_adding = (scores_of(x, x) + added).softmax(dim=-1)
 torch.testing.assert_close(by_adding, tx.attention_weights(q, k, mask))
@@ -331,7 +375,13 @@ torch.testing.assert_close(by_adding, tx.attention_weights(q, k, mask))
 
 # %%
 fig, axes = plots.figure(1, 2, width=9.4, height=3.9)
-common = {"allowed": mask, "row_labels": words, "col_labels": words, "low": 0, "high": 1}
+common = {
+    "allowed": mask,
+    "row_labels": words,
+    "col_labels": words,
+    "low": 0,
+    "high": 1,
+}
 plots.heatmap(mask, **common, title="The mask: True is blue", ax=axes[0])
 weights = tx.attention_weights(q, k, mask)
 plots.heatmap(weights, **common, numbers=".2f", title="The weights", ax=axes[1])
@@ -358,7 +408,9 @@ def moves(model, inputs):
         changed = inputs.clone()
         changed[s] = changed[s] + 1
         after = model(changed)
-        same = (after == before) | (after.isnan() & before.isnan())  # exactly, not nearly
+        same = (after == before) | (
+            after.isnan() & before.isnan()
+        )  # exactly, not nearly
         moved[:, s] = ~same.all(dim=-1)
     return moved
 
@@ -389,8 +441,12 @@ attempts = {
     "1 and -inf added": lambda s: (s + one_and_inf).softmax(dim=-1),
     "times 1 and -inf": lambda s: (s * one_and_inf).softmax(dim=-1),
     "transposed": lambda s: s.masked_fill(~mask.T, -math.inf).softmax(dim=-1),
-    "one too far": lambda s: s.masked_fill(ones.tril(1) == 0, -math.inf).softmax(dim=-1),
-    "one too short": lambda s: s.masked_fill(ones.tril(-1) == 0, -math.inf).softmax(dim=-1),
+    "one too far": lambda s: s.masked_fill(ones.tril(1) == 0, -math.inf).softmax(
+        dim=-1
+    ),
+    "one too short": lambda s: s.masked_fill(ones.tril(-1) == 0, -math.inf).softmax(
+        dim=-1
+    ),
 }
 
 # %% [markdown]
@@ -399,7 +455,8 @@ attempts = {
 
 # %%
 course.predict(
-    "02.2", "Which mask leaves no weight on the future, has no NaN, and leaks all the same?",
+    "02.2",
+    "Which mask leaves no weight on the future, has no NaN, and leaks all the same?",
     ["zeroed after softmax", "1 and 0 added", "1 and -inf added", "one too short"],
 )
 
@@ -412,7 +469,9 @@ print(f"{'':<22}{'rows sum to 1':<16}{'NaN':<8}{'future weight':<16}leaks")
 treacherous = []
 for name, weights_from in attempts.items():
     weights = weights_from(scores_of(x, x))
-    moved = moves(lambda x, f=weights_from: f(scores_of(x, x)) @ (x @ w_v), x)  # f: of this round
+    moved = moves(
+        lambda x, f=weights_from: f(scores_of(x, x)) @ (x @ w_v), x
+    )  # f: of this round
     whole = torch.allclose(weights.sum(dim=-1), torch.ones(5))
     broken, future = weights.isnan().any().item(), (weights[~mask] > 0).any().item()
     leaks = moved[~mask].any().item()
@@ -436,7 +495,13 @@ course.resolve("02.2", name, f"“{name}” leaks without any weight on the futu
 # %%
 fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)
 shown = [name for name in attempts if "1 and" not in name]
-style = {"row_labels": words, "col_labels": words, "numbers": ".2f", "low": 0, "high": 1}
+style = {
+    "row_labels": words,
+    "col_labels": words,
+    "numbers": ".2f",
+    "low": 0,
+    "high": 1,
+}
 for panel, name in zip(axes.flat, shown, strict=True):
     plots.heatmap(attempts[name](scores_of(x, x)), **style, title=name, ax=panel)
 fig.supxlabel("key (attended to)")
@@ -473,8 +538,16 @@ assert torch.equal(both, tx.combine_masks(real[:, None, None, :], mask))
 fig, axes = plots.figure(1, 3, width=9.6, height=3.7)
 for n, panel in enumerate(axes):
     ids = ["pad" if token == 0 else str(token) for token in batch[n].tolist()]
-    style = {"row_labels": ids, "col_labels": ids, "title": f"sentence {n}", "low": 0, "high": 1}
-    plots.heatmap(both[n, 0], allowed=both[n, 0], **style, xlabel="key (attended to)", ax=panel)
+    style = {
+        "row_labels": ids,
+        "col_labels": ids,
+        "title": f"sentence {n}",
+        "low": 0,
+        "high": 1,
+    }
+    plots.heatmap(
+        both[n, 0], allowed=both[n, 0], **style, xlabel="key (attended to)", ax=panel
+    )
 axes[0].set_ylabel("query (attends)")
 plots.show(fig, name="02_causal_and_padding")
 
@@ -487,7 +560,9 @@ plots.show(fig, name="02_causal_and_padding")
 # number" instead, all keys tie, and everything forbidden is averaged. In this course the answer is zeros.
 
 # %% tags=["nbval-check-output"]
-left_padded = torch.tensor([False, False, True, True, True])  # two paddings, three words
+left_padded = torch.tensor(
+    [False, False, True, True, True]
+)  # two paddings, three words
 allowed = left_padded & mask  # (T, T): rows 0 and 1 may see nothing
 for fill in (-math.inf, -1e9):
     weights = scores_of(x, x).masked_fill(~allowed, fill).softmax(dim=-1)
@@ -512,7 +587,8 @@ course.widgets.mask(words, padding=1)
 # %%
 course.predict(
     "02.3",
-    "Window of two, two layers: from how many positions back can information reach the last word?",
+    "Window of two, two layers: from how many positions back can information reach the "
+    "last word?",
     ["one", "two", "four"],
 )
 
@@ -522,7 +598,9 @@ course.predict(
 # %%
 reach = {}
 for window in (2, 3):
-    steps = (mask & (position[:, None] - position < window)).float()  # one layer, (T, T)
+    steps = (
+        mask & (position[:, None] - position < window)
+    ).float()  # one layer, (T, T)
     for n_layers in (1, 2):
         paths = torch.linalg.matrix_power(steps, n_layers)[-1]  # into the last word
         reach[window, n_layers] = 4 - int(paths.nonzero()[0])
@@ -545,10 +623,14 @@ course.resolve(
 
 # %% tags=["nbval-check-output"]
 def torch_twin(ours):
-    theirs = nn.MultiheadAttention(ours.q_proj.in_features, ours.n_heads, batch_first=True)
+    theirs = nn.MultiheadAttention(
+        ours.q_proj.in_features, ours.n_heads, batch_first=True
+    )
     three = (ours.q_proj, ours.k_proj, ours.v_proj)
     with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([proj.weight for proj in three]))  # (3 D, D)
+        theirs.in_proj_weight.copy_(
+            torch.cat([proj.weight for proj in three])
+        )  # (3 D, D)
         theirs.in_proj_bias.copy_(torch.cat([proj.bias for proj in three]))
     theirs.out_proj.load_state_dict(ours.out_proj.state_dict())
     return theirs
@@ -560,10 +642,14 @@ torch.testing.assert_close(
     F.scaled_dot_product_attention(q, k, v, attn_mask=mask), tx.attention(q, k, v, mask)
 )
 sentence = torch.randn(1, 5, 12)  # (B, T, D)
-output, _ = theirs(sentence, sentence, sentence, attn_mask=~mask)  # True and False exchanged
+output, _ = theirs(
+    sentence, sentence, sentence, attn_mask=~mask
+)  # True and False exchanged
 torch.testing.assert_close(output, ours(sentence, mask=mask))
 _, flipped = theirs(sentence, sentence, sentence, attn_mask=mask)  # ours as it is
-print("with the wrong sign, query attends to key:\n", (flipped[0].nan_to_num() > 0).int())
+print(
+    "with the wrong sign, query attends to key:\n", (flipped[0].nan_to_num() > 0).int()
+)
 print("NaN in rows:", flipped[0].isnan().any(dim=-1).nonzero().flatten().tolist())
 
 # %% [markdown]
@@ -589,12 +675,19 @@ for need_weights in (True, False):
     )
     contexts = contexts - theirs.out_proj.bias  # before the bias of the last layer
     if weights is not None:
-        print("sentence 1, its first word attends:", [round(w, 2) for w in weights[1, 0].tolist()])
+        print(
+            "sentence 1, its first word attends:",
+            [round(w, 2) for w in weights[1, 0].tolist()],
+        )
     broken = contexts[0].isnan().all()
-    outcomes.append("NaN" if broken else "zeros" if (contexts[0] == 0).all() else "numbers")
+    outcomes.append(
+        "NaN" if broken else "zeros" if (contexts[0] == 0).all() else "numbers"
+    )
     print(f"need_weights={need_weights!s:<6} sentence 0: {outcomes[-1]}")
 both_alike = f"{outcomes[0]} on both paths"
-answer = both_alike if outcomes[0] == outcomes[1] else "NaN on one path, zeros on the other"
+answer = (
+    both_alike if outcomes[0] == outcomes[1] else "NaN on one path, zeros on the other"
+)
 course.resolve("02.4", answer, f"With weights: {outcomes[0]}. Without: {outcomes[1]}.")
 
 # %% [markdown]
@@ -609,8 +702,13 @@ for need_weights in (True, False):
         vectors, vectors, vectors, key_padding_mask=~real, need_weights=need_weights
     )
     torch.testing.assert_close(contexts, right)
-assert not layer(vectors, src_key_padding_mask=real).isnan().any()  # the wrong sign, silently
-print("right sign: both paths agree with ours; torch's encoder layer takes the wrong sign silently")
+assert (
+    not layer(vectors, src_key_padding_mask=real).isnan().any()
+)  # the wrong sign, silently
+print(
+    "right sign: both paths agree with ours; torch's encoder layer takes the wrong "
+    "sign silently"
+)
 
 # %% [markdown]
 # ## The leak test, through a whole model
@@ -626,7 +724,9 @@ print("right sign: both paths agree with ours; torch's encoder layer takes the w
 deep = tx.TransformerConfig(vocab_size=50, d_model=32, n_heads=2, n_layers=4, d_ff=64)
 masked_body = tx.Transformer(deep)
 open_body = tx.Transformer(deep.replace(causal=False))
-open_body.load_state_dict(masked_body.state_dict())  # same weights, only the mask is gone
+open_body.load_state_dict(
+    masked_body.state_dict()
+)  # same weights, only the mask is gone
 ids = torch.randint(49, (1, 9))
 changed = ids.clone()
 changed[0, 4] += 1
@@ -641,11 +741,17 @@ def movement_of(body):  # (n_layers + 1, T): the embeddings, then each block
 
 
 with_mask, without = movement_of(masked_body), movement_of(open_body)
-assert (with_mask[:, :4] == 0).all() and (with_mask[1:, 4:] > 0).all() and (without[1:] > 0).all()
+assert (
+    (with_mask[:, :4] == 0).all()
+    and (with_mask[1:, 4:] > 0).all()
+    and (without[1:] > 0).all()
+)
 levels = ["embeddings"] + [f"after block {n}" for n in range(1, 5)]
 style = {"row_labels": levels, "numbers": ".2g", "low": 0, "high": 0.5}
 fig, axes = plots.figure(2, 1, width=8.6, height=6.0)
-plots.heatmap(with_mask, **style, title="With the mask: how far each vector moves", ax=axes[0])
+plots.heatmap(
+    with_mask, **style, title="With the mask: how far each vector moves", ax=axes[0]
+)
 plots.heatmap(without, **style, title="The mask removed", xlabel="position", ax=axes[1])
 plots.show(fig, name="02_leak_test")
 
@@ -671,7 +777,10 @@ tested = {
     "our backbone": (lambda row: masked_body(row[None])[0], ids[0]),
     "ours, mask removed": (lambda row: open_body(row[None])[0], ids[0]),
     "torch's encoder": (encoder, torch.randn(5, 24)),
-    "the same with the mask": (lambda row: encoder(row, mask=added), torch.randn(5, 24)),
+    "the same with the mask": (
+        lambda row: encoder(row, mask=added),
+        torch.randn(5, 24),
+    ),
 }
 for name, (model, inputs) in tested.items():
     same = torch.equal(moves(model, inputs), tx.causal_mask(len(inputs)))
@@ -688,9 +797,13 @@ for name, (model, inputs) in tested.items():
 
 # %% tags=["nbval-check-output"]
 asking, memory = torch.randn(1, 4, 12), torch.randn(1, 6, 12)  # (B, T, D), (B, S, D)
-is_real = torch.tensor([[True, True, True, True, False, False]])  # the memory ends in padding
+is_real = torch.tensor(
+    [[True, True, True, True, False, False]]
+)  # the memory ends in padding
 allowed = is_real[:, None, None, :]  # (B, 1, 1, S)
-by_torch, _ = theirs(asking, memory, memory, key_padding_mask=~is_real)  # their sign again
+by_torch, _ = theirs(
+    asking, memory, memory, key_padding_mask=~is_real
+)  # their sign again
 torch.testing.assert_close(ours(asking, memory, allowed), by_torch)
 by_memory = moves(lambda x: ours(asking, x[None], allowed)[0], memory[0])  # (T, S)
 by_asking = moves(lambda y: ours(y[None], memory, allowed)[0], asking[0])  # (T, T)
@@ -715,7 +828,9 @@ def letter_game(n_rows=64):
     letters = torch.randint(N_LETTERS, (n_rows, SEQ_LEN))  # (B, T)
     two_back, first = letters[:, :-BACK], letters[:, :1]
     pairs = two_back * N_LETTERS + first  # (B, T - 2), one number for the two answers
-    return letters, F.pad(pairs, (BACK, 0), value=-100)  # positions 0 and 1 have no target
+    return letters, F.pad(
+        pairs, (BACK, 0), value=-100
+    )  # positions 0 and 1 have no target
 
 
 known = torch.zeros(2, SEQ_LEN, SEQ_LEN)  # (H, T, T)
@@ -735,7 +850,9 @@ def fit(maps):
     return order, score[order].diagonal().tolist()
 
 
-game = tx.TransformerConfig(vocab_size=N_LETTERS**2, d_model=32, n_heads=2, n_layers=1, d_ff=32)
+game = tx.TransformerConfig(
+    vocab_size=N_LETTERS**2, d_model=32, n_heads=2, n_layers=1, d_ff=32
+)
 letters, pairs = letter_game(500)
 results = []
 for seed in range(3):
@@ -750,7 +867,9 @@ for seed in range(3):
     learned_maps = recorded["body.blocks.0.attn"].mean(dim=0)  # mean over 500 rows
     order, fits = fit(learned_maps)
     results.append([*fits, right])
-assert min(min(result) for result in results) > 0.7  # both jobs and the pairs, in each seed
+assert (
+    min(min(result) for result in results) > 0.7
+)  # both jobs and the pairs, in each seed
 
 # %% [markdown]
 # The first line of the table is a baseline: attending evenly to all that is allowed, and guessing one pair in 25. The number after ± is the standard deviation over the seeds. Softmax comes near a fit of 1 but
@@ -796,14 +915,19 @@ course.widgets.attention(
 # You will meet this explorer again, with more layers and more heads. Two questions that it raises can be answered in numbers. Which head is less undecided? And how much weight did the two *dice* models put on the next position, where the answer was?
 
 # %%
-entropy = -(learned_maps := recorded["body.blocks.0.attn"][:, order]).clamp_min(1e-12).log2()
+entropy = (
+    -(learned_maps := recorded["body.blocks.0.attn"][:, order]).clamp_min(1e-12).log2()
+)
 bits = (entropy * learned_maps).sum(dim=-1)[:, :, BACK:].mean(dim=(0, 2))  # (H,)
 print(f"entropy: {bits[0]:.2f} bits (two back), {bits[1]:.2f} bits (the first)")
 for name, player in players.items():
     with tx.record_attention(player) as recorded:
         player(dice_game()[0])
     weights = recorded["body.blocks.0.attn"]  # (B, H, T, T)
-    print(f"{name:<17} weight on the next position: {weights.diagonal(1, 2, 3).mean():.2f}")
+    print(
+        f"{name:<17} weight on the next position: "
+        f"{weights.diagonal(1, 2, 3).mean():.2f}"
+    )
 
 # %% [markdown]
 # ### A padded batch gives what single rows give
@@ -815,8 +939,12 @@ for name, player in players.items():
 for name, body in {"no causal mask": open_body, "causal": masked_body}.items():
     for which, given in {"padding mask": real, "no padding mask": None}.items():
         padded_rows = zip(body(batch, given), sentences, strict=True)
-        alone = [(row[: len(ids)], body(torch.tensor([ids]))[0]) for row, ids in padded_rows]
-        same = all(torch.allclose(padded, single, atol=1e-5) for padded, single in alone)
+        alone = [
+            (row[: len(ids)], body(torch.tensor([ids]))[0]) for row, ids in padded_rows
+        ]
+        same = all(
+            torch.allclose(padded, single, atol=1e-5) for padded, single in alone
+        )
         print(f"{name:<16}{which:<18}as single rows: {same}")
 
 # %% [markdown]
@@ -850,7 +978,9 @@ def build_masks(token_ids, pad_id):
     return causal & real[:, None, :]  # (B, T, S)
 
 
-def honest(model, x):  # does changing input s and all later ones move no output before s?
+def honest(
+    model, x
+):  # does changing input s and all later ones move no output before s?
     before = model(x)
     for s in range(1, len(x)):
         changed = torch.cat((x[:s], torch.randn_like(x[s:])))
@@ -991,7 +1121,9 @@ def leaks_future(model, x):
     before = model(x)
     for s in range(1, len(x)):
         changed = x.clone()
-        changed[s] += 1 + torch.rand_like(changed[s])  # different amounts: a norm hides equal ones
+        changed[s] += 1 + torch.rand_like(
+            changed[s]
+        )  # different amounts: a norm hides equal ones
         if not torch.equal(model(changed)[:s], before[:s]):
             return True
     return False

@@ -111,7 +111,9 @@ print("shuffled in, shuffled out, nothing else")
 class RawIndex(nn.Module):
     def forward(self, x):
         positions = torch.arange(x.shape[1], dtype=x.dtype)  # (T,)
-        return x + positions[:, None]  # (B, T, D): word t is moved by t in every dimension
+        return (
+            x + positions[:, None]
+        )  # (B, T, D): word t is moved by t in every dimension
 
 
 counting = tx.Classifier(config)
@@ -120,16 +122,25 @@ counting.body.pos_embed = RawIndex()
 
 # %%
 course.predict(
-    "03.1", "What happens to the scores of the two reviews once the index is added?",
-    ["the two reviews now get different scores", "nothing: all scores stay as they were"],
+    "03.1",
+    "What happens to the scores of the two reviews once the index is added?",
+    [
+        "the two reviews now get different scores",
+        "nothing: all scores stay as they were",
+    ],
 )
 
 # %%
 with_index = counting(twins)
 unchanged = torch.allclose(with_index, scores, rtol=1e-4, atol=1e-4)
-options = ["the two reviews now get different scores", "nothing: all scores stay as they were"]
+options = [
+    "the two reviews now get different scores",
+    "nothing: all scores stay as they were",
+]
 largest = (with_index - scores).abs().max()
-course.resolve("03.1", options[unchanged], f"The largest change of a score is {largest:.1g}.")
+course.resolve(
+    "03.1", options[unchanged], f"The largest change of a score is {largest:.1g}."
+)
 
 # %% [markdown]
 # Suspicious! These are still the scores of the blind model. The first thing inside each block here is a **layer norm**: it subtracts from each vector the
@@ -140,12 +151,17 @@ course.resolve("03.1", options[unchanged], f"The largest change of a score is {l
 
 # %%
 one_word, other_word = torch.randn(2, 64)  # two words that have nothing in common
-index = torch.arange(501)[:, None] * F.one_hot(torch.tensor(0), 64)  # (T, D), one direction
+index = torch.arange(501)[:, None] * F.one_hot(
+    torch.tensor(0), 64
+)  # (T, D), one direction
 waves = tx.sinusoidal_positions(501, 64)
 lines = []
 for name, added in {"index added": index, "sinusoids added": waves}.items():
     alike = F.cosine_similarity(one_word + added, other_word + added)  # (T,)
-    print(f"{name:<17} at 0, 1, 100, 500:", *(f"{alike[t]:6.2f}" for t in (0, 1, 100, 500)))
+    print(
+        f"{name:<17} at 0, 1, 100, 500:",
+        *(f"{alike[t]:6.2f}" for t in (0, 1, 100, 500)),
+    )
     lines.append(plots.Curve(name, range(501), alike))
 fig, ax = plots.curves(
     lines, xlabel="position of both words (tokens)", ylabel="cosine similarity",
@@ -218,9 +234,13 @@ torch.testing.assert_close(table, torch.tensor(by_hand, dtype=torch.float64))
 torch.testing.assert_close(tx.sinusoidal_positions(4, 4, base=100), table.float())
 seeing = tx.Classifier(config.replace(positions="sinusoidal"))
 x = torch.randn(2, 11, 32)
-torch.testing.assert_close(seeing.body.pos_embed(x), x + tx.sinusoidal_positions(11, 32))
+torch.testing.assert_close(
+    seeing.body.pos_embed(x), x + tx.sinusoidal_positions(11, 32)
+)
 assert (seeing(twins)[0] - seeing(twins)[1]).abs().max() > 1e-3
-print("by hand, all at once and the package agree; the two reviews get different scores")
+print(
+    "by hand, all at once and the package agree; the two reviews get different scores"
+)
 
 # %% [markdown]
 # ## Look
@@ -251,8 +271,14 @@ plots.heatmap(
     xlabel="dimension (sine where even, cosine where odd)", title="The table",
 )
 plots.heatmap(
-    table @ table.T / 16, low=-1, high=1, bar_label="similarity", ax=right,
-    xlabel="position q (tokens)", ylabel="position p (tokens)", title="Similarity of its rows",
+    table @ table.T / 16,
+    low=-1,
+    high=1,
+    bar_label="similarity",
+    ax=right,
+    xlabel="position q (tokens)",
+    ylabel="position p (tokens)",
+    title="Similarity of its rows",
 )
 plots.show(fig, name="03_sinusoidal_table")
 
@@ -434,7 +460,9 @@ def turn(x, positions, base=10_000):
     angles = positions[:, None] * speeds  # (T, K/2)
     cos, sin = angles.cos(), angles.sin()
     first, second = x[..., 0::2], x[..., 1::2]  # the two numbers of each pair
-    turned = torch.stack((cos * first + sin * second, cos * second - sin * first), dim=-1)
+    turned = torch.stack(
+        (cos * first + sin * second, cos * second - sin * first), dim=-1
+    )
     return turned.flatten(-2)  # (..., T, K/2, 2) -> (..., T, K)
 
 
@@ -443,7 +471,9 @@ four_words = torch.arange(4)
 scores = turn(q, four_words) @ turn(k, four_words).T  # (T, T)
 for t in range(4):
     for s in range(4):
-        torch.testing.assert_close(scores[t, s], shift(t, 8) @ q[t] @ (shift(s, 8) @ k[s]))
+        torch.testing.assert_close(
+            scores[t, s], shift(t, 8) @ q[t] @ (shift(s, 8) @ k[s])
+        )
         torch.testing.assert_close(scores[t, s], q[t] @ shift(s - t, 8) @ k[s])
 torch.testing.assert_close(turn(q, four_words), tx.rotate(q, four_words))
 far = four_words + 1000
@@ -463,9 +493,14 @@ for shift_by, ax in zip((0, 9), panels, strict=True):
     tips = {name: turn(v, torch.tensor([pos]))[0] for name, (v, pos) in pair.items()}
     for color, (name, tip) in zip(plots.COLORS, tips.items(), strict=False):
         ax.annotate(
-            "", tip.tolist(), (0, 0), arrowprops={"arrowstyle": "->", "color": color, "lw": 2.4}
+            "",
+            tip.tolist(),
+            (0, 0),
+            arrowprops={"arrowstyle": "->", "color": color, "lw": 2.4},
         )
-        ax.text(*(1.18 * tip).tolist(), f"{name}, {pair[name][1]}", color=color, ha="center")
+        ax.text(
+            *(1.18 * tip).tolist(), f"{name}, {pair[name][1]}", color=color, ha="center"
+        )
     ax.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal", xlabel="first number")
     ax.set_title(f"score {tips['query'] @ tips['key']:.2f}")
 panels[0].set_ylabel("second number")
@@ -530,7 +565,9 @@ distances = torch.arange(-40, 41)
 lines = []
 for name, (query, key) in pairs.items():
     turned = turn(key.expand(81, 64), distances)  # (81, K)
-    lines.append(plots.Curve(name, distances, turned @ query / (query.norm() * key.norm())))
+    lines.append(
+        plots.Curve(name, distances, turned @ query / (query.norm() * key.norm()))
+    )
 plots.curves(
     lines, xlabel="distance from query to key (tokens)", ylabel="score (cosine)",
     title="Rotary: a curve for each pair", ax=left,
@@ -596,7 +633,9 @@ class OneNumber(nn.Module):
         self.direction = nn.Parameter(torch.randn(d_model))
 
     def forward(self, x):
-        return x + torch.linspace(0, 1, x.shape[1])[:, None] * self.direction  # (B, T, D)
+        return (
+            x + torch.linspace(0, 1, x.shape[1])[:, None] * self.direction
+        )  # (B, T, D)
 
 
 def train(model, draw, lr):
@@ -648,7 +687,9 @@ print(f"{'':<22}{'8 words':<17}{'16 words':<17}16 words, seed by seed")
 print(f"{'bag of words at best':<22}{1 / 7:<17.1%}{1 / 15:.1%}")
 for kind in kinds:
     models[kind] = [train_player(kind, seed) for seed in range(3)]
-    found = [[right_answers(model, n)[0].mean() for n in (8, 16)] for model in models[kind]]
+    found = [
+        [right_answers(model, n)[0].mean() for n in (8, 16)] for model in models[kind]
+    ]
     accuracy[kind] = torch.tensor(found)  # (seeds, lengths)
     cells = [f"{column.mean():.1%} ± {column.std():.1%}" for column in accuracy[kind].T]
     seeds = "  ".join(f"{share:.0%}" for share in accuracy[kind][:, 1])
@@ -670,12 +711,18 @@ for name, kind, n_words in (
     ("learned, 16 words", "learned", 16),
 ):
     runs = [right_answers(model, n_words, n=2000) for model in models[kind]]
-    at, right = runs[0][1], torch.stack([run[0] for run in runs]).mean(dim=0)  # three seeds
+    at, right = (
+        runs[0][1],
+        torch.stack([run[0] for run in runs]).mean(dim=0),
+    )  # three seeds
     share = [f"{right[at == p].mean():.0%}" for p in range(1, n_words)]
     print(f"{name:<21} position of mais from 1 on:", *share)
     if n_words == 16:
-        print(f"{'':<21} up to 7: {right[at < 8].mean():.0%}, beyond: {right[at >= 8].mean():.0%}"
-              f" (7 of 15 is {7 / 15:.0%}; all positions: {right.mean():.0%})")
+        print(
+            f"{'':<21} up to 7: {right[at < 8].mean():.0%}, beyond: "
+            f"{right[at >= 8].mean():.0%}"
+            f" (7 of 15 is {7 / 15:.0%}; all positions: {right.mean():.0%})"
+        )
 
 # %% [markdown]
 # One number is better than nothing, and not enough: near the edges it separates positions, in the middle they blur. With sixteen words, sinusoids and learned vectors keep nearly all they know at the positions met in training. Beyond them, learned vectors fall to about chance or below at once; sinusoids do so after position 8, the first new one. This is the first sign of the question below: *train short, test long*.
@@ -695,13 +742,22 @@ looks = torch.stack([attn_weights[at == p][:, :, p].mean(dim=0) for p in range(1
 fig, panels = plots.figure(1, 2, width=8.8, height=3.8)
 for head, ax in enumerate(panels):
     plots.heatmap(
-        looks[:, head], low=0, high=1, numbers=".1f", ax=ax, title=f"Head {head}, after training",
-        row_labels="1234567", col_labels="01234567", xlabel="key position (tokens)",
+        looks[:, head],
+        low=0,
+        high=1,
+        numbers=".1f",
+        ax=ax,
+        title=f"Head {head}, after training",
+        row_labels="1234567",
+        col_labels="01234567",
+        xlabel="key position (tokens)",
         ylabel="position of mais (tokens)",
     )
 plots.show(fig, name="03_trained_heads_look_back")
 one_back = looks[torch.arange(7), :, torch.arange(7)]  # (positions, heads)
-print("mean weight one back, head by head:", *(f"{w:.2f}" for w in one_back.mean(dim=0)))
+print(
+    "mean weight one back, head by head:", *(f"{w:.2f}" for w in one_back.mean(dim=0))
+)
 
 # %% [markdown]
 # At positions 1 to 7 the map looks like the head we built, with some weight on neighbours. But beyond them this model fails, as the table above shows. So it has not learned the rotation that works everywhere.
@@ -777,15 +833,22 @@ befores = (0, 4, 8, 16, 24, 32, 48, 64, 96)
 readers, losses, rises = {}, {}, {}
 for kind in ("none", "learned", "sinusoidal", "rotary", "alibi"):
     readers[kind] = [train_reader(kind, seed) for seed in range(2)]
-    found = [[loss_on_first_eight(model, n) for n in befores] for model in readers[kind]]
+    found = [
+        [loss_on_first_eight(model, n) for n in befores] for model in readers[kind]
+    ]
     losses[kind] = torch.tensor(found)  # (seeds, lengths)
     rise = losses[kind][:, -1] - losses[kind][:, 0]
     rises[kind] = rise.mean().item()
     first, last = losses[kind].mean(dim=0)[[0, -1]]
     by_seed = " and ".join(f"{each:.2f}" for each in rise)
-    print(f"{kind:<12}{first:6.2f} -> {last:.2f}, worse by {rise.mean():.2f} (seeds: {by_seed})")
+    print(
+        f"{kind:<12}{first:6.2f} -> {last:.2f}, worse by {rise.mean():.2f} (seeds: "
+        f"{by_seed})"
+    )
 steadiest = min(rises, key=rises.get)
-course.resolve("03.3", steadiest, f"{steadiest}: worse by {rises[steadiest]:.2f} nats a word.")
+course.resolve(
+    "03.3", steadiest, f"{steadiest}: worse by {rises[steadiest]:.2f} nats a word."
+)
 
 # %% [markdown]
 # The same as curves. Shaded is what lies within the trained length; the bands run from the better to the worse of the two runs. All points are the loss on the same 1,000 words. What distinguishes rotary positions from ALiBi here, and where do
@@ -811,14 +874,26 @@ plots.show(fig, name="03_train_short_test_long")
 # %%
 after = readers["learned"][0].body.pos_embed.table.detach()
 torch.manual_seed(0)  # the seed of that model: its beginning is drawn again
-before = tx.LanguageModel(reader_config.replace(positions="learned")).body.pos_embed.table
+before = tx.LanguageModel(
+    reader_config.replace(positions="learned")
+).body.pos_embed.table
 before = before.detach()
 assert torch.equal(after[16:], before[16:]) and not torch.equal(after[:16], before[:16])
 fig, axes = plots.figure(2, 2, width=9.4, height=7.6)
-for column, (name, table) in zip(axes.T, {"before": before, "after": after}.items(), strict=True):
+for column, (name, table) in zip(
+    axes.T, {"before": before, "after": after}.items(), strict=True
+):
     unit = F.normalize(table[:24], dim=-1)
-    plots.heatmap(table[:24], low=-1, high=1, ax=column[0], title=f"Learned table, {name} training")
-    plots.heatmap(unit @ unit.T, low=-1, high=1, ax=column[1], title=f"Similarity, {name}")
+    plots.heatmap(
+        table[:24],
+        low=-1,
+        high=1,
+        ax=column[0],
+        title=f"Learned table, {name} training",
+    )
+    plots.heatmap(
+        unit @ unit.T, low=-1, high=1, ax=column[1], title=f"Similarity, {name}"
+    )
     column[0].set_xlabel("dimension")
     column[1].set_xlabel("position q (tokens)")
 axes[0, 0].set_ylabel("position (tokens)")
@@ -826,7 +901,10 @@ axes[1, 0].set_ylabel("position p (tokens)")
 plots.show(fig, name="03_learned_table")
 for name, table in {"before": before, "after": after}.items():
     neighbours = F.cosine_similarity(table[:15], table[1:16]).mean()
-    print(f"similarity of neighbours among positions 0 to 15, {name} training: {neighbours:.2f}")
+    print(
+        f"similarity of neighbours among positions 0 to 15, {name} training: "
+        f"{neighbours:.2f}"
+    )
 
 # %% [markdown]
 # A row that no snippet reached gets no gradient, so it is still, bit for bit, the random vector it began with (asserted above). Compare the similarities with those of the sinusoids: near positions became alike, but apart from the main diagonal none has one colour, so here a step is *not* the same thing everywhere. Second, and third: with 96 words before, how much of the attention reaches *further back than 15 words*, where in training there never was a word? And what would a head have that attends to all words evenly? (We take the first model of each kind.)
@@ -840,7 +918,9 @@ for kind, (model, *_) in readers.items():
         model(test_row[starts[:50, None] + torch.arange(-96, 8)])
     far_weights = (recorded["body.blocks.0.attn"] * far)[:, :, -8:]  # (B, H, 8, T)
     shares = far_weights.sum(dim=-1).mean(dim=(0, 2))  # (H,)
-    print(f"{kind:<12}", *(f"{share:5.0%}" for share in shares), "  (each of four heads)")
+    print(
+        f"{kind:<12}", *(f"{share:5.0%}" for share in shares), "  (each of four heads)"
+    )
 
 # %% [markdown]
 # In the four other kinds the share of every head is near that of a head that attends evenly. In ALiBi it rises from almost nothing in the first head to near it in the last. In training nothing was ever that far away, so no head learned to ignore distant words. The shares are measured. The reasons below are our best explanation:
@@ -883,7 +963,9 @@ def sinusoidal(max_len, d_model, base=10_000):  # (T, D): x + sinusoidal(T, D)
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)
 
 
-learned = nn.Embedding(512, 64)  # x + learned.weight[:T]: one free vector for each position
+learned = nn.Embedding(
+    512, 64
+)  # x + learned.weight[:T]: one free vector for each position
 
 
 def rotary(x, base=10_000):  # (..., T, K): scores = rotary(q) @ rotary(k).T
@@ -891,7 +973,9 @@ def rotary(x, base=10_000):  # (..., T, K): scores = rotary(q) @ rotary(k).T
     angles = torch.arange(x.shape[-2])[:, None] * speeds
     cos, sin = angles.cos(), angles.sin()
     first, second = x[..., 0::2], x[..., 1::2]
-    return torch.stack((cos * first + sin * second, cos * second - sin * first), -1).flatten(-2)
+    return torch.stack(
+        (cos * first + sin * second, cos * second - sin * first), -1
+    ).flatten(-2)
 
 
 def alibi(n_heads, seq_len):  # (H, T, T): scores + alibi(H, T)
@@ -944,7 +1028,9 @@ course.parsons("rotate")
 # %%
 def sinusoidal_positions(max_len, d_model):
     ### BEGIN SOLUTION
-    exponents = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model  # (D/2,), 2i/D
+    exponents = (
+        torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
+    )  # (D/2,), 2i/D
     positions = torch.arange(max_len, dtype=torch.float64)  # (T,)
     angles = torch.outer(positions, 10_000**-exponents)  # (T, D/2)
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)  # (T, D)
@@ -1005,10 +1091,14 @@ course.check("shift_matrix", shift_matrix)
 def rotate(x, positions):
     ### BEGIN SOLUTION
     width = x.shape[-1]
-    angles = positions[:, None] * 10_000 ** (-torch.arange(0, width, 2) / width)  # (T, K/2)
+    angles = positions[:, None] * 10_000 ** (
+        -torch.arange(0, width, 2) / width
+    )  # (T, K/2)
     cos, sin = angles.cos(), angles.sin()
     first, second = x[..., 0::2], x[..., 1::2]  # (..., T, K/2)
-    turned = torch.stack((cos * first + sin * second, cos * second - sin * first), dim=-1)
+    turned = torch.stack(
+        (cos * first + sin * second, cos * second - sin * first), dim=-1
+    )
     return turned.flatten(-2)  # (..., T, K)
     ### END SOLUTION
 

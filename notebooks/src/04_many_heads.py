@@ -74,7 +74,8 @@ values = [[[10, 0], [0, 0], [0, 10]], [[0, 0], [1, 1], [20, 30]]]  # by head and
 received = []
 for head in range(2):
     raised = [
-        math.exp(sum(queries[head][k] * key[k] for k in range(2)) / root) for key in keys
+        math.exp(sum(queries[head][k] * key[k] for k in range(2)) / root)
+        for key in keys
     ]  # exp of the scaled score of each word
     weights = [each / sum(raised) for each in raised]
     for k in range(2):
@@ -116,13 +117,14 @@ torch.testing.assert_close(by_loop, module(x))
 # %%
 course.predict(
     "04.1",
-    "Two heads, K = 2, three tokens. What does head 0 hold after `reshape(1, 2, 3, 2)`?",
+    "Two heads, K = 2, three tokens. What does head 0 hold after `reshape(1, 2, "
+    "3, 2)`?",
     [
         "the first two numbers of every token",
         "the first six numbers of the text: one and a half tokens",
         "every other number of every token",
     ],
-)  # fmt: skip
+)
 
 # %%
 numbers = torch.arange(12).view(1, 3, 4)  # (B, T, D)
@@ -132,7 +134,9 @@ print("reshape alone:          head 0 holds", tempting[0, 0].tolist())
 print("unflatten and transpose: head 0 holds", split[0, 0].tolist())
 options = {
     "the first two numbers of every token": numbers[0, :, :2].flatten(),
-    "the first six numbers of the text: one and a half tokens": numbers[0].flatten()[:6],
+    "the first six numbers of the text: one and a half tokens": numbers[0].flatten()[
+        :6
+    ],
     "every other number of every token": numbers[0, :, ::2].flatten(),
 }
 held = tempting[0, 0].flatten()
@@ -237,7 +241,9 @@ for n_heads in (4, 2):
 # %%
 bits = lesson_04.all_rows()  # (256, T)
 right = lesson_04.answers_to(bits)  # (256, T, 2)
-pairs = (2 * right[..., 0] + right[..., 1])[:, 5]  # what position 5 should answer: 0, 1, 2 or 3
+pairs = (2 * right[..., 0] + right[..., 1])[
+    :, 5
+]  # what position 5 should answer: 0, 1, 2 or 3
 print("bits", bits[77].tolist(), " position 5 should answer", right[77, 5].tolist())
 print("rows for each pair:", pairs.bincount().tolist())
 # NBVAL_CHECK_OUTPUT
@@ -251,7 +257,9 @@ class Asker(nn.Module):
         super().__init__()
         self.n_heads = n_heads
         self.bit, self.position = nn.Embedding(2, width), nn.Embedding(8, width)
-        self.q_proj, self.k_proj, self.v_proj = (nn.Linear(width, width) for _ in range(3))
+        self.q_proj, self.k_proj, self.v_proj = (
+            nn.Linear(width, width) for _ in range(3)
+        )
         self.readout = nn.Linear(width, 2)
         if hidden is not None:  # a control, for later
             parts = nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, 2)
@@ -264,7 +272,9 @@ class Asker(nn.Module):
         return tx.attention_weights(q, k)  # (B, H, T, T)
 
     def contexts(self, bits):
-        return self.weights(bits) @ split_into(self.n_heads, self.v_proj(self.bit(bits)))
+        return self.weights(bits) @ split_into(
+            self.n_heads, self.v_proj(self.bit(bits))
+        )
 
     def forward(self, bits):
         return self.readout(self.contexts(bits).transpose(1, 2).flatten(2))  # (B, T, 2)
@@ -276,7 +286,9 @@ class Asker(nn.Module):
 # %%
 def train(model, n_steps):
     optimizer = torch.optim.AdamW(model.parameters())
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.015, n_steps, pct_start=0.1)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, 0.015, n_steps, pct_start=0.1
+    )
     for _ in range(n_steps):
         batch = torch.randint(2, (32, 8))
         targets = lesson_04.answers_to(batch).float()  # (B, T, 2)
@@ -341,19 +353,30 @@ for name, seed in itertools.product(shapes, range(5)):
 # The table holds mean and spread (standard deviation) over the seeds. *Pairs given* is the largest number of different pairs that any position gives over all rows. The proof limits it to three for one head with a linear readout, and the cell asserts that. The first line is a random guess.
 
 # %%
-print(f"{'':<28}{'parameters':<13}{'right pairs':<18}pairs given\n{'a guess':<41}{1 / 4:.3f}")
+print(
+    f"{'':<28}{'parameters':<13}{'right pairs':<18}pairs "
+    f"given\n{'a guess':<41}{1 / 4:.3f}"
+)
 means = {}
 for name, models in trained.items():
     exams = [lesson_04.examine(model) for model in models]
     std, mean = torch.std_mean(torch.tensor([exam.right for exam in exams]))
-    given, n_params = max(exam.pairs_given for exam in exams), tx.count_parameters(models[0])
+    given, n_params = (
+        max(exam.pairs_given for exam in exams),
+        tx.count_parameters(models[0]),
+    )
     print(f"{name:<28}{n_params:<13,}{f'{mean:.3f} ± {std:.3f}':<18}{given}")
-    assert (given <= 3 and mean <= 0.75) or name in ("two heads", "one head, hidden layer")
+    assert (given <= 3 and mean <= 0.75) or name in (
+        "two heads",
+        "one head, hidden layer",
+    )
     means[name] = mean.item()
 hidden = means["one head, hidden layer"]
 answer = "at most 0.75, like one head" if hidden <= 0.75 else "more than 0.95"
 answer = "between 0.75 and 0.95" if 0.75 < hidden <= 0.95 else answer
-course.resolve("04.3", answer, f"{hidden:.3f}; two heads reach {means['two heads']:.3f}.")
+course.resolve(
+    "04.3", answer, f"{hidden:.3f}; two heads reach {means['two heads']:.3f}."
+)
 
 # %% [markdown]
 # The comparison that counts is *two heads* against *one head*: the *same number of parameters*, split into two heads instead of one. One head may end well below its bound of 0.75. A likely reason: training minimises the loss, not the number of wrong pairs. The control shows where the proof ends: with a non-linear readout,
@@ -366,10 +389,15 @@ fig, axes = plots.figure(1, 2, width=10.6, height=4.4)
 for name, panel in zip(("one head", "two heads"), axes, strict=True):
     across, up = trained[name][0](bits)[:, 5].detach().T  # (256,) each
     groups = [
-        plots.Points(f"right: {pair // 2} {pair % 2}", across[pairs == pair], up[pairs == pair])
+        plots.Points(
+            f"right: {pair // 2} {pair % 2}", across[pairs == pair], up[pairs == pair]
+        )
         for pair in range(4)
     ]
-    axis_names = {"xlabel": "first number (a logit)", "ylabel": "second number (a logit)"}
+    axis_names = {
+        "xlabel": "first number (a logit)",
+        "ylabel": "second number (a logit)",
+    }
     plots.scatter(groups, **axis_names, title=name, size=70, ax=panel)
     panel.axhline(0, color="#555555", linewidth=1)
     panel.axvline(0, color="#555555", linewidth=1)
@@ -386,7 +414,9 @@ plots.show(fig, name="04_segment_and_square")
 
 # %%
 known = torch.stack([torch.eye(8).roll(-back, dims=1) for back in (1, 3)])  # (2, T, T)
-maps = trained["two heads"][0].weights(bits).mean(dim=0).detach()  # (H, T, T), mean over rows
+maps = (
+    trained["two heads"][0].weights(bits).mean(dim=0).detach()
+)  # (H, T, T), mean over rows
 order = sorted((0, 1), key=lambda head: -(maps[head] * known[0]).sum())
 maps = maps[order]
 single = trained["one head"][0].weights(bits).mean(dim=0)[0].detach()  # (T, T)
@@ -402,9 +432,13 @@ for name, picture in compared.items():
 
 # %%
 pictures = {
-    "known: 1 back": known[0], "two heads, first": maps[0], "one head": single,
-    "known: 3 back": known[1], "two heads, second": maps[1], "half and half": known.mean(dim=0),
-}  # fmt: skip
+    "known: 1 back": known[0],
+    "two heads, first": maps[0],
+    "one head": single,
+    "known: 3 back": known[1],
+    "two heads, second": maps[1],
+    "half and half": known.mean(dim=0),
+}
 fig, axes = plots.figure(2, 3, width=9.6, height=6.2)
 for (title, picture), panel in zip(pictures.items(), axes.flat, strict=True):
     plots.heatmap(picture, title=title, low=0, high=1, ax=panel)
@@ -429,7 +463,8 @@ assert min(shares[5]) < 0.05 or default_budget() == "smoke"
 # %%
 course.predict(
     "04.4",
-    "Without the head that attends one back, which answers are still right for all rows?",
+    "Without the head that attends one back, which answers are still right for "
+    "all rows?",
     ["those one back", "those three back", "both", "neither"],
 )
 
@@ -445,7 +480,10 @@ def right_without(model, head):
 
 for back, head in ((3, order[1]), (1, order[0])):
     one, three = right_without(trained["two heads"][0], head)
-    print(f"without the head {back} back: one back {one:.2f} right, three back {three:.2f}")
+    print(
+        f"without the head {back} back: one back {one:.2f} right, three back "
+        f"{three:.2f}"
+    )
 answers = [["neither", "those three back"], ["those one back", "both"]]
 answer = answers[one > 0.99][three > 0.99]
 course.resolve("04.4", answer, f"One back {one:.2f}, three back {three:.2f}.")
@@ -595,7 +633,9 @@ course.check("merge_heads", merge_heads)
 def multi_head_attention(x, w_q, w_k, w_v, w_o, n_heads, mask):
     ### BEGIN SOLUTION
     def split(y):
-        return y.unflatten(-1, (n_heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)
+        return y.unflatten(-1, (n_heads, -1)).transpose(
+            1, 2
+        )  # (B, T, D) -> (B, H, T, K)
 
     q, k, v = split(x @ w_q), split(x @ w_k), split(x @ w_v)
     context = tx.attention(q, k, v, mask)  # (B, H, T, K)

@@ -122,7 +122,14 @@ def sort_loss(model, rows):
 
 # %%
 def train(
-    model, n_steps, draw=draw_rows, loss_of=sort_loss, *, lr=6e-3, warmup_steps=0, watch=None
+    model,
+    n_steps,
+    draw=draw_rows,
+    loss_of=sort_loss,
+    *,
+    lr=6e-3,
+    warmup_steps=0,
+    watch=None,
 ):
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
     losses = []
@@ -157,7 +164,9 @@ for depth in (1, 2, 4, 8):
     lines.append(plots.seed_band(f"{depth} layer" + "s" * (depth > 1), runs, every=10))
     print(f"{lines[-1].label:<10}loss at the end {lines[-1].y[-1]:.2f}")
 best = min(lines, key=lambda line: line.y[-1])
-course.resolve("05.1", best.label, f"Its loss at the end is the lowest, {best.y[-1]:.2f}.")
+course.resolve(
+    "05.1", best.label, f"Its loss at the end is the lowest, {best.y[-1]:.2f}."
+)
 
 # %% [markdown]
 # The deepest did learn *something*: it began near $\ln 7$, the loss of a uniform guess, and came down. To see what it learned, think of a model that knows which digits are in the row, but at no position knows *where it is*. It can only answer with the row's own mixture, the same everywhere. The best loss of such a model is the mean entropy of that
@@ -166,9 +175,14 @@ course.resolve("05.1", best.label, f"Its loss at the end is the lowest, {best.y[
 # %%
 mixture = 0.0
 for k in range(1, SEQ_LEN + 1):
-    p_k = math.comb(SEQ_LEN, k) * 6 ** (SEQ_LEN - k) / 7**SEQ_LEN  # a digit occurs k times
+    p_k = (
+        math.comb(SEQ_LEN, k) * 6 ** (SEQ_LEN - k) / 7**SEQ_LEN
+    )  # a digit occurs k times
     mixture -= N_DIGITS * p_k * k / SEQ_LEN * math.log(k / SEQ_LEN)
-print(f"all positions alike: {mixture:.3f} nats per digit, a uniform guess: {math.log(7):.3f}")
+print(
+    f"all positions alike: {mixture:.3f} nats per digit, a uniform guess: "
+    f"{math.log(7):.3f}"
+)
 fig, ax = plots.figure(width=6.8, height=3.5)
 plots.curves(
     lines, xlabel="training step", ylabel="loss (nats per digit)", y_range=(0, 2.1),
@@ -215,7 +229,9 @@ def variety(x):
 
 
 tokens = torch.tensor([[6.0, 1.0], [0.0, 1.0], [3.0, 4.0]])  # the mean token is (3, 2)
-by_hand = math.sqrt((9 + 1 + 9 + 1 + 0 + 4) / 6) / math.sqrt((36 + 1 + 0 + 1 + 9 + 16) / 6)
+by_hand = math.sqrt((9 + 1 + 9 + 1 + 0 + 4) / 6) / math.sqrt(
+    (36 + 1 + 0 + 1 + 9 + 16) / 6
+)
 assert math.isclose(variety(tokens), by_hand, rel_tol=1e-6)
 print(f"size {size(tokens):.3f}, variety {variety(tokens):.3f}")
 # NBVAL_CHECK_OUTPUT
@@ -289,8 +305,12 @@ assert all(max(at_queries[depth][3:]) < 1e-8 for depth in DEPTHS[1:])
 # %%
 exponents = [-math.log10(variety) for variety in alone[8].variety[:5]]
 for level, exponent in enumerate(exponents):
-    print(f"level {level}: variety {alone[8].variety[level]:.1e} = 1 / 10^{exponent:.1f}")
-ratios = [after / before for before, after in zip(exponents[1:], exponents[2:], strict=False)]
+    print(
+        f"level {level}: variety {alone[8].variety[level]:.1e} = 1 / 10^{exponent:.1f}"
+    )
+ratios = [
+    after / before for before, after in zip(exponents[1:], exponents[2:], strict=False)
+]
 print("the exponent grows by factors of", *(f"{ratio:.1f}" for ratio in ratios))
 assert min(ratios) > 2
 
@@ -321,7 +341,8 @@ residual = measure(WithResidual)
 # %%
 course.predict(
     "05.2",
-    "The input has size 1. How large is the signal after 32 layers of attention with residual?",
+    "The input has size 1. How large is the signal after 32 layers of attention with "
+    "residual?",
     ["less than 10", "10 to 1,000", "more than 1,000"],
 )
 
@@ -338,8 +359,12 @@ axes[1].set_xlabel("level (0 = the input)")
 fig.supylabel("layers in the stack")
 plots.show(fig, name="05_with_residual")
 top, bottom = residual[32].size[-1], residual[32].gradient[0]
-answer = "less than 10" if top < 10 else "10 to 1,000" if top <= 1000 else "more than 1,000"
-course.resolve("05.2", answer, f"{top:,.0f}; the gradient at the bottom is even {bottom:.0e}.")
+answer = (
+    "less than 10" if top < 10 else "10 to 1,000" if top <= 1000 else "more than 1,000"
+)
+course.resolve(
+    "05.2", answer, f"{top:,.0f}; the gradient at the bottom is even {bottom:.0e}."
+)
 
 # %% [markdown]
 # (White is 1, red is larger.) Tokens no longer collapse within four layers; now they explode. The signal grows roughly exponentially with depth. The gradient grows too, by many powers of ten, but unevenly: in jumps, and not by one factor a layer.
@@ -353,7 +378,10 @@ def first_loss(make_block, n_layers):
 
 
 print(f"{'layers':<16}", *(f"{depth:>9}" for depth in DEPTHS))
-for name, make in {"attention alone": AttentionAlone, "with residual": WithResidual}.items():
+for name, make in {
+    "attention alone": AttentionAlone,
+    "with residual": WithResidual,
+}.items():
     print(f"{name:<16}", *(f"{first_loss(make, depth):>9.2f}" for depth in DEPTHS))
 
 # %% [markdown]
@@ -380,7 +408,10 @@ def norm_at_once(x, eps=1e-5):
     return centred / (centred.square().mean(dim=-1, keepdim=True) + eps).sqrt()
 
 
-print([round(v, 3) for v in norm_by_loops([1, 3, 5, 7])], f" 3/√5 = {3 / math.sqrt(5):.3f}")
+print(
+    [round(v, 3) for v in norm_by_loops([1, 3, 5, 7])],
+    f" 3/√5 = {3 / math.sqrt(5):.3f}",
+)
 looped = [[norm_by_loops(token) for token in row] for row in x.tolist()]
 normed = norm_at_once(x)
 torch.testing.assert_close(normed, torch.tensor(looped, dtype=torch.float64))
@@ -426,13 +457,19 @@ scales = {"variety": (1e-4, 1), "gradient": (1e-1, 1e1)}
 for (name, seen), panels in zip(measured.items(), axes.T, strict=True):
     for (quantity, (low, high)), panel in zip(scales.items(), panels, strict=True):
         rows, title = column(seen, quantity), f"{name}: {quantity}"
-        plots.depth_map(rows, low=low, high=high, bar_label=quantity, title=title, ax=panel)
+        plots.depth_map(
+            rows, low=low, high=high, bar_label=quantity, title=title, ax=panel
+        )
     panel.set_xlabel("level (0 = the input)")
 fig.supylabel("layers in the stack")
 plots.show(fig, name="05_post_norm_and_pre_norm")
 post, pre = (seen[32].variety[-1] for seen in measured.values())
 answer = "post-norm" if post > pre else "pre-norm"
-answer = answer if max(post, pre) > 2 * min(post, pre) else "about equal, within a factor of 2"
+answer = (
+    answer
+    if max(post, pre) > 2 * min(post, pre)
+    else "about equal, within a factor of 2"
+)
 course.resolve("05.3", answer, f"Post-norm {post:.4f}, pre-norm {pre:.4f}.")
 
 # %% [markdown]
@@ -502,7 +539,9 @@ class Block(nn.Module):
         self.norm_first = norm == "first"
         self.dropout = nn.Dropout(dropout)
         self.attn_norm, self.ff_norm = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
-        self.attn = tx.MultiHeadAttention(d_model=d_model, n_heads=n_heads, dropout=dropout)
+        self.attn = tx.MultiHeadAttention(
+            d_model=d_model, n_heads=n_heads, dropout=dropout
+        )
         self.ff = FeedForward(d_model, d_ff, dropout)
 
     def forward(self, x, mask=None):
@@ -529,7 +568,9 @@ course.plots.diagram("block")
 # %%
 def copy_to_torch(ours, theirs):
     three = (ours.attn.q_proj, ours.attn.k_proj, ours.attn.v_proj)
-    theirs.self_attn.in_proj_weight.data = torch.cat([proj.weight.data for proj in three])
+    theirs.self_attn.in_proj_weight.data = torch.cat(
+        [proj.weight.data for proj in three]
+    )
     theirs.self_attn.in_proj_bias.data = torch.cat([proj.bias.data for proj in three])
     pairs = {
         theirs.self_attn.out_proj: ours.attn.out_proj, theirs.norm1: ours.attn_norm,
@@ -589,7 +630,9 @@ for name, (make, depth, norm) in thinkers.items():
         train(model, 20 if smoke else 200, draw_points, board_loss, lr=3e-3)
         share = (model(points).argmax(dim=-1) == board(points)).float().mean()
         losses = train(Sorter(stack(make, depth, seed), norm is nn.LayerNorm), n_steps)
-        print(f"board {share:.0%}, sorting loss {sum(losses[-10:]) / 10:.2f}", end="   ")
+        print(
+            f"board {share:.0%}, sorting loss {sum(losses[-10:]) / 10:.2f}", end="   "
+        )
     painters[name] = model
     print(f"{tx.count_parameters(blocks):,} parameters")
 
@@ -646,7 +689,9 @@ versions = {
     "one norm, post-norm": lambda: OneNorm(norm="last"),
     "one norm, pre-norm": OneNorm,
 }
-gallery = {name: signals(stack(make, 32).double(), x) for name, make in versions.items()}
+gallery = {
+    name: signals(stack(make, 32).double(), x) for name, make in versions.items()
+}
 
 # %% [markdown]
 # Same input, same random gradient, same way of drawing the weights. An arrow at the end of a colour bar says that some cells lie beyond it.
@@ -663,7 +708,9 @@ one, block = gallery["one norm, pre-norm"], gallery["block, pre-norm"]
 assert one.size[-1] > 5 * block.size[-1] and one.gradient[0] > 5 * block.gradient[0]
 assert block.variety[-1] > gallery["+ pre-norm"].variety[-1]
 assert gallery["+ norm, no residual"].variety[-1] < 1e-5
-assert 1e-5 < gallery["+ residual"].variety[-1] < 0.01 < gallery["+ pre-norm"].variety[-1]
+assert (
+    1e-5 < gallery["+ residual"].variety[-1] < 0.01 < gallery["+ pre-norm"].variety[-1]
+)
 assert 1e-5 < gallery["+ post-norm"].variety[-1] < 0.01
 
 # %% [markdown]
@@ -705,16 +752,23 @@ for name in names:
     norm = "last" if name.startswith("post-norm") else "first"
     results[name], watched = [], []
     for seed in range(2):
-        model = Sorter(stack(lambda norm=norm: Block(norm=norm), 6, seed), final_norm=norm == "first")
+        model = Sorter(
+            stack(lambda norm=norm: Block(norm=norm), 6, seed),
+            final_norm=norm == "first",
+        )
         warmup_steps = 0 if name.endswith("no warm-up") else 30
-        results[name].append(train(model, n_steps, warmup_steps=warmup_steps, watch=watch))
+        results[name].append(
+            train(model, n_steps, warmup_steps=warmup_steps, watch=watch)
+        )
     insides[name] = watched
 
 # %% [markdown]
 # The loss at the end is the mean of the last ten steps, seed by seed. In the picture blue is pre-norm, orange post-norm, and dashed is without warm-up. The *band* goes from the lowest seed to the highest.
 
 # %%
-ends = {name: torch.tensor(runs)[:, -10:].mean(dim=-1) for name, runs in results.items()}
+ends = {
+    name: torch.tensor(runs)[:, -10:].mean(dim=-1) for name, runs in results.items()
+}
 lines = []
 for name, runs in results.items():
     print(f"{name:<24}loss at the end", *(f"{end:.2f}" for end in ends[name]))
@@ -727,7 +781,9 @@ plots.curves(
 )  # fmt: skip
 plots.show(fig, name="05_warm_up")
 worst = max(names, key=lambda name: ends[name].mean())
-course.resolve("05.4", worst, f"It ends at {ends[worst].mean():.2f}; a uniform guess has 1.95.")
+course.resolve(
+    "05.4", worst, f"It ends at {ends[worst].mean():.2f}; a uniform guess has 1.95."
+)
 
 # %% [markdown]
 # One of the four hardly learns: post-norm without warm-up ends close to the uniform guess. With warm-up the same model learns. Pre-norm does not need it here. Xiong et al. ([arXiv:2002.04745](https://arxiv.org/abs/2002.04745)) report the same difference. But *why* does the one fail? Now the inside (the geometric mean over the seeds). Rows are training steps, from top to bottom; columns are the six blocks. In which row is the matter decided?
@@ -739,7 +795,9 @@ for panel, name in zip(axes, shown, strict=True):
     by_step = {}
     for step, varieties in insides[name]:
         by_step.setdefault(step, []).append(varieties)
-    rows = {step: torch.tensor(v).log().mean(dim=0).exp() for step, v in by_step.items()}
+    rows = {
+        step: torch.tensor(v).log().mean(dim=0).exp() for step, v in by_step.items()
+    }
     bar_label = "variety" if panel is axes[-1] else None
     plots.depth_map(rows, low=1e-3, high=1, bar_label=bar_label, title=name, ax=panel)
     panel.set_xlabel("block (0 = the lowest)")
@@ -758,7 +816,9 @@ final = {}
 for norm, lr in (("last", 1e-3), ("first", 1e-1)):
     runs = []
     for seed in range(2):
-        model = Sorter(stack(lambda norm=norm: Block(norm=norm), 6, seed), norm == "first")
+        model = Sorter(
+            stack(lambda norm=norm: Block(norm=norm), 6, seed), norm == "first"
+        )
         runs.append(sum(train(model, n_steps, lr=lr)[-10:]) / 10)
     final[norm, lr] = sum(runs) / 2
     print(f"norm {norm:<6}rate {lr:<6}loss at the end", *(f"{end:.2f}" for end in runs))
@@ -830,11 +890,15 @@ print(f"{'':<18}known rows      fresh rows      fresh rows, at their best")
 fresh_at_end = {}
 for name, seen in overfitting.items():  # (seeds, checks, 2)
     cells = (seen[:, -1, 0], seen[:, -1, 1], seen[..., 1].amin(dim=1))
-    print(f"{name:<18}" + "     ".join(f"{c.mean():.2f} ± {c.std():.2f}" for c in cells))
+    print(
+        f"{name:<18}" + "     ".join(f"{c.mean():.2f} ± {c.std():.2f}" for c in cells)
+    )
     fresh_at_end[name] = seen[:, -1, 1].mean().item()
 if not smoke:
     assert fresh_at_end["64 rows, dropout"] < fresh_at_end["64 rows"]
-    assert overfitting["64 rows, dropout"][:, -1].mean(dim=0).diff() > 0.2  # fresh minus known
+    assert (
+        overfitting["64 rows, dropout"][:, -1].mean(dim=0).diff() > 0.2
+    )  # fresh minus known
 best = min(fresh_at_end, key=fresh_at_end.get)
 course.resolve("05.5", best, f"It ends at {fresh_at_end[best]:.2f} nats per digit.")
 

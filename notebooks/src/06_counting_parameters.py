@@ -265,8 +265,12 @@ kinds = ["embeddings", "attention", "feed_forward", "head", "norms"]
 tables = {width: tx.parameter_table(usual(width)).kinds for width in widths}
 largest = [max(kinds, key=tables[width].get).replace("_", "-") for width in (64, 4_096)]
 same = largest[0] == largest[1]
-answer = f"{largest[0]} at both" if same else f"{largest[0]} at 64, {largest[1]} at 4,096"
-shares = [tables[width]["embeddings"] / sum(tables[width].values()) for width in (64, 4_096)]
+answer = (
+    f"{largest[0]} at both" if same else f"{largest[0]} at 64, {largest[1]} at 4,096"
+)
+shares = [
+    tables[width]["embeddings"] / sum(tables[width].values()) for width in (64, 4_096)
+]
 found = "Embeddings hold {:.0%} at 64 and {:.0%} at 4,096.".format(*shares)
 course.resolve("06.2", answer, found)
 
@@ -309,7 +313,9 @@ def crossing(vocab_size, n_layers=6):
     while True:
         parts = tx.parameter_table(usual(width, vocab_size, n_layers)).parts
         if parts["blocks"] >= parts["embeddings"]:
-            return width  # the first even width at which the blocks outweigh the embedding
+            return (
+                width  # the first even width at which the blocks outweigh the embedding
+            )
         width += 2
 
 
@@ -362,7 +368,8 @@ course.widgets.count(tx.PRESETS["seed-lab"])
 # %%
 course.predict(
     "06.4",
-    "Seven omissions, each alone. How many pairs of them give exactly the same wrong total?",
+    "Seven omissions, each alone. How many pairs of them give exactly the same wrong "
+    "total?",
     ["no pair", "one pair", "two pairs or more"],
 )
 
@@ -495,7 +502,13 @@ print(lesson_06.check("D", line=..., number=...))
 # That is enough. Go from bottom to top. The second half of the cell checks the sum with a model: on the device `meta` tensors have a shape and no memory, so even large models can be built for counting.
 
 # %%
-gpt2 = {"vocab_size": 50_257, "max_len": 1_024, "d_model": 768, "n_heads": 12, "n_layers": 12}
+gpt2 = {
+    "vocab_size": 50_257,
+    "max_len": 1_024,
+    "d_model": 768,
+    "n_heads": 12,
+    "n_layers": 12,
+}
 D2 = gpt2["d_model"]
 tokens = gpt2["vocab_size"] * D2
 positions = gpt2["max_len"] * D2
@@ -539,7 +552,10 @@ for name, published in PUBLISHED.items():
         rule = rule_of_thumb(counted_table)
         errors.append(rule / counted_table.total - 1)
         stated = f"{published.stated:,} M" if published.stated else "-"
-        print(f"{name:<17}{counted_table.total:>14,}{rule:>16,}{errors[-1]:>9.1%}{stated:>11}")
+        print(
+            f"{name:<17}{counted_table.total:>14,}{rule:>16,}{errors[-1]:>9.1%}"
+            f"{stated:>11}"
+        )
 assert all(-0.02 < error < 0 for error in errors)
 # NBVAL_CHECK_OUTPUT
 
@@ -579,9 +595,13 @@ options = {
     "mBART": "mBART (25 languages, width 1,024)",
     "GPT-2 XL": "GPT-2 XL (one language, width 1,600)",
 }
-share = {name: counted[name].kinds["embeddings"] / counted[name].total for name in options}
+share = {
+    name: counted[name].kinds["embeddings"] / counted[name].total for name in options
+}
 answer = options[max(share, key=share.get)]
-course.resolve("06.5", answer, ", ".join(f"{name} {part:.0%}" for name, part in share.items()))
+course.resolve(
+    "06.5", answer, ", ".join(f"{name} {part:.0%}" for name, part in share.items())
+)
 
 # %% [markdown]
 # Twenty-five languages need a quarter of a million tokens, and mBART pays for them. GPT-2 XL has the vocabulary of GPT-2 small, but is so wide and deep that the embedding hardly shows. CamemBERT has the blocks of BERT. Its embeddings are laid out as in RoBERTa: 514 positions and one type of **segment** (a learned vector that marks first or second text), where BERT has 512 and two. Its vocabulary is its own. The next cell accounts for the difference.
@@ -610,9 +630,14 @@ translator_config = tx.TransformerConfig(**settings, norm="last", tie_embeddings
 with torch.device("meta"):
     assert tx.count_parameters(tx.Translator(translator_config)) == base.total
 print(base.proportions(width=30))
-easily_missed = [row for row in base.rows if "cross" in row.name or "out_proj" in row.name]
+easily_missed = [
+    row for row in base.rows if "cross" in row.name or "out_proj" in row.name
+]
 missed = sum(row.total for row in easily_missed)
-print(f"\noutput projections, second attention and its norms: {missed:,} of {base.total:,}")
+print(
+    f"\noutput projections, second attention and its norms: {missed:,} of "
+    f"{base.total:,}"
+)
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]

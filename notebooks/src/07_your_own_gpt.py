@@ -469,7 +469,9 @@ for part, nats in ablations.items():
     print(f"left out: {part:<22}{nats:.2f} nats per token")
 worst = max(parts[1:], key=ablations.get)
 whole = round(ablations["no part"], 2)
-more = ", ".join(f"{part} {round(ablations[part], 2) - whole:+.2f}" for part in parts[1:])
+more = ", ".join(
+    f"{part} {round(ablations[part], 2) - whole:+.2f}" for part in parts[1:]
+)
 course.resolve("07.3", worst, f"Change of the loss in nats without each: {more}.")
 
 # %% [markdown]

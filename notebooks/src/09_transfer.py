@@ -181,7 +181,10 @@ def fine_tune(model, batches, settings, read=mean_of_real, loss_of=F.cross_entro
     losses = []
     model.train()
     for step, (token_ids, target) in enumerate(batches, start=1):
-        rising, falling = step / warmup_steps, (n_steps - step) / (n_steps - warmup_steps)
+        rising, falling = (
+            step / warmup_steps,
+            (n_steps - step) / (n_steps - warmup_steps),
+        )
         optimizer.param_groups[0]["lr"] = settings.lr * min(rising, falling)
         loss = loss_of(read(model, token_ids, token_ids != pad_id), target)
         optimizer.zero_grad()
@@ -214,15 +217,30 @@ def labelled(seed):
     few = label_subset(corpus.train, 64, seed=seed)
     rows, _ = classifier_inputs(tokenizer, few.texts, pretrained.model.config.max_len)
     objective = InOurOrder(rows, few.labels, pad_id=pad_id)
-    order = [batch for epoch in range(5)
-             for batch in objective.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=0)]  # fmt: skip
-    batches = [(pad_batch([rows[i] for i in batch], pad_id), objective.labels[batch]) for batch in order]
+    order = [
+        batch
+        for epoch in range(5)
+        for batch in objective.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=0)
+    ]
+    batches = [
+        (pad_batch([rows[i] for i in batch], pad_id), objective.labels[batch])
+        for batch in order
+    ]
     return rows, objective, batches
 
 
 rows, objective, batches = labelled(seed=0)
-settings = TrainingSettings(n_steps=20, lr=1e-3, warmup_steps=2, decay="linear", final_lr_fraction=0.0,
-                            weight_decay=0.0, betas=(0.9, 0.999), precision="fp32", log_every=1)  # fmt: skip
+settings = TrainingSettings(
+    n_steps=20,
+    lr=1e-3,
+    warmup_steps=2,
+    decay="linear",
+    final_lr_fraction=0.0,
+    weight_decay=0.0,
+    betas=(0.9, 0.999),
+    precision="fp32",
+    log_every=1,
+)
 losses = fine_tune(new_classifier(), batches, settings)
 history = train(new_classifier(), objective, settings, progress=False)
 torch.testing.assert_close(losses, history.loss, rtol=1e-3, atol=1e-3)
@@ -240,7 +258,9 @@ print("20 equal losses:", " ".join(f"{loss:.2f}" for loss in losses))
 def n_right(model, read=mean_of_real, n=320):
     answers = []
     for start in range(0, n, 16):
-        ids, _ = classifier_inputs(tokenizer, corpus.test.texts[start : start + 16], model.config.max_len)
+        ids, _ = classifier_inputs(
+            tokenizer, corpus.test.texts[start : start + 16], model.config.max_len
+        )
         token_ids = pad_batch(ids, pad_id)
         answers.append(read(model, token_ids, token_ids != pad_id).argmax(dim=1))
     return int((torch.cat(answers).numpy() == labels[:n]).sum())
@@ -251,8 +271,16 @@ before = {name: weight.clone() for name, weight in probe.state_dict().items()}
 for model in (probe, control):
     model.body.requires_grad_(False)
     fine_tune(model, batches, settings.replace(lr=1e-2))
-moved = [name for name, weight in probe.state_dict().items() if not torch.equal(weight, before[name])]
-print(f"trained: {moved}; right of 320: pretrained body {n_right(probe)}, random body {n_right(control)},", end=" ")
+moved = [
+    name
+    for name, weight in probe.state_dict().items()
+    if not torch.equal(weight, before[name])
+]
+print(
+    f"trained: {moved}; right of 320: pretrained body {n_right(probe)}, random body "
+    f"{n_right(control)},",
+    end=" ",
+)
 print(f"the majority of all test reviews {320 * majority:.0f}")
 assert all(name.startswith("head.") for name in moved)
 
@@ -285,7 +313,10 @@ assert (~real16[:, -1]).sum() > 8
 # %%
 alone, real_alone = token_ids[1:, :2], real[1:, :2]
 reader = tx.Classifier.from_body(language_model.body, pooling="last")
-for name, masks in {"last column": (None, None), "last real token": (real, real_alone)}.items():
+for name, masks in {
+    "last column": (None, None),
+    "last real token": (real, real_alone),
+}.items():
     in_company, by_itself = reader(token_ids, masks[0])[1], reader(alone, masks[1])[0]
     same = torch.allclose(in_company, by_itself, atol=1e-6)
     print(f"{name:<16} same answer alone and in company: {same}")
@@ -306,7 +337,10 @@ lowest = F.cross_entropy(perfect, torch.tensor([0])).item()
 assert math.isclose(lowest, -math.log(math.e / (math.e + 1)), rel_tol=1e-6)
 print("classes   lowest    a guess")
 for n_classes in (2, 100, 50_001):
-    print(f"{n_classes:>7,}{math.log(math.e + n_classes - 1) - 1:9.3f}{math.log(n_classes):11.3f}")
+    print(
+        f"{n_classes:>7,}{math.log(math.e + n_classes - 1) - 1:9.3f}"
+        f"{math.log(n_classes):11.3f}"
+    )
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -314,7 +348,9 @@ for n_classes in (2, 100, 50_001):
 
 # %%
 margins = torch.linspace(-8, 8, 81)
-pairs = torch.stack([margins, torch.zeros_like(margins)], dim=1)  # (81, 2), class 0 is right
+pairs = torch.stack(
+    [margins, torch.zeros_like(margins)], dim=1
+)  # (81, 2), class 0 is right
 target = torch.zeros(81, dtype=torch.long)
 given = {"one softmax": pairs, "two softmaxes": pairs.softmax(dim=-1)}
 fig, ax = plots.curves(
@@ -358,7 +394,11 @@ ways = {
     "SGD with Adam's rate": {"optimizer": torch.optim.SGD},
     "causal mask taken away": {"causal": False},
 }
-course.predict("09.1", "Which row has the highest mean training loss in the last epoch?", list(ways))
+course.predict(
+    "09.1",
+    "Which row has the highest mean training loss in the last epoch?",
+    list(ways),
+)
 
 # %%
 SEEDS = (0, 1, 2)
@@ -367,20 +407,39 @@ drawn = [labelled(seed)[2] for seed in SEEDS]
 table = [f"{'':<44}loss   right of {n_tested}, seed by seed"]
 for name, way in ways.items():
     if "read_later" not in way:
-        models = [new_classifier(seed, causal=way.get("causal", True)) for seed in SEEDS]
+        models = [
+            new_classifier(seed, causal=way.get("causal", True)) for seed in SEEDS
+        ]
         how = {key: value for key, value in way.items() if key != "causal"}
-        tails = [fine_tune(model, drawn[seed], settings, **how)[-4:] for seed, model in enumerate(models)]
+        tails = [
+            fine_tune(model, drawn[seed], settings, **how)[-4:]
+            for seed, model in enumerate(models)
+        ]
     read = way.get("read_later") or way.get("read", mean_of_real)
-    final[name], counted[name] = np.mean(tails), [n_right(model, read, n_tested) for model in models]
+    final[name], counted[name] = (
+        np.mean(tails),
+        [n_right(model, read, n_tested) for model in models],
+    )
     row = "  ".join(map(str, counted[name]))
-    table.append(f"{name:<44}{final[name]:.3f}  {row}   mean {np.mean(counted[name]) / n_tested:.3f}")
+    table.append(
+        f"{name:<44}{final[name]:.3f}  {row}   mean "
+        f"{np.mean(counted[name]) / n_tested:.3f}"
+    )
 print("\n".join(table))
 first = np.array(counted["mean of the real tokens"])
 below = [name for name in ways if (np.array(counted[name]) < first).all()]
-print("\nfewer right than the first row with every seed:", *(below or ["none"]), sep="\n  ")
+print(
+    "\nfewer right than the first row with every seed:",
+    *(below or ["none"]),
+    sep="\n  ",
+)
 highest = max(final, key=final.get)
 assert final["softmax before the loss"] > lowest
-course.resolve("09.1", highest, f"{final[highest]:.3f}; a uniform guess has ln 2 = {math.log(2):.3f}.")
+course.resolve(
+    "09.1",
+    highest,
+    f"{final[highest]:.3f}; a uniform guess has ln 2 = {math.log(2):.3f}.",
+)
 
 # %% [markdown]
 # Read the loss column first. Adam divides each step by the size of the gradient, plain SGD does not, so it needs a rate that is many times larger. The row with a second softmax cannot go below 0.313, however well it does.
@@ -398,7 +457,10 @@ for k, n in ((10, 10), (240, 320)):
     half = 1.96 * math.sqrt(k / n * (1 - k / n) / n)
     fits = p[np.abs(k / n - p) <= 1.96 * np.sqrt(p * (1 - p) / n)]
     np.testing.assert_allclose(fits[[0, -1]], wilson_interval(k, n), atol=1e-4)
-    print(f"{k:>3}/{n:<4}[{k / n - half:.3f}, {k / n + half:.3f}]    [{fits[0]:.3f}, {fits[-1]:.3f}]")
+    print(
+        f"{k:>3}/{n:<4}[{k / n - half:.3f}, {k / n + half:.3f}]    [{fits[0]:.3f}, "
+        f"{fits[-1]:.3f}]"
+    )
 print(f"ten of ten: the rate is above {wilson_interval(10, 10)[0]:.0%}")
 # NBVAL_CHECK_OUTPUT
 
@@ -410,9 +472,17 @@ print(f"ten of ten: the rate is above {wilson_interval(10, 10)[0]:.0%}")
 # Each seed draws 50 labelled reviews, their order and the first weights of the head. Then we train from the pretrained body, from a fresh one (**from scratch**), as a frozen probe, and as a probe of a random body: with the **same** labels in the **same** order. The number of epochs is fixed beforehand, the last epoch counts, and the test set chooses nothing. `fit` runs the loop above, with dropout, and again three seeds. To save time, 500 test reviews are counted. **Predict 09.2.**
 
 # %%
-starts = {"pretrained": {}, "scratch": {"fresh": True}, "frozen probe": {"frozen": True},
-          "random probe": {"fresh": True, "frozen": True}}  # fmt: skip
-course.predict("09.2", "Which has the highest mean accuracy over three seeds, with 50 labels?", list(starts))
+starts = {
+    "pretrained": {},
+    "scratch": {"fresh": True},
+    "frozen probe": {"frozen": True},
+    "random probe": {"fresh": True, "frozen": True},
+}
+course.predict(
+    "09.2",
+    "Which has the highest mean accuracy over three seeds, with 50 labels?",
+    list(starts),
+)
 
 # %%
 from dataclasses import replace
@@ -423,18 +493,35 @@ fewer = replace(corpus, test=label_subset(corpus.test, N_TESTED, seed=0))
 
 def fine_tuned(seed, **how):
     return fit(
-        fewer, objective="classification", start=pretrained, seed=seed, n_labels=N_LABELS, n_scored=N_SCORED,
-        progress=False, report=lambda line: None, **how,
-    )  # fmt: skip
+        fewer,
+        objective="classification",
+        start=pretrained,
+        seed=seed,
+        n_labels=N_LABELS,
+        n_scored=N_SCORED,
+        progress=False,
+        report=lambda line: None,
+        **how,
+    )
 
 
-runs = {name: [fine_tuned(seed, **how) for seed in SEEDS] for name, how in starts.items()}
-ends = {name: np.array([run.evaluation.score.accuracy for run in three]) for name, three in runs.items()}
+runs = {
+    name: [fine_tuned(seed, **how) for seed in SEEDS] for name, how in starts.items()
+}
+ends = {
+    name: np.array([run.evaluation.score.accuracy for run in three])
+    for name, three in runs.items()
+}
 for name, values in ends.items():
     row = "   ".join(f"{value:.3f}" for value in values)
     print(f"{name:<14}{row}     mean {values.mean():.3f}")
 winner = max(ends, key=lambda name: ends[name].mean())
-course.resolve("09.2", winner, f"Its mean is {ends[winner].mean():.3f}; from scratch it is {ends['scratch'].mean():.3f}.")
+course.resolve(
+    "09.2",
+    winner,
+    f"Its mean is {ends[winner].mean():.3f}; from scratch it is "
+    f"{ends['scratch'].mean():.3f}.",
+)
 
 # %% [markdown]
 # The table counts 500 test reviews after the last epoch; the curves look at 100 of them after each. Lines are means over the seeds, bands reach from the worst seed to the best. Before you look: which line is highest after the *first* epoch, and which band is widest at any epoch?
@@ -446,16 +533,25 @@ by_epoch = {name: np.array([run.accuracy_by_epoch for run in three])  # (seeds, 
             for name, three in runs.items()}  # fmt: skip
 epochs = range(1, by_epoch["pretrained"].shape[1] + 1)
 fig, ax = plots.curves(
-    [plots.Curve(name, epochs, table.mean(0), low=table.min(0), high=table.max(0))
-     for name, table in by_epoch.items()], xlabel="epoch", ylabel="accuracy on test reviews", y_range=(0.35, 1.05),
-    references={"best reachable": best_scored}, title=f"{N_LABELS} labels, {len(SEEDS)} seeds",
-)  # fmt: skip
+    [
+        plots.Curve(name, epochs, table.mean(0), low=table.min(0), high=table.max(0))
+        for name, table in by_epoch.items()
+    ],
+    xlabel="epoch",
+    ylabel="accuracy on test reviews",
+    y_range=(0.35, 1.05),
+    references={"best reachable": best_scored},
+    title=f"{N_LABELS} labels, {len(SEEDS)} seeds",
+)
 plots.show(fig, name="09_accuracy_by_epoch")
 early = max(by_epoch, key=lambda name: by_epoch[name][:, 0].mean())
 width = {name: np.ptp(table, axis=0) for name, table in by_epoch.items()}
 widest = max(width, key=lambda name: width[name].max())
 print(f"highest after the first epoch: {early}, {by_epoch[early][:, 0].mean():.2f}")
-print(f"widest band: {widest}, {width[widest].max():.2f} after epoch {width[widest].argmax() + 1}")
+print(
+    f"widest band: {widest}, {width[widest].max():.2f} after epoch "
+    f"{width[widest].argmax() + 1}"
+)
 
 # %% [markdown]
 # The gap between a curve and the dashed line is what there is to gain, and *only* the world can show us that. On real reviews the line is unknown.
@@ -468,11 +564,22 @@ print(f"widest band: {widest}, {width[widest].max():.2f} after epoch {width[wide
 from tinytx.training.evaluate import class_probabilities
 
 n_epochs = len(runs["scratch"][0].accuracy_by_epoch)
-longer = fine_tuned(0, fresh=True, n_epochs=3 * n_epochs, on_step=lambda step, model: None)
+longer = fine_tuned(
+    0, fresh=True, n_epochs=3 * n_epochs, on_step=lambda step, model: None
+)
 learned = label_subset(corpus.train, N_LABELS, seed=0)
-for name, run in {f"{n_epochs} epochs": runs["scratch"][0], f"{3 * n_epochs} epochs": longer}.items():
-    known = class_probabilities(run.model, tokenizer, learned.texts).argmax(axis=1) == learned.labels
-    print(f"scratch, {name:<10}: training reviews {known.mean():.2f}, test {run.evaluation.score.accuracy:.3f}")
+for name, run in {
+    f"{n_epochs} epochs": runs["scratch"][0],
+    f"{3 * n_epochs} epochs": longer,
+}.items():
+    known = (
+        class_probabilities(run.model, tokenizer, learned.texts).argmax(axis=1)
+        == learned.labels
+    )
+    print(
+        f"scratch, {name:<10}: training reviews {known.mean():.2f}, test "
+        f"{run.evaluation.score.accuracy:.3f}"
+    )
 print(f"pretrained, {n_epochs} epochs: test {ends['pretrained'][0]:.3f}")
 
 # %% [markdown]
@@ -486,7 +593,9 @@ mean = sum(gains) / 3
 s = math.sqrt(sum((gain - mean) ** 2 for gain in gains) / 2)  # n - 1
 half = 4.303 * s / math.sqrt(3)  # 4.303: Student's t for 95 % and n - 1 = 2
 interval = paired_interval(gains)
-np.testing.assert_allclose((mean - half, mean + half), (interval.low, interval.high), atol=1e-4)
+np.testing.assert_allclose(
+    (mean - half, mean + half), (interval.low, interval.high), atol=1e-4
+)
 print(f"mean {mean:.2f}, s {s:.2f}: from {interval.low:+.3f} to {interval.high:+.3f}")
 # NBVAL_CHECK_OUTPUT
 
@@ -513,12 +622,18 @@ from tinytx_course.results import read_results
 
 stored = read_results("transfer")
 records = [record for record in stored.data.values() if record["corpus"] == "world"]
-((budget, _),) = Counter(record["origin"]["budget"] for record in records).most_common(1)
+((budget, _),) = Counter(record["origin"]["budget"] for record in records).most_common(
+    1
+)
 records = [record for record in records if record["origin"]["budget"] == budget]
 records.sort(key=lambda record: record["seed"])
 counts = sorted({record["n_labels"] for record in records})
 same = {record["origin"]["texts"] for record in records} == {fingerprint(corpus)}
-print(textwrap.fill(f"budget {budget}, {stored.source_line()}; on these very texts: {same}", 88))
+print(
+    textwrap.fill(
+        f"budget {budget}, {stored.source_line()}; on these very texts: {same}", 88
+    )
+)
 course.predict(
     "09.3", "With 20 labels, which has the higher mean accuracy over the stored seeds?",
     ["fine-tuning the pretrained body", "the frozen probe"],
@@ -532,17 +647,24 @@ def measured(n_labels, start, field="accuracy"):
 
 print("labels  seeds  pretrained  scratch  frozen   gain  95 % interval")
 for n in counts:
-    tuned, scratch, frozen = (measured(n, start) for start in ("pretrained", "scratch", "frozen"))
+    tuned, scratch, frozen = (
+        measured(n, start) for start in ("pretrained", "scratch", "frozen")
+    )
     gain = paired_interval(tuned - scratch)
     means = f"{tuned.mean():10.3f}{scratch.mean():9.3f}{frozen.mean():8.3f}"
-    print(f"{n:>6,}{len(tuned):>7}{means} {gain.mean:+.3f}  [{gain.low:+.3f}, {gain.high:+.3f}]")
+    print(
+        f"{n:>6,}{len(tuned):>7}{means} {gain.mean:+.3f}  [{gain.low:+.3f}, "
+        f"{gain.high:+.3f}]"
+    )
 tuned, frozen = (measured(counts[0], start) for start in ("pretrained", "frozen"))
 lead = paired_interval(frozen - tuned)
 course.resolve(
-    "09.3", "the frozen probe" if lead.mean > 0 else "fine-tuning the pretrained body",
-    f"{counts[0]} labels: probe {frozen.mean():.3f}, fine-tuning {tuned.mean():.3f}, worst seed {tuned.min():.3f}; "
+    "09.3",
+    "the frozen probe" if lead.mean > 0 else "fine-tuning the pretrained body",
+    f"{counts[0]} labels: probe {frozen.mean():.3f}, fine-tuning {tuned.mean():.3f}, "
+    f"worst seed {tuned.min():.3f}; "
     f"difference {lead.mean:+.3f} [{lead.low:+.3f}, {lead.high:+.3f}].",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # Probe when labels are scarce, fine-tune when there are more? The next cell compares the two at each number of labels: fine-tuning minus probe, with its interval, and the spread of either over the seeds. A possible reason for a lead of the probe is that few labels determine a linear head, but not a whole body. We did not test it: too few steps with few labels would look the same. The last lines try the question of the title: what do 50 labels after pretraining give, compared with the most labels of the table without it?
@@ -553,14 +675,25 @@ for n in counts:
     tuned, frozen = measured(n, "pretrained"), measured(n, "frozen")
     gain = paired_interval(tuned - frozen)
     print(f"{n:>6,}{gain.mean:>+19.3f}  [{gain.low:+.3f}, {gain.high:+.3f}]", end="")
-    print(f"{tuned.std(ddof=1):>13.3f}, {frozen.std(ddof=1):.3f}{'' if gain.excludes_zero else '   too close to call'}")
+    print(
+        f"{tuned.std(ddof=1):>13.3f}, "
+        f"{frozen.std(ddof=1):.3f}"
+        f"{'' if gain.excludes_zero else '   too close to call'}"
+    )
 few_labels, many = N_LABELS, counts[-1]
 without = measured(many, "scratch")
 print(f"\nfrom scratch with {many} labels: {without.mean():.3f}")
 for start, name in {"pretrained": "fine-tuning", "frozen": "probe"}.items():
     gain = paired_interval(measured(few_labels, start) - without)
-    verdict = ("more" if gain.mean > 0 else "less") if gain.excludes_zero else "too close to call"
-    print(f"{name:<11} with {few_labels}: {gain.mean:+.3f}  [{gain.low:+.3f}, {gain.high:+.3f}]  {verdict}")
+    verdict = (
+        ("more" if gain.mean > 0 else "less")
+        if gain.excludes_zero
+        else "too close to call"
+    )
+    print(
+        f"{name:<11} with {few_labels}: {gain.mean:+.3f}  [{gain.low:+.3f}, "
+        f"{gain.high:+.3f}]  {verdict}"
+    )
 
 # %% [markdown]
 # "More" in the last lines means that here pretraining is worth more than ten times the labels, for this way to use it.
@@ -574,18 +707,29 @@ for start, name in {"pretrained": "fine-tuning", "frozen": "probe"}.items():
 # %%
 ours, theirs = measured(few_labels, "pretrained"), measured(few_labels, "scratch")
 gain = paired_interval(ours - theirs)
-bars = {f"seed {seed}": value for seed, value in enumerate(ours - theirs)} | {"mean": gain.mean}
+bars = {f"seed {seed}": value for seed, value in enumerate(ours - theirs)} | {
+    "mean": gain.mean
+}
 fig, ax = plots.bars(
-    bars, intervals={"mean": (gain.low, gain.high)}, numbers="+.3f",
-    xlabel="accuracy gained by pretraining", title=f"{few_labels} labels, one bar a seed",
-)  # fmt: skip
+    bars,
+    intervals={"mean": (gain.low, gain.high)},
+    numbers="+.3f",
+    xlabel="accuracy gained by pretraining",
+    title=f"{few_labels} labels, one bar a seed",
+)
 plots.show(fig, name="09_gain_by_seed")
 paired = np.std(ours - theirs, ddof=1) / math.sqrt(len(ours))
 unpaired = math.sqrt((np.var(ours, ddof=1) + np.var(theirs, ddof=1)) / len(ours))
 correlation = np.corrcoef(ours, theirs)[0, 1]
 shorter = "shorter" if paired < unpaired else "longer"
-print(f"standard error of the mean gain: paired {paired:.4f}, as if unpaired {unpaired:.4f}")
-print(f"correlation over {len(ours)} seeds {correlation:+.2f}: pairing makes this interval {shorter}")
+print(
+    f"standard error of the mean gain: paired {paired:.4f}, as if unpaired "
+    f"{unpaired:.4f}"
+)
+print(
+    f"correlation over {len(ours)} seeds {correlation:+.2f}: pairing makes this "
+    f"interval {shorter}"
+)
 assert (paired < unpaired) == (correlation > 0)
 
 # %% [markdown]
@@ -620,12 +764,16 @@ for word, weight in zip(toy_columns, word_weights(toy, np.array([1, 0])), strict
 # %%
 known = sorted({word for text in corpus.train.texts for word in text.split(" ")})
 columns = {word: column for column, word in enumerate(known)}
-test_counts = {split: word_counts(split.texts, columns) for split in (corpus.test, fewer.test)}
+test_counts = {
+    split: word_counts(split.texts, columns) for split in (corpus.test, fewer.test)
+}
 
 
 def bag_of_words(n_labels, seed, test=corpus.test):
     learned = label_subset(corpus.train, n_labels, seed)
-    weights = word_weights(word_counts(learned.texts, columns), np.array(learned.labels))
+    weights = word_weights(
+        word_counts(learned.texts, columns), np.array(learned.labels)
+    )
     return np.mean((test_counts[test] @ weights > 0) == np.array(test.labels))
 
 
@@ -633,7 +781,9 @@ seeds = sorted({record["seed"] for record in records})
 bags = {n: np.array([bag_of_words(n, seed) for seed in seeds]) for n in counts}
 live = np.array([bag_of_words(N_LABELS, seed, fewer.test) for seed in SEEDS])
 print(f"{N_LABELS} labels, our three seeds: bag of words {live.mean():.3f},", end=" ")
-print(f"pretrained {ends['pretrained'].mean():.3f}, scratch {ends['scratch'].mean():.3f}")
+print(
+    f"pretrained {ends['pretrained'].mean():.3f}, scratch {ends['scratch'].mean():.3f}"
+)
 
 # %% [markdown]
 # Here are four methods, with accuracy against the number of labels: a **label-efficiency curve**. Bands are 95 % intervals of the mean over seeds. How many labels does each method need to reach the height that pretraining has at the left? The lines below the figure put it into numbers: for both transformers, the difference from the bag of words, with its interval over the same seeds.
@@ -641,12 +791,17 @@ print(f"pretrained {ends['pretrained'].mean():.3f}, scratch {ends['scratch'].mea
 # %%
 def efficiency(name, table, **look):
     intervals = [paired_interval(values) for values in table]  # of the mean over seeds
-    mean, low, high = ([getattr(one, end) for one in intervals] for end in ("mean", "low", "high"))
+    mean, low, high = (
+        [getattr(one, end) for one in intervals] for end in ("mean", "low", "high")
+    )
     return plots.Curve(name, counts, mean, low=low, high=high, **look)
 
 
 named = {"pretrained": "pretrained", "scratch": "scratch", "frozen": "frozen probe"}
-lines = [efficiency(name, [measured(n, start) for n in counts]) for start, name in named.items()]
+lines = [
+    efficiency(name, [measured(n, start) for n in counts])
+    for start, name in named.items()
+]
 lines.append(efficiency("bag of words", list(bags.values()), dashed=True))
 fig, ax = plots.curves(
     lines, xlabel="labelled reviews", ylabel="accuracy on the test reviews",
@@ -662,7 +817,10 @@ for start in ("pretrained", "scratch"):
         verdict = "too close to call"
         if gain.excludes_zero:
             verdict = f"{start} wins" if gain.mean > 0 else "the bag of words wins"
-        print(f"{start:<11}{n:>4} labels: {gain.mean:+.3f}  [{gain.low:+.3f}, {gain.high:+.3f}]  {verdict}")
+        print(
+            f"{start:<11}{n:>4} labels: {gain.mean:+.3f}  [{gain.low:+.3f}, "
+            f"{gain.high:+.3f}]  {verdict}"
+        )
 
 # %% [markdown]
 # Take such a baseline seriously. A bag of words needs no pretraining and takes a moment. Any transformer has to beat it first, at the number of labels there really are.
@@ -673,26 +831,38 @@ for start in ("pretrained", "scratch"):
 
 # %%
 course.predict(
-    "09.4", "The best of 15 looks too good by some points with 100 test reviews. With 400 it is …",
+    "09.4",
+    "The best of 15 looks too good by some points with 100 test reviews. With 400 "
+    "it is …",
     ["the same", "about half of that", "about a quarter of that"],
-)  # fmt: skip
+)
 
 # %%
 def best_of(n_epochs, n_test, drawn_anew=0.3, p=0.75, n_repeats=20_000):
     rng = np.random.default_rng(0)
     n_new = int(n_test * drawn_anew)
-    steady = rng.binomial(n_test - n_new, p, size=(n_repeats, 1))  # the same in all epochs
+    steady = rng.binomial(
+        n_test - n_new, p, size=(n_repeats, 1)
+    )  # the same in all epochs
     changing = rng.binomial(n_new, p, size=(n_repeats, n_epochs))
     return ((steady + changing) / n_test).max(axis=1) - p
 
 
 flattery = {n_test: 100 * best_of(15, n_test).mean() for n_test in (100, 400, 2000)}
 print("the best of 15 epochs is too high by")
-print("\n".join(f"{points:.1f} points with {n:,} test reviews" for n, points in flattery.items()))
+print(
+    "\n".join(
+        f"{points:.1f} points with {n:,} test reviews" for n, points in flattery.items()
+    )
+)
 ratio = flattery[400] / flattery[100]
 answers = {1.0: "the same", 0.5: "about half of that", 0.25: "about a quarter of that"}
 nearest = min(answers, key=lambda factor: abs(factor - ratio))
-course.resolve("09.4", answers[nearest], f"The ratio is {ratio:.2f}: it falls with the square root of the test set.")
+course.resolve(
+    "09.4",
+    answers[nearest],
+    f"The ratio is {ratio:.2f}: it falls with the square root of the test set.",
+)
 
 # %% [markdown]
 # Nothing was learned from epoch to epoch, and yet the best one looks better: the maximum of noisy numbers lies above their mean. Does it level off with more epochs?
@@ -701,18 +871,34 @@ course.resolve("09.4", answers[nearest], f"The ratio is {ratio:.2f}: it falls wi
 looks = (1, 2, 3, 5, 8, 12, 15, 20, 30)
 lines = []
 for n_test in (100, 400, 2000):
-    flattered = np.array([100 * best_of(n, n_test, n_repeats=4000) for n in looks])  # (looks, repeats)
+    flattered = np.array(
+        [100 * best_of(n, n_test, n_repeats=4000) for n in looks]
+    )  # (looks, repeats)
     low, high = np.quantile(flattered, (0.25, 0.75), axis=1)
-    lines.append(plots.Curve(f"{n_test:,} test reviews", looks, flattered.mean(axis=1), low=low, high=high))
+    lines.append(
+        plots.Curve(
+            f"{n_test:,} test reviews",
+            looks,
+            flattered.mean(axis=1),
+            low=low,
+            high=high,
+        )
+    )
 fig, ax = plots.curves(
-    lines, xlabel="epochs among which the best is chosen", ylabel="points above the truth",
-    references={"chosen elsewhere": 0.0}, title="The best epoch, chosen on the test set",
-)  # fmt: skip
+    lines,
+    xlabel="epochs among which the best is chosen",
+    ylabel="points above the truth",
+    references={"chosen elsewhere": 0.0},
+    title="The best epoch, chosen on the test set",
+)
 plots.show(fig, name="09_best_epoch_flatters")
 for start in ("pretrained", "scratch"):
     table = measured(few_labels, start, "accuracy_by_epoch")  # (seeds, epochs)
     added = 100 * (table.max(axis=1) - table[:, -1]).mean()
-    print(f"stored runs, {start:<11}{few_labels} labels: best epoch minus last epoch, mean {added:.1f} points")
+    print(
+        f"stored runs, {start:<11}{few_labels} labels: best epoch minus last epoch, "
+        f"mean {added:.1f} points"
+    )
 
 # %% [markdown]
 # It rises quickly, then slowly. Choose the epoch on *other* reviews, such as a validation set, and the mean flattery on the test set is zero: the dashed line. Real curves also rise and fall for real, so "best minus last" in the printed lines holds both.
@@ -723,9 +909,10 @@ for start in ("pretrained", "scratch"):
 
 # %%
 course.predict(
-    "09.5", "Fine-tuning on 50 labels raises the next-token loss, in nats per token, by …",
+    "09.5",
+    "Fine-tuning on 50 labels raises the next-token loss, in nats per token, by …",
     ["less than 0.1", "0.1 to 1", "more than 1"],
-)  # fmt: skip
+)
 
 # %%
 from tinytx.training.evaluate import evaluate_language_model, exact_nats
@@ -739,12 +926,18 @@ for name in ("pretrained", "frozen probe"):
     nats[name] = evaluate_language_model(again, tokenizer, held_out).nats_per_token
 score = evaluate_language_model(pretrained.model, tokenizer, held_out)
 bound = exact_nats(corpus, held_out).sum() / score.n_tokens
-print(f"bound {bound:.3f}, before {score.nats_per_token:.3f}, fine-tuned {nats['pretrained']:.3f}", end=", ")
+print(
+    f"bound {bound:.3f}, before {score.nats_per_token:.3f}, fine-tuned "
+    f"{nats['pretrained']:.3f}",
+    end=", ",
+)
 print(f"probe {nats['frozen probe']:.3f} nats per token")
 rise = nats["pretrained"] - score.nats_per_token
 assert math.isclose(nats["frozen probe"], score.nats_per_token, rel_tol=1e-5)
 answer = "less than 0.1" if rise < 0.1 else "0.1 to 1" if rise <= 1 else "more than 1"
-course.resolve("09.5", answer, f"It rises by {rise:.3f}. A frozen body forgets nothing.")
+course.resolve(
+    "09.5", answer, f"It rises by {rise:.3f}. A frozen body forgets nothing."
+)
 
 # %% [markdown]
 # ## What is still wrong?
@@ -756,38 +949,77 @@ chosen = runs["pretrained"][0]
 praise = class_probabilities(chosen.model, tokenizer, corpus.test.texts)[:, 1]
 right = (praise > 0.5) == labels
 missed = ~right & (reachable == 1)
-kinds = {"right": right, "misses what can be known": missed, "wrong, nobody could know": ~right & ~missed}
-print("\n".join(f"{name:<26}{members.mean():.3f}" for name, members in kinds.items()), end="\n\n")
+kinds = {
+    "right": right,
+    "misses what can be known": missed,
+    "wrong, nobody could know": ~right & ~missed,
+}
+print(
+    "\n".join(f"{name:<26}{members.mean():.3f}" for name, members in kinds.items()),
+    end="\n\n",
+)
 clear = np.flatnonzero(missed & (np.abs(posterior - 0.5) > 0.49))
 for i in sorted(clear, key=lambda i: -abs(praise[i] - labels[i]))[:3]:
     print(f"praise? exact {posterior[i]:.3f}, model {praise[i]:.3f}, label {labels[i]}")
-    print(textwrap.fill(corpus.test.texts[i], 88, initial_indent="  ", subsequent_indent="  "))
+    print(
+        textwrap.fill(
+            corpus.test.texts[i], 88, initial_indent="  ", subsequent_indent="  "
+        )
+    )
 
 # %% [markdown]
 # Three examples suggest, they do not prove. So we count. Guess first: is a longer review harder, as there is more to read, or easier, as there is more evidence? What do negation (*n'*, *ne*) and *mais* ("but") do to a model that has seen only fifty labels? In brackets is the number of reviews. Each group has its own limit: with two sentences, one for and one against, the words cannot decide.
 
 # %%
 texts = [text.lower().split(" ") for text in corpus.test.texts]
-n_sentences = np.array([sum(word in (".", "!", "?") for word in words) for words in texts])
+n_sentences = np.array(
+    [sum(word in (".", "!", "?") for word in words) for words in texts]
+)
 negated = np.array([not {"n'", "ne"}.isdisjoint(words) for words in texts])
 but = np.array(["mais" in words for words in texts])
 groups = {f"{n} sentences": n_sentences == n for n in sorted(set(n_sentences))}
-groups |= {"with negation": negated, "without negation": ~negated, 'with "mais"': but, 'without "mais"': ~but}
+groups |= {
+    "with negation": negated,
+    "without negation": ~negated,
+    'with "mais"': but,
+    'without "mais"': ~but,
+}
 groups = {f"{name} ({members.sum():,})": members for name, members in groups.items()}
 fig, ax = plots.grouped_bars(
-    {"model": {name: right[members].mean() for name, members in groups.items()},
-     "best reachable": {name: reachable[members].mean() for name, members in groups.items()}},
-    numbers=".2f", xlabel="share of right answers", title="Right answers by group",
-)  # fmt: skip
+    {
+        "model": {name: right[members].mean() for name, members in groups.items()},
+        "best reachable": {
+            name: reachable[members].mean() for name, members in groups.items()
+        },
+    },
+    numbers=".2f",
+    xlabel="share of right answers",
+    title="Right answers by group",
+)
 ax.set(xlim=(0, 1.7), xticks=(0, 0.25, 0.5, 0.75, 1))  # room for the legend
 plots.show(fig, name="09_errors_by_group")
-gaps = {name: reachable[members].mean() - right[members].mean() for name, members in groups.items()}
+gaps = {
+    name: reachable[members].mean() - right[members].mean()
+    for name, members in groups.items()
+}
 worst = max(gaps, key=gaps.get)
 low, high = wilson_interval(int(right[groups[worst]].sum()), int(groups[worst].sum()))
-print(f"largest gap {gaps[worst]:.2f}: {worst}; the model's interval there [{low:.2f}, {high:.2f}]")
-few_sentences, many_sentences = (right[n_sentences == n].mean() for n in (min(n_sentences), max(n_sentences)))
-print(f"{min(n_sentences)} sentences {few_sentences:.2f}, {max(n_sentences)} sentences {many_sentences:.2f};", end=" ")
-print(f"negation {right[negated].mean():.2f}, without {right[~negated].mean():.2f};", end=" ")
+print(
+    f"largest gap {gaps[worst]:.2f}: {worst}; the model's interval there [{low:.2f}, "
+    f"{high:.2f}]"
+)
+few_sentences, many_sentences = (
+    right[n_sentences == n].mean() for n in (min(n_sentences), max(n_sentences))
+)
+print(
+    f"{min(n_sentences)} sentences {few_sentences:.2f}, {max(n_sentences)} sentences "
+    f"{many_sentences:.2f};",
+    end=" ",
+)
+print(
+    f"negation {right[negated].mean():.2f}, without {right[~negated].mean():.2f};",
+    end=" ",
+)
 print(f"mais {right[but].mean():.2f}, without {right[~but].mean():.2f}")
 
 # %% [markdown]
@@ -802,13 +1034,22 @@ def log_odds(p, most=9.0):
 
 
 fig, ax = plots.scatter(
-    [plots.Points(name, log_odds(posterior[k]), log_odds(praise[k])) for name, k in kinds.items()],
-    xlabel="exact log-odds of praise, cut at 9", ylabel="the classifier's log-odds",
-    x_range=(-9.5, 9.5), y_range=(-9.5, 9.5), diagonal="as sure as it should be",
+    [
+        plots.Points(name, log_odds(posterior[k]), log_odds(praise[k]))
+        for name, k in kinds.items()
+    ],
+    xlabel="exact log-odds of praise, cut at 9",
+    ylabel="the classifier's log-odds",
+    x_range=(-9.5, 9.5),
+    y_range=(-9.5, 9.5),
+    diagonal="as sure as it should be",
     title="Probabilities against the truth",
-)  # fmt: skip
+)
 plots.show(fig, name="09_probabilities_against_the_truth")
-print("log-odds of", ", ".join(f"{p:.1%}: {math.log(p / (1 - p)):.1f}" for p in (0.5, 0.95, 0.9975)))
+print(
+    "log-odds of",
+    ", ".join(f"{p:.1%}: {math.log(p / (1 - p)):.1f}" for p in (0.5, 0.95, 0.9975)),
+)
 
 # %% [markdown]
 # The exact values form columns. Each sentence agrees with its review 95 times in 100, so one more sentence of praise adds $\ln(0.95/0.05) \approx 2.9$. The upper left corner is "sure of praise where the words say blame". Points between the axis and the diagonal: too cautious. Points beyond it: too confident. The usual check without the truth groups answers by confidence:
@@ -824,8 +1065,17 @@ for low in (0.5, 0.6, 0.7, 0.8, 0.9):
         means = "".join(f"{column[inside].mean():10.3f}" for column in columns)
         print(f"{low:.1f} to {low + 0.1:.1f}{inside.sum():>10,}{means}")
 excess = confidence.mean() - right.mean()
-verdict = "too sure" if excess > 0.01 else "too cautious" if excess < -0.01 else "about as sure as it should be"
-print(f"all reviews: it says {confidence.mean():.3f}, is right {right.mean():.3f}: on average {verdict}")
+verdict = (
+    "too sure"
+    if excess > 0.01
+    else "too cautious"
+    if excess < -0.01
+    else "about as sure as it should be"
+)
+print(
+    f"all reviews: it says {confidence.mean():.3f}, is right {right.mean():.3f}: on "
+    f"average {verdict}"
+)
 
 # %% [markdown]
 # In a **reliable** (well calibrated) classifier the columns "it says" and "is right" agree, and its probabilities deserve trust. The last line sums it up for ours. The columns "is right" and "exact" must agree up to chance, whatever the model does: both are the share of right answers in the group, once counted and once computed. That is a check of the world, not of the model.
@@ -856,7 +1106,9 @@ course.widgets.how_sure(shown, sure_of, world=world)
 # %%
 _ = torch.manual_seed(0)
 body = tx.Transformer(pretrained.model.config)
-body.load_state_dict(pretrained.model.body.state_dict())  # what was learned without labels
+body.load_state_dict(
+    pretrained.model.body.state_dict()
+)  # what was learned without labels
 head = torch.nn.Linear(body.config.d_model, 2, bias=False)  # what is new
 frozen = True
 body.requires_grad_(not frozen)
@@ -870,7 +1122,10 @@ for token_ids, target in batches:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-print(f"{sum(p.numel() for p in trained)} parameters trained, loss of the last batch {loss.item():.2f}")
+print(
+    f"{sum(p.numel() for p in trained)} parameters trained, loss of the last batch "
+    f"{loss.item():.2f}"
+)
 
 # %% [markdown]
 # ## Questions

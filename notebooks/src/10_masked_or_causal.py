@@ -57,12 +57,17 @@ course.recall("10")
 
 # %%
 world = tx.World()
-written = "La fin est belle. C'est un bel ouvrage. Le style est lent, mais il me touche."
+written = (
+    "La fin est belle. C'est un bel ouvrage. Le style est lent, mais il me touche."
+)
 review = world.split(written)
 from_left = [world.next_word(review[:t])[review[t]] for t in range(len(review))]
 from_left.append(world.next_word(review)[None])  # this reader must also predict the end
 from_both = [world.fill(review, t)[review[t]] for t in range(len(review))]
-print(f"{review[3]!r}: {from_left[3]:.3f} from the left, {from_both[3]:.3f} from both sides")
+print(
+    f"{review[3]!r}: {from_left[3]:.3f} from the left, {from_both[3]:.3f} from "
+    "both sides"
+)
 
 # %% [markdown]
 # Now score the readers as in lesson 08. Each pays $-\log_2 p$ bits, the **surprise**, for a word to which it gave the probability $p$. It is tempting to put the two sums in one table, and to call the reader with fewer bits the better language model. As a reference take $-\log_2 P(\text{review})$: no language model can be expected to pay
@@ -149,12 +154,16 @@ for sides in ("left", "both"):
 
 # %%
 known = sorted({word for s in language for word in s.split()})
-texts = torch.tensor([[known.index(word) for word in s.split()] for s in language])  # (N, T)
+texts = torch.tensor(
+    [[known.index(word) for word in s.split()] for s in language]
+)  # (N, T)
 probs = torch.tensor(list(language.values()))
 same = (texts[:, None] == texts).double()  # (N, N, T)
 first = torch.ones_like(same[..., :1])
 left_equal = torch.cat([first, same.cumprod(-1)[..., :-1]], dim=-1)  # all before t
-right_equal = torch.cat([first, same.flip(-1).cumprod(-1)[..., :-1]], dim=-1).flip(-1)  # all after
+right_equal = torch.cat([first, same.flip(-1).cumprod(-1)[..., :-1]], dim=-1).flip(
+    -1
+)  # all after
 for sides, seen in {"left": left_equal, "both": left_equal * right_equal}.items():
     weight = probs[None, :, None] * seen
     table = (weight.sum(dim=1) / (weight * same).sum(dim=1)).log2()  # (N, T)
@@ -171,7 +180,9 @@ for sides, seen in {"left": left_equal, "both": left_equal * right_equal}.items(
 gap, text = 2, world.split("J'aime la fin. C'est beau.")
 before, after = text[:gap], text[gap + 1 :]
 candidates = [word for word in world.next_word(before) if word is not None]
-log_probs = torch.tensor([world.log_prob([*before, word, *after]) for word in candidates])
+log_probs = torch.tensor(
+    [world.log_prob([*before, word, *after]) for word in candidates]
+)
 filled = torch.tensor([world.fill(text, gap).get(word, 0.0) for word in candidates])
 torch.testing.assert_close(log_probs.softmax(dim=0), filled, rtol=1e-6, atol=1e-6)
 print({word: round(p, 3) for word, p in zip(candidates, filled.tolist(), strict=True)})
@@ -185,9 +196,16 @@ print({word: round(p, 3) for word, p in zip(candidates, filled.tolist(), strict=
 found = world.entropies(review)
 strips = np.stack([found.left, found.both]).clip(min=0) / math.log(2)
 fig, ax = plots.heatmap(
-    strips, row_labels=["left", "both sides"], col_labels=review, low=0, numbers=".1f",
-    xlabel="word", ylabel="given", bar_label="bits", title="How uncertain is each word?",
-)  # fmt: skip
+    strips,
+    row_labels=["left", "both sides"],
+    col_labels=review,
+    low=0,
+    numbers=".1f",
+    xlabel="word",
+    ylabel="given",
+    bar_label="bits",
+    title="How uncertain is each word?",
+)
 plots.show(fig, "10_entropy_strips")
 
 # %% [markdown]
@@ -214,7 +232,9 @@ for line in gaps.splitlines():
     left, both = abs(pair.left[t]) / math.log(2), abs(pair.both[t]) / math.log(2)
     found = "left" if left < 0.01 else "right" if both < 0.01 else "neither"
     assert found == decides
-    print(f"{decides:<8} left {left:4.2f}  both {both:4.2f} bits   {shown:<38} {answer}")
+    print(
+        f"{decides:<8} left {left:4.2f}  both {both:4.2f} bits   {shown:<38} {answer}"
+    )
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -232,7 +252,9 @@ measured = {
     "given the left": [pair.left / math.log(2) for pair in found],
     "given both sides": [pair.both / math.log(2) for pair in found],
     "gain": [(pair.left - pair.both) / math.log(2) for pair in found],
-    "  of it: the end": [entropy(np.stack([p, 1 - p], axis=-1)) / math.log(2) for p in ends],
+    "  of it: the end": [
+        entropy(np.stack([p, 1 - p], axis=-1)) / math.log(2) for p in ends
+    ],
 }
 means = {name: mean_per_word(values) for name, values in measured.items()}
 for name, bits in means.items():
@@ -295,16 +317,23 @@ def mean_of_kind(name, kind):
 
 gain = {kind: mean_of_kind("gain", kind) for kind in ["first word", *kinds, "other"]}
 gain = dict(sorted(gain.items(), key=lambda item: -item[1].mean))
-shares = {kind: b.mean / mean_of_kind("given the left", kind).mean for kind, b in gain.items()}
+shares = {
+    kind: b.mean / mean_of_kind("given the left", kind).mean for kind, b in gain.items()
+}
 best = max(kinds, key=lambda kind: gain[kind].mean)
 
 named = {f"{kind} ({shares[kind]:.0%})": bits for kind, bits in gain.items()}
 errors = {name: 1.96 * bits.standard_error for name, bits in named.items()}
 fig, ax = plots.bars(
-    {name: bits.mean for name, bits in named.items()}, numbers=".2f",
-    intervals={name: (b.mean - errors[name], b.mean + errors[name]) for name, b in named.items()},
-    xlabel="mean gain from the right side (bits per word)", title="Which words gain most?",
-)  # fmt: skip
+    {name: bits.mean for name, bits in named.items()},
+    numbers=".2f",
+    intervals={
+        name: (b.mean - errors[name], b.mean + errors[name])
+        for name, b in named.items()
+    },
+    xlabel="mean gain from the right side (bits per word)",
+    title="Which words gain most?",
+)
 plots.show(fig, "10_gain_by_kind")
 assert min(shares["first word"], shares["article"]) > 0.75
 assert max(shares["noun"], shares["adjective"]) < 0.5
@@ -341,14 +370,24 @@ errors = 1.96 * np.array([point.standard_error for point in curve])
 one_word = 100 * len(few) / sum(map(len, few))  # its share of a review
 hidden_shares = [one_word, *(100 / n for n in group_counts)]
 fig, ax = plots.curves(
-    [plots.Curve("both sides", hidden_shares, bits, low=bits - errors, high=bits + errors)],
-    references={"left side, all of it": from_left.mean}, y_range=(0, 3.5),
-    xlabel="share of words hidden (%)", ylabel="entropy of a hidden word (bits)",
+    [
+        plots.Curve(
+            "both sides", hidden_shares, bits, low=bits - errors, high=bits + errors
+        )
+    ],
+    references={"left side, all of it": from_left.mean},
+    y_range=(0, 3.5),
+    xlabel="share of words hidden (%)",
+    ylabel="entropy of a hidden word (bits)",
     title="Several words hidden at once",
-)  # fmt: skip
+)
 plots.show(fig, "10_share_hidden")
-assert all(np.diff(bits) > 0) and bits[-1] < from_left.mean  # it climbs, and does not cross
-assert from_left.mean - bits[1] > (from_left.mean - bits[0]) / 2  # most of the gain is left at 1 / 7
+assert (
+    all(np.diff(bits) > 0) and bits[-1] < from_left.mean
+)  # it climbs, and does not cross
+assert (
+    from_left.mean - bits[1] > (from_left.mean - bits[0]) / 2
+)  # most of the gain is left at 1 / 7
 
 # %% [markdown]
 # The curve climbs, gently at first: near fifteen percent, BERT's share, most of the gain is still there. Even with half of the words hidden it stays below the dashed line. Both readers then see half of the review, but one of them has neighbours on two sides, and an article needs only the next word. So the share to hide is a trade: more hidden words are more questions per text, and harder ones.
@@ -359,10 +398,17 @@ assert from_left.mean - bits[1] > (from_left.mean - bits[0]) / 2  # most of the 
 text, at_once, in_turn = world.split("J'aime la fin. C'est beau."), 0.0, 0.0
 article, noun = world.fill(text, [2, 3])
 for a, p in article.items():
-    wrong = [n for n in noun if world.log_prob([*text[:2], a, n, *text[4:]]) == -math.inf]
+    wrong = [
+        n for n in noun if world.log_prob([*text[:2], a, n, *text[4:]]) == -math.inf
+    ]
     at_once += p * sum(noun[n] for n in wrong)
-    in_turn += p * sum(world.fill([*text[:2], a, *text[3:]], 3).get(n, 0.0) for n in wrong)
-print(f"pairs as 'le fin', no French: at once {at_once:.0%}, one after the other {in_turn:.0%}")
+    in_turn += p * sum(
+        world.fill([*text[:2], a, *text[3:]], 3).get(n, 0.0) for n in wrong
+    )
+print(
+    f"pairs as 'le fin', no French: at once {at_once:.0%}, one after the other "
+    f"{in_turn:.0%}"
+)
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -378,7 +424,7 @@ print(f"pairs as 'le fin', no French: at once {at_once:.0%}, one after the other
 
 # %%
 def hide(words, dice):
-    """Choose 15 % of the positions; return what is read, and what happened at each position."""
+    """Choose 15 % of the positions; return what is read, and what happened where."""
     read, fate = list(words), [0] * len(words)
     for t in dice.sample(range(len(words)), max(1, round(0.15 * len(words)))):
         roll = dice.random()
@@ -398,7 +444,9 @@ fig, ax = plots.categorical_map(
 ax.set_title("Six readings of one review")
 plots.show(fig, "10_bert_masking")
 n_chosen = [sum(f > 0 for f in fate) for _, fate in draws]
-n_unasked = sum(not any(column) for column in zip(*(fate for _, fate in draws), strict=True))
+n_unasked = sum(
+    not any(column) for column in zip(*(fate for _, fate in draws), strict=True)
+)
 print(f"{n_chosen[0]} questions a reading, a causal model has {len(review) + 1}")
 print(f"not asked in any of the six readings: {n_unasked} of {len(review)} words")
 
@@ -429,7 +477,9 @@ def mask_tokens(token_ids, mask_id, special_ids, vocab_size, p, generator):
 
     allowed = [i for i in range(vocab_size) if i not in special_ids and i != mask_id]
     choice = torch.randint(len(allowed), token_ids.shape, generator=generator)
-    others = torch.tensor(allowed)[choice]  # (B, T), an id for each position, needed or not
+    others = torch.tensor(allowed)[
+        choice
+    ]  # (B, T), an id for each position, needed or not
 
     fate = torch.rand(token_ids.shape, generator=generator)
     inputs = torch.where(drawn & (fate < 0.8), mask_id, token_ids)
@@ -449,15 +499,22 @@ verdict
 
 # %%
 labels = torch.tensor([[-100, 2, -100, 0]])  # (B, T)
-logits = torch.tensor([[[9.0, 0, 0], [0, 0, 1], [0, 5, 0], [2, 1, 0]]], requires_grad=True)
+logits = torch.tensor(
+    [[[9.0, 0, 0], [0, 0, 1], [0, 5, 0], [2, 1, 0]]], requires_grad=True
+)
 nats = []
 for scores, label in zip(logits[0].tolist(), labels[0].tolist(), strict=True):
     if label != -100:
         nats.append(math.log(sum(map(math.exp, scores))) - scores[label])
-loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())  # (B * T, V) and (B * T,)
+loss = F.cross_entropy(
+    logits.flatten(0, 1), labels.flatten()
+)  # (B * T, V) and (B * T,)
 assert math.isclose(loss.item(), sum(nats) / len(nats), rel_tol=1e-6)
 loss.backward()
-print(f"{loss.item():.3f} nats; gradient", *(f"{g:.2f}" for g in logits.grad[0].norm(dim=-1)))
+print(
+    f"{loss.item():.3f} nats; gradient",
+    *(f"{g:.2f}" for g in logits.grad[0].norm(dim=-1)),
+)
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -473,7 +530,9 @@ from tinytx.training.recipes import plan
 from tinytx.training.tasks import train_tokenizer
 
 recipe, corpus = plan("world", "masked"), tx.load_corpus("world")
-tokenizer = train_tokenizer(corpus.train.texts, recipe.vocab_size, exact=False, kind="world")
+tokenizer = train_tokenizer(
+    corpus.train.texts, recipe.vocab_size, exact=False, kind="world"
+)
 config = recipe.config.replace(vocab_size=tokenizer.vocab_size)
 torch.manual_seed(0)
 causal = tx.LanguageModel(config.replace(causal=True))
@@ -487,20 +546,27 @@ assert tx.count_parameters(causal) == tx.count_parameters(masked)
 # The two questions as tensors. The masked side calls `mask_tokens`: yours if it passed its check, else the package's, which does the same. Each is shown for one short review of five tokens. With $p = 0.15$ no token is drawn in 44 % of readings, as $0.85^5 = 0.44$; the cell reads again until one is. The third value says whether a batch is read both ways; the training loop asks for it.
 
 # %%
-SPECIAL = [getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos", "cls", "sep")]
+SPECIAL = [
+    getattr(tokenizer, f"{name}_id")
+    for name in ("pad", "unk", "bos", "eos", "cls", "sep")
+]
 hiding = mask_tokens
 if not verdict.passed:
     from tinytx.training.masking import mask_tokens as hiding
 
 
 def next_token_batch(rows, generator):
-    ids = pad_batch([[tokenizer.bos_id, *row, tokenizer.eos_id] for row in rows], tokenizer.pad_id)
+    ids = pad_batch(
+        [[tokenizer.bos_id, *row, tokenizer.eos_id] for row in rows], tokenizer.pad_id
+    )
     labels = ids[:, 1:].masked_fill(ids[:, 1:] == tokenizer.pad_id, -100)
     return ids[:, :-1], labels, False  # (B, T), (B, T)
 
 
 def masked_batch(rows, generator):
-    ids = pad_batch([[tokenizer.cls_id, *row, tokenizer.sep_id] for row in rows], tokenizer.pad_id)
+    ids = pad_batch(
+        [[tokenizer.cls_id, *row, tokenizer.sep_id] for row in rows], tokenizer.pad_id
+    )
     choices = {"mask_id": tokenizer.mask_id, "special_ids": SPECIAL, "p": 0.15}
     choices["vocab_size"] = tokenizer.vocab_size
     return *hiding(ids, **choices, generator=generator), True
@@ -538,13 +604,17 @@ def train(model, make_batch, both_sides):
     generator = torch.Generator().manual_seed(0)
     for step in range(1, settings.n_steps + 1):
         start = dice.randrange(len(train_rows))
-        rows = train_rows[start : start + settings.tokens_per_batch // len(train_rows[start])]
+        rows = train_rows[
+            start : start + settings.tokens_per_batch // len(train_rows[start])
+        ]
         inputs, labels, both_ways = make_batch(rows, generator)
         asked = labels != -100  # (B, T), N of them
         bf16 = torch.autocast("cpu", dtype=torch.bfloat16, enabled=in_bf16)
         with bf16, reading(model, both_ways):
             hidden = model.body(inputs, inputs != tokenizer.pad_id)  # (B, T, D)
-            loss = F.cross_entropy(model.head(hidden[asked]), labels[asked])  # (N, V), (N,)
+            loss = F.cross_entropy(
+                model.head(hidden[asked]), labels[asked]
+            )  # (N, V), (N,)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
         for group in optimizer.param_groups:
@@ -563,8 +633,12 @@ def train(model, make_batch, both_sides):
 blank_rows, dice = tokenizer.encode_batch(corpus.valid.texts[:150]), random.Random(3)
 blanks = [(ids, dice.randrange(len(ids))) for ids in blank_rows]
 through = world.through(tokenizer)
-exact_left = np.array([-np.log(through.next_token(ids[:t])[ids[t]]) for ids, t in blanks])
-exact_both = np.array([-np.log(through.fill_token(ids, t)[ids[t]]) for ids, t in blanks])
+exact_left = np.array(
+    [-np.log(through.next_token(ids[:t])[ids[t]]) for ids, t in blanks]
+)
+exact_both = np.array(
+    [-np.log(through.fill_token(ids, t)[ids[t]]) for ids, t in blanks]
+)
 
 
 @torch.no_grad()
@@ -572,13 +646,19 @@ def blank_nats(model, both_sides):
     """Nats of the hidden token of each blank, given its left side or both sides."""
     first = tokenizer.cls_id if both_sides else tokenizer.bos_id
     rows, at = torch.arange(len(blanks)), torch.tensor([t for _, t in blanks])
-    ids = pad_batch([[first, *row, tokenizer.sep_id] for row in blank_rows], tokenizer.pad_id)
+    ids = pad_batch(
+        [[first, *row, tokenizer.sep_id] for row in blank_rows], tokenizer.pad_id
+    )
     truth = ids[rows, at + 1]
     if both_sides:
         ids[rows, at + 1] = tokenizer.mask_id
-    at = at + (model is masked)  # it predicts at the blank itself, others one position earlier
+    at = at + (
+        model is masked
+    )  # it predicts at the blank itself, others one position earlier
     with reading(model, both_sides):
-        hidden = model.body(ids, ids != tokenizer.pad_id)[rows, at]  # (N, D), at the blanks alone
+        hidden = model.body(ids, ids != tokenizer.pad_id)[
+            rows, at
+        ]  # (N, D), at the blanks alone
     return F.cross_entropy(model.head(hidden), truth, reduction="none").double().numpy()
 
 
@@ -601,18 +681,33 @@ for name, model, make_batch, exact in (
     history[name] = train(model, make_batch, exact is exact_both)
     final[name] = blank_nats(model, exact is exact_both)
     excess[name] = mean_per_word((final[name] - exact)[:, None])
-    print(name, f"{excess[name].mean:.3f} ± {excess[name].standard_error:.3f} nats above")
+    print(
+        name, f"{excess[name].mean:.3f} ± {excess[name].standard_error:.3f} nats above"
+    )
 fig, ax = plots.curves(
-    [plots.Curve(f"{name} model", [*nats], [*nats.values()]) for name, nats in history.items()],
-    references={"exact, left": exact_left.mean(), "exact, both sides": exact_both.mean()},
-    xlabel="training step", ylabel="nats for one hidden token", y_range=(0, 4),
+    [
+        plots.Curve(f"{name} model", [*nats], [*nats.values()])
+        for name, nats in history.items()
+    ],
+    references={
+        "exact, left": exact_left.mean(),
+        "exact, both sides": exact_both.mean(),
+    },
+    xlabel="training step",
+    ylabel="nats for one hidden token",
+    y_range=(0, 4),
     title="Learning to fill one blank",
-)  # fmt: skip
+)
 plots.show(fig, "10_learning_to_fill")
 nearer = min(excess, key=lambda name: excess[name].mean)
 cheaper = final["causal"].mean() - final["masked"].mean()
-course.resolve("10.3", f"the {nearer} model", f"{settings.n_steps} steps, {len(blanks)} blanks. In nats "
-               f"a blank costs the masked model {abs(cheaper):.2f} {'less' if cheaper > 0 else 'more'}.")
+course.resolve(
+    "10.3",
+    f"the {nearer} model",
+    f"{settings.n_steps} steps, {len(blanks)} blanks. In nats "
+    f"a blank costs the masked model {abs(cheaper):.2f} "
+    f"{'less' if cheaper > 0 else 'more'}.",
+)
 
 # %% [markdown]
 # Read each curve against its *own* dashed line: the upper one is the exact value given the left, the lower one that given both sides. The causal model cannot pass the upper one, on average, however long it trains. The masked model may, since it has more to see. How the two compare depends on how long they train, so one such picture decides nothing.
@@ -634,7 +729,9 @@ def answers(words, t, candidates):
     whole = [" ".join([*words[:t], word, *words[t + 1 :]]) for word in candidates]
     return {
         "exact, left": [left.get(word, 0.0) for word in candidates],
-        "causal model, left": fill_probs(causal, tokenizer, ids, at, sides="left")[numbers],
+        "causal model, left": fill_probs(causal, tokenizer, ids, at, sides="left")[
+            numbers
+        ],
         "causal model, whole review": -text_nats(causal, tokenizer, whole),
         "masked model": fill_probs(masked, tokenizer, ids, at)[numbers],
         "exact, both sides": [both.get(word, 0.0) for word in candidates],
@@ -642,7 +739,9 @@ def answers(words, t, candidates):
 
 
 pieces = {word: tokenizer.word_pieces(word) for word in sorted(DETERMINERS)}
-piece = {word: ids[0] for word, ids in pieces.items() if len(ids) == 1}  # articles of one token
+piece = {
+    word: ids[0] for word, ids in pieces.items() if len(ids) == 1
+}  # articles of one token
 candidates = list(piece)
 
 # %% [markdown]
@@ -651,8 +750,13 @@ candidates = list(piece)
 # %%
 course.predict(
     "10.4",
-    "The causal model scores whole reviews. How many articles are right, compared with its left side?",
-    ["more, intervals apart", "about as many, intervals overlap", "fewer, intervals apart"],
+    "The causal model scores whole reviews. How many articles are right, compared with "
+    "its left side?",
+    [
+        "more, intervals apart",
+        "about as many, intervals overlap",
+        "fewer, intervals apart",
+    ],
 )
 
 # %%
@@ -669,20 +773,29 @@ commonest = max(candidates, key=truths.count)
 correct = {f"always {commonest}": truths.count(commonest)}
 for (words, t), truth in zip(gaps, truths, strict=True):
     for name, scores in answers(words, t, candidates).items():
-        correct[name] = correct.get(name, 0) + (candidates[int(np.argmax(scores))] == truth)
+        correct[name] = correct.get(name, 0) + (
+            candidates[int(np.argmax(scores))] == truth
+        )
 spans = {name: wilson_interval(n, len(gaps)) for name, n in correct.items()}
 one_side, whole = spans["causal model, left"], spans["causal model, whole review"]
 answer = "about as many, intervals overlap"
 if whole[0] > one_side[1] or whole[1] < one_side[0]:
     answer = f"{'more' if whole[0] > one_side[1] else 'fewer'}, intervals apart"
 fig, ax = plots.bars(
-    {name: n / len(gaps) for name, n in correct.items()}, intervals=spans, numbers=".2f",
-    xlabel="share of blanks filled rightly", title=f"One hidden article in each of {len(gaps)} reviews",
-)  # fmt: skip
+    {name: n / len(gaps) for name, n in correct.items()},
+    intervals=spans,
+    numbers=".2f",
+    xlabel="share of blanks filled rightly",
+    title=f"One hidden article in each of {len(gaps)} reviews",
+)
 plots.show(fig, "10_hidden_articles")
 print(f"readings of a review a blank: {len(candidates)} for the whole review, 1 masked")
 both = [f"J' aime {word} fin . C' est beau ." for word in ("la", "le")]
-print("with la and le fin: {:.1f} and {:.1f} nats".format(*text_nats(causal, tokenizer, both)))
+print(
+    "with la and le fin: {:.1f} and {:.1f} nats".format(
+        *text_nats(causal, tokenizer, both)
+    )
+)
 found = "{:.2f} to {:.2f} against {:.2f} to {:.2f}.".format(*whole, *one_side)
 course.resolve("10.4", answer, found)
 
@@ -704,9 +817,15 @@ course.widgets.fill_blank(masked, tokenizer)
 @torch.no_grad()
 def write(start, n_new, n_sweeps, seed=1):
     generator, first = torch.Generator().manual_seed(seed), 1 + len(start)
-    ids = torch.tensor([[tokenizer.cls_id, *start, *[tokenizer.mask_id] * n_new, tokenizer.sep_id]])
+    ids = torch.tensor(
+        [[tokenizer.cls_id, *start, *[tokenizer.mask_id] * n_new, tokenizer.sep_id]]
+    )
     for sweep in range(1 + n_sweeps):
-        order = torch.arange(n_new) if sweep == 0 else torch.randperm(n_new, generator=generator)
+        order = (
+            torch.arange(n_new)
+            if sweep == 0
+            else torch.randperm(n_new, generator=generator)
+        )
         for t in (order + first).tolist():
             ids[0, t] = tokenizer.mask_id
             logits = masked(ids)[0, t]
@@ -741,7 +860,9 @@ def hybrid_batch(rows, generator):
 
 dice, shown = torch.Generator().manual_seed(4), {}
 while len(shown) < 2:  # one of each kind, with something to predict
-    inputs, labels, both_ways = hybrid_batch([tokenizer.encode("Le style est lent .")], dice)
+    inputs, labels, both_ways = hybrid_batch(
+        [tokenizer.encode("Le style est lent .")], dice
+    )
     if (labels != -100).any():
         shown[both_ways] = f"reads {inputs.tolist()}, labels {labels.tolist()}"
 print("one way  ", shown[False], "\nboth ways", shown[True])
@@ -759,7 +880,8 @@ for both_ways in (False, True):
 # %%
 course.predict(
     "10.5",
-    "Given both sides, which model fills the blanks better after the same number of steps?",
+    "Given both sides, which model fills the blanks better after the same number of "
+    "steps?",
     ["the masked model", "the hybrid model", "no difference that 150 blanks show"],
 )
 
@@ -774,20 +896,31 @@ bars = {
 }
 spans = {name: mean_per_word(nats[:, None]) for name, nats in bars.items()}
 fig, ax = plots.bars(
-    {name: one.mean for name, one in spans.items()}, numbers=".2f",
-    intervals={name: (one.mean - 1.96 * one.standard_error, one.mean + 1.96 * one.standard_error)
-               for name, one in spans.items()},
-    xlabel="nats above the exact value", title="One blank, three models",
-)  # fmt: skip
+    {name: one.mean for name, one in spans.items()},
+    numbers=".2f",
+    intervals={
+        name: (
+            one.mean - 1.96 * one.standard_error,
+            one.mean + 1.96 * one.standard_error,
+        )
+        for name, one in spans.items()
+    },
+    xlabel="nats above the exact value",
+    title="One blank, three models",
+)
 plots.show(fig, "10_three_models")
 ahead = {}
 for side, (specialist, ours) in {
-    "left side": (final["causal"], given_left), "both sides": (final["masked"], final["hybrid"]),
-}.items():  # fmt: skip
+    "left side": (final["causal"], given_left),
+    "both sides": (final["masked"], final["hybrid"]),
+}.items():
     gain = mean_per_word((specialist - ours)[:, None])
     low, high = (gain.mean + sign * 1.96 * gain.standard_error for sign in (-1, 1))
     ahead[side] = "hybrid" if low > 0 else "masked" if high < 0 else None
-    print(f"{side:<10} specialist minus hybrid: {gain.mean:+.2f} nats [{low:+.2f}, {high:+.2f}]")
+    print(
+        f"{side:<10} specialist minus hybrid: {gain.mean:+.2f} nats [{low:+.2f}, "
+        f"{high:+.2f}]"
+    )
 winner = ahead["both sides"]
 answer = f"the {winner} model" if winner else "no difference that 150 blanks show"
 course.resolve("10.5", answer, f"{settings.n_steps} steps of each, one run of each.")
@@ -813,13 +946,23 @@ by_name = {(row.measure, row.contestant): row for row in rows}
 first_of = [stored.data[f"{budget}/seed 0/{name}/pretraining"] for name in names]
 recipes = [record["origin"]["recipe"] for record in first_of]
 for part in ("config", "settings"):
-    values = {key: [recipe[part][key] for recipe in recipes] for key in recipes[0][part]}
-    alike = {key: value[0] for key, value in values.items() if value.count(value[0]) == 3}
+    values = {
+        key: [recipe[part][key] for recipe in recipes] for key in recipes[0][part]
+    }
+    alike = {
+        key: value[0] for key, value in values.items() if value.count(value[0]) == 3
+    }
     print(f"{part}, alike: {alike}")
-    print(f"{part}, different: {({key: values[key] for key in values.keys() - alike.keys()})}")
+    print(
+        f"{part}, different: "
+        f"{ ({key: values[key] for key in values.keys() - alike.keys()}) }"
+    )
 cost = [record["flops_per_id"] / first_of[0]["flops_per_id"] for record in first_of]
 print(f"{len(rows[0].values)} seeds; {stored.source_line()}")
-print("operations a token:", ", ".join(f"{n} {c:.2f}" for n, c in zip(names, cost, strict=True)))
+print(
+    "operations a token:",
+    ", ".join(f"{n} {c:.2f}" for n, c in zip(names, cost, strict=True)),
+)
 
 # %% [markdown]
 # The blank again, given *both* sides: a token of a test review. The masked and the hybrid model answer in one reading. The causal model scores the review once with every token of the vocabulary, some two thousand readings. The score is the **excess**: the mean KL divergence of the answer from the exact distribution, in nats. **Predict 10.6.**
@@ -827,18 +970,26 @@ print("operations a token:", ", ".join(f"{n} {c:.2f}" for n, c in zip(names, cos
 # %%
 course.predict(
     "10.6",
-    "After the same number of tokens, which model fills the blank best (lowest excess)?",
+    "After the same number of tokens, which model fills the blank best (lowest "
+    "excess)?",
     ["causal, scoring every token", "masked, one reading", "hybrid, one reading"],
 )
 
 # %%
-ways = dict(zip(names, ("scoring every token", "one reading", "one reading"), strict=True))
+ways = dict(
+    zip(names, ("scoring every token", "one reading", "one reading"), strict=True)
+)
 excess = {name: by_name["fill: excess", name].interval for name in names}
 fig, ax = plots.bars(
-    {f"{name}, {ways[name]}": found.mean for name, found in excess.items()}, numbers=".3f",
-    intervals={f"{name}, {ways[name]}": (max(found.low, 0.0), found.high) for name, found in excess.items()},
-    xlabel="excess over the exact answer (nats)", title="One blank, both sides given",
-)  # fmt: skip
+    {f"{name}, {ways[name]}": found.mean for name, found in excess.items()},
+    numbers=".3f",
+    intervals={
+        f"{name}, {ways[name]}": (max(found.low, 0.0), found.high)
+        for name, found in excess.items()
+    },
+    xlabel="excess over the exact answer (nats)",
+    title="One blank, both sides given",
+)
 plots.show(fig, "10_three_objectives")
 best = min(excess, key=lambda name: excess[name].mean)
 found = ", ".join(f"{name} {value.mean:.3f}" for name, value in excess.items())
@@ -850,9 +1001,14 @@ course.resolve("10.6", f"{best}, {ways[best]}", f"Nats: {found}.")
 # %%
 labelled = sorted({row.measure for row in rows if row.measure.endswith("labels")})
 measures = [
-    "fill: nats", "fill: excess", "fill: accuracy", "fill, left: nats", "fill, left: accuracy",
-    "complete: possible", *labelled,
-]  # fmt: skip
+    "fill: nats",
+    "fill: excess",
+    "fill: accuracy",
+    "fill, left: nats",
+    "fill, left: accuracy",
+    "complete: possible",
+    *labelled,
+]
 cells = {name: {} for name in (*names, "exact")}
 for (measure, name), row in by_name.items():
     if measure in measures and name in names:
@@ -873,14 +1029,23 @@ for measure in measures:
         if (measure, name) in by_name:
             pair = [np.array(by_name[measure, one].values) for one in ("hybrid", name)]
             gain = paired_interval(sign * (pair[0] - pair[1]))
-            word = ("better" if gain.mean > 0 else "worse") if gain.excludes_zero else "not apart"
+            word = (
+                ("better" if gain.mean > 0 else "worse")
+                if gain.excludes_zero
+                else "not apart"
+            )
             verdicts[measure, name] = word
             print(f"{measure:<22} hybrid against {name:<7} {gain.mean:+.3f}", end=" ")
             print(f"[{gain.low:+.3f}, {gain.high:+.3f}]  {word}")
-nsp = [by_name[f"next: {who}", "masked+nsp"].interval.mean for who in ("model", "associations")]
+nsp = [
+    by_name[f"next: {who}", "masked+nsp"].interval.mean
+    for who in ("model", "associations")
+]
 print("next sentence: share right, model {:.2f}, counts of words {:.2f}".format(*nsp))
 left = by_name["fill, left: nats", "causal"].interval
-assert left.low > by_name["fill: nats", "masked"].interval.high  # both sides are worth it
+assert (
+    left.low > by_name["fill: nats", "masked"].interval.high
+)  # both sides are worth it
 
 # %% [markdown]
 # **What it shows.** Read the words at the ends of the lines. *Better* and *worse* mean that the interval over the seeds excludes zero; *not apart* means that these runs cannot tell. From the left side alone no model comes near what both sides give: the cell asserts it. One likely reason for differences between the objectives is the number of positions at which they predict; these records do not test that. The model with next-sentence prediction is compared with counts of words on its own question.
@@ -936,7 +1101,9 @@ def masked_question(x, chosen, mask):
 
 
 def loss_of(model, reads, labels):  # the same for both
-    logits = model(torch.tensor([reads]))  # (1, T, V); a causal model has its mask inside
+    logits = model(
+        torch.tensor([reads])
+    )  # (1, T, V); a causal model has its mask inside
     return F.cross_entropy(logits[0], torch.tensor(labels))  # -100 is skipped
 
 
@@ -947,7 +1114,9 @@ x = [tokenizer.cls_id, *x, tokenizer.sep_id]  # as the masked model was trained
 reads, labels = masked_question(x, {2}, tokenizer.mask_id)
 own = loss_of(masked, reads, labels)
 print(f"masked, one prediction: {own:.2f} nats")
-torch.testing.assert_close(own, masked.loss(torch.tensor([reads]), torch.tensor([labels])))
+torch.testing.assert_close(
+    own, masked.loss(torch.tensor([reads]), torch.tensor([labels]))
+)
 
 # %% [markdown]
 # ## Questions
@@ -983,7 +1152,9 @@ course.parsons("masked_loss")
 def masked_loss(logits, labels):
     ### BEGIN SOLUTION
     chosen = labels != -100  # (B, T)
-    log_probs = logits[chosen].log_softmax(dim=-1)  # (N, V), N positions to be predicted
+    log_probs = logits[chosen].log_softmax(
+        dim=-1
+    )  # (N, V), N positions to be predicted
     return -log_probs.gather(-1, labels[chosen][:, None]).mean()
     ### END SOLUTION
 

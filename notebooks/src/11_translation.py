@@ -62,7 +62,9 @@ _ = torch.manual_seed(0)
 smoke = recipes.default_budget() == "smoke"
 pairs, world = load_pairs("world"), tx.World()
 print(f"{len(pairs.train):,} pairs to learn from, {len(pairs.valid):,} held out")
-for english, french in zip(pairs.valid.sources[:3], pairs.valid.targets[:3], strict=True):
+for english, french in zip(
+    pairs.valid.sources[:3], pairs.valid.targets[:3], strict=True
+):
     print(f"\n{english}\n    {french}")
 
 counts = {}
@@ -72,7 +74,9 @@ for pair in world.sentence_pairs(4000, seed=23_001):
 
 
 def by_dictionary(words):
-    return write_out([counts[w].most_common(1)[0][0] if w in counts else w for w in words], "fr")
+    return write_out(
+        [counts[w].most_common(1)[0][0] if w in counts else w for w in words], "fr"
+    )
 
 
 seen = set(pairs.train.sources)
@@ -97,7 +101,9 @@ course.predict(
 def report(name, texts):
     score = bleu.score_translations(texts, [[reference] for reference in references])
     n_agreement = bleu.count_mistakes(texts).n_agreement
-    exact = sum(a == b for a, b in zip(texts, references, strict=True)) / len(references)
+    exact = sum(a == b for a, b in zip(texts, references, strict=True)) / len(
+        references
+    )
     interval = "{:5.1f} [{:.1f}, {:.1f}]".format(score.bleu, *score.interval)
     print(f"{name:<16}{interval:<22}{exact:>8.1%}{n_agreement:>20,}")
     return exact
@@ -109,8 +115,12 @@ for n in range(1, 4):
 HEAD = f"\n{'':<17}BLEU [95 %]            exact   agreement mistakes"
 print(HEAD)
 exact = report("word for word", translations["word for word"])
-answer = ["fewer than 1 in 10", "1 to 5 in 10", "more than 5 in 10"][(exact >= 0.1) + (exact > 0.5)]
-course.resolve("11.1", answer, f"It translates {exact:.1%} of {len(fresh)} sentences exactly.")
+answer = ["fewer than 1 in 10", "1 to 5 in 10", "more than 5 in 10"][
+    (exact >= 0.1) + (exact > 0.5)
+]
+course.resolve(
+    "11.1", answer, f"It translates {exact:.1%} of {len(fresh)} sentences exactly."
+)
 
 # %% [markdown]
 # Look at the three sentences: many words are right, and yet no sentence is. In French an adjective may follow its noun. Article, adjective and participle take gender and number from a noun elsewhere in the sentence. So many words cannot be translated without their context. **BLEU**, the usual score from 0 to 100, counts how many runs of one to four words a translation shares with the right one. We count it by hand below.
@@ -142,13 +152,19 @@ course.predict("11.2", "Which source token does “ai” attend to most?", sourc
 all_weights, contexts = [], []
 for word, query in zip(written, queries, strict=True):
     scores = [dot(query, key) / math.sqrt(4) for key in keys]
-    raised = [math.exp(x) if real else 0.0 for x, real in zip(scores, is_real, strict=True)]
+    raised = [
+        math.exp(x) if real else 0.0 for x, real in zip(scores, is_real, strict=True)
+    ]
     weights = [each / sum(raised) for each in raised]
     all_weights.append(weights)
     contexts.append([dot(weights, column) for column in zip(*values, strict=True)])
     print(f"{word:<8}" + "".join(f"{weight:>9.3f}" for weight in weights))
 best = max(range(4), key=all_weights[2].__getitem__)
-course.resolve("11.2", source[best], f"Its weight is {all_weights[2][best]:.3f}, that of padding 0.")
+course.resolve(
+    "11.2",
+    source[best],
+    f"Its weight is {all_weights[2][best]:.3f}, that of padding 0.",
+)
 
 # %% [markdown]
 # Check the first row: *&lt;bos&gt;* and *I* give $2 \cdot 2 / \sqrt{4} = 2$, the others 0, so $e^2 / (e^2 + 1 + 1)$. The padding has the largest score in every row (3, 3 and 6, against 2, 2 and 3) and gets no weight, since the mask acts before the softmax. *ai* attends mostly to *read*: the next word is *lu*. Now the same as matrices, and as modules with equal weights: ours and torch's `nn.MultiheadAttention`. Torch has the opposite sign: there `True` means **blocked**.
@@ -203,7 +219,9 @@ class DecoderLayer(nn.Module):
         return self.ff["down_proj"](F.gelu(self.ff["up_proj"](x)))  # (B, T, D)
 
     def cross_and_ff(self, x, memory, src_real):
-        mask = src_real[:, None, None, :]  # (B, 1, 1, S): the same for all heads and queries
+        mask = src_real[
+            :, None, None, :
+        ]  # (B, 1, 1, S): the same for all heads and queries
         x = x + self.cross_attn(self.cross_norm(x), memory, mask)  # queries from x
         return x + self.feed_forward(self.ff_norm(x))
 
@@ -320,7 +338,9 @@ loss = 0.0
 for token, logit in enumerate(logits):
     probability = (1 - s) * (token == target) + s / len(logits)
     loss -= probability * (logit - log_total)
-by_torch = F.cross_entropy(torch.tensor([logits]), torch.tensor([target]), label_smoothing=s)
+by_torch = F.cross_entropy(
+    torch.tensor([logits]), torch.tensor([target]), label_smoothing=s
+)
 torch.testing.assert_close(torch.tensor(loss), by_torch)
 
 
@@ -349,7 +369,10 @@ for name, config in configs.items():
     tied, untied = (tx.parameter_table(each, head="translation").total for each in both)
     print(f"{name:<6} tied {tied:>12,}    untied {untied:>12,}")
 matrix = 512 * 512 + 512  # one projection of the base model, with its bias
-print(f"base: cross-attention {6 * 4 * matrix:,}, all 18 output projections {18 * matrix:,}")
+print(
+    f"base: cross-attention {6 * 4 * matrix:,}, all 18 output projections "
+    f"{18 * matrix:,}"
+)
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -367,13 +390,19 @@ history, V = result.history, config.vocab_size
 bound = lowest_loss(result.recipe.label_smoothing, V)
 fig, ax = plots.curves(
     [plots.Curve("training", history.step, history.loss)],
-    references={"guessing, ln V": math.log(V), "lowest possible": bound}, xlabel="step",
-    ylabel="smoothed loss (nats per token)", y_range=(0, 8), title="A translator learns",
-)  # fmt: skip
+    references={"guessing, ln V": math.log(V), "lowest possible": bound},
+    xlabel="step",
+    ylabel="smoothed loss (nats per token)",
+    y_range=(0, 8),
+    title="A translator learns",
+)
 plots.show(fig, name="11_learning")
 assert abs(history.loss[0] - math.log(V)) < 0.5
 print(f"first loss {history.loss[0]:.2f}, ln V {math.log(V):.2f}")
-print(f"last loss {history.loss[-1]:.2f}, {history.loss[-1] - bound:.2f} above the lowest possible")
+print(
+    f"last loss {history.loss[-1]:.2f}, {history.loss[-1] - bound:.2f} above the "
+    "lowest possible"
+)
 print(f"held out, unsmoothed: {result.evaluation.nats_per_token:.3f} nats per token")
 
 # %% [markdown]
@@ -425,8 +454,14 @@ for english, french, right in inexact[:3]:
 n_endings = sum(only_endings_differ(french, right) for _, french, right in inexact)
 print(f"\nonly endings differ in {n_endings} of {len(inexact)} inexact sentences")
 share = exact["greedy"]
-answer = ["less than half", "half to 9 in 10", "more than 9 in 10"][(share >= 0.5) + (share > 0.9)]
-course.resolve("11.3", answer, f"{share:.1%} exact, against {exact['word for word']:.1%} by dictionary.")
+answer = ["less than half", "half to 9 in 10", "more than 9 in 10"][
+    (share >= 0.5) + (share > 0.9)
+]
+course.resolve(
+    "11.3",
+    answer,
+    f"{share:.1%} exact, against {exact['word for word']:.1%} by dictionary.",
+)
 
 # %% [markdown]
 # Read the examples together with the column of agreement mistakes and the line below them. An ending needs the number of a noun, which English shows, and its gender, which English does not show. (A closed grammar with few words makes translation an easy task; real sentences come below.)
@@ -445,7 +480,8 @@ def is_turned(pair):  # French turns two words around
 
 
 pair = min(
-    filter(is_turned, fresh[600:]), key=lambda p: len(tokenizer.encode(write_out(p.french, "fr")))
+    filter(is_turned, fresh[600:]),
+    key=lambda p: len(tokenizer.encode(write_out(p.french, "fr"))),
 )
 english, french = write_out(pair.english, "en"), write_out(pair.french, "fr")
 weights = lab.cross_attention(model, tokenizer, english, french)  # (L, H, T, S)
@@ -465,7 +501,9 @@ columns = [token.replace("▁", "") for token in [*tokenizer.pieces(english), "<
 fig, axes = plots.figure(1, 3, width=10.2, height=4.2)
 for ax, (name, matrix) in zip(axes, panels.items(), strict=True):
     shown = rows if ax is axes[0] else [""] * len(rows)
-    plots.heatmap(matrix, row_labels=shown, col_labels=columns, low=0, high=1, title=name, ax=ax)
+    plots.heatmap(
+        matrix, row_labels=shown, col_labels=columns, low=0, high=1, title=name, ax=ax
+    )
 axes[0].set_ylabel("French token to be predicted")
 fig.supxlabel("English token attended to")
 plots.show(fig, name="11_alignment")
@@ -477,7 +515,8 @@ plots.show(fig, name="11_alignment")
 n_heads = mass.mass.size
 course.predict(
     "11.4",
-    f"How many of the {n_heads} heads put more than twice the baseline on aligned tokens?",
+    f"How many of the {n_heads} heads put more than twice the baseline on aligned "
+    "tokens?",
     ["none", "some, but less than half", "half of them or more"],
 )
 
@@ -492,8 +531,12 @@ plots.show(fig, name="11_mass")
 n_above = int((mass.mass > 2 * mass.uniform).sum())
 answer = "none" if n_above == 0 else "some, but less than half"
 answer = "half of them or more" if 2 * n_above >= n_heads else answer
-course.resolve("11.4", answer, f"{n_above} of {n_heads}; an even spread has {mass.uniform:.2f}, "
-               f"the chosen head {mass.mass[layer, head]:.2f}.")
+course.resolve(
+    "11.4",
+    answer,
+    f"{n_above} of {n_heads}; an even spread has {mass.uniform:.2f}, "
+    f"the chosen head {mass.mass[layer, head]:.2f}.",
+)
 
 # %% [markdown]
 # A head below 1 need not be wrong. To predict the ending of an adjective it is *useful* to attend to the noun, which the alignment does not count; and the encoder has moved information between positions. The heatmap says where a head attends, and the grammar gives only one reason to attend somewhere. Try other sentences: choose a French token and compare the heads with the truth.
@@ -521,10 +564,15 @@ def follow(beam_size):
     beams, finished = {(): 1.0}, {}
     while beams:
         grown = {
-            (*path, word): p * q for path, p in beams.items() for word, q in table[path].items()
+            (*path, word): p * q
+            for path, p in beams.items()
+            for word, q in table[path].items()
         }
         best = sorted(grown, key=grown.get, reverse=True)[:beam_size]
-        print("  keeps", ",  ".join(f"{' '.join(path)} {grown[path]:.3f}" for path in best))
+        print(
+            "  keeps",
+            ",  ".join(f"{' '.join(path)} {grown[path]:.3f}" for path in best),
+        )
         finished |= {path: grown[path] for path in best if path[-1] == "<eos>"}
         beams = {path: grown[path] for path in best if path[-1] != "<eos>"}
     return finished
@@ -553,7 +601,9 @@ class TableSteps:  # what the package's beam search asks of a model
     def logits(self, prefixes):
         paths = [tuple(words[i] for i in row[1:]) for row in prefixes.tolist()]
         rows = [table.get(path, {"<eos>": 1.0}) for path in paths]
-        return torch.tensor([[row.get(word, 0.0) for word in words] for row in rows]).log()
+        return torch.tensor(
+            [[row.get(word, 0.0) for word in words] for row in rows]
+        ).log()
 
     def select(self, rows):
         pass  # it stores nothing
@@ -564,7 +614,9 @@ for alpha in (0.0, 1.0):
     score = {path: math.log(p) / len(path) ** alpha for path, p in finished[2].items()}
     best = max(score, key=score.get)
     search = beam.Search(beam_size=2, length_penalty=alpha)
-    (found,) = beam.beam_search(TableSteps(), max_tokens, bos_id=0, eos_id=1, search=search)
+    (found,) = beam.beam_search(
+        TableSteps(), max_tokens, bos_id=0, eos_id=1, search=search
+    )
     assert tuple(words[i] for i in found.token_ids) == best
     print(f"length penalty {alpha}: {' '.join(best)}")
 # NBVAL_CHECK_OUTPUT
@@ -575,7 +627,8 @@ for alpha in (0.0, 1.0):
 # %%
 course.predict(
     "11.5",
-    "How many of 300 translations does a beam of 4 change, compared with greedy decoding?",
+    "How many of 300 translations does a beam of 4 change, compared with greedy "
+    "decoding?",
     ["fewer than 30", "30 to 150", "more than 150"],
 )
 
@@ -583,12 +636,17 @@ course.predict(
 some, right = sources[:300], [[reference] for reference in references[:300]]
 first = tx.translate(model, tokenizer, some)
 changed = {}
-print(f"{'search':<20}{'BLEU':>8}{'brevity':>10}{'changed':>10}{'more probable':>16}{'less':>8}")
+print(
+    f"{'search':<20}{'BLEU':>8}{'brevity':>10}{'changed':>10}{'more probable':>16}"
+    f"{'less':>8}"
+)
 for size, alpha in ((1, 1.0), (2, 1.0), (4, 1.0), (4, 0.0)):
     search = beam.Search(beam_size=size, length_penalty=alpha)
     found = tx.translate(model, tokenizer, some, search=search) if size > 1 else first
     gains = [new.log_prob - old.log_prob for new, old in zip(found, first, strict=True)]
-    changed[size, alpha] = sum(a.text != b.text for a, b in zip(found, first, strict=True))
+    changed[size, alpha] = sum(
+        a.text != b.text for a, b in zip(found, first, strict=True)
+    )
     score = bleu.score_translations([each.text for each in found], right, n_resamples=2)
     more, less = sum(gain > 1e-3 for gain in gains), sum(gain < -1e-3 for gain in gains)
     print(f"beam {size}, penalty {alpha:<6}{score.bleu:>8.1f}{score.brevity:>10.3f}"
@@ -598,10 +656,16 @@ answer = ["fewer than 30", "30 to 150", "more than 150"][(n >= 30) + (n > 150)]
 course.resolve("11.5", answer, f"It changes {n} of {len(some)}.")
 
 # %% [markdown]
-# *More probable* and *less* compare $\log P$ with that of the greedy translation. With penalty 1 the beam seeks the best *mean*, so its $\log P$ may be lower. With penalty 0 it seeks $\log P$ itself, and still has no guarantee, since the greedy path may be pushed out on the way. Watch the *brevity*, the factor below 1 that BLEU charges for translations shorter than the references. Real sentences follow below. Look at the tree of hypotheses for some sentences:
+# *More probable* and *less* compare $\log P$ with that of the greedy translation. With penalty 1 the beam seeks the best *mean*, so its $\log P$ may be lower. With penalty 0 it seeks $\log P$ itself, and still has no guarantee, since the greedy path may be pushed out on the way. Watch the *brevity*, the factor below 1 that BLEU charges for translations shorter than the references. Real sentences follow below. Look at the trees of hypotheses of six of the sentences: the three for which a beam of two gains most in $\log P$, then the three for which it gains least.
 
 # %%
-course.widgets.beam_tree(model, tokenizer, sources[:6])
+two = tx.translate(
+    model, tokenizer, some, search=beam.Search(beam_size=2, length_penalty=0.0)
+)
+gains = [new.log_prob - old.log_prob for new, old in zip(two, first, strict=True)]
+order = sorted(range(len(some)), key=lambda i: gains[i])
+chosen = [some[i] for i in (*order[:-4:-1], *order[:3])]
+course.widgets.beam_tree(model, tokenizer, chosen)
 
 # %% [markdown]
 # ## The KV cache: one more token for the work of one
@@ -616,8 +680,10 @@ class CachedLayer:  # one decoder layer that reads one token at a time
 
     def step(self, x):  # (B, 1, D): the newest token
         attn, y = self.layer.attn, self.layer.attn_norm(x)
-        q, k, v = (proj(y).unflatten(-1, (attn.n_heads, -1)).transpose(1, 2)  # (B, H, 1, K)
-                   for proj in (attn.q_proj, attn.k_proj, attn.v_proj))
+        q, k, v = (
+            proj(y).unflatten(-1, (attn.n_heads, -1)).transpose(1, 2)  # (B, H, 1, K)
+            for proj in (attn.q_proj, attn.k_proj, attn.v_proj)
+        )
         self.keys = k if self.keys is None else torch.cat([self.keys, k], dim=2)
         self.values = v if self.values is None else torch.cat([self.values, v], dim=2)
         context = tx.attention(q, self.keys, self.values)  # (B, H, 1, K)
@@ -627,9 +693,14 @@ class CachedLayer:  # one decoder layer that reads one token at a time
 
 x, memory = torch.randn(1, 7, 12).double(), torch.randn(1, 5, 12).double()
 cached = CachedLayer(layers[0], memory, src_real)
-token_by_token = torch.cat([cached.step(x[:, t : t + 1]) for t in range(7)], dim=1)  # (B, T, D)
+token_by_token = torch.cat(
+    [cached.step(x[:, t : t + 1]) for t in range(7)], dim=1
+)  # (B, T, D)
 torch.testing.assert_close(token_by_token, layers[0](x, memory, src_real))
-print("seven steps with a cache equal one pass without, cached keys:", tuple(cached.keys.shape))
+print(
+    "seven steps with a cache equal one pass without, cached keys:",
+    tuple(cached.keys.shape),
+)
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -657,12 +728,20 @@ ax.set_xticks(lengths, [str(n) for n in lengths])
 ax.minorticks_off()
 plots.show(fig, name="11_cache")
 speedup = {n: times[n, False].median / times[n, True].median for n in lengths}
-print("times as fast with the cache:", ",  ".join(f"{n} tokens {r:.2f}" for n, r in speedup.items()))
+print(
+    "times as fast with the cache:",
+    ",  ".join(f"{n} tokens {r:.2f}" for n, r in speedup.items()),
+)
 answer = "with the cache" if speedup[4] > 1.1 else "without the cache"
 answer = "both within 10 %" if 1 / 1.1 <= speedup[4] <= 1.1 else answer
-course.resolve("11.6", answer, f"At 2 tokens the cache is {speedup[2]:.2f} times as fast, at 4 tokens "
-               f"{speedup[4]:.2f} times, at 64 tokens {speedup[64]:.1f} times. At 64 it reads 64 tokens, "
-               f"and {sum(range(1, 65)):,} are read without it.")
+course.resolve(
+    "11.6",
+    answer,
+    f"At 2 tokens the cache is {speedup[2]:.2f} times as fast, at 4 tokens "
+    f"{speedup[4]:.2f} times, at 64 tokens {speedup[64]:.1f} times. At 64 it reads 64 "
+    "tokens, "
+    f"and {sum(range(1, 65)):,} are read without it.",
+)
 
 # %% [markdown]
 # A ratio below 1 means that the cache is slower. A cost that is paid once for each batch, whatever the length, would explain that for short texts. The count of tokens read promises far more at 64 tokens than is measured: work that both ways share, or tokens that are cheaper in larger products, would explain it (we do not measure which). The price of the cache is memory: two vectors of width $D$ for each layer and
@@ -679,7 +758,9 @@ from tinytx.training.loop import train
 from tinytx.training.settings import TrainingSettings
 
 few = Pairs(pairs.train.sources[:3000], pairs.train.targets[:3000])
-objective = bleu.translation_objective(tokenizer, few, config.max_len, label_smoothing=0.1)
+objective = bleu.translation_objective(
+    tokenizer, few, config.max_len, label_smoothing=0.1
+)
 patients, curves = {"before": model}, []
 for rate in (1e-3, 1e-2, 2e-2):
     settings = TrainingSettings(n_steps=20, lr=rate, tokens_per_batch=1000, log_every=1)
@@ -687,9 +768,12 @@ for rate in (1e-3, 1e-2, 2e-2):
     seen = train(patient, objective, settings, progress=False)
     curves.append(plots.Curve(f"rate {rate:g}", seen.step, seen.loss))
 fig, ax = plots.curves(
-    curves, xlabel="further step, without warm-up", ylabel="smoothed loss (nats per token)",
-    references={"guessing, ln V": math.log(V)}, title="A good model, trained on at three rates",
-)  # fmt: skip
+    curves,
+    xlabel="further step, without warm-up",
+    ylabel="smoothed loss (nats per token)",
+    references={"guessing, ln V": math.log(V)},
+    title="A good model, trained on at three rates",
+)
 ax.set_xticks(range(0, 21, 5))
 plots.show(fig, name="11_diverging")
 
@@ -698,7 +782,9 @@ plots.show(fig, name="11_diverging")
 
 # %%
 own = Pairs(tuple(sources[:200]), tuple(references[:200]))
-exchanged = Pairs(own.sources[1:] + own.sources[:1], own.targets)  # the neighbour's source
+exchanged = Pairs(
+    own.sources[1:] + own.sources[:1], own.targets
+)  # the neighbour's source
 print(f"{'':<12}own source   another's   different translations of 200")
 hurt = {}
 for name, patient in patients.items():
@@ -708,7 +794,10 @@ for name, patient in patients.items():
     print(f"{name:<12}{losses[0]:>10.2f}{losses[1]:>12.2f}{len(texts):>16}")
 print("\nAnother sentence's source costs, in nats per token:")
 for name, nats in hurt.items():
-    print(f"    {name:<12}{nats:6.2f}   {'reads its source' if nats > 0.1 else 'hardly reads it'}")
+    print(
+        f"    {name:<12}{nats:6.2f}   "
+        f"{'reads its source' if nats > 0.1 else 'hardly reads it'}"
+    )
 
 # %% [markdown]
 # Where both losses are nearly equal, the source is worth next to nothing. The last column of the table then says how many different texts are left for 200 sources. A second diagnosis looks at the output: **forbid repeats**, and **read on** past an early end mark. If the right words then appear, the search was caught in a loop, and the knowledge was there. To find out, we count which share of the words of the right translation appears in the output. The control is the right translation of *another* sentence: frequent words appear in it by chance.
@@ -729,7 +818,9 @@ found_share = {}
 for name in ("before", "rate 0.01", "rate 0.02"):
     examples = {}
     for how, search in lab.DIAGNOSES.items():
-        found = tx.translate(patients[name], tokenizer, own.sources[:100], search=search)
+        found = tx.translate(
+            patients[name], tokenizer, own.sources[:100], search=search
+        )
         texts = [each.text for each in found]
         examples[how] = texts[0]
         found_share[name, how] = words_found(texts, answers)
@@ -740,7 +831,9 @@ for name in ("before", "rate 0.01", "rate 0.02"):
         print(f"       {how + ':':<21}{text[:70]}")
 for name in ("rate 0.01", "rate 0.02"):
     change = found_share[name, "no repeats"] - found_share[name, "greedy"]
-    print(f"{name}: forbidding repeats changes the share of right words by {change:+.2f}")
+    print(
+        f"{name}: forbidding repeats changes the share of right words by {change:+.2f}"
+    )
     assert smoke or abs(change) < 0.1
 
 # %% [markdown]
@@ -762,13 +855,20 @@ faults = lab.stored_faults()
 fig, ax = plots.bars(faults, numbers=".1f", xlabel="BLEU on held-out pairs (one seed)",
                      title="Ten translators")  # fmt: skip
 plots.show(fig, name="11_faults")
-names = {"norm": "norms last", "warm-up": "no warm-up", "rate": "rate ten times too high",
-         "dropout": "no dropout"}
+names = {
+    "norm": "norms last",
+    "warm-up": "no warm-up",
+    "rate": "rate ten times too high",
+    "dropout": "no dropout",
+}
 alone = {name: faults[f"only fault: {name}"] for name in names}
 repaired = {name: faults[f"repaired: {name}"] for name in names}
 worst, best_repair = min(alone, key=alone.get), max(repaired, key=repaired.get)
-finding = (f"Alone it leaves BLEU {alone[worst]:.1f}; a sound model has {faults['sound']:.1f}. Of the "
-           f"repairs, that of the {best_repair} helps most, to {repaired[best_repair]:.1f}.")
+finding = (
+    f"Alone it leaves BLEU {alone[worst]:.1f}; a sound model has "
+    f"{faults['sound']:.1f}. Of the "
+    f"repairs, that of the {best_repair} helps most, to {repaired[best_repair]:.1f}."
+)
 assert all(alone[name] > 90 for name in ("norm", "warm-up", "dropout"))
 assert faults["repaired: rate"] < 50 and alone["dropout"] >= faults["sound"]
 print(f"the other three faults together: {faults['repaired: rate']:.1f}")
@@ -802,7 +902,9 @@ def bleu_by_hand(text, reference):
             Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
             for words in (mine, right)
         ]
-        n_right = (grams[0] & grams[1]).total()  # each at most as often as in the reference
+        n_right = (
+            grams[0] & grams[1]
+        ).total()  # each at most as often as in the reference
         print(f"  {n}-grams: {n_right} of {grams[0].total()}")
         log_mean += math.log(n_right / grams[0].total()) / 4
     return 100 * min(1, math.exp(1 - len(right) / len(mine))) * math.exp(log_mean)
@@ -820,14 +922,18 @@ print(f"BLEU {score:.1f}")
 # %%
 course.predict(
     "11.8",
-    "Which scores higher (13a): a faultless translation against another one, or the stammer?",
+    "Which scores higher (13a): a faultless translation against another one, or the "
+    "stammer?",
     ["the faultless translation", "the stammer"],
 )
 
 # %%
 def three_ways(text, *references):
     streams = [[reference] for reference in references]
-    return [BLEU(tokenize=how).corpus_score([text], streams).score for how in ("13a", "none", "char")]
+    return [
+        BLEU(tokenize=how).corpus_score([text], streams).score
+        for how in ("13a", "none", "char")
+    ]
 
 
 rows = {"faultless, against another": three_ways(good[0], good[1]),
@@ -838,9 +944,13 @@ print(f"{'':<30}{'13a':>6}{'spaces':>9}{'characters':>13}")
 for name, scores in rows.items():
     print(f"{name:<30}{scores[0]:>6.0f}{scores[1]:>9.0f}{scores[2]:>13.0f}")
 names = ("faultless, against another", "faultless, against a third")
-faultless, faultless_by_char = (max(rows[name][how] for name in names) for how in (0, 2))
+faultless, faultless_by_char = (
+    max(rows[name][how] for name in names) for how in (0, 2)
+)
 stammering = rows["stammer, against the first"][0]
-assert stammering > faultless and rows["stammer, against the first"][2] < faultless_by_char
+assert (
+    stammering > faultless and rows["stammer, against the first"][2] < faultless_by_char
+)
 answer = "the faultless translation" if faultless > stammering else "the stammer"
 course.resolve("11.8", answer, f"{faultless:.0f} at best against {stammering:.0f}.")
 
@@ -853,16 +963,24 @@ course.resolve("11.8", answer, f"{faultless:.0f} at best against {stammering:.0f
 # %%
 sizes, lines = [25, 50, 100, 200, 400, len(references)], []
 for name, texts in translations.items():
-    scores = [bleu.score_translations(texts[:n], [[a] for a in references[:n]], n_resamples=300)
-              for n in sizes]
+    scores = [
+        bleu.score_translations(
+            texts[:n], [[a] for a in references[:n]], n_resamples=300
+        )
+        for n in sizes
+    ]
     widths = [score.interval[1] - score.interval[0] for score in scores]
     lines.append(plots.Curve(name, sizes, widths))
-    print(f"{name:<16}width with 100 sentences {widths[2]:.1f}, with 400 {widths[4]:.1f}")
+    print(
+        f"{name:<16}width with 100 sentences {widths[2]:.1f}, with 400 {widths[4]:.1f}"
+    )
     assert name == "greedy" or 1.7 < widths[2] / widths[4] < 2.4
 fig, ax = plots.curves(
-    lines, xlabel="sentences in the test set", ylabel="width of the 95 % interval (BLEU)",
+    lines,
+    xlabel="sentences in the test set",
+    ylabel="width of the 95 % interval (BLEU)",
     title="How sure is a BLEU score?",
-)  # fmt: skip
+)
 plots.show(fig, name="11_interval")
 
 # %% [markdown]
@@ -909,7 +1027,9 @@ def training_loss(model, src_ids, ids, bos_id, eos_id):  # (B, S), (B, T)
 def write(model, src_ids, bos_id, eos_id, max_len):  # (1, S)
     memory, ids = model.encode(src_ids), [bos_id]  # the source is read once
     while ids[-1] != eos_id and len(ids) < max_len:
-        logits = model.decode(torch.tensor([ids]), memory)  # all positions again; only the last is used
+        logits = model.decode(
+            torch.tensor([ids]), memory
+        )  # all positions again; only the last is used
         ids.append(int(logits[0, -1].argmax()))
     return ids
 
@@ -1022,7 +1142,8 @@ def beam_search(step, bos_id, eos_id, beam_size, max_len, length_penalty):
         finished += [beam for beam in best if beam[0][-1] == eos_id]
         beams = [beam for beam in best if beam[0][-1] != eos_id]
     return max(
-        finished + beams, key=lambda beam: beam[1] / (len(beam[0]) - 1) ** length_penalty
+        finished + beams,
+        key=lambda beam: beam[1] / (len(beam[0]) - 1) ** length_penalty,
     )[0]
     ### END SOLUTION
 
@@ -1050,7 +1171,9 @@ def cached_step(x, cache, w_q, w_k, w_v):
     newest = torch.stack([x @ w_k, x @ w_v])  # (2, B, 1, K)
     cache = torch.cat([cache, newest], dim=2)  # (2, B, T + 1, K)
     keys, values = cache
-    scores = (x @ w_q) @ keys.transpose(1, 2) / math.sqrt(keys.shape[-1])  # (B, 1, T + 1)
+    scores = (
+        (x @ w_q) @ keys.transpose(1, 2) / math.sqrt(keys.shape[-1])
+    )  # (B, 1, T + 1)
     return scores.softmax(dim=-1) @ values, cache
     ### END SOLUTION
 

@@ -355,7 +355,10 @@ for i in (0, -1):
         by_length.flops(name)[i] / by_length.medians(name)[i]
         for name in ("attention", "GRU, in torch")
     )
-    print(f"at n = {lengths[i]:,} the rate of attention is {one / other:.1f} times that of torch's GRU")
+    print(
+        f"at n = {lengths[i]:,} the rate of attention is {one / other:.1f} times that "
+        "of torch's GRU"
+    )
 
 # %% [markdown]
 # A formula like $8nd^2 + 4n^2d$ has no single exponent, so its slope lies between 1 and 2. The line below the rows names each slope that is off by more than 0.1 with the count outside the interval. That is more than noise between rounds. A *flatter* clock usually means overhead: starting an operation costs the same however little it does. A *steeper* one
@@ -400,16 +403,27 @@ for name, make in build.items():
     outputs = [layer(torch.randn(1, n, 8)) for n in (8, 16, 32)]
     chains[name] = [chain_to(output.grad_fn, {}) for output in outputs]
     added[name] = (chains[name][2] - chains[name][1]) / 16
-    print(f"{name:<20}{''.join(f'{links:>6}' for links in chains[name])}{added[name]:>10g}")
+    print(
+        f"{name:<20}{''.join(f'{links:>6}' for links in chains[name])}"
+        f"{added[name]:>10g}"
+    )
 grows = tuple(name for name, links in added.items() if links > 0)
 same = [name for name in chains if name not in grows]
 times = added["GRU"] / added["RNN"]
-answer = "as many" if times < 1.5 else "about twice as many" if times < 3 else "at least three times as many"
+answer = (
+    "as many"
+    if times < 1.5
+    else "about twice as many"
+    if times < 3
+    else "at least three times as many"
+)
 course.resolve(
-    "12.3", answer,
-    f"A token adds {added['GRU']:g} links in a GRU and {added['RNN']:g} in an RNN. The chains of "
+    "12.3",
+    answer,
+    f"A token adds {added['GRU']:g} links in a GRU and {added['RNN']:g} in an RNN. The "
+    "chains of "
     f"{' and '.join(grows)} grow with the text, those of {' and '.join(same)} do not.",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # Constant, $O(1)$, for attention and convolution; $O(n)$ for recurrent layers, where each token adds its links. The gates wait for the state, the candidate for the reset gate, the new state for both. Parallel work is one of the paper's three arguments for attention, with operations and path length: what does not wait can be computed at once, and a GPU computes a great deal at once.
@@ -449,7 +463,9 @@ for name, make in build.items():
 # %%
 def sizes_by_distance(layer, x):
     last_vector = torch.autograd.functional.jacobian(lambda x: layer(x)[0, -1], x)
-    return last_vector[:, 0].square().sum(dim=(0, 2)).sqrt().flip(0)  # (D, T, D) -> (T,)
+    return (
+        last_vector[:, 0].square().sum(dim=(0, 2)).sqrt().flip(0)
+    )  # (D, T, D) -> (T,)
 
 
 torch.manual_seed(0)
@@ -462,7 +478,9 @@ for name, layer in fresh.items():
     reached = sizes[sizes > 0]
     lines.append(course.plots.Curve(name, range(len(reached)), reached))
     fades = reached[1] / reached[-1]
-    print(f"{name:<18}reaches {len(reached):>2} tokens, distance 1 / farthest {fades:.1e}")
+    print(
+        f"{name:<18}reaches {len(reached):>2} tokens, distance 1 / farthest {fades:.1e}"
+    )
 fig, ax = course.plots.curves(
     lines, y_log=True, title="How far a gradient reaches through one layer",
     xlabel="distance (positions)", ylabel="size of the gradient (log scale)",
@@ -537,7 +555,10 @@ for kind in lesson_12.MIXERS:
     shown = (f"{loss:>8.4f}{'*' if lr == best else ' '}" for lr, loss in tried.items())
     print(f"{kind:<42}{''.join(shown)}")
     at_the_end += [kind] if best in (rates[0], rates[-1]) else []
-print("\n*: the rate that is used below; at an end of the grid:", ", ".join(at_the_end) or "none")
+print(
+    "\n*: the rate that is used below; at an end of the grid:",
+    ", ".join(at_the_end) or "none",
+)
 print(ladder.source_line())
 
 # %% [markdown]
@@ -546,7 +567,8 @@ print(ladder.source_line())
 # %%
 course.predict(
     "12.4",
-    "Which model comes closest to the entropy bound, all networks with equal parameters?",
+    "Which model comes closest to the entropy bound, all networks with equal "
+    "parameters?",
     ["n-gram", "RNN", "GRU", "CNN", "transformer"],
 )
 
@@ -559,7 +581,9 @@ for kind, row in equal_params.iterrows():
 best, second = equal_params.index[:2]
 answer = "n-gram" if "gram" in best else best
 gap = equal_params.above[second] - equal_params.above[best]
-course.resolve("12.4", answer, f"{gap:.4f} nats a token closer than {second}, the next.")
+course.resolve(
+    "12.4", answer, f"{gap:.4f} nats a token closer than {second}, the next."
+)
 
 # %% [markdown]
 # (The n-gram model has no seed and no spread.) Is a difference more than chance? Seeds are few, so read the spread: ± is one standard deviation over seeds.
@@ -604,7 +628,9 @@ step, spread = counted - networks.max(), networks.max() - networks.min()
 alone = ladder.get("1-gram/counts")
 way = 1 - counted / (alone["test"] - alone["bound"])
 assert step > 2 * spread and way > 0.8
-print(f"from the 1-gram model to the bound, the n-gram model goes {way:.0%} of the way,")
+print(
+    f"from the 1-gram model to the bound, the n-gram model goes {way:.0%} of the way,"
+)
 print(f"from the n-gram model to the worst network {step:.3f} nats,")
 print(f"from the worst network to the best {spread:.3f} nats")
 
@@ -663,8 +689,13 @@ ax.set_xticks(lengths, [f"{n:,}" for n in lengths])
 ax.minorticks_off()
 model_bytes = heights["model and optimizer"][0]
 for name in ("saved, plain attention", "saved, fused attention"):
-    more = [n for n, size in zip(lengths, heights[name], strict=True) if size > model_bytes]
-    print(f"{name}: {more[0]:,} tokens is the first length here at which it exceeds the model")
+    more = [
+        n for n, size in zip(lengths, heights[name], strict=True) if size > model_bytes
+    ]
+    print(
+        f"{name}: {more[0]:,} tokens is the first length here at which it exceeds "
+        "the model"
+    )
 course.plots.show(fig, name="12_memory")
 
 # %% [markdown]
@@ -703,7 +734,9 @@ for kind, make in build.items():
     assert operations == cost[kind](25, 8)
     assert path == lesson_12.path_length(make(8), 25, 8)
     assert (steps > 1) == (kind in grows)
-    print(f"{kind:<12}{operations:>7,} operations, {steps:>2} steps in a row, path {path}")
+    print(
+        f"{kind:<12}{operations:>7,} operations, {steps:>2} steps in a row, path {path}"
+    )
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]

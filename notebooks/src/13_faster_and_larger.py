@@ -104,7 +104,8 @@ from statistics import median
 
 def ratio(slow, fast):
     ratios = [a / b for a, b in zip(slow, fast, strict=True)]
-    text = f"{median(ratios):.2f} (range {min(ratios):.2f} to {max(ratios):.2f}, n = {len(ratios)})"
+    ends = f"range {min(ratios):.2f} to {max(ratios):.2f}, n = {len(ratios)}"
+    text = f"{median(ratios):.2f} ({ends})"
     return median(ratios), text
 
 
@@ -117,8 +118,13 @@ print(ratio([2.0, 3.0, 6.0], [1.0, 2.0, 2.0])[1])
 # %%
 course.predict(
     "13.1",
-    "How long does the step take, compared with operations divided by the speed of the product?",
-    ["less than 0.8 times as long", "0.8 to 1.25 times as long", "more than 1.25 times as long"],
+    "How long does the step take, compared with operations divided by the speed of the "
+    "product?",
+    [
+        "less than 0.8 times as long",
+        "0.8 to 1.25 times as long",
+        "more than 1.25 times as long",
+    ],
 )
 
 # %%
@@ -136,14 +142,23 @@ width = 64 if smoke else 1024
 a, b = torch.randn(2, width, width, device=device)
 times = take_turns({"step": step, "product": lambda: a @ b})
 speed = 2 * width**3 / median(times["product"])  # operations a second
-calculated = [costs.flops_training / (2 * width**3) * seconds for seconds in times["product"]]
+calculated = [
+    costs.flops_training / (2 * width**3) * seconds for seconds in times["product"]
+]
 factor, text = ratio(times["step"], calculated)
 at_first = 1e3 * median(times["step"])  # milliseconds
-answer = "less than 0.8" if factor < 0.8 else "more than 1.25" if factor > 1.25 else "0.8 to 1.25"
+answer = (
+    "less than 0.8"
+    if factor < 0.8
+    else "more than 1.25"
+    if factor > 1.25
+    else "0.8 to 1.25"
+)
 course.resolve(
     "13.1",
     f"{answer} times as long",
-    f"The product runs at {speed / 1e9:,.0f} billion operations a second. The step takes "
+    f"The product runs at {speed / 1e9:,.0f} billion operations a second. The step "
+    "takes "
     f"{at_first:,.0f} ms, {text} times as long as calculated.",
 )
 
@@ -162,7 +177,10 @@ for _row in range(rows):
         for _term in range(inner):
             operations += 2  # multiply, and add
 n_bytes = 4 * (rows * inner + inner * columns + rows * columns)
-print(f"{operations} operations, {n_bytes} bytes: {operations / n_bytes:.2f} for each byte")
+print(
+    f"{operations} operations, {n_bytes} bytes: {operations / n_bytes:.2f} for "
+    "each byte"
+)
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -184,11 +202,20 @@ for n in (6, 60, 600):
 
 # %%
 P, M = 100, 20
-for name, f, b in (("a sum", 100, 1200), ("a small product", 600, 120), ("a large one", 9000, 300)):
+for name, f, b in (
+    ("a sum", 100, 1200),
+    ("a small product", 600, 120),
+    ("a large one", 9000, 300),
+):
     seconds = max(f / P, b / M)
     assert math.isclose(f / seconds, min(P, f / b * M))
-    limits = [limit for limit, s in (("arithmetic", f / P), ("memory", b / M)) if s == seconds]
-    print(f"{name:<16} computes {f / P:4.0f}, moves {b / M:4.0f}: limited by {' and '.join(limits)}")
+    limits = [
+        limit for limit, s in (("arithmetic", f / P), ("memory", b / M)) if s == seconds
+    ]
+    print(
+        f"{name:<16} computes {f / P:4.0f}, moves {b / M:4.0f}: limited by "
+        f"{' and '.join(limits)}"
+    )
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -201,23 +228,33 @@ for name, f, b in (("a sum", 100, 1200), ("a small product", 600, 120), ("a larg
 # %%
 course.predict(
     "13.2",
-    "Generation, one token at a time, float32: how many operations does a linear layer do for each byte?",
+    "Generation, one token at a time, float32: how many operations does a linear layer "
+    "do for each byte?",
     ["about 0.5", "about 8", "about 64"],
 )
 
 # %%
 kinds_of_work = {
-    "training": lesson_13.layers_of(config, batch_size=4, n_queries=128, n_keys=128, device=device),
-    "generation": lesson_13.layers_of(config, batch_size=1, n_queries=1, n_keys=128, device=device),
+    "training": lesson_13.layers_of(
+        config, batch_size=4, n_queries=128, n_keys=128, device=device
+    ),
+    "generation": lesson_13.layers_of(
+        config, batch_size=1, n_queries=1, n_keys=128, device=device
+    ),
 }
 print(f"{'operations for each byte':<26}{'training':>10}{'generation':>12}{'ratio':>8}")
 for name, layer in kinds_of_work["training"].items():
     one_token = kinds_of_work["generation"][name].intensity
-    print(f"{name:<26}{layer.intensity:>10.2f}{one_token:>12.2f}{layer.intensity / one_token:>8.0f}")
+    print(
+        f"{name:<26}{layer.intensity:>10.2f}{one_token:>12.2f}"
+        f"{layer.intensity / one_token:>8.0f}"
+    )
 intensity = kinds_of_work["generation"]["feed-forward, up"].intensity
 closest = min((0.5, 8, 64), key=lambda option: abs(option - intensity))
 course.resolve(
-    "13.2", f"about {closest}", f"It is {intensity:.2f}: two operations for each weight of four bytes."
+    "13.2",
+    f"about {closest}",
+    f"It is {intensity:.2f}: two operations for each weight of four bytes.",
 )
 
 # %% [markdown]
@@ -239,7 +276,11 @@ print(f"{total:,} operations forward, by both counts")
 # memory.
 
 # %%
-kernels = {(group, name): w for group, named in kinds_of_work.items() for name, w in named.items()}
+kernels = {
+    (group, name): w
+    for group, named in kinds_of_work.items()
+    for name, w in named.items()
+}
 copied = torch.ones(2**16 if smoke else 2**26, device=device)  # 256 MB
 target = torch.empty_like(copied)
 rates = {name: [] for name in kernels}
@@ -266,7 +307,9 @@ course.plots.show(fig, "13_roofline")
 
 # %%
 ridge = speed / bandwidth
-print(f"ridge at {ridge:.1f} operations for each byte; share of the roof that is reached:")
+print(
+    f"ridge at {ridge:.1f} operations for each byte; share of the roof that is reached:"
+)
 for (group, name), work in kernels.items():
     roof = min(speed, work.intensity * bandwidth)
     side = "memory" if work.intensity < ridge else "compute"
@@ -295,7 +338,8 @@ course.widgets.roofline(
 # %%
 course.predict(
     "13.3",
-    "Products are nearly all of the operations on paper. What share of the time do they have?",
+    "Products are nearly all of the operations on paper. What share of the time do "
+    "they have?",
     ["less than 60 %", "60 to 90 %", "more than 90 %"],
 )
 
@@ -317,7 +361,10 @@ on_paper = dict.fromkeys(kinds, 0) | {kind: 3 * n for kind, n in forward.items()
 on_paper["optimizer"] = 12 * sum(p.numel() for p in model.parameters())
 share_on_paper = on_paper[lesson_13.PRODUCTS] / sum(on_paper.values())
 share_of_products = median(shares)
-growth = {kind: kinds[kind] / profile.total - n / sum(on_paper.values()) for kind, n in on_paper.items()}
+growth = {
+    kind: kinds[kind] / profile.total - n / sum(on_paper.values())
+    for kind, n in on_paper.items()
+}
 fig, ax = course.plots.share_bars(
     {"operations on paper": on_paper, "time measured": kinds},
     notes={"time measured": f"{1e3 * profile.total:.0f} ms"},
@@ -330,8 +377,10 @@ if not 0.6 <= share_of_products <= 0.9:
 course.resolve(
     "13.3",
     answer,
-    f"Products are {share_on_paper:.1%} of the operations and {share_of_products:.0%} of the time "
-    f"(range {shares[0]:.0%} to {shares[-1]:.0%}, n = {len(shares)}). “{max(growth, key=growth.get).capitalize()}” "
+    f"Products are {share_on_paper:.1%} of the operations and {share_of_products:.0%} "
+    "of the time "
+    f"(range {shares[0]:.0%} to {shares[-1]:.0%}, n = {len(shares)}). "
+    f"“{max(growth, key=growth.get).capitalize()}” "
     f"grows most from paper to clock, by {100 * max(growth.values()):.0f} points.",
 )
 
@@ -357,10 +406,14 @@ for p, k in ((1.0, 2), (0.5, 2), (0.5, 1e9), (0.05, 1e9)):
 
 # %%
 coarse, fine = torch.tensor(1.0, dtype=torch.bfloat16), torch.tensor(1.0)
-print("1 + 1/128 =", (coarse + 1 / 128).item(), "  1 + 1/512 =", (coarse + 1 / 512).item())
+print(
+    "1 + 1/128 =", (coarse + 1 / 128).item(), "  1 + 1/512 =", (coarse + 1 / 512).item()
+)
 for _update in range(1000):
     coarse, fine = coarse + 0.001, fine + 0.001
-print(f"1 and a thousand times 0.001: bfloat16 {coarse.item()}, float32 {fine.item():.3f}")
+print(
+    f"1 and a thousand times 0.001: bfloat16 {coarse.item()}, float32 {fine.item():.3f}"
+)
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -376,7 +429,10 @@ chunks = zip(hidden.split(32), goal.split(32), strict=True)
 chunked = sum(F.cross_entropy(model.head(h), g, reduction="sum") for h, g in chunks) / N
 torch.testing.assert_close(chunked, F.cross_entropy(model(inputs).flatten(0, 1), goal))
 torch.testing.assert_close(model.loss(inputs, targets), chunked)
-print(f"equal losses; all logits take {4 * N * config.vocab_size / 1e6:.1f} MB, a chunk a part of it")
+print(
+    f"equal losses; all logits take {4 * N * config.vocab_size / 1e6:.1f} MB, a chunk "
+    "a part of it"
+)
 
 # %% [markdown]
 # `model.loss` of the package does this, and computes the gradients while a chunk is in the cache. Now four kinds of step, in turns: all logits or chunks, float32 or bfloat16.
@@ -386,7 +442,8 @@ print(f"equal losses; all logits take {4 * N * config.vocab_size / 1e6:.1f} MB, 
 # %%
 course.predict(
     "13.4",
-    "How fast is a whole step in bfloat16 on this machine, compared with float32 (all logits)?",
+    "How fast is a whole step in bfloat16 on this machine, compared with float32 (all "
+    "logits)?",
     ["slower", "0.9 to 1.1 times as fast", "faster"],
 )
 
@@ -415,14 +472,17 @@ steps = {
 }
 times = take_turns(steps)
 k, text = ratio(pair["float32"], pair["bfloat16"])
-gained, text_of_step = ratio(times["all logits, float32"], times["all logits, bfloat16"])
+gained, text_of_step = ratio(
+    times["all logits, float32"], times["all logits, bfloat16"]
+)
 answer = "0.9 to 1.1 times as fast"
 if not 0.9 <= gained <= 1.1:
     answer = "slower" if gained < 0.9 else "faster"
 course.resolve(
     "13.4",
     answer,
-    f"A product in bfloat16 is {text} times as fast, so Amdahl expects {amdahl(share_of_products, k):.2f} "
+    f"A product in bfloat16 is {text} times as fast, so Amdahl expects "
+    f"{amdahl(share_of_products, k):.2f} "
     f"for the step. Measured: {text_of_step}.",
 )
 
@@ -430,13 +490,18 @@ course.resolve(
 fig, ax = course.plots.bars(
     {name: 1e3 * median(seconds) for name, seconds in times.items()},
     intervals={name: (1e3 * min(s), 1e3 * max(s)) for name, s in times.items()},
-    xlabel="milliseconds a step (median, range)", title="Four ways to make the same step",
-)  # fmt: skip
+    xlabel="milliseconds a step (median, range)",
+    title="Four ways to make the same step",
+)
 course.plots.show(fig, "13_steps")
 first, *others = times
 for name in others:
     ratios = [slow / fast for slow, fast in zip(times[first], times[name], strict=True)]
-    verdict = "faster in every round" if min(ratios) > 1 else "no difference that all rounds share"
+    verdict = (
+        "faster in every round"
+        if min(ratios) > 1
+        else "no difference that all rounds share"
+    )
     verdict = "slower in every round" if max(ratios) < 1 else verdict
     print(f"{name:<22}{ratio(times[first], times[name])[1]} times as fast: {verdict}")
 print(f"{first}: {1e3 * median(times[first]):,.0f} ms here, {at_first:,.0f} ms in 13.1")
@@ -460,13 +525,20 @@ as_they_come = [list(range(start, start + 16)) for start in range(0, 64, 16)]
 
 def draw(batches, title):
     longest = {i: max(lengths[j] for j in batch) for batch in batches for i in batch}
-    rows = [[1] * lengths[i] + [2] * (longest[i] - lengths[i]) for batch in batches for i in batch]
+    rows = [
+        [1] * lengths[i] + [2] * (longest[i] - lengths[i])
+        for batch in batches
+        for i in batch
+    ]
     rows = [row + [0] * (max(lengths) - len(row)) for row in rows]
     kinds = {"outside": "#f4f4f4", "text": COLORS[0], "padding": COLORS[4]}
     return course.plots.categorical_map(
-        torch.tensor(rows), kinds, xlabel="position in the row", ylabel="reviews, batch by batch",
+        torch.tensor(rows),
+        kinds,
+        xlabel="position in the row",
+        ylabel="reviews, batch by batch",
         title=f"{title}: {padding_share(lengths, batches):.0%} padding",
-    )  # fmt: skip
+    )
 
 
 fig, ax = draw(as_they_come, "As they come")
@@ -495,7 +567,9 @@ course.predict(
 
 # %%
 def positions(batches, width=0):
-    return sum(len(batch) * max(width, *(lengths[i] for i in batch)) for batch in batches)
+    return sum(
+        len(batch) * max(width, *(lengths[i] for i in batch)) for batch in batches
+    )
 
 
 states = {}
@@ -508,22 +582,38 @@ def read_all(name):
         rows = [reviews[i] + [0] * max(0, width - lengths[i]) for i in batch]
         hidden = model.body(pad_batch(rows, pad_id=0).to(device))  # (B, T, D)
         last |= {i: hidden[row, lengths[i] - 1] for row, i in enumerate(batch)}
-    states[name] = torch.stack([last[i] for i in range(64)])  # last hidden state of each review
+    states[name] = torch.stack(
+        [last[i] for i in range(64)]
+    )  # last hidden state of each review
 
 
-ways = {"to 128": (as_they_come, 128), "as they come": (as_they_come, 0), "by length": (by_length, 0)}
-times = take_turns({name: lambda name=name: read_all(name) for name in ways}, n_rounds=3)
+ways = {
+    "to 128": (as_they_come, 128),
+    "as they come": (as_they_come, 0),
+    "by length": (by_length, 0),
+}
+times = take_turns(
+    {name: lambda name=name: read_all(name) for name in ways}, n_rounds=3
+)
 torch.testing.assert_close(states["to 128"], states["by length"], rtol=1e-3, atol=1e-4)
-expected = {name: positions(*way) / positions(*ways["by length"]) for name, way in ways.items()}
+expected = {
+    name: positions(*way) / positions(*ways["by length"]) for name, way in ways.items()
+}
 for name, way in ways.items():
     text = ratio(times[name], times["by length"])[1]
-    print(f"{name:<13}{positions(*way):>6} positions: expected {expected[name]:.2f}, measured {text}")
+    print(
+        f"{name:<13}{positions(*way):>6} positions: expected {expected[name]:.2f}, "
+        f"measured {text}"
+    )
 relative = ratio(times["to 128"], times["by length"])[0] / expected["to 128"]
 answer = "within a tenth"
 if not 0.9 <= relative <= 1.1:
     answer = f"{'smaller' if relative < 1 else 'larger'} by more than a tenth"
 course.resolve(
-    "13.5", answer, f"Same hidden states. Measured gain divided by the ratio of positions: {relative:.2f}."
+    "13.5",
+    answer,
+    "Same hidden states. Measured gain divided by the ratio of positions: "
+    f"{relative:.2f}.",
 )
 
 # %% [markdown]
@@ -536,7 +626,8 @@ course.resolve(
 # %%
 course.predict(
     "13.6",
-    "At the longest text below: how much faster is generation with a cache, compared with (n + 1) / 2?",
+    "At the longest text below: how much faster is generation with a cache, compared "
+    "with (n + 1) / 2?",
     ["less than that", "about that (within a tenth)", "more than that"],
 )
 
@@ -558,16 +649,23 @@ times = take_turns({key: lambda key=key: generate(*key) for key in keys}, n_roun
 for n in ns:
     assert tokens[n, True] == tokens[n, False]
     gain, text = ratio(times[n, False], times[n, True])
-    print(f"{n:>4} tokens: (n + 1) / 2 is {(n + 1) / 2:4.1f}, measured {text} times as fast")
+    print(
+        f"{n:>4} tokens: (n + 1) / 2 is {(n + 1) / 2:4.1f}, measured {text} times "
+        "as fast"
+    )
 relative = gain / ((ns[-1] + 1) / 2)
 lines = [
     Curve(name, ns, [1e3 * median(times[n, cached]) for n in ns])
     for name, cached in (("without cache", False), ("with cache", True))
 ]
 fig, ax = course.plots.curves(
-    lines, x_log=True, y_log=True, xlabel="tokens generated (log scale)",
-    ylabel="milliseconds (log scale)", title="Keys and values: stored or computed again",
-)  # fmt: skip
+    lines,
+    x_log=True,
+    y_log=True,
+    xlabel="tokens generated (log scale)",
+    ylabel="milliseconds (log scale)",
+    title="Keys and values: stored or computed again",
+)
 ax.set_xticks(ns, [str(n) for n in ns])
 ax.set_xticks([], minor=True)
 course.plots.show(fig, "13_cache")
@@ -577,8 +675,10 @@ if not 0.9 <= relative <= 1.1:
 course.resolve(
     "13.6",
     answer,
-    f"Same tokens; the gain at n = {ns[-1]} is {relative:.0%} of (n + 1) / 2. By the roofline an operation of "
-    f"intensity 0.5 may take {speed / (0.5 * bandwidth):.0f} times as long as one of a large product.",
+    f"Same tokens; the gain at n = {ns[-1]} is {relative:.0%} of (n + 1) / 2. By the "
+    "roofline an operation of "
+    f"intensity 0.5 may take {speed / (0.5 * bandwidth):.0f} times as long as one of a "
+    "large product.",
 )
 
 # %% [markdown]
@@ -603,7 +703,12 @@ print(inspect.getsource(lesson_13.norm_and_gelu))
 course.predict(
     "13.7",
     "How many times as fast is the compiled function?",
-    ["less than 2 times", "2 to 5 times", "more than 5 times", "it cannot be compiled here"],
+    [
+        "less than 2 times",
+        "2 to 5 times",
+        "more than 5 times",
+        "it cannot be compiled here",
+    ],
 )
 
 # %%
@@ -612,9 +717,18 @@ try:
         raise lesson_13.NotCompiledError("left out in the budget smoke")
     compiled = trial.result(limit=900)
     gain, text = ratio(compiled.plain, compiled.compiled)
-    answer = "2 to 5 times" if 2 <= gain <= 5 else "less than 2 times" if gain < 2 else "more than 5 times"
-    sentence = f"{text} times as fast; compiling took {compiled.seconds_to_compile:.0f} s, repaid after "
-    sentence += f"{compiled.calls_to_repay:,.0f} calls. Results differ by at most {compiled.difference:.0e}."
+    answer = (
+        "2 to 5 times"
+        if 2 <= gain <= 5
+        else "less than 2 times"
+        if gain < 2
+        else "more than 5 times"
+    )
+    sentence = (
+        f"{text} times as fast; compiling took {compiled.seconds_to_compile:.0f} s, "
+        f"repaid after {compiled.calls_to_repay:,.0f} calls. Results differ by at most "
+        f"{compiled.difference:.0e}."
+    )
 except lesson_13.NotCompiledError as problem:
     answer, sentence = "it cannot be compiled here", f"Not compiled: {problem}."
 course.resolve("13.7", answer, sentence)
@@ -648,7 +762,11 @@ print(f"; plain mean: {(plain - at_once).abs().max():.0e}")
 # This is also how several processes share a batch: each takes a part, and the gradients are added up *between* processes. All make the same update, so they stay copies of each other. The command is `torchrun --nproc-per-node=2 -m tinytx.cli pretrain ...`. Two processes with one thread each against one: ideal is twice as fast.
 
 # %%
-small = {"d_model": 32, "n_layers": 1, "tokens_per_batch": 256} if smoke else {"tokens_per_batch": 1024}
+small = (
+    {"d_model": 32, "n_layers": 1, "tokens_per_batch": 256}
+    if smoke
+    else {"tokens_per_batch": 1024}
+)
 rounds = 1 if smoke else 3
 workload = lesson_13.Workload(
     device="cpu", seq_len=64, n_rounds=rounds, n_steps=1 if smoke else 2, **small
@@ -674,8 +792,14 @@ from tinytx.training.runs import open_run
 from tinytx.training.settings import TrainingSettings
 from tinytx.training.tasks import new_language_model
 
-tiny = config.replace(vocab_size=1_000, d_model=64, n_heads=2, n_layers=2, d_ff=128, dropout=0.1)
-marks = {"bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id, "pad_id": tokenizer.pad_id}
+tiny = config.replace(
+    vocab_size=1_000, d_model=64, n_heads=2, n_layers=2, d_ff=128, dropout=0.1
+)
+marks = {
+    "bos_id": tokenizer.bos_id,
+    "eos_id": tokenizer.eos_id,
+    "pad_id": tokenizer.pad_id,
+}
 objective = CausalObjective(reviews, max_len=128, **marks)
 settings = TrainingSettings(n_steps=12, checkpoint_every=5, tokens_per_batch=512)
 
@@ -687,7 +811,14 @@ def train_tiny(folder, cut_at=None):
 
     learner = new_language_model(tiny, seed=0).to(device)
     with open_run(folder, plan={}) as checkpoints:
-        train(learner, objective, settings, checkpoints=checkpoints, on_step=power, progress=False)
+        train(
+            learner,
+            objective,
+            settings,
+            checkpoints=checkpoints,
+            on_step=power,
+            progress=False,
+        )
     return list(learner.parameters())
 
 
@@ -720,7 +851,10 @@ for (name, label), ax in zip(axis_names.items(), axes.flat, strict=True):
     one = grown.get(name)
     sizes, seconds, flops = one["sizes"], one["seconds"], one["flops"]
     counted = [n * seconds[-1] / flops[-1] for n in flops]
-    lines = [Curve("the clock", sizes, seconds), Curve("the count", sizes, counted, dashed=True)]
+    lines = [
+        Curve("the clock", sizes, seconds),
+        Curve("the count", sizes, counted, dashed=True),
+    ]
     course.plots.curves(
         lines, x_log=True, y_log=True, xlabel=label, ylabel="seconds of a step",
         title=name.capitalize(), ax=ax,
@@ -733,13 +867,22 @@ for name in (*axis_names, "texts"):
     clock, count = one["exponent"]["median"], one["counted_exponent"]
     print(f"{name:<11}{one['sizes'][0]:>9,} to {one['sizes'][-1]:>11,}:", end=" ")
     print(f"time {clock:.2f} (counted {count:.2f}),", end=" ")
-    print(f"bytes {one['bytes_exponent']:.2f} (counted {one['counted_bytes_exponent']:.2f})")
-streamed = grown.get("texts")
+    print(
+        f"bytes {one['bytes_exponent']:.2f} (counted "
+        f"{one['counted_bytes_exponent']:.2f})"
+    )
+shared, streamed = grown.get("processes"), grown.get("texts")
+clock, (fewest, *_, most) = shared["exponent"]["median"], shared["sizes"]
+print(f"processes  {fewest:>9,} to {most:>11,}: time {clock:.2f} (counted -1.00)")
+assert -1.1 < clock < 0  # a batch takes less time, at best in proportion
 for size, peak in zip(streamed["file_bytes"], streamed["peak_bytes"], strict=True):
     print(f"a file of {size / 1e6:5,.0f} MB in parts: peak memory {peak / 1e6:,.0f} MB")
 *_, smaller, largest = streamed["peak_bytes"]
 assert largest < 1.5 * smaller  # of files of which one is ten times as large
-by_vocabulary, (*_, before, last) = grown.get("vocabulary"), grown.get("length")["seconds"]
+by_vocabulary, (*_, before, last) = (
+    grown.get("vocabulary"),
+    grown.get("length")["seconds"],
+)
 assert by_vocabulary["bytes_exponent"] < by_vocabulary["counted_bytes_exponent"]
 assert last / before > 2  # twice as long: more than twice the time
 print(grown.source_line())
@@ -747,7 +890,7 @@ print(grown.source_line())
 # %% [markdown]
 # Read the left ends first. A small step pays for more than its products: calls of Python, matrices too small to fill the processor. Where the solid line lies above the dashed one, this is what you see. The length bends upward, as the pairs of tokens take over. Bytes are those that a forward pass saves for the backward pass; the count knows all logits, but the loss forms them in parts, so a larger vocabulary costs fewer bytes than counted.
 #
-# The last row is of another kind: a file is read in parts of 16 MB, with a step of training in each. The time grows with the file. The memory grows until a part is full, and then hardly.
+# Two rows are of another kind. **Processes** deal out one batch among them: were adding up the gradients free, and the memory of each core its own, the exponent would be −1. **Texts** are the lines of a file that is read in parts of 16 MB, with a step of training in each. The time grows with the file. The memory grows until a part is full, and then hardly.
 #
 # ## Use it: everything together
 #
@@ -767,12 +910,16 @@ recipe = TrainingSettings(
 
 
 def first_loop(learner):
-    adamw = torch.optim.AdamW(learner.parameters(), betas=recipe.betas, weight_decay=0.0)
+    adamw = torch.optim.AdamW(
+        learner.parameters(), betas=recipe.betas, weight_decay=0.0
+    )
     for number in range(n_steps):
         adamw.param_groups[0]["lr"] = recipe.lr_at(number + 1)
         rows, wanted = seen.batch(range(number * per_batch, (number + 1) * per_batch))
         logits = learner(rows.to(device))
-        loss = F.cross_entropy(logits.flatten(0, 1), wanted.to(device).flatten(), ignore_index=0)
+        loss = F.cross_entropy(
+            logits.flatten(0, 1), wanted.to(device).flatten(), ignore_index=0
+        )
         adamw.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(learner.parameters(), recipe.clip_norm)
@@ -782,8 +929,13 @@ def first_loop(learner):
 # %%
 course.predict(
     "13.8",
-    "Equal numbers of steps: how does the held-out loss of the package compare with that of the loop?",
-    ["better with every seed", "sometimes better, sometimes worse", "worse with every seed"],
+    "Equal numbers of steps: how does the held-out loss of the package compare with "
+    "that of the loop?",
+    [
+        "better with every seed",
+        "sometimes better, sometimes worse",
+        "worse with every seed",
+    ],
 )
 
 
@@ -791,7 +943,9 @@ course.predict(
 def run(seed, packaged):
     learner = new_language_model(tiny.replace(dropout=0.0), seed=seed).to(device)
     if packaged:
-        taken = seconds_of(lambda: train(learner, seen, recipe.replace(seed=seed), progress=False))
+        taken = seconds_of(
+            lambda: train(learner, seen, recipe.replace(seed=seed), progress=False)
+        )
     else:
         taken = seconds_of(lambda: first_loop(learner))
     with torch.inference_mode():
@@ -805,8 +959,13 @@ for turn in range(-1, n_seeds):
         if turn >= 0:  # turn -1 is the warm-up of both
             results[way].append(result)
 print("seed    first loop           package")
-for seed, (loop, package) in enumerate(zip(results["loop"], results["package"], strict=True)):
-    print(f"{seed:>4}{loop[0]:>7.2f} s{loop[1]:>7.3f} nats{package[0]:>7.2f} s{package[1]:>7.3f} nats")
+for seed, (loop, package) in enumerate(
+    zip(results["loop"], results["package"], strict=True)
+):
+    print(
+        f"{seed:>4}{loop[0]:>7.2f} s{loop[1]:>7.3f} nats{package[0]:>7.2f} "
+        f"s{package[1]:>7.3f} nats"
+    )
 faster = ratio([s for s, _ in results["loop"]], [s for s, _ in results["package"]])[1]
 gaps = [b[1] - a[1] for a, b in zip(results["loop"], results["package"], strict=True)]
 answer = "sometimes better, sometimes worse"
@@ -815,8 +974,10 @@ if min(gaps) > 0 or max(gaps) < 0:
 course.resolve(
     "13.8",
     answer,
-    f"The package is {faster} times as fast. Its loss minus that of the loop, paired by seed: mean "
-    f"{sum(gaps) / len(gaps):+.3f} nats (range {min(gaps):+.3f} to {max(gaps):+.3f}, n = {len(gaps)}).",
+    f"The package is {faster} times as fast. Its loss minus that of the loop, paired "
+    "by seed: mean "
+    f"{sum(gaps) / len(gaps):+.3f} nats (range {min(gaps):+.3f} to {max(gaps):+.3f}, n "
+    f"= {len(gaps)}).",
 )
 
 # %% [markdown]
@@ -852,7 +1013,10 @@ def fair_ratio(slow, fast, n_rounds=5, clock=process_time):
 
 x = torch.randn(600, 600)
 middle, (low, high) = fair_ratio(lambda: x @ x, lambda: x + x)
-print(f"a product takes {middle:.0f} times as long as a sum (range {low:.0f} to {high:.0f})")
+print(
+    f"a product takes {middle:.0f} times as long as a sum (range {low:.0f} to "
+    f"{high:.0f})"
+)
 
 # %% [markdown]
 # ## Questions

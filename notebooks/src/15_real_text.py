@@ -548,9 +548,10 @@ for name, gain in gains.items():
 # %%
 course.predict(
     "15.3",
-    "With how many labels is the fine-tuned model furthest ahead of TF-IDF of words and letters?",
+    "With how many labels is the fine-tuned model furthest ahead of TF-IDF of words "
+    "and letters?",
     ["with 50", "with 200", "with 800"],
-)  # fmt: skip
+)
 
 # %%
 RIVAL = "tfidf-letters"
@@ -578,7 +579,9 @@ course.resolve(
     "15.3",
     f"with {furthest}",
     "Fine-tuned minus TF-IDF of words and letters, with its interval: "
-    + "; ".join(f"{n} labels {written(gain)}, {verdict(gain)}" for n, gain in leads.items()),
+    + "; ".join(
+        f"{n} labels {written(gain)}, {verdict(gain)}" for n, gain in leads.items()
+    ),
 )
 
 # %% [markdown]

@@ -215,7 +215,9 @@ course.resolve("16.2", outcomes[1], "Three wrong models were loaded, and each ru
 fresh = transformers.GPT2LMHeadModel(config).eval()
 for name, theirs in {"as initialised": fresh, "all random": randomise(tiny)}.items():
     with torch.no_grad():
-        wrong = (copied(theirs, exchange_norms=True)(token_ids) - theirs(token_ids).logits).abs()
+        wrong = (
+            copied(theirs, exchange_norms=True)(token_ids) - theirs(token_ids).logits
+        ).abs()
     print(f"{name:<16}norms exchanged: {'seen' if wrong.max() > 1e-3 else 'not seen'}")
 # NBVAL_CHECK_OUTPUT
 

@@ -118,11 +118,18 @@ print(f"the truth: {shown.genre}, {'praise' if shown.label else 'blame'}")
 # %%
 forms = lab.WordForms(world)
 fitted, asked = world.reviews(N_FIT, seed=101), world.reviews(N_ASKED, seed=102)
-train, test = (lab.exact_variables(world, forms, reviews) for reviews in (fitted, asked))
+train, test = (
+    lab.exact_variables(world, forms, reviews) for reviews in (fitted, asked)
+)
 for name, exact in train.items():
     np.testing.assert_allclose(exact.posterior.sum(axis=1), 1.0)
-    entropy = -(exact.posterior * np.log(np.maximum(exact.posterior, 1e-12))).sum(axis=1)
-    print(f"{name:<9}{len(exact.drawn):>6,} positions, {len(exact.classes)} classes,", end=" ")
+    entropy = -(exact.posterior * np.log(np.maximum(exact.posterior, 1e-12))).sum(
+        axis=1
+    )
+    print(
+        f"{name:<9}{len(exact.drawn):>6,} positions, {len(exact.classes)} classes,",
+        end=" ",
+    )
     print(f"entropy of the exact posterior {entropy.mean():.3f} nats")
 
 # %% [markdown]
@@ -151,8 +158,13 @@ def closure():
 optimizer.step(closure)
 by_hand = (z @ weight[:-1] + weight[-1]).log_softmax(dim=1).detach()
 probe = lab.fit_probe(x, labels, n_classes=2)
-torch.testing.assert_close(by_hand, probe(x).log_softmax(dim=1).detach(), atol=0.05, rtol=0)
-print(f"{len(levels)} levels of {tuple(x.shape)}; loss of the probe {F.nll_loss(by_hand, labels):.3f} nats")
+torch.testing.assert_close(
+    by_hand, probe(x).log_softmax(dim=1).detach(), atol=0.05, rtol=0
+)
+print(
+    f"{len(levels)} levels of {tuple(x.shape)}; loss of the probe "
+    f"{F.nll_loss(by_hand, labels):.3f} nats"
+)
 
 # %% [markdown]
 # Is that loss good? Accuracy or loss alone cannot say, for the label itself is uncertain. What counts is the loss *above* that of the perfect reader. In expectation the difference of the two cross-entropies is the **KL divergence** of the probe from the posterior, and we know the posterior, so no luck of the labels is left in it. On one position, by hand:
@@ -162,7 +174,10 @@ p, q = np.array([0.9, 0.1]), np.array([0.7, 0.3])  # exact posterior, probe
 cross_entropy, entropy = -(p * np.log(q)).sum(), -(p * np.log(p)).sum()
 by_hand = cross_entropy - entropy
 np.testing.assert_allclose(lab.divergence(p[None], np.log(q)[None])[0], by_hand)
-print(f"{cross_entropy:.3f} - {entropy:.3f} = {by_hand:.3f} nats above the exact posterior")
+print(
+    f"{cross_entropy:.3f} - {entropy:.3f} = {by_hand:.3f} nats above the exact "
+    "posterior"
+)
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -173,9 +188,11 @@ print(f"{cross_entropy:.3f} - {entropy:.3f} = {by_hand:.3f} nats above the exact
 # %%
 variables = list(train)
 course.predict(
-    "17.1", "At the last level, for which variable is the probe's gain over random weights largest?",
+    "17.1",
+    "At the last level, for which variable is the probe's gain over random weights "
+    "largest?",
     variables,
-)  # fmt: skip
+)
 
 # %%
 _ = torch.manual_seed(0)
@@ -184,13 +201,18 @@ rng = np.random.default_rng(0)
 
 
 def read_by(reader):
-    both = (lab.hidden_after_words(reader, tokenizer, reviews) for reviews in (fitted, asked))
+    both = (
+        lab.hidden_after_words(reader, tokenizer, reviews)
+        for reviews in (fitted, asked)
+    )
     return list(zip(*both, strict=True))  # by level: what fits, what scores
 
 
 def missed(level, name, labels=None):
-    known, wanted = ((x[exact[name].row], exact[name])
-                     for x, exact in zip(level, (train, test), strict=True))  # fmt: skip
+    known, wanted = (
+        (x[exact[name].row], exact[name])
+        for x, exact in zip(level, (train, test), strict=True)
+    )
     return lab.probe_excess(known, wanted, labels=labels)
 
 
@@ -203,29 +225,45 @@ for name in variables:
     gain = paired_interval(excess[name, "random"][-1] - excess[name, "trained"][-1])
     gains[name], prior = gain, lab.prior_excess(train[name], test[name]).mean()
     trained_excess = excess[name, "trained"][-1].mean()
-    print(f"{name:<9} prior {prior:.3f}, trained {trained_excess:.3f}, shuffled", end=" ")
+    print(
+        f"{name:<9} prior {prior:.3f}, trained {trained_excess:.3f}, shuffled", end=" "
+    )
     print(f"{excess[name, 'shuffled'][-1].mean():.3f}; random minus trained", end=" ")
     print(f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]")
 best = max(gains, key=lambda name: gains[name].mean)
-course.resolve("17.1", best, f"It misses {gains[best].mean:.3f} nats less than with random weights.")
+course.resolve(
+    "17.1",
+    best,
+    f"It misses {gains[best].mean:.3f} nats less than with random weights.",
+)
 
 # %% [markdown]
 # The map has all levels. Level 0 is the embedding of the word itself, the next levels follow the blocks. A zero would be a perfect reader. Compare each row of the trained model with its controls: only what is *lower* was learned. And compare the levels: where a number falls, the block has moved information from other words to this position, or has made it easier to read linearly.
 
 # %%
-rows = [(name, kind) for name in variables for kind in ("trained", "shuffled", "random")]
+rows = [
+    (name, kind) for name in variables for kind in ("trained", "shuffled", "random")
+]
 table = np.array([[level.mean() for level in excess[row]] for row in rows])
 fig, ax = plots.figure(width=7.5, height=5.8)
 plots.heatmap(
-    table, row_labels=[f"{name}, {kind}" for name, kind in rows],
-    col_labels=["embedding", *(f"block {n}" for n in range(n_layers))], low=0, numbers=".3f",
-    bar_label="nats above the exact posterior", title="What linear probes miss", ax=ax,
-)  # fmt: skip
+    table,
+    row_labels=[f"{name}, {kind}" for name, kind in rows],
+    col_labels=["embedding", *(f"block {n}" for n in range(n_layers))],
+    low=0,
+    numbers=".3f",
+    bar_label="nats above the exact posterior",
+    title="What linear probes miss",
+    ax=ax,
+)
 plots.show(fig, name="17_probes")
 for name in variables:
     fall = [level.mean() for level in excess[name, "trained"]]
     falls = -np.diff(fall)
-    print(f"{name}: the largest fall, {falls.max():.3f} nats, is in block {falls.argmax()}")
+    print(
+        f"{name}: the largest fall, {falls.max():.3f} nats, is in block "
+        f"{falls.argmax()}"
+    )
 
 # %% [markdown]
 # A probe says that the information *is there* for a linear reader, at this position. It does not say that the model uses it. For that we must interfere. Nor does a miss say that the model does not know: what is not here may be fetched from another position when it is needed.
@@ -255,7 +293,10 @@ with torch.no_grad(), without_head(model, 0, 1):
 with torch.no_grad(), lab.heads_replaced(model.body, {(0, 1): 0.0}):
     torch.testing.assert_close(model(row), ablated)
 with torch.no_grad():
-    print(f"the logits move by up to {(model(row) - ablated).abs().max():.2f}; the hook is gone again")
+    print(
+        f"the logits move by up to {(model(row) - ablated).abs().max():.2f}; the hook "
+        "is gone again"
+    )
 
 # %% [markdown]
 # `lab.heads_replaced` does the same for several heads at once, with any value in place of zero. A check that the tool does what it says: without *all* heads of a layer, its attention must add nothing to the residual stream (these models have no biases). Then each head in turn: how many nats per token does the loss on fresh reviews rise?
@@ -264,9 +305,14 @@ with torch.no_grad():
 from tinytx.training.evaluate import text_nats
 
 attn = model.body.blocks[0].attn
-with torch.no_grad(), lab.heads_replaced(model.body, {(0, h): 0.0 for h in range(n_heads)}):
+with (
+    torch.no_grad(),
+    lab.heads_replaced(model.body, {(0, h): 0.0 for h in range(n_heads)}),
+):
     outputs = []
-    with attn.register_forward_hook(lambda module, args, output: outputs.append(output)):
+    with attn.register_forward_hook(
+        lambda module, args, output: outputs.append(output)
+    ):
         model(row)
 assert outputs[0].abs().max() == 0
 texts = [" ".join(review.words) for review in world.reviews(N_TEXTS, seed=104)]
@@ -282,15 +328,26 @@ def rise(heads):
 every = [[(layer, head) for head in range(n_heads)] for layer in range(n_layers)]
 rises = {at: paired_interval(rise([at])) for layer in every for at in layer}
 for layer in range(n_layers):
-    together, alone = rise(every[layer]).mean(), sum(rises[at].mean for at in every[layer])
-    print(f"layer {layer}: all heads away {together:.3f} nats per token, sum of single ones {alone:.3f}")
+    together, alone = (
+        rise(every[layer]).mean(),
+        sum(rises[at].mean for at in every[layer]),
+    )
+    print(
+        f"layer {layer}: all heads away {together:.3f} nats per token, sum of single "
+        f"ones {alone:.3f}"
+    )
 
 # %%
 fig, ax = plots.figure(width=8.5, height=2.9)
 plots.heatmap(
-    [[rises[at].mean for at in layer] for layer in every], numbers=".3f", xlabel="head", ylabel="layer",
-    bar_label="nats per token", title="How much the loss rises without a head", ax=ax,
-)  # fmt: skip
+    [[rises[at].mean for at in layer] for layer in every],
+    numbers=".3f",
+    xlabel="head",
+    ylabel="layer",
+    bar_label="nats per token",
+    title="How much the loss rises without a head",
+    ax=ax,
+)
 plots.show(fig, name="17_ablations")
 idle = [at for at, interval in rises.items() if interval.mean < 0.005]
 print(f"{len(idle)} of {len(rises)} heads cost less than 0.005 nats per token:", *idle)
@@ -313,9 +370,15 @@ for kind in ("polarity", "gender"):
     print(f"   {one.first[one.changed]} or {one.second[one.changed]};", end=" ")
     print(f"exact log-odds {one.exact[0]:+.2f} or {one.exact[1]:+.2f}")
     effect = paired_interval(runs[kind].whole)
-    print(f"   the word moves the model by {effect.mean:.2f} nats [{effect.low:.2f}, {effect.high:.2f}]")
+    print(
+        f"   the word moves the model by {effect.mean:.2f} nats [{effect.low:.2f}, "
+        f"{effect.high:.2f}]"
+    )
 exact_effect = np.mean([pair.exact[0] - pair.exact[1] for pair in pairs["polarity"]])
-print(f"exact: polarity {exact_effect:.2f} nats; of the gender the language is certain, inf")
+print(
+    f"exact: polarity {exact_effect:.2f} nats; of the gender the language is "
+    "certain, inf"
+)
 
 # %% [markdown]
 # Compare the effect of the polarity on the model with the exact one. Only in this world do we know how far the odds *should* move. The model may fall short, and then no part of it can carry what the whole lacks.
@@ -327,13 +390,17 @@ print(f"exact: polarity {exact_effect:.2f} nats; of the gender the language is c
 # %%
 from tinytx.model.transformer import record_hidden_states
 
-first, second = ([tokenizer.bos_id, *tokenizer.encode(" ".join(words))]
-                 for words in (pairs["gender"][0].first, pairs["gender"][0].second))  # fmt: skip
+first, second = (
+    [tokenizer.bos_id, *tokenizer.encode(" ".join(words))]
+    for words in (pairs["gender"][0].first, pairs["gender"][0].second)
+)
 first, second = torch.tensor([first]), torch.tensor([second])  # (1, T) each
 with torch.no_grad():
     with record_hidden_states(model.body) as stored:
         wanted = model(first)
-    with model.body.blocks[0].register_forward_hook(lambda module, args, output: stored[1]):
+    with model.body.blocks[0].register_forward_hook(
+        lambda module, args, output: stored[1]
+    ):
         patched = model(second)
     assert not torch.equal(model(second), wanted)
 torch.testing.assert_close(patched, wanted)
@@ -352,21 +419,31 @@ course.predict(
 # %%
 shares = {}
 for kind, run in runs.items():
-    moved = np.array([[run.patch_hidden(level, where).mean() for level in range(n_layers + 1)]
-                      for where in run.roles.values()])  # fmt: skip
+    moved = np.array(
+        [
+            [run.patch_hidden(level, where).mean() for level in range(n_layers + 1)]
+            for where in run.roles.values()
+        ]
+    )
     whole_effect = run.whole.mean()
     np.testing.assert_allclose([moved[0, 0], moved[3, -1]], whole_effect, atol=1e-3)
     shares[kind] = moved / whole_effect
 fig, axes = plots.figure(1, 2, width=10.5, height=3.4)
 for ax, (kind, table) in zip(axes, shares.items(), strict=True):
     plots.heatmap(
-        table.round(2) + 0.0, row_labels=list(runs[kind].roles) if kind == "polarity" else [""] * 4, numbers=".2f",
-        col_labels=["embedding", *(f"block {n}" for n in range(n_layers))], title=kind, ax=ax,
-    )  # fmt: skip
+        table.round(2) + 0.0,
+        row_labels=list(runs[kind].roles) if kind == "polarity" else [""] * 4,
+        numbers=".2f",
+        col_labels=["embedding", *(f"block {n}" for n in range(n_layers))],
+        title=kind,
+        ax=ax,
+    )
 plots.show(fig, name="17_patched_positions")
 roles = list(runs["polarity"].roles)
 most = {kind: roles[table[:, 1].argmax()] for kind, table in shares.items()}
-largest = {kind: f"{most[kind]} {table[:, 1].max():.0%}" for kind, table in shares.items()}
+largest = {
+    kind: f"{most[kind]} {table[:, 1].max():.0%}" for kind, table in shares.items()
+}
 finding = ", ".join(f"{kind}: {share}" for kind, share in largest.items())
 course.resolve("17.2", most["polarity"], f"Shares of the effect: {finding}.")
 
@@ -382,9 +459,10 @@ for kind, table in effects.items():
     even = table[:, :, ::2].mean(axis=2)
     chosen[kind] = tuple(int(n) for n in np.unravel_index(even.argmax(), even.shape))
 course.predict(
-    "17.3", "How much of the gender effect does the head chosen for the polarity carry?",
+    "17.3",
+    "How much of the gender effect does the head chosen for the polarity carry?",
     ["less than a tenth", "a tenth to a half", "more than half"],
-)  # fmt: skip
+)
 
 # %%
 fig, axes = plots.figure(1, 2, width=11, height=2.8)
@@ -404,14 +482,25 @@ def share(kind, head, pairs=slice(1, None, 2)):  # of the pairs that did not cho
 for kind, head in chosen.items():
     for of in runs:
         part = share(of, head)
-        print(f"head {head}, chosen for {kind}, carries {part.mean:.1%} of the effect", end=" ")
-        print(f"of {of} [{part.low:.1%}, {part.high:.1%}]{'' if of == kind else '   control'}")
+        print(
+            f"head {head}, chosen for {kind}, carries {part.mean:.1%} of the effect",
+            end=" ",
+        )
+        print(
+            f"of {of} [{part.low:.1%}, "
+            f"{part.high:.1%}]{'' if of == kind else '   control'}"
+        )
     cost = rises[head]
-    print(f"   without it the loss rises by {cost.mean:.3f} [{cost.low:.3f}, {cost.high:.3f}]")
+    print(
+        f"   without it the loss rises by {cost.mean:.3f} [{cost.low:.3f}, "
+        f"{cost.high:.3f}]"
+    )
 crossed = share("gender", chosen["polarity"])
 answer = ("less than a tenth" if crossed.mean < 0.1 else "a tenth to a half"
           if crossed.mean < 0.5 else "more than half")  # fmt: skip
-course.resolve("17.3", answer, f"{crossed.mean:.1%} [{crossed.low:.1%}, {crossed.high:.1%}].")
+course.resolve(
+    "17.3", answer, f"{crossed.mean:.1%} [{crossed.low:.1%}, {crossed.high:.1%}]."
+)
 
 # %% [markdown]
 # When each head carries its own difference and not the other, that is a **double dissociation**: neither "this head matters for everything" nor "this test moves everything" explains it. Compare the shares with the last line under each head, its cost in the ablation: a mean over all tokens dilutes what a head does at the few tokens where it works.
@@ -423,15 +512,23 @@ course.resolve("17.3", answer, f"{crossed.mean:.1%} [{crossed.low:.1%}, {crossed
 # %%
 attention = {kind: run.attention_to_change().mean(axis=2) for kind, run in runs.items()}
 fig, ax = plots.scatter(
-    [plots.Points(kind, attention[kind].ravel(), effects[kind].mean(axis=2).ravel()) for kind in runs],
-    xlabel="attention to the changed word", ylabel="effect of the head (nats)", size=70,
+    [
+        plots.Points(kind, attention[kind].ravel(), effects[kind].mean(axis=2).ravel())
+        for kind in runs
+    ],
+    xlabel="attention to the changed word",
+    ylabel="effect of the head (nats)",
+    size=70,
     title="One point a head",
-)  # fmt: skip
+)
 plots.show(fig, name="17_attention_against_effect")
 for kind, run in runs.items():
     looks, moves = attention[kind], effects[kind].mean(axis=2)
     correlation = np.corrcoef(looks.ravel(), np.abs(moves).ravel())[0, 1]
-    print(f"{kind}: correlation {correlation:+.2f}, effect of the word {run.whole.mean():.2f} nats")
+    print(
+        f"{kind}: correlation {correlation:+.2f}, effect of the word "
+        f"{run.whole.mean():.2f} nats"
+    )
     for at in (divmod(int(n), n_heads) for n in np.argsort(-looks, axis=None)[:3]):
         print(f"   head {at}: attention {looks[at]:.2f}, effect {moves[at]:+.2f} nats")
 
@@ -456,7 +553,10 @@ fresh = lab.train_on_repeats(lab.repeats_config(), 0)
 copiers = {"two layers": copier, "one layer": shallow, "random weights": fresh}
 for name, one in copiers.items():
     both = [paired_interval(nats) for nats in lab.copy_nats(one, lab.UNSEEN_PERIOD)]
-    print(f"{name:<15} first copy {both[0].mean:.2f}, second copy {both[1].mean:.2f}", end=" ")
+    print(
+        f"{name:<15} first copy {both[0].mean:.2f}, second copy {both[1].mean:.2f}",
+        end=" ",
+    )
     print(f"nats per token [{both[1].low:.2f}, {both[1].high:.2f}]")
 print(f"a uniform guess: {np.log(16):.2f}")
 
@@ -467,12 +567,21 @@ print(f"a uniform guess: {np.log(16):.2f}")
 
 # %%
 p = lab.UNSEEN_PERIOD
-two_copies, _ = lab.repeated_rows(1, 2 * p, 16, (p, p), torch.Generator().manual_seed(1))
+two_copies, _ = lab.repeated_rows(
+    1, 2 * p, 16, (p, p), torch.Generator().manual_seed(1)
+)
 with torch.no_grad(), tx.record_attention(copier) as recorded:
     copier(two_copies)
-by_loop = [[sum(weights[0, head, t, t - p + 1].item() for t in range(p, 2 * p)) / p for head in range(4)]
-           for weights in recorded.values()]  # fmt: skip
-torch.testing.assert_close(torch.tensor(by_loop), lab.induction_scores(copier, p, n_rows=1))
+by_loop = [
+    [
+        sum(weights[0, head, t, t - p + 1].item() for t in range(p, 2 * p)) / p
+        for head in range(4)
+    ]
+    for weights in recorded.values()
+]
+torch.testing.assert_close(
+    torch.tensor(by_loop), lab.induction_scores(copier, p, n_rows=1)
+)
 scores = {name: lab.induction_scores(one, p) for name, one in copiers.items()}
 fig, axes = plots.figure(1, 2, width=9.5, height=3.9)
 plots.heatmap(
@@ -481,12 +590,23 @@ plots.heatmap(
 )  # fmt: skip
 layer, head = divmod(int(scores["two layers"].argmax()), 4)
 best_map = list(recorded.values())[layer][0, head]
-plots.heatmap(best_map, allowed=tx.causal_mask(2 * p), low=0, high=1, xlabel="key", ylabel="query",
-              title=f"Head {(layer, head)} on a row of two copies", ax=axes[1],
-              row_labels=["" if t % 6 else str(t) for t in range(2 * p)],
-              col_labels=["" if t % 6 else str(t) for t in range(2 * p)])  # fmt: skip
+plots.heatmap(
+    best_map,
+    allowed=tx.causal_mask(2 * p),
+    low=0,
+    high=1,
+    xlabel="key",
+    ylabel="query",
+    title=f"Head {(layer, head)} on a row of two copies",
+    ax=axes[1],
+    row_labels=["" if t % 6 else str(t) for t in range(2 * p)],
+    col_labels=["" if t % 6 else str(t) for t in range(2 * p)],
+)
 plots.show(fig, name="17_induction")
-print("highest score:", ", ".join(f"{name} {score.max():.2f}" for name, score in scores.items()))
+print(
+    "highest score:",
+    ", ".join(f"{name} {score.max():.2f}" for name, score in scores.items()),
+)
 
 # %% [markdown]
 # A score is again only a map. Does the copying *need* these heads? Four runs: with all heads, without the best head, without all whose score exceeds half of the best, and, as the control, without the head of the same layer with the lowest score. **Predict 17.4.**
@@ -499,11 +619,20 @@ course.predict(
 )  # fmt: skip
 
 # %%
-ranked = [divmod(int(n), 4) for n in scores["two layers"].flatten().argsort(descending=True)]
-inducing = [at for at in ranked if scores["two layers"][at] > scores["two layers"].max() / 2]
+ranked = [
+    divmod(int(n), 4) for n in scores["two layers"].flatten().argsort(descending=True)
+]
+inducing = [
+    at for at in ranked if scores["two layers"][at] > scores["two layers"].max() / 2
+]
 control = [at for at in ranked if at[0] == ranked[0][0]][-1]
 costs = {}
-without = {"nothing": [], "best head": ranked[:1], "all induction heads": inducing, "control": [control]}
+without = {
+    "nothing": [],
+    "best head": ranked[:1],
+    "all induction heads": inducing,
+    "control": [control],
+}
 for name, heads in without.items():
     with lab.heads_replaced(copier.body, dict.fromkeys(heads, 0.0)):
         costs[name] = paired_interval(lab.copy_nats(copier, p)[1])
@@ -511,8 +640,13 @@ for name, heads in without.items():
     print(f"[{costs[name].low:.2f}, {costs[name].high:.2f}]   {heads}")
 lost = {name: cost.mean - costs["nothing"].mean for name, cost in costs.items()}
 part = lost["best head"] / lost["all induction heads"]
-answer = ("hardly more than before" if part < 0.2 else "clearly more, but less than without all of them"
-          if part < 0.8 else "as much as without all of them")  # fmt: skip
+answer = (
+    "hardly more than before"
+    if part < 0.2
+    else "clearly more, but less than without all of them"
+    if part < 0.8
+    else "as much as without all of them"
+)
 finding = ", ".join(f"{name} {nats:+.2f}" for name, nats in list(lost.items())[1:])
 course.resolve("17.4", answer, f"Nats more than with nothing ablated: {finding}.")
 
@@ -522,11 +656,17 @@ course.resolve("17.4", answer, f"Nats more than with nothing ablated: {finding}.
 # And the model of the world? It can be asked, too: random tokens of its vocabulary, repeated. The control is the same model with random weights, and chance is one key in about twenty.
 
 # %%
-for name, one in {"trained on the world": model, "random weights": random_model}.items():
+for name, one in {
+    "trained on the world": model,
+    "random weights": random_model,
+}.items():
     world_scores = lab.induction_scores(one, p, n_rows=50)
     first_copy, second_copy = lab.copy_nats(one, p, n_rows=50)
     nats = paired_interval(second_copy - first_copy)
-    print(f"{name:<21} highest score {world_scores.max():.2f}; second copy minus first", end=" ")
+    print(
+        f"{name:<21} highest score {world_scores.max():.2f}; second copy minus first",
+        end=" ",
+    )
     print(f"{nats.mean:+.2f} nats [{nats.low:+.2f}, {nats.high:+.2f}]")
 
 # %% [markdown]
@@ -542,19 +682,34 @@ records = [one for key, one in stored.data.items() if key.startswith("laptop/")]
 worlds = [one for one in records if one["measure"] == "world"]
 print(f"{len(worlds)} models, {stored.source_line()}")
 steps = worlds[0]["moments"]["step"]
-relative = {name: np.array([np.array(one["moments"][name]) / one["probes"][name]["prior"] for one in worlds])
-            for name in worlds[0]["probes"]}  # fmt: skip
+relative = {
+    name: np.array(
+        [
+            np.array(one["moments"][name]) / one["probes"][name]["prior"]
+            for one in worlds
+        ]
+    )
+    for name in worlds[0]["probes"]
+}
 fig, ax = plots.curves(
-    [plots.Curve(name, steps, table.mean(0), low=table.min(0), high=table.max(0))
-     for name, table in relative.items()],
-    xlabel="training step", ylabel="missing, as a share of the prior's", y_range=(0, 1.15),
-    references={"the prior, which reads nothing": 1.0}, title="What the last level does not know yet",
-)  # fmt: skip
+    [
+        plots.Curve(name, steps, table.mean(0), low=table.min(0), high=table.max(0))
+        for name, table in relative.items()
+    ],
+    xlabel="training step",
+    ylabel="missing, as a share of the prior's",
+    y_range=(0, 1.15),
+    references={"the prior, which reads nothing": 1.0},
+    title="What the last level does not know yet",
+)
 plots.show(fig, name="17_learned_when")
 for name, table in relative.items():
     falls = -np.diff([1.0, *table.mean(axis=0)])  # from the prior on
     step = steps[falls.argmax()]
-    print(f"{name}: the largest fall ends at step {step}; at the end {table[:, -1].mean():.2f} is missing")
+    print(
+        f"{name}: the largest fall ends at step {step}; at the end "
+        f"{table[:, -1].mean():.2f} is missing"
+    )
 
 # %% [markdown]
 # The bands reach from the lowest to the highest seed. What still is missing at the end need not be unknown to the model: the probe reads one position only. Now the claims of this lesson in one table: the measurement, its control, which could have refuted it, and whether the interval of their difference over the seeds excludes zero. With few seeds an interval is wide, and "not apart" means only that these runs cannot tell. Below it are the maps: how well attention predicts effect, how much of the effect the *most attentive* head carries, and how much of the difference is still at the changed word after block 0, for a head of the next block to fetch. Then the second copy without the best induction head and without all of them, a number for each seed. The last line compares the two ways to ablate, zero and the mean output, each at its costliest head.
@@ -581,23 +736,43 @@ for kind in ("polarity", "gender"):
     found = [one["pairs"][kind] for one in worlds]
     ours, control = ([f[key] for f in found] for key in ("share", "share_of_other"))
     claim(f"{kind}, share carried; control: the other's head", ours, control)
-claim("copy without induction heads; control: a low score",
-      [nats["induction heads"] for nats in copies], [nats["control"] for nats in copies])  # fmt: skip
-claim("copy by one layer; control: by two",
-      [nats["one layer"] for nats in copies], [nats["nothing"] for nats in copies])  # fmt: skip
+claim(
+    "copy without induction heads; control: a low score",
+    [nats["induction heads"] for nats in copies],
+    [nats["control"] for nats in copies],
+)
+claim(
+    "copy by one layer; control: by two",
+    [nats["one layer"] for nats in copies],
+    [nats["nothing"] for nats in copies],
+)
 for kind in ("polarity", "gender"):
     found = [one["pairs"][kind] for one in worlds]
     alike = sum(np.argmax(f["attention"]) == np.argmax(f["heads"]) for f in found)
     shares_of_most = " ".join(f"{f['share_of_most_attentive']:.2f}" for f in found)
-    print(f"{kind}: correlation {over_seeds([f['correlation'] for f in found])};", end=" ")
+    print(
+        f"{kind}: correlation {over_seeds([f['correlation'] for f in found])};", end=" "
+    )
     print(f"most attentive = largest effect in {alike} of {len(found)} models")
-    print(f"   share of the effect that the most attentive head carries: {shares_of_most}")
-    after = [np.array(f["patch"]["changed word"])[1] / f["patch"]["changed word"][0] for f in found]
-    print(f"   after block 0 the changed word still holds, as a share: {over_seeds(after)}")
+    print(
+        f"   share of the effect that the most attentive head carries: {shares_of_most}"
+    )
+    after = [
+        np.array(f["patch"]["changed word"])[1] / f["patch"]["changed word"][0]
+        for f in found
+    ]
+    print(
+        "   after block 0 the changed word still holds, as a share: "
+        f"{over_seeds(after)}"
+    )
 for name in ("the best head", "induction heads"):
     print(f"copy without {name:<15}", *(f"{nats[name]:.2f}" for nats in copies), "nats")
-zero, mean = ([np.max(one["ablation"][how]) for one in worlds] for how in ("zero", "mean"))
-print(f"costliest head, nats per token: zero {over_seeds(zero)}, mean {over_seeds(mean)}")
+zero, mean = (
+    [np.max(one["ablation"][how]) for one in worlds] for how in ("zero", "mean")
+)
+print(
+    f"costliest head, nats per token: zero {over_seeds(zero)}, mean {over_seeds(mean)}"
+)
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
@@ -629,10 +804,14 @@ def probe_loss(hidden, labels, asked, wanted, n_classes, n_steps=300):
 _ = torch.manual_seed(0)
 labels, wanted = (torch.as_tensor(exact["gender"].drawn) for exact in (train, test))
 for name, levels in {"control: random weights": other, "trained": own}.items():
-    hidden, later = (x[exact["gender"].row] for x, exact in zip(levels[-1], (train, test), strict=True))
+    hidden, later = (
+        x[exact["gender"].row]
+        for x, exact in zip(levels[-1], (train, test), strict=True)
+    )
     print(f"{name:<25}{probe_loss(hidden, labels, later, wanted, 2):.3f} nats")
 print(f"{'control: shuffled labels':<25}", end="")
-print(f"{probe_loss(hidden, labels[torch.randperm(len(labels))], later, wanted, 2):.3f} nats")
+shuffled = labels[torch.randperm(len(labels))]
+print(f"{probe_loss(hidden, shuffled, later, wanted, 2):.3f} nats")
 
 # %% [markdown]
 # ## Questions

@@ -47,7 +47,9 @@ course.recall("18")
 # Training runs, no error is raised, the loss falls. The tempting conclusion is that the program is right. We took a small program that trains a language model, and broke it on purpose: seven times, one line each, and an eighth that we shall solve together. Each was trained on the same rows as the healthy model. **Predict 18.1.**
 
 # %%
-broken = [name for name, fault in museum.FAULTS.items() if fault.task == "language model"]
+broken = [
+    name for name, fault in museum.FAULTS.items() if fault.task == "language model"
+]
 course.predict(
     "18.1",
     f"How many of the {len(broken)} broken programs end with a *lower* held-out loss?",
@@ -77,9 +79,14 @@ lines = [
 ]
 lines.append(plots.Curve("healthy", example["steps"], example["held_out"]))
 plots.curves(
-    lines, xlabel="training step", ylabel="held-out loss (nats per word)", y_range=(0, 7),
-    references={"entropy bound": example["bound"]}, title="Nine programs", ax=ax,
-)  # fmt: skip
+    lines,
+    xlabel="training step",
+    ylabel="held-out loss (nats per word)",
+    y_range=(0, 7),
+    references={"entropy bound": example["bound"]},
+    title="Nine programs",
+    ax=ax,
+)
 plots.show(fig, name="18_nine_programs")
 
 # %% [markdown]
@@ -103,7 +110,9 @@ before = sound.log_probs([row])[0]  # (T, V)
 changed = [*row[:5], *(4 for _ in row[5:])]  # another word from position 5 on
 after = sound.log_probs([changed])[0]
 moved = (before - after).abs().amax(dim=-1)  # (T,)
-print(f"largest move: before {moved[:5].max():.6f}, from there on {moved[5:].max():.2f}")
+print(
+    f"largest move: before {moved[:5].max():.6f}, from there on {moved[5:].max():.2f}"
+)
 assert moved[:5].max() < 1e-4 < moved[5:].max()
 
 # %% [markdown]
@@ -351,10 +360,15 @@ course.resolve("18.2", best, finding)
 tests = list(museum.TESTS)
 grid = torch.tensor(table[tests].values)
 fig, ax = plots.heatmap(
-    torch.nan_to_num(grid), allowed=~torch.isnan(grid), low=0, high=n_seeds, numbers=".0f",
-    row_labels=table.index, col_labels=tests,
+    torch.nan_to_num(grid),
+    allowed=~torch.isnan(grid),
+    low=0,
+    high=n_seeds,
+    numbers=".0f",
+    row_labels=table.index,
+    col_labels=tests,
     title=f"Seeds, of {n_seeds}, in which the test finds something",
-)  # fmt: skip
+)
 plots.show(fig, name="18_separation")
 
 # %%
@@ -367,7 +381,10 @@ assert all(task_of[a] != task_of[b] for a, b in alike)
 false_alarms = int(table[table["named"] == ""][tests].sum().sum())
 print(f"{len(faulty)} faults, each found by its named test in all {n_seeds} seeds;")
 print(f"{false_alarms} false alarms among the healthy models;")
-print(f"{len(pairs) - len(alike)} of {len(pairs)} pairs told apart by some test, not:", alike)
+print(
+    f"{len(pairs) - len(alike)} of {len(pairs)} pairs told apart by some test, not:",
+    alike,
+)
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]

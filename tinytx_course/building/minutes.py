@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 WORDS_A_MINUTE = 130
-CODE_LINES_A_MINUTE = 8
+CODE_A_MINUTE = 360  # characters; about eight lines
 
 _EXERCISE = re.compile(r"^`Level \d/5 · (\d+) minutes · outcome \d+`$", re.M)
 # Code, what is folded, other tags, addresses of links.
@@ -74,30 +74,27 @@ def count_words(text: str) -> int:
     return len(_WORD.findall(_NO_PROSE.sub(" ", text)))
 
 
-def count_code_lines(source: str) -> int:
-    """Count the lines of a learner's cell that hold more than a comment; outside Python every line counts.
+def count_code(source: str) -> int:
+    """Count the characters of code in a learner's cell, without comments and spaces.
 
     Examples
     --------
-    >>> count_code_lines("x = 1  # one\\n\\n# two\\ny = (x +\\n     2)")
-    3
+    >>> count_code("x = 1  # one\\n\\n# two\\ny = (x +\\n     2)")
+    10
     """
     source = cell_of_edition(source, solved=False)
     try:
         ast.parse(source)
     except SyntaxError:
-        return sum(bool(line.strip()) for line in source.splitlines())
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type != tokenize.COMMENT and token.string.strip():
-            lines.update(range(token.start[0], token.end[0] + 1))
-    return len(lines)
+        return len("".join(source.split()))
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return sum(len(token.string.strip()) for token in tokens if token.type != tokenize.COMMENT)
 
 
 def reading_minutes(texts: Iterable[str], codes: Iterable[str]) -> float:
     """Return how long text cells and code cells take to read, without the line *It takes:*."""
     words = sum(count_words(_LINE.sub("", text)) for text in texts)
-    return words / WORDS_A_MINUTE + sum(map(count_code_lines, codes)) / CODE_LINES_A_MINUTE
+    return words / WORDS_A_MINUTE + sum(map(count_code, codes)) / CODE_A_MINUTE
 
 
 def exercise_minutes(text: str) -> int:

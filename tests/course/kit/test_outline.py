@@ -61,7 +61,7 @@ def test_every_prediction_of_a_lesson_is_found_with_its_options(outlines, lesson
     assert asked and all(one.question and len(one.options) >= 2 for one in asked)
 
 
-def test_words_and_lines_are_counted_by_section_and_exercises_state_their_minutes():
+def test_words_and_code_are_counted_by_section_and_exercises_state_their_minutes():
     v4 = nbformat.v4
     printed = v4.new_output(
         "execute_result", data={"text/plain": "Predict 02.1. Which?\n  A. this\n  B. that one\nChoose."}
@@ -69,13 +69,13 @@ def test_words_and_lines_are_counted_by_section_and_exercises_state_their_minute
     cells = [
         v4.new_markdown_cell("# Title\n\n" + "word " * 400),
         v4.new_markdown_cell("## First\n\n" + "word " * 259),
-        v4.new_code_cell("\n".join(["x = 1"] * 8), outputs=[printed]),
+        v4.new_code_cell("\n".join(["x = 1"] * 120), outputs=[printed]),
         v4.new_markdown_cell(EXERCISE),
         v4.new_code_cell("\n".join(["y = 1"] * 80)),
         v4.new_markdown_cell("### More of the first\n\n" + "word " * 126 + "\n\n## Second\n\nword"),
     ]
     first, exercise, second = outline_of(LESSON, cells, ROOT).parts
-    assert (first.title, first.minutes) == ("First", 4)  # 390 words and 8 lines
+    assert (first.title, first.minutes) == ("First", 4)  # 390 words and 360 characters
     assert (exercise.title, exercise.minutes, exercise.is_exercise) == ("Exercise: the mask", 7, True)
     assert (second.title, second.minutes) == ("Second", 1)
     assert [(one.number, one.question, one.options) for one in first.predictions] == [

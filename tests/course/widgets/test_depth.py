@@ -86,8 +86,8 @@ def test_names_far_apart_stay_and_close_ones_move_apart(node):
         "depth", "[js.spread([10, 60], 0, 100), js.spread([52, 50, 51], 0, 100), js.spread([99, 99], 0, 100)]"
     )
     assert places[0] == [10, 60]
-    assert places[1][1] + 30 == places[1][2] + 15 == places[1][0]
-    assert sorted(places[2]) == [85, 100]
+    assert places[1][1] + 32 == places[1][2] + 16 == places[1][0]
+    assert sorted(places[2]) == [84, 100]
 
 
 def test_a_norm_that_is_none_of_these_is_refused():

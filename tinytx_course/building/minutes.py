@@ -114,7 +114,7 @@ def times_of(cells: Sequence[NotebookNode], seconds: float) -> Times:
     Parameters
     ----------
     cells : sequence of NotebookNode
-        Text is read at 130 words a minute, 360 characters of code a minute; exercises state their minutes.
+        130 words or 360 characters of code are read in a minute; exercises state their minutes.
     seconds : float
         To run.
 

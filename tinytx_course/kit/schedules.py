@@ -26,7 +26,7 @@ _VOTE = re.compile(r"Vote: .*lesson (\d\d)")
 _SET_UP = re.compile(r"lesson (\d\d) .*Set-up")
 _FREE = re.compile(r"(\d+) min (.+)")
 ESTIMATES = (
-    "Minutes are estimates: text at 130 words a minute, 360 characters of code a minute, exercises as they state. "
+    "Minutes are estimates: 130 words or 360 characters of code a minute, exercises as they state. "
     "Nobody has measured them in a class. Without the course installed, add the "
     "difference to each time; with it, write your own into minutes.csv and build the kit again:"
 )

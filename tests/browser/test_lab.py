@@ -51,7 +51,7 @@ def test_state_goes_both_ways_and_shortcuts_of_lab_do_nothing(kind, page, labser
         page.press(letter)
     assert said(page) == text and labserver.n_cells(page) == n_cells
     assert page.evaluate("document.activeElement.closest('.tx') !== null")
-    labserver.ask(page, f"setattr(explorer, {trait!r}, {getattr(case.make(), trait)!r})")
+    labserver.ask(page, f"setattr(explorer, {trait!r}, {value!r})")
     page.wait(f"document.querySelector('.tx-say').textContent === {json.dumps(start)}")
     assert said(page) == start
 

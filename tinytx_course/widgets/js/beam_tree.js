@@ -118,7 +118,7 @@ function build(ui) {
   const draw = picture(ui), rows = table(ui), results = h("p", { class: "tx-results", "aria-hidden": "true" }), best = gains(ui.get)[0], fresh = ui.get("source") === 0 && ui.get("step") === 4;
   if (fresh && best.most >= 0.005) { // begin where the beam wins, or is ahead most on the way
     ui.set("source", best.source);
-    ui.set("step", Math.min(best.step, ui.get("trees")[best.source][ui.get("beam_size") - 1].length - 1));
+    ui.save("step", Math.min(best.step, ui.get("trees")[best.source][ui.get("beam_size") - 1].length - 1));
   }
   let ruler;
   ui.painters.push(() => { ruler.max = treeOf(ui.get).length; });

@@ -114,10 +114,21 @@ N_TICKS = 10_000  # of the clock: settings count time in steps
 WARMUP: dict[str, Any] = {"n_steps": N_TICKS, "warmup_steps": N_TICKS // 10}
 
 
-def ours(optimizer: str, lr: float) -> Trained:
-    """Our model. A wide batch makes the optimizer a small part of a step; GELU takes longer than ReLU."""
-    config = TransformerConfig(max_len=128, positions="rotary", activation="relu", bias=False, **SIZES)
-    settings = TrainingSettings(lr=lr, tokens_per_batch=4096, **WARMUP, **{**MUON, "optimizer": optimizer})
+def ours(optimizer: str, lr: float, weight_decay: float) -> Trained:
+    """Our model. A wide batch makes the optimizer a small part of a step; GELU takes longer than ReLU.
+
+    It reads the text about eight times, so Muon needs four times the usual weight decay. After 1,900 steps,
+    seed 0, windows of 256: decay 0.1, 0.2, 0.4 and 0.8 gave 1.462, 1.451, 1.437 and 1.439 nats side by side;
+    dropout of 0.05 with decay 0.1 gave 1.482, and windows of 128 with decay 0.1 about 1.471.
+    """
+    config = TransformerConfig(max_len=256, positions="rotary", activation="relu", bias=False, **SIZES)
+    settings = TrainingSettings(
+        lr=lr,
+        weight_decay=weight_decay,
+        tokens_per_batch=4096,
+        **WARMUP,
+        **{**MUON, "optimizer": optimizer},
+    )
     return Trained(f"tinytx, {optimizer}", config, settings)
 
 
@@ -146,7 +157,7 @@ def published() -> Trained:
 
 
 RACERS: dict[str, Callable[[], Racer]] = {
-    "tinytx": partial(ours, "muon", 1e-2),
-    "tinytx-adamw": partial(ours, "adamw", 4e-3),
+    "tinytx": partial(ours, "muon", 1e-2, 0.4),
+    "tinytx-adamw": partial(ours, "adamw", 4e-3, 0.1),
     "torch-encoder": published,
 }

@@ -33,9 +33,11 @@ def check_plain_name(name: str) -> str:
 def _commit(checkout: Path = Path(__file__).parent) -> str:
     """Return the commit of a checkout, ``-dirty`` when edited since, or ``unknown`` without git.
 
-    What a measurement wrote to results/ before is no edit: a resumed one would be called dirty otherwise.
+    What a measurement wrote before, results/ and tables in Markdown, is no edit: the next one would be called
+    dirty otherwise.
     """
-    edits = ("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)results")
+    written = (":(top,exclude)results", ":(top,exclude)*.md")
+    edits = ("status", "--porcelain", "--untracked-files=no", "--", ":/", *written)
     try:
         commit, edited = (
             subprocess.run(

@@ -166,14 +166,17 @@ def test_results_measured_before_make_no_commit_dirty_and_other_edits_do(tmp_pat
 
     git("init")
     (tmp_path / "results").mkdir()
-    code, record = tmp_path / "code.py", tmp_path / "results" / "one.json"
+    (tmp_path / "inner").mkdir()
+    code, record, table = (tmp_path / name for name in ("code.py", "results/one.json", "inner/records.md"))
     code.write_text("1")
     record.write_text("1")
+    table.write_text("1")
     git("add", ".")
     git("commit", "-m", "first")
     clean = results._commit(tmp_path)
     assert re.fullmatch("[0-9a-f]{7,}", clean)
     record.write_text("2")
+    table.write_text("2")
     assert results._commit(tmp_path) == clean
     code.write_text("2")
     assert results._commit(tmp_path) == f"{clean}-dirty"

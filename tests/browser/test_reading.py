@@ -34,6 +34,22 @@ CLIPPED = """(() => [...document.querySelectorAll('body *')].filter(e => {
     && (e.scrollWidth > e.clientWidth + 2 || e.scrollHeight > e.clientHeight + 4);
 }).map(e => e.outerHTML.slice(0, 120)))()"""
 
+# The smallest letters of an explorer, in pixels of the screen, and text that is cut or leaves it.
+LETTERS = """(explorer) => {
+  const frame = explorer.getBoundingClientRect(), sizes = [], cut = [];
+  for (const e of explorer.querySelectorAll("*")) {
+    const box = e.getBoundingClientRect(), style = getComputedStyle(e);
+    if (!box.width || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || !e.checkVisibility())
+      continue;
+    const { a, b } = e.getScreenCTM?.() ?? { a: e.currentCSSZoom, b: 0 };
+    sizes.push(Math.hypot(a, b) * parseFloat(style.fontSize));
+    const hides = style.overflowX !== 'visible' && e.scrollWidth > e.clientWidth + 1;
+    if (hides || box.left < frame.left || box.right > frame.right)
+      cut.push(e.outerHTML.slice(0, 120));
+  }
+  return { n: sizes.length, smallest: Math.min(...sizes.filter(size => size)), cut };
+}"""
+
 # What can be read between a prediction and the next heading or prediction before it is answered.
 OPEN_BELOW = """(() => {
   const open = [], parts = document.querySelectorAll('#lesson :is(.output_area, .text_cell_render > *)');
@@ -282,7 +298,8 @@ def test_a_copy_button_copies_the_code(lesson):
 
 def test_a_result_waits_for_the_prediction(lesson):
     result = "document.querySelector('[data-tx-kind=outcome]').closest('.output_area')"
-    assert lesson.evaluate(f"{result}.inert && getComputedStyle({result}).filter") == "blur(10px)"
+    inside = f"getComputedStyle({result}.firstElementChild).visibility"
+    assert lesson.evaluate(f"{result}.inert && {inside}") == "hidden"
     n_waiting = lesson.evaluate("document.querySelectorAll('.waiting').length")
     words = f"{result}.closest('.cell').nextElementSibling.querySelector('.text_cell_render > p')"
     assert lesson.evaluate(f"{words}.inert"), "the sentence below says what came out"
@@ -319,8 +336,10 @@ def test_what_waits_can_be_reached_by_a_link_and_is_open_on_paper(lesson, site):
     lesson.wait(f"!{veiled}")
     assert 0 < lesson.evaluate("document.querySelectorAll('.waiting').length") < n_waiting
     lesson.call("Emulation.setEmulatedMedia", media="print")
-    blurs = "[...document.querySelectorAll('.waiting')].map(e => getComputedStyle(e).filter)"
-    assert set(lesson.evaluate(blurs)) == {"none"}
+    covers = "[...document.querySelectorAll('.waiting')].map(e => getComputedStyle(e).filter)"
+    assert set(lesson.evaluate(covers)) == {"none"}
+    insides = "[...document.querySelectorAll('.waiting > *')].map(e => getComputedStyle(e).visibility)"
+    assert set(lesson.evaluate(insides)) == {"visible"}
     lesson.call("Emulation.setEmulatedMedia", media="screen")
 
 
@@ -393,6 +412,19 @@ def test_in_front_of_a_class_keys_alone_show_every_line_whole_in_letters_of_24_p
     assert 40 < steps < 90, "short blocks share a screen"
     assert " · screen 2 of " in before
     assert page.evaluate("neverSeen()") == []
+
+
+@pytest.mark.parametrize("kind", ["one_query", "mask", "attention"])
+def test_in_front_of_a_class_letters_of_an_explorer_are_large_and_none_is_cut(page, site, kind):
+    page.size(1280, 720)
+    page.open((site / f"{LESSON.name}.html").as_uri())
+    page.evaluate(f"document.querySelector('[data-tx-kind={kind}]').scrollIntoView({{behavior: 'instant'}})")
+    page.wait(f"document.querySelector('.tx[data-kind={kind}]')")
+    page.press("p")
+    page.settle()
+    found = page.evaluate(f"({LETTERS})(document.querySelector('.tx[data-kind={kind}]'))")
+    assert found["n"] > 30 and found["smallest"] >= 18
+    assert found["cut"] == []
 
 
 def test_without_scripts_a_page_can_be_read(page, site):

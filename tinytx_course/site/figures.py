@@ -43,7 +43,8 @@ _GROUND = re.compile(
 _PATH = re.compile(r'(?<= [dxy]=")[^"]*')
 # A turn by nothing, and a font where the page has its own.
 _SPARE = re.compile(r""" transform="rotate\(-0 [^"]*"|font-family: '[^"]*?'; """)
-_NUMBER = re.compile(r"-?\d+\.\d{2,}")
+_NUMBER = re.compile(r"-?\d+\.\d+")
+_STYLE = re.compile(r'(?<= style=")[^"]*')
 _MESH = re.compile(r'(<g id="QuadMesh_\d+">)(.*?)(</g>)', re.S)
 # One cell: left, top, right, bottom, colour, and what is left of its style.
 _CELL = re.compile(
@@ -77,6 +78,10 @@ def _pixels(cells: Sequence[tuple[list[float], str]], columns: Sequence[float], 
     )
 
 
+def _short(x: float) -> str:
+    return f"{x:.1f}".removesuffix(".0")
+
+
 def _mesh(match: re.Match[str]) -> str:
     """Return the cells of a heat map in fewer letters: one path a colour, or a picture of a pixel a cell."""
     found = _CELL.findall(match[2])
@@ -91,7 +96,7 @@ def _mesh(match: re.Match[str]) -> str:
         return match[1] + _pixels([(box, colour) for box, colour, _ in cells], columns, rows) + match[3]
     paths: dict[tuple[str, str], str] = {}
     for (left, top, right, bottom), *look in cells:
-        one = f"M{left:.1f} {top:.1f}H{right:.1f}V{bottom:.1f}H{left:.1f}Z"
+        one = f"M{_short(left)} {_short(top)}H{_short(right)}V{_short(bottom)}H{_short(left)}Z"
         paths[look[0], look[1]] = paths.get((look[0], look[1]), "") + one
     inside = (f'<path d="{d}" style="fill: {colour}{rest}"/>' for (colour, rest), d in paths.items())
     return match[1] + "".join(inside) + match[3]
@@ -106,14 +111,16 @@ def drawing(svg: str, alt: str) -> str:
     body = _GROUND.sub(r"\1none", _MESH.sub(_mesh, body))
     body = re.sub(r' id="(?:figure|axes|patch|text|line2d|[xy]tick|matplotlib|legend)[^"]*"', "", body)
     body = _SPARE.sub("", body)
-    body = _PATH.sub(lambda path: _NUMBER.sub(lambda match: f"{float(match[0]):.1f}", path[0]), body)
+    body = _PATH.sub(lambda path: _NUMBER.sub(lambda match: _short(float(match[0])), path[0]), body)
+    body = _PATH.sub(lambda path: re.sub(r"\s*([A-Z])\s*", r"\1", path[0]), body)
     body = _INK.sub(lambda match: f"var(--ink-{match[0][1:]})", body)
+    body = _STYLE.sub(lambda style: re.sub(r"(?<=[;:]) ", "", style[0]), body)
     body = re.sub(r">\s+<", "><", re.sub(r"\s*\n\s*", " ", body))
     first = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
         f'aria-label="{html.escape(alt)}" viewBox="0 0 {size[1]} {size[2]}" '
         f'style="stroke-linejoin: round; max-width: {1.2 * float(size[1]):.0f}px; '
-        f'--own: {float(size[1]):.0f}px">'
+        f'--own: {float(size[1]):.0f}px; --tall: {float(size[2]) / float(size[1]):.2f}">'
     )
     return first + body[body.index(">") + 1 :].strip()
 

@@ -4,7 +4,7 @@
 const main = document.querySelector("#lesson");
 
 if (main) {
-  const root = document.documentElement, MARGIN = 24, COUNT = 34, SMALLEST = 0.7, LARGE = 1.5;
+  const root = document.documentElement, MARGIN = 24, COUNT = 34, SMALLEST = 0.7, LARGE = 1.5, LEGIBLE = 1.2;  // letters of 15 px as large as 18
   const CARDS = "[data-tx-kind=questions], [data-tx-kind=outcome], [data-tx-kind=parsons]";
   const BLOCKS = ".text_cell_render > *, .input, .plotting, .output_area";
   const WHOLE = "figure, tr, math, button, .tx-explorer, .tx-option-row, .tx-lines li";
@@ -59,13 +59,13 @@ if (main) {
     }
     if (!block.querySelector(".tx-explorer")) return;
     block.querySelector(".tx").style.maxHeight = "";
-    for (let zoom = explorer(block) ? LARGE : 1; zoom > SMALLEST - 0.01; zoom -= 0.05) {
+    for (let zoom = explorer(block) ? LARGE : 1; zoom > (explorer(block) ? LEGIBLE : SMALLEST) - 0.01; zoom -= 0.05) {
       zoomTo(block, zoom);
       if (tall(block) <= height && block.scrollWidth <= block.clientWidth + 1) return;
     }
     if (!explorer(block)) return zoomTo(block, 0.85);
-    zoomTo(block, 1);  // too tall for any screen: it scrolls
-    block.querySelector(".tx").style.maxHeight = `${height - 8}px`;
+    zoomTo(block, LEGIBLE);  // what is taller scrolls
+    block.querySelector(".tx").style.maxHeight = `${(height - 8) / LEGIBLE}px`;
   };
 
   const fitAll = (height) => {
@@ -130,8 +130,9 @@ if (main) {
 
   // Where a screen that begins with a row ends: between blocks where that leaves no large gap, else between two rows. Of two
   // last screens of text none is nearly empty.
+  const pastOf = (rows, first, height) => rows.findIndex(({ bottom }, i) => i > first && bottom - rows[first].top > height);
   const endOf = (rows, first, height) => {
-    const past = rows.findIndex(({ bottom }, i) => i > first && bottom - rows[first].top > height);
+    const past = pastOf(rows, first, height);
     if (past < 0) return rows.length - 1;
     const end = rows.at(-1).bottom, left = end - rows[first].top;
     const isText = !rows.slice(first).some(({ at }) => elastic(slides[slide][at]));
@@ -139,7 +140,7 @@ if (main) {
     return isText && isThin && rows[early].at !== rows[early + 1].at ? early : lastOf(rows, first, height);
   };
   const lastOf = (rows, first, height) => {
-    const past = rows.findIndex(({ bottom }, i) => i > first && bottom - rows[first].top > height);
+    const past = pastOf(rows, first, height);
     let end = past;
     while (end > first + 1 && rows[end - 1].at === rows[end].at) end -= 1;
     while (end > first + 1 && slides[slide][rows[end - 1].at].matches("h1, h2, h3, h4, .about")) end -= 1;

@@ -20,7 +20,7 @@ LARGEST_BEAM = 4
 PENALTIES = (0.0, 0.5, 1.0)
 _MOST_SOURCES = 6
 _N_PRUNED = 3
-_FIRST_STEP = 4  # shown first: by then there is a tree
+_ENDED = ("finished", "cut")
 Node = tuple[int, int, float, str]  # parent in the step before, token id, log-probability, what becomes of it
 
 
@@ -90,8 +90,34 @@ def beam_tree(
         ]
         for row in trees
     ]
-    first = min(_FIRST_STEP, max(len(steps) for row in named for steps in row))
-    return BeamTreeExplorer(sources=texts, trees=named, beam_size=beam_size, step=first)
+    explorer = BeamTreeExplorer(sources=texts, trees=named, beam_size=beam_size)
+    explorer.source, explorer.step = _furthest_ahead(trees, beam_size)
+    return explorer
+
+
+def _furthest_ahead(trees: list[list[list[list[Node]]]], beam_size: int) -> tuple[int, int]:
+    """Source and step to begin with: where the beam wins most over greedy decoding, or leads most before."""
+    ways = [[_lead(row, beam_size, n) for n in range(1, len(row[beam_size - 1]) + 1)] for row in trees]
+    ends = [_lead(row, beam_size, max(map(len, row))) for row in trees]
+    source = max(range(len(trees)), key=lambda i: (ends[i], max(ways[i])))
+    step = 1 + ways[source].index(max(ways[source]))
+    return source, min(step, max(1, len(ways[source]) - 1))  # at the end no choice is left
+
+
+def _lead(row: list[list[list[Node]]], beam_size: int, n: int) -> float:
+    """By how many nats of log P the beam's best hypothesis after n steps is ahead of greedy decoding."""
+    return _leader(row[beam_size - 1], n) - _leader(row[0], n)
+
+
+def _leader(steps: list[list[Node]], n: int) -> float:
+    """Log P of the hypothesis with the best score after n steps: a finished one, or one that goes on."""
+    seen = [
+        (log_prob / length, log_prob, fate, length)
+        for length, nodes in enumerate(steps[:n], 1)
+        for *_, log_prob, fate in nodes
+    ]
+    last = min(n, len(steps))
+    return max(each for each in seen if each[2] in _ENDED or (each[2] == "kept" and each[3] == last))[1]
 
 
 @torch.no_grad()

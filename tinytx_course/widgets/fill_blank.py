@@ -26,6 +26,7 @@ class FillBlankExplorer(Explorer):
 
     A blank holds the rows [token, exact both, exact left, model], the divergences `left` and `model` from
     the exact distribution in nats, how many tokens are `possible`, and the model's share of the `impossible`.
+    `clearest` names a blank of each review.
     """
 
     kind = "fill_blank"
@@ -33,6 +34,7 @@ class FillBlankExplorer(Explorer):
 
     tokens = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
     blanks = traitlets.List(traitlets.List(traitlets.Dict())).tag(sync=True)
+    clearest = traitlets.List(traitlets.Int()).tag(sync=True)
     review = traitlets.Int(0).tag(sync=True)
     position = traitlets.Int(0).tag(sync=True)
     revealed = traitlets.Bool(False).tag(sync=True)
@@ -58,7 +60,7 @@ def fill_blank(
     reviews: Sequence[Review] | None = None,
     *,
     world: World | None = None,
-    position: int = 1,
+    position: int | None = None,
 ) -> FillBlankExplorer:
     """Hide a token of a review: which tokens are possible, and does a masked model know?
 
@@ -74,8 +76,8 @@ def fill_blank(
         At most 8, from `World.reviews`; by default 3 are drawn.
     world : World, optional
         That the reviews come from; by default ``World()``, the French one.
-    position : int
-        Which token is hidden at first, counted from 0.
+    position : int, optional
+        Which token is hidden at first, counted from 0; by default where both sides help a model most.
 
     Raises
     ------
@@ -91,10 +93,13 @@ def fill_blank(
     if not 1 <= len(reviews) <= _MOST_REVIEWS:
         raise ValueError(f"reviews must be 1 to {_MOST_REVIEWS}, got {len(reviews)}")
     ids = tokenizer.encode_batch([" ".join(review.words) for review in reviews])
+    blanks = [_blanks(world, model, tokenizer, row) for row in ids]
+    clearest = [max(range(len(row)), key=lambda i: row[i]["left"] - row[i]["model"]) for row in blanks]
     return FillBlankExplorer(
         tokens=[[shown(tokenizer, token) for token in row] for row in ids],
-        blanks=[_blanks(world, model, tokenizer, row) for row in ids],
-        position=position,
+        blanks=blanks,
+        clearest=clearest,
+        position=clearest[0] if position is None else position,
     )
 
 

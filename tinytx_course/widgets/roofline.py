@@ -14,7 +14,7 @@ _LARGEST = 65_536
 
 
 class RooflineExplorer(Explorer):
-    """See `roofline`; a kernel is [name, FLOPs, bytes, seconds]."""
+    """See `roofline`; a kernel is [name, FLOPs, bytes, seconds]; `compute` and `memory` are factors."""
 
     kind = "roofline"
     title = traitlets.Unicode("Roofline explorer").tag(sync=True)
@@ -25,6 +25,8 @@ class RooflineExplorer(Explorer):
     batch_size = traitlets.Int(32).tag(sync=True)
     width = traitlets.Int(512).tag(sync=True)
     kernel = traitlets.Int(0).tag(sync=True)
+    compute = traitlets.Enum((1, 2, 4), 1).tag(sync=True)
+    memory = traitlets.Enum((1, 2, 4), 1).tag(sync=True)
 
     @traitlets.validate("batch_size", "width")
     def _check_size(self, proposal: Any) -> int:

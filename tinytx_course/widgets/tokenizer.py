@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import traitlets
 
-from tinytx.text.bpe import Merge, learn_merges
+from tinytx.text.bpe import Merge, learn_merges, segment
 from tinytx.text.tokenizer import SPACE_MARK, SPECIAL_PIECES
 from tinytx.world.world import World
 from tinytx_course.widgets.base import Explorer, between
@@ -82,7 +83,7 @@ def tokenizer(
     merges : sequence of Merge, optional
         Learned from the corpus; by default the first 400, or fewer if every word becomes one token before.
     n_merges : int, optional
-        Merges that are made at first; by default 60, or all if there are fewer.
+        Merges that are made at first; by default 60, or a few more, so many that the last changes the sample.
 
     Raises
     ------
@@ -108,5 +109,12 @@ def tokenizer(
         words=[word for word, _ in counts.most_common()],
         samples=known,
         text=known[0],
-        n_merges=min(_N_MADE, len(merges)) if n_merges is None else n_merges,
+        n_merges=_first_shown(known[0], merges) if n_merges is None else n_merges,
     )
+
+
+def _first_shown(text: str, merges: Sequence[Merge]) -> int:
+    """The first number of merges from `_N_MADE` on of which the last changes how a text is cut."""
+    n_made = min(_N_MADE, len(merges))
+    counts = [len(segment(text, merges[:n])) for n in range(n_made - 1, len(merges) + 1)] if n_made else []
+    return next((n for n, (a, b) in enumerate(pairwise(counts), n_made) if b < a), n_made)

@@ -101,9 +101,11 @@ def test_what_is_said_names_the_hidden_token_only_when_it_is_shown(describe, fil
     assert f"Token {len(hidden.tokens[0]) - 1} is hidden" in beyond
 
 
-def test_it_begins_where_both_sides_help_most_and_the_model_is_near_them(node):
-    blanks = "[{ left: 2, model: 1.9 }, { left: 1, model: 0.1 }, { left: 3, model: 2.5 }]"
-    assert node("fill_blank", f"js.clearest({blanks})") == [1]
+def test_it_begins_where_both_sides_help_most_and_the_model_is_near_them(filler, reader, reviews):
+    explorer = course.widgets.fill_blank(filler, reader[1], reviews)
+    assert explorer.position == explorer.clearest[0]
+    for row, clear in zip(explorer.blanks, explorer.clearest, strict=True):
+        assert all(row[clear]["left"] - row[clear]["model"] >= each["left"] - each["model"] for each in row)
 
 
 def test_a_model_that_is_not_masked_is_refused(reader):

@@ -49,6 +49,18 @@ def test_what_is_said_names_the_limit_and_what_lies_above_the_roof(describe):
     assert "limited by compute; at best 100 FLOP/s" in many and "The ridge is at 5 FLOP/byte." in many
 
 
+def test_a_faster_machine_helps_what_its_side_of_the_roof_limits(node):
+    """Twice the arithmetic, then twice the memory speed: at 0.5, 10 and 100 FLOP/byte, by hand."""
+    explorer = course.widgets.roofline(100.0, 20.0, KERNELS, batch_size=1, width=64)
+    arithmetic, memory = ({**explorer.state(), name: 2} for name in ("compute", "memory"))
+    gains = node("roofline", "[0.5, 4, 10, 100].map((i) => js.gainOf(get, i))", arithmetic, memory)
+    assert gains == [[1, 1, 2, 2], [2, 1.25, 1, 1]]
+    for state, text in zip((arithmetic, memory), ("1 times as fast", "2 times as fast"), strict=True):
+        (said,) = node("roofline", "js.describe(get)", state)
+        assert f"the product gets at most {text}, “sum” at most {text}" in said
+        assert "140% of the roof" in said  # what was measured does not change
+
+
 def test_numbers_with_prefixes_by_hand(node):
     assert node("roofline", "[js.scaled(2.5e9), js.scaled(999), js.scaled(0.25)]") == [
         ["2.5 G", "999 ", "0.25 "]

@@ -83,3 +83,10 @@ def test_what_is_said_can_be_checked_by_hand(node):
     )
     assert "The corpus has no “é”: BPE" in odd and empty == "No text, no tokens. Type something."
     assert "BPE, 0 merges: 3 tokens" in start and "every character is a token" in start
+
+
+def test_it_begins_after_a_merge_that_changes_the_first_sample(corpus, merges):
+    explorer = course.widgets.tokenizer(corpus, corpus[5], merges=merges)
+    before, after = (len(segment(corpus[5], merges[: explorer.n_merges - one])) for one in (1, 0))
+    assert explorer.n_merges >= 60 and after < before
+    assert course.widgets.tokenizer(corpus, "", merges=merges).n_merges == 60

@@ -24,22 +24,26 @@ function frame(kind, model, el, describe, signal) {
   el.append(root);
   const head = CARDS.has(kind) ? null : headOf(root, model.get("title"), signal);
   const painters = [];
-  let asked = 0, spoken, moving = 0;
+  let asked = 0, spoken, due = null, moving = 0;
   const get = (key) => floats(model.get(key));
   const draw = () => {
     asked = 0;
     if (signal.aborted) return;
+    cancelAnimationFrame(moving); // what moved to an older state
     painters.forEach((paint) => paint());
-    // While a key is held the summary waits, or a screen reader would be flooded.
+    // While a key is held, or Play runs, the summary comes once a second, or a screen reader would be flooded.
     clearTimeout(spoken);
+    const now = performance.now();
     const [finding, rest] = describe(get).split("\n");
     const speak = () => {
+      due = null;
       if (status.textContent !== finding) status.textContent = finding;
       words.textContent = rest ?? "";
       if (rest) say.append(folded);
       else folded.remove();
     };
-    if (status.textContent) spoken = setTimeout(speak, 150);
+    due ??= now + 1000;
+    if (status.textContent) spoken = setTimeout(speak, clamp(due - now, 0, 150));
     else speak();
   };
   const redraw = () => { asked ||= requestAnimationFrame(draw); };
@@ -56,8 +60,9 @@ function frame(kind, model, el, describe, signal) {
     },
     // What parts may take up, in pixels.
     get width() { return (root.clientWidth || 640) - 30; },
+    get large() { return root.matches(".present *, :fullscreen, .tx-full"); }, // as in the style
     // Call frame(share) with shares from 0 to 1 for so many milliseconds; only frame(1) where motion is not wanted.
-    // A second call ends the first.
+    // A second call ends the first, and so does a redraw: paint begins it again where something still has to move.
     animate(ms, frame) {
       cancelAnimationFrame(moving);
       if (motionless()) return frame(1);

@@ -12,8 +12,8 @@ export function spread(heights, low, high, apart = PLOT.apart) {
 
 // A chart; a pressed pointer calls go(x). Its update takes the ranges x and y as [low, high], ticks as [value, text]
 // pairs, lines as { points, tone, name }, of which a name is written at the end, dots as { at: [x, y], tone, name }, the
-// place `at` of a marker, two rows of points to shade `between`, and a band { from, to, name } of heights. A bare dot is a name alone. Names of dots go where the fewest dots
-// and lines are; a dot whose tone has tx-up is a triangle.
+// place `at` of a marker, two rows of points to shade `between`, and a band { from, to, name } of heights. A bare dot is
+// a name alone. Names of dots go where the fewest dots and lines are; a dot whose tone has tx-up is a triangle.
 export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 90, go }) {
   const svg = h("svg", { role: "img", class: "tx-plot", style: `height:${height}px` });
   const bottom = height - PLOT.below, top = above ? 30 : PLOT.top;
@@ -40,11 +40,12 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
       return at >= x0 && at <= x1 && height > y - 15 && height < y + 6;
     })));
     const label = (x, y, name, tone, bare) => {
-      const size = 7.2 * name.length, ways = [[9, 16], [-9 - size, 16], [9, 36], [-9 - size, 36], [9, -9], [-9 - size, -9]];
+      const size = 7.2 * name.length, ways = [[9, 16], [-9 - size, 16], [-size / 2, 24], [9, 36], [-9 - size, 36], [9, -9], [-9 - size, -9]];
       if (bare) ways.reverse();
       const bad = ([dx, dy]) => near.filter(([a, b]) => a > x + dx - 6 && a < x + dx + size + 6 && b > y + dy - 16 && b < y + dy + 7).length + 4 * crosses(x + dx, size, y + dy) + 9 * (x + dx < PLOT.left || x + dx + size > wide || y + dy > bottom || y + dy < top);
       const [dx, dy] = ways.reduce((best, way) => (bad(way) < bad(best) ? way : best));
-      return word(x + dx, y + dy, name, { class: tone });
+      const leader = Math.abs(dy) > 30 ? h("line", { class: "tx-rule", x1: x, y1: y + 6, x2: x + Math.sign(dx) * 12, y2: y + dy - 12 }) : "";
+      return [leader, word(dy === 24 ? x : x + (dx < 0 ? -9 : 9), y + dy, name, { class: tone, "text-anchor": dy === 24 ? "middle" : dx < 0 ? "end" : "start" })];
     };
     const mark = ([a, b], tone) => (tone.includes("tx-up") ? h("path", { class: tone, d: `M${X(a)} ${Y(b) - 6}l6 11h-12Z` }) : h("circle", { class: tone, r: 4.5, cx: X(a), cy: Y(b) }));
     const wash = band && h("rect", { class: "tx-band", x: PLOT.left, width: Math.max(0, end - PLOT.left), y: Y(band.to), height: Math.max(0, Y(band.from) - Y(band.to)) });
@@ -59,10 +60,12 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
       ...lines.map(({ points, tone }) => h("polyline", { class: tone, fill: "none", points: points.map(([a, b]) => `${X(a).toFixed(1)},${Y(b).toFixed(1)}`).join(" ") })),
       ...lines.flatMap(({ points, tone }) => points.filter(([a]) => a === at && !tone.includes("tx-faint")).map(([a, b]) => h("circle", { class: tone, r: 4.5, cx: X(a), cy: Y(b) }))),
       ...dots.filter(({ bare }) => !bare).map(({ at: place, tone }) => mark(place, tone)),
-      ...dots.map(({ at: [a, b], tone, name, bare }) => (name ? label(X(a), Y(b), name, tone, bare) : "")),
+      ...dots.flatMap(({ at: [a, b], tone, name, bare }) => (name ? label(X(a), Y(b), name, tone, bare) : "")),
       ...named.map(({ name, tone, points }, i) => word(X(points[points.length - 1][0]) + 8, places[i] + 4, name, { class: tone })),
     );
-    for (const [name, value] of [["viewBox", `0 0 ${wide} ${height}`], ["preserveAspectRatio", "xMinYMin"], ["aria-label", said]]) svg.setAttribute(name, value); // on narrow paper all shrinks
+    svg.setAttribute("viewBox", `0 0 ${wide} ${height}`); // on narrow paper all shrinks
+    svg.setAttribute("preserveAspectRatio", "xMinYMin");
+    svg.setAttribute("aria-label", said);
   };
   update.box = svg;
   return update;

@@ -78,8 +78,9 @@ function partView(ui, part) {
   const paint = (now) => {
     const { rows, cols, layer, at, query } = now, wide = ui.width >= 760, joined = ui.width >= 560; // as in the style
     const crowded = wide && ui.width < 13 * cols + 700; // heads in half as many columns, or no room is left for the words
-    const left = thumbs?.paint(now, wide, crowded) ?? 0, room = joined ? ui.width - 378 - (wide && left ? left + 24 : 0) : ui.width - 74;
-    const size = clamp(Math.floor(Math.min(room / cols, 400 / Math.max(rows, cols))), joined ? 13 : 3, 36), step = Math.max(size, joined ? 13 : 20);
+    const { large } = ui, least = large ? 16 : 13;
+    const left = thumbs?.paint(now, wide, crowded) ?? 0, room = joined ? ui.width - (large ? 490 : 378) - (wide && left ? left + 24 : 0) : ui.width - 74;
+    const size = clamp(Math.floor(Math.min(room / cols, (large ? 310 : 400) / Math.max(rows, cols))), joined ? least : 3, 36), step = Math.max(size, joined ? least : 20);
     const weights = now.head(layer, at), row = now.row(layer, at, query);
     grid.style.setProperty("--cell", `${size}px`);
     grid.style.setProperty("--step", `${step}px`);

@@ -41,13 +41,11 @@ export function leadOf(get, n = stepOf(get), source = get("source")) {
   return of(get("beam_size")) - of(1);
 }
 
-// The sources by what the beam wins in the end, then by its largest lead on the way there; and where that is.
-export function gains(get) {
-  return get("sources").map((_, source) => {
-    const n = get("trees")[source][get("beam_size") - 1].length, way = Array.from({ length: n }, (_, i) => leadOf(get, i + 1, source)), most = Math.max(...way);
-    return { source, end: leadOf(get, Infinity, source), most, step: way.indexOf(most) + 1 };
-  }).sort((a, b) => b.end - a.end || b.most - a.most || a.source - b.source);
-}
+// For each source by how much the beam is ahead in the end, and at most on the way there.
+export const gains = (get) => get("trees").map((trees, source) => {
+  const way = trees[get("beam_size") - 1].map((_, i) => leadOf(get, i + 1, source));
+  return { end: leadOf(get, Infinity, source), most: Math.max(...way) };
+});
 
 // Which nodes of the last columns lie on the path of greedy decoding.
 export function onGreedy(get) {
@@ -115,12 +113,8 @@ function table(ui) {
 }
 
 function build(ui) {
-  const draw = picture(ui), rows = table(ui), results = h("p", { class: "tx-results", "aria-hidden": "true" }), best = gains(ui.get)[0], fresh = ui.get("source") === 0 && ui.get("step") === 4;
-  if (fresh && best.most >= 0.005) { // begin where the beam wins, or is ahead most on the way
-    ui.set("source", best.source);
-    ui.save("step", Math.min(best.step, ui.get("trees")[best.source][ui.get("beam_size") - 1].length - 1));
-  }
-  let ruler;
+  const draw = picture(ui), rows = table(ui), results = h("p", { class: "tx-results", "aria-hidden": "true" });
+  let ruler, asked = "", all;
   ui.painters.push(() => { ruler.max = treeOf(ui.get).length; });
   const slider = ui.slider("step", { label: "step", min: 1, max: 1, format: () => `${stepOf(ui.get)} of ${treeOf(ui.get).length}` });
   ruler = slider.querySelector("input");
@@ -129,7 +123,9 @@ function build(ui) {
     const penalty = ui.get("length_penalty");
     draw();
     rows();
-    const n = stepOf(ui.get), all = gains(ui.get), wins = all.filter(({ end }) => end >= 0.005).length, led = all.filter(({ most }) => most >= 0.005).length;
+    const n = stepOf(ui.get), now = `${ui.get("beam_size")} ${penalty}`;
+    if (now !== asked) [asked, all] = [now, gains(ui.get)];
+    const wins = all.filter(({ end }) => end >= 0.005).length, led = all.filter(({ most }) => most >= 0.005).length;
     results.replaceChildren(line("greedy so far", leader(ui.get("trees")[ui.get("source")][0], n, penalty), penalty), line(`beam ${ui.get("beam_size")} so far`, leader(treeOf(ui.get), n, penalty), penalty),
       h("span", {}, h("b", {}, `In log P ${ahead(leadOf(ui.get))}.`), ` In the end the beam is ahead in ${wins} of these ${counted(all.length, "sentence")}, on the way in ${led}.`));
   };

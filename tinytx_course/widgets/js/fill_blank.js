@@ -9,9 +9,6 @@ export function blankOf(get) {
   return { tokens, at, ...get("blanks")[get("review")][at] };
 }
 
-// The blank of a review where both sides help most over the left alone and the model is near them.
-export const clearest = (blanks) => blanks.reduce((best, { left, model }, i) => (left - model > blanks[best].left - blanks[best].model ? i : best), 0);
-
 // The end of the axis: the smallest round share that all bars fit in.
 export const endOf = (rows) => ENDS.find((end) => rows.every(([, ...shares]) => shares.every((p) => p <= end)));
 
@@ -71,8 +68,7 @@ function chart(ui) {
 
 function build(ui) {
   const words = text(ui), bars = chart(ui), facts = h("p", { class: "tx-facts", "aria-hidden": "true" }), note = h("p", { class: "tx-note" });
-  const blanks = ui.get("blanks"), all = blanks.flat(), mean = (key) => all.reduce((sum, blank) => sum + blank[key], 0) / all.length;
-  if (ui.get("review") === 0 && ui.get("position") === 1 && !ui.get("revealed")) ui.set("position", clearest(blanks[0]));
+  const all = ui.get("blanks").flat(), mean = (key) => all.reduce((sum, blank) => sum + blank[key], 0) / all.length;
   const paint = () => {
     const blank = blankOf(ui.get), rest = blank.possible - entriesOf(blank).length + 1;
     words(blank);
@@ -81,7 +77,7 @@ function build(ui) {
     note.textContent = `${rest > 0 ? `Not shown: ${counted(rest, "less probable possible token")}. ` : ""}Impossible: no review of the world has this word here. Divergence on average over all ${all.length} blanks: model ${nats(mean("model"))}, left only ${nats(mean("left"))}.`;
   };
   ui.show(paint, h("p", { class: "tx-invite" }, "Press a token to hide it. Which would you fill in, from the left alone and from both sides? Does the model agree?"),
-    h("div", { class: "tx-row" }, ui.picks("review", { label: "review", names: ui.get("tokens").map((_, i) => `review ${i + 1}`), reset: (i) => ({ revealed: false, position: clearest(blanks[i]) }) }), ui.toggle("revealed", { label: "show the hidden token" }), facts),
+    h("div", { class: "tx-row" }, ui.picks("review", { label: "review", names: ui.get("tokens").map((_, i) => `review ${i + 1}`), reset: (i) => ({ revealed: false, position: ui.get("clearest")[i] }) }), ui.toggle("revealed", { label: "show the hidden token" }), facts),
     words.box, bars.box, note);
 }
 

@@ -120,7 +120,7 @@ function build(ui) {
   // Three pictures in a row where there is room for them, or two: their rows are the same tokens.
   const size = () => {
     const wide = ui.width, most = wide >= 800 ? (wide - 515) / 2 : wide >= 560 ? (wide - 200) / 2 : wide - 106;
-    return clamp(Math.floor(Math.min(most, 352) / n), 16, 44);
+    return clamp(Math.floor(Math.min(most, ui.large ? 290 : 352) / n), 16, 44);
   };
   const counter = (key, label, zero) => ui.slider(key, { label, min: 0, max: n, format: (x) => (x ? String(x) : zero) });
   const erase = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("drawn", []) }, "Erase what I drew");

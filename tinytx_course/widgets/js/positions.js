@@ -291,13 +291,12 @@ function build(ui) {
   };
   const map = heatmap(ui, tableNow), parts = [map, clocks(ui, map.point), dial(ui), curve(ui, tableNow)], toLast = () => ui.get("max_len") - 1;
   // Hands turn to where they are to be; what is written says at once where that is.
-  let shown = null, aim = null;
+  let shown = null;
   const paint = () => {
-    const [place, hand, shift] = chosenOf(ui.get), from = shown ?? place;
-    const put = (share) => { shown = from + share * (place - from); parts.forEach((part) => part(shown, ...chosenOf(ui.get).slice(1))); };
-    if (aim !== null && aim !== place && Math.abs(place - from) < 4) ui.animate(110, put);
-    else if (aim !== place || shown === place) { shown = place; parts.forEach((part) => part(place, hand, shift)); }
-    aim = place;
+    const [place, ...rest] = chosenOf(ui.get), from = shown ?? place;
+    const put = (share) => { shown = place - (1 - share) * (place - from); parts.forEach((part) => part(shown, ...rest)); };
+    if (from !== place && Math.abs(place - from) < 4) ui.animate(110, put);
+    else put(1);
   };
   const play = ui.player({ label: "Play", every: 130, step: () => ui.set("position", (chosenOf(ui.get)[0] + 1) % ui.get("max_len")) });
   ui.show(paint, h("p", { class: "tx-invite" }, "Press Play, or choose a clock. What stays the same at every position?"),

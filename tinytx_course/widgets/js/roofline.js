@@ -8,6 +8,10 @@ export const intensityOf = (n, d) => n / (BYTES * (n / d + 0.5));
 // The rows at which the product has this intensity, from 1 to the largest.
 export const rowsFor = (intensity, d) => (intensity * BYTES >= d ? LARGEST : clamp(Math.round((0.5 * BYTES * intensity) / (1 - (BYTES * intensity) / d)), 1, LARGEST));
 export const attainable = (get, intensity) => Math.min(get("flops"), intensity * get("bytes_per_second"));
+// The same machine with its arithmetic and its memory made faster, as chosen.
+export const fasterOf = (get) => (key) => get(key) * ({ flops: get("compute"), bytes_per_second: get("memory") }[key] ?? 1);
+// How many times as fast at most: the faster roof by the measured one.
+export const gainOf = (get, intensity) => attainable(fasterOf(get), intensity) / attainable(get, intensity);
 export const limitOf = (get, intensity) => (intensity < get("flops") / get("bytes_per_second") ? "memory" : "compute");
 
 // Measured kernels: where they lie, and what part of the roof they reach.
@@ -25,17 +29,20 @@ export function scaled(x) {
 // A small share is not zero: < 0.1%.
 export const partOf = (p) => (p < 0.001 ? "< 0.1%" : p < 0.01 ? `${(100 * p).toFixed(1)}%` : percent(p));
 const perByte = (x) => `${+x.toPrecision(3)} FLOP/byte`;
-const best = (get) => {
+const best = (measured) => {
+  const get = fasterOf(measured);
   const n = get("batch_size"), d = get("width"), intensity = intensityOf(n, d), rate = attainable(get, intensity);
   return { n, d, intensity, rate, limit: limitOf(get, intensity), seconds: productOf(n, d).flops / rate };
 };
 const time = (seconds) => (seconds < 1e-3 ? `${+(1e6 * seconds).toPrecision(3)} µs` : seconds < 1 ? `${+(1e3 * seconds).toPrecision(3)} ms` : `${+seconds.toPrecision(3)} s`);
 
 export function describe(get) {
-  const { n, d, intensity, rate, limit, seconds } = best(get), ridge = get("flops") / get("bytes_per_second"), points = pointsOf(get), at = points[get("kernel")];
+  const { n, d, intensity, rate, limit, seconds } = best(get), faster = fasterOf(get), ridge = faster("flops") / faster("bytes_per_second"), points = pointsOf(get), at = points[get("kernel")];
   const product = `${grouped(n)} ${n === 1 ? "row" : "rows"} times a matrix ${grouped(d)} × ${grouped(d)}: ${perByte(intensity)}, limited by ${limit}; at best ${scaled(rate)}FLOP/s, ${time(seconds)}.`;
   const kernel = at ? ` Kernel “${at.name}”: ${perByte(at.intensity)}, ${scaled(at.rate)}FLOP/s, ${partOf(at.part)} of the roof, limited by ${at.limit}${at.part > 1 ? "; above the roof, which is a measurement, too" : ""}.` : "";
-  return `${product}${kernel}\nThe ridge is at ${perByte(ridge)}.`;
+  const times = (intensity) => `${+gainOf(get, intensity).toPrecision(3)} times as fast`;
+  const gain = get("compute") * get("memory") > 1 ? `With arithmetic × ${get("compute")} and memory speed × ${get("memory")}, the product gets at most ${times(intensity)}${at ? `, “${at.name}” at most ${times(at.intensity)}, at its measured part of the roof` : ""}. ` : "";
+  return `${gain}${product}${kernel}\nThe ridge is at ${perByte(ridge)}.`;
 }
 
 const generates = ({ name }) => name.endsWith("generation");
@@ -43,15 +50,16 @@ const generates = ({ name }) => name.endsWith("generation");
 function chart(ui) {
   const draw = plot(ui, { xLabel: "arithmetic intensity (FLOP per byte)", yLabel: "FLOP/s", above: true, height: 330, right: 22, go: (x) => ui.set("batch_size", rowsFor(10 ** x, ui.get("width"))) });
   const update = () => {
-    const points = pointsOf(ui.get), product = best(ui.get), flops = ui.get("flops"), ridge = flops / ui.get("bytes_per_second"), log = Math.log10;
+    const points = pointsOf(ui.get), product = best(ui.get), get = fasterOf(ui.get), flops = get("flops"), ridge = flops / get("bytes_per_second"), log = Math.log10;
     const x = [Math.floor(log(Math.min(0.1, ridge / 10, ...points.map((p) => p.intensity)))), Math.ceil(log(Math.max(1e3, ridge * 10, LARGEST / 8, ...points.map((p) => p.intensity))))];
-    const y = [Math.floor(log(Math.min(attainable(ui.get, 10 ** x[0]) * 10, flops / 1e3, ...points.map((p) => p.rate)))), Math.ceil(log(Math.max(flops * 1.5, ...points.map((p) => p.rate))))];
+    const y = [Math.floor(log(Math.min(attainable(ui.get, 10 ** x[0]) * 10, ui.get("flops") / 1e3, ...points.map((p) => p.rate)))), Math.ceil(log(Math.max(flops * 1.5, ...points.map((p) => p.rate))))];
     const ticks = ([low, high]) => Array.from({ length: high - low + 1 }, (_, i) => low + i);
-    const low = Math.max(x[0], y[0] - log(ui.get("bytes_per_second"))), chosen = points[ui.get("kernel")];
+    const low = Math.max(x[0], y[0] - log(ui.get("bytes_per_second"))), moved = ui.get("compute") * ui.get("memory") > 1;
+    const measured = [10 ** low, ui.get("flops") / ui.get("bytes_per_second"), 10 ** x[1]].map((i) => [log(i), log(attainable(ui.get, i))]), chosen = points[ui.get("kernel")];
     const gap = chosen ? [{ points: [chosen.rate, attainable(ui.get, chosen.intensity)].map((rate) => [log(chosen.intensity), log(rate)]), tone: "tx-second" }] : [];
     draw({
       x, y, at: log(product.intensity), xTicks: ticks(x).map((t) => [t, t < -3 ? t : +(10 ** t).toPrecision(1)]), yTicks: ticks(y).map((t) => [t, scaled(10 ** t)]),
-      lines: [{ points: [[low, log(attainable(ui.get, 10 ** low))], [log(ridge), log(flops)], [x[1], log(flops)]], tone: "tx-first" }, { points: [[log(product.intensity), log(product.rate)]], tone: "tx-first" }, ...gap],
+      lines: [{ points: [[low, log(attainable(get, 10 ** low))], [log(ridge), log(flops)], [x[1], log(flops)]], tone: "tx-first" }, ...(moved ? [{ points: measured, tone: "tx-first tx-faint" }] : []), { points: [[log(product.intensity), log(product.rate)]], tone: "tx-first" }, ...gap],
       dots: [...points.filter((p) => p !== chosen), ...(chosen ? [chosen] : [])].map((p) => ({ at: [log(p.intensity), log(p.rate)], tone: `tx-second ${generates(p) ? "tx-up" : ""} ${p === chosen ? "tx-big" : ""}`, name: p === chosen ? p.name : "" })),
       label: `Roofline: memory limits below ${perByte(ridge)}, compute above; the product lies at ${perByte(product.intensity)}; ${points.map((p) => `${p.name} at ${perByte(p.intensity)}, ${scaled(p.rate)}FLOP/s`).join("; ")}`,
     });
@@ -92,8 +100,9 @@ function build(ui) {
   };
   const sizes = { min: 0, max: 16, to: (i) => 2 ** i, from: Math.log2, format: (n) => grouped(n) };
   ui.show(paint, h("p", { class: "tx-invite" }, "Change the rows of the batch, or drag in the picture. From which batch size on does compute limit the matrix product?"),
-    h("div", { class: "tx-row tx-sizes" }, ui.slider("batch_size", { label: "rows (batch size)", ...sizes }), ui.slider("width", { label: "width", ...sizes })), rows.list, h("div", { class: "tx-aside" },
-    h("div", {}, draw.box, h("p", { class: "tx-key" }, h("span", { class: "tx-roof" }, "roof, and the product on it"), [["tx-measured", "training"], ["tx-measured tx-up", "generation"]].filter((_, up) => points.some((p) => generates(p) === !!up)).map(([tone, name]) => h("span", { class: tone }, points.some(generates) ? `measured, ${name}` : "measured kernels"))),
+    h("div", { class: "tx-row tx-sizes" }, ui.slider("batch_size", { label: "rows (batch size)", ...sizes }), ui.slider("width", { label: "width", ...sizes })),
+    h("div", { class: "tx-row" }, [["compute", "arithmetic"], ["memory", "memory speed"]].map(([key, label]) => ui.choice(key, { label, options: [1, 2, 4].map((n) => [n, `× ${n}`]) }))), rows.list, h("div", { class: "tx-aside" },
+    h("div", {}, draw.box, h("p", { class: "tx-key" }, h("span", { class: "tx-roof" }, "roof, and the product on it; faint: as measured"), [["tx-measured", "training"], ["tx-measured tx-up", "generation"]].filter((_, up) => points.some((p) => generates(p) === !!up)).map(([tone, name]) => h("span", { class: tone }, points.some(generates) ? `measured, ${name}` : "measured kernels"))),
       h("p", { class: "tx-note" }, "The roof is itself measured: over 100% means that it was in a slow moment, or that a cache helped the kernel.")), rows.box));
 }
 

@@ -158,7 +158,6 @@ function build(ui) {
   const last = ui.get("merges").length, go = (by) => () => ui.save("n_merges", clamp(ui.get("n_merges") + by, 0, last));
   const fewer = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Undo one"), more = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next merge →");
   const here = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("n_merges", nextInText(ui.get)) }, "Next in this text ⇥");
-  if (ui.get("n_merges") && wordsOf(ui.get("text")).length && !actsNow(ui.get)) ui.set("n_merges", nextInText(ui.get) || ui.get("n_merges"));
   const paint = () => {
     const n = ui.get("n_merges"), [left, right] = ui.get("merges")[n - 1] ?? [];
     text();

@@ -181,9 +181,8 @@ assert min(weights_by_hand[1], weights_by_hand[3]) > max(
 # where the softmax works along each row. The last row must be what we just computed, and each row must sum to one.
 
 # %%
-scores_all = (
-    vectors @ vectors.T / math.sqrt(4)
-)  # (4, 4): one row for each word that attends
+# (4, 4): one row for each word that attends
+scores_all = vectors @ vectors.T / math.sqrt(4)
 weights_all = scores_all.softmax(dim=-1)
 torch.testing.assert_close(weights_all[3], torch.tensor(weights_by_hand))
 weights_all.sum(dim=-1)

@@ -93,9 +93,8 @@ print(f"loss {loss:.2f} nats a word, perplexity {math.exp(loss):.2f}")
 # reviews, in word ids, both must agree on every word after *est*.
 
 # %%
-vocabulary = {
-    word: i for i, word in enumerate(sorted(set(train_words)), start=7)
-}  # 0 to 6: special
+# 0 to 6: special
+vocabulary = {word: i for i, word in enumerate(sorted(set(train_words)), start=7)}
 ids = [[vocabulary[word] for word in text.split(" ")] for text in train[:100]]
 V, BOS, EOS = 7 + len(vocabulary), 2, 3  # size; begin and end of a text
 targets = Counter(i for row in ids for i in (*row, EOS))
@@ -517,9 +516,8 @@ def compare(tokenizer, longest=9):
     on_valid = {n: model.nats_per_token(ids_valid, n) for n in range(1, longest + 1)}
     order = min(on_valid, key=on_valid.get)
     nats = {n: model.nats_per_token(ids_test, n) for n in (3, order)}
-    reviews = [
-        model.log_prob(row, order).sum() / -math.log(2) for row in ids_test
-    ]  # bits
+    # bits
+    reviews = [model.log_prob(row, order).sum() / -math.log(2) for row in ids_test]
     return {
         "back": order - 1,
         "perplexity": math.exp(nats[order]),

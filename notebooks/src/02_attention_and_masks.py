@@ -127,9 +127,8 @@ course.predict(
 rolls = torch.randint(6, (3000, 9))
 share = {}
 for name, player in players.items():
-    guesses = player(rolls[:, :8])[:, -1].argmax(
-        dim=-1
-    )  # (B,) the likeliest ninth roll
+    # (B,) the likeliest ninth roll
+    guesses = player(rolls[:, :8])[:, -1].argmax(dim=-1)
     share[name] = (guesses == rolls[:, 8]).float().mean().item()
     print(f"{name:<17}{share[name]:.3f} right     (by chance {1 / 6:.3f})")
 right = share["sees everything"]
@@ -228,9 +227,8 @@ plots.diagram("query-key-value")
 # And as code. Random matrices will do for now: the loops from above, given the same queries, keys and values, must return the same contexts.
 
 # %%
-w_q, w_k, w_v = torch.randn(3, 8, 8) / math.sqrt(
-    8
-)  # learned in a real model, random here
+# learned in a real model, random here
+w_q, w_k, w_v = torch.randn(3, 8, 8) / math.sqrt(8)
 
 
 def scores_of(y, x):
@@ -341,12 +339,10 @@ plots.show(fig, name="02_why_divide")
 # words, with scores that can be checked on paper.
 
 # %% tags=["nbval-check-output"]
-scores = torch.tensor(
-    [1.0, 2.0, 0.0, 1.0, 3.0]
-)  # of roman with: le, roman, est, très, beau
-blocked = torch.tensor(
-    [0.0, 0.0, -math.inf, -math.inf, -math.inf]
-)  # 0 leaves a score as it is
+# of roman with: le, roman, est, très, beau
+scores = torch.tensor([1.0, 2.0, 0.0, 1.0, 3.0])
+# 0 leaves a score as it is
+blocked = torch.tensor([0.0, 0.0, -math.inf, -math.inf, -math.inf])
 for name, row in {"no mask": scores, "left and self": scores + blocked}.items():
     print(f"{name:<14}", [round(w, 3) for w in row.softmax(dim=-1).tolist()])
 
@@ -360,9 +356,8 @@ for name, row in {"no mask": scores, "left and self": scores + blocked}.items():
 mask = tx.causal_mask(5)
 position = torch.arange(5)
 assert torch.equal(mask, position[:, None] >= position[None, :])  # t down, s across
-added = torch.zeros(5, 5).masked_fill(
-    ~mask, -math.inf
-)  # 0 where allowed, -inf where not
+# 0 where allowed, -inf where not
+added = torch.zeros(5, 5).masked_fill(~mask, -math.inf)
 assert torch.equal(added, nn.Transformer.generate_square_subsequent_mask(5))
 by_adding = (scores_of(x, x) + added).softmax(dim=-1)
 torch.testing.assert_close(by_adding, tx.attention_weights(q, k, mask))
@@ -408,9 +403,8 @@ def moves(model, inputs):
         changed = inputs.clone()
         changed[s] = changed[s] + 1
         after = model(changed)
-        same = (after == before) | (
-            after.isnan() & before.isnan()
-        )  # exactly, not nearly
+        # exactly, not nearly
+        same = (after == before) | (after.isnan() & before.isnan())
         moved[:, s] = ~same.all(dim=-1)
     return moved
 
@@ -469,9 +463,8 @@ print(f"{'':<22}{'rows sum to 1':<16}{'NaN':<8}{'future weight':<16}leaks")
 treacherous = []
 for name, weights_from in attempts.items():
     weights = weights_from(scores_of(x, x))
-    moved = moves(
-        lambda x, f=weights_from: f(scores_of(x, x)) @ (x @ w_v), x
-    )  # f: of this round
+    # f: of this round
+    moved = moves(lambda x, f=weights_from: f(scores_of(x, x)) @ (x @ w_v), x)
     whole = torch.allclose(weights.sum(dim=-1), torch.ones(5))
     broken, future = weights.isnan().any().item(), (weights[~mask] > 0).any().item()
     leaks = moved[~mask].any().item()
@@ -560,9 +553,8 @@ plots.show(fig, name="02_causal_and_padding")
 # number" instead, all keys tie, and everything forbidden is averaged. In this course the answer is zeros.
 
 # %% tags=["nbval-check-output"]
-left_padded = torch.tensor(
-    [False, False, True, True, True]
-)  # two paddings, three words
+# two paddings, three words
+left_padded = torch.tensor([False, False, True, True, True])
 allowed = left_padded & mask  # (T, T): rows 0 and 1 may see nothing
 for fill in (-math.inf, -1e9):
     weights = scores_of(x, x).masked_fill(~allowed, fill).softmax(dim=-1)
@@ -628,9 +620,8 @@ def torch_twin(ours):
     )
     three = (ours.q_proj, ours.k_proj, ours.v_proj)
     with torch.no_grad():
-        theirs.in_proj_weight.copy_(
-            torch.cat([proj.weight for proj in three])
-        )  # (3 D, D)
+        # (3 D, D)
+        theirs.in_proj_weight.copy_(torch.cat([proj.weight for proj in three]))
         theirs.in_proj_bias.copy_(torch.cat([proj.bias for proj in three]))
     theirs.out_proj.load_state_dict(ours.out_proj.state_dict())
     return theirs
@@ -642,9 +633,8 @@ torch.testing.assert_close(
     F.scaled_dot_product_attention(q, k, v, attn_mask=mask), tx.attention(q, k, v, mask)
 )
 sentence = torch.randn(1, 5, 12)  # (B, T, D)
-output, _ = theirs(
-    sentence, sentence, sentence, attn_mask=~mask
-)  # True and False exchanged
+# True and False exchanged
+output, _ = theirs(sentence, sentence, sentence, attn_mask=~mask)
 torch.testing.assert_close(output, ours(sentence, mask=mask))
 _, flipped = theirs(sentence, sentence, sentence, attn_mask=mask)  # ours as it is
 print(
@@ -702,9 +692,8 @@ for need_weights in (True, False):
         vectors, vectors, vectors, key_padding_mask=~real, need_weights=need_weights
     )
     torch.testing.assert_close(contexts, right)
-assert (
-    not layer(vectors, src_key_padding_mask=real).isnan().any()
-)  # the wrong sign, silently
+# the wrong sign, silently
+assert not layer(vectors, src_key_padding_mask=real).isnan().any()
 print(
     "right sign: both paths agree with ours; torch's encoder layer takes the wrong "
     "sign silently"
@@ -724,9 +713,8 @@ print(
 deep = tx.TransformerConfig(vocab_size=50, d_model=32, n_heads=2, n_layers=4, d_ff=64)
 masked_body = tx.Transformer(deep)
 open_body = tx.Transformer(deep.replace(causal=False))
-open_body.load_state_dict(
-    masked_body.state_dict()
-)  # same weights, only the mask is gone
+# same weights, only the mask is gone
+open_body.load_state_dict(masked_body.state_dict())
 ids = torch.randint(49, (1, 9))
 changed = ids.clone()
 changed[0, 4] += 1
@@ -797,13 +785,11 @@ for name, (model, inputs) in tested.items():
 
 # %% tags=["nbval-check-output"]
 asking, memory = torch.randn(1, 4, 12), torch.randn(1, 6, 12)  # (B, T, D), (B, S, D)
-is_real = torch.tensor(
-    [[True, True, True, True, False, False]]
-)  # the memory ends in padding
+# the memory ends in padding
+is_real = torch.tensor([[True, True, True, True, False, False]])
 allowed = is_real[:, None, None, :]  # (B, 1, 1, S)
-by_torch, _ = theirs(
-    asking, memory, memory, key_padding_mask=~is_real
-)  # their sign again
+# their sign again
+by_torch, _ = theirs(asking, memory, memory, key_padding_mask=~is_real)
 torch.testing.assert_close(ours(asking, memory, allowed), by_torch)
 by_memory = moves(lambda x: ours(asking, x[None], allowed)[0], memory[0])  # (T, S)
 by_asking = moves(lambda y: ours(y[None], memory, allowed)[0], asking[0])  # (T, T)
@@ -828,9 +814,8 @@ def letter_game(n_rows=64):
     letters = torch.randint(N_LETTERS, (n_rows, SEQ_LEN))  # (B, T)
     two_back, first = letters[:, :-BACK], letters[:, :1]
     pairs = two_back * N_LETTERS + first  # (B, T - 2), one number for the two answers
-    return letters, F.pad(
-        pairs, (BACK, 0), value=-100
-    )  # positions 0 and 1 have no target
+    # positions 0 and 1 have no target
+    return letters, F.pad(pairs, (BACK, 0), value=-100)
 
 
 known = torch.zeros(2, SEQ_LEN, SEQ_LEN)  # (H, T, T)
@@ -867,9 +852,8 @@ for seed in range(3):
     learned_maps = recorded["body.blocks.0.attn"].mean(dim=0)  # mean over 500 rows
     order, fits = fit(learned_maps)
     results.append([*fits, right])
-assert (
-    min(min(result) for result in results) > 0.7
-)  # both jobs and the pairs, in each seed
+# both jobs and the pairs, in each seed
+assert min(min(result) for result in results) > 0.7
 
 # %% [markdown]
 # The first line of the table is a baseline: attending evenly to all that is allowed, and guessing one pair in 25. The number after ± is the standard deviation over the seeds. Softmax comes near a fit of 1 but
@@ -1121,9 +1105,8 @@ def leaks_future(model, x):
     before = model(x)
     for s in range(1, len(x)):
         changed = x.clone()
-        changed[s] += 1 + torch.rand_like(
-            changed[s]
-        )  # different amounts: a norm hides equal ones
+        # different amounts: a norm hides equal ones
+        changed[s] += 1 + torch.rand_like(changed[s])
         if not torch.equal(model(changed)[:s], before[:s]):
             return True
     return False

@@ -111,9 +111,8 @@ print("shuffled in, shuffled out, nothing else")
 class RawIndex(nn.Module):
     def forward(self, x):
         positions = torch.arange(x.shape[1], dtype=x.dtype)  # (T,)
-        return (
-            x + positions[:, None]
-        )  # (B, T, D): word t is moved by t in every dimension
+        # (B, T, D): word t is moved by t in every dimension
+        return x + positions[:, None]
 
 
 counting = tx.Classifier(config)
@@ -151,9 +150,8 @@ course.resolve(
 
 # %%
 one_word, other_word = torch.randn(2, 64)  # two words that have nothing in common
-index = torch.arange(501)[:, None] * F.one_hot(
-    torch.tensor(0), 64
-)  # (T, D), one direction
+# (T, D), one direction
+index = torch.arange(501)[:, None] * F.one_hot(torch.tensor(0), 64)
 waves = tx.sinusoidal_positions(501, 64)
 lines = []
 for name, added in {"index added": index, "sinusoids added": waves}.items():
@@ -633,9 +631,8 @@ class OneNumber(nn.Module):
         self.direction = nn.Parameter(torch.randn(d_model))
 
     def forward(self, x):
-        return (
-            x + torch.linspace(0, 1, x.shape[1])[:, None] * self.direction
-        )  # (B, T, D)
+        # (B, T, D)
+        return x + torch.linspace(0, 1, x.shape[1])[:, None] * self.direction
 
 
 def train(model, draw, lr):
@@ -963,9 +960,8 @@ def sinusoidal(max_len, d_model, base=10_000):  # (T, D): x + sinusoidal(T, D)
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)
 
 
-learned = nn.Embedding(
-    512, 64
-)  # x + learned.weight[:T]: one free vector for each position
+# x + learned.weight[:T]: one free vector for each position
+learned = nn.Embedding(512, 64)
 
 
 def rotary(x, base=10_000):  # (..., T, K): scores = rotary(q) @ rotary(k).T
@@ -1028,9 +1024,8 @@ course.parsons("rotate")
 # %%
 def sinusoidal_positions(max_len, d_model):
     ### BEGIN SOLUTION
-    exponents = (
-        torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
-    )  # (D/2,), 2i/D
+    # (D/2,), 2i/D
+    exponents = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
     positions = torch.arange(max_len, dtype=torch.float64)  # (T,)
     angles = torch.outer(positions, 10_000**-exponents)  # (T, D/2)
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)  # (T, D)
@@ -1091,9 +1086,8 @@ course.check("shift_matrix", shift_matrix)
 def rotate(x, positions):
     ### BEGIN SOLUTION
     width = x.shape[-1]
-    angles = positions[:, None] * 10_000 ** (
-        -torch.arange(0, width, 2) / width
-    )  # (T, K/2)
+    # (T, K/2)
+    angles = positions[:, None] * 10_000 ** (-torch.arange(0, width, 2) / width)
     cos, sin = angles.cos(), angles.sin()
     first, second = x[..., 0::2], x[..., 1::2]  # (..., T, K/2)
     turned = torch.stack(

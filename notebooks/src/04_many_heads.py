@@ -241,9 +241,8 @@ for n_heads in (4, 2):
 # %%
 bits = lesson_04.all_rows()  # (256, T)
 right = lesson_04.answers_to(bits)  # (256, T, 2)
-pairs = (2 * right[..., 0] + right[..., 1])[
-    :, 5
-]  # what position 5 should answer: 0, 1, 2 or 3
+# what position 5 should answer: 0, 1, 2 or 3
+pairs = (2 * right[..., 0] + right[..., 1])[:, 5]
 print("bits", bits[77].tolist(), " position 5 should answer", right[77, 5].tolist())
 print("rows for each pair:", pairs.bincount().tolist())
 # NBVAL_CHECK_OUTPUT
@@ -414,9 +413,8 @@ plots.show(fig, name="04_segment_and_square")
 
 # %%
 known = torch.stack([torch.eye(8).roll(-back, dims=1) for back in (1, 3)])  # (2, T, T)
-maps = (
-    trained["two heads"][0].weights(bits).mean(dim=0).detach()
-)  # (H, T, T), mean over rows
+# (H, T, T), mean over rows
+maps = trained["two heads"][0].weights(bits).mean(dim=0).detach()
 order = sorted((0, 1), key=lambda head: -(maps[head] * known[0]).sum())
 maps = maps[order]
 single = trained["one head"][0].weights(bits).mean(dim=0)[0].detach()  # (T, T)
@@ -633,9 +631,8 @@ course.check("merge_heads", merge_heads)
 def multi_head_attention(x, w_q, w_k, w_v, w_o, n_heads, mask):
     ### BEGIN SOLUTION
     def split(y):
-        return y.unflatten(-1, (n_heads, -1)).transpose(
-            1, 2
-        )  # (B, T, D) -> (B, H, T, K)
+        # (B, T, D) -> (B, H, T, K)
+        return y.unflatten(-1, (n_heads, -1)).transpose(1, 2)
 
     q, k, v = split(x @ w_q), split(x @ w_k), split(x @ w_v)
     context = tx.attention(q, k, v, mask)  # (B, H, T, K)

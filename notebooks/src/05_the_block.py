@@ -175,9 +175,8 @@ course.resolve(
 # %%
 mixture = 0.0
 for k in range(1, SEQ_LEN + 1):
-    p_k = (
-        math.comb(SEQ_LEN, k) * 6 ** (SEQ_LEN - k) / 7**SEQ_LEN
-    )  # a digit occurs k times
+    # a digit occurs k times
+    p_k = math.comb(SEQ_LEN, k) * 6 ** (SEQ_LEN - k) / 7**SEQ_LEN
     mixture -= N_DIGITS * p_k * k / SEQ_LEN * math.log(k / SEQ_LEN)
 print(
     f"all positions alike: {mixture:.3f} nats per digit, a uniform guess: "
@@ -896,9 +895,8 @@ for name, seen in overfitting.items():  # (seeds, checks, 2)
     fresh_at_end[name] = seen[:, -1, 1].mean().item()
 if not smoke:
     assert fresh_at_end["64 rows, dropout"] < fresh_at_end["64 rows"]
-    assert (
-        overfitting["64 rows, dropout"][:, -1].mean(dim=0).diff() > 0.2
-    )  # fresh minus known
+    # fresh minus known
+    assert overfitting["64 rows, dropout"][:, -1].mean(dim=0).diff() > 0.2
 best = min(fresh_at_end, key=fresh_at_end.get)
 course.resolve("05.5", best, f"It ends at {fresh_at_end[best]:.2f} nats per digit.")
 

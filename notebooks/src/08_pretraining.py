@@ -101,9 +101,8 @@ print(
 assert torch.equal(ids[:, 1:], next_ids[:, :-1])
 D, n_params = config.d_model, sum(weights.numel() for weights in untrained.parameters())
 of_block = 4 * D * D + 2 * D * config.d_ff + 2 * D  # attention, feed-forward, two norms
-assert (
-    n_params == 2 * V * D + config.n_layers * of_block + D
-)  # embedding and output layer; final norm
+# embedding and output layer; final norm
+assert n_params == 2 * V * D + config.n_layers * of_block + D
 print(f"{n_params:,} parameters")
 
 # %% [markdown]
@@ -355,9 +354,8 @@ def write(model, start="", temperature=1.0, seed=0, longest=60):
     while len(written) < longest and written[-1] != tokenizer.eos_id:
         logits = model(torch.tensor([written], device=device))[0, -1]  # (V,): ask
         probs = (logits / temperature).softmax(dim=-1)
-        written.append(
-            torch.multinomial(probs, num_samples=1).item()
-        )  # draw and append
+        # draw and append
+        written.append(torch.multinomial(probs, num_samples=1).item())
     return tokenizer.decode(written)
 
 # %% [markdown]
@@ -400,7 +398,7 @@ print(" step  possible")
 for step, text in samples.items():
     print(
         f"{step:>5}{first_impossible(text.split(' ')):>10}  "
-        f"{text[:90]}{' …' if len(text) > 90 else ''}"
+        f"{text[:64]}{' …' if len(text) > 64 else ''}"
     )
 
 # %% [markdown]

@@ -348,9 +348,8 @@ for n_classes in (2, 100, 50_001):
 
 # %%
 margins = torch.linspace(-8, 8, 81)
-pairs = torch.stack(
-    [margins, torch.zeros_like(margins)], dim=1
-)  # (81, 2), class 0 is right
+# (81, 2), class 0 is right
+pairs = torch.stack([margins, torch.zeros_like(margins)], dim=1)
 target = torch.zeros(81, dtype=torch.long)
 given = {"one softmax": pairs, "two softmaxes": pairs.softmax(dim=-1)}
 fig, ax = plots.curves(
@@ -841,9 +840,8 @@ course.predict(
 def best_of(n_epochs, n_test, drawn_anew=0.3, p=0.75, n_repeats=20_000):
     rng = np.random.default_rng(0)
     n_new = int(n_test * drawn_anew)
-    steady = rng.binomial(
-        n_test - n_new, p, size=(n_repeats, 1)
-    )  # the same in all epochs
+    # the same in all epochs
+    steady = rng.binomial(n_test - n_new, p, size=(n_repeats, 1))
     changing = rng.binomial(n_new, p, size=(n_repeats, n_epochs))
     return ((steady + changing) / n_test).max(axis=1) - p
 
@@ -871,9 +869,8 @@ course.resolve(
 looks = (1, 2, 3, 5, 8, 12, 15, 20, 30)
 lines = []
 for n_test in (100, 400, 2000):
-    flattered = np.array(
-        [100 * best_of(n, n_test, n_repeats=4000) for n in looks]
-    )  # (looks, repeats)
+    # (looks, repeats)
+    flattered = np.array([100 * best_of(n, n_test, n_repeats=4000) for n in looks])
     low, high = np.quantile(flattered, (0.25, 0.75), axis=1)
     lines.append(
         plots.Curve(
@@ -1106,9 +1103,8 @@ course.widgets.how_sure(shown, sure_of, world=world)
 # %%
 _ = torch.manual_seed(0)
 body = tx.Transformer(pretrained.model.config)
-body.load_state_dict(
-    pretrained.model.body.state_dict()
-)  # what was learned without labels
+# what was learned without labels
+body.load_state_dict(pretrained.model.body.state_dict())
 head = torch.nn.Linear(body.config.d_model, 2, bias=False)  # what is new
 frozen = True
 body.requires_grad_(not frozen)

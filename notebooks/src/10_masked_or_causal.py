@@ -154,16 +154,14 @@ for sides in ("left", "both"):
 
 # %%
 known = sorted({word for s in language for word in s.split()})
-texts = torch.tensor(
-    [[known.index(word) for word in s.split()] for s in language]
-)  # (N, T)
+# (N, T)
+texts = torch.tensor([[known.index(word) for word in s.split()] for s in language])
 probs = torch.tensor(list(language.values()))
 same = (texts[:, None] == texts).double()  # (N, N, T)
 first = torch.ones_like(same[..., :1])
 left_equal = torch.cat([first, same.cumprod(-1)[..., :-1]], dim=-1)  # all before t
-right_equal = torch.cat([first, same.flip(-1).cumprod(-1)[..., :-1]], dim=-1).flip(
-    -1
-)  # all after
+# all after
+right_equal = torch.cat([first, same.flip(-1).cumprod(-1)[..., :-1]], dim=-1).flip(-1)
 for sides, seen in {"left": left_equal, "both": left_equal * right_equal}.items():
     weight = probs[None, :, None] * seen
     table = (weight.sum(dim=1) / (weight * same).sum(dim=1)).log2()  # (N, T)
@@ -382,12 +380,10 @@ fig, ax = plots.curves(
     title="Several words hidden at once",
 )
 plots.show(fig, "10_share_hidden")
-assert (
-    all(np.diff(bits) > 0) and bits[-1] < from_left.mean
-)  # it climbs, and does not cross
-assert (
-    from_left.mean - bits[1] > (from_left.mean - bits[0]) / 2
-)  # most of the gain is left at 1 / 7
+# it climbs, and does not cross
+assert all(np.diff(bits) > 0) and bits[-1] < from_left.mean
+# most of the gain is left at 1 / 7
+assert from_left.mean - bits[1] > (from_left.mean - bits[0]) / 2
 
 # %% [markdown]
 # The curve climbs, gently at first: near fifteen percent, BERT's share, most of the gain is still there. Even with half of the words hidden it stays below the dashed line. Both readers then see half of the review, but one of them has neighbours on two sides, and an article needs only the next word. So the share to hide is a trade: more hidden words are more questions per text, and harder ones.
@@ -477,9 +473,8 @@ def mask_tokens(token_ids, mask_id, special_ids, vocab_size, p, generator):
 
     allowed = [i for i in range(vocab_size) if i not in special_ids and i != mask_id]
     choice = torch.randint(len(allowed), token_ids.shape, generator=generator)
-    others = torch.tensor(allowed)[
-        choice
-    ]  # (B, T), an id for each position, needed or not
+    # (B, T), an id for each position, needed or not
+    others = torch.tensor(allowed)[choice]
 
     fate = torch.rand(token_ids.shape, generator=generator)
     inputs = torch.where(drawn & (fate < 0.8), mask_id, token_ids)
@@ -506,9 +501,8 @@ nats = []
 for scores, label in zip(logits[0].tolist(), labels[0].tolist(), strict=True):
     if label != -100:
         nats.append(math.log(sum(map(math.exp, scores))) - scores[label])
-loss = F.cross_entropy(
-    logits.flatten(0, 1), labels.flatten()
-)  # (B * T, V) and (B * T,)
+# (B * T, V) and (B * T,)
+loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 assert math.isclose(loss.item(), sum(nats) / len(nats), rel_tol=1e-6)
 loss.backward()
 print(
@@ -612,9 +606,8 @@ def train(model, make_batch, both_sides):
         bf16 = torch.autocast("cpu", dtype=torch.bfloat16, enabled=in_bf16)
         with bf16, reading(model, both_ways):
             hidden = model.body(inputs, inputs != tokenizer.pad_id)  # (B, T, D)
-            loss = F.cross_entropy(
-                model.head(hidden[asked]), labels[asked]
-            )  # (N, V), (N,)
+            # (N, V), (N,)
+            loss = F.cross_entropy(model.head(hidden[asked]), labels[asked])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
         for group in optimizer.param_groups:
@@ -652,13 +645,11 @@ def blank_nats(model, both_sides):
     truth = ids[rows, at + 1]
     if both_sides:
         ids[rows, at + 1] = tokenizer.mask_id
-    at = at + (
-        model is masked
-    )  # it predicts at the blank itself, others one position earlier
+    # it predicts at the blank itself, others one position earlier
+    at = at + (model is masked)
     with reading(model, both_sides):
-        hidden = model.body(ids, ids != tokenizer.pad_id)[
-            rows, at
-        ]  # (N, D), at the blanks alone
+        # (N, D), at the blanks alone
+        hidden = model.body(ids, ids != tokenizer.pad_id)[rows, at]
     return F.cross_entropy(model.head(hidden), truth, reduction="none").double().numpy()
 
 
@@ -739,9 +730,8 @@ def answers(words, t, candidates):
 
 
 pieces = {word: tokenizer.word_pieces(word) for word in sorted(DETERMINERS)}
-piece = {
-    word: ids[0] for word, ids in pieces.items() if len(ids) == 1
-}  # articles of one token
+# articles of one token
+piece = {word: ids[0] for word, ids in pieces.items() if len(ids) == 1}
 candidates = list(piece)
 
 # %% [markdown]
@@ -1043,9 +1033,8 @@ nsp = [
 ]
 print("next sentence: share right, model {:.2f}, counts of words {:.2f}".format(*nsp))
 left = by_name["fill, left: nats", "causal"].interval
-assert (
-    left.low > by_name["fill: nats", "masked"].interval.high
-)  # both sides are worth it
+# both sides are worth it
+assert left.low > by_name["fill: nats", "masked"].interval.high
 
 # %% [markdown]
 # **What it shows.** Read the words at the ends of the lines. *Better* and *worse* mean that the interval over the seeds excludes zero; *not apart* means that these runs cannot tell. From the left side alone no model comes near what both sides give: the cell asserts it. One likely reason for differences between the objectives is the number of positions at which they predict; these records do not test that. The model with next-sentence prediction is compared with counts of words on its own question.
@@ -1101,9 +1090,8 @@ def masked_question(x, chosen, mask):
 
 
 def loss_of(model, reads, labels):  # the same for both
-    logits = model(
-        torch.tensor([reads])
-    )  # (1, T, V); a causal model has its mask inside
+    # (1, T, V); a causal model has its mask inside
+    logits = model(torch.tensor([reads]))
     return F.cross_entropy(logits[0], torch.tensor(labels))  # -100 is skipped
 
 
@@ -1152,9 +1140,8 @@ course.parsons("masked_loss")
 def masked_loss(logits, labels):
     ### BEGIN SOLUTION
     chosen = labels != -100  # (B, T)
-    log_probs = logits[chosen].log_softmax(
-        dim=-1
-    )  # (N, V), N positions to be predicted
+    # (N, V), N positions to be predicted
+    log_probs = logits[chosen].log_softmax(dim=-1)
     return -log_probs.gather(-1, labels[chosen][:, None]).mean()
     ### END SOLUTION
 

@@ -219,9 +219,8 @@ class DecoderLayer(nn.Module):
         return self.ff["down_proj"](F.gelu(self.ff["up_proj"](x)))  # (B, T, D)
 
     def cross_and_ff(self, x, memory, src_real):
-        mask = src_real[
-            :, None, None, :
-        ]  # (B, 1, 1, S): the same for all heads and queries
+        # (B, 1, 1, S): the same for all heads and queries
+        mask = src_real[:, None, None, :]
         x = x + self.cross_attn(self.cross_norm(x), memory, mask)  # queries from x
         return x + self.feed_forward(self.ff_norm(x))
 
@@ -693,9 +692,8 @@ class CachedLayer:  # one decoder layer that reads one token at a time
 
 x, memory = torch.randn(1, 7, 12).double(), torch.randn(1, 5, 12).double()
 cached = CachedLayer(layers[0], memory, src_real)
-token_by_token = torch.cat(
-    [cached.step(x[:, t : t + 1]) for t in range(7)], dim=1
-)  # (B, T, D)
+# (B, T, D)
+token_by_token = torch.cat([cached.step(x[:, t : t + 1]) for t in range(7)], dim=1)
 torch.testing.assert_close(token_by_token, layers[0](x, memory, src_real))
 print(
     "seven steps with a cache equal one pass without, cached keys:",
@@ -782,9 +780,8 @@ plots.show(fig, name="11_diverging")
 
 # %%
 own = Pairs(tuple(sources[:200]), tuple(references[:200]))
-exchanged = Pairs(
-    own.sources[1:] + own.sources[:1], own.targets
-)  # the neighbour's source
+# the neighbour's source
+exchanged = Pairs(own.sources[1:] + own.sources[:1], own.targets)
 print(f"{'':<12}own source   another's   different translations of 200")
 hurt = {}
 for name, patient in patients.items():
@@ -1027,9 +1024,8 @@ def training_loss(model, src_ids, ids, bos_id, eos_id):  # (B, S), (B, T)
 def write(model, src_ids, bos_id, eos_id, max_len):  # (1, S)
     memory, ids = model.encode(src_ids), [bos_id]  # the source is read once
     while ids[-1] != eos_id and len(ids) < max_len:
-        logits = model.decode(
-            torch.tensor([ids]), memory
-        )  # all positions again; only the last is used
+        # all positions again; only the last is used
+        logits = model.decode(torch.tensor([ids]), memory)
         ids.append(int(logits[0, -1].argmax()))
     return ids
 
@@ -1171,9 +1167,8 @@ def cached_step(x, cache, w_q, w_k, w_v):
     newest = torch.stack([x @ w_k, x @ w_v])  # (2, B, 1, K)
     cache = torch.cat([cache, newest], dim=2)  # (2, B, T + 1, K)
     keys, values = cache
-    scores = (
-        (x @ w_q) @ keys.transpose(1, 2) / math.sqrt(keys.shape[-1])
-    )  # (B, 1, T + 1)
+    # (B, 1, T + 1)
+    scores = (x @ w_q) @ keys.transpose(1, 2) / math.sqrt(keys.shape[-1])
     return scores.softmax(dim=-1) @ values, cache
     ### END SOLUTION
 

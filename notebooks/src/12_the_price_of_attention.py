@@ -463,9 +463,8 @@ for name, make in build.items():
 # %%
 def sizes_by_distance(layer, x):
     last_vector = torch.autograd.functional.jacobian(lambda x: layer(x)[0, -1], x)
-    return (
-        last_vector[:, 0].square().sum(dim=(0, 2)).sqrt().flip(0)
-    )  # (D, T, D) -> (T,)
+    # (D, T, D) -> (T,)
+    return last_vector[:, 0].square().sum(dim=(0, 2)).sqrt().flip(0)
 
 
 torch.manual_seed(0)

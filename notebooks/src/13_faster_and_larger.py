@@ -317,7 +317,7 @@ for (group, name), work in kernels.items():
     print(f"  {group:<11}{name:<20}{side}-bound{share:>8.0%}")
 
 # %% [markdown]
-# A share above 100 % means that the roof itself was measured in a slow moment, or that a cache still helped. Move the sliders: what would a machine with twice the arithmetic, or twice the memory speed, gain for each layer?
+# A share above 100 % means that the roof itself was measured in a slow moment, or that a cache still helped. First guess, then choose it in the explorer: what would a machine with twice the arithmetic, or twice the memory speed, gain for each product?
 
 # %%
 course.widgets.roofline(
@@ -582,9 +582,8 @@ def read_all(name):
         rows = [reviews[i] + [0] * max(0, width - lengths[i]) for i in batch]
         hidden = model.body(pad_batch(rows, pad_id=0).to(device))  # (B, T, D)
         last |= {i: hidden[row, lengths[i] - 1] for row, i in enumerate(batch)}
-    states[name] = torch.stack(
-        [last[i] for i in range(64)]
-    )  # last hidden state of each review
+    # last hidden state of each review
+    states[name] = torch.stack([last[i] for i in range(64)])
 
 
 ways = {

@@ -149,3 +149,25 @@ def test_what_is_dragged_follows_the_pointer_and_the_keys(page, several):
     page.press(" ")
     page.settle()
     assert "1 cell drawn" in page.evaluate(SAYS)[0]
+
+
+def test_the_picture_is_where_the_slider_is_however_fast_and_play_is_summed_up_while_it_runs(page, tmp_path):
+    page.open(write_page(course.widgets.positions(), tmp_path / "page.html").as_uri())
+    page.wait("document.querySelector('.tx-say')?.textContent")
+    move = """(async () => {
+      const sliders = document.querySelectorAll('.tx-look input');
+      const to = (i, by) => {
+        sliders[i].value = +sliders[i].value + by;
+        sliders[i].dispatchEvent(new Event("input"));
+      };
+      const frame = () => new Promise(requestAnimationFrame);
+      to(0, 1); await frame(); await frame(); to(0, 9); await new Promise((r) => setTimeout(r, 300)); to(2, 1);
+    })()"""
+    page.evaluate(move)
+    page.settle()
+    label = page.evaluate("document.querySelector('.tx-clocks').getAttribute('aria-label')")
+    assert label.startswith("16 clocks at position 33; hand 3, "), label
+    said = page.evaluate(SAYS)
+    page.evaluate("document.querySelector('.tx-play').click()")
+    page.wait(f"{SAYS}[0] !== {said!r}[0]", seconds=8)
+    assert page.evaluate("document.querySelector('.tx-play').getAttribute('aria-pressed')") == "true"

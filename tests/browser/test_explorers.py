@@ -151,6 +151,32 @@ def test_what_is_dragged_follows_the_pointer_and_the_keys(page, several):
     assert "1 cell drawn" in page.evaluate(SAYS)[0]
 
 
+@pytest.mark.parametrize(
+    "state", ["view=0", "view=2&n_layers=24", "view=3&n_layers=24", "view=3&seq_len=4096"]
+)
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_in_the_count_explorer_cover_nothing_and_are_whole(page, tmp_path, state, width):
+    page.size(width, 800)
+    page.open(write_page(course.widgets.count(), tmp_path / "page.html").as_uri() + f"#count?{state}")
+    page.wait("document.querySelector('.tx-say')?.textContent")
+    page.settle()
+    covered = """(() => {
+      const all = (which) => [...document.querySelectorAll(which)].filter((e) => e.checkVisibility());
+      const placed = (which) =>
+        all(which).filter((e) => e.textContent).map((e) => [e.textContent, e.getBoundingClientRect()]);
+      const names = placed(".tx-ghost span"), tiles = placed(".tx-tile > *");
+      const meet = ([, a], [, b]) =>
+        a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+      const over = names.flatMap((name, i) =>
+        [...names.slice(i + 1), ...tiles].filter((e) => meet(name, e)).map((e) => [name[0], e[0]]));
+      const cut = all(".tx-tile:not(.tx-tiny)")
+        .filter((e) => e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1);
+      return [tiles.length, over, cut.map((e) => e.textContent)];
+    })()"""
+    n, over, cut = page.evaluate(covered)
+    assert n and over == [] and cut == [], (n, over, cut)
+
+
 def test_the_picture_is_where_the_slider_is_however_fast_and_play_is_summed_up_while_it_runs(page, tmp_path):
     page.open(write_page(course.widgets.positions(), tmp_path / "page.html").as_uri())
     page.wait("document.querySelector('.tx-say')?.textContent")
@@ -161,7 +187,8 @@ def test_the_picture_is_where_the_slider_is_however_fast_and_play_is_summed_up_w
         sliders[i].dispatchEvent(new Event("input"));
       };
       const frame = () => new Promise(requestAnimationFrame);
-      to(0, 1); await frame(); await frame(); to(0, 9); await new Promise((r) => setTimeout(r, 300)); to(2, 1);
+      to(0, 1); await frame(); await frame(); to(0, 9);
+      await new Promise((r) => setTimeout(r, 300)); to(2, 1);
     })()"""
     page.evaluate(move)
     page.settle()

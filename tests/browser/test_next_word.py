@@ -1,5 +1,7 @@
 """The explorers of the next word and of sampling: any beginning, by keys and by pointer."""
 
+import re
+
 import pytest
 
 import tinytx_course as course
@@ -27,9 +29,12 @@ def test_any_beginning_is_followed_and_nothing_typed_is_deleted(page, tmp_path):
         page.press("ArrowLeft")
     page.settle()
     assert "What was written: “" in page.evaluate(SUMMARY)
+    assert page.evaluate(FIELD) == typed  # looking changes nothing
     page.drag(page.place(".tx-may .tx-option:nth-child(2)"))
     page.settle()
-    assert page.evaluate(FIELD) == typed and page.outside() == []
+    branch = page.evaluate(FIELD)  # a press takes the place of what followed
+    assert re.fullmatch(r"Bonjour les (amis|lecteurs), mon \S+ .*", branch) and not branch.endswith("dort")
+    assert "What was written" not in page.evaluate(SUMMARY) and page.outside() == []
 
 
 def test_the_impossible_is_marked_and_never_the_longest_bar(page, tmp_path):

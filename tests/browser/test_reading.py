@@ -118,7 +118,7 @@ def test_letters_are_large_enough_in_code_and_on_a_phone_in_figures(lesson):
         >= 14.5
     )
     lesson.size(390, 800)
-    small = """[...document.querySelectorAll('#lesson figure svg text')].filter(text => text.checkVisibility()
+    small = """[...document.querySelectorAll('#lesson figure svg text')].filter(text => text.checkVisibility({ visibilityProperty: true })
       && text.textContent.trim()).map(text => { const { a, b } = text.getScreenCTM();
       return Math.hypot(a, b) * parseFloat(getComputedStyle(text).fontSize); })"""
     assert min(lesson.evaluate(small)) >= 9.5
@@ -286,6 +286,34 @@ def test_a_figure_is_enlarged_and_returns_to_its_place(lesson):
     lesson.evaluate("document.querySelector('dialog[open] .close').click()")
     lesson.settle()
     assert lesson.evaluate("!!document.querySelector('#figure-1 .picture svg')")
+
+
+def test_on_a_phone_panels_stand_below_one_another_and_wide_ones_return(lesson):
+    panels = """[...document.querySelectorAll("figure.figure")].map(figure => {
+      const most = figure.getBoundingClientRect().right;
+      return [...figure.querySelectorAll("g.axes")].map(panel => {
+        const text = [...panel.querySelectorAll("text")].map(t => t.getBoundingClientRect());
+        return {
+          n: text.length, own: !!panel.closest(".piece"), top: Math.min(...text.map(t => t.top)),
+          out: Math.max(...text.map(t => t.right)) - most, smallest: Math.min(...text.map(t => t.height)),
+        };
+      });
+    }).filter(panels => panels.length)"""
+    wide = lesson.evaluate(panels)
+    assert wide and not any(one["own"] for figure in wide for one in figure)
+    lesson.size(390, 800)
+    lesson.settle()
+    phone = lesson.evaluate(panels)
+    stacked = [figure for figure in phone if any(one["own"] for one in figure)]
+    assert len(stacked) >= 2
+    for figure in stacked:
+        assert all(one["out"] <= 0 and one["smallest"] >= 9 for one in figure if one["n"]), figure
+        assert len({round(one["top"]) for one in figure}) > 1
+    lesson.size(1280, 800)
+    lesson.settle()
+    again = lesson.evaluate(panels)
+    assert [len(figure) for figure in again] == [len(figure) for figure in wide]
+    assert lesson.evaluate("document.querySelectorAll('.piece, .emptied').length") == 0
 
 
 def test_a_copy_button_copies_the_code(lesson):

@@ -216,6 +216,14 @@ def test_figures_are_numbered_with_caption_and_alt_and_follow_the_theme(tmp_path
     assert ">key</text>" in drawn, "letters of a drawing are text"
 
 
+def test_panels_of_a_figure_are_named_and_a_single_one_is_not():
+    for n in (1, 3):
+        fig, _ = course.plots.figure(1, n)
+        stream = io.StringIO()
+        fig.savefig(stream, format="svg")
+        assert figures.drawing(stream.getvalue(), "panels").count('class="axes"') == (n if n > 1 else 0)
+
+
 @pytest.mark.parametrize("n_columns", [7, 30])
 def test_cells_of_a_heat_map_have_the_same_colours_in_fewer_letters(n_columns):
     values = np.arange(11 * n_columns).reshape(11, n_columns) % 5 / 4

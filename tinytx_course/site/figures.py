@@ -109,6 +109,8 @@ def drawing(svg: str, alt: str) -> str:
     assert size, "matplotlib writes a viewBox"
     body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", body, flags=re.S)
     body = _GROUND.sub(r"\1none", _MESH.sub(_mesh, body))
+    if body.count('<g id="axes_') > 1:  # panels, which a phone shows below one another
+        body = re.sub(r'(?<=<g )id="axes_\d+"', 'class="axes"', body)
     body = re.sub(r' id="(?:figure|axes|patch|text|line2d|[xy]tick|matplotlib|legend)[^"]*"', "", body)
     body = _SPARE.sub("", body)
     body = _PATH.sub(lambda path: _NUMBER.sub(lambda match: _short(float(match[0])), path[0]), body)

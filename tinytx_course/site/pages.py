@@ -99,14 +99,14 @@ def _icon() -> str:
 
 def first_script() -> str:
     """Return what is run before anything is drawn: light, dark or as the system says."""
-    return assets.shared_script("_store.js") + resource("js/look.js")
+    return assets.shared_script("_store.js") + assets.without_comments(resource("js/look.js"))
 
 
 def _last_script(names: Iterable[str]) -> str:
     """Return scripts of the site, each in a function of its own."""
     parts = "\n".join(f"(() => {{\n{resource(f'js/{name}.js')}}})();" for name in names)
-    shared = f"{assets.shared_script('_elements.js')}\n{resource('js/words.js')}"
-    return f"<script>\n(() => {{\n{shared}{parts}\n}})();\n</script>"
+    own = assets.without_comments(f"{resource('js/words.js')}{parts}")
+    return f"<script>\n(() => {{\n{assets.shared_script('_elements.js')}\n{own}\n}})();\n</script>"
 
 
 def table(head: Sequence[str], cells: Sequence[Sequence[str]]) -> str:

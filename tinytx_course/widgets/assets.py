@@ -60,7 +60,12 @@ def _limited(kind: str) -> str:
 
 def shared_script(name: str) -> str:
     """Return a shared module as part of a script that is no module, as the site's own are."""
-    return _EXPORT.sub("", _read(name))
+    return without_comments(_EXPORT.sub("", _read(name)))
+
+
+def without_comments(script: str) -> str:
+    """Return a script without its lines of comments, which stay in the files."""
+    return _COMMENT.sub("", script)
 
 
 def engine_script(kinds: Iterable[str]) -> str:
@@ -106,10 +111,10 @@ def _own(kind: str) -> str:
 def page_script(kinds: Iterable[str], *, engine: bool = True) -> str:
     """Return one module script that brings all explorers of these kinds in a page to life.
 
-    Without the engine, the page has to read `engine_script` before. Comments stay in the files.
+    Without the engine, the page has to read `engine_script` before.
     """
     own = sorted(set(kinds))
-    shared = _EXPORT.sub("", _COMMENT.sub("", _shared(own) + _read("_address.js", "_host.js")))
+    shared = _EXPORT.sub("", without_comments(_shared(own) + _read("_address.js", "_host.js")))
     wrapped = "\n".join(
         f"EXPLORERS.{kind} = (() => {{\n{_as_function_body(_own(kind))}}})();" for kind in own
     )
@@ -118,7 +123,7 @@ def page_script(kinds: Iterable[str], *, engine: bool = True) -> str:
 
 
 def _as_function_body(source: str) -> str:
-    return _EXPORT.sub(lambda match: "return " if match[1] else "", _COMMENT.sub("", source))
+    return _EXPORT.sub(lambda match: "return " if match[1] else "", without_comments(source))
 
 
 def explorers_in(page: str) -> set[str]:

@@ -1,4 +1,5 @@
-// Figures and diagrams become as large as the window: by their button, or by a press on the picture.
+// Figures and diagrams become as large as the window: by their button, or by a press on the picture. On a phone the panels
+// of a figure stand below one another.
 
 const dialog = h("dialog", { class: "enlarged", "aria-label": "Enlarged figure" });
 const shrink = h("button", { type: "button", class: "close", onclick: () => dialog.close() }, "Close");
@@ -7,6 +8,67 @@ dialog.addEventListener("close", () => back());
 dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 document.body.append(dialog);
 
+const phone = matchMedia("(max-width: 40rem)"), stacked = new Map();
+
+// The panels of a figure by columns, with the box of each column: those that share a part of the width, and colour bars with
+// what is left of them. All in the units of the drawing.
+function columnsOf(svg, panels) {
+  const { x, y, width, height } = svg.viewBox.baseVal, frame = svg.getBoundingClientRect(), unit = width / frame.width;
+  const boxOf = (parts) => {
+    const rects = parts.map((part) => part.getBoundingClientRect()).filter((rect) => rect.width || rect.height), edge = (most, side) => most(...rects.map((rect) => rect[side]));
+    const left = Math.max(x, x + (edge(Math.min, "left") - frame.left) * unit), right = Math.min(x + width, x + (edge(Math.max, "right") - frame.left) * unit);
+    const top = Math.max(y, y + (edge(Math.min, "top") - frame.top) * unit), bottom = Math.min(y + height, y + (edge(Math.max, "bottom") - frame.top) * unit);
+    return { left, right, top, bottom, wide: right - left };
+  };
+  const all = panels.map((panel) => ({ panels: [panel], ...boxOf([panel.querySelector("path"), ...panel.querySelectorAll("text")].filter(Boolean)) })).sort((a, b) => a.left - b.left);
+  const widest = Math.max(...all.map(({ wide }) => wide)), columns = [];
+  for (const one of all) {
+    const last = columns.at(-1), shared = last ? Math.min(last.right, one.right) - one.left : 0;
+    if (!last || (shared < 0.3 * Math.min(last.wide, one.wide) && one.wide > 0.35 * widest)) { columns.push(one); continue; }
+    last.panels.push(...one.panels);
+    for (const [side, most] of [["left", Math.min], ["top", Math.min], ["right", Math.max], ["bottom", Math.max]]) last[side] = most(last[side], one[side]);
+    last.wide = last.right - last.left;
+  }
+  // Beside the panels: legends, which stay a drawing, and texts, which become a line.
+  const beside = [...panels[0].parentNode.children].slice(1).filter((part) => !panels.includes(part) && part.getBoundingClientRect().width);
+  const drawn = beside.filter((part) => part.querySelector("path, use, image")), written = beside.filter((part) => !drawn.includes(part) && part.textContent.trim());
+  const words = written.map((part) => {
+    const rect = part.getBoundingClientRect(), below = rect.top > panels[0].getBoundingClientRect().top;
+    return `${rect.height > 1.5 * rect.width ? "↓ " : below ? "→ " : ""}${part.textContent.trim()}`;
+  });
+  return { columns, rest: drawn.length ? boxOf(drawn) : null, written, words };
+}
+
+const cutTo = ({ left, right, top, bottom }) => `${left - 3} ${top - 3} ${right - left + 6} ${bottom - top + 6}`;
+
+// Stack the panels of a picture or put them back, as the width of the window wants it.
+function arrange(picture) {
+  const undo = stacked.get(picture), wants = phone.matches && !picture.closest("dialog") && !document.documentElement.classList.contains("present");
+  if (undo && !wants) undo();
+  const svg = picture.querySelector("svg"), panels = [...picture.querySelectorAll("g.axes")];
+  if (!wants || undo || !panels.length || !svg.getBoundingClientRect().width) return;
+  const { columns, rest, written, words } = columnsOf(svg, panels), whole = svg.getAttribute("viewBox"), look = svg.getAttribute("style");
+  if (columns.length < 2) return;
+  const places = panels.map((panel) => { const place = document.createComment(""); panel.before(place); return place; });
+  const sized = ({ wide }) => `stroke-linejoin:round;max-width:${1.5 * wide}px;--own:${wide}px`;
+  const pieces = columns.map((column) => h("svg", { class: "piece", "aria-hidden": "true", viewBox: cutTo(column), style: sized(column) }, column.panels));
+  if (words.length) pieces.unshift(h("p", { class: "beside", "aria-hidden": "true" }, words.join(" · ")));
+  written.forEach((part) => part.setAttribute("visibility", "hidden"));
+  svg.after(...pieces);
+  svg.setAttribute("viewBox", rest ? cutTo(rest) : whole);
+  if (rest) svg.setAttribute("style", sized(rest));
+  svg.classList.add(rest ? "legend" : "emptied");
+  stacked.set(picture, () => {
+    stacked.delete(picture);
+    places.forEach((place, i) => place.replaceWith(panels[i]));
+    pieces.forEach((piece) => piece.remove());
+    written.forEach((part) => part.removeAttribute("visibility"));
+    svg.setAttribute("viewBox", whole);
+    svg.setAttribute("style", look);
+    svg.classList.remove("legend", "emptied");
+  });
+}
+
 for (const figure of document.querySelectorAll("figure.figure, figure.txd")) {
   const picture = figure.querySelector(".picture, .txd-scroll"), caption = figure.querySelector("figcaption");
   const enlarge = () => {
@@ -14,10 +76,13 @@ for (const figure of document.querySelectorAll("figure.figure, figure.txd")) {
     picture.replaceWith(mark);
     dialog.className = `enlarged ${figure.className}`;
     dialog.replaceChildren(shrink, picture);
-    back = () => { mark.replaceWith(picture); button.focus({ preventScroll: true }); };
+    arrange(picture);
+    back = () => { mark.replaceWith(picture); arrange(picture); button.focus({ preventScroll: true }); };
     dialog.showModal();
   };
   const button = h("button", { type: "button", class: "enlarge", onclick: enlarge }, "Enlarge");
   picture.addEventListener("click", () => { if (!dialog.open && !document.documentElement.classList.contains("present")) enlarge(); });
   caption?.append(" ", button);
+  new ResizeObserver(() => arrange(picture)).observe(picture);
 }
+addEventListener("present", () => document.querySelectorAll(".picture").forEach(arrange));

@@ -43,14 +43,21 @@ if (opener) {
     return exact.test(entry.text) ? 0.5 : near.test(entry.rest) || near.test(entry.text) ? 0.2 : 0;
   };
 
+  // What is asked for: a question is found by its other words.
+  const SMALL = new Set("a an and are by can do does for from has have how in is it of on or the to what when which who why with".split(" "));
+  const asksFor = (text) => {
+    const all = plain(text).replaceAll("√", " root ").replace(/\bsqrt\b/g, "root").split(/[\s?]+/).filter(Boolean), large = all.filter((word) => !SMALL.has(word));
+    return large.length ? large : all;
+  };
+
   const show = () => {
-    const asked = plain(input.value).split(/\s+/).filter(Boolean);
+    const asked = asksFor(input.value);
     if (!entries || !asked.length) {
       count.textContent = "";
       list.replaceChildren();
       return;
     }
-    const words = asked.map(like), whole = asked.join(" ");
+    const words = asked.map(like), whole = plain(input.value).trim();
     const found = entries.map((entry) => {
       const each = words.map((word) => worth(entry, word));
       const sum = each.reduce((a, b) => a + b, 6 * (entry.words === whole));

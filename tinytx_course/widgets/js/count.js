@@ -89,6 +89,21 @@ export function treemap(values, wide) {
   return out;
 }
 
+// Whether texts, broken at their spaces, fit a box of so many pixels; a letter is a little more than half its size wide.
+export function fitsIn(texts, wide, tall, size) {
+  let lines = 0;
+  for (const text of texts) {
+    let left = 0;
+    for (const word of text.split(" ")) {
+      const long = 0.58 * size * word.length;
+      if (long > wide) return false;
+      if (long > left) { lines++; left = wide; }
+      left -= long + 0.3 * size;
+    }
+  }
+  return 1.25 * size * lines <= tall;
+}
+
 // The amount that fills the frame: a power of RUNG, so that the picture grows in between.
 export function frameOf(now, others) {
   const near = Math.min(...others.filter((n) => n > now && n <= FAR * now), Infinity);
@@ -183,6 +198,7 @@ function picture(ui) {
     const known = [["pinned", pinned], ...(key === "parameters" ? ui.get("ghosts") : [])].filter(([, n]) => n !== whole), frame = frameOf(whole, known.map(([, n]) => n));
     const rects = treemap(bars.map(([, n]) => Number(n)), FRAME);
     map.style.width = map.style.height = side(whole, frame);
+    const { clientWidth: wide, clientHeight: tall } = box, reach = Math.sqrt(whole / frame), letters = parseFloat(getComputedStyle(box).fontSize);
     stop(Math.min(ui.get("part"), bars.length - 1));
     tiles.forEach((tile, i) => {
       const rect = rects[i];
@@ -194,12 +210,15 @@ function picture(ui) {
       tile.lastChild.textContent = `${unit === "B" ? `${inShort(value)}B` : inShort(value).trim()} · ${part}`;
       tile.setAttribute("aria-label", `${name} ${tile.lastChild.textContent}, exactly ${grouped(value)}`);
       tile.setAttribute("aria-pressed", i === ui.get("part"));
-      tile.classList.toggle("tx-tiny", rect[2] * Math.sqrt(whole / frame) < 0.16 || rect[3] * Math.sqrt(whole / frame) < 0.15);
+      tile.classList.toggle("tx-tiny", !fitsIn([name, tile.lastChild.textContent], rect[2] * reach * wide - 8, rect[3] * reach * tall - 7, letters));
     });
     const drawn = known.filter(([, n]) => n <= frame && n >= LEAST * frame).sort(([, a], [, b]) => a - b);
-    ghosts.replaceChildren(...drawn.map(([name, n], i) => h("div", { class: `tx-ghost${name === "pinned" ? " tx-pinned" : ""}`, style: `width:${side(n, frame)};height:${side(n, frame)}` }, drawn[i - 1] && Math.sqrt(n / frame) - Math.sqrt(drawn[i - 1][1] / frame) < 0.07 ? "" : h("span", { class: n < 0.12 * frame ? "tx-outside" : null }, `${name === "pinned" ? pinnedName(ui.get) : name} ${inShort(Math.round(n)).trim()}`))));
-    const next = known.filter(([, n]) => n > frame).sort(([, a], [, b]) => a - b)[0];
-    scale.textContent = `The whole frame is ${inShort(frame)}${unit === "B" ? unit : ` ${unit}`}.${next ? ` Next larger: ${next[0] === "pinned" ? pinnedName(ui.get) : next[0]}, ${inShort(Math.round(next[1])).trim()}, ${ratio(next[1], whole)}.` : ""} ${say}`;
+    // A name stands in the corner of its frame where nothing else is: not over the tiles, and not over a smaller frame.
+    const called = ([name, n]) => `${name === "pinned" ? pinnedName(ui.get) : name} ${inShort(Math.round(n)).trim()}`, room = (n, i) => Math.sqrt(n / frame) - Math.max(reach, Math.sqrt((drawn[i - 1]?.[1] ?? 0) / frame));
+    const named = drawn.map(([, n], i) => room(n, i) * tall >= 1.5 * letters);
+    ghosts.replaceChildren(...drawn.map((one, i) => h("div", { class: `tx-ghost${one[0] === "pinned" ? " tx-pinned" : ""}`, style: `width:${side(one[1], frame)};height:${side(one[1], frame)}` }, named[i] ? h("span", { class: one[1] < 0.12 * frame ? "tx-outside" : null }, called(one)) : "")));
+    const next = known.filter(([, n]) => n > frame).sort(([, a], [, b]) => a - b)[0], others = drawn.filter((_, i) => !named[i]).map(called);
+    scale.textContent = `The whole frame is ${inShort(frame)}${unit === "B" ? unit : ` ${unit}`}.${others.length ? ` Frames without a name, from the smallest: ${others.join(", ")}.` : ""}${next ? ` Next larger: ${next[0] === "pinned" ? pinnedName(ui.get) : next[0]}, ${inShort(Math.round(next[1])).trim()}, ${ratio(next[1], whole)}.` : ""} ${say}`;
     const [name, terms] = termsOf(state)[key][ui.get("part")] ?? [];
     formula.replaceChildren(...(name ? [h("b", {}, name), ` ${terms} = ${grouped(now[key][name])}`] : []));
   };

@@ -24,12 +24,15 @@ export function divergence(exact, model) {
 
 const signed = (x) => (x > 0 && number(x) !== "0.00" ? `+${number(x)}` : number(x));
 
+// A probability in three digits; only what is certain is 0 or 1.
+export const probability = (p) => (p > 0 && p < 0.0005 ? "below 0.001" : p < 1 && p >= 0.9995 ? "above 0.999" : number(p, 3));
+
 export function describe(get) {
   const { words, exact, model, n } = chosenOf(get);
   const start = `Review ${get("review") + 1}. `;
-  if (!n) return `${start}No word is read: the exact probability that the review is favourable is ${number(exact[0], 3)}.`;
-  let text = `${start}After ${n} of ${words.length} words, the last “${words[n - 1]}”: exact P(favourable) ${number(exact[n], 3)}`;
-  if (model) text += `, model ${number(model[n - 1], 3)}, divergence ${number(divergence(exact[n], model[n - 1]), 3)} nats`;
+  if (!n) return `${start}No word is read: the exact probability that the review is favourable is ${probability(exact[0])}.`;
+  let text = `${start}After ${n} of ${words.length} words, the last “${words[n - 1]}”: exact P(favourable) ${probability(exact[n])}`;
+  if (model) text += `, model ${probability(model[n - 1])}, divergence ${number(divergence(exact[n], model[n - 1]), 3)} nats`;
   text += n < words.length ? "." : `. The label: ${NAMES[get("labels")[get("review")]]}.`;
   return `${text}\n“${words[n - 1]}” moves the exact log-odds by ${signed(evidenceOf(exact)[n - 1])} nats.`;
 }

@@ -53,7 +53,7 @@ export function describe(get) {
   const texts = [remarks(read)], best = candidates(read, at, get("temperature")).slice(0, 3);
   const next = `After ${token} at temperature ${number(get("temperature"), 1)}: ${best.map(({ id, model, truth }) => `“${shownAs(id)}” model ${chance(model)}, truth ${chance(truth)}`).join("; ")}.`;
   let rest = next;
-  if (drawn.token !== undefined) texts.push(`Drawn: “${shownAs(drawn.token)}”, to which the model gave ${chance(drawn.model)} and the language ${chance(drawn.truth)}.`);
+  if (drawn.token !== undefined && at === read.ids.length - 1) texts.push(`Drawn: “${shownAs(drawn.token)}”, to which the model gave ${chance(drawn.model)} and the language ${chance(drawn.truth)}.`);
   if (get("zoom") === 1) {
     const order = [...now.weights.keys()].sort((a, b) => now.weights[b] - now.weights[a] || a - b).slice(0, 3);
     texts.push(`Block ${block}, head ${head}: ${token} attends to ${order.map((j) => `${named(names, j)} ${percent(now.weights[j])}`).join(", ")}.`);

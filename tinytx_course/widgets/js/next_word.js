@@ -23,6 +23,12 @@ export function surprises(read) {
   return sums;
 }
 
+// The text up to token `at`, as people write it.
+export function upTo({ all, skipped }, at) {
+  const { tokenizer, world } = machine();
+  return world.written(world.split(tokenizer.decode(all.slice(0, skipped + at))));
+}
+
 // A token as a word; dots say where it is only the beginning or the rest of one.
 function asWord(id) {
   const { tokenizer, tokens } = machine(), begins = tokenizer.piece(id).startsWith(MARK), special = id < UNWRITTEN;
@@ -59,7 +65,7 @@ function rows(ui, count, kind, label, take) {
       if (box.hidden) return;
       box.dataset.id = id;
       box.dataset.chosen = at < last && read.ids[at + 1] === id;
-      box.setAttribute("aria-disabled", at < last || id === machine().tokenizer.eosId);
+      box.setAttribute("aria-disabled", id === machine().tokenizer.eosId);
       word.textContent = asWord(id);
       bar.style.width = `${100 * Math.sqrt(model[id] / full)}%`;
       mark.hidden = !truth?.[id];
@@ -86,8 +92,10 @@ function running(ui) {
 
 function build(ui) {
   const go = (id) => {
-    if (ui.get("back") || id === machine().tokenizer.eosId) return; // what was written stays
-    ui.save("text", appended(ui.get("text"), id));
+    if (id === machine().tokenizer.eosId) return;
+    const { read, at, last } = nextOf(ui.get);
+    ui.set("back", 0);
+    ui.save("text", appended(at < last ? upTo(read, at) : ui.get("text"), id));
   };
   const undo = h("button", { type: "button", class: "tx-button", onclick: () => { ui.set("text", ui.get("text").trimEnd().replace(/(\S+|\S)$/u, "").trimEnd()); ui.save("back", 0); } }, "← Take back a word");
   const field = beginning(ui, { reset: { back: 0 } }), path = tokenRow("Token to look behind", (i) => ui.save("back", readText(ui.get("text")).ids.length - 1 - i));
@@ -97,7 +105,7 @@ function build(ui) {
     const now = nextOf(ui.get), { read, at, last, model, truth, believed } = now, shown = now.may.slice(0, N_POSSIBLE), out = now.never.slice(0, N_IMPOSSIBLE);
     const full = fullBar(Math.max(...shown.flatMap((id) => [model[id], truth?.[id] ?? 0]))), left = now.may.length - shown.length;
     path.paint(read.names, at, (i) => [read.names[i], h("small", {}, i ? number(-Math.log(modelChances(read, i - 1)[read.ids[i]]), 1) : "nats")]);
-    title.textContent = at < last ? `After ${named(read.names, at)} you wrote “${read.names[at + 1]}”. What else could have come?` : "What comes next? Press a word to go on with it.";
+    title.textContent = at < last ? `After ${named(read.names, at)} you wrote “${read.names[at + 1]}”. What else could have come? A word that you press takes its place and ends the text.` : "What comes next? Press a word to go on with it.";
     axis.parentElement.lastChild.hidden = !truth;
     lists.classList.toggle("tx-alone", !truth);
     const wide = axis.clientWidth || 300, place = (p) => wide * Math.sqrt(p / full), room = (p) => 8 * percent(p).length + 8;

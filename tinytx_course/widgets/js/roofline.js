@@ -40,8 +40,8 @@ export function describe(get) {
   const { n, d, intensity, rate, limit, seconds } = best(get), faster = fasterOf(get), ridge = faster("flops") / faster("bytes_per_second"), points = pointsOf(get), at = points[get("kernel")];
   const product = `${grouped(n)} ${n === 1 ? "row" : "rows"} times a matrix ${grouped(d)} × ${grouped(d)}: ${perByte(intensity)}, limited by ${limit}; at best ${scaled(rate)}FLOP/s, ${time(seconds)}.`;
   const kernel = at ? ` Kernel “${at.name}”: ${perByte(at.intensity)}, ${scaled(at.rate)}FLOP/s, ${partOf(at.part)} of the roof, limited by ${at.limit}${at.part > 1 ? "; above the roof, which is a measurement, too" : ""}.` : "";
-  const times = (intensity) => `${+gainOf(get, intensity).toPrecision(3)} times as fast`;
-  const gain = get("compute") * get("memory") > 1 ? `With arithmetic × ${get("compute")} and memory speed × ${get("memory")}, the product gets at most ${times(intensity)}${at ? `, “${at.name}” at most ${times(at.intensity)}, at its measured part of the roof` : ""}. ` : "";
+  const gained = (intensity) => (gainOf(get, intensity) < 1.005 ? "gains nothing" : `gets at most ${+gainOf(get, intensity).toPrecision(3)} times as fast`);
+  const gain = get("compute") * get("memory") > 1 ? `With arithmetic × ${get("compute")} and memory speed × ${get("memory")}, the product ${gained(intensity)}${at ? `, and “${at.name}”, at its measured part of the roof, ${gained(at.intensity)}` : ""}. ` : "";
   return `${gain}${product}${kernel}\nThe ridge is at ${perByte(ridge)}.`;
 }
 

@@ -118,8 +118,9 @@ def test_letters_are_large_enough_in_code_and_on_a_phone_in_figures(lesson):
         >= 14.5
     )
     lesson.size(390, 800)
-    small = """[...document.querySelectorAll('#lesson figure svg text')].filter(text => text.checkVisibility({ visibilityProperty: true })
-      && text.textContent.trim()).map(text => { const { a, b } = text.getScreenCTM();
+    small = """[...document.querySelectorAll('#lesson figure svg text')]
+      .filter(text => text.checkVisibility({ visibilityProperty: true }) && text.textContent.trim())
+      .map(text => { const { a, b } = text.getScreenCTM();
       return Math.hypot(a, b) * parseFloat(getComputedStyle(text).fontSize); })"""
     assert min(lesson.evaluate(small)) >= 9.5
     code = "getComputedStyle(document.querySelector('.has-copy pre')).whiteSpace"

@@ -29,6 +29,7 @@ class Experiment:
     corpus: str = "world"
     has_labels: bool = False  # measured with several numbers of labels
     has_variants: bool = False
+    has_unlabelled: bool = False
     results: str = "{name}"
 
 
@@ -54,6 +55,7 @@ EXPERIMENTS = {
         corpus="imdb",
         has_labels=True,
         has_variants=True,
+        has_unlabelled=True,
     ),
     "translation": Experiment(
         "greedy and beam search", "translation", "translation", has_corpus=True, results="{name}-{corpus}"
@@ -111,7 +113,8 @@ def build_parser() -> Parser:
     commands: Any = parser.add_subparsers(required=True, metavar="NAME")
     for name, one in EXPERIMENTS.items():
         sub = commands.add_parser(name, help=one.help, description=one.help)
-        sub.set_defaults(command=experiment, name=name, corpus="world", labels=None, variants=None)
+        sub.set_defaults(command=experiment, name=name, corpus="world")
+        sub.set_defaults(labels=None, variants=None, unlabelled=None)
         sub.add_argument("--json", action="store_true", help="print the stored table; measure nothing")
         sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the results")
         sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
@@ -125,6 +128,8 @@ def build_parser() -> Parser:
             sub.add_argument("--labels", type=numbers, help="numbers of labels, such as 50,200")
         if one.has_variants:
             sub.add_argument("--variants", type=words, help="such as tfidf-words,causal/tuned/3000000")
+        if one.has_unlabelled:
+            sub.add_argument("--unlabelled", help="name of the corpus to pretrain on")
     return parser
 
 
@@ -150,7 +155,7 @@ def experiment(args: argparse.Namespace) -> Answer:
         device=args.device,
         report=reporter(args),
     )
-    changes = {"label_counts": args.labels, "variants": args.variants}
+    changes = {"label_counts": args.labels, "variants": args.variants, "unlabelled": args.unlabelled}
     more: dict[str, Any] = {key: value for key, value in changes.items() if value}
     if one.has_corpus:
         more["corpus"] = args.corpus

@@ -49,7 +49,7 @@ def pretraining(
     settings: Settings,
     corpus: str | Corpus = "imdb",
     *,
-    unlabelled: Corpus | None = None,
+    unlabelled: str | Corpus | None = None,
     variants: Sequence[str] | None = None,
     label_counts: Sequence[int] = (200,),
 ) -> pd.DataFrame:
@@ -61,8 +61,8 @@ def pretraining(
         Its number of seeds is that of draws of labels in each fold.
     corpus : str or Corpus
         Labelled texts with groups.
-    unlabelled : Corpus, optional
-        By default the corpus of that name with "-unlabelled" at its end.
+    unlabelled : str or Corpus, optional
+        To pretrain on; by default the corpus of the same name with "-unlabelled" at its end.
     variants : sequence of str, optional
         See `Condition`; by default `first_conditions`.
     label_counts : sequence of int
@@ -72,7 +72,9 @@ def pretraining(
     if isinstance(corpus, str):
         corpus = load_corpus(corpus, settings.data_dir)
     if corpus.train.groups is not None and unlabelled is None:
-        unlabelled = load_corpus(f"{corpus.name}-unlabelled", settings.data_dir)
+        unlabelled = f"{corpus.name}-unlabelled"
+    if isinstance(unlabelled, str):
+        unlabelled = load_corpus(unlabelled, settings.data_dir)
     cells = _Cells(settings, texts_of(corpus, unlabelled or corpus), recipe, label_counts)
     cells.write_down()
     for one in wanted:

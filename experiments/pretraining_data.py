@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tinytx.text.corpora import Corpus, Split, label_subset
 from tinytx_course.labs.lesson_15 import same_text
+
+#: Reviews whose files name no title: the same text twice is one group, and more is not known.
+WITHOUT_TITLES = ("cls-books",)
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Texts:
     Attributes
     ----------
     name : str
+        Of the corpus, and of the unlabelled one, LABELLED+UNLABELLED, where that is of another kind.
     labelled : Split
         With groups; the test split of its corpus is not among them.
     unlabelled, held_out : tuple of str
@@ -57,6 +61,8 @@ def texts_of(corpus: Corpus, unlabelled: Corpus) -> Texts:
         If a text has no label or no group: folds that divide a group would test what was learned by heart.
     """
     parts = [corpus.train, corpus.valid]
+    if corpus.name in WITHOUT_TITLES:
+        parts = [replace(split, groups=tuple(map(same_text, split.texts))) for split in parts]
     for split in parts:
         if split.labels is None or split.groups is None:
             lacking = "labels" if split.labels is None else "groups, such as the film of each review"
@@ -73,7 +79,9 @@ def texts_of(corpus: Corpus, unlabelled: Corpus) -> Texts:
 
     train, valid = clean(unlabelled.train), clean(unlabelled.valid)
     n_left_out = len(unlabelled.train) + len(unlabelled.valid) - len(train) - len(valid)
-    return Texts(corpus.name, labelled, train, valid, n_left_out)
+    own = (corpus.name, f"{corpus.name}-unlabelled")
+    name = corpus.name if unlabelled.name in own else f"{corpus.name}+{unlabelled.name}"
+    return Texts(name, labelled, train, valid, n_left_out)
 
 
 def grouped_folds(split: Split, n_folds: int, n_draws: int, n_test: int) -> list[Fold]:

@@ -120,6 +120,17 @@ def test_texts_without_groups_or_labels_are_refused_in_one_line(corpora, setting
         texts_of(corpora[1], corpora[1])
 
 
+def test_reviews_without_titles_are_grouped_by_their_words_and_other_text_is_named(corpora):
+    texts = ("Bien!", "bien", "Mal.", "Pas mal", "Oui", "Non")
+    books = Corpus("cls-books", Split(texts[:4], (1, 1, 0, 1)), Split(texts[4:], (0, 1)))
+    novels = Split(("il pleut", "BIEN", "il neige"), None)
+    found = texts_of(books, Corpus("novels", novels, Split(("il vente",), None)))
+    assert found.name == "cls-books+novels" and found.n_left_out == 1
+    assert found.labelled.groups[0] == found.labelled.groups[1] and len(set(found.labelled.groups)) == 5
+    assert found.unlabelled == ("il pleut", "il neige") and found.held_out == ("il vente",)
+    assert texts_of(*corpora).name == "films"
+
+
 # --- doses and branches
 
 

@@ -103,6 +103,7 @@ def _of_lesson(title: str, file: Path) -> list[list[str]]:
         kind = "lesson" if match[1] == "1" else title
         below = body[body.index(f"</h{match[1]}>", match.start()) + len("</h1>") : end]
         text = " ".join(dict.fromkeys(_LONG.findall(_words(_CODE.sub("", below)).lower())))
+        text += " root" * ("<msqrt" in below)  # of a formula, as people ask for it
         found.append([name, f"{file.name}#{match[2]}", kind, ", ".join(list(bold)[:12]), text])
     for anchor, number, caption in _CAPTION.findall(body):
         found.append([_words(caption), f"{file.name}#{anchor}", f"{number}, {title}", ""])

@@ -25,6 +25,22 @@ PARTS = (
     ("Look further", "Speed, real models, what they hold inside, and what goes wrong.", 12, 18),
 )
 
+#: The figure on the card of a lesson; of the others a panel of their diagram.
+_FIGURES = {
+    0: "attention_on_four_words",
+    1: "other_text",
+    2: "causal_mask",
+    5: "deeper_is_worse",
+    6: "embedding_share",
+    7: "learning",
+    9: "label_efficiency",
+    11: "diverging",
+    14: "swaps",
+    15: "dose",
+    16: "three_ways",
+    17: "patched_heads",
+    18: "nine_programs",
+}
 _MINUTES = re.compile(r"<em>It takes:</em> (\d+) minutes")
 _EXPLORER = re.compile(r'data-tx-kind="(?!questions|outcome|parsons)([a-z_]+)"')
 _PLAYGROUND = "playground.html"
@@ -45,19 +61,25 @@ def hero() -> str:
 
 
 def _thumbnail(lesson: int, drawings: Path | None) -> str:
-    """Return a panel of the lesson's diagram, else its smallest figure, or nothing."""
+    """Return a figure of the lesson or the widest panel of its diagram, whole, or nothing."""
+    chosen = drawings / f"{lesson:02d}_{_FIGURES.get(lesson)}.svg" if drawings else Path()
+    if chosen.is_file():
+        return _figure(chosen)
     for name in DIAGRAMS:
         drawn = diagram(name)
         if drawn.lesson == lesson:
             panel = max(drawn.panels, key=lambda panel: panel.width / panel.height)
-            fit = "meet" if panel.width > panel.height else "slice"  # of a column its middle
-            svg = panel.svg(f'preserveAspectRatio="xMidYMid {fit}"')
+            svg = panel.svg('preserveAspectRatio="xMidYMid meet"')
             return f'<span class="txd thumbnail" aria-hidden="true">{svg}</span>'
     files = drawings.glob(f"{lesson:02d}_*.svg") if drawings else ()
     if smallest := min(files, key=lambda file: file.stat().st_size, default=None):
-        svg = drawing(smallest.read_text(encoding="utf-8"), "")
-        return f'<span class="figure thumbnail" aria-hidden="true">{svg}</span>'
+        return _figure(smallest)
     return '<span class="thumbnail"></span>'
+
+
+def _figure(file: Path) -> str:
+    svg = drawing(file.read_text(encoding="utf-8"), "")
+    return f'<span class="figure thumbnail" aria-hidden="true">{svg}</span>'
 
 
 def course_map(

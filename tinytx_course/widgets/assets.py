@@ -28,6 +28,7 @@ _PARTS = {_TRAINS: ("_training.js", "_conductor.js")}  # modules of one explorer
 _EXPORT = re.compile(r"^export (default )?", re.M)
 _KEYFRAMES = re.compile(r"^@keyframes .*$", re.M)
 _COMMENT = re.compile(r"^ *//.*\n", re.M)
+_INDENT = re.compile(r"^ +", re.M)
 _KIND = re.compile(r'data-tx-kind="([a-z_]+)"')
 
 
@@ -64,8 +65,8 @@ def shared_script(name: str) -> str:
 
 
 def without_comments(script: str) -> str:
-    """Return a script without its lines of comments, which stay in the files."""
-    return _COMMENT.sub("", script)
+    """Return a script without its lines of comments and its indentation, which stay in the files."""
+    return _INDENT.sub("", _COMMENT.sub("", script))
 
 
 def engine_script(kinds: Iterable[str]) -> str:

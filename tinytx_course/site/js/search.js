@@ -44,9 +44,9 @@ if (opener) {
   };
 
   // What is asked for: a question is found by its other words.
-  const SMALL = new Set("a an and are by can do does for from has have how in is it of on or the to what when which who why with".split(" "));
+  const SMALL = new Set("a an and are between by can do does for from get has have how in is it of on or the to what when which who why with".split(" "));
   const asksFor = (text) => {
-    const all = plain(text).replaceAll("√", " root ").replace(/\bsqrt\b/g, "root").split(/[\s?]+/).filter(Boolean), large = all.filter((word) => !SMALL.has(word));
+    const all = plain(text).replaceAll("√", " root ").replace(/\bsqrt\b/g, "root").split(/[\s?]+/).filter(Boolean), large = all.filter((word) => word.length > 1 && !SMALL.has(word));
     return large.length ? large : all;
   };
 

@@ -132,7 +132,7 @@ function build(ui) {
   ui.show(paint, h("p", { class: "tx-invite" }, "Move through the steps. Where does the beam keep what greedy decoding would drop, and does it pay in the end?"),
     h("div", { class: "tx-row" }, ui.picks("source", { label: "source", names: ui.get("sources"), reset: { step: 4 } })),
     h("div", { class: "tx-row tx-steps" }, slider, ui.choice("beam_size", { label: "beam size", options: [1, 2, 3, 4].map((k) => [k, String(k)]) }), ui.choice("length_penalty", { label: "length penalty", options: [0, 0.5, 1].map((a) => [a, String(a)]) })),
-    draw.box, results, h("p", { class: "tx-note" }, "Numbers: log P of the whole hypothesis, in nats. Dashed frame: the path of greedy decoding. A box shows the last word as far as it is written. Score: log P ÷ (tokens, end mark included) to the power of the length penalty. Of the pruned, the best three."),
+    draw.box, results, h("p", { class: "tx-note" }, "Numbers: log P of the whole hypothesis, in nats. Dashed frame: the path of greedy decoding. A box shows the last word as far as it is written, and stands near the box that it goes on from. Score: log P ÷ (tokens, end mark included) to the power of the length penalty. Of the pruned, the best three."),
     h("details", {}, h("summary", {}, "Table of this step"), rows.box));
 }
 

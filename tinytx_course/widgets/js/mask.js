@@ -93,6 +93,15 @@ export const MISTAKES = {
   "zeroed after softmax": () => ({ ...OPEN, where: "after" }),
 };
 
+const SAYS = {
+  transposed: "rows and columns are swapped, so each query sees what follows it",
+  "one too long": "each query sees the next token, which it is to predict",
+  "one too short": "no query sees its own token, and the first sees none",
+  "score times 0": "a score of 0 is a score like others, so what is blocked keeps a weight",
+  "zeroed after softmax": "softmax has counted what is blocked, so rows sum to less than 1",
+};
+const holds = (get, state) => Object.entries(state).every(([key, value]) => String(get(key)) === String(value));
+
 export const keep = (get) => {
   const n = get("tokens").length;
   return {
@@ -108,9 +117,11 @@ export function describe(get) {
   const rules = [get("causal") && "causal", ...["window", "prefix", "padding"].map((key) => get(key) && `${key} ${get(key)}`), drawn && `${counted(drawn, "cell")} drawn`];
   const verdicts = verdictsOf(get, allowed), places = [...tokens.keys()];
   const with_ = (verdict) => listed(places.filter((i) => verdicts[i] === verdict));
+  const mistake = Object.keys(MISTAKES).find((name) => holds(get, MISTAKES[name](n))), blind = listed(places.filter((i) => !allowed.subarray(i * n, (i + 1) * n).includes(1)));
   return `Moving input ${named(tokens, moved)} moves outputs ${listed(places.filter((i) => verdicts[i] !== "still")) || "nowhere"}`
     + (with_("ahead") && `; ${with_("ahead")} ${/^\d+$/.test(with_("ahead")) ? "sees" : "see"} ahead, as your mask allows`)
     + (with_("leak") ? `; LEAK: the mask hides it from ${with_("leak")}.` : "; no leak.")
+    + (mistake ? ` A usual mistake: ${SAYS[mistake]}.` : blind ? ` Nothing is open to ${/^\d+$/.test(blind) ? "query" : "queries"} ${blind}.` : "")
     + `\nMask (${rules.filter(Boolean).join(", ") || "none"}): ${allowed.reduce((a, b) => a + b, 0)} of ${n * n} cells open. `
     + `Blocked by ${WHERE[get("where")]}: rows sum to ${low === high ? low : `${low} up to ${high}`}.`;
 }
@@ -151,12 +162,12 @@ function build(ui) {
 function presets(ui, label, all) {
   const n = ui.get("tokens").length;
   const buttons = Object.entries(all).map(([name, state]) => {
-    const wanted = Object.entries(state(n));
+    const wanted = Object.entries(state(n)); // the first one saves
     const button = h("button", { type: "button", class: "tx-token", onclick: () => {
       wanted.slice(1).forEach(([key, value]) => ui.set(key, value));
       ui.save(...wanted[0]);
     } }, name);
-    ui.painters.push(() => button.setAttribute("aria-pressed", wanted.every(([key, value]) => String(ui.get(key)) === String(value))));
+    ui.painters.push(() => button.setAttribute("aria-pressed", holds(ui.get, state(n))));
     return button;
   });
   return h("div", { class: "tx-radios", role: "group", "aria-label": label }, h("span", { class: "tx-soft", "aria-hidden": "true" }, label), buttons);

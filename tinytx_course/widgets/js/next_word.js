@@ -29,6 +29,9 @@ export function upTo({ all, skipped }, at) {
   return world.written(world.split(tokenizer.decode(all.slice(0, skipped + at))));
 }
 
+// In nats; none for a token that is never written, such as the one for what no token spells.
+const surpriseOf = (p) => (p > 0 ? number(-Math.log(p), 1) : "–");
+
 // A token as a word; dots say where it is only the beginning or the rest of one.
 function asWord(id) {
   const { tokenizer, tokens } = machine(), begins = tokenizer.piece(id).startsWith(MARK), special = id < UNWRITTEN;
@@ -43,8 +46,8 @@ export function describe(get) {
   const finding = texts.splice(0, 2).filter(Boolean).join(" ");
   if (at < last) texts.push(`What was written: “${read.names[at + 1]}”, model ${chance(model[read.ids[at + 1]])}${truth ? `, language ${chance(truth[read.ids[at + 1]])}` : ""}.`);
   if (truth) texts.push(`To tokens that cannot follow the model gives ${chance(believed)}, most of it to “${asWord(never[0])}”, ${chance(model[never[0]])}.`);
-  const whole = surprises(read)[1].length === read.ids.length;
-  texts.push(last ? `Surprise of the ${counted(last, "token")} so far: model ${byModel} nats, language ${whole ? `${byTruth} nats` : "unknown"}.` : "");
+  const whole = surprises(read).map((sums) => sums.length === read.ids.length);
+  texts.push(last ? `Surprise of the ${counted(last, "token")} so far: ${[["model", byModel], ["language", byTruth]].map(([side, sum], i) => `${side} ${whole[i] ? `${sum} nats` : "unknown"}`).join(", ")}.` : "");
   return `${finding}\n${texts.filter(Boolean).join(" ")}`;
 }
 
@@ -85,7 +88,7 @@ function running(ui) {
     const sums = surprises(read), end = Math.max(1, last), top = Math.max(1, ...sums.flat()), step = 10 ** Math.floor(Math.log10(top)), grid = top / step > 5 ? 2 * step : top / step > 2 ? step : step / 2;
     const whole = Array.from({ length: Math.floor(top / grid) + 1 }, (_, i) => [i * grid, String(+(i * grid).toFixed(1))]), each = Math.ceil(end / 8);
     draw({ x: [0, end], y: [0, top * 1.05], at, yTicks: whole, xTicks: Array.from({ length: Math.floor(end / each) + 1 }, (_, i) => [i * each, String(i * each)]),
-      lines: sums.slice(0, sums[1].length > 1 || !last ? 2 : 1).map((points, side) => ({ points: points.map((sum, i) => [i, sum]), tone: ["tx-first", "tx-second"][side], name: `${["model", "language"][side]} ${number(points.at(-1), 1)}` })),
+      lines: sums.slice(0, sums[1].length > 1 || !last ? 2 : 1).map((points, side) => ({ points: points.map((sum, i) => [i, sum]), tone: ["tx-first", "tx-second"][side], name: `${["model", "language"][side]} ${number(points.at(-1), 1)}${points.length <= last ? " …" : ""}` })),
       label: `Sum of the surprise of ${counted(last, "token")}, model and language` });
   } };
 }
@@ -104,7 +107,7 @@ function build(ui) {
   const paint = () => {
     const now = nextOf(ui.get), { read, at, last, model, truth, believed } = now, shown = now.may.slice(0, N_POSSIBLE), out = now.never.slice(0, N_IMPOSSIBLE);
     const full = fullBar(Math.max(...shown.flatMap((id) => [model[id], truth?.[id] ?? 0]))), left = now.may.length - shown.length;
-    path.paint(read.names, at, (i) => [read.names[i], h("small", {}, i ? number(-Math.log(modelChances(read, i - 1)[read.ids[i]]), 1) : "nats")]);
+    path.paint(read.names, at, (i) => [read.names[i], h("small", {}, i ? surpriseOf(modelChances(read, i - 1)[read.ids[i]]) : "nats")]);
     title.textContent = at < last ? `After ${named(read.names, at)} you wrote “${read.names[at + 1]}”. What else could have come? A word that you press takes its place and ends the text.` : "What comes next? Press a word to go on with it.";
     axis.parentElement.lastChild.hidden = !truth;
     lists.classList.toggle("tx-alone", !truth);

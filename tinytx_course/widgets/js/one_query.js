@@ -241,6 +241,7 @@ function curves(ui) {
   const word = (x, y, text, more = {}) => h("text", { x, y, ...more }, text);
   const marker = h("line", { class: "tx-marker", y1: Y(1), y2: Y(0) }), dots = [h("circle", { r: 5, class: "tx-wild" }), h("circle", { r: 5, class: "tx-tame" })];
   const chart = h("svg", { viewBox: "0 0 300 176", role: "img", class: "tx-curves" },
+    word(4, 9, "mean largest weight", { "text-anchor": "start" }),
     [0, 0.5, 1].map((share) => [h("line", { class: "tx-rule", x1: X(1), x2: X(512), y1: Y(share), y2: Y(share) }), word(30, Y(share) + 4, share, { "text-anchor": "end" })]),
     [1, 8, 64, 512].map((d) => word(X(d), Y(0) + 16, d, { "text-anchor": "middle" })), word(161, 174, "d, the width of q and k", { "text-anchor": "middle" }),
     line(false), line(true), marker, dots,
@@ -270,7 +271,7 @@ function curves(ui) {
 }
 
 function radios(ui, trait, names, label, text = (name) => name) {
-  const buttons = names.map((name, i) => h("button", { type: "button", class: "tx-token", role: "radio", "aria-label": `${label} ${named(names, i)}`, onclick: () => ui.save(trait, i) }, text(name, i)));
+  const buttons = names.map((name, i) => h("button", { type: "button", class: "tx-token", role: "radio", onclick: () => ui.save(trait, i) }, text(name, i)));
   const box = h("div", { class: "tx-radios", role: "radiogroup", "aria-label": label }, buttons), stop = roving(box, buttons, { go: (i) => ui.save(trait, i) });
   ui.painters.push(() => {
     stop(ui.get(trait));

@@ -91,7 +91,7 @@ function panel(ui, key, runs) {
     name.textContent = `Run ${NAMES[key]} · ${history.marks.length ? "now: " : ""}${odd || "nothing switched off"}${history.marks.length ? `; ${history.marks.map(({ step, text }) => `${text} at step ${grouped(step)}`).join(", ")}` : ""}`;
     sides.hidden = !moment;
     warning.hidden = true;
-    if (!moment) { reached.replaceChildren("A new model is being made …"); return; }
+    if (!moment) { reached.replaceChildren(run.busy ? "A new model is being made …" : "Nothing is learned yet: press Play."); return; }
     const above = Number.isFinite(moment.above) ? moment.above : null, { busy, since, goal } = run;
     const left = busy && since ? timeLeft(history.step - since.step, (goal?.step ?? settings.n_steps) - history.step, performance.now() - since.at) : "";
     reached.replaceChildren(h("b", {}, distance(above)), ` step ${grouped(history.step)} of ${grouped(settings.n_steps)} · ${grouped(history.tokens)} tokens read${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}${left ? ` · ${left}` : ""}`);

@@ -76,14 +76,15 @@ export function describe(get) {
   const sizes = `${get("max_len")} positions, ${get("d_model")} dimensions, base ${grouped(get("base"))}: ${n} hands; `
     + `the fastest takes ${turn(speeds[0])} positions for a turn, the slowest ${turn(speeds[n - 1])}. `;
   const which = `hand ${hand} (dimensions ${2 * hand} and ${2 * hand + 1}, a turn in ${turn(speeds[hand])} positions) `;
+  const beyond = place + shift >= get("max_len") ? ` Position ${place + shift} is beyond the table; the hands turn on all the same.` : "";
   if (get("mode") === "rotary") {
     const { q, k, score } = rotaryOf(get);
     return `Query at position ${place}, key at position ${place + shift}: their product is ${exact(score)} at every position, as it depends on the distance ${shift} alone.\n`
-      + `${sizes}Rotary: ${which}turns the query at position ${place} to ${tipInWords(q)} and the key at position ${place + shift} to ${tipInWords(k)}.`;
+      + `${sizes}Rotary: ${which}turns the query at position ${place} to ${tipInWords(q)} and the key at position ${place + shift} to ${tipInWords(k)}.${beyond}`;
   }
   return `Positions ${place} and ${place + shift}, ${shift} apart: similarity ${exact(alike)}, dot product ${number(alike * n, 2)} of ${n}.\n`
     + `${sizes}Position ${place}: ${which}points to (sine, cosine) = ${here}. R(${shift}) turns it by ${(shift * speeds[hand]).toFixed(3)} radians `
-    + `to ${there}, its direction at position ${place + shift}.`;
+    + `to ${there}, its direction at position ${place + shift}.${beyond}`;
 }
 
 // The table as a picture, with frames around the chosen row and the two columns of the chosen hand.

@@ -98,7 +98,7 @@ export function describe(get) {
 const STAGES = [
   { key: "model", name: "1 model", say: "The softmax of the logits: what the model believes." },
   { key: "heated", name: "2 ÷ temperature", say: "Logits divided by the temperature, then softmax: above 1 flatter, below 1 steeper." },
-  { key: "heated", name: "3 cut", say: "Top-k and top-p cut what is hatched. Drag the two lines." },
+  { key: "heated", name: "3 cut", say: "Top-k and top-p cut what is hatched. Drag the two lines. The dotted one is the sum of the columns so far: above top-p it is cut." },
   { key: "final", name: "4 to 100%", say: "What is left is scaled to 100%: from this a token is drawn." },
   { key: "drawn", name: "5 drawn", say: "How often each token was drawn, as a share of all draws." },
 ];

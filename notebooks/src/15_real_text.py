@@ -630,20 +630,23 @@ course.resolve(
 
 # %%
 READ = {"near": "reader-reviews-fr", "far": "eltec-fra"}
-books = {kind: measured(stored.data, f"cls-books+{name}")[N] for kind, name in READ.items()}
+books = {
+    kind: measured(stored.data, f"cls-books+{name}")[N] for kind, name in READ.items()
+}
 
 
 def book_row(kind, name):
     one, by = books[kind], f"cls-books+{READ[kind]}/study/pretraining causal/"
     dose = name.split("/")[-1]
     read = stored.get(by + dose) if dose.isdigit() else None
+    gain = written(one.gain(name, RIVAL))
     return {
         "": display_name(name),
         "read before": f"{kind}, {read['passes']:.1f} passes" if read else "nothing",
         "held-out loss": f"{read['held_out_nats']:.2f} nats a token" if read else "",
         "labels": N,
         "accuracy": written(one.interval(name), ".1f"),
-        "minus TF-IDF, letters": "" if name == RIVAL else written(one.gain(name, RIVAL)),
+        "minus TF-IDF, letters": "" if name == RIVAL else gain,
     }
 
 
@@ -658,7 +661,8 @@ print("what was read, frozen, near minus far:")
 for name in books["near"].doses("causal", "probe"):
     if name in books["far"]:
         pair = zip(*(books[kind].accuracies[name] for kind in READ), strict=True)
-        gain = paired_interval([a - b for a, b in pair], test_share=books["near"].test_share)
+        share = books["near"].test_share
+        gain = paired_interval([a - b for a, b in pair], test_share=share)
         print(f"  {display_name(name)}: {written(gain)}, {verdict(gain)}")
 for kind, one in books.items():
     names = [name for way in ("tuned", "probe") for name in one.doses("causal", way)]

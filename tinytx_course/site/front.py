@@ -25,7 +25,7 @@ PARTS = (
     ("Look further", "Speed, real models, what they hold inside, and what goes wrong.", 12, 18),
 )
 
-#: The figure on the card of a lesson; of the others a panel of their diagram.
+#: The figure on the card of a lesson; of the others the widest panel of their diagram.
 _FIGURES = {
     0: "attention_on_four_words",
     1: "other_text",
@@ -33,8 +33,10 @@ _FIGURES = {
     5: "deeper_is_worse",
     6: "embedding_share",
     7: "learning",
+    8: "sweep",
     9: "label_efficiency",
     11: "diverging",
+    13: "cache",
     14: "swaps",
     15: "dose",
     16: "three_ways",
@@ -64,22 +66,15 @@ def _thumbnail(lesson: int, drawings: Path | None) -> str:
     """Return a figure of the lesson or the widest panel of its diagram, whole, or nothing."""
     chosen = drawings / f"{lesson:02d}_{_FIGURES.get(lesson)}.svg" if drawings else Path()
     if chosen.is_file():
-        return _figure(chosen)
+        svg = drawing(chosen.read_text(encoding="utf-8"), "")
+        return f'<span class="figure thumbnail" aria-hidden="true">{svg}</span>'
     for name in DIAGRAMS:
         drawn = diagram(name)
         if drawn.lesson == lesson:
             panel = max(drawn.panels, key=lambda panel: panel.width / panel.height)
             svg = panel.svg('preserveAspectRatio="xMidYMid meet"')
             return f'<span class="txd thumbnail" aria-hidden="true">{svg}</span>'
-    files = drawings.glob(f"{lesson:02d}_*.svg") if drawings else ()
-    if smallest := min(files, key=lambda file: file.stat().st_size, default=None):
-        return _figure(smallest)
     return '<span class="thumbnail"></span>'
-
-
-def _figure(file: Path) -> str:
-    svg = drawing(file.read_text(encoding="utf-8"), "")
-    return f'<span class="figure thumbnail" aria-hidden="true">{svg}</span>'
 
 
 def course_map(

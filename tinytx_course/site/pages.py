@@ -99,13 +99,13 @@ def _icon() -> str:
 
 def first_script() -> str:
     """Return what is run before anything is drawn: light, dark or as the system says."""
-    return assets.shared_script("_store.js") + assets.without_comments(resource("js/look.js"))
+    return assets.shared_script("_store.js") + assets.compact(resource("js/look.js"))
 
 
 def _last_script(names: Iterable[str]) -> str:
     """Return scripts of the site, each in a function of its own."""
     parts = "\n".join(f"(() => {{\n{resource(f'js/{name}.js')}}})();" for name in names)
-    own = assets.without_comments(f"{resource('js/words.js')}{parts}")
+    own = assets.compact(f"{resource('js/words.js')}{parts}")
     return f"<script>\n(() => {{\n{assets.shared_script('_elements.js')}\n{own}\n}})();\n</script>"
 
 

@@ -61,10 +61,10 @@ def _limited(kind: str) -> str:
 
 def shared_script(name: str) -> str:
     """Return a shared module as part of a script that is no module, as the site's own are."""
-    return without_comments(_EXPORT.sub("", _read(name)))
+    return compact(_EXPORT.sub("", _read(name)))
 
 
-def without_comments(script: str) -> str:
+def compact(script: str) -> str:
     """Return a script without its lines of comments and its indentation, which stay in the files."""
     return _INDENT.sub("", _COMMENT.sub("", script))
 
@@ -115,7 +115,7 @@ def page_script(kinds: Iterable[str], *, engine: bool = True) -> str:
     Without the engine, the page has to read `engine_script` before.
     """
     own = sorted(set(kinds))
-    shared = _EXPORT.sub("", without_comments(_shared(own) + _read("_address.js", "_host.js")))
+    shared = _EXPORT.sub("", compact(_shared(own) + _read("_address.js", "_host.js")))
     wrapped = "\n".join(
         f"EXPLORERS.{kind} = (() => {{\n{_as_function_body(_own(kind))}}})();" for kind in own
     )
@@ -124,7 +124,7 @@ def page_script(kinds: Iterable[str], *, engine: bool = True) -> str:
 
 
 def _as_function_body(source: str) -> str:
-    return _EXPORT.sub(lambda match: "return " if match[1] else "", without_comments(source))
+    return _EXPORT.sub(lambda match: "return " if match[1] else "", compact(source))
 
 
 def explorers_in(page: str) -> set[str]:

@@ -139,9 +139,9 @@ export function describe(get) {
   const most = Object.keys(learned).reduce((best, name) => (learned[name] > learned[best] ? name : best)), changed = changes(pinned, state);
   const against = (group) => ratio(sum(now, group), sum(then, group));
   const size = `${grouped(sum(now, "parameters"))} parameters, the largest part ${most} (${share(learned[most], sum(now, "parameters"))}).`;
-  let text = `One forward pass of ${state.batch_size} × ${grouped(state.seq_len)} tokens: ${inShort(sum(now, "compute"))} operations, `
+  let text = `One forward pass of ${state.batch_size} × ${grouped(state.seq_len)} tokens: ${withUnit(sum(now, "compute"), "operations")}, `
     + `${share(pairs, sum(now, "compute"))} of them for pairs of tokens. `
-    + `Training holds ${inShort(sum(now, "training"))}B, generation ${inShort(sum(now, "generating"))}B, ${inShort(cache)}B of it cache. `;
+    + `Training holds ${withUnit(sum(now, "training"), "B")}, generation ${withUnit(sum(now, "generating"), "B")}, ${withUnit(cache, "B")} of it cache. `;
   const uses = usesOf(now), [name, formula] = termsOf(state)[GROUPS[get("view")].key][get("part")] ?? [];
   text += `Training in float32 fits on ${cardFor(uses[0].bytes, get("cards"))}, generation in bfloat16 on ${cardFor(uses[3].bytes, get("cards"))}.`;
   const { key, title, unit } = GROUPS[get("view")], [part, amount] = Object.entries(now[key]).reduce((best, one) => (one[1] > best[1] ? one : best));
@@ -216,11 +216,11 @@ function picture(ui) {
     });
     const drawn = known.filter(([, n]) => n <= frame && n >= LEAST * frame).sort(([, a], [, b]) => a - b);
     // A name stands in the corner of its frame where nothing else is: not over the tiles, and not over a smaller frame.
-    const amount = (n) => withUnit(Math.round(n), unit === "B" ? unit : "").trim(), called = ([name, n]) => `${name === "pinned" ? pinnedName(ui.get) : name} ${amount(n)}`, room = (n, i) => Math.sqrt(n / frame) - Math.max(reach, Math.sqrt((drawn[i - 1]?.[1] ?? 0) / frame));
+    const amount = (n) => withUnit(Math.round(n), unit === "B" ? unit : "").trim(), titled = (name) => (name === "pinned" ? pinnedName(ui.get) : name), called = ([name, n]) => `${titled(name)} ${amount(n)}`, room = (n, i) => Math.sqrt(n / frame) - Math.max(reach, Math.sqrt((drawn[i - 1]?.[1] ?? 0) / frame));
     const named = drawn.map(([, n], i) => room(n, i) * tall >= 1.5 * letters);
     ghosts.replaceChildren(...drawn.map((one, i) => h("div", { class: `tx-ghost${one[0] === "pinned" ? " tx-pinned" : ""}`, style: `width:${side(one[1], frame)};height:${side(one[1], frame)}` }, named[i] ? h("span", { class: one[1] < 0.12 * frame ? "tx-outside" : null }, called(one)) : "")));
     const next = known.filter(([, n]) => n > frame).sort(([, a], [, b]) => a - b)[0], others = drawn.filter((_, i) => !named[i]).map(called);
-    scale.textContent = `The whole frame is ${withUnit(frame, unit)}.${others.length ? ` Outlined over the tiles${others.length > 1 ? ", the smallest first" : ""}: ${others.join(", ")}.` : ""}${next ? ` Next larger: ${next[0] === "pinned" ? pinnedName(ui.get) : next[0]}, ${amount(next[1])}, ${ratio(next[1], whole)}.` : ""} ${say}`;
+    scale.textContent = `The whole frame is ${withUnit(frame, unit)}.${others.length ? ` Outlined over the tiles${others.length > 1 ? ", the smallest first" : ""}: ${others.join(", ")}.` : ""}${next ? ` Next larger: ${titled(next[0])}, ${amount(next[1])}, ${ratio(next[1], whole)}.` : ""} ${say}`;
     const [name, terms] = termsOf(state)[key][ui.get("part")] ?? [];
     formula.replaceChildren(...(name ? [h("b", {}, name), ` ${terms} = ${grouped(now[key][name])}`] : []));
   };
@@ -233,7 +233,7 @@ function fits(ui) {
   rows.forEach(({ row, bytes, card }) => row.append(bytes, card));
   const paint = (now) => usesOf(now).reduce((above, { bytes }, i) => { // a card is named once for all rows below one another
     const { card } = rows[i], name = cardFor(bytes, ui.get("cards"));
-    rows[i].bytes.textContent = `${inShort(bytes)}B`;
+    rows[i].bytes.textContent = withUnit(bytes, "B");
     Object.assign(card, { textContent: name, rowSpan: 1, hidden: above?.textContent === name });
     if (card.hidden) above.rowSpan++;
     return card.hidden ? above : card;

@@ -151,6 +151,41 @@ def test_what_is_dragged_follows_the_pointer_and_the_keys(page, several):
     assert "1 cell drawn" in page.evaluate(SAYS)[0]
 
 
+def test_the_blank_shows_what_is_probable_only_to_who_has_chosen(page, tmp_path):
+    page.open(write_page(CASES["fill_blank"].make(), tmp_path / "page.html").as_uri())
+    page.wait("document.querySelector('.tx-say')?.textContent")
+    page.settle()
+    shown = "document.querySelector('.tx-chart').checkVisibility()"
+    choices = "[...document.querySelectorAll('[aria-label=\"your choice\"] .tx-token')]"
+    names = page.evaluate(f"{choices}.map(e => e.textContent)")
+    assert not page.evaluate(shown) and "%" not in page.evaluate(SAYS)[0] and len(names) > 3
+    page.evaluate(f"{choices}[1].click()")
+    page.settle()
+    mark = "[...document.querySelectorAll('.tx-name')].filter(e => e.textContent.includes('your choice'))"
+    assert page.evaluate(shown) and f"You chose “{names[1]}”" in page.evaluate(SAYS)[0]
+    possible = f"{mark}.map(e => e.closest('.tx-entry').dataset.possible)"
+    assert page.evaluate(possible) in (["true"], [])  # what is impossible shares one row
+    page.evaluate("document.querySelector('.tx-word:nth-child(2)').click()")
+    page.settle()
+    assert not page.evaluate(shown) and "You chose" not in page.evaluate(SAYS)[0]
+
+
+def test_the_best_hypothesis_of_each_step_stands_on_top(page, tmp_path):
+    page.open(write_page(CASES["beam_tree"].make(), tmp_path / "page.html").as_uri())
+    page.wait("document.querySelector('.tx-say')?.textContent")
+    page.settle()
+    boxes = """[...document.querySelectorAll('.tx-tree g')].map(g => {
+      const { x, y } = g.querySelector('rect').getBBox(), [word, number] = g.querySelectorAll('text');
+      return [x, y, parseFloat(number.textContent.replace('−', '-')), word.getComputedTextLength(),
+        g.querySelector('rect').getBBox().width];
+    })"""
+    found = page.evaluate(boxes)
+    assert len(found) > 6 and all(long <= wide for *_, long, wide in found)
+    for x in {x for x, *_ in found}:
+        column = [p for _, p in sorted((y, p) for at, y, p, *_ in found if at == x)]
+        assert column == sorted(column, reverse=True)
+
+
 @pytest.mark.parametrize(
     "state", ["view=0", "view=2&n_layers=24", "view=3&n_layers=24", "view=3&seq_len=4096"]
 )

@@ -111,6 +111,24 @@ def test_no_page_scrolls_sideways_on_a_small_phone_and_the_bar_says_where_one_is
     assert 0 < page.evaluate(read) < width
 
 
+def test_on_a_phone_the_largest_letters_leave_the_bar_and_its_menus_on_the_screen(lesson):
+    lesson.size(390, 800)
+    top = (
+        "new Set([...document.querySelectorAll('.bar :is(summary, button)')].filter(e => e.checkVisibility())"
+    )
+    top += ".map(e => Math.round(e.getBoundingClientRect().top))).size"
+    assert lesson.evaluate(top) == 1  # one line, as long as letters are not enlarged
+    lesson.evaluate("document.querySelector('.look summary').click()")
+    for _ in range(5):
+        lesson.evaluate("document.querySelector('.look [data-step=\"1\"]').click()")
+    lesson.settle()
+    assert lesson.evaluate("document.querySelector('.look output').textContent") == "150 %"
+    assert lesson.evaluate("document.documentElement.scrollWidth") == 390
+    out = """[...document.querySelectorAll('.bar *')].filter(e => e.checkVisibility())
+      .map(e => e.getBoundingClientRect()).filter(({ left, right }) => left < 0 || right > 390).length"""
+    assert lesson.evaluate(out) == 0
+
+
 def test_letters_are_large_enough_in_code_and_on_a_phone_in_figures(lesson):
     lesson.size(1280, 800)
     assert (
@@ -443,6 +461,38 @@ def test_in_front_of_a_class_keys_alone_show_every_line_whole_in_letters_of_24_p
     assert page.evaluate("neverSeen()") == []
 
 
+def test_in_front_of_a_class_folded_code_has_no_screen_of_its_own_and_every_cell_can_be_opened(lesson):
+    lesson.size(1280, 720)
+    lesson.press("p")
+    lesson.settle()
+    closed = "[...document.querySelectorAll('#lesson .input')].filter(e => !e.classList.contains('off'))"
+    closed += ".map(e => [...document.querySelectorAll('#lesson .input')].indexOf(e))"
+    opened = """[...document.querySelectorAll('#lesson .input')].flatMap((e, i) =>
+      e.querySelector('details')?.open ? [i] : [])"""
+    folded = """(() => {
+      const [top, below] = document.querySelector('#lesson').style.clipPath.match(/-?[\\d.]+px/g)
+        .map(parseFloat);
+      const main = document.querySelector('#lesson'), above = main.getBoundingClientRect().top;
+      return [...document.querySelectorAll('#lesson :is(p, li, h1, h2, h3, figure, .tx, .output_area)')]
+        .filter(e => e.checkVisibility() && e.getBoundingClientRect().bottom - above > top
+          && e.getBoundingClientRect().top - above < main.offsetHeight - below).length;
+    })()"""
+    seen, there, screens = set(), set(), set()
+    for _ in range(45):
+        assert lesson.evaluate(folded) > 0
+        screen = lesson.evaluate("document.querySelector('.slide-count').textContent").removesuffix(" · →")
+        if screen not in screens:
+            screens.add(screen)
+            there |= set(lesson.evaluate(closed))
+            lesson.press("c")
+            seen |= set(lesson.evaluate(opened))
+            lesson.press("c")
+            assert lesson.evaluate(opened) == []
+        lesson.press("ArrowRight")
+    there -= set(lesson.evaluate(closed))  # of the last section not all was seen
+    assert len(there) > 5 and there <= seen
+
+
 @pytest.mark.parametrize("kind", ["one_query", "mask", "attention"])
 def test_in_front_of_a_class_letters_of_an_explorer_are_large_and_none_is_cut(page, site, kind):
     page.size(1280, 720)
@@ -454,6 +504,9 @@ def test_in_front_of_a_class_letters_of_an_explorer_are_large_and_none_is_cut(pa
     found = page.evaluate(f"({LETTERS})(document.querySelector('.tx[data-kind={kind}]'))")
     assert found["n"] > 30 and found["smallest"] >= 18
     assert found["cut"] == []
+    bottom = "document.querySelector('.tx[data-kind={}]{}').getBoundingClientRect().bottom"
+    below, card = (page.evaluate(bottom.format(kind, part)) for part in (" .tx-say", ""))
+    assert below <= card  # the answer is seen, of a card that scrolls, too
 
 
 def test_without_scripts_a_page_can_be_read(page, site):

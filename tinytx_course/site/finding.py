@@ -19,7 +19,12 @@ _CAPTION = re.compile(
     r'id="(figure-\d+)".*?<figcaption><a class="number"[^>]*>([^<]+)</a>\s*(.*?)</figcaption>', re.S
 )
 _CODE = re.compile(r"<pre.*?</pre>|<(script|style|svg|math)\b.*?</\1>", re.S)
-_LONG = re.compile(r"[^\W\d_]{4,}")  # words worth a place in the index
+_LONG = re.compile(
+    r"[^\W\d_]{4,}|\b[A-Z][A-Za-z]?[A-Z]+\b"
+)  # words and short names worth a place in the index
+#: Headings that say little without their lesson.
+_IN_EACH = {"Summary", "Set-up", "Questions", "Exercises", "What this does not show", "Take-home", "Limits"}
+_PREDICTION = re.compile(r"(predict|result of) \d")
 _SPACE = re.compile(r"<mspace[^>]*>")
 _TAG = re.compile(r"<[^>]+>")
 
@@ -99,12 +104,15 @@ def _of_lesson(title: str, file: Path) -> list[list[str]]:
     for match, following in itertools.zip_longest(marks, marks[1:]):
         end = following.start() if following else len(body)
         bold = dict.fromkeys(_words(words).lower() for words in _BOLD.findall(body[match.start() : end]))
+        bold = [words for words in bold if not _PREDICTION.match(words)]
         name = title if match[1] == "1" else _words(match[3])
+        if name in _IN_EACH:
+            name = f"{name} of lesson {title}"
         kind = "lesson" if match[1] == "1" else title
         below = body[body.index(f"</h{match[1]}>", match.start()) + len("</h1>") : end]
-        text = " ".join(dict.fromkeys(_LONG.findall(_words(_CODE.sub("", below)).lower())))
-        text += " root" * ("<msqrt" in below)  # of a formula, as people ask for it
-        found.append([name, f"{file.name}#{match[2]}", kind, ", ".join(list(bold)[:12]), text])
+        text = " ".join(dict.fromkeys(map(str.lower, _LONG.findall(_words(_CODE.sub("", below))))))
+        text += " square root" * ("<msqrt" in below)  # of a formula, as people ask for it
+        found.append([name, f"{file.name}#{match[2]}", kind, ", ".join(bold[:12]), text])
     for anchor, number, caption in _CAPTION.findall(body):
         found.append([_words(caption), f"{file.name}#{anchor}", f"{number}, {title}", ""])
     return found

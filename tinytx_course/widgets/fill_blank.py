@@ -26,7 +26,8 @@ class FillBlankExplorer(Explorer):
 
     A blank holds the rows [token, exact both, exact left, model], the divergences `left` and `model` from
     the exact distribution in nats, how many tokens are `possible`, and the model's share of the `impossible`.
-    `clearest` names a blank of each review.
+    `clearest` names a blank of each review. `guess` is the token that the reader chose, "?" who chose none;
+    before, nothing is shown but the tokens.
     """
 
     kind = "fill_blank"
@@ -37,6 +38,7 @@ class FillBlankExplorer(Explorer):
     clearest = traitlets.List(traitlets.Int()).tag(sync=True)
     review = traitlets.Int(0).tag(sync=True)
     position = traitlets.Int(0).tag(sync=True)
+    guess = traitlets.Unicode("").tag(sync=True)
     revealed = traitlets.Bool(False).tag(sync=True)
 
     @traitlets.validate("review", "position")

@@ -91,13 +91,23 @@ def test_impossible_words_share_a_row_which_holds_all_that_the_model_gives_them(
 
 def test_what_is_said_names_the_hidden_token_only_when_it_is_shown(describe, filler, reader, reviews):
     hidden = course.widgets.fill_blank(filler, reader[1], reviews, position=0)
-    (before,) = describe(hidden)
+    (asked,) = describe(hidden)
+    assert asked.endswith("Which would you fill in?") and "%" not in asked and "nats" not in asked
+    (before,) = describe(changed(hidden, guess="?"))
     blank, token = hidden.blanks[0][0], hidden.tokens[0][0]
+    name, both, left, model = blank["rows"][1]
+    (chosen,) = describe(changed(hidden, guess=name))
+    said = f"You chose “{name}”: exact, both sides {100 * both:.1f}%; "
+    assert chosen == before.replace(
+        "The model gives", chosen[chosen.index("You") : chosen.index("The model")] + "The model gives"
+    )
+    assert said in chosen or both < 0.001
     assert "The hidden token" not in before
     assert f"model {blank['model']:.3f} nats, left side only {blank['left']:.3f} nats" in before
+    changed(hidden, guess="?")
     (after,) = describe(changed(hidden, revealed=True))
     assert after == before.replace("\n", f" The hidden token: “{token}”.\n")
-    (beyond,) = describe(changed(hidden, revealed=False, position=max(map(len, hidden.tokens)) - 1))
+    (beyond,) = describe(changed(hidden, guess="", revealed=False, position=max(map(len, hidden.tokens)) - 1))
     assert f"Token {len(hidden.tokens[0]) - 1} is hidden" in beyond
 
 

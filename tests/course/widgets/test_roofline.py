@@ -43,7 +43,8 @@ def test_what_is_said_names_the_limit_and_what_lies_above_the_roof(describe):
         "1 row times a matrix 64 × 64: 0.485 FLOP/byte, limited by memory; at best 9.7 FLOP/s"
     )
     assert (
-        "Kernel “sum”: 0.5 FLOP/byte, 14 FLOP/s, 140% of the roof, limited by memory; above the roof" in few
+        "Kernel “sum”: 0.5 FLOP/byte, 14 FLOP/s, 140% of the measured roof, limited by memory; above the roof"
+        in few
     )
     (many,) = describe(changed(explorer, batch_size=4096, kernel=1))
     assert "limited by compute; at best 100 FLOP/s" in many and "The ridge is at 5 FLOP/byte." in many
@@ -60,7 +61,7 @@ def test_a_faster_machine_helps_what_its_side_of_the_roof_limits(node):
     ):
         (said,) = node("roofline", "js.describe(get)", state)
         assert f"the product {text}, and “sum”, at its measured part of the roof, {text}." in said
-        assert "140% of the roof" in said  # what was measured does not change
+        assert "140% of the measured roof" in said  # what was measured does not change
 
 
 def test_numbers_with_prefixes_by_hand(node):

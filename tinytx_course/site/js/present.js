@@ -149,11 +149,15 @@ if (main) {
     return rows[end - 1].bottom - rows[first].top > 0.4 * height ? end - 1 : near;
   };
 
-  // What each key press shows: from which height to which, and the figure that is still blurred.
+  const boxOf = (code) => code.closest("details") ?? code.querySelector("details");
+
+  // What each key press shows: from which height to which, and the figure that is still blurred. Folded code has no screen
+  // of its own.
   const stepsOf = (height) => {
-    const rows = rowsOf(height), found = [];
+    const rows = rowsOf(height), found = [], isFolded = ({ at }) => codes.includes(slides[slide][at]) && !boxOf(slides[slide][at]).open;
     for (let first = 0, last; first < rows.length; first = last + 1) {
       last = endOf(rows, first, height);
+      if (rows.slice(first, last + 1).every(isFolded)) continue;
       const top = rows[first].top, till = (row, veiled = null) => found.push({ top, bottom: rows[row].bottom, veiled });
       for (let row = first; row <= last; row += 1) {
         const block = slides[slide][rows[row].at];
@@ -218,10 +222,18 @@ if (main) {
     }
   });
 
+  // Open the code of this screen and what is folded before it, or after the last one, and go there; or close all of the section.
   const openCode = () => {
-    const seen = codes.filter((code) => slides[slide].includes(code) && !code.inert).map((code) => code.closest("details") ?? code.querySelector("details"));
+    const { top, bottom } = steps[step], placeOf = (box) => box.getBoundingClientRect().top - main.getBoundingClientRect().top;
+    const from = steps.findLast((other) => other.bottom <= top)?.bottom ?? 0, till = steps.some((other) => other.top >= bottom) ? bottom : Infinity;
+    const own = codes.filter((code) => slides[slide].includes(code)), seen = own.filter((code) => placeOf(code) > from - 1 && placeOf(code) < till).map(boxOf);
+    if (!seen.length) return;
     const open = seen.some((box) => !box.open);
-    seen.forEach((box) => { box.open = open; });
+    (open ? seen : own.map(boxOf)).forEach((box) => { box.open = open; });
+    layOut();
+    const place = placeOf(seen[0]), at = steps.findIndex((other) => other.bottom > place + 1);
+    if (place < steps[step].top - MARGIN || place > steps[step].bottom) step = at < 0 ? steps.length - 1 : at;
+    show();
   };
 
   const begin = () => {

@@ -43,8 +43,8 @@ if (opener) {
     return exact.test(entry.text) ? 0.5 : near.test(entry.rest) || near.test(entry.text) ? 0.2 : 0;
   };
 
-  // What is asked for: a question is found by its other words.
-  const SMALL = new Set("a an and are between by can do does for from get has have how in is it of on or the to what when which who why with".split(" "));
+  // What is asked for: a question is found by its other words, and a long word by its beginning where it is not found whole.
+  const SMALL = new Set("a an and are between by can difference do does explain for from get has have how in is it of on or the to too versus vs what when which who why with".split(" "));
   const asksFor = (text) => {
     const all = plain(text).replaceAll("√", " root ").replace(/\bsqrt\b/g, "root").split(/[\s?]+/).filter(Boolean), large = all.filter((word) => word.length > 1 && !SMALL.has(word));
     return large.length ? large : all;
@@ -57,7 +57,9 @@ if (opener) {
       list.replaceChildren();
       return;
     }
-    const words = asked.map(like), whole = plain(input.value).trim();
+    const whole = plain(input.value).trim();
+    const begun = (word) => word.replace(/(i[sz]ations?|i[sz]ing|ations?|ers?|ing|ed|es|s)$/, (end) => (word.length - end.length > 3 ? "" : end));
+    const words = asked.map((word) => like(entries.some((entry) => worth(entry, like(word)) >= 0.5) ? word : begun(word)));
     const found = entries.map((entry) => {
       const each = words.map((word) => worth(entry, word));
       const sum = each.reduce((a, b) => a + b, 6 * (entry.words === whole));
@@ -65,11 +67,13 @@ if (opener) {
     }).filter(({ n }) => n).sort((a, b) => b.n - a.n || b.sum - a.sum);
     const all = found.filter(({ n }) => n === words.length);
     const some = found.length && !all.length ? "No place has all these words; these have some." : "Nothing found: try another word.";
-    count.textContent = all.length ? `${all.length} found` : some;
-    const meant = all.length && !all.some(({ sum }) => sum >= 2.9 * words.length) && all[0].entry.title;
+    const few = all.length && all.length < 4 && all.length < found.length ? ", then places with some of the words" : "";
+    count.textContent = all.length ? `${all.length} found${few}` : some;
+    const isMeant = ({ entry }) => words.every(({ near }) => near.test(entry.words));
+    const meant = all.length && !all.some(({ sum }) => sum >= 2.9 * words.length) && isMeant(all[0]) && all[0].entry.title;
     const ask = () => { input.value = meant; input.focus(); show(); };
     if (meant && plain(meant) !== whole) count.append(" · Did you mean ", h("button", { type: "button", class: "close", onclick: ask }, `${meant}?`));
-    list.replaceChildren(...(all.length ? all : found).slice(0, 20).map(({ entry: { title, address, kind, more } }) =>
+    list.replaceChildren(...(all.length && !few ? all : found).slice(0, 20).map(({ entry: { title, address, kind, more } }) =>
       h("li", {}, h("a", { href: address, onclick: () => dialog.close() }, h("b", {}, title), " ", h("small", {}, kind), more ? h("span", {}, more) : null))));
   };
 

@@ -67,24 +67,21 @@ export function describe(get) {
     + `${best ? `Best finished so far: “${written(best[0])}”, ${worth(best[1], best[3] + 1, penalty)}.` : "None is finished yet."} Greedy: “${written(greedy[0])}”, ${worth(greedy[1], greedy[3] + 1, penalty)}.`;
 }
 
-// As many columns as fit; the children of a parent next to each other.
+// As many columns as fit; in each the best hypothesis on top.
 function picture(ui) {
   const svg = h("svg", { role: "img", class: "tx-tree" });
   const update = () => {
     const tree = treeOf(ui.get), n = stepOf(ui.get), greedy = onGreedy(ui.get), wide = svg.clientWidth || 600, column = clamp(wide / tree.length, NARROWEST, WIDEST), box = column - 10, most = Math.max(1, Math.floor(wide / column + 0.01)), from = Math.max(0, n - most);
-    const height = ROW * Math.max(...tree.map((nodes) => nodes.length)) + 24, places = [], drawn = [];
+    const letter = 0.62 * (ui.large ? 15 : 13), height = ROW * Math.max(...tree.map((nodes) => nodes.length)) + 24, places = [], drawn = [];
     for (let step = from; step < n; step++) {
-      const order = tree[step].map((_, i) => i), above = (i) => places[step - 1]?.[tree[step][i][0]] ?? 0;
-      order.sort((a, b) => above(a) - above(b) || a - b);
-      places[step] = [];
-      order.forEach((i, slot) => { places[step][i] = 24 + ROW * (slot + 0.5); });
+      places[step] = tree[step].map((_, slot) => 24 + ROW * (slot + 0.5));
       const x = (step - from) * column;
       drawn.push(h("text", { x: x + box / 2, y: 13, "text-anchor": "middle", class: "tx-head" }, `${from && step === from ? "‹ " : ""}step ${step + 1}${step + 1 === from + most && n < tree.length ? " ›" : ""}`));
       tree[step].forEach(([parent, , p, fate], i) => {
         const y = places[step][i], name = `tx-${fate}${greedy(step, i) ? " tx-greedy" : ""}`, start = places[step - 1]?.[parent];
         if (start !== undefined) drawn.unshift(h("path", { class: name, fill: "none", d: `M${x - 10},${start} C${x - 4},${start} ${x - 8},${y} ${x},${y}` }));
         drawn.push(h("g", { class: name, onpointermove: (event) => ui.tip(`${written(pathOf(tree, step, i))}: ${WORDS[fate]}, ${worth(p, step + 1, ui.get("length_penalty"))}`, event) },
-          h("rect", { x, y: y - 17, width: box, height: 34, rx: 6 }), h("text", { x: x + box / 2, y: y - 3, "text-anchor": "middle" }, cut(lastWord(pathOf(tree, step, i)), Math.floor(box / 7.6))),
+          h("rect", { x, y: y - 17, width: box, height: 34, rx: 6 }), h("text", { x: x + box / 2, y: y - 3, "text-anchor": "middle" }, cut(lastWord(pathOf(tree, step, i)), Math.floor(box / letter))),
           h("text", { x: x + box / 2, y: y + 13, "text-anchor": "middle", class: "tx-number" }, number(p))));
       });
     }
@@ -127,12 +124,12 @@ function build(ui) {
     if (now !== asked) [asked, all] = [now, gains(ui.get)];
     const wins = all.filter(({ end }) => end >= 0.005).length, led = all.filter(({ most }) => most >= 0.005).length;
     results.replaceChildren(line("greedy so far", leader(ui.get("trees")[ui.get("source")][0], n, penalty), penalty), line(`beam ${ui.get("beam_size")} so far`, leader(treeOf(ui.get), n, penalty), penalty),
-      h("span", {}, h("b", {}, `In log P ${ahead(leadOf(ui.get))}.`), ` In the end the beam is ahead in ${wins} of these ${counted(all.length, "sentence")}, on the way in ${led}.`));
+      h("span", {}, h("b", {}, `In log P ${ahead(leadOf(ui.get))}.`), ` Of these ${counted(all.length, "sentence")} the beam ends ahead of greedy decoding in ${wins}; it was ahead at some step in ${led}.`));
   };
   ui.show(paint, h("p", { class: "tx-invite" }, "Move through the steps. Where does the beam keep what greedy decoding would drop, and does it pay in the end?"),
     h("div", { class: "tx-row" }, ui.picks("source", { label: "source", names: ui.get("sources"), reset: { step: 4 } })),
     h("div", { class: "tx-row tx-steps" }, slider, ui.choice("beam_size", { label: "beam size", options: [1, 2, 3, 4].map((k) => [k, String(k)]) }), ui.choice("length_penalty", { label: "length penalty", options: [0, 0.5, 1].map((a) => [a, String(a)]) })),
-    draw.box, results, h("p", { class: "tx-note" }, "Numbers: log P of the whole hypothesis, in nats. Dashed frame: the path of greedy decoding. A box shows the last word as far as it is written, and stands near the box that it goes on from. Score: log P ÷ (tokens, end mark included) to the power of the length penalty. Of the pruned, the best three."),
+    draw.box, results, h("p", { class: "tx-note" }, "Numbers: log P of the whole hypothesis, in nats. Dashed frame: the path of greedy decoding. In each column the best stands on top. A box shows the last word as far as it is written. Score: log P ÷ (tokens, end mark included) to the power of the length penalty. Of the pruned, the best three."),
     h("details", {}, h("summary", {}, "Table of this step"), rows.box));
 }
 

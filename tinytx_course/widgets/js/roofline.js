@@ -39,7 +39,7 @@ const time = (seconds) => (seconds < 1e-3 ? `${+(1e6 * seconds).toPrecision(3)} 
 export function describe(get) {
   const { n, d, intensity, rate, limit, seconds } = best(get), faster = fasterOf(get), ridge = faster("flops") / faster("bytes_per_second"), points = pointsOf(get), at = points[get("kernel")];
   const product = `${grouped(n)} ${n === 1 ? "row" : "rows"} times a matrix ${grouped(d)} × ${grouped(d)}: ${perByte(intensity)}, limited by ${limit}; at best ${scaled(rate)}FLOP/s, ${time(seconds)}.`;
-  const kernel = at ? ` Kernel “${at.name}”: ${perByte(at.intensity)}, ${scaled(at.rate)}FLOP/s, ${partOf(at.part)} of the roof, limited by ${at.limit}${at.part > 1 ? "; above the roof, which is a measurement, too" : ""}.` : "";
+  const kernel = at ? ` Kernel “${at.name}”: ${perByte(at.intensity)}, ${scaled(at.rate)}FLOP/s, ${partOf(at.part)} of the measured roof, limited by ${at.limit}${at.part > 1 ? "; above the roof, which is a measurement, too" : ""}.` : "";
   const gained = (intensity) => (gainOf(get, intensity) < 1.005 ? "gains nothing" : `gets at most ${+gainOf(get, intensity).toPrecision(3)} times as fast`);
   const gain = get("compute") * get("memory") > 1 ? `With arithmetic × ${get("compute")} and memory speed × ${get("memory")}, the product ${gained(intensity)}${at ? `, and “${at.name}”, at its measured part of the roof, ${gained(at.intensity)}` : ""}. ` : "";
   return `${gain}${product}${kernel}\nThe ridge is at ${perByte(ridge)}.`;
@@ -75,7 +75,7 @@ function table(ui) {
   body.append(...points.map((p, i) => h("tr", {}, h("th", { scope: "row" }, buttons[i]), [+p.intensity.toPrecision(3), scaled(p.rate), partOf(p.part), p.limit].map((text) => h("td", {}, text)))));
   const move = roving(body, buttons, { go: choose }), id = uid();
   const list = h("select", { id, onchange: () => choose(list.selectedIndex) }, points.map(({ name }) => h("option", {}, name)));
-  const fold = h("details", {}, h("summary", {}, "Table of kernels"), h("table", {}, h("thead", {}, h("tr", {}, ["kernel", "FLOP/byte", "FLOP/s", "of the roof", "limited by"].map((name) => h("th", { scope: "col" }, name)))), body));
+  const fold = h("details", {}, h("summary", {}, "Table of kernels"), h("table", {}, h("thead", {}, h("tr", {}, ["kernel", "FLOP/byte", "FLOP/s", ["of the roof", h("br"), "as measured"], "limited by"].map((name) => h("th", { scope: "col" }, name)))), body));
   let narrow;
   const update = () => {
     if (points.length) move(ui.get("kernel"));

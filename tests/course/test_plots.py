@@ -219,6 +219,9 @@ def test_a_roofline_has_its_ridge_where_slope_and_top_meet_and_numbers_every_poi
     assert texts(ax) == ["1", "2", "1", "1  map\n2  sum"]
     named = [text.get_text() for text in ax.get_legend().get_texts()]
     assert named == ["roof, memory", "roof, cache", "many", "one"]
+    crowd = {"step": {"up": (7.9, 60e9), "mean": (0.1, 1e9), "down": (8.0, 61e9)}}
+    _, ax = plots.roofline(crowd, flops=100e9, slopes={"memory": 20e9})
+    assert texts(ax)[:2] == ["1, 3", "2"]  # close together they share a label
 
 
 # ---- bars

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from tinytx_course.plots.style import COLORS, REFERENCE_LINE, label_axes, own_axes, style, to_array
 
 MARKERS = ("o", "^", "s", "D", "v", "P")
+_LABEL = 16  # pixels: so far apart each point gets a label of its own
 
 
 @dataclass(frozen=True)
@@ -192,6 +193,17 @@ def scatter(
     return fig, ax
 
 
+def _neighbours(places: np.ndarray) -> list[list[int]]:
+    """Return the numbers of points in pixels, those together that stand too close for a label each."""
+    groups: list[list[int]] = []
+    for i in np.lexsort(places.T).tolist():
+        if groups and np.abs(places[i] - places[groups[-1][-1]]).max() < _LABEL:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    return sorted(map(sorted, groups))
+
+
 def roofline(
     groups: Mapping[str, Mapping[str, tuple[float, float]]],
     *,
@@ -207,6 +219,7 @@ def roofline(
     groups : mapping of str to mapping of str to (float, float)
         By group and by name: operations per byte, operations per second. Groups differ in colour and
         marker; a name has the same number in all of them, explained in a list right of the axes.
+        Points close together share a label.
     flops : float
         The flat part of the roof: operations per second.
     slopes : mapping of str to float
@@ -231,18 +244,20 @@ def roofline(
                 [left, ridge, right], [left * bytes_a_second / 1e9, flops / 1e9, flops / 1e9],
                 color=REFERENCE_LINE["color"], linestyle="--" if index else "-", label=f"roof, {name}",
             )  # fmt: skip
+        ax.set(xscale="log", yscale="log", xlim=(left, right), ylim=(low / 1e9, high / 1e9))
         for index, (name, points) in enumerate(groups.items()):
-            at = np.array(list(points.values()))
+            at = np.array(list(points.values())) / [1, 1e9]
             ax.scatter(
-                at[:, 0], at[:, 1] / 1e9, s=190, color=COLORS[index % len(COLORS)],
+                at[:, 0], at[:, 1], s=70, color=COLORS[index % len(COLORS)],
                 marker=MARKERS[::3][index % 2], label=name, zorder=3, alpha=0.85, linewidths=0,
             )  # fmt: skip
-            for each, (intensity, rate) in points.items():
-                ax.text(
-                    intensity, rate / 1e9, str(names.index(each) + 1),
-                    color="white", ha="center", va="center", fontsize=10, fontweight="bold", zorder=4,
+            for near in _neighbours(ax.transData.transform(at)):
+                listed = ", ".join(str(names.index(list(points)[i]) + 1) for i in near)
+                place = (at[near, 0].max(), np.exp(np.log(at[near, 1]).mean()))
+                ax.annotate(
+                    listed, place, xytext=(7, -1), textcoords="offset points",
+                    va="top", fontsize=11, fontweight="bold", zorder=4,
                 )  # fmt: skip
-        ax.set(xscale="log", yscale="log", xlim=(left, right), ylim=(low / 1e9, high / 1e9))
         label_axes(ax, title, "operations for each byte moved (log scale)", "billion operations a second")
         ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), labelspacing=0.9)
         listed = "\n".join(f"{number}  {name}" for number, name in enumerate(names, start=1))

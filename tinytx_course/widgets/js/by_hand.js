@@ -43,13 +43,13 @@ function mask(ui) {
   const flip = (i) => { const cells = [...ui.get("cells")]; cells[i] = cells[i] === "1" ? "0" : "1"; change(ui, "cells", cells.join("")); };
   const cells = rows.flatMap((_, i) => columns.map((_, j) => h("button", { type: "button", class: "tx-cell", onclick: () => flip(i * columns.length + j) })));
   const across = columns.map((word) => h("span", { class: "tx-key", "aria-hidden": "true" }, word));
-  const grid = h("div", { class: "tx-hand", role: "group", "aria-label": "Mask", style: `--columns:${columns.length}` }, h("span"), across,
+  const grid = h("div", { class: "tx-hand", role: "group", "aria-label": "Mask, pressed is open", style: `--columns:${columns.length}` }, h("span"), across,
     rows.map((word, i) => [h("span", { class: "tx-query", "aria-hidden": "true" }, word), cells.slice(i * columns.length, (i + 1) * columns.length)]));
   roving(grid, cells, { columns: columns.length })(0);
   const paint = () => cells.forEach((cell, i) => {
     const row = Math.floor(i / columns.length), open = ui.get("cells")[i] === "1";
     cell.setAttribute("aria-pressed", open);
-    cell.setAttribute("aria-label", `row ${row + 1}, ${rows[row]}, column ${(i % columns.length) + 1}, ${columns[i % columns.length]}: open`);
+    cell.setAttribute("aria-label", `row ${row + 1}, ${rows[row]}, column ${(i % columns.length) + 1}, ${columns[i % columns.length]}`);
   });
   return { box: h("div", { class: "tx-scroll" }, grid), paint };
 }

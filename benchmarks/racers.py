@@ -114,8 +114,10 @@ N_TICKS = 10_000  # of the clock: settings count time in steps
 WARMUP: dict[str, Any] = {"n_steps": N_TICKS, "warmup_steps": N_TICKS // 10}
 
 
-def ours(optimizer: str, lr: float, weight_decay: float) -> Trained:
+def ours(optimizer: str, lr: float, weight_decay: float, tokens_per_batch: int) -> Trained:
     """Our model. A wide batch makes the optimizer a small part of a step; GELU takes longer than ReLU.
+
+    Muon gains more from twice the steps than the optimizer's time costs: batches of 2,048 tokens for it.
 
     It reads the text about eight times, so Muon needs four times the usual weight decay. After 1,900 steps,
     seed 0, windows of 256: decay 0.1, 0.2, 0.4 and 0.8 gave 1.462, 1.451, 1.437 and 1.439 nats side by side;
@@ -125,7 +127,7 @@ def ours(optimizer: str, lr: float, weight_decay: float) -> Trained:
     settings = TrainingSettings(
         lr=lr,
         weight_decay=weight_decay,
-        tokens_per_batch=4096,
+        tokens_per_batch=tokens_per_batch,
         **WARMUP,
         **{**MUON, "optimizer": optimizer},
     )
@@ -157,7 +159,7 @@ def published() -> Trained:
 
 
 RACERS: dict[str, Callable[[], Racer]] = {
-    "tinytx": partial(ours, "muon", 1e-2, 0.4),
-    "tinytx-adamw": partial(ours, "adamw", 4e-3, 0.1),
+    "tinytx": partial(ours, "muon", 1e-2, 0.4, 2048),
+    "tinytx-adamw": partial(ours, "adamw", 4e-3, 0.1, 4096),
     "torch-encoder": published,
 }

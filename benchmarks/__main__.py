@@ -22,7 +22,7 @@ def race_parser() -> Parser:
     sub.set_defaults(command=race)
     sub.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     sub.add_argument(
-        "--racer", default="tinytx", help="tinytx, tinytx-adamw, torch-encoder, or FILE.py:CLASS"
+        "--racer", default="tinytx", help="tinytx, tinytx-4096, tinytx-adamw, torch-encoder, or FILE.py:CLASS"
     )
     sub.add_argument("--seconds", type=float, default=180.0, help="of training; 180 for a record")
     sub.add_argument("--seeds", type=int, default=10, help="number of seeds; 10 for a record")

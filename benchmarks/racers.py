@@ -114,7 +114,7 @@ N_TICKS = 10_000  # of the clock: settings count time in steps
 WARMUP: dict[str, Any] = {"n_steps": N_TICKS, "warmup_steps": N_TICKS // 10}
 
 
-def ours(optimizer: str, lr: float, weight_decay: float, tokens_per_batch: int) -> Trained:
+def ours(optimizer: str, lr: float, weight_decay: float, tokens_per_batch: int, note: str = "") -> Trained:
     """Our model. A wide batch makes the optimizer a small part of a step; GELU takes longer than ReLU.
 
     Muon gains more from twice the steps than the optimizer's time costs: batches of 2,048 tokens for it.
@@ -131,7 +131,7 @@ def ours(optimizer: str, lr: float, weight_decay: float, tokens_per_batch: int) 
         **WARMUP,
         **{**MUON, "optimizer": optimizer},
     )
-    return Trained(f"tinytx, {optimizer}", config, settings)
+    return Trained(f"tinytx, {optimizer}{note}", config, settings)
 
 
 def published() -> Trained:
@@ -160,6 +160,7 @@ def published() -> Trained:
 
 RACERS: dict[str, Callable[[], Racer]] = {
     "tinytx": partial(ours, "muon", 1e-2, 0.4, 2048),
+    "tinytx-4096": partial(ours, "muon", 1e-2, 0.4, 4096, ", batches of 4,096"),  # the record before
     "tinytx-adamw": partial(ours, "adamw", 4e-3, 0.1, 4096),
     "torch-encoder": published,
 }

@@ -579,7 +579,8 @@ def watch(name):
     return lambda module, args, scores: seen[name].append(scores.argmax(dim=-1)[0])
 
 
-for name, block in zip(seen, mixed.model.body.blocks, strict=True):
+blocks = mixed.model.cpu().body.blocks
+for name, block in zip(seen, blocks, strict=True):
     block.ff.router.register_forward_hook(watch(name))
 reviews = [mixed.tokenizer.encode(text) for text in corpus.valid.texts[:100]]
 with torch.no_grad():

@@ -1,0 +1,214 @@
+"""A device of its own: tensors "elsewhere" compute on the CPU, and refuse to meet tensors that stayed there.
+
+``python -m tests.elsewhere 02 08 commands`` runs lessons, and the commands, with models that live there.
+
+What assumes a CPU fails here as it fails on a GPU: ``numpy()`` of what a model gave, an operation with an
+operand on each side, random numbers from a generator of the CPU. What else a GPU does, its speed, its memory,
+its rounding, is not pretended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils import backend_registration
+from torch.utils._device import _device_constructors
+from torch.utils._python_dispatch import return_and_correct_aliasing
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+NAME = "elsewhere"
+CPU = torch.device("cpu")
+aten = torch.ops.aten
+MOVES = (aten.copy_, aten._to_copy, aten._foreach_copy_)  # from one device to the other
+INDEXES = (aten.index, aten.index_put, aten.index_put_, aten._index_put_impl_)  # by indices of the CPU, too
+
+
+class Elsewhere(Tensor):
+    """A tensor of the other device; its `numbers` lie on the CPU."""
+
+    numbers: Tensor
+    n_computed = 0  # operations of this process
+
+    @staticmethod
+    def __new__(cls, numbers: Tensor) -> Elsewhere:
+        return torch.Tensor._make_wrapper_subclass(
+            cls,
+            numbers.size(),
+            strides=numbers.stride(),
+            storage_offset=numbers.storage_offset(),
+            dtype=numbers.dtype,
+            layout=numbers.layout,
+            device=torch.device(NAME, 0),
+        )
+
+    def __init__(self, numbers: Tensor) -> None:
+        self.numbers = numbers
+
+    def __repr__(self, **_: Any) -> str:
+        return repr(self.numbers)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.numbers, spec)
+
+    def data_ptr(self) -> int:
+        """Where the numbers lie: tensors that share them share this, too."""
+        return self.numbers.data_ptr()
+
+    def tolist(self) -> Any:
+        """The numbers, as torch gives them of any device."""
+        return self.numbers.tolist()
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        Elsewhere.n_computed += 1
+        kwargs = dict(kwargs or {})
+        if func.overloadpacket is aten._fused_sdp_choice:
+            return 0  # plain products: fused attention has another operation for each device
+        device = kwargs.get("device")
+        leaves, tree = tree_flatten((args, kwargs))
+        _check_one_device(func, leaves)
+        given_args, given_kwargs = tree_unflatten([_on_cpu(leaf) for leaf in leaves], tree)
+        found = func(*given_args, **given_kwargs)
+        if device is not None and device.type == "cpu":
+            return found
+        found = tree_map(lambda one: cls(one) if type(one) is Tensor else one, found)
+        return return_and_correct_aliasing(func, args, kwargs, found)
+
+
+def _on_cpu(leaf: Any) -> Any:
+    if isinstance(leaf, Elsewhere):
+        return leaf.numbers
+    return CPU if isinstance(leaf, torch.device) else leaf
+
+
+def _check_one_device(func: Any, leaves: list[Any]) -> None:
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    behind = [one for one in tensors if not isinstance(one, Elsewhere) and one.dim()]
+    if func.overloadpacket in INDEXES and isinstance(tensors[0], Elsewhere):
+        behind = [one for one in behind if one.is_floating_point()]
+    if behind and func.overloadpacket not in MOVES:
+        raise RuntimeError(f"{func} expected all tensors to be on the same device, got {NAME} and cpu")
+    if any(isinstance(leaf, torch.Generator) and leaf.device.type == "cpu" for leaf in leaves):
+        raise RuntimeError(f"{func} expected a {NAME!r} device type for generator, got 'cpu'")
+
+
+class _Factories(TorchFunctionMode):
+    """``torch.zeros(..., device="elsewhere")`` and the like."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        device = kwargs.get("device")
+        if device is None or func not in _device_constructors() or torch.device(device).type != NAME:
+            return func(*args, **kwargs)
+        made = func(*args, **{**kwargs, "device": CPU})
+        return Elsewhere(made.detach()).requires_grad_(made.requires_grad)
+
+
+class _Module(backend_registration._DummyBackendModule):
+    """What torch asks a device for: the precisions that autocast may take, the state of its random numbers."""
+
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        return [torch.bfloat16]
+
+    def get_rng_state(self, device: Any = None) -> Tensor:
+        return torch.get_rng_state()
+
+    def set_rng_state(self, state: Tensor, device: Any = None) -> None:
+        torch.set_rng_state(state)
+
+
+def _empty(op: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """What moving a tensor here asks for first: an empty one."""
+    return Elsewhere(op(*args, **{**kwargs, "device": CPU, "pin_memory": None}))
+
+
+def install() -> None:
+    """Have the device ``elsewhere`` from now on, in this process."""
+    backend_registration._setup_privateuseone_for_python_backend(NAME, _Module())
+    library = torch.library.Library("_", "IMPL")
+    library.fallback(_empty, "PrivateUse1")
+    library.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")  # computes in float32
+    torch.__future__.set_swap_module_params_on_conversion(True)  # one weight may be in two modules
+    # views that a wrapper makes have no version in inference mode; without gradients they compute the same
+    torch.inference_mode = lambda mode=True: torch.no_grad() if mode else contextlib.nullcontext()  # type: ignore[misc,assignment]
+    mode = _Factories()
+    mode.__enter__()
+    _kept.extend((library, mode))
+    import tinytx.training.settings as settings
+
+    here = settings.choose_device
+    settings.choose_device = lambda name="auto": here("cpu") if name == "cpu" else torch.device(NAME, 0)
+
+
+_kept: list[Any] = []  # as long as the process
+GPU_IF_ANY = 'torch.device("cuda" if torch.cuda.is_available() else "cpu")'
+
+
+def run_lesson(number: str) -> str | None:
+    """Run a lesson at the smallest budget with its models elsewhere; the first cell that raised, or None."""
+    from tinytx_course.building.notebooks import build_notebook, execute, kernel_environment
+    from tinytx_course.lessons import pick_lessons
+
+    root = Path(__file__).resolve().parents[1]
+    (lesson,) = pick_lessons([number])
+    notebook = build_notebook(lesson, root)
+    for cell in notebook.cells:
+        cell.source = cell.source.replace(GPU_IF_ANY, f'torch.device("{NAME}", 0)')
+    notebook.cells.insert(0, nbformat.v4.new_code_cell("from tests import elsewhere\n\nelsewhere.install()"))
+    with tempfile.TemporaryDirectory() as folder:
+        environment = kernel_environment(root, budget="smoke") | {"IPYTHONDIR": folder}
+        return execute(lesson, notebook, Path(folder), environment).failure
+
+
+def run_commands() -> str | None:
+    """Run each command that computes, its models elsewhere; the first that failed, or None."""
+    install()
+    from tinytx.cli import main
+
+    with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as printed:
+        folder = Path(name)
+        reviews = ["--corpus", "world", "--budget", "smoke"]
+        for objective in ("causal", "masked", "hybrid", "translation"):
+            run = [*reviews, "--objective", objective, "--out", str(folder / objective)]
+            if main(["pretrain", *run]) or main(["evaluate", str(folder / objective), "--corpus", "world"]):
+                return f"{objective}: {printed.getvalue()}"
+        causal, tuned = str(folder / "causal"), str(folder / "tuned")
+        for command in (
+            ["finetune", causal, *reviews, "--out", tuned],
+            ["evaluate", tuned, "--corpus", "world"],
+            ["generate", causal, "--prompt", "ce roman", "--max-new-tokens", "5"],
+            ["pretrain", *reviews, "--out", causal, "--resume"],
+        ):
+            if main(command):
+                return f"{command[0]}: {printed.getvalue()}"
+        sys.stdin = io.TextIOWrapper(io.BytesIO(b"the novel is good\n"))
+        if main(["translate", str(folder / "translation")]):
+            return f"translate: {printed.getvalue()}"
+    return None if Elsewhere.n_computed else "nothing was computed elsewhere"
+
+
+def main() -> int:
+    """Run what is named, lessons or the commands; print a line each."""
+    n_failed = 0
+    for name in sys.argv[1:]:
+        begin = time.perf_counter()
+        failure = run_commands() if name == "commands" else run_lesson(name)
+        print(name, failure or "ok", f"{time.perf_counter() - begin:.0f} s", flush=True)
+        n_failed += failure is not None
+    return 1 if n_failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

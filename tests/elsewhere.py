@@ -117,7 +117,7 @@ class _Factories(TorchFunctionMode):
 
 
 class _Module(backend_registration._DummyBackendModule):
-    """What torch asks a device for: the precisions that autocast may take, the state of its random numbers."""
+    """What torch asks a device for: precisions that autocast may take, the state of random numbers."""
 
     def get_amp_supported_dtype(self) -> list[torch.dtype]:
         return [torch.bfloat16]

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -18,7 +19,7 @@ import tinytx as tx
 import tinytx_course as course
 from tinytx_course.building.notebooks import Run, build_notebook
 from tinytx_course.lessons import LESSONS
-from tinytx_course.site import figures, pages
+from tinytx_course.site import figures, finding, pages
 from tinytx_course.site.cells import code_style, markdown_to_html, notebook_to_html
 from tinytx_course.site.finding import contents, search_index
 from tinytx_course.site.formulas import to_mathml
@@ -27,6 +28,8 @@ from tinytx_course.site.linking import Linker, citations
 from tinytx_course.site.pages import index_page, page, style_sheet, write_site
 from tinytx_course.site.reference import docstring_to_html, names, reference_body
 from tinytx_course.site.typography import typographic
+
+ROOT = Path(__file__).resolve().parents[2]
 
 FORMULAS = [
     r"\operatorname{softmax}\left(\frac{QK^\top}{\sqrt{d}}\right)V",
@@ -214,6 +217,9 @@ def test_figures_are_numbered_with_caption_and_alt_and_follow_the_theme(tmp_path
     assert photo.count("<img") == 2 and drawn.count("<img") == 0
     assert "var(--ink-222222)" in drawn and 'aria-label="' in drawn
     assert ">key</text>" in drawn, "letters of a drawing are text"
+    names = re.findall(r' id="(f\d-[^"]+)"', drawn)
+    assert len(set(names)) == len(names) > 0, "the same drawing twice has patterns of its own each time"
+    assert set(re.findall(r'(?:url\(#|href="#)(f\d-[^")]+)', drawn)) <= set(names)
 
 
 def test_panels_of_a_figure_are_named_and_a_single_one_is_not():
@@ -221,7 +227,7 @@ def test_panels_of_a_figure_are_named_and_a_single_one_is_not():
         fig, _ = course.plots.figure(1, n)
         stream = io.StringIO()
         fig.savefig(stream, format="svg")
-        assert figures.drawing(stream.getvalue(), "panels").count('class="axes"') == (n if n > 1 else 0)
+        assert figures.drawing(stream.getvalue(), "panels", "f1").count('class="axes"') == (n if n > 1 else 0)
 
 
 @pytest.mark.parametrize("n_columns", [7, 30])
@@ -232,7 +238,7 @@ def test_cells_of_a_heat_map_have_the_same_colours_in_fewer_letters(n_columns):
     stream = io.StringIO()
     with course.plots.style():
         fig.savefig(stream, format="svg")
-    shown = figures.drawing(stream.getvalue(), "cells")
+    shown = figures.drawing(stream.getvalue(), "cells", "f1")
     assert len(shown) < len(stream.getvalue()) / 2
     if n_columns == 7:
         colours = re.findall(r'<path d="((?:M[^Z]+Z)+)" style="fill:(none|#\w+)', shown)
@@ -285,6 +291,13 @@ def test_contents_and_search_know_headings_bold_words_figures_terms_and_function
     assert entries["reference.html#tx.attention"][2] == "reference"
     written = (tmp_path / f"{LESSONS[2].name}.html").read_text(encoding="utf-8")
     assert f'<a href="{LESSONS[3].name}.html">lesson 03</a>' in written
+
+
+def test_each_section_that_is_found_by_other_words_is_there():
+    for (number, heading), asked in finding.ASKED.items():
+        notebook = nbformat.read(ROOT / "notebooks" / f"{LESSONS[number].name}.ipynb", 4)
+        lines = [line.strip("# ") for cell in notebook.cells for line in cell.source.splitlines()]
+        assert heading in lines and asked == asked.lower()
 
 
 def test_papers_and_functions_are_links_and_a_paper_says_who_wrote_it():

@@ -70,7 +70,7 @@ def _back(title: str, outline: Outline, root: Path) -> str:
     if name := FIGURES.get(outline.lesson.number):
         words, svg = captions()[name], (root / "figures" / f"{name}.svg").read_text(encoding="utf-8")
         figure = (
-            f'<style>{style_sheet()}</style><figure class="figure">{drawing(svg, words["alt"])}'
+            f'<style>{style_sheet()}</style><figure class="figure">{drawing(svg, words["alt"], name)}'
             f"<figcaption>{html.escape(words['caption'])}</figcaption></figure>"
         )
     head = f"<h1>Take-home: {html.escape(title)}</h1>"

@@ -124,7 +124,7 @@ class OutcomeCard(Explorer):
 def _verdict(choice: str, sure: int, answer: str) -> str:
     """Say what was predicted; ``js/outcome.js`` says the same."""
     if not choice:
-        return ""
+        return f"Answer: “{answer}”."
     predicted = f"predicted “{choice}”{f', {sure} % sure' if sure else ''}"
     return f"✓ Right: you {predicted}." if choice == answer else f"✗ You {predicted}. It is “{answer}”."
 

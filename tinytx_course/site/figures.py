@@ -102,8 +102,12 @@ def _mesh(match: re.Match[str]) -> str:
     return match[1] + "".join(inside) + match[3]
 
 
-def drawing(svg: str, alt: str) -> str:
-    """Return an SVG file of matplotlib as part of a page: smaller, on no ground, in colours of the theme."""
+def drawing(svg: str, alt: str, name: str) -> str:
+    """Return an SVG file of matplotlib as part of a page: smaller, on no ground, in colours of the theme.
+
+    Two drawings may have a pattern in common, and a browser takes the first of an id, even one that is not
+    shown: so each drawing of a page has a name, with which its ids begin.
+    """
     body = svg[svg.index("<svg") :]
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', body)
     assert size, "matplotlib writes a viewBox"
@@ -112,6 +116,7 @@ def drawing(svg: str, alt: str) -> str:
     if body.count('<g id="axes_') > 1:  # panels, which a phone shows below one another
         body = re.sub(r'(?<=<g )id="axes_\d+"', 'class="axes"', body)
     body = re.sub(r' id="(?:figure|axes|patch|text|line2d|[xy]tick|matplotlib|legend)[^"]*"', "", body)
+    body = re.sub(r'((?<= id=")|(?<=url\(#)|(?<=href="#))(?=\w)', f"{name}-", body)
     body = _SPARE.sub("", body)
     body = _PATH.sub(lambda path: _NUMBER.sub(lambda match: _short(float(match[0])), path[0]), body)
     body = _PATH.sub(lambda path: re.sub(r"\s*([A-Z])\s*", r"\1", path[0]), body)
@@ -183,7 +188,7 @@ class Figures:
 
     def _figure(self, png: str, texts: dict[str, str]) -> str:
         anchor, alt = self._number(), texts.get("alt", "")
-        svg = self._svg(alt)
+        svg = self._svg(alt, f"f{self._n}")
         name = "drawn" if svg else "photo"
         picture = svg or f'<img src="data:image/png;base64,{png.strip()}" alt="{html.escape(alt)}">'
         caption = html.escape(texts.get("caption", ""), quote=False)
@@ -192,9 +197,9 @@ class Figures:
             f"<figcaption>{self._label(anchor)}{caption}</figcaption></figure>"
         )
 
-    def _svg(self, alt: str) -> str:
+    def _svg(self, alt: str, name: str) -> str:
         file = self._folder and self._folder / f"{_names().get(alt, '')}.svg"
         if not file or not file.is_file():
             return ""
-        svg = drawing(file.read_text(encoding="utf-8"), alt)
+        svg = drawing(file.read_text(encoding="utf-8"), alt, name)
         return svg if len(svg) <= self._largest else ""

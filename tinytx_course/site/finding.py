@@ -18,12 +18,27 @@ _BOLD = re.compile(r"<strong>((?:<a [^>]*>)?[^<]{3,40})")
 _CAPTION = re.compile(
     r'id="(figure-\d+)".*?<figcaption><a class="number"[^>]*>([^<]+)</a>\s*(.*?)</figcaption>', re.S
 )
-_CODE = re.compile(r"<pre.*?</pre>|<(script|style|svg|math)\b.*?</\1>", re.S)
+# Code, and what stands below each exercise or lesson, says nothing of a section.
+_CODE = re.compile(
+    r"<pre.*?</pre>|<p class=\"(?:todo|take)\">.*?</p>|<(script|style|svg|math)\b.*?</\1>", re.S
+)
 _LONG = re.compile(
     r"[^\W\d_]{4,}|\b[A-Z][A-Za-z]?[A-Z]+\b"
 )  # words and short names worth a place in the index
 #: Headings that say little without their lesson.
 _IN_EACH = {"Summary", "Set-up", "Questions", "Exercises", "What this does not show", "Take-home", "Limits"}
+#: What people type for a section that says it in other words: lesson and heading.
+ASKED = {
+    (0, "Your machine"): "install installation setup requirements gpu cuda",
+    (0, "Your own copy"): "install jupyter notebook download colab binder",
+    (0, "How the course works"): "keyboard shortcuts keys how to use",
+    (2, "Break it: attention without the scale"): "why divide by the square root sqrt of d scaling saturated",
+    (3, "All at once"): "positional encoding sine cosine formula",
+    (5, "Step 2: a way past, the residual connection"): "vanishing gradients backpropagation skip connection",
+    (7, "Assemble"): "chatgpt gpt from scratch nanogpt",
+    (8, "Where is the gap?"): "hallucination made up",
+    (8, "The training loop in under 20 lines"): "backpropagation optimizer backward gradient descent",
+}
 _PREDICTION = re.compile(r"(predict|result of) \d")
 _SPACE = re.compile(r"<mspace[^>]*>")
 _TAG = re.compile(r"<[^>]+>")
@@ -66,7 +81,7 @@ def contents(body: str) -> str:
 
 
 def search_index(folder: Path) -> str:
-    """Return a script that calls ``tinytxSearch`` with [title, address, kind, more, text] of all there is.
+    """Return a script that calls ``tinytxSearch`` with [title, address, kind, more, text, asked] of all.
 
     These are the headings and figures of the lessons that have a page in the folder, the terms, the exercises
     that need no Python, and the names of the reference.
@@ -103,8 +118,8 @@ def _of_lesson(title: str, file: Path) -> list[list[str]]:
     marks = list(_HEADING.finditer(body))
     for match, following in itertools.zip_longest(marks, marks[1:]):
         end = following.start() if following else len(body)
-        bold = dict.fromkeys(_words(words).lower() for words in _BOLD.findall(body[match.start() : end]))
-        bold = [words for words in bold if not _PREDICTION.match(words)]
+        words_in_bold = (_words(words).lower() for words in _BOLD.findall(body[match.start() : end]))
+        bold = [words for words in dict.fromkeys(words_in_bold) if not _PREDICTION.match(words)]
         name = title if match[1] == "1" else _words(match[3])
         if name in _IN_EACH:
             name = f"{name} of lesson {title}"
@@ -112,7 +127,9 @@ def _of_lesson(title: str, file: Path) -> list[list[str]]:
         below = body[body.index(f"</h{match[1]}>", match.start()) + len("</h1>") : end]
         text = " ".join(dict.fromkeys(map(str.lower, _LONG.findall(_words(_CODE.sub("", below))))))
         text += " square root" * ("<msqrt" in below)  # of a formula, as people ask for it
-        found.append([name, f"{file.name}#{match[2]}", kind, ", ".join(bold[:12]), text])
+        asked = ASKED.get((int(title[:2]), name))
+        more = ", ".join(bold[:12])
+        found.append([name, f"{file.name}#{match[2]}", kind, more, text, *([asked] if asked else [])])
     for anchor, number, caption in _CAPTION.findall(body):
         found.append([_words(caption), f"{file.name}#{anchor}", f"{number}, {title}", ""])
     return found

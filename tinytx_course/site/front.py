@@ -66,7 +66,7 @@ def _thumbnail(lesson: int, drawings: Path | None) -> str:
     """Return a figure of the lesson or the widest panel of its diagram, whole, or nothing."""
     chosen = drawings / f"{lesson:02d}_{_FIGURES.get(lesson)}.svg" if drawings else Path()
     if chosen.is_file():
-        svg = drawing(chosen.read_text(encoding="utf-8"), "")
+        svg = drawing(chosen.read_text(encoding="utf-8"), "", f"card{lesson}")
         return f'<span class="figure thumbnail" aria-hidden="true">{svg}</span>'
     for name in DIAGRAMS:
         drawn = diagram(name)
@@ -139,8 +139,8 @@ def readers(shown: Sequence[Lesson]) -> str:
     by_slug = {lesson.slug: f"{lesson.name}.html" for lesson in shown}
     build = by_slug.get("your_own_gpt", first)
     found = [
-        ("I want to learn", f"Begin with lesson 00. You need Python and school mathematics. {len(EXERCISES)} "
-         "exercises name your mistake.", first, "Start here"),
+        ("I want to learn", f"Begin with lesson 00. You need Python, and how two matrices are multiplied. "
+         f"{len(EXERCISES)} exercises name your mistake.", first, "Start here"),
         ("I teach", "Each lesson fills a projector screen by screen, with the key P. The command "
          "<code>tinytx-course kit DIR --start 09:15</code> writes a folder for class: schedules, notes, "
          "slides, handouts and votes.",

@@ -2,7 +2,7 @@
 
 document.documentElement.classList.add("scripted");
 const SIZES = [90, 100, 112, 125, 150];
-const look = { theme: "system", size: 100, ...recalled("look") };
+const look = { theme: "system", size: 100, letters: true, ...recalled("look") };  // letters: whether P, / and ? are keys
 
 function applyLook() {
   const root = document.documentElement;
@@ -23,13 +23,15 @@ function changeLook(change) {
 document.addEventListener("DOMContentLoaded", () => {
   const box = document.querySelector(".look");
   if (!box) return;
-  const themes = [...box.querySelectorAll("input")], said = box.querySelector("output");
+  const themes = [...box.querySelectorAll("[name=theme]")], letters = box.querySelector("[name=letters]"), said = box.querySelector("output");
   const step = (by) => SIZES[Math.min(SIZES.length - 1, Math.max(0, SIZES.indexOf(look.size) + by))];
   const say = () => {
     themes.forEach((input) => { input.checked = input.value === look.theme; });
+    letters.checked = look.letters;
     said.textContent = `${look.size} %`;
   };
   themes.forEach((input) => input.addEventListener("change", () => changeLook({ theme: input.value })));
+  letters.addEventListener("change", () => changeLook({ letters: letters.checked }));
   box.querySelectorAll("[data-step]").forEach((button) =>
     button.addEventListener("click", () => { changeLook({ size: step(+button.dataset.step) }); say(); }));
   say();

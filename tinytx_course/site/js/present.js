@@ -4,7 +4,7 @@
 const main = document.querySelector("#lesson");
 
 if (main) {
-  const root = document.documentElement, MARGIN = 24, COUNT = 34, SMALLEST = 0.7, LARGE = 1.5, LEGIBLE = 1.2;  // letters of 15 px as large as 18
+  const root = document.documentElement, MARGIN = 30, COUNT = 34, SMALLEST = 0.7, LINES = 0.5, LARGE = 1.5, LEGIBLE = 1.2;  // letters of 15 px as large as 18
   const CARDS = "[data-tx-kind=questions], [data-tx-kind=outcome], [data-tx-kind=parsons]";
   const BLOCKS = ".text_cell_render > *, .input, .plotting, .output_area";
   const WHOLE = "figure, tr, math, button, .tx-explorer, .tx-option-row, .tx-lines li";
@@ -17,8 +17,12 @@ if (main) {
     if (!slides.length || /^H[123]$/.test(block.tagName)) slides.push([]);
     slides.at(-1).push(block);
   }
-  const setUp = slides.findIndex((each) => each[0].textContent.startsWith("Set-up") && !each.some(elastic));
-  if (setUp > 0) slides.splice(setUp, 1)[0].forEach((block) => block.classList.add("left-out"));
+  const isOf = (title) => (each) => each[0].textContent.startsWith(title), setUp = slides.findIndex(isOf("Set-up"));
+  if (setUp > 0) {  // but for the questions that it may ask, with the sentence before them
+    const asks = slides[setUp].findIndex(elastic), from = asks < 0 ? slides[setUp].length : asks - slides[setUp][asks - 1].matches("p");
+    slides[setUp].splice(0, from).forEach((block) => block.classList.add("left-out"));
+    if (!slides[setUp].length) slides.splice(setUp, 1);
+  }
   for (const each of slides) {  // an explorer says again what it is for
     for (const block of each.filter(explorer)) {
       const text = each.slice(0, each.indexOf(block)).findLast((other) => other.matches("p:not(.about)"));
@@ -30,10 +34,13 @@ if (main) {
     }
   }
   const codes = blocks.filter((block) => block.matches(".input, .plotting"));
-  let slide = 0, step = 0, steps = [], count;
+  const takeHome = slides.find(isOf("Take-home"))?.filter((block) => codes.includes(block)) ?? [];
+  takeHome.forEach((block) => block.classList.add("take-home"));
+  let slide = 0, step = 0, steps = [], own = new Set(), count;  // own: what begins a screen
 
   const isPrediction = (block) => [...block.querySelectorAll("[data-tx-kind=questions]")].some((card) => /^Predict/.test(card.querySelector(".tx")?.getAttribute("aria-label") ?? ""));
   const picture = (block) => block.querySelector(".picture, .txd-scroll");
+  const isLines = (block) => Boolean(block.querySelector("[data-tx-kind=parsons]"));
 
   const aboutOf = ({ previousElementSibling: about }) => (about?.matches(".about") ? tall(about) : 0);
   const tall = (block) => block.getBoundingClientRect().height;
@@ -59,7 +66,8 @@ if (main) {
     }
     if (!block.querySelector(".tx-explorer")) return;
     block.querySelector(".tx").style.maxHeight = "";
-    for (let zoom = explorer(block) ? LARGE : 1; zoom > (explorer(block) ? LEGIBLE : SMALLEST) - 0.01; zoom -= 0.05) {
+    const least = explorer(block) ? LEGIBLE : isLines(block) ? LINES : SMALLEST;
+    for (let zoom = explorer(block) ? LARGE : 1; zoom > least - 0.01; zoom -= 0.05) {
       zoomTo(block, zoom);
       if (tall(block) <= height && block.scrollWidth <= block.clientWidth + 1) return;
     }
@@ -69,8 +77,12 @@ if (main) {
   };
 
   const fitAll = (height) => {
-    const own = slides[slide], elastics = own.filter(elastic);
-    for (const wide of own.flatMap((block) => [...block.querySelectorAll(".output pre:not(.prose), table")])) {
+    const shown = slides[slide], elastics = shown.filter(elastic);
+    own = new Set();
+    for (const code of takeHome.filter((block) => shown.includes(block))) {  // the whole idea on one screen
+      for (let zoom = 1; zoomTo(code, zoom), zoom > LINES && tall(code) > 0.8 * height;) zoom -= 0.05;
+    }
+    for (const wide of shown.flatMap((block) => [...block.querySelectorAll(".output pre:not(.prose), table")])) {
       if (wide.closest(".tx")) continue;
       wide.style.zoom = "";
       if (wide.scrollWidth > wide.clientWidth) wide.style.zoom = wide.clientWidth / wide.scrollWidth;
@@ -81,11 +93,24 @@ if (main) {
       else fit(block, 0.6 * height);
     }
     for (const block of elastics) {  // small as they are, which text shares a screen with each?
-      const rows = rowsOf(height), at = own.indexOf(block), row = rows.findIndex((each) => each.at >= at);
+      const rows = rowsOf(height), at = shown.indexOf(block), row = rows.findIndex((each) => each.at >= at);
       let first = 0;
       for (let last; (last = endOf(rows, first, height)) < row;) first = last + 1;
-      const till = own.findIndex((other, i) => i > at && elastic(other)), end = own.at(till < 0 ? -1 : till - 1);
+      const till = shown.findIndex((other, i) => i > at && elastic(other)), end = shown.at(till < 0 ? -1 : till - 1);
       const above = rows[row].top - rows[first].top, below = end.getBoundingClientRect().bottom - block.getBoundingClientRect().bottom;
+      if (isLines(block) || (!block.querySelector(CARDS) && !explorer(block) && above > 0.1 * height)) {
+        // Much larger without the text above it? Then it begins a screen, with the text below if that is short.
+        fit(block, height - above - 2);
+        const shared = tall(block), larger = isLines(block) ? (above + shared > height ? 0 : Infinity) : 1.15;
+        const begin = [below < 0.35 * height && !isLines(block) ? below : 0, 0].find((under) => {
+          fit(block, height - under - 2);
+          return tall(block) > larger * shared;
+        });
+        if (begin !== undefined) {
+          own.add(block);
+          continue;
+        }
+      }
       const isShort = !block.querySelector(CARDS) && below < 0.35 * height && above + tall(block) + below <= height;
       fit(block, height - above - (isShort ? below : 0) - 2);
     }
@@ -130,7 +155,8 @@ if (main) {
 
   // Where a screen that begins with a row ends: between blocks where that leaves no large gap, else between two rows. Of two
   // last screens of text none is nearly empty.
-  const pastOf = (rows, first, height) => rows.findIndex(({ bottom }, i) => i > first && bottom - rows[first].top > height);
+  const begins = (rows, i) => own.has(slides[slide][rows[i].at]) && rows[i - 1]?.at !== rows[i].at;
+  const pastOf = (rows, first, height) => rows.findIndex(({ bottom }, i) => i > first && (begins(rows, i) || bottom - rows[first].top > height));
   const endOf = (rows, first, height) => {
     const past = pastOf(rows, first, height);
     if (past < 0) return rows.length - 1;
@@ -154,7 +180,7 @@ if (main) {
   // What each key press shows: from which height to which, and the figure that is still blurred. Folded code has no screen
   // of its own.
   const stepsOf = (height) => {
-    const rows = rowsOf(height), found = [], isFolded = ({ at }) => codes.includes(slides[slide][at]) && !boxOf(slides[slide][at]).open;
+    const rows = rowsOf(height), found = [], isFolded = ({ at }) => codes.includes(slides[slide][at]) && boxOf(slides[slide][at])?.open === false;
     for (let first = 0, last; first < rows.length; first = last + 1) {
       last = endOf(rows, first, height);
       if (rows.slice(first, last + 1).every(isFolded)) continue;
@@ -162,8 +188,9 @@ if (main) {
       for (let row = first; row <= last; row += 1) {
         const block = slides[slide][rows[row].at];
         if (rows[row + 1]?.at === rows[row].at) continue;
-        if (picture(block)) till(row, block);
-        else if (isPrediction(block) && row < last) till(row);
+        const leads = rows[first].at === rows[row].at && first > 0;  // the screen before made the pause
+        if (block.querySelector(".picture") && !leads) till(row, block);
+        else if (isPrediction(block) && rows.slice(row + 1, last + 1).some((each) => !isFolded(each))) till(row);
       }
       till(last);
     }
@@ -196,7 +223,8 @@ if (main) {
     root.classList.toggle("first", slide === 0);
     const more = step < steps.length - 1;
     const tops = [...new Set(steps.map((each) => each.top))], within = tops.length > 1 ? ` · screen ${tops.indexOf(top) + 1} of ${tops.length}` : "";
-    count.textContent = `${slide + 1} / ${slides.length}${within}${more ? " · →" : ""}`;
+    const keys = slide || step || !look.letters ? "" : "? keys · ";
+    count.textContent = `${keys}${slide + 1} / ${slides.length}${within}${more ? " · →" : ""}`;
     scrollTo({ top: above + scrollY + top - MARGIN, behavior: "instant" });
   };
 
@@ -215,6 +243,7 @@ if (main) {
   const fold = (open = false) => codes.forEach((code) => {
     const lines = code.textContent.trim().split("\n").length;
     if (code.matches(".plotting")) code.open = open;
+    else if (takeHome.includes(code)) return;
     else if (!code.firstElementChild.matches("details")) {
       const box = h("details", { class: "plotting" }, h("summary", {}, `Code, ${lines} line${lines > 1 ? "s" : ""}`));
       box.append(...code.childNodes);
@@ -226,10 +255,10 @@ if (main) {
   const openCode = () => {
     const { top, bottom } = steps[step], placeOf = (box) => box.getBoundingClientRect().top - main.getBoundingClientRect().top;
     const from = steps.findLast((other) => other.bottom <= top)?.bottom ?? 0, till = steps.some((other) => other.top >= bottom) ? bottom : Infinity;
-    const own = codes.filter((code) => slides[slide].includes(code)), seen = own.filter((code) => placeOf(code) > from - 1 && placeOf(code) < till).map(boxOf);
+    const all = codes.filter((code) => slides[slide].includes(code) && boxOf(code)), seen = all.filter((code) => placeOf(code) > from - 1 && placeOf(code) < till).map(boxOf);
     if (!seen.length) return;
     const open = seen.some((box) => !box.open);
-    (open ? seen : own.map(boxOf)).forEach((box) => { box.open = open; });
+    (open ? seen : all.map(boxOf)).forEach((box) => { box.open = open; });
     layOut();
     const place = placeOf(seen[0]), at = steps.findIndex((other) => other.bottom > place + 1);
     if (place < steps[step].top - MARGIN || place > steps[step].bottom) step = at < 0 ? steps.length - 1 : at;
@@ -276,9 +305,10 @@ if (main) {
       if (event.key === "Escape" && !document.fullscreenElement) event.target.blur();  // the arrow keys turn screens again
       return;
     }
-    if (event.key === "p" || event.key === "P") return toggle();
+    const letter = look.letters && event.key.toLowerCase();
+    if (letter === "p") return toggle();
     if (!root.classList.contains("present")) return;
-    if (event.key === "c" || event.key === "C") openCode();
+    if (letter === "c") openCode();
     const by = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1 }[event.key];
     if (by) {
       event.preventDefault();

@@ -12,8 +12,10 @@ if (opener) {
 
   // What the file next to the pages calls.
   globalThis.tinytxSearch = (found) => {
-    entries = found.map(([title, address, kind, more, text = ""]) =>
-      ({ title, address, kind, more, words: plain(title), rest: plain(`${more} ${kind}`), text: plain(text) }));
+    entries = found.map(([title, address, kind, more, text = "", asked = ""]) => {
+      const others = plain(more).match(/ also: (.*)\.$/)?.[1].split(/[,;] /).map((other) => other.replace(/ \(.*/, "")) ?? [];
+      return { title, address, kind, more, words: plain(title), rest: plain(`${more} ${kind}`), text: plain(text), asked, names: [plain(title), ...others] };
+    });
     show();
   };
 
@@ -37,9 +39,10 @@ if (opener) {
   };
   const worth = (entry, { exact, near, word }) => {
     if (exact.test(entry.words)) return 6;
-    if (entry.words.includes(word)) return 3;
+    if (exact.test(entry.asked)) return 5;
     if (near.test(entry.words)) return 2;
     if (exact.test(entry.rest)) return 1;
+    if (entry.words.includes(word)) return 0.6; // within a word: "rope" is in "properly"
     return exact.test(entry.text) ? 0.5 : near.test(entry.rest) || near.test(entry.text) ? 0.2 : 0;
   };
 
@@ -62,7 +65,7 @@ if (opener) {
     const words = asked.map((word) => like(entries.some((entry) => worth(entry, like(word)) >= 0.5) ? word : begun(word)));
     const found = entries.map((entry) => {
       const each = words.map((word) => worth(entry, word));
-      const sum = each.reduce((a, b) => a + b, 6 * (entry.words === whole));
+      const sum = each.reduce((a, b) => a + b, 6 * entry.names.includes(whole));
       return { entry, n: each.filter(Boolean).length, sum: sum - entry.title.length / 200 };
     }).filter(({ n }) => n).sort((a, b) => b.n - a.n || b.sum - a.sum);
     const all = found.filter(({ n }) => n === words.length);
@@ -102,7 +105,7 @@ if (opener) {
   dialog.addEventListener("pointerdown", (event) => { if (event.target === dialog) dialog.close(); });
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, textarea, select, [contenteditable]");
-    if ((event.key === "/" && !typing) || (event.key === "k" && (event.ctrlKey || event.metaKey))) {
+    if ((event.key === "/" && !typing && look.letters) || (event.key === "k" && (event.ctrlKey || event.metaKey))) {
       event.preventDefault();
       open();
     }

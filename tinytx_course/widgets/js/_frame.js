@@ -1,5 +1,6 @@
 // The frame of an explorer: state, redrawing, summary, controls. Shared by all, imports nothing.
 
+const CONTROLS = ".tx-head, .tx-invite, .tx-row"; // what stands above the sentence
 const CARDS = new Set(["questions", "outcome", "parsons", "by_hand"]); // ask, and need neither a head nor a screen
 
 // Turn build(ui) and describe(get) into what anywidget and our own host call; the style of a kind is limited to it.
@@ -77,7 +78,10 @@ function frame(kind, model, el, describe, signal) {
     },
     // Show parts, then call paint now and once a frame after any change of state, theme or width.
     show(paint, ...parts) {
-      root.append(...[head, ...parts].flat(Infinity).filter((part) => part != null), say, tip);
+      const all = [head, ...parts].flat(Infinity).filter((part) => part != null), picture = all.findIndex((part) => !part.matches?.(CONTROLS));
+      if (CARDS.has(kind) || picture < 0) all.push(say);
+      else all.splice(picture, 0, say); // above the picture: in sight with it on every screen
+      root.append(...all, tip);
       painters.push(paint);
       draw();
     },

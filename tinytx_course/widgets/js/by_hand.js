@@ -39,17 +39,18 @@ function change(ui, key, value) {
 
 // A mask whose cells are buttons: one stop for Tab, the arrow keys move, the space bar opens and blocks.
 function mask(ui) {
-  const [rows, columns] = sides(ui.get);
+  const [rows, columns] = sides(ui.get), tokens = rows.map((row) => row.split(" "));
+  const inside = columns.length > 1 && tokens.every(({ length }) => length === columns.length); // a row is a text: its tokens are in the cells
   const flip = (i) => { const cells = [...ui.get("cells")]; cells[i] = cells[i] === "1" ? "0" : "1"; change(ui, "cells", cells.join("")); };
-  const cells = rows.flatMap((_, i) => columns.map((_, j) => h("button", { type: "button", class: "tx-cell", onclick: () => flip(i * columns.length + j) })));
+  const cells = rows.flatMap((_, i) => columns.map((_, j) => h("button", { type: "button", class: "tx-cell", onclick: () => flip(i * columns.length + j) }, inside ? h("span", {}, tokens[i][j]) : null)));
   const across = columns.map((word) => h("span", { class: "tx-key", "aria-hidden": "true" }, word));
-  const grid = h("div", { class: "tx-hand", role: "group", "aria-label": "Mask, pressed is open", style: `--columns:${columns.length}` }, h("span"), across,
-    rows.map((word, i) => [h("span", { class: "tx-query", "aria-hidden": "true" }, word), cells.slice(i * columns.length, (i + 1) * columns.length)]));
+  const grid = h("div", { class: "tx-hand", role: "group", "aria-label": "Mask, pressed is open", style: `--columns:${columns.length};--side:${inside ? 46 : 34}px` }, h("span"), across,
+    rows.map((word, i) => [h("span", { class: "tx-query", "aria-hidden": "true" }, inside ? `text ${i}` : word), cells.slice(i * columns.length, (i + 1) * columns.length)]));
   roving(grid, cells, { columns: columns.length })(0);
   const paint = () => cells.forEach((cell, i) => {
     const row = Math.floor(i / columns.length), open = ui.get("cells")[i] === "1";
     cell.setAttribute("aria-pressed", open);
-    cell.setAttribute("aria-label", `row ${row + 1}, ${rows[row]}, column ${(i % columns.length) + 1}, ${columns[i % columns.length]}`);
+    cell.setAttribute("aria-label", `${inside ? `${cell.textContent}, ` : ""}row ${row + 1}, ${rows[row]}, column ${(i % columns.length) + 1}, ${columns[i % columns.length]}`);
   });
   return { box: h("div", { class: "tx-scroll" }, grid), paint };
 }

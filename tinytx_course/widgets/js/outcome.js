@@ -2,7 +2,7 @@
 
 // As `_verdict` in predictions.py says it.
 export function verdict(choice, sure, answer) {
-  if (!choice) return "";
+  if (!choice) return `Answer: “${answer}”.`;
   const predicted = `predicted “${choice}”${sure ? `, ${sure} % sure` : ""}`;
   return choice === answer ? `✓ Right: you ${predicted}.` : `✗ You ${predicted}. It is “${answer}”.`;
 }

@@ -7,7 +7,9 @@ export function describe(get) {
   if (get("levels").length) {
     const [{ key, choices }] = questions, answer = answers[key];
     if (!answer) return "Choose before you look at the next cell.";
-    return `You predict “${choices[answer.choice].text}”${answer.sure ? `, ${answer.sure} % sure` : ""}. Now look at the next cell.`;
+    const chosen = choices[answer.choice], choice = `“${chosen.text}”`;
+    if (!answer.sure) return `You predict ${choice}. Now say how sure you are.`;
+    return `You predict ${choice}, ${answer.sure} % sure. Now look at the next cell.`;
   }
   const checked = questions.filter(({ key }) => answers[key]?.checked);
   const right = checked.filter(({ key, choices }) => choices[answers[key].choice].right);

@@ -125,7 +125,7 @@ class _Cells:
         if wanted.way == "bag":
             return found
         found |= {"pretraining": self.bodies.identity, "n_words": recipe.n_words}
-        if wanted.way == "probe":
+        if wanted.way in ("probe", "beside"):
             return found
         tunings = [dataclasses.asdict(one) for one in self._tunings(wanted)]
         return {**found, "tunings": digest_of({"tunings": tunings, "share": recipe.held_out_share})}
@@ -136,6 +136,7 @@ class _Cells:
             "tfidf-words": {"C": linear.STRENGTHS, "by": "log loss in 5 parts of the labels"},
             "tfidf-letters": {"C": linear.MORE_STRENGTHS, "by": "log loss in 5 parts of the labels"},
             "probe": {"C": linear.PROBE_STRENGTHS, "by": "log loss in 5 parts of the labels"},
+            "beside": {"C": linear.MORE_STRENGTHS, "by": "log loss in 5 parts of the labels"},
             "tuned": {
                 "lr": [one.lr for one in self.recipe.tunings],
                 "by": "accuracy on a part of the labels",
@@ -175,7 +176,11 @@ class _Cells:
         else:
             body = self.bodies.body(wanted, fold.seed)
             own, others = (last_words(part, self.recipe.n_words) for part in (train, fold.test))
-            read = self._probed if wanted.way == "probe" else functools.partial(self._tuned, wanted)
+            reads = {"probe": linear.probe, "beside": linear.beside}
+            if wanted.way in reads:
+                read = functools.partial(self._read, reads[wanted.way], whole=(train, fold.test))
+            else:
+                read = functools.partial(self._tuned, wanted)
             correct, chosen = read(body, own, others, fold.seed)
         return {
             **{
@@ -189,11 +194,20 @@ class _Cells:
             "cpu_seconds": round(time.process_time() - begin, 1),
         }
 
-    def _probed(self, body: Transformer, train: Split, test: Split, seed: int) -> tuple[int, Record]:
-        """Logistic regression on the frozen states of a body."""
+    def _read(
+        self,
+        regression: Any,
+        body: Transformer,
+        train: Split,
+        test: Split,
+        seed: int,
+        *,
+        whole: tuple[Split, Split],
+    ) -> tuple[int, Record]:
+        """A regression on the frozen states of a body, which reads the last words; bags read all."""
         device, tokenizer = self.settings.device, self.bodies.tokenizer
         own, others = (columns_of(body, tokenizer, part, device) for part in (train, test))
-        answers, chosen = linear.probe(train, test, own, others, seed)
+        answers, chosen = regression(*whole, own, others, seed)
         return _n_equal(answers, test), chosen
 
     def _tuned(

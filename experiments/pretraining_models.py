@@ -17,7 +17,7 @@ import torch
 from experiments.cooccurrences import embed_by_counts
 from experiments.harness import Record, digest_of
 from experiments.pretraining_data import Texts, lowered
-from experiments.pretraining_recipes import Condition, Recipe
+from experiments.pretraining_recipes import Condition, Recipe, objective_of, seed_of
 from tinytx.model.transformer import Transformer
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.checkpoint import load, step_folders, step_of
@@ -128,7 +128,7 @@ class Bodies:
         wanted = [dose for dose in self.recipe.doses if dose]
         file = self.folder / start / f"doses-{'-'.join(map(str, wanted))}.json"
         if start not in self._doses and not file.is_file():
-            how = self._settings(1), self.tokenizer.pad_id, wanted, self.recipe.decay_share
+            how = self._settings(start, 1), self.tokenizer.pad_id, wanted, self.recipe.decay_share
             plan = plan_doses(self._objective(start), *how)
             write_file(file, json_bytes({str(dose): asdict(reach) for dose, reach in plan.items()}))
         if start not in self._doses:
@@ -141,7 +141,7 @@ class Bodies:
         """The model of a dose: a branch of the trunk, with its rate down to zero."""
         reach = self.doses(start)[dose]
         folder = self.folder / start / f"dose-{dose}"
-        settings = self._settings(reach.n_steps, reach.n_decay)
+        settings = self._settings(start, reach.n_steps, reach.n_decay)
         if not _ends_at(folder, reach.n_steps):
             self._run(start, folder, settings, self._trunk(start, reach.n_steps - reach.n_decay))
         return load(folder)
@@ -154,7 +154,7 @@ class Bodies:
         if not _ends_at(folder, n_steps):
             earlier = (reach.n_steps - reach.n_decay for reach in self.doses(start).values())
             before = max((step for step in earlier if step < n_steps), default=0)
-            self._run(start, folder, self._settings(n_steps), self._trunk(start, before))
+            self._run(start, folder, self._settings(start, n_steps), self._trunk(start, before))
         return step_folders(folder)[-1]
 
     def _run(self, start: str, folder: Path, settings: TrainingSettings, origin: Path | None) -> None:
@@ -168,25 +168,29 @@ class Bodies:
             train(model, self._objective(start), settings, checkpoints=checkpoints, label=label)
         self._n_trained += settings.n_steps - (step_of(steps[-1]) if steps else 0)
 
-    def _settings(self, n_steps: int, n_decay: int | None = None) -> TrainingSettings:
+    def _settings(self, start: str, n_steps: int, n_decay: int | None = None) -> TrainingSettings:
         precision = choose_precision("auto", self._where)
         settings = self.recipe.settings(n_steps, n_decay, precision)
-        return settings.replace(checkpoint_every=CHECKPOINT_EVERY)
+        return settings.replace(checkpoint_every=CHECKPOINT_EVERY, seed=seed_of(start))
 
     def _training_recipe(self, start: str, settings: TrainingSettings) -> TrainingRecipe:
-        config = self.recipe.config(causal=start != "masked")
-        masking = self.recipe.masking(start)
+        objective = objective_of(start)
+        config = self.recipe.config(causal=objective != "masked")
+        masking = self.recipe.masking(objective)
         return TrainingRecipe("study", config.vocab_size, config, settings, masking=masking)
 
     def _objective(self, start: str) -> AnyObjective:
         if start not in self._objectives:
-            recipe, texts = self._training_recipe(start, self._settings(1)), lowered(self.texts.unlabelled)
+            recipe, texts = (
+                self._training_recipe(start, self._settings(start, 1)),
+                lowered(self.texts.unlabelled),
+            )
             self._objectives[start] = objective_for(recipe, self.tokenizer, texts)
         return self._objectives[start]
 
     def _held_out_nats(self, start: str, model: Any) -> float:
         """Mean loss a predicted token of texts that were not read, masked as in training."""
-        recipe = self._training_recipe(start, self._settings(1))
+        recipe = self._training_recipe(start, self._settings(start, 1))
         objective = objective_for(recipe, self.tokenizer, lowered(self.texts.held_out[:N_HELD_OUT]))
         batches = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=self.recipe.tokens_per_batch)
         weights = [objective.n_predictions(rows) for rows in batches]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,9 @@ from tinytx.training.settings import TrainingSettings
 
 OBJECTIVES = ("causal", "masked", "hybrid")
 COUNTS = ("counts-causal", "counts-both")  # embeddings from counts, new layers that read one way or both
+WAYS = ("tuned", "longer", "probe", "beside")
 BAGS = ("tfidf-words", "tfidf-letters")
+_SEED = re.compile(r"-seed([1-9])$")
 LONGER = 5  # times the updates, for the control that only trains longer
 
 
@@ -180,8 +183,10 @@ class Condition:
     ----------
     name : str
         One of `BAGS`, or START/WAY, or START/WAY/DOSE with a dose in tokens. START is one of `OBJECTIVES`
-        with a dose of pretraining, one of `COUNTS`, or "scratch": new weights, causal. WAY is "tuned",
-        "longer" (tuned, with `LONGER` times the updates) or "probe": frozen, read by logistic regression.
+        with a dose of pretraining ("causal-seed1": with another seed of it than 0), one of `COUNTS`, or
+        "scratch": new weights, causal. WAY is "tuned", "longer" (tuned, with `LONGER` times the updates),
+        "probe": frozen, read by logistic regression, or "beside": as "probe", with TF-IDF of words and letters
+        among what is read.
     start, way : str
     dose : int
         Tokens read in pretraining.
@@ -195,7 +200,18 @@ class Condition:
     @property
     def causal(self) -> bool:
         """Whether the transformer reads one way when it classifies; a hybrid one reads both ways."""
-        return self.start in ("scratch", "causal", "counts-causal")
+        return objective_of(self.start) in ("scratch", "causal", "counts-causal")
+
+
+def objective_of(start: str) -> str:
+    """What a start is called without its seed of pretraining."""
+    return _SEED.sub("", start)
+
+
+def seed_of(start: str) -> int:
+    """The seed of pretraining: of new weights, and of the order of the texts."""
+    found = _SEED.search(start)
+    return int(found[1]) if found else 0
 
 
 def condition(name: str, recipe: Recipe) -> Condition:
@@ -204,15 +220,15 @@ def condition(name: str, recipe: Recipe) -> Condition:
     if name in BAGS:
         return Condition(name, name)
     doses = [str(dose) for dose in recipe.doses if dose]
-    if rest and rest[0] in ("tuned", "longer", "probe"):
+    if rest and rest[0] in WAYS:
         if start in ("scratch", *COUNTS) and len(rest) == 1:
             return Condition(name, start, rest[0])
-        if start in OBJECTIVES and len(rest) == 2 and rest[1] in doses:
+        if objective_of(start) in OBJECTIVES and len(rest) == 2 and rest[1] in doses:
             return Condition(name, start, rest[0], int(rest[1]))
     raise ValueError(
-        f"condition must be {', '.join(BAGS)}, or START/tuned, START/longer or START/probe with START one of "
-        f"scratch, {', '.join(COUNTS)}, or {', '.join(OBJECTIVES)} and /DOSE with a dose of "
-        f"{', '.join(doses)}; got {name!r}"
+        f"condition must be {', '.join(BAGS)}, or START/WAY with WAY one of {', '.join(WAYS)} and START one of "
+        f"scratch, {', '.join(COUNTS)}, or {', '.join(OBJECTIVES)} (or {OBJECTIVES[0]}-seed1) and /DOSE with "
+        f"a dose of {', '.join(doses)}; got {name!r}"
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from experiments.cooccurrences import SMOOTHING, WINDOW, cooccurrences, ppmi_vectors
-from experiments.linear import bag_of_words, gram_features, probe, tfidf
+from experiments.linear import bag_of_words, beside, gram_features, probe, tfidf
 from tinytx.text.corpora import Split
 
 TOPICS = ("axes figure plot legend", "graph node edge path", "frame column row index", "tensor layer loss")
@@ -40,6 +40,11 @@ def test_linear_models_separate_four_topics():
     answers = [bag_of_words(train, test, 0, letters=letters)[0] for letters in (False, True)]
     answers.append(probe(train, test, *columns, 0)[0])
     assert [np.mean(one == np.asarray(test.labels)) > 0.9 for one in answers] == [True] * 3
+    right = np.asarray(test.labels)
+    assert np.mean(beside(train, test, *columns, 0)[0] == right) > 0.9
+    silent = Split(("nothing",) * 60, train.labels), Split(("nothing",) * 200, test.labels)
+    assert np.mean(beside(*silent, *columns, 0)[0] == right) > 0.9, "columns alone suffice"
+    assert np.mean(beside(train, test, *map(np.zeros_like, columns), 0)[0] == right) > 0.9, "as do words alone"
 
 
 def test_one_text_of_a_class_is_enough_and_characters_see_stems():

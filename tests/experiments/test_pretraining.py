@@ -27,7 +27,7 @@ SMOKE = RECIPES["smoke"]
 ALL_KINDS = (
     *("tfidf-words", "tfidf-letters", "scratch/tuned", "scratch/longer", "scratch/probe"),
     *("causal/tuned/2000", "causal/probe/5000", "masked/tuned/2000", "hybrid/probe/2000"),
-    "counts-both/probe",
+    *("counts-both/probe", "causal-seed1/probe/2000", "causal/beside/2000"),
 )
 
 
@@ -149,7 +149,7 @@ def test_doses_are_the_fewest_steps_that_read_them(corpora, settings, start):
         assert reach.n_decay == max(1, round(0.2 * reach.n_steps))
         assert reach.n_distinct == min(one_pass, reach.n_tokens)
         assert reach.passes == pytest.approx(reach.n_tokens / one_pass, abs=1e-3)
-    later = plan_doses(objective, bodies._settings(1), pad_id, (3 * one_pass,), 0.2)[3 * one_pass]
+    later = plan_doses(objective, bodies._settings(start, 1), pad_id, (3 * one_pass,), 0.2)[3 * one_pass]
     assert later.n_distinct == one_pass and later.passes == pytest.approx(3, abs=0.3)
 
 
@@ -157,7 +157,7 @@ def test_a_branch_ends_in_the_same_bytes_as_one_run_with_its_schedule(corpora, s
     bodies = Bodies(texts_of(*corpora), SMOKE, settings().work_dir, "cpu", lambda line: None)
     facts = bodies.pretrained("causal", 5_000)
     found, reach = bodies._finished("causal", 5_000), bodies.doses("causal")[5_000]
-    whole = bodies._settings(reach.n_steps, reach.n_decay)
+    whole = bodies._settings("causal", reach.n_steps, reach.n_decay)
     model = new_model(bodies._training_recipe("causal", whole), 0)
     history = train(model, bodies._objective("causal"), whole)
     for mine, expected in zip(found.parameters(), model.parameters(), strict=True):
@@ -174,11 +174,20 @@ def test_a_branch_ends_in_the_same_bytes_as_one_run_with_its_schedule(corpora, s
     )
 
 
+def test_another_seed_of_pretraining_is_another_body_that_read_other_texts_first(corpora, settings):
+    bodies = Bodies(texts_of(*corpora), SMOKE, settings().work_dir, "cpu", lambda line: None)
+    one, other = (condition(f"{start}/probe/2000", SMOKE) for start in ("causal", "causal-seed1"))
+    assert one.causal and other.causal
+    weights = [bodies.body(each, 0).token_embed.weight for each in (one, other)]
+    assert not torch.equal(*weights)
+    assert bodies._settings("causal-seed1", 1).replace(seed=0) == bodies._settings("causal", 1)
+
+
 # --- the experiment
 
 
 def test_every_kind_of_condition_runs_and_an_interrupted_run_resumes(run, stop_after):
-    n_cells = 4 * len(ALL_KINDS) + 4 + 1  # one record of each pretrained body, and one of the search
+    n_cells = 4 * len(ALL_KINDS) + 5 + 1  # one record of each pretrained body, and one of the search
     stop_after(9)
     with pytest.raises(ConnectionAbortedError):
         run(*ALL_KINDS)
@@ -207,7 +216,7 @@ def test_intervals_are_corrected_for_overlapping_training_sets(run):
 
 
 def test_bad_requests_are_refused(run, settings):
-    for name in ("causal/tuned/7", "scratch/tuned/2000", "tfidf", "causal/probe", "scratch/guess"):
+    for name in ("causal/tuned/7", "scratch/tuned/2000", "tfidf", "causal/probe", "scratch/guess", "scratch-seed1/tuned", "causal-seed0/probe/2000"):
         with pytest.raises(ValueError, match=f"condition must be .*got '{name}'"):
             condition(name, SMOKE)
     with pytest.raises(ValueError, match="budget must be one of smoke, study, got 3.0"):

@@ -33,7 +33,7 @@ class Measured:
     Attributes
     ----------
     accuracies : dict of str to list of float
-        Of each condition, a number a fold, in one order for all.
+        Of each condition, a number a fold, for the first draw of labels, then the next; some have fewer draws.
     tokens : dict of str to int
         What each condition read in pretraining; 0 for none.
     test_share : float
@@ -57,15 +57,13 @@ class Measured:
         return paired_interval(self.accuracies[name], test_share=self.test_share)
 
     def gain(self, name: str, other: str) -> PairedInterval:
-        """Points by which a condition is above another one, paired by fold."""
-        pairs = zip(self.accuracies[name], self.accuracies[other], strict=True)
+        """Points by which a condition is above another one, paired by fold, in the draws that both have."""
+        pairs = zip(self.accuracies[name], self.accuracies[other], strict=False)
         return paired_interval([a - b for a, b in pairs], test_share=self.test_share)
 
 
 def measured(records: Records, corpus: str = "imdb", budget: str = "study") -> dict[int, Measured]:
     """Stored accuracies by number of labels, of each condition for which a draw of all folds is complete.
-
-    All conditions of one number of labels are compared on the folds that all of them have.
 
     Parameters
     ----------
@@ -94,9 +92,10 @@ def measured(records: Records, corpus: str = "imdb", budget: str = "study") -> d
             tokens[name] = read["n_tokens"] if read else 0
     found = {}
     for n_labels, by_name in sorted(cells.items()):
-        draws = {name: _complete_draws(of, n_folds) for name, of in by_name.items()}
-        places = list(itertools.product(range(min(filter(None, draws.values()), default=0)), range(n_folds)))
-        accuracies = {name: [of[at] for at in places] for name, of in by_name.items() if draws[name]}
+        accuracies = {}
+        for name, of in by_name.items():
+            if n_draws := _complete_draws(of, n_folds):
+                accuracies[name] = [of[at] for at in itertools.product(range(n_draws), range(n_folds))]
         if accuracies:
             found[n_labels] = Measured(accuracies, tokens, 1 / (n_folds - 1))
     return found
@@ -108,7 +107,12 @@ def _complete_draws(cells: Mapping[tuple[int, int], float], n_folds: int) -> int
 
 
 _BAGS = {"tfidf-words": "TF-IDF, words", "tfidf-letters": "TF-IDF, words and letters"}
-_WAYS = {"tuned": "fine-tuned", "longer": "fine-tuned, five times as long", "probe": "frozen"}
+_WAYS = {
+    "tuned": "fine-tuned",
+    "longer": "fine-tuned, five times as long",
+    "probe": "frozen",
+    "beside": "frozen beside a bag",
+}
 
 
 def display_name(condition: str) -> str:
@@ -127,8 +131,9 @@ def display_name(condition: str) -> str:
         return _BAGS[condition]
     start, way, *dose = condition.split("/")
     if dose:
-        kind = "pretrained" if start == "causal" else f"{start} pretraining"
-        return f"{kind} on {millions(int(dose[0]))}, {_WAYS[way]}"
+        objective, _, seed = start.partition("-seed")
+        kind = "pretrained" if objective == "causal" else f"{objective} pretraining"
+        return f"{kind} on {millions(int(dose[0]))}, {_WAYS[way]}{f', seed {seed}' if seed else ''}"
     body = {"scratch": "random weights", "counts-causal": "counts", "counts-both": "counts, both ways"}[start]
     return "from scratch" if condition == "scratch/tuned" else f"{body}, {_WAYS[way]}"
 

@@ -183,10 +183,10 @@ class Condition:
     ----------
     name : str
         One of `BAGS`, or START/WAY, or START/WAY/DOSE with a dose in tokens. START is one of `OBJECTIVES`
-        with a dose of pretraining ("causal-seed1": with another seed of it than 0), one of `COUNTS`, or
+        with a dose of pretraining ("causal-seed1": another seed of it), one of `COUNTS`, or
         "scratch": new weights, causal. WAY is "tuned", "longer" (tuned, with `LONGER` times the updates),
-        "probe": frozen, read by logistic regression, or "beside": as "probe", with TF-IDF of words and letters
-        among what is read.
+        "probe": frozen, read by logistic regression, or "beside": as "probe", next to TF-IDF of words and
+        letters.
     start, way : str
     dose : int
         Tokens read in pretraining.
@@ -226,9 +226,9 @@ def condition(name: str, recipe: Recipe) -> Condition:
         if objective_of(start) in OBJECTIVES and len(rest) == 2 and rest[1] in doses:
             return Condition(name, start, rest[0], int(rest[1]))
     raise ValueError(
-        f"condition must be {', '.join(BAGS)}, or START/WAY with WAY one of {', '.join(WAYS)} and START one of "
-        f"scratch, {', '.join(COUNTS)}, or {', '.join(OBJECTIVES)} (or {OBJECTIVES[0]}-seed1) and /DOSE with "
-        f"a dose of {', '.join(doses)}; got {name!r}"
+        f"condition must be {', '.join(BAGS)}, or START/WAY with WAY one of {', '.join(WAYS)} and START "
+        f"one of scratch, {', '.join(COUNTS)}, or {', '.join(OBJECTIVES)} ({OBJECTIVES[0]}-seed1, ...) and "
+        f"/DOSE with a dose of {', '.join(doses)}; got {name!r}"
     )
 
 

@@ -29,6 +29,7 @@
 
 # %%
 import math
+import textwrap
 
 import torch
 from IPython.display import Markdown
@@ -80,7 +81,8 @@ print(
 for name, model in {"before": untrained, "after": shipped.model}.items():
     print(f"{name} training:")
     for seed in range(3):
-        print("   ", tx.generate(model, shipped.tokenizer, "Le roman", seed=seed))
+        text = str(tx.generate(model, shipped.tokenizer, "Le roman", seed=seed))
+        print(textwrap.fill(text, 84, initial_indent="  - ", subsequent_indent=" " * 4))
 
 # %% [markdown]
 # Training turned noise into sentences. How good are they? The language of these reviews is one of our own, made by a grammar, so for each text we can ask whether the language contains it. No

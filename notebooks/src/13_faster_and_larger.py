@@ -314,10 +314,11 @@ for (group, name), work in kernels.items():
     roof = min(speed, work.intensity * bandwidth)
     side = "memory" if work.intensity < ridge else "compute"
     share = work.flops / measured[group, name] / roof
-    print(f"  {group:<11}{name:<20}{side}-bound{share:>8.0%}")
+    digits = 0 if share > 0.02 else 1
+    print(f"  {group:<11}{name:<20}{side + '-bound':<15}{share:>7.{digits}%}")
 
 # %% [markdown]
-# A share above 100 % means that the roof itself was measured in a slow moment, or that a cache still helped. First guess, then choose it in the explorer: what would a machine with twice the arithmetic, or twice the memory speed, gain for each product?
+# What is far below the roof, such as a norm in generation, is limited by neither: calling it from Python takes longer than its arithmetic and its bytes. Should a share on your machine be above 100 %, the roof was measured in a slow moment, or a cache still helped. First guess, then choose it in the explorer: what would a machine with twice the arithmetic, or twice the memory speed, gain for each product?
 
 # %%
 course.widgets.roofline(

@@ -325,7 +325,9 @@ def test_the_reference_has_every_public_name_with_its_docstring():
 
 def test_the_first_page_shows_every_lesson_and_links_none_that_has_no_page(tmp_path):
     assert index_page([], tmp_path).count('<div class="card waiting">') == len(LESSONS)
-    (tmp_path / f"{LESSONS[3].name}.html").write_text("<p><em>It takes:</em> 70 minutes to read</p>")
+    (tmp_path / f"{LESSONS[3].name}.html").write_text(
+        "<p><em>It takes:</em> 70 minutes to read</p>" + 2 * '<h3 id="Exercise:-a">'
+    )
     shown = index_page([], tmp_path)
     assert re.findall(r'<a class="card" href="([^"]+)"', shown) == [f"{LESSONS[3].name}.html"]
     assert "<small><span>70 min</span> <span>✎ " in shown

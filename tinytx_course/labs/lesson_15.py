@@ -33,7 +33,7 @@ class Measured:
     Attributes
     ----------
     accuracies : dict of str to list of float
-        Of each condition, a number a fold, for the first draw of labels, then the next; some have fewer draws.
+        Of each condition, a number a fold, first of the first draw of labels; some have fewer draws.
     tokens : dict of str to int
         What each condition read in pretraining; 0 for none.
     test_share : float

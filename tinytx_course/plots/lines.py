@@ -87,8 +87,13 @@ def _name_ends(ax: Axes, names: Sequence[tuple[str, float, str]]) -> None:
     height = ax.transAxes.inverted()
     places = [float(height.transform(ax.transData.transform((1.0, y)))[1]) for _, y, _ in names]
     spread = _spread(places, gap=0.075)
-    for (label, _, color), place in zip(names, spread, strict=True):
-        ax.text(1.015, place, label, color=color, transform=ax.transAxes, va="center", fontsize=11.5)
+    moved = [abs(place - end) > 0.02 for place, end in zip(spread, places, strict=True)]
+    left = 1.05 if any(moved) else 1.015
+    for (label, _, color), place, end, is_moved in zip(names, spread, places, moved, strict=True):
+        ax.text(left, place, label, color=color, transform=ax.transAxes, va="center", fontsize=11.5)
+        if is_moved:  # a thin line leads from the end of its line to the name
+            ax.plot([1.0, left - 0.008], [end, place], color=color, transform=ax.transAxes, clip_on=False,
+                    linewidth=0.8, scalex=False, scaley=False)  # fmt: skip
 
 
 def _spread(wanted: Sequence[float], gap: float) -> list[float]:

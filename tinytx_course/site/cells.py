@@ -60,8 +60,8 @@ _TEACHES = re.compile(r"\bcourse\.(?!plots|resolve)|^(def|class) |\.backward\(|\
 _NOT_ATTEMPTED = ": not attempted yet"
 _INVITATION = (
     '<p class="todo">✎ Write it in your own copy: <a href="notebooks/{}.ipynb" download>download this '
-    "notebook</a>, or open all with <code>make lab</code>. The check there says what is right, and names "
-    "the mistake.</p>"
+    'notebook</a>, or open all with <code>make lab</code> (<a href="00_start_here.html#Your-own-copy">how '
+    "to</a>). The check there says what is right, and names the mistake.</p>"
 )
 _LEVEL = re.compile(r"<p><code>(Level \d/5) · (\d+ minutes) · (outcome \d+)</code></p>")
 _HIGHLIGHTED = re.compile(r'<div class="highlight.*?</div>', re.S)

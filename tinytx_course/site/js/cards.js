@@ -2,7 +2,11 @@
 
 const card = h("div", { class: "hover-card", role: "tooltip", id: "hover-card", hidden: true });
 document.body.append(card);
-let shownFor = null, leaving;
+let shownFor = null, leaving, touched = false, asked = null;
+addEventListener("pointerdown", ({ pointerType, target }) => {
+  touched = pointerType === "touch";
+  if (!target.closest?.("a.term, a.paper, .hover-card")) asked = null;
+}, true);
 
 const hideCard = () => {
   shownFor?.removeAttribute("aria-describedby");
@@ -34,6 +38,10 @@ for (const link of document.querySelectorAll("a.term, a.paper[title]")) {
   link.addEventListener("pointerleave", later);
   link.addEventListener("focus", () => showCard(link));
   link.addEventListener("blur", hideCard);
+  link.addEventListener("click", (event) => {  // a finger cannot hover: the first press shows the card, a second one follows the link
+    if (touched && asked !== link) event.preventDefault();
+    if (touched) { showCard(link); asked = link; }
+  });
 }
 card.addEventListener("pointerenter", () => clearTimeout(leaving));
 card.addEventListener("pointerleave", later);

@@ -1,5 +1,11 @@
 // A button on each piece of code that copies it, and on a phone one that wraps it; two lines are as quickly typed.
 
+const wraps = [];
+const wrapAll = (on) => {  // one wish for all code, also of the next page
+  remember("wrap", on);
+  wraps.forEach(({ box, wrap }) => wrap.setAttribute("aria-pressed", box.classList.toggle("wrapped", on)));
+};
+
 for (const pre of document.querySelectorAll(".input_area pre, .rendered_html > pre, .rendered_html details > pre, .rendered_html .highlight pre")) {
   if (pre.textContent.trim().split("\n").length < 3) continue;
   const button = h("button", { type: "button", class: "copy" }, "Copy");
@@ -24,7 +30,8 @@ for (const pre of document.querySelectorAll(".input_area pre, .rendered_html > p
     box.append(pre);
   }
   box.classList.add("has-copy");
-  const wrap = h("button", { type: "button", class: "copy wrap", "aria-pressed": "false",
-    onclick: () => wrap.setAttribute("aria-pressed", box.classList.toggle("wrapped")) }, "Wrap");
+  const wrap = h("button", { type: "button", class: "copy wrap", onclick: () => wrapAll(!recalled("wrap")) }, "Wrap");
   box.append(button, wrap);
+  wraps.push({ box, wrap });
 }
+wrapAll(Boolean(recalled("wrap")));

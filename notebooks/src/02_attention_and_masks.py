@@ -891,7 +891,8 @@ plots.show(fig, name="02_learnt_and_known_maps")
 
 # %%
 course.widgets.attention(
-    model, ["ABCDE"[letter] for letter in letters[0]], token_ids=letters[:1], query=7,
+    model, ["ABCDE"[letter] for letter in letters[0]],
+    token_ids=letters[:1], head=1, query=7,
     untrained=True,
 )  # fmt: skip
 

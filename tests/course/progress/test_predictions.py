@@ -49,9 +49,9 @@ def test_the_first_choice_that_was_resolved_counts(mine):
     }  # fmt: skip
 
 
-def test_without_a_choice_only_the_finding_is_shown_and_nothing_recorded(mine):
+def test_without_a_choice_answer_and_finding_are_shown_and_nothing_recorded(mine):
     course.predict("02.1", "?", OPTIONS)
-    assert course.resolve("02.1", "falls", "It falls.").summary() == "It falls."
+    assert course.resolve("02.1", "falls", "It falls.").summary() == "Answer: “falls”. It falls."
     assert mine.part("predictions") == {}
 
 
@@ -59,7 +59,7 @@ def test_a_choice_of_an_earlier_wording_is_not_compared(mine):
     chosen(course.predict("02.1", "?", OPTIONS), 1)
     card = course.predict("02.1", "?", ["shrinks", "grows"])
     assert card.answers == {}
-    assert course.resolve("02.1", "grows", "It grows.").summary() == "It grows."
+    assert course.resolve("02.1", "grows", "It grows.").summary() == "Answer: “grows”. It grows."
 
 
 def test_no_page_holds_what_a_reader_chose(mine):

@@ -664,7 +664,10 @@ two = tx.translate(
 gains = [new.log_prob - old.log_prob for new, old in zip(two, first, strict=True)]
 order = sorted(range(len(some)), key=lambda i: gains[i])
 chosen = [some[i] for i in (*order[:-4:-1], *order[:3])]
-course.widgets.beam_tree(model, tokenizer, chosen)
+course.widgets.beam_tree(
+    model, tokenizer, chosen,
+    references=[references[some.index(each)] for each in chosen],
+)  # fmt: skip
 
 # %% [markdown]
 # ## The KV cache: one more token for the work of one

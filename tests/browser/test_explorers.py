@@ -179,6 +179,9 @@ def test_the_best_hypothesis_of_each_step_stands_on_top(page, tmp_path):
       return [x, y, parseFloat(number.textContent.replace('−', '-')), word.getComputedTextLength(),
         g.querySelector('rect').getBBox().width];
     })"""
+    to_5 = "(i => { i.value = 5; i.dispatchEvent(new Event('input')); })"
+    page.evaluate(f"{to_5}(document.querySelector('.tx-steps input'))")
+    page.settle()
     found = page.evaluate(boxes)
     assert len(found) > 6 and all(long <= wide for *_, long, wide in found)
     for x in {x for x, *_ in found}:

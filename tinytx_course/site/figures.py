@@ -45,6 +45,7 @@ _PATH = re.compile(r'(?<= [dxy]=")[^"]*')
 _SPARE = re.compile(r""" transform="rotate\(-0 [^"]*"|font-family: '[^"]*?'; """)
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _STYLE = re.compile(r'(?<= style=")[^"]*')
+_REFERENCE = re.compile(r'(?<= id=")[^"]+|(?<=url\(#)[^)]+|(?<=href="#)[^"]+')
 _MESH = re.compile(r'(<g id="QuadMesh_\d+">)(.*?)(</g>)', re.S)
 # One cell: left, top, right, bottom, colour, and what is left of its style.
 _CELL = re.compile(
@@ -116,7 +117,8 @@ def drawing(svg: str, alt: str, name: str) -> str:
     if body.count('<g id="axes_') > 1:  # panels, which a phone shows below one another
         body = re.sub(r'(?<=<g )id="axes_\d+"', 'class="axes"', body)
     body = re.sub(r' id="(?:figure|axes|patch|text|line2d|[xy]tick|matplotlib|legend)[^"]*"', "", body)
-    body = re.sub(r'((?<= id=")|(?<=url\(#)|(?<=href="#))(?=\w)', f"{name}-", body)
+    short = {one: f"{name}-{i}" for i, one in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', body)))}
+    body = _REFERENCE.sub(lambda match: short.get(match[0], match[0]), body)
     body = _SPARE.sub("", body)
     body = _PATH.sub(lambda path: _NUMBER.sub(lambda match: _short(float(match[0])), path[0]), body)
     body = _PATH.sub(lambda path: re.sub(r"\s*([A-Z])\s*", r"\1", path[0]), body)

@@ -27,6 +27,11 @@ _LONG = re.compile(
 )  # words and short names worth a place in the index
 #: Headings that say little without their lesson.
 _IN_EACH = {"Summary", "Set-up", "Questions", "Exercises", "What this does not show", "Take-home", "Limits"}
+_COMMON = set(
+    "that this with from have what which when where then than they them their there these those will would "
+    "each does into over more most much many such some only also other another both same about between "
+    "because while after before here very just like were been being".split()
+)
 #: What people type for a section that says it in other words: lesson and heading.
 ASKED = {
     (0, "Your machine"): "install installation setup requirements gpu cuda",
@@ -125,7 +130,8 @@ def _of_lesson(title: str, file: Path) -> list[list[str]]:
             name = f"{name} of lesson {title}"
         kind = "lesson" if match[1] == "1" else title
         below = body[body.index(f"</h{match[1]}>", match.start()) + len("</h1>") : end]
-        text = " ".join(dict.fromkeys(map(str.lower, _LONG.findall(_words(_CODE.sub("", below))))))
+        words = dict.fromkeys(map(str.lower, _LONG.findall(_words(_CODE.sub("", below)))))
+        text = " ".join(word for word in words if word not in _COMMON)
         text += " square root" * ("<msqrt" in below)  # of a formula, as people ask for it
         asked = ASKED.get((int(title[:2]), name))
         more = ", ".join(bold[:12])

@@ -83,7 +83,7 @@ def style_sheet(body: str = "", own: Iterable[str] = ()) -> str:
         sheet += diagram_style()
     if kinds := assets.explorers_in(body):
         sheet += assets.style_sheet(kinds)
-    return sheet + figures.style_sheet()
+    return assets.compact_style(sheet + figures.style_sheet())
 
 
 def _icon() -> str:

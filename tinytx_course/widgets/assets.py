@@ -28,6 +28,8 @@ _PARTS = {_TRAINS: ("_training.js", "_conductor.js")}  # modules of one explorer
 _EXPORT = re.compile(r"^export (default )?", re.M)
 _KEYFRAMES = re.compile(r"^@keyframes .*$", re.M)
 _COMMENT = re.compile(r"^ *//.*\n", re.M)
+_REMARK = re.compile(r"/\*.*?\*/", re.S)
+_TRAILING = re.compile(r"""[ \t]+// [^\n"'`]*$""", re.M)
 _INDENT = re.compile(r"^ +", re.M)
 _KIND = re.compile(r'data-tx-kind="([a-z_]+)"')
 
@@ -65,8 +67,22 @@ def shared_script(name: str) -> str:
 
 
 def compact(script: str) -> str:
-    """Return a script without its lines of comments and its indentation, which stay in the files."""
-    return _INDENT.sub("", _COMMENT.sub("", script))
+    """Return a script without its comments and its indentation, which stay in the files.
+
+    A comment after code is taken out where it holds no quotation mark: it cannot be part of a text then.
+    """
+    return _INDENT.sub("", _TRAILING.sub("", _COMMENT.sub("", script)))
+
+
+def compact_style(sheet: str) -> str:
+    """Return a style sheet without its comments, its indentation and the spaces around braces and semicolons.
+
+    Examples
+    --------
+    >>> compact_style("a { b: c;  /* why */ d: calc(1px + 2px); }")
+    'a{b: c;d: calc(1px + 2px);}'
+    """
+    return re.sub(r"\s*([{};])\s*", r"\1", re.sub(r"\s+", " ", _REMARK.sub("", sheet))).strip()
 
 
 def engine_script(kinds: Iterable[str]) -> str:

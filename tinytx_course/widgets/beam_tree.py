@@ -35,6 +35,7 @@ class BeamTreeExplorer(Explorer):
     title = traitlets.Unicode("Beam search, step by step").tag(sync=True)
 
     sources = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    references = traitlets.List(traitlets.Unicode()).tag(sync=True)  # one for each source, or none
     trees = traitlets.List(traitlets.List()).tag(sync=True)
     source = traitlets.Int(0).tag(sync=True)
     beam_size = traitlets.Int(2).tag(sync=True)
@@ -58,7 +59,12 @@ class BeamTreeExplorer(Explorer):
 
 
 def beam_tree(
-    model: Translator, tokenizer: Tokenizer, sources: str | Sequence[str], *, beam_size: int = 2
+    model: Translator,
+    tokenizer: Tokenizer,
+    sources: str | Sequence[str],
+    *,
+    references: Sequence[str] = (),
+    beam_size: int = 2,
 ) -> BeamTreeExplorer:
     """Follow beam search step by step, for beam sizes 1 (greedy decoding) to 4.
 
@@ -68,18 +74,23 @@ def beam_tree(
     tokenizer : Tokenizer
         The one that the model was trained with.
     sources : str or sequence of str
-        Texts to translate, at most 6.
+        Texts to translate, at most 6. It opens at the first step of the one for which the beam wins most.
+    references : sequence of str
+        The right translation of each source, shown beside it; by default none.
     beam_size : int
         That is shown first.
 
     Raises
     ------
     ValueError
-        If there are too few or too many texts, one is empty, or `beam_size` is out of range.
+        If there are too few or too many texts, one is empty, there are references but not one for each
+        source, or `beam_size` is out of range.
     """
     texts = [sources] if isinstance(sources, str) else list(sources)
     if not 1 <= len(texts) <= _MOST_SOURCES or not all(texts):
         raise ValueError(f"sources must be 1 to {_MOST_SOURCES} texts, none empty, got {texts}")
+    if references and len(references) != len(texts):
+        raise ValueError(f"references must be one for each of {len(texts)} sources, got {len(references)}")
     check_vocabulary(model, tokenizer)
     sizes = range(1, LARGEST_BEAM + 1)
     trees = [[search_tree(model, tokenizer, text, size) for size in sizes] for text in texts]
@@ -90,18 +101,16 @@ def beam_tree(
         ]
         for row in trees
     ]
-    explorer = BeamTreeExplorer(sources=texts, trees=named, beam_size=beam_size)
-    explorer.source, explorer.step = _furthest_ahead(trees, beam_size)
+    explorer = BeamTreeExplorer(sources=texts, references=list(references), trees=named, beam_size=beam_size)
+    explorer.source = _furthest_ahead(trees, beam_size)
     return explorer
 
 
-def _furthest_ahead(trees: list[list[list[list[Node]]]], beam_size: int) -> tuple[int, int]:
-    """Source and step to begin with: where the beam wins most over greedy decoding, or leads most before."""
+def _furthest_ahead(trees: list[list[list[list[Node]]]], beam_size: int) -> int:
+    """Source to begin with: where the beam wins most over greedy decoding, or leads most before."""
     ways = [[_lead(row, beam_size, n) for n in range(1, len(row[beam_size - 1]) + 1)] for row in trees]
     ends = [_lead(row, beam_size, max(map(len, row))) for row in trees]
-    source = max(range(len(trees)), key=lambda i: (ends[i], max(ways[i])))
-    step = 1 + ways[source].index(max(ways[source]))
-    return source, min(step, max(1, len(ways[source]) - 1))  # at the end no choice is left
+    return max(range(len(trees)), key=lambda i: (ends[i], max(ways[i])))
 
 
 def _lead(row: list[list[list[Node]]], beam_size: int, n: int) -> float:

@@ -18,7 +18,8 @@ class ShapesExplorer(Explorer):
     kind = "shapes"
     title = traitlets.Unicode("Shapes through one block").tag(sync=True)
 
-    sizes = traitlets.Dict().tag(sync=True)  # B, T, D and F
+    sizes = traitlets.Dict().tag(sync=True)  # B, T, D and F, as at first
+    seq_len = traitlets.Int(1).tag(sync=True)  # T, as it is moved
     n_heads = traitlets.Int(1).tag(sync=True)
     step = traitlets.Int(0).tag(sync=True)
     token = traitlets.Int(0).tag(sync=True)  # b · T + t
@@ -31,15 +32,19 @@ class ShapesExplorer(Explorer):
             raise ValueError(f"n_heads must divide d_model, got d_model={d_model}, n_heads={proposal.value}")
         return proposal.value
 
+    @traitlets.validate("seq_len")
+    def _check_length(self, proposal: Any) -> int:
+        return between(proposal, 1, _MOST["T"])
+
     @traitlets.validate("step", "token", "column")
     def _check_number(self, proposal: Any) -> int:
-        n_tokens = self.sizes["B"] * self.sizes["T"]
+        n_tokens = self.sizes["B"] * self.seq_len
         limits = {"step": _LAST_STEP, "token": n_tokens - 1, "column": self.sizes["D"] - 1}
         return between(proposal, 0, limits[proposal.trait.name])
 
     def summary(self) -> str:
         """Return what is shown, and the sizes."""
-        sizes = ", ".join(f"{axis} = {size}" for axis, size in self.sizes.items())
+        sizes = ", ".join(f"{axis} = {size}" for axis, size in (self.sizes | {"T": self.seq_len}).items())
         return (
             "The sixteen steps of a transformer block with code, shapes and parameters; one entry is "
             f"followed into the heads and back. {sizes}, {self.n_heads} heads, step {self.step + 1}."
@@ -58,12 +63,13 @@ def shapes(
     """Follow the entries of a tensor through one block: into heads, through attention, and back.
 
     Each entry carries the indices (b, t, d) that it had before its row was split into heads. One of them,
-    at first about the middle, is marked in every step with its token and its head.
+    at first about the middle, is marked in every step with its token and its head. T may be moved: the list
+    says how many numbers each step gives.
 
     Parameters
     ----------
     batch_size, seq_len, d_model : int
-        B up to 4, T up to 8, D up to 16.
+        B up to 4, T at first, up to 8, D up to 16.
     n_heads : int
         H; divides D.
     d_ff : int
@@ -88,6 +94,7 @@ def shapes(
             raise ValueError(f"{axis} must lie in 1..{_MOST[axis]}, got {size}")
     return ShapesExplorer(
         sizes=sizes,
+        seq_len=seq_len,
         n_heads=n_heads,
         step=step,
         token=batch_size // 2 * seq_len + seq_len // 2,

@@ -70,6 +70,16 @@ def test_the_share_on_true_pairs_by_hand(node):
     assert mass == {"mass": pytest.approx(0.7), "even": pytest.approx(2 / 3), "n": 1, "of": 2}
 
 
+def test_each_head_has_its_share_on_true_pairs_whichever_is_open(node, model, tokenizer, pairs):
+    explorer = course.widgets.alignment(model, tokenizer, pairs, layer=1, head=3)
+    (shares,) = node("alignment", "js.sharesOf(get).map((row) => row.map(({ mass }) => mass))", explorer)
+    weights, links = word_weights(model, tokenizer, pairs[0]), pairs[0].alignment
+    known = {t for _, t in links}
+    expected = sum(weights[:, :, t, s] for s, t in links) / len(known)  # (L, H)
+    expected = np.concatenate([expected, expected.mean(axis=1, keepdims=True)], axis=1)
+    np.testing.assert_allclose(shares, expected, rtol=1e-4)
+
+
 def test_what_is_said_follows_the_chosen_word(describe, model, tokenizer, pairs):
     explorer = course.widgets.alignment(model, tokenizer, pairs, head=4)
     first, second = describe(explorer)[0], describe(changed(explorer, word=1, head=1))[0]

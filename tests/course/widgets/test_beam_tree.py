@@ -5,7 +5,6 @@ import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tests.course.widgets.conftest import changed
 from tinytx.training.beam import Search
 from tinytx.training.translate import translate_ids
 from tinytx_course.widgets.beam_tree import PENALTIES, search_tree
@@ -88,22 +87,48 @@ def test_with_a_beam_of_one_greedy_is_the_kept_path(node, explorer):
     assert all(row == [True] + [False] * 3 for row in marks)
 
 
-def test_what_is_said_counts_what_the_step_did(describe, explorer):
-    (text,) = describe(changed(explorer, step=1, beam_size=3, source=0))
-    fates = [fate for *_, fate in explorer.trees[0][2][0]]
-    assert text.startswith(f"Beam size 3, step 1 of {len(explorer.trees[0][2])}: {fates.count('kept')} kept")
-    assert f"log P {explorer.trees[0][2][0][0][2]:.2f}".replace("-", "−") in text
+def test_what_is_said_counts_what_the_step_did_and_reads_the_best(node, explorer):
+    state = explorer.state() | {"step": 1, "beam_size": 3, "source": 0}
+    tree = explorer.trees[0][2]
+    (text,) = node("beam_tree", "js.describe(get)", state)
+    fates = [fate for *_, fate in tree[0]]
+    assert text.startswith(f"Step 1 of {len(tree)}: beam 3 has “")
+    assert f"{fates.count('kept')} kept at this step" in text
+    assert f"log P {tree[0][0][2]:.2f}".replace("-", "−") in text
+    expression = "[js.describe(get), js.winner(js.treeOf(get), Infinity, 1)[1]]"
+    ((text, log_prob),) = node("beam_tree", expression, state | {"step": len(tree)})
+    finding = text.split("\n")[0]
+    assert f": beam 3 writes “{finding.split('“')[1].split('”')[0]}”, log P −{-log_prob:.2f}" in finding
+    assert "reference" not in finding  # none is given
 
 
-def test_it_opens_where_the_beam_is_ahead_most(node, explorer):
-    ((leads, gains),) = node(
-        "beam_tree",
-        "[get('trees').map((trees, i) => trees[1].map((_, n) => js.leadOf(get, n + 1, i))), js.gains(get)]",
-        explorer.state(),
+def test_the_end_is_compared_with_the_reference_where_there_is_one(node):
+    greedy = [[[0, "un", -1, "kept"]], [[0, "(the end)", -2, "finished"]]]
+    wide = [
+        [[0, "un", -1, "kept"], [0, "d", -1.2, "kept"]],
+        [[1, "-eux", -1.5, "finished"], [0, "(the end)", -2, "finished"]],
+    ]
+    state = {"trees": [[greedy, wide]], "source": 0, "beam_size": 2, "step": 2, "length_penalty": 1}
+    said = {
+        "deux": "Only that of the beam is",
+        "un": "Only that of greedy decoding is",
+        "trois": "Neither is",
+    }
+    texts = node("beam_tree", "js.describe(get)", *(state | {"references": [right]} for right in said))
+    for text, end in zip(texts, said.values(), strict=True):
+        assert text.split("\n")[0].endswith(f"{end} the reference.")
+    expected = (
+        "Step 2 of 2: beam 2 writes “deux”, log P −1.50; greedy “un”, −2.00. Beam is ahead by 0.50 nats."
     )
+    assert texts[0].startswith(expected)
+    (alone,) = node("beam_tree", "js.describe(get)", state | {"references": ["un"], "beam_size": 1})
+    assert alone.split("\n")[0].endswith("log P −2.00. It is the reference.")
+
+
+def test_it_opens_at_the_first_step_of_the_sentence_where_the_beam_wins_most(node, explorer):
+    (gains,) = node("beam_tree", "js.gains(get)", explorer.state())
     assert explorer.source == max(range(len(TEXTS)), key=lambda i: (gains[i]["end"], gains[i]["most"]))
-    way = leads[explorer.source]
-    assert explorer.step == min(1 + way.index(max(way)), len(way) - 1)
+    assert explorer.step == 1
 
 
 def test_the_lead_of_the_beam_at_the_end_is_that_of_the_winners(node, explorer):
@@ -120,5 +145,7 @@ def test_the_lead_of_the_beam_at_the_end_is_that_of_the_winners(node, explorer):
 def test_what_does_not_fit_is_refused(model, tokenizer):
     with pytest.raises(ValueError, match="1 to 6 texts"):
         course.widgets.beam_tree(model, tokenizer, [])
+    with pytest.raises(ValueError, match="one for each of 2 sources, got 1"):
+        course.widgets.beam_tree(model, tokenizer, TEXTS, references=["Le livre est court."])
     with pytest.raises(ValueError, match=r"beam_size .* 1\.\.4, got 5"):
         course.widgets.beam_tree(model, tokenizer, TEXTS, beam_size=5)

@@ -103,7 +103,7 @@ def test_embeddings_dominate_small_models_and_what_is_new_is_named(describe):
     other.head = "lm"
     texts = describe(small, large, other)
     assert "the largest part embeddings" in texts[0] and "the largest part attention" in texts[1]
-    assert "head classifier → lm" in texts[2] and "cache new.\n" in texts[2]
+    assert "head classifier → lm" in texts[2] and "(cache new).\n" in texts[2]
 
 
 def test_heads_that_do_not_divide_the_width_become_fewer(bars):

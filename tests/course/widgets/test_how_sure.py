@@ -53,6 +53,11 @@ def test_each_review_gets_its_own_numbers(node, world, explorer, reviews, guesse
         close(model, torch.tensor(guess), rtol=1e-5, atol=1e-6)
 
 
+def test_a_guess_is_judged_by_what_can_be_seen_to_move(node):
+    moves = "[[0.5, 0.502], [0.5, 0.6], [0.6, 0.5], [1, 1]].map(([a, b]) => js.movedBy(a, b))"
+    assert node("how_sure", moves) == [[0, 1, -1, 0]]
+
+
 def test_a_review_that_is_shorter_than_what_was_read_is_read_to_its_end(node, explorer, reviews):
     shortest = min(range(3), key=lambda i: len(reviews[i].words))
     state = explorer.state() | {"review": shortest, "n_read": 99}

@@ -40,7 +40,7 @@ def test_what_is_said_names_the_limit_and_what_lies_above_the_roof(describe):
     explorer = course.widgets.roofline(100.0, 20.0, KERNELS, batch_size=1, width=64)
     (few,) = describe(explorer)
     assert few.startswith(
-        "1 row times a matrix 64 × 64: 0.485 FLOP/byte, limited by memory; at best 9.7 FLOP/s"
+        "Product: 1 row times a matrix 64 × 64: 0.485 FLOP/byte, limited by memory; at best 9.7 FLOP/s"
     )
     assert (
         "Kernel “sum”: 0.5 FLOP/byte, 14 FLOP/s, 140% of the measured roof, limited by memory; above the roof"
@@ -48,6 +48,17 @@ def test_what_is_said_names_the_limit_and_what_lies_above_the_roof(describe):
     )
     (many,) = describe(changed(explorer, batch_size=4096, kernel=1))
     assert "limited by compute; at best 100 FLOP/s" in many and "The ridge is at 5 FLOP/byte." in many
+
+
+def test_what_lies_far_below_the_roof_is_limited_by_neither_side_of_it(node):
+    """A tenth of the roof, 10 of 100 FLOP/s, still counts; a hundredth does not."""
+    kernels = {"slow": (10.5, 1.0, 1.0), "start": (1.0, 0.1, 1.0)}
+    explorer = course.widgets.roofline(100.0, 20.0, kernels)
+    state = {**explorer.state(), "kernel": 1, "compute": 4}
+    ((limits, said),) = node("roofline", "[js.pointsOf(get).map((p) => p.limit), js.describe(get)]", state)
+    assert limits == ["compute", "neither"]
+    assert "“start”, at 1% of the roof and limited by neither side of it, hardly gains.\n" in said
+    assert "1% of the measured roof, limited by neither memory nor compute" in said
 
 
 def test_a_faster_machine_helps_what_its_side_of_the_roof_limits(node):

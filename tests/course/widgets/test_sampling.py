@@ -116,22 +116,21 @@ def test_what_is_said_can_be_checked_by_hand(describe):
     make = course.widgets.sampling
     plain, cut, strange, hot, drawn = describe(
         make("Bonjour", temperature=1, top_k=None, top_p=None),
-        changed(make("Bonjour", temperature=1, top_k=1, top_p=None), n_draws=3),
+        changed(make("Bonjour", temperature=1, top_k=1, top_p=None), n_draws=3, stage=4),
         make("Le chat"),
         *(changed(make("Bonjour", temperature=2, top_k=None, top_p=None), stage=stage) for stage in (0, 3)),
     )
     as_the_model_says = [text.split(", as the model says ")[1].split(",")[0] for text in (plain, hot, drawn)]
     assert len(set(as_the_model_says)) == 1 and f"“les” {as_the_model_says[0]}, as the model" in plain
-    assert hot.startswith(f"Stage 1, model: “les” leads with {as_the_model_says[0]}. ")
-    assert drawn.startswith("Stage 4, to 100%: “les” stays at ")
-    assert (
-        hot.split(" Of ", 1)[1] == drawn.split(" Of ", 1)[1]
-        and f"“les” {as_the_model_says[0]}, as the model" not in hot
-    )
-    assert plain.startswith("Stage ") and " Of 1,994 tokens top-k cuts 0 " in plain
+    assert hot.startswith(f"Stage 1, model: “les” leads with {as_the_model_says[0]}.\n")
+    assert drawn.startswith("Stage 4, to 100%: “les” stays at ") and " No token is cut.\n" in drawn
+    assert hot.split("\n")[1] == drawn.split("\n")[1]
+    assert f"“les” {as_the_model_says[0]}, as the model" not in hot
+    assert plain.startswith("Stage 1, model: ") and " cut" not in plain.split("\n")[0]
     assert "\nAfter “Bonjour”: temperature 1.00, top-k off, top-p off. " in plain
     assert "in the language 66.7%" in plain and plain.endswith("Nothing was drawn yet.")
-    assert ": 1 is left, which held " in cut and "; the last of 3 drawn was “les”.\n" in cut
+    assert " Of 1,994 tokens top-k cuts 1,993 and top-p 0: 1 is left, with " in cut
+    assert ", scaled to 100%. The last was “les”.\n" in cut and "of 3 draws." in cut
     assert strange.startswith("The language has no word “chat”") and "in the language" not in strange
 
 

@@ -62,3 +62,22 @@ def test_the_summary_follows_one_entry_by_hand(node):
     assert "3·(D·D + D) = 216 parameters" in texts[2]
     assert "the row of its token there is [1, 1, 2, :]" in texts[3]
     assert "(B, T, F) = (3, 5, 10)" in texts[4]
+
+
+def test_the_length_is_moved_and_only_the_pairs_grow_with_its_square(node, describe):
+    explorer = course.widgets.shapes(2, 4, 8, 2, 10)
+    counts = "(() => [js.lengthOf(get), ...js.numbersOf(get)])()"
+    old = {name: value for name, value in explorer.state().items() if name != "seq_len"}
+    ((length, now, first),) = node("shapes", counts, old | {"step": 5})  # as in a page that is older
+    assert (length, now, first) == (4, 2 * 2 * 4 * 4, 2 * 2 * 4 * 4)
+    explorer.seq_len = 8
+    for step, (length, now, first) in enumerate(node("shapes", counts, *states(explorer))):
+        assert length == 8 and now == (4 if step in (5, 6) else 2) * first
+    explorer.step = 5
+    assert "B·H·T·S = 2·2·8·8 = 256 numbers (at T = 4: 64)." in describe(explorer)[0]
+    assert "T = 8" in explorer.summary()
+    explorer.token = 15
+    ((at,),) = node("shapes", "[js.entryOf(get)]", explorer.state() | {"seq_len": 3})
+    assert (at["b"], at["t"]) == (1, 2)  # the last token of a shorter text
+    with pytest.raises(ValueError, match=r"seq_len must lie in 1..8, got 9"):
+        explorer.seq_len = 9

@@ -4,7 +4,7 @@
 const main = document.querySelector("#lesson");
 
 if (main) {
-  const root = document.documentElement, MARGIN = 30, COUNT = 34, SMALLEST = 0.7, LINES = 0.5, LARGE = 1.5, LEGIBLE = 1.2;  // letters of 15 px as large as 18
+  const root = document.documentElement, MARGIN = 30, COUNT = 34, SMALLEST = 0.7, LINES = 0.5, ROUNDS = 6, LARGE = 1.5, LEGIBLE = 1.2;  // letters of 15 px as large as 18
   const CARDS = "[data-tx-kind=questions], [data-tx-kind=outcome], [data-tx-kind=parsons]";
   const BLOCKS = ".text_cell_render > *, .input, .plotting, .output_area";
   const WHOLE = "figure, tr, math, button, .tx-explorer, .tx-option-row, .tx-lines li";
@@ -36,7 +36,7 @@ if (main) {
   const codes = blocks.filter((block) => block.matches(".input, .plotting"));
   const takeHome = slides.find(isOf("Take-home"))?.filter((block) => codes.includes(block)) ?? [];
   takeHome.forEach((block) => block.classList.add("take-home"));
-  let slide = 0, step = 0, steps = [], own = new Set(), count;  // own: what begins a screen
+  let slide = 0, step = 0, steps = [], own = new Set(), rounds = 0, count;  // own: what begins a screen
 
   const isPrediction = (block) => [...block.querySelectorAll("[data-tx-kind=questions]")].some((card) => /^Predict/.test(card.querySelector(".tx")?.getAttribute("aria-label") ?? ""));
   const picture = (block) => block.querySelector(".picture, .txd-scroll");
@@ -229,6 +229,7 @@ if (main) {
   };
 
   const move = (by) => {
+    rounds = 0;
     if (steps[step + by]) step += by;
     else if (slides[slide + by]) {
       slide += by;
@@ -259,6 +260,7 @@ if (main) {
     if (!seen.length) return;
     const open = seen.some((box) => !box.open);
     (open ? seen : all.map(boxOf)).forEach((box) => { box.open = open; });
+    rounds = 0;
     layOut();
     const place = placeOf(seen[0]), at = steps.findIndex((other) => other.bottom > place + 1);
     if (place < steps[step].top - MARGIN || place > steps[step].bottom) step = at < 0 ? steps.length - 1 : at;
@@ -291,8 +293,9 @@ if (main) {
     }
     slides[slide][0].scrollIntoView({ behavior: "instant" });
   };
-  const sizes = new ResizeObserver(() => layOut());
-  addEventListener("resize", layOut);
+  // An explorer draws anew at its size, which may ask for another one: some rounds settle it, and none goes on for ever.
+  const sizes = new ResizeObserver(() => { if ((rounds += 1) <= ROUNDS) layOut(); });
+  addEventListener("resize", () => { rounds = 0; layOut(); });
   const toggle = () => (root.classList.contains("present") ? end() : begin());
 
   document.querySelector(".present-open")?.addEventListener("click", (event) => {

@@ -89,6 +89,8 @@ export function beginning(ui, { rows = 1, reset = {}, enter = () => {} }, ...mor
   field.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); enter(); } });
   ui.painters.push(() => {
     if (field.value !== ui.get("text")) field.value = ui.get("text");
+    field.style.height = "auto"; // as high as its text, up to what the style allows
+    if (field.scrollHeight) field.style.height = `${field.scrollHeight + 2}px`;
     problem.textContent = remarks(readText(ui.get("text")));
     problem.hidden = !problem.textContent;
   });
@@ -113,7 +115,10 @@ export function tokenRow(label, go) {
       stop(chosen);
       buttons.forEach((button, i) => { button.setAttribute("aria-checked", i === chosen); button.replaceChildren(...fill(i)); });
       const row = buttons[chosen]; // of a long text three rows are in view, the chosen token among them
-      if (row) box.scrollTop = row.offsetTop - box.offsetTop - box.clientHeight / 2;
+      if (!row) return;
+      const tall = row.offsetHeight + 5; // with the gap: whole rows, none cut in two
+      if (row.offsetHeight) box.style.maxHeight = `${3 * tall + 2}px`;
+      box.scrollTop = Math.round((row.offsetTop - box.offsetTop - box.clientHeight / 2) / tall) * tall;
     },
   };
 }

@@ -2,13 +2,13 @@
 
 const ROW = 30, WIDEST = 13, LEAST = 0.02;
 
-// The open sentence: words, true links, weights (target words x source words) of the head or the mean of heads.
-export function sentenceOf(get) {
+// The open sentence: words, true links, weights (target words x source words) of a head or the mean of heads.
+export function sentenceOf(get, layer = get("layer"), chosen = get("head")) {
   const at = get("pair"), sources = get("sources"), targets = get("targets"), L = get("n_layers"), H = get("n_heads");
   const size = (i) => targets[i].length * sources[i].length;
   const before = sources.slice(0, at).reduce((sum, _, i) => sum + L * H * size(i), 0), cells = size(at);
-  const heads = get("head") < H ? [get("head")] : Array.from({ length: H }, (_, i) => i);
-  const start = (head) => before + (get("layer") * H + head) * cells;
+  const heads = chosen < H ? [chosen] : Array.from({ length: H }, (_, i) => i);
+  const start = (head) => before + (layer * H + head) * cells;
   const weights = Array.from({ length: cells }, (_, i) => heads.reduce((sum, head) => sum + get("weights")[start(head) + i], 0) / heads.length);
   return { source: sources[at], target: targets[at], links: get("links")[at], weights, word: Math.min(get("word"), targets[at].length - 1) };
 }
@@ -35,14 +35,10 @@ function drawing(ui) {
   const svg = h("svg", { role: "img", class: "tx-lines" });
   let known = null, words = [], stop;
   const choose = (t) => ui.save("word", t);
-  const hover = (t, event) => {
-    const { source, weights } = sentenceOf(ui.get), row = weights.slice(t * source.length, (t + 1) * source.length), s = row.indexOf(Math.max(...row));
-    ui.tip(`${words[t].textContent}: ${percent(row[s])} on ${source[s]}`, event);
-  };
   const update = (shown) => {
     const { source, target, links, weights, word } = shown, row = rowOf(shown);
     if (target !== known) {
-      words = target.map((name, t) => h("button", { type: "button", role: "radio", onclick: () => choose(t), onpointermove: (event) => hover(t, event) }, name));
+      words = target.map((name, t) => h("button", { type: "button", role: "radio", onclick: () => choose(t) }, name));
       const box = h("div", {}, words);
       stop = roving(box, words, { go: choose });
       right.replaceChildren(box);
@@ -53,32 +49,61 @@ function drawing(ui) {
     left.replaceChildren(...source.map((name, s) => h("span", { "data-strong": String(row[s] >= 0.1) }, h("b", {}, percent(row[s])), name)));
     const wide = svg.clientWidth || 200, tall = ROW * Math.max(source.length, target.length), y = (i) => ROW * (i + 0.5);
     svg.style.height = `${tall}px`;
-    const line = (s, t, name, width, more = {}) => h("line", { x1: 2, y1: y(s), x2: wide - 2, y2: y(t), class: name, "stroke-width": width, ...more });
+    const line = (s, t, name, width) => h("line", { x1: 2, y1: y(s), x2: wide - 2, y2: y(t), class: name, "stroke-width": width });
+    // A whole outline for each true word: two that meet cross, and none hides the end of the other.
+    const outline = (s, t) => {
+      const long = Math.hypot(wide - 4, y(t) - y(s)), angle = (180 / Math.PI) * Math.atan2(y(t) - y(s), wide - 4), round = (WIDEST + 6) / 2;
+      return h("rect", { class: "tx-true", x: -round, y: -round, width: long + 2 * round, height: 2 * round, rx: round, transform: `translate(2 ${y(s)}) rotate(${angle.toFixed(2)})` });
+    };
     const all = weights.map((weight, i) => [i % source.length, Math.floor(i / source.length), weight]).filter(([, t, weight]) => weight >= LEAST || t === word);
-    const mine = links.filter(([, t]) => t === word);
-    svg.replaceChildren(...all.filter(([, t]) => t !== word).map(([s, t, weight]) => line(s, t, "tx-other", (WIDEST * weight).toFixed(2))),
-      ...mine.map(([s, t]) => line(s, t, "tx-true", WIDEST + 6)), ...mine.map(([s, t]) => line(s, t, "tx-hollow", WIDEST + 2)),
-      ...all.filter(([, t]) => t === word).map(([s, t, weight]) => line(s, t, "tx-chosen", (WIDEST * weight).toFixed(2))));
+    svg.replaceChildren(...[false, true].flatMap((mine) => all.filter(([, t]) => (t === word) === mine).map(([s, t, weight]) => line(s, t, mine ? "tx-chosen" : "tx-other", (WIDEST * weight).toFixed(2)))),
+      ...links.filter(([, t]) => t === word).map(([s, t]) => outline(s, t)));
     svg.setAttribute("aria-label", `Lines from source to target words: ${target[word]} to ${source.map((name, s) => `${name} ${percent(row[s])}`).join(", ")}`);
   };
-  right.addEventListener("pointerleave", () => ui.tip(null));
   update.box = h("div", { class: "tx-drawing" }, h("p", { class: "tx-title tx-left" }, "source (weight)"), h("i"), h("p", { class: "tx-title" }, "target"), left, svg, right);
   return update;
 }
 
-function build(ui) {
-  const draw = drawing(ui), facts = h("p", { class: "tx-facts", "aria-hidden": "true" }), H = ui.get("n_heads");
-  const numbers = (n) => Array.from({ length: n }, (_, i) => [i, String(i)]);
-  const paint = () => {
-    const shown = sentenceOf(ui.get), { mass, even } = massOf(shown);
-    draw(shown);
-    facts.replaceChildren("Weight on true pairs: ", h("b", {}, percent(mass)), ` · spread evenly: ${percent(even)}`);
+// A button for each head and for the mean of each layer, with its share on true pairs in the open sentence.
+export const sharesOf = (get) => Array.from({ length: get("n_layers") }, (_, layer) => Array.from({ length: get("n_heads") + 1 }, (_, head) => massOf(sentenceOf(get, layer, head))));
+
+function heads(ui) {
+  const L = ui.get("n_layers"), H = ui.get("n_heads"), name = (head) => (head < H ? String(head) : "mean");
+  const go = (i) => { ui.set("layer", Math.floor(i / (H + 1))); ui.save("head", i % (H + 1)); };
+  const shares = [], bars = [], buttons = Array.from({ length: L * (H + 1) }, (_, i) => h("button", { type: "button", class: "tx-token", role: "radio", onclick: () => go(i) },
+    shares[i] = h("span"), h("u", {}, bars[i] = h("i"))));
+  const box = h("div", { class: "tx-heads", role: "radiogroup", "aria-label": "layer and head", style: `--columns:${H + 1}` },
+    h("span", { "aria-hidden": "true" }, "head"), Array.from({ length: H + 1 }, (_, head) => h("span", { "aria-hidden": "true" }, name(head))),
+    Array.from({ length: L }, (_, layer) => [h("span", { "aria-hidden": "true" }, `layer ${layer}`), buttons.slice(layer * (H + 1), (layer + 1) * (H + 1))]));
+  const stop = roving(box, buttons, { columns: H + 1, go }), note = h("p", { class: "tx-note" });
+  const update = () => {
+    const all = sharesOf(ui.get).flat(), open = ui.get("layer") * (H + 1) + ui.get("head"), top = Math.max(...all.map(({ mass }) => mass));
+    stop(open);
+    buttons.forEach((button, i) => {
+      const text = `${percent(all[i].mass)}${all[i].mass === top ? " ★" : ""}`;
+      button.setAttribute("aria-checked", i === open);
+      button.setAttribute("aria-label", `layer ${Math.floor(i / (H + 1))}, ${i % (H + 1) < H ? `head ${i % (H + 1)}` : "mean of all heads"}: ${text.replace("★", "the most")}`);
+      shares[i].textContent = text;
+      bars[i].style.width = percent(all[i].mass);
+    });
+    note.textContent = `Share of a head’s weight on true pairs: how much of the attention of a target word lies on the source words that it translates, by the grammar; the mean over the ${all[0].n} words that have such a word, in this sentence. Spread evenly over the source it would be ${percent(all[0].even)}. ★ marks the most.`;
   };
-  ui.show(paint, h("p", { class: "tx-invite" }, "Choose a target word. Does its attention follow the outline of the true alignment? Which head does best?"),
-    h("div", { class: "tx-row" }, ui.picks("pair", { label: "sentence", names: ui.get("sources").map((words) => words.filter((word) => word !== "(end mark)").join(" ").replace(/ ([.,])/g, "$1")), reset: { word: 0 } })),
-    h("div", { class: "tx-row" }, ui.choice("layer", { label: "layer", options: numbers(ui.get("n_layers")) }), ui.choice("head", { label: "head", options: [...numbers(H), [H, "mean"]] })),
-    facts, draw.box,
-    h("p", { class: "tx-note" }, "Width of a line: weight of the step that predicts the target word. Outlined: what the chosen word translates, by the grammar. Weights below 2% are drawn for it only; those of other words are faint."));
+  update.box = h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "Weight on true pairs, head by head"), h("div", { class: "tx-scroll" }, box), note);
+  return update;
+}
+
+function build(ui) {
+  const draw = drawing(ui), each = heads(ui);
+  const paint = () => {
+    draw(sentenceOf(ui.get));
+    each();
+  };
+  const sources = ui.get("sources").map((words) => words.filter((word) => word !== "(end mark)").join(" ").replace(/ ([.,])/g, "$1"));
+  const pairs = ui.picks("pair", { label: "sentence", names: sources.map((_, i) => String(i + 1)), reset: { word: 0 } });
+  [...pairs.children].forEach((button, i) => { button.setAttribute("aria-label", `${i + 1}: ${sources[i]}`); button.title = sources[i]; });
+  ui.show(paint, h("p", { class: "tx-invite" }, "Choose a target word. Does its attention follow the outline, the true alignment? Which head does best, and in every sentence?"),
+    h("div", { class: "tx-row tx-sentence" }, h("span", { class: "tx-word", "aria-hidden": "true" }, "sentence"), pairs),
+    h("div", { class: "tx-both" }, draw.box, each.box, h("p", { class: "tx-legend" }, "Width of a line: weight of the step that predicts the target word. Outlined: what the chosen word translates, by the grammar. Weights below 2% are drawn for it only; those of other words are faint.")));
 }
 
 export default explorer("alignment", { build, describe });

@@ -80,7 +80,7 @@ function partView(ui, part) {
     const crowded = wide && ui.width < 13 * cols + 700; // heads in half as many columns, or no room is left for the words
     const { large } = ui, least = large ? 16 : 13;
     const left = thumbs?.paint(now, wide, crowded) ?? 0, room = joined ? ui.width - (large ? 490 : 378) - (wide && left ? left + 24 : 0) : ui.width - 74;
-    const size = clamp(Math.floor(Math.min(room / cols, (large ? 310 : 400) / Math.max(rows, cols))), joined ? least : 3, 36), step = Math.max(size, joined ? least : 20);
+    const size = clamp(Math.floor(Math.min(room / cols, (large ? 330 : joined ? 400 : 264) / Math.max(rows, cols))), joined ? least : 3, 36), step = Math.max(size, joined ? least : 20);
     const weights = now.head(layer, at), row = now.row(layer, at, query);
     grid.style.setProperty("--cell", `${size}px`);
     grid.style.setProperty("--step", `${step}px`);
@@ -135,7 +135,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
     painted = now;
     return columns * (side + 10);
   };
-  return { paint, box: h("div", { class: "tx-panel tx-heads" }, title, grid, h("p", { class: "tx-note" }, "layer.head", h("span", {}, ", and where most of its weight goes: to the token before, itself, the first or the next; else a head is sharp (it has a favourite) or spread"))) };
+  return { paint, box: h("div", { class: "tx-panel tx-heads" }, title, grid, h("p", { class: "tx-habits" }, "Number: layer.head.", h("span", {}, " Word: where most of its weight goes (the token before, itself, the first, the next), else sharp (one other favourite) or spread (none)."))) };
 }
 
 // The open head: a row for each query. What the pointer says, the words say without it.

@@ -145,12 +145,12 @@ export function describe(get) {
   const uses = usesOf(now), [name, formula] = termsOf(state)[GROUPS[get("view")].key][get("part")] ?? [];
   text += `Training in float32 fits on ${cardFor(uses[0].bytes, get("cards"))}, generation in bfloat16 on ${cardFor(uses[3].bytes, get("cards"))}.`;
   const { key, title, unit } = GROUPS[get("view")], [part, amount] = Object.entries(now[key]).reduce((best, one) => (one[1] > best[1] ? one : best));
-  const card = get("view") ? `Card “${title}”: ${withUnit(sum(now, key), unit)}, the largest part ${part} (${share(amount, sum(now, key))}). ` : "";
+  const card = get("view") ? `${withUnit(sum(now, key), unit)} ${title}, ${share(amount, sum(now, key))} of it ${part}. ` : "";
   if (name) text += ` Chosen: ${name}, ${formula} = ${grouped(now[GROUPS[get("view")].key][name])}.`;
   if (!changed) return `${card || `${size} `}This is the pinned state.\n${card && `${size} `}${text}`;
   return `${card}Against the pinned state: parameters ${against("parameters")}, `
     + `compute ${against("compute")} (pairs ${ratio(pairs, then.compute["attention, pairs"])}), `
-    + `training memory ${against("training")}, cache ${ratio(cache, then.generating["key-value cache"])}.\nChanged: ${changed}. ${size} ${text}`;
+    + `training memory ${against("training")}, generation memory ${against("generating")} (cache ${ratio(cache, then.generating["key-value cache"])}).\nChanged: ${changed}. ${size} ${text}`;
 }
 
 const GROUPS = [
@@ -165,7 +165,7 @@ const FRAME = 1.9; // width to height
 function tabs(ui) {
   const all = GROUPS.map(({ title, unit }, i) => {
     const sum = h("b"), factor = h("small");
-    return { sum, factor, box: h("button", { type: "button", role: "radio", class: "tx-tab", onclick: () => choose(i) }, h("span", {}, title), " ", sum, h("span", {}, unit === "B" ? " " : ` ${unit} `), factor) };
+    return { sum, factor, box: h("button", { type: "button", role: "radio", class: "tx-tab", onclick: () => choose(i) }, h("span", {}, unit === "B" ? title : `${unit} ${title}`), " ", sum, " ", factor) };
   });
   const choose = (i) => {
     const parts = Object.values(barsOf(settingsOf(ui.get))[GROUPS[i].key]);
@@ -174,12 +174,12 @@ function tabs(ui) {
   };
   const box = h("div", { class: "tx-tabs", role: "radiogroup", "aria-label": "What the picture shows" }, all.map((one) => one.box)), stop = roving(box, all.map((one) => one.box), { go: choose });
   const paint = (now, then) => {
-    const name = pinnedName(ui.get);
+    const long = pinnedName(ui.get), name = long.length > 12 ? "pinned" : long, narrow = ui.width < 480; // one line in any case
     stop(ui.get("view"));
     all.forEach(({ sum, factor, box: button }, i) => {
       const [whole, before] = [now, then].map((bars) => total(bars[GROUPS[i].key]));
       sum.textContent = i ? `${inShort(whole)}${GROUPS[i].unit === "B" ? "B" : ""}` : grouped(whole);
-      factor.textContent = whole === before ? `= the same as ${name}` : `${ratio(whole, before)} against ${name}`;
+      factor.textContent = whole === before ? `= ${narrow ? "as pinned" : `the same as ${name}`}` : `${ratio(whole, before)} ${narrow ? "vs pinned" : `against ${name}`}`;
       factor.classList.toggle("tx-changed", whole !== before);
       button.setAttribute("aria-checked", i === ui.get("view"));
     });
@@ -187,11 +187,18 @@ function tabs(ui) {
   return { box, paint };
 }
 
+// A part has one colour in all pictures.
+const HUES = ["embeddings", "attention", "feed-forward", "norms", "head", "parameters", "pairs", "gradients", "Adam’s moments", "key-value cache"];
+const hueOf = (name) => HUES.indexOf(HUES.includes(name) ? name : name === "attention, pairs" ? "pairs" : name.replace("activations, ", "").replace(", maps", ""));
+
 // One picture of what is counted: its area is the amount. Ghosts are the pinned state and, for parameters, known models.
 function picture(ui) {
-  const tiles = Array.from({ length: 6 }, (_, i) => h("button", { type: "button", class: `tx-tile tx-tile-${i}`, onclick: () => point(i), onfocus: () => point(i), onpointerenter: () => point(i) }, h("b"), " ", h("small")));
+  const tiles = Array.from({ length: 6 }, (_, i) => h("button", { type: "button", class: "tx-tile", onclick: () => point(i), onfocus: () => point(i), onpointerenter: () => point(i) }, h("b"), " ", h("small")));
   const point = (i) => { if (i !== ui.get("part")) ui.save("part", i); };
   const map = h("div", { class: "tx-map", role: "group", "aria-label": "Parts, by their share of the area" }, tiles), stop = roving(map, tiles), ghosts = h("div", { "aria-hidden": "true" });
+  // The same parts by name: some tiles are too small for words, and for a finger.
+  const names = tiles.map((_, i) => h("button", { type: "button", class: "tx-name", onclick: () => point(i) }, h("i"), h("span"), " ", h("small")));
+  const legend = h("div", { class: "tx-names", role: "group", "aria-label": "Parts by name" }, names), among = roving(legend, names);
   const scale = h("p", { class: "tx-note" }), formula = h("p", { class: "tx-formula", "aria-hidden": "true" });
   const box = h("div", { class: "tx-frame" }, ghosts, map);
   const side = (n, frame) => `${(100 * Math.sqrt(n / frame)).toFixed(2)}%`;
@@ -202,12 +209,23 @@ function picture(ui) {
     map.style.width = map.style.height = side(whole, frame);
     const { clientWidth: wide, clientHeight: tall } = box, reach = Math.sqrt(whole / frame), letters = parseFloat(getComputedStyle(box).fontSize);
     stop(Math.min(ui.get("part"), bars.length - 1));
+    among(Math.min(ui.get("part"), bars.length - 1));
+    names.forEach((box_, i) => {
+      box_.hidden = !bars[i];
+      if (!bars[i]) return;
+      const [name, value] = bars[i], part = value && share(value, total(now[key]));
+      box_.firstChild.dataset.hue = hueOf(name);
+      box_.querySelector("span").textContent = name;
+      box_.lastChild.textContent = !value ? "none" : part === "0%" ? "< 1%" : part;
+      box_.setAttribute("aria-pressed", i === ui.get("part"));
+    });
     tiles.forEach((tile, i) => {
       const rect = rects[i];
       tile.hidden = !rect;
       if (!rect) return;
       const [name, value] = bars[i], part = share(value, total(now[key]));
       for (const [edge, x] of [["left", rect[0]], ["top", rect[1]], ["width", rect[2]], ["height", rect[3]]]) tile.style[edge] = `${(100 * x).toFixed(2)}%`;
+      tile.dataset.hue = hueOf(name);
       tile.firstChild.textContent = name;
       tile.lastChild.textContent = `${unit === "B" ? withUnit(value, unit) : inShort(value).trim()} · ${part}`;
       tile.setAttribute("aria-label", `${name} ${tile.lastChild.textContent}, exactly ${grouped(value)}`);
@@ -216,15 +234,15 @@ function picture(ui) {
     });
     const drawn = known.filter(([, n]) => n <= frame && n >= LEAST * frame).sort(([, a], [, b]) => a - b);
     // A name stands in the corner of its frame where nothing else is: not over the tiles, and not over a smaller frame.
-    const amount = (n) => withUnit(Math.round(n), unit === "B" ? unit : "").trim(), titled = (name) => (name === "pinned" ? pinnedName(ui.get) : name), called = ([name, n]) => `${titled(name)} ${amount(n)}`, room = (n, i) => Math.sqrt(n / frame) - Math.max(reach, Math.sqrt((drawn[i - 1]?.[1] ?? 0) / frame));
+    const amount = (n) => withUnit(Math.round(n), unit === "B" ? unit : "").trim(), titled = (name) => (name === "pinned" ? pinnedName(ui.get) : name), called = ([name, n]) => `${titled(name)} (${amount(n)})`, room = (n, i) => Math.sqrt(n / frame) - Math.max(reach, Math.sqrt((drawn[i - 1]?.[1] ?? 0) / frame));
     const named = drawn.map(([, n], i) => room(n, i) * tall >= 1.5 * letters);
     ghosts.replaceChildren(...drawn.map((one, i) => h("div", { class: `tx-ghost${one[0] === "pinned" ? " tx-pinned" : ""}`, style: `width:${side(one[1], frame)};height:${side(one[1], frame)}` }, named[i] ? h("span", { class: one[1] < 0.12 * frame ? "tx-outside" : null }, called(one)) : "")));
     const next = known.filter(([, n]) => n > frame).sort(([, a], [, b]) => a - b)[0], others = drawn.filter((_, i) => !named[i]).map(called);
-    scale.textContent = `The whole frame is ${withUnit(frame, unit)}.${others.length ? ` Outlined over the tiles${others.length > 1 ? ", the smallest first" : ""}: ${others.join(", ")}.` : ""}${next ? ` Next larger: ${titled(next[0])}, ${amount(next[1])}, ${ratio(next[1], whole)}.` : ""} ${say}`;
+    scale.textContent = `Areas are amounts; the whole frame stands for ${withUnit(frame, unit)}.${others.length ? ` The outline${others.length > 1 ? "s" : ""} over the tiles${others.length > 1 ? ", the smallest first" : ""}: ${others.join(", ")}.` : ""}${next ? ` The next larger one: ${titled(next[0])} (${amount(next[1])}), ${ratio(next[1], whole)}.` : ""} ${say}`;
     const [name, terms] = termsOf(state)[key][ui.get("part")] ?? [];
     formula.replaceChildren(...(name ? [h("b", {}, name), ` ${terms} = ${grouped(now[key][name])}`] : []));
   };
-  return { box: [box, formula, scale], paint };
+  return { box: [box, legend, formula, scale], paint };
 }
 
 // Which card holds it: memory by use and precision.
@@ -240,7 +258,7 @@ function fits(ui) {
   }, null);
   return { paint, box: h("div", { class: "tx-part tx-fits" }, h("p", { class: "tx-title" }, "Which GPU does this fit?"),
     h("table", {}, h("thead", {}, h("tr", {}, ["use", "memory", "smallest card"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows.map(({ row }) => row))),
-    h("p", { class: "tx-note" }, "N parameters, A activations, C cache. Not counted: the program itself, buffers, gaps.")) };
+    h("p", { class: "tx-note" }, "N parameters, A activations, C cache. Not counted: program, buffers.")) };
 }
 
 const twoDigits = (x) => { const step = 10 ** Math.max(0, Math.floor(Math.log10(x)) - 1); return Math.round(x / step) * step; };
@@ -285,12 +303,14 @@ function build(ui) {
   const totals = tabs(ui), map = picture(ui), cards = fits(ui), changed = h("p", { class: "tx-against" });
   const paint = () => {
     const state = settingsOf(ui.get), pinned = ui.get("pinned"), now = barsOf(state), then = barsOf(pinned), words = changes(pinned, state);
-    changed.textContent = words ? `Compared with the pinned state: ${words}` : "This is the pinned state.";
+    const n = words.split(" → ").length - 1;
+    changed.textContent = !words ? "This is the pinned state." : `Compared with the pinned state: ${n > 4 ? `${n} settings changed, listed in “In words”` : words}`;
     totals.paint(now, then);
     map.paint(state, now, then);
     cards.paint(now);
   };
-  ui.show(paint, totals.box, h("div", { class: "tx-groups" },
+  const invite = h("p", { class: "tx-invite" }, "Move a slider or choose a model. Each card compares with what is pinned, at first the same model on shorter texts.");
+  ui.show(paint, invite, totals.box, h("div", { class: "tx-groups" },
     h("div", {}, map.box, changed),
     h("div", {}, presets(ui), sliders(ui),
       h("div", { class: "tx-row" }, ui.choice("head", { label: "head", options: [["lm", "next word"], ["classifier", "classifier"]] }), ui.toggle("tie_embeddings", { label: "tied" }),

@@ -38,10 +38,9 @@ function verdict({ difference, gradient }) {
 export function describe(get) {
   const series = seriesOf(get), n = get("n_layers"), level = levelOf(get), { size, difference, gradient } = series;
   const name = nameOf([get("norm"), get("residual")]);
-  return `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)}\n`
+  return `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)} At level ${level}: size ${sized(size[level])}, difference ${sized(difference[level])}, gradient ${sized(gradient[level])}.\n`
     + `From input to top the size of the signal is ${sized(size[0])} and becomes ${sized(size[n])}; the share of it that tells tokens apart, ${sized(difference[0])}, becomes ${sized(difference[n])}. `
-    + `The gradient, ${sized(gradient[n])} at the top, arrives at the input as ${sized(gradient[0])}. `
-    + `Level ${level}: size ${sized(size[level])}, difference ${sized(difference[level])}, gradient ${sized(gradient[level])}.`;
+    + `The gradient, ${sized(gradient[n])} at the top, arrives at the input as ${sized(gradient[0])}.`;
 }
 
 // Decades that hold all these powers, from 10⁻¹² to 10¹²; a line ends where it leaves them.
@@ -64,19 +63,23 @@ export function inside(powers, [low, high]) {
 }
 
 function panel(ui, title, keys) {
-  const draw = plot(ui, { xLabel: "level (0 = input)", yLabel: "root mean square", height: 185, right: 92, go: (x) => ui.set("level", Math.round(x)) });
+  const draw = plot(ui, { xLabel: "level (0 = input)", yLabel: "root mean square", height: 165, right: 92, go: (x) => ui.set("level", Math.round(x)) });
+  const head = h("p", { class: "tx-title" }, title), gone = h("small");
+  head.append(gone);
   const update = (series) => {
     const n = ui.get("n_layers"), level = levelOf(ui.get), rows = keys.map(([key]) => series[key]), [y, ticks] = decades(rows), tones = ["tx-first", "tx-second"];
     const parts = rows.map((row) => inside(row, y)), beyond = (power) => (power === y[0] ? `↓ below 10${raised(y[0])}` : `↑ above 10${raised(y[1])}`);
+    // Where a curve has left the picture there is no dot, and that is said.
+    gone.textContent = keys.map(([, name], i) => [name, rows[i][level]]).filter(([, power]) => power < y[0] || power > y[1]).map(([name, power]) => `at level ${level} ${keys.length > 1 ? `${name} ` : ""}${power < y[0] ? "below" : "above"} the chart`).join(", ");
     draw({
       x: [0, n], y, at: level, xTicks: [...new Set([0, 1, 2, 3, 4].map((i) => Math.round((i * n) / 4)))].map((l) => [l, l]),
       yTicks: ticks.map((power) => [power, Math.abs(power) < 2 ? 10 ** power : `10${raised(power)}`]),
       lines: keys.map(([, name], i) => ({ points: parts[i].points, tone: tones[i], name: parts[i].last === undefined ? name : `${name} ${beyond(parts[i].last)}` })),
-      dots: parts.flatMap(({ first, points }, i) => (first === undefined ? [] : [{ at: points[0], tone: tones[i], name: beyond(first), bare: true }])),
+      dots: parts.flatMap(({ first, points }, i) => (first === undefined ? [] : [{ at: points[0], tone: tones[i], name: `${keys[i][1]} ${beyond(first)}`, bare: true }])),
       label: `${title}: ${keys.map(([key, name]) => `${name} ${sized(series[key][0])} at the input, ${sized(series[key][level])} at level ${level}, ${sized(series[key][n])} at the top`).join("; ")}`,
     });
   };
-  update.box = h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, title), draw.box);
+  update.box = h("div", { class: "tx-panel" }, head, draw.box);
   return update;
 }
 
@@ -96,7 +99,7 @@ function table(ui) {
       cells[i][j].style.setProperty("--part", `${(60 * clamp(Math.abs(power) / TO, 0, 1) ** 0.6).toFixed(0)}%`);
     });
   });
-  update.box = h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "All six settings at this depth"), h("div", { class: "tx-scroll" }, box), h("p", { class: "tx-note" }, "Blue: less than 1. Red: more than 1. Press a row to choose it."));
+  update.box = h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "All six settings at this depth"), h("div", { class: "tx-scroll" }, box));
   return update;
 }
 
@@ -112,11 +115,11 @@ function build(ui) {
   };
   const slider = ui.slider("level", { label: "level", min: 0, max: depths[depths.length - 1], format: () => String(levelOf(ui.get)) });
   ruler = slider.querySelector("input");
-  ui.show(paint, h("p", { class: "tx-invite" }, "Add layers: what is left at the top, and what comes back to the input? Then add residual connections and norms."),
+  ui.show(paint, h("p", { class: "tx-invite" }, "Add layers: what is left at the top, and what comes back to the input? Then add residuals and norms."),
     h("div", { class: "tx-row tx-setting" }, ui.slider("n_layers", { label: "layers", min: 0, max: depths.length - 1, to: (i) => depths[i], from: (n) => depths.indexOf(n) }), slider,
       ui.toggle("residual", { label: "residual connections" }), ui.choice("norm", { label: "norm", options: NORMS.map((norm, i) => [norm, NORM_NAMES[i]]) })),
     h("div", { class: "tx-two" }, up.box, down.box),
-    h("div", { class: "tx-aside" }, all.box, h("p", { class: "tx-note" }, "Difference: the size of what tells the tokens of a text apart, as a share of the signal. Blocks are untrained, from one random start; float64 cannot hold a difference below about 10⁻¹⁶.")));
+    h("div", { class: "tx-aside" }, all.box, h("p", { class: "tx-note" }, "Press a row to choose it. Blue: less than 1. Red: more than 1. Difference: the size of what tells the tokens of a text apart, as a share of the signal. Blocks are untrained, from one random start; float64 cannot hold a difference below about 10⁻¹⁶.")));
 }
 
 export default explorer("depth", { build, describe });

@@ -21,24 +21,25 @@ const asks = (get) => !get("guess") && !get("revealed");
 
 export function describe(get) {
   const { tokens, at, rows, left, model, possible, impossible } = blankOf(get), guess = rows.find(([token]) => token === get("guess"));
-  const hidden = `Token ${at} is hidden, of 0 to ${tokens.length - 1}; ${counted(possible, "token")} of the vocabulary ${possible === 1 ? "is" : "are"} possible. `;
-  if (asks(get)) return `${hidden}Which would you fill in?`;
+  const hidden = `Token ${at} of 0 to ${tokens.length - 1} is hidden`;
+  if (asks(get)) return `${hidden}. Which would you fill in?`; // not how many are possible: one alone would be the answer
   const chosen = guess ? `You chose “${guess[0]}”: ${SIDES.map((side, i) => `${side} ${share(guess[i + 1])}`).join("; ")}. ` : "";
   const best = SIDES.map((side, i) => [side, rows.reduce((a, b) => (b[i + 1] > a[i + 1] ? b : a)), i]);
-  return `${hidden}${chosen}The model gives ${share(impossible)} to impossible tokens.${get("revealed") ? ` The hidden token: “${tokens[at]}”.` : ""}\nMost probable: `
+  return `${hidden}; ${counted(possible, "token")} of the vocabulary ${possible === 1 ? "is" : "are"} possible. ${chosen}The model gives ${share(impossible)} to impossible tokens.${get("revealed") ? ` The hidden token: “${tokens[at]}”.` : ""}\nMost probable: `
     + `${best.map(([side, row, i]) => `${side}, “${row[0]}” ${share(row[i + 1])}`).join("; ")}. KL divergence from the exact distribution: model ${nats(model)}, left side only ${nats(left)}.`;
 }
 
 // The review as buttons, one of them blank.
+const hide = (ui, i) => { Object.entries(FRESH).forEach(([key, value]) => ui.set(key, value)); ui.save("position", i); };
+
 function text(ui) {
   const box = h("div", { class: "tx-review", role: "radiogroup", "aria-label": "hidden token" });
   let known = null, words = [];
-  const hide = (i) => { Object.entries(FRESH).forEach(([key, value]) => ui.set(key, value)); ui.save("position", i); };
   const update = ({ tokens, at }) => {
     if (tokens !== known) {
-      words = tokens.map((_, i) => h("button", { type: "button", class: "tx-word", role: "radio", onclick: () => hide(i) }));
+      words = tokens.map((_, i) => h("button", { type: "button", class: "tx-word", role: "radio", onclick: () => hide(ui, i) }));
       const fresh = h("div", { class: "tx-words" }, words);
-      fresh.stop = roving(fresh, words, { go: hide });
+      fresh.stop = roving(fresh, words, { go: (i) => hide(ui, i) });
       box.replaceChildren(fresh);
       known = tokens;
     }
@@ -87,7 +88,11 @@ function chart(ui) {
 function build(ui) {
   const words = text(ui), ask = question(ui), bars = chart(ui), facts = h("p", { class: "tx-facts", "aria-hidden": "true" }), note = h("p", { class: "tx-note" });
   const all = ui.get("blanks").flat(), mean = (key) => all.reduce((sum, blank) => sum + blank[key], 0) / all.length;
+  // Another token than now: whoever has just read the text is asked about one they did not pick.
+  const random = () => { const { tokens, at } = blankOf(ui.get), i = Math.floor(Math.random() * (tokens.length - 1)); hide(ui, i < at ? i : Math.min(i + 1, tokens.length - 1)); };
+  const dice = h("button", { type: "button", class: "tx-button", onclick: random }, "Hide one at random"), again = h("button", { type: "button", class: "tx-button", onclick: () => hide(ui, blankOf(ui.get).at) }, "Ask again");
   const paint = () => {
+    again.disabled = asks(ui.get);
     const blank = blankOf(ui.get), rest = blank.possible - entriesOf(blank).length + 1;
     words(blank);
     ask.box.hidden = !asks(ui.get);
@@ -95,11 +100,11 @@ function build(ui) {
     if (asks(ui.get)) return ask(blank);
     bars(blank);
     facts.replaceChildren("KL divergence from exact, both sides: ", h("b", { class: "tx-model" }, `model ${nats(blank.model)}`), " · ", h("b", { class: "tx-left" }, `left only ${nats(blank.left)}`));
-    note.textContent = `${rest > 0 ? `Not shown: ${counted(rest, "less probable possible token")}. ` : ""}Impossible: no review of the world has this word here. Divergence on average over all ${all.length} blanks: model ${nats(mean("model"))}, left only ${nats(mean("left"))}.`;
+    note.textContent = `${rest > 0 ? `Not shown: ${counted(rest, "less probable possible token")}. ` : ""}Impossible: no review of this world has the word here; grammar is one reason, an opinion that the rest contradicts another. Divergence on average over all ${all.length} blanks: model ${nats(mean("model"))}, left only ${nats(mean("left"))}.`;
   };
-  ui.show(paint, h("p", { class: "tx-invite" }, "Press a token to hide it, and choose what you would fill in. What is probable from the left alone, and from both sides? Does the model agree?"),
-    h("div", { class: "tx-row" }, ui.picks("review", { label: "review", names: ui.get("tokens").map((_, i) => `review ${i + 1}`), reset: (i) => ({ ...FRESH, position: ui.get("clearest")[i] }) }), ui.toggle("revealed", { label: "show the hidden token" }), facts),
-    words.box, ask.box, bars.box, note);
+  ui.show(paint, h("p", { class: "tx-invite" }, "Press any token to hide it. What is probable from the left alone, and from both sides? Does the model agree?"),
+    h("div", { class: "tx-row" }, ui.picks("review", { label: "review", names: ui.get("tokens").map((_, i) => `review ${i + 1}`), reset: (i) => ({ ...FRESH, position: ui.get("clearest")[i] }) }), h("span", { class: "tx-pair" }, dice, again), ui.toggle("revealed", { label: "show the hidden token" })),
+    words.box, ask.box, bars.box, facts, note);
 }
 
 export default explorer("fill_blank", { build, describe });

@@ -27,6 +27,11 @@ const signed = (x) => (x > 0 && number(x) !== "0.00" ? `+${number(x)}` : number(
 // A probability in three digits; only what is certain is 0 or 1.
 export const probability = (p) => (p > 0 && p < 0.0005 ? "below 0.001" : p < 1 && p >= 0.9995 ? "above 0.999" : number(p, 3));
 
+// Up, down, or nothing that could be seen.
+export const movedBy = (from, to) => (Math.abs(to - from) < 0.005 ? 0 : Math.sign(to - from));
+// A probability in two digits; only what is certain is 0 or 1.
+const short = (p) => (p > 0 && p < 0.005 ? "< 0.01" : p < 1 && p >= 0.995 ? "> 0.99" : number(p));
+
 export function describe(get) {
   const { words, exact, model, n } = chosenOf(get);
   const start = `Review ${get("review") + 1}. `;
@@ -56,12 +61,12 @@ function text(ui) {
     });
   };
   const scale = [-STRONG, -STRONG / 2, 0, STRONG / 2, STRONG].map((move) => h("i", { class: move > 0 ? "tx-for" : "tx-against", style: `--part:${(55 * Math.abs(move)) / STRONG}%` }));
-  update.box = [box, h("p", { class: "tx-key" }, "evidence of a word, in nats of log-odds: ", h("span", {}, `unfavourable ${number(-STRONG, 1)} `, scale, ` +${number(STRONG, 1)} favourable`))];
+  update.box = [box, h("p", { class: "tx-key" }, "exact evidence of a word, in nats of log-odds: ", h("span", {}, `unfavourable ${number(-STRONG, 1)} `, scale, ` +${number(STRONG, 1)} favourable`), ui.get("model").length ? h("span", {}, ". The model answers from the first word on.") : "")];
   return update;
 }
 
 function chart(ui) {
-  const draw = plot(ui, { xLabel: "words read", yLabel: "P(favourable)", height: 240, right: 96, go: (x) => ui.set("n_read", Math.round(x)) });
+  const draw = plot(ui, { xLabel: "words read", yLabel: "P(favourable)", height: 240, right: 112, go: (x) => ui.set("n_read", Math.round(x)) });
   const update = ({ words, exact, model, n }) => {
     const every = Math.max(1, Math.round(words.length / 6)), ticks = Array.from({ length: Math.floor(words.length / every) + 1 }, (_, i) => i * every);
     const line = (values, from) => Array.from(values.subarray(0, n + 1 - from), (p, i) => [i + from, p]);
@@ -70,7 +75,7 @@ function chart(ui) {
       between: model && n ? [line(model, 1), line(exact, 0).slice(1)] : null,
       dots: miss[0] ? [{ at: [miss[1] + 1, model[miss[1]]], tone: "tx-second", name: "surest in error" }] : [],
       x: [0, words.length], y: [0, 1], at: n, xTicks: ticks.map((t) => [t, t]), yTicks: [0, 0.25, 0.5, 0.75, 1].map((p) => [p, p]),
-      lines: [...(model ? [{ points: line(model, 1), tone: "tx-second", name: `model ${n ? number(model[n - 1]) : ""}` }] : []), { points: line(exact, 0), tone: "tx-first", name: `exact ${number(exact[n])}` }],
+      lines: [...(model ? [{ points: line(model, 1), tone: "tx-second", name: `model ${n ? short(model[n - 1]) : ""}` }] : []), { points: line(exact, 0), tone: "tx-first", name: `exact ${short(exact[n])}` }],
       label: `Probability that the review is favourable, against words read: exact ${Array.from(exact.subarray(0, n + 1), (p) => number(p)).join(", ")}${model && n ? `; model ${Array.from(model.subarray(0, n), (p) => number(p)).join(", ")}` : ""}`,
     });
   };
@@ -81,6 +86,15 @@ function chart(ui) {
 function build(ui) {
   const words = text(ui), curve = chart(ui), go = (by) => () => ui.save("n_read", clamp(chosenOf(ui.get).n + by, 0, chosenOf(ui.get).words.length));
   const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back"), next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next word →");
+  // A guess before a word, and how it ended; only of this visit.
+  let guess = null, right = 0, all = 0;
+  const ended = h("span", { class: "tx-ended", "aria-live": "polite" });
+  const ways = ["↑ rises", "= stays", "↓ falls"].map((name, i) => h("button", { type: "button", class: "tx-button", onclick: () => {
+    const { exact, n } = chosenOf(ui.get), moved = movedBy(exact[n], exact[n + 1]), fine = moved === 1 - i;
+    right += fine;
+    guess = { review: ui.get("review"), n: n + 1, text: `${fine ? "✓" : "✗"} It ${["falls", "stays", "rises"][moved + 1]}: ${short(exact[n])} → ${short(exact[n + 1])}. ${right} of ${++all} right.` };
+    go(1)();
+  } }, name));
   let ruler;
   ui.painters.push(() => { ruler.max = chosenOf(ui.get).words.length; });
   const slider = ui.slider("n_read", { label: "words read", min: 0, max: 1, format: () => String(chosenOf(ui.get).n) });
@@ -88,13 +102,16 @@ function build(ui) {
   const paint = () => {
     const chosen = chosenOf(ui.get);
     back.disabled = chosen.n === 0;
+    ended.textContent = guess?.review === ui.get("review") && guess.n === chosen.n ? guess.text : "";
+    ways.forEach((way) => { way.disabled = chosen.n === chosen.words.length; });
     next.disabled = chosen.n === chosen.words.length;
     words(chosen);
     curve(chosen);
   };
-  ui.show(paint, h("p", { class: "tx-invite" }, `Reveal the review word by word. Before each word: will the probability rise or fall?${ui.get("model").length ? " Is the model as sure as one can be?" : ""}`),
+  ui.show(paint, h("p", { class: "tx-invite" }, `Reveal the review word by word. Before each word: will the exact probability rise or fall?${ui.get("model").length ? " Is the model as sure as one can be?" : ""}`),
     h("div", { class: "tx-row" }, ui.picks("review", { label: "review", names: ui.get("reviews").map((_, i) => `review ${i + 1}`), reset: { n_read: 0 } })),
-    h("div", { class: "tx-row tx-reading" }, slider, h("span", { class: "tx-pair" }, back, next)), words.box, curve.box);
+    h("div", { class: "tx-row tx-reading" }, slider, h("span", { class: "tx-pair" }, back, next)),
+    h("div", { class: "tx-row tx-guess" }, h("span", {}, "With the next word P(favourable)"), h("span", { class: "tx-pair" }, ways), ended), words.box, curve.box);
 }
 
 export default explorer("how_sure", { build, describe });

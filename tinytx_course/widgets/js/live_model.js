@@ -53,16 +53,17 @@ export function describe(get) {
   const texts = [remarks(read)], best = candidates(read, at, get("temperature")).slice(0, 3);
   const next = `After ${token} at temperature ${number(get("temperature"), 1)}: ${best.map(({ id, model, truth }) => `“${shownAs(id)}” model ${chance(model)}, truth ${chance(truth)}`).join("; ")}.`;
   let rest = next;
+  const away = Boolean(texts[0]);
   if (drawn.token !== undefined && at === read.ids.length - 1) texts.push(`Drawn: “${shownAs(drawn.token)}”, to which the model gave ${chance(drawn.model)} and the language ${chance(drawn.truth)}.`);
   if (get("zoom") === 1) {
     const order = [...now.weights.keys()].sort((a, b) => now.weights[b] - now.weights[a] || a - b).slice(0, 3);
     texts.push(`Block ${block}, head ${head}: ${token} attends to ${order.map((j) => `${named(names, j)} ${percent(now.weights[j])}`).join(", ")}.`);
   } else if (get("zoom") === 2) {
     texts.push(`Block ${block}, head ${head}: query of ${token} · key of ${named(names, key)} = ${number(now.dot)}; divided by √${now.width}: ${number(now.scaled)}; `
-      + `added for the distance ${at - key}: ${number(now.bias)}; score ${number(now.score)}; weight ${percent(now.weights[key])}.`);
+      + `ALiBi added for the distance ${at - key}: ${number(now.bias)}; score ${number(now.score)}; weight ${percent(now.weights[key])}.`);
   } else {
-    texts.push(next);
-    rest = `Residual stream of ${token}: ${stream(now).map(({ name, best, chance }) => `${name} would say “${shownAs(best)}” ${percent(chance)}`).join("; ")}.`;
+    if (!away) texts.push(next); // the page stays where it is while somebody types: no more than two lines
+    rest = `${away ? `${next} ` : ""}Residual stream of ${token}: ${stream(now).map(({ name, best, chance }) => `${name} would say “${shownAs(best)}” ${percent(chance)}`).join("; ")}.`;
   }
   return `${texts.filter(Boolean).join(" ")}\n${rest}`;
 }
@@ -91,17 +92,25 @@ function strip(label) {
   };
   return canvas;
 }
+// A small attention map. What is blocked is hatched where cells are large enough for stripes, and plain where they are not:
+// one dark pixel would be taken for a weight.
+const STRIPED = 12, THUMB = 48;
+function paintMap(canvas, map) {
+  if (map.rows > STRIPED) return paintPixels(canvas, { ...map, quiet: true });
+  paintCells(canvas, { ...map, size: THUMB / map.rows });
+  canvas.style.width = canvas.style.height = ""; // as large as its button
+}
 const largest = (...vectors) => Math.max(1e-9, ...vectors.flatMap((vector) => Array.from(vector, Math.abs)));
 
 // First zoom: the residual stream of one token, step by step.
 function stages(ui) {
   const { n_layers: layers } = machine().config, strips = Array.from({ length: 1 + 2 * layers }, (_, i) => strip(i ? "residual stream" : "embedding"));
   const names = strips.map(() => h("th", { scope: "row" })), says = strips.map(() => h("td")), title = h("p", { class: "tx-title" });
-  const into = (i) => () => { ui.set("block", (i - 1) >> 1); ui.save("zoom", 1); };
+  const into = (i) => () => { ui.set("block", (i - 1) >> 1); ui.set("zoom", 1); lookAtMost(ui); };
   const box = h("div", { class: "tx-part" }, title, h("table", {}, h("thead", {}, h("tr", {}, ["after", `the vector, ${machine().config.d_model} numbers`, "would say"].map((text) => h("th", { scope: "col" }, text)))),
     h("tbody", {}, strips.map((canvas, i) => h("tr", {}, names[i], h("td", {}, canvas), says[i])))));
   const paint = (now) => {
-    title.textContent = `The residual stream of ${named(now.read.names, now.at)}: what each step makes of its vector`;
+    title.textContent = `The vector of ${named(now.read.names, now.at)} after each step`;
     stream(now).forEach(({ vector, name, best, chance }, i) => {
       strips[i].paint(vector, largest(vector), ui.theme);
       if (!names[i].firstChild) names[i].append(...(i % 2 ? [h("button", { type: "button", class: "tx-link", onclick: into(i) }, name)] : [name]));
@@ -111,21 +120,28 @@ function stages(ui) {
   return { box, paint };
 }
 
+// Choose the key with the largest weight in the chosen head.
+function lookAtMost(ui) {
+  const { at, weights } = followed(ui.get), most = weights.reduce((best, w, j) => (w > weights[best] ? j : best), 0);
+  ui.set("distance", at - most);
+  ui.done();
+}
+
 // Second zoom: all heads small, and the weights, queries, keys and values of one.
 function heads(ui) {
   const { n_layers: layers, n_heads: n } = machine().config, canvases = Array.from({ length: layers * n }, () => h("canvas", { "aria-hidden": "true" }));
-  const choose = (i) => { ui.set("block", Math.floor(i / n)); ui.save("head", i % n); };
+  const choose = (i) => { ui.set("block", Math.floor(i / n)); ui.save("head", i % n); }; // the key stays: heads can be compared
   const buttons = canvases.map((canvas, i) => h("button", { type: "button", role: "radio", class: "tx-thumb", "aria-label": `block ${Math.floor(i / n)}, head ${i % n}`, onclick: () => choose(i) }, canvas));
   const grid = h("div", { class: "tx-thumbs", role: "radiogroup", "aria-label": "Block and head" }, buttons), stop = roving(grid, buttons, { columns: n, go: choose });
   const title = h("p", { class: "tx-title" }), keys = tokenRow("Key", (j) => ui.save("distance", followed(ui.get).at - j));
   const numbers = h("button", { type: "button", class: "tx-button tx-deeper", onclick: () => ui.save("zoom", 2) });
-  const parts = ["query of", "key of", "value of", "output for"].map((name) => ({ name, canvas: strip(name), of: h("td") }));
+  const parts = ["query of", "key of", "value of", "output for"].map((name) => ({ name, canvas: strip(name), of: h("td", { class: "tx-strip-of" }) }));
   const paint = (now) => {
     const open = now.block * n + now.head;
     stop(open);
     canvases.forEach((canvas, i) => {
       const weights = now.rows("attn_weights", i % n, Math.floor(i / n));
-      paintPixels(canvas, { rows: now.size, cols: now.size, share: (r, c) => weights[r * now.size + c], blocked: (r, c) => c > r, theme: ui.theme });
+      paintMap(canvas, { rows: now.size, cols: now.size, share: (r, c) => weights[r * now.size + c], blocked: (r, c) => c > r, theme: ui.theme });
       buttons[i].setAttribute("aria-checked", i === open);
     });
     title.textContent = `Block ${now.block}, head ${now.head}: ${named(now.read.names, now.at)} attends to`;
@@ -136,8 +152,8 @@ function heads(ui) {
     const of = [now.at, now.key, now.key, now.at], vectors = [now.q, now.k, now.vector("v", now.key), mixed], most = [largest(now.q, now.k), largest(now.q, now.k)];
     parts.forEach(({ canvas, of: cell }, i) => { canvas.paint(vectors[i], most[i] ?? largest(vectors[2], mixed), ui.theme); cell.textContent = named(now.read.names, of[i]); });
   };
-  const box = h("div", { class: "tx-part" }, h("p", { class: "tx-title" }, `Attention: ${counted(layers, "block")} down, ${counted(n, "head")} across; in each picture queries down, keys across`), grid, title, keys.box, numbers,
-    h("table", {}, h("tbody", {}, parts.map(({ name, canvas, of }) => h("tr", {}, h("th", { scope: "row" }, name), of, h("td", {}, canvas))))));
+  const box = h("div", { class: "tx-part" }, h("p", { class: "tx-title" }, `${counted(layers, "block")} down, ${counted(n, "head")} across; in each map, queries down, keys across`), grid, title, keys.box, numbers,
+    h("table", {}, h("tbody", {}, parts.map(({ name, canvas, of }) => h("tr", {}, h("th", { scope: "row", class: "tx-strip-of" }, name), of, h("td", {}, canvas))))));
   return { box, paint };
 }
 
@@ -158,7 +174,7 @@ function product(ui) {
       Array.from(vector.slice(part * across, (part + 1) * across), (x) => cell(x, i < 2 ? most : mostProduct))))).flat());
     const total = now.weights.length, steps = [
       ["the sum of the products", number(now.dot)], [`divided by √${now.width}`, number(now.scaled)],
-      [`added for a distance of ${now.at - now.key}`, number(now.bias)], ["the score", number(now.score)],
+      [`ALiBi: added for a distance of ${now.at - now.key}`, number(now.bias)], ["the score", number(now.score)],
       [`softmax over ${total} ${total === 1 ? "key" : "keys"}`, percent(now.weights[now.key])],
     ];
     chain.replaceChildren(...steps.map(([name, value]) => h("li", {}, name, h("b", {}, value))));
@@ -208,20 +224,26 @@ function build(ui) {
   const tokens = tokenRow("Token to follow", (i) => ui.save("back", readText(ui.get("text")).ids.length - 1 - i)), next = nextTokens(ui);
   const nParams = [...machine().model.parameters.values()].reduce((sum, { data }) => sum + data.length, 0);
   const views = [stages(ui), heads(ui), product(ui)];
-  const zoom = ui.choice("zoom", { label: "Inside", options: [[0, "1 the residual stream"], [1, "2 one head"], [2, "3 one dot product"]] });
+  const zoom = ui.choice("zoom", { label: "Inside", options: [[0, "1 residual stream"], [1, "2 one head"], [2, "3 dot product"]] });
   zoom.classList.add("tx-zoom");
+  // Who leaves the first zoom sees what is attended to most.
+  let shown = 0;
+  zoom.addEventListener("change", () => { if (!shown) lookAtMost(ui); });
   const paint = () => {
     const now = followed(ui.get), { read, at } = now;
     tokens.paint(read.names, at, (i) => {
       const p = i ? modelChances(read, i - 1)[read.ids[i]] : null, truth = i ? trueChances(read, i - 1)?.[read.ids[i]] : null;
       return [read.names[i], h("small", {}, i ? `${chance(p)} · ${truth === undefined ? "–" : chance(truth)}` : "model · truth")];
     });
+    ui.root.classList.toggle("tx-away", Boolean(remarks(read)));
+    shown = ui.get("zoom");
     views.forEach(({ box }, i) => { box.hidden = i !== ui.get("zoom"); });
     views[ui.get("zoom")].paint(now);
     next.paint(now);
   };
   ui.show(paint, h("p", { class: "tx-invite" }, `A language model of ${grouped(nParams)} numbers runs in this page. Write a beginning, or let it write: Enter draws the next token.`),
-    field, h("p", { class: "tx-title" }, "Tokens, and how probable each was: choose one to look inside"), tokens.box,
+    h("div", { class: "tx-row" }, field), // a row, so that the sentence comes below what is written
+    h("p", { class: "tx-title" }, "Tokens, and how probable each was: choose one to look inside"), tokens.box,
     h("div", { class: "tx-both" }, next.box, h("div", { class: "tx-inside" }, zoom, views.map(({ box }) => box))));
 }
 

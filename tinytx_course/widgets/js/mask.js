@@ -75,6 +75,9 @@ export function verdictsOf(get, allowed) {
   return outputMoves(get, allowed).map((much, i) => verdictOf(much, reach[i], i < get("moved")));
 }
 
+// Whether the moved input changes its own output by its query alone: its cell is blocked.
+const asksItself = (get, allowed, verdicts) => verdicts[get("moved")] === "moves" && !allowed[get("moved") * (get("tokens").length + 1)];
+
 // What people ask for, and what they write by mistake, as the state of an explorer.
 const cellsWhere = (n, turned) => Array.from({ length: n * n }, (_, at) => at).filter((at) => turned(Math.floor(at / n), at % n));
 const OPEN = { causal: true, window: 0, prefix: 0, padding: 0, drawn: [], where: "before" };
@@ -83,7 +86,7 @@ export const PRESETS = {
   "both ways (BERT)": () => ({ ...OPEN, causal: false }),
   prefix: (n) => ({ ...OPEN, prefix: Math.min(3, n - 1) }),
   window: (n) => ({ ...OPEN, window: Math.min(3, n - 1) }),
-  padding: (n) => ({ ...OPEN, padding: Math.min(2, n - 1) }),
+  padding: () => ({ ...OPEN, padding: 1 }),
 };
 export const MISTAKES = {
   transposed: (n) => ({ ...OPEN, causal: false, drawn: cellsWhere(n, (i, j) => j < i) }),
@@ -131,7 +134,7 @@ function build(ui) {
   // Three pictures in a row where there is room for them, or two: their rows are the same tokens.
   const size = () => {
     const wide = ui.width, most = wide >= 800 ? (wide - 515) / 2 : wide >= 560 ? (wide - 200) / 2 : wide - 106;
-    return clamp(Math.floor(Math.min(most, ui.large ? 290 : 352) / n), 16, 44);
+    return clamp(Math.floor(Math.min(most, ui.large ? 256 : 352) / n), 16, ui.large ? 37 : 44);
   };
   const counter = (key, label, zero) => ui.slider(key, { label, min: 0, max: n, format: (x) => (x ? String(x) : zero) });
   const erase = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("drawn", []) }, "Erase what I drew");
@@ -144,7 +147,9 @@ function build(ui) {
     grid(allowed, verdicts);
     weights(allowed);
     leak(allowed, verdicts);
+    own.hidden = !asksItself(ui.get, allowed, verdicts);
   };
+  const own = h("span", {}, h("b", {}, "own query"), "this output’s own query comes from the moved input, though it may not look at it");
   const legend = ["moves", "ahead", "leak"].map((verdict) => h("span", {}, h("i", { class: `tx-box tx-${verdict}` }), { moves: "allowed", ahead: "sees ahead, with your leave", leak: "leak: moves although it is hidden" }[verdict]));
   ui.show(paint,
     h("p", { class: "tx-invite" }, "Click or drag over cells to open and block them. The input of that column is moved, and every output says whether it noticed."),
@@ -155,7 +160,7 @@ function build(ui) {
       h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "Who may attend to whom"), h("div", { class: "tx-scroll" }, grid.box)),
       h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "Weights after softmax"), h("div", { class: "tx-scroll" }, weights.box)),
       h("div", { class: "tx-panel tx-leak-panel" }, h("p", { class: "tx-title" }, "Leak test: move one input"), leak.box)),
-    h("div", { class: "tx-row tx-legend", "aria-hidden": "true" }, h("span", {}, h("i", { class: "tx-box" }), "blocked (own query: the moved input still asks, though its cell is blocked)"), legend, scaleBar(shade, "0", "1", "weight")));
+    h("div", { class: "tx-row tx-legend", "aria-hidden": "true" }, h("span", {}, h("i", { class: "tx-box" }), "blocked"), legend, own, scaleBar(shade, "0", "1", "weight")));
 }
 
 // Buttons that set the whole mask at once; the one that holds is pressed.
@@ -227,7 +232,7 @@ function weightTable(ui, tokens, size) {
     aim = key;
     const totals = rowSums(weights, n);
     canvas.setAttribute("aria-label", `Attention weights of the first layer. Sums of rows: ${totals.map((sum) => sum.toFixed(2)).join(", ")}.`);
-    sums.replaceChildren(...totals.map((sum) => h("span", { class: Math.abs(sum - 1) > 0.005 ? "tx-sum tx-off" : "tx-sum" }, h("i", { style: `width:${30 * sum}px` }), sum.toFixed(2))));
+    sums.replaceChildren(...totals.map((sum) => h("span", { class: Math.abs(sum - 1) > 0.005 ? "tx-sum tx-off" : "tx-sum" }, h("b", {}, sum.toFixed(2)), h("i", { style: `width:${30 * sum}px` }))));
   };
   update.box = h("div", { class: "tx-weight-grid" }, h("div", { class: "tx-keys", "aria-hidden": "true" }, labels(tokens, "tx-key")), h("span", { class: "tx-sum-head", "aria-hidden": "true" }, "row sum"), canvas, sums);
   return update;
@@ -299,7 +304,7 @@ function leakTest(ui, tokens, size) {
       const [, much, words] = output.children, verdict = verdicts[i];
       output.className = `tx-${verdict}`;
       much.firstChild.style.width = `${verdict === "still" ? 0 : Math.max(2, 34 * moves[i] / most)}px`;
-      words.textContent = verdict === "moves" && i === moved && !allowed[i * n + i] ? "own query" : VERDICTS[verdict];
+      words.textContent = i === moved && asksItself(ui.get, allowed, verdicts) ? "own query" : VERDICTS[verdict];
     });
     if (key !== known) draw(allowed, moved, wide, side);
     known = key;

@@ -83,7 +83,7 @@ function rows(ui, count, kind, label, take) {
 
 // The surprise of the text so far: for each token the sum up to it, by the model and by the language.
 function running(ui) {
-  const draw = plot(ui, { xLabel: "token", yLabel: "surprise so far (nats)", height: 190, right: 106, go: (x) => ui.set("back", clamp(nextOf(ui.get).last - Math.round(x), 0, 127)) });
+  const draw = plot(ui, { xLabel: "token", yLabel: "surprise so far (nats)", height: 174, right: 118, go: (x) => ui.set("back", clamp(nextOf(ui.get).last - Math.round(x), 0, 127)) });
   return { box: draw.box, paint: ({ read, last, at }) => {
     const sums = surprises(read), end = Math.max(1, last), top = Math.max(1, ...sums.flat()), step = 10 ** Math.floor(Math.log10(top)), grid = top / step > 5 ? 2 * step : top / step > 2 ? step : step / 2;
     const whole = Array.from({ length: Math.floor(top / grid) + 1 }, (_, i) => [i * grid, String(+(i * grid).toFixed(1))]), each = Math.ceil(end / 8);
@@ -103,29 +103,31 @@ function build(ui) {
   const undo = h("button", { type: "button", class: "tx-button", onclick: () => { ui.set("text", ui.get("text").trimEnd().replace(/(\S+|\S)$/u, "").trimEnd()); ui.save("back", 0); } }, "← Take back a word");
   const field = beginning(ui, { reset: { back: 0 } }), path = tokenRow("Token to look behind", (i) => ui.save("back", readText(ui.get("text")).ids.length - 1 - i));
   const may = rows(ui, N_POSSIBLE, "tx-may", "tokens that may come next", go), never = rows(ui, N_IMPOSSIBLE, "tx-never", "tokens that cannot come next", go), sums = running(ui);
-  const title = h("p", { class: "tx-title" }), axis = h("div", { class: "tx-ticks" }), rest = h("p", { class: "tx-note" }), belief = h("p", { class: "tx-title tx-belief" });
+  const title = h("p", { class: "tx-title" }), axis = h("div", { class: "tx-ticks" }), rest = h("p", { class: "tx-note" }), belief = h("p", { class: "tx-title tx-belief" }), worst = h("p", { class: "tx-note tx-worst" }, "These tokens cannot follow; the most believed come first.");
   const paint = () => {
     const now = nextOf(ui.get), { read, at, last, model, truth, believed } = now, shown = now.may.slice(0, N_POSSIBLE), out = now.never.slice(0, N_IMPOSSIBLE);
     const full = fullBar(Math.max(...shown.flatMap((id) => [model[id], truth?.[id] ?? 0]))), left = now.may.length - shown.length;
     path.paint(read.names, at, (i) => [read.names[i], h("small", {}, i ? surpriseOf(modelChances(read, i - 1)[read.ids[i]]) : "nats")]);
     title.textContent = at < last ? `After ${named(read.names, at)} you wrote “${read.names[at + 1]}”. What else could have come? A word that you press takes its place and ends the text.` : "What comes next? Press a word to go on with it.";
-    axis.parentElement.lastChild.hidden = !truth;
+    keys.lastChild.hidden = !truth;
+    keys.firstChild.textContent = truth ? "sorted by the mean of both" : "";
     lists.classList.toggle("tx-alone", !truth);
     const wide = axis.clientWidth || 300, place = (p) => wide * Math.sqrt(p / full), room = (p) => 8 * percent(p).length + 8;
-    const ticks = TICKS.filter((p) => p <= full).reverse().reduce((kept, p) => (kept.length && place(kept[0]) - place(p) < (room(p) + room(kept[0])) / 2 + (kept.length > 1 ? 0 : room(kept[0]) / 4) ? kept : [p, ...kept]), []);
+    const ticks = TICKS.filter((p) => p <= full).reverse().reduce((kept, p) => (kept.length && place(kept[0]) - place(p) < (room(p) + room(kept[0])) / 2 ? kept : [p, ...kept]), []);
     axis.replaceChildren(...ticks.map((p) => h("span", { style: `left:${100 * Math.sqrt(p / full)}%` }, percent(p))));
     may.paint(shown, now, full);
     never.paint(out, now, full);
-    never.list.hidden = belief.hidden = !truth;
-    belief.textContent = `Impossible here, and yet the model gives it ${chance(believed)}:`;
+    never.list.hidden = belief.hidden = worst.hidden = !truth;
+    belief.textContent = `Impossible here, but the model gives it ${chance(believed)}:`;
     rest.textContent = left > 0 ? `${grouped(left)} more: model ${chance(now.may.slice(N_POSSIBLE).reduce((sum, id) => sum + model[id], 0))}${truth ? `, language ${chance(now.may.slice(N_POSSIBLE).reduce((sum, id) => sum + truth[id], 0))}` : ""}.` : "";
     undo.disabled = !ui.get("text").trim();
     sums.paint(now);
   };
   const lists = h("div", { class: "tx-both" });
-  lists.append(h("div", { class: "tx-part" }, title, h("div", { class: "tx-axis", "aria-hidden": "true" }, h("small", {}, "square-root scale"), axis, h("span", { class: "tx-key" }, h("i"), " model"), h("span", { class: "tx-key" }, h("s"), " language")), may.list, rest),
-    h("div", { class: "tx-part" }, belief, never.list, h("p", { class: "tx-title" }, "How surprising was the text so far?"), sums.box));
-  ui.show(paint, field, h("div", { class: "tx-row tx-path" }, path.box, undo), lists);
+  const keys = h("div", { class: "tx-axis tx-keys", "aria-hidden": "true" }, h("small"), h("span", { class: "tx-key" }, h("i"), " model"), h("span", { class: "tx-key" }, h("s"), " language"));
+  lists.append(h("div", { class: "tx-part" }, title, keys, h("div", { class: "tx-axis", "aria-hidden": "true" }, h("small", {}, "square-root scale"), axis), may.list, rest),
+    h("div", { class: "tx-part" }, belief, worst, never.list, h("p", { class: "tx-title" }, "How surprising was the text so far?"), sums.box));
+  ui.show(paint, h("div", { class: "tx-row tx-start" }, field), h("div", { class: "tx-row tx-path" }, path.box, undo), lists);
 }
 
 const keep = () => ({ text: (value) => value.length <= 2000, back: [0, 127] });

@@ -87,9 +87,10 @@ export function describe(get) {
   return text;
 }
 
-// A vector as bars, up for more than 0 and down for less; a short one also in numbers.
-function bars(row, scale, figures = true) {
-  const short = row.length <= SPELLED, cell = short ? 40 : Math.max(2, Math.min(8, 150 / row.length)), high = 13;
+// A vector as bars, up for more than 0 and down for less; a short one also in numbers, each so many pixels wide.
+const CELLS = { usual: [40, 37, 34], large: [46, 42, 38, 34] };
+function bars(row, scale, room, figures = true) {
+  const short = row.length <= SPELLED, cell = short ? room : Math.max(2, Math.min(8, 150 / row.length)), high = 13;
   const d = Array.from(row, (x, i) => {
     const y = high - (high - 1) * clamp(x / scale, -1, 1);
     return `M${((i + (short ? 0.25 : 0)) * cell).toFixed(1)} ${high}V${y.toFixed(1)}h${(short ? cell / 2 : Math.max(1, cell - 1)).toFixed(1)}V${high}Z`;
@@ -97,23 +98,24 @@ function bars(row, scale, figures = true) {
   const width = row.length * cell, own = short ? { "aria-hidden": "true" } : { role: "img", "aria-label": `${row.length} numbers` };
   return h("span", { class: "tx-vec" },
     h("svg", { width, height: 2 * high, ...own }, h("line", { x1: 0, x2: width, y1: high, y2: high }), h("path", { d: d.join("") })),
-    short && figures ? h("span", { class: "tx-vec-numbers" }, Array.from(row, (x) => h("span", {}, number(x)))) : null);
+    short && figures ? h("span", { class: "tx-vec-numbers" }, Array.from(row, (x) => h("span", { style: `width:${cell}px` }, number(x)))) : null);
 }
 
 // The columns of the table: from which step each is filled, and in which steps it is needed to follow.
 const COLUMNS = [
-  { name: "key", from: 0, need: [0, 1], cell: (c, i, most, full) => bars(c.k[i], most, full) },
+  { name: "key", from: 0, need: [0, 1], cell: (c, i, most, room, full) => bars(c.k[i], most, room, full) },
   { name: "q·k", from: 1, need: [1, 2], cell: (c, i) => number(c.products[i]) },
   { name: "÷ √d", from: 2, need: [2, 3], cell: (c, i) => number(c.scores[i]) },
   { name: "mask", from: 3, need: [3, 4], cell: (c, i) => (c.open[i] ? number(c.scores[i]) : h("span", { class: "tx-no" }, "−∞")) },
   { name: "softmax", from: 4, need: [4, 5], cell: (c, i) => weightCell(c, i) },
-  { name: "value", from: 0, need: [0, 5], cell: (c, i, most, full) => bars(c.v[i], most, full) },
-  { name: "weight × value", from: 5, need: [5], cell: (c, i, most, full) => bars(c.v[i].map((x) => c.weights[i] * x), most, full) },
+  { name: "value", from: 0, need: [0, 5], cell: (c, i, most, room, full) => bars(c.v[i], most, room, full) },
+  { name: "weight × value", from: 5, need: [5], cell: (c, i, most, room, full) => bars(c.v[i].map((x) => c.weights[i] * x), most, room, full) },
 ];
+const NARROW = 700; // as in the style
 const ACTIVE = [[0, 5], [1], [2], [3], [4], [6]];
 
 function weightCell(c, i) {
-  const bar = c.open[i] ? h("i", { style: `width:${64 * c.weights[i]}px` }) : null;
+  const bar = c.open[i] ? h("i", { style: `width:${100 * c.weights[i]}%` }) : null;
   return [h("span", { class: c.open[i] ? "tx-share" : "tx-share tx-no", "aria-hidden": "true" }, bar), c.open[i] ? c.weights[i].toFixed(3) : "blocked"];
 }
 
@@ -132,21 +134,31 @@ function table(ui) {
     h("tbody", {}, rows), h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "together"), ends)));
   const stop = roving(box, keys, { go: (i) => ui.save("key", i) });
   let known = "";
-  const update = (c) => {
+  const fits = () => update.box.scrollWidth <= update.box.clientWidth;
+  const write = (c, room) => {
     const step = ui.get("step"), key = ui.get("key");
     const fill = (cell, j, content, from = COLUMNS[j].from) => {
       const soon = step < from, parts = [soon ? h("span", { class: "tx-soon", "aria-hidden": "true" }, "·") : content()].flat();
       if (parts.length !== 1 || cell.firstChild !== parts[0]) cell.replaceChildren(...parts); // what has the focus keeps it
       cell.className = `${ACTIVE[step].includes(j) ? "tx-now" : ""} ${COLUMNS[j].need.includes(step) ? "" : "tx-far"}`;
     };
-    heads.forEach((cell, j) => fill(cell, j, () => (j === 2 && !ui.get("scaled") ? "not divided" : COLUMNS[j].name), 0));
-    cells.forEach((row, i) => row.forEach((cell, j) => fill(cell, j, () => COLUMNS[j].cell(c, i, j ? mostValue : most, tokens.length <= 6 || i === key))));
-    asks.forEach((cell, j) => fill(cell, j, () => (j === 0 ? own(c.q) : j === 4 ? unit(c, key) : "")));
-    ends.forEach((cell, j) => fill(cell, j, () => (j === 4 ? `sum ${number(c.sum ? 1 : 0, 3)}` : j === 6 ? bars(c.context, mostValue) : "")));
+    heads.forEach((cell, j) => fill(cell, j, () => (j === 2 && !ui.get("scaled") ? h("s", {}, COLUMNS[j].name) : COLUMNS[j].name), 0)); // as wide as before
+    if (ui.get("scaled")) heads[2].removeAttribute("aria-label");
+    else heads[2].setAttribute("aria-label", "not divided");
+    cells.forEach((row, i) => row.forEach((cell, j) => fill(cell, j, () => COLUMNS[j].cell(c, i, j ? mostValue : most, room, tokens.length <= 6 || i === key))));
+    asks.forEach((cell, j) => fill(cell, j, () => (j === 0 ? own(c.q, room) : j === 4 ? unit(c, key) : "")));
+    ends.forEach((cell, j) => fill(cell, j, () => (j === 4 ? `sum ${number(c.sum ? 1 : 0, 3)}` : j === 6 ? bars(c.context, mostValue, room) : "")));
     asker.replaceChildren("q of ", h("b", {}, ui.get("query_tokens")[ui.get("query")]));
-    // Where not all fits, what this step does not need gives way.
+  };
+  const update = (c) => {
+    const step = ui.get("step"), key = ui.get("key");
+    // Where not all fits, the bars become narrower; on a phone, what this step does not need gives way.
     box.classList.remove("tx-tight");
-    if (update.box.scrollWidth > update.box.clientWidth) box.classList.add("tx-tight");
+    for (const room of ui.large ? CELLS.large : CELLS.usual) {
+      write(c, room);
+      if (fits()) break;
+    }
+    if (!fits() && ui.width < NARROW) box.classList.add("tx-tight");
     // And where that is not enough, what it is about comes into view.
     const about = heads[ACTIVE[step][0]];
     update.box.scrollLeft = about.offsetLeft + about.offsetWidth - update.box.clientWidth;
@@ -186,18 +198,19 @@ function ownNumbers(ui, most) {
     });
     return element;
   };
-  return (q) => {
-    if (q.length > SPELLED) return bars(q, most);
+  return (q, room) => {
+    if (q.length > SPELLED) return bars(q, most, room);
     if (grips.length !== q.length) grips = Array.from(q, (_, i) => grip(i));
     grips.forEach((element, i) => {
       const text = number(q[i]);
+      element.style.width = `${room - 2}px`;
       if (element.textContent === text) return;
       element.textContent = text;
       element.setAttribute("aria-valuenow", q[i]);
       element.setAttribute("aria-valuetext", text);
     });
     if (!grips[0].isConnected) box.replaceChildren(h("span"), h("span", { class: "tx-vec-numbers" }, grips));
-    box.firstChild.replaceWith(bars(q, Math.max(most, ...q.map(Math.abs)), false));
+    box.firstChild.replaceWith(bars(q, Math.max(most, ...q.map(Math.abs)), room, false));
     return box;
   };
 }
@@ -223,16 +236,20 @@ function fly(ui, c, key, { q, k, score, from, to }) {
   const send = (text, start, end, n) => {
     const chip = h("span", { class: "tx-fly", "aria-hidden": "true" }, text), at = ([x, y]) => `translate(${x}px, ${y}px) translate(-50%, -50%)`;
     ui.root.append(chip);
-    chip.animate([{ transform: at(start), opacity: 0 }, { transform: at(start), opacity: 1, offset: 0.35 }, { transform: at(end), opacity: 1, offset: 0.9 }, { transform: at(end), opacity: 0 }],
-      { duration: 900, delay: 130 * n, easing: "ease-in-out", fill: "both" }).finished.then(() => chip.remove(), () => {});
+    chip.animate([{ transform: at(start), opacity: 0 }, { transform: at(start), opacity: 1, offset: 0.35 }, { transform: at(end), opacity: 1, offset: 0.8 }, { transform: at(end), opacity: 0 }],
+      { duration: 800, delay: 130 * n, easing: "ease-in-out", fill: "both" }).finished.then(() => chip.remove(), () => {});
   };
-  if (ui.get("step") === 5) return c.weights.forEach((w, i) => { if (w > 0.005) send(`${number(w)} × value`, middle(from[i]), middle(to), i); });
+  // Shares side by side, and up to the rule over the sum: they cover neither it nor each other.
+  if (ui.get("step") === 5) {
+    const given = c.weights.map((w, i) => [w, i]).filter(([w]) => w > 0.005), [x, y] = middle(to), top = y - to.getBoundingClientRect().height / zoom / 2 - 10, apart = Math.min(46, to.offsetWidth / given.length);
+    return given.forEach(([w, i], n) => { const at = x + (n - (given.length - 1) / 2) * apart; send(number(w), [at, middle(from[i])[1]], [at, top], n); });
+  }
   if (c.q.length > SPELLED) return;
   const pairs = [...q.querySelectorAll(".tx-grip")].map((number_, i) => [middle(number_), middle(k.querySelectorAll(".tx-vec-numbers > span")[i] ?? k)]);
   pairs.forEach(([one, other], i) => send(`${factor(c.q[i])}·${factor(c.k[key][i])}`, [other[0], (one[1] + other[1]) / 2], middle(score), i));
 }
 
-const X = (width) => 36 + (Math.log2(width) / 9) * 250, Y = (share) => 12 + (1 - share) * 130;
+const X = (width) => 36 + (Math.log2(width) / 9) * 370, Y = (share) => 30 + (1 - share) * 170;
 
 // The mean largest weight against d, with and without the division.
 function curves(ui) {
@@ -240,15 +257,15 @@ function curves(ui) {
   const line = (scaled) => h("polyline", { class: scaled ? "tx-tame" : "tx-wild", fill: "none", points: widths.map((d) => `${X(d)},${Y(sharpness(randomWeights(d, scaled))[0])}`).join(" ") });
   const word = (x, y, text, more = {}) => h("text", { x, y, ...more }, text);
   const marker = h("line", { class: "tx-marker", y1: Y(1), y2: Y(0) }), dots = [h("circle", { r: 5, class: "tx-wild" }), h("circle", { r: 5, class: "tx-tame" })];
-  const chart = h("svg", { viewBox: "0 0 300 176", role: "img", class: "tx-curves" },
-    word(4, 9, "mean largest weight", { "text-anchor": "start" }),
+  const chart = h("svg", { viewBox: "0 0 420 246", role: "img", class: "tx-curves" },
+    word(4, 14, "mean largest weight", { "text-anchor": "start" }),
     [0, 0.5, 1].map((share) => [h("line", { class: "tx-rule", x1: X(1), x2: X(512), y1: Y(share), y2: Y(share) }), word(30, Y(share) + 4, share, { "text-anchor": "end" })]),
-    [1, 8, 64, 512].map((d) => word(X(d), Y(0) + 16, d, { "text-anchor": "middle" })), word(161, 174, "d, the width of q and k", { "text-anchor": "middle" }),
+    [1, 8, 64, 512].map((d) => word(X(d), Y(0) + 19, d, { "text-anchor": "middle" })), word(221, 240, "d, the width of q and k", { "text-anchor": "middle" }),
     line(false), line(true), marker, dots,
     word(X(10), Y(0.83), "undivided", { class: "tx-wild", "text-anchor": "end" }), word(X(12), Y(0.22), "divided by √d", { class: "tx-tame", "text-anchor": "middle" }));
   const follow = (event) => {
-    const at = chart.getBoundingClientRect(), x = ((event.clientX - at.left) / at.width) * 300;
-    ui.set("head_dim", Math.round(2 ** (clamp((x - 36) / 250, 0, 1) * 9)));
+    const at = chart.getBoundingClientRect(), x = ((event.clientX - at.left) / at.width) * 420;
+    ui.set("head_dim", Math.round(2 ** (clamp((x - 36) / 370, 0, 1) * 9)));
   };
   chart.addEventListener("pointerdown", (event) => { chart.setPointerCapture(event.pointerId); follow(event); });
   chart.addEventListener("pointermove", (event) => { if (event.buttons & 1) follow(event); });
@@ -265,8 +282,8 @@ function curves(ui) {
   };
   update.box = h("div", { class: "tx-panels" }, chart, h("div", { class: "tx-panel" },
     ui.slider("head_dim", { label: "d", min: 0, max: 9, step: 0.25, to: (x) => Math.round(2 ** x), from: Math.log2 }),
-    h("div", { class: "tx-scroll" }, h("table", { class: "tx-sharp" }, h("thead", {}, h("tr", {}, h("td"), ["one query’s 8 weights", "largest", "entropy (bits)"].map((name) => h("th", { scope: "col" }, name)))), say)),
-    h("p", { class: "tx-note" }, "Bars: the weights of one random query. Numbers: means of 64. Entropy is 3 bits where all 8 keys get the same.")));
+    h("div", { class: "tx-scroll" }, h("table", { class: "tx-sharp" }, h("thead", {}, h("tr", {}, h("td"), ["one query, as an example", "largest weight, mean of 64", "entropy in bits, mean of 64"].map((name) => h("th", { scope: "col" }, name)))), say)),
+    h("p", { class: "tx-note" }, "Bars: the 8 weights of the first of 64 random queries. Numbers: means over all 64, so not those of the bars. Entropy is 3 bits where all 8 keys get the same.")));
   return update;
 }
 
@@ -287,15 +304,16 @@ function build(ui) {
   const reset = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("own_q", []) }, "Reset q");
   const own = h("span", { class: "tx-pair" }, h("span", { class: "tx-hint" }, "drag the numbers of q:"), reset);
   const query = ui.picks("query", { label: "Query", names: ui.get("query_tokens"), reset: { own_q: [] } });
-  const steps = h("div", {},
+  const invite = h("span", { class: "tx-invite" }, "Press “Next step”. Choose a key: its numbers are spelled out.");
+  const steps = [
     h("div", { class: "tx-row" }, h("span", { class: "tx-word", "aria-hidden": "true" }, "query"), query, ui.toggle("scaled", { label: "divide by √d" }), own),
-    h("div", { class: "tx-row tx-steps" }, radios(ui, "step", STEPS, "step", (name, i) => `${i + 1}  ${name}`), h("span", { class: "tx-pair" }, back, next)),
-    rows.box);
+    h("div", { class: "tx-row tx-steps" }, radios(ui, "step", STEPS, "step", (name, i) => `${i + 1}  ${name}`), h("span", { class: "tx-pair" }, back, next))];
   const why = h("div", { class: "tx-part tx-why" }, h("p", { class: "tx-title" }, "Random q and k, as wide as you like: does softmax still share?"), lines.box);
   const paint = () => {
     const c = chainOf(ui.get), random = ui.get("view") === "why";
-    steps.hidden = random;
+    for (const part of [invite, ...steps, rows.box]) part.hidden = random;
     why.hidden = !random;
+    ui.root.querySelector(".tx-called").textContent = random ? "One query: why divide by √d?" : ui.get("title");
     if (random) return lines();
     back.disabled = ui.get("step") === 0;
     next.disabled = ui.get("step") === STEPS.length - 1;
@@ -304,8 +322,8 @@ function build(ui) {
     own.hidden = !ui.root.querySelector(".tx-own")?.offsetParent; // with the column of q, where it gives way
   };
   ui.show(paint,
-    h("div", { class: "tx-row" }, ui.choice("view", { label: "Show", options: [["steps", "one query, step by step"], ["why", "why divide?"]] })),
-    steps, why);
+    h("div", { class: "tx-row" }, ui.choice("view", { label: "Show", options: [["steps", "one query, step by step"], ["why", "why divide?"]] }), invite),
+    steps, rows.box, why);
 }
 
 export default explorer("one_query", { build, describe, keep });

@@ -4,7 +4,7 @@
 const RATES = [0.0003, 0.001, 0.003, 0.006, 0.012, 0.025, 0.05, 0.1, 0.3, 1];
 const NAMES = { first: "A", second: "B" };
 const LOSSES = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 3, 5, 7, 10, 20, 50, 100], STEPS = [0, 10, 30, 100, 300, 1000, 3000, 10000];
-const CELL = 20; // pixels of a weight
+const CELL = 20, NARROW = 520; // pixels of a weight, and of a page where the band has few words
 
 // Steps on a scale that is even at first and of equal factors later.
 const EVEN = 20;
@@ -49,7 +49,11 @@ function chart(ui, runs) {
     const far = ({ step }) => Math.abs(placeOf(step) - x), nearest = runs.first.history.moments.toSorted((a, b) => far(a) - far(b))[0];
     if (nearest) ui.set("moment", nearest.step);
   };
-  const draw = plot(ui, { xLabel: "step", yLabel: "loss, nats a word", height: 300, right: 86, go: look });
+  const draw = plot(ui, { xLabel: "step", yLabel: "loss, nats a word", height: 290, right: 24, go: look });
+  // What the lines are stands below: at their ends the names would lie on the lines of the other run.
+  const sample = (tone, text) => h("span", {}, h("i", { class: tone }), text);
+  const key = (name, tone) => [sample(`tx-held ${tone}`, `${name} held out`), sample(`tx-batches ${tone}`, `${name} batches`)];
+  const second = h("span", {}, key("B", "tx-second")), limit = sample("tx-bound", ""), legend = h("p", { class: "tx-key", "aria-hidden": "true" }, key("A", "tx-first"), second, limit);
   const update = () => {
     const shown = Object.entries(runs).filter(([, run]) => run), bound = shown.map(([, { history }]) => history.at(-1)?.bound).find(Boolean);
     const all = shown.flatMap(([, { history }]) => [...history.losses, ...history.moments].map(({ loss }) => loss)).filter((loss) => loss > 0 && Number.isFinite(loss));
@@ -62,18 +66,21 @@ function chart(ui, runs) {
       return height(last.loss) + way * (height(next.loss) - height(last.loss));
     };
     const lines = shown.flatMap(([key, { history }], i) => [
-      { tone: i ? "tx-faint tx-second" : "tx-faint", name: `${NAMES[key]} batches`, points: history.losses.map(({ step, loss }) => [placeOf(step), height(loss)]) },
-      { tone: i ? "tx-second" : "tx-first", name: `${NAMES[key]} held out`, points: history.moments.filter(({ loss }) => Number.isFinite(loss)).map(({ step, loss }) => [placeOf(step), height(loss)]) },
+      { tone: i ? "tx-faint tx-second" : "tx-faint", name: "", points: history.losses.map(({ step, loss }) => [placeOf(step), height(loss)]) },
+      { tone: i ? "tx-second" : "tx-first", name: NAMES[key], points: history.moments.filter(({ loss }) => Number.isFinite(loss)).map(({ step, loss }) => [placeOf(step), height(loss)]) },
     ]);
     const at = ui.get("moment") < 0 ? shown[0][1].history.at(-1)?.step ?? 0 : ui.get("moment");
-    if (bound) lines.push({ tone: "tx-bound", name: `bound ${number(bound, 2)}`, points: [[1e-6, Math.log(bound)], [x[1], Math.log(bound)]] });
+    second.hidden = !runs.second;
+    limit.hidden = !bound;
+    if (bound) limit.lastChild.textContent = `bound ${number(bound, 2)}, the lowest to expect`;
+    if (bound) lines.push({ tone: "tx-bound", name: "", points: [[1e-6, Math.log(bound)], [x[1], Math.log(bound)]] });
     draw({ x, y, at: placeOf(at), lines, xTicks: STEPS.filter((step) => step <= most).map((step) => [placeOf(step), grouped(step)]),
       yTicks: LOSSES.filter((loss) => Math.log(loss) > y[0] && Math.log(loss) < y[1]).map((loss) => [Math.log(loss), loss]),
       dots: shown.flatMap(([key, { history }]) => history.marks.map((mark) => ({ at: [placeOf(mark.step), heightOf(history, mark)], tone: key === "first" ? "tx-first" : "tx-second", name: mark.text }))),
-      band: bound ? { from: y[0], to: Math.log(bound), name: "below the bound: only by cheating" } : null,
+      band: bound ? { from: y[0], to: Math.log(bound), name: ui.width < NARROW ? "below: only by cheating" : "below the bound: only by cheating" } : null,
       label: `Loss against steps. ${shown.map(([key, { history }]) => { const moment = history.at(-1); return moment ? `Run ${NAMES[key]}: ${number(moment.loss)} after step ${moment.step}` : ""; }).join("; ")}${bound ? `; entropy bound ${number(bound, 3)}` : ""}` });
   };
-  update.box = draw.box;
+  update.box = h("div", { class: "tx-chart" }, draw.box, legend);
   return update;
 }
 
@@ -113,8 +120,8 @@ function panel(ui, key, runs) {
 
 // The attention weights of all heads, small, and those of one.
 function attention(ui) {
-  const large = h("canvas", { role: "img" }), title = h("p", { class: "tx-title" }), labels = h("div", { class: "tx-labels", "aria-hidden": "true" });
-  const heads = h("div", { role: "radiogroup", "aria-label": "Block and head" }), box = h("div", { class: "tx-attends" }, title, h("div", { class: "tx-map" }, labels, large), h("p", { class: "tx-note" }, "A row for each word; the stronger the colour, the more weight."), heads);
+  const large = h("canvas", { role: "img" }), title = h("p", { class: "tx-title" }), labels = h("div", { class: "tx-labels", "aria-hidden": "true" }), note = h("p", { class: "tx-note" });
+  const heads = h("div", { role: "radiogroup", "aria-label": "Block and head" }), box = h("div", { class: "tx-attends" }, title, h("div", { class: "tx-map" }, labels, large), note, heads);
   let buttons = [], canvases = [], stop = () => {}, sizes = "", drawn = "";
   const fit = (layers, n) => {
     if (sizes === `${layers}x${n}`) return;
@@ -134,9 +141,13 @@ function attention(ui) {
     fit(layers, n);
     stop(block * n + head);
     const share = (b, k) => (i, j) => moment.attention[b][(k * size + i) * size + j];
+    // With the mask no word has a weight on a later one.
+    const masked = moment.attention.every((weights) => weights.every((weight, at) => weight === 0 || at % size <= Math.floor(at / size) % size));
+    const blocked = (i, j) => masked && j > i;
+    note.textContent = `A row for each word; the stronger the colour, the more weight${masked ? "; hatched: masked" : ""}.`;
     buttons.forEach((button, i) => button.setAttribute("aria-checked", i === block * n + head));
-    canvases.forEach((canvas, i) => paintPixels(canvas, { rows: size, cols: size, share: share(Math.floor(i / n), i % n), theme }));
-    paintCells(large, { rows: size, cols: size, size: CELL, share: share(block, head), theme });
+    canvases.forEach((canvas, i) => paintPixels(canvas, { rows: size, cols: size, share: share(Math.floor(i / n), i % n), blocked, quiet: true, theme }));
+    paintCells(large, { rows: size, cols: size, size: CELL, share: share(block, head), blocked, theme });
     const [key, weight] = topKeys(moment, n, size)[block][head], names = ["(start)", ...words];
     title.textContent = `What each word attends to: block ${block}, head ${head}`;
     labels.replaceChildren(...names.map((word) => h("span", { lang: "fr" }, word)));
@@ -222,7 +233,7 @@ function build(ui) {
     [controls, ...panels, switched, compare].forEach((part) => part.paint());
     curve();
   };
-  ui.show(paint, invite, controls.box, notice, curve.box, controls.below, h("div", { class: "tx-runs" }, panels.map(({ box }) => box)), switched.box, compare.box);
+  ui.show(paint, invite, controls.box, notice, curve.box, controls.below, switched.box, h("div", { class: "tx-runs" }, panels.map(({ box }) => box)), compare.box);
 }
 
 export default explorer("playground", { build, describe });

@@ -175,18 +175,15 @@ function dial(ui) {
   const arc = h("path", { class: "tx-arc" }), ghosts = [h("line", { class: "tx-ghost tx-from" }), h("line", { class: "tx-ghost tx-to" })];
   const lines = ["tx-from", "tx-to"].map((name) => h("line", { class: name })), grips = ["tx-from", "tx-to"].map((name) => h("circle", { r: 8, class: `tx-grip ${name}` }));
   const labels = ["tx-from", "tx-to"].map((name) => h("text", { "text-anchor": "middle", class: name }));
-  const axes = [106, 121].map((y) => h("text", { x: -130, y, class: "tx-axis" }));
   const chart = h("svg", { viewBox: "-130 -124 260 248", class: "tx-dial", "aria-hidden": "true" },
     h("circle", { r: 90, class: "tx-rim" }), h("line", { x1: -90, x2: 90, class: "tx-rule" }), h("line", { y1: -90, y2: 90, class: "tx-rule" }),
-    axes,
     ghosts, arc, lines, grips, labels);
   const note = h("p", { class: "tx-note" });
   turning(ui, chart);
   const update = (place, hand, shift) => {
     const rotary = ui.get("mode") === "rotary", speed = speedsOf(ui.get)[hand], angle = shift * speed, [here] = chosenOf(ui.get);
     const { q, k } = rotaryOf(ui.get, place), tips = rotary ? [q, k] : [place, place + shift].map((p) => [Math.sin(p * speed), Math.cos(p * speed)]);
-    title.textContent = rotary ? `Rotary, hand ${hand}: turn q and k by their positions` : `Hand ${hand}, k = ${shift}: turned by ${shift} · ${speed.toPrecision(3)} = ${angle.toFixed(3)} radians`;
-    axes.forEach((axis, i) => { axis.textContent = ["↑ ", "→ "][i] + (rotary ? `dim. ${2 * hand + 1 - i}` : ["cosine", "sine"][i]); });
+    title.textContent = rotary ? `Rotary, hand ${hand}: turn q and k by their positions` : `Hand ${hand}: turned by ${shift} · ${speed.toPrecision(3)} = ${angle.toFixed(3)} radians`;
     const long = tips.map(([x, y]) => Math.hypot(x, y)), close = Math.hypot(tips[0][0] - tips[1][0], tips[0][1] - tips[1][1]) < 0.45;
     tips.forEach(([x, y], i) => {
       for (const [name, value] of Object.entries({ x2: 86 * x, y2: -86 * y })) lines[i].setAttribute(name, value.toFixed(2));
@@ -201,8 +198,9 @@ function dial(ui) {
     const start = Math.atan2(...tips[0]), full = 2 * Math.PI, between = rotary ? ((Math.atan2(...tips[1]) - start) % full + full) % full : Math.min(angle, full - 1e-3), end = start + between;
     arc.setAttribute("d", `M${40 * Math.sin(start)} ${-40 * Math.cos(start)}A40 40 0 ${between > Math.PI ? 1 : 0} 1 ${40 * Math.sin(end)} ${-40 * Math.cos(end)}`);
     (rotary ? rotaryNumbers : addedNumbers)(ui, sum);
-    note.textContent = rotary ? "Press Play: both turn alike, so the score stays. Faint: before the turn. Drag a hand."
-      : `${angle >= full ? `${(angle / full).toFixed(1)} turns. ` : ""}Press Play: R(${shift}) stays the same at every position. Drag a hand.`;
+    sum.append(h("span", { class: "tx-axes" }, rotary ? `dial: ↑ dimension ${2 * hand + 1}, → ${2 * hand}` : "dial: ↑ cosine, → sine"));
+    note.textContent = rotary ? "Play: both turn alike, the score stays. Faint: before the turn."
+      : `${angle >= full ? `${(angle / full).toFixed(1)} turns. ` : ""}Play: R(${shift}) stays the same at every position.`;
   };
   update.box = [title, h("div", { class: "tx-turned" }, h("div", { class: "tx-dial-box" }, chart), sum), note];
   return update;
@@ -265,8 +263,8 @@ function curve(ui, tableNow) {
     for (const name of ["x1", "x2"]) marker.setAttribute(name, X(shift));
     dot.setAttribute("cx", X(shift));
     dot.setAttribute("cy", Y(alike[shift]));
-    title.textContent = rotary ? `q and k ${shift} apart: score ${exact(alike[shift])} of hand ${hand}` : `Positions ${shift} apart: similarity ${exact(alike[shift])} (1 = same position)`;
-    note.textContent = rotary ? "The score against the distance, for this one hand. Drag to change k." : "It depends on the distance only. Drag to change k.";
+    title.textContent = rotary ? `q and k ${shift} apart: score ${exact(alike[shift])} of hand ${hand}` : `Positions ${shift} apart: similarity ${exact(alike[shift])} (1 = the same)`;
+    note.textContent = rotary ? "The score of this one hand. Drag to change k." : "It depends on the distance only. Drag to change k.";
     chart.setAttribute("aria-label", `${rotary ? "Score of the turned q and k" : "Similarity of two positions"} against their distance from 0 to ${last}; at ${shift} it is ${exact(alike[shift])}, the lowest is ${exact(Math.min(...alike))}`);
   };
   update.box = [title, chart, note];
@@ -300,12 +298,15 @@ function build(ui) {
     else put(1);
   };
   const play = ui.player({ label: "Play", every: 130, step: () => ui.set("position", (chosenOf(ui.get)[0] + 1) % ui.get("max_len")) });
-  ui.show(paint, h("p", { class: "tx-invite" }, "Press Play, or choose a clock. What stays the same at every position?"),
+  // At first sight three sliders and the base are enough.
+  const sizes = h("span", { class: "tx-more", hidden: true }, ui.slider("max_len", { label: "max_len", min: 5, max: 18, to: halfSteps, from: halfStepOf }), ui.slider("d_model", { label: "d_model", min: 4, max: 16, to: (x) => 2 * Math.round(halfSteps(x) / 2), from: halfStepOf }));
+  const more = h("button", { type: "button", class: "tx-button", "aria-expanded": "false", onclick: () => { sizes.hidden = !sizes.hidden; more.setAttribute("aria-expanded", !sizes.hidden); } }, "Size of the table");
+  ui.show(paint, h("p", { class: "tx-invite" }, "Press Play, choose a clock, or drag a hand. What stays the same at every position?"),
     h("div", { class: "tx-row tx-look" }, play, bounded(ui, "position", "position", toLast, 0), bounded(ui, "shift", "shift k", toLast, 2), bounded(ui, "hand", "hand", () => ui.get("d_model") / 2 - 1, 1)),
-    h("div", { class: "tx-row tx-sizes" }, ui.slider("max_len", { label: "max_len", min: 5, max: 18, to: halfSteps, from: halfStepOf }), ui.slider("d_model", { label: "d_model", min: 4, max: 16, to: (x) => 2 * Math.round(halfSteps(x) / 2), from: halfStepOf }),
-      ui.slider("base", { label: "base", min: 0.5, max: 8, step: 0.25, to: (x) => Math.round(10 ** x), from: Math.log10, format: grouped }),
-      ui.choice("mode", { label: "Positions", options: [["added", "added"], ["rotary", "rotary"]] })),
-    h("div", { class: "tx-positions" }, h("div", {}, map.box, parts[1].box), h("div", {}, parts[2].box, parts[3].box)));
+    h("div", { class: "tx-row tx-sizes" }, ui.slider("base", { label: "base", min: 0.5, max: 8, step: 0.25, to: (x) => Math.round(10 ** x), from: Math.log10, format: grouped }),
+      ui.choice("mode", { label: "Positions", options: [["added", "added"], ["rotary", "rotary"]] }),
+      more, sizes),
+    h("div", { class: "tx-positions" }, h("div", { class: "tx-first" }, h("div", {}, map.box), h("div", { class: "tx-clock-part" }, parts[1].box)), h("div", {}, parts[2].box, parts[3].box)));
 }
 
 export default explorer("positions", { build, describe, keep });

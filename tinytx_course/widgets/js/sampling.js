@@ -1,7 +1,8 @@
 // The explorer of sampling: one chart that follows the next token from the logits to the draw, and three texts. `get` maps
 // the name of a trait to its value. The model comes with _live.js.
 
-const N_BARS = 12, MOST_DRAWS = 10000, CLOSE = 1e-6, MOST_WRITTEN = 28, HEAT = [0.5, 1, 2];
+const N_BARS = 12, N_NARROW = 6, NARROW = 640, WIDE_LETTER = 9; // bars, pixels
+const MOST_DRAWS = 10000, CLOSE = 1e-6, MOST_WRITTEN = 28, HEAT = [0.5, 1, 2];
 
 // Every stage, from the logits of all tokens to what is drawn from: see tinytx.training.next_token_probs. Probabilities
 // CLOSE to top-p count as reaching it, whatever the last bits say.
@@ -77,11 +78,12 @@ function stageInWords(get, s) {
 }
 
 export function describe(get) {
-  const s = sampled(get), { truth } = s, left = count(s.left), best = s.order[0], are = left === 1 ? "is" : "are";
+  const s = sampled(get), { truth } = s, left = count(s.left), best = s.order[0], stage = get("stage"), cuts = [s.byTopK, s.byTopP].map(count);
   const k = get("top_k") < s.model.length ? get("top_k") : "off", p = get("top_p") < 1 ? get("top_p").toFixed(2) : "off";
-  const lastly = s.drawn.length ? `; the last of ${s.drawn.length} drawn was “${shownAs(s.drawn.at(-1))}”` : "";
-  let text = `${remarks(s.read)} Stage ${stageInWords(get, s)} Of ${grouped(count(Array.from(s.model, (q) => q > 0)))} tokens top-k cuts ${grouped(count(s.byTopK))} and top-p ${grouped(count(s.byTopP))}: ${grouped(left)} ${are} left, `
-    + `which held ${share(add(s.heated, (i) => s.left[i]))} and ${are} scaled to 100%${lastly}.\n`
+  const lastly = s.drawn.length && stage === 4 ? ` The last was “${shownAs(s.drawn.at(-1))}”.` : "";
+  // Before stage 3 nothing is cut yet.
+  const cut = cuts[0] + cuts[1] ? ` Of ${grouped(count(Array.from(s.model, (q) => q > 0)))} tokens top-k cuts ${grouped(cuts[0])} and top-p ${grouped(cuts[1])}: ${grouped(left)} ${left === 1 ? "is" : "are"} left, with ${share(add(s.heated, (i) => s.left[i]))}${stage > 2 ? ", scaled to 100%" : ""}.` : " No token is cut.";
+  let text = `${remarks(s.read)} Stage ${stageInWords(get, s)}${stage > 1 ? cut : ""}${lastly}\n`
     + `After “${get("text")}”: temperature ${get("temperature").toFixed(2)}, top-k ${k}, top-p ${p}. Entropy: ${entropy(s.model).toFixed(2)} bits as the model says, ${entropy(s.final).toFixed(2)} as drawn`;
   if (truth) text += `, ${entropy(truth).toFixed(2)} in the language`;
   text += `. Most probable as drawn: “${shownAs(best)}” ${share(s.final[best])}, as the model says ${share(s.model[best])}`;
@@ -97,10 +99,10 @@ export function describe(get) {
 // What the bars of each stage are, and those of the stage before as ghosts.
 const STAGES = [
   { key: "model", name: "1 model", say: "The softmax of the logits: what the model believes." },
-  { key: "heated", name: "2 ÷ temperature", say: "Logits divided by the temperature, then softmax: above 1 flatter, below 1 steeper." },
-  { key: "heated", name: "3 cut", say: "Top-k and top-p cut what is hatched. Drag the two lines. The dotted one is the sum of the columns so far: above top-p it is cut." },
-  { key: "final", name: "4 to 100%", say: "What is left is scaled to 100%: from this a token is drawn." },
-  { key: "drawn", name: "5 drawn", say: "How often each token was drawn, as a share of all draws." },
+  { key: "heated", name: "2 ÷ temperature", say: "Logits divided by the temperature, then softmax: above 1 flatter, below 1 steeper.", ghost: "the model" },
+  { key: "heated", name: "3 cut", say: "Top-k and top-p cut what is hatched. Drag the two lines." },
+  { key: "final", name: "4 to 100%", say: "What is left is scaled to 100%. From this a token is drawn.", ghost: "before the cut" },
+  { key: "drawn", name: "5 drawn", say: "How often each token was drawn, as a share of all draws.", ghost: "what it is drawn from" },
 ];
 
 // One bar a token; the curve is the sum of the bars from the left, on which top-p cuts.
@@ -112,50 +114,67 @@ function chart(ui) {
   const curve = h("polyline", { fill: "none", "vector-effect": "non-scaling-stroke" }), svg = h("svg", { class: "tx-curve", viewBox: "0 0 100 100", preserveAspectRatio: "none" }, curve);
   const ticks = [0, 1, 2].map((i) => h("small", { class: "tx-tick", style: `bottom:calc(var(--names) + (100% - var(--names)) * ${i / 2})` }));
   const byK = h("div", { class: "tx-cut-k" }, h("span")), byP = h("div", { class: "tx-cut-p" }, h("span"));
-  const area = h("div", { class: "tx-area", "aria-hidden": "true" }, svg, ticks, columns.map(({ box }) => box), byK, byP), slot = 100 / (N_BARS + 1);
+  const area = h("div", { class: "tx-area", "aria-hidden": "true" }, svg, ticks, columns.map(({ box }) => box), byK, byP);
+  let n = N_BARS, slot = 100 / (n + 1); // on a narrow page there are fewer bars, so that their numbers fit
   const cut = (handle, go) => {
     handle.addEventListener("pointerdown", (event) => { event.preventDefault(); handle.setPointerCapture(event.pointerId); ui.set("stage", 2); });
     handle.addEventListener("pointermove", (event) => { if (event.buttons & 1) { const [across, down] = placeIn(area.firstChild, event); go(across, 1 - down); } });
     handle.addEventListener("pointerup", () => ui.done());
   };
   const reset = (key, value) => { ui.set("n_draws", 0); ui.set("written", [[], [], []]); ui.set(key, value); };
-  cut(byK, (across) => { const k = Math.max(1, Math.round(across * (N_BARS + 1))); reset("top_k", k > N_BARS ? machine().config.vocab_size : k); });
+  cut(byK, (across) => { const k = Math.max(1, Math.round(across * (n + 1))); reset("top_k", k > n ? machine().config.vocab_size : k); });
   cut(byP, (_, up) => reset("top_p", clamp(Math.round(100 * up) / 100, 0.05, 1)));
   const paint = (s) => {
     const counts = tally(s.drawn, s.model.length), shares = { ...s, drawn: counts.map((n) => n / Math.max(1, s.drawn.length)) }, stage = ui.get("stage"), { key } = STAGES[stage];
-    const shown = s.order.slice(0, N_BARS), rest = new Set(s.order.slice(N_BARS)), of = (p, i) => (i < N_BARS ? p[shown[i]] : add(p, (id) => rest.has(id)));
+    n = ui.width < NARROW ? N_NARROW : N_BARS;
+    slot = 100 / (n + 1);
+    const shown = s.order.slice(0, n), rest = new Set(s.order.slice(n)), of = (p, i) => (i < n ? p[shown[i]] : add(p, (id) => rest.has(id)));
+    const bars = [...columns.slice(0, n), columns[N_BARS]], room = (area.clientWidth || 800) / (n + 1), written = n < N_BARS ? (p) => (p < 0.0095 ? share(p) : percent(p)) : share;
+    columns.forEach(({ box }) => { box.hidden = !bars.some((one) => one.box === box); });
+    area.style.setProperty("--bars", n + 1);
+    area.classList.toggle("tx-staggered", shown.some((id) => shownAs(id).length * WIDE_LETTER > room));
     const most = Math.max(...["model", "heated", "final", "drawn"].flatMap((name) => shown.map((id) => shares[name][id]))), full = fullBar(most), height = (p) => `${100 * Math.min(1, p / full)}%`;
-    columns.forEach(({ ghost, bar, truth, value, name, box }, i) => {
-      const p = of(shares[key], i), gone = stage === 2 && (i < N_BARS ? !s.left[shown[i]] : !s.order.slice(N_BARS).some((id) => s.left[id])), cutAway = stage > 2 && i < N_BARS && !s.left[shown[i]];
+    bars.forEach(({ ghost, bar, truth, value, name, box }, i) => {
+      const p = of(shares[key], i), none = i < n ? !s.left[shown[i]] : !s.order.slice(n).some((id) => s.left[id]), gone = stage === 2 && none, cutAway = stage > 2 && none;
+      const before = stage && stage !== 2 ? of(shares[STAGES[stage - 1].key], i) : 0;
       bar.style.height = height(p);
-      ghost.style.height = stage && stage !== 2 ? height(of(shares[STAGES[stage - 1].key], i)) : "0";
-      truth.hidden = !s.truth || of(s.truth, i) === 0;
+      ghost.style.height = height(before);
+      truth.style.opacity = s.truth && of(s.truth, i) > 0 ? 1 : 0;
       truth.style.bottom = s.truth ? height(of(s.truth, i)) : "0";
-      value.style.bottom = height(stage === 4 ? p : Math.max(p, s.truth ? of(s.truth, i) : 0));
-      value.textContent = stage === 4 ? String(i < N_BARS ? counts[shown[i]] : add(counts, (id) => rest.has(id))) : gone ? why(s, shown[i] ?? s.order[N_BARS]) : cutAway ? "–" : share(p);
-      name.textContent = i < N_BARS ? shownAs(shown[i]) : "others";
+      value.style.bottom = p > full ? "" : height(Math.max(p, before, s.truth ? of(s.truth, i) : 0)); // above all that is drawn
+      value.textContent = gone ? (n < N_BARS ? "cut" : why(s, shown[i] ?? s.order[n])) : cutAway ? "–" : written(p);
+      name.textContent = i < n ? shownAs(shown[i]) : "others";
       box.classList.toggle("tx-gone", gone || cutAway);
       box.classList.toggle("tx-over", of(shares[key], i) > full);
-      box.classList.toggle("tx-strange", !!s.truth && i < N_BARS && s.truth[shown[i]] === 0);
+      box.classList.toggle("tx-strange", !!s.truth && i < n && s.truth[shown[i]] === 0);
     });
     let sum = 0;
-    const points = columns.map((_, i) => { sum += of(s.heated, i); return `${((i + 1) * slot).toFixed(2)},${(100 * (1 - sum)).toFixed(2)}`; });
+    const points = bars.map((_, i) => { sum += of(s.heated, i); return `${((i + 1) * slot).toFixed(2)},${(100 * (1 - sum)).toFixed(2)}`; });
     curve.setAttribute("points", `0,100 ${points.join(" ")}`);
     area.classList.toggle("tx-cutting", stage === 2);
-    byK.style.left = `${slot * Math.min(ui.get("top_k"), N_BARS + 1)}%`;
-    byK.classList.toggle("tx-late", ui.get("top_k") > N_BARS / 2);
+    const k = ui.get("top_k");
+    byK.style.left = `${slot * (k <= n ? k : k < s.model.length ? n + 0.5 : n + 1)}%`; // amid the others, or behind them
+    byK.classList.toggle("tx-late", k > n / 2);
     byP.style.bottom = `calc(var(--names) + (100% - var(--names)) * ${ui.get("top_p")})`;
-    byK.firstChild.textContent = `⇔ top-k ${ui.get("top_k") < s.model.length ? ui.get("top_k") : "off"}`;
-    byP.firstChild.textContent = `⇕ top-p ${ui.get("top_p") < 1 ? ui.get("top_p").toFixed(2) : "off"}`;
-    ticks.forEach((tick, i) => { tick.textContent = percent((full * i) / 2); });
-    scale.textContent = `A full column is ${percent(full)}.${s.truth ? " The orange lines are the language; it never says what is underlined." : ""}`;
+    byK.firstChild.textContent = `⇔ top-k ${k < s.model.length ? k : "off"}`;
+    byP.firstChild.textContent = `⇕ top-p\n${ui.get("top_p") < 1 ? ui.get("top_p").toFixed(2) : "off"}`;
+    ticks.forEach((tick, i) => { tick.textContent = `${+(50 * full * i).toFixed(1)}%`; });
+    const past = bars.some((_, i) => of(shares[key], i) > full);
+    keys.language.hidden = keys.never.hidden = !s.truth;
+    keys.before.hidden = !STAGES[stage].ghost;
+    keys.before.lastChild.textContent = STAGES[stage].ghost ?? "";
+    keys.cut.hidden = keys.sum.hidden = stage !== 2;
+    keys.past.hidden = !past;
+    keys.past.lastChild.textContent = `goes on above ${percent(full)}`;
   };
-  const scale = h("p", { class: "tx-note" });
+  const key = (kind, text) => h("span", {}, h("i", { class: `tx-key-${kind}` }), text);
+  const keys = { language: key("language", "the language"), never: key("never", "never in the language"), before: key("before", ""), cut: key("cut", "cut"), sum: key("sum", "sum from the left, to 100%; above top-p it is cut"), past: key("past", "") };
+  const scale = h("p", { class: "tx-key", "aria-hidden": "true" }, Object.values(keys));
   const why = (s, token) => (s.byTopK[token] && s.byTopP[token] ? "both" : s.byTopK[token] ? "top-k" : "top-p");
   // A token falls into its column.
   const drop = (token, s) => {
     if (motionless()) return;
-    const at = Math.min(N_BARS, s.order.indexOf(token)), dot = h("em", { class: "tx-drop", onanimationend: () => dot.remove() });
+    const place = s.order.indexOf(token), at = place < n ? place : N_BARS, dot = h("em", { class: "tx-drop", onanimationend: () => dot.remove() });
     columns[at].box.firstChild.append(dot);
   };
   return { area, scale, paint, drop };
@@ -199,7 +218,7 @@ export function cutsUpTo(size) {
 }
 
 function build(ui) {
-  const size = machine().config.vocab_size, sizes = cutsUpTo(size), bars = chart(ui), texts = threeTexts(ui), title = h("p", { class: "tx-title" }), facts = h("p", { class: "tx-note" }), last = h("span", { class: "tx-last", "aria-hidden": "true", lang: "fr" });
+  const size = machine().config.vocab_size, sizes = cutsUpTo(size), bars = chart(ui), texts = threeTexts(ui), title = h("p", { class: "tx-title" });
   const fresh = { n_draws: 0, written: [[], [], []] };
   const more = (n) => () => {
     ui.set("stage", 4);
@@ -214,21 +233,21 @@ function build(ui) {
     return control;
   };
   const paint = () => {
-    const s = sampled(ui.get), left = count(s.left);
+    const s = sampled(ui.get);
     bars.paint(s);
     texts.paint();
     const { name, say } = STAGES[ui.get("stage")];
-    title.textContent = `${name}. ${say}`;
-    facts.textContent = `${grouped(left)} of ${grouped(count(Array.from(s.model, (p) => p > 0)))} tokens are left.`;
-    last.textContent = s.drawn.length ? `${counted(s.drawn.length, "draw")}, the last: ${s.drawn.slice(-4).map(shownAs).join(" · ")}` : "";
+    const last = ui.get("stage") === 4 && s.drawn.length ? ["The last: ", h("span", { lang: "fr" }, s.drawn.slice(-3).map(shownAs).join(" · "))] : [];
+    title.replaceChildren(`${name}. `, h("span", {}, last.length ? `Shares of ${counted(s.drawn.length, "draw")}. ` : say, ...last));
   };
-  ui.show(paint, beginning(ui, { reset: fresh }),
+  ui.show(paint, h("p", { class: "tx-invite" }, "Press Play: from what the model believes to what is drawn. Then move a slider, and draw. Or write another beginning."),
+    h("div", { class: "tx-row tx-start" }, beginning(ui, { reset: fresh })), // a row, so that the sentence comes after all controls
     h("div", { class: "tx-row tx-dials" },
       dial("temperature", 1, { label: "temperature", min: -1, max: 0.7, step: 0.05, to: (x) => Math.min(5, +(10 ** x).toFixed(2)), from: Math.log10, format: (x) => x.toFixed(2) }),
       dial("top_k", 2, { label: "top-k", min: 0, max: sizes.length - 1, to: (x) => sizes[x], from: (k) => sizes.findIndex((one) => one >= k), format: (x) => (x < size ? String(x) : "off") }),
       dial("top_p", 2, { label: "top-p", min: 0.05, max: 1, step: 0.01, format: (x) => (x < 1 ? x.toFixed(2) : "off") })),
-    h("div", { class: "tx-row tx-stage" }, ui.player({ label: "Play", every: 1200, step: () => { ui.set("stage", (ui.get("stage") + 1) % 4); return ui.get("stage") !== 3; } }), ui.choice("stage", { label: "show", options: STAGES.map(({ name }, i) => [i, name]) }), h("span", { class: "tx-row tx-draws" }, button("Draw 1", more(1)), button("Draw 100", more(100)), last)),
-    title, bars.area, h("div", { class: "tx-row tx-facts" }, facts, bars.scale), h("div", { class: "tx-row tx-writes" }, texts.button, h("span", { class: "tx-note" }, "from the same beginning with the same cuts; words that the language does not allow are marked")), texts.box);
+    h("div", { class: "tx-row tx-stage" }, ui.player({ label: "Play", every: 1200, step: () => { ui.set("stage", (ui.get("stage") + 1) % 4); return ui.get("stage") !== 3; } }), ui.choice("stage", { label: "show", options: STAGES.map(({ name }, i) => [i, name]) }), h("span", { class: "tx-draws" }, button("Draw 1", more(1)), button("Draw 100", more(100)))),
+    title, bars.area, bars.scale, h("div", { class: "tx-row tx-writes" }, texts.button, h("span", { class: "tx-note" }, "with the same cuts; what the language does not allow is marked")), texts.box);
 }
 
 const keep = () => ({ text: (value) => value.length <= 2000, stage: [0, 4], temperature: [0.1, 5, "real"], top_k: [1, machine().config.vocab_size], top_p: [0.01, 1, "real"], seed: [0, 9999] });

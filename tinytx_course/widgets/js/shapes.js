@@ -25,16 +25,24 @@ const STEPS = [
 
 const nowOf = (get) => STEPS[get("step")];
 export const paramsOf = (get, step = nowOf(get)) => (step.formula ? Number(evaluate(step.formula, get("sizes"))) : 0);
+const LONGEST = 8;
+// T as it is moved; a page may be older than that, or take it from its address as a text.
+export const lengthOf = (get) => Number(get("seq_len")) || get("sizes").T;
 function sizesOf(get) {
-  const sizes = get("sizes"), H = get("n_heads");
-  return { ...sizes, S: sizes.T, H, K: sizes.D / H };
+  const sizes = get("sizes"), H = get("n_heads"), T = lengthOf(get);
+  return { ...sizes, T, S: T, H, K: sizes.D / H };
 }
-export const shapeOf = (get, step = nowOf(get)) => [...step.axes].map((axis) => sizesOf(get)[axis]);
+export const shapeOf = (get, step = nowOf(get), sizes = sizesOf(get)) => [...step.axes].map((axis) => sizes[axis]);
 const product = (shape) => shape.reduce((a, b) => a * b, 1);
+// How many numbers a step gives, now and for the length that was shown at first.
+export function numbersOf(get, step = nowOf(get)) {
+  const sizes = sizesOf(get), { T } = get("sizes");
+  return [sizes, { ...sizes, T, S: T }].map((each) => product(shapeOf(get, step, each)));
+}
 
 // The entry that is followed.
 export function entryOf(get) {
-  const { T, K } = sizesOf(get), token = get("token"), d = get("column");
+  const { B, T, K } = sizesOf(get), token = Math.min(get("token"), B * T - 1), d = get("column");
   return { b: Math.floor(token / T), t: token % T, d, h: Math.floor(d / K), k: d % K };
 }
 
@@ -78,8 +86,9 @@ const learned = (get, step) => (step.formula ? `${step.formula} = ${paramsOf(get
 const amount = (get, step) => `${product(shapeOf(get, step))} numbers${step.copies > 1 ? `, ${step.copies} times` : ""}`;
 
 export function describe(get) {
-  const now = nowOf(get);
-  return `Step ${get("step") + 1} of ${STEPS.length}, ${now.name}. ${whereabouts(get, now)}\n`
+  const now = nowOf(get), [n, first] = numbersOf(get, now), lots = now.copies > 1 ? " in each of q, k, v" : "";
+  const before = lengthOf(get) === get("sizes").T ? "" : ` (at T = ${get("sizes").T}: ${first})`;
+  return `Step ${get("step") + 1} of ${STEPS.length}, ${now.name}: ${[...now.axes].join("·")} = ${shapeOf(get).join("·")} = ${n} numbers${lots}${before}. ${whereabouts(get, now)}\n`
     + `${now.code}. Shape ${letters(now)} = (${shapeOf(get).join(", ")}): ${amount(get, now)}, ${learned(get, now)}. ${now.say}`;
 }
 
@@ -94,53 +103,75 @@ function tablesOf(get) {
   return count(B).flatMap((b) => count(H).map((h) => table(`b ${b}, h ${h}`, cols, now.axes === "BHTS" ? (t, s) => ({ b, h, t, s }) : (t, k) => ({ b, h, t, k }))));
 }
 
-const HIGHEST = 300; // of the tables, that the whole fits 720 pixels
+const HIGHEST = 310; // of the tables, that the whole fits 720 pixels
+const LEFT = 30, TOP = 36, GAP = 10; // room for the names of rows and columns, and between tables
 
 // Tables one after the other, as large as lets a batch of heads, or all batches, stand in one line. Where there is
-// little room, or all would be taller than a screen allows, only the batch of the followed token is drawn.
-function laidOut(get, room, narrow = room < 480) {
-  const now = nowOf(get), { B, H } = sizesOf(get), left = 30, top = 40, gap = 10, heads = now.axes[1] === "H";
+// little room, or all would be taller than a screen allows, only the batch of the followed token is drawn; and where that
+// is not enough for letters that can be read, one table of it, with the others small beside it.
+function laidOut(get, room, narrow = room < 440) {
+  const now = nowOf(get), { B, H } = sizesOf(get), heads = now.axes[1] === "H", least = now.axes === "BHTS" ? 32 : 20;
   const tables = tablesOf(get).filter((table) => !narrow || table.at(0, 0).b === entryOf(get).b);
   const { cols, lots } = tables[0], split = lots > 1 ? 12 : 0, group = heads ? H : now.of.length > 1 ? now.of.length : narrow ? 1 : B;
-  const fit = (n) => Math.floor((room / n - left - gap - (lots - 1) * split) / cols);
+  const fit = (n) => Math.floor((room / n - LEFT - GAP - (lots - 1) * split) / cols);
   let n = group;
-  while (n > 1 && fit(n) < 20) n = Math.ceil(n / 2);
-  const size = clamp(fit(n), 20, narrow && n < group ? 20 : 30), step = (c) => c * size + Math.floor((c * lots) / cols) * split;
-  const width = left + step(cols - 1) + size;
+  while (n > 1 && fit(n) < least) n = Math.ceil(n / 2);
+  const size = clamp(fit(n), 20, narrow && n < group ? least : 34), step = (c) => c * size + Math.floor((c * lots) / cols) * split;
+  const width = LEFT + step(cols - 1) + size;
   let x = 0, y = 0, most = 0;
   tables.forEach((table, i) => {
-    if (x > 0 && (x + width > room || i % group === 0)) { x = 0; y += top + table.rows * size + gap; }
-    Object.assign(table, { x: x + left, y: y + top, size, step });
-    x += width + gap;
+    if (x > 0 && (x + width > room || i % group === 0)) { x = 0; y += TOP + table.rows * size + GAP; }
+    Object.assign(table, { x: x + LEFT, y: y + TOP, size, step });
+    x += width + GAP;
     most = Math.max(most, x);
   });
-  const height = y + top + tables[0].rows * size + 4;
-  return height > HIGHEST && !narrow && B > 1 ? laidOut(get, room, true) : { tables, width: most, height, narrow: narrow && B > 1 };
+  const height = y + TOP + tables[0].rows * size + 4, alone = narrow && B > 1;
+  if ((height > HIGHEST || fit(n) < least) && !narrow && B > 1) return laidOut(get, room, true);
+  if ((height > HIGHEST || fit(n) < least) && tables.length > 1) return { ...oneLarge(get, room, tables), alone };
+  return { tables, width: most, height, alone };
+}
+
+// The table of the followed head, or the first, in large, and the others small on its right.
+function oneLarge(get, room, tables) {
+  const { h: head } = entryOf(get), large = tables.find((table) => table.at(0, 0).h === head && !table.name) ?? tables[0], small = tables.filter((table) => table !== large);
+  const { rows, cols } = large, size = clamp(Math.floor((0.62 * room - LEFT) / cols), 20, 34), from = LEFT + Math.max(60, cols * size) + 2 * GAP, title = 20; // beside its name, too
+  Object.assign(large, { x: LEFT, y: TOP, size, step: (c) => c * size });
+  let cell = 15, across, down;
+  do {
+    across = Math.max(1, Math.floor((room - from + GAP) / (Math.max(24, --cell * cols) + GAP)));
+    down = Math.ceil(small.length / across) * (rows * cell + title);
+  } while (cell > 3 && down > Math.max(HIGHEST - 40, rows * size + TOP));
+  const wide = Math.max(24, cell * cols) + GAP;
+  small.forEach((table, i) => Object.assign(table, { small: true, size: cell, step: (c) => c * cell, x: from + (i % across) * wide, y: title + Math.floor(i / across) * (rows * cell + title) }));
+  return { tables, large, width: from + Math.min(across, small.length) * wide, height: Math.max(TOP + rows * size, down) + 4 };
 }
 
 // The boxes of all entries: where they are and what they show. The same entry has the same key wherever it goes.
 function boxesOf(get, { tables }, theme) {
-  const followed = entryOf(get), now = nowOf(get), plain = shade(0, theme), tint = shade(0.3, theme), strong = shade(0.8, theme);
+  const followed = entryOf(get), now = nowOf(get), { D, F } = sizesOf(get), plain = shade(0, theme), tint = shade(0.3, theme), strong = shade(0.8, theme);
   return tables.flatMap((table) => Array.from({ length: table.rows * table.cols }, (_, flat) => {
-    const t = Math.floor(flat / table.cols), c = flat % table.cols, at = table.at(t, c), text = labelOf(get, now.axes, at), here = at.b === followed.b;
+    const t = Math.floor(flat / table.cols), c = flat % table.cols, at = table.at(t, c), name = labelOf(get, now.axes, at), here = at.b === followed.b;
     const exact = here && at.t === followed.t && now.axes !== "BHTS" && at.d === followed.d, color = exact ? strong : now.in_heads && here && at.h === followed.h ? tint : plain;
-    return { key: `${table.name ?? now.of}${now.axes === "BHTS" ? at.h : ""}:${at.b},${text}`, x: table.x + table.step(c), y: table.y + t * table.size, size: table.size, color, text, exact };
+    // b stands over the table: without it the letters can be larger.
+    const text = table.small ? "" : now.axes === "BHTS" ? name : [at.t, at.f ?? at.d].join((now.axes === "BTF" ? F : D) > 10 ? "," : "");
+    return { key: `${table.name ?? now.of}${now.axes === "BHTS" ? at.h : ""}:${at.b},${name}`, x: table.x + table.step(c), y: table.y + t * table.size, size: table.size, color, text, exact };
   }));
 }
 
 // Draw boxes on their way from `before` to where they belong: a box that was there moves, a new one appears.
 function paintBoxes(canvas, get, layout, boxes, before, moved, { ink, soft, line }) {
-  const sharp = window.devicePixelRatio || 1, pen = canvas.getContext("2d"), followed = entryOf(get), now = nowOf(get);
+  const zoom = canvas.getBoundingClientRect().width / canvas.offsetWidth || 1; // in front of a class
+  const sharp = (window.devicePixelRatio || 1) * zoom, pen = canvas.getContext("2d"), followed = entryOf(get), now = nowOf(get);
   Object.assign(canvas, { width: Math.round(layout.width * sharp), height: Math.round(layout.height * sharp) });
   Object.assign(canvas.style, { width: `${layout.width}px`, height: `${layout.height}px` });
   pen.scale(sharp, sharp);
   pen.textBaseline = "middle";
   const write = (text, x, y, color, size, bold = false, align = "center") => { pen.textAlign = align; pen.fillStyle = color; pen.font = `${bold ? "700 " : ""}${size}px system-ui, sans-serif`; pen.fillText(text, x, y); };
   const dark = (color, by) => rgb(color.map((part) => Math.round(part * by))), way = 1 - (1 - moved) ** 3;
-  const placed = boxes.map((box) => { const from = before.get(box.key) ?? box; return { ...box, x: from.x + (box.x - from.x) * way, y: from.y + (box.y - from.y) * way, alpha: before.has(box.key) ? 1 : moved }; });
+  const placed = boxes.map((box) => { const from = before.get(box.key) ?? box; return { ...box, x: from.x + (box.x - from.x) * way, y: from.y + (box.y - from.y) * way, size: from.size + (box.size - from.size) * way, alpha: before.has(box.key) ? 1 : moved }; });
   placed.sort((a, b) => b.y - a.y || a.x - b.x); // whatever is in front comes later
   for (const { x, y, size, color, text, exact, alpha } of placed) {
-    const deep = size / 6, side = (points, fill) => { pen.fillStyle = fill; pen.beginPath(); points.forEach(([a, b]) => pen.lineTo(a, b)); pen.fill(); };
+    const deep = size < 12 ? 0 : size / 6, side = (points, fill) => { pen.fillStyle = fill; pen.beginPath(); points.forEach(([a, b]) => pen.lineTo(a, b)); pen.fill(); };
     pen.globalAlpha = alpha;
     side([[x, y], [x + deep, y - deep], [x + size + deep, y - deep], [x + size, y]], dark(color, 0.86));
     side([[x + size, y], [x + size + deep, y - deep], [x + size + deep, y + size - deep], [x + size, y + size]], dark(color, 0.7));
@@ -149,18 +180,21 @@ function paintBoxes(canvas, get, layout, boxes, before, moved, { ink, soft, line
     pen.strokeStyle = line;
     pen.lineWidth = 1;
     pen.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
-    write(text, x + size / 2 - 0.5, y + size / 2, inkOn(color), Math.min(16, size * 0.56, (1.62 * (size - 3)) / (text.length + (text.includes("→") ? 0.7 : 0))), exact);
+    if (text) write(text, x + size / 2 - 0.5, y + size / 2, inkOn(color), Math.min(16, size * 0.66, (1.66 * (size - 2)) / (text.length + (text.includes("→") ? 0.7 : 0))), exact);
   }
   pen.globalAlpha = moved; // names and frame arrive with the boxes
   for (const table of layout.tables) {
-    const { x, y, size, step, rows, cols } = table, mine = Array.from({ length: rows }, (_, t) => t).find((t) => { const at = table.at(t, 0); return at.b === followed.b && at.t === followed.t; });
-    write(table.title, x, y - 30, ink, 13, mine !== undefined, "left");
-    for (let t = 0; t < rows; t++) write(`t ${t}`, x - 6, y + (t + 0.5) * size, t === mine ? ink : soft, 13, t === mine, "right");
-    if (now.in_heads && now.axes.startsWith("BT")) bracketHeads(table, get, write, pen, ink, soft, followed);
-    else for (let c = 0; c < cols; c++) write(`${now.axes[now.axes.length - 1].toLowerCase()} ${c}`, x + step(c) + size / 2, y - 13, soft, 13);
+    const { x, y, size, step, rows, cols, small } = table, mine = Array.from({ length: rows }, (_, t) => t).find((t) => { const at = table.at(t, 0); return at.b === followed.b && at.t === followed.t; });
+    write(small ? table.title.replace(/b \d+, |, b \d+/, "") : table.title, x, small ? y - 9 : y - 28, ink, 13, !small && mine !== undefined, "left");
+    if (!small) for (let t = 0; t < rows; t++) write(`t ${t}`, x - 6, y + (t + 0.5) * size, t === mine ? ink : soft, 13, t === mine, "right");
+    if (small) { /* its name is enough */ } else if (now.in_heads && now.axes.startsWith("BT")) bracketHeads(table, get, write, pen, ink, soft, followed);
+    else { // the letter of the axis once, or the names of narrow columns run together
+      write(now.axes[now.axes.length - 1].toLowerCase(), x - 6, y - 12, soft, 13, false, "right");
+      for (let c = 0; c < cols; c++) write(c, x + step(c) + size / 2, y - 12, soft, 13);
+    }
     if (mine === undefined) continue;
     pen.strokeStyle = ink;
-    pen.lineWidth = 2.5;
+    pen.lineWidth = small ? 1.2 : 2.5;
     pen.strokeRect(x - 1.5, y + mine * size - 1.5, step(cols - 1) + size + 2, size + 2);
   }
 }
@@ -171,8 +205,8 @@ function bracketHeads({ x, y, size, step, at }, get, write, pen, ink, soft, foll
   for (let head = 0; head < H; head++) {
     const from = x + step(head * K), to = x + step(head * K + K - 1) + size - 1, mine = here && head === followed.h;
     pen.fillStyle = mine ? ink : soft;
-    pen.fillRect(from + 1, y - 9, to - from - 2, mine ? 3 : 1);
-    write(`h ${head}`, (from + to) / 2, y - 17, mine ? ink : soft, 11, mine);
+    pen.fillRect(from + 1, y - 8, to - from - 2, mine ? 3 : 1);
+    write(`h ${head}`, (from + to) / 2, y - 17, mine ? ink : soft, 13, mine);
   }
 }
 
@@ -187,34 +221,38 @@ function glyph(get, { axes, code, of }) {
 // The block, drawn: what comes out of each part and what it learns, with the residual stream around attention and
 // feed-forward; one part is open.
 function drawnBlock(ui) {
-  const params = STEPS.map((step) => paramsOf(ui.get, step)), pictures = STEPS.map(() => h("span"));
+  const params = STEPS.map((step) => paramsOf(ui.get, step)), pictures = STEPS.map(() => h("span")), counts = STEPS.map(() => h("span", { class: "tx-learned" }));
   const rows = STEPS.map((step, i) => h("button", { type: "button", class: "tx-step", role: "radio", style: `grid-row:${i + 1}`, onclick: () => ui.save("step", i) },
-    pictures[i], h("span", {}, step.name), h("span", { class: "tx-axes" }, [...step.axes].join(" ")), h("span", { class: "tx-learned" }, params[i] || "")));
+    pictures[i], h("span", {}, step.name), h("span", { class: "tx-axes" }, [...step.axes].join(" ")), counts[i], h("span", { class: "tx-learned" }, params[i] || "")));
   const total = params.reduce((sum, n) => sum + n, 0);
   const list = h("div", { class: "tx-block", role: "radiogroup", "aria-label": "Steps of the block" }, rows), stop = roving(list, rows, { go: (i) => ui.save("step", i) });
-  const around = [["1 / 13", "tx-rail", ""], ["12 / 17", "tx-rail", ""], ["2 / 12", "tx-part", "attention"], ["13 / 16", "tx-part", "feed-forward"]];
+  const around = [["1 / 13", "tx-rail", ""], ["12 / 17", "tx-rail", ""], ["2 / 12", "tx-part", "attention"], ["13 / 16", "tx-part", "FFN"]];
   list.append(...around.map(([row, name, words]) => h("div", { class: name, style: `grid-row:${row}`, "aria-hidden": "true" }, h("span", {}, words))));
   ui.painters.push(() => {
     stop(ui.get("step"));
     rows.forEach((row, i) => {
       pictures[i].replaceChildren(glyph(ui.get, STEPS[i]));
       row.setAttribute("aria-checked", i === ui.get("step"));
-      row.setAttribute("aria-label", `${i + 1}, ${STEPS[i].name}, shape ${shapeOf(ui.get, STEPS[i]).join(" by ")}, ${params[i]} parameters`);
+      const [n] = numbersOf(ui.get, STEPS[i]), lots = STEPS[i].copies > 1 ? `${STEPS[i].copies} times ` : "";
+      counts[i].textContent = lots ? `${STEPS[i].copies}·${n}` : n;
+      row.setAttribute("aria-label", `${i + 1}, ${STEPS[i].name}, shape ${shapeOf(ui.get, STEPS[i]).join(" by ")}, ${lots}${n} numbers, ${params[i]} parameters`);
     });
   });
-  return h("div", { class: "tx-list" }, list, h("p", { class: "tx-total" }, "parameters of the block", h("b", {}, total)));
+  const names = h("p", { class: "tx-heading", "aria-hidden": "true" }, ["", "step", "axes", "numbers", "learned"].map((name) => h("span", {}, name)));
+  return h("div", { class: "tx-list" }, names, list, h("p", { class: "tx-total" }, "parameters of the block", h("b", {}, total)));
 }
 
 function build(ui) {
-  const { B, T, D } = ui.get("sizes"), last = STEPS.length - 1;
+  const { B, D } = ui.get("sizes"), last = STEPS.length - 1;
   const go = (by) => () => ui.save("step", clamp(ui.get("step") + by, 0, last));
   const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back"), next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next step →");
-  const title = h("h2", { class: "tx-now-name" }), code = h("code", { class: "tx-code" }), facts = h("dl", { class: "tx-facts" }), say = h("p", { class: "tx-note" });
+  const title = h("h2", { class: "tx-now-name" }), code = h("code", { class: "tx-code" }), facts = h("dl", { class: "tx-facts" }), say = h("p", { class: "tx-note" }), key = h("p", { class: "tx-note tx-key" });
   const canvas = h("canvas", { role: "img", class: "tx-tables" }), panel = h("div", { class: "tx-panel tx-stage" });
   const holder = h("div", { class: "tx-scroll" }, canvas);
   let layout = null, places = new Map(), shown = null; // where the boxes were, and at which step
   // The entry nearest to the pointer, so that a finger need not be exact.
   const follow = ({ offsetX, offsetY }) => {
+    const { T, K } = sizesOf(ui.get), { k, h: head } = entryOf(ui.get);
     let nearest = Infinity, at;
     for (const table of layout.tables) {
       const t = clamp(Math.floor((offsetY - table.y) / table.size), 0, table.rows - 1), half = table.size / 2;
@@ -225,6 +263,7 @@ function build(ui) {
     }
     ui.set("token", at.b * T + at.t);
     if (at.d !== undefined) ui.set("column", at.d);
+    else if (at.h !== undefined && at.h !== head) ui.set("column", at.h * K + k); // the same place in the head that was pressed
   };
   canvas.addEventListener("pointerdown", (event) => { if (!event.button) follow(event); });
   canvas.addEventListener("pointermove", (event) => { if (event.buttons & 1) follow(event); });
@@ -236,10 +275,12 @@ function build(ui) {
     next.disabled = ui.get("step") === last;
     title.textContent = `${ui.get("step") + 1}. ${now.name}`;
     code.textContent = now.code;
-    facts.replaceChildren(fact("shape", `${letters(now)} = (${shapeOf(ui.get).join(", ")})`), fact("numbers", `${product(shapeOf(ui.get))}${now.copies > 1 ? " in each of q, k, v" : ""}`), now.formula ? fact("parameters", learned(ui.get, now).replace(" parameters", "")) : "");
+    facts.replaceChildren(fact("shape", `${letters(now)} = (${shapeOf(ui.get).join(", ")})`), fact("numbers", `${now.copies > 1 ? `${now.copies}·` : ""}${product(shapeOf(ui.get))}${now.copies > 1 ? " (q, k, v)" : ""}`), now.formula ? fact("parameters", learned(ui.get, now).replace(" parameters", "")) : "");
     const room = Math.max(240, panel.clientWidth - 6);
     layout = laidOut(ui.get, room);
-    say.textContent = now.say + (layout.narrow ? ` Drawn here: b ${entryOf(ui.get).b} alone.` : "");
+    say.textContent = now.say + (layout.large ? ` Drawn: b ${entryOf(ui.get).b}, ${layout.large.title.replace(/b \d+, |, b \d+/, "")} large; press another one.` : layout.alone ? ` Drawn here: b ${entryOf(ui.get).b} alone.` : "");
+    key.textContent = now.axes === "BHTS" ? "A box says t→s: the query of token t meets the key of token s. Frame: your token. Tinted: its head."
+      : now.axes === "BTF" ? "A box says t and f. Frame: your token." : `A box says t and d, as in the input. Solid: the entry you follow. Frame: its token.${now.in_heads ? " Tinted: its head." : ""}`;
     const frame = getComputedStyle(ui.root), colors = { ink: frame.color, line: frame.borderTopColor, soft: getComputedStyle(say).color };
     const boxes = boxesOf(ui.get, layout, ui.theme), from = places, moves = shown !== null && shown !== ui.get("step");
     places = new Map(boxes.map((box) => [box.key, box]));
@@ -250,16 +291,25 @@ function build(ui) {
     canvas.setAttribute("aria-label", `Entries of ${now.name}, ${shapeOf(ui.get).join(" by ")}. ${whereabouts(ui.get, now)}`);
   };
   const divisors = Array.from({ length: D }, (_, i) => i + 1).filter((n) => D % n === 0);
-  panel.append(h("div", { class: "tx-row" }, back, next, title), code, facts, say, holder);
+  // The followed token stays the same, or is the last of a shorter text.
+  const lengthen = (T) => { const { b, t } = entryOf(ui.get); ui.set("token", b * T + Math.min(t, T - 1)); return T; };
+  const moved = () => lengthOf(ui.get);
+  let token;
+  ui.painters.push(() => { token.max = B * moved() - 1; });
+  const tokens = ui.slider("token", { label: "token", min: 0, max: B * moved() - 1, format: () => { const { b, t } = entryOf(ui.get); return `b ${b}, t ${t}`; } });
+  token = tokens.querySelector("input");
+  const length = ui.slider("seq_len", { label: "length T", min: Math.min(2, ui.get("sizes").T), max: LONGEST, to: lengthen, from: moved, format: moved });
+  length.classList.add("tx-length");
+  panel.append(h("div", { class: "tx-row" }, back, next, title), code, facts, say, holder,
+    key);
   ui.show(paint,
-    h("p", { class: "tx-invite" }, "Press “Next step” or a part of the block. Click any entry to follow it: each carries its b, t, d."),
-    h("div", { class: "tx-row" }, ui.choice("n_heads", { label: "heads H", options: divisors.map((n) => [n, n]) }),
-      ui.slider("token", { label: "token", min: 0, max: B * T - 1, format: (i) => `b ${Math.floor(i / T)}, t ${i % T}` }),
+    h("p", { class: "tx-invite" }, "Press “Next step” or a part of the block, click an entry to follow it, or move T and watch the column “numbers”."),
+    h("div", { class: "tx-row" }, length, ui.choice("n_heads", { label: "heads H", options: divisors.map((n) => [n, n]) }),
+      tokens,
       ui.slider("column", { label: "entry d", min: 0, max: D - 1, format: (d) => `${d}, head ${Math.floor(d / sizesOf(ui.get).K)}` })),
-    h("div", { class: "tx-shapes" }, drawnBlock(ui), panel),
-    h("p", { class: "tx-note" }, "Solid: the entry you follow. Frame: its token. Tinted: its head, as long as there are heads."));
+    h("div", { class: "tx-shapes" }, drawnBlock(ui), panel));
 }
 
-const keep = (get) => ({ step: [0, STEPS.length - 1], n_heads: (n) => get("sizes").D % n === 0, token: [0, get("sizes").B * get("sizes").T - 1], column: [0, get("sizes").D - 1] });
+const keep = (get) => ({ seq_len: (T) => T >= 1 && T <= LONGEST && T % 1 === 0, step: [0, STEPS.length - 1], n_heads: (n) => get("sizes").D % n === 0, token: [0, get("sizes").B * LONGEST - 1], column: [0, get("sizes").D - 1] });
 
 export default explorer("shapes", { build, describe, keep });

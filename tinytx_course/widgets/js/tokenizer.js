@@ -107,16 +107,36 @@ export function describe(get) {
     + `\n${n} ${n === 1 ? "word" : "words"}. ${lanes.map((lane) => `${lane[0]}: ${summed(lane, get)}. `).join("")}Tokens of BPE: ${lanes[1][1].map(([token]) => token).join(" | ")}`;
 }
 
-// The tokens of one tokenizer: equal ids, equal colours; the newest merged token is framed.
+// Colours by number: an id that stays in the picture keeps its own, a new one takes the first that is free. So within one
+// vocabulary no two ids look alike, up to 24 of them.
+export function palette() {
+  let kept = new Map();
+  return (ids) => {
+    const shown = new Set(ids), now = new Map([...kept].filter(([id]) => shown.has(id))), used = new Set(now.values());
+    let free = 0;
+    for (const id of shown) {
+      if (now.has(id)) continue;
+      while (used.has(free)) free++;
+      used.add(free);
+      now.set(id, free);
+    }
+    kept = now;
+    return now;
+  };
+}
+const colour = (i) => `--turn:${(i % 8) * 45 + (Math.floor(i / 8) % 3) * 15};--level:${Math.floor(i / 8) % 3}`;
+
+// The tokens of one tokenizer: equal ids, equal colours; the newest merged token is framed. Words have ids of their own,
+// and no colours.
 function lane(ui) {
   const title = h("p", { class: "tx-title" }), name = h("b"), note = h("span"), box = h("div", { class: "tx-tokens" });
   title.append(name, note);
-  const update = ([words, tokens, size], newest) => {
+  const update = ([words, tokens, size], newest, colours = null) => {
     name.textContent = words;
     note.textContent = tokens.length ? ` · ${summed([words, tokens, size], ui.get)}` : "";
     box.replaceChildren(...tokens.map(([token, id]) => {
       const odd = id === ui.get("unk_id");
-      return h("span", { class: odd ? "tx-unk" : "tx-piece", "data-new": token === newest, style: `--turn:${(id * 137.5) % 360}` }, h("span", {}, token), h("small", {}, odd ? `<unk> ${id}` : id));
+      return h("span", { class: odd ? "tx-unk" : colours ? "tx-piece" : "tx-whole", "data-new": token === newest, style: colours && !odd ? colour(colours.get(id)) : "" }, h("span", {}, token), h("small", {}, odd ? `<unk> ${id}` : id));
     }));
   };
   update.box = h("div", { class: "tx-part" }, title, box);
@@ -154,24 +174,23 @@ function writing(ui) {
 }
 
 function build(ui) {
-  const text = writing(ui), lanes = [lane(ui), lane(ui), lane(ui)], curve = chart(ui), words = h("p", { class: "tx-merge", "aria-hidden": "true" });
+  const text = writing(ui), lanes = [lane(ui), lane(ui), lane(ui)], curve = chart(ui), colours = palette();
   const last = ui.get("merges").length, go = (by) => () => ui.save("n_merges", clamp(ui.get("n_merges") + by, 0, last));
   const fewer = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Undo one"), more = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next merge →");
   const here = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("n_merges", nextInText(ui.get)) }, "Next in this text ⇥");
   const paint = () => {
     const n = ui.get("n_merges"), [left, right] = ui.get("merges")[n - 1] ?? [];
     text();
-    lanesOf(ui.get).forEach((one, i) => lanes[i](one, i === 1 ? left + right : null));
-    words.textContent = mergeInWords(ui.get);
+    const now = lanesOf(ui.get), own = colours(now.slice(0, 2).flatMap(([, tokens]) => tokens.map(([, id]) => id)));
+    now.forEach((one, i) => lanes[i](one, i === 1 ? left + right : null, i < 2 ? own : null));
     fewer.disabled = n === 0;
     more.disabled = n === last;
     here.disabled = !nextInText(ui.get);
     curve();
   };
-  ui.show(paint, h("p", { class: "tx-invite" }, "Type a text, or take an example. Then move the slider: characters grow into words. Equal ids have equal colours."),
-    text.box, lanes[0].box,
-    h("div", { class: "tx-middle" }, h("div", { class: "tx-row tx-merging" }, ui.slider("n_merges", { label: "merges", min: 0, max: last }), h("span", { class: "tx-pair" }, fewer, more, here)), words, lanes[1].box),
-    h("div", { class: "tx-aside" }, lanes[2].box, curve.box));
+  ui.show(paint, h("p", { class: "tx-invite" }, "Type a text, or take an example. Then move the slider: characters grow into words. An id has one colour."),
+    text.box, h("div", { class: "tx-row tx-merging" }, ui.slider("n_merges", { label: "merges", min: 0, max: last }), h("span", { class: "tx-pair" }, fewer, more, here)),
+    h("div", { class: "tx-aside" }, h("div", {}, lanes[1].box, lanes[2].box), curve.box), lanes[0].box);
 }
 
 export default explorer("tokenizer", { build, describe });

@@ -4,7 +4,7 @@
 const main = document.querySelector("#lesson");
 
 if (main) {
-  const root = document.documentElement, MARGIN = 30, COUNT = 34, SMALLEST = 0.7, LINES = 0.5, ROUNDS = 6, LARGE = 1.5, LEGIBLE = 1.2;  // letters of 15 px as large as 18
+  const root = document.documentElement, MARGIN = 30, EDGE = 5, COUNT = 34, SMALLEST = 0.7, LINES = 0.5, ROUNDS = 6, LARGE = 1.5, LEGIBLE = 1.2;  // letters of 15 px as large as 18
   const CARDS = "[data-tx-kind=questions], [data-tx-kind=outcome], [data-tx-kind=parsons]";
   const BLOCKS = ".text_cell_render > *, .input, .plotting, .output_area";
   const WHOLE = "figure, tr, math, button, .tx-explorer, .tx-option-row, .tx-lines li";
@@ -200,12 +200,12 @@ if (main) {
   // Lay a section out anew; go on where the reader was, as when code is opened or the window changes.
   const layOut = () => {
     if (!root.classList.contains("present")) return;
-    const was = steps[step], nth = was ? step - steps.findIndex(({ top }) => top === was.top) : 0;
+    const was = steps[step], n = steps.length, nth = was ? step - steps.findIndex(({ top }) => top === was.top) : 0;
     blocks.forEach((block) => block.classList.toggle("off", !slides[slide].includes(block)));
     const height = innerHeight - MARGIN - COUNT;
     fitAll(height);
     steps = stepsOf(height);
-    if (was) {
+    if (was && steps.length !== n) {
       const at = Math.max(0, steps.findLastIndex(({ top }) => top <= was.top + 2)), first = steps.findIndex(({ top }) => top === steps[at].top);
       step = Math.min(at, first + nth);
     }
@@ -214,7 +214,7 @@ if (main) {
 
   const show = () => {
     const { top, bottom, veiled } = steps[step], whole = main.offsetHeight, above = main.getBoundingClientRect().top;
-    main.style.clipPath = `inset(${top - MARGIN / 2}px -100vw ${whole - bottom - MARGIN / 2}px)`;
+    main.style.clipPath = `inset(${top - EDGE}px -100vw ${whole - bottom - EDGE}px)`;
     for (const block of slides[slide]) {
       const box = block.getBoundingClientRect();
       block.inert = box.bottom - above < top || box.top - above > bottom;

@@ -44,7 +44,7 @@ def opened(page, address):
 def test_keys_choose_and_the_outcome_follows_and_is_there_when_the_page_is_opened_again(page, written):
     _, outcome, _ = opened(page, written)
     page.evaluate("localStorage.clear()")
-    assert opened(page, written)[1] == "It falls from 2.3 to 1.9."
+    assert opened(page, written)[1] == "Answer: “falls”. It falls from 2.3 to 1.9."
     page.evaluate("document.body.focus()")
     page.press("Tab")
     page.press("ArrowDown")

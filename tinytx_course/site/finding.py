@@ -27,8 +27,13 @@ _LONG = re.compile(
 )  # words and short names worth a place in the index
 #: Headings that say little without their lesson.
 _IN_EACH = {"Summary", "Set-up", "Questions", "Exercises", "What this does not show", "Take-home", "Limits"}
-_COMMON = set(
-    ["that", "this", "with", "from", "have", "what", "which", "when", "where", "then", "than", "they", "them", "their", "there", "these", "those", "will", "would", "each", "does", "into", "over", "more", "most", "much", "many", "such", "some", "only", "also", "other", "another", "both", "same", "about", "between", "because", "while", "after", "before", "here", "very", "just", "like", "were", "been", "being"]
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        "that this with from have what which when where then than they them their there these those will would "
+        "each does into over more most much many such some only also other another both same about between "
+        "because while after before here very just like were been being",
+    )
 )
 #: What people type for a section that says it in other words: lesson and heading.
 ASKED = {

@@ -30,9 +30,9 @@ _IN_EACH = {"Summary", "Set-up", "Questions", "Exercises", "What this does not s
 _COMMON = frozenset(
     re.findall(
         r"\w+",
-        "that this with from have what which when where then than they them their there these those will "
-        "would each does into over more most much many such some only also other another both same about between "
-        "because while after before here very just like were been being",
+        "that this with from have what which when where then than they them their there these those "
+        "will would each does into over more most much many such some only also other another both "
+        "same about between because while after before here very just like were been being",
     )
 )
 #: What people type for a section that says it in other words: lesson and heading.

@@ -75,14 +75,15 @@ def compact(script: str) -> str:
 
 
 def compact_style(sheet: str) -> str:
-    """Return a style sheet without its comments, its indentation and the spaces around braces and semicolons.
+    """Return a style sheet without its comments, its indentation and spaces that say nothing.
 
     Examples
     --------
     >>> compact_style("a { b: c;  /* why */ d: calc(1px + 2px); }")
-    'a{b: c;d: calc(1px + 2px);}'
+    'a{b:c;d:calc(1px + 2px)}'
     """
-    return re.sub(r"\s*([{};])\s*", r"\1", re.sub(r"\s+", " ", _REMARK.sub("", sheet))).strip()
+    short = re.sub(r"\s*([{};])\s*", r"\1", re.sub(r"\s+", " ", _REMARK.sub("", sheet))).strip()
+    return re.sub(r"([{;][\w-]+): ", r"\1:", short).replace(";}", "}")
 
 
 def engine_script(kinds: Iterable[str]) -> str:

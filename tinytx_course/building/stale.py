@@ -20,6 +20,7 @@ _VARIES = (
     (re.compile(r'"answer":"[^"]*"'), '"answer"'),  # of a prediction about this machine
     (re.compile(r"^(system|processor|memory|GPU) {2,}.*$", re.M), r"\1"),  # of `this_machine`
     (re.compile(r"\b(1 thread|(?!1 )\d+ threads)\b"), "THREADS"),
+    (re.compile(r"\b(faster|slower) in every round|no difference that all rounds share"), "VERDICT"),
     (re.compile(r"\bb?f(loat|p)?(16|32)(\s+(fast|works, slowly))?\b"), "PRECISION"),
     (re.compile(r"[-+−]?\d+([.,]\d+)*(e[-+]?\d+)?"), "#"),
     (re.compile(r"([-─═=█▏▎▍▌▋▊▉·.])\1+"), r"\1"),

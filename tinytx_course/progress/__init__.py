@@ -7,5 +7,5 @@ Predict 02.1. Does the loss fall or rise?
   B. rises
 Choose before you look at the next cell.
 >>> resolve("02.1", "falls", "The loss falls from 2.3 to 1.9.")
-Result of 02.1. The loss falls from 2.3 to 1.9.
+Result of 02.1. Answer: “falls”. The loss falls from 2.3 to 1.9.
 """

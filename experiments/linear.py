@@ -12,6 +12,7 @@ from tinytx.text.corpora import Split
 Predicted = tuple[np.ndarray, dict[str, Any]]  # the class of each text (N,), and what was chosen
 STRENGTHS = (10.0, 1.0, 100.0)  # inverse regularisation of logistic regression; the first wins a tie
 MORE_STRENGTHS = (*STRENGTHS, 1_000.0)  # with characters
+RATED_STRENGTHS = (1.0, 10.0)  # with thousands of rated texts
 PROBE_STRENGTHS = (1.0, 0.1, 10.0)
 CHARACTERS = (2, 5)
 N_PARTS = 5
@@ -24,6 +25,12 @@ def bag_of_words(train: Split, test: Split, seed: int, *, letters: bool = False)
     """
     features = gram_features(*tfidf(train.texts, test.texts, letters=letters))
     return _regression(*features, train, MORE_STRENGTHS if letters else STRENGTHS, seed)
+
+
+def rated_bag(train: Split, rated: Split, test: Split, seed: int) -> Predicted:
+    """As `bag_of_words` with letters, learned from labelled texts and from rated ones of another place."""
+    own, others = tfidf((*train.texts, *rated.texts), test.texts, letters=True)
+    return _regression(own, others, train, RATED_STRENGTHS, seed, rated)
 
 
 def probe(train: Split, test: Split, columns: np.ndarray, test_columns: np.ndarray, seed: int) -> Predicted:
@@ -40,20 +47,26 @@ def beside(train: Split, test: Split, columns: np.ndarray, test_columns: np.ndar
 
 
 def _regression(
-    own: np.ndarray, others: np.ndarray, train: Split, strengths: Sequence[float], seed: int
+    own: Any, others: Any, train: Split, strengths: Sequence[float], seed: int, rated: Split | None = None
 ) -> Predicted:
     """The regression with the smallest cross-validated log loss, fitted to all training texts.
 
-    Where a class has a single text there is nothing to choose by: the first strength.
+    Rated texts are the last rows of `own`: learned from in each part, never held out. Where a class has a
+    single text there is nothing to choose by: the first strength.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
     labels = np.asarray(train.labels)
     n_parts = min(N_PARTS, int(np.unique(labels, return_counts=True)[1].min()))
-    parts: Any = StratifiedKFold(n_parts, shuffle=True, random_state=seed) if n_parts > 1 else None
-    if parts is None:
+    more = np.arange(len(labels), own.shape[0])
+    if n_parts > 1:
+        drawn = StratifiedKFold(n_parts, shuffle=True, random_state=seed).split(labels, labels)
+        parts = [(np.concatenate([inside, more]), held_out) for inside, held_out in drawn]
+    else:
         strengths, parts = strengths[:1], [(np.arange(len(labels)),) * 2]
+    if rated is not None:
+        labels = np.concatenate([labels, np.asarray(rated.labels)])
     model = LogisticRegression(max_iter=500)
     search = GridSearchCV(model, {"C": strengths}, scoring="neg_log_loss", cv=parts).fit(own, labels)
     return search.predict(others), {"chosen": str(search.best_params_["C"])}

@@ -16,7 +16,7 @@ from experiments import linear
 from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
 from experiments.pretraining_data import Fold, Texts, grouped_folds, last_words, texts_of
 from experiments.pretraining_models import Bodies
-from experiments.pretraining_readers import columns_of, fine_tuned
+from experiments.pretraining_readers import columns_of, fine_tuned, tuned
 from experiments.pretraining_recipes import (
     LONGER,
     RECIPES,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 #: Named before anything was measured: each condition is compared with these, and with no others.
 BASELINES = ("scratch/tuned", "tfidf-words", "tfidf-letters")
+RATED_BAG = "tfidf-letters-rated"
 #: Published accuracies in %, with all 25,000 labels on the test split of the corpus, which is not read here.
 PUBLISHED = {
     "imdb": (
@@ -106,6 +107,7 @@ class _Cells:
         if not label_counts or not all(8 <= n <= smallest for n in label_counts):
             raise ValueError(f"labels must be numbers from 8 to {smallest}, got {list(label_counts)}")
         self.bodies = Bodies(texts, recipe, settings.work_dir, settings.device, settings.report)
+        self._rated_bodies: dict[str, Transformer] = {}
         labelled = texts.labelled
         self._fingerprint = digest_of({"texts": list(labelled.texts), "labels": list(labelled.labels or ())})
         settings.report(
@@ -122,6 +124,9 @@ class _Cells:
         """All that a cell follows from."""
         recipe = self.recipe
         found: Record = {"texts": self._fingerprint, "n_folds": recipe.n_folds, "n_test": recipe.n_test}
+        if wanted.way == "rated" or wanted.name == RATED_BAG:
+            rated = self._rated
+            found["rated"] = digest_of({"texts": list(rated.texts), "labels": list(rated.labels or ())})
         if wanted.way == "bag":
             return found
         found |= {"pretraining": self.bodies.identity, "n_words": recipe.n_words}
@@ -135,6 +140,7 @@ class _Cells:
         search = {
             "tfidf-words": {"C": linear.STRENGTHS, "by": "log loss in 5 parts of the labels"},
             "tfidf-letters": {"C": linear.MORE_STRENGTHS, "by": "log loss in 5 parts of the labels"},
+            RATED_BAG: {"C": linear.RATED_STRENGTHS, "by": "log loss in 5 parts of the labels"},
             "probe": {"C": linear.PROBE_STRENGTHS, "by": "log loss in 5 parts of the labels"},
             "beside": {"C": linear.MORE_STRENGTHS, "by": "log loss in 5 parts of the labels"},
             "tuned": {
@@ -170,11 +176,16 @@ class _Cells:
         begin = time.process_time()
         train = label_subset(fold.train, n_labels, fold.seed)
         if wanted.way == "bag":
-            letters = wanted.name == "tfidf-letters"
-            answers, chosen = linear.bag_of_words(train, fold.test, fold.seed, letters=letters)
+            if wanted.name == RATED_BAG:
+                answers, chosen = linear.rated_bag(train, self._rated, fold.test, fold.seed)
+            else:
+                letters = wanted.name == "tfidf-letters"
+                answers, chosen = linear.bag_of_words(train, fold.test, fold.seed, letters=letters)
             correct = _n_equal(answers, fold.test)
         else:
-            body = self.bodies.body(wanted, fold.seed)
+            body = (
+                self._after_ratings(wanted) if wanted.way == "rated" else self.bodies.body(wanted, fold.seed)
+            )
             own, others = (last_words(part, self.recipe.n_words) for part in (train, fold.test))
             reads = {"probe": linear.probe, "beside": linear.beside}
             if wanted.way in reads:
@@ -193,6 +204,24 @@ class _Cells:
             **{"correct": correct, "n": len(fold.test), "accuracy": correct / len(fold.test)},
             "cpu_seconds": round(time.process_time() - begin, 1),
         }
+
+    @property
+    def _rated(self) -> Split:
+        if self.texts.rated is None:
+            needed = "unlabelled texts with labels 0, 1 and 2, such as reader-reviews-fr"
+            raise ValueError(f"rated needs {needed}, got {self.texts.name}")
+        return self.texts.rated
+
+    def _after_ratings(self, wanted: Condition) -> Transformer:
+        """The body of a condition after one pass over the rated texts; the same for each fold."""
+        if wanted.name not in self._rated_bodies:
+            body, rated = self.bodies.body(wanted, seed=0), last_words(self._rated, self.recipe.n_words)
+            one_pass = dataclasses.replace(self.recipe.tunings[0], n_updates=1)
+            how: dict[str, Any] = {"tuning": one_pass, "seed": 0, "device": self.settings.device}
+            model = tuned(body, self.bodies.tokenizer, rated, rated, **how)[0]
+            model.body.config = body.config  # without dropout
+            self._rated_bodies[wanted.name] = model.body.cpu()
+        return self._rated_bodies[wanted.name]
 
     def _read(
         self,

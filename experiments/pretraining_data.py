@@ -43,6 +43,9 @@ class Texts:
         To pretrain on, and to measure its loss on.
     n_left_out : int
         Unlabelled texts that repeat a labelled one or share its group.
+    rated : Split, optional
+        Those of them that came with stars, good ones (1) and bad ones (0): only what is called "rated" reads
+        the stars.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Texts:
     unlabelled: tuple[str, ...]
     held_out: tuple[str, ...]
     n_left_out: int
+    rated: Split | None = None
 
 
 def texts_of(corpus: Corpus, unlabelled: Corpus) -> Texts:
@@ -81,7 +85,17 @@ def texts_of(corpus: Corpus, unlabelled: Corpus) -> Texts:
     n_left_out = len(unlabelled.train) + len(unlabelled.valid) - len(train) - len(valid)
     own = (corpus.name, f"{corpus.name}-unlabelled")
     name = corpus.name if unlabelled.name in own else f"{corpus.name}+{unlabelled.name}"
-    return Texts(name, labelled, train, valid, n_left_out)
+    return Texts(name, labelled, train, valid, n_left_out, _rated(unlabelled.train, set(train)))
+
+
+def _rated(split: Split, kept: set[str]) -> Split | None:
+    """Texts with the highest and with the lowest of three labels, without those that would leak."""
+    if split.labels is None or max(split.labels) != 2:
+        return None
+    wanted = zip(split.texts, split.labels, strict=True)
+    pairs = [(text, label // 2) for text, label in wanted if label != 1 and text in kept]
+    texts, labels = zip(*pairs, strict=True)
+    return Split(texts, labels)
 
 
 def grouped_folds(split: Split, n_folds: int, n_draws: int, n_test: int) -> list[Fold]:

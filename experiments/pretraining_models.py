@@ -17,7 +17,7 @@ import torch
 from experiments.cooccurrences import embed_by_counts
 from experiments.harness import Record, digest_of
 from experiments.pretraining_data import Texts, lowered
-from experiments.pretraining_recipes import Condition, Recipe, objective_of, seed_of
+from experiments.pretraining_recipes import Condition, Recipe, counted_first, objective_of, seed_of
 from tinytx.model.transformer import Transformer
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.checkpoint import load, step_folders, step_of
@@ -159,7 +159,10 @@ class Bodies:
 
     def _run(self, start: str, folder: Path, settings: TrainingSettings, origin: Path | None) -> None:
         recipe = self._training_recipe(start, settings)
-        model = new_model(recipe, settings.seed).to(self._where)
+        model = new_model(recipe, settings.seed)
+        if counted_first(start) and origin is None:
+            model.body.token_embed.load_state_dict(self._counted)
+        model.to(self._where)
         label = f"{self.texts.name}, {start}, {folder.name}"
         self.report(f"{label}: {describe(model, settings)}")
         plan = {"start": start, "identity": self.identity}

@@ -46,6 +46,22 @@ def fine_tuned(
     curve : list of dict
         ``epoch``, ``step``, ``accuracy`` on ``n`` of the tested texts; nothing is chosen by it.
     """
+    how: dict[str, Any] = {"tuning": tuning, "seed": seed, "device": device}
+    model, curve = tuned(encoder, tokenizer, train_split, test, **how)
+    return count_correct(model, _objective(tokenizer, test, model.body.config)[0]), curve
+
+
+def tuned(
+    encoder: Transformer,
+    tokenizer: Tokenizer,
+    train_split: Split,
+    test: Split,
+    *,
+    tuning: Tuning,
+    seed: int,
+    device: str = "auto",
+) -> tuple[Classifier, list[dict[str, Any]]]:
+    """The trained classifier and the curve of `fine_tuned`."""
     where = choose_device(device)
     n_classes = 1 + max((*(train_split.labels or ()), *(test.labels or ())))
     config = encoder.config.replace(dropout=tuning.dropout)
@@ -75,7 +91,7 @@ def fine_tuned(
         return {"epoch": epoch, "accuracy": count_correct(now, curve_objective) / len(some), "n": len(some)}
 
     history = train(model, objective, resize(settings, ends[-1]), on_step=on_step, progress=False)
-    return count_correct(model, _objective(tokenizer, test, config)[0]), history.evaluations
+    return model, history.evaluations
 
 
 def _objective(

@@ -15,9 +15,9 @@ from tinytx.training.settings import TrainingSettings
 
 OBJECTIVES = ("causal", "masked", "hybrid")
 COUNTS = ("counts-causal", "counts-both")  # embeddings from counts, new layers that read one way or both
-WAYS = ("tuned", "longer", "probe", "beside")
-BAGS = ("tfidf-words", "tfidf-letters")
-_SEED = re.compile(r"-seed([1-9])$")
+WAYS = ("tuned", "longer", "rated", "probe", "beside")
+BAGS = ("tfidf-words", "tfidf-letters", "tfidf-letters-rated")
+_ADDED = re.compile(r"(?P<counts>-counts)?(-seed(?P<seed>[1-9]))?$")  # to the name of an objective
 LONGER = 5  # times the updates, for the control that only trains longer
 
 
@@ -183,10 +183,11 @@ class Condition:
     ----------
     name : str
         One of `BAGS`, or START/WAY, or START/WAY/DOSE with a dose in tokens. START is one of `OBJECTIVES`
-        with a dose of pretraining ("causal-seed1": another seed of it), one of `COUNTS`, or
-        "scratch": new weights, causal. WAY is "tuned", "longer" (tuned, with `LONGER` times the updates),
-        "probe": frozen, read by logistic regression, or "beside": as "probe", next to TF-IDF of words and
-        letters.
+        with a dose of pretraining ("causal-seed1": another seed of it, "causal-counts": with embeddings
+        that start from counts), one of `COUNTS`, or "scratch": new weights, causal. WAY is "tuned",
+        "longer" (tuned, with `LONGER` times the updates), "rated": tuned after the rated texts of the
+        unlabelled corpus, "probe": frozen, read by logistic regression, or "beside": as "probe", next to
+        TF-IDF of words and letters.
     start, way : str
     dose : int
         Tokens read in pretraining.
@@ -204,14 +205,23 @@ class Condition:
 
 
 def objective_of(start: str) -> str:
-    """What a start is called without its seed of pretraining."""
-    return _SEED.sub("", start)
+    """What a start is called without its seed of pretraining and what its embeddings start from."""
+    return _ADDED.sub("", start, count=1)
 
 
 def seed_of(start: str) -> int:
     """The seed of pretraining: of new weights, and of the order of the texts."""
-    found = _SEED.search(start)
-    return int(found[1]) if found else 0
+    return int(_added(start, "seed") or 0)
+
+
+def counted_first(start: str) -> bool:
+    """Whether embeddings start from counts before they are pretrained."""
+    return bool(_added(start, "counts"))
+
+
+def _added(start: str, what: str) -> str | None:
+    found = _ADDED.search(start)
+    return found[what] if found else None
 
 
 def condition(name: str, recipe: Recipe) -> Condition:

@@ -27,7 +27,7 @@ SMOKE = RECIPES["smoke"]
 ALL_KINDS = (
     *("tfidf-words", "tfidf-letters", "scratch/tuned", "scratch/longer", "scratch/probe"),
     *("causal/tuned/2000", "causal/probe/5000", "masked/tuned/2000", "hybrid/probe/2000"),
-    *("counts-both/probe", "causal-seed1/probe/2000", "causal/beside/2000"),
+    *("counts-both/probe", "causal-seed1/probe/2000", "causal/beside/2000", "hybrid-counts/probe/2000"),
 )
 
 
@@ -183,11 +183,77 @@ def test_another_seed_of_pretraining_is_another_body_that_read_other_texts_first
     assert bodies._settings("causal-seed1", 1).replace(seed=0) == bodies._settings("causal", 1)
 
 
+def test_pretraining_starts_from_counts_where_asked_and_from_new_weights_elsewhere(corpora, settings):
+    bodies = Bodies(texts_of(*corpora), SMOKE, settings().work_dir, "cpu", lambda line: None)
+    seen = []
+    bodies._objectives = {start: bodies._objective(start) for start in ("causal", "causal-counts")}
+    for start, objective in bodies._objectives.items():
+
+        def first_weights(model, rows, start=start, loss=objective.loss):
+            seen.append((start, model.body.token_embed.weight.detach().clone()))
+            return loss(model, rows)
+
+        objective.loss = first_weights
+        bodies._finished(start, 2_000)
+    first = dict(reversed(seen))
+    counted = bodies._counted["weight"]
+    assert torch.equal(first["causal-counts"], counted) and not torch.equal(first["causal"], counted)
+
+
+# --- ratings
+
+
+def rated_corpora():
+    """French books without titles, and rated texts: as many good as bad ones, some between, two that leak."""
+    rng = random.Random(1)
+    labels = [i % 2 for i in range(60)]
+    books = Split(tuple(review(rng, label) for label in labels), tuple(labels))
+    stars = [(0, 2, 1)[i % 3] for i in range(300)]
+    texts = [review(rng, label // 2 if label != 1 else 0) for label in stars]
+    texts[0], texts[1] = books.texts[0], books.texts[1].upper()
+    near = Corpus("stars", Split(tuple(texts), tuple(stars)), Split((review(rng, 1),), (2,)))
+    return Corpus("cls-books", books, books.take([0])), near
+
+
+def test_rated_texts_are_those_with_stars_that_do_not_leak():
+    texts = texts_of(*rated_corpora())
+    assert set(texts.rated.labels) == {0, 1} and len(texts.rated) == 198 and texts.n_left_out == 2
+    words = {0: set(BAD), 1: set(GOOD)}
+    for text, label in zip(texts.rated.texts, texts.rated.labels, strict=True):
+        assert set(text.split()) & words[label] and not set(text.split()) & words[1 - label]
+
+
+def test_ratings_help_the_bag_and_each_body_learns_from_them_once(settings, monkeypatch):
+    books, near = rated_corpora()
+    learned = []
+
+    def counted(body, tokenizer, rated, *rest, tuned=experiment.tuned, **how):
+        model, curve = tuned(body, tokenizer, rated, *rest, **how)
+        changed = not torch.equal(model.body.final_norm.weight, body.final_norm.weight)
+        learned.append((len(rated), how["tuning"].n_epochs, changed))
+        return model, curve
+
+    monkeypatch.setattr(experiment, "tuned", counted)
+    names = ("tfidf-letters", "tfidf-letters-rated", "scratch/tuned", "scratch/rated", "causal/rated/2000")
+    how = settings("pretraining")
+    rows = pretraining(how, books, unlabelled=near, variants=names, label_counts=(8,)).set_index("condition")
+    assert rows.loc["tfidf-letters-rated", "mean"] > 0.9 and set(rows.index) == set(names)
+    assert learned == [(198, 1, True)] * 2
+    key = "cls-books+stars/smoke/{}/labels 8/fold 0/draw 0"
+    rated, plain = (how.store.get(key.format(name)) for name in ("scratch/rated", "scratch/tuned"))
+    assert rated["origin"].keys() - plain["origin"].keys() == {"rated"}
+
+
+def test_ratings_are_refused_where_there_are_none(run):
+    with pytest.raises(ValueError, match="rated needs unlabelled texts with labels 0, 1 and 2.*got films"):
+        run("scratch/rated")
+
+
 # --- the experiment
 
 
 def test_every_kind_of_condition_runs_and_an_interrupted_run_resumes(run, stop_after):
-    n_cells = 4 * len(ALL_KINDS) + 5 + 1  # one record of each pretrained body, and one of the search
+    n_cells = 4 * len(ALL_KINDS) + 6 + 1  # one record of each pretrained body, and one of the search
     stop_after(9)
     with pytest.raises(ConnectionAbortedError):
         run(*ALL_KINDS)
@@ -217,7 +283,7 @@ def test_intervals_are_corrected_for_overlapping_training_sets(run):
 
 def test_bad_requests_are_refused(run, settings):
     known = ("causal/tuned/7", "scratch/tuned/2000", "tfidf", "causal/probe", "scratch/guess")
-    for name in (*known, "scratch-seed1/tuned", "causal-seed0/probe/2000"):
+    for name in (*known, "scratch-seed1/tuned", "causal-seed0/probe/2000", "counts-both-counts/tuned"):
         with pytest.raises(ValueError, match=f"condition must be .*got '{name}'"):
             condition(name, SMOKE)
     with pytest.raises(ValueError, match="budget must be one of smoke, study, got 3.0"):

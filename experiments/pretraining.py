@@ -130,7 +130,7 @@ class _Cells:
         if wanted.way == "bag":
             return found
         found |= {"pretraining": self.bodies.identity, "n_words": recipe.n_words}
-        if wanted.way in ("probe", "beside"):
+        if wanted.way in ("probe", "with-tfidf"):
             return found
         tunings = [dataclasses.asdict(one) for one in self._tunings(wanted)]
         return {**found, "tunings": digest_of({"tunings": tunings, "share": recipe.held_out_share})}
@@ -142,7 +142,7 @@ class _Cells:
             "tfidf-letters": {"C": linear.MORE_STRENGTHS, "by": "log loss in 5 parts of the labels"},
             RATED_BAG: {"C": linear.RATED_STRENGTHS, "by": "log loss in 5 parts of the labels"},
             "probe": {"C": linear.PROBE_STRENGTHS, "by": "log loss in 5 parts of the labels"},
-            "beside": {"C": linear.MORE_STRENGTHS, "by": "log loss in 5 parts of the labels"},
+            "with-tfidf": {"C": linear.MORE_STRENGTHS, "by": "log loss in 5 parts of the labels"},
             "tuned": {
                 "lr": [one.lr for one in self.recipe.tunings],
                 "by": "accuracy on a part of the labels",
@@ -187,7 +187,7 @@ class _Cells:
                 self._after_ratings(wanted) if wanted.way == "rated" else self.bodies.body(wanted, fold.seed)
             )
             own, others = (last_words(part, self.recipe.n_words) for part in (train, fold.test))
-            reads = {"probe": linear.probe, "beside": linear.beside}
+            reads = {"probe": linear.probe, "with-tfidf": linear.with_tfidf}
             if wanted.way in reads:
                 read = functools.partial(self._read, reads[wanted.way], whole=(train, fold.test))
             else:

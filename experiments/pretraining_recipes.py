@@ -15,7 +15,7 @@ from tinytx.training.settings import TrainingSettings
 
 OBJECTIVES = ("causal", "masked", "hybrid")
 COUNTS = ("counts-causal", "counts-both")  # embeddings from counts, new layers that read one way or both
-WAYS = ("tuned", "longer", "rated", "probe", "beside")
+WAYS = ("tuned", "longer", "rated", "probe", "with-tfidf")
 BAGS = ("tfidf-words", "tfidf-letters", "tfidf-letters-rated")
 _ADDED = re.compile(r"(?P<counts>-counts)?(-seed(?P<seed>[1-9]))?$")  # to the name of an objective
 LONGER = 5  # times the updates, for the control that only trains longer
@@ -186,7 +186,7 @@ class Condition:
         with a dose of pretraining ("causal-seed1": another seed of it, "causal-counts": with embeddings
         that start from counts), one of `COUNTS`, or "scratch": new weights, causal. WAY is "tuned",
         "longer" (tuned, with `LONGER` times the updates), "rated": tuned after the rated texts of the
-        unlabelled corpus, "probe": frozen, read by logistic regression, or "beside": as "probe", next to
+        unlabelled corpus, "probe": frozen, read by logistic regression, or "with-tfidf": as "probe", next to
         TF-IDF of words and letters.
     start, way : str
     dose : int

@@ -11,7 +11,7 @@ from tinytx_course.building.notebooks import Run
 from tinytx_course.lessons import LESSONS
 from tinytx_course.site.pages import write_page
 
-NEIGHBOURS = ("/math.css", "/engine.js", "/training.js", "/search-index.js")
+NEIGHBOURS = ("/site.js", "/math.css", "/engine.js", "/training.js", "/search-index.js")
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 RUN_AXE = """axe.run(document, { resultTypes: ['violations'], preload: false }).then(found => JSON.stringify(

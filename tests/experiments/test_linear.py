@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from experiments.cooccurrences import SMOOTHING, WINDOW, cooccurrences, ppmi_vectors
-from experiments.linear import bag_of_words, beside, gram_features, probe, tfidf
+from experiments.linear import bag_of_words, gram_features, probe, tfidf, with_tfidf
 from tinytx.text.corpora import Split
 
 TOPICS = ("axes figure plot legend", "graph node edge path", "frame column row index", "tensor layer loss")
@@ -41,10 +41,10 @@ def test_linear_models_separate_four_topics():
     answers.append(probe(train, test, *columns, 0)[0])
     assert [np.mean(one == np.asarray(test.labels)) > 0.9 for one in answers] == [True] * 3
     right = np.asarray(test.labels)
-    assert np.mean(beside(train, test, *columns, 0)[0] == right) > 0.9
+    assert np.mean(with_tfidf(train, test, *columns, 0)[0] == right) > 0.9
     silent = [Split(("nothing",) * len(part), part.labels) for part in (train, test)]
-    assert np.mean(beside(*silent, *columns, 0)[0] == right) > 0.9, "columns suffice"
-    assert np.mean(beside(train, test, *map(np.zeros_like, columns), 0)[0] == right) > 0.9, (
+    assert np.mean(with_tfidf(*silent, *columns, 0)[0] == right) > 0.9, "columns suffice"
+    assert np.mean(with_tfidf(train, test, *map(np.zeros_like, columns), 0)[0] == right) > 0.9, (
         "as do words alone"
     )
 

@@ -27,7 +27,7 @@ SMOKE = RECIPES["smoke"]
 ALL_KINDS = (
     *("tfidf-words", "tfidf-letters", "scratch/tuned", "scratch/longer", "scratch/probe"),
     *("causal/tuned/2000", "causal/probe/5000", "masked/tuned/2000", "hybrid/probe/2000"),
-    *("counts-both/probe", "causal-seed1/probe/2000", "causal/beside/2000", "hybrid-counts/probe/2000"),
+    *("counts-both/probe", "causal-seed1/probe/2000", "causal/with-tfidf/2000", "hybrid-counts/probe/2000"),
 )
 
 

@@ -106,12 +106,17 @@ def _complete_draws(cells: Mapping[tuple[int, int], float], n_folds: int) -> int
     return next(draw for draw in itertools.count() if any((draw, k) not in cells for k in range(n_folds)))
 
 
-_BAGS = {"tfidf-words": "TF-IDF, words", "tfidf-letters": "TF-IDF, words and letters"}
+_BAGS = {
+    "tfidf-words": "TF-IDF, words",
+    "tfidf-letters": "TF-IDF, words and letters",
+    "tfidf-letters-rated": "TF-IDF, words and letters, after stars",
+}
 _WAYS = {
     "tuned": "fine-tuned",
     "longer": "fine-tuned, five times as long",
+    "rated": "fine-tuned after stars",
     "probe": "frozen",
-    "beside": "frozen beside a bag",
+    "with-tfidf": "frozen, with TF-IDF",
 }
 
 
@@ -131,9 +136,11 @@ def display_name(condition: str) -> str:
         return _BAGS[condition]
     start, way, *dose = condition.split("/")
     if dose:
-        objective, _, seed = start.partition("-seed")
+        start, _, seed = start.partition("-seed")
+        objective = start.removesuffix("-counts")
         kind = "pretrained" if objective == "causal" else f"{objective} pretraining"
-        return f"{kind} on {millions(int(dose[0]))}, {_WAYS[way]}{f', seed {seed}' if seed else ''}"
+        after = f", seed {seed}" if seed else ", embeddings from counts" if start != objective else ""
+        return f"{kind} on {millions(int(dose[0]))}, {_WAYS[way]}{after}"
     body = {"scratch": "random weights", "counts-causal": "counts", "counts-both": "counts, both ways"}[start]
     return "from scratch" if condition == "scratch/tuned" else f"{body}, {_WAYS[way]}"
 

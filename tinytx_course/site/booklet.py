@@ -61,7 +61,7 @@ def booklet_page(runs: Sequence[Run], drawings: Path | None = None) -> str:
         "booklet.html",
         title="tinytx · a course on transformers",
         sheets=["booklet"],
-        scripts=[],
+        scripted=False,
         contents="".join(contents),
         lessons="\n".join(lessons),
         answers="\n".join(answers),

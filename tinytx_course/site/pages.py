@@ -1,8 +1,9 @@
-"""The course as web pages with everything inlined: they make no request to any host.
+"""The course as web pages that hold what they show and make no request to any host.
 
 Without scripts every page can be read: menus unfold, explorers show a sentence of text, questions unfold
-their answers. Three files lie next to the pages, as they are large and serve several: ``math.css`` (the font
-of formulas), ``engine.js`` (the model that ships) and ``search-index.js``, which is read when asked for.
+their answers. Some files lie next to the pages, as they serve all or several: ``site.js`` (menus, search, the
+class view), ``math.css`` (the font of formulas), ``engine.js`` and ``training.js`` (a model that answers, one
+that learns) and ``search-index.js``, which is read when asked for.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ _SCRIPTS = (
     "present",
     "keys",
     "filter",
+    "front",
+    "tasks",
 )
 _PRESENT = '<button type="button" class="present-open" aria-keyshortcuts="p">Present</button>'
 _STYLES = re.compile(r'(<figure class="txd"[^>]*>)<style>.*?</style>', re.S)
@@ -68,6 +71,8 @@ def math_style() -> str:
 
 def write_shared(folder: Path, page: str) -> None:
     """Write next to a page the files that it reads."""
+    if 'src="site.js"' in page:
+        (folder / "site.js").write_text(site_script(), encoding="utf-8")
     if "<math" in page:
         (folder / "math.css").write_text(math_style(), encoding="utf-8")
     for name, script in assets.engine_files(assets.explorers_in(page)).items():
@@ -103,11 +108,12 @@ def first_script() -> str:
     return assets.shared_script("_store.js") + assets.compact(resource("js/look.js"))
 
 
-def _last_script(names: Iterable[str]) -> str:
-    """Return scripts of the site, each in a function of its own."""
-    parts = "\n".join(f"(() => {{\n{resource(f'js/{name}.js')}}})();" for name in names)
+@cache
+def site_script() -> str:
+    """Return what all pages share, each part in a function of its own; it does nothing where it finds nothing."""
+    parts = "\n".join(f"(() => {{\n{resource(f'js/{name}.js')}}})();" for name in _SCRIPTS)
     own = assets.compact(f"{resource('js/words.js')}{parts}")
-    return f"<script>\n(() => {{\n{assets.shared_script('_elements.js')}\n{own}\n}})();\n</script>"
+    return f"(() => {{\n{assets.shared_script('_elements.js')}\n{own}\n}})();\n"
 
 
 def table(head: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
@@ -123,7 +129,7 @@ def fill_page(
     title: str,
     about: str = "",
     sheets: Iterable[str] = (),
-    scripts: Iterable[str] = _SCRIPTS,
+    scripted: bool = True,
     **values: str,
 ) -> str:
     """Return a whole page: what its template holds, in the shell of all pages.
@@ -135,11 +141,13 @@ def fill_page(
     title : str
     about : str
         Attributes of the body.
-    sheets, scripts : iterable of str
-        Files of css/ besides those of all pages, and of js/.
+    sheets : iterable of str
+        Files of css/ that not all pages need.
+    scripted : bool
+        Whether it reads ``site.js``.
     """
     body = _STYLES.sub(r"\1", Template(resource(template)).substitute(values).rstrip())
-    script = _last_script(scripts)
+    script = '<script src="site.js"></script>' if scripted else ""
     if kinds := assets.explorers_in(body):
         script += "".join(f'\n<script src="{name}"></script>' for name in assets.engine_files(kinds))
         script += f'\n<script type="module">\n{assets.page_script(kinds, engine=False)}\n</script>'
@@ -269,7 +277,6 @@ def playground_page(folder: Path) -> str:
         "playground.html",
         title="Playground · tinytx",
         sheets=["playground"],
-        scripts=["menus", "scrolling", "search", "keys"],
         bar=bar("", shown),
         body=playground().to_html(),
         more=f"<p>The lessons behind it: {', '.join(links)}.</p>" if links else "",
@@ -297,7 +304,6 @@ def exercises_page(folder: Path) -> str:
         "exercises.html",
         title="Exercises without Python · tinytx",
         sheets=["exercises"],
-        scripts=["menus", "contents", "scrolling", "search", "keys", "tasks"],
         bar=bar("", shown),
         contents=finding.contents(body),
         body=body,
@@ -314,7 +320,6 @@ def index_page(runs: Sequence[Run], folder: Path, drawings: Path | None = None) 
         "index.html",
         title="tinytx · a course on transformers",
         sheets=["front"],
-        scripts=["menus", "scrolling", "search", "keys", "front"],
         bar=bar("", shown),
         begin=front.first_lesson(shown),
         hero=front.hero(),

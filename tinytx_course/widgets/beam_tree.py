@@ -76,7 +76,7 @@ def beam_tree(
     sources : str or sequence of str
         Texts to translate, at most 6. It opens at the first step of the one for which the beam wins most.
     references : sequence of str
-        The right translation of each source, shown beside it; by default none.
+        The right translation of each source, shown next to it; by default none.
     beam_size : int
         That is shown first.
 

@@ -13,5 +13,7 @@ const paint = () => {
     place.replaceChildren("✓ Solved. ", ...(later ? [linkTo(later), " · "] : []));
   });
 };
-document.addEventListener("tinytx", paint);
-paint();
+if (said) {
+  document.addEventListener("tinytx", paint);
+  paint();
+}

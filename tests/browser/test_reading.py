@@ -230,6 +230,29 @@ def test_a_field_narrows_a_long_list_and_without_it_the_list_is_whole(page, site
         )
 
 
+def test_exercises_without_python_are_narrowed_to_a_lesson_and_to_those_unsolved(page, site):
+    page.open((site / "exercises.html").as_uri())
+    page.evaluate("localStorage.clear()")
+    page.open((site / "exercises.html").as_uri())
+    shown = "[...document.querySelectorAll('.exercises section')].filter(e => e.checkVisibility())"
+    whole = page.evaluate(f"{shown}.length")
+    choose = "(field => {{ {}; field.dispatchEvent(new Event('change')); }})(document.querySelector('{}'))"
+    page.evaluate(choose.format("field.selectedIndex = 1", ".narrow select"))
+    behind = page.evaluate(f"{shown}.map(e => e.dataset.behind)")
+    assert 0 < len(behind) < whole and set(behind) == {
+        page.evaluate("document.querySelector('.narrow select').value")
+    }
+    headings = "[...document.querySelectorAll('.exercises h2')].filter(e => e.checkVisibility()).length"
+    assert 0 < page.evaluate(headings) <= len(behind)
+    task = json.dumps(f"task:{page.evaluate(shown + '[0].dataset.task')}")
+    page.evaluate(f"remember({task}, true)")
+    page.evaluate(choose.format("field.checked = true", ".narrow input"))
+    assert page.evaluate(f"{shown}.length") == len(behind) - 1
+    page.evaluate(choose.format("field.selectedIndex = 0", ".narrow select"))
+    assert page.evaluate(f"{shown}.length") == whole - 1
+    page.evaluate("localStorage.clear()")
+
+
 def test_a_key_lists_the_keys_and_letters_can_be_switched_off(lesson):
     keys = "document.querySelector('dialog.keys[open]')?.textContent ?? ''"
     lesson.press("?")
@@ -453,6 +476,35 @@ def test_present_mode_shows_one_section_stops_at_predictions_and_veils_figures(l
     lesson.press("p")
     assert lesson.evaluate("document.querySelector('.bar').checkVisibility()")
     assert lesson.evaluate("document.querySelectorAll('.off, .veiled').length") == 0
+
+
+def test_in_front_of_a_class_an_overview_leads_to_a_section_and_a_clock_can_be_seen(lesson):
+    heading = "[...document.querySelectorAll('#lesson :is(h1, h2, h3)')].find(e => e.checkVisibility()).id"
+    clocks = "[...document.querySelectorAll('.clock')].map(e => e.textContent)"
+    lesson.press("o")
+    assert lesson.evaluate("document.querySelector('dialog[open]')") is None, (
+        "a letter of the class view alone"
+    )
+    lesson.press("p")
+    lesson.press("o")
+    sections = lesson.evaluate("[...document.querySelectorAll('.overview button')].map(e => e.textContent)")
+    shown = lesson.evaluate("document.querySelector('.slide-count').textContent.match(/1 . (\\d+)/)[1]")
+    assert len(sections) == int(shown) and all(0 < len(title) < 80 for title in sections)
+    for _ in range(7):
+        lesson.press("ArrowDown")
+    lesson.press("Enter")
+    assert lesson.evaluate("document.querySelector('dialog[open]')") is None
+    assert lesson.evaluate(f"document.getElementById({heading}).textContent").startswith(sections[7])
+    for key, n in (("t", 1), ("4", 2), ("0", 1), ("t", 0), ("9", 1)):
+        lesson.press(key)
+        assert len(lesson.evaluate(clocks)) == n
+    assert lesson.evaluate(clocks) == ["9:00"]
+    dark = "getComputedStyle(document.documentElement, '::after').content"
+    for key, is_dark in (("b", True), ("b", False)):
+        lesson.press(key)
+        assert (lesson.evaluate(dark) != "none") is is_dark
+    lesson.press("Escape")
+    assert lesson.evaluate(clocks) == []
 
 
 def test_the_address_opens_it_in_front_of_a_class(page, site):

@@ -123,7 +123,7 @@ def test_pages_of_the_published_notebooks_are_written_as_a_folder_or_a_zip(tmp_p
         f"{name}.html" for name in ("index", "glossary", "reference", "exercises", "playground", *LESSONS)
     }
     names |= {f"notebooks/{name}.ipynb" for name in LESSONS}
-    shared = {"site.js", "math.css", "engine.js", "training.js", "search-index.js"}  # next to the pages that need them
+    shared = {"site.js", "math.css", "engine.js", "training.js", "search-index.js"}  # next to the pages
     assert write_pages(tmp_path / "pages", root=small_checkout) == tmp_path / "pages" / "index.html"
     files = (path for path in (tmp_path / "pages").rglob("*") if path.is_file())
     written = {path.relative_to(tmp_path / "pages").as_posix() for path in files}

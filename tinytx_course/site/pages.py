@@ -46,6 +46,7 @@ _SCRIPTS = (
     "figures",
     "predictions",
     "present",
+    "clock",
     "keys",
     "filter",
     "front",
@@ -110,7 +111,7 @@ def first_script() -> str:
 
 @cache
 def site_script() -> str:
-    """Return what all pages share, each part in a function of its own; it does nothing where it finds nothing."""
+    """Return what all pages share, each part in a function of its own, which does nothing on other pages."""
     parts = "\n".join(f"(() => {{\n{resource(f'js/{name}.js')}}})();" for name in _SCRIPTS)
     own = assets.compact(f"{resource('js/words.js')}{parts}")
     return f"(() => {{\n{assets.shared_script('_elements.js')}\n{own}\n}})();\n"

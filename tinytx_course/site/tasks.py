@@ -37,7 +37,8 @@ def tasks_body(shown: Sequence[Lesson]) -> str:
             short = title.removeprefix(f"{_ORDER}: ")
             heading = html.escape(short[0].upper() + short[1:])
             parts.append(
-                f'<section data-task="{html.escape(title)}"><h3 id="{name}">{heading}</h3>'
+                f'<section data-task="{html.escape(title)}" data-behind="{about}">'
+                f'<h3 id="{name}">{heading}</h3>'
                 f'{explorer}<p class="behind"><span class="done" hidden>✓ Solved. </span>{link}</p></section>'
             )
     return "\n".join(parts)

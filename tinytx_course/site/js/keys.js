@@ -3,7 +3,8 @@
 const KEYS = [
   ["On every page", [["/ or Ctrl K", "search"], ["?", "this list"], ["Tab, Enter, arrow keys", "links, buttons, explorers"], ["Esc", "close what is open"]]],
   ["In front of a class", [["P", "begin and end"], ["→ or Page Down", "next screen, or what is hidden on it"], ["← or Page Up", "back"],
-    ["C", "open or close the code of this screen"], ["Tab", "into an explorer or a question; Esc leaves it"]]],
+    ["O", "all sections, to go to one"], ["C", "open or close the code of this screen"], ["1 to 9", "give the class as many minutes; 0 ends it"],
+    ["T", "how long it has been"], ["B", "a dark screen, and back"], ["Tab", "into an explorer or a question; Esc leaves it"]]],
 ];
 const close = h("button", { type: "button", class: "close", onclick: () => list.close() }, "Close");
 const list = h("dialog", { class: "keys", "aria-label": "Keys" }, close, KEYS.map(([title, keys]) =>

@@ -232,12 +232,36 @@ if (main) {
     rounds = 0;
     if (steps[step + by]) step += by;
     else if (slides[slide + by]) {
-      slide += by;
-      [steps, step] = [[], 0];
-      layOut();
+      goTo(slide + by);
       if (by < 0) step = steps.length - 1;
     }
     show();
+  };
+
+  const goTo = (place) => {
+    slide = place;
+    [steps, step, rounds] = [[], 0, 0];
+    layOut();
+  };
+
+  // All sections, to go to one: by O.
+  const overview = h("dialog", { class: "overview", "aria-label": "Sections" });
+  overview.addEventListener("click", ({ target }) => { if (target === overview) overview.close(); });
+  overview.addEventListener("keydown", (event) => {
+    const by = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key], all = [...overview.querySelectorAll("button")];
+    if (event.key.toLowerCase() === "o") overview.close();
+    if (!by) return;
+    event.preventDefault();
+    all[(all.indexOf(document.activeElement) + by + all.length) % all.length].focus();
+  });
+  const openOverview = () => {
+    const titleOf = (each) => h("span", {}, each[0].matches("h1, h2, h3") ? each[0].textContent.replace("¶", "").trim() : "Questions on earlier lessons");
+    overview.replaceChildren(h("ol", {}, slides.map((each, place) => {
+      const now = place === slide, open = () => { overview.close(); goTo(place); };
+      return h("li", { class: each[0].tagName.toLowerCase() }, h("button", { type: "button", onclick: open, ...(now && { autofocus: true, "aria-current": "step" }) }, titleOf(each)));
+    })));
+    document.body.append(overview);
+    overview.showModal();
   };
 
   // Code is folded, but for what the key C or its own line opens.
@@ -282,6 +306,7 @@ if (main) {
   const end = () => {
     sizes.disconnect();
     root.classList.remove("present", "first");
+    dispatchEvent(new Event("presented"));
     count.remove();
     main.style.clipPath = "";
     for (const box of main.querySelectorAll(".input > details")) box.replaceWith(...[...box.childNodes].slice(1));
@@ -312,6 +337,7 @@ if (main) {
     if (letter === "p") return toggle();
     if (!root.classList.contains("present")) return;
     if (letter === "c") openCode();
+    if (letter === "o") return openOverview();
     const by = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1 }[event.key];
     if (by) {
       event.preventDefault();

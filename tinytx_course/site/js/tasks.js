@@ -1,4 +1,4 @@
-// The exercises that need no Python: which of them are solved. Nothing of it leaves the browser.
+// The exercises that need no Python: which of them are solved, and those of one lesson. Nothing of it leaves the browser.
 
 const all = [...document.querySelectorAll("[data-task]")], said = document.querySelector(".tasks-done");
 
@@ -14,6 +14,23 @@ const paint = () => {
   });
 };
 if (said) {
+  const lessons = [...new Set(all.map(({ dataset }) => dataset.behind))].sort();
+  const which = h("select", { "aria-label": "Lesson" }, h("option", { value: "" }, "All lessons"), lessons.map((name) => h("option", {}, name)));
+  const unsolved = h("input", { type: "checkbox" });
+  const links = new Map([...document.querySelectorAll(".contents a")].map((link) => [link.hash.slice(1), link.parentElement]));
+  const narrow = () => {
+    for (const task of all) {
+      task.hidden = (which.value && task.dataset.behind !== which.value) || (unsolved.checked && recalled(`task:${task.dataset.task}`));
+      links.get(task.querySelector("h3").id).hidden = task.hidden;
+    }
+    for (const heading of document.querySelectorAll(".exercises h2")) {
+      let next = heading.nextElementSibling, some = false;
+      for (; next?.matches("section"); next = next.nextElementSibling) some ||= !next.hidden;
+      heading.hidden = links.get(heading.id).hidden = !some;
+    }
+  };
+  for (const field of [which, unsolved]) field.addEventListener("change", narrow);
+  said.after(h("p", { class: "narrow" }, which, " ", h("label", {}, unsolved, " Unsolved only")));
   document.addEventListener("tinytx", paint);
   paint();
 }

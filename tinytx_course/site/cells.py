@@ -25,6 +25,7 @@ from tinytx_course.site.formulas import to_mathml
 from tinytx_course.site.french import mark_french, mark_sentences
 from tinytx_course.site.linking import Linker, citations
 from tinytx_course.site.reference import names
+from tinytx_course.site.tabular import printed
 
 # No line begins with the sign after a formula, and none ends between a bracket and one.
 _FORMULA = re.compile(r'\(?<math [^>]*display="inline"(?:(?!</math>).)*</math>[.,;:!?)’\']*', re.S)
@@ -41,6 +42,7 @@ _PRIORITY = [
     "text/plain",
 ]
 # The code that only draws or settles a prediction is folded, and a call that only shows a card is left out.
+# Aligned columns that a cell printed are a table.
 _TEMPLATE = """
 {%- extends 'basic/index.html.j2' -%}
 {% block input_group -%}
@@ -48,6 +50,11 @@ _TEMPLATE = """
 <summary>The code that {{ cell.metadata.only_plots }} this</summary>
 {{ super() }}</details>{% elif not cell.metadata.only_shows %}{{ super() }}{% endif %}
 {%- endblock input_group %}
+{% block stream_stdout -%}
+<div class="output_subarea output_stream output_stdout output_text">
+{{ output.text | printed }}
+</div>
+{%- endblock stream_stdout %}
 """
 FOLDED_LINES = 5  # a cell that only draws, of at least as many, is folded
 _CARDS = re.compile(
@@ -213,7 +220,12 @@ def notebook_to_html(
     )
     papers = citations(cell.source for cell in content.cells if cell.cell_type == "markdown")
     linker = Linker([one for one in shown if one != lesson], papers, names())
-    exporter.register_filter("ansi2html", lambda text: mark_sentences(ansi2html(text)))
+
+    def in_html(text: str) -> str:
+        return mark_sentences(ansi2html(text))
+
+    exporter.register_filter("ansi2html", in_html)
+    exporter.register_filter("printed", lambda text: printed(text, in_html))
     exporter.register_filter("markdown2html", lambda source: linker.link(markdown_to_html(source)))
     body, _ = exporter.from_notebook_node(content)
     body = body.replace("<th></th>", "<td></td>")  # no screen reader announces a column without a name

@@ -38,7 +38,9 @@ def probe(train: Split, test: Split, columns: np.ndarray, test_columns: np.ndarr
     return _regression(*standardised(columns, test_columns), train, PROBE_STRENGTHS, seed)
 
 
-def with_tfidf(train: Split, test: Split, columns: np.ndarray, test_columns: np.ndarray, seed: int) -> Predicted:
+def with_tfidf(
+    train: Split, test: Split, columns: np.ndarray, test_columns: np.ndarray, seed: int
+) -> Predicted:
     """Logistic regression on TF-IDF of words and letters next to standardised columns (n, D) and (N, D)."""
     bags = gram_features(*tfidf(train.texts, test.texts, letters=True))
     both = zip(bags, standardised(columns, test_columns), strict=True)

@@ -147,6 +147,10 @@ def test_from_prose_to_a_classifier_in_the_documented_forms(call, prose, reviews
         assert answer["interval"][0] <= answer["accuracy"] <= answer["interval"][1]
         checked = call("evaluate", out, "--corpus", reviews)
         assert checked["kind"] == "classifier" and checked["correct"] == answer["correct"]
+    out = tmp_path / "other"
+    answer = call("finetune", lm, "--corpus", reviews, *QUICK, "--epochs", 3, "--lr", 1e-12, "--out", out)
+    assert answer["n_epochs"] == len(answer["accuracy_by_epoch"]) == 3
+    assert len(set(answer["accuracy_by_epoch"])) == 1, "nothing is learned at such a rate"
 
 
 @pytest.mark.parametrize("objective", ["masked", "masked+nsp"])

@@ -203,6 +203,8 @@ def _add_training(commands: Any) -> None:
         sub.add_argument("--resume", action="store_true", help="resume the run in --out")
     pretraining.add_argument("--steps", type=int, help="steps, in place of the budget's")
     pretraining.add_argument("--precision", help="auto, fp32 or bf16")
+    tuning.add_argument("--epochs", type=int, help="passes over the texts, in place of the budget's")
+    tuning.add_argument("--lr", type=float, help="learning rate, in place of the budget's")
 
 
 def _add_corpus(sub: Parser) -> None:
@@ -237,7 +239,9 @@ def pretrain(args: argparse.Namespace) -> Answer:
 
 def finetune(args: argparse.Namespace) -> Answer:
     """Train a classifier on labelled texts, from a pretrained body or from scratch."""
-    return _fit(args, objective="classification", start=args.checkpoint, fresh=args.fresh)
+    changes = {} if args.lr is None else {"lr": args.lr}
+    how = {"start": args.checkpoint, "fresh": args.fresh, "n_epochs": args.epochs}
+    return _fit(args, objective="classification", training_changes=changes, **how)
 
 
 def _fit(args: argparse.Namespace, **how: Any) -> Answer:

@@ -377,7 +377,7 @@ plots.show(fig, name="03_similarity_and_distance")
 # what happens to the curve. Everything can be reached with Tab and the arrow keys.
 
 # %%
-course.widgets.positions(121, 64, 100, position=23, hand=4, shift=4)
+course.widgets.positions(121, 64, 100, position=23, hand=4, shift=3)
 
 # %% [markdown]
 # ### How to choose the base

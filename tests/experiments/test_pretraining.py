@@ -11,9 +11,10 @@ from experiments import pretraining as experiment
 from experiments.__main__ import main
 from experiments.pretraining import pretraining, table
 from experiments.pretraining_data import grouped_folds, last_words, texts_of
+from experiments.pretraining_files import write_folds
 from experiments.pretraining_models import Bodies, plan_doses
 from experiments.pretraining_recipes import OBJECTIVES, RECIPES, condition
-from tinytx.text.corpora import Corpus, Split
+from tinytx.text.corpora import Corpus, Split, load_corpus
 from tinytx.training.intervals import paired_interval
 from tinytx.training.loop import train
 from tinytx.training.tasks import new_model
@@ -129,6 +130,20 @@ def test_reviews_without_titles_are_grouped_by_their_words_and_other_text_is_nam
     assert found.labelled.groups[0] == found.labelled.groups[1] and len(set(found.labelled.groups)) == 5
     assert found.unlabelled == ("il pleut", "il neige") and found.held_out == ("il vente",)
     assert texts_of(*corpora).name == "films"
+
+
+def test_files_of_a_fold_hold_its_labels_and_texts_that_no_cell_tests(corpora, tmp_path):
+    texts = texts_of(*corpora)
+    recipe = dataclasses.replace(SMOKE, n_test=8)
+    write_folds(tmp_path, texts, recipe, 24)
+    whole = dict(zip(texts.labelled.texts, texts.labelled.groups, strict=True))
+    ends = {last_words(Split((text,)), recipe.n_words).texts[0]: text for text in whole}
+    for fold in grouped_folds(texts.labelled, recipe.n_folds, 1, recipe.n_test):
+        written = load_corpus(str(tmp_path / f"fold-{fold.number}"))
+        assert len(written.train) == 24
+        tested = {ends[text] for text in (*written.test.texts, *written.valid.texts)}
+        assert tested and not tested & {*fold.train.texts, *fold.test.texts}
+        assert not {whole[text] for text in tested} & set(fold.train.groups)
 
 
 # --- doses and branches

@@ -29,7 +29,7 @@ from tinytx_course.site import figures, finding, front
 from tinytx_course.site.answers import without_answers
 from tinytx_course.site.cells import code_style, notebook_to_html
 from tinytx_course.site.reference import reference_body
-from tinytx_course.site.tasks import tasks_body
+from tinytx_course.site.tasks import in_python, tasks_body
 from tinytx_course.site.typography import typographic
 from tinytx_course.terms import names_table, terms, terms_table
 from tinytx_course.widgets import assets
@@ -300,10 +300,12 @@ def reference_page(folder: Path) -> str:
 def exercises_page(folder: Path) -> str:
     """Return the page of the exercises that need no Python."""
     shown = lessons_in(folder)
-    body = tasks_body(shown)
+    listed = in_python(folder, shown)
+    body = tasks_body(shown) + listed
     return fill_page(
         "exercises.html",
-        title="Exercises without Python · tinytx",
+        title="Exercises · tinytx",
+        listed='Those <a href="#In-Python">in Python</a> are listed at the end.' if listed else "",
         sheets=["exercises"],
         bar=bar("", shown),
         contents=finding.contents(body),

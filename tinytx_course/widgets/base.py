@@ -87,8 +87,9 @@ class Explorer(anywidget.AnyWidget):
 
     def still(self) -> str:
         """Return what is shown where no script runs, of the class ``tx-still``."""
+        title = html.escape(self.title) + ("" if self.title.endswith("?") else ".")
         return (
-            f'<p class="tx-still"><strong>{html.escape(self.title)}.</strong> '
+            f'<p class="tx-still"><strong>{title}</strong> '
             f"{html.escape(self.summary())} {_ELSEWHERE}</p>"
         )
 

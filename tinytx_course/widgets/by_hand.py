@@ -135,7 +135,7 @@ class ByHandExplorer(Explorer):
     def summary(self) -> str:
         """Return the task."""
         size = f" A mask of {len(self.rows)} × {len(self.columns)} cells." if self.rows else ""
-        return f"{self.task}{size}"
+        return f"{self.task.replace('`', '')}{size}"
 
 
 def by_hand(name: str) -> ByHandExplorer:

@@ -277,8 +277,9 @@ class ParsonsExplorer(Explorer):
             block = self.blocks[number]
             pair = [block["right"], block["wrong"]] if block["wrong"] else [block["right"]]
             lines.append(" or ".join(f"“{text}”" for text in (pair[::-1] if block["wrong_first"] else pair)))
+        task = self.task.replace("`", "")
         return (
-            f"{self.task} Put the lines in order and indent them; of two joined by “or” choose one. "
+            f"{task} Put the lines in order and indent them; of two joined by “or” choose one. "
             f"The lines: {'; '.join(lines)}."
         )
 

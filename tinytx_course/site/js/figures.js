@@ -41,14 +41,25 @@ function columnsOf(svg, panels) {
 
 const cutTo = ({ left, right, top, bottom }) => `${left - 3} ${top - 3} ${right - left + 6} ${bottom - top + 6}`;
 
+// Letters are larger on a phone, next to the drawing: it gets the room that they need.
+function withRoom(svg) {
+  const { x, y, width, height } = svg.viewBox.baseVal, frame = svg.getBoundingClientRect(), unit = width / frame.width;
+  svg.dataset.drawn ??= svg.getAttribute("viewBox");
+  const rects = [...svg.querySelectorAll("text")].map((text) => text.getBoundingClientRect()).filter((rect) => rect.width);
+  const over = (side, sign) => Math.max(0, ...rects.map((rect) => sign * (rect[side] - frame[side]) * unit));
+  const left = over("left", -1), right = over("right", 1), above = over("top", -1), below = over("bottom", 1);
+  svg.setAttribute("viewBox", `${x - left} ${y - above} ${width + left + right} ${height + above + below}`);
+}
+
 // Stack the panels of a picture or put them back, as the width of the window wants it.
 function arrange(picture) {
   const undo = stacked.get(picture), wants = phone.matches && !picture.closest("dialog") && !document.documentElement.classList.contains("present");
   if (undo && !wants) undo();
   const svg = picture.querySelector("svg"), panels = [...picture.querySelectorAll("g.axes")];
-  if (!wants || undo || !panels.length || !svg.getBoundingClientRect().width) return;
-  const { columns, rest, written, words } = columnsOf(svg, panels), whole = svg.getAttribute("viewBox"), look = svg.getAttribute("style");
-  if (columns.length < 2) return;
+  if (!wants || undo || !svg?.getBoundingClientRect().width) return;
+  withRoom(svg);
+  const { columns, rest, written, words } = panels.length ? columnsOf(svg, panels) : { columns: [] }, whole = svg.dataset.drawn, look = svg.getAttribute("style");
+  if (columns.length < 2) return stacked.set(picture, () => { stacked.delete(picture); svg.setAttribute("viewBox", whole); });
   const places = panels.map((panel) => { const place = document.createComment(""); panel.before(place); return place; });
   const sized = ({ wide }) => `stroke-linejoin:round;max-width:${1.5 * wide}px;--own:${wide}px`;
   const pieces = columns.map((column) => h("svg", { class: "piece", "aria-hidden": "true", viewBox: cutTo(column), style: sized(column) }, column.panels));
@@ -81,7 +92,10 @@ for (const figure of document.querySelectorAll("figure.figure, figure.txd")) {
     dialog.showModal();
   };
   const button = h("button", { type: "button", class: "enlarge", onclick: enlarge }, "Enlarge");
-  picture.addEventListener("click", () => { if (!dialog.open && !document.documentElement.classList.contains("present")) enlarge(); });
+  picture.addEventListener("click", () => {
+    if (dialog.open) dialog.classList.toggle("whole");
+    else if (!document.documentElement.classList.contains("present")) enlarge();
+  });
   caption?.append(" ", button);
   new ResizeObserver(() => arrange(picture)).observe(picture);
 }

@@ -24,4 +24,8 @@ if (card && read) {
   link.href = `${last}.html${read.anchor}`;
   link.textContent = `Go on: ${card.querySelector("h3").textContent}, ${read.title}`;
   link.hidden = false;
+  link.className = "begin";
+  const first = document.querySelector(".go .begin");
+  first.className = "go-on";
+  first.before(link, " ");
 }

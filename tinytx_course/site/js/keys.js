@@ -2,7 +2,7 @@
 
 const KEYS = [
   ["On every page", [["/ or Ctrl K", "search"], ["?", "this list"], ["Tab, Enter, arrow keys", "links, buttons, explorers"], ["Esc", "close what is open"]]],
-  ["In front of a class", [["P", "begin and end"], ["→ or Page Down", "next screen, or what is hidden on it"], ["← or Page Up", "back"],
+  ["In front of a class", [["P", "begin and end"], ["→, Page Down or Space", "next screen, or what is hidden on it"], ["← or Page Up", "back"], ["Home, End", "the first and the last section"],
     ["O", "all sections, to go to one"], ["C", "open or close the code of this screen"], ["1 to 9", "give the class as many minutes; 0 ends it"],
     ["T", "how long it has been"], ["B", "a dark screen, and back"], ["Tab", "into an explorer or a question; Esc leaves it"]]],
 ];

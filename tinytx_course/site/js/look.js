@@ -20,6 +20,12 @@ function changeLook(change) {
   applyLook();
 }
 
+addEventListener("beforeprint", () => {  // paper is light
+  document.documentElement.dataset.theme = "light";
+  document.body.dataset.jpThemeLight = "true";
+});
+addEventListener("afterprint", applyLook);
+
 document.addEventListener("DOMContentLoaded", () => {
   const box = document.querySelector(".look");
   if (!box) return;

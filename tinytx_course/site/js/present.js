@@ -4,7 +4,7 @@
 const main = document.querySelector("#lesson");
 
 if (main) {
-  const root = document.documentElement, MARGIN = 30, EDGE = 5, COUNT = 34, SMALLEST = 0.7, LINES = 0.5, ROUNDS = 6, LARGE = 1.5, LEGIBLE = 1.2;  // letters of 15 px as large as 18
+  const root = document.documentElement, MARGIN = 30, EDGE = 5, COUNT = 34, PLACE = `tinytx:class:${document.body.dataset.lesson}`, SMALLEST = 0.85, LINES = 0.5, ROUNDS = 6, LARGE = 1.5, LEGIBLE = 1.2;  // letters of 15 px as large as 18
   const CARDS = "[data-tx-kind=questions], [data-tx-kind=outcome], [data-tx-kind=parsons]";
   const BLOCKS = ".text_cell_render > *, .input, .plotting, .output_area";
   const WHOLE = "figure, tr, math, button, .tx-explorer, .tx-option-row, .tx-lines li";
@@ -23,16 +23,6 @@ if (main) {
     slides[setUp].splice(0, from).forEach((block) => block.classList.add("left-out"));
     if (!slides[setUp].length) slides.splice(setUp, 1);
   }
-  for (const each of slides) {  // an explorer says again what it is for
-    for (const block of each.filter(explorer)) {
-      const text = each.slice(0, each.indexOf(block)).findLast((other) => other.matches("p:not(.about)"));
-      if (!text) continue;
-      const about = h("p", { class: "about", "aria-hidden": "true" }, text.textContent.trim().split(/(?<=[.?!:])\s+(?=[A-Z])/).at(-1));
-      block.before(about);
-      each.splice(each.indexOf(block), 0, about);
-      blocks.push(about);
-    }
-  }
   const codes = blocks.filter((block) => block.matches(".input, .plotting"));
   const takeHome = slides.find(isOf("Take-home"))?.filter((block) => codes.includes(block)) ?? [];
   takeHome.forEach((block) => block.classList.add("take-home"));
@@ -42,7 +32,6 @@ if (main) {
   const picture = (block) => block.querySelector(".picture, .txd-scroll");
   const isLines = (block) => Boolean(block.querySelector("[data-tx-kind=parsons]"));
 
-  const aboutOf = ({ previousElementSibling: about }) => (about?.matches(".about") ? tall(about) : 0);
   const tall = (block) => block.getBoundingClientRect().height;
   const zoomTo = (block, zoom) => {
     block.style.zoom = zoom;
@@ -82,13 +71,13 @@ if (main) {
     for (const code of takeHome.filter((block) => shown.includes(block))) {  // the whole idea on one screen
       for (let zoom = 1; zoomTo(code, zoom), zoom > LINES && tall(code) > 0.8 * height;) zoom -= 0.05;
     }
-    for (const wide of shown.flatMap((block) => [...block.querySelectorAll(".output pre:not(.prose), table")])) {
+    for (const wide of shown.flatMap((block) => [...block.querySelectorAll(".output pre:is(.filled, :not(.prose)), table")])) {
       if (wide.closest(".tx")) continue;
       wide.style.zoom = "";
       if (wide.scrollWidth > wide.clientWidth) wide.style.zoom = wide.clientWidth / wide.scrollWidth;
     }
     for (const block of elastics) {
-      if (explorer(block)) fit(block, height - 30 - aboutOf(block));  // alone, as text above it would make it small
+      if (explorer(block)) fit(block, height - 30);  // alone, as text above it would make it small
       else if (block.querySelector(".tx-explorer")) zoomTo(block, SMALLEST);
       else fit(block, 0.6 * height);
     }
@@ -169,10 +158,8 @@ if (main) {
     const past = pastOf(rows, first, height);
     let end = past;
     while (end > first + 1 && rows[end - 1].at === rows[end].at) end -= 1;
-    while (end > first + 1 && slides[slide][rows[end - 1].at].matches("h1, h2, h3, h4, .about")) end -= 1;
-    let near = past - 1;
-    while (near > first && slides[slide][rows[near].at].matches(".about")) near -= 1;
-    return rows[end - 1].bottom - rows[first].top > 0.4 * height ? end - 1 : near;
+    while (end > first + 1 && slides[slide][rows[end - 1].at].matches("h1, h2, h3, h4")) end -= 1;
+    return rows[end - 1].bottom - rows[first].top > 0.4 * height ? end - 1 : past - 1;
   };
 
   const boxOf = (code) => code.closest("details") ?? code.querySelector("details");
@@ -224,7 +211,9 @@ if (main) {
     const more = step < steps.length - 1;
     const tops = [...new Set(steps.map((each) => each.top))], within = tops.length > 1 ? ` · screen ${tops.indexOf(top) + 1} of ${tops.length}` : "";
     const keys = slide || step || !look.letters ? "" : "? keys · ";
-    count.textContent = `${keys}${slide + 1} / ${slides.length}${within}${more ? " · →" : ""}`;
+    const title = tops.indexOf(top) ? `${titleOf(slides[slide])} · ` : "";
+    count.textContent = `${keys}${title}${slide + 1} / ${slides.length}${within}${more ? " · →" : ""}`;
+    try { sessionStorage.setItem(PLACE, JSON.stringify({ slide, step })); } catch { /* a page loaded again begins anew */ }
     scrollTo({ top: above + scrollY + top - MARGIN, behavior: "instant" });
   };
 
@@ -244,6 +233,8 @@ if (main) {
     layOut();
   };
 
+  const titleOf = ([first]) => (first.matches("h1, h2, h3") ? first.textContent.replace("¶", "").trim() : "Questions on earlier lessons");
+
   // All sections, to go to one: by O.
   const overview = h("dialog", { class: "overview", "aria-label": "Sections" });
   overview.addEventListener("click", ({ target }) => { if (target === overview) overview.close(); });
@@ -255,7 +246,6 @@ if (main) {
     all[(all.indexOf(document.activeElement) + by + all.length) % all.length].focus();
   });
   const openOverview = () => {
-    const titleOf = (each) => h("span", {}, each[0].matches("h1, h2, h3") ? each[0].textContent.replace("¶", "").trim() : "Questions on earlier lessons");
     overview.replaceChildren(h("ol", {}, slides.map((each, place) => {
       const now = place === slide, open = () => { overview.close(); goTo(place); };
       return h("li", { class: each[0].tagName.toLowerCase() }, h("button", { type: "button", onclick: open, ...(now && { autofocus: true, "aria-current": "step" }) }, titleOf(each)));
@@ -303,7 +293,7 @@ if (main) {
     layOut();
     sizes.observe(main);
   };
-  const end = () => {
+  const finish = () => {
     sizes.disconnect();
     root.classList.remove("present", "first");
     dispatchEvent(new Event("presented"));
@@ -321,7 +311,7 @@ if (main) {
   // An explorer draws anew at its size, which may ask for another one: some rounds settle it, and none goes on for ever.
   const sizes = new ResizeObserver(() => { if ((rounds += 1) <= ROUNDS) layOut(); });
   addEventListener("resize", () => { rounds = 0; layOut(); });
-  const toggle = () => (root.classList.contains("present") ? end() : begin());
+  const toggle = () => (root.classList.contains("present") ? finish() : begin());
 
   document.querySelector(".present-open")?.addEventListener("click", (event) => {
     event.target.closest("details").open = false;
@@ -338,11 +328,15 @@ if (main) {
     if (!root.classList.contains("present")) return;
     if (letter === "c") openCode();
     if (letter === "o") return openOverview();
-    const by = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1 }[event.key];
-    if (by) {
+    if (event.key === " " && event.target.closest("button, summary, a, label")) return;
+    const by = { ArrowRight: 1, PageDown: 1, " ": event.shiftKey ? -1 : 1, ArrowLeft: -1, PageUp: -1 }[event.key], end = { Home: 0, End: slides.length - 1 }[event.key];
+    if (end !== undefined) {
+      event.preventDefault();
+      goTo(end);
+    } else if (by) {
       event.preventDefault();
       move(by);
-    } else if (event.key === "Escape") end();
+    } else if (event.key === "Escape") finish();
   });
   main.addEventListener("focusin", ({ target }) => {  // Tab goes on to the next screen
     if (!root.classList.contains("present")) return;
@@ -351,7 +345,17 @@ if (main) {
     show();
   });
   if (new URLSearchParams(location.search).has("present")) {
-    if (document.readyState === "complete") begin();
-    else addEventListener("load", begin);
+    const open = () => {
+      begin();
+      const was = performance.getEntriesByType("navigation")[0]?.type === "reload" && JSON.parse(place ?? "null");
+      if (!was || !slides[was.slide]) return;
+      goTo(was.slide);
+      step = Math.min(was.step, steps.length - 1);
+      show();
+    };
+    let place;
+    try { place = sessionStorage.getItem(PLACE); } catch { /* the browser remembers nothing */ }
+    if (document.readyState === "complete") open();
+    else addEventListener("load", open);
   }
 }

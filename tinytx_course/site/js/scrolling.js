@@ -4,7 +4,11 @@ const MAY_SCROLL = "pre, table, math[display=block], .wide, .txd-scroll, .pictur
 
 // Sentences that a cell printed are wrapped on a phone, too; a table or a tensor, with its runs of spaces, is not.
 const isTabular = (line) => line.length <= 80 && /^ |\S {2,}\S.* {2}\S/.test(line);
-for (const pre of document.querySelectorAll(".output pre")) pre.classList.toggle("prose", !pre.textContent.split("\n").some(isTabular));
+for (const pre of document.querySelectorAll(".output pre")) {
+  const lines = pre.textContent.trimEnd().split("\n"), isProse = !lines.some(isTabular);
+  pre.classList.toggle("prose", isProse);
+  pre.classList.toggle("filled", isProse && lines.length > 1 && lines.every((line) => line.length < 92));  // its lines were broken on purpose
+}
 
 const fade = (element) => element.classList.toggle("more", element.scrollLeft + element.clientWidth < element.scrollWidth - 2);
 

@@ -47,7 +47,7 @@ if (opener) {
   };
 
   // What is asked for: a question is found by its other words, and a long word by its beginning where it is not found whole.
-  const SMALL = new Set("a an and are between by can difference do does explain for from get has have how in is it of on or the to too versus vs what when which who why with".split(" "));
+  const SMALL = new Set("a an and are between by can difference do does explain for from get has have how in is it of on or the to too use used using versus vs what when which who why with work works".split(" "));
   const asksFor = (text) => {
     const all = plain(text).replaceAll("√", " root ").replace(/\bsqrt\b/g, "root").split(/[\s?]+/).filter(Boolean), large = all.filter((word) => word.length > 1 && !SMALL.has(word));
     return large.length ? large : all;

@@ -10,7 +10,7 @@ export function numberOf(typed) {
   return plain === "" ? NaN : Number(plain);
 }
 
-const sumOf = (get) => (get("sum") ? ` The sum: ${get("sum")}.` : "");
+const sumOf = (get) => (get("sum") ? ` The calculation: ${get("sum")}.` : "");
 
 // What is said of the present answer: { mistake, text }, of which "" is none and null one without a name.
 export function verdictOf(get) {
@@ -75,7 +75,7 @@ function build(ui) {
   solution.hidden = true;
   const paint = () => {
     answer.paint();
-    if (ui.get("report")) solution.hidden = false; // after the first try
+    if (ui.get("report") && (isMask(ui.get) ? ui.get("cells").includes("1") : ui.get("typed"))) solution.hidden = false; // after the first try
     ui.root.classList.toggle("tx-solved", ui.get("report") === "check" && verdictOf(ui.get).mistake === "");
   };
   ui.show(paint, h("p", { class: "tx-task" }, marked(ui.get("task"))), answer.box, buttons);

@@ -49,13 +49,16 @@ export function verdictOf(get) {
   return { mistake: "", line: 0, text: `Right: all ${rows.length} lines are chosen, ordered and indented as they should be.` };
 }
 
+function isMoved(get) {
+  return rowsOf(get).some(({ id, indent, picked }, i) => id !== get("start")[i] || indent || picked > 0 || (get("blocks")[id].wrong && picked === 0));
+}
+
 export function describe(get) {
   const rows = rowsOf(get), held = rows.find(({ id }) => id === get("held"));
   if (get("report") === "solution") return "This is the solution. “Start again” shuffles the lines.";
   if (get("report") === "check") return verdictOf(get).text;
   const open = rows.filter(({ picked }) => picked < 0).length, left = open ? ` Pairs to choose from: ${open}.` : "";
-  const start = get("start"), moved = rows.some(({ id, indent, picked }, i) => id !== start[i] || indent || picked > 0 || (get("blocks")[id].wrong && picked === 0));
-  if (!held || !moved) return `${rows.length} lines to be ordered and indented.${left}`;
+  if (!held || !isMoved(get)) return `${rows.length} lines to be ordered and indented.${left}`;
   return `Line ${held.number} of ${rows.length}: ${quoted(held.text)}, indented by ${levels(held.indent)}.${left}`;
 }
 
@@ -147,7 +150,7 @@ function build(ui) {
       order: ui.get("start"), indents: ids.map(() => 0), picked: blocks.map(({ wrong }) => (wrong ? -1 : 0)), held: -1 }, "")),
     solution);
   const paint = () => {
-    if (ui.get("report")) solution.hidden = false; // after the first try
+    if (ui.get("report") && isMoved(ui.get)) solution.hidden = false; // after the first try
     const verdict = ui.get("report") === "check" ? verdictOf(ui.get) : { line: 0, mistake: null };
     arrange(list, boxes, ui.get("order"), ui.get("held"));
     rowsOf(ui.get).forEach(({ id, number, text, indent: level }) => {
@@ -161,7 +164,7 @@ function build(ui) {
     ui.root.classList.toggle("tx-solved", verdict.mistake === "");
   };
   ui.show(paint,
-    h("p", { class: "tx-title" }, ui.get("task")),
+    h("p", { class: "tx-title" }, marked(ui.get("task"))),
     h("p", { class: "tx-invite" }, "Drag a line by its number, up or down to order it, to the side to indent it. By keyboard: Tab to the number, then the arrow keys. Of two lines in a row choose the right one."),
     list, buttons);
 }

@@ -634,7 +634,7 @@ course.predict(
 # %%
 some, right = sources[:300], [[reference] for reference in references[:300]]
 first = tx.translate(model, tokenizer, some)
-changed = {}
+changed, written = {}, {}
 print(
     f"{'search':<20}{'BLEU':>8}{'brevity':>10}{'changed':>10}{'more probable':>16}"
     f"{'less':>8}"
@@ -642,6 +642,7 @@ print(
 for size, alpha in ((1, 1.0), (2, 1.0), (4, 1.0), (4, 0.0)):
     search = beam.Search(beam_size=size, length_penalty=alpha)
     found = tx.translate(model, tokenizer, some, search=search) if size > 1 else first
+    written[size, alpha] = [each.text for each in found]
     gains = [new.log_prob - old.log_prob for new, old in zip(found, first, strict=True)]
     changed[size, alpha] = sum(
         a.text != b.text for a, b in zip(found, first, strict=True)
@@ -655,15 +656,18 @@ answer = ["fewer than 30", "30 to 150", "more than 150"][(n >= 30) + (n > 150)]
 course.resolve("11.5", answer, f"It changes {n} of {len(some)}.")
 
 # %% [markdown]
-# *More probable* and *less* compare $\log P$ with that of the greedy translation. With penalty 1 the beam seeks the best *mean*, so its $\log P$ may be lower. With penalty 0 it seeks $\log P$ itself, and still has no guarantee, since the greedy path may be pushed out on the way. Watch the *brevity*, the factor below 1 that BLEU charges for translations shorter than the references. Real sentences follow below. Look at the trees of hypotheses of six of the sentences: the three for which a beam of two gains most in $\log P$, then the three for which it gains least.
+# *More probable* and *less* compare $\log P$ with that of the greedy translation. With penalty 1 the beam seeks the best *mean*, so its $\log P$ may be lower. With penalty 0 it seeks $\log P$ itself, and still has no guarantee, since the greedy path may be pushed out on the way. Watch the *brevity*, the factor below 1 that BLEU charges for translations shorter than the references. Real sentences follow below. Look at the trees of hypotheses of six of the sentences: first those whose translation by a beam of four depends on the length penalty, three at most, then those for which a beam of two gains most in $\log P$.
 
 # %%
 two = tx.translate(
     model, tokenizer, some, search=beam.Search(beam_size=2, length_penalty=0.0)
 )
 gains = [new.log_prob - old.log_prob for new, old in zip(two, first, strict=True)]
-order = sorted(range(len(some)), key=lambda i: gains[i])
-chosen = [some[i] for i in (*order[:-4:-1], *order[:3])]
+by_gain = sorted(range(len(some)), key=lambda i: -gains[i])
+short, long = written[4, 0.0], written[4, 1.0]
+depends = [i for i in range(len(some)) if short[i] != long[i]]
+print(f"the length penalty decides {len(depends)} of {len(some)}")
+chosen = [some[i] for i in dict.fromkeys([*depends[:3], *by_gain])][:6]
 course.widgets.beam_tree(
     model, tokenizer, chosen,
     references=[references[some.index(each)] for each in chosen],

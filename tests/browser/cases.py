@@ -105,7 +105,7 @@ CASES: dict[str, Case] = {
     "depth": Case(
         code="course.widgets.depth()",
         keys=(".tx-setting input", "ArrowRight", "ArrowLeft", "n_layers"),
-        mouse=(".tx-plot", [(0.2, 0.5), (0.3, 0.5)], "level"),
+        mouse=(".tx-two .tx-plot", [(0.2, 0.5), (0.3, 0.5)], "level"),
         sweep=(".tx-two", True, 3),
     ),
     "fill_blank": Case(

@@ -34,7 +34,7 @@ _FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 _KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
-_KEYS |= {"Backspace": 8, "Tab": 9, "Enter": 13, "Escape": 27}
+_KEYS |= {"Backspace": 8, "Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36}
 
 
 class Page:

@@ -128,6 +128,45 @@ def test_without_motion_nothing_flies_and_the_end_is_there_at_once(page, tmp_pat
     assert chips[0] > 1 and chips[1] == 0
 
 
+def test_a_product_is_there_when_its_weight_has_landed_and_the_context_is_their_sum(page, tmp_path):
+    page.open(write_page(CASES["one_query"].make(), tmp_path / "page.html").as_uri())
+    page.wait("document.querySelector('.tx-say')?.textContent")
+    page.evaluate("document.querySelectorAll('.tx-steps .tx-token')[5].click()")
+    page.settle()
+    hidden = "document.querySelectorAll('tbody .tx-vec[style*=hidden]').length"
+    total = "[...document.querySelectorAll('tfoot .tx-vec-numbers span')].map(e => e.textContent).join(', ')"
+    assert page.evaluate(hidden) == 3 and page.evaluate(total) == "0.00, 0.00, 0.00"
+    page.wait("!document.querySelector('.tx-fly')", seconds=8)
+    assert page.evaluate(hidden) == 0
+    assert f"context ({page.evaluate(total)})" in page.evaluate(SAYS)[0]
+
+
+def test_the_causal_mask_is_put_on_by_key_and_shows_what_it_hides(page, tmp_path):
+    words, numbers = list("abcd"), np.eye(4)
+    explorer = course.widgets.one_query(numbers, numbers, numbers, tokens=words, query=3)
+    page.open(write_page(explorer, tmp_path / "page.html").as_uri())
+    page.wait("document.querySelector('.tx-say')?.textContent")
+    page.focus(".tx-toggle + .tx-toggle input")
+    page.press(" ")
+    page.settle()
+    assert "Key 2 “c” is blocked: its score 0.00 becomes −∞." in page.evaluate(SAYS)[0]
+    assert page.evaluate("document.querySelectorAll('tbody .tx-no').length") == 2  # the last hides none
+    page.wait("location.hash.includes('allowed=1,0,0,0,1,1,0,0,')")
+    page.press(" ")
+    page.settle()
+    assert "No key is masked here." in page.evaluate(SAYS)[0]
+
+
+def test_a_key_takes_away_the_note_at_the_pointer(page, tmp_path):
+    page.open(write_page(CASES["attention"].make(), tmp_path / "page.html").as_uri())
+    page.wait("document.querySelector('.tx-say')?.textContent")
+    page.drag(*relative(page, ".tx-matrix", [(0.2, 0.9), (0.4, 0.9)]))
+    assert not page.evaluate("document.querySelector('.tx-tip').hidden")
+    page.focus("[aria-label='Query'] [tabindex='0']")
+    page.press("ArrowUp")
+    assert page.evaluate("document.querySelector('.tx-tip').hidden")
+
+
 def test_what_is_dragged_follows_the_pointer_and_the_keys(page, several):
     opened(page, several)
     angle = 23 * 10_000 ** (-4 / 32)  # of the hand that is shown, clockwise from above
@@ -162,12 +201,22 @@ def test_the_blank_shows_what_is_probable_only_to_who_has_chosen(page, tmp_path)
     page.evaluate(f"{choices}[1].click()")
     page.settle()
     mark = "[...document.querySelectorAll('.tx-name')].filter(e => e.textContent.includes('your choice'))"
-    assert page.evaluate(shown) and f"You chose “{names[1]}”" in page.evaluate(SAYS)[0]
-    possible = f"{mark}.map(e => e.closest('.tx-entry').dataset.possible)"
-    assert page.evaluate(possible) in (["true"], [])  # what is impossible shares one row
+    said = page.evaluate(SAYS)[0]
+    assert page.evaluate(shown) and f"You chose “{names[1]}”" in said
+    verdict = "✓" if "✓ possible" in said else "✗"
+    assert page.evaluate(f"{mark}.map(e => e.textContent.slice(0, 1))") == [verdict]
+    assert page.evaluate("document.querySelector('.tx-word[aria-checked=true]').textContent") == (
+        f"{names[1]} {verdict}"
+    )
     page.evaluate("document.querySelector('.tx-word:nth-child(2)').click()")
     page.settle()
     assert not page.evaluate(shown) and "You chose" not in page.evaluate(SAYS)[0]
+    tall = page.evaluate("document.querySelector('.tx').offsetHeight")
+    page.focus("[aria-label='your choice'] > .tx-button")
+    page.press("Enter")
+    page.settle()
+    assert page.evaluate("document.activeElement.matches('.tx-chart')")  # not lost with the button
+    assert abs(page.evaluate("document.querySelector('.tx').offsetHeight") - tall) < 25
 
 
 def test_the_best_hypothesis_of_each_step_stands_on_top(page, tmp_path):

@@ -88,7 +88,8 @@ def test_state_outlives_a_change_of_theme_and_width(opened, case, page):
 def test_tab_reaches_every_control_and_leaves(opened, page):
     """Each control takes the focus once on the way through, refuses JupyterLab's shortcuts, and shows it."""
     wanted = page.evaluate(
-        """(() => { const all = [...document.querySelectorAll('.tx :is(button, input, select, [tabindex])')];
+        """(() => { document.querySelectorAll('.tx details').forEach(e => { e.open = true; });
+          const all = [...document.querySelectorAll('.tx :is(button, input, select, [tabindex])')];
           all.forEach((e, i) => { e.dataset.number = i; });
           const groups = new Set(), open = e => !all.some(other => other.name === e.name && other.checked);
           return all.filter(e => !e.disabled && e.tabIndex >= 0 && !e.closest('[hidden]')

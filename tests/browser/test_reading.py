@@ -1,6 +1,7 @@
 """Reading the site as a person does, from the disk: by keys, in themes, on a phone, in front of a class."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -505,6 +506,32 @@ def test_in_front_of_a_class_an_overview_leads_to_a_section_and_a_clock_can_be_s
         assert (lesson.evaluate(dark) != "none") is is_dark
     lesson.press("Escape")
     assert lesson.evaluate(clocks) == []
+
+
+def test_in_front_of_a_class_tab_stays_on_the_screen_and_a_page_loaded_again_goes_on(page, site):
+    page.size(1920, 1080)
+    page.open((site / f"{LESSON.name}.html").as_uri() + "?present")
+    page.settle()
+    count = "document.querySelector('.slide-count').textContent"
+    for _ in range(6):
+        page.press(" ")
+    before = page.evaluate(count)
+    page.press("Tab")
+    assert (
+        page.evaluate("document.activeElement.closest('.tx')?.getAttribute('aria-label')") == "Predict 02.1"
+    )
+    assert page.evaluate(count) == before
+    page.press("Escape")
+    page.press("End")
+    last = page.evaluate(count)
+    assert re.search(r"(\d+) / \1\b", last)
+    page.evaluate("location.reload()")
+    page.wait("document.querySelector('.slide-count')?.textContent.length > 12")
+    page.settle()
+    assert page.evaluate(count) == last
+    page.press("Home")
+    assert "1 / " in page.evaluate(count)
+    page.evaluate("sessionStorage.clear()")
 
 
 def test_the_address_opens_it_in_front_of_a_class(page, site):

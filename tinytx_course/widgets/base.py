@@ -88,10 +88,7 @@ class Explorer(anywidget.AnyWidget):
     def still(self) -> str:
         """Return what is shown where no script runs, of the class ``tx-still``."""
         title = html.escape(self.title) + ("" if self.title.endswith("?") else ".")
-        return (
-            f'<p class="tx-still"><strong>{title}</strong> '
-            f"{html.escape(self.summary())} {_ELSEWHERE}</p>"
-        )
+        return f'<p class="tx-still"><strong>{title}</strong> {html.escape(self.summary())} {_ELSEWHERE}</p>'
 
     def _packed(self, name: str, value: bytes) -> dict[str, str]:
         """Return a buffer as text, with the type of its numbers."""

@@ -27,6 +27,7 @@ Node = tuple[int, int, float, str]  # parent in the step before, token id, log-p
 class BeamTreeExplorer(Explorer):
     """See `beam_tree`.
 
+    A `source` one past the last is the tiny model that lesson 11 follows by hand, which the page searches.
     ``trees[source][beam_size - 1]`` is a list of steps of nodes [parent, token, log-probability, fate]; a
     fate is "kept", "pruned", "finished", or "cut" at the length limit.
     """
@@ -45,16 +46,20 @@ class BeamTreeExplorer(Explorer):
     @traitlets.validate("source", "beam_size", "step")
     def _check_number(self, proposal: Any) -> int:
         longest = max(len(steps) for trees in self.trees for steps in trees)
-        limits = {"source": (0, len(self.sources) - 1), "beam_size": (1, LARGEST_BEAM), "step": (1, longest)}
+        limits = {"source": (0, len(self.sources)), "beam_size": (1, LARGEST_BEAM), "step": (1, longest)}
         return between(proposal, *limits[proposal.trait.name])
 
     def summary(self) -> str:
         """Return what is shown, and which search."""
-        n_steps = len(self.trees[self.source][self.beam_size - 1])
+        if self.source == len(self.sources):
+            shown = f"The tiny model of the lesson, beam size {self.beam_size}."
+        else:
+            n_steps = len(self.trees[self.source][self.beam_size - 1])
+            shown = f"“{self.sources[self.source]}”, beam size {self.beam_size}, step "
+            shown += f"{min(self.step, n_steps)} of {n_steps}."
         return (
             "The hypotheses of beam search as a tree, with their log-probabilities: kept, pruned, finished. "
-            f"“{self.sources[self.source]}”, beam size {self.beam_size}, step "
-            f"{min(self.step, n_steps)} of {n_steps}."
+            f"{shown}"
         )
 
 

@@ -50,8 +50,12 @@ def _stack(seed: int) -> tuple[list[list[nn.Module]], Tensor, Tensor]:
 
 
 def _size(x: Tensor) -> Tensor:
-    """Root mean square over all but the first axis."""
-    return x.square().flatten(1).mean(1).sqrt()
+    """Root mean square over all but the first axis; what is squared is at most 1, so nothing overflows."""
+    if not len(x):
+        return x.new_empty(0)
+    rows = x.flatten(1)
+    top = rows.abs().amax(1, keepdim=True).clamp(min=1 / _LARGEST)
+    return (rows / top).square().mean(1).sqrt() * top[:, 0]
 
 
 def measure(norm: str, residual: bool, seed: int) -> tuple[Tensor, Tensor, list[Tensor]]:

@@ -9,7 +9,7 @@ import traitlets
 from tinytx_course.widgets.base import Explorer, between
 
 _MOST = {"B": 4, "T": 8, "D": 16, "F": 32}
-_LAST_STEP = 15  # as in js/shapes.js
+_LAST_STEP, _LONGEST = 15, 16  # as in js/shapes.js
 
 
 class ShapesExplorer(Explorer):
@@ -34,7 +34,7 @@ class ShapesExplorer(Explorer):
 
     @traitlets.validate("seq_len")
     def _check_length(self, proposal: Any) -> int:
-        return between(proposal, 1, _MOST["T"])
+        return between(proposal, 1, _LONGEST)
 
     @traitlets.validate("step", "token", "column")
     def _check_number(self, proposal: Any) -> int:

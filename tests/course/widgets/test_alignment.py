@@ -80,6 +80,20 @@ def test_each_head_has_its_share_on_true_pairs_whichever_is_open(node, model, to
     np.testing.assert_allclose(shares, expected, rtol=1e-4)
 
 
+def test_the_head_that_does_best_in_most_sentences_is_counted(node, describe, model, tokenizer, pairs):
+    explorer = course.widgets.alignment(model, tokenizer, pairs, head=4)
+    ((found, second),) = node("alignment", "[js.everySentence(get), js.describe(get)]", explorer)
+    tops = []
+    for pair, row in zip(pairs, found["shares"], strict=True):
+        weights, known = word_weights(model, tokenizer, pair), {t for _, t in pair.alignment}
+        expected = sum(weights[:, :, t, s] for s, t in pair.alignment) / len(known)
+        np.testing.assert_allclose(row, expected.ravel(), rtol=1e-4)
+        tops.append(int(expected.argmax()))
+    assert found["tops"] == tops and found["wins"] == tops.count(found["best"])
+    assert found["wins"] == max(map(tops.count, tops))
+    assert second.endswith(f"does best in {found['wins']} of 3 sentences.")
+
+
 def test_what_is_said_follows_the_chosen_word(describe, model, tokenizer, pairs):
     explorer = course.widgets.alignment(model, tokenizer, pairs, head=4)
     first, second = describe(explorer)[0], describe(changed(explorer, word=1, head=1))[0]

@@ -5,7 +5,7 @@ import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.training.beam import Search
+from tinytx.training.beam import Search, beam_search
 from tinytx.training.translate import translate_ids
 from tinytx_course.widgets.beam_tree import PENALTIES, search_tree
 from tinytx_course.widgets.fill_blank import shown
@@ -41,7 +41,7 @@ def test_the_best_hypothesis_is_that_of_the_package_for_every_beam_and_penalty(
             expected = translate_ids(model, tokenizer.encode_batch(TEXTS), search=search, tokenizer=tokenizer)
             states = [explorer.state() | {"source": i, "beam_size": size} for i in (0, 1)]
             best = node("beam_tree", f"js.winner(js.treeOf(get), Infinity, {penalty})", *states)
-            for (path, log_prob, score, _), hypothesis in zip(best, expected, strict=True):
+            for (path, log_prob, score, *_), hypothesis in zip(best, expected, strict=True):
                 assert path == [shown(tokenizer, i) for i in hypothesis.token_ids]
                 assert log_prob == pytest.approx(hypothesis.log_prob, abs=1e-3)
                 assert score == pytest.approx(hypothesis.score(penalty), abs=1e-3)
@@ -93,7 +93,9 @@ def test_what_is_said_counts_what_the_step_did_and_reads_the_best(node, explorer
     (text,) = node("beam_tree", "js.describe(get)", state)
     fates = [fate for *_, fate in tree[0]]
     assert text.startswith(f"Step 1 of {len(tree)}: beam 3 has “")
-    assert f"{fates.count('kept')} kept at this step" in text
+    kept = [f" {p:.2f}".replace("-", "−") for *_, p, fate in tree[0] if fate == "kept"]
+    assert f"At this step kept {len(kept)}: “" in text and all(p in text for p in kept)
+    assert f"pruned {fates.count('pruned')}: “" in text
     assert f"log P {tree[0][0][2]:.2f}".replace("-", "−") in text
     expression = "[js.describe(get), js.winner(js.treeOf(get), Infinity, 1)[1]]"
     ((text, log_prob),) = node("beam_tree", expression, state | {"step": len(tree)})
@@ -125,21 +127,105 @@ def test_the_end_is_compared_with_the_reference_where_there_is_one(node):
     assert alone.split("\n")[0].endswith("log P −2.00. It is the reference.")
 
 
+def candidates(*ends):
+    """A state whose beam of two has ended with these texts, lengths and log-probabilities."""
+    tree = [[[0, text, p / 2, "kept"] for text, _, p in ends]]
+    for length in range(2, max(length for _, length, _ in ends) + 1):
+        fates = ["finished" if length == end else "kept" if length < end else None for _, end, _ in ends]
+        tree.append([[i, "(the end)", ends[i][2], fate] for i, fate in enumerate(fates) if fate])
+    return {"trees": [[tree, tree]], "source": 0, "beam_size": 2, "step": 99, "length_penalty": 1}
+
+
+def test_what_the_length_penalty_decides_is_said_as_it_is(node):
+    states = [
+        candidates(("kurz", 2, -2.0), ("lang", 2, -3.0)),
+        candidates(("kurz", 2, -2.0), ("lang", 3, -2.5)),
+        candidates(("kurz", 2, -2.0), ("lang", 3, -4.0)),
+        candidates(("kurz", 2, -3.0), ("lang", 3, -2.0)),
+    ]
+    answers = node("beam_tree", "[js.decides(get, 1), js.decides(get, 99)]", *states)
+    assert {before.split(":")[0] for before, _ in answers} == {"Nothing has ended yet"}
+    assert [text for _, text in answers] == [
+        "The same with every length penalty: all 2 that ended have 2 tokens.",
+        "The length penalty decides: 0 and 0.5: “kurz” (2 tokens); 1: “lang” (3 tokens).",
+        "Penalties 0, 0.5 and 1 agree: above 1.71, “lang” (3 tokens) would win.",
+        "Penalties 0, 0.5 and 1 agree: none that ended is longer.",
+    ]
+    (ranks,) = node("beam_tree", "js.ended(get, 99)", states[1])
+    assert [rank["text"] for rank in ranks] == ["lang", "kurz"]
+    assert ranks[0]["scores"] == pytest.approx([-2.5, -2.5 / 3**0.5, -2.5 / 3])
+
+
+def test_the_table_of_the_lesson_is_searched_as_the_package_searches_it(node, explorer):
+    table = {
+        (): {"la": 0.5, "le": 0.4, "(the end)": 0.1},
+        ("la",): {"chat": 0.4, "nuit": 0.3, "(the end)": 0.3},
+        ("le",): {"chat": 0.9, "nuit": 0.05, "(the end)": 0.05},
+        ("la", "chat"): {"(the end)": 0.6, "noir": 0.4},
+        ("le", "chat"): {"(the end)": 0.52, "noir": 0.48},
+    }
+    words = ["<bos>", "(the end)", "la", "le", "chat", "nuit", "noir"]
+
+    class Steps:
+        def logits(self, prefixes):
+            paths = [tuple(words[i] for i in row[1:]) for row in prefixes.tolist()]
+            rows = [table.get(path, {"(the end)": 1.0}) for path in paths]
+            return torch.tensor([[row.get(word, 0.0) for word in words] for row in rows]).log()
+
+        def select(self, rows):
+            pass
+
+    explorer.source = len(TEXTS)
+    assert "The tiny model of the lesson, beam size 2." in explorer.summary()
+    state = explorer.state()
+    explorer.source = 0
+    found = set()
+    for size in (1, 2, 3, 4):
+        for penalty in PENALTIES:
+            search = Search(beam_size=size, length_penalty=penalty)
+            (best,) = beam_search(Steps(), [9], bos_id=0, eos_id=1, search=search)
+            expression = f"js.winner(js.treeOf(get), Infinity, {penalty})"
+            ((path, log_prob, *_),) = node("beam_tree", expression, state | {"beam_size": size})
+            assert path == [words[i] for i in best.token_ids]
+            assert log_prob == pytest.approx(best.log_prob, abs=1e-4)
+            found.add(" ".join(path))
+    assert found == {"la chat (the end)", "le chat (the end)", "le chat noir (the end)"}
+    (text,) = node("beam_tree", "js.decides(get, 99)", state)
+    decided = "0: “le chat” (3 tokens); 0.5 and 1: “le chat noir” (4 tokens)."
+    assert text == f"The length penalty decides: {decided}"
+    (text,) = node("beam_tree", "js.describe(get)", state | {"step": 4})
+    assert text.startswith("Step 4 of 4: beam 2 writes “le chat noir”, log P −1.76; greedy “la chat”, −2.12.")
+    assert text.split("\n")[0].endswith(" The length penalty decides.")
+
+
+def test_the_thick_way_is_the_best_and_greedy_decoding_leaves_it_where_they_differ(node):
+    greedy = [[[0, "un", -1, "kept"]], [[0, "(the end)", -2, "finished"]]]
+    wide = [
+        [[0, "un", -1, "kept"], [0, "d", -1.2, "kept"]],
+        [[1, "-eux", -1.5, "finished"], [0, "(the end)", -2, "finished"]],
+    ]
+    state = {"trees": [[greedy, wide]], "source": 0, "beam_size": 2, "step": 2, "length_penalty": 1}
+    (ways,) = node("beam_tree", "[1, 2].map((n) => js.bestWay(get, n))", state)
+    assert ways == [{"way": [0], "split": -1}, {"way": [1, 0], "split": 0}]
+
+
 def test_it_opens_at_the_first_step_of_the_sentence_where_the_beam_wins_most(node, explorer):
-    (gains,) = node("beam_tree", "js.gains(get)", explorer.state())
-    assert explorer.source == max(range(len(TEXTS)), key=lambda i: (gains[i]["end"], gains[i]["most"]))
+    ways = "js.treeOf(get).map((_, i) => js.leadOf(get, i + 1))"
+    states = [explorer.state() | {"source": i} for i in range(len(TEXTS))]
+    gains = node("beam_tree", f"[js.leadOf(get, Infinity), Math.max(...{ways})]", *states)
+    assert explorer.source == max(range(len(TEXTS)), key=lambda i: gains[i])
     assert explorer.step == 1
 
 
 def test_the_lead_of_the_beam_at_the_end_is_that_of_the_winners(node, explorer):
-    ((gains, sums),) = node(
-        "beam_tree",
-        "[js.gains(get),"
-        " get('trees').map((trees) => [1, 0].map((i) => js.winner(trees[i], Infinity, 1)[1]))]",
-        explorer.state(),
-    )
-    for each, (beam, greedy) in zip(gains, sums, strict=True):
-        assert each["end"] == pytest.approx(beam - greedy) and each["most"] >= each["end"] - 1e-9
+    for source in range(len(TEXTS)):
+        ((lead, beam, greedy),) = node(
+            "beam_tree",
+            "[js.leadOf(get, Infinity),"
+            " ...[1, 0].map((i) => js.winner(get('trees')[get('source')][i], Infinity, 1)[1])]",
+            explorer.state() | {"source": source},
+        )
+        assert lead == pytest.approx(beam - greedy)
 
 
 def test_what_does_not_fit_is_refused(model, tokenizer):

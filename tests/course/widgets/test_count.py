@@ -111,6 +111,29 @@ def test_heads_that_do_not_divide_the_width_become_fewer(bars):
     assert [state["n_heads"] for _, _, state in bars(odd, narrow)] == [5, 3]
 
 
+def test_learned_positions_are_named_as_what_a_longer_text_costs(node):
+    preset = next(one for one in course.widgets.count().presets if one["name"].startswith("GPT-2 small"))
+    explorers = [
+        changed(
+            course.widgets.count(), seq_len=n, **{name: preset[name] for name in preset.keys() - {"name"}}
+        )
+        for n in (512, 1_536)
+    ]
+    explorers.append(course.widgets.count())
+    found = node(
+        "count", "(() => { const s = js.settingsOf(get), all = js.barsOf(s).parameters;"
+        " const n = Object.values(all).reduce((a, b) => a + b);"
+        " return [n, js.costsNone(s), js.lettersIn('V·D + M·D', s, n), js.describe(get)]; })()", *explorers
+    )  # fmt: skip
+    assert [int(n) for n, *_ in found] == [124_490_065, 124_883_281, 1_008_100]
+    assert [letters for _, _, letters, _ in found[:2]] == [
+        f"M = {m} rows of the position table" for m in ("1,024", "1,536")
+    ]
+    for _, says, *_ in found[:2]:
+        assert "T above 1,024 adds rows to M" in says and "length, batch and heads" not in says
+    assert found[2][1].endswith("length, batch and heads cost no parameters.") and ", with" not in found[2][3]
+
+
 def test_presets_are_those_of_the_package_and_count_like_the_published(bars):
     presets = course.widgets.count().presets
     assert [preset["name"] for preset in presets][: len(tx.PRESETS)] == list(tx.PRESETS)

@@ -83,10 +83,26 @@ def test_every_row_is_ordered_by_the_exact_distribution_and_bars_fit_the_axis(no
     assert node("fill_blank", expression) == [[0.05, 0.2, 1]]
 
 
-def test_impossible_words_share_a_row_which_holds_all_that_the_model_gives_them(node):
+def test_the_last_row_holds_what_the_model_gives_to_all_other_impossible_words(node):
     blank = "{ rows: [['a', 1, 0.5, 0.25], ['b', 0, 0.25, 0.5]], impossible: 0.75 }"
     (rows,) = node("fill_blank", f"js.entriesOf({blank})")
-    assert rows == [["a", 1, 0.5, 0.25], ["impossible words", 0, 0, 0.75]]
+    assert rows == [["a", 1, 0.5, 0.25], ["b", 0, 0.25, 0.5], ["other impossible words", 0, 0, 0.25]]
+
+
+def test_the_verdict_on_a_choice_says_whether_it_can_be_and_whether_it_was_hidden(node):
+    rows = [["Le", 0.75, 0.5, 0.5], ["La", 0.25, 0.5, 0.25], ["et", 0, 0.25, 0.25]]
+    blank = {"rows": rows, "left": 1, "model": 1, "possible": 2, "impossible": 0.25}
+    state = {"tokens": [["Le"]], "blanks": [[blank]], "review": 0, "position": 0, "revealed": False}
+    states = [state | {"guess": guess} for guess in ("Le", "La", "et", "?")]
+    answers = node("fill_blank", "[js.verdictOf(get)?.mark ?? null, js.describe(get)]", *states)
+    said = [
+        "“Le”: ✓ possible, and the hidden token (both sides 75.0%, ",
+        "“La”: ✓ possible, but not the hidden token (both sides 25.0%, ",
+        "“et”: ✗ impossible here, so not the hidden token (both sides 0.0%, left only 25.0%, ",
+    ]
+    assert [mark for mark, _ in answers] == ["✓", "✓", "✗", None] and "You chose" not in answers[3][1]
+    for (_, text), words in zip(answers, said, strict=False):
+        assert f" You chose {words}" in text
 
 
 def test_what_is_said_names_the_hidden_token_only_when_it_is_shown(describe, filler, reader, reviews):
@@ -102,11 +118,11 @@ def test_what_is_said_names_the_hidden_token_only_when_it_is_shown(describe, fil
     blank, token = hidden.blanks[0][0], hidden.tokens[0][0]
     name, both, left, model = blank["rows"][1]
     (chosen,) = describe(changed(hidden, guess=name))
-    said = f"You chose “{name}”: exact, both sides {100 * both:.1f}%; "
+    said = f"(both sides {100 * both:.1f}%, "
     assert chosen == before.replace(
         "The model gives", chosen[chosen.index("You") : chosen.index("The model")] + "The model gives"
     )
-    assert said in chosen or both < 0.001
+    assert f"You chose “{name}”: {'✓' if both else '✗'} " in chosen and (said in chosen or 0 < both < 0.001)
     assert "The hidden token" not in before
     assert f"model {blank['model']:.3f} nats, left side only {blank['left']:.3f} nats" in before
     changed(hidden, guess="?")

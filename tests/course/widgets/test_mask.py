@@ -80,7 +80,8 @@ def test_zeroing_after_softmax_leaks_and_the_page_says_where(node, describe):
     texts = describe(causal, unmasked, leaking)
     assert "36 of 64 cells open" in texts[0] and "moves outputs 5–7; no leak.\n" in texts[0]
     assert texts[1].endswith("rows sum to 1.00.")
-    assert "moves outputs 0–7; 0–4 see ahead, as your mask allows; no leak.\n" in texts[1]
+    meant = "right for reading a whole text, wrong for predicting the next token.\n"
+    assert f"moves outputs 0–7; 0–4 see ahead: {meant}" in texts[1]
     assert "LEAK: the mask hides it from 0–4." in texts[2]
     ((_, weights, moves, _),) = node("mask", NUMBERS, leaking)
     assert np.reshape(weights, (8, 8)).sum(axis=1)[:-1].max() < 0.999 and min(moves) > 0
@@ -107,6 +108,19 @@ def test_presets_are_the_masks_of_the_package_and_mistakes_show_as_the_verdict_t
     assert verdicts[0] == verdicts[4] == right and verdicts[1] == 3 * ahead + 4 * moves
     assert verdicts[5] == 3 * ahead + moves + 3 * still and verdicts[6] == 2 * still + ahead + 4 * moves
     assert verdicts[8] == verdicts[9] == 3 * leak + 4 * moves
+
+
+def test_a_mask_that_lets_the_answer_in_is_never_called_free_of_leaks(node, describe):
+    explorer = course.widgets.mask(list("abcdefg"), moved=3)
+    ((far, transposed),) = node(
+        "mask", "['one too far', 'transposed'].map((name) => js.MISTAKES[name](7))", explorer
+    )
+    states = [explorer.state() | each for each in (far, transposed, {"drawn": [3]}, far | {"moved": 0})]
+    *spoilt, first = [text.split("\n")[0] for text in node("mask", "js.describe(get)", *states)]
+    said = "the model obeys your mask, but the mask lets the answer in (by the causal mask, a leak)"
+    for text, who in zip(spoilt, ("2 sees", "0–2 see", "0 sees"), strict=True):
+        assert f"; {who} ahead: {said}" in text and "no leak" not in text
+    assert "moves outputs 0–6; no output lies before it to see ahead." in first and "no leak" not in first
 
 
 def test_a_window_reaches_further_with_each_layer(node):

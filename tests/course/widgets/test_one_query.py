@@ -50,6 +50,28 @@ def test_each_step_is_said_in_numbers(describe):
     assert "Largest" not in texts[-1]
 
 
+def test_the_mask_that_is_put_on_hides_what_comes_later_or_the_last_key(node, describe):
+    q, k, v = torch.randn(4, 3), torch.randn(4, 3), torch.randn(4, 2)
+    found = "js.maskOf(get)"
+    ((words),) = node("one_query", found, course.widgets.one_query(q, k, v, query=1))
+    assert words["label"] == "causal mask" and not words["on"] and words["open"] == [1] * 16
+    assert words["masked"] == tx.causal_mask(4).int().flatten().tolist()
+    explorer = changed(course.widgets.one_query(q, k, v, query=1), allowed=words["masked"], step=3, key=2)
+    ((_, scores, _, weights, context),) = node("one_query", CHAIN, explorer)
+    close(weights, tx.attention_weights(q, k, tx.causal_mask(4))[1])
+    close(context, tx.attention(q, k, v, tx.causal_mask(4))[1])
+    minus = f"{scores[2]:.2f}".replace("-", "−")
+    assert f"is blocked: its score {minus} becomes −∞." in describe(explorer)[0]
+    assert "Masked: 2 of 4 keys." in describe(changed(explorer, key=0))[0]
+    cross = course.widgets.one_query(q[:2], k[:3], v[:3], key_tokens=["elle", "chante", "bien"])
+    kinds = node("one_query", found, course.widgets.one_query(), cross, explorer)
+    assert [kind["on"] for kind in kinds] == [True, False, True]
+    assert kinds[1]["masked"] == [1, 1, 0] * 2 and "2 “bien”" in kinds[1]["label"]
+    other = course.widgets.one_query(q, k, v, mask=torch.eye(4).bool())
+    assert node("one_query", found, other, course.widgets.one_query(q, k[:1], v[:1])) == [None, None]
+    assert "No key is masked here." in describe(changed(cross, step=3))[0]
+
+
 def test_numbers_of_ones_own_take_the_place_of_the_query_and_the_context_follows(node, describe):
     q, k, v = torch.randn(2, 3), torch.randn(5, 3), torch.randn(5, 7)
     own = [0.5, -2.25, 1.0]

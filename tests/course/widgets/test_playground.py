@@ -92,6 +92,32 @@ def test_what_was_learned_while_it_cheated_is_said_to_be_lost_only_afterwards(no
     assert after.startswith("Up to step 100 it cheated") and still == never == lost == ""
 
 
+def test_the_steps_at_which_a_switch_let_it_cheat_are_named(node):
+    off, on = {"step": 230, "text": "mask off"}, {"step": 332, "text": "mask on"}
+    norm = {"step": 500, "text": "not: norm over the positions"}
+    calls = [[[off, on], 340], [[off, on], 331], [[on], 340], [[off, on, norm], 600]]
+    (said,) = node("playground", f"{calls}.map((call) => js.cheatedWith(...call))", {})
+    assert said[0].startswith("From step 230 to step 332 (mask off) it cheated")
+    assert said[1] == "" and said[2].startswith("From the start to step 332 (mask off)")
+    assert said[3].startswith("From the start to step 500 (norm over the positions)")
+
+
+def test_the_finding_is_short_and_the_rest_is_folded(node):
+    settings = {"causal": False, "scale": False, "residual": False, "norm": "last", "n_heads": 1}
+    odd = changed(DEFAULT(), **settings)
+    marks = ["mask off at step 9", "mask on at step 20"]
+    both = changed(
+        DEFAULT(), first=reached(DEFAULT(), relearns="yes", marks=marks), second=reached(odd, above=-0.25)
+    )
+    (said,) = node("playground", "js.describe(get)", both)
+    finding, rest = said.split("\n")
+    assert finding == (
+        "Run A: step 30 of 1,400, 50.0% above the bound. "
+        "Run B (5 settings changed): step 30 of 1,400, 25.0% below the bound: it is cheating."
+    )
+    assert "From step 9 to step 20 (mask off) it cheated" in rest and "mask off, scale off" in rest
+
+
 def test_the_time_that_is_left_follows_the_measured_pace(node):
     calls = [(19, 500, 9e3), (20, 0, 9e3), (50, 500, 5e3), (50, 500, 12_500)]
     (said,) = node("playground", f"{[list(call) for call in calls]}.map((c) => js.timeLeft(...c))", {})
@@ -111,9 +137,8 @@ def test_every_state_is_said_in_numbers(describe):
         DEFAULT(),
     ]
     plain, below, broken, empty = describe(*states)
-    assert plain.startswith(
-        "Saved. Run A: step 30 of 1,400, 30,000 tokens read, loss of its last batch 2.500 nats."
-    )
+    assert plain.startswith("Saved. Run A: step 30 of 1,400, 50.0% above the bound.\n")
+    assert "30,000 tokens read, loss of its last batch 2.500 nats." in plain
     assert "after step 24: 2.400 nats a word, 50.0% above the bound of 1.600." in plain
     assert "It writes: “L'affaire est belles.”. The grammar allows 3 of 5 words." in plain
     assert "Block 0, head 0: “loué” attends most to “des”, 25%" in plain and "cheating" not in plain

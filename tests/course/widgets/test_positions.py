@@ -71,6 +71,13 @@ def test_the_example_can_be_checked_on_paper(describe):
     assert f"dot product {math.cos(2) + math.cos(0.2):.2f} of 2." in text
 
 
+@pytest.mark.parametrize("mode", ["added", "rotary"])
+def test_the_finding_holds_at_every_position_while_play_runs(describe, mode):
+    made = [course.widgets.positions(position=place, shift=3, mode=mode) for place in (0, 9, 40)]
+    findings = {text.split("\n")[0] for text in describe(*made)}
+    assert len(findings) == 1 and " 3 apart" in findings.pop()
+
+
 def test_what_lies_outside_the_table_counts_as_its_last(node):
     explorer = course.widgets.positions(8, 4, position=300, hand=50, shift=90)
     assert node("positions", "js.chosenOf(get)", explorer) == [[7, 1, 7]]

@@ -40,14 +40,18 @@ def test_what_is_said_names_the_limit_and_what_lies_above_the_roof(describe):
     explorer = course.widgets.roofline(100.0, 20.0, KERNELS, batch_size=1, width=64)
     (few,) = describe(explorer)
     assert few.startswith(
-        "Product: 1 row times a matrix 64 × 64: 0.485 FLOP/byte, limited by memory; at best 9.7 FLOP/s"
+        "Product of 1 row, width 64: 0.485 FLOP/byte, limited by memory, from 15 rows on by compute; "
+        "at best 9.7 FLOP/s"
     )
     assert (
         "Kernel “sum”: 0.5 FLOP/byte, 14 FLOP/s, 140% of the measured roof, limited by memory; above the roof"
         in few
     )
     (many,) = describe(changed(explorer, batch_size=4096, kernel=1))
-    assert "limited by compute; at best 100 FLOP/s" in many and "The ridge is at 5 FLOP/byte." in many
+    assert (
+        "limited by compute, as from 15 rows on; at best 100 FLOP/s" in many
+        and "The ridge is at 5 FLOP/byte." in many
+    )
 
 
 def test_what_lies_far_below_the_roof_is_limited_by_neither_side_of_it(node):
@@ -57,7 +61,7 @@ def test_what_lies_far_below_the_roof_is_limited_by_neither_side_of_it(node):
     state = {**explorer.state(), "kernel": 1, "compute": 4}
     ((limits, said),) = node("roofline", "[js.pointsOf(get).map((p) => p.limit), js.describe(get)]", state)
     assert limits == ["compute", "neither"]
-    assert "“start”, at 1% of the roof and limited by neither side of it, hardly gains.\n" in said
+    assert "“start”, at 1% of the roof and limited by neither side of it, hardly faster.\n" in said
     assert "1% of the measured roof, limited by neither memory nor compute" in said
 
 
@@ -67,12 +71,22 @@ def test_a_faster_machine_helps_what_its_side_of_the_roof_limits(node):
     arithmetic, memory = ({**explorer.state(), name: 2} for name in ("compute", "memory"))
     gains = node("roofline", "[0.5, 4, 10, 100].map((i) => js.gainOf(get, i))", arithmetic, memory)
     assert gains == [[1, 1, 2, 2], [2, 1.25, 1, 1]]
-    for state, text in zip(
-        (arithmetic, memory), ("gains nothing", "gets at most 2 times as fast"), strict=True
-    ):
+    for state, text in zip((arithmetic, memory), ("no faster", "up to 2 times as fast"), strict=True):
         (said,) = node("roofline", "js.describe(get)", state)
-        assert f"the product {text}, and “sum”, at its measured part of the roof, {text}." in said
+        assert f"Against × 1: product {text}; “sum”, at its part of the roof, {text}." in said
+        assert said.startswith("Product of 1 row, width 64: ")
         assert "140% of the measured roof" in said  # what was measured does not change
+
+
+def test_compute_limits_from_the_first_number_of_rows_whose_intensity_reaches_the_ridge(node):
+    """The ridge is at 5 FLOP/byte; a product 20 wide comes near to that and never reaches it."""
+    explorer = course.widgets.roofline(100.0, 20.0, KERNELS)
+    limit = "[js.limitOf(get, js.intensityOf(n - 1, d)), js.limitOf(get, js.intensityOf(n, d))]"
+    one = f"(d) => {{ const n = js.crossingOf(get, d); return [n, n && {limit}]; }}"
+    expression = f"[20, 21, 64, 512].map({one})"
+    ((never, *found),) = node("roofline", expression, explorer)
+    assert never[0] is None and [n for n, _ in found] == [210, 15, 11]
+    assert all(limits == ["memory", "compute"] for _, limits in found)
 
 
 def test_numbers_with_prefixes_by_hand(node):

@@ -134,6 +134,12 @@ def test_what_is_said_can_be_checked_by_hand(describe):
     assert strange.startswith("The language has no word “chat”") and "in the language" not in strange
 
 
+def test_what_is_nearly_nothing_or_all_is_not_written_as_such(describe):
+    cold = changed(course.widgets.sampling("Le livre", temperature=0.1), stage=1)
+    assert "to > 99.9%." in describe(cold)[0]
+    assert "100.0%" not in describe(cold)[0].split("\n")[0]
+
+
 def test_the_slider_of_top_k_reaches_every_small_number_and_the_end(node):
     ((one, twenty, thousand),) = node("sampling", "[1, 20, 1000].map(js.cutsUpTo)")
     assert one == [1] and twenty == thousand[:20] == list(range(1, 21))

@@ -79,5 +79,7 @@ def test_the_length_is_moved_and_only_the_pairs_grow_with_its_square(node, descr
     explorer.token = 15
     ((at,),) = node("shapes", "[js.entryOf(get)]", explorer.state() | {"seq_len": 3})
     assert (at["b"], at["t"]) == (1, 2)  # the last token of a shorter text
-    with pytest.raises(ValueError, match=r"seq_len must lie in 1..8, got 9"):
-        explorer.seq_len = 9
+    explorer.seq_len, explorer.step = 16, 5
+    assert "= 1024 numbers (at T = 4: 64)." in describe(explorer)[0]
+    with pytest.raises(ValueError, match=r"seq_len must lie in 1..16, got 17"):
+        explorer.seq_len = 17

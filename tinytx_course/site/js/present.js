@@ -4,7 +4,7 @@
 const main = document.querySelector("#lesson");
 
 if (main) {
-  const root = document.documentElement, MARGIN = 30, EDGE = 5, COUNT = 34, PLACE = `tinytx:class:${document.body.dataset.lesson}`, SMALLEST = 0.85, LINES = 0.5, ROUNDS = 6, LARGE = 1.5, LEGIBLE = 1.2;  // letters of 15 px as large as 18
+  const root = document.documentElement, MARGIN = 30, EDGE = 5, COUNT = 34, PLACE = `tinytx:class:${document.body.dataset.lesson}`, SMALLEST = 0.75, LINES = 0.5, ROUNDS = 6, LARGE = 1.5, LEGIBLE = 1.2;  // letters of 15 px as large as 18
   const CARDS = "[data-tx-kind=questions], [data-tx-kind=outcome], [data-tx-kind=parsons]";
   const BLOCKS = ".text_cell_render > *, .input, .plotting, .output_area";
   const WHOLE = "figure, tr, math, button, .tx-explorer, .tx-option-row, .tx-lines li";

@@ -24,10 +24,10 @@ const rowOf = ({ source, weights, word }) => weights.slice(word * source.length,
 const trueOf = ({ links, source, word }) => links.filter(([, t]) => t === word).map(([s]) => `“${source[s]}”`);
 
 export function describe(get) {
-  const shown = sentenceOf(get), { mass, even, n, of } = massOf(shown), row = rowOf(shown), best = row.map((w, s) => [w, s]).sort((a, b) => b[0] - a[0]).slice(0, 2);
+  const shown = sentenceOf(get), { mass, even, n, of } = massOf(shown), row = rowOf(shown), best = row.map((w, s) => [w, s]).sort((a, b) => b[0] - a[0]).slice(0, 2).filter(([w], i) => !i || percent(w) !== "0%");
   const head = get("head") < get("n_heads") ? `head ${get("head")}` : "mean of all heads", right = trueOf(shown);
   return `“${shown.target[shown.word]}” attends most to ${best.map(([w, s]) => `“${shown.source[s]}” ${percent(w)}`).join(" and ")}; by the grammar it translates ${right.join(" and ") || "no single word"}.\n`
-    + `Layer ${get("layer")}, ${head}: ${percent(mass)} of the weight of ${n} aligned words (of ${of}) lies on the words that they translate; spread evenly it would be ${percent(even)}.`;
+    + `Layer ${get("layer")}, ${head}: ${percent(mass)} of the weight of ${n} aligned words (of ${of}) lies on the words that they translate; spread evenly it would be ${percent(even)}. ${everyInWords(everySentence(get), get("n_heads"))}`;
 }
 
 function drawing(ui) {
@@ -67,6 +67,28 @@ function drawing(ui) {
 // A button for each head and for the mean of each layer, with its share on true pairs in the open sentence.
 export const sharesOf = (get) => Array.from({ length: get("n_layers") }, (_, layer) => Array.from({ length: get("n_heads") + 1 }, (_, head) => massOf(sentenceOf(get, layer, head))));
 
+// For each head its share in every sentence, and in how many of them it has the most.
+export function everySentence(get) {
+  const H = get("n_heads"), shares = get("sources").map((_, pair) => sharesOf((key) => (key === "pair" ? pair : get(key))).flatMap((row) => row.slice(0, H).map(({ mass }) => mass)));
+  const tops = shares.map((row) => row.indexOf(Math.max(...row))), wins = shares[0].map((_, i) => tops.filter((top) => top === i).length), best = wins.indexOf(Math.max(...wins));
+  return { shares, tops, best, wins: wins[best] };
+}
+const everyInWords = ({ best, wins, shares }, H) => `Layer ${Math.floor(best / H)}, head ${best % H} does best in ${wins} of ${counted(shares.length, "sentence")}.`;
+
+// Every head in every sentence, as colours and numbers.
+function grid(ui) {
+  const H = ui.get("n_heads"), L = ui.get("n_layers"), all = everySentence(ui.get), { shares, tops } = all;
+  const cells = shares.map((row, pair) => row.map((share, i) => h("td", {}, `${tops[pair] === i ? "★" : ""}${(100 * share).toFixed(0)}`))), rows = cells.map((row, pair) => h("tr", {}, h("th", { scope: "row" }, pair + 1), row));
+  const names = shares[0].map((_, i) => h("th", { scope: "col", "aria-label": `layer ${Math.floor(i / H)}, head ${i % H}` }, `${Math.floor(i / H)}.${i % H}`));
+  const update = () => {
+    const theme = ui.theme;
+    cells.forEach((row, pair) => row.forEach((cell, i) => { const color = shade(0.9 * shares[pair][i], theme); cell.style.cssText = `background:${rgb(color)};color:${inkOn(color)}`; cell.dataset.open = pair === ui.get("pair") && ui.get("layer") * H + ui.get("head") === i; }));
+  };
+  update.box = h("div", { class: "tx-every" }, h("p", { class: "tx-title" }, "Every head (layer.head) in every sentence, in %"), h("div", { class: "tx-scroll", tabindex: L * H > 8 ? 0 : null, role: "group", "aria-label": "all heads" }, h("table", {}, h("thead", {}, h("tr", {}, h("td"), names)), h("tbody", {}, rows))),
+    h("p", { class: "tx-note" }, everyInWords(all, H)));
+  return update;
+}
+
 function heads(ui) {
   const L = ui.get("n_layers"), H = ui.get("n_heads"), name = (head) => (head < H ? String(head) : "mean");
   const go = (i) => { ui.set("layer", Math.floor(i / (H + 1))); ui.save("head", i % (H + 1)); };
@@ -86,24 +108,25 @@ function heads(ui) {
       shares[i].textContent = text;
       bars[i].style.width = percent(all[i].mass);
     });
-    note.textContent = `Share of a head’s weight on true pairs: how much of the attention of a target word lies on the source words that it translates, by the grammar; the mean over the ${all[0].n} words that have such a word, in this sentence. Spread evenly over the source it would be ${percent(all[0].even)}. ★ marks the most.`;
+    note.textContent = `How much of the attention of a target word lies on the source words that it translates, by the grammar: the mean over ${all[0].n} words of this sentence. Spread evenly: ${percent(all[0].even)}. ★ marks the most.`;
   };
-  update.box = h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "Weight on true pairs, head by head"), h("div", { class: "tx-scroll" }, box), note);
+  update.box = h("div", {}, h("p", { class: "tx-title" }, "Weight on true pairs, head by head"), h("div", { class: "tx-scroll" }, box), note);
   return update;
 }
 
 function build(ui) {
-  const draw = drawing(ui), each = heads(ui);
+  const draw = drawing(ui), each = heads(ui), every = grid(ui);
   const paint = () => {
     draw(sentenceOf(ui.get));
     each();
+    every();
   };
   const sources = ui.get("sources").map((words) => words.filter((word) => word !== "(end mark)").join(" ").replace(/ ([.,])/g, "$1"));
   const pairs = ui.picks("pair", { label: "sentence", names: sources.map((_, i) => String(i + 1)), reset: { word: 0 } });
   [...pairs.children].forEach((button, i) => { button.setAttribute("aria-label", `${i + 1}: ${sources[i]}`); button.title = sources[i]; });
   ui.show(paint, h("p", { class: "tx-invite" }, "Choose a target word. Does its attention follow the outline, the true alignment? Which head does best, and in every sentence?"),
     h("div", { class: "tx-row tx-sentence" }, h("span", { class: "tx-word", "aria-hidden": "true" }, "sentence"), pairs),
-    h("div", { class: "tx-both" }, draw.box, each.box, h("p", { class: "tx-legend" }, "Width of a line: weight of the step that predicts the target word. Outlined: what the chosen word translates, by the grammar. Weights below 2% are drawn for it only; those of other words are faint.")));
+    h("div", { class: "tx-both" }, draw.box, h("div", { class: "tx-panel" }, each.box, every.box), h("p", { class: "tx-legend" }, "Width of a line: weight of the step that predicts the target word. Outlined: what the chosen word translates, by the grammar. Weights below 2% are drawn for it only; those of other words are faint.")));
 }
 
 export default explorer("alignment", { build, describe });

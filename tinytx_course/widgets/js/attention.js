@@ -56,6 +56,7 @@ function build(ui) {
   const body = h("div"), parts = ui.get("names");
   const which = parts.length > 1 ? ui.choice("part", { label: parts.includes("untrained") ? "Weights" : "Attention", options: parts.map((name, i) => [i, name]) }) : null;
   const sort = ui.get("sizes").some(([layers, heads]) => layers * heads > 2) ? ui.toggle("by_habit", { label: "sort heads by what they do" }) : null;
+  ui.root.addEventListener("keydown", () => ui.tip(null)); // a note at the pointer speaks of what was chosen before
   let shape, view;
   const paint = () => {
     const part = openPart(ui.get), now = JSON.stringify([part.layers, part.heads, part.queries, part.keys]);
@@ -79,10 +80,14 @@ function partView(ui, part) {
     const { rows, cols, layer, at, query } = now, wide = ui.width >= 760, joined = ui.width >= 560; // as in the style
     const crowded = wide && ui.width < 13 * cols + 700; // heads in half as many columns, or no room is left for the words
     const { large } = ui, least = large ? 16 : 13;
-    const left = thumbs?.paint(now, wide, crowded) ?? 0, room = joined ? ui.width - (large ? 490 : 378) - (wide && left ? left + 24 : 0) : ui.width - 74;
-    const size = clamp(Math.floor(Math.min(room / cols, (large ? 330 : joined ? 400 : 264) / Math.max(rows, cols))), joined ? least : 3, 36), step = Math.max(size, joined ? least : 20);
+    const left = thumbs?.paint(now, wide, crowded) ?? 0, most = widest(ui, part.queries, 700), both = most + widest(ui, part.keys, 400);
+    const room = (share) => (joined ? ui.width - share * both - (large ? 165 : 172) - (wide && left ? left + 24 : 0) : ui.width - 74);
+    const sizeOf = (share) => clamp(Math.floor(Math.min(room(share) / cols, (large ? 330 : joined ? 400 : 264) / Math.max(rows, cols))), joined ? least : 3, 36);
+    // In lower rows the letters are smaller.
+    const low = large ? 1 : 0.87, size = sizeOf(low) > 20 ? Math.max(20, sizeOf(1)) : sizeOf(low), asks = size > 20 ? most : low * most, step = Math.max(size, joined ? least : 20);
     const weights = now.head(layer, at), row = now.row(layer, at, query);
     grid.style.setProperty("--cell", `${size}px`);
+    grid.style.setProperty("--asks", `${asks}px`);
     grid.style.setProperty("--step", `${step}px`);
     grid.classList.toggle("tx-tiny", size < 12);
     title.textContent = `Layer ${layer}, head ${at}: ${named(now.queries, query)} looks at …`;
@@ -96,10 +101,28 @@ function partView(ui, part) {
     const key = [ui.get("part"), layer, at, query].join();
     if (aim && key !== aim) ui.animate(180, put);
     else put(1);
-    aim = key;
     words.paint(now);
+    grid.classList.remove("tx-low");
+    if (large) inSight(ui, grid, key !== aim && query);
+    aim = key;
   };
   return { paint, box: h("div", { class: "tx-view" }, thumbs?.box, h("div", { class: "tx-panel" }, title, grid, scaleBar(shade, "0", "1", "weight"))) };
+}
+
+// The room that the longest of these words takes.
+function widest(ui, words, weight) {
+  const pen = h("canvas").getContext("2d");
+  pen.font = `${weight} ${ui.large ? 15 : 14}px ${getComputedStyle(ui.root).fontFamily}`;
+  return clamp(Math.ceil(Math.max(...words.map((word) => pen.measureText(word).width))) + 16, 40, 160);
+}
+
+// On the whole screen the names of the columns give way where not all fits, and the chosen query comes into view.
+function inSight({ root }, grid, query) {
+  if (root.scrollHeight <= root.clientHeight) return;
+  grid.classList.add("tx-low");
+  if (query === false) return;
+  const frame = root.getBoundingClientRect(), { top, bottom } = grid.querySelectorAll(".tx-ask")[query].getBoundingClientRect();
+  root.scrollTop += Math.max(0, bottom + 30 - frame.bottom) - Math.max(0, frame.top + 80 - top);
 }
 
 // All heads small, each with what it does.
@@ -141,7 +164,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
 // The open head: a row for each query. What the pointer says, the words say without it.
 function opened(ui, { rows, cols, queries, keys }) {
   const canvas = h("canvas", { role: "img", class: "tx-matrix" }), mark = h("div", { class: "tx-mark", "aria-hidden": "true" });
-  const across = h("div", { class: "tx-across", "aria-hidden": "true" }, keys.map((token) => h("span", {}, h("span", {}, token))));
+  const across = h("div", { class: "tx-across", "aria-hidden": "true" }, keys.map((token) => h("span", {}, h("span", { title: token }, token))));
   const place = (across_, down) => [Math.min(rows - 1, Math.floor(down * rows)), Math.min(cols - 1, Math.floor(across_ * cols))];
   dragged(canvas, (...at) => ui.set("query", place(...at)[0]), () => ui.done());
   canvas.addEventListener("pointermove", (event) => {
@@ -161,7 +184,7 @@ function opened(ui, { rows, cols, queries, keys }) {
 function wordLines(ui, { queries, keys }) {
   const asks = queries.map((token, i) => h("button", { type: "button", class: "tx-ask", role: "radio", "aria-label": `query ${named(queries, i)}`, onclick: () => ui.save("query", i) }, token));
   const group = h("div", { class: "tx-asks", role: "radiogroup", "aria-label": "Query" }, asks), stop = roving(group, asks, { go: (i) => ui.save("query", i) });
-  const answers = keys.map((token) => h("li", {}, h("span", { class: "tx-key-word" }, token), h("i"), h("small")));
+  const answers = keys.map((token) => h("li", {}, h("span", { class: "tx-key-word", title: token }, token), h("i"), h("small")));
   const others = h("g", { class: "tx-others" }), own = h("g", { class: "tx-own" }), threads = keys.map(() => h("path"));
   own.append(...threads);
   const svg = h("svg", { class: "tx-lines", "aria-hidden": "true" }, others, own);
@@ -190,7 +213,7 @@ function wordLines(ui, { queries, keys }) {
       const [word, bar, number] = answer.children, off = part.blocked(part.query, j), color = shade(row[j], theme);
       answer.classList.toggle("tx-blocked", off);
       word.style.cssText = off || row[j] < 0.005 ? "" : `background:${rgb(color)};color:${inkOn(color)}`;
-      bar.style.width = `${off ? 0 : 40 * row[j]}px`;
+      bar.style.width = `${off ? 0 : 100 * row[j]}%`;
       number.textContent = off ? "blocked" : percent(row[j]);
     });
   };

@@ -43,9 +43,21 @@ function termsOf(s) {
 
 const total = (rows) => Object.values(rows).reduce((a, b) => a + b, 0n);
 
+const rowsOf = (s) => Math.max(s.max_len, s.seq_len); // of a table of positions
+
+// The letters of a formula that no slider has, with their numbers.
+export function lettersIn(formula, s, n) {
+  const meanings = { M: [rowsOf(s), "rows of the position table"], N: [n, "parameters"], C: [s.n_classes, "classes"] };
+  return Object.entries(meanings).filter(([letter]) => formula.includes(letter)).map(([letter, [x, words]]) => `${letter} = ${grouped(x)} ${words}`).join(", ");
+}
+
+// What in a configuration costs no parameters: a learned table of positions has a row for each.
+export const costsNone = (s) => (s.learned ? `T above ${grouped(s.max_len)} adds rows to M; batch and heads cost no parameters.`
+  : "No T, B or H: length, batch and heads cost no parameters.");
+
 // The length of every bar, by group and row.
 export function barsOf(s) {
-  const letters = { V: s.vocab_size, D: s.d_model, L: s.n_layers, H: s.n_heads, F: s.d_ff, T: s.seq_len, B: s.batch_size, C: s.n_classes, M: Math.max(s.max_len, s.seq_len) };
+  const letters = { V: s.vocab_size, D: s.d_model, L: s.n_layers, H: s.n_heads, F: s.d_ff, T: s.seq_len, B: s.batch_size, C: s.n_classes, M: rowsOf(s) };
   const bars = {};
   for (const [group, rows] of Object.entries(termsOf(s))) {
     bars[group] = Object.fromEntries(rows.map(([name, formula]) => [name, evaluate(formula, letters)]));
@@ -146,7 +158,8 @@ export function describe(get) {
   text += `Training in float32 fits on ${cardFor(uses[0].bytes, get("cards"))}, generation in bfloat16 on ${cardFor(uses[3].bytes, get("cards"))}.`;
   const { key, title, unit } = GROUPS[get("view")], [part, amount] = Object.entries(now[key]).reduce((best, one) => (one[1] > best[1] ? one : best));
   const card = get("view") ? `${withUnit(sum(now, key), unit)} ${title}, ${share(amount, sum(now, key))} of it ${part}. ` : "";
-  if (name) text += ` Chosen: ${name}, ${formula} = ${grouped(now[GROUPS[get("view")].key][name])}.`;
+  const also = name && lettersIn(formula, state, sum(now, "parameters"));
+  if (name) text += ` Chosen: ${name}, ${formula} = ${grouped(now[GROUPS[get("view")].key][name])}${also && `, with ${also}`}.`;
   if (!changed) return `${card || `${size} `}This is the pinned state.\n${card && `${size} `}${text}`;
   return `${card}Against the pinned state: parameters ${against("parameters")}, `
     + `compute ${against("compute")} (pairs ${ratio(pairs, then.compute["attention, pairs"])}), `
@@ -154,12 +167,12 @@ export function describe(get) {
 }
 
 const GROUPS = [
-  { key: "parameters", title: "learned", unit: "parameters", say: "No T, B or H in any formula: length, batch and heads cost no parameters." },
-  { key: "compute", title: "computed", unit: "operations", say: "One forward pass. T·T: twice the length, four times the pairs." },
-  { key: "training", title: "kept in training", unit: "B", say: "Activations wait for the backward pass; plain attention keeps a weight for each head and pair: H·T·T." },
-  { key: "generating", title: "kept in generation", unit: "B", say: "The cache holds keys and values of every layer and token, with the context full." },
+  { key: "parameters", title: "learned", unit: "parameters", say: costsNone },
+  { key: "compute", title: "computed", unit: "operations", say: () => "One forward pass. T·T: twice the length, four times the pairs." },
+  { key: "training", title: "kept in training", unit: "B", say: () => "Activations wait for the backward pass; plain attention keeps a weight for each head and pair: H·T·T." },
+  { key: "generating", title: "kept in generation", unit: "B", say: () => "The cache holds keys and values of every layer and token, with the context full." },
 ];
-const FRAME = 1.9; // width to height
+const FRAME = 2.15; // width to height
 
 // Four totals, one of which the picture shows.
 function tabs(ui) {
@@ -232,15 +245,18 @@ function picture(ui) {
       tile.setAttribute("aria-pressed", i === ui.get("part"));
       tile.classList.toggle("tx-tiny", !fitsIn([name, tile.lastChild.textContent], rect[2] * reach * wide - 8, rect[3] * reach * tall - 7, letters));
     });
-    const drawn = known.filter(([, n]) => n <= frame && n >= LEAST * frame).sort(([, a], [, b]) => a - b);
+    // The pinned state, and of the models the nearest that is smaller and the nearest that is larger.
+    const sorted = known.filter(([name]) => name !== "pinned").sort(([, a], [, b]) => a - b), smaller = sorted.filter(([, n]) => n < whole).slice(-1);
+    const near = [...known.filter(([name]) => name === "pinned"), ...smaller, ...sorted.filter(([, n]) => n > whole).slice(0, 1)];
+    const drawn = near.filter(([, n]) => n <= frame && n >= LEAST * frame).sort(([, a], [, b]) => a - b);
     // A name stands in the corner of its frame where nothing else is: not over the tiles, and not over a smaller frame.
     const amount = (n) => withUnit(Math.round(n), unit === "B" ? unit : "").trim(), titled = (name) => (name === "pinned" ? pinnedName(ui.get) : name), called = ([name, n]) => `${titled(name)} (${amount(n)})`, room = (n, i) => Math.sqrt(n / frame) - Math.max(reach, Math.sqrt((drawn[i - 1]?.[1] ?? 0) / frame));
     const named = drawn.map(([, n], i) => room(n, i) * tall >= 1.5 * letters);
     ghosts.replaceChildren(...drawn.map((one, i) => h("div", { class: `tx-ghost${one[0] === "pinned" ? " tx-pinned" : ""}`, style: `width:${side(one[1], frame)};height:${side(one[1], frame)}` }, named[i] ? h("span", { class: one[1] < 0.12 * frame ? "tx-outside" : null }, called(one)) : "")));
-    const next = known.filter(([, n]) => n > frame).sort(([, a], [, b]) => a - b)[0], others = drawn.filter((_, i) => !named[i]).map(called);
-    scale.textContent = `Areas are amounts; the whole frame stands for ${withUnit(frame, unit)}.${others.length ? ` The outline${others.length > 1 ? "s" : ""} over the tiles${others.length > 1 ? ", the smallest first" : ""}: ${others.join(", ")}.` : ""}${next ? ` The next larger one: ${titled(next[0])} (${amount(next[1])}), ${ratio(next[1], whole)}.` : ""} ${say}`;
-    const [name, terms] = termsOf(state)[key][ui.get("part")] ?? [];
-    formula.replaceChildren(...(name ? [h("b", {}, name), ` ${terms} = ${grouped(now[key][name])}`] : []));
+    const next = near.filter(([, n]) => n > frame).sort(([, a], [, b]) => a - b)[0], others = drawn.filter((_, i) => !named[i]).map(called);
+    scale.textContent = `The frame: ${withUnit(frame, unit)}.${others.length ? ` Outline${others.length > 1 ? "s" : ""}: ${others.join(", ")}.` : ""}${next ? ` Next larger: ${called(next)}, ${ratio(next[1], whole)}.` : ""} ${say(state)}`;
+    const [name, terms] = termsOf(state)[key][ui.get("part")] ?? [], also = name && lettersIn(terms, state, total(now.parameters));
+    formula.replaceChildren(...(name ? [h("b", {}, name), ` ${terms} = ${grouped(now[key][name])}`, also && h("small", {}, `, with ${also}`)] : []));
   };
   return { box: [box, legend, formula, scale], paint };
 }
@@ -248,15 +264,17 @@ function picture(ui) {
 // Which card holds it: memory by use and precision.
 function fits(ui) {
   const rows = USES.map(([name, formula]) => ({ bytes: h("td"), card: h("td"), row: h("tr", {}, h("th", { scope: "row" }, name, " ", h("small", {}, formula))) }));
+  const short = h("b");
   rows.forEach(({ row, bytes, card }) => row.append(bytes, card));
   const paint = (now) => usesOf(now).reduce((above, { bytes }, i) => { // a card is named once for all rows below one another
     const { card } = rows[i], name = cardFor(bytes, ui.get("cards"));
     rows[i].bytes.textContent = withUnit(bytes, "B");
     Object.assign(card, { textContent: name, rowSpan: 1, hidden: above?.textContent === name });
     if (card.hidden) above.rowSpan++;
+    if (!i) short.textContent = `Training: ${name}`;
     return card.hidden ? above : card;
   }, null);
-  return { paint, box: h("div", { class: "tx-part tx-fits" }, h("p", { class: "tx-title" }, "Which GPU does this fit?"),
+  return { paint, box: h("details", { class: "tx-fits" }, h("summary", {}, "Which GPU does this fit? ", short),
     h("table", {}, h("thead", {}, h("tr", {}, ["use", "memory", "smallest card"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows.map(({ row }) => row))),
     h("p", { class: "tx-note" }, "N parameters, A activations, C cache. Not counted: program, buffers.")) };
 }
@@ -311,10 +329,10 @@ function build(ui) {
   };
   const invite = h("p", { class: "tx-invite" }, "Move a slider or choose a model. Each card compares with what is pinned, at first the same model on shorter texts.");
   ui.show(paint, invite, totals.box, h("div", { class: "tx-groups" },
-    h("div", {}, map.box, changed),
-    h("div", {}, presets(ui), sliders(ui),
-      h("div", { class: "tx-row" }, ui.choice("head", { label: "head", options: [["lm", "next word"], ["classifier", "classifier"]] }), ui.toggle("tie_embeddings", { label: "tied" }),
-        ui.toggle("learned", { label: "learned positions" }), ui.toggle("plain", { label: "keep attention weights" })), cards.box)));
+    h("div", {}, map.box),
+    h("div", {}, presets(ui), sliders(ui), changed,
+      h("details", {}, h("summary", {}, "More settings: head, tied, learned positions, weights"), h("div", { class: "tx-row" }, ui.choice("head", { label: "head", options: [["lm", "next word"], ["classifier", "classifier"]] }), ui.toggle("tie_embeddings", { label: "tied" }),
+        ui.toggle("learned", { label: "learned positions" }), ui.toggle("plain", { label: "keep attention weights" }))), cards.box)));
 }
 
 const keep = () => ({ view: [0, 3], seq_len: [1, 2 ** 17], batch_size: [1, 2 ** 12], n_heads: [1, 256], vocab_size: [1, 1e6], d_model: [1, 2 ** 15], n_layers: [1, 128], d_ff: [1, 2 ** 17], head: ["lm", "classifier"], tie_embeddings: [], learned: [], plain: [] });

@@ -1,7 +1,7 @@
 // The depth explorer. `get` maps the name of a trait to its value; the buffers hold powers of ten.
 
 const NORMS = ["none", "pre", "post"], NORM_NAMES = ["no norm", "pre-norm", "post-norm"];
-const FROM = -12, TO = 12, ALIKE = -2, GONE = -3, END = 299.9;
+const LIMITS = [-12, 12], WIDE = [-300, 300], ALIKE = -2, GONE = -3, END = 299.9;
 const SETTINGS = NORMS.flatMap((norm) => [[norm, false], [norm, true]]);
 const nameOf = ([norm, residual]) => `${NORM_NAMES[NORMS.indexOf(norm)]}, ${residual ? "with residual" : "no residual"}`;
 
@@ -43,9 +43,9 @@ export function describe(get) {
     + `The gradient, ${sized(gradient[n])} at the top, arrives at the input as ${sized(gradient[0])}.`;
 }
 
-// Decades that hold all these powers, from 10⁻¹² to 10¹²; a line ends where it leaves them.
-export function decades(rows) {
-  const all = rows.flatMap((row) => [...row]), low = clamp(Math.floor(Math.min(-1, ...all)), FROM, 0), high = clamp(Math.ceil(Math.max(1, ...all)), 0, TO);
+// Decades that hold all these powers, from 10⁻¹² to 10¹² at most unless said otherwise; a line ends where it leaves them.
+export function decades(rows, [from, to] = LIMITS) {
+  const all = rows.flatMap((row) => [...row]), low = clamp(Math.floor(Math.min(-1, ...all)), from, 0), high = clamp(Math.ceil(Math.max(1, ...all)), 0, to);
   const by = Math.ceil((high - low) / 6), ticks = [];
   for (let power = Math.ceil(low / by) * by; power <= high; power += by) ticks.push(power);
   return [[low, high], ticks];
@@ -62,12 +62,12 @@ export function inside(powers, [low, high]) {
   return { points, first, last };
 }
 
-function panel(ui, title, keys) {
+function panel(ui, title, keys, limits) {
   const draw = plot(ui, { xLabel: "level (0 = input)", yLabel: "root mean square", height: 165, right: 92, go: (x) => ui.set("level", Math.round(x)) });
   const head = h("p", { class: "tx-title" }, title), gone = h("small");
   head.append(gone);
   const update = (series) => {
-    const n = ui.get("n_layers"), level = levelOf(ui.get), rows = keys.map(([key]) => series[key]), [y, ticks] = decades(rows), tones = ["tx-first", "tx-second"];
+    const n = ui.get("n_layers"), level = levelOf(ui.get), rows = keys.map(([key]) => series[key]), [y, ticks] = decades(rows, limits), tones = ["tx-first", "tx-second"];
     const parts = rows.map((row) => inside(row, y)), beyond = (power) => (power === y[0] ? `↓ below 10${raised(y[0])}` : `↑ above 10${raised(y[1])}`);
     // Where a curve has left the picture there is no dot, and that is said.
     gone.textContent = keys.map(([, name], i) => [name, rows[i][level]]).filter(([, power]) => power < y[0] || power > y[1]).map(([name, power]) => `at level ${level} ${keys.length > 1 ? `${name} ` : ""}${power < y[0] ? "below" : "above"} the chart`).join(", ");
@@ -80,6 +80,23 @@ function panel(ui, title, keys) {
     });
   };
   update.box = h("div", { class: "tx-panel" }, head, draw.box);
+  return update;
+}
+
+// The gradient at the input against the number of layers: the chosen setting, and faintly the others.
+function byDepth(ui) {
+  const depths = ui.get("depths"), x = depths.map((n) => Math.log2(n)), nearest = (at) => x.reduce((best, one, i) => (Math.abs(one - at) < Math.abs(x[best] - at) ? i : best), 0);
+  const draw = plot(ui, { xLabel: "layers", yLabel: "gradient", height: 150, right: 14, go: (at) => ui.set("n_layers", depths[nearest(at)]) });
+  const update = () => {
+    const chosen = (norm, residual) => norm === ui.get("norm") && residual === ui.get("residual"), order = SETTINGS.toSorted((a, b) => chosen(...a) - chosen(...b));
+    const rows = order.map((setting) => depths.map((n) => seriesOf((key) => (key === "n_layers" ? n : ui.get(key)), setting).gradient[0])), [y, ticks] = decades(rows);
+    draw({
+      x: [x[0], x.at(-1)], y, at: Math.log2(ui.get("n_layers")), xTicks: depths.filter((n) => Number.isInteger(Math.log2(n))).map((n) => [Math.log2(n), n]), yTicks: ticks.map((power) => [power, power ? `10${raised(power)}` : 1]),
+      lines: rows.map((row, i) => ({ points: inside(row, y).points.map(([at, power]) => [x[Math.floor(at)] + (at % 1) * ((x[Math.ceil(at)] ?? 0) - x[Math.floor(at)]), power]), tone: i === rows.length - 1 ? "tx-first" : "tx-faint", name: "" })),
+      label: `Gradient at the input against layers: ${order.map((setting, i) => `${nameOf(setting)} ${sized(rows[i].at(-1))} at ${depths.at(-1)}`).join("; ")}`,
+    });
+  };
+  update.box = h("div", {}, h("p", { class: "tx-title" }, "Gradient at the input, by depth", h("small", {}, "grey: others")), draw.box);
   return update;
 }
 
@@ -96,7 +113,7 @@ function table(ui) {
       const power = series[key][key === "gradient" ? 0 : n];
       cells[i][j].textContent = sized(power);
       cells[i][j].className = power < 0 ? "tx-less" : "tx-more";
-      cells[i][j].style.setProperty("--part", `${(60 * clamp(Math.abs(power) / TO, 0, 1) ** 0.6).toFixed(0)}%`);
+      cells[i][j].style.setProperty("--part", `${(60 * clamp(Math.abs(power) / LIMITS[1], 0, 1) ** 0.6).toFixed(0)}%`);
     });
   });
   update.box = h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "All six settings at this depth"), h("div", { class: "tx-scroll" }, box));
@@ -104,7 +121,7 @@ function table(ui) {
 }
 
 function build(ui) {
-  const depths = ui.get("depths"), up = panel(ui, "The signal, going up", [["size", "size"], ["difference", "difference"]]), down = panel(ui, "The gradient, coming down", [["gradient", "gradient"]]), all = table(ui);
+  const depths = ui.get("depths"), up = panel(ui, "The signal, going up", [["size", "size"], ["difference", "difference"]]), down = panel(ui, "The gradient, coming down", [["gradient", "gradient"]], WIDE), all = table(ui), deeper = byDepth(ui);
   let ruler;
   ui.painters.push(() => { ruler.max = ui.get("n_layers"); });
   const paint = () => {
@@ -112,6 +129,7 @@ function build(ui) {
     up(series);
     down(series);
     all();
+    deeper();
   };
   const slider = ui.slider("level", { label: "level", min: 0, max: depths[depths.length - 1], format: () => String(levelOf(ui.get)) });
   ruler = slider.querySelector("input");
@@ -119,7 +137,7 @@ function build(ui) {
     h("div", { class: "tx-row tx-setting" }, ui.slider("n_layers", { label: "layers", min: 0, max: depths.length - 1, to: (i) => depths[i], from: (n) => depths.indexOf(n) }), slider,
       ui.toggle("residual", { label: "residual connections" }), ui.choice("norm", { label: "norm", options: NORMS.map((norm, i) => [norm, NORM_NAMES[i]]) })),
     h("div", { class: "tx-two" }, up.box, down.box),
-    h("div", { class: "tx-aside" }, all.box, h("p", { class: "tx-note" }, "Press a row to choose it. Blue: less than 1. Red: more than 1. Difference: the size of what tells the tokens of a text apart, as a share of the signal. Blocks are untrained, from one random start; float64 cannot hold a difference below about 10⁻¹⁶.")));
+    h("div", { class: "tx-aside" }, all.box, h("div", {}, deeper.box, h("p", { class: "tx-note" }, "Press a row. Blue: less than 1; red: more. Difference: what tells tokens apart, as a share of the signal. Untrained blocks, in float64, which ends near 10⁻¹⁶."))));
 }
 
 export default explorer("depth", { build, describe });

@@ -19,13 +19,21 @@ const FRESH = { guess: "", revealed: false };
 // Nothing is shown before the reader has chosen, or gives up.
 const asks = (get) => !get("guess") && !get("revealed");
 
+// The row of what the reader chose, and whether it can be and is the hidden token; null before, and for who chose none.
+export function verdictOf(get) {
+  const { rows, tokens, at } = blankOf(get), row = rows.find(([token]) => token === get("guess"));
+  if (!row) return null;
+  const can = row[1] > 0, right = row[0] === tokens[at];
+  return { row, can, mark: can ? "✓" : "✗", text: !can ? "impossible here, so not the hidden token" : `possible, ${right ? "and" : "but not"} the hidden token` };
+}
+
 export function describe(get) {
-  const { tokens, at, rows, left, model, possible, impossible } = blankOf(get), guess = rows.find(([token]) => token === get("guess"));
+  const { tokens, at, rows, left, model, possible, impossible } = blankOf(get), guess = verdictOf(get);
   const hidden = `Token ${at} of 0 to ${tokens.length - 1} is hidden`;
   if (asks(get)) return `${hidden}. Which would you fill in?`; // not how many are possible: one alone would be the answer
-  const chosen = guess ? `You chose “${guess[0]}”: ${SIDES.map((side, i) => `${side} ${share(guess[i + 1])}`).join("; ")}. ` : "";
+  const chosen = guess ? `You chose “${guess.row[0]}”: ${guess.mark} ${guess.text} (${SIDES.map((side, i) => `${side.replace("exact, ", "")} ${share(guess.row[i + 1])}`).join(", ")}). ` : "";
   const best = SIDES.map((side, i) => [side, rows.reduce((a, b) => (b[i + 1] > a[i + 1] ? b : a)), i]);
-  return `${hidden}; ${counted(possible, "token")} of the vocabulary ${possible === 1 ? "is" : "are"} possible. ${chosen}The model gives ${share(impossible)} to impossible tokens.${get("revealed") ? ` The hidden token: “${tokens[at]}”.` : ""}\nMost probable: `
+  return `${hidden}; ${counted(possible, "token")} ${possible === 1 ? "is" : "are"} possible. ${chosen}The model gives ${share(impossible)} to impossible tokens.${get("revealed") ? ` The hidden token: “${tokens[at]}”.` : ""}\nMost probable: `
     + `${best.map(([side, row, i]) => `${side}, “${row[0]}” ${share(row[i + 1])}`).join("; ")}. KL divergence from the exact distribution: model ${nats(model)}, left side only ${nats(left)}.`;
 }
 
@@ -44,44 +52,53 @@ function text(ui) {
       known = tokens;
     }
     box.firstChild.stop(at);
+    const guess = verdictOf(ui.get);
     words.forEach((word, i) => {
-      word.textContent = i === at && !ui.get("revealed") ? "____" : tokens[i];
+      const blank = i === at && !ui.get("revealed");
+      word.textContent = !blank ? tokens[i] : guess ? `${guess.row[0]} ${guess.mark}` : "____";
+      word.dataset.verdict = blank && guess ? guess.mark : "";
       word.setAttribute("aria-checked", i === at);
-      word.setAttribute("aria-label", i === at && !ui.get("revealed") ? `token ${i}, hidden` : tokens[i]);
+      word.setAttribute("aria-label", !blank ? tokens[i] : `token ${i}, hidden${guess ? `, your choice ${guess.row[0]}: ${guess.text}` : ""}`);
     });
   };
   update.box = box;
   return update;
 }
 
-// What the chart has a row for: the possible tokens, then all impossible ones in one, of which only the model's share is known.
-export const entriesOf = ({ rows, impossible }) => [...rows.filter(([, both]) => both > 0), ["impossible words", 0, 0, impossible]];
+// What the chart has a row for: the tokens of the blank, then all other impossible ones in one, of which only the model's share is known.
+export const entriesOf = ({ rows, impossible }) => {
+  const named = rows.reduce((sum, [, both, , model]) => sum + (both > 0 ? 0 : model), 0);
+  return [...rows, ["other impossible words", 0, 0, Math.max(0, impossible - named)]];
+};
 
-// What one may choose from: the tokens of the rows, in the order of the alphabet.
+const entry = (name, bars, more = {}) => h("div", { class: "tx-entry", ...more }, name, h("span", {}, bars));
+const bar = (i, width, text) => h("span", { class: `tx-one ${TONES[i]}` }, h("em", {}, text && SHORT[i]), h("u", {}, h("i", { style: `width:${width}%` })), h("b", {}, text));
+
+// What one may choose from: the tokens of the rows, in the order of the alphabet, where their bars will be.
 function question(ui) {
-  const box = h("div", { class: "tx-radios", role: "group", "aria-label": "your choice" });
+  const box = h("div", { class: "tx-bars", role: "group", "aria-label": "your choice" });
   const choice = (token, words = token, kind = "tx-token") => h("button", { type: "button", class: kind, onclick: () => ui.save("guess", token) }, words);
   const update = ({ rows }) => {
     const tokens = rows.map(([token]) => token).sort((a, b) => a.localeCompare(b, "fr"));
-    box.replaceChildren(h("span", { class: "tx-title" }, "Fill in:"), ...tokens.map((token) => choice(token)), choice("?", "Show without choosing", "tx-button"));
+    box.replaceChildren(...tokens.map((token) => entry(choice(token), TONES.map((_, i) => bar(i, 0, "")))), choice("?", "Show without choosing", "tx-button"));
   };
   update.box = box;
   return update;
 }
 
-// Three bars a token; the words that are most probable among the impossible ones are named in their row.
+// Three bars a token; what the reader chose is marked.
 function chart(ui) {
-  const list = h("div", { class: "tx-bars", role: "list", "aria-label": "tokens" });
-  const axis = h("p", { class: "tx-axis", "aria-hidden": "true" });
-  const update = ({ rows, tokens, at, impossible }) => {
-    const entries = entriesOf({ rows, impossible }), end = endOf(entries), right = ui.get("revealed") ? tokens[at] : null;
-    axis.replaceChildren(...[0, end / 2, end].map((p) => h("span", {}, `${+(100 * p).toFixed(1)}%`)));
-    const wrong = rows.filter(([, both]) => both === 0).sort((a, b) => b[3] - a[3]).slice(0, 1).map(([token, , , p]) => `${token} ${share(p)}`);
-    list.replaceChildren(...entries.map(([token, ...shares]) => h("div", { class: "tx-entry", role: "listitem", "data-possible": String(shares[0] > 0), "data-right": String(token === right) },
-      h("span", { class: "tx-name" }, token, shares[0] > 0 ? null : h("small", {}, wrong.length ? `most: ${wrong}` : "all together"), token === right ? h("small", {}, "hidden here") : null, token === ui.get("guess") ? h("small", {}, "your choice") : null),
-      h("span", {}, shares.map((p, i) => (shares[0] === 0 && i < 2 ? "" : h("span", { class: `tx-one ${TONES[i]}` }, h("em", {}, SHORT[i]), h("u", {}, h("i", { style: `width:${((100 * p) / end).toFixed(2)}%` })), h("b", {}, share(p)))))))));
+  const list = h("div", { class: "tx-bars tx-chart", role: "list", tabindex: "-1", "aria-label": "tokens" });
+  const update = (blank, end) => {
+    const right = ui.get("revealed") ? blank.tokens[blank.at] : null, guess = verdictOf(ui.get), entries = entriesOf(blank);
+    list.replaceChildren(...entries.map(([token, ...shares], at) => {
+      const mine = guess?.row[0] === token ? guess.mark : "", known = at < blank.rows.length, can = shares[0] > 0;
+      const words = mine ? `your choice${token === right ? ", right" : ""}` : token === right ? "hidden token" : known && !can ? "impossible" : "";
+      return entry(h("span", { class: "tx-name" }, mine && `${mine} `, token, words && h("small", {}, words)),
+        shares.map((p, i) => (known || i === 2 ? bar(i, ((100 * p) / end).toFixed(2), share(p)) : "")), { role: "listitem", "data-possible": String(can), "data-right": String(token === right), "data-verdict": mine });
+    }));
   };
-  update.box = h("div", { class: "tx-chart" }, h("p", { class: "tx-key" }, SIDES.map((side, i) => h("span", { class: TONES[i] }, h("i"), side))), axis, list);
+  update.box = list;
   return update;
 }
 
@@ -91,20 +108,29 @@ function build(ui) {
   // Another token than now: whoever has just read the text is asked about one they did not pick.
   const random = () => { const { tokens, at } = blankOf(ui.get), i = Math.floor(Math.random() * (tokens.length - 1)); hide(ui, i < at ? i : Math.min(i + 1, tokens.length - 1)); };
   const dice = h("button", { type: "button", class: "tx-button", onclick: random }, "Hide one at random"), again = h("button", { type: "button", class: "tx-button", onclick: () => hide(ui, blankOf(ui.get).at) }, "Ask again");
+  const key = h("p", { class: "tx-key" }), average = `Divergence on average over all ${all.length} blanks: model ${nats(mean("model"))}, left only ${nats(mean("left"))}.`;
+  note.textContent = `Impossible: no review of this world has the word here; grammar is one reason, an opinion that the rest contradicts another. ${average}`;
+  let asked = true;
   const paint = () => {
-    again.disabled = asks(ui.get);
-    const blank = blankOf(ui.get), rest = blank.possible - entriesOf(blank).length + 1;
+    const blank = blankOf(ui.get), shown = blank.rows.filter(([, both]) => both > 0).length, rest = blank.possible - shown;
+    const end = endOf(entriesOf(blank)), was = asked, focused = document.activeElement;
+    asked = asks(ui.get);
     words(blank);
-    ask.box.hidden = !asks(ui.get);
-    bars.box.hidden = facts.hidden = note.hidden = asks(ui.get);
-    if (asks(ui.get)) return ask(blank);
-    bars(blank);
-    facts.replaceChildren("KL divergence from exact, both sides: ", h("b", { class: "tx-model" }, `model ${nats(blank.model)}`), " · ", h("b", { class: "tx-left" }, `left only ${nats(blank.left)}`));
-    note.textContent = `${rest > 0 ? `Not shown: ${counted(rest, "less probable possible token")}. ` : ""}Impossible: no review of this world has the word here; grammar is one reason, an opinion that the rest contradicts another. Divergence on average over all ${all.length} blanks: model ${nats(mean("model"))}, left only ${nats(mean("left"))}.`;
+    again.disabled = bars.box.hidden = asked;
+    ask.box.hidden = !asked;
+    key.replaceChildren(asked ? h("b", {}, "Fill in:") : "", ...SIDES.map((side, i) => h("span", { class: TONES[i] }, h("i"), side)), asked ? "" : `full bar: ${100 * end}%`);
+    facts.replaceChildren(...(asked ? ["What is probable is shown after your choice."] : ["KL divergence from exact, both sides: ", h("b", { class: "tx-model" }, `model ${nats(blank.model)}`), " · ",
+      h("b", { class: "tx-left" }, `left only ${nats(blank.left)}`), rest > 0 ? `. Not shown: ${counted(rest, "less probable possible token")}.` : ""]));
+    if (asked) ask(blank);
+    else bars(blank, end);
+    bars.box.classList.toggle("tx-fresh", was && !asked);
+    // The button that was pressed is gone: its result has the focus.
+    if (!asked && ask.box.contains(focused)) bars.box.focus({ preventScroll: true });
+    if (asked && focused === again) ask.box.querySelector("button").focus({ preventScroll: true });
   };
   ui.show(paint, h("p", { class: "tx-invite" }, "Press any token to hide it. What is probable from the left alone, and from both sides? Does the model agree?"),
     h("div", { class: "tx-row" }, ui.picks("review", { label: "review", names: ui.get("tokens").map((_, i) => `review ${i + 1}`), reset: (i) => ({ ...FRESH, position: ui.get("clearest")[i] }) }), h("span", { class: "tx-pair" }, dice, again), ui.toggle("revealed", { label: "show the hidden token" })),
-    words.box, ask.box, bars.box, facts, note);
+    words.box, key, ask.box, bars.box, facts, note);
 }
 
 export default explorer("fill_blank", { build, describe });

@@ -1,6 +1,6 @@
 // The explorer of certainty. `get` maps the name of a trait to its value, buffers as float32.
 
-const STRONG = 2.5, EPS = 1e-7;
+const STRONG = 2.5, EPS = 1e-7, NARROW = 450;
 const NAMES = ["unfavourable", "favourable"];
 
 // The chosen review: its words, the exact P(favourable) after 0, 1, ... of them, that of the model (none after 0), how many are read.
@@ -61,25 +61,28 @@ function text(ui) {
     });
   };
   const scale = [-STRONG, -STRONG / 2, 0, STRONG / 2, STRONG].map((move) => h("i", { class: move > 0 ? "tx-for" : "tx-against", style: `--part:${(55 * Math.abs(move)) / STRONG}%` }));
-  update.box = [box, h("p", { class: "tx-key" }, "exact evidence of a word, in nats of log-odds: ", h("span", {}, `unfavourable ${number(-STRONG, 1)} `, scale, ` +${number(STRONG, 1)} favourable`), ui.get("model").length ? h("span", {}, ". The model answers from the first word on.") : "")];
+  update.box = [box, h("p", { class: "tx-key" }, h("span", {}, "exact evidence of a word, in nats of log-odds:"), h("span", {}, `unfavourable ${number(-STRONG, 1)} `, scale, ` +${number(STRONG, 1)} favourable`), ui.get("model").length ? h("span", {}, "The model answers from the first word on.") : "")];
   return update;
 }
 
 function chart(ui) {
-  const draw = plot(ui, { xLabel: "words read", yLabel: "P(favourable)", height: 240, right: 112, go: (x) => ui.set("n_read", Math.round(x)) });
+  // On a phone the names at the ends have no numbers, which the sentence says: more room for the curves.
+  const plots = [112, 52].map((right) => plot(ui, { xLabel: "words read", yLabel: "P(favourable)", height: 240, right, go: (x) => ui.set("n_read", Math.round(x)) })), holder = h("div");
   const update = ({ words, exact, model, n }) => {
     const every = Math.max(1, Math.round(words.length / 6)), ticks = Array.from({ length: Math.floor(words.length / every) + 1 }, (_, i) => i * every);
     const line = (values, from) => Array.from(values.subarray(0, n + 1 - from), (p, i) => [i + from, p]);
     const miss = model ? Array.from(model.subarray(0, n), (p, i) => [(p - 0.5) * (exact[i + 1] - 0.5) < -0.01 ? Math.abs(p - 0.5) : 0, i]).reduce((a, b) => (b[0] > a[0] ? b : a), [0]) : [0];
-    draw({
+    const narrow = ui.width < NARROW, ending = (name, value) => (narrow ? name : `${name} ${value}`);
+    if (holder.firstChild !== plots[+narrow].box) holder.replaceChildren(plots[+narrow].box);
+    plots[+narrow]({
       between: model && n ? [line(model, 1), line(exact, 0).slice(1)] : null,
       dots: miss[0] ? [{ at: [miss[1] + 1, model[miss[1]]], tone: "tx-second", name: "surest in error" }] : [],
       x: [0, words.length], y: [0, 1], at: n, xTicks: ticks.map((t) => [t, t]), yTicks: [0, 0.25, 0.5, 0.75, 1].map((p) => [p, p]),
-      lines: [...(model ? [{ points: line(model, 1), tone: "tx-second", name: `model ${n ? short(model[n - 1]) : ""}` }] : []), { points: line(exact, 0), tone: "tx-first", name: `exact ${short(exact[n])}` }],
+      lines: [...(model ? [{ points: line(model, 1), tone: "tx-second", name: ending("model", n ? short(model[n - 1]) : "") }] : []), { points: line(exact, 0), tone: "tx-first", name: ending("exact", short(exact[n])) }],
       label: `Probability that the review is favourable, against words read: exact ${Array.from(exact.subarray(0, n + 1), (p) => number(p)).join(", ")}${model && n ? `; model ${Array.from(model.subarray(0, n), (p) => number(p)).join(", ")}` : ""}`,
     });
   };
-  update.box = draw.box;
+  update.box = holder;
   return update;
 }
 

@@ -3,6 +3,7 @@
 
 const N_ROWS = 8;
 const FIRST_DRAW = 2017; // where the random numbers begin
+const TICKS = [0, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1]; // of the scale of square roots, the one of the next word
 const STAGES = ["embedding", "+ attention", "+ feed-forward"];
 
 // The token that is followed: its place, the head and the key that are chosen, and the numbers of their dot product.
@@ -107,7 +108,7 @@ function stages(ui) {
   const { n_layers: layers } = machine().config, strips = Array.from({ length: 1 + 2 * layers }, (_, i) => strip(i ? "residual stream" : "embedding"));
   const names = strips.map(() => h("th", { scope: "row" })), says = strips.map(() => h("td")), title = h("p", { class: "tx-title" });
   const into = (i) => () => { ui.set("block", (i - 1) >> 1); ui.set("zoom", 1); lookAtMost(ui); };
-  const box = h("div", { class: "tx-part" }, title, h("table", {}, h("thead", {}, h("tr", {}, ["after", `the vector, ${machine().config.d_model} numbers`, "would say"].map((text) => h("th", { scope: "col" }, text)))),
+  const box = h("div", { class: "tx-part" }, title, h("table", {}, h("thead", {}, h("tr", {}, ["after", `its ${machine().config.d_model} numbers`, "would say"].map((text) => h("th", { scope: "col" }, text)))),
     h("tbody", {}, strips.map((canvas, i) => h("tr", {}, names[i], h("td", {}, canvas), says[i])))));
   const paint = (now) => {
     title.textContent = `The vector of ${named(now.read.names, now.at)} after each step`;
@@ -169,7 +170,7 @@ function product(ui) {
     title.textContent = `Block ${now.block}, head ${now.head}: the query of ${named(names, now.at)} with the key of`;
     keys.paint(names.slice(0, now.at + 1), now.key, (j) => [names[j]]);
     const most = largest(now.q, now.k), mostProduct = largest(now.products);
-    const across = ui.width < 480 ? 4 : 8, rows = [["q", now.q], ["k", now.k], ["q · k", now.products]];
+    const across = ui.width < 480 ? 4 : ui.width < 760 ? 8 : now.width, rows = [["q", now.q], ["k", now.k], ["q · k", now.products]];
     body.replaceChildren(...Array.from({ length: Math.ceil(now.width / across) }, (_, part) => rows.map(([name, vector], i) => h("tr", {}, h("th", { scope: "row" }, name),
       Array.from(vector.slice(part * across, (part + 1) * across), (x) => cell(x, i < 2 ? most : mostProduct))))).flat());
     const total = now.weights.length, steps = [
@@ -192,14 +193,16 @@ function nextTokens(ui) {
     } }, word, " ", logit, " ", h("span", { class: "tx-two" }, bars.map(({ side, fill, text }) => h("span", { class: `tx-one tx-${side}` }, h("em", {}, side), " ", h("u", {}, fill), text, " "))));
     return { box, word, logit, bars };
   });
-  const scale = h("p", { class: "tx-note" }), list = h("div", { class: "tx-options", role: "group", "aria-label": "tokens that may come next" }, rows.map(({ box }) => box)), stop = roving(list, rows.map(({ box }) => box));
+  const axis = h("span", { class: "tx-ticks" }), scale = h("p", { class: "tx-note" }, "Square-root scale: twice as long is four times as probable."), list = h("div", { class: "tx-options", role: "group", "aria-label": "tokens that may come next" }, rows.map(({ box }) => box)), stop = roving(list, rows.map(({ box }) => box));
   const paint = ({ read, at }) => {
     const last = at === read.ids.length - 1;
-    title.textContent = `What comes after ${named(read.names, at)}? ${last ? "Press one to go on." : `What was written: “${read.names[at + 1]}”.`}`;
+    title.textContent = `After ${named(read.names, at)}${last ? ": press one to go on" : `. What was written: “${read.names[at + 1]}”.`}`;
     stop(Math.max(0, rows.findIndex(({ box }) => box === document.activeElement)));
     const found = candidates(read, at, ui.get("temperature")), most = Math.max(...found.flatMap(({ model, truth }) => [model, truth ?? 0]));
     const full = fullBar(most);
-    scale.textContent = `A full bar is ${percent(full)}. Model: at the temperature above. Truth: the probability in the grammar that makes this language.`;
+    const wide = axis.clientWidth || 120, place = (p) => Math.sqrt(p / full), ticks = TICKS.filter((p) => p <= full).reverse().reduce((all, p) => (all.length && wide * (place(all[0]) - place(p)) < 32 ? all : [p, ...all]), []);
+    axis.replaceChildren(...ticks.map((p) => h("span", { style: `left:${100 * place(p)}%` }, percent(p))));
+    list.style.setProperty("--grid", ticks.map((p) => `linear-gradient(var(--tx-line) 0 0) ${100 * place(p)}% 0 / 1px 100% no-repeat`).join(","));
     found.forEach(({ id, model, truth, logit }, i) => {
       const { box, word, logit: score, bars } = rows[i];
       box.dataset.row = [id, model, truth].join("/");
@@ -208,14 +211,15 @@ function nextTokens(ui) {
       word.textContent = shownAs(id);
       score.textContent = `logit ${number(logit, 1)}`;
       [model, truth].forEach((p, j) => {
-        bars[j].fill.style.width = p ? `max(1px, ${(100 * p) / full}%)` : "0";
+        bars[j].fill.style.width = p ? `max(1px, ${100 * place(p)}%)` : "0";
         bars[j].fill.parentNode.className = p === 0 ? "tx-never" : "";
         bars[j].text.textContent = chance(p);
       });
     });
   };
   list.addEventListener("click", (event) => { if (event.target.closest("[aria-disabled='true']")) event.stopPropagation(); }, { capture: true });
-  return { box: h("div", { class: "tx-part" }, title, list, scale), paint };
+  const head = h("div", { class: "tx-option tx-axis", "aria-hidden": "true" }, h("span"), h("span", { class: "tx-logit" }), h("span", { class: "tx-one" }, h("em"), axis, h("b")));
+  return { box: h("div", { class: "tx-part" }, title, head, list, scale), paint };
 }
 
 function build(ui) {
@@ -237,11 +241,12 @@ function build(ui) {
     });
     ui.root.classList.toggle("tx-away", Boolean(remarks(read)));
     shown = ui.get("zoom");
-    views.forEach(({ box }, i) => { box.hidden = i !== ui.get("zoom"); });
+    views.forEach(({ box }, i) => { box.hidden = i !== shown; });
+    next.box.hidden = shown === 2; // the numbers take its place, so that all of them are in sight
     views[ui.get("zoom")].paint(now);
     next.paint(now);
   };
-  ui.show(paint, h("p", { class: "tx-invite" }, `A language model of ${grouped(nParams)} numbers runs in this page. Write a beginning, or let it write: Enter draws the next token.`),
+  ui.show(paint, h("p", { class: "tx-invite" }, `A language model of ${grouped(nParams)} numbers runs here, next to the truth, the grammar. Write, or press Enter to draw a token.`),
     h("div", { class: "tx-row" }, field), // a row, so that the sentence comes below what is written
     h("p", { class: "tx-title" }, "Tokens, and how probable each was: choose one to look inside"), tokens.box,
     h("div", { class: "tx-both" }, next.box, h("div", { class: "tx-inside" }, zoom, views.map(({ box }) => box))));

@@ -69,7 +69,7 @@ const verdictOf = (much, reach, ahead) => (much <= STILL ? "still" : !reach ? "l
 const VERDICTS = { still: "still", moves: "allowed", ahead: "sees ahead", leak: "⚠ LEAK" };
 const WHERE = { before: "−∞ before softmax", score: "a score of 0", after: "0 after softmax" };
 
-// The verdict on each output: still, moves as it should, sees ahead with leave of the mask, or leaks.
+// The verdict on each output: still, moves as it should, sees ahead because the mask lets it, or leaks: moves against the mask.
 export function verdictsOf(get, allowed) {
   const reach = reachable(get, allowed);
   return outputMoves(get, allowed).map((much, i) => verdictOf(much, reach[i], i < get("moved")));
@@ -90,7 +90,7 @@ export const PRESETS = {
 };
 export const MISTAKES = {
   transposed: (n) => ({ ...OPEN, causal: false, drawn: cellsWhere(n, (i, j) => j < i) }),
-  "one too long": (n) => ({ ...OPEN, drawn: cellsWhere(n, (i, j) => j === i + 1) }),
+  "one too far": (n) => ({ ...OPEN, drawn: cellsWhere(n, (i, j) => j === i + 1) }),
   "one too short": (n) => ({ ...OPEN, drawn: cellsWhere(n, (i, j) => j === i) }),
   "score times 0": () => ({ ...OPEN, where: "score" }),
   "zeroed after softmax": () => ({ ...OPEN, where: "after" }),
@@ -98,7 +98,7 @@ export const MISTAKES = {
 
 const SAYS = {
   transposed: "rows and columns are swapped, so each query sees what follows it",
-  "one too long": "each query sees the next token, which it is to predict",
+  "one too far": "each query sees the next token, which it is to predict",
   "one too short": "no query sees its own token, and the first sees none",
   "score times 0": "a score of 0 is a score like others, so what is blocked keeps a weight",
   "zeroed after softmax": "softmax has counted what is blocked, so rows sum to less than 1",
@@ -113,6 +113,11 @@ export const keep = (get) => {
   };
 };
 
+// What it means that outputs see ahead: a mask for whole texts, or one that was to hide what follows.
+const MEANT = "right for reading a whole text, wrong for predicting the next token";
+const SPOILT = "the model obeys your mask, but the mask lets the answer in (by the causal mask, a leak)";
+const opensAhead = (get, n) => get("drawn").some((at) => at % n > Math.floor(at / n) && allowedCells(get)[at]);
+
 export function describe(get) {
   const tokens = get("tokens"), n = tokens.length, moved = get("moved"), drawn = get("drawn").length;
   const allowed = allowedCells(get), sums = rowSums(maskedWeights(get, Float64Array.from(get("inputs")), allowed), n);
@@ -120,10 +125,11 @@ export function describe(get) {
   const rules = [get("causal") && "causal", ...["window", "prefix", "padding"].map((key) => get(key) && `${key} ${get(key)}`), drawn && `${counted(drawn, "cell")} drawn`];
   const verdicts = verdictsOf(get, allowed), places = [...tokens.keys()];
   const with_ = (verdict) => listed(places.filter((i) => verdicts[i] === verdict));
+  const ahead = with_("ahead"), sees = allowed.some((open, at) => open && at % n > Math.floor(at / n));
   const mistake = Object.keys(MISTAKES).find((name) => holds(get, MISTAKES[name](n))), blind = listed(places.filter((i) => !allowed.subarray(i * n, (i + 1) * n).includes(1)));
   return `Moving input ${named(tokens, moved)} moves outputs ${listed(places.filter((i) => verdicts[i] !== "still")) || "nowhere"}`
-    + (with_("ahead") && `; ${with_("ahead")} ${/^\d+$/.test(with_("ahead")) ? "sees" : "see"} ahead, as your mask allows`)
-    + (with_("leak") ? `; LEAK: the mask hides it from ${with_("leak")}.` : "; no leak.")
+    + (ahead && `; ${ahead} ${/^\d+$/.test(ahead) ? "sees" : "see"} ahead: ${mistake || opensAhead(get, n) ? SPOILT : MEANT}`)
+    + (with_("leak") ? `; LEAK: the mask hides it from ${with_("leak")}.` : ahead ? "." : sees && !moved ? "; no output lies before it to see ahead." : "; no leak.")
     + (mistake ? ` A usual mistake: ${SAYS[mistake]}.` : blind ? ` Nothing is open to ${/^\d+$/.test(blind) ? "query" : "queries"} ${blind}.` : "")
     + `\nMask (${rules.filter(Boolean).join(", ") || "none"}): ${allowed.reduce((a, b) => a + b, 0)} of ${n * n} cells open. `
     + `Blocked by ${WHERE[get("where")]}: rows sum to ${low === high ? low : `${low} up to ${high}`}.`;
@@ -150,7 +156,7 @@ function build(ui) {
     own.hidden = !asksItself(ui.get, allowed, verdicts);
   };
   const own = h("span", {}, h("b", {}, "own query"), "this output’s own query comes from the moved input, though it may not look at it");
-  const legend = ["moves", "ahead", "leak"].map((verdict) => h("span", {}, h("i", { class: `tx-box tx-${verdict}` }), { moves: "allowed", ahead: "sees ahead, with your leave", leak: "leak: moves although it is hidden" }[verdict]));
+  const legend = ["moves", "ahead", "leak"].map((verdict) => h("span", {}, h("i", { class: `tx-box tx-${verdict}` }), { moves: "allowed", ahead: "sees ahead: the mask lets it", leak: "leak: moves although it is hidden" }[verdict]));
   ui.show(paint,
     h("p", { class: "tx-invite" }, "Click or drag over cells to open and block them. The input of that column is moved, and every output says whether it noticed."),
     h("div", { class: "tx-row tx-presets" }, presets(ui, "Masks", PRESETS), presets(ui, "Usual mistakes", MISTAKES)),

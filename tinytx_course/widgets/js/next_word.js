@@ -1,7 +1,8 @@
 // The explorer of the next word: what the shipped model and the language expect, for any beginning. `get` maps the name of a
 // trait to its value. The model comes with _live.js.
 
-const N_POSSIBLE = 8, N_IMPOSSIBLE = 3, TICKS = [0, 0.01, 0.05, 0.1, 0.25, 0.5, 1];
+const N_POSSIBLE = 8, N_IMPOSSIBLE = 3, TICKS = [0, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1];
+const SCALE = "Twice as long: four times as probable. ";
 
 // What may come after one of the tokens read, and which impossible tokens the model believes in most.
 export function nextOf(get) {
@@ -115,11 +116,12 @@ function build(ui) {
     const wide = axis.clientWidth || 300, place = (p) => wide * Math.sqrt(p / full), room = (p) => 8 * percent(p).length + 8;
     const ticks = TICKS.filter((p) => p <= full).reverse().reduce((kept, p) => (kept.length && place(kept[0]) - place(p) < (room(p) + room(kept[0])) / 2 ? kept : [p, ...kept]), []);
     axis.replaceChildren(...ticks.map((p) => h("span", { style: `left:${100 * Math.sqrt(p / full)}%` }, percent(p))));
+    lists.style.setProperty("--grid", ticks.map((p) => `linear-gradient(var(--tx-line) 0 0) ${100 * Math.sqrt(p / full)}% 0 / 1px 100% no-repeat`).join(","));
     may.paint(shown, now, full);
     never.paint(out, now, full);
     never.list.hidden = belief.hidden = worst.hidden = !truth;
     belief.textContent = `Impossible here, but the model gives it ${chance(believed)}:`;
-    rest.textContent = left > 0 ? `${grouped(left)} more: model ${chance(now.may.slice(N_POSSIBLE).reduce((sum, id) => sum + model[id], 0))}${truth ? `, language ${chance(now.may.slice(N_POSSIBLE).reduce((sum, id) => sum + truth[id], 0))}` : ""}.` : "";
+    rest.textContent = SCALE + (left > 0 ? `${grouped(left)} more: model ${chance(now.may.slice(N_POSSIBLE).reduce((sum, id) => sum + model[id], 0))}${truth ? `, language ${chance(now.may.slice(N_POSSIBLE).reduce((sum, id) => sum + truth[id], 0))}` : ""}.` : "");
     undo.disabled = !ui.get("text").trim();
     sums.paint(now);
   };
@@ -127,7 +129,8 @@ function build(ui) {
   const keys = h("div", { class: "tx-axis tx-keys", "aria-hidden": "true" }, h("small"), h("span", { class: "tx-key" }, h("i"), " model"), h("span", { class: "tx-key" }, h("s"), " language"));
   lists.append(h("div", { class: "tx-part" }, title, keys, h("div", { class: "tx-axis", "aria-hidden": "true" }, h("small", {}, "square-root scale"), axis), may.list, rest),
     h("div", { class: "tx-part" }, belief, worst, never.list, h("p", { class: "tx-title" }, "How surprising was the text so far?"), sums.box));
-  ui.show(paint, h("div", { class: "tx-row tx-start" }, field), h("div", { class: "tx-row tx-path" }, path.box, undo), lists);
+  ui.show(paint, h("p", { class: "tx-invite" }, "Write a beginning, or press words. Where does the model differ from the language, and which impossible word does it believe in?"),
+    h("div", { class: "tx-row tx-start" }, field), h("div", { class: "tx-row tx-path" }, path.box, undo), lists);
 }
 
 const keep = () => ({ text: (value) => value.length <= 2000, back: [0, 127] });

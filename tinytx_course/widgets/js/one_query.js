@@ -29,17 +29,25 @@ function softmaxInWords(c, key, name) {
     + `divided by the sum ${number(c.sum, 3)} over keys: ${number(c.weights[key], 3)}.`;
 }
 
+// The mask that can be put on and off: among the same tokens the causal one, else the last key is padding. Null: another.
+export function maskOf(get) {
+  const [asks, keys] = ["query_tokens", "key_tokens"].map(get), same = asks.join("\0") === keys.join("\0"), now = get("allowed");
+  const masked = asks.flatMap((_, i) => keys.map((_, j) => (same ? j <= i : j < keys.length - 1) ? 1 : 0)), is = (cells) => cells.every((cell, at) => !cell === !now[at]);
+  const open = masked.map(() => 1), on = is(masked);
+  return keys.length > 1 && (on || is(open)) ? { on, masked, open, label: same ? "causal mask" : `mask ${named(keys, keys.length - 1)}, as if it were padding` } : null;
+}
+
 // One step for the chosen key, in numbers.
 export function spell(get, c = chainOf(get)) {
-  const key = get("key"), name = named(get("key_tokens"), key), score = number(c.scores[key]);
+  const key = get("key"), name = named(get("key_tokens"), key), score = number(c.scores[key]), shut = c.open.filter((x) => !x).length;
   const terms = c.q.length > SPELLED ? `the sum of ${c.q.length} products` : Array.from(c.q, (x, i) => `${factor(x)}·${factor(c.k[key][i])}`).join(" + ");
   return [
     () => `Query ${named(get("query_tokens"), get("query"))} asks with ${get("own_q")?.length ? "your " : ""}q = ${vector(c.q)}; key ${name} is ${vector(c.k[key])}, its value ${vector(c.v[key])}.`,
     () => `Key ${name}: ${terms} = ${number(c.products[key])}.`,
     () => (get("scaled") ? `Key ${name}: ${number(c.products[key])} / √${c.q.length} = ${score}.` : `Key ${name}: not divided, the score stays ${score}.`),
-    () => (c.open[key] ? `Key ${name} may be seen: its score stays ${score}.` : `Key ${name} is blocked: its score ${score} becomes −∞.`),
+    () => (c.open[key] ? `Key ${name} may be seen: its score stays ${score}. ${shut ? `Masked: ${shut} of ${counted(c.open.length, "key")}.` : "No key is masked here."}` : `Key ${name} is blocked: its score ${score} becomes −∞.`),
     () => softmaxInWords(c, key, name),
-    () => `Key ${name} gives ${number(c.weights[key], 3)} of its value ${vector(c.v[key])}. All keys together: context ${vector(c.context)}.`,
+    () => `Key ${name} gives ${c.open[key] ? number(c.weights[key], 3) : "0"} of its value ${vector(c.v[key])}. All keys together: context ${vector(c.context)}.`,
   ][get("step")]();
 }
 
@@ -69,7 +77,7 @@ export function sharpness(rows) {
 
 export const keep = (get) => ({
   view: ["steps", "why"], query: [0, get("query_tokens").length - 1], key: [0, get("key_tokens").length - 1],
-  step: [0, STEPS.length - 1], scaled: [0, 1], head_dim: [1, WIDEST], own_q: [-99, 99, "real"],
+  step: [0, STEPS.length - 1], scaled: [0, 1], allowed: [0, 1], head_dim: [1, WIDEST], own_q: [-99, 99, "real"],
 });
 
 export function describe(get) {
@@ -116,7 +124,7 @@ const ACTIVE = [[0, 5], [1], [2], [3], [4], [6]];
 
 function weightCell(c, i) {
   const bar = c.open[i] ? h("i", { style: `width:${100 * c.weights[i]}%` }) : null;
-  return [h("span", { class: c.open[i] ? "tx-share" : "tx-share tx-no", "aria-hidden": "true" }, bar), c.open[i] ? c.weights[i].toFixed(3) : "blocked"];
+  return [h("span", { class: c.open[i] ? "tx-share" : "tx-share tx-no", "aria-hidden": "true" }, bar), c.open[i] ? c.weights[i].toFixed(3) : "0"];
 }
 
 // Keys down, steps across; below it what comes out.
@@ -133,7 +141,7 @@ function table(ui) {
     h("thead", {}, h("tr", {}, h("td"), heads), h("tr", { class: "tx-asks" }, asker, asks)),
     h("tbody", {}, rows), h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "together"), ends)));
   const stop = roving(box, keys, { go: (i) => ui.save("key", i) });
-  let known = "";
+  let known = "", used = 0, land = () => {};
   const fits = () => update.box.scrollWidth <= update.box.clientWidth;
   const write = (c, room) => {
     const step = ui.get("step"), key = ui.get("key");
@@ -152,9 +160,11 @@ function table(ui) {
   };
   const update = (c) => {
     const step = ui.get("step"), key = ui.get("key");
+    land();
     // Where not all fits, the bars become narrower; on a phone, what this step does not need gives way.
     box.classList.remove("tx-tight");
     for (const room of ui.large ? CELLS.large : CELLS.usual) {
+      used = room;
       write(c, room);
       if (fits()) break;
     }
@@ -163,7 +173,7 @@ function table(ui) {
     const about = heads[ACTIVE[step][0]];
     update.box.scrollLeft = about.offsetLeft + about.offsetWidth - update.box.clientWidth;
     const now = `${step}/${key}/${ui.get("query")}`;
-    if (known && now !== known) fly(ui, c, key, { q: asks[0], k: cells[key][0], score: cells[key][1], from: cells.map((row) => row[6]), to: ends[6] });
+    if (known && now !== known) land = fly(ui, c, key, { k: cells[key][0], score: cells[key][1], rows: cells, sum: ends[6], frame: update.box, total: (context) => bars(context, mostValue, used) });
     known = now;
     stop(key);
     keys.forEach((button, i) => { button.setAttribute("aria-pressed", i === key); rows[i].dataset.chosen = i === key; });
@@ -227,26 +237,43 @@ function sharing(tokens) {
   };
 }
 
-// What is multiplied flies to where it is added up: pairs of numbers into a score, shares of values into the context.
-function fly(ui, c, key, { q, k, score, from, to }) {
-  ui.root.querySelectorAll(".tx-fly").forEach((chip) => chip.remove());
-  if (motionless() || ![1, 5].includes(ui.get("step"))) return;
-  const root = ui.root.getBoundingClientRect(), zoom = root.width / ui.root.offsetWidth;
-  const middle = (element) => { const box = element.getBoundingClientRect(); return [(box.left + box.width / 2 - root.left) / zoom, (box.top + box.height / 2 - root.top) / zoom]; };
-  const send = (text, start, end, n) => {
+// What is multiplied flies to where it is added up, and counts when it lands: pairs of numbers, or weights of values.
+function fly(ui, c, key, { k, score, rows, sum, frame, total }) {
+  const chips = [], land = () => chips.forEach((chip) => chip.remove()); // a redraw fills what was to come
+  if (motionless() || ![1, 5].includes(ui.get("step"))) return land;
+  const root = ui.root.getBoundingClientRect(), zoom = root.width / ui.root.offsetWidth, inside = frame.getBoundingClientRect();
+  const middle = (element) => { const box = element.getBoundingClientRect(); return [(clamp(box.left + box.width / 2, inside.left, inside.right) - root.left) / zoom, (box.top + box.height / 2 - root.top) / zoom]; };
+  const send = (text, start, end, delay, landed) => {
     const chip = h("span", { class: "tx-fly", "aria-hidden": "true" }, text), at = ([x, y]) => `translate(${x}px, ${y}px) translate(-50%, -50%)`;
     ui.root.append(chip);
-    chip.animate([{ transform: at(start), opacity: 0 }, { transform: at(start), opacity: 1, offset: 0.35 }, { transform: at(end), opacity: 1, offset: 0.8 }, { transform: at(end), opacity: 0 }],
-      { duration: 800, delay: 130 * n, easing: "ease-in-out", fill: "both" }).finished.then(() => chip.remove(), () => {});
+    chips.push(chip);
+    chip.animate([{ transform: at(start), opacity: 0 }, { transform: at(start), opacity: 1, offset: 0.2 }, { transform: at(end), opacity: 1 }], { duration: 700, delay, easing: "ease-in-out", fill: "both" })
+      .finished.then(() => { if (chip.isConnected) landed(); chip.remove(); }, () => {});
   };
-  // Shares side by side, and up to the rule over the sum: they cover neither it nor each other.
   if (ui.get("step") === 5) {
-    const given = c.weights.map((w, i) => [w, i]).filter(([w]) => w > 0.005), [x, y] = middle(to), top = y - to.getBoundingClientRect().height / zoom / 2 - 10, apart = Math.min(46, to.offsetWidth / given.length);
-    return given.forEach(([w, i], n) => { const at = x + (n - (given.length - 1) / 2) * apart; send(number(w), [at, middle(from[i])[1]], [at, top], n); });
+    const given = c.weights.map((w, i) => [w, i]).filter(([w]) => w >= 0.0005), so = new Float64Array(c.context.length), apart = Math.min(450, 2400 / given.length);
+    const last = sum.firstChild;
+    sum.replaceChildren(total(so));
+    given.forEach(([w, i], n) => {
+      const product = rows[i][6].firstElementChild;
+      product.style.visibility = "hidden";
+      send(`${number(w, 3)} ·`, middle(rows[i][4]), middle(product), n * apart, () => {
+        product.style.visibility = "";
+        c.v[i].forEach((x, at) => { so[at] += w * x; });
+        sum.replaceChildren(n < given.length - 1 ? total(so) : last);
+      });
+    });
+    return land;
   }
-  if (c.q.length > SPELLED) return;
-  const pairs = [...q.querySelectorAll(".tx-grip")].map((number_, i) => [middle(number_), middle(k.querySelectorAll(".tx-vec-numbers > span")[i] ?? k)]);
-  pairs.forEach(([one, other], i) => send(`${factor(c.q[i])}·${factor(c.k[key][i])}`, [other[0], (one[1] + other[1]) / 2], middle(score), i));
+  if (c.q.length > SPELLED) return land;
+  const content = score.firstChild, pairs = Array.from(c.q, (_, i) => middle(k.querySelectorAll(".tx-vec-numbers > span")[i] ?? k));
+  let so = 0;
+  pairs.forEach((from, i) => send(`${factor(c.q[i])}·${factor(c.k[key][i])}`, from, middle(score), 200 * i, () => {
+    so += c.q[i] * c.k[key][i];
+    score.replaceChildren(i < pairs.length - 1 ? number(so) : content);
+  }));
+  score.replaceChildren(number(0));
+  return land;
 }
 
 const X = (width) => 36 + (Math.log2(width) / 9) * 370, Y = (share) => 30 + (1 - share) * 170;
@@ -297,6 +324,29 @@ function radios(ui, trait, names, label, text = (name) => name) {
   return box;
 }
 
+// Puts the mask on or off, and shows a step, query and key that it changes.
+function maskBox(ui) {
+  const id = uid(), label = h("label", { for: id }), input = h("input", { id, type: "checkbox" }), box = h("div", { class: "tx-control tx-toggle" }, input, label);
+  input.addEventListener("change", () => {
+    const { masked, open } = maskOf(ui.get), n = ui.get("key_tokens").length, shut = (i) => [...Array(n).keys()].filter((j) => !masked[i * n + j]);
+    ui.set("allowed", input.checked ? masked : open);
+    if (input.checked) {
+      if (!shut(ui.get("query")).length) { ui.set("own_q", []); ui.set("query", Math.floor((n - 1) / 2)); }
+      const { scores } = chainOf(ui.get);
+      ui.set("key", shut(ui.get("query")).reduce((most, j) => (scores[j] > scores[most] ? j : most)));
+    }
+    if (ui.get("step") < 3) ui.set("step", 3);
+    ui.done();
+  });
+  ui.painters.push(() => {
+    const found = maskOf(ui.get);
+    box.hidden = !found;
+    input.checked = found?.on;
+    label.textContent = found?.label;
+  });
+  return box;
+}
+
 function build(ui) {
   const go = (by) => () => ui.save("step", clamp(ui.get("step") + by, 0, STEPS.length - 1));
   const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back"), next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next step →");
@@ -304,9 +354,10 @@ function build(ui) {
   const reset = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("own_q", []) }, "Reset q");
   const own = h("span", { class: "tx-pair" }, h("span", { class: "tx-hint" }, "drag the numbers of q:"), reset);
   const query = ui.picks("query", { label: "Query", names: ui.get("query_tokens"), reset: { own_q: [] } });
+  const mask = maskBox(ui);
   const invite = h("span", { class: "tx-invite" }, "Press “Next step”. Choose a key: its numbers are spelled out.");
   const steps = [
-    h("div", { class: "tx-row" }, h("span", { class: "tx-word", "aria-hidden": "true" }, "query"), query, ui.toggle("scaled", { label: "divide by √d" }), own),
+    h("div", { class: "tx-row" }, h("span", { class: "tx-word", "aria-hidden": "true" }, "query"), query, ui.toggle("scaled", { label: "divide by √d" }), mask, own),
     h("div", { class: "tx-row tx-steps" }, radios(ui, "step", STEPS, "step", (name, i) => `${i + 1}  ${name}`), h("span", { class: "tx-pair" }, back, next))];
   const why = h("div", { class: "tx-part tx-why" }, h("p", { class: "tx-title" }, "Random q and k, as wide as you like: does softmax still share?"), lines.box);
   const paint = () => {

@@ -79,10 +79,11 @@ export function describe(get) {
   const beyond = place + shift >= get("max_len") ? ` Position ${place + shift} is beyond the table; the hands turn on all the same.` : "";
   if (get("mode") === "rotary") {
     const { q, k, score } = rotaryOf(get);
-    return `Query at position ${place}, key at position ${place + shift}: their product is ${exact(score)} at every position, as it depends on the distance ${shift} alone.\n`
+    return `Query and key ${shift} apart: their product is ${exact(score)} at every position, as it depends on the distance alone.\n`
       + `${sizes}Rotary: ${which}turns the query at position ${place} to ${tipInWords(q)} and the key at position ${place + shift} to ${tipInWords(k)}.${beyond}`;
   }
-  return `Positions ${place} and ${place + shift}, ${shift} apart: similarity ${exact(alike)}, dot product ${number(alike * n, 2)} of ${n}.\n`
+  // The finding holds at every position, so that it is true while Play runs, too.
+  return `Wherever they are, two positions ${shift} apart have similarity ${exact(alike)} and dot product ${number(alike * n, 2)} of ${n}.\n`
     + `${sizes}Position ${place}: ${which}points to (sine, cosine) = ${here}. R(${shift}) turns it by ${(shift * speeds[hand]).toFixed(3)} radians `
     + `to ${there}, its direction at position ${place + shift}.${beyond}`;
 }
@@ -183,7 +184,7 @@ function dial(ui) {
   const update = (place, hand, shift) => {
     const rotary = ui.get("mode") === "rotary", speed = speedsOf(ui.get)[hand], angle = shift * speed, [here] = chosenOf(ui.get);
     const { q, k } = rotaryOf(ui.get, place), tips = rotary ? [q, k] : [place, place + shift].map((p) => [Math.sin(p * speed), Math.cos(p * speed)]);
-    title.textContent = rotary ? `Rotary, hand ${hand}: turn q and k by their positions` : `Hand ${hand}: turned by ${shift} · ${speed.toPrecision(3)} = ${angle.toFixed(3)} radians`;
+    title.textContent = rotary ? `Rotary, hand ${hand}: turn q and k by their positions` : `Hand ${hand}, turned by k · w = ${shift} · ${speed.toPrecision(3)} = ${angle.toFixed(3)} radians`;
     const long = tips.map(([x, y]) => Math.hypot(x, y)), close = Math.hypot(tips[0][0] - tips[1][0], tips[0][1] - tips[1][1]) < 0.45;
     tips.forEach(([x, y], i) => {
       for (const [name, value] of Object.entries({ x2: 86 * x, y2: -86 * y })) lines[i].setAttribute(name, value.toFixed(2));

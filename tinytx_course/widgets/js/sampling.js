@@ -62,7 +62,8 @@ export function textsOf(get) {
   });
 }
 
-const share = (p) => `${(100 * p).toFixed(1)}%`;
+// What is not quite 0 or 1 is not written as if it were.
+const share = (p) => (p > 0 && p < 0.0005 ? "< 0.1%" : p < 1 && p >= 0.9995 ? "> 99.9%" : `${(100 * p).toFixed(1)}%`);
 const add = (shares, which) => shares.reduce((sum, p, i) => (which(i) ? sum + p : sum), 0);
 const count = (flags) => flags.reduce((n, flag) => n + (flag ? 1 : 0), 0);
 const tally = (drawn, size) => drawn.reduce((counts, token) => { counts[token]++; return counts; }, new Array(size).fill(0));
@@ -113,8 +114,10 @@ function chart(ui) {
   });
   const curve = h("polyline", { fill: "none", "vector-effect": "non-scaling-stroke" }), svg = h("svg", { class: "tx-curve", viewBox: "0 0 100 100", preserveAspectRatio: "none" }, curve);
   const ticks = [0, 1, 2].map((i) => h("small", { class: "tx-tick", style: `bottom:calc(var(--names) + (100% - var(--names)) * ${i / 2})` }));
+  // The scale of the sum, on the right: bars and sum differ by a factor.
+  const sums = [0, 0.5, 1].map((sum) => h("small", { class: "tx-tick tx-sums", style: `bottom:calc(var(--names) + (100% - var(--names)) * ${sum})` }, percent(sum)));
   const byK = h("div", { class: "tx-cut-k" }, h("span")), byP = h("div", { class: "tx-cut-p" }, h("span"));
-  const area = h("div", { class: "tx-area", "aria-hidden": "true" }, svg, ticks, columns.map(({ box }) => box), byK, byP);
+  const area = h("div", { class: "tx-area", "aria-hidden": "true" }, svg, ticks, sums, columns.map(({ box }) => box), byK, byP);
   let n = N_BARS, slot = 100 / (n + 1); // on a narrow page there are fewer bars, so that their numbers fit
   const cut = (handle, go) => {
     handle.addEventListener("pointerdown", (event) => { event.preventDefault(); handle.setPointerCapture(event.pointerId); ui.set("stage", 2); });
@@ -141,11 +144,11 @@ function chart(ui) {
       ghost.style.height = height(before);
       truth.style.opacity = s.truth && of(s.truth, i) > 0 ? 1 : 0;
       truth.style.bottom = s.truth ? height(of(s.truth, i)) : "0";
-      value.style.bottom = p > full ? "" : height(Math.max(p, before, s.truth ? of(s.truth, i) : 0)); // above all that is drawn
+      box.classList.toggle("tx-over", Math.max(p, stage === 2 && s.truth ? of(s.truth, i) : 0) > (stage === 2 ? 0.86 : 1) * full); // clear of the names of the cuts
+      value.style.bottom = box.classList.contains("tx-over") ? "" : height(Math.max(p, before, s.truth ? of(s.truth, i) : 0)); // above all that is drawn
       value.textContent = gone ? (n < N_BARS ? "cut" : why(s, shown[i] ?? s.order[n])) : cutAway ? "–" : written(p);
       name.textContent = i < n ? shownAs(shown[i]) : "others";
       box.classList.toggle("tx-gone", gone || cutAway);
-      box.classList.toggle("tx-over", of(shares[key], i) > full);
       box.classList.toggle("tx-strange", !!s.truth && i < n && s.truth[shown[i]] === 0);
     });
     let sum = 0;
@@ -158,6 +161,7 @@ function chart(ui) {
     byP.style.bottom = `calc(var(--names) + (100% - var(--names)) * ${ui.get("top_p")})`;
     byK.firstChild.textContent = `⇔ top-k ${k < s.model.length ? k : "off"}`;
     byP.firstChild.textContent = `⇕ top-p\n${ui.get("top_p") < 1 ? ui.get("top_p").toFixed(2) : "off"}`;
+    sums.forEach((tick, i) => { tick.hidden = Math.abs(ui.get("top_p") - i / 2) < 0.17; }); // under the name of top-p
     ticks.forEach((tick, i) => { tick.textContent = `${+(50 * full * i).toFixed(1)}%`; });
     const past = bars.some((_, i) => of(shares[key], i) > full);
     keys.language.hidden = keys.never.hidden = !s.truth;
@@ -168,7 +172,7 @@ function chart(ui) {
     keys.past.lastChild.textContent = `goes on above ${percent(full)}`;
   };
   const key = (kind, text) => h("span", {}, h("i", { class: `tx-key-${kind}` }), text);
-  const keys = { language: key("language", "the language"), never: key("never", "never in the language"), before: key("before", ""), cut: key("cut", "cut"), sum: key("sum", "sum from the left, to 100%; above top-p it is cut"), past: key("past", "") };
+  const keys = { language: key("language", "the language"), never: key("never", "never in the language"), before: key("before", ""), cut: key("cut", "cut"), sum: key("sum", "sum from the left (right scale)"), past: key("past", "") };
   const scale = h("p", { class: "tx-key", "aria-hidden": "true" }, Object.values(keys));
   const why = (s, token) => (s.byTopK[token] && s.byTopP[token] ? "both" : s.byTopK[token] ? "top-k" : "top-p");
   // A token falls into its column.

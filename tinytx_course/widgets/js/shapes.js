@@ -25,7 +25,7 @@ const STEPS = [
 
 const nowOf = (get) => STEPS[get("step")];
 export const paramsOf = (get, step = nowOf(get)) => (step.formula ? Number(evaluate(step.formula, get("sizes"))) : 0);
-const LONGEST = 8;
+const LONGEST = 16; // as in shapes.py
 // T as it is moved; a page may be older than that, or take it from its address as a text.
 export const lengthOf = (get) => Number(get("seq_len")) || get("sizes").T;
 function sizesOf(get) {
@@ -100,11 +100,12 @@ function tablesOf(get) {
   if (now.axes === "BTHK") return count(B).map((b) => table(`b ${b}`, D, (t, d) => ({ b, t, d }), H));
   if (now.axes === "BTD") return count(B).flatMap((b) => [...now.of].map((name) => ({ ...table(`${now.of.length > 1 ? `${name}, ` : ""}b ${b}`, D, (t, d) => ({ b, t, d })), name })));
   const cols = now.axes === "BHTS" ? T : K;
-  return count(B).flatMap((b) => count(H).map((h) => table(`b ${b}, h ${h}`, cols, now.axes === "BHTS" ? (t, s) => ({ b, h, t, s }) : (t, k) => ({ b, h, t, k }))));
+  return count(B).flatMap((b) => count(H).map((h) => table(`h ${h}`, cols, now.axes === "BHTS" ? (t, s) => ({ b, h, t, s }) : (t, k) => ({ b, h, t, k }))));
 }
 
+const LETTERS = 20; // pixels of a box that has room for them
 const HIGHEST = 310; // of the tables, that the whole fits 720 pixels
-const LEFT = 30, TOP = 36, GAP = 10; // room for the names of rows and columns, and between tables
+const LEFT = 36, TOP = 36, GAP = 10; // room for the names of rows and columns, and between tables
 
 // Tables one after the other, as large as lets a batch of heads, or all batches, stand in one line. Where there is
 // little room, or all would be taller than a screen allows, only the batch of the followed token is drawn; and where that
@@ -113,15 +114,16 @@ function laidOut(get, room, narrow = room < 440) {
   const now = nowOf(get), { B, H } = sizesOf(get), heads = now.axes[1] === "H", least = now.axes === "BHTS" ? 32 : 20;
   const tables = tablesOf(get).filter((table) => !narrow || table.at(0, 0).b === entryOf(get).b);
   const { cols, lots } = tables[0], split = lots > 1 ? 12 : 0, group = heads ? H : now.of.length > 1 ? now.of.length : narrow ? 1 : B;
-  const fit = (n) => Math.floor((room / n - LEFT - GAP - (lots - 1) * split) / cols);
+  // Tables of heads have the names of their rows once a line.
+  const own = heads ? 0 : LEFT, fit = (n) => Math.floor(((room - LEFT + own) / n - own - GAP - (lots - 1) * split) / cols);
   let n = group;
   while (n > 1 && fit(n) < least) n = Math.ceil(n / 2);
-  const size = clamp(fit(n), 20, narrow && n < group ? least : 34), step = (c) => c * size + Math.floor((c * lots) / cols) * split;
-  const width = LEFT + step(cols - 1) + size;
-  let x = 0, y = 0, most = 0;
+  const lowest = Math.floor((HIGHEST - TOP - 20) / tables[0].rows), size = Math.min(clamp(fit(n), 20, narrow && n < group ? least : 34), Math.max(12, lowest)), step = (c) => c * size + Math.floor((c * lots) / cols) * split;
+  const width = own + step(cols - 1) + size;
+  let x = LEFT - own, y = 0, most = 0;
   tables.forEach((table, i) => {
-    if (x > 0 && (x + width > room || i % group === 0)) { x = 0; y += TOP + table.rows * size + GAP; }
-    Object.assign(table, { x: x + LEFT, y: y + TOP, size, step });
+    if (i && i % n === 0) { x = LEFT - own; y += TOP + table.rows * size + GAP; }
+    Object.assign(table, { x: x + own, y: y + TOP, size, step, first: !heads || i % n === 0 });
     x += width + GAP;
     most = Math.max(most, x);
   });
@@ -134,13 +136,13 @@ function laidOut(get, room, narrow = room < 440) {
 // The table of the followed head, or the first, in large, and the others small on its right.
 function oneLarge(get, room, tables) {
   const { h: head } = entryOf(get), large = tables.find((table) => table.at(0, 0).h === head && !table.name) ?? tables[0], small = tables.filter((table) => table !== large);
-  const { rows, cols } = large, size = clamp(Math.floor((0.62 * room - LEFT) / cols), 20, 34), from = LEFT + Math.max(60, cols * size) + 2 * GAP, title = 20; // beside its name, too
-  Object.assign(large, { x: LEFT, y: TOP, size, step: (c) => c * size });
+  const { rows, cols } = large, size = clamp(Math.floor(Math.min((0.62 * room - LEFT) / cols, (HIGHEST - TOP - 20) / rows)), 14, 34), from = LEFT + Math.max(60, cols * size) + 2 * GAP, title = 20; // beside its name, too
+  Object.assign(large, { x: LEFT, y: TOP, size, first: true, step: (c) => c * size });
   let cell = 15, across, down;
   do {
     across = Math.max(1, Math.floor((room - from + GAP) / (Math.max(24, --cell * cols) + GAP)));
     down = Math.ceil(small.length / across) * (rows * cell + title);
-  } while (cell > 3 && down > Math.max(HIGHEST - 40, rows * size + TOP));
+  } while (cell > 3 && (cell * cols > room - from || down > Math.max(HIGHEST - 40, rows * size + TOP)));
   const wide = Math.max(24, cell * cols) + GAP;
   small.forEach((table, i) => Object.assign(table, { small: true, size: cell, step: (c) => c * cell, x: from + (i % across) * wide, y: title + Math.floor(i / across) * (rows * cell + title) }));
   return { tables, large, width: from + Math.min(across, small.length) * wide, height: Math.max(TOP + rows * size, down) + 4 };
@@ -153,7 +155,7 @@ function boxesOf(get, { tables }, theme) {
     const t = Math.floor(flat / table.cols), c = flat % table.cols, at = table.at(t, c), name = labelOf(get, now.axes, at), here = at.b === followed.b;
     const exact = here && at.t === followed.t && now.axes !== "BHTS" && at.d === followed.d, color = exact ? strong : now.in_heads && here && at.h === followed.h ? tint : plain;
     // b stands over the table: without it the letters can be larger.
-    const text = table.small ? "" : now.axes === "BHTS" ? name : [at.t, at.f ?? at.d].join((now.axes === "BTF" ? F : D) > 10 ? "," : "");
+    const text = table.size < LETTERS ? "" : now.axes === "BHTS" ? name : [at.t, at.f ?? at.d].join(Math.max(table.rows, now.axes === "BTF" ? F : D) > 10 ? "," : "");
     return { key: `${table.name ?? now.of}${now.axes === "BHTS" ? at.h : ""}:${at.b},${name}`, x: table.x + table.step(c), y: table.y + t * table.size, size: table.size, color, text, exact };
   }));
 }
@@ -186,11 +188,12 @@ function paintBoxes(canvas, get, layout, boxes, before, moved, { ink, soft, line
   for (const table of layout.tables) {
     const { x, y, size, step, rows, cols, small } = table, mine = Array.from({ length: rows }, (_, t) => t).find((t) => { const at = table.at(t, 0); return at.b === followed.b && at.t === followed.t; });
     write(small ? table.title.replace(/b \d+, |, b \d+/, "") : table.title, x, small ? y - 9 : y - 28, ink, 13, !small && mine !== undefined, "left");
-    if (!small) for (let t = 0; t < rows; t++) write(`t ${t}`, x - 6, y + (t + 0.5) * size, t === mine ? ink : soft, 13, t === mine, "right");
+    if (!small && table.first) for (let t = 0; t < rows; t++) write(`t ${t}`, x - 6, y + (t + 0.5) * size, t === mine ? ink : soft, 13, t === mine, "right");
     if (small) { /* its name is enough */ } else if (now.in_heads && now.axes.startsWith("BT")) bracketHeads(table, get, write, pen, ink, soft, followed);
     else { // the letter of the axis once, or the names of narrow columns run together
-      write(now.axes[now.axes.length - 1].toLowerCase(), x - 6, y - 12, soft, 13, false, "right");
-      for (let c = 0; c < cols; c++) write(c, x + step(c) + size / 2, y - 12, soft, 13);
+      if (table.first) write(now.axes[now.axes.length - 1].toLowerCase(), x - 6, y - 12, soft, 13, false, "right");
+      if (table.first && now.axes[1] === "H") write(`b ${table.at(0, 0).b}`, x - 6, y - 28, ink, 13, mine !== undefined, "right");
+      for (let c = 0; c < cols; c += size < LETTERS ? 2 : 1) write(c, x + step(c) + size / 2, y - 12, soft, 13);
     }
     if (mine === undefined) continue;
     pen.strokeStyle = ink;
@@ -202,11 +205,12 @@ function paintBoxes(canvas, get, layout, boxes, before, moved, { ink, soft, line
 // Over the columns of a row that is made of heads: which lot belongs to which.
 function bracketHeads({ x, y, size, step, at }, get, write, pen, ink, soft, followed) {
   const { H, K } = sizesOf(get), here = at(0, 0).b === followed.b;
+  if (K * size < 25) write("h", x - 6, y - 17, soft, 13, false, "right");
   for (let head = 0; head < H; head++) {
     const from = x + step(head * K), to = x + step(head * K + K - 1) + size - 1, mine = here && head === followed.h;
     pen.fillStyle = mine ? ink : soft;
     pen.fillRect(from + 1, y - 8, to - from - 2, mine ? 3 : 1);
-    write(`h ${head}`, (from + to) / 2, y - 17, mine ? ink : soft, 13, mine);
+    write(to - from < 24 ? head : `h ${head}`, (from + to) / 2, y - 17, mine ? ink : soft, 13, mine);
   }
 }
 
@@ -221,7 +225,7 @@ function glyph(get, { axes, code, of }) {
 // The block, drawn: what comes out of each part and what it learns, with the residual stream around attention and
 // feed-forward; one part is open.
 function drawnBlock(ui) {
-  const params = STEPS.map((step) => paramsOf(ui.get, step)), pictures = STEPS.map(() => h("span")), counts = STEPS.map(() => h("span", { class: "tx-learned" }));
+  const params = STEPS.map((step) => paramsOf(ui.get, step)), pictures = STEPS.map(() => h("span")), counts = STEPS.map(() => h("span", { class: "tx-learned tx-grown" }));
   const rows = STEPS.map((step, i) => h("button", { type: "button", class: "tx-step", role: "radio", style: `grid-row:${i + 1}`, onclick: () => ui.save("step", i) },
     pictures[i], h("span", {}, step.name), h("span", { class: "tx-axes" }, [...step.axes].join(" ")), counts[i], h("span", { class: "tx-learned" }, params[i] || "")));
   const total = params.reduce((sum, n) => sum + n, 0);
@@ -230,10 +234,13 @@ function drawnBlock(ui) {
   list.append(...around.map(([row, name, words]) => h("div", { class: name, style: `grid-row:${row}`, "aria-hidden": "true" }, h("span", {}, words))));
   ui.painters.push(() => {
     stop(ui.get("step"));
+    // Bars behind the numbers: all of one scale, whose end is the largest at the greatest length.
+    const sizes = sizesOf(ui.get), most = Math.max(...STEPS.map((step) => step.copies * product(shapeOf(ui.get, step, { ...sizes, T: LONGEST, S: LONGEST }))));
     rows.forEach((row, i) => {
       pictures[i].replaceChildren(glyph(ui.get, STEPS[i]));
       row.setAttribute("aria-checked", i === ui.get("step"));
       const [n] = numbersOf(ui.get, STEPS[i]), lots = STEPS[i].copies > 1 ? `${STEPS[i].copies} times ` : "";
+      counts[i].style.setProperty("--part", `${(100 * STEPS[i].copies * n) / most}%`);
       counts[i].textContent = lots ? `${STEPS[i].copies}·${n}` : n;
       row.setAttribute("aria-label", `${i + 1}, ${STEPS[i].name}, shape ${shapeOf(ui.get, STEPS[i]).join(" by ")}, ${lots}${n} numbers, ${params[i]} parameters`);
     });
@@ -279,8 +286,9 @@ function build(ui) {
     const room = Math.max(240, panel.clientWidth - 6);
     layout = laidOut(ui.get, room);
     say.textContent = now.say + (layout.large ? ` Drawn: b ${entryOf(ui.get).b}, ${layout.large.title.replace(/b \d+, |, b \d+/, "")} large; press another one.` : layout.alone ? ` Drawn here: b ${entryOf(ui.get).b} alone.` : "");
-    key.textContent = now.axes === "BHTS" ? "A box says t→s: the query of token t meets the key of token s. Frame: your token. Tinted: its head."
-      : now.axes === "BTF" ? "A box says t and f. Frame: your token." : `A box says t and d, as in the input. Solid: the entry you follow. Frame: its token.${now.in_heads ? " Tinted: its head." : ""}`;
+    const says = (words) => ((layout.large ?? layout.tables[0]).size < LETTERS ? "" : `A box says ${words}. `);
+    key.textContent = now.axes === "BHTS" ? `${says("t→s: the query of token t meets the key of token s")}Frame: your token. Tinted: its head.`
+      : now.axes === "BTF" ? `${says("t and f")}Frame: your token.` : `${says("t and d, as in the input")}Solid: the entry you follow. Frame: its token.${now.in_heads ? " Tinted: its head." : ""}`;
     const frame = getComputedStyle(ui.root), colors = { ink: frame.color, line: frame.borderTopColor, soft: getComputedStyle(say).color };
     const boxes = boxesOf(ui.get, layout, ui.theme), from = places, moves = shown !== null && shown !== ui.get("step");
     places = new Map(boxes.map((box) => [box.key, box]));

@@ -126,17 +126,21 @@ export function palette() {
 }
 const colour = (i) => `--turn:${(i % 8) * 45 + (Math.floor(i / 8) % 3) * 15};--level:${Math.floor(i / 8) % 3}`;
 
-// The tokens of one tokenizer: equal ids, equal colours; the newest merged token is framed. Words have ids of their own,
+// The tokens of one tokenizer: equal ids, equal colours; the newest merged token is framed, with a seam where its two parts met. Words have ids of their own,
 // and no colours.
 function lane(ui) {
   const title = h("p", { class: "tx-title" }), name = h("b"), note = h("span"), box = h("div", { class: "tx-tokens" });
   title.append(name, note);
-  const update = ([words, tokens, size], newest, colours = null) => {
+  let shown;
+  const update = ([words, tokens, size], newest, colours = null, joined = false) => {
+    const now = [words, size, newest, ...tokens].join("\n");
+    if (now === shown) return; // what moves is left to end
+    shown = now;
     name.textContent = words;
     note.textContent = tokens.length ? ` · ${summed([words, tokens, size], ui.get)}` : "";
     box.replaceChildren(...tokens.map(([token, id]) => {
       const odd = id === ui.get("unk_id");
-      return h("span", { class: odd ? "tx-unk" : colours ? "tx-piece" : "tx-whole", "data-new": token === newest, style: colours && !odd ? colour(colours.get(id)) : "" }, h("span", {}, token), h("small", {}, odd ? `<unk> ${id}` : id));
+      return h("span", { class: odd ? "tx-unk" : colours ? "tx-piece" : "tx-whole", "data-new": token === newest?.join(""), "data-joined": joined, style: colours && !odd ? colour(colours.get(id)) : "" }, h("span", {}, ...(token === newest?.join("") ? [h("b", {}, newest[0]), h("b", {}, newest[1])] : [token])), h("small", {}, odd ? `<unk> ${id}` : id));
     }));
   };
   update.box = h("div", { class: "tx-part" }, title, box);
@@ -150,7 +154,7 @@ function chart(ui) {
     const n = wordsOf(ui.get("text")).length, at = ui.get("n_merges"), last = ui.get("merges").length, counts = countsOf(ui.get);
     const points = n ? Array.from(counts, (count, k) => [k, count / n]) : [], top = Math.max(2, Math.ceil(points[0]?.[1] ?? 2));
     draw({
-      x: [0, last], y: [0, top], at, xTicks: [...new Set([0, 1, 2, 3, 4].map((i) => Math.round((i * last) / 4)))].map((k) => [k, k]), yTicks: [0, 1, ...(top > 3 ? [Math.round(top / 2)] : []), top].map((y) => [y, y]),
+      x: [0, last], y: [0, top], at, xTicks: [...new Set([0, 1, 2, 3, 4].map((i) => Math.round((i * last) / 4)))].map((k) => [k, k]), yTicks: [...(top < 7 ? [0] : []), 1, ...(top > 3 ? [Math.round(top / 2)] : []), top].map((y) => [y, y]),
       lines: [{ points: n ? [[0, 1], [last, 1]] : [], tone: "tx-second", name: "words" }, { points, tone: "tx-first", name: "BPE" }],
       label: n ? `Tokens a word against merges: ${perWord(counts[0], ui.get)} at 0, ${perWord(counts[at], ui.get)} at ${at}, ${perWord(counts[last], ui.get)} at ${last}` : "No text",
     });
@@ -178,11 +182,13 @@ function build(ui) {
   const last = ui.get("merges").length, go = (by) => () => ui.save("n_merges", clamp(ui.get("n_merges") + by, 0, last));
   const fewer = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Undo one"), more = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next merge →");
   const here = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("n_merges", nextInText(ui.get)) }, "Next in this text ⇥");
+  let before = ui.get("n_merges");
   const paint = () => {
-    const n = ui.get("n_merges"), [left, right] = ui.get("merges")[n - 1] ?? [];
+    const n = ui.get("n_merges"), pair = ui.get("merges")[n - 1]?.slice(0, 2);
     text();
     const now = lanesOf(ui.get), own = colours(now.slice(0, 2).flatMap(([, tokens]) => tokens.map(([, id]) => id)));
-    now.forEach((one, i) => lanes[i](one, i === 1 ? left + right : null, i < 2 ? own : null));
+    now.forEach((one, i) => lanes[i](one, i === 1 ? pair : null, i < 2 ? own : null, n > before));
+    before = n;
     fewer.disabled = n === 0;
     more.disabled = n === last;
     here.disabled = !nextInText(ui.get);

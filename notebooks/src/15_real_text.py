@@ -607,7 +607,7 @@ for way, name in WAYS.items():
 # The curve is plain on purpose. What would each usual addition bring, alone?
 #
 # - *Embeddings from counts:* they start where counting ends, and are then pretrained with all the rest.
-# - *TF-IDF in the same regression:* a linear model reads the hidden states and the bag of words together.
+# - *Hidden states added to TF-IDF:* one linear model reads both.
 # - *Stars:* thousands of French readers' reviews came with stars. The model learns good from bad there first, and then learns from its 200 labels. (This one is about the French book reviews of the section after next.)
 #
 # Each addition has a control: the same addition *without* pretraining. If the control gains as much, the addition is good for anything, and pretraining deserves no credit for it.
@@ -618,13 +618,17 @@ PLAIN, BOOK = "causal/tuned/10000000", "causal/tuned/3000000"
 additions = {
     "counts, pretrained, fine-tuned": (films, PLAIN.replace("/", "-counts/", 1), PLAIN),
     "counts, not pretrained": (films, "counts-causal/tuned", "scratch/tuned"),
-    "TF-IDF + pretrained states": (films, PROBE.replace("probe", "with-tfidf"), RIVAL),
-    "TF-IDF + random states": (films, "scratch/with-tfidf", RIVAL),
+    "pretrained states to TF-IDF": (films, PROBE.replace("probe", "with-tfidf"), RIVAL),
+    "random states to TF-IDF": (films, "scratch/with-tfidf", RIVAL),
     "stars, pretrained": (near, BOOK.replace("tuned", "rated"), BOOK),
     "stars, not pretrained": (near, "scratch/rated", "scratch/tuned"),
     "stars, TF-IDF": (near, f"{RIVAL}-rated", RIVAL),
 }
-gains = {name: of.gain(*pair) for name, (of, *pair) in additions.items()}
+gains = {
+    name: of.gain(*pair)
+    for name, (of, *pair) in additions.items()
+    if all(each in of for each in pair)
+}
 fig, ax = plots.bars(
     {name: gain.mean for name, gain in gains.items()},
     intervals={name: (gain.low, gain.high) for name, gain in gains.items()},
@@ -633,12 +637,13 @@ fig, ax = plots.bars(
 )  # fmt: skip
 ax.margins(x=0.15)
 plots.show(fig, "15_additions")
-for name, (of, *pair) in additions.items():
+for name, gain in gains.items():
+    of, *pair = additions[name]
     before, after = (of.interval(each).mean for each in reversed(pair))
-    print(f"{name:<32}{before:5.1f} to {after:5.1f}: {written(gains[name])}")
+    print(f"{name:<34}{before:5.1f} to {after:5.1f}   {written(gain)}")
 
 # %% [markdown]
-# Read each group of bars together. The first of a group says what the addition brings to a pretrained model (to the bag of words, in the second group); the others say what it brings without pretraining.
+# Read each group of bars together. The first of a group says what the addition brings with pretraining, the others what it brings without. In the second group the states are added to the bag of words, so both bars begin there.
 #
 # ### With fewer labels, and with more
 #

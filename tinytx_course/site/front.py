@@ -141,7 +141,7 @@ def readers(shown: Sequence[Lesson]) -> str:
     build = by_slug.get("your_own_gpt", first)
     found = [
         ("I want to learn", f"Begin with lesson 00. You need Python, and how two matrices are multiplied. "
-         f"{len(EXERCISES)} exercises name your mistake.", first, "Start here"),
+         f"{len(EXERCISES)} checkers name your mistake.", first, "Start here"),
         ("I teach", "Each lesson fills a projector screen by screen, with the key P. The command "
          "<code>tinytx-course kit DIR --start 09:15</code> writes a folder for class: schedules, notes, "
          "slides, handouts and votes.",

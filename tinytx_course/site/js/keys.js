@@ -7,8 +7,8 @@ const KEYS = [
     ["T", "how long it has been"], ["B", "a dark screen, and back"], ["Tab", "into an explorer or a question; Esc leaves it"]]],
 ];
 const close = h("button", { type: "button", class: "close", onclick: () => list.close() }, "Close");
-const list = h("dialog", { class: "keys", "aria-label": "Keys" }, close, KEYS.map(([title, keys]) =>
-  [h("h2", {}, title), h("dl", {}, keys.map(([key, does]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, does)]))]));
+const list = h("dialog", { class: "keys", "aria-label": "Keys" }, close, h("div", { class: "lists" }, KEYS.map(([title, keys]) =>
+  h("section", {}, h("h2", {}, title), h("dl", {}, keys.map(([key, does]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, does)]))))));
 document.body.append(list);
 const open = () => { if (!document.querySelector("dialog[open]")) list.showModal(); };
 

@@ -328,7 +328,7 @@ if (main) {
     if (!root.classList.contains("present")) return;
     if (letter === "c") openCode();
     if (letter === "o") return openOverview();
-    if (event.key === " " && event.target.closest("button, summary, a, label")) return;
+    if (event.key === " " && event.target.closest("button, summary, label")) return;
     const by = { ArrowRight: 1, PageDown: 1, " ": event.shiftKey ? -1 : 1, ArrowLeft: -1, PageUp: -1 }[event.key], end = { Home: 0, End: slides.length - 1 }[event.key];
     if (end !== undefined) {
       event.preventDefault();

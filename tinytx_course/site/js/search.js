@@ -62,13 +62,18 @@ if (opener) {
     }
     const whole = plain(input.value).trim();
     const begun = (word) => word.replace(/(i[sz]ations?|i[sz]ing|ations?|ers?|ing|ed|es|s)$/, (end) => (word.length - end.length > 3 ? "" : end));
-    const words = asked.map((word) => like(entries.some((entry) => worth(entry, like(word)) >= 0.5) ? word : begun(word)));
-    const found = entries.map((entry) => {
+    const rank = (words) => entries.map((entry) => {
       const each = words.map((word) => worth(entry, word));
       const sum = each.reduce((a, b) => a + b, 6 * entry.names.includes(whole));
       return { entry, n: each.filter(Boolean).length, sum: sum - entry.title.length / 200 };
     }).filter(({ n }) => n).sort((a, b) => b.n - a.n || b.sum - a.sum);
-    const all = found.filter(({ n }) => n === words.length);
+    const inAll = (words, found) => found.filter(({ n }) => n === words.length);
+    let words = asked.map((word) => like(entries.some((entry) => worth(entry, like(word)) >= 0.5) ? word : begun(word)));
+    let found = rank(words), all = inAll(words, found);
+    if (!all.length && asked.length > 1) {  // "flash attention" is one word elsewhere
+      const glued = [like(asked.join(""))], others = rank(glued);
+      if (others.length) [words, found, all] = [glued, others, inAll(glued, others)];
+    }
     const some = found.length && !all.length ? "No place has all these words; these have some." : "Nothing found: try another word.";
     const few = all.length && all.length < 4 && all.length < found.length ? ", then places with some of the words" : "";
     count.textContent = all.length ? `${all.length} found${few}` : some;

@@ -114,14 +114,16 @@ def test_rows_and_entropies_of_the_page_are_those_of_torch(node):
 def test_what_a_head_does_is_the_mean_weight_on_its_favourite_and_sorting_brings_the_like_together(node):
     eye, rest = torch.eye(5), torch.full((5, 5), 0.2)
     before, first = torch.eye(5)[[0, 0, 1, 2, 3]], torch.eye(5)[[0] * 5]
+    two = torch.eye(5)[[0, 0, 0, 1, 2]]
     heads = [rest, 0.7 * before + 0.3 * rest, 0.5 * first + 0.5 * rest, eye, 0.9 * before + 0.1 * rest]
+    heads.append(0.8 * two + 0.2 * rest)
     same = course.widgets.attention(torch.stack(heads), list("abcde"))
     other = course.widgets.attention(torch.stack(heads), list("abcde"), list("vwxyz"))
     page = "(() => { const p = js.openPart(get); return [js.habitsOf(p), js.orderOf(p, true)]; })()"
     (habits, order), (crossed, _) = node("attention", page, same, other)
-    assert [name for name, _ in habits] == ["spread", "before", "first", "itself", "before"]
-    close([share for _, share in habits], torch.tensor([0.2, 0.76, 0.6, 1.0, 0.92]), atol=1e-6, rtol=1e-6)
-    assert order == [4, 1, 3, 2, 0]
+    assert [name for name, _ in habits] == ["spread", "before", "first", "itself", "before", "two before"]
+    close([share for _, share in habits], torch.tensor([0.2, 0.76, 0.6, 1.0, 0.92, 0.84]), atol=1e-6, rtol=1e-6)
+    assert order == [4, 1, 5, 3, 2, 0]
     assert [name for name, _ in crossed] == ["spread", "sharp", "sharp", "sharp", "sharp"]
 
 

@@ -17,11 +17,11 @@ export function openPart(get) {
 
 export const rowEntropies = (part) => Array.from({ length: part.rows }, (_, i) => entropy(part.row(part.layer, part.at, i)));
 
-// What a head does, on average over its queries from the third on: the mean weight on the token before, on the first, on
-// the query itself and on the next, where both sides are the same tokens; else whether it has a favourite.
+// What a head does, on average over its queries from the third on: the mean weight on the token before, on the one two before, on
+// the first, on the query itself and on the next, where both sides are the same tokens; else whether it has a favourite.
 export function habitsOf(part) {
   const same = part.rows === part.cols && part.queries.every((word, i) => word === part.keys[i]);
-  const targets = { before: (i) => i - 1, first: () => 0, itself: (i) => i, next: (i) => i + 1 };
+  const targets = { before: (i) => i - 1, "two before": (i) => i - 2, first: () => 0, itself: (i) => i, next: (i) => i + 1 };
   return Array.from({ length: part.layers * part.heads }, (_, at) => {
     const rows = Array.from({ length: part.rows }, (_, i) => part.row(Math.floor(at / part.heads), at % part.heads, i)).slice(part.rows > 2 ? 2 : 0);
     const mean = (f) => rows.reduce((sum, row, n) => sum + (f(row, n + (part.rows > 2 ? 2 : 0)) ?? 0), 0) / rows.length;
@@ -33,7 +33,7 @@ export function habitsOf(part) {
 // Slots of the small maps: by layer and head, or the heads that do the same next to each other.
 export function orderOf(part, byHabit) {
   const habits = habitsOf(part), all = habits.map((_, at) => at);
-  const rank = ["before", "itself", "first", "next", "sharp", "spread"];
+  const rank = ["before", "two before", "itself", "first", "next", "sharp", "spread"];
   return byHabit ? all.sort((a, b) => rank.indexOf(habits[a][0]) - rank.indexOf(habits[b][0]) || habits[b][1] - habits[a][1]) : all;
 }
 
@@ -158,7 +158,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
     painted = now;
     return columns * (side + 10);
   };
-  return { paint, box: h("div", { class: "tx-panel tx-heads" }, title, grid, h("p", { class: "tx-habits" }, "Number: layer.head.", h("span", {}, " Word: where most of its weight goes (the token before, itself, the first, the next), else sharp (one other favourite) or spread (none)."))) };
+  return { paint, box: h("div", { class: "tx-panel tx-heads" }, title, grid, h("p", { class: "tx-habits" }, "Number: layer.head.", h("span", {}, " Word: where most of its weight goes (the token before, the one two before, itself, the first, the next), else sharp (one other favourite) or spread (none)."))) };
 }
 
 // The open head: a row for each query. What the pointer says, the words say without it.

@@ -161,8 +161,9 @@ function clocks(ui, point) {
     now.setAttribute("d", line(hand));
     for (const [name, value] of Object.entries({ cx: x, cy: y, r })) mark.setAttribute(name, value);
     names.replaceChildren(...(cell >= 26 ? every.map((i) => h("text", { x: center(i)[0], y: center(i)[1] + r + 13, "text-anchor": "middle", class: i === hand ? "tx-one" : "" }, i)) : []));
-    title.textContent = ui.get("mode") === "rotary" ? `Turns of q and k at position ${Math.round(place)}, the fastest first` : `Position ${Math.round(place)} as ${n} clocks, the fastest first`;
-    chart.setAttribute("aria-label", `${n} clocks at position ${Math.round(place)}; hand ${hand}, marked, points to (sine, cosine) = ${tipInWords(tipsOf(ui.get)[0])}`);
+    const [at] = chosenOf(ui.get);  // as the slider says, while the hands are on their way
+    title.textContent = ui.get("mode") === "rotary" ? `Turns of q and k at position ${at}, the fastest first` : `Position ${at} as ${n} clocks, the fastest first`;
+    chart.setAttribute("aria-label", `${n} clocks at position ${at}; hand ${hand}, marked, points to (sine, cosine) = ${tipInWords(tipsOf(ui.get)[0])}`);
   };
   update.box = [title, h("div", { class: "tx-clock-box" }, chart)];
   return update;

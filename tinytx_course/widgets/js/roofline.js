@@ -69,7 +69,7 @@ function chart(ui) {
     const y = [Math.min(attainable(ui.get, 10 ** x[0]) * 10, ui.get("flops") / 1e3, ...points.map((p) => p.rate)) / 2, 3 * Math.max(flops, ...points.map((p) => p.rate))].map(log);
     const from = crossingOf(get, ui.get("width")), far = [(ui.width - 74) / (x[1] - x[0]), 240 / (y[1] - y[0])], spot = (p) => [log(p.intensity) * far[0], log(p.rate) * far[1]];
     // Names where there is room for one; the others appear at the pointer.
-    const alone = (p) => points.every((other) => other === p || Math.abs(spot(p)[0] - spot(other)[0]) > 100 || Math.abs(spot(p)[1] - spot(other)[1]) > 18);
+    const alone = (p) => ui.width > 480 && points.every((other) => other === p || Math.abs(spot(p)[0] - spot(other)[0]) > 170 || Math.abs(spot(p)[1] - spot(other)[1]) > 20);
     const ticks = ([low, high]) => Array.from({ length: Math.floor(high) - Math.ceil(low) + 1 }, (_, i) => Math.ceil(low) + i);
     const low = Math.max(x[0], y[0] - log(ui.get("bytes_per_second"))), moved = ui.get("compute") * ui.get("memory") > 1;
     const measured = [10 ** low, ui.get("flops") / ui.get("bytes_per_second"), 10 ** x[1]].map((i) => [log(i), log(attainable(ui.get, i))]), chosen = points[ui.get("kernel")];

@@ -155,6 +155,7 @@ function chart(ui) {
     const points = bars.map((_, i) => { sum += of(s.heated, i); return `${((i + 1) * slot).toFixed(2)},${(100 * (1 - sum)).toFixed(2)}`; });
     curve.setAttribute("points", `0,100 ${points.join(" ")}`);
     area.classList.toggle("tx-cutting", stage === 2);
+    byP.style.display = stage === 2 ? "" : "none"; // its scale is that of the sum
     const k = ui.get("top_k");
     byK.style.left = `${slot * (k <= n ? k : k < s.model.length ? n + 0.5 : n + 1)}%`; // amid the others, or behind them
     byK.classList.toggle("tx-late", k > n / 2);
@@ -250,7 +251,7 @@ function build(ui) {
       dial("temperature", 1, { label: "temperature", min: -1, max: 0.7, step: 0.05, to: (x) => Math.min(5, +(10 ** x).toFixed(2)), from: Math.log10, format: (x) => x.toFixed(2) }),
       dial("top_k", 2, { label: "top-k", min: 0, max: sizes.length - 1, to: (x) => sizes[x], from: (k) => sizes.findIndex((one) => one >= k), format: (x) => (x < size ? String(x) : "off") }),
       dial("top_p", 2, { label: "top-p", min: 0.05, max: 1, step: 0.01, format: (x) => (x < 1 ? x.toFixed(2) : "off") })),
-    h("div", { class: "tx-row tx-stage" }, ui.player({ label: "Play", every: 1200, step: () => { ui.set("stage", (ui.get("stage") + 1) % 4); return ui.get("stage") !== 3; } }), ui.choice("stage", { label: "show", options: STAGES.map(({ name }, i) => [i, name]) }), h("span", { class: "tx-draws" }, button("Draw 1", more(1)), button("Draw 100", more(100)))),
+    h("div", { class: "tx-row tx-stage" }, ui.player({ label: "Play", every: 1200, step: () => { const next = (ui.get("stage") + 1) % 5; if (next === 4) more(20)(); else ui.set("stage", next); return next !== 4; } }), ui.choice("stage", { label: "show", options: STAGES.map(({ name }, i) => [i, name]) }), h("span", { class: "tx-draws" }, button("Draw 1", more(1)), button("Draw 100", more(100)))),
     title, bars.area, bars.scale, h("div", { class: "tx-row tx-writes" }, texts.button, h("span", { class: "tx-note" }, "with the same cuts; what the language does not allow is marked")), texts.box);
 }
 

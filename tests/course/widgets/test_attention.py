@@ -122,9 +122,10 @@ def test_what_a_head_does_is_the_mean_weight_on_its_favourite_and_sorting_brings
     page = "(() => { const p = js.openPart(get); return [js.habitsOf(p), js.orderOf(p, true)]; })()"
     (habits, order), (crossed, _) = node("attention", page, same, other)
     assert [name for name, _ in habits] == ["spread", "before", "first", "itself", "before", "two before"]
-    close([share for _, share in habits], torch.tensor([0.2, 0.76, 0.6, 1.0, 0.92, 0.84]), atol=1e-6, rtol=1e-6)
+    shares = torch.tensor([0.2, 0.76, 0.6, 1.0, 0.92, 0.84])
+    close([share for _, share in habits], shares, atol=1e-6, rtol=1e-6)
     assert order == [4, 1, 5, 3, 2, 0]
-    assert [name for name, _ in crossed] == ["spread", "sharp", "sharp", "sharp", "sharp"]
+    assert [name for name, _ in crossed] == ["spread", *["sharp"] * 5]
 
 
 def test_trained_and_untrained_are_two_parts_of_one_view(describe):

@@ -69,7 +69,8 @@ def _regression(
         strengths, parts = strengths[:1], [(np.arange(len(labels)),) * 2]
     if rated is not None:
         labels = np.concatenate([labels, np.asarray(rated.labels)])
-    model = LogisticRegression(max_iter=500)
+    weights = None if rated is None else "balanced"  # readers rate good books more often than bad ones
+    model = LogisticRegression(max_iter=500, class_weight=weights)
     search = GridSearchCV(model, {"C": strengths}, scoring="neg_log_loss", cv=parts).fit(own, labels)
     return search.predict(others), {"chosen": str(search.best_params_["C"])}
 

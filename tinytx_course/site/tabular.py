@@ -31,7 +31,9 @@ def printed(text: str, to_html: Callable[[str], str] = html.escape) -> str:
     <table class="printed"><thead><tr><th scope="col" class="n">heads</th>...
     <pre>done</pre>
     """
-    lines, parts, rest = text.rstrip("\n").split("\n"), [], []
+    lines = text.rstrip("\n").split("\n")
+    parts: list[str] = []
+    rest: list[str] = []
 
     def flush() -> None:
         if any(line.strip() for line in rest):

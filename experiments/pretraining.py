@@ -19,6 +19,7 @@ from experiments.pretraining_models import Bodies
 from experiments.pretraining_readers import columns_of, fine_tuned, tuned
 from experiments.pretraining_recipes import (
     LONGER,
+    RATED_BAG,
     RECIPES,
     Condition,
     Recipe,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 #: Named before anything was measured: each condition is compared with these, and with no others.
 BASELINES = ("scratch/tuned", "tfidf-words", "tfidf-letters")
-RATED_BAG = "tfidf-letters-rated"
 #: Published accuracies in %, with all 25,000 labels on the test split of the corpus, which is not read here.
 PUBLISHED = {
     "imdb": (
@@ -109,7 +109,7 @@ class _Cells:
         self.bodies = Bodies(texts, recipe, settings.work_dir, settings.device, settings.report)
         self._rated_bodies: dict[str, Transformer] = {}
         labelled = texts.labelled
-        self._fingerprint = digest_of({"texts": list(labelled.texts), "labels": list(labelled.labels or ())})
+        self._fingerprint = _fingerprint(labelled)
         settings.report(
             f"{len(labelled):,} labelled texts of {len(set(labelled.groups or ())):,} groups, "
             f"{len(texts.unlabelled):,} unlabelled ones of others, {texts.n_left_out:,} left out"
@@ -125,8 +125,7 @@ class _Cells:
         recipe = self.recipe
         found: Record = {"texts": self._fingerprint, "n_folds": recipe.n_folds, "n_test": recipe.n_test}
         if wanted.way == "rated" or wanted.name == RATED_BAG:
-            rated = self._rated
-            found["rated"] = digest_of({"texts": list(rated.texts), "labels": list(rated.labels or ())})
+            found["rated"] = self._rated_fingerprint
         if wanted.way == "bag":
             return found
         found |= {"pretraining": self.bodies.identity, "n_words": recipe.n_words}
@@ -205,6 +204,10 @@ class _Cells:
             "cpu_seconds": round(time.process_time() - begin, 1),
         }
 
+    @functools.cached_property
+    def _rated_fingerprint(self) -> str:
+        return _fingerprint(self._rated)
+
     @property
     def _rated(self) -> Split:
         if self.texts.rated is None:
@@ -266,6 +269,10 @@ class _Cells:
         """What is tried inside the labels: the same for each start."""
         times = LONGER if wanted.way == "longer" else 1
         return tuple(dataclasses.replace(one, n_updates=times * one.n_updates) for one in self.recipe.tunings)
+
+
+def _fingerprint(split: Split) -> str:
+    return digest_of({"texts": list(split.texts), "labels": list(split.labels or ())})
 
 
 def _n_equal(answers: np.ndarray, test: Split) -> int:

@@ -26,18 +26,9 @@ TEXTS_AT_ONCE = 32
 
 
 def fine_tuned(
-    encoder: Transformer,
-    tokenizer: Tokenizer,
-    train_split: Split,
-    test: Split,
-    *,
-    tuning: Tuning,
-    seed: int,
-    device: str = "auto",
+    encoder: Transformer, tokenizer: Tokenizer, train_split: Split, test: Split, **how: Any
 ) -> tuple[int, list[dict[str, Any]]]:
     """Train a copy of an encoder with a new head; count the tested texts that its last state gets right.
-
-    The seed is that of the head, the order and dropout.
 
     Returns
     -------
@@ -46,7 +37,6 @@ def fine_tuned(
     curve : list of dict
         ``epoch``, ``step``, ``accuracy`` on ``n`` of the tested texts; nothing is chosen by it.
     """
-    how: dict[str, Any] = {"tuning": tuning, "seed": seed, "device": device}
     model, curve = tuned(encoder, tokenizer, train_split, test, **how)
     return count_correct(model, _objective(tokenizer, test, model.body.config)[0]), curve
 
@@ -61,7 +51,7 @@ def tuned(
     seed: int,
     device: str = "auto",
 ) -> tuple[Classifier, list[dict[str, Any]]]:
-    """The trained classifier and the curve of `fine_tuned`."""
+    """The trained classifier and the curve of `fine_tuned`; the seed is that of head, order and dropout."""
     where = choose_device(device)
     n_classes = 1 + max((*(train_split.labels or ()), *(test.labels or ())))
     config = encoder.config.replace(dropout=tuning.dropout)

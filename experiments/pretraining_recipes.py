@@ -16,7 +16,8 @@ from tinytx.training.settings import TrainingSettings
 OBJECTIVES = ("causal", "masked", "hybrid")
 COUNTS = ("counts-causal", "counts-both")  # embeddings from counts, new layers that read one way or both
 WAYS = ("tuned", "longer", "rated", "probe", "with-tfidf")
-BAGS = ("tfidf-words", "tfidf-letters", "tfidf-letters-rated")
+RATED_BAG = "tfidf-letters-rated"
+BAGS = ("tfidf-words", "tfidf-letters", RATED_BAG)
 _ADDED = re.compile(r"(?P<counts>-counts)?(-seed(?P<seed>[1-9]))?$")  # to the name of an objective
 LONGER = 5  # times the updates, for the control that only trains longer
 

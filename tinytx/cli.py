@@ -232,19 +232,16 @@ def _corpus(args: argparse.Namespace) -> Any:
 
 def pretrain(args: argparse.Namespace) -> Answer:
     """Train a model and a tokenizer on a corpus: a language model on texts, or a translator on pairs."""
-    changes = {"n_steps": args.steps, "precision": args.precision}
-    given = {name: value for name, value in changes.items() if value is not None}
-    return _fit(args, objective=args.objective, training_changes=given)
+    return _fit(args, {"n_steps": args.steps, "precision": args.precision}, objective=args.objective)
 
 
 def finetune(args: argparse.Namespace) -> Answer:
     """Train a classifier on labelled texts, from a pretrained body or from scratch."""
-    changes = {} if args.lr is None else {"lr": args.lr}
     how = {"start": args.checkpoint, "fresh": args.fresh, "n_epochs": args.epochs}
-    return _fit(args, objective="classification", training_changes=changes, **how)
+    return _fit(args, {"lr": args.lr}, objective="classification", **how)
 
 
-def _fit(args: argparse.Namespace, **how: Any) -> Answer:
+def _fit(args: argparse.Namespace, changes: dict[str, Any], **how: Any) -> Answer:
     from tinytx.training.distributed import joined
     from tinytx.training.fit import fit
     from tinytx.training.settings import Layout
@@ -259,6 +256,7 @@ def _fit(args: argparse.Namespace, **how: Any) -> Answer:
             data_dir=args.data_dir,
             device=args.device,
             layout=Layout(shard=getattr(args, "shard", False)),
+            training_changes={name: value for name, value in changes.items() if value is not None},
             report=reporter(args),
             **how,
         )

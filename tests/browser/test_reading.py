@@ -531,7 +531,7 @@ def test_in_front_of_a_class_tab_stays_on_the_screen_and_a_page_loaded_again_goe
     assert page.evaluate(count) == last
     page.press("Home")
     assert "1 / " in page.evaluate(count)
-    page.evaluate("sessionStorage.clear()")
+    page.evaluate("localStorage.clear()")
 
 
 def test_the_address_opens_it_in_front_of_a_class(page, site):

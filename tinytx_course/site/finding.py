@@ -18,10 +18,10 @@ _BOLD = re.compile(r"<strong>((?:<a [^>]*>)?[^<]{3,40})")
 _CAPTION = re.compile(
     r'id="(figure-\d+)".*?<figcaption><a class="number"[^>]*>([^<]+)</a>\s*(.*?)</figcaption>', re.S
 )
-# Code, and what stands below each exercise or lesson, says nothing of a section.
-_TABLE = re.compile(r"<table.*?</table>", re.S)
+# Code, tables of names, and what is below each exercise or lesson, say nothing of a section.
 _CODE = re.compile(
-    r"<pre.*?</pre>|<p class=\"(?:todo|take)\">.*?</p>|<(script|style|svg|math)\b.*?</\1>", re.S
+    r"<pre.*?</pre>|<table.*?</table>|<p class=\"(?:todo|take)\">.*?</p>|<(script|style|svg|math)\b.*?</\1>",
+    re.S,
 )
 _LONG = re.compile(
     r"[^\W\d_]{4,}|\b[A-Z][A-Za-z]?[A-Z]+\b"
@@ -134,8 +134,7 @@ def _of_lesson(title: str, file: Path) -> list[list[str]]:
             name = f"{name} of lesson {title}"
         kind = "lesson" if match[1] == "1" else title
         below = body[body.index(f"</h{match[1]}>", match.start()) + len("</h1>") : end]
-        prose = _TABLE.sub("", _CODE.sub("", below))  # a table of names is found under each of them
-        words = dict.fromkeys(map(str.lower, _LONG.findall(_words(prose))))
+        words = dict.fromkeys(map(str.lower, _LONG.findall(_words(_CODE.sub("", below)))))
         text = " ".join(word for word in words if word not in _COMMON)
         text += " square root" * ("<msqrt" in below)  # of a formula, as people ask for it
         asked = ASKED.get((int(title[:2]), name))

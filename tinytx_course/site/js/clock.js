@@ -19,10 +19,7 @@ const stop = () => {
 addEventListener("present", () => { began = Date.now(); });
 addEventListener("presented", stop);
 
-document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || !look.letters || !root.classList.contains("present")) return;
-  if (document.querySelector("dialog[open]") || event.target.closest("input, select, textarea, .tx")) return;
-  const key = event.key.toLowerCase();
+addEventListener("class-key", ({ detail: key }) => {
   if (key === "b") root.classList.toggle("dark-screen");
   if (key === "t") shown.isConnected ? shown.remove() : document.body.append(shown);
   if (/^[1-9]$/.test(key)) {

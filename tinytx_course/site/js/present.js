@@ -4,7 +4,7 @@
 const main = document.querySelector("#lesson");
 
 if (main) {
-  const root = document.documentElement, MARGIN = 30, EDGE = 5, COUNT = 34, PLACE = `tinytx:class:${document.body.dataset.lesson}`, SMALLEST = 0.75, LINES = 0.5, ROUNDS = 6, LARGE = 1.5, LEGIBLE = 1.2;  // letters of 15 px as large as 18
+  const root = document.documentElement, MARGIN = 30, EDGE = 5, COUNT = 34, PLACE = `class:${document.body.dataset.lesson}`, SMALLEST = 0.75, LINES = 0.5, ROUNDS = 6, LARGE = 1.5, LEGIBLE = 1.2;  // letters of 15 px as large as 18
   const CARDS = "[data-tx-kind=questions], [data-tx-kind=outcome], [data-tx-kind=parsons]";
   const BLOCKS = ".text_cell_render > *, .input, .plotting, .output_area";
   const WHOLE = "figure, tr, math, button, .tx-explorer, .tx-option-row, .tx-lines li";
@@ -213,7 +213,7 @@ if (main) {
     const keys = slide || step || !look.letters ? "" : "? keys · ";
     const title = tops.indexOf(top) ? `${titleOf(slides[slide])} · ` : "";
     count.textContent = `${keys}${title}${slide + 1} / ${slides.length}${within}${more ? " · →" : ""}`;
-    try { sessionStorage.setItem(PLACE, JSON.stringify({ slide, step })); } catch { /* a page loaded again begins anew */ }
+    remember(PLACE, { slide, step });  // for a page that is loaded again
     scrollTo({ top: above + scrollY + top - MARGIN, behavior: "instant" });
   };
 
@@ -328,6 +328,7 @@ if (main) {
     if (!root.classList.contains("present")) return;
     if (letter === "c") openCode();
     if (letter === "o") return openOverview();
+    if (letter) dispatchEvent(new CustomEvent("class-key", { detail: letter }));  // those of the clock
     if (event.key === " " && event.target.closest("button, summary, label")) return;
     const by = { ArrowRight: 1, PageDown: 1, " ": event.shiftKey ? -1 : 1, ArrowLeft: -1, PageUp: -1 }[event.key], end = { Home: 0, End: slides.length - 1 }[event.key];
     if (end !== undefined) {
@@ -347,14 +348,13 @@ if (main) {
   if (new URLSearchParams(location.search).has("present")) {
     const open = () => {
       begin();
-      const was = performance.getEntriesByType("navigation")[0]?.type === "reload" && JSON.parse(place ?? "null");
+      const was = performance.getEntriesByType("navigation")[0]?.type === "reload" && place;
       if (!was || !slides[was.slide]) return;
       goTo(was.slide);
       step = Math.min(was.step, steps.length - 1);
       show();
     };
-    let place;
-    try { place = sessionStorage.getItem(PLACE); } catch { /* the browser remembers nothing */ }
+    const place = recalled(PLACE);
     if (document.readyState === "complete") open();
     else addEventListener("load", open);
   }

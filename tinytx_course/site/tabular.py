@@ -89,13 +89,11 @@ def _table(rows: Sequence[Sequence[str]], to_html: Callable[[str], str]) -> str:
     look = [' class="n"' if 2 * n >= len(body) else "" for n in n_values]
 
     def line(cells: Sequence[str], scope: str) -> str:
-        marked = [scope == "col" or (scope == "row" and i == 0) for i in range(len(cells))]
-        named = [
-            f'<th scope="{scope}"{own}>{to_html(cell)}</th>' for cell, own in zip(cells, look, strict=True)
-        ]
-        plain = [f"<td{own}>{to_html(cell)}</td>" for cell, own in zip(cells, look, strict=True)]
-        choice = zip(cells, marked, named, plain, strict=True)
-        parts = (name if is_name and cell else value for cell, is_name, name, value in choice)
+        parts = []
+        for i, (cell, own) in enumerate(zip(cells, look, strict=True)):
+            names = bool(cell) and (scope == "col" or i == 0)  # no screen reader announces an empty corner
+            begin, end = (f'th scope="{scope}"', "th") if names else ("td", "td")
+            parts.append(f"<{begin}{own}>{to_html(cell)}</{end}>")
         return f"<tr>{''.join(parts)}</tr>"
 
     top = f"<thead>{line(head, 'col')}</thead>" if head else ""

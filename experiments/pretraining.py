@@ -14,10 +14,12 @@ from tqdm.auto import tqdm
 
 from experiments import linear
 from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
-from experiments.pretraining_data import Fold, Texts, grouped_folds, last_words, texts_of
+from experiments.pretraining_data import Fold, Texts, grouped_folds, last_words, pieces, texts_of
 from experiments.pretraining_models import Bodies
 from experiments.pretraining_readers import columns_of, fine_tuned, tuned
 from experiments.pretraining_recipes import (
+    FROZEN,
+    LAST_BAG,
     LONGER,
     RATED_BAG,
     RECIPES,
@@ -126,10 +128,12 @@ class _Cells:
         found: Record = {"texts": self._fingerprint, "n_folds": recipe.n_folds, "n_test": recipe.n_test}
         if wanted.way == "rated" or wanted.name == RATED_BAG:
             found["rated"] = self._rated_fingerprint
+        if wanted.name == LAST_BAG:
+            found["n_words"] = recipe.n_words
         if wanted.way == "bag":
             return found
         found |= {"pretraining": self.bodies.identity, "n_words": recipe.n_words}
-        if wanted.way in ("probe", "with-tfidf"):
+        if wanted.way in FROZEN:
             return found
         tunings = [dataclasses.asdict(one) for one in self._tunings(wanted)]
         return {**found, "tunings": digest_of({"tunings": tunings, "share": recipe.held_out_share})}
@@ -175,23 +179,14 @@ class _Cells:
         begin = time.process_time()
         train = label_subset(fold.train, n_labels, fold.seed)
         if wanted.way == "bag":
-            if wanted.name == RATED_BAG:
-                answers, chosen = linear.rated_bag(train, self._rated, fold.test, fold.seed)
-            else:
-                letters = wanted.name == "tfidf-letters"
-                answers, chosen = linear.bag_of_words(train, fold.test, fold.seed, letters=letters)
+            answers, chosen = self._bag(wanted, train, fold.test, fold.seed)
             correct = _n_equal(answers, fold.test)
         else:
             body = (
                 self._after_ratings(wanted) if wanted.way == "rated" else self.bodies.body(wanted, fold.seed)
             )
-            own, others = (last_words(part, self.recipe.n_words) for part in (train, fold.test))
-            reads = {"probe": linear.probe, "with-tfidf": linear.with_tfidf}
-            if wanted.way in reads:
-                read = functools.partial(self._read, reads[wanted.way], whole=(train, fold.test))
-            else:
-                read = functools.partial(self._tuned, wanted)
-            correct, chosen = read(body, own, others, fold.seed)
+            read = self._read if wanted.way in FROZEN else self._tuned
+            correct, chosen = read(wanted, body, train, fold.test, fold.seed)
         return {
             **{
                 "corpus": self.texts.name,
@@ -226,27 +221,42 @@ class _Cells:
             self._rated_bodies[wanted.name] = model.body.cpu()
         return self._rated_bodies[wanted.name]
 
+    def _bag(self, wanted: Condition, train: Split, test: Split, seed: int) -> linear.Predicted:
+        """A bag of the words of whole texts, or of those that a transformer reads."""
+        if wanted.name == RATED_BAG:
+            return linear.rated_bag(train, self._rated, test, seed)
+        if wanted.name == LAST_BAG:
+            train, test = (last_words(part, self.recipe.n_words) for part in (train, test))
+        return linear.bag_of_words(train, test, seed, letters=wanted.name != "tfidf-words")
+
     def _read(
-        self,
-        regression: Any,
-        body: Transformer,
-        train: Split,
-        test: Split,
-        seed: int,
-        *,
-        whole: tuple[Split, Split],
+        self, wanted: Condition, body: Transformer, train: Split, test: Split, seed: int
     ) -> tuple[int, Record]:
         """A regression on the frozen states of a body, which reads the last words; bags read all."""
-        device, tokenizer = self.settings.device, self.bodies.tokenizer
-        own, others = (columns_of(body, tokenizer, part, device) for part in (train, test))
-        answers, chosen = regression(*whole, own, others, seed)
+        own, others = (self._columns(wanted, body, part) for part in (train, test))
+        regression = linear.with_tfidf if wanted.way == "with-tfidf" else linear.probe
+        answers, chosen = regression(train, test, own, others, seed)
         return _n_equal(answers, test), chosen
+
+    def _columns(self, wanted: Condition, body: Transformer, split: Split) -> np.ndarray:
+        """What a frozen body says of the end of each text, or of all of it, piece by piece: (N, 2 D)."""
+        how = body, self.bodies.tokenizer
+        if wanted.way != "probe-whole":
+            return columns_of(*how, last_words(split, self.recipe.n_words), self.settings.device)
+        parts, owners = pieces(split, self.recipe.n_words)
+        weights = np.array([len(text.split()) for text in parts.texts])  # (n_pieces,)
+        columns = weights[:, None] * columns_of(*how, parts, self.settings.device)
+        sums = np.zeros((len(split), columns.shape[1]))
+        np.add.at(sums, owners, columns)
+        return sums / np.bincount(owners, weights)[:, None]
 
     def _tuned(
         self, wanted: Condition, body: Transformer, train: Split, test: Split, seed: int
     ) -> tuple[int, Record]:
         """Fine-tune with each tuning on a part of the labels, then with the best on all of them."""
         from sklearn.model_selection import train_test_split
+
+        train, test = (last_words(part, self.recipe.n_words) for part in (train, test))
 
         def correct(tuning: Tuning, own: Split, others: Split) -> int:
             how: dict[str, Any] = {"tuning": tuning, "seed": seed, "device": self.settings.device}

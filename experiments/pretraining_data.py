@@ -145,6 +145,23 @@ def last_words(split: Split, n_words: int) -> Split:
     return Split(texts, split.labels, split.groups)
 
 
+def pieces(split: Split, n_words: int) -> tuple[Split, list[int]]:
+    """Texts cut from their end into runs of so many words, in lower case, and the row that each is part of.
+
+    Examples
+    --------
+    >>> parts, owners = pieces(Split(("A b C d e", "f")), 2)
+    >>> parts.texts, owners
+    (('a', 'b c', 'd e', 'f'), [0, 0, 0, 1])
+    """
+    found = []
+    for i, text in enumerate(split.texts):
+        words = text.lower().split()
+        ends = range(len(words), 0, -n_words)
+        found += [(" ".join(words[max(0, end - n_words) : end]), i) for end in reversed(ends)]
+    return Split(tuple(text for text, _ in found)), [i for _, i in found]
+
+
 def lowered(texts: Sequence[str]) -> list[str]:
     """Texts in lower case, so a word has one embedding."""
     return [text.lower() for text in texts]

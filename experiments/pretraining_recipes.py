@@ -15,9 +15,10 @@ from tinytx.training.settings import TrainingSettings
 
 OBJECTIVES = ("causal", "masked", "hybrid")
 COUNTS = ("counts-causal", "counts-both")  # embeddings from counts, new layers that read one way or both
-WAYS = ("tuned", "longer", "rated", "probe", "with-tfidf")
-RATED_BAG = "tfidf-letters-rated"
-BAGS = ("tfidf-words", "tfidf-letters", RATED_BAG)
+FROZEN = ("probe", "probe-whole", "with-tfidf")
+WAYS = ("tuned", "longer", "rated", *FROZEN)
+RATED_BAG, LAST_BAG = "tfidf-letters-rated", "tfidf-letters-last"
+BAGS = ("tfidf-words", "tfidf-letters", RATED_BAG, LAST_BAG)
 _ADDED = re.compile(r"(?P<counts>-counts)?(-seed(?P<seed>[1-9]))?$")  # to the name of an objective
 LONGER = 5  # times the updates, for the control that only trains longer
 
@@ -187,8 +188,8 @@ class Condition:
         with a dose of pretraining ("causal-seed1": another seed of it, "causal-counts": with embeddings
         that start from counts), one of `COUNTS`, or "scratch": new weights, causal. WAY is "tuned",
         "longer" (tuned, with `LONGER` times the updates), "rated": tuned after the rated texts of the
-        unlabelled corpus, "probe": frozen, read by logistic regression, or "with-tfidf": as "probe", next to
-        TF-IDF of words and letters.
+        unlabelled corpus, "probe": frozen, read by logistic regression, "probe-whole": as "probe", of whole
+        texts, piece by piece, or "with-tfidf": as "probe", next to TF-IDF of words and letters.
     start, way : str
     dose : int
         Tokens read in pretraining.

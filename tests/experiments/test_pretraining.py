@@ -29,6 +29,7 @@ ALL_KINDS = (
     *("tfidf-words", "tfidf-letters", "scratch/tuned", "scratch/longer", "scratch/probe"),
     *("causal/tuned/2000", "causal/probe/5000", "masked/tuned/2000", "hybrid/probe/2000"),
     *("counts-both/probe", "causal-seed1/probe/2000", "causal/with-tfidf/2000", "hybrid-counts/probe/2000"),
+    *("tfidf-letters-last", "hybrid/probe-whole/2000"),
 )
 
 
@@ -144,6 +145,28 @@ def test_files_of_a_fold_hold_its_labels_and_texts_that_no_cell_tests(corpora, t
         tested = {ends[text] for text in (*written.test.texts, *written.valid.texts)}
         assert tested and not tested & {*fold.train.texts, *fold.test.texts}
         assert not {whole[text] for text in tested} & set(fold.train.groups)
+
+
+def test_the_bag_and_the_frozen_body_read_the_end_of_a_text_or_all_of_it(corpora, settings):
+    texts = texts_of(*corpora)
+    n_words = SMOKE.n_words
+    cells = experiment._Cells(settings("pretraining"), texts, SMOKE, (24,))
+    body = cells.bodies.body(condition("scratch/probe", SMOKE), 0)
+    one, whole = (condition(f"scratch/{way}", SMOKE) for way in ("probe", "probe-whole"))
+    short = Split(tuple(" ".join(text.split()[:n_words]) for text in texts.labelled.texts[:7]))
+    ends = cells._columns(one, body, short)
+    np.testing.assert_allclose(cells._columns(whole, body, short), ends, rtol=1e-4, atol=1e-6)
+    begins = Split(tuple(" ".join(text.split()[:3]) for text in texts.labelled.texts[9:16]))
+    joined = Split(tuple(map(" ".join, zip(begins.texts, short.texts, strict=True))))
+    expected = (n_words * ends + 3 * cells._columns(one, body, begins)) / (n_words + 3)
+    np.testing.assert_allclose(cells._columns(whole, body, joined), expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(cells._columns(one, body, joined), ends, rtol=1e-4, atol=1e-6)
+
+    early = [dataclasses.replace(part, texts=tuple(f"{text} {'of ' * n_words}" for text in part.texts))
+             for part in (corpora[0].train, corpora[0].valid)]  # fmt: skip
+    last, letters = (condition(name, SMOKE) for name in ("tfidf-letters-last", "tfidf-letters"))
+    correct = [experiment._n_equal(cells._bag(each, *early, 0)[0], early[1]) for each in (letters, last)]
+    assert correct[0] >= 24 and correct[1] <= 16
 
 
 # --- doses and branches

@@ -110,12 +110,14 @@ _BAGS = {
     "tfidf-words": "TF-IDF, words",
     "tfidf-letters": "TF-IDF, words and letters",
     "tfidf-letters-rated": "TF-IDF, words and letters, after stars",
+    "tfidf-letters-last": "TF-IDF, words and letters, of the end",
 }
 _WAYS = {
     "tuned": "fine-tuned",
     "longer": "fine-tuned, five times as long",
     "rated": "fine-tuned after stars",
     "probe": "frozen",
+    "probe-whole": "frozen, whole reviews",
     "with-tfidf": "frozen, with TF-IDF",
 }
 

@@ -9,28 +9,30 @@ import numpy as np
 
 from tinytx.text.corpora import Split
 
-Predicted = tuple[np.ndarray, dict[str, Any]]  # the class of each text (N,), and what was chosen
+Predicted = tuple[
+    np.ndarray, dict[str, Any]
+]  # scores of the classes of each text (N, C), and what was chosen
 STRENGTHS = (10.0, 1.0, 100.0)  # inverse regularisation of logistic regression; the first wins a tie
 MORE_STRENGTHS = (*STRENGTHS, 1_000.0)  # with characters
-RATED_STRENGTHS = (1.0, 10.0)  # with thousands of rated texts
+RATED_STRENGTHS = (1.0, 10.0)  # with thousands of texts that have stars or pseudo-labels
 PROBE_STRENGTHS = (1.0, 0.1, 10.0)
 CHARACTERS = (2, 5)
 N_PARTS = 5
 
 
-def bag_of_words(train: Split, test: Split, seed: int, *, letters: bool = False) -> Predicted:
+def bag_of_words(
+    train: Split, test: Split, seed: int, *, letters: bool = False, more: Split | None = None
+) -> Predicted:
     """Logistic regression on TF-IDF of words and pairs of words and, with letters, of runs of characters.
 
-    The seed draws the parts of the training texts in which the regularisation is chosen.
+    The seed draws the parts of the training texts in which the regularisation is chosen. More texts, with
+    labels of another source, are learned from, too.
     """
-    features = gram_features(*tfidf(train.texts, test.texts, letters=letters))
-    return _regression(*features, train, MORE_STRENGTHS if letters else STRENGTHS, seed)
-
-
-def rated_bag(train: Split, rated: Split, test: Split, seed: int) -> Predicted:
-    """As `bag_of_words` with letters, learned from labelled texts and from rated ones of another place."""
-    own, others = tfidf((*train.texts, *rated.texts), test.texts, letters=True)
-    return _regression(own, others, train, RATED_STRENGTHS, seed, rated)
+    if more is None:
+        features = gram_features(*tfidf(train.texts, test.texts, letters=letters))
+        return _regression(*features, train, MORE_STRENGTHS if letters else STRENGTHS, seed)
+    own, others = tfidf((*train.texts, *more.texts), test.texts, letters=letters)
+    return _regression(own, others, train, RATED_STRENGTHS, seed, more)
 
 
 def probe(train: Split, test: Split, columns: np.ndarray, test_columns: np.ndarray, seed: int) -> Predicted:
@@ -49,11 +51,11 @@ def with_tfidf(
 
 
 def _regression(
-    own: Any, others: Any, train: Split, strengths: Sequence[float], seed: int, rated: Split | None = None
+    own: Any, others: Any, train: Split, strengths: Sequence[float], seed: int, more: Split | None = None
 ) -> Predicted:
     """The regression with the smallest cross-validated log loss, fitted to all training texts.
 
-    Rated texts are the last rows of `own`: learned from in each part, never held out. Where a class has a
+    More texts are the last rows of `own`: learned from in each part, never held out. Where a class has a
     single text there is nothing to choose by: the first strength.
     """
     from sklearn.linear_model import LogisticRegression
@@ -61,18 +63,20 @@ def _regression(
 
     labels = np.asarray(train.labels)
     n_parts = min(N_PARTS, int(np.unique(labels, return_counts=True)[1].min()))
-    more = np.arange(len(labels), own.shape[0])
+    last = np.arange(len(labels), own.shape[0])
     if n_parts > 1:
         drawn = StratifiedKFold(n_parts, shuffle=True, random_state=seed).split(labels, labels)
-        parts = [(np.concatenate([inside, more]), held_out) for inside, held_out in drawn]
+        parts = [(np.concatenate([inside, last]), held_out) for inside, held_out in drawn]
     else:
         strengths, parts = strengths[:1], [(np.arange(len(labels)),) * 2]
-    if rated is not None:
-        labels = np.concatenate([labels, np.asarray(rated.labels)])
-    weights = None if rated is None else "balanced"  # readers rate good books more often than bad ones
+    if more is not None:
+        labels = np.concatenate([labels, np.asarray(more.labels)])
+    weights = None if more is None else "balanced"  # readers rate good books more often than bad ones
     model = LogisticRegression(max_iter=500, class_weight=weights)
     search = GridSearchCV(model, {"C": strengths}, scoring="neg_log_loss", cv=parts).fit(own, labels)
-    return search.predict(others), {"chosen": str(search.best_params_["C"])}
+    scores = np.zeros((others.shape[0], 1 + labels.max()))
+    scores[:, search.classes_] = search.predict_proba(others)
+    return scores, {"chosen": str(search.best_params_["C"])}
 
 
 def tfidf(texts: Sequence[str], others: Sequence[str], *, letters: bool = False) -> tuple[Any, Any]:

@@ -14,23 +14,29 @@ from tqdm.auto import tqdm
 
 from experiments import linear
 from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
-from experiments.pretraining_data import Fold, Texts, grouped_folds, last_words, pieces, texts_of
+from experiments.pretraining_data import Fold, Texts, grouped_folds, last_words, pieces, surest, texts_of
 from experiments.pretraining_models import Bodies
-from experiments.pretraining_readers import columns_of, fine_tuned, tuned
+from experiments.pretraining_readers import columns_of, tuned
 from experiments.pretraining_recipes import (
     FROZEN,
+    GUESSED_SHARE,
     LAST_BAG,
     LONGER,
+    N_GUESSED,
+    N_HEADS,
+    PSEUDO_BAG,
     RATED_BAG,
     RECIPES,
+    WHOLE,
     Condition,
     Recipe,
     Tuning,
     condition,
     first_conditions,
 )
-from tinytx.model.transformer import Transformer
+from tinytx.model.transformer import Classifier, Transformer
 from tinytx.text.corpora import Corpus, Split, label_subset, load_corpus
+from tinytx.training.evaluate import class_probabilities
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,6 +117,8 @@ class _Cells:
         self.bodies = Bodies(texts, recipe, settings.work_dir, settings.device, settings.report)
         self._rated_bodies: dict[str, Transformer] = {}
         labelled = texts.labelled
+        self._n_classes = 1 + max(labelled.labels or (0,))
+        self._guessed = Split(texts.unlabelled[:N_GUESSED])
         self._fingerprint = _fingerprint(labelled)
         settings.report(
             f"{len(labelled):,} labelled texts of {len(set(labelled.groups or ())):,} groups, "
@@ -130,6 +138,10 @@ class _Cells:
             found["rated"] = self._rated_fingerprint
         if wanted.name == LAST_BAG:
             found["n_words"] = recipe.n_words
+        if wanted.name == PSEUDO_BAG or wanted.way == "tuned-pseudo":
+            found |= {"guessed": _fingerprint(self._guessed), "guessed_share": GUESSED_SHARE}
+        if wanted.way == "tuned-seeds":
+            found["n_heads"] = N_HEADS
         if wanted.way == "bag":
             return found
         found |= {"pretraining": self.bodies.identity, "n_words": recipe.n_words}
@@ -179,14 +191,14 @@ class _Cells:
         begin = time.process_time()
         train = label_subset(fold.train, n_labels, fold.seed)
         if wanted.way == "bag":
-            answers, chosen = self._bag(wanted, train, fold.test, fold.seed)
-            correct = _n_equal(answers, fold.test)
+            scores, chosen = self._bag(wanted, train, fold.test, fold.seed)
         else:
             body = (
                 self._after_ratings(wanted) if wanted.way == "rated" else self.bodies.body(wanted, fold.seed)
             )
             read = self._read if wanted.way in FROZEN else self._tuned
-            correct, chosen = read(wanted, body, train, fold.test, fold.seed)
+            scores, chosen = read(wanted, body, train, fold.test, fold.seed)
+        correct = _n_correct(scores, fold.test)
         return {
             **{
                 "corpus": self.texts.name,
@@ -215,8 +227,7 @@ class _Cells:
         if wanted.name not in self._rated_bodies:
             body, rated = self.bodies.body(wanted, seed=0), last_words(self._rated, self.recipe.n_words)
             one_pass = dataclasses.replace(self.recipe.tunings[0], n_updates=1)
-            how: dict[str, Any] = {"tuning": one_pass, "seed": 0, "device": self.settings.device}
-            model = tuned(body, self.bodies.tokenizer, rated, rated, **how)[0]
+            model = self._learned(body, one_pass, rated, seed=0)
             model.body.config = body.config  # without dropout
             self._rated_bodies[wanted.name] = model.body.cpu()
         return self._rated_bodies[wanted.name]
@@ -224,43 +235,47 @@ class _Cells:
     def _bag(self, wanted: Condition, train: Split, test: Split, seed: int) -> linear.Predicted:
         """A bag of the words of whole texts, or of those that a transformer reads."""
         if wanted.name == RATED_BAG:
-            return linear.rated_bag(train, self._rated, test, seed)
+            return linear.bag_of_words(train, test, seed, letters=True, more=self._rated)
+        if wanted.name == PSEUDO_BAG:
+            guesses, _ = linear.bag_of_words(train, self._guessed, seed, letters=True)
+            more = surest(self._guessed, guesses, GUESSED_SHARE)
+            return linear.bag_of_words(train, test, seed, letters=True, more=more)
         if wanted.name == LAST_BAG:
             train, test = (last_words(part, self.recipe.n_words) for part in (train, test))
         return linear.bag_of_words(train, test, seed, letters=wanted.name != "tfidf-words")
 
+    def _cut(self, wanted: Condition, split: Split) -> tuple[Split, list[int]]:
+        """What a transformer reads of each text, its end or all pieces of it, and the text each is from."""
+        if wanted.way in WHOLE:
+            return pieces(split, self.recipe.n_words)
+        return last_words(split, self.recipe.n_words), list(range(len(split)))
+
     def _read(
         self, wanted: Condition, body: Transformer, train: Split, test: Split, seed: int
-    ) -> tuple[int, Record]:
-        """A regression on the frozen states of a body, which reads the last words; bags read all."""
+    ) -> linear.Predicted:
+        """A regression on the frozen states of a body; bags read whole texts."""
         own, others = (self._columns(wanted, body, part) for part in (train, test))
         regression = linear.with_tfidf if wanted.way == "with-tfidf" else linear.probe
-        answers, chosen = regression(train, test, own, others, seed)
-        return _n_equal(answers, test), chosen
+        return regression(train, test, own, others, seed)
 
     def _columns(self, wanted: Condition, body: Transformer, split: Split) -> np.ndarray:
-        """What a frozen body says of the end of each text, or of all of it, piece by piece: (N, 2 D)."""
-        how = body, self.bodies.tokenizer
-        if wanted.way != "probe-whole":
-            return columns_of(*how, last_words(split, self.recipe.n_words), self.settings.device)
-        parts, owners = pieces(split, self.recipe.n_words)
+        """The mean states of each text, (N, 2 D); pieces count by their words."""
+        parts, owners = self._cut(wanted, split)
         weights = np.array([len(text.split()) for text in parts.texts])  # (n_pieces,)
-        columns = weights[:, None] * columns_of(*how, parts, self.settings.device)
-        sums = np.zeros((len(split), columns.shape[1]))
-        np.add.at(sums, owners, columns)
-        return sums / np.bincount(owners, weights)[:, None]
+        columns = columns_of(body, self.bodies.tokenizer, parts, self.settings.device)
+        return _sums(weights[:, None] * columns, owners) / _sums(weights[:, None], owners)
 
     def _tuned(
         self, wanted: Condition, body: Transformer, train: Split, test: Split, seed: int
-    ) -> tuple[int, Record]:
+    ) -> linear.Predicted:
         """Fine-tune with each tuning on a part of the labels, then with the best on all of them."""
         from sklearn.model_selection import train_test_split
 
-        train, test = (last_words(part, self.recipe.n_words) for part in (train, test))
-
-        def correct(tuning: Tuning, own: Split, others: Split) -> int:
-            how: dict[str, Any] = {"tuning": tuning, "seed": seed, "device": self.settings.device}
-            return fine_tuned(body, self.bodies.tokenizer, own, others, **how)[0]
+        def scores(tuning: Tuning, own: Split, others: Split, seed: int = seed) -> np.ndarray:
+            model = self._learned(body, tuning, self._cut(wanted, own)[0], seed)
+            parts, owners = self._cut(wanted, others)
+            found = class_probabilities(model, self.bodies.tokenizer, parts.texts)
+            return _sums(np.log(found), owners)
 
         rows, held_out = train_test_split(
             range(len(train)),
@@ -268,25 +283,46 @@ class _Cells:
             random_state=seed,
             stratify=train.labels,
         )
+        own, others = train.take(rows), train.take(held_out)
         tunings = self._tunings(wanted)
-        scores = [correct(tuning, train.take(rows), train.take(held_out)) for tuning in tunings]
-        best = tunings[int(np.argmax(scores))]
-        search = {f"{one.lr:g}": score for one, score in zip(tunings, scores, strict=True)}
+        correct = [_n_correct(scores(tuning, own, others), others) for tuning in tunings]
+        best = tunings[int(np.argmax(correct))]
+        search = {f"{one.lr:g}": score for one, score in zip(tunings, correct, strict=True)}
         found = {"search": search, "n_held_out": len(held_out), "chosen": f"{best.lr:g}"}
-        return correct(best, train, test), found
+        if wanted.way == "tuned-pseudo":
+            more = surest(self._guessed, scores(best, train, self._guessed), GUESSED_SHARE)
+            train = Split((*train.texts, *more.texts), (*(train.labels or ()), *(more.labels or ())))
+        n_heads = N_HEADS if wanted.way == "tuned-seeds" else 1
+        heads = [scores(best, train, test, seed + 1_000 * i) for i in range(n_heads)]
+        return np.mean(heads, axis=0), found
+
+    def _learned(self, body: Transformer, tuning: Tuning, split: Split, seed: int) -> Classifier:
+        how: dict[str, Any] = {"n_classes": self._n_classes, "device": self.settings.device}
+        return tuned(body, self.bodies.tokenizer, split, tuning=tuning, seed=seed, **how)
 
     def _tunings(self, wanted: Condition) -> tuple[Tuning, ...]:
         """What is tried inside the labels: the same for each start."""
-        times = LONGER if wanted.way == "longer" else 1
-        return tuple(dataclasses.replace(one, n_updates=times * one.n_updates) for one in self.recipe.tunings)
+        times, kept = LONGER if wanted.way == "longer" else 1, wanted.way == "tuned-kept"
+        return tuple(
+            dataclasses.replace(one, n_updates=times * one.n_updates, keep_embeddings=kept)
+            for one in self.recipe.tunings
+        )
 
 
 def _fingerprint(split: Split) -> str:
     return digest_of({"texts": list(split.texts), "labels": list(split.labels or ())})
 
 
-def _n_equal(answers: np.ndarray, test: Split) -> int:
-    return int((answers == np.asarray(test.labels)).sum())
+def _n_correct(scores: np.ndarray, test: Split) -> int:
+    """How many texts have the highest of their scores (N, C) at their label."""
+    return int((scores.argmax(1) == np.asarray(test.labels)).sum())
+
+
+def _sums(values: np.ndarray, owners: Sequence[int]) -> np.ndarray:
+    """Sums of the rows of each owner: (n_pieces, D) gives (N, D)."""
+    sums = np.zeros((1 + max(owners), values.shape[1]))
+    np.add.at(sums, owners, values)
+    return sums
 
 
 def table(records: Records) -> pd.DataFrame:

@@ -146,7 +146,7 @@ def last_words(split: Split, n_words: int) -> Split:
 
 
 def pieces(split: Split, n_words: int) -> tuple[Split, list[int]]:
-    """Texts cut from their end into runs of so many words, in lower case, and the row that each is part of.
+    """Texts cut from their end into runs of so many words, in lower case, and which text each run is from.
 
     Examples
     --------
@@ -159,7 +159,24 @@ def pieces(split: Split, n_words: int) -> tuple[Split, list[int]]:
         words = text.lower().split()
         ends = range(len(words), 0, -n_words)
         found += [(" ".join(words[max(0, end - n_words) : end]), i) for end in reversed(ends)]
-    return Split(tuple(text for text, _ in found)), [i for _, i in found]
+    labels = None if split.labels is None else tuple(split.labels[i] for _, i in found)
+    return Split(tuple(text for text, _ in found), labels), [i for _, i in found]
+
+
+def surest(texts: Split, scores: np.ndarray, share: float) -> Split:
+    """Texts with pseudo-labels: equally many of each class, those with its highest scores (N, C).
+
+    Examples
+    --------
+    >>> scores = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.7, 0.3]])
+    >>> surest(Split(("a", "b", "c", "d")), scores, 0.5)
+    Split(texts=('a', 'c'), labels=(0, 1), groups=None)
+    """
+    n_each = max(1, int(share * len(texts)) // scores.shape[1])
+    rows = np.argsort(-scores, axis=0, kind="stable")[:n_each]  # (n_each, C)
+    pairs = [(texts.texts[i], label) for label, column in enumerate(rows.T) for i in column]
+    chosen, labels = zip(*pairs, strict=True)
+    return Split(chosen, labels)
 
 
 def lowered(texts: Sequence[str]) -> list[str]:

@@ -16,11 +16,14 @@ from tinytx.training.settings import TrainingSettings
 OBJECTIVES = ("causal", "masked", "hybrid")
 COUNTS = ("counts-causal", "counts-both")  # embeddings from counts, new layers that read one way or both
 FROZEN = ("probe", "probe-whole", "with-tfidf")
-WAYS = ("tuned", "longer", "rated", *FROZEN)
-RATED_BAG, LAST_BAG = "tfidf-letters-rated", "tfidf-letters-last"
-BAGS = ("tfidf-words", "tfidf-letters", RATED_BAG, LAST_BAG)
+WAYS = ("tuned", "longer", "rated", "tuned-whole", "tuned-seeds", "tuned-pseudo", "tuned-kept", *FROZEN)
+RATED_BAG, LAST_BAG, PSEUDO_BAG = (f"tfidf-letters-{word}" for word in ("rated", "last", "pseudo"))
+WHOLE = ("probe-whole", "tuned-whole")  # a transformer reads whole texts, piece by piece
+BAGS = ("tfidf-words", "tfidf-letters", RATED_BAG, LAST_BAG, PSEUDO_BAG)
 _ADDED = re.compile(r"(?P<counts>-counts)?(-seed(?P<seed>[1-9]))?$")  # to the name of an objective
 LONGER = 5  # times the updates, for the control that only trains longer
+N_HEADS = 5  # new heads whose answers "tuned-seeds" averages
+N_GUESSED, GUESSED_SHARE = 6_000, 0.5  # unlabelled texts that get a pseudo-label, and how many of them stay
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,6 @@ class Tuning:
         About.
     keep_embeddings : bool
         Whether embeddings are frozen.
-    n_curve, n_scored : int
-        Points of the curve at most, and tested texts of each. The accuracy that is reported counts all texts,
-        once, at the end.
     """
 
     n_updates: int
@@ -48,8 +48,6 @@ class Tuning:
     optimizer: str = "adamw"
     pooling: Pooling = "mean"
     keep_embeddings: bool = False
-    n_curve: int = 10
-    n_scored: int = 100
 
 
 @dataclass(frozen=True)
@@ -136,9 +134,7 @@ class Recipe:
 
 
 def _tunings(n_updates: int, texts_per_batch: int) -> tuple[Tuning, ...]:
-    return tuple(
-        Tuning(n_updates, 1, texts_per_batch, lr, 0.1, n_curve=1, n_scored=2) for lr in (1e-3, 3e-4, 3e-3)
-    )
+    return tuple(Tuning(n_updates, 1, texts_per_batch, lr, 0.1) for lr in (1e-3, 3e-4, 3e-3))
 
 
 RECIPES = {
@@ -186,10 +182,15 @@ class Condition:
     name : str
         One of `BAGS`, or START/WAY, or START/WAY/DOSE with a dose in tokens. START is one of `OBJECTIVES`
         with a dose of pretraining ("causal-seed1": another seed of it, "causal-counts": with embeddings
-        that start from counts), one of `COUNTS`, or "scratch": new weights, causal. WAY is "tuned",
-        "longer" (tuned, with `LONGER` times the updates), "rated": tuned after the rated texts of the
-        unlabelled corpus, "probe": frozen, read by logistic regression, "probe-whole": as "probe", of whole
-        texts, piece by piece, or "with-tfidf": as "probe", next to TF-IDF of words and letters.
+        that start from counts), one of `COUNTS`, or "scratch": new weights, causal. WAY is
+
+        - "tuned": fine-tuned on the end of each text; "tuned-whole": on all of it, piece by piece;
+          "tuned-kept": all but the embeddings; "tuned-seeds": the mean of `N_HEADS` that differ in their
+          seed; "tuned-pseudo": tuned, then once more with the surest answers to unlabelled texts as labels;
+        - "longer": tuned, with `LONGER` times the updates;
+        - "rated": tuned after the rated texts of the unlabelled corpus;
+        - "probe": frozen, its states of the end of each text read by logistic regression; "probe-whole": of
+          all of it, piece by piece; "with-tfidf": next to TF-IDF of words and letters.
     start, way : str
     dose : int
         Tokens read in pretraining.

@@ -10,11 +10,12 @@ import torch
 from experiments import pretraining as experiment
 from experiments.__main__ import main
 from experiments.pretraining import pretraining, table
-from experiments.pretraining_data import grouped_folds, last_words, texts_of
+from experiments.pretraining_data import grouped_folds, last_words, pieces, texts_of
 from experiments.pretraining_files import write_folds
 from experiments.pretraining_models import Bodies, plan_doses
 from experiments.pretraining_recipes import OBJECTIVES, RECIPES, condition
 from tinytx.text.corpora import Corpus, Split, load_corpus
+from tinytx.training.evaluate import class_probabilities
 from tinytx.training.intervals import paired_interval
 from tinytx.training.loop import train
 from tinytx.training.tasks import new_model
@@ -29,7 +30,8 @@ ALL_KINDS = (
     *("tfidf-words", "tfidf-letters", "scratch/tuned", "scratch/longer", "scratch/probe"),
     *("causal/tuned/2000", "causal/probe/5000", "masked/tuned/2000", "hybrid/probe/2000"),
     *("counts-both/probe", "causal-seed1/probe/2000", "causal/with-tfidf/2000", "hybrid-counts/probe/2000"),
-    *("tfidf-letters-last", "hybrid/probe-whole/2000"),
+    *("tfidf-letters-last", "tfidf-letters-pseudo", "hybrid/probe-whole/2000", "scratch/tuned-whole"),
+    *("causal/tuned-seeds/2000", "causal/tuned-pseudo/2000", "causal/tuned-kept/2000"),
 )
 
 
@@ -165,7 +167,7 @@ def test_the_bag_and_the_frozen_body_read_the_end_of_a_text_or_all_of_it(corpora
     early = [dataclasses.replace(part, texts=tuple(f"{text} {'of ' * n_words}" for text in part.texts))
              for part in (corpora[0].train, corpora[0].valid)]  # fmt: skip
     last, letters = (condition(name, SMOKE) for name in ("tfidf-letters-last", "tfidf-letters"))
-    correct = [experiment._n_equal(cells._bag(each, *early, 0)[0], early[1]) for each in (letters, last)]
+    correct = [experiment._n_correct(cells._bag(each, *early, 0)[0], early[1]) for each in (letters, last)]
     assert correct[0] >= 24 and correct[1] <= 16
 
 
@@ -238,6 +240,63 @@ def test_pretraining_starts_from_counts_where_asked_and_from_new_weights_elsewhe
     assert torch.equal(first["causal-counts"], counted) and not torch.equal(first["causal"], counted)
 
 
+# --- ways to fine-tune
+
+
+@pytest.fixture
+def fine_tunings(corpora, settings, monkeypatch):
+    """Fine-tunes new weights on 24 reviews; gives the records of all models that were trained, and scores."""
+    cells = experiment._Cells(settings("pretraining"), texts_of(*corpora), SMOKE, (24,))
+    train, test = corpora[0].train.take(range(24)), corpora[0].valid
+    trained = []
+
+    def watched(body, tokenizer, split, tuned=experiment.tuned, **how):
+        trained.append((split, how["seed"], tuned(body, tokenizer, split, **how)))
+        return trained[-1][-1]
+
+    def learn(way):
+        trained.clear()
+        one = condition(f"scratch/{way}", SMOKE)
+        body = cells.bodies.body(one, 0)
+        scores, found = cells._tuned(one, body, train, test, 7)
+        assert set(found["search"]) == {"0.001", "0.0003", "0.003"} and scores.shape == (25, 2)
+        return body, scores, trained[len(found["search"]) :]  # what was trained after the search
+
+    monkeypatch.setattr(experiment, "tuned", watched)
+    return cells, train, test, learn
+
+
+def test_whole_texts_are_learned_and_answered_piece_by_piece(fine_tunings):
+    cells, train, test, learn = fine_tunings
+    _, scores, ((split, _, model),) = learn("tuned-whole")
+    parts, owners = pieces(train, SMOKE.n_words)
+    assert split == parts and len(parts) > len(train) and parts.labels[-1] == train.labels[owners[-1]]
+    last = test.texts[-1].lower().split()
+    runs = [" ".join(last[: -SMOKE.n_words]), " ".join(last[-SMOKE.n_words :])]
+    expected = np.log(class_probabilities(model, cells.bodies.tokenizer, runs)).sum(0)
+    np.testing.assert_allclose(scores[-1], expected, rtol=1e-4)
+
+
+def test_seeds_are_averaged_pseudo_labels_are_added_and_kept_embeddings_stay(fine_tunings):
+    cells, train, test, learn = fine_tunings
+    ends = last_words(train, SMOKE.n_words)
+    _, scores, heads = learn("tuned-seeds")
+    assert [seed for _, seed, _ in heads] == [7, 1007, 2007, 3007, 4007] and heads[0][0] == ends
+    texts = last_words(test, SMOKE.n_words).texts
+    each = [np.log(class_probabilities(model, cells.bodies.tokenizer, texts)) for *_, model in heads]
+    np.testing.assert_allclose(scores, np.mean(each, axis=0), rtol=1e-4)
+
+    _, _, ((teacher, *_), (student, *_)) = learn("tuned-pseudo")
+    assert teacher == ends and student.texts[:24] == ends.texts and len(student) == 24 + 398 // 2 // 2 * 2
+    added = set(student.texts[24:])
+    assert added <= set(last_words(cells._guessed, SMOKE.n_words).texts)
+    assert sum(student.labels[24:]) == len(student.labels[24:]) / 2
+
+    for way, stays in (("tuned-kept", True), ("tuned", False)):
+        body, _, ((*_, model),) = learn(way)
+        assert torch.equal(model.body.token_embed.weight, body.token_embed.weight) == stays
+
+
 # --- ratings
 
 
@@ -265,11 +324,12 @@ def test_ratings_help_the_bag_and_each_body_learns_from_them_once(settings, monk
     books, near = rated_corpora()
     learned = []
 
-    def counted(body, tokenizer, rated, *rest, tuned=experiment.tuned, **how):
-        model, curve = tuned(body, tokenizer, rated, *rest, **how)
+    def counted(body, tokenizer, split, tuned=experiment.tuned, **how):
+        model = tuned(body, tokenizer, split, **how)
         changed = not torch.equal(model.body.final_norm.weight, body.final_norm.weight)
-        learned.append((len(rated), how["tuning"].n_epochs, changed))
-        return model, curve
+        if len(split) > 8:
+            learned.append((len(split), how["tuning"].n_epochs, changed))
+        return model
 
     monkeypatch.setattr(experiment, "tuned", counted)
     names = ("tfidf-letters", "tfidf-letters-rated", "scratch/tuned", "scratch/rated", "causal/rated/2000")

@@ -111,9 +111,14 @@ _BAGS = {
     "tfidf-letters": "TF-IDF, words and letters",
     "tfidf-letters-rated": "TF-IDF, words and letters, after stars",
     "tfidf-letters-last": "TF-IDF, words and letters, of the end",
+    "tfidf-letters-pseudo": "TF-IDF, words and letters, pseudo-labels",
 }
 _WAYS = {
     "tuned": "fine-tuned",
+    "tuned-whole": "fine-tuned on whole reviews",
+    "tuned-seeds": "fine-tuned, mean of 5",
+    "tuned-pseudo": "fine-tuned with pseudo-labels",
+    "tuned-kept": "fine-tuned, embeddings frozen",
     "longer": "fine-tuned, five times as long",
     "rated": "fine-tuned after stars",
     "probe": "frozen",

@@ -248,4 +248,4 @@ def condition(name: str, recipe: Recipe) -> Condition:
 def first_conditions(recipe: Recipe) -> tuple[str, ...]:
     """What is measured unless others are asked for, in this order: controls, then causal at each dose."""
     causal = [f"causal/{way}/{dose}" for dose in recipe.doses if dose for way in ("tuned", "probe")]
-    return (*BAGS, "scratch/tuned", "scratch/probe", *causal)
+    return ("tfidf-words", "tfidf-letters", "scratch/tuned", "scratch/probe", *causal)

@@ -367,6 +367,16 @@ def test_every_kind_of_condition_runs_and_an_interrupted_run_resumes(run, stop_a
     assert read["n_distinct"] <= read["n_tokens"] and read["passes"] > 0 and read["tokens_per_second"] > 0
 
 
+def test_without_variants_the_controls_and_each_dose_are_measured(settings, corpora):
+    how = settings("pretraining")
+    names = pretraining(how, corpora[0], unlabelled=corpora[1], label_counts=(24,))["condition"]
+    controls = ["tfidf-words", "tfidf-letters", "scratch/tuned", "scratch/probe"]
+    assert list(names) == [
+        *controls,
+        *(f"causal/{way}/{dose}" for dose in SMOKE.doses[1:] for way in ("tuned", "probe")),
+    ]
+
+
 def test_intervals_are_corrected_for_overlapping_training_sets(run):
     rows, store = run("tfidf-words", "scratch/probe")
     accuracy = {}

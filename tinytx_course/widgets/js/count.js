@@ -161,9 +161,11 @@ export function describe(get) {
   const also = name && lettersIn(formula, state, sum(now, "parameters"));
   if (name) text += ` Chosen: ${name}, ${formula} = ${grouped(now[GROUPS[get("view")].key][name])}${also && `, with ${also}`}.`;
   if (!changed) return `${card || `${size} `}This is the pinned state.\n${card && `${size} `}${text}`;
-  return `${card}Against the pinned state: parameters ${against("parameters")}, `
-    + `compute ${against("compute")} (pairs ${ratio(pairs, then.compute["attention, pairs"])}), `
-    + `training memory ${against("training")}, generation memory ${against("generating")} (cache ${ratio(cache, then.generating["key-value cache"])}).\nChanged: ${changed}. ${size} ${text}`;
+  const kinds = [["parameters", "parameters", ""], ["compute", "compute", ` (pairs ${ratio(pairs, then.compute["attention, pairs"])})`],
+    ["training", "training memory", ""], ["generating", "generation memory", ` (cache ${ratio(cache, then.generating["key-value cache"])})`]];
+  const by = ([group]) => Math.abs(Math.log(Number(sum(now, group)) / Number(sum(then, group))));
+  const said = kinds.sort((one, other) => by(other) - by(one)).map(([group, kind, more]) => `${kind} ${against(group)}${more}`);
+  return `${card}Against the pinned state${by(kinds[0]) ? ", most of all" : ":"} ${said.join(", ")}.\nChanged: ${changed}. ${size} ${text}`;
 }
 
 const GROUPS = [

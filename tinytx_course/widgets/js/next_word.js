@@ -42,8 +42,9 @@ function asWord(id) {
 export function describe(get) {
   const { read, at, last, model, truth, may, never, believed } = nextOf(get), [byModel, byTruth] = surprises(read).map((sums) => number(sums.at(-1)));
   const best = may.slice(0, 3).map((id) => `“${asWord(id)}” model ${chance(model[id])}${truth ? `, language ${chance(truth[id])}` : ""}`).join("; ");
+  const shared = may.reduce((sum, id) => sum + Math.min(model[id], truth?.[id]), 0); // 1 where both sides are the same
   const texts = [remarks(read), at ? `After ${named(read.names, at)}` : "At the beginning"];
-  texts[1] += truth ? ` ${counted(may.length, "token")} may follow: ${best}.` : ` the model expects: ${best}.`;
+  texts[1] += truth ? ` model and language share ${chance(shared)} of what they expect; ${counted(may.length, "token")} may follow: ${best}.` : ` the model expects: ${best}.`;
   const finding = texts.splice(0, 2).filter(Boolean).join(" ");
   if (at < last) texts.push(`What was written: “${read.names[at + 1]}”, model ${chance(model[read.ids[at + 1]])}${truth ? `, language ${chance(truth[read.ids[at + 1]])}` : ""}.`);
   if (truth) texts.push(`To tokens that cannot follow the model gives ${chance(believed)}, most of it to “${asWord(never[0])}”, ${chance(model[never[0]])}.`);

@@ -46,8 +46,8 @@ const time = (seconds) => (seconds < 1e-3 ? `${+(1e6 * seconds).toPrecision(3)} 
 export function describe(get) {
   const { n, d, intensity, rate, limit, seconds } = best(get), faster = fasterOf(get), ridge = faster("flops") / faster("bytes_per_second"), points = pointsOf(get), at = points[get("kernel")];
   const from = crossingOf(faster, d), moved = get("compute") * get("memory") > 1;
-  const where = from === null ? ", at this width with any number of rows" : limit === "compute" ? `, as from ${counted(from, "row")} on` : `, from ${counted(from, "row")} on by compute`;
-  const product = `Product of ${counted(n, "row")}, width ${grouped(d)}: ${perByte(intensity)}, limited by ${limit}${where}; at best ${scaled(rate)}FLOP/s${moved ? "" : `, ${time(seconds)}`}.`;
+  const where = from === null ? ", at this width with any number of rows" : limit === "compute" ? `, as from ${counted(from, "row")} on` : `, and from ${counted(from, "row")} on compute`;
+  const product = `${limit === "compute" ? "Compute" : "Memory"} limits a product of ${counted(n, "row")}, width ${grouped(d)}${where}: ${perByte(intensity)}, at best ${scaled(rate)}FLOP/s${moved ? "" : `, ${time(seconds)}`}.`;
   const short = at && !moved ? ` “${at.name}”: ${partOf(at.part)} of the measured roof, limited by ${at.limit}.` : "";
   const kernel = at ? ` Kernel “${at.name}”: ${perByte(at.intensity)}, ${scaled(at.rate)}FLOP/s, ${partOf(at.part)} of the measured roof, ${limitInWords(at.limit)}${at.part > 1 ? "; above the roof, which is a measurement, too" : ""}.` : "";
   const gained = (intensity) => (gainOf(get, intensity) < 1.005 ? "no faster" : `up to ${+gainOf(get, intensity).toPrecision(3)} times as fast`);

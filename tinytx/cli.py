@@ -424,13 +424,7 @@ def _about(name: str) -> Answer:
 
     known = dataset(name)
     files = {known.url(path): sha256 for path, sha256 in known.files.items()}
-    about = {
-        "name": name,
-        "description": known.description,
-        "licence": known.licence,
-        "citation": known.citation,
-        "rule": known.rule,
-    }
+    about = {field: getattr(known, field) for field in ("name", "description", "licence", "citation", "rule")}
     lines = [f"{key}: {value}" for key, value in about.items()]
     lines += [
         "checksum (sha256 where none is named) and address of each upstream file:",

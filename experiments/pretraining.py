@@ -152,17 +152,20 @@ class _Cells:
 
     def write_down(self) -> None:
         """Store what is tried inside the labels of each condition, and what others published."""
-        search = {
-            "tfidf-words": {"C": linear.STRENGTHS, "by": "log loss in 5 parts of the labels"},
-            "tfidf-letters": {"C": linear.MORE_STRENGTHS, "by": "log loss in 5 parts of the labels"},
-            RATED_BAG: {"C": linear.RATED_STRENGTHS, "by": "log loss in 5 parts of the labels"},
-            "probe": {"C": linear.PROBE_STRENGTHS, "by": "log loss in 5 parts of the labels"},
-            "with-tfidf": {"C": linear.MORE_STRENGTHS, "by": "log loss in 5 parts of the labels"},
-            "tuned": {
-                "lr": [one.lr for one in self.recipe.tunings],
-                "by": "accuracy on a part of the labels",
-            },
+        strengths = {
+            "tfidf-words": linear.STRENGTHS,
+            "tfidf-letters": linear.MORE_STRENGTHS,
+            LAST_BAG: linear.MORE_STRENGTHS,
+            RATED_BAG: linear.RATED_STRENGTHS,
+            PSEUDO_BAG: linear.RATED_STRENGTHS,
+            "probe": linear.PROBE_STRENGTHS,
+            "with-tfidf": linear.MORE_STRENGTHS,
         }
+        rates = [one.lr for one in self.recipe.tunings]
+        search: Record = {
+            name: {"C": tried, "by": "log loss in 5 parts of the labels"} for name, tried in strengths.items()
+        }
+        search["tuned"] = {"lr": rates, "by": "accuracy on a part of the labels"}
         where = f"{self.texts.name}/{self._budget}"
         origin = json.loads(json.dumps({"recipe": self.recipe.to_dict(), "search": search}))
         self.settings.cached(f"{where}/search", origin, dict)

@@ -747,8 +747,8 @@ print(f"{display_name(FURTHEST)}, minus TF-IDF of words and letters:")
 for n, one in by_labels.items():
     if FURTHEST in one:
         gain = one.gain(FURTHEST, RIVAL)
-        print(f"{n:>4} labels: {one.interval(FURTHEST).mean:.1f}, {written(gain)},", end=" ")
-        print(verdict(gain))
+        mean = one.interval(FURTHEST).mean
+        print(f"{n:>4} labels: {mean:.1f}, {written(gain)}, {verdict(gain)}")
 
 # %% [markdown]
 # This is what a single number of labels cannot show. Ask of each pair of lines how their distance changes from left to right. Where two lines come close, labels have replaced what reading had given.
@@ -765,9 +765,10 @@ books = {
 
 
 def book_row(kind, name):
-    one, by = books[kind], f"cls-books+{READ[kind]}/study/pretraining causal/"
-    dose = name.split("/")[-1]
-    read = stored.get(by + dose) if dose.isdigit() else None
+    one, by = books[kind], f"cls-books+{READ[kind]}/study/pretraining"
+    parts = name.split("/")
+    start, dose = parts[0], parts[-1]
+    read = stored.get(f"{by} {start}/{dose}") if dose.isdigit() else None
     gain = written(one.gain(name, RIVAL))
     return {
         "": display_name(name),
@@ -781,8 +782,8 @@ def book_row(kind, name):
 
 kept = [("near", name) for name in (RIVAL, "scratch/tuned") if name in books["near"]]
 for kind, one in books.items():
-    for way, n in (("tuned", 1), ("probe", 2)):
-        kept += [(kind, name) for name in one.doses("causal", way)[-n:]]
+    for start, way in (("causal", "probe"), ("causal", "tuned"), ("hybrid", "tuned")):
+        kept += [(kind, name) for name in one.doses(start, way)[-1:]]
 pd.DataFrame([book_row(*one) for one in kept]).set_index("")
 
 # %%
@@ -794,14 +795,14 @@ for name in books["near"].doses("causal", "probe"):
         gain = paired_interval([a - b for a, b in pair], test_share=share)
         print(f"  {display_name(name)}: {written(gain)}, {verdict(gain)}")
 for kind, one in books.items():
-    names = [name for way in ("tuned", "probe") for name in one.doses("causal", way)]
+    names = [name for start in STARTS for way in WAYS for name in one.doses(start, way)]
     best = max(names, key=lambda name: one.interval(name).mean)
     gain = one.gain(best, RIVAL)
     print(f"best after {kind} text: {display_name(best)}")
     print(f"  minus {display_name(RIVAL)}: {written(gain)}, {verdict(gain)}")
 
 # %% [markdown]
-# Look at the held-out loss first. Within one kind of text it says whether more reading still helps (kinds cannot be compared: each has texts and tokens of its own). Text that is read many times is learned by heart at some point; then the loss on other texts of its kind rises, although the model reads on.
+# Look at the held-out loss first. Within one kind of text it says whether more reading still helps (kinds cannot be compared, as each has texts and tokens of its own, nor can causal and hybrid, as they predict other things). Text that is read many times is learned by heart at some point; then the loss on other texts of its kind rises, although the model reads on.
 #
 # Near and far were measured on the same folds, after an equal number of tokens *read*: the near text was read several times for it, the far text only in part. The tokenizer, too, was learned from what was read. So a difference between them is not one of dose. It says what kind of text was read, and the lines above say how much that is worth next to counting words. These reviews name no title, so folds divide them by review; two reviews of one book may stand on both sides, for every row alike.
 #
@@ -938,8 +939,8 @@ def rule(one, dose):
 
 
 for n_labels, one in by_labels.items():
-    conditions = [each for start in STARTS for way in WAYS for each in one.doses(start, way)]
-    doses = {name.split("/")[2] for name in conditions}
+    series = [one.doses(start, way) for start in STARTS for way in WAYS]
+    doses = {name.split("/")[2] for names in series for name in names}
     for dose in sorted(map(int, doses)):
         choice, against = rule(one, dose)
         best = max(against, key=lambda name: against[name].mean)

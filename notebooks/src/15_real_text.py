@@ -627,7 +627,7 @@ for way, name in WAYS.items():
 #
 # - *Embeddings from counts:* they start where counting ends, and are then pretrained with all the rest.
 # - *Hidden states added to TF-IDF:* one linear model reads both.
-# - *Stars:* thousands of French readers' reviews came with stars. The model learns good from bad there first, and then learns from its 200 labels. (This one is about the French book reviews of the section after next.)
+# - *Stars:* thousands of French readers' reviews came with stars. The model learns good from bad there first, and then learns from its 200 labels. (This one is about French book reviews, a second task that follows below.)
 #
 # Each addition has a control: the same addition *without* pretraining. If the control gains as much, the addition is good for anything, and pretraining deserves no credit for it.
 
@@ -669,7 +669,7 @@ for name in gains:
 #
 # - *Whole reviews, frozen* and *whole reviews, fine-tuned:* a review is cut into pieces of 160 words. The frozen states of all pieces are averaged; fine-tuned, each piece is learned and answered, and the answers are added up.
 # - *Embeddings frozen:* fine-tuning must not move what 200 reviews say little about.
-# - *Mean of five:* five fine-tunings with other heads, other dropout and another order answer together.
+# - *Mean of five:* five fine-tunings, each with an output layer, a dropout and an order of its own, answer together.
 # - *Pseudo-labels:* the fine-tuned model answers 6,000 unlabelled reviews. The surest half of its answers, as many good as bad, are added to the labels, and the body is fine-tuned again (Lee 2013). The control is the bag of words that does the same.
 #
 # Each was set down before it was measured, and nothing about it was tuned. Which would you keep?
@@ -722,7 +722,9 @@ for condition in (FURTHEST, BEST, PROBE, RIVAL, BAG, "scratch/tuned"):
     mean, low, high = ([getattr(x, end) for x in of] for end in ("mean", "low", "high"))
     band = {"low": low, "high": high} if condition in (BEST, RIVAL) else {}
     dashed = condition not in (FURTHEST, BEST, PROBE)
-    lines.append(plots.Curve(display_name(condition), at, mean, **band, dashed=dashed))
+    name = display_name(condition)
+    name = "hybrid on 60 million, fine-tuned" if condition == FURTHEST else name
+    lines.append(plots.Curve(name, at, mean, **band, dashed=dashed))
 fig, ax = plots.figure(width=10.5, height=5.0)
 plots.curves(
     lines, xlabel="labelled reviews", ylabel="accuracy in percent",
@@ -743,7 +745,9 @@ course.resolve(
         f"{n} labels {written(gain)}, {verdict(gain)}" for n, gain in leads.items()
     ),
 )
-print(f"{display_name(FURTHEST)}, minus TF-IDF of words and letters:")
+
+# %%
+print("hybrid on 60 million, fine-tuned, minus TF-IDF of words and letters:")
 for n, one in by_labels.items():
     if FURTHEST in one:
         gain = one.gain(FURTHEST, RIVAL)

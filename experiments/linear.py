@@ -9,9 +9,8 @@ import numpy as np
 
 from tinytx.text.corpora import Split
 
-Predicted = tuple[
-    np.ndarray, dict[str, Any]
-]  # scores of the classes of each text (N, C), and what was chosen
+#: Scores of all classes for each text, (N, C), and what was chosen.
+Predicted = tuple[np.ndarray, dict[str, Any]]
 STRENGTHS = (10.0, 1.0, 100.0)  # inverse regularisation of logistic regression; the first wins a tie
 MORE_STRENGTHS = (*STRENGTHS, 1_000.0)  # with characters
 RATED_STRENGTHS = (1.0, 10.0)  # with thousands of texts that have stars or pseudo-labels

@@ -139,7 +139,7 @@ class _Cells:
         if wanted.name == LAST_BAG:
             found["n_words"] = recipe.n_words
         if wanted.name == PSEUDO_BAG or wanted.way == "tuned-pseudo":
-            found |= {"guessed": _fingerprint(self._guessed), "guessed_share": GUESSED_SHARE}
+            found |= {"guessed": self._guessed_fingerprint, "guessed_share": GUESSED_SHARE}
         if wanted.way == "tuned-seeds":
             found["n_heads"] = N_HEADS
         if wanted.way == "bag":
@@ -217,6 +217,10 @@ class _Cells:
     @functools.cached_property
     def _rated_fingerprint(self) -> str:
         return _fingerprint(self._rated)
+
+    @functools.cached_property
+    def _guessed_fingerprint(self) -> str:
+        return _fingerprint(self._guessed)
 
     @property
     def _rated(self) -> Split:

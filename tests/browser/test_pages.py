@@ -78,9 +78,11 @@ def test_state_outlives_a_change_of_theme_and_width(opened, case, page):
     page.focus(case.keys[0])
     page.press(case.keys[1])
     look, summary = still(page), page.evaluate(SUMMARY)
+    page.evaluate("window.controls = [...document.querySelectorAll('.tx :is(button, input, select)')]")
     page.size(500, 900, dark=True)
     page.settle()
     assert page.evaluate(SUMMARY) == summary
+    assert page.evaluate("controls.every(e => e.isConnected)")  # or the focus would be lost
     page.size(1200, 1000)
     assert still(page) == look
 

@@ -78,7 +78,10 @@ const bar = (i, width, text) => h("span", { class: `tx-one ${TONES[i]}` }, h("em
 function question(ui) {
   const box = h("div", { class: "tx-bars", role: "group", "aria-label": "your choice" });
   const choice = (token, words = token, kind = "tx-token") => h("button", { type: "button", class: kind, onclick: () => ui.save("guess", token) }, words);
+  let known = null;
   const update = ({ rows }) => {
+    if (rows === known) return; // drawn again for another width: the button with the focus stays
+    known = rows;
     const tokens = rows.map(([token]) => token).sort((a, b) => a.localeCompare(b, "fr"));
     box.replaceChildren(...tokens.map((token) => entry(choice(token), TONES.map((_, i) => bar(i, 0, "")))), choice("?", "Show without choosing", "tx-button"));
   };

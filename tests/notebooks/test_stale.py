@@ -34,6 +34,10 @@ def notebook(text, kind="text/plain"):
             str(replace(MACHINE, system="Windows", cpu="Core i5", cores=1, memory_gib=None, gpu="A5")),
         ),
         ('{"answer":"slower","choice":""}', '{"answer":"about as fast","choice":""}'),
+        (
+            "Result of 13.4. Answer: “faster”. It takes 2 ms.",
+            "Result of 13.4. Answer: “slower”. It takes 9 ms.",
+        ),
         ("written to build/x.json", "written to /somewhere/build/x.json"),
     ],
 )

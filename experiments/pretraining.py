@@ -292,9 +292,10 @@ class _Cells:
         )
         own, others = train.take(rows), train.take(held_out)
         tunings = self._tunings(wanted)
-        correct = [_n_correct(scores(tuning, own, others), others) for tuning in tunings]
-        best = tunings[int(np.argmax(correct))]
-        search = {f"{one.lr:g}": score for one, score in zip(tunings, correct, strict=True)}
+        merit = _likelihood if wanted.way == "tuned-by-loss" else _n_correct
+        merits = [merit(scores(tuning, own, others), others) for tuning in tunings]
+        best = tunings[int(np.argmax(merits))]
+        search = {f"{one.lr:g}": value for one, value in zip(tunings, merits, strict=True)}
         found = {"search": search, "n_held_out": len(held_out), "chosen": f"{best.lr:g}"}
         if wanted.way == "tuned-pseudo":
             more = surest(self._guessed, scores(best, train, self._guessed), GUESSED_SHARE)
@@ -323,6 +324,11 @@ def _fingerprint(split: Split) -> str:
 def _n_correct(scores: np.ndarray, test: Split) -> int:
     """How many texts have the highest of their scores (N, C) at their label."""
     return int((scores.argmax(1) == np.asarray(test.labels)).sum())
+
+
+def _likelihood(scores: np.ndarray, test: Split) -> float:
+    """The mean log-probability of the labels, in nats, from the log-probabilities (N, C) of each text."""
+    return round(float(scores[np.arange(len(test)), np.asarray(test.labels)].mean()), 4)
 
 
 def _sums(values: np.ndarray, owners: Sequence[int]) -> np.ndarray:

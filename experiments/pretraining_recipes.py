@@ -16,7 +16,8 @@ from tinytx.training.settings import TrainingSettings
 OBJECTIVES = ("causal", "masked", "hybrid")
 COUNTS = ("counts-causal", "counts-both")  # embeddings from counts, new layers that read one way or both
 FROZEN = ("probe", "probe-whole", "with-tfidf")
-WAYS = ("tuned", "longer", "rated", "tuned-whole", "tuned-seeds", "tuned-pseudo", "tuned-kept", *FROZEN)
+TUNED = ("tuned", "tuned-whole", "tuned-seeds", "tuned-pseudo", "tuned-kept", "tuned-by-loss")
+WAYS = (*TUNED, "longer", "rated", *FROZEN)
 RATED_BAG, LAST_BAG, PSEUDO_BAG = (f"tfidf-letters-{word}" for word in ("rated", "last", "pseudo"))
 WHOLE = ("probe-whole", "tuned-whole")  # a transformer reads whole texts, piece by piece
 BAGS = ("tfidf-words", "tfidf-letters", RATED_BAG, LAST_BAG, PSEUDO_BAG)
@@ -185,8 +186,10 @@ class Condition:
         that start from counts), one of `COUNTS`, or "scratch": new weights, causal. WAY is
 
         - "tuned": fine-tuned on the end of each text; "tuned-whole": on all of it, piece by piece;
-          "tuned-kept": all but the embeddings; "tuned-seeds": the mean of `N_HEADS` that differ in their
-          seed; "tuned-pseudo": tuned, then once more with the surest answers to unlabelled texts as labels;
+          "tuned-kept": all but the embeddings; "tuned-by-loss": the rate is that with the lowest log loss on
+          the labels that are held out, not with the most right answers; "tuned-seeds": the mean of `N_HEADS`
+          that differ in their seed; "tuned-pseudo": tuned, then once more with the surest answers to
+          unlabelled texts as labels;
         - "longer": tuned, with `LONGER` times the updates;
         - "rated": tuned after the rated texts of the unlabelled corpus;
         - "probe": frozen, its states of the end of each text read by logistic regression; "probe-whole": of

@@ -32,6 +32,7 @@ ALL_KINDS = (
     *("counts-both/probe", "causal-seed1/probe/2000", "causal/with-tfidf/2000", "hybrid-counts/probe/2000"),
     *("tfidf-letters-last", "tfidf-letters-pseudo", "hybrid/probe-whole/2000", "scratch/tuned-whole"),
     *("causal/tuned-seeds/2000", "causal/tuned-pseudo/2000", "causal/tuned-kept/2000"),
+    "scratch/tuned-by-loss",
 )
 
 
@@ -295,6 +296,23 @@ def test_seeds_are_averaged_pseudo_labels_are_added_and_kept_embeddings_stay(fin
     for way, stays in (("tuned-kept", True), ("tuned", False)):
         body, _, ((*_, model),) = learn(way)
         assert torch.equal(model.body.token_embed.weight, body.token_embed.weight) == stays
+
+
+def test_a_rate_is_chosen_by_right_answers_or_by_log_loss(fine_tunings, monkeypatch):
+    cells, train, _, _ = fine_tunings
+    sure = {0.001: (0.9, 0.9, 0.001), 0.0003: (0.4, 0.6, 0.6), 0.003: (0.7, 0.7, 0.4)}  # of three labels
+
+    def answered(model, tokenizer, texts):
+        known = np.resize(sure[model], len(texts))
+        labels = np.array([dict(zip(ends.texts, ends.labels, strict=True))[text] for text in texts])
+        return np.where(labels[:, None] == np.arange(2), known[:, None], 1 - known[:, None])
+
+    ends = last_words(train, SMOKE.n_words)
+    monkeypatch.setattr(cells, "_learned", lambda body, tuning, split, seed: tuning.lr)
+    monkeypatch.setattr(experiment, "class_probabilities", answered)
+    for way, rate in (("tuned", "0.001"), ("tuned-by-loss", "0.003")):
+        _, found = cells._tuned(condition(f"scratch/{way}", SMOKE), None, train, train, 7)
+        assert found["chosen"] == rate
 
 
 # --- ratings

@@ -119,6 +119,7 @@ _WAYS = {
     "tuned-seeds": "fine-tuned, mean of 5",
     "tuned-pseudo": "fine-tuned with pseudo-labels",
     "tuned-kept": "fine-tuned, embeddings frozen",
+    "tuned-by-loss": "fine-tuned, rate chosen by log loss",
     "longer": "fine-tuned, five times as long",
     "rated": "fine-tuned after stars",
     "probe": "frozen",

@@ -765,7 +765,7 @@ for way, name in {**WAYS, "with-tfidf": "frozen, with TF-IDF"}.items():
             print(verdict(gain))
 
 # %% [markdown]
-# The last lines are the second addition from above, with the states of the furthest model: they and the bag are read by one linear model. Which of the three ways would you take with 50 labels, and which with 800?
+# The last lines are the second addition from above, with the states of the furthest model: they and the bag are read by one linear model. Which of the three ways would you take with 50 labels, and would you take any of them with 800?
 #
 # This is what a single number of labels cannot show. Ask of each pair of lines how their distance changes from left to right. Where two lines come close, labels have replaced what reading had given.
 #

@@ -292,7 +292,7 @@ class _Cells:
         )
         own, others = train.take(rows), train.take(held_out)
         tunings = self._tunings(wanted)
-        merit = _likelihood if wanted.way == "tuned-by-loss" else _n_correct
+        merit = _log_likelihood if wanted.way == "tuned-by-loss" else _n_correct
         merits = [merit(scores(tuning, own, others), others) for tuning in tunings]
         best = tunings[int(np.argmax(merits))]
         search = {f"{one.lr:g}": value for one, value in zip(tunings, merits, strict=True)}
@@ -326,7 +326,7 @@ def _n_correct(scores: np.ndarray, test: Split) -> int:
     return int((scores.argmax(1) == np.asarray(test.labels)).sum())
 
 
-def _likelihood(scores: np.ndarray, test: Split) -> float:
+def _log_likelihood(scores: np.ndarray, test: Split) -> float:
     """The mean log-probability of the labels, in nats, from the log-probabilities (N, C) of each text."""
     return round(float(scores[np.arange(len(test)), np.asarray(test.labels)].mean()), 4)
 

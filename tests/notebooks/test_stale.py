@@ -38,6 +38,7 @@ def notebook(text, kind="text/plain"):
             "Result of 13.4. Answer: “faster”. It takes 2 ms.",
             "Result of 13.4. Answer: “slower”. It takes 9 ms.",
         ),
+        ("Result of 13.4. Answer: “faster”.", "Result of 13.4. Answer: “0.9 to 1.1 times as fast”."),
         ("written to build/x.json", "written to /somewhere/build/x.json"),
     ],
 )
@@ -52,6 +53,7 @@ def test_numbers_machines_and_pictures_may_vary(before, after):
         ("rule: A boolean tensor of shape (T, T)", "rule: a boolean tensor of shape (T, T)"),
         ("AMD EPYC, 1 threads, PyTorch 2.13.0", "AMD EPYC, 1 thread, PyTorch 2.13.0"),
         ("pretrained minus scratch excludes zero", "pretrained minus scratch does not exclude zero"),
+        ("Result of 02.1. Answer: “falls”.", "Result of 02.1. Answer: “rises”."),
         ("one line", "one line\nand another"),
     ],
 )

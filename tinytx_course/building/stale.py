@@ -17,7 +17,8 @@ _VARIES = (
     (re.compile(r"data:image/[\w+]+;base64,[\w+/=]+"), "PICTURE"),
     (re.compile(r'("(?:float|u?int)\d+"): ?"[\w+/=]+"'), r"\1"),  # numbers of explorers
     (re.compile(r"\b(0x)?(?=[a-f]*\d)[0-9a-f]{6,}\b"), "ID"),
-    (re.compile(r'"answer":"[^"]*"|\bAnswer: “[^”]*”'), "ANSWER"),  # of a prediction about this machine
+    (re.compile(r'"answer":"[^"]*"'), '"answer"'),  # of a prediction about this machine
+    (re.compile(r"\bAnswer: “(slower|faster|[\d.]+ to [\d.]+ times as fast)”"), "VERDICT"),
     (re.compile(r"^(system|processor|memory|GPU) {2,}.*$", re.M), r"\1"),  # of `this_machine`
     (re.compile(r"\b(1 thread|(?!1 )\d+ threads)\b"), "THREADS"),
     (re.compile(r"\b(faster|slower) in every round|no difference that all rounds share"), "VERDICT"),

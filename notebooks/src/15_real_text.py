@@ -961,15 +961,15 @@ def rule(one, dose):
 
 
 for n_labels, one in by_labels.items():
-    series = [one.doses(start, way) for start in STARTS for way in WAYS]
-    doses = {name.split("/")[2] for names in series for name in names}
+    names = [name for start in STARTS for way in DO for name in one.doses(start, way)]
+    doses = {name.split("/")[2] for name in names}
     for dose in sorted(map(int, doses)):
         choice, best, gain = rule(one, dose)
         print(f"{n_labels:>4} labels, {millions(dose):>11} tokens: {choice}", end=" ")
         print(f"({display_name(best)}, {gain.mean:+.1f})")
 
 # %% [markdown]
-# The cost belongs to the rule. A bag of words takes seconds and no unlabelled text. A probe needs a pretrained body and one pass over your texts. Fine-tuning needs that body, minutes for each set of labels, and a choice of learning rate. So start with the bag, always; it is also the bar that the other two have to pass. Take a transformer when text of the *same kind* is plentiful, or when somebody else has already read for you: published models have read hundreds of times our largest dose, and lesson 16 opens them.
+# The cost belongs to the rule. A bag of words takes seconds and no unlabelled text. A probe needs a pretrained body and one pass over your texts. Fine-tuning needs that body, minutes for each set of labels, and a choice of learning rate. So start with the bag, always; it is also the bar that all others have to pass. Take a transformer when text of the *same kind* is plentiful, or when somebody else has already read for you: published models have read hundreds of times our largest dose, and lesson 16 opens them.
 #
 # ### Figures that must not be compared
 #

@@ -203,8 +203,30 @@ def test_queries_keys_and_values_that_do_not_fit_are_refused(path):
     ]:
         with pytest.raises(error, match=got):
             path(*operands)
-    one = path(q, k[:1, :1], v[:1, 0])  # shorter shapes and axes of 1 broadcast
-    assert_close(one, path(q, k[:1, :1].expand_as(k), v[:1, :1].expand_as(v)))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("masked", [False, True])
+def test_shorter_shapes_and_axes_of_1_broadcast(path, dtype, masked):
+    q, k, v = (x.detach().to(dtype) for x in make_qkv())
+    mask = causal_mask(T) if masked else None
+    whole = [(q, k[:1, :1].expand_as(k), v[:1, :1].expand_as(v)), (q[:1, :1].expand_as(q), k, v)]
+    whole.append((q[:, :1].expand_as(q), k[:1].expand_as(k), v[:1].expand_as(v)))
+    parts = [(q, k[:1, :1], v[:1, 0]), (q[0, 0], k, v), (q[:, :1], k[:1], v[:1])]
+    for given, expanded in zip(parts, whole, strict=True):
+        expected = attention(*(x.double() for x in expanded), mask)
+        atol = 1e-12 if dtype == torch.float64 else 0.05
+        assert_close(path(*given, mask).double(), expected, rtol=0, atol=atol)
+    assert_close(path(q[0, 0], k, v, mask=torch.ones(B, 1, 1, T, dtype=torch.bool)), path(q[0, 0], k, v))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_mask_of_one_entry_hides_no_key_of_one_query(path):
+    q, k, v = make_qkv(1, S)
+    everything = torch.ones(1, 1, dtype=torch.bool)
+    assert_close(path(q, k, v, everything), attention(q, k, v))
+    assert path(q, k, v, ~everything).count_nonzero() == 0
 
 
 D = H * 2

@@ -6,6 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from tinytx.model import kv_cache
+from tinytx.model.attention import record_attention
 from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.kv_cache import IncrementalDecoder, KeyValues, few_rows, is_as_built
@@ -178,3 +179,15 @@ def test_what_was_changed_is_noticed(change):
     assert is_as_built(model.double().train()) and is_as_built(Translator(model.config))
     CHANGES[change](model)
     assert not is_as_built(model) and not is_as_built(Classifier(model.config))
+
+
+def test_while_its_attention_is_recorded_a_model_is_not_read_in_another_way():
+    model = LanguageModel(make_config())
+    with record_attention(model) as outer:
+        with record_attention(model) as inner:
+            assert not is_as_built(model)
+            model(torch.zeros(1, 2, dtype=torch.long))
+        model(torch.zeros(1, 3, dtype=torch.long))
+    assert is_as_built(model)
+    lengths = [[weights.shape[2] for weights in recorded.values()] for recorded in (inner, outer)]
+    assert lengths == [[2, 2], [3, 3]]

@@ -55,6 +55,12 @@ def test_every_target_ignored_gives_nan_as_in_torch_and_the_smoothing_is_checked
         output_loss(*inputs, label_smoothing=1.5)
 
 
+def test_a_second_derivative_is_refused_rather_than_left_out():
+    hidden, weight = torch.randn(2, 3, requires_grad=True), torch.randn(4, 3)
+    with pytest.raises(RuntimeError, match="create_graph=True"):
+        torch.autograd.grad(output_loss(hidden, weight, torch.tensor([1, 2])), hidden, create_graph=True)
+
+
 def test_logits_far_apart_leave_loss_and_gradients_finite():
     weight = torch.tensor([[0.0], [500.0], [-500.0]], requires_grad=True)
     loss = output_loss(torch.tensor([[1.0]], requires_grad=True), weight, torch.tensor([2]))

@@ -38,7 +38,8 @@ class TransformerConfig:
         "sinusoidal" (`d_model` even) and "learned" add a vector to each embedding; "rotary" (`head_dim` even)
         and "alibi" act inside each self-attention. Only "learned" has parameters.
     dropout : float
-        In [0, 1); where the paper has it, and on the attention weights.
+        In [0, 1); where the paper has it, on the attention weights, on the inner numbers of the feed-forward
+        network, as in torch's layers, and before the head of a classifier.
     bias : bool
         False leaves out the additive bias of every linear layer and every norm, in the head too.
     tie_embeddings : bool
@@ -63,7 +64,7 @@ class TransformerConfig:
         G, heads of keys and values, which divides `n_heads`: H / G heads of queries in a row share one
         (grouped-query attention). Where not given, each has its own.
     rotary_base : float
-        Positive; the slowest pair of rotary positions turns by nearly ``1 / rotary_base`` a token.
+        Positive; the slowest pair of rotary positions turns by ``rotary_base^(2 / head_dim - 1)`` a token.
     n_experts, experts_per_token : int
         With 2 or more experts a `MixtureOfExperts` takes the place of each feed-forward network; every token
         goes through `experts_per_token` of them.

@@ -74,7 +74,8 @@ def is_as_built(model: nn.Module) -> bool:
     """Whether a model computes what its configuration says, so that it may be computed in another way.
 
     False for a model of another class than `LanguageModel` and `Translator`, and where a module was added,
-    left out or replaced, has a hook, or a ``forward`` of its own. Weights may be any.
+    left out or replaced, has a hook or a ``forward`` of its own, or records its attention. Weights may be
+    any.
     """
     kind: Any = type(model)  # mypy takes no class of modules for hashable
     if kind not in (LanguageModel, Translator):
@@ -83,7 +84,11 @@ def is_as_built(model: nn.Module) -> bool:
     if {name: type(each) for name, each in modules.items()} != _types(kind, model.config):
         return False
     return not any(
-        each._forward_hooks or each._forward_pre_hooks or "forward" in vars(each) for each in modules.values()
+        each._forward_hooks
+        or each._forward_pre_hooks
+        or "forward" in vars(each)
+        or getattr(each, "_record", None)
+        for each in modules.values()
     )
 
 

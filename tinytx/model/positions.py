@@ -21,7 +21,7 @@ def sinusoidal_positions(
     d_model : int
         D, even.
     base : float
-        Positive; the lowest frequency is about ``base`` times lower than the highest.
+        Positive; the lowest frequency is ``base^(1 - 2 / d_model)`` times lower than the highest.
     dtype : torch.dtype, optional
         Of the result; torch's default where not given.
 
@@ -110,6 +110,13 @@ def _tables(max_len: int, width: int, base: float, name: str = "head_dim") -> tu
     return _cosines_and_sines(torch.arange(max_len), width, base, name)
 
 
+def _rows(table: Tensor, start: int, n: int) -> Tensor:
+    """Rows of a table for n positions, of which the first is `start`; a slice alone would give fewer."""
+    if start + n > len(table):
+        raise ValueError(f"a row must hold at most max_len={len(table)} tokens, got {start + n}")
+    return table[start : start + n]
+
+
 class SinusoidalPositions(nn.Module):
     """Add `sinusoidal_positions` to a sequence of embeddings; nothing is learned, and nothing is saved."""
 
@@ -121,7 +128,7 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """Add row ``start + t`` of the table to token t; x and the result have shape (B, T, D)."""
-        return x + self.table[start : start + x.shape[1]]
+        return x + _rows(self.table, start, x.shape[1])
 
 
 class LearnedPositions(nn.Module):
@@ -144,8 +151,7 @@ class LearnedPositions(nn.Module):
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """Add row ``offset + start + t`` of the table to token t; x and the result have shape (B, T, D)."""
-        first = self.offset + start
-        return x + self.table[first : first + x.shape[1]]
+        return x + _rows(self.table[self.offset :], start, x.shape[1])
 
 
 def rotate(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0) -> Tensor:
@@ -221,14 +227,12 @@ class RotaryPositions(nn.Module):
         Returns these and None: nothing is added to their scores.
         """
         first = _first_query(q.shape[-2], k.shape[-2])
-        if k.shape[-2] > len(self.cos):
-            raise ValueError(f"a row must hold at most max_len={len(self.cos)} tokens, got {k.shape[-2]}")
         return self.rotate(q, first), self.rotate(k), None
 
     def rotate(self, x: Tensor, start: int = 0) -> Tensor:
         """Rotate queries or keys, (..., T, K), of which the first has position `start`."""
-        end = start + x.shape[-2]
-        return _rotate(x, self.cos[start:end], self.sin[start:end])
+        cos, sin = (_rows(table, start, x.shape[-2]) for table in (self.cos, self.sin))  # (T, K/2) each
+        return _rotate(x, cos, sin)
 
 
 def _first_query(seq_len: int, mem_len: int) -> int:

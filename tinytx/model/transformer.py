@@ -173,8 +173,8 @@ class Transformer(nn.Module):
     Pre-norm, a `final_norm` follows the stack; post-norm, each block ends in a norm already. Linear layers
     start from Glorot's uniform distribution with biases of zero; pre-norm, those that write into the residual
     stream start smaller by ``sqrt(2 n_layers)``, so that the stream does not grow with depth. Embeddings
-    start as vectors of length about 1, which scaling takes to about ``sqrt(D)``, the size of the positions;
-    tied to a head they start smaller (`LanguageModel`).
+    start as vectors of length about 1, which scaling takes to about ``sqrt(D)``; sinusoidal positions have
+    ``sqrt(D / 2)``, learned ones about 1. Tied to a head embeddings start smaller (`LanguageModel`).
 
     References
     ----------
